@@ -1,0 +1,175 @@
+//! Atomic memory operations, issued by the host: a capability that a backend may lack.
+
+use std::panic::Location;
+
+use crate::backend::{Backend, require};
+use crate::buffer::Symmetric;
+use crate::element::{Atomic, AtomicBits, AtomicSwap, Element};
+use crate::error::{At, Result};
+use crate::issue::Host;
+use crate::memory::same_len;
+use crate::op::{AmoOp, Op};
+
+/// # Atomics
+///
+/// Each works on one element of symmetric memory on `pe`, atomically against the other atomics of the same type.
+/// Those that fetch return when the old value is back, and are visible then; the others return at once and are
+/// visible at any time until completed, as a put.
+///
+/// [`Capabilities::host_atomics`](crate::Capabilities::host_atomics) says whether they work: libnvshmem exports them
+/// for the host as stubs that print and do nothing, so its backend refuses them with
+/// [`Unsupported`](crate::ErrorKind::Unsupported). NVSHMEM has no atomics on streams.
+///
+/// ```
+/// # use onesided::{Backend, Pe, Result};
+/// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+/// let counter = pe.alloc_zeroed::<u64>(1)?;
+/// let ticket = pe.host().atomic_fetch_add(&counter, 1, 0)?;
+/// println!("PE {} drew ticket {ticket}", pe.my_pe());
+/// # pe.free(counter) }
+/// ```
+impl<B: Backend> Host<'_, B> {
+    /// The word's value (`nvshmem_atomic_fetch`).
+    ///
+    /// # One-sided
+    /// Fetches.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when `word` is not one element or there is no such PE;
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) without host atomics.
+    #[inline]
+    #[track_caller]
+    pub fn atomic_fetch<T: AtomicSwap>(&self, word: impl Symmetric<T>, pe: usize) -> Result<T> {
+        self.amo("atomic_fetch", word, AmoOp::Fetch, [None, None], true, pe, Location::caller())
+    }
+
+    /// Stores `value` (`nvshmem_atomic_set`).
+    ///
+    /// # One-sided
+    /// Returns at once.
+    ///
+    /// # Errors
+    /// As [`Host::atomic_fetch`].
+    #[inline]
+    #[track_caller]
+    pub fn atomic_set<T: AtomicSwap>(&self, word: impl Symmetric<T>, value: T, pe: usize) -> Result<()> {
+        self.amo("atomic_set", word, AmoOp::Set, [Some(value), None], false, pe, Location::caller()).map(drop)
+    }
+
+    /// Stores `value` and returns the old one (`nvshmem_atomic_swap`).
+    ///
+    /// # One-sided
+    /// Fetches.
+    ///
+    /// # Errors
+    /// As [`Host::atomic_fetch`].
+    #[inline]
+    #[track_caller]
+    pub fn atomic_swap<T: AtomicSwap>(&self, word: impl Symmetric<T>, value: T, pe: usize) -> Result<T> {
+        self.amo("atomic_swap", word, AmoOp::Set, [Some(value), None], true, pe, Location::caller())
+    }
+
+    /// Stores `value` if the word equals `cond`; returns the old value (`nvshmem_atomic_compare_swap`).
+    ///
+    /// # One-sided
+    /// Fetches.
+    ///
+    /// # Errors
+    /// As [`Host::atomic_fetch`].
+    #[inline]
+    #[track_caller]
+    pub fn atomic_compare_swap<T: Atomic>(&self, word: impl Symmetric<T>, cond: T, value: T, pe: usize) -> Result<T> {
+        let operands = [Some(value), Some(cond)];
+        self.amo("atomic_compare_swap", word, AmoOp::CompareSwap, operands, true, pe, Location::caller())
+    }
+
+    /// Adds one (`nvshmem_atomic_inc`).
+    ///
+    /// # One-sided
+    /// Returns at once.
+    ///
+    /// # Errors
+    /// As [`Host::atomic_fetch`].
+    #[inline]
+    #[track_caller]
+    pub fn atomic_inc<T: Atomic>(&self, word: impl Symmetric<T>, pe: usize) -> Result<()> {
+        let one = Some(T::from_bits64(1));
+        self.amo("atomic_inc", word, AmoOp::Add, [one, None], false, pe, Location::caller()).map(drop)
+    }
+
+    /// Adds one and returns the old value (`nvshmem_atomic_fetch_inc`).
+    ///
+    /// # One-sided
+    /// Fetches.
+    ///
+    /// # Errors
+    /// As [`Host::atomic_fetch`].
+    #[inline]
+    #[track_caller]
+    pub fn atomic_fetch_inc<T: Atomic>(&self, word: impl Symmetric<T>, pe: usize) -> Result<T> {
+        let one = Some(T::from_bits64(1));
+        self.amo("atomic_fetch_inc", word, AmoOp::Add, [one, None], true, pe, Location::caller())
+    }
+
+    #[inline]
+    #[expect(clippy::too_many_arguments, reason = "the one place where all atomics meet")]
+    fn amo<T: Element>(
+        &self,
+        call: &'static str,
+        word: impl Symmetric<T>,
+        op: AmoOp,
+        [value, cond]: [Option<T>; 2],
+        fetch: bool,
+        pe: usize,
+        at: At,
+    ) -> Result<T> {
+        let dst = word.span();
+        same_len(call, dst.len / size_of::<T>(), 1, at)?;
+        let pe = self.pe.check_pe(pe, call, at)?;
+        require(self.pe.backend.capabilities().host_atomics, call, at)?;
+        let [value, cond] = [value, cond].map(|operand| operand.map_or(0, T::to_bits64));
+        self.issue(Op::Amo { dst, dtype: T::DTYPE, op, value, cond, fetch, pe }, at).map(T::from_bits64)
+    }
+}
+
+/// The verbs that come as a pair, with and without the old value.
+macro_rules! pairs {
+    ($($plain:ident, $fetching:ident, $bound:ident, $op:ident, $does:literal;)*) => {
+        /// # Atomics that combine
+        impl<B: Backend> Host<'_, B> {$(
+            #[doc = concat!($does, " (`nvshmem_", stringify!($plain), "`).")]
+            ///
+            /// # One-sided
+            /// Returns at once.
+            ///
+            /// # Errors
+            /// As [`Host::atomic_fetch`].
+            #[inline]
+            #[track_caller]
+            pub fn $plain<T: $bound>(&self, word: impl Symmetric<T>, value: T, pe: usize) -> Result<()> {
+                self.amo(stringify!($plain), word, AmoOp::$op, [Some(value), None], false, pe, Location::caller())
+                    .map(drop)
+            }
+
+            #[doc = concat!($does, " and returns the old value (`nvshmem_", stringify!($fetching), "`).")]
+            ///
+            /// # One-sided
+            /// Fetches.
+            ///
+            /// # Errors
+            /// As [`Host::atomic_fetch`].
+            #[inline]
+            #[track_caller]
+            pub fn $fetching<T: $bound>(&self, word: impl Symmetric<T>, value: T, pe: usize) -> Result<T> {
+                self.amo(stringify!($fetching), word, AmoOp::$op, [Some(value), None], true, pe, Location::caller())
+            }
+        )*}
+    };
+}
+
+pairs! {
+    atomic_add, atomic_fetch_add, Atomic, Add, "Adds `value`, wrapping";
+    atomic_and, atomic_fetch_and, AtomicBits, And, "Combines with `value` by bitwise and";
+    atomic_or, atomic_fetch_or, AtomicBits, Or, "Combines with `value` by bitwise or";
+    atomic_xor, atomic_fetch_xor, AtomicBits, Xor, "Combines with `value` by bitwise exclusive or";
+}

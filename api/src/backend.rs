@@ -1,0 +1,221 @@
+//! What a backend implements: a small byte-level trait. Programs never see it.
+//!
+//! Typing, validation, bookkeeping and documentation live in [`Pe`](crate::Pe), once. A backend can rely on
+//! arguments being valid *as far as one PE can see* (PE numbers in range, spans inside their allocation, matching
+//! lengths, alignment); it still asserts what its memory safety depends on.
+
+use crate::buffer::{AllocId, Span};
+use crate::element::DType;
+use crate::error::{At, Error, Result};
+use crate::life::{InitStatus, ThreadSupport, Version};
+use crate::op::{Op, ReduceOp};
+use crate::pe::Live;
+use crate::team::{Members, Predefined, TeamConfig, TeamId, TeamUniqueId};
+
+/// How a backend provides a family of calls that not every library has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Support {
+    /// Directly.
+    Native,
+    /// By other calls, with the same meaning and a higher cost.
+    Composed(&'static str),
+    /// Not at all: the calls return `Unsupported` with this reason.
+    Missing(&'static str),
+}
+
+impl Support {
+    /// Whether the calls work.
+    pub fn is_available(self) -> bool {
+        !matches!(self, Support::Missing(_))
+    }
+}
+
+/// The families of calls in which libraries differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Atomic memory operations issued by the host. libnvshmem exports them as stubs that do nothing.
+    pub host_atomics: Support,
+    /// `put_signal`, `signal_op` and waits issued by the host without a stream.
+    pub host_signals: Support,
+    /// `fence` on a stream.
+    pub stream_fence: Support,
+    /// Loads and stores through a peer's pointer.
+    pub peer_access: Support,
+    /// Multicast loads and stores.
+    pub multicast: Support,
+    /// Memory from outside the heap: registered, locally or symmetrically.
+    pub registration: Support,
+}
+
+/// Size and kind of an allocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Bytes on each PE; never 0.
+    pub bytes: usize,
+    /// Alignment of the first byte: a power of two, at least 8; `None` for the library's default.
+    pub align: Option<usize>,
+    /// Whether the memory starts as zeros on every PE.
+    pub zeroed: bool,
+}
+
+/// A team to be made or ended.
+#[derive(Clone, Copy, Debug)]
+pub enum TeamRequest<'a> {
+    /// `team_split_strided`; `members` holds world ranks.
+    SplitStrided {
+        /// The parent.
+        parent: TeamId,
+        /// First member, as a rank of the parent.
+        start: usize,
+        /// Distance of members in the parent.
+        stride: usize,
+        /// World ranks.
+        members: &'a Members,
+        /// Kept for `config()`.
+        config: TeamConfig,
+    },
+    /// `team_split_2d`, seen from one PE: its own row and column.
+    Split2d {
+        /// The parent.
+        parent: TeamId,
+        /// Length of a row.
+        xrange: usize,
+        /// My row.
+        x_members: &'a Members,
+        /// My column.
+        y_members: &'a Members,
+        /// Kept for the row's `config()`.
+        x_config: TeamConfig,
+        /// Kept for the column's `config()`.
+        y_config: TeamConfig,
+    },
+    /// `team_init`.
+    Init {
+        /// What the members agreed on.
+        unique_id: TeamUniqueId,
+        /// Number of members.
+        n_pes: usize,
+        /// My rank in the team.
+        index: usize,
+        /// Kept for `config()`.
+        config: TeamConfig,
+    },
+    /// `team_destroy`.
+    Destroy {
+        /// The team to end.
+        team: TeamId,
+    },
+}
+
+/// The teams that a request gave to this PE.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NewTeams {
+    /// The new team, or the row of a 2-d split.
+    pub first: Option<TeamId>,
+    /// The column of a 2-d split.
+    pub second: Option<TeamId>,
+}
+
+/// One PE's end of a backend.
+///
+/// Every method that can fail gets `at`, the program's line, for its error or its report. Whether a method is
+/// collective is said here in one word; the contract stands at the verb of [`Pe`](crate::Pe) that calls it.
+#[expect(clippy::missing_errors_doc, reason = "errors stand at the verb of `Pe` that calls the method")]
+pub trait Backend: Sized {
+    /// A queue of work that runs beside the host.
+    type Stream;
+    /// A point in a stream that others can wait for.
+    type Event;
+
+    /// The backend's name: `sim`, `nvshmem`.
+    const NAME: &'static str;
+
+    /// My world rank. Local.
+    fn my_pe(&self) -> usize;
+    /// Number of PEs. Local.
+    fn n_pes(&self) -> usize;
+    /// Members of a predefined team that I am in. Local.
+    fn predefined(&self, which: Predefined) -> Option<Members>;
+    /// Versions. Local.
+    fn version(&self) -> Version;
+    /// Status. Local.
+    fn init_status(&self) -> InitStatus;
+    /// Thread level. Local.
+    fn thread_support(&self) -> ThreadSupport;
+    /// What of the optional families works here. Local.
+    fn capabilities(&self) -> Capabilities;
+    /// Ends the PE; `leaks` is what it still holds, in allocation order. Collective.
+    fn finalize(&self, leaks: &[Live], at: At) -> Result<()>;
+    /// Ends the job on all PEs. One-sided.
+    fn global_exit(&self, status: i32, at: At) -> !;
+
+    /// Symmetric memory. Collective, ends with a barrier.
+    fn alloc(&self, layout: Layout, at: At) -> Result<AllocId>;
+    /// Frees symmetric memory. Collective, begins with a barrier.
+    fn free(&self, alloc: AllocId, at: At) -> Result<()>;
+    /// Device memory outside the heap. Local.
+    fn alloc_external(&self, bytes: usize, at: At) -> Result<AllocId>;
+    /// Frees it. Local.
+    fn free_external(&self, alloc: AllocId, at: At) -> Result<()>;
+    /// Makes external memory a local operand. Local.
+    fn register_local(&self, alloc: AllocId, at: At) -> Result<()>;
+    /// Ends that. Local.
+    fn unregister_local(&self, alloc: AllocId, at: At) -> Result<()>;
+    /// Makes external memory symmetric, under a new name. Collective.
+    fn register_symmetric(&self, alloc: AllocId, at: At) -> Result<AllocId>;
+    /// Ends that. Collective.
+    fn unregister_symmetric(&self, alloc: AllocId, at: At) -> Result<()>;
+
+    /// Whether `pe`'s memory can be loaded and stored directly. Local.
+    fn reaches(&self, pe: usize) -> bool;
+    /// Copies bytes of `pe`'s memory (mine, or one I reach) to private memory. Local.
+    fn read(&self, src: Span, pe: usize, dtype: DType, into: &mut [u8], at: At) -> Result<()>;
+    /// Copies private memory to `pe`'s memory (mine, or one I reach). Local.
+    fn write(&self, dst: Span, pe: usize, dtype: DType, from: &[u8], at: At) -> Result<()>;
+    /// Whether the team's memory can be addressed by multicast. Local.
+    fn has_multicast(&self, team: TeamId) -> bool;
+    /// Stores the bytes on every member. Local.
+    fn multicast_write(&self, team: TeamId, dst: Span, dtype: DType, from: &[u8], at: At) -> Result<()>;
+    /// Loads the reduction of all members' elements. Local.
+    fn multicast_read(
+        &self,
+        team: TeamId,
+        src: Span,
+        dtype: DType,
+        op: ReduceOp,
+        into: &mut [u8],
+        at: At,
+    ) -> Result<()>;
+
+    /// Makes or ends a team. Collective over the parent, the new members, or the team.
+    fn team(&self, request: &TeamRequest<'_>, at: At) -> Result<NewTeams>;
+    /// World ranks of a team that `team` returned. Local.
+    fn team_members(&self, team: TeamId) -> Members;
+    /// A fresh id for `TeamRequest::Init`. Local.
+    fn team_unique_id(&self, at: At) -> Result<TeamUniqueId>;
+
+    /// Issues an operation: from the host (returns when the operation's contract says so), or on a stream (returns
+    /// when enqueued). Returns the fetched bits for operations that fetch, else 0.
+    fn issue(&self, op: &Op, stream: Option<&Self::Stream>, at: At) -> Result<u64>;
+
+    /// A new stream. Local.
+    fn stream(&self, at: At) -> Result<Self::Stream>;
+    /// Blocks the host until everything enqueued so far has run. Local.
+    fn stream_synchronize(&self, stream: &Self::Stream, at: At) -> Result<()>;
+    /// A new event. Local.
+    fn event(&self, at: At) -> Result<Self::Event>;
+    /// Enqueues a record of the event. Local.
+    fn event_record(&self, event: &Self::Event, stream: &Self::Stream, at: At) -> Result<()>;
+    /// Makes the stream wait for the event's last record. Local.
+    fn event_wait(&self, event: &Self::Event, stream: &Self::Stream, at: At) -> Result<()>;
+    /// Blocks the host until the event's last record has been reached. Local.
+    fn event_synchronize(&self, event: &Self::Event, at: At) -> Result<()>;
+}
+
+/// Refuses a call of a family that is missing.
+pub(crate) fn require(support: Support, call: &'static str, at: At) -> Result<()> {
+    match support {
+        Support::Missing(why) => Err(Error::new(crate::ErrorKind::Unsupported, call, why, at)),
+        _ => Ok(()),
+    }
+}

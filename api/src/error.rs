@@ -1,0 +1,153 @@
+//! The one error type, with a kind that is compared across backends.
+
+use std::fmt;
+use std::panic::Location;
+
+/// Where a call stands in the program's source.
+pub type At = &'static Location<'static>;
+
+/// What every verb returns.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong, in the words that programs and tests compare.
+///
+/// Two backends that refuse the same call refuse it with the same kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The caller's mistake, visible to this PE alone; nothing was sent.
+    InvalidArgument,
+    /// The symmetric heap has no room for an allocation.
+    OutOfMemory,
+    /// No further team can be made (NVSHMEM_MAX_TEAMS).
+    OutOfTeams,
+    /// This backend, or this version of its library, cannot do it; the message says why.
+    Unsupported,
+    /// The library could not be found, loaded or initialized.
+    Initialization,
+    /// Something that others should have done did not happen within its time limit.
+    Timeout,
+    /// CUDA or the library reported a failure.
+    Device,
+    /// The run is being torn down; nothing can be issued any more.
+    Aborted,
+    /// A program's own check failed: what it computed is not what it should be.
+    WrongResult,
+}
+
+impl ErrorKind {
+    /// The kind's name as it stands in reports and outcome files.
+    pub fn name(self) -> &'static str {
+        match self {
+            ErrorKind::InvalidArgument => "invalid argument",
+            ErrorKind::OutOfMemory => "out of memory",
+            ErrorKind::OutOfTeams => "out of teams",
+            ErrorKind::Unsupported => "unsupported",
+            ErrorKind::Initialization => "initialization",
+            ErrorKind::Timeout => "timeout",
+            ErrorKind::Device => "device",
+            ErrorKind::Aborted => "aborted",
+            ErrorKind::WrongResult => "wrong result",
+        }
+    }
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// An operating condition or a caller's mistake: what, in which call, at which source line.
+///
+/// Bugs of the whole program (a deadlock, a collective mismatch, a leak) are never an `Error`: a program could
+/// swallow it and go on where real hardware hangs. They are verdicts of the run.
+///
+/// ```
+/// use onesided::{Error, ErrorKind};
+/// let error = Error::wrong_result("PE 2 holds 7, expected 9");
+/// assert_eq!(error.kind(), ErrorKind::WrongResult);
+/// assert!(error.to_string().contains("expected 9"));
+/// ```
+#[derive(Clone)]
+pub struct Error(Box<Inner>);
+
+#[derive(Clone)]
+struct Inner {
+    kind: ErrorKind,
+    call: &'static str,
+    message: String,
+    at: At,
+}
+
+impl Error {
+    /// An error of `kind` in the API call `call`, raised for the source line `at`.
+    pub fn new(kind: ErrorKind, call: &'static str, message: impl Into<String>, at: At) -> Self {
+        Error(Box::new(Inner { kind, call, message: message.into(), at }))
+    }
+
+    /// A caller's mistake in the API call `call`.
+    pub fn invalid(call: &'static str, message: impl Into<String>, at: At) -> Self {
+        Self::new(ErrorKind::InvalidArgument, call, message, at)
+    }
+
+    /// A program's own check that failed, at the caller's line.
+    #[track_caller]
+    pub fn wrong_result(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::WrongResult, "check", message, Location::caller())
+    }
+
+    /// What kind of failure this is.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// The API call that failed, under its name in this crate.
+    pub fn call(&self) -> &'static str {
+        self.0.call
+    }
+
+    /// What was wrong and what would be right, without the call and the place.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The source line of the call.
+    pub fn at(&self) -> At {
+        self.0.at
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { kind, call, message, at } = &*self.0;
+        write!(f, "{call}: {message} ({kind}, {}:{})", at.file(), at.line())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Returns `Err` with [`ErrorKind::WrongResult`] unless both values are equal.
+///
+/// Programs check themselves with it: the failure then is an ordinary error that names the line, on every backend.
+///
+/// # Errors
+/// [`ErrorKind::WrongResult`] when `found` is not `expected`.
+///
+/// ```
+/// assert!(onesided::expect_eq(2 + 2, 4, "the sum").is_ok());
+/// assert!(onesided::expect_eq(2 + 2, 5, "the sum").is_err());
+/// ```
+#[track_caller]
+pub fn expect_eq<T: PartialEq + fmt::Debug>(found: T, expected: T, what: &str) -> Result<()> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(Error::wrong_result(format!("{what} is {found:?}, expected {expected:?}")))
+}

@@ -1,0 +1,49 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+//!
+//! # Module map
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `pe.rs` | [`Pe`]: what a program holds; queries, finalize, the ledger of what is alive |
+//! | `life.rs` | versions, unique ids, initialization methods, status |
+//! | `memory.rs` | allocation, local access, registration (verbs of [`Pe`]) |
+//! | `issue.rs` | [`Issue`] and [`Host`]: put, get and ordering |
+//! | `signal.rs`, `atomic.rs`, `collective.rs` | further verbs of the same two types |
+//! | `peer.rs` | loads and stores to other PEs' memory, multicast |
+//! | `stream.rs`, `team.rs`, `buffer.rs`, `element.rs` | streams and events, teams, handles to memory, element types |
+//! | `op.rs` | [`Op`]: every operation as plain data |
+//! | `backend.rs` | [`Backend`]: what a backend implements |
+//! | `error.rs` | [`Error`] and its kinds |
+
+mod atomic;
+mod backend;
+mod buffer;
+mod collective;
+mod element;
+mod error;
+mod issue;
+mod life;
+mod memory;
+mod op;
+mod pe;
+mod peer;
+mod signal;
+mod stream;
+mod team;
+
+pub use backend::{Backend, Capabilities, Layout, NewTeams, Support, TeamRequest};
+pub use buffer::{
+    AllocId, ExternalBuf, Local, Own, RegisteredLocal, RegisteredSymmetric, Signal, Span, Symmetric, SymmetricBuf,
+    SymmetricSlice,
+};
+pub use element::{Atomic, AtomicBits, AtomicSwap, DType, Element, Waitable};
+pub use error::{At, Error, ErrorKind, Result, expect_eq};
+pub use half::{bf16, f16};
+pub use issue::{Host, Issue};
+pub use life::{Bootstrap, InitMethod, InitStatus, ThreadSupport, UniqueId, VERSION, Version};
+pub use op::{Against, AmoOp, Cmp, Op, ReduceOp, SignalOp, SignalUpdate};
+pub use pe::{Live, LiveKind, Pe};
+pub use peer::{Multicast, Peer};
+pub use stream::{Event, Stream};
+pub use team::{Members, Predefined, Team, TeamConfig, TeamId, TeamUniqueId};

@@ -1,0 +1,188 @@
+//! The life cycle: versions, unique ids, initialization, status.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::backend::Backend;
+use crate::error::{Error, ErrorKind, Result};
+use crate::pe::Pe;
+use std::panic::Location;
+
+/// Versions of the specification, of this API and of the library behind it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Version {
+    /// The OpenSHMEM specification that the library follows, as major and minor.
+    pub openshmem_spec: (u32, u32),
+    /// This crate's version.
+    pub onesided: &'static str,
+    /// The backend's library and its version, e.g. `libnvshmem 3.8.0`.
+    pub library: String,
+}
+
+/// This crate's version.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// 128 bytes by which the PEs of one job find each other: made by one PE, given to all others before `init`.
+///
+/// Its text form is 256 hexadecimal digits, to be passed through an environment variable or a file.
+/// ```
+/// use onesided::UniqueId;
+/// let id = UniqueId([7; 128]);
+/// assert_eq!(id.to_string().parse::<UniqueId>().unwrap(), id);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct UniqueId(pub [u8; 128]);
+
+impl UniqueId {
+    /// An id of zeros: what a PE holds before it has received the real one.
+    pub const EMPTY: UniqueId = UniqueId([0; 128]);
+}
+
+impl fmt::Display for UniqueId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for UniqueId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "UniqueId({:02x}{:02x}{:02x}{:02x}…)", self.0[0], self.0[1], self.0[2], self.0[3])
+    }
+}
+
+impl FromStr for UniqueId {
+    type Err = Error;
+
+    #[track_caller]
+    fn from_str(text: &str) -> Result<UniqueId> {
+        let wrong = |what: String| Error::new(ErrorKind::InvalidArgument, "UniqueId", what, Location::caller());
+        if text.len() != 256 || !text.is_ascii() {
+            return Err(wrong(format!("{} characters, expected 256 hexadecimal digits", text.chars().count())));
+        }
+        let mut id = UniqueId::EMPTY;
+        for (i, byte) in id.0.iter_mut().enumerate() {
+            let digits = &text[2 * i..2 * i + 2];
+            *byte = u8::from_str_radix(digits, 16).map_err(|_| wrong(format!("{digits:?} is no hexadecimal byte")))?;
+        }
+        Ok(id)
+    }
+}
+
+/// How the PEs of a job find each other. The last three are NVSHMEM4Py's `initializer_method`s.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InitMethod {
+    /// Whatever started this process says who it is: the simulator, or a launcher's environment.
+    Launcher,
+    /// `"uid"`: a unique id, received from the PE that made it.
+    UniqueId {
+        /// The id, the same on all PEs.
+        id: UniqueId,
+        /// My rank.
+        rank: usize,
+        /// Number of PEs.
+        n_pes: usize,
+    },
+    /// `"mpi"`: MPI's world communicator.
+    Mpi,
+    /// `"emulated_mpi"`: MPI broadcasts a unique id, and nothing else.
+    EmulatedMpi,
+}
+
+impl InitMethod {
+    /// NVSHMEM4Py's name of the method.
+    pub fn name(&self) -> &'static str {
+        match self {
+            InitMethod::Launcher => "launcher",
+            InitMethod::UniqueId { .. } => "uid",
+            InitMethod::Mpi => "mpi",
+            InitMethod::EmulatedMpi => "emulated_mpi",
+        }
+    }
+}
+
+/// How far initialization has come (`nvshmemx_init_status`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum InitStatus {
+    /// Nothing has been initialized, or everything was finalized.
+    NotInitialized,
+    /// The PEs know each other, but no GPU was selected.
+    Bootstrapped,
+    /// Ready, one PE a GPU.
+    Initialized,
+    /// Several PEs share a GPU without MPS: no teams, collectives or waits.
+    LimitedMpg,
+    /// Several PEs share a GPU under MPS: everything works.
+    FullMpg,
+}
+
+impl InitStatus {
+    /// The status as NVSHMEM names it.
+    pub fn name(self) -> &'static str {
+        match self {
+            InitStatus::NotInitialized => "not initialized",
+            InitStatus::Bootstrapped => "bootstrapped",
+            InitStatus::Initialized => "initialized",
+            InitStatus::LimitedMpg => "limited MPG",
+            InitStatus::FullMpg => "full MPG",
+        }
+    }
+}
+
+/// Which threads may call the library (`nvshmem_query_thread`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ThreadSupport {
+    /// The process has one thread.
+    Single,
+    /// Only the thread that initialized.
+    Funneled,
+    /// One thread at a time: what NVSHMEM gives, and what `Pe: !Send + !Sync` enforces.
+    Serialized,
+    /// Any thread at any time.
+    Multiple,
+}
+
+/// A process that is not yet a PE: what exists before `init` and again after `finalize`.
+///
+/// Programs normally start with a ready [`Pe`], because whatever runs them initializes and finalizes. A program that
+/// is about the life cycle itself is written against this trait.
+///
+/// ```
+/// use onesided::{Bootstrap, InitMethod, Result};
+/// fn twice<H: Bootstrap>(process: &H) -> Result<()> {
+///     for _ in 0..2 {
+///         let pe = process.init(InitMethod::Launcher)?;
+///         pe.host().barrier_all()?;
+///         pe.finalize()?;
+///     }
+///     Ok(())
+/// }
+/// ```
+pub trait Bootstrap {
+    /// The backend that `init` starts.
+    type Backend: Backend;
+
+    /// Versions; callable before `init`. Local.
+    fn version(&self) -> Version;
+
+    /// How far initialization has come. Local.
+    fn init_status(&self) -> InitStatus;
+
+    /// Makes a unique id, to be given to all other PEs. Local; one PE calls it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Initialization`] when the library cannot listen for the others.
+    #[track_caller]
+    fn unique_id(&self) -> Result<UniqueId>;
+
+    /// Becomes a PE.
+    ///
+    /// # Collective
+    /// Over all PEs of the job, with the same method.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`] when the rank is not below the number of PEs, or this process is a PE already
+    /// (the library ignores the second call's parameters); [`ErrorKind::Initialization`] when the library fails;
+    /// [`ErrorKind::Unsupported`] for a method that this backend does not have.
+    #[track_caller]
+    fn init(&self, method: InitMethod) -> Result<Pe<Self::Backend>>;
+}

@@ -1,0 +1,270 @@
+//! Memory: collective allocation, local access, registration of external memory.
+
+use std::panic::Location;
+
+use crate::backend::{Backend, Layout, require};
+use crate::buffer::{ExternalBuf, Own, RegisteredLocal, RegisteredSymmetric, SymmetricBuf};
+use crate::element::Element;
+use crate::error::{At, Error, ErrorKind, Result};
+use crate::pe::{Live, LiveKind, Pe};
+
+/// # Memory
+impl<B: Backend> Pe<B> {
+    /// Allocates `len` elements on every PE, with undefined content (`nvshmem_malloc`).
+    ///
+    /// # Collective
+    /// Over all PEs, with the same `len` and `T`, in the same order as all other collectives of the world. Ends with
+    /// a barrier.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) when `len` is 0 (the library would skip its barrier, and PEs
+    /// could diverge); [`OutOfMemory`](ErrorKind::OutOfMemory), on all PEs alike.
+    ///
+    /// NVSHMEM documentation, "Memory Management".
+    ///
+    /// ```
+    /// # use onesided::{Backend, Pe, Result};
+    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// let buf = pe.alloc::<f32>(1024)?;
+    /// pe.write(&buf, &[1.0; 1024])?;
+    /// pe.free(buf)?;
+    /// # Ok(()) }
+    /// ```
+    #[track_caller]
+    pub fn alloc<T: Element>(&self, len: usize) -> Result<SymmetricBuf<T>> {
+        self.alloc_with("alloc", len, None, false, Location::caller())
+    }
+
+    /// As [`Pe::alloc`], with every byte zero on every PE when it returns (`nvshmem_calloc`).
+    ///
+    /// # Collective
+    /// As [`Pe::alloc`].
+    ///
+    /// # Errors
+    /// As [`Pe::alloc`].
+    #[track_caller]
+    pub fn alloc_zeroed<T: Element>(&self, len: usize) -> Result<SymmetricBuf<T>> {
+        self.alloc_with("alloc_zeroed", len, None, true, Location::caller())
+    }
+
+    /// As [`Pe::alloc`], with the first byte at a multiple of `align` bytes from the heap's base (`nvshmem_align`).
+    ///
+    /// # Collective
+    /// As [`Pe::alloc`].
+    ///
+    /// # Errors
+    /// As [`Pe::alloc`]; also [`InvalidArgument`](ErrorKind::InvalidArgument) when `align` is no power of two or no
+    /// multiple of 8.
+    #[track_caller]
+    pub fn alloc_aligned<T: Element>(&self, len: usize, align: usize) -> Result<SymmetricBuf<T>> {
+        let at = Location::caller();
+        if !align.is_power_of_two() || !align.is_multiple_of(8) {
+            let message = format!("alignment {align} must be a power of two and a multiple of 8");
+            return Err(Error::invalid("alloc_aligned", message, at));
+        }
+        self.alloc_with("alloc_aligned", len, Some(align), false, at)
+    }
+
+    fn alloc_with<T: Element>(
+        &self,
+        call: &'static str,
+        len: usize,
+        align: Option<usize>,
+        zeroed: bool,
+        at: At,
+    ) -> Result<SymmetricBuf<T>> {
+        let bytes = bytes_of::<T>(call, len, at)?;
+        let alloc = self.backend.alloc(Layout { bytes, align, zeroed }, at)?;
+        self.ledger.borrow_mut().push(Live { what: LiveKind::Buffer(alloc), bytes, at });
+        Ok(SymmetricBuf::new(alloc, len))
+    }
+
+    /// Frees symmetric memory (`nvshmem_free`).
+    ///
+    /// # Collective
+    /// Over all PEs, with the same buffer. Begins with a barrier, which completes what *hosts* issued: transfers
+    /// still in flight from a stream, to or from this buffer, are a bug that the simulator reports.
+    ///
+    /// # Errors
+    /// Those of the backend.
+    #[track_caller]
+    pub fn free<T: Element>(&self, buf: SymmetricBuf<T>) -> Result<()> {
+        self.backend.free(buf.alloc, Location::caller())?;
+        self.settle(LiveKind::Buffer(buf.alloc));
+        Ok(())
+    }
+
+    /// My own copy of the elements.
+    ///
+    /// # One-sided
+    /// Local: a copy from the device to private memory. What other PEs' transfers have delivered *and* something has
+    /// ordered before this call is there; anything else may or may not be.
+    ///
+    /// # Errors
+    /// Those of the device.
+    #[track_caller]
+    pub fn read<T: Element>(&self, src: impl Own<T>) -> Result<Vec<T>> {
+        let span = src.span();
+        let mut values = vec![T::zeroed(); span.len / size_of::<T>()];
+        let bytes = bytemuck::must_cast_slice_mut(&mut values);
+        self.backend.read(span, self.my_pe(), T::DTYPE, bytes, Location::caller())?;
+        Ok(values)
+    }
+
+    /// [`Pe::read`] without an allocation.
+    ///
+    /// # One-sided
+    /// Local.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) when `into` has another length; those of the device.
+    #[track_caller]
+    pub fn read_into<T: Element>(&self, src: impl Own<T>, into: &mut [T]) -> Result<()> {
+        let (span, at) = (src.span(), Location::caller());
+        same_len("read_into", span.len / size_of::<T>(), into.len(), at)?;
+        self.backend.read(span, self.my_pe(), T::DTYPE, bytemuck::must_cast_slice_mut(into), at)
+    }
+
+    /// Stores `values` in my own memory.
+    ///
+    /// # One-sided
+    /// Local: a copy from private memory to the device, done when the call returns.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) when the lengths differ; those of the device.
+    #[track_caller]
+    pub fn write<T: Element>(&self, dst: impl Own<T>, values: &[T]) -> Result<()> {
+        let (span, at) = (dst.span(), Location::caller());
+        same_len("write", span.len / size_of::<T>(), values.len(), at)?;
+        self.backend.write(span, self.my_pe(), T::DTYPE, bytemuck::must_cast_slice(values), at)
+    }
+
+    /// Device memory of this PE outside the symmetric heap, zeroed, of the kind that can be registered.
+    ///
+    /// # One-sided
+    /// Local.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) when `len` is 0; [`OutOfMemory`](ErrorKind::OutOfMemory).
+    ///
+    /// ```
+    /// # use onesided::{Backend, Pe, Result};
+    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// let weights = pe.alloc_external::<f32>(256)?;
+    /// let shared = pe.register_symmetric(weights)?; // now every PE can put to it
+    /// let weights = pe.unregister_symmetric(shared)?; // private again
+    /// pe.free_external(weights)?;
+    /// # Ok(()) }
+    /// ```
+    #[track_caller]
+    pub fn alloc_external<T: Element>(&self, len: usize) -> Result<ExternalBuf<T>> {
+        const CALL: &str = "alloc_external";
+        let at = Location::caller();
+        require(self.capabilities().registration, CALL, at)?;
+        let bytes = bytes_of::<T>(CALL, len, at)?;
+        Ok(ExternalBuf::new(self.backend.alloc_external(bytes, at)?, len))
+    }
+
+    /// Frees external memory.
+    ///
+    /// # One-sided
+    /// Local.
+    ///
+    /// # Errors
+    /// Those of the device.
+    #[track_caller]
+    pub fn free_external<T: Element>(&self, buf: ExternalBuf<T>) -> Result<()> {
+        self.backend.free_external(buf.id(), Location::caller())
+    }
+
+    /// Lets external memory be the *local* operand of transfers (`nvshmemx_buffer_register`).
+    ///
+    /// # One-sided
+    /// Local.
+    ///
+    /// # Errors
+    /// Those of the library.
+    #[track_caller]
+    pub fn register_local<T: Element>(&self, buf: ExternalBuf<T>) -> Result<RegisteredLocal<T>> {
+        let at = Location::caller();
+        self.backend.register_local(buf.id(), at)?;
+        let bytes = buf.len() * size_of::<T>();
+        self.ledger.borrow_mut().push(Live { what: LiveKind::Registered(buf.id()), bytes, at });
+        Ok(RegisteredLocal(buf))
+    }
+
+    /// Ends a local registration (`nvshmemx_buffer_unregister`).
+    ///
+    /// # One-sided
+    /// Local.
+    ///
+    /// # Errors
+    /// Those of the library.
+    #[track_caller]
+    pub fn unregister_local<T: Element>(&self, buf: RegisteredLocal<T>) -> Result<ExternalBuf<T>> {
+        let RegisteredLocal(external) = buf;
+        self.backend.unregister_local(external.id(), Location::caller())?;
+        self.settle(LiveKind::Registered(external.id()));
+        Ok(external)
+    }
+
+    /// Adds external memory to the symmetric heap, keeping its content (`nvshmemx_buffer_register_symmetric`).
+    ///
+    /// # Collective
+    /// Over all PEs, with buffers of the same size. Ends with a barrier.
+    ///
+    /// # Errors
+    /// Those of the library. Sizes that differ are a mismatch of the whole program: a verdict.
+    #[track_caller]
+    pub fn register_symmetric<T: Element>(&self, buf: ExternalBuf<T>) -> Result<RegisteredSymmetric<T>> {
+        let at = Location::caller();
+        let alloc = self.backend.register_symmetric(buf.id(), at)?;
+        let bytes = buf.len() * size_of::<T>();
+        self.ledger.borrow_mut().push(Live { what: LiveKind::RegisteredSymmetric(alloc), bytes, at });
+        Ok(RegisteredSymmetric { symmetric: SymmetricBuf::new(alloc, buf.len()), external: buf })
+    }
+
+    /// Takes external memory out of the symmetric heap again, keeping its content
+    /// (`nvshmemx_buffer_unregister_symmetric`).
+    ///
+    /// # Collective
+    /// Over all PEs, with the same buffer. Begins with a barrier, like [`Pe::free`].
+    ///
+    /// # Errors
+    /// Those of the library.
+    #[track_caller]
+    pub fn unregister_symmetric<T: Element>(&self, buf: RegisteredSymmetric<T>) -> Result<ExternalBuf<T>> {
+        self.backend.unregister_symmetric(buf.symmetric.alloc, Location::caller())?;
+        self.settle(LiveKind::RegisteredSymmetric(buf.symmetric.alloc));
+        Ok(buf.external)
+    }
+
+    fn settle(&self, what: LiveKind) {
+        self.ledger.borrow_mut().retain(|live| live.what != what);
+    }
+}
+
+/// The size in bytes of `len` elements, unless that is nothing or more than there can be.
+fn bytes_of<T: Element>(call: &'static str, len: usize, at: At) -> Result<usize> {
+    if len == 0 {
+        return Err(Error::invalid(call, "the length must be at least 1", at));
+    }
+    len.checked_mul(size_of::<T>()).filter(|&bytes| bytes <= isize::MAX as usize).ok_or_else(|| {
+        let message = format!("{len} elements of {} bytes are more than can be addressed", size_of::<T>());
+        Error::new(ErrorKind::OutOfMemory, call, message, at)
+    })
+}
+
+/// Refuses two operands of different length.
+#[inline]
+pub(crate) fn same_len(call: &'static str, symmetric: usize, other: usize, at: At) -> Result<()> {
+    if symmetric == other {
+        return Ok(());
+    }
+    Err(lengths_differ(call, symmetric, other, at))
+}
+
+#[cold]
+fn lengths_differ(call: &'static str, first: usize, second: usize, at: At) -> Error {
+    Error::invalid(call, format!("the operands have {first} and {second} elements; both must be equal"), at)
+}

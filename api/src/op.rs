@@ -1,0 +1,653 @@
+//! Operations as plain data: what a program asks of a backend.
+//!
+//! Every verb of the API builds one [`Op`]. Traces, replay, random programs and checkers all look at this value;
+//! adding an operation means adding a variant, and the compiler lists every place that must learn it.
+
+use std::fmt;
+use std::rc::Rc;
+
+use crate::buffer::{AllocId, Span};
+use crate::element::DType;
+use crate::team::TeamId;
+
+/// How `wait_until` compares the value in memory (left) with the given one (right).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Cmp {
+    /// equal (`NVSHMEM_CMP_EQ`)
+    Eq,
+    /// not equal (`NVSHMEM_CMP_NE`)
+    Ne,
+    /// greater (`NVSHMEM_CMP_GT`)
+    Gt,
+    /// less or equal (`NVSHMEM_CMP_LE`)
+    Le,
+    /// less (`NVSHMEM_CMP_LT`)
+    Lt,
+    /// greater or equal (`NVSHMEM_CMP_GE`)
+    Ge,
+}
+
+impl Cmp {
+    /// Every comparison.
+    pub const ALL: [Cmp; 6] = [Cmp::Eq, Cmp::Ne, Cmp::Gt, Cmp::Le, Cmp::Lt, Cmp::Ge];
+
+    /// Whether `found <cmp> wanted` holds.
+    ///
+    /// ```
+    /// use onesided::Cmp;
+    /// assert!(Cmp::Ge.holds(3, 3));
+    /// assert!(!Cmp::Lt.holds(3, 3));
+    /// ```
+    #[inline]
+    pub fn holds<T: PartialOrd>(self, found: T, wanted: T) -> bool {
+        match self {
+            Cmp::Eq => found == wanted,
+            Cmp::Ne => found != wanted,
+            Cmp::Gt => found > wanted,
+            Cmp::Le => found <= wanted,
+            Cmp::Lt => found < wanted,
+            Cmp::Ge => found >= wanted,
+        }
+    }
+
+    /// [`Cmp::holds`] on element bits, zero-extended to 64, of an integer type.
+    #[inline]
+    pub fn holds_bits(self, dtype: DType, found: u64, wanted: u64) -> bool {
+        match dtype {
+            DType::I8 => self.holds(found as i8, wanted as i8),
+            DType::I16 => self.holds(found as i16, wanted as i16),
+            DType::I32 => self.holds(found as i32, wanted as i32),
+            DType::I64 => self.holds(found as i64, wanted as i64),
+            _ => self.holds(found, wanted),
+        }
+    }
+
+    /// The comparison as it is written between two values.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Cmp::Eq => "==",
+            Cmp::Ne => "!=",
+            Cmp::Gt => ">",
+            Cmp::Le => "<=",
+            Cmp::Lt => "<",
+            Cmp::Ge => ">=",
+        }
+    }
+}
+
+/// How a signal changes its word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SignalOp {
+    /// The word becomes the value (`NVSHMEM_SIGNAL_SET`).
+    Set,
+    /// The value is added, wrapping (`NVSHMEM_SIGNAL_ADD`).
+    Add,
+}
+
+impl SignalOp {
+    /// The word after the update.
+    #[inline]
+    pub fn apply(self, old: u64, value: u64) -> u64 {
+        match self {
+            SignalOp::Set => value,
+            SignalOp::Add => old.wrapping_add(value),
+        }
+    }
+
+    /// The name in traces.
+    pub fn name(self) -> &'static str {
+        match self {
+            SignalOp::Set => "set",
+            SignalOp::Add => "add",
+        }
+    }
+}
+
+/// How a reduction combines elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ReduceOp {
+    /// Sum; integers wrap.
+    Sum,
+    /// Product; integers wrap.
+    Prod,
+    /// The smallest element.
+    Min,
+    /// The largest element.
+    Max,
+    /// Bitwise and; integers only.
+    And,
+    /// Bitwise or; integers only.
+    Or,
+    /// Bitwise exclusive or; integers only.
+    Xor,
+}
+
+impl ReduceOp {
+    /// Every reduction.
+    pub const ALL: [ReduceOp; 7] =
+        [ReduceOp::Sum, ReduceOp::Prod, ReduceOp::Min, ReduceOp::Max, ReduceOp::And, ReduceOp::Or, ReduceOp::Xor];
+
+    /// Whether only integers can be reduced so.
+    pub fn is_bitwise(self) -> bool {
+        matches!(self, ReduceOp::And | ReduceOp::Or | ReduceOp::Xor)
+    }
+
+    /// The name in traces and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            ReduceOp::Sum => "sum",
+            ReduceOp::Prod => "prod",
+            ReduceOp::Min => "min",
+            ReduceOp::Max => "max",
+            ReduceOp::And => "and",
+            ReduceOp::Or => "or",
+            ReduceOp::Xor => "xor",
+        }
+    }
+}
+
+/// What an atomic operation does to its word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum AmoOp {
+    /// Only fetches.
+    Fetch,
+    /// Stores the value.
+    Set,
+    /// Adds the value, wrapping; `inc` is an add of one.
+    Add,
+    /// Bitwise and.
+    And,
+    /// Bitwise or.
+    Or,
+    /// Bitwise exclusive or.
+    Xor,
+    /// Stores the value if the word equals the condition.
+    CompareSwap,
+}
+
+impl AmoOp {
+    /// Every atomic operation.
+    pub const ALL: [AmoOp; 7] =
+        [AmoOp::Fetch, AmoOp::Set, AmoOp::Add, AmoOp::And, AmoOp::Or, AmoOp::Xor, AmoOp::CompareSwap];
+
+    /// The word after the operation, on the bits of an element of `size` bytes.
+    #[inline]
+    pub fn apply(self, old: u64, value: u64, cond: u64, size: usize) -> u64 {
+        let new = match self {
+            AmoOp::Fetch => old,
+            AmoOp::Set => value,
+            AmoOp::Add => old.wrapping_add(value),
+            AmoOp::And => old & value,
+            AmoOp::Or => old | value,
+            AmoOp::Xor => old ^ value,
+            AmoOp::CompareSwap => {
+                if old == cond {
+                    value
+                } else {
+                    old
+                }
+            }
+        };
+        if size == 8 { new } else { new & ((1u64 << (8 * size)) - 1) }
+    }
+
+    /// The name in traces.
+    pub fn name(self) -> &'static str {
+        match self {
+            AmoOp::Fetch => "fetch",
+            AmoOp::Set => "set",
+            AmoOp::Add => "add",
+            AmoOp::And => "and",
+            AmoOp::Or => "or",
+            AmoOp::Xor => "xor",
+            AmoOp::CompareSwap => "compare_swap",
+        }
+    }
+}
+
+/// The signal that follows the data of a put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SignalUpdate {
+    /// The 8-byte word, on the PE that receives the data.
+    pub word: Span,
+    /// The operand.
+    pub value: u64,
+    /// Set or add.
+    pub op: SignalOp,
+}
+
+/// The values a wait compares with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Against {
+    /// The same value for every variable.
+    One(u64),
+    /// One value a variable (`wait_until_all_vector`).
+    Each(Rc<[u64]>),
+}
+
+/// One operation, already validated by [`Pe`](crate::Pe).
+///
+/// `dst`, `src` and words are spans of bytes; `pe` is a world rank; values are element bits, zero-extended.
+/// An operation is issued by the host or enqueued on a stream; the variant is the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Copy my `src` to `dst` on `pe`, optionally followed by a signal.
+    Put {
+        /// Remote target.
+        dst: Span,
+        /// Local source; as long as `dst`.
+        src: Span,
+        /// Element type: one element never tears.
+        dtype: DType,
+        /// Target PE.
+        pe: u32,
+        /// Ends at once; the source is read at any time until quiet or flush.
+        nbi: bool,
+        /// Applied on `pe` after this put's own data.
+        signal: Option<SignalUpdate>,
+    },
+    /// Copy `src` on `pe` to my `dst`.
+    Get {
+        /// Local target.
+        dst: Span,
+        /// Remote source; as long as `dst`.
+        src: Span,
+        /// Element type.
+        dtype: DType,
+        /// PE read from.
+        pe: u32,
+        /// Ends at once; `dst` is undefined until quiet.
+        nbi: bool,
+    },
+    /// Store one value to `dst` on `pe`.
+    P {
+        /// Remote target, one element.
+        dst: Span,
+        /// Element type.
+        dtype: DType,
+        /// The element's bits.
+        value: u64,
+        /// Target PE.
+        pe: u32,
+    },
+    /// Fetch one value of `src` on `pe`.
+    G {
+        /// Remote source, one element.
+        src: Span,
+        /// Element type.
+        dtype: DType,
+        /// PE read from.
+        pe: u32,
+    },
+    /// Strided put: element `i` of `count` goes from `src + i·src_stride` to `dst + i·dst_stride` (in elements).
+    IPut {
+        /// Remote target: from the first to the last element touched.
+        dst: Span,
+        /// Local source, likewise.
+        src: Span,
+        /// Distance of target elements, in elements.
+        dst_stride: u32,
+        /// Distance of source elements, in elements.
+        src_stride: u32,
+        /// How many elements.
+        count: u32,
+        /// Element type.
+        dtype: DType,
+        /// Target PE.
+        pe: u32,
+    },
+    /// Strided get; strides as in `IPut`.
+    IGet {
+        /// Local target: from the first to the last element touched.
+        dst: Span,
+        /// Remote source, likewise.
+        src: Span,
+        /// Distance of target elements, in elements.
+        dst_stride: u32,
+        /// Distance of source elements, in elements.
+        src_stride: u32,
+        /// How many elements.
+        count: u32,
+        /// Element type.
+        dtype: DType,
+        /// PE read from.
+        pe: u32,
+    },
+    /// Update a signal word on `pe`.
+    Signal {
+        /// The update.
+        update: SignalUpdate,
+        /// Target PE.
+        pe: u32,
+    },
+    /// Read my own signal word.
+    SignalFetch {
+        /// The word.
+        word: Span,
+    },
+    /// Block until every variable compares true.
+    Wait {
+        /// My own variables, contiguous.
+        vars: Span,
+        /// Their type.
+        dtype: DType,
+        /// The comparison.
+        cmp: Cmp,
+        /// What to compare with.
+        against: Against,
+        /// Variables to leave out (`status[i] != 0`), if any.
+        skip: Option<Rc<[bool]>>,
+        /// The variable is a signal word (`signal_wait_until`).
+        signal: bool,
+    },
+    /// Atomic operation on a word of `pe`.
+    Amo {
+        /// The word.
+        dst: Span,
+        /// Its type.
+        dtype: DType,
+        /// What is done.
+        op: AmoOp,
+        /// The operand's bits.
+        value: u64,
+        /// The condition's bits, for compare-and-swap.
+        cond: u64,
+        /// Whether the caller waits for the old value.
+        fetch: bool,
+        /// Target PE.
+        pe: u32,
+    },
+    /// Stream-ordered store of values from the host's private memory into my own symmetric memory.
+    Fill {
+        /// My own memory.
+        dst: Span,
+        /// The bytes, captured when enqueued.
+        bytes: Rc<[u8]>,
+        /// Element type.
+        dtype: DType,
+    },
+    /// Order earlier puts of this scope before later ones, per target.
+    Fence,
+    /// Complete everything of this scope.
+    Quiet,
+    /// Make the sources of this scope's non-blocking puts reusable.
+    Flush,
+    /// Quiet of this scope, then wait for every member's arrival.
+    Barrier {
+        /// The team.
+        team: TeamId,
+    },
+    /// Wait for every member's arrival; completes no transfer.
+    Sync {
+        /// The team.
+        team: TeamId,
+    },
+    /// The root's source to every member's target.
+    Broadcast {
+        /// The team.
+        team: TeamId,
+        /// Target on every member.
+        dst: Span,
+        /// Source, used on the root.
+        src: Span,
+        /// Element type.
+        dtype: DType,
+        /// The root's rank in the team.
+        root: u32,
+    },
+    /// Every member's source, in team order, to every member.
+    Fcollect {
+        /// The team.
+        team: TeamId,
+        /// Target: members × source.
+        dst: Span,
+        /// Source.
+        src: Span,
+        /// Element type.
+        dtype: DType,
+    },
+    /// Block `j` of member `i` to block `i` of member `j`.
+    Alltoall {
+        /// The team.
+        team: TeamId,
+        /// Target: one block a member.
+        dst: Span,
+        /// Source: one block a member.
+        src: Span,
+        /// Element type.
+        dtype: DType,
+    },
+    /// Element-wise reduction of all sources to every member.
+    Reduce {
+        /// The team.
+        team: TeamId,
+        /// Target.
+        dst: Span,
+        /// Source; the same span as `dst` for in-place.
+        src: Span,
+        /// Element type.
+        dtype: DType,
+        /// The reduction.
+        op: ReduceOp,
+    },
+    /// Element-wise reduction of all sources, block `i` to member `i`.
+    ReduceScatter {
+        /// The team.
+        team: TeamId,
+        /// Target: one block.
+        dst: Span,
+        /// Source: one block a member.
+        src: Span,
+        /// Element type.
+        dtype: DType,
+        /// The reduction.
+        op: ReduceOp,
+    },
+}
+
+impl Op {
+    /// Names of all operations, as [`Op::name`] returns them.
+    pub const NAMES: [&'static str; 26] = [
+        "put",
+        "put_nbi",
+        "put_signal",
+        "put_signal_nbi",
+        "get",
+        "get_nbi",
+        "p",
+        "g",
+        "iput",
+        "iget",
+        "signal_op",
+        "signal_fetch",
+        "wait_until",
+        "signal_wait_until",
+        "atomic",
+        "fill",
+        "fence",
+        "quiet",
+        "flush",
+        "barrier",
+        "sync",
+        "broadcast",
+        "fcollect",
+        "alltoall",
+        "reduce",
+        "reducescatter",
+    ];
+
+    /// The operation's name: one of [`Op::NAMES`].
+    pub fn name(&self) -> &'static str {
+        match self {
+            Op::Put { nbi: false, signal: None, .. } => "put",
+            Op::Put { nbi: true, signal: None, .. } => "put_nbi",
+            Op::Put { nbi: false, signal: Some(_), .. } => "put_signal",
+            Op::Put { nbi: true, signal: Some(_), .. } => "put_signal_nbi",
+            Op::Get { nbi: false, .. } => "get",
+            Op::Get { nbi: true, .. } => "get_nbi",
+            Op::P { .. } => "p",
+            Op::G { .. } => "g",
+            Op::IPut { .. } => "iput",
+            Op::IGet { .. } => "iget",
+            Op::Signal { .. } => "signal_op",
+            Op::SignalFetch { .. } => "signal_fetch",
+            Op::Wait { signal: false, .. } => "wait_until",
+            Op::Wait { signal: true, .. } => "signal_wait_until",
+            Op::Amo { .. } => "atomic",
+            Op::Fill { .. } => "fill",
+            Op::Fence => "fence",
+            Op::Quiet => "quiet",
+            Op::Flush => "flush",
+            Op::Barrier { .. } => "barrier",
+            Op::Sync { .. } => "sync",
+            Op::Broadcast { .. } => "broadcast",
+            Op::Fcollect { .. } => "fcollect",
+            Op::Alltoall { .. } => "alltoall",
+            Op::Reduce { .. } => "reduce",
+            Op::ReduceScatter { .. } => "reducescatter",
+        }
+    }
+
+    /// The element type, for operations that have one.
+    pub fn dtype(&self) -> Option<DType> {
+        match self {
+            Op::Put { dtype, .. }
+            | Op::Get { dtype, .. }
+            | Op::P { dtype, .. }
+            | Op::G { dtype, .. }
+            | Op::IPut { dtype, .. }
+            | Op::IGet { dtype, .. }
+            | Op::Wait { dtype, .. }
+            | Op::Amo { dtype, .. }
+            | Op::Fill { dtype, .. }
+            | Op::Broadcast { dtype, .. }
+            | Op::Fcollect { dtype, .. }
+            | Op::Alltoall { dtype, .. }
+            | Op::Reduce { dtype, .. }
+            | Op::ReduceScatter { dtype, .. } => Some(*dtype),
+            Op::Signal { .. } | Op::SignalFetch { .. } => Some(DType::U64),
+            Op::Fence | Op::Quiet | Op::Flush | Op::Barrier { .. } | Op::Sync { .. } => None,
+        }
+    }
+
+    /// The team, for collectives.
+    pub fn team(&self) -> Option<TeamId> {
+        match self {
+            Op::Barrier { team }
+            | Op::Sync { team }
+            | Op::Broadcast { team, .. }
+            | Op::Fcollect { team, .. }
+            | Op::Alltoall { team, .. }
+            | Op::Reduce { team, .. }
+            | Op::ReduceScatter { team, .. } => Some(*team),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Op {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())?;
+        match self {
+            Op::Put { dst, src, dtype, pe, signal, .. } => {
+                write!(f, "<{dtype}>({dst} on PE {pe} <- {src}")?;
+                if let Some(SignalUpdate { word, value, op }) = signal {
+                    write!(f, ", {} {word} {value}", op.name())?;
+                }
+                f.write_str(")")
+            }
+            Op::Get { dst, src, dtype, pe, .. } => write!(f, "<{dtype}>({dst} <- {src} on PE {pe})"),
+            Op::P { dst, dtype, value, pe } => write!(f, "<{dtype}>({dst} on PE {pe} <- {value:#x})"),
+            Op::G { src, dtype, pe } => write!(f, "<{dtype}>({src} on PE {pe})"),
+            Op::IPut { dst, src, dst_stride, src_stride, count, dtype, pe } => {
+                write!(f, "<{dtype}>({dst} step {dst_stride} on PE {pe} <- {src} step {src_stride}, {count} elements)")
+            }
+            Op::IGet { dst, src, dst_stride, src_stride, count, dtype, pe } => {
+                write!(f, "<{dtype}>({dst} step {dst_stride} <- {src} step {src_stride} on PE {pe}, {count} elements)")
+            }
+            Op::Signal { update: SignalUpdate { word, value, op }, pe } => {
+                write!(f, "({} {word} on PE {pe}, {value})", op.name())
+            }
+            Op::SignalFetch { word } => write!(f, "({word})"),
+            Op::Wait { vars, dtype, cmp, against, .. } => {
+                write!(f, "<{dtype}>({vars} {} ", cmp.symbol())?;
+                match against {
+                    Against::One(value) => write!(f, "{value})"),
+                    Against::Each(values) => write!(f, "{values:?})"),
+                }
+            }
+            Op::Amo { dst, dtype, op, value, cond, fetch, pe } => {
+                let fetch = if *fetch && *op != AmoOp::Fetch { "fetch_" } else { "" };
+                write!(f, " {fetch}{}<{dtype}>({dst} on PE {pe}, {value}", op.name())?;
+                if *op == AmoOp::CompareSwap {
+                    write!(f, " if {cond}")?;
+                }
+                f.write_str(")")
+            }
+            Op::Fill { dst, dtype, .. } => write!(f, "<{dtype}>({dst})"),
+            Op::Fence | Op::Quiet | Op::Flush => Ok(()),
+            Op::Barrier { team } | Op::Sync { team } => write!(f, "({team})"),
+            Op::Broadcast { team, dst, src, dtype, root } => {
+                write!(f, "<{dtype}>({team}, {dst} <- {src}, root {root})")
+            }
+            Op::Fcollect { team, dst, src, dtype } | Op::Alltoall { team, dst, src, dtype } => {
+                write!(f, "<{dtype}>({team}, {dst} <- {src})")
+            }
+            Op::Reduce { team, dst, src, dtype, op } | Op::ReduceScatter { team, dst, src, dtype, op } => {
+                write!(f, "<{dtype}>({team}, {} {dst} <- {src})", op.name())
+            }
+        }
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}+{}..{}", self.alloc, self.start, self.start + self.len)
+    }
+}
+
+impl fmt::Display for AllocId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.external() {
+            Some(n) => write!(f, "ext{n}"),
+            None => write!(f, "buf{}", self.0),
+        }
+    }
+}
+
+impl fmt::Display for TeamId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match crate::team::Predefined::ALL.iter().find(|p| p.id() == *self) {
+            Some(predefined) => f.write_str(predefined.name()),
+            None => write!(f, "team {}", self.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn atomics_stay_inside_their_width() {
+        assert_eq!(AmoOp::Add.apply(0xffff_ffff, 1, 0, 4), 0);
+        assert_eq!(AmoOp::Add.apply(u64::MAX, 2, 0, 8), 1);
+        assert_eq!(AmoOp::CompareSwap.apply(5, 9, 5, 4), 9);
+        assert_eq!(AmoOp::CompareSwap.apply(5, 9, 6, 4), 5);
+        assert_eq!(AmoOp::Xor.apply(0b1100, 0b1010, 0, 4), 0b0110);
+    }
+
+    #[test]
+    fn comparisons() {
+        for (cmp, less, same, more) in [
+            (Cmp::Eq, false, true, false),
+            (Cmp::Ne, true, false, true),
+            (Cmp::Gt, false, false, true),
+            (Cmp::Le, true, true, false),
+            (Cmp::Lt, true, false, false),
+            (Cmp::Ge, false, true, true),
+        ] {
+            assert_eq!((cmp.holds(1, 2), cmp.holds(2, 2), cmp.holds(3, 2)), (less, same, more), "{cmp:?}");
+        }
+    }
+}

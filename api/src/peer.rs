@@ -1,0 +1,186 @@
+//! Direct access to other PEs' memory: by loads and stores through a peer's pointer, and by multicast.
+
+use std::panic::Location;
+
+use crate::backend::Backend;
+use crate::buffer::{Span, Symmetric};
+use crate::collective::check_reduction;
+use crate::element::Element;
+use crate::error::Result;
+use crate::memory::same_len;
+use crate::op::ReduceOp;
+use crate::pe::Pe;
+use crate::team::Team;
+
+/// Another PE's copy of symmetric memory, reached by loads and stores: what `nvshmem_ptr` gives.
+///
+/// It is no operand of any verb, as the pointer that NVSHMEM returns must not be passed back to it:
+/// ```compile_fail
+/// # use onesided::{Backend, Pe, Result};
+/// fn wrong<B: Backend>(pe: &Pe<B>) -> Result<()> {
+///     let buf = pe.alloc::<f32>(4)?;
+///     let alias = pe.peer(&buf, 1)?.unwrap();
+///     pe.host().put(alias, &buf, 2) // error: `Peer` is not `Symmetric<f32>`
+/// }
+/// ```
+pub struct Peer<'a, B: Backend, T> {
+    pe: &'a Pe<B>,
+    span: Span,
+    of_pe: usize,
+    of: std::marker::PhantomData<T>,
+}
+
+/// A team's copies of symmetric memory under one address: what `nvshmemx_mc_ptr` gives.
+pub struct Multicast<'a, B: Backend, T> {
+    pe: &'a Pe<B>,
+    team: &'a Team,
+    span: Span,
+    of: std::marker::PhantomData<T>,
+}
+
+/// # Direct access
+impl<B: Backend> Pe<B> {
+    /// `of_pe`'s copy of `buf`, if loads and stores reach it (`nvshmem_ptr`); `None` otherwise.
+    ///
+    /// # One-sided
+    /// Local.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when there is no such PE.
+    ///
+    /// ```
+    /// # use onesided::{Backend, Pe, Result};
+    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # let buf = pe.alloc::<i32>(4)?;
+    /// let next = (pe.my_pe() + 1) % pe.n_pes();
+    /// if let Some(peer) = pe.peer(&buf, next)? {
+    ///     peer.write(&[1, 2, 3, 4])?; // a store over NVLink
+    /// }
+    /// # pe.free(buf) }
+    /// ```
+    #[track_caller]
+    pub fn peer<'a, T: Element>(&'a self, buf: impl Symmetric<T> + 'a, of_pe: usize) -> Result<Option<Peer<'a, B, T>>> {
+        let of_pe = self.check_pe(of_pe, "peer", Location::caller())? as usize;
+        if !self.backend.reaches(of_pe) {
+            return Ok(None);
+        }
+        Ok(Some(Peer { pe: self, span: buf.span(), of_pe, of: std::marker::PhantomData }))
+    }
+
+    /// All of `team`'s copies of `buf` under one address, if the topology offers it (`nvshmemx_mc_ptr`).
+    ///
+    /// # One-sided
+    /// Local.
+    ///
+    /// # Errors
+    /// None today.
+    #[track_caller]
+    pub fn multicast<'a, T: Element>(
+        &'a self,
+        team: &'a Team,
+        buf: impl Symmetric<T> + 'a,
+    ) -> Result<Option<Multicast<'a, B, T>>> {
+        if !self.backend.has_multicast(team.id()) {
+            return Ok(None);
+        }
+        Ok(Some(Multicast { pe: self, team, span: buf.span(), of: std::marker::PhantomData }))
+    }
+}
+
+impl<B: Backend, T: Element> Peer<'_, B, T> {
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.span.len / size_of::<T>()
+    }
+
+    /// Whether there is no element.
+    pub fn is_empty(&self) -> bool {
+        self.span.len == 0
+    }
+
+    /// Loads the elements.
+    ///
+    /// # One-sided
+    /// Returns whatever has been delivered there by now.
+    ///
+    /// # Errors
+    /// Those of the device.
+    #[track_caller]
+    pub fn read(&self) -> Result<Vec<T>> {
+        let mut values = vec![T::zeroed(); self.len()];
+        let bytes = bytemuck::must_cast_slice_mut(&mut values);
+        self.pe.backend.read(self.span, self.of_pe, T::DTYPE, bytes, Location::caller())?;
+        Ok(values)
+    }
+
+    /// Stores the elements.
+    ///
+    /// # One-sided
+    /// Returns at once. A store orders like a put of the host under fence and quiet: until then it may become visible
+    /// at any time.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when the lengths differ.
+    #[track_caller]
+    pub fn write(&self, values: &[T]) -> Result<()> {
+        let at = Location::caller();
+        same_len("peer write", self.len(), values.len(), at)?;
+        self.pe.backend.write(self.span, self.of_pe, T::DTYPE, bytemuck::must_cast_slice(values), at)
+    }
+}
+
+impl<B: Backend, T: Element> Multicast<'_, B, T> {
+    /// Number of elements on each member.
+    pub fn len(&self) -> usize {
+        self.span.len / size_of::<T>()
+    }
+
+    /// Whether there is no element.
+    pub fn is_empty(&self) -> bool {
+        self.span.len == 0
+    }
+
+    /// Stores the elements on every member (`multimem.st`).
+    ///
+    /// # One-sided
+    /// As [`Peer::write`], to each member.
+    ///
+    /// # Errors
+    /// As [`Peer::write`].
+    #[track_caller]
+    pub fn write(&self, values: &[T]) -> Result<()> {
+        let at = Location::caller();
+        same_len("multicast write", self.len(), values.len(), at)?;
+        let bytes = bytemuck::must_cast_slice(values);
+        self.pe.backend.multicast_write(self.team.id(), self.span, T::DTYPE, bytes, at)
+    }
+
+    /// Loads the reduction of all members' elements (`multimem.ld_reduce`).
+    ///
+    /// # One-sided
+    /// Reads whatever has been delivered on each member by now.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when `op` is bitwise and the elements are floats.
+    #[track_caller]
+    pub fn read_reduce(&self, op: ReduceOp) -> Result<Vec<T>> {
+        let at = Location::caller();
+        check_reduction("multicast read", T::DTYPE, op, at)?;
+        let mut values = vec![T::zeroed(); self.len()];
+        let bytes = bytemuck::must_cast_slice_mut(&mut values);
+        self.pe.backend.multicast_read(self.team.id(), self.span, T::DTYPE, op, bytes, at)?;
+        Ok(values)
+    }
+}
+
+impl<B: Backend, T> std::fmt::Debug for Peer<'_, B, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} on PE {}", self.span, self.of_pe)
+    }
+}
+
+impl<B: Backend, T> std::fmt::Debug for Multicast<'_, B, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} on {}", self.span, self.team.id())
+    }
+}

@@ -1,0 +1,242 @@
+//! Signals and waits: how one PE tells another that data is there.
+
+use std::panic::Location;
+use std::rc::Rc;
+
+use crate::backend::{Backend, require};
+use crate::buffer::{Local, Signal, Span, Symmetric};
+use crate::element::{DType, Waitable};
+use crate::error::{At, Error, Result};
+use crate::issue::{Host, Issue};
+use crate::memory::same_len;
+use crate::op::{Against, Cmp, Op, SignalOp, SignalUpdate};
+
+/// # Signals
+///
+/// ```text
+/// producer   put_signal(dst, src, signal, 1, Set, 1) ──► its own data delivered ──► signal delivered
+/// consumer                                  signal_wait_until(signal, Eq, 1) ──────► returns; dst may be read
+/// ```
+impl<B: Backend> Issue<'_, B> {
+    /// Copies my `src` to `dst` on `pe` as [`put`](Issue::put) does, then updates `signal` on `pe`
+    /// (`nvshmemx_put_signal_on_stream`).
+    ///
+    /// # One-sided
+    /// Who sees the signal sees *this* put's data. The signal is unordered with every other transfer, earlier ones of
+    /// the same PE included. From the host, the real library composes it from a stream operation and a synchronize.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when the lengths differ, the signal lies inside `dst`,
+    /// or there is no such PE.
+    ///
+    /// NVSHMEM documentation, "Signaling Operations".
+    ///
+    /// ```
+    /// # use onesided::{Backend, Cmp, Pe, Result, SignalOp};
+    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # let (dst, src, flags) = (pe.alloc::<f32>(8)?, pe.alloc::<f32>(8)?, pe.alloc_zeroed::<u64>(1)?);
+    /// if pe.my_pe() == 0 {
+    ///     pe.host().put_signal(&dst, &src, flags.signal(0), 1, SignalOp::Set, 1)?;
+    /// } else if pe.my_pe() == 1 {
+    ///     pe.host().signal_wait_until(flags.signal(0), Cmp::Eq, 1)?;
+    ///     let data = pe.read(&dst)?;
+    /// }
+    /// # pe.free(dst)?; pe.free(src)?; pe.free(flags) }
+    /// ```
+    #[inline]
+    #[track_caller]
+    pub fn put_signal<T: crate::Element>(
+        &self,
+        dst: impl Symmetric<T>,
+        src: impl Local<T>,
+        signal: Signal<'_>,
+        value: u64,
+        op: SignalOp,
+        pe: usize,
+    ) -> Result<()> {
+        let update = SignalUpdate { word: signal.span(), value, op };
+        self.put_signal_op("put_signal", (dst.span(), src.span(), T::DTYPE), update, pe, false, Location::caller())
+    }
+
+    /// As [`Issue::put_signal`], but returns at once: `src` must not change until a quiet or flush
+    /// (`nvshmemx_put_signal_nbi_on_stream`).
+    ///
+    /// # One-sided
+    /// As [`Issue::put_signal`]; two of them are unordered unless a fence stands between.
+    ///
+    /// # Errors
+    /// As [`Issue::put_signal`].
+    #[inline]
+    #[track_caller]
+    pub fn put_signal_nbi<T: crate::Element>(
+        &self,
+        dst: impl Symmetric<T>,
+        src: impl Local<T>,
+        signal: Signal<'_>,
+        value: u64,
+        op: SignalOp,
+        pe: usize,
+    ) -> Result<()> {
+        let update = SignalUpdate { word: signal.span(), value, op };
+        self.put_signal_op("put_signal_nbi", (dst.span(), src.span(), T::DTYPE), update, pe, true, Location::caller())
+    }
+
+    #[inline]
+    fn put_signal_op(
+        &self,
+        call: &'static str,
+        (dst, src, dtype): (Span, Span, DType),
+        signal: SignalUpdate,
+        pe: usize,
+        nbi: bool,
+        at: At,
+    ) -> Result<()> {
+        same_len(call, dst.len / dtype.size(), src.len / dtype.size(), at)?;
+        let pe = self.pe.check_pe(pe, call, at)?;
+        if dst.overlaps(&signal.word) {
+            return Err(Error::invalid(call, format!("the signal {} lies inside dst {dst}", signal.word), at));
+        }
+        self.check_host_signals(call, at)?;
+        self.issue(Op::Put { dst, src, dtype, pe, nbi, signal: Some(signal) }, at).map(drop)
+    }
+
+    /// Updates `signal` on `pe` (`nvshmemx_signal_op_on_stream`).
+    ///
+    /// # One-sided
+    /// Returns at once; the update is visible at any time until completed, and ordered after earlier transfers to the
+    /// same PE only by [`Issue::fence`] or [`Issue::quiet`].
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when there is no such PE.
+    #[inline]
+    #[track_caller]
+    pub fn signal_op(&self, signal: Signal<'_>, value: u64, op: SignalOp, pe: usize) -> Result<()> {
+        let at = Location::caller();
+        let pe = self.pe.check_pe(pe, "signal_op", at)?;
+        self.check_host_signals("signal_op", at)?;
+        self.issue(Op::Signal { update: SignalUpdate { word: signal.span(), value, op }, pe }, at).map(drop)
+    }
+
+    /// Waits until my `signal` compares true with `value` (`nvshmemx_signal_wait_until_on_stream`).
+    ///
+    /// # One-sided
+    /// Local. What the signal that ended the wait covers can be read afterwards. A wait with [`Cmp::Eq`] can miss a
+    /// value that passes by.
+    ///
+    /// # Errors
+    /// Those of the device. A wait that can never end is a deadlock: a verdict of the simulator, a hang on hardware.
+    #[inline]
+    #[track_caller]
+    pub fn signal_wait_until(&self, signal: Signal<'_>, cmp: Cmp, value: u64) -> Result<()> {
+        let at = Location::caller();
+        self.check_host_signals("signal_wait_until", at)?;
+        let (against, dtype) = (Against::One(value), DType::U64);
+        self.issue(Op::Wait { vars: signal.span(), dtype, cmp, against, skip: None, signal: true }, at).map(drop)
+    }
+
+    /// Waits until my variable compares true with `value` (`nvshmemx_wait_until_on_stream`).
+    ///
+    /// # One-sided
+    /// Local. Only atomics and signals synchronize with a wait: polling on what a plain put wrote is a race, even
+    /// through this call.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when `var` is not one element.
+    #[inline]
+    #[track_caller]
+    pub fn wait_until<T: Waitable>(&self, var: impl Symmetric<T>, cmp: Cmp, value: T) -> Result<()> {
+        let (vars, at) = (var.span(), Location::caller());
+        same_len("wait_until", vars.len / size_of::<T>(), 1, at)?;
+        self.wait::<T>("wait_until", vars, cmp, Against::One(value.to_bits64()), None, at)
+    }
+
+    /// Waits until all my variables compare true with `value` (`nvshmemx_wait_until_all_on_stream`). Where `skip` is
+    /// given, variables with `skip[i]` are left out.
+    ///
+    /// # One-sided
+    /// As [`Issue::wait_until`].
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when `skip` is not as long as `vars`.
+    #[track_caller]
+    pub fn wait_until_all<T: Waitable>(
+        &self,
+        vars: impl Symmetric<T>,
+        skip: Option<&[bool]>,
+        cmp: Cmp,
+        value: T,
+    ) -> Result<()> {
+        self.wait::<T>("wait_until_all", vars.span(), cmp, Against::One(value.to_bits64()), skip, Location::caller())
+    }
+
+    /// Waits until each of my variables compares true with its own value
+    /// (`nvshmemx_wait_until_all_vector_on_stream`).
+    ///
+    /// # One-sided
+    /// As [`Issue::wait_until`].
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when `skip` or `values` is not as long as `vars`.
+    ///
+    /// ```
+    /// # use onesided::{Backend, Cmp, Pe, Result};
+    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # let counters = pe.alloc_zeroed::<u64>(3)?;
+    /// pe.host().wait_until_all_vector(&counters, None, Cmp::Ge, &[0, 0, 0])?;
+    /// # pe.free(counters) }
+    /// ```
+    #[track_caller]
+    pub fn wait_until_all_vector<T: Waitable>(
+        &self,
+        vars: impl Symmetric<T>,
+        skip: Option<&[bool]>,
+        cmp: Cmp,
+        values: &[T],
+    ) -> Result<()> {
+        const CALL: &str = "wait_until_all_vector";
+        let (vars, at) = (vars.span(), Location::caller());
+        same_len(CALL, vars.len / size_of::<T>(), values.len(), at)?;
+        let values: Rc<[u64]> = values.iter().map(|value| value.to_bits64()).collect();
+        self.wait::<T>(CALL, vars, cmp, Against::Each(values), skip, at)
+    }
+
+    fn wait<T: Waitable>(
+        &self,
+        call: &'static str,
+        vars: Span,
+        cmp: Cmp,
+        against: Against,
+        skip: Option<&[bool]>,
+        at: At,
+    ) -> Result<()> {
+        if let Some(skip) = skip {
+            same_len(call, vars.len / size_of::<T>(), skip.len(), at)?;
+        }
+        self.check_host_signals(call, at)?;
+        let skip = skip.map(Rc::from);
+        self.issue(Op::Wait { vars, dtype: T::DTYPE, cmp, against, skip, signal: false }, at).map(drop)
+    }
+
+    #[inline]
+    fn check_host_signals(&self, call: &'static str, at: At) -> Result<()> {
+        if self.is_on_stream() {
+            return Ok(());
+        }
+        require(self.pe.backend.capabilities().host_signals, call, at)
+    }
+}
+
+impl<B: Backend> Host<'_, B> {
+    /// My signal's value (`nvshmem_signal_fetch`).
+    ///
+    /// # One-sided
+    /// Local, atomic against signals. Seeing a signal's value makes what that signal covers readable.
+    ///
+    /// # Errors
+    /// Those of the device.
+    #[inline]
+    #[track_caller]
+    pub fn signal_fetch(&self, signal: Signal<'_>) -> Result<u64> {
+        self.issue(Op::SignalFetch { word: signal.span() }, Location::caller())
+    }
+}

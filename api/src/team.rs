@@ -1,0 +1,409 @@
+//! Teams: who takes part in a collective.
+//!
+//! A [`Team`] is owned; predefined teams are borrowed from the [`Pe`], so destroying one does not compile. A PE
+//! outside a new team gets `None`, so calling a collective on a team that one is not in does not compile either.
+
+use std::rc::Rc;
+
+use crate::backend::{Backend, NewTeams, TeamRequest};
+use crate::error::{At, Error, Result};
+use crate::pe::{Live, LiveKind, Pe};
+use std::panic::Location;
+
+/// Names a team on this PE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TeamId(pub u32);
+
+/// The teams that exist from the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Predefined {
+    /// All PEs.
+    World,
+    /// PEs that reach each other's memory by loads and stores.
+    Shared,
+    /// PEs of the same node.
+    Node,
+    /// PEs with the same rank within their node, one a node.
+    SameMypeNode,
+    /// PEs on the same GPU.
+    SameGpu,
+    /// The first PE of each GPU; the others are no members.
+    GpuLeaders,
+}
+
+impl Predefined {
+    /// Every predefined team, in the order of NVSHMEM's handles.
+    pub const ALL: [Predefined; 6] = [
+        Predefined::World,
+        Predefined::Shared,
+        Predefined::Node,
+        Predefined::SameMypeNode,
+        Predefined::SameGpu,
+        Predefined::GpuLeaders,
+    ];
+
+    /// The handle, as in NVSHMEM: 0 to 5.
+    pub const fn id(self) -> TeamId {
+        TeamId(self as u32)
+    }
+
+    /// NVSHMEM's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Predefined::World => "TEAM_WORLD",
+            Predefined::Shared => "TEAM_SHARED",
+            Predefined::Node => "TEAM_NODE",
+            Predefined::SameMypeNode => "TEAM_SAME_MYPE_NODE",
+            Predefined::SameGpu => "TEAM_SAME_GPU",
+            Predefined::GpuLeaders => "TEAM_GPU_LEADERS",
+        }
+    }
+}
+
+/// The world ranks of a team's members, in team order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Members {
+    /// `start`, `start + stride`, … (`size` of them).
+    Strided {
+        /// World rank of the first member.
+        start: u32,
+        /// Distance of members.
+        stride: u32,
+        /// Number of members.
+        size: u32,
+    },
+    /// Any list.
+    List(Rc<[u32]>),
+}
+
+impl Members {
+    /// Number of members.
+    #[inline]
+    pub fn len(&self) -> usize {
+        match self {
+            Members::Strided { size, .. } => *size as usize,
+            Members::List(list) => list.len(),
+        }
+    }
+
+    /// Whether there is no member.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// World rank of member `index`.
+    ///
+    /// # Panics
+    /// When there is no such member.
+    #[inline]
+    pub fn get(&self, index: usize) -> usize {
+        assert!(index < self.len(), "member {index} of a team of {}", self.len());
+        match self {
+            Members::Strided { start, stride, .. } => *start as usize + index * *stride as usize,
+            Members::List(list) => list[index] as usize,
+        }
+    }
+
+    /// Rank in the team of a world rank, if it is a member.
+    #[inline]
+    pub fn position(&self, world: usize) -> Option<usize> {
+        match self {
+            Members::Strided { start, stride, size } => {
+                let offset = world.checked_sub(*start as usize)?;
+                let index = offset / (*stride).max(1) as usize;
+                (index < *size as usize && index * *stride as usize == offset).then_some(index)
+            }
+            Members::List(list) => list.iter().position(|&pe| pe as usize == world),
+        }
+    }
+
+    /// World ranks in team order.
+    pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.len()).map(|index| self.get(index))
+    }
+
+    /// Members `start`, `start + stride`, … of this team (`size` of them).
+    pub fn strided(&self, start: usize, stride: usize, size: usize) -> Members {
+        match self {
+            Members::Strided { start: base, stride: step, .. } => {
+                Members::Strided { start: base + start as u32 * step, stride: step * stride as u32, size: size as u32 }
+            }
+            Members::List(list) => Members::List((0..size).map(|i| list[start + i * stride]).collect()),
+        }
+    }
+}
+
+/// A value that identifies a team to be made with [`Pe::team_init`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TeamUniqueId(pub u64);
+
+/// What a team was made with (`nvshmem_team_config_t`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct TeamConfig {
+    /// Number of contexts asked for. NVSHMEM accepts and ignores it.
+    pub num_contexts: Option<u32>,
+    /// The unique id, for [`Pe::team_init`].
+    pub unique_id: Option<TeamUniqueId>,
+}
+
+/// A team that this PE is a member of.
+///
+/// Ended by the collective [`Pe::team_destroy`], which consumes it: no double destroy, no use after destroy.
+/// ```compile_fail
+/// # use onesided::{Backend, Pe, Result};
+/// fn wrong<B: Backend>(pe: &Pe<B>) -> Result<()> {
+///     pe.team_destroy(*pe.world()) // error: predefined teams are only borrowed
+/// }
+/// ```
+#[derive(Debug)]
+pub struct Team {
+    id: TeamId,
+    members: Members,
+    my_pe: u32,
+    config: TeamConfig,
+}
+
+impl Team {
+    pub(crate) fn new(id: TeamId, members: Members, world: usize, config: TeamConfig) -> Option<Team> {
+        let my_pe = members.position(world)? as u32;
+        Some(Team { id, members, my_pe, config })
+    }
+
+    /// The team's handle on this PE.
+    #[inline]
+    pub fn id(&self) -> TeamId {
+        self.id
+    }
+
+    /// My rank in the team (`nvshmem_team_my_pe`). Local.
+    #[inline]
+    pub fn my_pe(&self) -> usize {
+        self.my_pe as usize
+    }
+
+    /// Number of members (`nvshmem_team_n_pes`). Local.
+    #[inline]
+    pub fn n_pes(&self) -> usize {
+        self.members.len()
+    }
+
+    /// The members' world ranks, in team order.
+    pub fn members(&self) -> &Members {
+        &self.members
+    }
+
+    /// What the team was made with (`nvshmem_team_get_config`). Local.
+    pub fn config(&self) -> TeamConfig {
+        self.config
+    }
+
+    /// The rank in `dest` of this team's member `pe`; `None` if it is no member there
+    /// (`nvshmem_team_translate_pe`). Local.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when `pe` is not below [`Team::n_pes`]. (The library
+    /// wraps `pe == n_pes` around to PE 0.)
+    ///
+    /// ```
+    /// # use onesided::{Backend, Pe, Result};
+    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// let evens = pe.team_split_strided(pe.world(), 0, 2, pe.n_pes().div_ceil(2), Default::default())?;
+    /// if let Some(evens) = evens {
+    ///     assert_eq!(evens.translate_pe(0, pe.world())?, Some(0));
+    ///     pe.team_destroy(evens)?;
+    /// }
+    /// # Ok(()) }
+    /// ```
+    #[track_caller]
+    pub fn translate_pe(&self, pe: usize, dest: &Team) -> Result<Option<usize>> {
+        if pe >= self.n_pes() {
+            let message = format!("PE {pe} is not in the team, which has PEs 0 to {}", self.n_pes() - 1);
+            return Err(Error::invalid("team_translate_pe", message, Location::caller()));
+        }
+        Ok(dest.members.position(self.members.get(pe)))
+    }
+}
+
+/// # Teams
+impl<B: Backend> Pe<B> {
+    /// The team of all PEs (`NVSHMEM_TEAM_WORLD`).
+    #[inline]
+    pub fn world(&self) -> &Team {
+        self.predefined[Predefined::World as usize].as_ref().expect("every PE is in the world")
+    }
+
+    /// A predefined team; `None` if this PE is no member of it, which only [`Predefined::GpuLeaders`] allows.
+    ///
+    /// ```
+    /// # use onesided::{Backend, Pe, Predefined};
+    /// # fn demo<B: Backend>(pe: &Pe<B>) {
+    /// let node = pe.team(Predefined::Node).expect("every PE is on a node");
+    /// println!("PE {} of {} on this node", node.my_pe(), node.n_pes());
+    /// # }
+    /// ```
+    pub fn team(&self, which: Predefined) -> Option<&Team> {
+        self.predefined[which as usize].as_ref()
+    }
+
+    /// A value, fresh on every call, that identifies a team to be made by [`Pe::team_init`]
+    /// (`nvshmemx_team_get_uniqueid`). One PE makes it and gives it to the other members.
+    ///
+    /// # One-sided
+    /// Local.
+    ///
+    /// # Errors
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) where the library has no such call.
+    #[track_caller]
+    pub fn team_unique_id(&self) -> Result<TeamUniqueId> {
+        self.backend.team_unique_id(Location::caller())
+    }
+
+    /// Makes a team of the parent's PEs `start`, `start + stride`, … (`size` of them); `None` on a PE outside it
+    /// (`nvshmem_team_split_strided`).
+    ///
+    /// # Collective
+    /// Over the parent, members and non-members of the new team, with the same arguments.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when `size` or `stride` is 0 or the last member lies
+    /// outside the parent (the library accepts several of these and hangs later);
+    /// [`OutOfTeams`](crate::ErrorKind::OutOfTeams) on all members alike when there is no room for another team.
+    ///
+    /// NVSHMEM documentation, "Team Management".
+    #[track_caller]
+    pub fn team_split_strided(
+        &self,
+        parent: &Team,
+        start: usize,
+        stride: usize,
+        size: usize,
+        config: TeamConfig,
+    ) -> Result<Option<Team>> {
+        const CALL: &str = "team_split_strided";
+        let at = Location::caller();
+        let n = parent.n_pes();
+        if size == 0 || stride == 0 {
+            let message = format!("size {size} and stride {stride} must be at least 1");
+            return Err(Error::invalid(CALL, message, at));
+        }
+        let last = (size - 1).checked_mul(stride).and_then(|span| span.checked_add(start));
+        if last.is_none_or(|last| last >= n) {
+            let message = format!(
+                "start {start}, stride {stride}, size {size} reach past the parent, which has PEs 0 to {}",
+                n - 1
+            );
+            return Err(Error::invalid(CALL, message, at));
+        }
+        let members = parent.members.strided(start, stride, size);
+        let request = TeamRequest::SplitStrided { parent: parent.id, start, stride, members: &members, config };
+        let NewTeams { first, .. } = self.backend.team(&request, at)?;
+        Ok(first.map(|id| self.adopt(id, members, config, at)))
+    }
+
+    /// Lays the parent's PEs out in rows of `xrange` and returns my row (x) and my column (y)
+    /// (`nvshmem_team_split_2d`). The last row may be shorter.
+    ///
+    /// # Collective
+    /// Over the parent, with the same arguments.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when `xrange` is 0 (the library divides by it);
+    /// [`OutOfTeams`](crate::ErrorKind::OutOfTeams) as for [`Pe::team_split_strided`]. An `xrange` above the parent's
+    /// size is the parent's size, as in the library.
+    #[track_caller]
+    pub fn team_split_2d(
+        &self,
+        parent: &Team,
+        xrange: usize,
+        x_config: TeamConfig,
+        y_config: TeamConfig,
+    ) -> Result<(Team, Team)> {
+        let at = Location::caller();
+        if xrange == 0 {
+            return Err(Error::invalid("team_split_2d", "xrange must be at least 1", at));
+        }
+        let n = parent.n_pes();
+        let xrange = xrange.min(n);
+        let (row, column) = (parent.my_pe() / xrange, parent.my_pe() % xrange);
+        let x_members = parent.members.strided(row * xrange, 1, xrange.min(n - row * xrange));
+        let y_members = parent.members.strided(column, xrange, (n - column).div_ceil(xrange));
+        let request = TeamRequest::Split2d {
+            parent: parent.id,
+            xrange,
+            x_members: &x_members,
+            y_members: &y_members,
+            x_config,
+            y_config,
+        };
+        let NewTeams { first, second } = self.backend.team(&request, at)?;
+        let (x, y) = first.zip(second).expect("every member of the parent is in one row and one column");
+        Ok((self.adopt(x, x_members, x_config, at), self.adopt(y, y_members, y_config, at)))
+    }
+
+    /// Makes a team of an arbitrary group: each member passes the same unique id (in `config`) and `n_pes`, and its
+    /// own index (`nvshmemx_team_init`).
+    ///
+    /// # Collective
+    /// Over the new team's members only.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when `config.unique_id` is missing, `n_pes` is 0 or
+    /// above the number of PEs, or `index` is not below `n_pes`; [`OutOfTeams`](crate::ErrorKind::OutOfTeams).
+    /// Members that disagree are a mismatch of the whole program: a verdict.
+    #[track_caller]
+    pub fn team_init(&self, config: TeamConfig, n_pes: usize, index: usize) -> Result<Team> {
+        const CALL: &str = "team_init";
+        let at = Location::caller();
+        let Some(unique_id) = config.unique_id else {
+            return Err(Error::invalid(CALL, "config.unique_id is missing; make one with team_unique_id", at));
+        };
+        if n_pes == 0 || n_pes > self.n_pes() || index >= n_pes {
+            let message = format!("index {index} of {n_pes} PEs: expected index < n_pes <= {}", self.n_pes());
+            return Err(Error::invalid(CALL, message, at));
+        }
+        let request = TeamRequest::Init { unique_id, n_pes, index, config };
+        let NewTeams { first, .. } = self.backend.team(&request, at)?;
+        let id = first.expect("a PE that calls team_init is a member");
+        let members = self.backend.team_members(id);
+        Ok(self.adopt(id, members, config, at))
+    }
+
+    /// Ends a team (`nvshmem_team_destroy`).
+    ///
+    /// # Collective
+    /// Over the team.
+    ///
+    /// # Errors
+    /// Those of the backend.
+    #[track_caller]
+    pub fn team_destroy(&self, team: Team) -> Result<()> {
+        self.backend.team(&TeamRequest::Destroy { team: team.id }, Location::caller())?;
+        self.ledger.borrow_mut().retain(|live| live.what != LiveKind::Team(team.id));
+        Ok(())
+    }
+
+    fn adopt(&self, id: TeamId, members: Members, config: TeamConfig, at: At) -> Team {
+        self.ledger.borrow_mut().push(Live { what: LiveKind::Team(id), bytes: 0, at });
+        Team::new(id, members, self.my_pe(), config).expect("the backend gives ids to members only")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strided_members() {
+        let odd = Members::Strided { start: 1, stride: 2, size: 3 };
+        assert_eq!(odd.iter().collect::<Vec<_>>(), [1, 3, 5]);
+        assert_eq!((odd.position(3), odd.position(2), odd.position(7), odd.position(0)), (Some(1), None, None, None));
+        assert_eq!(odd.strided(1, 1, 2).iter().collect::<Vec<_>>(), [3, 5]);
+    }
+
+    #[test]
+    fn listed_members() {
+        let list = Members::List(Rc::from([4, 0, 2]));
+        assert_eq!((list.get(0), list.position(2), list.position(1)), (4, Some(2), None));
+        assert_eq!(list.strided(0, 2, 2).iter().collect::<Vec<_>>(), [4, 2]);
+    }
+}

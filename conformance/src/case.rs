@@ -1,0 +1,165 @@
+//! What a case of the suite is: a generic program that records what it saw.
+//!
+//! A case asserts nothing about what is nondeterministic. It returns a [`Seen`]; the set of what may be seen is in its
+//! file under `expected/`. The simulator over all schedules must produce exactly that set, anything else a subset.
+
+use std::fmt;
+
+use onesided::{Backend, Pe, Result};
+
+/// What one PE saw in one run, as text: `x=1 y=0`. Empty for a PE that only helps.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Seen(String);
+
+impl Seen {
+    /// Nothing.
+    pub fn nothing() -> Seen {
+        Seen::default()
+    }
+
+    /// Adds `name=value`. Lists print as `[1, 2]`; a line break in a value becomes a blank.
+    #[must_use]
+    pub fn and(mut self, name: &str, value: impl fmt::Debug) -> Seen {
+        use fmt::Write as _;
+        if !self.0.is_empty() {
+            self.0.push(' ');
+        }
+        let value = format!("{value:?}").replace('\n', " ");
+        let _ = write!(self.0, "{name}={value}"); // writing to a String cannot fail
+        self
+    }
+
+    /// The text, as it stands in outcome files.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Shorthand for [`Seen::nothing`]`.and(name, value)`.
+pub fn seen(name: &str, value: impl fmt::Debug) -> Seen {
+    Seen::nothing().and(name, value)
+}
+
+/// How the simulator visits the schedules of a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Visit {
+    /// Every schedule: the outcomes must equal the file.
+    All,
+    /// This many random ones, because all would take too long: every outcome must be in the file.
+    Random(u64),
+}
+
+/// What a backend must offer for a case to run on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Atomics issued by the host.
+    pub host_atomics: bool,
+    /// Loads and stores to peers on the same node.
+    pub peer_access: bool,
+    /// Multicast on the world team.
+    pub multicast: bool,
+    /// Registration of external memory.
+    pub registration: bool,
+    /// A bug of the whole program, on purpose: only the simulator survives it, with a verdict.
+    pub verdict: bool,
+}
+
+/// One case: a program, the number of PEs that it needs, and how its schedules are visited.
+pub struct Case<B: Backend> {
+    /// `chapter/name`; the name of the outcome file.
+    pub name: String,
+    /// Number of PEs.
+    pub pes: usize,
+    /// Number of nodes that they are spread over.
+    pub nodes: usize,
+    /// Number of GPUs that they share; one each if `None`.
+    pub gpus: Option<usize>,
+    /// Schedules visited on the simulator.
+    pub visit: Visit,
+    /// What it needs.
+    pub needs: Needs,
+    /// The program.
+    pub body: fn(&Pe<B>) -> Result<Seen>,
+}
+
+impl<B: Backend> Case<B> {
+    /// The case `name` of the chapter, on `pes` PEs of one node, over all schedules.
+    pub fn new(name: &str, pes: usize, body: fn(&Pe<B>) -> Result<Seen>) -> Self {
+        Case { name: name.to_string(), pes, nodes: 1, gpus: None, visit: Visit::All, needs: Needs::default(), body }
+    }
+
+    /// Spreads the PEs over so many nodes.
+    #[must_use]
+    pub fn nodes(mut self, nodes: usize) -> Self {
+        self.nodes = nodes;
+        self
+    }
+
+    /// Lets the PEs share so many GPUs.
+    #[must_use]
+    pub fn gpus(mut self, gpus: usize) -> Self {
+        self.gpus = Some(gpus);
+        self
+    }
+
+    /// Visits so many random schedules instead of all.
+    #[must_use]
+    pub fn random(mut self, schedules: u64) -> Self {
+        self.visit = Visit::Random(schedules);
+        self
+    }
+
+    /// Needs atomics issued by the host.
+    #[must_use]
+    pub fn needs_host_atomics(mut self) -> Self {
+        self.needs.host_atomics = true;
+        self
+    }
+
+    /// Needs loads and stores to peers.
+    #[must_use]
+    pub fn needs_peer_access(mut self) -> Self {
+        self.needs.peer_access = true;
+        self
+    }
+
+    /// Needs multicast on the world team.
+    #[must_use]
+    pub fn needs_multicast(mut self) -> Self {
+        self.needs.multicast = true;
+        self
+    }
+
+    /// Needs registration of external memory.
+    #[must_use]
+    pub fn needs_registration(mut self) -> Self {
+        self.needs.registration = true;
+        self
+    }
+
+    /// Ends in a verdict on at least one schedule (a deadlock, a mismatch, a leak): simulator only.
+    #[must_use]
+    pub fn ends_in_verdict(mut self) -> Self {
+        self.needs.verdict = true;
+        self
+    }
+}
+
+impl<B: Backend> fmt::Debug for Case<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} on {} PEs", self.name, self.pes)
+    }
+}
+
+/// Lists the cases of a chapter: `cases![mp_fenced: 2, iriw: 4]`, with further properties behind:
+/// `cases![iriw: 4 => |case| case.nodes(2)]`.
+macro_rules! cases {
+    ($($name:ident: $pes:literal $(=> $with:expr)?),* $(,)?) => {
+        vec![$({
+            let case = $crate::case::Case::new(stringify!($name), $pes, $name::<B>);
+            $(let case = ($with as fn($crate::case::Case<B>) -> $crate::case::Case<B>)(case);)?
+            case
+        }),*]
+    };
+}
+pub(crate) use cases;
