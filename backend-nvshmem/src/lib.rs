@@ -1,1 +1,27 @@
+#![doc = include_str!("../README.md")]
+#![deny(unsafe_code)]
+//!
+//! # Module map
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `doctor.rs` | [`doctor`]: looks for each part, one after the other |
+//! | `report.rs` | [`Report`]: what was found, and its table |
+//! | `problem.rs` | [`Problem`]: why a part cannot be used |
+//! | `search.rs` | [`Search`]: the places where libnvshmem_host may lie, in order |
+//! | `library.rs` | opens libraries and calls what is safe before initialization; the only file with `unsafe` |
+//! | `elf.rs` | tells a damaged library from a whole one before the loader touches it |
+//! | `limit.rs` | runs commands and foreign code with a time limit |
 
+mod doctor;
+mod elf;
+mod library;
+mod limit;
+mod problem;
+mod report;
+mod search;
+
+pub use doctor::doctor;
+pub use problem::Problem;
+pub use report::{Driver, Finding, Nvshmem, Report, Row, Tool};
+pub use search::{Origin, SONAME, Search};

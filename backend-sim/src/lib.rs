@@ -1,1 +1,42 @@
+#![doc = include_str!("../README.md")]
+#![deny(unsafe_code)]
+//!
+//! # Module map
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `simulation.rs` | [`Simulation`]: run, explore, replay |
+//! | `config.rs`, `profile.rs` | the cluster; what its transport guarantees |
+//! | `schedule.rs` | [`Schedule`]: a run's choices as a value, and as a short line |
+//! | `verdict.rs` | [`Verdict`]: how a run ended, and what everybody was doing |
+//! | `trace.rs` | [`Event`]: what happened, in one log |
+//! | `pe.rs`, `request.rs` | a PE's end of the simulator; what it asks and gets |
+//! | `execution.rs` | one program, one schedule |
+//! | `explore/` | who picks when several steps are possible |
+//! | `machine/` | the semantics: all state, and what each step does to it |
+//! | `heap.rs`, `reduce.rs` | symmetric memory; arithmetic of reductions |
+//! | `coroutine.rs` | PEs as coroutines: the only unsafe code |
 
+mod config;
+#[expect(unsafe_code, reason = "switches stacks; every block says why it is sound")]
+mod coroutine;
+mod execution;
+mod explore;
+mod heap;
+mod machine;
+mod pe;
+mod profile;
+mod reduce;
+mod request;
+mod schedule;
+mod simulation;
+mod trace;
+mod verdict;
+
+pub use config::Config;
+pub use pe::{Sim, SimEvent, SimProcess, SimStream};
+pub use profile::Profile;
+pub use schedule::{Choices, Schedule};
+pub use simulation::{Explore, Explored, Run, Simulation};
+pub use trace::{Event, EventKind};
+pub use verdict::{AgentState, Entered, Standing, Verdict, VerdictKind};

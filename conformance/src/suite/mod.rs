@@ -4,11 +4,36 @@ use onesided::Backend;
 
 use crate::case::Case;
 
+mod atomic;
+mod buffer;
+mod causality;
+mod collective;
+mod init;
+mod litmus;
+mod mismatch;
+mod misuse;
 mod order;
+mod reduce;
+mod rma;
+mod signal;
+mod stream;
+mod team;
 
 /// Every case of the suite, in the order of the chapters.
 pub fn cases<B: Backend>() -> Vec<Case<B>> {
-    let chapters: [(&str, Vec<Case<B>>); 1] = [("order", order::cases())];
+    let chapters: [(&str, Vec<Case<B>>); 11] = [
+        ("init", init::cases()),
+        ("team", team::cases()),
+        ("buffer", buffer::cases()),
+        ("rma", rma::cases()),
+        ("order", order::cases()),
+        ("litmus", litmus::cases()),
+        ("signal", signal::cases()),
+        ("atomic", atomic::cases()),
+        ("collective", collective::cases()),
+        ("stream", stream::cases()),
+        ("misuse", misuse::cases()),
+    ];
     chapters
         .into_iter()
         .flat_map(|(chapter, cases)| {

@@ -1,9 +1,18 @@
-//! Each PE puts its data into the next PE's buffer: the tutorial's first transfer.
+//! Each PE puts an array into the next PE's memory: the first transfer that one writes.
+//!
+//! The tutorial's "Point-to-Point Remote Memory Access", first cell. That cell ends with `stream.synchronize()`, after
+//! which a PE knows only that its *own* put may reuse its source; to read what *arrived*, it needs the barrier here.
+//!
+//! To see it break: take the barrier away, make it a `sync_all` (which completes no transfer), or call it through
+//! `pe.host()` (a barrier of the host does not cover what a stream issued).
 
 use std::process::ExitCode;
 
 use onesided::{Backend, Pe, Result, expect_eq};
 use onesided_conformance::harness::{self, Program};
+
+/// Elements that each PE sends.
+const SIZE: usize = 10;
 
 struct Ring;
 
@@ -15,9 +24,9 @@ impl Program for Ring {
     fn run<B: Backend>(pe: &Pe<B>) -> Result<String> {
         let (me, n) = (pe.my_pe(), pe.n_pes());
         let (next, previous) = ((me + 1) % n, (me + n - 1) % n);
-        let src = pe.alloc::<f32>(10)?;
-        let dst = pe.alloc::<f32>(10)?;
-        pe.write(&src, &[me as f32; 10])?;
+        let src = pe.alloc::<f32>(SIZE)?;
+        let dst = pe.alloc::<f32>(SIZE)?;
+        pe.write(&src, &[me as f32; SIZE])?;
 
         let stream = pe.stream()?;
         pe.on(&stream).put(&dst, &src, next)?;
@@ -25,7 +34,7 @@ impl Program for Ring {
         pe.synchronize(&stream)?;
 
         let received = pe.read(&dst)?;
-        expect_eq(&received[..], &[previous as f32; 10], "the received array")?;
+        expect_eq(&received[..], &[previous as f32; SIZE], "the received array")?;
         pe.free(dst)?;
         pe.free(src)?;
         Ok(format!("PE {me} received {received:?} from PE {previous}"))

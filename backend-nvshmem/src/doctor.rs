@@ -1,0 +1,261 @@
+//! [`doctor`]: looks for each part, one after the other.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use onesided::InitStatus;
+
+use crate::library::Library;
+use crate::limit::{on_path, output, within};
+use crate::problem::Problem;
+use crate::report::{Driver, Finding, Nvshmem, Report, Tool};
+use crate::search::{SONAME, Search};
+
+/// For opening a library and for cuInit, which wakes every GPU of the machine.
+const LIBRARY_LIMIT: Duration = Duration::from_secs(30);
+const COMMAND_LIMIT: Duration = Duration::from_secs(10);
+
+const LIBCUDA: &str = "libcuda.so.1";
+/// Open MPI 4 and 5, the MPI that NVSHMEM's bootstrap plugin was built for.
+const LIBMPI: &str = "libmpi.so.40";
+
+/// Of each group of functions that a backend is built on, one or two: a library without one of them is too old.
+/// All are in 3.4.5. What a backend can compose where it is missing (`nvshmemx_flush_on_stream`, by a quiet) is not here.
+const NEEDED: [&str; 39] = [
+    "nvshmemx_get_uniqueid",
+    "nvshmemx_set_attr_uniqueid_args",
+    "nvshmemx_set_attr_mpi_comm_args",
+    "nvshmemx_hostlib_init_attr",
+    "nvshmemx_hostlib_finalize",
+    "nvshmemx_init_status",
+    "nvshmem_query_thread",
+    "nvshmem_global_exit",
+    "nvshmem_my_pe",
+    "nvshmem_n_pes",
+    "nvshmem_malloc",
+    "nvshmem_calloc",
+    "nvshmem_align",
+    "nvshmem_free",
+    "nvshmem_ptr",
+    "nvshmemx_mc_ptr",
+    "nvshmemx_buffer_register",
+    "nvshmemx_buffer_register_symmetric",
+    "nvshmem_team_split_strided",
+    "nvshmem_team_split_2d",
+    "nvshmem_team_destroy",
+    "nvshmemx_team_get_uniqueid",
+    "nvshmemx_team_init",
+    "nvshmem_putmem",
+    "nvshmem_getmem_nbi",
+    "nvshmemx_putmem_on_stream",
+    "nvshmemx_getmem_nbi_on_stream",
+    "nvshmemx_putmem_signal_on_stream",
+    "nvshmemx_signal_op_on_stream",
+    "nvshmemx_signal_wait_until_on_stream",
+    "nvshmemx_uint64_wait_until_all_vector_on_stream",
+    "nvshmem_signal_fetch",
+    "nvshmem_fence",
+    "nvshmem_quiet",
+    "nvshmemx_quiet_on_stream",
+    "nvshmemx_barrier_on_stream",
+    "nvshmemx_team_sync_on_stream",
+    "nvshmemx_fcollectmem_on_stream",
+    "nvshmemx_float_sum_reduce_on_stream",
+];
+
+/// Looks for everything that a program on GPUs needs. `library` is NVSHMEM's host library or its folder, if the user
+/// named one; see [`Search`] for where else it may lie.
+///
+/// Opens the libraries that it finds, and initializes the CUDA driver to count the GPUs, but never NVSHMEM. Ends
+/// within a minute or two even if nothing answers, normally in a fraction of a second, and never ends the process.
+pub fn doctor(library: Option<&Path>) -> Report {
+    Report {
+        kernel_module: fs::read_to_string("/proc/driver/nvidia/version").ok().as_deref().and_then(module_version),
+        driver: driver(),
+        nvshmem: nvshmem(&Search::from_environment(library)),
+        mpirun: mpirun(),
+        libmpi: within(LIBRARY_LIMIT, LIBMPI, || {
+            Library::open(Path::new(LIBMPI))?;
+            Ok(Tool { version: LIBMPI.to_string(), file: loaded_from(LIBMPI) })
+        }),
+        mps: tool("nvidia-cuda-mps-control").map(|file| Tool { version: "can be started".to_string(), file }),
+    }
+}
+
+fn driver() -> Finding<Driver> {
+    within(LIBRARY_LIMIT, LIBCUDA, || {
+        let (cuda, gpus) = Library::open(Path::new(LIBCUDA))?.cuda_devices()?;
+        Ok(Driver { cuda: (cuda / 1000, cuda % 1000 / 10), gpus, file: loaded_from(LIBCUDA) })
+    })
+}
+
+fn nvshmem(search: &Search) -> Finding<Nvshmem> {
+    let (file, origin) = search.locate()?;
+    let by_loader = file == Path::new(SONAME);
+    let places = search.places();
+    within(LIBRARY_LIMIT, SONAME, move || {
+        let library = match Library::open(&file) {
+            // Only the loader's own list was left: the other places belong to the answer.
+            Err(refused) if by_loader => {
+                let looked = places.into_iter().chain([format!("the loader: {refused}")]).collect();
+                return Err(Problem::NotFound { what: SONAME, looked });
+            }
+            opened => opened?,
+        };
+        let version = library.nvshmem_version()?;
+        let status = init_status(library.nvshmem_init_status()?)?;
+        let missing = NEEDED.into_iter().filter(|name| !library.exports(name)).collect();
+        let file = if by_loader { loaded_from(SONAME) } else { file };
+        Ok(Nvshmem { version, status, missing, needed: NEEDED.len(), file, origin })
+    })
+}
+
+fn mpirun() -> Finding<Tool> {
+    let file = tool("mpirun")?;
+    let printed = output(&file, &["--version"], COMMAND_LIMIT)?;
+    Ok(Tool { version: printed.lines().next().unwrap_or("prints no version").to_string(), file })
+}
+
+fn tool(what: &'static str) -> Result<PathBuf, Problem> {
+    on_path(what).ok_or_else(|| Problem::NotFound { what, looked: vec!["not on PATH".to_string()] })
+}
+
+/// The status that NVSHMEM numbers so.
+fn init_status(number: i32) -> Result<InitStatus, Problem> {
+    Ok(match number {
+        0 => InitStatus::NotInitialized,
+        1 => InitStatus::Bootstrapped,
+        2 => InitStatus::Initialized,
+        3 => InitStatus::LimitedMpg,
+        4 => InitStatus::FullMpg,
+        other => {
+            let why = format!("{other} is no status that this version knows");
+            return Err(Problem::Failed { call: "nvshmemx_init_status".to_string(), why });
+        }
+    })
+}
+
+/// The version in the first line of `/proc/driver/nvidia/version`: the first word that begins with a digit and has a
+/// point. (The words before it differ between the open and the closed kernel module.)
+fn module_version(text: &str) -> Option<String> {
+    let is_version = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit()) && word.contains('.');
+    text.lines().next()?.split_whitespace().find(is_version).map(str::to_string)
+}
+
+/// The file of the library that the loader opened under a bare name. Linux lists the files in use; elsewhere the name
+/// has to do.
+fn loaded_from(name: &str) -> PathBuf {
+    let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    file_in_maps(&maps, name).unwrap_or_else(|| PathBuf::from(name))
+}
+
+/// The first file whose name begins with the library's, up to and including `.so.`: `libcuda.so.1` is a link to
+/// `libcuda.so.580.95.05`, which is what is listed.
+fn file_in_maps(maps: &str, name: &str) -> Option<PathBuf> {
+    let stem = name.find(".so.").map_or(name, |at| &name[..at + 4]);
+    let mut files = maps.lines().filter_map(|line| line.find('/').map(|at| Path::new(&line[at..])));
+    let found = files.find(|file| file.file_name().is_some_and(|name| name.to_string_lossy().starts_with(stem)));
+    found.map(Path::to_path_buf)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::search::Origin;
+
+    fn only(argument: PathBuf) -> Search {
+        Search { argument: Some(argument), variable: None, home: None, python: Ok(vec![]), loader: vec![] }
+    }
+
+    #[test]
+    fn the_doctor_answers_on_any_machine() {
+        let report = doctor(None);
+        assert_eq!(report.rows().len(), 5);
+        assert!(report.to_string().contains("The simulator works here"));
+    }
+
+    #[test]
+    fn an_absent_or_damaged_library_is_reported_with_its_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join(SONAME);
+        assert_eq!(
+            nvshmem(&only(file.clone())),
+            Err(Problem::Absent { file: file.clone(), named_by: "the path given" })
+        );
+        fs::write(&file, "not a library at all, but longer than the header of one: 0123456789 0123456789").unwrap();
+        let found = nvshmem(&only(folder.path().to_path_buf()));
+        assert!(matches!(&found, Err(Problem::Damaged { file: named, .. }) if *named == file), "{found:?}");
+    }
+
+    #[test]
+    fn a_library_that_is_nowhere_is_reported_with_every_place() {
+        let search = Search {
+            argument: None,
+            variable: None,
+            home: Some("/no/such/nvshmem".into()),
+            python: Ok(vec!["/no/such/site".into()]),
+            loader: vec![],
+        };
+        match nvshmem(&search) {
+            Ok(found) => assert_eq!(found.origin, Origin::Loader), // this machine has it installed
+            Err(problem) => {
+                let text = problem.to_string();
+                for place in ["/no/such/nvshmem/lib", "1 package folders", "the loader: libnvshmem_host.so.3"] {
+                    assert!(text.contains(place), "{place} in {text}");
+                }
+            }
+        }
+    }
+
+    /// With the library that this machine has, if any: every release 3.x must pass.
+    #[test]
+    fn real_library_else_not_run() {
+        match nvshmem(&Search::from_environment(None)) {
+            Err(problem) => println!("not run: no library ({problem})"),
+            Ok(found) => {
+                println!("{found:?}");
+                assert_eq!((found.version[0], found.status), (3, InitStatus::NotInitialized));
+                assert!(found.file.is_absolute(), "{:?}", found.file);
+            }
+        }
+    }
+
+    /// The same library cut off in the middle, which the loader alone would answer with SIGBUS.
+    #[test]
+    fn real_library_cut_off_else_not_run() {
+        let Ok(whole) = nvshmem(&Search::from_environment(None)) else {
+            println!("not run: no library");
+            return;
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let bytes = fs::read(&whole.file).unwrap();
+        fs::write(folder.path().join(SONAME), &bytes[..bytes.len() / 2]).unwrap();
+        let cut = nvshmem(&only(folder.path().to_path_buf())).unwrap_err();
+        assert!(cut.to_string().contains("cut off"), "{cut}");
+    }
+
+    #[test]
+    fn both_kernel_modules_tell_their_version() {
+        let closed =
+            "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 01:15:15 UTC 2023\nGCC version:";
+        let open = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build  (builder@host)";
+        assert_eq!(module_version(closed).as_deref(), Some("535.104.05"));
+        assert_eq!(module_version(open).as_deref(), Some("580.95.05"));
+        assert_eq!(module_version(""), None);
+    }
+
+    #[test]
+    fn the_file_behind_a_name_is_the_one_that_is_mapped() {
+        let maps = "7f00-7f01 r--p 0 08:01 5 /lib/x/libcudart.so.13\n7f02-7f03 r-xp 0 08:01 6    /opt/my lib/libcuda.so.580.95.05\n";
+        assert_eq!(file_in_maps(maps, LIBCUDA).unwrap(), Path::new("/opt/my lib/libcuda.so.580.95.05"));
+        assert_eq!(file_in_maps(maps, LIBMPI), None);
+    }
+
+    #[test]
+    fn every_status_has_its_number() {
+        let numbers: Vec<_> = (0..5).map(|number| init_status(number).unwrap()).collect();
+        assert!(numbers.is_sorted() && numbers[4] == InitStatus::FullMpg);
+        assert!(init_status(5).is_err());
+    }
+}

@@ -1,0 +1,181 @@
+//! Opens libraries and calls those of their functions that are safe before initialization.
+//!
+//! The only file with `unsafe`. Most functions of libnvshmem_host end the process when they are called before
+//! initialization; the ones here were measured not to. Everything is done under a time limit and nothing is closed
+//! again: these libraries start threads and register exit handlers.
+#![allow(unsafe_code)]
+
+use std::error::Error as _;
+use std::ffi::{CStr, c_char, c_int};
+use std::mem::ManuallyDrop;
+use std::path::{Path, PathBuf};
+
+use crate::elf;
+use crate::problem::Problem;
+
+/// An open library.
+pub(crate) struct Library {
+    handle: ManuallyDrop<libloading::Library>,
+    file: PathBuf,
+}
+
+impl Library {
+    /// Opens a file, or what the loader finds under a bare name.
+    pub(crate) fn open(file: &Path) -> Result<Library, Problem> {
+        if file.components().count() > 1 {
+            elf::check(file)?;
+        }
+        // SAFETY: opening a library runs its initializers. These are NVIDIA's and MPI's own libraries, or the file
+        // that the user named for one; their initializers need nothing from us. The file is whole, as far as its
+        // header tells.
+        let handle = unsafe { open_now(file) };
+        let handle = handle.map_err(|error| {
+            let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+            Problem::Refused { file: file.to_path_buf(), why }
+        })?;
+        Ok(Library { handle: ManuallyDrop::new(handle), file: file.to_path_buf() })
+    }
+
+    /// Whether the library exports `name`.
+    pub(crate) fn exports(&self, name: &str) -> bool {
+        // SAFETY: the address is looked up and never used, so its type does not matter.
+        unsafe { self.handle.get::<*const ()>(name) }.is_ok()
+    }
+
+    /// The function `name`.
+    ///
+    /// # Safety
+    /// `F` must be the function's type in C.
+    unsafe fn function<F: Copy>(&self, name: &str) -> Result<F, Problem> {
+        // SAFETY: the caller's promise. The library is never closed, so the pointer may outlive the borrow.
+        let found = unsafe { self.handle.get::<F>(name) };
+        found.map(|function| *function).map_err(|_| Problem::Failed {
+            call: name.to_string(),
+            why: format!("{} does not export it", self.file.display()),
+        })
+    }
+
+    /// `nvshmemx_vendor_get_version_info`: major, minor, patch of the library.
+    pub(crate) fn nvshmem_version(&self) -> Result<[i32; 3], Problem> {
+        let [mut major, mut minor, mut patch] = [0; 3];
+        // SAFETY: the type is that of nvshmemx_api.h 3.4 to 3.8; the function writes the three integers and works
+        // before initialization.
+        unsafe {
+            let version: unsafe extern "C" fn(*mut c_int, *mut c_int, *mut c_int) =
+                self.function("nvshmemx_vendor_get_version_info")?;
+            version(&mut major, &mut minor, &mut patch);
+        }
+        Ok([major, minor, patch])
+    }
+
+    /// `nvshmemx_init_status`, as NVSHMEM numbers it.
+    pub(crate) fn nvshmem_init_status(&self) -> Result<i32, Problem> {
+        // SAFETY: the type is that of nvshmemx_api.h; the function reads one variable and works before initialization.
+        unsafe {
+            let status: unsafe extern "C" fn() -> c_int = self.function("nvshmemx_init_status")?;
+            Ok(status())
+        }
+    }
+
+    /// `cuInit`, then the driver's CUDA version (13000 is 13.0) and the names of the GPUs.
+    pub(crate) fn cuda_devices(&self) -> Result<(i32, Vec<String>), Problem> {
+        // SAFETY: the types are those of cuda.h, in which they have not changed since CUDA 3.2. cuInit comes first;
+        // each call is given room for what it writes, and a name ends with 0 within the length given.
+        unsafe {
+            let init: unsafe extern "C" fn(u32) -> c_int = self.function("cuInit")?;
+            let version: unsafe extern "C" fn(*mut c_int) -> c_int = self.function("cuDriverGetVersion")?;
+            let count: unsafe extern "C" fn(*mut c_int) -> c_int = self.function("cuDeviceGetCount")?;
+            let get: unsafe extern "C" fn(*mut c_int, c_int) -> c_int = self.function("cuDeviceGet")?;
+            let name: unsafe extern "C" fn(*mut c_char, c_int, c_int) -> c_int = self.function("cuDeviceGetName")?;
+            let [mut cuda, mut devices] = [0; 2];
+            self.cuda("cuInit", init(0))?;
+            self.cuda("cuDriverGetVersion", version(&mut cuda))?;
+            self.cuda("cuDeviceGetCount", count(&mut devices))?;
+            let names = (0..devices).map(|ordinal| {
+                let (mut device, mut text) = (0, [0; 128]);
+                self.cuda("cuDeviceGet", get(&mut device, ordinal))?;
+                self.cuda("cuDeviceGetName", name(text.as_mut_ptr(), text.len() as c_int, device))?;
+                Ok(CStr::from_ptr(text.as_ptr()).to_string_lossy().into_owned())
+            });
+            Ok((cuda, names.collect::<Result<_, Problem>>()?))
+        }
+    }
+
+    /// An error of `call` unless CUDA's `code` is 0.
+    fn cuda(&self, call: &str, code: c_int) -> Result<(), Problem> {
+        if code == 0 {
+            return Ok(());
+        }
+        let mut text: *const c_char = std::ptr::null();
+        // SAFETY: the type is that of cuda.h; the function needs no cuInit. It sets `text` to a constant string, or
+        // to null for a code that it does not know.
+        let text = unsafe {
+            let describe: unsafe extern "C" fn(c_int, *mut *const c_char) -> c_int =
+                self.function("cuGetErrorString")?;
+            describe(code, &mut text);
+            if text.is_null() { "unknown".into() } else { CStr::from_ptr(text).to_string_lossy() }
+        };
+        Err(Problem::Failed { call: call.to_string(), why: format!("error {code}, {text}") })
+    }
+}
+
+/// Opens a library with all its symbols resolved: what is missing is an error here, not a crash at the first call.
+///
+/// # Safety
+/// The library's initializers must be safe to run.
+unsafe fn open_now(file: &Path) -> Result<libloading::Library, libloading::Error> {
+    #[cfg(unix)]
+    {
+        use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+        // SAFETY: the caller's promise.
+        unsafe { Library::open(Some(file), RTLD_NOW | RTLD_LOCAL) }.map(Into::into)
+    }
+    #[cfg(not(unix))]
+    {
+        // SAFETY: the caller's promise.
+        unsafe { libloading::Library::new(file) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn an_absent_file_is_an_error_that_names_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("libabsent.so");
+        let problem = Library::open(&file).map(drop).unwrap_err();
+        assert!(problem.to_string().contains(&*file.to_string_lossy()), "{problem}");
+    }
+
+    #[test]
+    fn a_file_of_garbage_is_an_error_that_names_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("libgarbage.so");
+        fs::write(&file, [0x5a; 10_000]).unwrap();
+        let problem = Library::open(&file).map(drop).unwrap_err();
+        assert!(matches!(&problem, Problem::Damaged { file: named, .. } if *named == file), "{problem:?}");
+    }
+
+    #[test]
+    fn a_name_that_the_loader_does_not_know_is_refused_with_its_reason() {
+        let problem = Library::open(Path::new("libonesided_is_not_here.so.9")).map(drop).unwrap_err();
+        let Problem::Refused { file, why } = &problem else { panic!("{problem:?}") };
+        assert_eq!(file, Path::new("libonesided_is_not_here.so.9"));
+        assert!(why.len() > file.as_os_str().len(), "{why}");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_library_without_the_functions_is_an_error_and_no_call() {
+        let libc = Library::open(Path::new("libc.so.6")).unwrap();
+        assert!(libc.exports("malloc") && !libc.exports("nvshmem_malloc"));
+        for problem in [libc.nvshmem_version().map(drop), libc.nvshmem_init_status().map(drop)] {
+            assert!(problem.unwrap_err().to_string().contains("does not export it"));
+        }
+        assert!(libc.cuda_devices().unwrap_err().to_string().starts_with("cuInit"));
+    }
+}

@@ -1,0 +1,70 @@
+//! [`Problem`]: why a part of the machine cannot be used.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Why a library or a tool cannot be used. Each names the file or the command that it is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Problem {
+    /// It is nowhere where it was looked for.
+    NotFound {
+        /// What was looked for.
+        what: &'static str,
+        /// The places, in the order in which they were tried.
+        looked: Vec<String>,
+    },
+    /// The file that the user named does not exist.
+    Absent {
+        /// The file.
+        file: PathBuf,
+        /// What names it: an argument or an environment variable.
+        named_by: &'static str,
+    },
+    /// The file is there, but is no whole library of this machine's kind.
+    Damaged {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The system's loader does not open it.
+    Refused {
+        /// The file, or the name that the loader was given.
+        file: PathBuf,
+        /// The loader's reason.
+        why: String,
+    },
+    /// A function or a command was there, but failed.
+    Failed {
+        /// The function or the command.
+        call: String,
+        /// What it reported.
+        why: String,
+    },
+    /// It did not answer in time.
+    NoAnswer {
+        /// The function or the command.
+        call: String,
+        /// How long it was given.
+        limit: Duration,
+    },
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Problem::NotFound { what, looked } => write!(f, "no {what}: {}", looked.join("; ")),
+            Problem::Absent { file, named_by } => write!(f, "{named_by} names {}: no such file", file.display()),
+            Problem::Damaged { file, why } => write!(f, "{} is no usable library: {why}", file.display()),
+            // The loader's reason nearly always begins with the name of the file that it could not open.
+            Problem::Refused { file, why } if why.starts_with(&*file.to_string_lossy()) => f.write_str(why),
+            Problem::Refused { file, why } => write!(f, "{}: {why}", file.display()),
+            Problem::Failed { call, why } => write!(f, "{call}: {why}"),
+            Problem::NoAnswer { call, limit } => write!(f, "{call}: no answer within {} s", limit.as_secs_f32()),
+        }
+    }
+}
+
+impl std::error::Error for Problem {}

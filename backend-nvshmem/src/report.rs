@@ -1,0 +1,300 @@
+//! [`Report`]: what was found on this machine, and its table.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use onesided::InitStatus;
+
+use crate::problem::Problem;
+use crate::search::Origin;
+
+/// A part of the machine, or why it cannot be used.
+pub type Finding<T> = Result<T, Problem>;
+
+/// What [`doctor`](crate::doctor) found. Its `Display` is a table for people, which ends with what would work.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Report {
+    /// Version of the NVIDIA kernel module that is loaded, which says whether there is a driver at all.
+    pub kernel_module: Option<String>,
+    /// NVIDIA's driver library and the GPUs behind it.
+    pub driver: Finding<Driver>,
+    /// NVSHMEM's host library.
+    pub nvshmem: Finding<Nvshmem>,
+    /// MPI's launcher, `mpirun`.
+    pub mpirun: Finding<Tool>,
+    /// Open MPI's library, which NVSHMEM's bootstrap through MPI loads.
+    pub libmpi: Finding<Tool>,
+    /// The control program of CUDA's multi-process service.
+    pub mps: Finding<Tool>,
+}
+
+/// NVIDIA's driver, initialized in this process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Driver {
+    /// The newest CUDA that it supports, as major and minor.
+    pub cuda: (i32, i32),
+    /// Each GPU's name. Only those that `CUDA_VISIBLE_DEVICES` lets through.
+    pub gpus: Vec<String>,
+    /// The file, where the system tells it.
+    pub file: PathBuf,
+}
+
+/// NVSHMEM's host library, opened but not initialized.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Nvshmem {
+    /// Major, minor, patch.
+    pub version: [i32; 3],
+    /// What it says about its own state.
+    pub status: InitStatus,
+    /// Functions that a backend needs and this library lacks.
+    pub missing: Vec<&'static str>,
+    /// How many functions were looked for.
+    pub needed: usize,
+    /// The file.
+    pub file: PathBuf,
+    /// What led to it.
+    pub origin: Origin,
+}
+
+/// A program or a library of which only the presence and the version matter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tool {
+    /// Its version, in its own words.
+    pub version: String,
+    /// The file.
+    pub file: PathBuf,
+}
+
+/// A row of the table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The part's name.
+    pub what: &'static str,
+    /// Whether it can be used.
+    pub found: bool,
+    /// Its version, or why it cannot be used.
+    pub says: String,
+    /// Where it is, or what would help.
+    pub then: String,
+}
+
+impl Report {
+    /// The table's rows, in the order in which a backend needs the parts.
+    pub fn rows(&self) -> [Row; 5] {
+        let module = match &self.kernel_module {
+            Some(version) => format!("kernel module {version}"),
+            None => "no kernel module".to_string(),
+        };
+        let mut driver = row("NVIDIA driver", &self.driver, |driver| driver.describe(&module), driver_remedy);
+        if !driver.found {
+            driver.says += &format!(" ({module})");
+        }
+        [
+            driver,
+            row("NVSHMEM", &self.nvshmem, Nvshmem::describe, nvshmem_remedy),
+            row("mpirun", &self.mpirun, Tool::describe, |_| MPI_REMEDY),
+            row("libmpi", &self.libmpi, Tool::describe, |_| MPI_REMEDY),
+            row("CUDA MPS", &self.mps, Tool::describe, |_| MPS_REMEDY),
+        ]
+    }
+
+    /// What a program on GPUs would lack here. MPI and MPS are extras: without MPI, PEs find each other by a unique
+    /// id; without MPS, each PE needs a GPU of its own.
+    pub fn lacks(&self) -> Vec<&'static str> {
+        let driver = self.driver.as_ref().is_ok_and(|driver| !driver.gpus.is_empty());
+        let nvshmem = self.nvshmem.as_ref().is_ok_and(|nvshmem| nvshmem.missing.is_empty());
+        let parts = [(driver, "a GPU with its driver"), (nvshmem, "a complete libnvshmem_host")];
+        parts.into_iter().filter(|(there, _)| !there).map(|(_, part)| part).collect()
+    }
+}
+
+const MPI_REMEDY: &str = "only for launching by MPI: install Open MPI 4 or 5";
+const MPS_REMEDY: &str = "only for several PEs on one GPU: it comes with NVIDIA's driver";
+
+fn driver_remedy(problem: &Problem) -> &'static str {
+    match problem {
+        Problem::Refused { .. } => "install NVIDIA's driver; a container must be started with access to the GPUs",
+        _ => "the driver is there but gives no GPU: see what nvidia-smi says, and CUDA_VISIBLE_DEVICES",
+    }
+}
+
+fn nvshmem_remedy(problem: &Problem) -> &'static str {
+    match problem {
+        Problem::NotFound { .. } => {
+            "pip install nvidia-nvshmem-cu13 (cu12 for CUDA 12), or set ONESIDED_NVSHMEM_LIB to libnvshmem_host.so.3"
+        }
+        Problem::Absent { .. } => "name the file libnvshmem_host.so.3, or the folder that holds it",
+        _ => "install the library again, or set ONESIDED_NVSHMEM_LIB to another one",
+    }
+}
+
+fn row<T>(
+    what: &'static str,
+    finding: &Finding<T>,
+    describe: impl Fn(&T) -> (String, String),
+    remedy: impl Fn(&Problem) -> &'static str,
+) -> Row {
+    match finding {
+        Ok(part) => {
+            let (says, then) = describe(part);
+            Row { what, found: true, says, then }
+        }
+        Err(problem) => {
+            Row { what, found: false, says: problem.to_string(), then: format!("remedy: {}", remedy(problem)) }
+        }
+    }
+}
+
+impl Driver {
+    fn describe(&self, module: &str) -> (String, String) {
+        let (major, minor) = self.cuda;
+        let gpus = match self.gpus.as_slice() {
+            [] => "no GPU".to_string(),
+            [first, rest @ ..] if rest.iter().all(|gpu| gpu == first) => format!("{} x {first}", self.gpus.len()),
+            several => several.join(", "),
+        };
+        (format!("CUDA {major}.{minor}, {module}, {gpus}"), self.file.display().to_string())
+    }
+}
+
+impl Nvshmem {
+    fn describe(&self) -> (String, String) {
+        let [major, minor, patch] = self.version;
+        let have = self.needed - self.missing.len();
+        let mut says = format!("{major}.{minor}.{patch}, {}", self.status.name());
+        says += &format!(", {have} of the {} functions that a backend needs", self.needed);
+        if !self.missing.is_empty() {
+            says += &format!("; missing: {}", self.missing.join(", "));
+        }
+        (says, format!("{} (found through {})", self.file.display(), self.origin))
+    }
+}
+
+impl Tool {
+    fn describe(&self) -> (String, String) {
+        (self.version.clone(), self.file.display().to_string())
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for Row { what, found, says, then } in self.rows() {
+            let found = if found { "found" } else { "not found" };
+            writeln!(f, "{what:<14} {found:<10} {says}")?;
+            writeln!(f, "{:<25} {then}", "")?;
+        }
+        writeln!(f)?;
+        writeln!(f, "The simulator works here: it needs none of these.")?;
+        write!(f, "Programs on GPUs: not in this version, which only looks. A backend would ")?;
+        match (self.lacks().as_slice(), &self.driver) {
+            ([], Ok(driver)) => {
+                let gpus = driver.gpus.len();
+                let more = if self.mps.is_ok() { ", or more that share GPUs under MPS" } else { "" };
+                writeln!(f, "find what it needs for {gpus} PE{}{more}.", if gpus == 1 { "" } else { "s" })
+            }
+            (lacks, _) => writeln!(f, "lack {}.", lacks.join(" and ")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn laptop() -> Report {
+        let not_found = |what| Problem::NotFound { what, looked: vec!["not on PATH".to_string()] };
+        Report {
+            kernel_module: None,
+            driver: Err(Problem::Refused { file: "libcuda.so.1".into(), why: "libcuda.so.1: no such file".into() }),
+            nvshmem: Err(Problem::Damaged { file: "/opt/lib.so".into(), why: "it is cut off".into() }),
+            mpirun: Err(not_found("mpirun")),
+            libmpi: Err(Problem::NoAnswer { call: "libmpi.so.40".into(), limit: Duration::from_secs(20) }),
+            mps: Err(not_found("nvidia-cuda-mps-control")),
+        }
+    }
+
+    fn server() -> Report {
+        let tool = |version: &str, file: &str| Ok(Tool { version: version.to_string(), file: file.into() });
+        Report {
+            kernel_module: Some("580.95.05".to_string()),
+            driver: Ok(Driver { cuda: (13, 0), gpus: vec!["NVIDIA H200".to_string(); 2], file: "/lib/cuda".into() }),
+            nvshmem: Ok(Nvshmem {
+                version: [3, 4, 5],
+                status: InitStatus::NotInitialized,
+                missing: vec![],
+                needed: 39,
+                file: "/opt/nvshmem/lib/libnvshmem_host.so.3".into(),
+                origin: Origin::Home,
+            }),
+            mpirun: tool("mpirun (Open MPI) 4.1.6", "/usr/bin/mpirun"),
+            libmpi: tool("libmpi.so.40", "/lib/libmpi.so.40.30.6"),
+            mps: tool("nvidia-cuda-mps-control", "/usr/bin/nvidia-cuda-mps-control"),
+        }
+    }
+
+    #[test]
+    fn a_laptop_is_told_what_is_missing_and_what_would_help() {
+        let expected = "\
+NVIDIA driver  not found  libcuda.so.1: no such file (no kernel module)
+                          remedy: install NVIDIA's driver; a container must be started with access to the GPUs
+NVSHMEM        not found  /opt/lib.so is no usable library: it is cut off
+                          remedy: install the library again, or set ONESIDED_NVSHMEM_LIB to another one
+mpirun         not found  no mpirun: not on PATH
+                          remedy: only for launching by MPI: install Open MPI 4 or 5
+libmpi         not found  libmpi.so.40: no answer within 20 s
+                          remedy: only for launching by MPI: install Open MPI 4 or 5
+CUDA MPS       not found  no nvidia-cuda-mps-control: not on PATH
+                          remedy: only for several PEs on one GPU: it comes with NVIDIA's driver
+
+The simulator works here: it needs none of these.
+Programs on GPUs: not in this version, which only looks. A backend would lack a GPU with its driver and a complete libnvshmem_host.
+";
+        assert_eq!(laptop().to_string(), expected);
+    }
+
+    #[test]
+    fn a_server_is_told_versions_and_places() {
+        let expected = "\
+NVIDIA driver  found      CUDA 13.0, kernel module 580.95.05, 2 x NVIDIA H200
+                          /lib/cuda
+NVSHMEM        found      3.4.5, not initialized, 39 of the 39 functions that a backend needs
+                          /opt/nvshmem/lib/libnvshmem_host.so.3 (found through NVSHMEM_HOME)
+mpirun         found      mpirun (Open MPI) 4.1.6
+                          /usr/bin/mpirun
+libmpi         found      libmpi.so.40
+                          /lib/libmpi.so.40.30.6
+CUDA MPS       found      nvidia-cuda-mps-control
+                          /usr/bin/nvidia-cuda-mps-control
+
+The simulator works here: it needs none of these.
+Programs on GPUs: not in this version, which only looks. A backend would find what it needs for 2 PEs, or more that share GPUs under MPS.
+";
+        assert_eq!(server().to_string(), expected);
+    }
+
+    #[test]
+    fn remedies_fit_the_problem() {
+        let mut report = server();
+        report.driver = Err(Problem::Failed { call: "cuInit".into(), why: "error 100, no device".into() });
+        report.nvshmem = Err(Problem::Absent { file: "/x.so".into(), named_by: "the path given" });
+        let [driver, nvshmem, ..] = report.rows();
+        assert_eq!(driver.says, "cuInit: error 100, no device (kernel module 580.95.05)");
+        assert!(driver.then.contains("CUDA_VISIBLE_DEVICES"), "{driver:?}");
+        assert!(nvshmem.then.contains("name the file"), "{nvshmem:?}");
+    }
+
+    #[test]
+    fn a_driver_without_gpus_or_an_incomplete_library_is_not_enough() {
+        let mut report = server();
+        assert!(report.lacks().is_empty());
+        report.driver.as_mut().unwrap().gpus.clear();
+        report.nvshmem.as_mut().unwrap().missing.push("nvshmemx_team_init");
+        assert_eq!(report.lacks(), ["a GPU with its driver", "a complete libnvshmem_host"]);
+        assert!(
+            report.to_string().contains("38 of the 39 functions that a backend needs; missing: nvshmemx_team_init")
+        );
+    }
+}

@@ -1,0 +1,189 @@
+//! [`Search`]: where libnvshmem_host may lie.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::limit;
+use crate::problem::Problem;
+
+/// The library's file name: all releases 3.x have it.
+pub const SONAME: &str = "libnvshmem_host.so.3";
+
+/// Environment variable with the library's file, or the folder that holds it.
+const VARIABLE: &str = "ONESIDED_NVSHMEM_LIB";
+/// Environment variable with NVSHMEM's folder, as NVIDIA's own tools use it.
+const HOME: &str = "NVSHMEM_HOME";
+
+const PYTHON_LIMIT: Duration = Duration::from_secs(5);
+
+/// What led to the library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The caller named it.
+    Argument,
+    /// The environment variable `ONESIDED_NVSHMEM_LIB` names it.
+    Variable,
+    /// It lies in `lib` of the folder in the environment variable `NVSHMEM_HOME`.
+    Home,
+    /// It came with a Python package, `nvidia-nvshmem-cu13` or another of them.
+    Python,
+    /// The system's loader finds it: `LD_LIBRARY_PATH`, then what the system is configured for.
+    Loader,
+}
+
+/// The places to look at, in this order: the caller's, `ONESIDED_NVSHMEM_LIB`, `NVSHMEM_HOME`, Python's packages, the
+/// loader's.
+///
+/// The first place that has the library decides, even if that library turns out to be damaged: a run must never take
+/// another library than the one that the user meant. For the same reason a file that the user *named* (the first
+/// two) must exist.
+#[derive(Clone, Debug)]
+pub struct Search {
+    /// A file, or a folder with the library in it.
+    pub argument: Option<PathBuf>,
+    /// Likewise, from `ONESIDED_NVSHMEM_LIB`.
+    pub variable: Option<PathBuf>,
+    /// NVSHMEM's own folder, from `NVSHMEM_HOME`.
+    pub home: Option<PathBuf>,
+    /// The folders in which Python looks for packages, or why they are not known.
+    pub python: Result<Vec<PathBuf>, Problem>,
+    /// The folders of `LD_LIBRARY_PATH`.
+    pub loader: Vec<PathBuf>,
+}
+
+impl Search {
+    /// The places that the environment names, behind `argument`. Python is not asked when the user named a file.
+    pub fn from_environment(argument: Option<&Path>) -> Search {
+        let folder = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let variable = folder(VARIABLE);
+        let is_named = argument.is_some() || variable.is_some();
+        Search {
+            argument: argument.map(Path::to_path_buf),
+            variable,
+            home: folder(HOME),
+            python: if is_named { Ok(Vec::new()) } else { python_folders() },
+            loader: std::env::var_os("LD_LIBRARY_PATH").iter().flat_map(std::env::split_paths).collect(),
+        }
+    }
+
+    /// The library's file and what led to it. The bare name [`SONAME`] with [`Origin::Loader`] when it is in none of
+    /// the folders and only the loader's own list is left.
+    ///
+    /// # Errors
+    /// [`Problem::Absent`] when a file that the user named is not there.
+    pub fn locate(&self) -> Result<(PathBuf, Origin), Problem> {
+        let named =
+            [(&self.argument, "the path given", Origin::Argument), (&self.variable, VARIABLE, Origin::Variable)];
+        for (path, named_by, origin) in named {
+            let Some(path) = path else { continue };
+            let file = if path.is_dir() { path.join(SONAME) } else { path.clone() };
+            return if file.exists() { Ok((file, origin)) } else { Err(Problem::Absent { file, named_by }) };
+        }
+        let home = self.home.iter().map(|home| (home.join("lib"), Origin::Home));
+        let python = self.python.iter().flatten().map(|site| (site.join("nvidia/nvshmem/lib"), Origin::Python));
+        let loader = self.loader.iter().map(|folder| (folder.clone(), Origin::Loader));
+        let mut files = home.chain(python).chain(loader).map(|(folder, origin)| (folder.join(SONAME), origin));
+        Ok(files.find(|(file, _)| file.exists()).unwrap_or_else(|| (PathBuf::from(SONAME), Origin::Loader)))
+    }
+
+    /// One line for each place, for the message that the library is in none of them.
+    pub(crate) fn places(&self) -> Vec<String> {
+        let home = match &self.home {
+            Some(home) => format!("not in {HOME}, {}", home.join("lib").display()),
+            None => format!("{VARIABLE} and {HOME} are not set"),
+        };
+        let python = match &self.python {
+            Ok(folders) => format!("not in Python's {} package folders", folders.len()),
+            Err(problem) => problem.to_string(),
+        };
+        vec![home, python]
+    }
+}
+
+/// The folders in which `python3` looks for packages. It imports nothing of them: only the file is of interest.
+fn python_folders() -> Result<Vec<PathBuf>, Problem> {
+    let python = limit::on_path("python3")
+        .ok_or_else(|| Problem::NotFound { what: "python3", looked: vec!["not on PATH".to_string()] })?;
+    let printed = limit::output(&python, &["-c", "import sys; print('\\n'.join(sys.path))"], PYTHON_LIMIT)?;
+    Ok(printed.lines().filter(|line| !line.is_empty()).map(PathBuf::from).collect())
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Origin::Argument => "the path given",
+            Origin::Variable => VARIABLE,
+            Origin::Home => HOME,
+            Origin::Python => "a Python package",
+            Origin::Loader => "the system's loader",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// Every place, each with a library of its own, below one folder.
+    fn everywhere(root: &Path) -> Search {
+        let place = |folder: &str| {
+            fs::create_dir_all(root.join(folder)).unwrap();
+            fs::write(root.join(folder).join(SONAME), folder).unwrap();
+            root.join(folder)
+        };
+        place("home/lib");
+        place("site/nvidia/nvshmem/lib");
+        Search {
+            argument: Some(place("argument")),
+            variable: Some(place("variable").join(SONAME)),
+            home: Some(root.join("home")),
+            python: Ok(vec![root.join("empty"), root.join("site")]),
+            loader: vec![root.join("empty"), place("loader")],
+        }
+    }
+
+    #[test]
+    fn the_places_are_tried_in_order() {
+        let root = tempfile::tempdir().unwrap();
+        let mut search = everywhere(root.path());
+        let expect = |search: &Search, folder: &str, origin| {
+            assert_eq!(search.locate().unwrap(), (root.path().join(folder).join(SONAME), origin));
+        };
+        expect(&search, "argument", Origin::Argument);
+        search.argument = None;
+        expect(&search, "variable", Origin::Variable);
+        search.variable = None;
+        expect(&search, "home/lib", Origin::Home);
+        search.home = Some(root.path().join("empty"));
+        expect(&search, "site/nvidia/nvshmem/lib", Origin::Python);
+        search.python = Err(Problem::NotFound { what: "python3", looked: vec![] });
+        expect(&search, "loader", Origin::Loader);
+        search.loader.clear();
+        assert_eq!(search.locate().unwrap(), (PathBuf::from(SONAME), Origin::Loader));
+    }
+
+    #[test]
+    fn a_file_that_the_user_named_must_exist() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join("absent.so");
+        let others = everywhere(root.path());
+        let argument = Search { argument: Some(file.clone()), ..others.clone() };
+        assert_eq!(argument.locate(), Err(Problem::Absent { file: file.clone(), named_by: "the path given" }));
+        let variable = Search { argument: None, variable: Some(file.clone()), ..others };
+        let problem = variable.locate().unwrap_err();
+        assert!(problem.to_string().contains("ONESIDED_NVSHMEM_LIB"), "{problem}");
+        assert!(problem.to_string().contains(&*file.to_string_lossy()), "{problem}");
+    }
+
+    #[test]
+    fn the_folders_of_this_machines_python_are_paths() {
+        // Without python3 this is an error that says so; with it, a list that has at least its standard library.
+        match python_folders() {
+            Ok(folders) => assert!(folders.iter().any(|folder| folder.is_absolute()), "{folders:?}"),
+            Err(problem) => assert!(problem.to_string().contains("python3"), "{problem}"),
+        }
+    }
+}

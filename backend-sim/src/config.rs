@@ -1,0 +1,109 @@
+//! What a simulated machine looks like, and how far a run may go.
+
+use std::panic::Location;
+
+use onesided::{Error, ErrorKind, Result};
+
+use crate::profile::Profile;
+
+/// A simulated cluster and the limits of one run.
+///
+/// ```
+/// use onesided_sim::{Config, Profile};
+/// let config = Config { pes: 8, nodes: 2, profile: Profile::Nvlink, ..Config::default() };
+/// assert!(config.check().is_ok());
+/// assert!(Config { pes: 7, nodes: 2, ..Config::default() }.check().is_err());
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Number of PEs.
+    pub pes: usize,
+    /// Number of nodes; PEs are dealt to them in blocks of equal size. PEs of one node reach each other's memory.
+    pub nodes: usize,
+    /// Number of GPUs in all; PEs of a node share its GPUs in blocks of equal size. `None`: one GPU a PE.
+    pub gpus: Option<usize>,
+    /// Whether the GPUs of a node offer multicast.
+    pub multicast: bool,
+    /// Size of each PE's symmetric heap, in bytes.
+    pub heap: usize,
+    /// Memory that all PEs' allocations may take together, in bytes: what this computer is ready to give.
+    pub memory: usize,
+    /// Teams that can exist at a time, predefined ones included (`NVSHMEM_MAX_TEAMS`).
+    pub max_teams: usize,
+    /// What is guaranteed beyond the specification's text.
+    pub profile: Profile,
+    /// A transfer of several elements arrives in at most so many pieces, in any order.
+    pub pieces: usize,
+    /// Steps after which a run is given up, as one that may never end.
+    pub max_steps: u64,
+    /// Size of each PE's stack, in bytes. Only pages that are touched count.
+    pub stack: usize,
+}
+
+impl Default for Config {
+    /// Four PEs with a GPU each on one node, 1 GiB of heap each (as NVSHMEM's default), under [`Profile::Spec`].
+    fn default() -> Self {
+        Config {
+            pes: 4,
+            nodes: 1,
+            gpus: None,
+            multicast: true,
+            heap: 1 << 30,
+            memory: 8 << 30,
+            max_teams: 256,
+            profile: Profile::Spec,
+            pieces: 4,
+            max_steps: 10_000_000,
+            stack: 256 << 10,
+        }
+    }
+}
+
+impl Config {
+    /// The default cluster with another number of PEs.
+    pub fn pes(pes: usize) -> Config {
+        Config { pes, ..Config::default() }
+    }
+
+    /// PEs on one node.
+    pub(crate) fn pes_per_node(&self) -> usize {
+        self.pes / self.nodes
+    }
+
+    /// PEs on one GPU.
+    pub(crate) fn pes_per_gpu(&self) -> usize {
+        self.pes / self.gpus.unwrap_or(self.pes)
+    }
+
+    /// Refuses what cannot be simulated.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`] naming the field, its value and what would be right.
+    #[track_caller]
+    pub fn check(&self) -> Result<()> {
+        let at = Location::caller();
+        let wrong = |message: String| Err(Error::new(ErrorKind::InvalidArgument, "simulation", message, at));
+        let Config { pes, nodes, gpus, .. } = *self;
+        if pes == 0 || pes > 32_000 {
+            return wrong(format!("{pes} PEs; a simulation has 1 to 32000"));
+        }
+        if nodes == 0 || !pes.is_multiple_of(nodes) {
+            return wrong(format!("{pes} PEs do not divide into {nodes} nodes of equal size"));
+        }
+        if let Some(gpus) = gpus
+            && (gpus == 0 || !gpus.is_multiple_of(nodes) || !pes.is_multiple_of(gpus))
+        {
+            return wrong(format!("{gpus} GPUs do not divide {pes} PEs on {nodes} nodes into equal shares"));
+        }
+        if self.heap == 0 || self.memory == 0 || self.pieces == 0 || self.max_steps == 0 {
+            return wrong("heap size, memory, pieces and step limit must be at least 1".into());
+        }
+        if self.max_teams < 6 {
+            return wrong(format!("max_teams {} is less than the 6 predefined teams", self.max_teams));
+        }
+        if self.stack < 32 << 10 {
+            return wrong(format!("a stack of {} bytes is too small; PEs need at least 32 KiB", self.stack));
+        }
+        Ok(())
+    }
+}

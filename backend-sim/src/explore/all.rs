@@ -1,0 +1,131 @@
+//! All schedules, by depth-first search, with sleep sets.
+//!
+//! Two schedules that only differ in the order of steps that commute (no byte touched by both, or only read) have the
+//! same outcome. A *sleep set* holds steps that need not be taken from here, because the schedules that begin with them
+//! have been visited and nothing since has touched what they touch. Of every class of equivalent schedules exactly one
+//! is completed; some more are begun and found redundant on the way, and are not counted.
+
+use super::Chooser;
+use crate::machine::{Access, Machine};
+
+/// The search, across schedules.
+#[derive(Debug, Default)]
+pub(crate) struct All {
+    path: Vec<Node>,
+    /// How many nodes of the path the current schedule has passed.
+    depth: usize,
+    /// Every step possible was asleep: the rest of this schedule is not looked at.
+    redundant: bool,
+    /// The same picks led to other choices than before: the program is not deterministic.
+    pub(crate) diverged: bool,
+}
+
+/// A point of the current schedule with more than one step possible, or with steps asleep.
+#[derive(Debug)]
+struct Node {
+    /// Names of the steps that are possible.
+    choices: Vec<u64>,
+    /// Which of them is taken.
+    taken: usize,
+    /// What that step touched.
+    touched: Vec<Access>,
+    sleep: Vec<Asleep>,
+}
+
+/// A step that need not be taken, and what it touches.
+#[derive(Clone, Debug)]
+struct Asleep {
+    step: u64,
+    touches: Vec<Access>,
+}
+
+impl All {
+    pub(crate) fn new() -> All {
+        All::default()
+    }
+
+    /// Whether the schedule that just ended is equivalent to an earlier one.
+    pub(crate) fn is_redundant(&self) -> bool {
+        self.redundant
+    }
+
+    /// The picks of the current schedule, as [`super::Replay`] takes them.
+    pub(crate) fn picks(&self) -> Vec<u32> {
+        let real = self.path.iter().filter(|node| node.choices.len() > 1);
+        let mut picks: Vec<u32> = real.map(|node| node.taken as u32).collect();
+        while picks.last() == Some(&0) {
+            picks.pop();
+        }
+        picks
+    }
+
+    /// Goes back to the last point with a step that is still to be taken; false when there is none.
+    pub(crate) fn next_schedule(&mut self) -> bool {
+        self.depth = 0;
+        self.redundant = false;
+        while let Some(node) = self.path.last_mut() {
+            let done = Asleep { step: node.choices[node.taken], touches: std::mem::take(&mut node.touched) };
+            node.sleep.push(done);
+            if let Some(next) = node.first_awake() {
+                node.taken = next;
+                return true;
+            }
+            self.path.pop();
+        }
+        false
+    }
+}
+
+impl Node {
+    fn first_awake(&self) -> Option<usize> {
+        self.choices.iter().position(|step| self.sleep.iter().all(|asleep| asleep.step != *step))
+    }
+
+    /// What sleeps after the node's step: everything that does not touch what it touched.
+    fn sleep_after(&self) -> Vec<Asleep> {
+        let commutes = |asleep: &&Asleep| {
+            asleep.touches.iter().all(|access| self.touched.iter().all(|other| !access.conflicts(other)))
+        };
+        let step = self.choices[self.taken];
+        self.sleep.iter().filter(commutes).filter(|asleep| asleep.step != step).cloned().collect()
+    }
+}
+
+impl Chooser for All {
+    const TRACKING: bool = true;
+
+    fn pick(&mut self, machine: &Machine, n: usize) -> usize {
+        if self.redundant {
+            return 0;
+        }
+        if let Some(node) = self.path.get(self.depth) {
+            if node.choices.len() != n {
+                self.diverged = true;
+                self.redundant = true;
+                return 0;
+            }
+            return node.taken;
+        }
+        let sleep = self.path.last().map_or_else(Vec::new, Node::sleep_after);
+        let choices = (0..n).map(|index| machine.choice_key(index)).collect();
+        let mut node = Node { choices, taken: 0, touched: Vec::new(), sleep };
+        let Some(first) = node.first_awake() else {
+            self.redundant = true;
+            return 0;
+        };
+        node.taken = first;
+        self.path.push(node);
+        first
+    }
+
+    fn took(&mut self, touched: &[Access]) {
+        if self.redundant {
+            return;
+        }
+        let node = &mut self.path[self.depth];
+        if node.touched.is_empty() {
+            node.touched.extend_from_slice(touched);
+        }
+        self.depth += 1;
+    }
+}

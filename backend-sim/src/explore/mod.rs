@@ -1,0 +1,34 @@
+//! Ways to choose a schedule: who picks, when several steps are possible.
+//!
+//! | file | chooser |
+//! |---|---|
+//! | `in_order.rs` | nobody: each step happens at once |
+//! | `random.rs` | a seeded generator |
+//! | `all.rs` | a depth-first search over all schedules, leaving out equivalent ones |
+//! | `replay.rs` | a recorded list |
+
+mod all;
+mod in_order;
+mod random;
+mod replay;
+
+use crate::machine::{Access, Machine};
+
+pub(crate) use all::All;
+pub(crate) use in_order::InOrder;
+pub(crate) use random::Random;
+pub(crate) use replay::Replay;
+
+/// Picks one of the steps that are possible.
+pub(crate) trait Chooser {
+    /// Whether there is anything to choose: otherwise every step happens at once.
+    const RELAXED: bool = true;
+    /// Whether it wants to know what each step touched.
+    const TRACKING: bool = false;
+
+    /// The index of the step to take, below `n`; `n` is at least 1.
+    fn pick(&mut self, machine: &Machine, n: usize) -> usize;
+
+    /// The step that was picked has been taken, and touched this.
+    fn took(&mut self, _touched: &[Access]) {}
+}

@@ -1,0 +1,389 @@
+//! Symmetric heaps: where allocations lie, and their bytes on every PE.
+//!
+//! One allocation is one slab that holds every PE's part; an address is (allocation, PE, offset). What a real heap
+//! would do to addresses (capacity, alignment, fragmentation) is kept by [`Places`], which only counts.
+
+use std::collections::BTreeMap;
+
+use onesided::{AllocId, At, Layout, Span};
+
+/// What fresh memory holds unless it was asked for zeroed: recognizable, and never mistaken for a result.
+const POISON: u8 = 0xA5;
+
+/// The library's granule: every allocation starts at a multiple of it.
+const GRANULE: usize = 512;
+
+/// All memory of all PEs.
+#[derive(Debug, Default)]
+pub(crate) struct Heap {
+    symmetric: Vec<Option<Slab>>,
+    external: BTreeMap<(u32, u32), External>,
+    next_external: BTreeMap<u32, u32>,
+    places: Places,
+    retired: Vec<Vec<u8>>,
+    n_pes: usize,
+    /// Bytes that all PEs' slabs together may still take.
+    left: usize,
+}
+
+/// One symmetric allocation.
+#[derive(Debug)]
+struct Slab {
+    bytes: usize,
+    memory: Vec<u8>,
+    place: Place,
+    at: At,
+}
+
+/// Where a slab comes from: a block of the heap, or each PE's registered external memory.
+#[derive(Debug)]
+enum Place {
+    Block { offset: usize },
+    Registered { externals: Vec<u32> },
+}
+
+/// One PE's memory outside the heap.
+#[derive(Debug)]
+struct External {
+    memory: Vec<u8>,
+}
+
+impl Heap {
+    /// Empties everything for a new run.
+    pub(crate) fn reset(&mut self, n_pes: usize, capacity: usize, memory: usize) {
+        for slab in self.symmetric.drain(..).flatten() {
+            retire(&mut self.retired, slab.memory);
+        }
+        self.external.clear();
+        self.next_external.clear();
+        self.places.reset(capacity);
+        self.n_pes = n_pes;
+        self.left = memory;
+    }
+
+    /// A new symmetric allocation, or why there is no room for it.
+    pub(crate) fn alloc(&mut self, layout: Layout, at: At) -> Result<AllocId, String> {
+        let align = layout.align.unwrap_or(GRANULE).max(GRANULE);
+        let total = layout.bytes.checked_mul(self.n_pes).filter(|&total| total <= self.left).ok_or_else(|| {
+            let (n, bytes) = (self.n_pes, layout.bytes);
+            format!("{n} PEs x {bytes} bytes is more memory than the simulation may still take ({} bytes)", self.left)
+        })?;
+        let offset = self.places.take(layout.bytes, align).ok_or_else(|| {
+            let (bytes, largest) = (layout.bytes, self.places.largest());
+            format!("{bytes} bytes do not fit the symmetric heap, whose largest free block has {largest}")
+        })?;
+        self.left -= total;
+        let memory = fresh(&mut self.retired, total, layout.zeroed);
+        Ok(self.insert(Slab { bytes: layout.bytes, memory, place: Place::Block { offset }, at }))
+    }
+
+    fn insert(&mut self, slab: Slab) -> AllocId {
+        self.symmetric.push(Some(slab));
+        AllocId(self.symmetric.len() as u32 - 1)
+    }
+
+    /// Frees a symmetric allocation.
+    pub(crate) fn free(&mut self, alloc: AllocId) {
+        let slab = self.symmetric[alloc.0 as usize].take().expect("handles are freed once");
+        if let Place::Block { offset } = slab.place {
+            self.places.give_back(offset, slab.bytes);
+            self.left += slab.memory.len();
+        }
+        retire(&mut self.retired, slab.memory);
+    }
+
+    /// A new external allocation of `pe`, zeroed, or why there is no room for it.
+    pub(crate) fn alloc_external(&mut self, pe: u32, bytes: usize) -> Result<AllocId, String> {
+        self.left = self.left.checked_sub(bytes).ok_or_else(|| {
+            format!("{bytes} bytes are more memory than the simulation may still take ({} bytes)", self.left)
+        })?;
+        let next = self.next_external.entry(pe).or_default();
+        let number = *next;
+        *next += 1;
+        self.external.insert((pe, number), External { memory: vec![0; bytes] });
+        Ok(AllocId::new_external(number))
+    }
+
+    /// Frees one.
+    pub(crate) fn free_external(&mut self, pe: u32, alloc: AllocId) {
+        if let Some(external) = self.external.remove(&(pe, external_number(alloc))) {
+            self.left += external.memory.len();
+        }
+    }
+
+    /// Size of an external allocation.
+    pub(crate) fn external_len(&self, pe: u32, alloc: AllocId) -> usize {
+        self.external[&(pe, external_number(alloc))].memory.len()
+    }
+
+    /// Moves every PE's external memory into one symmetric allocation.
+    pub(crate) fn register(&mut self, parts: &[AllocId], at: At) -> AllocId {
+        let bytes = self.external_len(0, parts[0]);
+        let mut memory = Vec::with_capacity(bytes * self.n_pes);
+        for (pe, &part) in parts.iter().enumerate() {
+            memory.extend_from_slice(&self.external[&(pe as u32, external_number(part))].memory);
+        }
+        let externals = parts.iter().map(|&part| external_number(part)).collect();
+        self.insert(Slab { bytes, memory, place: Place::Registered { externals }, at })
+    }
+
+    /// Moves the content back and ends the symmetric allocation.
+    pub(crate) fn unregister(&mut self, alloc: AllocId) {
+        let slab = self.symmetric[alloc.0 as usize].take().expect("registrations are ended once");
+        let Place::Registered { externals } = slab.place else { unreachable!("only registrations are unregistered") };
+        for (pe, (number, part)) in externals.iter().zip(slab.memory.chunks_exact(slab.bytes)).enumerate() {
+            if let Some(external) = self.external.get_mut(&(pe as u32, *number)) {
+                external.memory.copy_from_slice(part);
+            }
+        }
+    }
+
+    /// The line that made a symmetric allocation.
+    pub(crate) fn made_at(&self, alloc: AllocId) -> Option<At> {
+        self.symmetric.get(alloc.0 as usize)?.as_ref().map(|slab| slab.at)
+    }
+
+    /// The bytes of `span` on `pe`.
+    #[inline]
+    pub(crate) fn bytes(&self, pe: u32, span: Span) -> &[u8] {
+        if let Some(number) = span.alloc.external() {
+            return &self.external[&(pe, number)].memory[span.start..span.start + span.len];
+        }
+        let slab = self.symmetric[span.alloc.0 as usize].as_ref().expect("freed memory is never accessed");
+        let start = slab.place_of(pe, span);
+        &slab.memory[start..start + span.len]
+    }
+
+    /// The bytes of `span` on `pe`, to be written.
+    #[inline]
+    pub(crate) fn bytes_mut(&mut self, pe: u32, span: Span) -> &mut [u8] {
+        if let Some(number) = span.alloc.external() {
+            let external = self.external.get_mut(&(pe, number)).expect("freed memory is never accessed");
+            return &mut external.memory[span.start..span.start + span.len];
+        }
+        let slab = self.symmetric[span.alloc.0 as usize].as_mut().expect("freed memory is never accessed");
+        let start = slab.place_of(pe, span);
+        &mut slab.memory[start..start + span.len]
+    }
+
+    /// Copies `src` on `src_pe` to `dst` on `dst_pe`, once, whatever they are.
+    #[inline]
+    pub(crate) fn copy(&mut self, dst_pe: u32, dst: Span, src_pe: u32, src: Span) {
+        debug_assert_eq!(dst.len, src.len);
+        if dst.len == 8 {
+            let value = self.load(src_pe, src);
+            return self.store(dst_pe, dst, value);
+        }
+        if dst.alloc == src.alloc && dst.alloc.external().is_none() {
+            let slab = self.symmetric[dst.alloc.0 as usize].as_mut().expect("freed memory is never accessed");
+            let (to, from) = (slab.place_of(dst_pe, dst), slab.place_of(src_pe, src));
+            return slab.memory.copy_within(from..from + src.len, to);
+        }
+        if let (None, None) = (dst.alloc.external(), src.alloc.external()) {
+            let pair = self.symmetric.get_disjoint_mut([dst.alloc.0 as usize, src.alloc.0 as usize]);
+            if let Ok([Some(to), Some(from)]) = pair {
+                let (start, end) = (to.place_of(dst_pe, dst), from.place_of(src_pe, src));
+                return to.memory[start..start + dst.len].copy_from_slice(&from.memory[end..end + src.len]);
+            }
+        }
+        let bytes = self.bytes(src_pe, src).to_vec();
+        self.bytes_mut(dst_pe, dst).copy_from_slice(&bytes);
+    }
+
+    /// An element of at most 8 bytes, zero-extended.
+    #[inline]
+    pub(crate) fn load(&self, pe: u32, span: Span) -> u64 {
+        let bytes = self.bytes(pe, span);
+        if let Ok(bytes) = bytes.try_into() {
+            return u64::from_le_bytes(bytes);
+        }
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        u64::from_le_bytes(word)
+    }
+
+    /// Stores an element of at most 8 bytes.
+    #[inline]
+    pub(crate) fn store(&mut self, pe: u32, span: Span, value: u64) {
+        let bytes = self.bytes_mut(pe, span);
+        if let Ok(word) = <&mut [u8; 8]>::try_from(&mut *bytes) {
+            *word = value.to_le_bytes();
+            return;
+        }
+        let len = bytes.len();
+        bytes.copy_from_slice(&value.to_le_bytes()[..len]);
+    }
+}
+
+impl Slab {
+    #[inline]
+    fn place_of(&self, pe: u32, span: Span) -> usize {
+        assert!(span.start + span.len <= self.bytes, "{span} lies outside its allocation of {} bytes", self.bytes);
+        pe as usize * self.bytes + span.start
+    }
+}
+
+fn external_number(alloc: AllocId) -> u32 {
+    alloc.external().expect("an external handle names external memory")
+}
+
+/// Memory for a new slab, reusing what small slabs of earlier runs left.
+fn fresh(retired: &mut Vec<Vec<u8>>, len: usize, zeroed: bool) -> Vec<u8> {
+    if len > SMALL {
+        // calloc: untouched pages cost nothing, whatever the size
+        return if zeroed { vec![0; len] } else { vec![POISON; len] };
+    }
+    let mut memory = retired.pop().unwrap_or_else(|| Vec::with_capacity(SMALL));
+    memory.clear();
+    memory.resize(len, if zeroed { 0 } else { POISON });
+    memory
+}
+
+fn retire(retired: &mut Vec<Vec<u8>>, memory: Vec<u8>) {
+    if memory.capacity() == SMALL && retired.len() < 64 {
+        retired.push(memory);
+    }
+}
+
+/// Slabs up to this size are kept for the next run, which saves most of the cost of short schedules.
+const SMALL: usize = 4096;
+
+/// Which bytes of the heap are free: first fit, like a heap that all PEs manage alike.
+#[derive(Debug, Default)]
+struct Places {
+    free: BTreeMap<usize, usize>,
+}
+
+impl Places {
+    fn reset(&mut self, capacity: usize) {
+        self.free.clear();
+        self.free.insert(0, capacity);
+    }
+
+    fn take(&mut self, bytes: usize, align: usize) -> Option<usize> {
+        let bytes = bytes.checked_next_multiple_of(GRANULE)?;
+        let (start, len, at) = self.free.iter().find_map(|(&start, &len)| {
+            let at = start.checked_next_multiple_of(align)?;
+            (at.checked_add(bytes)? <= start + len).then_some((start, len, at))
+        })?;
+        self.free.remove(&start);
+        if at > start {
+            self.free.insert(start, at - start);
+        }
+        if at + bytes < start + len {
+            self.free.insert(at + bytes, start + len - at - bytes);
+        }
+        Some(at)
+    }
+
+    fn give_back(&mut self, offset: usize, bytes: usize) {
+        let (mut start, mut end) = (offset, offset + bytes.next_multiple_of(GRANULE));
+        if let Some((&before, &len)) = self.free.range(..start).next_back()
+            && before + len == start
+        {
+            self.free.remove(&before);
+            start = before;
+        }
+        if let Some(len) = self.free.remove(&end) {
+            end += len;
+        }
+        self.free.insert(start, end - start);
+    }
+
+    fn largest(&self) -> usize {
+        self.free.values().copied().max().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::panic::Location;
+
+    fn heap(n_pes: usize, capacity: usize) -> Heap {
+        let mut heap = Heap::default();
+        heap.reset(n_pes, capacity, 1 << 30);
+        heap
+    }
+
+    fn layout(bytes: usize) -> Layout {
+        Layout { bytes, align: None, zeroed: true }
+    }
+
+    fn span(alloc: AllocId, start: usize, len: usize) -> Span {
+        Span { alloc, start, len }
+    }
+
+    #[test]
+    fn parts_of_different_pes_are_separate() {
+        let mut heap = heap(3, 1 << 20);
+        let a = heap.alloc(layout(16), Location::caller()).unwrap();
+        heap.store(1, span(a, 8, 8), 7);
+        assert_eq!([0, 1, 2].map(|pe| heap.load(pe, span(a, 8, 8))), [0, 7, 0]);
+        heap.copy(2, span(a, 0, 8), 1, span(a, 8, 8));
+        assert_eq!(heap.load(2, span(a, 0, 8)), 7);
+    }
+
+    #[test]
+    fn copies_between_allocations_and_external_memory() {
+        let mut heap = heap(2, 1 << 20);
+        let a = heap.alloc(layout(4), Location::caller()).unwrap();
+        let b = heap.alloc(layout(4), Location::caller()).unwrap();
+        let e = heap.alloc_external(1, 4).unwrap();
+        heap.store(0, span(a, 0, 4), 0x0403_0201);
+        heap.copy(1, span(b, 0, 4), 0, span(a, 0, 4));
+        heap.copy(1, span(e, 0, 4), 1, span(b, 0, 4));
+        assert_eq!(heap.bytes(1, span(e, 1, 2)), [2, 3]);
+    }
+
+    #[test]
+    fn a_full_heap_says_what_is_left_and_recovers() {
+        let mut heap = heap(1, 4096);
+        let a = heap.alloc(layout(2048), Location::caller()).unwrap();
+        let full = heap.alloc(layout(4096), Location::caller()).unwrap_err();
+        assert!(full.contains("largest free block has 2048"), "{full}");
+        heap.free(a);
+        assert!(heap.alloc(layout(4096), Location::caller()).is_ok());
+    }
+
+    #[test]
+    fn memory_of_all_pes_together_is_limited() {
+        let mut heap = heap(1 << 20, 1 << 30);
+        let much = heap.alloc(layout(1 << 20), Location::caller()).unwrap_err();
+        assert!(much.contains("more memory than the simulation may still take"), "{much}");
+    }
+
+    #[test]
+    fn registration_keeps_the_content_both_ways() {
+        let mut heap = heap(2, 4096);
+        let parts = [0, 1].map(|pe| heap.alloc_external(pe, 8).unwrap());
+        heap.store(1, span(parts[1], 0, 8), 11);
+        let symmetric = heap.register(&parts, Location::caller());
+        assert_eq!(heap.load(1, span(symmetric, 0, 8)), 11);
+        heap.store(0, span(symmetric, 0, 8), 5);
+        heap.unregister(symmetric);
+        assert_eq!(heap.load(0, span(parts[0], 0, 8)), 5);
+    }
+
+    #[test]
+    fn freed_neighbours_join() {
+        let mut places = Places::default();
+        places.reset(3 * GRANULE);
+        let [a, b, c] = [(); 3].map(|()| places.take(1, GRANULE).unwrap());
+        assert_eq!(places.take(1, GRANULE), None);
+        places.give_back(a, 1);
+        places.give_back(c, 1);
+        assert_eq!(places.largest(), GRANULE);
+        places.give_back(b, 1);
+        assert_eq!(places.largest(), 3 * GRANULE);
+    }
+
+    #[test]
+    fn alignment_is_kept() {
+        let mut places = Places::default();
+        places.reset(1 << 20);
+        places.take(1, GRANULE).unwrap();
+        assert_eq!(places.take(1, 4096).unwrap() % 4096, 0);
+        assert_eq!(places.take(1, GRANULE), Some(GRANULE), "the gap before an aligned block is used");
+    }
+}

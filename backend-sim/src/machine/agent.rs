@@ -1,0 +1,156 @@
+//! Who acts: the host program of each PE, and each stream.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use onesided::{Against, At, Cmp, DType, Op, Span};
+
+use crate::heap::Heap;
+use crate::machine::collective::Collective;
+use crate::request::Reply;
+
+/// An index that names nothing.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// The host program of a PE (agents `0..n_pes`) or one of its streams.
+#[derive(Debug)]
+pub(crate) struct Agent {
+    pub(crate) pe: u32,
+    /// Number among the PE's streams; `NONE` for the host.
+    pub(crate) stream: u32,
+    pub(crate) phase: Phase,
+    /// The call that runs or ran last, for reports.
+    pub(crate) call: &'static str,
+    pub(crate) at: Option<At>,
+    /// Where the agent stands in the machine's list of choices.
+    pub(crate) ready: u32,
+    /// Transfers issued so far, to name them.
+    pub(crate) issued: u32,
+    /// Transfers that a quiet of this agent still waits for.
+    pub(crate) quieting: u32,
+    /// The collective to enter when the quiet is done.
+    pub(crate) then: Option<Collective>,
+    /// What a wait in progress waits for.
+    pub(crate) condition: Option<Condition>,
+    /// What the call returns, once it does.
+    pub(crate) reply: Reply,
+    /// Work enqueued and not started (streams).
+    pub(crate) queue: VecDeque<Work>,
+    /// Work enqueued and finished, ever (streams).
+    pub(crate) enqueued: u64,
+    pub(crate) finished: u64,
+}
+
+/// What an agent is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// A host that runs its own code, or a stream with nothing to do.
+    Running,
+    /// A step that touches memory is asked for, and is one of the choices.
+    Pending,
+    /// Waits for a condition on its memory; a choice while the condition holds.
+    Memory,
+    /// Waits until the transfers it claimed are delivered.
+    Quiet,
+    /// Waits until the sources of its scope's transfers are read.
+    Flush,
+    /// Waits until its own transfer is done.
+    Transfer,
+    /// Waits in a collective.
+    Collective { team: u32, seq: u32 },
+    /// Waits for the other members of a team that is being made.
+    TeamInit { unique_id: u64 },
+    /// Waits until a stream has finished so much.
+    Synchronize { stream: u32, upto: u64 },
+    /// Waits until a record of an event has been reached.
+    Event { event: u32, record: usize },
+    /// Finalizes: waits for its streams and everything in flight.
+    Drain,
+    /// The program has returned.
+    Done,
+}
+
+/// Work on a stream.
+#[derive(Debug)]
+pub(crate) enum Work {
+    Op(Op, At),
+    Record { event: u32, record: usize, at: At },
+    WaitEvent { event: u32, record: usize, at: At },
+}
+
+/// What a wait waits for.
+#[derive(Debug)]
+pub(crate) struct Condition {
+    pub(crate) vars: Span,
+    pub(crate) dtype: DType,
+    pub(crate) cmp: Cmp,
+    pub(crate) against: Against,
+    pub(crate) skip: Option<Rc<[bool]>>,
+    pub(crate) signal: bool,
+}
+
+impl Agent {
+    pub(crate) fn new(pe: u32, stream: u32) -> Agent {
+        Agent {
+            pe,
+            stream,
+            phase: Phase::Running,
+            call: "start",
+            at: None,
+            ready: NONE,
+            issued: 0,
+            quieting: 0,
+            then: None,
+            condition: None,
+            reply: Reply::Unit,
+            queue: VecDeque::new(),
+            enqueued: 0,
+            finished: 0,
+        }
+    }
+
+    /// Back to the start, keeping allocations.
+    pub(crate) fn reset(&mut self, pe: u32) {
+        let mut queue = std::mem::take(&mut self.queue);
+        queue.clear();
+        *self = Agent { queue, ..Agent::new(pe, NONE) };
+    }
+
+    pub(crate) fn is_host(&self) -> bool {
+        self.stream == NONE
+    }
+
+    /// The issue scope: one for the host of a PE, one for all its streams.
+    pub(crate) fn scope(&self) -> u32 {
+        self.pe * 2 + u32::from(!self.is_host())
+    }
+
+    /// A stream with nothing left to do.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.queue.is_empty() && self.phase == Phase::Running
+    }
+}
+
+impl Condition {
+    /// Whether it holds now.
+    pub(crate) fn holds(&self, heap: &Heap, pe: u32) -> bool {
+        self.first_unmet(heap, pe).is_none()
+    }
+
+    /// The first variable that does not compare true: its span, the value found and the value wanted.
+    pub(crate) fn first_unmet(&self, heap: &Heap, pe: u32) -> Option<(Span, u64, u64)> {
+        let size = self.dtype.size();
+        (0..self.vars.len / size).find_map(|i| {
+            if self.skip.as_ref().is_some_and(|skip| skip[i]) {
+                return None;
+            }
+            let wanted = match &self.against {
+                Against::One(value) => *value,
+                Against::Each(values) => values[i],
+            };
+            let span = Span { start: self.vars.start + i * size, len: size, ..self.vars };
+            let found = heap.load(pe, span);
+            (!self.cmp.holds_bits(self.dtype, found, wanted)).then_some((span, found, wanted))
+        })
+    }
+}

@@ -1,0 +1,304 @@
+//! Operations: what each does when its agent issues it.
+//!
+//! In order, the effect happens at once. Relaxed, it becomes a [`Transfer`], and the call ends when the memory model
+//! says so: at once, when the source is read, or when the data is there.
+
+use onesided::{AmoOp, At, DType, Op, SignalUpdate, Span};
+
+use super::agent::Phase;
+use super::flight::{Data, Kind, Shape, Transfer};
+use super::{Collective, Condition, Machine, Progress};
+use crate::request::Reply;
+
+/// Names the word of an atomic or a scalar where a transfer wants a source.
+const NO_SPAN: Span = Span { alloc: onesided::AllocId(u32::MAX), start: 0, len: 0 };
+
+impl Machine {
+    /// An agent, host or stream, performs an operation.
+    #[inline]
+    pub(super) fn issue(&mut self, agent: u32, op: &Op, at: At) -> Progress {
+        if self.tracking {
+            let orders = matches!(op, Op::Fence | Op::Quiet | Op::Flush | Op::Barrier { .. });
+            self.touch_scope(agent, orders);
+        }
+        let me = self.agents[agent as usize].pe;
+        match *op {
+            Op::Put { dst, src, dtype, pe, nbi, signal } => {
+                let shape = Shape::contiguous(dst.len, dtype.size());
+                if !self.relaxed {
+                    self.heap.copy(pe, dst, me, src);
+                    self.wrote_plain(pe, dst);
+                    if let Some(update) = signal {
+                        self.apply_signal(pe, update);
+                    }
+                    return Progress::Done;
+                }
+                if shape.count == 0 && signal.is_none() {
+                    return Progress::Done;
+                }
+                let mut transfer = self.transfer(agent, Kind::Put, (pe, dst), (me, src), shape, at);
+                transfer.signal = signal;
+                self.launch_put(agent, transfer, nbi)
+            }
+            Op::IPut { dst, src, dst_stride, src_stride, count, dtype, pe } => {
+                let (dst_stride, src_stride) = (dst_stride as usize, src_stride as usize);
+                let shape = Shape { count: count as usize, size: dtype.size(), dst_stride, src_stride };
+                if !self.relaxed {
+                    self.copy_elements(shape, 0..shape.count, (pe, dst), (me, src));
+                    return Progress::Done;
+                }
+                let transfer = self.transfer(agent, Kind::Put, (pe, dst), (me, src), shape, at);
+                self.launch_put(agent, transfer, false)
+            }
+            Op::P { dst, dtype, value, pe } => {
+                if !self.relaxed {
+                    self.heap.store(pe, dst, value);
+                    self.wrote_plain(pe, dst);
+                    return Progress::Done;
+                }
+                let shape = Shape::contiguous(dst.len, dtype.size());
+                let mut transfer = self.transfer(agent, Kind::Put, (pe, dst), (me, NO_SPAN), shape, at);
+                transfer.data = Data::Word(value);
+                self.launch_put(agent, transfer, false)
+            }
+            Op::Get { dst, src, dtype, pe, nbi } => {
+                let shape = Shape::contiguous(dst.len, dtype.size());
+                self.get(agent, (me, dst), (pe, src), shape, nbi, at)
+            }
+            Op::IGet { dst, src, dst_stride, src_stride, count, dtype, pe } => {
+                let (dst_stride, src_stride) = (dst_stride as usize, src_stride as usize);
+                let shape = Shape { count: count as usize, size: dtype.size(), dst_stride, src_stride };
+                self.get(agent, (me, dst), (pe, src), shape, false, at)
+            }
+            Op::G { src, dtype, pe } => {
+                if !self.relaxed {
+                    let value = self.heap.load(pe, src);
+                    return self.answer(agent, Reply::Value(value));
+                }
+                let shape = Shape::contiguous(src.len, dtype.size());
+                let transfer = self.transfer(agent, Kind::Fetch, (me, NO_SPAN), (pe, src), shape, at);
+                self.launch_and_wait(agent, transfer)
+            }
+            Op::Signal { update, pe } => {
+                if !self.relaxed {
+                    self.apply_signal(pe, update);
+                    return Progress::Done;
+                }
+                let shape = Shape::contiguous(0, 8);
+                let mut transfer = self.transfer(agent, Kind::Put, (pe, update.word), (me, NO_SPAN), shape, at);
+                transfer.signal = Some(update);
+                self.launch_put(agent, transfer, true)
+            }
+            Op::SignalFetch { word } => {
+                self.touch(me, word, false);
+                let value = self.heap.load(me, word);
+                self.answer(agent, Reply::Value(value))
+            }
+            Op::Wait { vars, dtype, cmp, ref against, ref skip, signal } => {
+                let (against, skip) = (against.clone(), skip.clone());
+                self.wait(agent, Condition { vars, dtype, cmp, against, skip, signal })
+            }
+            Op::Amo { dst, dtype, op, value, cond, fetch, pe } => {
+                if !self.relaxed {
+                    let old = self.apply_amo(pe, dst, op, value, cond);
+                    return self.answer(agent, Reply::Value(old));
+                }
+                let shape = Shape::contiguous(dst.len, dtype.size());
+                let kind = Kind::Amo { op, value, cond };
+                let transfer = self.transfer(agent, kind, (pe, dst), (me, NO_SPAN), shape, at);
+                if fetch {
+                    return self.launch_and_wait(agent, transfer);
+                }
+                self.launch(agent, transfer);
+                Progress::Done
+            }
+            Op::Fill { dst, ref bytes, .. } => {
+                self.touch(me, dst, true);
+                self.heap.bytes_mut(me, dst).copy_from_slice(bytes);
+                self.wrote(me, dst);
+                Progress::Done
+            }
+            Op::Fence if !self.rules.fence_is_quiet => {
+                self.flight.fence(self.agents[agent as usize].scope());
+                Progress::Done
+            }
+            Op::Fence | Op::Quiet => self.quiet(agent, None),
+            Op::Flush => self.flush(agent),
+            Op::Barrier { .. } => self.quiet(agent, Some(Collective::Op(op.clone()))),
+            Op::Sync { team }
+            | Op::Broadcast { team, .. }
+            | Op::Fcollect { team, .. }
+            | Op::Alltoall { team, .. }
+            | Op::Reduce { team, .. }
+            | Op::ReduceScatter { team, .. } => {
+                let team = self.team_index(me, team);
+                self.enter(agent, team, Collective::Op(op.clone()), at)
+            }
+        }
+    }
+
+    fn get(
+        &mut self,
+        agent: u32,
+        (me, dst): (u32, Span),
+        (pe, src): (u32, Span),
+        shape: Shape,
+        nbi: bool,
+        at: At,
+    ) -> Progress {
+        if !self.relaxed {
+            self.copy_elements(shape, 0..shape.count, (me, dst), (pe, src));
+            return Progress::Done;
+        }
+        if shape.count == 0 {
+            return Progress::Done;
+        }
+        let transfer = self.transfer(agent, Kind::Get, (me, dst), (pe, src), shape, at);
+        if nbi {
+            self.launch(agent, transfer);
+            return Progress::Done;
+        }
+        self.launch_and_wait(agent, transfer)
+    }
+
+    /// A store of values to another PE's memory: to the model, a put whose source is private.
+    pub(super) fn store_remote(
+        &mut self,
+        agent: u32,
+        pe: u32,
+        dst: Span,
+        dtype: DType,
+        bytes: &[u8],
+        at: At,
+    ) -> Progress {
+        if !self.relaxed {
+            self.heap.bytes_mut(pe, dst).copy_from_slice(bytes);
+            self.wrote_plain(pe, dst);
+            return Progress::Done;
+        }
+        let me = self.agents[agent as usize].pe;
+        let shape = Shape::contiguous(dst.len, dtype.size());
+        let mut transfer = self.transfer(agent, Kind::Put, (pe, dst), (me, NO_SPAN), shape, at);
+        let mut buffer = self.flight.buffer();
+        buffer.extend_from_slice(bytes);
+        transfer.data = Data::Bytes(buffer);
+        self.launch(agent, transfer);
+        Progress::Done
+    }
+
+    fn transfer(
+        &mut self,
+        agent: u32,
+        kind: Kind,
+        dst: (u32, Span),
+        src: (u32, Span),
+        shape: Shape,
+        at: At,
+    ) -> Transfer {
+        let issuer = &mut self.agents[agent as usize];
+        let stream = u64::from(issuer.stream.wrapping_add(1) & 0xff);
+        let key = u64::from(issuer.pe) << 36 | stream << 28 | u64::from(issuer.issued & 0x0fff_ffff);
+        issuer.issued += 1;
+        Transfer::new(key, kind, dst, src, shape, at)
+    }
+
+    /// Launches a put: blocking ones read their source first, non-blocking ones at a time of their own.
+    fn launch_put(&mut self, agent: u32, mut transfer: Transfer, nbi: bool) -> Progress {
+        if !nbi && matches!(transfer.data, Data::Source) {
+            self.capture(&mut transfer);
+        }
+        if !nbi && self.rules.put_returns_delivered && transfer.shape.count > 0 {
+            return self.launch_and_wait(agent, transfer);
+        }
+        self.launch(agent, transfer);
+        Progress::Done
+    }
+
+    fn launch(&mut self, agent: u32, transfer: Transfer) {
+        let scope = self.agents[agent as usize].scope();
+        self.flight.launch(transfer, scope, self.config.pieces, self.rules.same_target_in_order);
+    }
+
+    fn launch_and_wait(&mut self, agent: u32, mut transfer: Transfer) -> Progress {
+        transfer.waiter = agent;
+        self.launch(agent, transfer);
+        self.block(agent, Phase::Transfer)
+    }
+
+    /// Reads the whole source of a put, now.
+    fn capture(&mut self, transfer: &mut Transfer) {
+        let (pe, src, shape) = (transfer.src_pe, transfer.src, transfer.shape);
+        if shape.count == 1 {
+            self.touch(pe, src, false);
+            transfer.data = Data::Word(self.heap.load(pe, src));
+            return;
+        }
+        let mut bytes = self.flight.buffer();
+        if shape.is_contiguous() {
+            self.touch(pe, src, false);
+            bytes.extend_from_slice(self.heap.bytes(pe, src));
+        } else {
+            for i in 0..shape.count {
+                let element = element(src, i * shape.src_stride, shape.size);
+                self.touch(pe, element, false);
+                bytes.extend_from_slice(self.heap.bytes(pe, element));
+            }
+        }
+        transfer.data = Data::Bytes(bytes);
+    }
+
+    /// Copies elements from memory to memory and tells whoever waits there.
+    pub(super) fn copy_elements(
+        &mut self,
+        shape: Shape,
+        elements: std::ops::Range<usize>,
+        (dst_pe, dst): (u32, Span),
+        (src_pe, src): (u32, Span),
+    ) {
+        if shape.is_contiguous() {
+            let (start, len) = (elements.start * shape.size, elements.len() * shape.size);
+            let (dst, src) = (part(dst, start, len), part(src, start, len));
+            self.touch(src_pe, src, false);
+            self.touch(dst_pe, dst, true);
+            self.heap.copy(dst_pe, dst, src_pe, src);
+            return self.wrote_plain(dst_pe, dst);
+        }
+        for i in elements {
+            let dst = element(dst, i * shape.dst_stride, shape.size);
+            let src = element(src, i * shape.src_stride, shape.size);
+            self.touch(src_pe, src, false);
+            self.touch(dst_pe, dst, true);
+            self.heap.copy(dst_pe, dst, src_pe, src);
+            self.wrote_plain(dst_pe, dst);
+        }
+    }
+
+    pub(super) fn apply_signal(&mut self, pe: u32, SignalUpdate { word, value, op }: SignalUpdate) {
+        self.touch(pe, word, true);
+        let new = op.apply(self.heap.load(pe, word), value);
+        self.heap.store(pe, word, new);
+        self.wrote(pe, word);
+    }
+
+    /// Does an atomic and returns the old value.
+    pub(super) fn apply_amo(&mut self, pe: u32, word: Span, op: AmoOp, value: u64, cond: u64) -> u64 {
+        self.touch(pe, word, op != AmoOp::Fetch);
+        let old = self.heap.load(pe, word);
+        if op != AmoOp::Fetch {
+            self.heap.store(pe, word, op.apply(old, value, cond, word.len));
+            self.wrote(pe, word);
+        }
+        old
+    }
+}
+
+/// Bytes `start..start + len` of a span.
+pub(super) fn part(span: Span, start: usize, len: usize) -> Span {
+    debug_assert!(start + len <= span.len);
+    Span { start: span.start + start, len, ..span }
+}
+
+/// The `i`-th element of a span.
+pub(super) fn element(span: Span, i: usize, size: usize) -> Span {
+    part(span, i * size, size)
+}

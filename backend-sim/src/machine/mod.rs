@@ -1,0 +1,481 @@
+//! The machine: all state of a simulated cluster, and what each step does to it.
+//!
+//! Small-step semantics without coroutines, clocks or choices. A host asks with [`Machine::submit`]; what touches
+//! memory becomes one of [`Machine::choices`], which somebody else picks from; [`Machine::take`] does it.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `agent.rs` | hosts and streams: what each is doing |
+//! | `flight.rs` | transfers in flight; fence and quiet |
+//! | `issue.rs` | an operation becomes an effect or a transfer |
+//! | `deliver.rs` | a transfer's next step |
+//! | `wait.rs` | waits on memory, quiet, flush, streams and events |
+//! | `collective.rs` | matching: who entered what; entering, completing, leaving |
+//! | `data.rs` | what collectives move |
+//! | `team.rs` | teams |
+//! | `life.rs` | init, finalize, allocation, registration |
+//! | `report.rs` | what every agent is doing, in words |
+//!
+//! **Relaxed or in order.** In a relaxed run, a step that touches memory waits until it is chosen, and transfers are
+//! delivered when that is chosen. In an in-order run every step happens at once and nothing is ever in flight: this is
+//! one of the relaxed schedules, without its bookkeeping.
+
+mod agent;
+mod collective;
+mod data;
+mod deliver;
+mod flight;
+mod issue;
+mod life;
+mod report;
+mod team;
+mod wait;
+
+use std::collections::VecDeque;
+
+use onesided::{AllocId, At, Op, Span};
+
+use crate::config::Config;
+use crate::heap::Heap;
+use crate::profile::Rules;
+use crate::request::{Call, Reply};
+use crate::trace::{Event, EventKind};
+use crate::verdict::VerdictKind;
+use agent::{Agent, Condition, NONE, Phase, Work};
+use collective::Collective;
+use flight::{Flight, Unit};
+use team::Teams;
+pub(crate) use team::predefined_members;
+
+/// Whether a call is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// The reply is there.
+    Done,
+    /// The agent goes on later.
+    Blocked,
+}
+
+/// Memory that a step touched: the step's footprint, for whoever must know which steps commute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Access {
+    pub(crate) pe: u32,
+    pub(crate) alloc: AllocId,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    pub(crate) write: bool,
+}
+
+impl Access {
+    /// Whether the order of the two matters.
+    pub(crate) fn conflicts(&self, other: &Access) -> bool {
+        (self.write || other.write)
+            && self.pe == other.pe
+            && self.alloc == other.alloc
+            && self.start < other.end
+            && other.start < self.end
+    }
+}
+
+/// Stands for the transfers of a PE's streams as a whole: a quiet on one stream and an issue on another do not commute.
+const STREAM_SCOPE: AllocId = AllocId(u32::MAX);
+
+/// The whole cluster.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    pub(crate) config: Config,
+    pub(crate) rules: Rules,
+    pub(crate) heap: Heap,
+    /// Whether steps wait to be chosen.
+    relaxed: bool,
+    /// Whether footprints are kept.
+    tracking: bool,
+    /// What the step taken last touched.
+    pub(crate) touched: Vec<Access>,
+    agents: Vec<Agent>,
+    pes: Vec<PeState>,
+    flight: Flight,
+    teams: Teams,
+    /// Agents whose next step is a choice.
+    ready: Vec<u32>,
+    /// Agents that can go on without a choice.
+    woken: VecDeque<u32>,
+    /// The bug of the whole program, once one is found.
+    finding: Option<VerdictKind>,
+    leaks: Vec<(usize, onesided::Live)>,
+    unique_ids: u64,
+    /// Steps taken, choices or not.
+    pub(crate) steps: u64,
+    trace: Option<Vec<Event>>,
+}
+
+/// What belongs to a PE besides its host.
+#[derive(Debug, Default)]
+struct PeState {
+    /// Agents.
+    streams: Vec<u32>,
+    /// Per event, its records: which have been reached.
+    events: Vec<Vec<bool>>,
+    /// Agents that wait on this PE's memory.
+    waiting: Vec<u32>,
+    initialized: bool,
+}
+
+impl Machine {
+    pub(crate) fn new(config: Config) -> Machine {
+        Machine {
+            rules: config.profile.rules(),
+            config,
+            heap: Heap::default(),
+            relaxed: false,
+            tracking: false,
+            touched: Vec::new(),
+            agents: Vec::new(),
+            pes: Vec::new(),
+            flight: Flight::default(),
+            teams: Teams::default(),
+            ready: Vec::new(),
+            woken: VecDeque::new(),
+            finding: None,
+            leaks: Vec::new(),
+            unique_ids: 0,
+            steps: 0,
+            trace: None,
+        }
+    }
+
+    /// Back to the start of a run: every host runs, nothing is allocated.
+    pub(crate) fn reset(&mut self, relaxed: bool, tracking: bool, tracing: bool) {
+        let n = self.config.pes;
+        self.relaxed = relaxed;
+        self.tracking = tracking;
+        self.touched.clear();
+        self.heap.reset(n, self.config.heap, self.config.memory);
+        self.agents.truncate(n);
+        for (pe, agent) in self.agents.iter_mut().enumerate() {
+            agent.reset(pe as u32);
+        }
+        for pe in self.agents.len()..n {
+            self.agents.push(Agent::new(pe as u32, NONE));
+        }
+        self.pes.resize_with(n, PeState::default);
+        for pe in &mut self.pes {
+            pe.streams.clear();
+            pe.events.clear();
+            pe.waiting.clear();
+            pe.initialized = false;
+        }
+        self.flight.reset(2 * n);
+        self.teams.reset(n);
+        self.ready.clear();
+        self.woken.clear();
+        self.woken.extend(0..n as u32);
+        self.finding = None;
+        self.leaks.clear();
+        self.unique_ids = 0;
+        self.steps = 0;
+        self.trace = tracing.then(Vec::new);
+    }
+
+    /// The next host to be resumed with its reply; streams that can go on do so on the way.
+    pub(crate) fn next_host(&mut self) -> Option<u32> {
+        while let Some(agent) = self.woken.pop_front() {
+            if self.agents[agent as usize].is_host() {
+                return Some(agent);
+            }
+            self.run_stream(agent);
+        }
+        None
+    }
+
+    /// Lets another host go first: it is resumed again after the others that can run.
+    pub(crate) fn yield_host(&mut self, pe: u32) {
+        self.woken.push_back(pe);
+    }
+
+    /// What the host's call returned.
+    #[inline]
+    pub(crate) fn reply(&mut self, pe: u32) -> Reply {
+        std::mem::take(&mut self.agents[pe as usize].reply)
+    }
+
+    /// A host makes a call. `Done`: the reply is there. `Blocked`: [`Machine::next_host`] will name the host again,
+    /// or [`Machine::take`] will ask for the call to be performed.
+    #[inline]
+    pub(crate) fn submit(&mut self, pe: u32, call: &mut Call<'_>, at: At) -> Progress {
+        let agent = &mut self.agents[pe as usize];
+        agent.call = call.name();
+        agent.at = Some(at);
+        self.steps += 1;
+        if self.relaxed && self.is_choice(pe, call) {
+            self.make_ready(pe, Phase::Pending);
+            return Progress::Blocked;
+        }
+        self.perform(pe, call, at)
+    }
+
+    /// Does what the call says, now.
+    pub(crate) fn perform(&mut self, pe: u32, call: &mut Call<'_>, at: At) -> Progress {
+        if self.trace.is_some() {
+            self.trace_call(pe, call, at);
+        }
+        match call {
+            Call::Issue { op, stream: None } => self.issue(pe, op, at),
+            Call::Issue { op, stream: Some(stream) } => self.enqueue(pe, *stream, Work::Op(Op::clone(op), at)),
+            Call::Read { src, pe: of, into, .. } => {
+                self.touch(*of, *src, false);
+                into.copy_from_slice(self.heap.bytes(*of, *src));
+                Progress::Done
+            }
+            Call::Write { dst, pe: of, from, .. } if *of == pe => {
+                self.touch(pe, *dst, true);
+                self.heap.bytes_mut(pe, *dst).copy_from_slice(from);
+                self.wrote(pe, *dst);
+                Progress::Done
+            }
+            Call::Write { dst, pe: of, dtype, from } => self.store_remote(pe, *of, *dst, *dtype, from, at),
+            Call::MulticastWrite { team, dst, dtype, from } => {
+                for of in self.team_members(pe, *team).iter() {
+                    self.store_remote(pe, of as u32, *dst, *dtype, from, at);
+                }
+                Progress::Done
+            }
+            Call::MulticastRead { team, src, dtype, op, into } => {
+                for (i, of) in self.team_members(pe, *team).iter().enumerate() {
+                    self.touch(of as u32, *src, false);
+                    let bytes = self.heap.bytes(of as u32, *src);
+                    match i {
+                        0 => into.copy_from_slice(bytes),
+                        _ => crate::reduce::combine(*dtype, *op, into, bytes),
+                    }
+                }
+                Progress::Done
+            }
+            Call::Stream => {
+                let stream = self.new_stream(pe);
+                self.answer(pe, Reply::Value(u64::from(stream)))
+            }
+            Call::Synchronize { stream } => self.synchronize(pe, *stream),
+            Call::Event => {
+                let events = &mut self.pes[pe as usize].events;
+                events.push(Vec::new());
+                let event = events.len() as u64 - 1;
+                self.answer(pe, Reply::Value(event))
+            }
+            Call::Record { event, stream } => self.enqueue_record(pe, *event, *stream, at),
+            Call::WaitEvent { event, stream } => {
+                let record = self.last_record(pe, *event);
+                self.enqueue(pe, *stream, Work::WaitEvent { event: *event, record, at })
+            }
+            Call::SynchronizeEvent { event } => {
+                let record = self.last_record(pe, *event);
+                self.wait_event(pe, *event, record)
+            }
+            _ => self.live(pe, call, at),
+        }
+    }
+
+    /// Whether a host's call touches memory that others may touch, so that its order matters.
+    #[inline]
+    fn is_choice(&self, pe: u32, call: &Call<'_>) -> bool {
+        match call {
+            Call::Issue { op, stream: None } => self.op_is_choice(pe, op),
+            Call::Read { .. } | Call::MulticastRead { .. } => true,
+            Call::Write { pe: of, .. } => *of == pe,
+            _ => false,
+        }
+    }
+
+    /// Whether an operation touches memory, or anything else that other agents touch, when it is issued.
+    fn op_is_choice(&self, agent: u32, op: &Op) -> bool {
+        match op {
+            Op::Put { nbi: false, src, .. } => src.len > 0,
+            Op::IPut { .. } | Op::SignalFetch { .. } | Op::Fill { .. } => true,
+            Op::Put { .. }
+            | Op::Get { .. }
+            | Op::P { .. }
+            | Op::G { .. }
+            | Op::IGet { .. }
+            | Op::Signal { .. }
+            | Op::Amo { .. }
+            | Op::Fence
+            | Op::Quiet
+            | Op::Flush
+            | Op::Barrier { .. } => self.shares_scope(agent),
+            Op::Wait { .. }
+            | Op::Sync { .. }
+            | Op::Broadcast { .. }
+            | Op::Fcollect { .. }
+            | Op::Alltoall { .. }
+            | Op::Reduce { .. }
+            | Op::ReduceScatter { .. } => false,
+        }
+    }
+
+    /// Whether other agents issue in the same scope.
+    fn shares_scope(&self, agent: u32) -> bool {
+        let agent = &self.agents[agent as usize];
+        !agent.is_host() && self.pes[agent.pe as usize].streams.len() > 1
+    }
+
+    /// Number of steps to choose from.
+    #[inline]
+    pub(crate) fn choices(&self) -> usize {
+        self.ready.len() + self.flight.units.len()
+    }
+
+    /// How many of the choices, counted from 0, are steps of agents; the others are steps of transfers.
+    #[inline]
+    pub(crate) fn agent_choices(&self) -> usize {
+        self.ready.len()
+    }
+
+    /// The name of a choice: the same in every schedule in which this step can be taken.
+    pub(crate) fn choice_key(&self, index: usize) -> u64 {
+        match index.checked_sub(self.ready.len()) {
+            None => {
+                let agent = &self.agents[self.ready[index] as usize];
+                1 << 63 | u64::from(agent.pe) << 32 | u64::from(agent.stream)
+            }
+            Some(index) => {
+                let Unit { slot, piece, step } = self.flight.units[index];
+                self.flight.get(slot).key << 8 | u64::from(piece) << 2 | step as u64
+            }
+        }
+    }
+
+    /// Takes a choice. Returns the host whose call is now to be performed, if it is one.
+    pub(crate) fn take(&mut self, index: usize) -> Option<u32> {
+        self.steps += 1;
+        self.touched.clear();
+        if let Some(index) = index.checked_sub(self.ready.len()) {
+            let unit = self.flight.units.swap_remove(index);
+            self.step_transfer(unit);
+            return None;
+        }
+        let agent = self.ready[index];
+        self.unready(agent);
+        let Agent { phase, stream, pe, .. } = self.agents[agent as usize];
+        match phase {
+            Phase::Memory => self.end_wait(agent),
+            Phase::Pending if stream == NONE => {
+                self.agents[agent as usize].phase = Phase::Running;
+                return Some(pe);
+            }
+            Phase::Pending => {
+                self.agents[agent as usize].phase = Phase::Running;
+                self.perform_stream_op(agent);
+            }
+            other => unreachable!("an agent that is {other:?} is no choice"),
+        }
+        None
+    }
+
+    fn make_ready(&mut self, agent: u32, phase: Phase) {
+        let state = &mut self.agents[agent as usize];
+        debug_assert_eq!(state.ready, NONE);
+        state.phase = phase;
+        state.ready = self.ready.len() as u32;
+        self.ready.push(agent);
+    }
+
+    fn unready(&mut self, agent: u32) {
+        let at = std::mem::replace(&mut self.agents[agent as usize].ready, NONE);
+        self.ready.swap_remove(at as usize);
+        if let Some(&moved) = self.ready.get(at as usize) {
+            self.agents[moved as usize].ready = at;
+        }
+    }
+
+    /// Ends an agent's call: the host is resumed, the stream goes on.
+    fn finish(&mut self, agent: u32) {
+        let state = &mut self.agents[agent as usize];
+        state.phase = Phase::Running;
+        if !state.is_host() {
+            self.stream_op_finished(agent);
+        }
+        self.woken.push_back(agent);
+    }
+
+    /// Sets a host's reply and is done.
+    fn answer(&mut self, agent: u32, reply: Reply) -> Progress {
+        self.agents[agent as usize].reply = reply;
+        Progress::Done
+    }
+
+    fn block(&mut self, agent: u32, phase: Phase) -> Progress {
+        self.agents[agent as usize].phase = phase;
+        Progress::Blocked
+    }
+
+    /// Notes memory that the step in progress touches.
+    #[inline]
+    fn touch(&mut self, pe: u32, span: Span, write: bool) {
+        if self.tracking {
+            let (start, end) = (span.start, span.start + span.len);
+            self.touched.push(Access { pe, alloc: span.alloc, start, end, write });
+        }
+    }
+
+    /// Notes that the step works on the transfers of a scope that several streams share.
+    fn touch_scope(&mut self, agent: u32, write: bool) {
+        if self.tracking && self.shares_scope(agent) {
+            let pe = self.agents[agent as usize].pe;
+            self.touched.push(Access { pe, alloc: STREAM_SCOPE, start: 0, end: 1, write });
+        }
+    }
+
+    /// Ends the run with a bug of the whole program.
+    fn found(&mut self, kind: VerdictKind) {
+        if self.finding.is_none() {
+            self.finding = Some(kind);
+        }
+    }
+
+    /// The bug that ends the run, if one was found.
+    #[inline]
+    pub(crate) fn has_finding(&self) -> bool {
+        self.finding.is_some()
+    }
+
+    pub(crate) fn take_finding(&mut self) -> Option<VerdictKind> {
+        self.finding.take()
+    }
+
+    /// A host's program has returned.
+    pub(crate) fn host_returned(&mut self, pe: u32) {
+        self.agents[pe as usize].phase = Phase::Done;
+    }
+
+    /// Whether every host has returned and every stream is idle.
+    pub(crate) fn is_over(&self) -> bool {
+        let n = self.config.pes;
+        self.agents[..n].iter().all(|host| host.phase == Phase::Done)
+            && self.agents[n..].iter().all(|stream| stream.is_idle())
+    }
+
+    #[cold]
+    fn trace_call(&mut self, pe: u32, call: &Call<'_>, at: At) {
+        let kind = match call {
+            Call::Issue { op, stream: None } => EventKind::Op(Op::clone(op)),
+            Call::Issue { op, stream: Some(stream) } => EventKind::Enqueued { stream: *stream, op: Op::clone(op) },
+            Call::Read { src, pe: of, dtype, .. } => EventKind::Read { of: *of, span: *src, dtype: *dtype },
+            Call::Write { dst, pe: of, dtype, .. } => EventKind::Write { of: *of, span: *dst, dtype: *dtype },
+            other => EventKind::Call(other.name()),
+        };
+        self.record(pe, kind, at);
+    }
+
+    /// Adds an event of an agent to the trace, if there is one.
+    #[inline]
+    fn record(&mut self, agent: u32, kind: EventKind, at: At) {
+        if let Some(trace) = &mut self.trace {
+            let Agent { pe, stream, .. } = self.agents[agent as usize];
+            trace.push(Event { step: self.steps, pe, stream: (stream != NONE).then_some(stream), kind, at });
+        }
+    }
+
+    pub(crate) fn take_trace(&mut self) -> Option<Vec<Event>> {
+        self.trace.take()
+    }
+}

@@ -1,0 +1,350 @@
+//! [`Sim`]: one PE's end of the simulator, and [`SimProcess`], what it is before it is initialized.
+
+use std::panic::Location;
+use std::rc::Rc;
+
+use onesided::{
+    AllocId, At, Backend, Bootstrap, Capabilities, DType, Error, InitMethod, InitStatus, Layout, Live,
+    Members, NewTeams, Op, Pe, Predefined, ReduceOp, Result, Span, Support, TeamId, TeamRequest, TeamUniqueId,
+    ThreadSupport, UniqueId, VERSION, Version,
+};
+
+use crate::config::Config;
+use crate::coroutine::Channel;
+use crate::machine::predefined_members;
+use crate::request::{Call, Reply};
+
+/// The simulator as a backend.
+#[derive(Debug)]
+pub struct Sim {
+    channel: Channel,
+    config: Rc<Config>,
+}
+
+/// A simulated process: becomes a PE by [`Bootstrap::init`].
+///
+/// Whatever runs a program usually does that; a program about the life cycle gets the process itself, from
+/// [`Simulation::run_process`](crate::Simulation::run_process).
+#[derive(Debug)]
+pub struct SimProcess {
+    channel: Channel,
+    config: Rc<Config>,
+}
+
+/// A simulated stream.
+#[derive(Debug)]
+pub struct SimStream {
+    pe: u32,
+    number: u32,
+}
+
+/// A simulated event.
+#[derive(Debug)]
+pub struct SimEvent {
+    pe: u32,
+    number: u32,
+}
+
+impl SimProcess {
+    pub(crate) fn new(channel: Channel, config: Rc<Config>) -> SimProcess {
+        SimProcess { channel, config }
+    }
+
+    /// The rank that the launcher gave this process.
+    pub fn rank(&self) -> usize {
+        self.channel.pe() as usize
+    }
+
+    /// The number of processes that were launched.
+    pub fn n_ranks(&self) -> usize {
+        self.config.pes
+    }
+
+    fn version() -> Version {
+        Version { openshmem_spec: (1, 3), onesided: VERSION, library: format!("onesided-sim {VERSION}") }
+    }
+}
+
+impl Bootstrap for SimProcess {
+    type Backend = Sim;
+
+    fn version(&self) -> Version {
+        SimProcess::version()
+    }
+
+    fn init_status(&self) -> InitStatus {
+        match self.channel.call(Call::IsInitialized, Location::caller()) {
+            Reply::Value(1) => status(&self.config),
+            _ => InitStatus::NotInitialized,
+        }
+    }
+
+    #[track_caller]
+    fn unique_id(&self) -> Result<UniqueId> {
+        match self.channel.call(Call::UniqueId, Location::caller()) {
+            Reply::UniqueId(id) => Ok(*id),
+            other => Err(failed(other)),
+        }
+    }
+
+    #[track_caller]
+    fn init(&self, method: InitMethod) -> Result<Pe<Sim>> {
+        let at = Location::caller();
+        let (rank, launched) = (self.rank(), self.n_ranks());
+        let name = method.name();
+        let id = match method {
+            InitMethod::UniqueId { id, rank: given, n_pes } => {
+                if given != rank || n_pes != launched {
+                    let message = format!("rank {given} of {n_pes}, but this is process {rank} of {launched}");
+                    return Err(Error::invalid("init", message, at));
+                }
+                if id == UniqueId::EMPTY {
+                    let message = "the unique id is empty; it comes from the PE that made it";
+                    return Err(Error::invalid("init", message, at));
+                }
+                Some(id)
+            }
+            InitMethod::Launcher | InitMethod::Mpi | InitMethod::EmulatedMpi => None,
+        };
+        unit(self.channel.call(Call::Init { method: name, id }, at))?;
+        Ok(Pe::new(Sim { channel: self.channel.clone(), config: Rc::clone(&self.config) }))
+    }
+}
+
+impl Sim {
+    fn own(&self, pe: u32, what: &str, call: &'static str, at: At) -> Result<()> {
+        if pe == self.channel.pe() {
+            return Ok(());
+        }
+        let message = format!("the {what} belongs to PE {pe}, this is PE {}", self.channel.pe());
+        Err(Error::invalid(call, message, at))
+    }
+}
+
+/// The status of an initialized PE.
+fn status(config: &Config) -> InitStatus {
+    if config.pes_per_gpu() > 1 { InitStatus::FullMpg } else { InitStatus::Initialized }
+}
+
+/// A reply without a value.
+#[inline]
+fn unit(reply: Reply) -> Result<()> {
+    match reply {
+        Reply::Unit | Reply::Value(_) => Ok(()),
+        other => Err(failed(other)),
+    }
+}
+
+#[inline]
+fn value(reply: Reply) -> Result<u64> {
+    match reply {
+        Reply::Value(value) => Ok(value),
+        Reply::Unit => Ok(0),
+        other => Err(failed(other)),
+    }
+}
+
+fn alloc_id(reply: Reply) -> Result<AllocId> {
+    match reply {
+        Reply::Alloc(alloc) => Ok(alloc),
+        other => Err(failed(other)),
+    }
+}
+
+#[cold]
+fn failed(reply: Reply) -> Error {
+    match reply {
+        Reply::Failed(error) => error,
+        other => unreachable!("the machine answered {other:?} to another call"),
+    }
+}
+
+impl Backend for Sim {
+    type Stream = SimStream;
+    type Event = SimEvent;
+
+    const NAME: &'static str = "sim";
+
+    fn my_pe(&self) -> usize {
+        self.channel.pe() as usize
+    }
+
+    fn n_pes(&self) -> usize {
+        self.config.pes
+    }
+
+    fn predefined(&self, which: Predefined) -> Option<Members> {
+        predefined_members(&self.config, which, self.my_pe())
+    }
+
+    fn version(&self) -> Version {
+        SimProcess::version()
+    }
+
+    fn init_status(&self) -> InitStatus {
+        status(&self.config)
+    }
+
+    fn thread_support(&self) -> ThreadSupport {
+        ThreadSupport::Serialized
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let multicast = if self.config.multicast {
+            Support::Native
+        } else {
+            Support::Missing("this cluster was made without multicast")
+        };
+        Capabilities {
+            host_atomics: Support::Native,
+            host_signals: Support::Native,
+            stream_fence: Support::Native,
+            peer_access: Support::Native,
+            multicast,
+            registration: Support::Native,
+        }
+    }
+
+    fn finalize(&self, leaks: &[Live], at: At) -> Result<()> {
+        unit(self.channel.call(Call::Finalize { leaks }, at))
+    }
+
+    fn global_exit(&self, status: i32, at: At) -> ! {
+        self.channel.call(Call::GlobalExit { status }, at);
+        // Only reached while the run is torn down already, by a destructor that exits: unwinding goes on.
+        panic!("global_exit({status}) while the run ends")
+    }
+
+    fn alloc(&self, layout: Layout, at: At) -> Result<AllocId> {
+        alloc_id(self.channel.call(Call::Alloc(layout), at))
+    }
+
+    fn free(&self, alloc: AllocId, at: At) -> Result<()> {
+        unit(self.channel.call(Call::Free(alloc), at))
+    }
+
+    fn alloc_external(&self, bytes: usize, at: At) -> Result<AllocId> {
+        alloc_id(self.channel.call(Call::AllocExternal(bytes), at))
+    }
+
+    fn free_external(&self, alloc: AllocId, at: At) -> Result<()> {
+        unit(self.channel.call(Call::FreeExternal(alloc), at))
+    }
+
+    fn register_local(&self, _: AllocId, at: At) -> Result<()> {
+        unit(self.channel.call(Call::RegisterLocal { on: true }, at))
+    }
+
+    fn unregister_local(&self, _: AllocId, at: At) -> Result<()> {
+        unit(self.channel.call(Call::RegisterLocal { on: false }, at))
+    }
+
+    fn register_symmetric(&self, alloc: AllocId, at: At) -> Result<AllocId> {
+        alloc_id(self.channel.call(Call::RegisterSymmetric(alloc), at))
+    }
+
+    fn unregister_symmetric(&self, alloc: AllocId, at: At) -> Result<()> {
+        unit(self.channel.call(Call::UnregisterSymmetric(alloc), at))
+    }
+
+    fn reaches(&self, pe: usize) -> bool {
+        let per_node = self.config.pes_per_node();
+        pe / per_node == self.my_pe() / per_node
+    }
+
+    #[inline]
+    fn read(&self, src: Span, pe: usize, dtype: DType, into: &mut [u8], at: At) -> Result<()> {
+        unit(self.channel.call(Call::Read { src, pe: pe as u32, dtype, into }, at))
+    }
+
+    #[inline]
+    fn write(&self, dst: Span, pe: usize, dtype: DType, from: &[u8], at: At) -> Result<()> {
+        unit(self.channel.call(Call::Write { dst, pe: pe as u32, dtype, from }, at))
+    }
+
+    fn has_multicast(&self, team: TeamId) -> bool {
+        let here = Location::caller();
+        let call = Call::TeamMembers(team);
+        let Reply::Members(members) = self.channel.call(call, here) else { return false };
+        self.config.multicast && members.iter().all(|pe| self.reaches(pe))
+    }
+
+    fn multicast_write(&self, team: TeamId, dst: Span, dtype: DType, from: &[u8], at: At) -> Result<()> {
+        unit(self.channel.call(Call::MulticastWrite { team, dst, dtype, from }, at))
+    }
+
+    fn multicast_read(
+        &self,
+        team: TeamId,
+        src: Span,
+        dtype: DType,
+        op: ReduceOp,
+        into: &mut [u8],
+        at: At,
+    ) -> Result<()> {
+        unit(self.channel.call(Call::MulticastRead { team, src, dtype, op, into }, at))
+    }
+
+    fn team(&self, request: &TeamRequest<'_>, at: At) -> Result<NewTeams> {
+        match self.channel.call(Call::Team(request), at) {
+            Reply::Teams(teams) => Ok(teams),
+            Reply::Unit => Ok(NewTeams::default()),
+            other => Err(failed(other)),
+        }
+    }
+
+    fn team_members(&self, team: TeamId) -> Members {
+        match self.channel.call(Call::TeamMembers(team), Location::caller()) {
+            Reply::Members(members) => *members,
+            other => unreachable!("the machine answered {other:?} for the members of a team"),
+        }
+    }
+
+    fn team_unique_id(&self, at: At) -> Result<TeamUniqueId> {
+        value(self.channel.call(Call::TeamUniqueId, at)).map(TeamUniqueId)
+    }
+
+    #[inline]
+    fn issue(&self, op: &Op, stream: Option<&SimStream>, at: At) -> Result<u64> {
+        let stream = match stream {
+            None => None,
+            Some(stream) => {
+                self.own(stream.pe, "stream", op.name(), at)?;
+                Some(stream.number)
+            }
+        };
+        value(self.channel.call(Call::Issue { op, stream }, at))
+    }
+
+    fn stream(&self, at: At) -> Result<SimStream> {
+        let number = value(self.channel.call(Call::Stream, at))?;
+        Ok(SimStream { pe: self.channel.pe(), number: number as u32 })
+    }
+
+    fn stream_synchronize(&self, stream: &SimStream, at: At) -> Result<()> {
+        self.own(stream.pe, "stream", "synchronize", at)?;
+        unit(self.channel.call(Call::Synchronize { stream: stream.number }, at))
+    }
+
+    fn event(&self, at: At) -> Result<SimEvent> {
+        let number = value(self.channel.call(Call::Event, at))?;
+        Ok(SimEvent { pe: self.channel.pe(), number: number as u32 })
+    }
+
+    fn event_record(&self, event: &SimEvent, stream: &SimStream, at: At) -> Result<()> {
+        self.own(event.pe, "event", "record", at)?;
+        self.own(stream.pe, "stream", "record", at)?;
+        unit(self.channel.call(Call::Record { event: event.number, stream: stream.number }, at))
+    }
+
+    fn event_wait(&self, event: &SimEvent, stream: &SimStream, at: At) -> Result<()> {
+        self.own(event.pe, "event", "wait_event", at)?;
+        self.own(stream.pe, "stream", "wait_event", at)?;
+        unit(self.channel.call(Call::WaitEvent { event: event.number, stream: stream.number }, at))
+    }
+
+    fn event_synchronize(&self, event: &SimEvent, at: At) -> Result<()> {
+        self.own(event.pe, "event", "synchronize_event", at)?;
+        unit(self.channel.call(Call::SynchronizeEvent { event: event.number }, at))
+    }
+}

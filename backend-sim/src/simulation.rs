@@ -1,0 +1,336 @@
+//! [`Simulation`]: run one schedule, many, or all; replay one.
+
+use std::ops::ControlFlow;
+use std::panic::Location;
+
+use onesided::{Bootstrap, Error, ErrorKind, InitMethod, Pe, Result};
+
+use crate::config::Config;
+use crate::execution::{Engine, Executed};
+use crate::explore::{All, InOrder, Random, Replay};
+use crate::pe::{Sim, SimProcess};
+use crate::schedule::{Choices, Schedule, fingerprint};
+use crate::trace::Event;
+use crate::verdict::{Verdict, VerdictKind};
+
+/// Steps after which a schedule of an exhaustive search is given up: a program that polls has endless ones.
+const MAX_STEPS_OF_ALL: u64 = 100_000;
+
+/// A simulated cluster, ready to run programs.
+///
+/// ```
+/// use onesided::{Backend, Pe, Result};
+/// use onesided_sim::{Config, Explore, Simulation};
+///
+/// fn program<B: Backend>(pe: &Pe<B>) -> Result<u64> {
+///     let x = pe.alloc_zeroed::<u64>(1)?;
+///     if pe.my_pe() == 0 {
+///         pe.host().p(&x, 1, 1)?;
+///         pe.host().p(&x, 2, 1)?; // no fence: may arrive first
+///     }
+///     pe.host().barrier_all()?;
+///     let seen = pe.read(&x)?[0];
+///     pe.free(x)?;
+///     Ok(seen)
+/// }
+///
+/// let mut simulation = Simulation::new(Config::pes(2))?;
+/// let run = simulation.run(program)?; // in order
+/// assert_eq!(run.results, [Some(0), Some(2)]);
+///
+/// let mut seen = std::collections::BTreeSet::new();
+/// let all = simulation.explore(Explore::All { limit: 1000 }, program, |run| {
+///     seen.insert(run.results[1]);
+///     std::ops::ControlFlow::Continue(())
+/// })?;
+/// assert_eq!(Vec::from_iter(seen), [Some(1), Some(2)]);
+/// assert!(all.complete);
+/// # Ok::<(), onesided::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Simulation {
+    engine: Engine,
+}
+
+/// One run of a program.
+#[derive(Debug)]
+pub struct Run<T> {
+    /// How it ended.
+    pub verdict: Verdict,
+    /// What each PE returned; `None` for PEs that did not get that far.
+    pub results: Vec<Option<T>>,
+    /// Steps taken.
+    pub steps: u64,
+    /// Which run it was. Its fingerprint is set if the run was recorded.
+    pub schedule: Schedule,
+    /// What happened, if the run was recorded.
+    pub trace: Option<Vec<Event>>,
+}
+
+/// Which schedules to visit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Explore {
+    /// So many random ones, from a seed.
+    Random {
+        /// How many.
+        schedules: u64,
+        /// Where the series starts.
+        seed: u64,
+    },
+    /// Every one, up to equivalence; at most `limit`.
+    All {
+        /// The most to visit.
+        limit: u64,
+    },
+}
+
+/// What an exploration did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Explored {
+    /// Schedules visited; no two of an exhaustive search are equivalent.
+    pub schedules: u64,
+    /// Further schedules of an exhaustive search that were begun and found equivalent to visited ones.
+    pub redundant: u64,
+    /// Whether these are all there are.
+    pub complete: bool,
+    /// Steps taken in all.
+    pub steps: u64,
+}
+
+impl Simulation {
+    /// A cluster as `config` says.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`] when there is no such cluster.
+    #[track_caller]
+    pub fn new(config: Config) -> Result<Simulation> {
+        config.check()?;
+        Ok(Simulation { engine: Engine::new(config) })
+    }
+
+    /// What the cluster looks like.
+    pub fn config(&self) -> &Config {
+        self.engine.config()
+    }
+
+    /// Runs a program in order: every step at once, PEs by rank. The fastest way, and one of the schedules.
+    ///
+    /// Each PE is initialized before `program` and finalized after it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`] when there is no memory for the PEs' stacks. What the program does wrong is the
+    /// run's verdict.
+    #[track_caller]
+    pub fn run<T>(&mut self, program: impl Fn(&Pe<Sim>) -> Result<T>) -> Result<Run<T>> {
+        self.run_process(with_pe(program))
+    }
+
+    /// As [`Simulation::run`], for a program that initializes itself.
+    ///
+    /// # Errors
+    /// As [`Simulation::run`].
+    ///
+    /// ```
+    /// use onesided::{Bootstrap, InitMethod};
+    /// use onesided_sim::{Config, Simulation};
+    /// let run = Simulation::new(Config::pes(2))?.run_process(|process| {
+    ///     let pe = process.init(InitMethod::Mpi)?;
+    ///     let me = pe.my_pe();
+    ///     pe.finalize()?;
+    ///     Ok(me)
+    /// })?;
+    /// assert_eq!(run.results, [Some(0), Some(1)]);
+    /// # Ok::<(), onesided::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn run_process<T>(&mut self, program: impl Fn(&SimProcess) -> Result<T>) -> Result<Run<T>> {
+        self.execute(&Choices::InOrder, false, &program)
+    }
+
+    /// Runs one schedule of a program, and records what happens.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`] when the schedule is of another cluster or profile (see
+    /// [`Schedule::configure`]), or was recorded from another program: nothing else is run in its place.
+    #[track_caller]
+    pub fn replay<T>(&mut self, schedule: &Schedule, program: impl Fn(&Pe<Sim>) -> Result<T>) -> Result<Run<T>> {
+        let at = Location::caller();
+        let other = |message: String| Err(Error::new(ErrorKind::InvalidArgument, "replay", message, at));
+        let here = Schedule { fingerprint: schedule.fingerprint, ..Schedule::new(self.config(), schedule.choices.clone()) };
+        if here != *schedule {
+            return other(format!("the schedule {schedule} is of another cluster or profile than this simulation"));
+        }
+        let run = self.record(&schedule.choices, &with_pe(program))?;
+        if schedule.fingerprint != 0 && run.schedule.fingerprint != schedule.fingerprint {
+            return other(format!(
+                "the schedule {schedule} was recorded from a different program, or another version of this one: \
+                 what happened here has fingerprint {:x}",
+                run.schedule.fingerprint
+            ));
+        }
+        Ok(run)
+    }
+
+    /// Visits schedules of a program until `visit` breaks or there are no more.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`] when the budget is 0; [`ErrorKind::WrongResult`] when the program is not
+    /// deterministic, which an exhaustive search notices; as [`Simulation::run`].
+    #[track_caller]
+    pub fn explore<T>(
+        &mut self,
+        how: Explore,
+        program: impl Fn(&Pe<Sim>) -> Result<T>,
+        visit: impl FnMut(&Run<T>) -> ControlFlow<()>,
+    ) -> Result<Explored> {
+        match how {
+            Explore::Random { schedules: 0, .. } | Explore::All { limit: 0 } => {
+                Err(Error::invalid("explore", "the number of schedules must be at least 1", Location::caller()))
+            }
+            Explore::Random { schedules, seed } => self.explore_random(schedules, seed, &with_pe(program), visit),
+            Explore::All { limit } => self.explore_all(limit, &with_pe(program), visit),
+        }
+    }
+
+    /// Runs a schedule that [`Simulation::explore`] visited once more, and records what happens: the run to report.
+    ///
+    /// # Errors
+    /// [`ErrorKind::WrongResult`] when it ends differently, because the program is not deterministic.
+    #[track_caller]
+    pub fn reproduce<T>(&mut self, run: &Run<T>, program: impl Fn(&Pe<Sim>) -> Result<T>) -> Result<Run<T>> {
+        let again = self.record(&run.schedule.choices, &with_pe(program))?;
+        let (first, second) = (run.verdict.kind.outcome(), again.verdict.kind.outcome());
+        if first != second || run.steps != again.steps {
+            return Err(not_deterministic(&format!(
+                "the same schedule ended with {first} after {} steps, then with {second} after {}",
+                run.steps, again.steps
+            )));
+        }
+        Ok(again)
+    }
+
+    #[track_caller]
+    fn execute<T>(
+        &mut self,
+        choices: &Choices,
+        tracing: bool,
+        program: &dyn Fn(&SimProcess) -> Result<T>,
+    ) -> Result<Run<T>> {
+        let max = self.config().max_steps;
+        let executed = match choices {
+            Choices::InOrder => self.engine.execute(&mut InOrder, max, tracing, program)?,
+            Choices::Seed(seed) => self.engine.execute(&mut Random::new(*seed), max, tracing, program)?,
+            Choices::Picks(picks) => {
+                let mut replay = Replay::new(picks);
+                let executed = self.engine.execute(&mut replay, max, tracing, program)?;
+                if replay.diverged || !replay.is_used_up() {
+                    let message = "the schedule was recorded from a different program: its choices do not fit";
+                    return Err(Error::invalid("replay", message, Location::caller()));
+                }
+                executed
+            }
+        };
+        Ok(self.finished(choices.clone(), executed))
+    }
+
+    #[track_caller]
+    fn record<T>(&mut self, choices: &Choices, program: &dyn Fn(&SimProcess) -> Result<T>) -> Result<Run<T>> {
+        let mut run = self.execute(choices, true, program)?;
+        run.schedule.fingerprint = run.trace.as_deref().map_or(0, fingerprint);
+        Ok(run)
+    }
+
+    fn finished<T>(&self, choices: Choices, executed: Executed<T>) -> Run<T> {
+        let Executed { verdict, results, steps, trace } = executed;
+        Run { verdict, results, steps, schedule: Schedule::new(self.config(), choices), trace }
+    }
+
+    fn explore_random<T>(
+        &mut self,
+        schedules: u64,
+        seed: u64,
+        program: &dyn Fn(&SimProcess) -> Result<T>,
+        mut visit: impl FnMut(&Run<T>) -> ControlFlow<()>,
+    ) -> Result<Explored> {
+        let mut explored = Explored { schedules: 0, redundant: 0, complete: false, steps: 0 };
+        for index in 0..schedules {
+            let run = self.execute(&Choices::Seed(Random::nth_seed(seed, index)), false, program)?;
+            explored.schedules += 1;
+            explored.steps += run.steps;
+            if visit(&run).is_break() {
+                break;
+            }
+        }
+        Ok(explored)
+    }
+
+    fn explore_all<T>(
+        &mut self,
+        limit: u64,
+        program: &dyn Fn(&SimProcess) -> Result<T>,
+        mut visit: impl FnMut(&Run<T>) -> ControlFlow<()>,
+    ) -> Result<Explored> {
+        let max = self.config().max_steps.min(MAX_STEPS_OF_ALL);
+        let mut explored = Explored { schedules: 0, redundant: 0, complete: false, steps: 0 };
+        let mut all = All::new();
+        loop {
+            let executed = self.engine.execute(&mut all, max, false, program)?;
+            explored.steps += executed.steps;
+            if all.diverged {
+                return Err(not_deterministic("the same choices led to different ones later"));
+            }
+            if all.is_redundant() {
+                explored.redundant += 1;
+            } else {
+                explored.schedules += 1;
+                let run = self.finished(Choices::Picks(all.picks()), executed);
+                if visit(&run).is_break() {
+                    return Ok(explored);
+                }
+            }
+            if !all.next_schedule() {
+                explored.complete = true;
+                return Ok(explored);
+            }
+            if explored.schedules >= limit {
+                return Ok(explored);
+            }
+        }
+    }
+}
+
+#[track_caller]
+fn not_deterministic(what: &str) -> Error {
+    let message = format!("the program is not deterministic: {what}; it must not use time, randomness or shared state");
+    Error::new(ErrorKind::WrongResult, "explore", message, Location::caller())
+}
+
+/// A program over a PE as one over a process: initialized before, finalized after.
+fn with_pe<T>(program: impl Fn(&Pe<Sim>) -> Result<T>) -> impl Fn(&SimProcess) -> Result<T> {
+    move |process| {
+        let pe = process.init(InitMethod::Launcher)?;
+        let result = program(&pe)?;
+        pe.finalize()?;
+        Ok(result)
+    }
+}
+
+impl<T> Run<T> {
+    /// Whether the run found nothing wrong.
+    pub fn is_ok(&self) -> bool {
+        self.verdict.is_ok()
+    }
+
+    /// What every PE returned.
+    ///
+    /// # Errors
+    /// The failed PE's own error if the verdict is one, else [`ErrorKind::WrongResult`] with the verdict's text.
+    #[track_caller]
+    pub fn into_results(self) -> Result<Vec<T>> {
+        match self.verdict.kind {
+            VerdictKind::Finished => Ok(self.results.into_iter().flatten().collect()),
+            VerdictKind::Failed { error, .. } => Err(error),
+            _ => Err(Error::wrong_result(self.verdict.to_string())),
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The trace of a run: one log of events, from which everything else is told.
+
+use onesided::{At, DType, Op, SignalUpdate, Span};
+use serde_json::{Value, json};
+
+/// Something that happened in a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// Number of the step in which it happened.
+    pub step: u64,
+    /// The PE whose host, stream or transfer it was.
+    pub pe: u32,
+    /// Which of the PE's streams; `None` for the host and for transfers.
+    pub stream: Option<u32>,
+    /// What happened.
+    pub kind: EventKind,
+    /// The line that asked for it.
+    pub at: At,
+}
+
+/// What can happen.
+#[derive(Clone, Debug, PartialEq)]
+pub enum EventKind {
+    /// A call that is no operation.
+    Call(&'static str),
+    /// An operation was performed: by the host, or by a stream that reached it.
+    Op(Op),
+    /// An operation was enqueued.
+    Enqueued {
+        /// On this stream.
+        stream: u32,
+        /// The operation.
+        op: Op,
+    },
+    /// The host loaded memory.
+    Read {
+        /// Of this PE.
+        of: u32,
+        /// The bytes.
+        span: Span,
+        /// Their type.
+        dtype: DType,
+    },
+    /// The host stored to memory.
+    Write {
+        /// Of this PE.
+        of: u32,
+        /// The bytes.
+        span: Span,
+        /// Their type.
+        dtype: DType,
+    },
+    /// The source of a non-blocking put, or of a collective's part, was read.
+    SourceRead {
+        /// On this PE.
+        from: u32,
+        /// The whole source.
+        span: Span,
+        /// Which piece of it.
+        piece: u16,
+        /// Of how many.
+        pieces: u16,
+    },
+    /// A piece of a transfer was delivered.
+    Delivered {
+        /// On this PE.
+        to: u32,
+        /// The whole target.
+        span: Span,
+        /// Which piece of it.
+        piece: u16,
+        /// Of how many.
+        pieces: u16,
+    },
+    /// A signal was delivered.
+    Signaled {
+        /// On this PE.
+        to: u32,
+        /// The update.
+        update: SignalUpdate,
+    },
+}
+
+impl Event {
+    /// The event as JSON; the same bytes for the same event.
+    pub fn to_json(&self) -> Value {
+        let Event { step, pe, stream, kind, at } = self;
+        let (event, op, text) = match kind {
+            EventKind::Call(name) => ("call", *name, (*name).to_string()),
+            EventKind::Op(op) => ("op", op.name(), op.to_string()),
+            EventKind::Enqueued { stream, op } => ("enqueue", op.name(), format!("on stream {stream}: {op}")),
+            EventKind::Read { of, span, dtype } => ("op", "read", format!("read<{dtype}>({span} on PE {of})")),
+            EventKind::Write { of, span, dtype } => ("op", "write", format!("write<{dtype}>({span} on PE {of})")),
+            EventKind::SourceRead { from, span, piece, pieces } => {
+                ("source read", "", format!("{span} on PE {from}, piece {} of {pieces}", piece + 1))
+            }
+            EventKind::Delivered { to, span, piece, pieces } => {
+                ("delivered", "", format!("{span} on PE {to}, piece {} of {pieces}", piece + 1))
+            }
+            EventKind::Signaled { to, update } => {
+                ("signaled", "", format!("{} {} on PE {to}, {}", update.op.name(), update.word, update.value))
+            }
+        };
+        json!({
+            "step": step,
+            "pe": pe,
+            "stream": stream,
+            "event": event,
+            "op": op,
+            "text": text,
+            "at": format!("{}:{}", at.file(), at.line()),
+        })
+    }
+
+    /// The operation, for events that are one.
+    pub fn op(&self) -> Option<&Op> {
+        match &self.kind {
+            EventKind::Op(op) | EventKind::Enqueued { op, .. } => Some(op),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! How a run ended: finished, or with a bug of the whole program.
+
+use std::fmt;
+
+use onesided::{AllocId, At, Error, Live, LiveKind, Span};
+
+/// The end of a run, with what every PE was doing then.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    /// What was found.
+    pub kind: VerdictKind,
+    /// Every host, and every stream that had work left. Empty when the run finished.
+    pub agents: Vec<AgentState>,
+}
+
+/// What a run ends with.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum VerdictKind {
+    /// Every PE returned, and nothing was wrong.
+    Finished,
+    /// Somebody waits, and nothing can happen any more.
+    Deadlock,
+    /// Members of a team called different collectives, or the same with different arguments.
+    Mismatch {
+        /// The team.
+        team: String,
+        /// How manyth collective of the team, from 0.
+        number: u32,
+        /// The argument that differs.
+        field: &'static str,
+        /// The calls compared, by PE.
+        calls: Vec<Entered>,
+    },
+    /// Two agents of one PE were in collectives of the same team at a time.
+    ConcurrentCollectives {
+        /// The team.
+        team: String,
+        /// The PE.
+        pe: usize,
+        /// Both calls.
+        calls: [&'static str; 2],
+    },
+    /// Memory was freed or unregistered while a transfer or stream still used it.
+    FreedInUse {
+        /// The call that ended it.
+        call: &'static str,
+        /// The memory.
+        alloc: AllocId,
+        /// The line that made it.
+        made_at: At,
+        /// The PE that issued what still uses it.
+        pe: usize,
+        /// The line that issued it.
+        at: At,
+    },
+    /// A plain store reached a word that a signal wait was looking at.
+    MixedAtomicity {
+        /// The PE that owns the word.
+        pe: usize,
+        /// The word.
+        word: Span,
+    },
+    /// PEs finalized while they still held buffers, registrations or teams.
+    Leak {
+        /// What each PE held.
+        leaks: Vec<(usize, Live)>,
+    },
+    /// The run took more steps than allowed.
+    StepLimit {
+        /// The limit.
+        steps: u64,
+    },
+    /// A PE's program panicked.
+    Panicked {
+        /// The PE.
+        pe: usize,
+        /// The panic's message.
+        message: String,
+    },
+    /// A PE's program returned an error.
+    Failed {
+        /// The PE.
+        pe: usize,
+        /// The error.
+        error: Error,
+    },
+    /// A PE ended the job.
+    Exited {
+        /// The PE.
+        pe: usize,
+        /// Its status; 0 is no finding.
+        status: i32,
+    },
+}
+
+/// One PE's call of a collective.
+#[derive(Clone, Debug)]
+pub struct Entered {
+    /// The PE.
+    pub pe: usize,
+    /// The call with its arguments.
+    pub call: String,
+    /// Its line.
+    pub at: At,
+}
+
+/// What a host or stream was doing when the run ended.
+#[derive(Clone, Debug)]
+pub struct AgentState {
+    /// The PE.
+    pub pe: usize,
+    /// Which of its streams; `None` for the host.
+    pub stream: Option<usize>,
+    /// Its last call.
+    pub call: &'static str,
+    /// The line of that call.
+    pub at: Option<At>,
+    /// How it stood.
+    pub standing: Standing,
+}
+
+/// Whether an agent was done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// The program has returned.
+    Finished,
+    /// Could have gone on.
+    Runs,
+    /// Waits for this.
+    Waits(String),
+}
+
+impl Verdict {
+    /// The verdict without anybody's state.
+    pub(crate) fn finished() -> Verdict {
+        Verdict { kind: VerdictKind::Finished, agents: Vec::new() }
+    }
+
+    /// Whether nothing was wrong.
+    pub fn is_ok(&self) -> bool {
+        matches!(self.kind, VerdictKind::Finished | VerdictKind::Exited { status: 0, .. })
+    }
+}
+
+impl VerdictKind {
+    /// The verdict as an outcome of a case: short, and the same on every schedule that fails alike.
+    ///
+    /// ```
+    /// use onesided_sim::VerdictKind;
+    /// assert_eq!(VerdictKind::Deadlock.outcome(), "deadlock");
+    /// ```
+    pub fn outcome(&self) -> String {
+        match self {
+            VerdictKind::Finished => "finished".into(),
+            VerdictKind::Deadlock => "deadlock".into(),
+            VerdictKind::Mismatch { field, .. } => format!("collective mismatch: {field}"),
+            VerdictKind::ConcurrentCollectives { .. } => "concurrent collectives".into(),
+            VerdictKind::FreedInUse { call, .. } => format!("{call} of memory in use"),
+            VerdictKind::MixedAtomicity { .. } => "mixed atomicity".into(),
+            VerdictKind::Leak { leaks } => {
+                let teams = leaks.iter().filter(|(_, live)| matches!(live.what, LiveKind::Team(_))).count();
+                match (leaks.len() - teams, teams) {
+                    (_, 0) => "leak: buffers".into(),
+                    (0, _) => "leak: teams".into(),
+                    _ => "leak: buffers and teams".into(),
+                }
+            }
+            VerdictKind::StepLimit { .. } => "step limit".into(),
+            VerdictKind::Panicked { .. } => "panicked".into(),
+            VerdictKind::Failed { error, .. } => format!("failed: {}", error.kind()),
+            VerdictKind::Exited { status, .. } => format!("exited: {status}"),
+        }
+    }
+}
+
+impl fmt::Display for VerdictKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            VerdictKind::Finished => f.write_str("finished"),
+            VerdictKind::Deadlock => f.write_str("deadlock: nothing can happen any more, and somebody waits"),
+            VerdictKind::Mismatch { team, number, field, calls } => {
+                write!(f, "collective mismatch: collective #{number} of {team} differs in {field}")?;
+                calls.iter().try_for_each(|Entered { pe, call, at }| {
+                    write!(f, "\n    PE {pe} called {call} at {}", place(at))
+                })
+            }
+            VerdictKind::ConcurrentCollectives { team, pe, calls: [first, second] } => {
+                write!(f, "concurrent collectives: PE {pe} entered {second} on {team} while it was still in {first}; ")?;
+                f.write_str("a team has one collective at a time, so order the two by an event or use two teams")
+            }
+            VerdictKind::FreedInUse { call, alloc, made_at, pe, at } => {
+                write!(f, "{call} of memory in use: {alloc}, made at {}, ", place(made_at))?;
+                write!(f, "is still used by what PE {pe} issued at {}; ", place(at))?;
+                f.write_str("complete it first (quiet and synchronize the stream)")
+            }
+            VerdictKind::MixedAtomicity { pe, word } => {
+                write!(f, "mixed atomicity: a plain store reached {word} of PE {pe} while a signal wait looked at it; ")?;
+                f.write_str("update signals by put_signal and signal_op only")
+            }
+            VerdictKind::Leak { leaks } => {
+                f.write_str("leak: not given back before finalize")?;
+                leaks.iter().try_for_each(|(pe, live)| write!(f, "\n    PE {pe} holds {}", held(live)))
+            }
+            VerdictKind::StepLimit { steps } => {
+                write!(f, "step limit: the run took {steps} steps and may never end; ")?;
+                f.write_str("wait with wait_until instead of polling, or raise the limit")
+            }
+            VerdictKind::Panicked { pe, message } => write!(f, "PE {pe} panicked: {message}"),
+            VerdictKind::Failed { pe, error } => write!(f, "PE {pe} failed: {error}"),
+            VerdictKind::Exited { pe, status } => write!(f, "PE {pe} ended the job with status {status}"),
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.kind)?;
+        self.agents.iter().try_for_each(|agent| write!(f, "\n  {agent}"))
+    }
+}
+
+impl fmt::Display for AgentState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let AgentState { pe, stream, call, at, standing } = self;
+        write!(f, "PE {pe}")?;
+        if let Some(stream) = stream {
+            write!(f, " stream {stream}")?;
+        }
+        let at = at.map(|at| format!(" at {}", place(&at))).unwrap_or_default();
+        match standing {
+            Standing::Finished => write!(f, ": has finished"),
+            Standing::Runs => write!(f, ": in {call}{at}"),
+            Standing::Waits(what) => write!(f, ": in {call}{at}, waits for {what}"),
+        }
+    }
+}
+
+fn held(live: &Live) -> String {
+    let what = match live.what {
+        LiveKind::Buffer(alloc) => format!("{alloc} of {} bytes", live.bytes),
+        LiveKind::Registered(alloc) => format!("a local registration of {alloc}"),
+        LiveKind::RegisteredSymmetric(alloc) => format!("a symmetric registration, {alloc}"),
+        LiveKind::Team(team) => team.to_string(),
+    };
+    format!("{what}, made at {}", place(&live.at))
+}
+
+/// A source line, as compilers print it.
+pub(crate) fn place(at: &At) -> String {
+    format!("{}:{}", at.file(), at.line())
+}

@@ -1,0 +1,257 @@
+//! Misuse: what one PE can see of it is refused with an error kind; what only the whole program shows ends the run in
+//! a verdict, which no program can swallow.
+//!
+//! Misuse that does not compile (double free, freeing under a borrow, destroying a predefined team, passing a peer's
+//! pointer to a verb, a collective on a team that one is not in) is in the `compile_fail` examples of the API.
+
+use onesided::{Backend, Cmp, Error, Pe, Result, SignalOp, SymmetricSlice, Team, TeamConfig};
+
+use super::rma::kind;
+use crate::case::{Case, Seen, cases, seen};
+
+/// The chapter's cases, with those of `mismatch.rs`.
+pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
+    let mut cases = cases![
+        no_such_pe: 1,
+        no_such_pe_for_atomics: 1 => |case| case.needs_host_atomics(),
+        signal_inside_dst: 1,
+        waits_of_wrong_lengths: 1,
+        error_moves_nothing: 2,
+    ];
+    let verdicts = cases![
+        wait_nobody_signals: 2,
+        wait_for_a_value_never_sent: 2,
+        both_wait_first: 2,
+        wait_before_signal_on_one_stream: 1,
+        team_barrier_skipped: 2,
+        teams_in_different_order: 2,
+        buffer_leaked: 2,
+        team_leaked: 2,
+        registration_leaked: 1 => |case| case.needs_registration(),
+        two_collectives_at_once: 2,
+        freed_with_stream_work_pending: 2,
+        put_to_a_signal: 2,
+        error_while_others_wait: 2,
+        panic_while_others_wait: 2,
+        slice_past_the_end: 1,
+    ];
+    cases.extend(verdicts.into_iter().chain(super::mismatch::cases()).map(Case::ends_in_verdict));
+    cases
+}
+
+/// A PE number that does not exist is refused by signals and peer access too (puts and gets: `rma/no_such_pe`).
+fn no_such_pe<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    let words = pe.alloc_zeroed::<u64>(3)?;
+    let (dst, src, flag) = (words.at(0), words.at(1), words.signal(2));
+    let host = pe.host();
+    let saw = seen("put_signal", kind(host.put_signal(dst, src, flag, 1, SignalOp::Set, 1)))
+        .and("put_signal_nbi", kind(host.put_signal_nbi(dst, src, flag, 1, SignalOp::Set, 1)))
+        .and("signal_op", kind(host.signal_op(flag, 1, SignalOp::Set, usize::MAX)))
+        .and("peer", kind(pe.peer(dst, 1)));
+    pe.free(words)?;
+    Ok(saw)
+}
+
+/// And by atomics, which also refuse operands of more than one element.
+fn no_such_pe_for_atomics<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    let words = pe.alloc_zeroed::<u64>(2)?;
+    let host = pe.host();
+    let saw = seen("fetch", kind(host.atomic_fetch(words.at(0), 1)))
+        .and("add", kind(host.atomic_add(words.at(0), 1, 1)))
+        .and("compare_swap", kind(host.atomic_compare_swap(words.at(0), 0, 1, 1)))
+        .and("two_elements", kind(host.atomic_set(&words, 1, 0)));
+    pe.free(words)?;
+    Ok(saw)
+}
+
+/// A signal inside the destination of its own put is refused.
+fn signal_inside_dst<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    let words = pe.alloc_zeroed::<u64>(4)?;
+    let (dst, src, flag) = (words.slice(..2), words.slice(2..), words.signal(1));
+    let saw = seen("put_signal", kind(pe.host().put_signal(dst, src, flag, 1, SignalOp::Set, 0)))
+        .and("put_signal_nbi", kind(pe.host().put_signal_nbi(dst, src, flag, 1, SignalOp::Set, 0)))
+        .and("lengths", kind(pe.host().put_signal(dst, words.at(3), words.signal(2), 1, SignalOp::Set, 0)))
+        .and("words", pe.read(&words)?);
+    pe.free(words)?;
+    Ok(saw)
+}
+
+/// Waits whose lists do not agree in length are refused; they do not block.
+fn waits_of_wrong_lengths<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    let words = pe.alloc_zeroed::<u64>(2)?;
+    let host = pe.host();
+    let saw = seen("wait_until", kind(host.wait_until(&words, Cmp::Eq, 1)))
+        .and("skip", kind(host.wait_until_all(&words, Some(&[false]), Cmp::Eq, 1)))
+        .and("values", kind(host.wait_until_all_vector(&words, None, Cmp::Eq, &[1])))
+        .and("vector_skip", kind(host.wait_until_all_vector(&words, Some(&[true]), Cmp::Eq, &[1, 1])));
+    pe.free(words)?;
+    Ok(saw)
+}
+
+/// A refused call does nothing, and its PE can go on: the collective that follows still matches.
+fn error_moves_nothing<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    let x = pe.alloc_zeroed::<u32>(1)?;
+    let mut saw = Seen::nothing();
+    if pe.my_pe() == 0 {
+        saw = seen("broadcast", kind(pe.host().broadcast(pe.world(), &x, &x, 0)))
+            .and("alloc", kind(pe.alloc::<u32>(0)))
+            .and("split", kind(pe.team_split_strided(pe.world(), 1, 1, 2, TeamConfig::default())));
+    }
+    pe.host().barrier_all()?;
+    if pe.my_pe() == 1 {
+        saw = seen("x", pe.read(&x)?[0]);
+    }
+    pe.free(x)?;
+    Ok(saw)
+}
+
+/// A wait for a signal that nobody sends: a deadlock.
+fn wait_nobody_signals<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    let words = pe.alloc_zeroed::<u64>(1)?;
+    if pe.my_pe() == 1 {
+        pe.host().signal_wait_until(words.signal(0), Cmp::Eq, 1)?;
+    }
+    pe.free(words)?;
+    Ok(Seen::nothing())
+}
+
+/// A signal comes, with another value than the one waited for: a deadlock.
+fn wait_for_a_value_never_sent<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    let words = pe.alloc_zeroed::<u64>(1)?;
+    if pe.my_pe() == 0 {
+        pe.host().signal_op(words.signal(0), 2, SignalOp::Set, 1)?;
+    } else {
+        pe.host().signal_wait_until(words.signal(0), Cmp::Eq, 1)?;
+    }
+    pe.free(words)?;
+    Ok(Seen::nothing())
+}
+
+/// Each PE waits for the other before it signals: a deadlock.
+fn both_wait_first<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    let words = pe.alloc_zeroed::<u64>(1)?;
+    pe.host().signal_wait_until(words.signal(0), Cmp::Eq, 1)?;
+    pe.host().signal_op(words.signal(0), 1, SignalOp::Set, 1 - pe.my_pe())?;
+    pe.free(words)?;
+    Ok(Seen::nothing())
+}
+
+/// A wait on a stream, and behind it on the same stream the signal that would end it: a deadlock.
+fn wait_before_signal_on_one_stream<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    let words = pe.alloc_zeroed::<u64>(1)?;
+    let stream = pe.stream()?;
+    pe.on(&stream).signal_wait_until(words.signal(0), Cmp::Eq, 1)?;
+    pe.on(&stream).signal_op(words.signal(0), 1, SignalOp::Set, 0)?;
+    pe.synchronize(&stream)?;
+    pe.free(words)?;
+    Ok(Seen::nothing())
+}
+
+/// One PE is in a barrier of a team, the other, a member too, in a barrier of the world: a deadlock.
+fn team_barrier_skipped<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    let team = everyone(pe)?;
+    if pe.my_pe() == 0 {
+        pe.host().barrier(&team)?;
+    }
+    pe.host().barrier_all()?;
+    pe.team_destroy(team)?;
+    Ok(Seen::nothing())
+}
+
+/// Two teams of the same PEs meet in one order on one PE and in the other order on the other: a deadlock.
+fn teams_in_different_order<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    let (a, b) = (everyone(pe)?, everyone(pe)?);
+    let (first, second) = if pe.my_pe() == 0 { (&a, &b) } else { (&b, &a) };
+    pe.host().barrier(first)?;
+    pe.host().barrier(second)?;
+    pe.team_destroy(a)?;
+    pe.team_destroy(b)?;
+    Ok(Seen::nothing())
+}
+
+/// A team of all PEs that is not the world.
+pub(super) fn everyone<B: Backend>(pe: &Pe<B>) -> Result<Team> {
+    let team = pe.team_split_strided(pe.world(), 0, 1, pe.n_pes(), TeamConfig::default())?;
+    team.ok_or_else(|| Error::wrong_result("not a member of a team of all PEs"))
+}
+
+/// A buffer is never freed.
+fn buffer_leaked<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    let _leaked = pe.alloc::<u32>(1)?;
+    Ok(Seen::nothing())
+}
+
+/// A team is never destroyed.
+fn team_leaked<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    let _leaked = everyone(pe)?;
+    Ok(Seen::nothing())
+}
+
+/// A registration is never ended.
+fn registration_leaked<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    let _leaked = pe.register_local(pe.alloc_external::<u32>(1)?)?;
+    Ok(Seen::nothing())
+}
+
+/// Two barriers of one team on two streams, which nothing orders: one collective at a time is allowed.
+fn two_collectives_at_once<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    let (a, b) = (pe.stream()?, pe.stream()?);
+    pe.on(&a).barrier_all()?;
+    pe.on(&b).barrier_all()?;
+    pe.synchronize(&a)?;
+    pe.synchronize(&b)?;
+    Ok(Seen::nothing())
+}
+
+/// A buffer is freed while a stream still has a put to it: free begins with a barrier, which covers the host alone.
+fn freed_with_stream_work_pending<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    let x = pe.alloc_zeroed::<u32>(1)?;
+    let stream = pe.stream()?;
+    if pe.my_pe() == 0 {
+        pe.on(&stream).p(&x, 1, 1)?;
+    }
+    pe.free(x)?;
+    pe.synchronize(&stream)?;
+    Ok(Seen::nothing())
+}
+
+/// A plain put to a word that is signalled at the same time: a signal is atomic against signals only.
+fn put_to_a_signal<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    let words = pe.alloc_zeroed::<u64>(1)?;
+    if pe.my_pe() == 0 {
+        pe.host().p(&words, 1, 0)?;
+    } else {
+        pe.host().signal_op(words.signal(0), 2, SignalOp::Add, 0)?;
+    }
+    pe.host().barrier_all()?;
+    let saw = if pe.my_pe() == 0 { seen("word", pe.host().signal_fetch(words.signal(0))?) } else { Seen::nothing() };
+    pe.free(words)?;
+    Ok(saw)
+}
+
+/// One PE gives up with an error while the other waits for it.
+fn error_while_others_wait<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    if pe.my_pe() == 1 {
+        return Err(Error::wrong_result("PE 1 gives up"));
+    }
+    pe.host().barrier_all()?;
+    Ok(Seen::nothing())
+}
+
+/// One PE panics while the other waits for it.
+fn panic_while_others_wait<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    if pe.my_pe() == 1 {
+        panic!("PE 1 gives up");
+    }
+    pe.host().barrier_all()?;
+    Ok(Seen::nothing())
+}
+
+/// A slice past the end of a buffer panics in the PE that makes it, before anything is sent.
+fn slice_past_the_end<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    let x = pe.alloc_zeroed::<u32>(1)?;
+    let past: SymmetricSlice<'_, u32> = x.slice(..2);
+    let saw = seen("len", past.len());
+    pe.free(x)?;
+    Ok(saw)
+}
