@@ -8,7 +8,8 @@ use crate::element::{Atomic, AtomicBits, AtomicSwap, Element};
 use crate::error::{At, Result};
 use crate::issue::Host;
 use crate::memory::same_len;
-use crate::op::{AmoOp, Op};
+use crate::op::Op;
+use crate::operator::AmoOp;
 
 /// # Atomics
 ///

@@ -8,7 +8,8 @@ use crate::buffer::{AllocId, Span};
 use crate::element::DType;
 use crate::error::{At, Error, Result};
 use crate::life::{InitStatus, ThreadSupport, Version};
-use crate::op::{Op, ReduceOp};
+use crate::op::Op;
+use crate::operator::ReduceOp;
 use crate::pe::Live;
 use crate::team::{Members, Predefined, TeamConfig, TeamId, TeamUniqueId};
 

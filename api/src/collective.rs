@@ -7,8 +7,9 @@ use crate::buffer::{Span, Symmetric};
 use crate::element::{DType, Element};
 use crate::error::{At, Error, Result};
 use crate::issue::Issue;
-use crate::op::{Op, ReduceOp};
-use crate::team::Team;
+use crate::op::Op;
+use crate::operator::ReduceOp;
+use crate::team::{Predefined, Team};
 
 /// # Collectives
 ///
@@ -53,7 +54,7 @@ impl<B: Backend> Issue<'_, B> {
     #[inline]
     #[track_caller]
     pub fn barrier_all(&self) -> Result<()> {
-        self.issue(Op::Barrier { team: self.pe.world().id() }, Location::caller()).map(drop)
+        self.issue(Op::Barrier { team: Predefined::World.id() }, Location::caller()).map(drop)
     }
 
     /// Waits for every member's arrival, and completes *no* transfer (`nvshmem_team_sync`).
@@ -79,7 +80,7 @@ impl<B: Backend> Issue<'_, B> {
     #[inline]
     #[track_caller]
     pub fn sync_all(&self) -> Result<()> {
-        self.issue(Op::Sync { team: self.pe.world().id() }, Location::caller()).map(drop)
+        self.issue(Op::Sync { team: Predefined::World.id() }, Location::caller()).map(drop)
     }
 
     /// Copies the root's `src` to `dst` on every member, the root included (`nvshmem_broadcast`).

@@ -13,6 +13,7 @@
 //! | `peer.rs` | loads and stores to other PEs' memory, multicast |
 //! | `stream.rs`, `team.rs`, `buffer.rs`, `element.rs` | streams and events, teams, handles to memory, element types |
 //! | `op.rs` | [`Op`]: every operation as plain data |
+//! | `operator.rs` | comparisons, signal updates, reductions, atomics |
 //! | `backend.rs` | [`Backend`]: what a backend implements |
 //! | `error.rs` | [`Error`] and its kinds |
 
@@ -26,6 +27,7 @@ mod issue;
 mod life;
 mod memory;
 mod op;
+mod operator;
 mod pe;
 mod peer;
 mod signal;
@@ -42,7 +44,8 @@ pub use error::{At, Error, ErrorKind, Result, expect_eq};
 pub use half::{bf16, f16};
 pub use issue::{Host, Issue};
 pub use life::{Bootstrap, InitMethod, InitStatus, ThreadSupport, UniqueId, VERSION, Version};
-pub use op::{Against, AmoOp, Cmp, Op, ReduceOp, SignalOp, SignalUpdate};
+pub use op::{Against, Op, SignalUpdate};
+pub use operator::{AmoOp, Cmp, ReduceOp, SignalOp};
 pub use pe::{Live, LiveKind, Pe};
 pub use peer::{Multicast, Peer};
 pub use stream::{Event, Stream};

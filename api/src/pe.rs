@@ -1,6 +1,6 @@
 //! [`Pe`]: what a program holds.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::marker::PhantomData;
 use std::panic::Location;
 
@@ -10,7 +10,7 @@ use crate::error::{At, Error, Result};
 use crate::issue::{Host, Issue};
 use crate::life::{InitStatus, ThreadSupport, Version};
 use crate::stream::Stream;
-use crate::team::{Predefined, Team, TeamConfig, TeamId};
+use crate::team::{Team, TeamId};
 
 /// A processing element: this process' end of an initialized NVSHMEM job.
 ///
@@ -52,7 +52,8 @@ use crate::team::{Predefined, Team, TeamConfig, TeamId};
 /// ```
 pub struct Pe<B: Backend> {
     pub(crate) backend: B,
-    pub(crate) predefined: [Option<Team>; 6],
+    /// Filled in when they are first asked for.
+    pub(crate) predefined: [OnceCell<Option<Team>>; 6],
     pub(crate) ledger: RefCell<Vec<Live>>,
     my_pe: u32,
     n_pes: u32,
@@ -88,12 +89,8 @@ impl<B: Backend> Pe<B> {
     #[doc(hidden)]
     pub fn new(backend: B) -> Self {
         let (my_pe, n_pes) = (backend.my_pe(), backend.n_pes());
-        let predefined = Predefined::ALL.map(|which| {
-            let members = backend.predefined(which)?;
-            Team::new(which.id(), members, my_pe, TeamConfig::default())
-        });
         Pe {
-            predefined,
+            predefined: [const { OnceCell::new() }; 6],
             ledger: RefCell::default(),
             my_pe: my_pe as u32,
             n_pes: n_pes as u32,

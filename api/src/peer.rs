@@ -8,7 +8,7 @@ use crate::collective::check_reduction;
 use crate::element::Element;
 use crate::error::Result;
 use crate::memory::same_len;
-use crate::op::ReduceOp;
+use crate::operator::ReduceOp;
 use crate::pe::Pe;
 use crate::team::Team;
 

@@ -9,7 +9,8 @@ use crate::element::{DType, Waitable};
 use crate::error::{At, Error, Result};
 use crate::issue::{Host, Issue};
 use crate::memory::same_len;
-use crate::op::{Against, Cmp, Op, SignalOp, SignalUpdate};
+use crate::op::{Against, Op, SignalUpdate};
+use crate::operator::{Cmp, SignalOp};
 
 /// # Signals
 ///

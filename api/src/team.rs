@@ -229,7 +229,7 @@ impl<B: Backend> Pe<B> {
     /// The team of all PEs (`NVSHMEM_TEAM_WORLD`).
     #[inline]
     pub fn world(&self) -> &Team {
-        self.predefined[Predefined::World as usize].as_ref().expect("every PE is in the world")
+        self.team(Predefined::World).expect("every PE is in the world")
     }
 
     /// A predefined team; `None` if this PE is no member of it, which only [`Predefined::GpuLeaders`] allows.
@@ -242,7 +242,8 @@ impl<B: Backend> Pe<B> {
     /// # }
     /// ```
     pub fn team(&self, which: Predefined) -> Option<&Team> {
-        self.predefined[which as usize].as_ref()
+        let make = || Team::new(which.id(), self.backend.predefined(which)?, self.my_pe(), TeamConfig::default());
+        self.predefined[which as usize].get_or_init(make).as_ref()
     }
 
     /// A value, fresh on every call, that identifies a team to be made by [`Pe::team_init`]

@@ -142,33 +142,32 @@ impl Sources {
         sources
     }
 
-    /// Walks a file by the layout that rustfmt gives it: items begin in column 0, or one level deeper inside a macro.
+    /// Walks a file by the layout that rustfmt gives it: items begin in column 0, their members are indented.
     fn scan(&mut self, text: &str) {
         let mut owner = String::new();
         let mut is_hidden = false;
         let mut pairs = false;
         for line in text.lines() {
             let code = line.trim_start();
-            let indent = line.len() - code.len();
-            if pairs && code.ends_with(';') {
-                // atomic.rs: `plain, fetching, …;` makes both a method of Host
-                code.split(", ").take(2).for_each(|name| self.add("Host", name, true));
-            } else if let Some(name) = declared(code).filter(|_| indent <= 4) {
+            let is_member = line.len() > code.len();
+            if let Some(name) = declared(line) {
                 owner = name.to_string();
                 self.paths.insert(owner.clone());
-            } else if let Some(name) = code.strip_prefix("pub fn ").or_else(|| code.strip_prefix("fn ")) {
-                let is_public = code.starts_with("pub") || owner == "Bootstrap";
-                if is_public && !name.starts_with('$') && !owner.is_empty() && indent > 0 {
-                    self.add(&owner, identifier(name), !is_hidden);
-                }
+            } else if pairs && is_member {
+                // atomic.rs: `plain, fetching, …;` makes both a method of Host
+                code.split(", ").take(2).for_each(|name| self.add("Host", name, true));
+            } else if let Some(name) = code.strip_prefix("pub fn ").filter(|_| is_member) {
+                self.add(&owner, identifier(name), !is_hidden);
+            } else if let Some(name) = code.strip_prefix("fn ").filter(|_| owner == "Bootstrap") {
+                self.add(&owner, identifier(name), true);
             } else if let Some(name) = code.strip_prefix("pub const ").or_else(|| code.strip_prefix("pub ")) {
                 self.add(&owner, identifier(name), false);
-            } else if indent == 4 && code.starts_with(|c: char| c.is_ascii_uppercase()) {
+            } else if is_member && code.starts_with(|c: char| c.is_ascii_uppercase()) {
                 self.add(&owner, identifier(code), false); // a variant
             }
             pairs = line == "pairs! {" || (pairs && line != "}");
             is_hidden = code == "#[doc(hidden)]" || (is_hidden && code.starts_with("#["));
-            if line == "}" {
+            if line.ends_with([';', '}']) && !is_member {
                 owner.clear();
             }
         }
@@ -176,7 +175,7 @@ impl Sources {
 
     fn add(&mut self, owner: &str, name: &str, is_verb: bool) {
         if owner.is_empty() || name.is_empty() {
-            return;
+            return; // an item of a module, or the `$name` of a macro
         }
         let path = format!("{owner}::{name}");
         if is_verb && VERBS_OF.contains(&owner) {
@@ -186,17 +185,16 @@ impl Sources {
     }
 }
 
-/// The type that a line declares or implements, if it does.
-fn declared(code: &str) -> Option<&str> {
-    for keyword in ["pub struct ", "pub enum ", "pub trait ", "pub type "] {
-        if let Some(rest) = code.strip_prefix(keyword) {
-            return Some(identifier(rest));
-        }
+/// The type that a line declares, or implements by itself. `impl Trait for Type` declares no verb of ours.
+fn declared(line: &str) -> Option<&str> {
+    let keywords = ["pub struct ", "pub enum ", "pub trait ", "pub type "];
+    if let Some(rest) = keywords.iter().find_map(|keyword| line.strip_prefix(keyword)) {
+        return Some(identifier(rest));
     }
-    let rest = code.strip_prefix("impl")?.strip_suffix('{').or_else(|| code.strip_suffix("{$("))?;
-    // `impl<B: Backend> Pe<B>`: the type follows the parameters. `impl Trait for Type` declares no verb of ours.
-    let rest = if rest.starts_with('<') { &rest[rest.find("> ")? + 2..] } else { rest.trim_start() };
-    (!rest.contains(" for ")).then(|| identifier(rest))
+    let rest = line.strip_prefix("impl").filter(|rest| !rest.contains(" for "))?;
+    // `impl<B: Backend> Pe<B> {`: the type follows the parameters.
+    let name = if rest.starts_with('<') { &rest[rest.find("> ")? + 2..] } else { rest.trim_start() };
+    Some(identifier(name))
 }
 
 fn identifier(text: &str) -> &str {
@@ -241,7 +239,7 @@ fn every_path_exists_and_every_verb_has_a_row() {
 fn every_operation_has_a_row() {
     let rows = rows();
     let ops = rows.iter().flat_map(|row| row[2].split("op `").skip(1));
-    same(&ops.map(|rest| identifier(rest)).collect(), &BTreeSet::from(Op::NAMES));
+    same(&ops.map(identifier).collect(), &BTreeSet::from(Op::NAMES));
 }
 
 #[test]

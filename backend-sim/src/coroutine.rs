@@ -1,9 +1,10 @@
-//! PEs as stackful coroutines: the only file that switches stacks.
+//! PEs as stackful coroutines: the only file that switches stacks, and the only one with unsafe code.
 //!
-//! A host program runs on its own stack until it makes a call; the call's arguments stay there, and the scheduler sees
-//! them through [`Hosts::call`] while the host stands still. All unsafe code of the simulator is in this file.
+//! A host program runs on its own stack and calls the machine like a function. Only when a call cannot end yet is the
+//! stack switched to the scheduler's, which lets others run until this host can go on. The machine lies in a `RefCell`
+//! that is never borrowed across a switch: host and scheduler take turns.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
@@ -11,27 +12,26 @@ use corosensei::stack::{DefaultStack, Stack, StackPointer};
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use onesided::{At, Error, ErrorKind, Result};
 
+use crate::machine::{Machine, Progress};
 use crate::request::{Call, Reply};
 
-/// What a host hands over when it makes a call.
-struct Ask {
-    /// Points to the caller's stack frame, which stands still until the host is resumed.
-    call: *mut Call<'static>,
-    at: At,
-}
+type HostCoroutine<T> = Coroutine<(), (), T, PeStack>;
 
-type HostCoroutine<T> = Coroutine<Reply, Ask, T, PeStack>;
-
-/// What the scheduler and all PEs of a run share.
+/// What the scheduler and all PEs of a simulation share.
 #[derive(Debug)]
-struct Link {
+pub(crate) struct Link {
+    pub(crate) machine: RefCell<Machine>,
     /// The PE whose host runs; `NOBODY` while the scheduler does.
     running: Cell<u32>,
-    /// The run is over: calls fail instead of suspending.
-    closing: Cell<bool>,
 }
 
 const NOBODY: u32 = u32::MAX;
+
+impl Link {
+    pub(crate) fn new(machine: Machine) -> Rc<Link> {
+        Rc::new(Link { machine: RefCell::new(machine), running: Cell::new(NOBODY) })
+    }
+}
 
 /// A host's end: how it makes calls.
 #[derive(Clone)]
@@ -39,27 +39,62 @@ pub(crate) struct Channel {
     link: Rc<Link>,
     pe: u32,
     /// Lives on the host's stack, as long as its coroutine.
-    yielder: *const Yielder<Reply, Ask>,
+    yielder: *const Yielder<(), ()>,
 }
 
 impl Channel {
     /// The PE whose channel this is.
+    #[inline]
     pub(crate) fn pe(&self) -> u32 {
         self.pe
     }
 
-    /// Makes a call and returns its reply; other PEs run meanwhile.
+    /// Makes a call and returns its reply; if it cannot end yet, other PEs run meanwhile.
     #[inline]
     pub(crate) fn call(&self, mut call: Call<'_>, at: At) -> Reply {
-        if self.link.closing.get() || std::thread::panicking() {
-            let message = "the run is over; destructors cannot communicate any more";
-            return Reply::Failed(Error::new(ErrorKind::Aborted, call.name(), message, at));
+        if self.link.running.get() != self.pe || std::thread::panicking() {
+            return self.refuse(&call, at);
         }
-        assert_eq!(self.link.running.get(), self.pe, "a Pe is used by the program that it was given to, and no other");
-        let ask = Ask { call: (&raw mut call).cast(), at };
-        // SAFETY: `running` equals `pe` only while this host's coroutine runs, so its yielder is alive, and this code
-        // is on its stack: `Hosts::resume` sets `running` around every switch and simulations do not nest.
-        unsafe { &*self.yielder }.suspend(ask)
+        let mut machine = self.link.machine.borrow_mut();
+        let mut progress = machine.submit(self.pe, &mut call, at);
+        loop {
+            match progress {
+                Progress::Done => return machine.reply(self.pe),
+                Progress::DoneLater => {
+                    drop(machine);
+                    self.suspend();
+                    return self.link.machine.borrow_mut().reply(self.pe);
+                }
+                Progress::Blocked => {
+                    drop(machine);
+                    self.suspend();
+                    machine = self.link.machine.borrow_mut();
+                    if !machine.is_chosen(self.pe) {
+                        return machine.reply(self.pe);
+                    }
+                    progress = machine.perform(self.pe, &mut call, at);
+                }
+            }
+        }
+    }
+
+    /// Lets the scheduler run until it resumes this host.
+    #[inline]
+    fn suspend(&self) {
+        debug_assert_eq!(self.link.running.get(), self.pe);
+        // SAFETY: `call` has checked that `running` equals `pe`, which holds only while this host's coroutine runs
+        // (`Hosts::resume` sets it around every switch, and simulations do not nest): its yielder is alive, and this
+        // code is on its stack.
+        unsafe { &*self.yielder }.suspend(());
+    }
+
+    #[cold]
+    fn refuse(&self, call: &Call<'_>, at: At) -> Reply {
+        let message = match self.link.running.get() {
+            running if running == self.pe || running == NOBODY => "the run is over; destructors cannot communicate",
+            _ => "a Pe is used by the program that it was given to, and by no other",
+        };
+        Reply::Failed(Error::new(ErrorKind::Aborted, call.name(), message, at))
     }
 }
 
@@ -71,8 +106,8 @@ impl std::fmt::Debug for Channel {
 
 /// How a host's turn ended.
 pub(crate) enum Turn<T> {
-    /// With a call, to be had from [`Hosts::call`].
-    Asked,
+    /// In a call that cannot end yet, or after too long a turn.
+    Suspended,
     /// With its result.
     Returned(T),
     /// With a panic.
@@ -80,84 +115,60 @@ pub(crate) enum Turn<T> {
 }
 
 /// The hosts of one run.
-pub(crate) struct Hosts<T> {
+pub(crate) struct Hosts<'s, T> {
     coroutines: Vec<Option<HostCoroutine<T>>>,
-    asks: Vec<Option<Ask>>,
-    link: Rc<Link>,
+    link: &'s Rc<Link>,
+    stacks: &'s mut Stacks,
 }
 
-impl<T> Hosts<T> {
+impl<T> Hosts<'_, T> {
     /// Runs `n` hosts of `body`, and `f` as their scheduler. Hosts that have not returned when `f` does are unwound.
     ///
     /// Fails where there is no memory for their stacks.
     pub(crate) fn with<'b, R>(
         n: usize,
+        link: &Rc<Link>,
         stacks: &mut Stacks,
         body: &'b (dyn Fn(Channel) -> T + 'b),
-        f: impl FnOnce(&mut Hosts<T>) -> R,
+        f: impl FnOnce(&mut Hosts<'_, T>) -> R,
     ) -> Result<R, String> {
         let _alone = Alone::enter();
-        let link = Rc::new(Link { running: Cell::new(NOBODY), closing: Cell::new(false) });
-        let mut hosts = Hosts { coroutines: Vec::with_capacity(n), asks: Vec::with_capacity(n), link };
+        let mut hosts = Hosts { coroutines: Vec::with_capacity(n), link, stacks };
         for pe in 0..n as u32 {
-            let link = Rc::clone(&hosts.link);
-            let main = move |yielder: &Yielder<Reply, Ask>, _: Reply| body(Channel { link, pe, yielder });
-            let stack = stacks.take(pe)?;
-            // SAFETY: `main` borrows `body`, which outlives this function; `close` below drives every coroutine to its
-            // end before this function returns, also when `f` panics, because it is `Hosts`' destructor as well.
+            let link = Rc::clone(link);
+            let main = move |yielder: &Yielder<(), ()>, ()| body(Channel { link, pe, yielder });
+            let stack = hosts.stacks.take(pe)?;
+            // SAFETY: `main` borrows `body`, which outlives this function; the destructor of `Hosts` drives every
+            // coroutine to its end before this function returns, also when `f` panics.
             let coroutine = unsafe { Coroutine::with_stack_unchecked(stack, main) };
             hosts.coroutines.push(Some(coroutine));
-            hosts.asks.push(None);
         }
-        let result = f(&mut hosts);
-        hosts.close(stacks);
-        Ok(result)
+        Ok(f(&mut hosts))
     }
 
-    /// Lets a host run until its next call, or to its end.
+    /// Lets a host run until its next call that cannot end yet, or to its end.
     #[inline]
-    pub(crate) fn resume(&mut self, pe: u32, reply: Reply) -> Turn<T> {
-        self.asks[pe as usize] = None;
+    pub(crate) fn resume(&mut self, pe: u32) -> Turn<T> {
         let coroutine = self.coroutines[pe as usize].as_mut().expect("the host has not been closed");
         self.link.running.set(pe);
-        let result = catch_unwind(AssertUnwindSafe(|| coroutine.resume(reply)));
+        let result = catch_unwind(AssertUnwindSafe(|| coroutine.resume(())));
         self.link.running.set(NOBODY);
         match result {
-            Ok(CoroutineResult::Yield(ask)) => {
-                self.asks[pe as usize] = Some(ask);
-                Turn::Asked
-            }
+            Ok(CoroutineResult::Yield(())) => Turn::Suspended,
             Ok(CoroutineResult::Return(value)) => Turn::Returned(value),
             Err(panic) => Turn::Panicked(panic_message(&*panic)),
         }
     }
+}
 
-    /// The call that a host has made and waits for.
-    #[inline]
-    pub(crate) fn call(&mut self, pe: u32) -> (&mut Call<'_>, At) {
-        let ask = self.asks[pe as usize].as_mut().expect("the host waits for a call");
-        // SAFETY: the host is suspended inside `Channel::call`, whose frame holds the `Call` and everything that it
-        // borrows; it cannot be resumed (which drops the `Ask`) while the reference that borrows `self` is alive. The
-        // lifetime is shortened from the caller's to that of this borrow.
-        (unsafe { &mut *ask.call.cast() }, ask.at)
-    }
-
+impl<T> Drop for Hosts<'_, T> {
     /// Ends all hosts, unwinding those that have not returned, and gives their stacks back.
-    fn close(&mut self, stacks: &mut Stacks) {
-        self.link.closing.set(true);
-        self.asks.clear();
+    fn drop(&mut self) {
         for coroutine in self.coroutines.drain(..).flatten() {
             let mut coroutine = coroutine;
             coroutine.force_unwind();
-            stacks.give_back(coroutine.into_stack());
+            self.stacks.give_back(coroutine.into_stack());
         }
-    }
-}
-
-impl<T> Drop for Hosts<T> {
-    fn drop(&mut self) {
-        self.link.closing.set(true);
-        self.coroutines.clear(); // a coroutine that is dropped is unwound first
     }
 }
 

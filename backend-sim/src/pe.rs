@@ -4,9 +4,9 @@ use std::panic::Location;
 use std::rc::Rc;
 
 use onesided::{
-    AllocId, At, Backend, Bootstrap, Capabilities, DType, Error, InitMethod, InitStatus, Layout, Live,
-    Members, NewTeams, Op, Pe, Predefined, ReduceOp, Result, Span, Support, TeamId, TeamRequest, TeamUniqueId,
-    ThreadSupport, UniqueId, VERSION, Version,
+    AllocId, At, Backend, Bootstrap, Capabilities, DType, Error, InitMethod, InitStatus, Layout, Live, Members,
+    NewTeams, Op, Pe, Predefined, ReduceOp, Result, Span, Support, TeamId, TeamRequest, TeamUniqueId, ThreadSupport,
+    UniqueId, VERSION, Version,
 };
 
 use crate::config::Config;

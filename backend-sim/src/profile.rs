@@ -31,9 +31,7 @@ impl Profile {
 
     pub(crate) fn rules(self) -> Rules {
         match self {
-            Profile::Spec => {
-                Rules { fence_is_quiet: false, put_returns_delivered: false, same_target_in_order: false }
-            }
+            Profile::Spec => Rules { fence_is_quiet: false, put_returns_delivered: false, same_target_in_order: false },
             Profile::Nvlink => Rules { fence_is_quiet: true, put_returns_delivered: true, same_target_in_order: true },
         }
     }

@@ -156,7 +156,8 @@ impl Simulation {
     pub fn replay<T>(&mut self, schedule: &Schedule, program: impl Fn(&Pe<Sim>) -> Result<T>) -> Result<Run<T>> {
         let at = Location::caller();
         let other = |message: String| Err(Error::new(ErrorKind::InvalidArgument, "replay", message, at));
-        let here = Schedule { fingerprint: schedule.fingerprint, ..Schedule::new(self.config(), schedule.choices.clone()) };
+        let here =
+            Schedule { fingerprint: schedule.fingerprint, ..Schedule::new(self.config(), schedule.choices.clone()) };
         if here != *schedule {
             return other(format!("the schedule {schedule} is of another cluster or profile than this simulation"));
         }

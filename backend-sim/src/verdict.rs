@@ -112,9 +112,9 @@ pub struct AgentState {
     pub pe: usize,
     /// Which of its streams; `None` for the host.
     pub stream: Option<usize>,
-    /// Its last call.
+    /// The call that it is in, if it waits.
     pub call: &'static str,
-    /// The line of that call.
+    /// The line of its last call.
     pub at: Option<At>,
     /// How it stood.
     pub standing: Standing,
@@ -181,12 +181,15 @@ impl fmt::Display for VerdictKind {
             VerdictKind::Deadlock => f.write_str("deadlock: nothing can happen any more, and somebody waits"),
             VerdictKind::Mismatch { team, number, field, calls } => {
                 write!(f, "collective mismatch: collective #{number} of {team} differs in {field}")?;
-                calls.iter().try_for_each(|Entered { pe, call, at }| {
-                    write!(f, "\n    PE {pe} called {call} at {}", place(at))
-                })
+                calls
+                    .iter()
+                    .try_for_each(|Entered { pe, call, at }| write!(f, "\n    PE {pe} called {call} at {}", place(at)))
             }
             VerdictKind::ConcurrentCollectives { team, pe, calls: [first, second] } => {
-                write!(f, "concurrent collectives: PE {pe} entered {second} on {team} while it was still in {first}; ")?;
+                write!(
+                    f,
+                    "concurrent collectives: PE {pe} entered {second} on {team} while it was still in {first}; "
+                )?;
                 f.write_str("a team has one collective at a time, so order the two by an event or use two teams")
             }
             VerdictKind::FreedInUse { call, alloc, made_at, pe, at } => {
@@ -195,7 +198,10 @@ impl fmt::Display for VerdictKind {
                 f.write_str("complete it first (quiet and synchronize the stream)")
             }
             VerdictKind::MixedAtomicity { pe, word } => {
-                write!(f, "mixed atomicity: a plain store reached {word} of PE {pe} while a signal wait looked at it; ")?;
+                write!(
+                    f,
+                    "mixed atomicity: a plain store reached {word} of PE {pe} while a signal wait looked at it; "
+                )?;
                 f.write_str("update signals by put_signal and signal_op only")
             }
             VerdictKind::Leak { leaks } => {
@@ -230,7 +236,7 @@ impl fmt::Display for AgentState {
         let at = at.map(|at| format!(" at {}", place(&at))).unwrap_or_default();
         match standing {
             Standing::Finished => write!(f, ": has finished"),
-            Standing::Runs => write!(f, ": in {call}{at}"),
+            Standing::Runs => write!(f, ": could go on; its last call was{at}"),
             Standing::Waits(what) => write!(f, ": in {call}{at}, waits for {what}"),
         }
     }

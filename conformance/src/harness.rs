@@ -17,6 +17,8 @@ pub trait Program {
     const CHECKS: &'static str;
     /// PEs unless the user asks for another number.
     const PES: usize = 4;
+    /// The fewest PEs with which it makes sense; fewer are refused as wrong usage.
+    const MIN_PES: usize = 1;
 
     /// The program, run by every PE. Returns a few readable lines, or nothing on PEs that have nothing to say.
     ///

@@ -19,9 +19,12 @@ pub(crate) struct Agent {
     /// Number among the PE's streams; `NONE` for the host.
     pub(crate) stream: u32,
     pub(crate) phase: Phase,
-    /// The call that runs or ran last, for reports.
+    /// The call that the agent is in, if it blocks.
     pub(crate) call: &'static str,
+    /// The line of the agent's last call.
     pub(crate) at: Option<At>,
+    /// The host's step was chosen, and is to be performed.
+    pub(crate) chosen: bool,
     /// Where the agent stands in the machine's list of choices.
     pub(crate) ready: u32,
     /// Transfers issued so far, to name them.
@@ -97,6 +100,7 @@ impl Agent {
             phase: Phase::Running,
             call: "start",
             at: None,
+            chosen: false,
             ready: NONE,
             issued: 0,
             quieting: 0,

@@ -241,9 +241,10 @@ impl Flight {
             transfer.epoch = live.epoch;
             transfer.position = live.live.len() as u32;
             if live.epoch > 0 && orderable {
-                let earlier = live.live.iter().map(|&other| &self.slots[other as usize]).filter(|other| {
-                    other.is_orderable() && other.target() == target && other.epoch < transfer.epoch
-                });
+                let earlier =
+                    live.live.iter().map(|&other| &self.slots[other as usize]).filter(|other| {
+                        other.is_orderable() && other.target() == target && other.epoch < transfer.epoch
+                    });
                 transfer.blockers = earlier.count() as u32;
             }
             live.live.push(slot);

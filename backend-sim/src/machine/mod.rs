@@ -52,6 +52,8 @@ pub(crate) use team::predefined_members;
 pub(crate) enum Progress {
     /// The reply is there.
     Done,
+    /// The reply is there, but others go first.
+    DoneLater,
     /// The agent goes on later.
     Blocked,
 }
@@ -76,6 +78,9 @@ impl Access {
             && other.start < self.end
     }
 }
+
+/// A host that never blocks lets the others go first after so many steps: polling loops make progress.
+const TURN: u64 = 256;
 
 /// Stands for the transfers of a PE's streams as a whole: a quiet on one stream and an issue on another do not commute.
 const STREAM_SCOPE: AllocId = AllocId(u32::MAX);
@@ -106,6 +111,8 @@ pub(crate) struct Machine {
     unique_ids: u64,
     /// Steps taken, choices or not.
     pub(crate) steps: u64,
+    /// When the running host lets others go first.
+    turn_ends: u64,
     trace: Option<Vec<Event>>,
 }
 
@@ -140,6 +147,7 @@ impl Machine {
             leaks: Vec::new(),
             unique_ids: 0,
             steps: 0,
+            turn_ends: 0,
             trace: None,
         }
     }
@@ -181,16 +189,12 @@ impl Machine {
     pub(crate) fn next_host(&mut self) -> Option<u32> {
         while let Some(agent) = self.woken.pop_front() {
             if self.agents[agent as usize].is_host() {
+                self.turn_ends = self.steps + TURN;
                 return Some(agent);
             }
             self.run_stream(agent);
         }
         None
-    }
-
-    /// Lets another host go first: it is resumed again after the others that can run.
-    pub(crate) fn yield_host(&mut self, pe: u32) {
-        self.woken.push_back(pe);
     }
 
     /// What the host's call returned.
@@ -199,19 +203,37 @@ impl Machine {
         std::mem::take(&mut self.agents[pe as usize].reply)
     }
 
-    /// A host makes a call. `Done`: the reply is there. `Blocked`: [`Machine::next_host`] will name the host again,
-    /// or [`Machine::take`] will ask for the call to be performed.
+    /// A host makes a call.
+    ///
+    /// `Blocked`: [`Machine::next_host`] or [`Machine::take`] will name the host again; if [`Machine::is_chosen`] then,
+    /// the call is to be performed, else it has ended.
     #[inline]
     pub(crate) fn submit(&mut self, pe: u32, call: &mut Call<'_>, at: At) -> Progress {
-        let agent = &mut self.agents[pe as usize];
-        agent.call = call.name();
-        agent.at = Some(at);
+        self.agents[pe as usize].at = Some(at);
         self.steps += 1;
-        if self.relaxed && self.is_choice(pe, call) {
+        let progress = if self.relaxed && self.is_choice(pe, call) {
             self.make_ready(pe, Phase::Pending);
-            return Progress::Blocked;
+            Progress::Blocked
+        } else {
+            self.perform(pe, call, at)
+        };
+        match progress {
+            Progress::Done if self.steps < self.turn_ends && self.finding.is_none() => Progress::Done,
+            Progress::Done => {
+                self.woken.push_back(pe);
+                Progress::DoneLater
+            }
+            blocked => {
+                self.agents[pe as usize].call = call.name();
+                blocked
+            }
         }
-        self.perform(pe, call, at)
+    }
+
+    /// Whether the host was resumed because its step was chosen.
+    #[inline]
+    pub(crate) fn is_chosen(&mut self, pe: u32) -> bool {
+        std::mem::take(&mut self.agents[pe as usize].chosen)
     }
 
     /// Does what the call says, now.
@@ -344,7 +366,7 @@ impl Machine {
         }
     }
 
-    /// Takes a choice. Returns the host whose call is now to be performed, if it is one.
+    /// Takes a choice. Returns the host that is to be resumed for it, if it is one's.
     pub(crate) fn take(&mut self, index: usize) -> Option<u32> {
         self.steps += 1;
         self.touched.clear();
@@ -360,6 +382,8 @@ impl Machine {
             Phase::Memory => self.end_wait(agent),
             Phase::Pending if stream == NONE => {
                 self.agents[agent as usize].phase = Phase::Running;
+                self.agents[agent as usize].chosen = true;
+                self.turn_ends = self.steps + TURN;
                 return Some(pe);
             }
             Phase::Pending => {

@@ -69,8 +69,10 @@ impl Machine {
         let state = self.teams.get(team);
         let instance = state.instance_ref(seq);
         let what = instance.what.as_ref().map_or("a collective", |what| what.name());
-        let missing: Vec<usize> =
-            (instance.entries.iter().enumerate()).filter(|(_, e)| e.agent == NONE).map(|(m, _)| state.members.get(m)).collect();
+        let missing: Vec<usize> = (instance.entries.iter().enumerate())
+            .filter(|(_, e)| e.agent == NONE)
+            .map(|(m, _)| state.members.get(m))
+            .collect();
         if missing.is_empty() {
             return format!("its data of {what} #{seq} on {}", self.team_name(team));
         }

@@ -134,18 +134,14 @@ impl Teams {
 
 /// The members of a predefined team that `pe` is in.
 pub(crate) fn predefined_members(config: &Config, which: Predefined, pe: usize) -> Option<Members> {
-    let block = |of: usize| {
-        Some(Members::Strided { start: (pe / of * of) as u32, stride: 1, size: of as u32 })
-    };
+    let block = |of: usize| Some(Members::Strided { start: (pe / of * of) as u32, stride: 1, size: of as u32 });
     let (per_node, per_gpu) = (config.pes_per_node(), config.pes_per_gpu());
     match which {
         Predefined::World => block(config.pes),
         Predefined::Shared | Predefined::Node => block(per_node),
-        Predefined::SameMypeNode => Some(Members::Strided {
-            start: (pe % per_node) as u32,
-            stride: per_node as u32,
-            size: config.nodes as u32,
-        }),
+        Predefined::SameMypeNode => {
+            Some(Members::Strided { start: (pe % per_node) as u32, stride: per_node as u32, size: config.nodes as u32 })
+        }
         Predefined::SameGpu => block(per_gpu),
         Predefined::GpuLeaders => pe.is_multiple_of(per_gpu).then_some(Members::Strided {
             start: 0,
@@ -262,8 +258,7 @@ impl Machine {
     }
 
     fn team_init(&mut self, pe: u32, unique_id: u64, n_pes: usize, index: usize, at: At) -> Progress {
-        let pending =
-            self.teams.inits.entry(unique_id).or_insert_with(|| PendingInit { slots: vec![None; n_pes] });
+        let pending = self.teams.inits.entry(unique_id).or_insert_with(|| PendingInit { slots: vec![None; n_pes] });
         let field = match pending.slots.get(index) {
             _ if pending.slots.len() != n_pes => Some("n_pes"),
             Some(None) => None,
