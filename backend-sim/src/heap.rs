@@ -144,26 +144,37 @@ impl Heap {
     }
 
     /// The bytes of `span` on `pe`.
-    #[inline]
+    #[inline(always)] // the hottest line of the simulator
     pub(crate) fn bytes(&self, pe: u32, span: Span) -> &[u8] {
-        if let Some(number) = span.alloc.external() {
-            return &self.external[&(pe, number)].memory[span.start..span.start + span.len];
+        match self.symmetric.get(span.alloc.0 as usize) {
+            Some(Some(slab)) => {
+                let start = slab.place_of(pe, span);
+                &slab.memory[start..start + span.len]
+            }
+            _ => self.external_bytes(pe, span),
         }
-        let slab = self.symmetric[span.alloc.0 as usize].as_ref().expect("freed memory is never accessed");
-        let start = slab.place_of(pe, span);
-        &slab.memory[start..start + span.len]
     }
 
     /// The bytes of `span` on `pe`, to be written.
-    #[inline]
+    #[inline(always)] // likewise
     pub(crate) fn bytes_mut(&mut self, pe: u32, span: Span) -> &mut [u8] {
-        if let Some(number) = span.alloc.external() {
-            let external = self.external.get_mut(&(pe, number)).expect("freed memory is never accessed");
-            return &mut external.memory[span.start..span.start + span.len];
+        match self.symmetric.get_mut(span.alloc.0 as usize) {
+            Some(Some(slab)) => {
+                let start = slab.place_of(pe, span);
+                &mut slab.memory[start..start + span.len]
+            }
+            _ => {
+                let external = self.external.get_mut(&(pe, external_number(span.alloc)));
+                let external = external.expect("freed memory is never accessed");
+                &mut external.memory[span.start..span.start + span.len]
+            }
         }
-        let slab = self.symmetric[span.alloc.0 as usize].as_mut().expect("freed memory is never accessed");
-        let start = slab.place_of(pe, span);
-        &mut slab.memory[start..start + span.len]
+    }
+
+    #[cold]
+    fn external_bytes(&self, pe: u32, span: Span) -> &[u8] {
+        let external = self.external.get(&(pe, external_number(span.alloc))).expect("freed memory is never accessed");
+        &external.memory[span.start..span.start + span.len]
     }
 
     /// Copies `src` on `src_pe` to `dst` on `dst_pe`, once, whatever they are.
@@ -224,7 +235,7 @@ impl Slab {
 }
 
 fn external_number(alloc: AllocId) -> u32 {
-    alloc.external().expect("an external handle names external memory")
+    alloc.external().expect("freed memory is never accessed")
 }
 
 /// Memory for a new slab, reusing what small slabs of earlier runs left.
@@ -251,47 +262,54 @@ const SMALL: usize = 4096;
 /// Which bytes of the heap are free: first fit, like a heap that all PEs manage alike.
 #[derive(Debug, Default)]
 struct Places {
-    free: BTreeMap<usize, usize>,
+    /// Free blocks as start and length, by start.
+    free: Vec<(usize, usize)>,
 }
 
 impl Places {
     fn reset(&mut self, capacity: usize) {
         self.free.clear();
-        self.free.insert(0, capacity);
+        self.free.push((0, capacity));
     }
 
     fn take(&mut self, bytes: usize, align: usize) -> Option<usize> {
         let bytes = bytes.checked_next_multiple_of(GRANULE)?;
-        let (start, len, at) = self.free.iter().find_map(|(&start, &len)| {
+        let (index, at) = self.free.iter().enumerate().find_map(|(index, &(start, len))| {
             let at = start.checked_next_multiple_of(align)?;
-            (at.checked_add(bytes)? <= start + len).then_some((start, len, at))
+            (at.checked_add(bytes)? <= start + len).then_some((index, at))
         })?;
-        self.free.remove(&start);
-        if at > start {
-            self.free.insert(start, at - start);
-        }
-        if at + bytes < start + len {
-            self.free.insert(at + bytes, start + len - at - bytes);
+        let (start, len) = self.free[index];
+        let before = (start, at - start);
+        let after = (at + bytes, start + len - at - bytes);
+        match (before.1 > 0, after.1 > 0) {
+            (false, false) => {
+                self.free.remove(index);
+            }
+            (true, false) => self.free[index] = before,
+            (false, true) => self.free[index] = after,
+            (true, true) => {
+                self.free[index] = before;
+                self.free.insert(index + 1, after);
+            }
         }
         Some(at)
     }
 
     fn give_back(&mut self, offset: usize, bytes: usize) {
-        let (mut start, mut end) = (offset, offset + bytes.next_multiple_of(GRANULE));
-        if let Some((&before, &len)) = self.free.range(..start).next_back()
-            && before + len == start
-        {
-            self.free.remove(&before);
-            start = before;
+        let bytes = bytes.next_multiple_of(GRANULE);
+        let index = self.free.partition_point(|&(start, _)| start < offset);
+        let joins_after = self.free.get(index).is_some_and(|&(start, _)| offset + bytes == start);
+        let joins_before = index.checked_sub(1).is_some_and(|i| self.free[i].0 + self.free[i].1 == offset);
+        match (joins_before, joins_after) {
+            (true, true) => self.free[index - 1].1 += bytes + self.free.remove(index).1,
+            (true, false) => self.free[index - 1].1 += bytes,
+            (false, true) => self.free[index] = (offset, bytes + self.free[index].1),
+            (false, false) => self.free.insert(index, (offset, bytes)),
         }
-        if let Some(len) = self.free.remove(&end) {
-            end += len;
-        }
-        self.free.insert(start, end - start);
     }
 
     fn largest(&self) -> usize {
-        self.free.values().copied().max().unwrap_or(0)
+        self.free.iter().map(|&(_, len)| len).max().unwrap_or(0)
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) struct Agent {
     /// Transfers that a quiet of this agent still waits for.
     pub(crate) quieting: u32,
     /// The collective to enter when the quiet is done.
-    pub(crate) then: Option<Collective>,
+    pub(crate) then: Option<Box<Collective>>,
     /// What a wait in progress waits for.
     pub(crate) condition: Option<Condition>,
     /// What the call returns, once it does.
@@ -115,9 +115,22 @@ impl Agent {
 
     /// Back to the start, keeping allocations.
     pub(crate) fn reset(&mut self, pe: u32) {
-        let mut queue = std::mem::take(&mut self.queue);
-        queue.clear();
-        *self = Agent { queue, ..Agent::new(pe, NONE) };
+        // field by field: a run of a few steps starts often enough for a copied Agent to show
+        self.pe = pe;
+        self.stream = NONE;
+        self.phase = Phase::Running;
+        self.call = "start";
+        self.at = None;
+        self.chosen = false;
+        self.ready = NONE;
+        self.issued = 0;
+        self.quieting = 0;
+        self.then = None;
+        self.condition = None;
+        self.reply = Reply::Unit;
+        self.queue.clear();
+        self.enqueued = 0;
+        self.finished = 0;
     }
 
     pub(crate) fn is_host(&self) -> bool {

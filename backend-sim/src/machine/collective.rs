@@ -53,8 +53,8 @@ pub(crate) struct Entry {
 }
 
 impl Instance {
-    fn open(&mut self, what: Collective, n: usize) {
-        let dst_parts = match &what {
+    fn open(&mut self, what: &Collective, n: usize) {
+        let dst_parts = match what {
             Collective::Op(Op::Broadcast { .. } | Op::Reduce { .. } | Op::ReduceScatter { .. }) => 1,
             Collective::Op(Op::Fcollect { .. } | Op::Alltoall { .. }) => n as u32,
             _ => 0,
@@ -64,7 +64,7 @@ impl Instance {
         self.entries.clear();
         self.entries.resize(n, entry);
         (self.entered, self.left, self.complete) = (0, 0, false);
-        self.what = Some(what);
+        self.what = Some(what.clone());
     }
 
     /// Whether every member has left.
@@ -175,11 +175,11 @@ fn differing_operand(a: &Op, b: &Op) -> &'static str {
 
 impl Machine {
     /// A member enters its team's next collective.
-    pub(super) fn enter(&mut self, agent: u32, team: u32, what: Collective, at: At) -> Progress {
+    pub(super) fn enter(&mut self, agent: u32, team: u32, what: &Collective, at: At) -> Progress {
         self.enter_with(agent, team, what, 0, at)
     }
 
-    pub(super) fn enter_with(&mut self, agent: u32, team: u32, what: Collective, private: u32, at: At) -> Progress {
+    pub(super) fn enter_with(&mut self, agent: u32, team: u32, what: &Collective, private: u32, at: At) -> Progress {
         let pe = self.agents[agent as usize].pe;
         let state = self.teams.get_mut(team);
         let member = state.members.position(pe as usize).expect("only members have a handle") as u32;
@@ -197,8 +197,8 @@ impl Machine {
         match &instance.what {
             None => instance.open(what, n),
             Some(first) => {
-                if let Some(field) = first.differs(&what) {
-                    return self.mismatch(team, seq, field, &what, agent, at);
+                if let Some(field) = first.differs(what) {
+                    return self.mismatch(team, seq, field, what, agent, at);
                 }
             }
         }
@@ -228,13 +228,13 @@ impl Machine {
     fn everyone_entered(&mut self, team: u32, seq: u32, last: u32) {
         let instance = self.teams.get_mut(team).instance(seq);
         instance.complete = true;
-        let what = instance.what.clone().expect("an entered instance is open");
-        let moves_data = what.moves_data();
-        if !moves_data {
+        let members = instance.entries.len() as u32;
+        let what = instance.what.take().expect("an entered instance is open");
+        if !what.moves_data() {
             self.complete_life(team, seq, &what);
         }
-        let instance = self.teams.get(team).instance_ref(seq);
-        for member in 0..instance.entries.len() as u32 {
+        self.teams.get_mut(team).instance(seq).what = Some(what);
+        for member in 0..members {
             let agent = self.teams.get(team).instance_ref(seq).entries[member as usize].agent;
             if agent != last {
                 self.try_leave(team, seq, member);

@@ -6,7 +6,7 @@
 use onesided::{DType, Op, ReduceOp, Span};
 
 use super::Machine;
-use super::flight::{Data, Kind, Part, Shape, Transfer};
+use super::flight::{Data, Kind, Part, Shape};
 use super::issue::part as part_of;
 use super::{Collective, agent::NONE};
 use crate::reduce;
@@ -55,19 +55,19 @@ impl Machine {
             return;
         }
         self.teams.get_mut(part.team).instance(part.seq).entries[part.from as usize].src_parts += 1;
-        let mut transfer = self.part_transfer(part, Kind::Put, (to, dst), (from, src), dtype);
-        transfer.part = Some(part);
-        self.flight.launch(transfer, NONE, self.config.pieces, false);
+        let slot = self.draft_part(part, Kind::Put, (to, dst), (from, src), dtype);
+        self.flight.get_mut(slot).part = Some(part);
+        self.flight.launch(slot, NONE, self.config.pieces, false);
     }
 
-    fn part_transfer(&self, part: Part, kind: Kind, dst: (u32, Span), src: (u32, Span), dtype: DType) -> Transfer {
+    fn draft_part(&mut self, part: Part, kind: Kind, dst: (u32, Span), src: (u32, Span), dtype: DType) -> u32 {
         let state = self.teams.get(part.team);
         let n = state.members.len() as u64;
         let pair = u64::from(part.from) * n + u64::from(part.to);
         let key = PART | u64::from(part.team & 0xff) << 44 | u64::from(part.seq & 0xfff) << 32 | (pair & 0xffff_ffff);
         let at = state.instance_ref(part.seq).entries.iter().find_map(|entry| entry.at);
         let shape = Shape::contiguous(dst.1.len, dtype.size());
-        Transfer::new(key, kind, dst, src, shape, at.expect("somebody has entered"))
+        self.flight.draft(key, kind, dst, src, shape, at.expect("somebody has entered"))
     }
 
     /// Everyone has entered a reduction: the sources are read and combined, now or at a time of its own.
@@ -86,9 +86,9 @@ impl Machine {
         let Part { team, seq, .. } = part;
         let kind = Kind::Combine { team, seq };
         let nothing = (0, Span { alloc: onesided::AllocId(u32::MAX), start: 0, len: 1 });
-        let mut transfer = self.part_transfer(Part { from: 0, to: 0, ..part }, kind, nothing, nothing, DType::U8);
-        transfer.key |= 1 << 53; // apart from the result to member 0
-        self.flight.launch(transfer, NONE, 1, false);
+        let slot = self.draft_part(Part { from: 0, to: 0, ..part }, kind, nothing, nothing, DType::U8);
+        self.flight.get_mut(slot).key |= 1 << 53; // apart from the result to member 0
+        self.flight.launch(slot, NONE, 1, false);
     }
 
     /// The sources of a reduction are read: results start towards every member's target.
@@ -99,7 +99,8 @@ impl Machine {
             let part = Part { team, seq, from: to as u32, to: to as u32 };
             let pe = self.teams.get(team).members.get(to) as u32;
             let dtype = self.reduction_type(team, seq).1;
-            let mut transfer = self.part_transfer(part, Kind::Put, (pe, dst), (pe, dst), dtype);
+            let slot = self.draft_part(part, Kind::Put, (pe, dst), (pe, dst), dtype);
+            let transfer = self.flight.get_mut(slot);
             transfer.data = match bytes.len() {
                 len if len == dtype.size() => {
                     let mut word = [0; 8];
@@ -109,7 +110,7 @@ impl Machine {
                 _ => Data::Bytes(bytes),
             };
             transfer.part = Some(part);
-            self.flight.launch(transfer, NONE, self.config.pieces, false);
+            self.flight.launch(slot, NONE, self.config.pieces, false);
         }
         for member in 0..n {
             self.teams.get_mut(team).instance(seq).entries[member as usize].src_parts -= 1;

@@ -107,6 +107,9 @@ pub(crate) enum Step {
 #[derive(Debug, Default)]
 pub(crate) struct Flight {
     slots: Vec<Transfer>,
+    /// Slots that this run has used, from 0; those above are left over from earlier runs.
+    used: usize,
+    /// Used slots that are free again.
     free: Vec<u32>,
     /// What may happen next, in no meaningful but a deterministic order.
     pub(crate) units: Vec<Unit>,
@@ -136,23 +139,28 @@ impl Shape {
     }
 
     /// The elements of piece `piece` of `pieces`.
+    #[inline]
     pub(crate) fn elements(&self, piece: u16, pieces: u16) -> std::ops::Range<usize> {
         let (piece, pieces) = (piece as usize, pieces as usize);
+        if pieces == 1 {
+            return 0..self.count; // the most frequent case, without its division
+        }
         self.count * piece / pieces..self.count * (piece + 1) / pieces
     }
 }
 
 impl Transfer {
-    /// A transfer with everything unset that [`Flight::launch`] sets.
-    pub(crate) fn new(key: u64, kind: Kind, dst: (u32, Span), src: (u32, Span), shape: Shape, at: At) -> Transfer {
+    /// What [`Flight::draft`] fills in; also what a landed transfer becomes.
+    fn blank(at: At) -> Transfer {
+        let nothing = Span { alloc: onesided::AllocId(u32::MAX), start: 0, len: 0 };
         Transfer {
-            key,
-            kind,
-            dst_pe: dst.0,
-            src_pe: src.0,
-            dst: dst.1,
-            src: src.1,
-            shape,
+            key: 0,
+            kind: Kind::Put,
+            dst_pe: 0,
+            src_pe: 0,
+            dst: nothing,
+            src: nothing,
+            shape: Shape::contiguous(0, 1),
             data: Data::Source,
             signal: None,
             pieces: 0,
@@ -167,6 +175,21 @@ impl Transfer {
             waiter: NONE,
             part: None,
             at,
+        }
+    }
+
+    /// Makes it blank again, except for what `draft` and `launch` set; returns its buffer.
+    #[inline]
+    fn clear(&mut self) -> Option<Vec<u8>> {
+        self.signal = None;
+        self.read = 0;
+        self.blockers = 0;
+        self.claim = NONE;
+        self.waiter = NONE;
+        self.part = None;
+        match std::mem::replace(&mut self.data, Data::Source) {
+            Data::Bytes(bytes) => Some(bytes),
+            Data::Source | Data::Word(_) => None,
         }
     }
 
@@ -188,11 +211,10 @@ impl Transfer {
 
 impl Flight {
     pub(crate) fn reset(&mut self, n_scopes: usize) {
-        for transfer in self.slots.drain(..) {
-            if let Data::Bytes(bytes) = transfer.data {
-                self.buffers.push(bytes);
-            }
+        for transfer in &mut self.slots[..self.used] {
+            self.buffers.extend(transfer.clear());
         }
+        self.used = 0;
         self.buffers.truncate(64);
         self.free.clear();
         self.units.clear();
@@ -222,8 +244,41 @@ impl Flight {
         bytes
     }
 
-    /// Puts a transfer into flight, in at most `pieces` pieces; returns its slot.
-    pub(crate) fn launch(&mut self, mut transfer: Transfer, scope: u32, pieces: usize, in_order: bool) -> u32 {
+    /// A new transfer, not yet in flight: everything is unset that [`Flight::launch`] sets.
+    #[inline]
+    pub(crate) fn draft(
+        &mut self,
+        key: u64,
+        kind: Kind,
+        (dst_pe, dst): (u32, Span),
+        (src_pe, src): (u32, Span),
+        shape: Shape,
+        at: At,
+    ) -> u32 {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            if self.used == self.slots.len() {
+                self.slots.push(Transfer::blank(at));
+            }
+            self.used += 1;
+            self.used as u32 - 1
+        });
+        // field by field, because a transfer is too large to be built elsewhere and copied
+        let transfer = &mut self.slots[slot as usize];
+        transfer.key = key;
+        transfer.kind = kind;
+        transfer.dst_pe = dst_pe;
+        transfer.dst = dst;
+        transfer.src_pe = src_pe;
+        transfer.src = src;
+        transfer.shape = shape;
+        transfer.at = at;
+        slot
+    }
+
+    /// Puts a drafted transfer into flight, in at most `pieces` pieces.
+    #[inline]
+    pub(crate) fn launch(&mut self, slot: u32, scope: u32, pieces: usize, in_order: bool) {
+        let transfer = &mut self.slots[slot as usize];
         let whole = matches!(transfer.kind, Kind::Fetch | Kind::Amo { .. } | Kind::Combine { .. });
         let pieces = if whole { 1 } else { transfer.shape.count.min(pieces) as u16 };
         let late = transfer.is_late();
@@ -231,41 +286,39 @@ impl Flight {
         transfer.undelivered = pieces;
         transfer.unread = if late { pieces } else { 0 };
         transfer.scope = scope;
-        let slot = self.free.pop().unwrap_or(self.slots.len() as u32);
         if scope != NONE {
-            let (target, orderable) = (transfer.target(), transfer.is_orderable());
-            let live = &mut self.scopes[scope as usize];
-            if in_order {
-                live.epoch += 1;
-            }
-            transfer.epoch = live.epoch;
-            transfer.position = live.live.len() as u32;
-            if live.epoch > 0 && orderable {
-                let earlier =
-                    live.live.iter().map(|&other| &self.slots[other as usize]).filter(|other| {
-                        other.is_orderable() && other.target() == target && other.epoch < transfer.epoch
-                    });
-                transfer.blockers = earlier.count() as u32;
-            }
-            live.live.push(slot);
-            live.unread += u32::from(transfer.unread);
-            if transfer.blockers > 0 {
-                live.held.push(slot);
-            }
-        }
-        let held = transfer.blockers > 0;
-        if slot as usize == self.slots.len() {
-            self.slots.push(transfer);
-        } else {
-            self.slots[slot as usize] = transfer;
+            self.join_scope(slot, scope, in_order);
         }
         if late {
             self.units.extend((0..pieces).map(|piece| Unit { slot, piece, step: Step::Read }));
         }
-        if !held {
-            release(&mut self.units, slot, &self.slots[slot as usize]);
+        let transfer = &self.slots[slot as usize];
+        if transfer.blockers == 0 {
+            release(&mut self.units, slot, transfer);
         }
-        slot
+    }
+
+    /// Adds a transfer to what its scope has in flight, behind what fences put before it.
+    #[inline]
+    fn join_scope(&mut self, slot: u32, scope: u32, in_order: bool) {
+        let scope = &mut self.scopes[scope as usize];
+        if in_order {
+            scope.epoch += 1;
+        }
+        let transfer = &mut self.slots[slot as usize];
+        transfer.epoch = scope.epoch;
+        transfer.position = scope.live.len() as u32;
+        scope.unread += u32::from(transfer.unread);
+        if scope.epoch > 0 && transfer.is_orderable() {
+            let (target, epoch) = (transfer.target(), transfer.epoch);
+            let before = |other: &&Transfer| other.is_orderable() && other.target() == target && other.epoch < epoch;
+            let earlier = scope.live.iter().map(|&other| &self.slots[other as usize]).filter(before).count();
+            self.slots[slot as usize].blockers = earlier as u32;
+            if earlier > 0 {
+                scope.held.push(slot);
+            }
+        }
+        scope.live.push(slot);
     }
 
     /// Notes that the source of a piece was read; returns whether that was the last piece.
@@ -286,9 +339,7 @@ impl Flight {
     /// Takes a finished transfer out of flight and releases what a fence kept behind it.
     pub(crate) fn land(&mut self, slot: u32) {
         let transfer = &mut self.slots[slot as usize];
-        if let Data::Bytes(bytes) = std::mem::replace(&mut transfer.data, Data::Source) {
-            self.buffers.push(bytes);
-        }
+        self.buffers.extend(transfer.clear());
         self.free.push(slot);
         if transfer.scope == NONE {
             return;
@@ -358,6 +409,7 @@ impl Flight {
 }
 
 /// Makes what is left of a transfer deliverable.
+#[inline]
 fn release(units: &mut Vec<Unit>, slot: u32, transfer: &Transfer) {
     if transfer.pieces == 0 {
         // no data: only the signal, or nothing at all

@@ -6,7 +6,7 @@
 use onesided::{AmoOp, At, DType, Op, SignalUpdate, Span};
 
 use super::agent::Phase;
-use super::flight::{Data, Kind, Shape, Transfer};
+use super::flight::{Data, Kind, Shape};
 use super::{Collective, Condition, Machine, Progress};
 use crate::request::Reply;
 
@@ -36,9 +36,9 @@ impl Machine {
                 if shape.count == 0 && signal.is_none() {
                     return Progress::Done;
                 }
-                let mut transfer = self.transfer(agent, Kind::Put, (pe, dst), (me, src), shape, at);
-                transfer.signal = signal;
-                self.launch_put(agent, transfer, nbi)
+                let slot = self.draft(agent, Kind::Put, (pe, dst), (me, src), shape, at);
+                self.flight.get_mut(slot).signal = signal;
+                self.launch_put(agent, slot, nbi)
             }
             Op::IPut { dst, src, dst_stride, src_stride, count, dtype, pe } => {
                 let (dst_stride, src_stride) = (dst_stride as usize, src_stride as usize);
@@ -47,8 +47,8 @@ impl Machine {
                     self.copy_elements(shape, 0..shape.count, (pe, dst), (me, src));
                     return Progress::Done;
                 }
-                let transfer = self.transfer(agent, Kind::Put, (pe, dst), (me, src), shape, at);
-                self.launch_put(agent, transfer, false)
+                let slot = self.draft(agent, Kind::Put, (pe, dst), (me, src), shape, at);
+                self.launch_put(agent, slot, false)
             }
             Op::P { dst, dtype, value, pe } => {
                 if !self.relaxed {
@@ -57,9 +57,9 @@ impl Machine {
                     return Progress::Done;
                 }
                 let shape = Shape::contiguous(dst.len, dtype.size());
-                let mut transfer = self.transfer(agent, Kind::Put, (pe, dst), (me, NO_SPAN), shape, at);
-                transfer.data = Data::Word(value);
-                self.launch_put(agent, transfer, false)
+                let slot = self.draft(agent, Kind::Put, (pe, dst), (me, NO_SPAN), shape, at);
+                self.flight.get_mut(slot).data = Data::Word(value);
+                self.launch_put(agent, slot, false)
             }
             Op::Get { dst, src, dtype, pe, nbi } => {
                 let shape = Shape::contiguous(dst.len, dtype.size());
@@ -76,8 +76,8 @@ impl Machine {
                     return self.answer(agent, Reply::Value(value));
                 }
                 let shape = Shape::contiguous(src.len, dtype.size());
-                let transfer = self.transfer(agent, Kind::Fetch, (me, NO_SPAN), (pe, src), shape, at);
-                self.launch_and_wait(agent, transfer)
+                let slot = self.draft(agent, Kind::Fetch, (me, NO_SPAN), (pe, src), shape, at);
+                self.launch_and_wait(agent, slot)
             }
             Op::Signal { update, pe } => {
                 if !self.relaxed {
@@ -85,9 +85,9 @@ impl Machine {
                     return Progress::Done;
                 }
                 let shape = Shape::contiguous(0, 8);
-                let mut transfer = self.transfer(agent, Kind::Put, (pe, update.word), (me, NO_SPAN), shape, at);
-                transfer.signal = Some(update);
-                self.launch_put(agent, transfer, true)
+                let slot = self.draft(agent, Kind::Put, (pe, update.word), (me, NO_SPAN), shape, at);
+                self.flight.get_mut(slot).signal = Some(update);
+                self.launch_put(agent, slot, true)
             }
             Op::SignalFetch { word } => {
                 self.touch(me, word, false);
@@ -105,11 +105,11 @@ impl Machine {
                 }
                 let shape = Shape::contiguous(dst.len, dtype.size());
                 let kind = Kind::Amo { op, value, cond };
-                let transfer = self.transfer(agent, kind, (pe, dst), (me, NO_SPAN), shape, at);
+                let slot = self.draft(agent, kind, (pe, dst), (me, NO_SPAN), shape, at);
                 if fetch {
-                    return self.launch_and_wait(agent, transfer);
+                    return self.launch_and_wait(agent, slot);
                 }
-                self.launch(agent, transfer);
+                self.launch(agent, slot);
                 Progress::Done
             }
             Op::Fill { dst, ref bytes, .. } => {
@@ -124,7 +124,7 @@ impl Machine {
             }
             Op::Fence | Op::Quiet => self.quiet(agent, None),
             Op::Flush => self.flush(agent),
-            Op::Barrier { .. } => self.quiet(agent, Some(Collective::Op(op.clone()))),
+            Op::Barrier { team } => self.quiet(agent, Some(&Collective::Op(Op::Barrier { team }))),
             Op::Sync { team }
             | Op::Broadcast { team, .. }
             | Op::Fcollect { team, .. }
@@ -132,7 +132,7 @@ impl Machine {
             | Op::Reduce { team, .. }
             | Op::ReduceScatter { team, .. } => {
                 let team = self.team_index(me, team);
-                self.enter(agent, team, Collective::Op(op.clone()), at)
+                self.enter(agent, team, &Collective::Op(op.clone()), at)
             }
         }
     }
@@ -153,12 +153,12 @@ impl Machine {
         if shape.count == 0 {
             return Progress::Done;
         }
-        let transfer = self.transfer(agent, Kind::Get, (me, dst), (pe, src), shape, at);
+        let slot = self.draft(agent, Kind::Get, (me, dst), (pe, src), shape, at);
         if nbi {
-            self.launch(agent, transfer);
+            self.launch(agent, slot);
             return Progress::Done;
         }
-        self.launch_and_wait(agent, transfer)
+        self.launch_and_wait(agent, slot)
     }
 
     /// A store of values to another PE's memory: to the model, a put whose source is private.
@@ -178,59 +178,58 @@ impl Machine {
         }
         let me = self.agents[agent as usize].pe;
         let shape = Shape::contiguous(dst.len, dtype.size());
-        let mut transfer = self.transfer(agent, Kind::Put, (pe, dst), (me, NO_SPAN), shape, at);
         let mut buffer = self.flight.buffer();
         buffer.extend_from_slice(bytes);
-        transfer.data = Data::Bytes(buffer);
-        self.launch(agent, transfer);
+        let slot = self.draft(agent, Kind::Put, (pe, dst), (me, NO_SPAN), shape, at);
+        self.flight.get_mut(slot).data = Data::Bytes(buffer);
+        self.launch(agent, slot);
         Progress::Done
     }
 
-    fn transfer(
-        &mut self,
-        agent: u32,
-        kind: Kind,
-        dst: (u32, Span),
-        src: (u32, Span),
-        shape: Shape,
-        at: At,
-    ) -> Transfer {
+    /// A transfer of an agent, named by who issues it and the how manyth it is.
+    #[inline]
+    fn draft(&mut self, agent: u32, kind: Kind, dst: (u32, Span), src: (u32, Span), shape: Shape, at: At) -> u32 {
         let issuer = &mut self.agents[agent as usize];
         let stream = u64::from(issuer.stream.wrapping_add(1) & 0xff);
         let key = u64::from(issuer.pe) << 36 | stream << 28 | u64::from(issuer.issued & 0x0fff_ffff);
         issuer.issued += 1;
-        Transfer::new(key, kind, dst, src, shape, at)
+        self.flight.draft(key, kind, dst, src, shape, at)
     }
 
     /// Launches a put: blocking ones read their source first, non-blocking ones at a time of their own.
-    fn launch_put(&mut self, agent: u32, mut transfer: Transfer, nbi: bool) -> Progress {
-        if !nbi && matches!(transfer.data, Data::Source) {
-            self.capture(&mut transfer);
+    #[inline]
+    fn launch_put(&mut self, agent: u32, slot: u32, nbi: bool) -> Progress {
+        let transfer = self.flight.get(slot);
+        let moves = transfer.shape.count > 0;
+        if !nbi && transfer.is_late() {
+            self.capture(slot);
         }
-        if !nbi && self.rules.put_returns_delivered && transfer.shape.count > 0 {
-            return self.launch_and_wait(agent, transfer);
+        if !nbi && self.rules.put_returns_delivered && moves {
+            return self.launch_and_wait(agent, slot);
         }
-        self.launch(agent, transfer);
+        self.launch(agent, slot);
         Progress::Done
     }
 
-    fn launch(&mut self, agent: u32, transfer: Transfer) {
+    #[inline]
+    fn launch(&mut self, agent: u32, slot: u32) {
         let scope = self.agents[agent as usize].scope();
-        self.flight.launch(transfer, scope, self.config.pieces, self.rules.same_target_in_order);
+        self.flight.launch(slot, scope, self.config.pieces, self.rules.same_target_in_order);
     }
 
-    fn launch_and_wait(&mut self, agent: u32, mut transfer: Transfer) -> Progress {
-        transfer.waiter = agent;
-        self.launch(agent, transfer);
+    fn launch_and_wait(&mut self, agent: u32, slot: u32) -> Progress {
+        self.flight.get_mut(slot).waiter = agent;
+        self.launch(agent, slot);
         self.block(agent, Phase::Transfer)
     }
 
     /// Reads the whole source of a put, now.
-    fn capture(&mut self, transfer: &mut Transfer) {
+    fn capture(&mut self, slot: u32) {
+        let transfer = self.flight.get(slot);
         let (pe, src, shape) = (transfer.src_pe, transfer.src, transfer.shape);
         if shape.count == 1 {
             self.touch(pe, src, false);
-            transfer.data = Data::Word(self.heap.load(pe, src));
+            self.flight.get_mut(slot).data = Data::Word(self.heap.load(pe, src));
             return;
         }
         let mut bytes = self.flight.buffer();
@@ -244,7 +243,7 @@ impl Machine {
                 bytes.extend_from_slice(self.heap.bytes(pe, element));
             }
         }
-        transfer.data = Data::Bytes(bytes);
+        self.flight.get_mut(slot).data = Data::Bytes(bytes);
     }
 
     /// Copies elements from memory to memory and tells whoever waits there.

@@ -22,7 +22,7 @@ impl Machine {
             }
             Call::Init { method, id } => {
                 let what = Collective::Init { method, id: *id };
-                self.enter(pe, 0, what, at)
+                self.enter(pe, 0, &what, at)
             }
             Call::Finalize { leaks } => {
                 self.leaks.extend(leaks.iter().map(|live| (pe as usize, live.clone())));
@@ -32,8 +32,8 @@ impl Machine {
                 self.found(VerdictKind::Exited { pe: pe as usize, status: *status });
                 self.block(pe, Phase::Done)
             }
-            Call::Alloc(layout) => self.enter(pe, 0, Collective::Alloc(*layout), at),
-            Call::Free(alloc) => self.quiet(pe, Some(Collective::Free(*alloc))),
+            Call::Alloc(layout) => self.enter(pe, 0, &Collective::Alloc(*layout), at),
+            Call::Free(alloc) => self.quiet(pe, Some(&Collective::Free(*alloc))),
             Call::AllocExternal(bytes) => {
                 let reply = match self.heap.alloc_external(pe, *bytes) {
                     Ok(alloc) => Reply::Alloc(alloc),
@@ -48,9 +48,9 @@ impl Machine {
             Call::RegisterLocal { .. } => Progress::Done,
             Call::RegisterSymmetric(alloc) => {
                 let bytes = self.heap.external_len(pe, *alloc);
-                self.enter_with(pe, 0, Collective::Register { bytes }, alloc.0, at)
+                self.enter_with(pe, 0, &Collective::Register { bytes }, alloc.0, at)
             }
-            Call::UnregisterSymmetric(alloc) => self.quiet(pe, Some(Collective::Unregister(*alloc))),
+            Call::UnregisterSymmetric(alloc) => self.quiet(pe, Some(&Collective::Unregister(*alloc))),
             Call::Team(request) => self.team_request(pe, request, at),
             Call::TeamMembers(team) => {
                 let members = self.team_members(pe, *team);

@@ -196,15 +196,15 @@ impl Machine {
             TeamRequest::SplitStrided { parent, start, stride, members, config } => {
                 let parent = self.team_index(pe, parent);
                 let members = members.clone();
-                self.enter(pe, parent, Collective::Split { start, stride, members, config }, at)
+                self.enter(pe, parent, &Collective::Split { start, stride, members, config }, at)
             }
             TeamRequest::Split2d { parent, xrange, x_config, y_config, .. } => {
                 let parent = self.team_index(pe, parent);
-                self.enter(pe, parent, Collective::Split2d { xrange, configs: [x_config, y_config] }, at)
+                self.enter(pe, parent, &Collective::Split2d { xrange, configs: [x_config, y_config] }, at)
             }
             TeamRequest::Destroy { team } => {
                 let team = self.team_index(pe, team);
-                self.enter(pe, team, Collective::Destroy, at)
+                self.enter(pe, team, &Collective::Destroy, at)
             }
             TeamRequest::Init { unique_id, n_pes, index, .. } => self.team_init(pe, unique_id.0, n_pes, index, at),
         }

@@ -86,18 +86,18 @@ impl Machine {
 /// # Transfers
 impl Machine {
     /// An agent completes what its scope has in flight, then enters a collective if there is one.
-    pub(super) fn quiet(&mut self, agent: u32, then: Option<Collective>) -> Progress {
+    pub(super) fn quiet(&mut self, agent: u32, then: Option<&Collective>) -> Progress {
         let scope = self.agents[agent as usize].scope();
         let claimed = self.flight.claim(scope, agent);
         if claimed == 0 {
             return self.after_quiet(agent, then);
         }
         self.agents[agent as usize].quieting = claimed;
-        self.agents[agent as usize].then = then;
+        self.agents[agent as usize].then = then.map(|then| Box::new(then.clone()));
         self.block(agent, Phase::Quiet)
     }
 
-    fn after_quiet(&mut self, agent: u32, then: Option<Collective>) -> Progress {
+    fn after_quiet(&mut self, agent: u32, then: Option<&Collective>) -> Progress {
         let Some(collective) = then else { return Progress::Done };
         let Agent { pe, at, .. } = self.agents[agent as usize];
         let team = collective.team().map_or(0, |team| self.team_index(pe, team));
@@ -113,7 +113,7 @@ impl Machine {
         }
         let then = state.then.take();
         state.phase = Phase::Running;
-        if self.after_quiet(agent, then) == Progress::Done {
+        if self.after_quiet(agent, then.as_deref()) == Progress::Done {
             self.finish(agent);
         }
     }
@@ -158,7 +158,7 @@ impl Machine {
         }
         let at = self.agents[pe as usize].at.expect("a call has a place");
         self.agents[pe as usize].phase = Phase::Running;
-        if self.enter(pe, 0, Collective::Finalize, at) == Progress::Done {
+        if self.enter(pe, 0, &Collective::Finalize, at) == Progress::Done {
             self.finish(pe);
         }
     }
