@@ -31,6 +31,16 @@ impl Support {
     }
 }
 
+impl std::fmt::Display for Support {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Support::Native => f.write_str("yes"),
+            Support::Composed(how) => write!(f, "composed: {how}"),
+            Support::Missing(why) => write!(f, "no: {why}"),
+        }
+    }
+}
+
 /// The families of calls in which libraries differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {

@@ -48,9 +48,10 @@ pub struct Span {
 }
 
 impl Span {
-    /// Whether both spans share a byte (on the same PE).
+    /// Whether both spans share a byte (on the same PE). An empty span shares none.
+    #[inline]
     pub fn overlaps(&self, other: &Span) -> bool {
-        self.alloc == other.alloc && self.start < other.start + other.len && other.start < self.start + self.len
+        self.alloc == other.alloc && self.start.max(other.start) < (self.start + self.len).min(other.start + other.len)
     }
 }
 
@@ -229,7 +230,7 @@ impl SymmetricBuf<u64> {
     #[inline]
     #[track_caller]
     pub fn signal(&self, index: usize) -> Signal<'_> {
-        Signal { span: self.at(index).span(), of: PhantomData }
+        self.slice(..).signal(index)
     }
 }
 
@@ -270,6 +271,18 @@ impl<'a, T: Element> SymmetricSlice<'a, T> {
     pub fn as_bytes(self) -> SymmetricSlice<'a, u8> {
         let size = size_of::<T>();
         SymmetricSlice { alloc: self.alloc, start: self.start * size, len: self.len * size, of: PhantomData }
+    }
+}
+
+impl<'a> SymmetricSlice<'a, u64> {
+    /// The word at `index` of the view, as a signal.
+    ///
+    /// # Panics
+    /// When `index` is past the end.
+    #[inline]
+    #[track_caller]
+    pub fn signal(self, index: usize) -> Signal<'a> {
+        Signal { span: self.slice(index..=index).span(), of: PhantomData }
     }
 }
 
@@ -385,5 +398,6 @@ mod tests {
         assert!(span(1, 0, 8).overlaps(&span(1, 7, 1)));
         assert!(!span(1, 0, 8).overlaps(&span(1, 8, 1)));
         assert!(!span(1, 0, 8).overlaps(&span(2, 0, 8)));
+        assert!(!span(1, 0, 8).overlaps(&span(1, 4, 0)), "an empty span overlaps nothing");
     }
 }

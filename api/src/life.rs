@@ -141,6 +141,18 @@ pub enum ThreadSupport {
     Multiple,
 }
 
+impl ThreadSupport {
+    /// The level as OpenSHMEM names it.
+    pub fn name(self) -> &'static str {
+        match self {
+            ThreadSupport::Single => "single",
+            ThreadSupport::Funneled => "funneled",
+            ThreadSupport::Serialized => "serialized",
+            ThreadSupport::Multiple => "multiple",
+        }
+    }
+}
+
 /// A process that is not yet a PE: what exists before `init` and again after `finalize`.
 ///
 /// Programs normally start with a ready [`Pe`], because whatever runs them initializes and finalizes. A program that

@@ -1,0 +1,174 @@
+//! Outcome files: the reviewed set of what a case may do, and the relation that a backend must have to it.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use onesided::Backend;
+
+use crate::case::Case;
+use crate::outcome::Visited;
+use crate::tool::output::Output;
+
+/// Where outcome files lie: `chapter/case.txt` in this folder.
+#[derive(Clone, Debug)]
+pub struct Folder(PathBuf);
+
+impl Folder {
+    /// The folder given, or `expected/` of this crate's sources, where it was built.
+    pub fn new(folder: Option<&Path>) -> Folder {
+        Folder(folder.map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("expected"), Path::to_path_buf))
+    }
+
+    /// The folder itself.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The file of a case.
+    pub fn file(&self, case: &str) -> PathBuf {
+        self.0.join(format!("{case}.txt"))
+    }
+
+    /// What a case may do.
+    ///
+    /// # Errors
+    /// A sentence that names the file, when it is missing, cannot be read, or is not as [`Folder::write`] makes it.
+    pub fn read(&self, case: &str) -> Result<BTreeSet<String>, String> {
+        let file = self.file(case);
+        let text = fs::read_to_string(&file).map_err(|why| match why.kind() {
+            io::ErrorKind::NotFound if self.0.is_dir() => {
+                format!("there is no file {}; `onesided suite {case} --promote` writes it", file.display())
+            }
+            io::ErrorKind::NotFound => {
+                format!("there is no folder {}; run from the sources, or name it by --expected", self.0.display())
+            }
+            _ => format!("{}: {why}", file.display()),
+        })?;
+        parse(&text).map_err(|why| format!("{}: {why}", file.display()))
+    }
+
+    /// Writes the outcomes of a case; true if the file was not so already.
+    ///
+    /// # Errors
+    /// Those of the file system, with the file's name.
+    pub fn write<B: Backend>(&self, case: &Case<B>, visited: &Visited) -> Result<bool, String> {
+        let file = self.file(&case.name);
+        let text = print(case, visited.outcomes.keys().map(String::as_str));
+        if fs::read_to_string(&file).is_ok_and(|old| old == text) {
+            return Ok(false);
+        }
+        let parent = file.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(parent).map_err(|why| format!("{}: {why}", parent.display()))?;
+        Output::prepare(&file)?.finish(&text)?;
+        Ok(true)
+    }
+}
+
+/// A case's file: a comment with what the outcomes belong to, then one outcome a line, sorted.
+fn print<'a, B: Backend>(case: &Case<B>, outcomes: impl Iterator<Item = &'a str>) -> String {
+    let Case { name, pes, nodes, gpus, .. } = case;
+    let mut text = format!("# {name}\n# {pes} PE{}", if *pes == 1 { "" } else { "s" });
+    if *nodes > 1 {
+        text += &format!(" on {nodes} nodes");
+    }
+    if let Some(gpus) = gpus {
+        text += &format!(" sharing {gpus} GPU{}", if *gpus == 1 { "" } else { "s" });
+    }
+    text += ", profile spec\n";
+    for outcome in outcomes {
+        text += outcome;
+        text.push('\n');
+    }
+    text
+}
+
+fn parse(text: &str) -> Result<BTreeSet<String>, String> {
+    let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    if lines.is_empty() {
+        return Err("it holds no outcome".to_string());
+    }
+    if !lines.is_sorted_by(|one, next| one < next) {
+        return Err("its outcomes are not sorted, or one stands there twice".to_string());
+    }
+    Ok(lines.into_iter().map(str::to_string).collect())
+}
+
+/// How a set of outcomes must relate to its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relation {
+    /// The same outcomes: every schedule was visited.
+    Equal,
+    /// No other outcomes: some schedules were visited, or a profile promises more than the text.
+    Subset,
+}
+
+/// Where outcomes and their file differ. Empty where they do not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Difference {
+    /// Outcomes that are not in the file.
+    pub unexpected: Vec<String>,
+    /// Outcomes of the file that should have been seen.
+    pub missing: Vec<String>,
+}
+
+impl Difference {
+    /// Compares what was seen with the file.
+    pub fn new(visited: &Visited, expected: &BTreeSet<String>, relation: Relation) -> Difference {
+        let seen = &visited.outcomes;
+        let unexpected = seen.keys().filter(|outcome| !expected.contains(*outcome)).cloned().collect();
+        let missing = match relation {
+            Relation::Equal => expected.iter().filter(|outcome| !seen.contains_key(*outcome)).cloned().collect(),
+            Relation::Subset => Vec::new(),
+        };
+        Difference { unexpected, missing }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.unexpected.is_empty() && self.missing.is_empty()
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unexpected = self.unexpected.iter().map(|outcome| ("seen, not in the file", outcome));
+        let missing = self.missing.iter().map(|outcome| ("in the file, not seen", outcome));
+        for (index, (what, outcome)) in unexpected.chain(missing).enumerate() {
+            let separator = if index == 0 { "" } else { "; " };
+            write!(f, "{separator}{what}: {outcome}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_as_it_was_written() {
+        let case = Case::<onesided_sim::Sim>::new("chapter/case", 4, |_| unreachable!()).nodes(2).gpus(2);
+        let text = print(&case, ["0: x=1", "0: x=2"].into_iter());
+        assert_eq!(text, "# chapter/case\n# 4 PEs on 2 nodes sharing 2 GPUs, profile spec\n0: x=1\n0: x=2\n");
+        assert_eq!(parse(&text).unwrap(), BTreeSet::from(["0: x=1".to_string(), "0: x=2".to_string()]));
+    }
+
+    #[test]
+    fn files_without_outcomes_or_order_are_refused() {
+        for (text, why) in [("# only a comment\n", "no outcome"), ("b\na\n", "not sorted"), ("a\na\n", "twice")] {
+            assert!(parse(text).unwrap_err().contains(why), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_relation_decides_what_may_be_missing() {
+        let visited = Visited { outcomes: Default::default(), schedules: 1, complete: true };
+        let expected = BTreeSet::from(["deadlock".to_string()]);
+        assert!(Difference::new(&visited, &expected, Relation::Subset).is_empty());
+        let difference = Difference::new(&visited, &expected, Relation::Equal);
+        assert_eq!(difference.to_string(), "in the file, not seen: deadlock");
+    }
+}

@@ -1,0 +1,114 @@
+//! Outcomes: what all PEs saw in one run, as one line of text, and sets of them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use onesided::Result;
+use onesided_sim::{Config, Explore, Run, Schedule, Sim, Simulation, VerdictKind};
+
+use crate::case::{Case, Seen, Visit};
+use crate::tool::interrupt;
+
+pub use onesided_sim::Profile;
+
+/// The most schedules of a case that an exhaustive search visits. A case with more is visited at random.
+pub const LIMIT: u64 = 2_000_000;
+
+/// Steps after which a run of a case is given up: the longest take a few hundred.
+const MAX_STEPS: u64 = 100_000;
+
+/// What a case did on the schedules visited.
+#[derive(Clone, Debug)]
+pub struct Visited {
+    /// Each outcome with what is known about it.
+    pub outcomes: BTreeMap<String, Sighting>,
+    /// Schedules visited.
+    pub schedules: u64,
+    /// Whether these are all there are, up to equivalence.
+    pub complete: bool,
+}
+
+/// One outcome's part of the schedules visited.
+#[derive(Clone, Debug)]
+pub struct Sighting {
+    /// Schedules that led to it.
+    pub schedules: u64,
+    /// The first of them, to be replayed.
+    pub example: Schedule,
+}
+
+/// The cluster that a case runs on.
+pub fn cluster<B: onesided::Backend>(case: &Case<B>, profile: Profile) -> Config {
+    let Case { pes, nodes, gpus, .. } = *case;
+    Config { pes, nodes, gpus, profile, max_steps: MAX_STEPS, ..Config::default() }
+}
+
+/// The way in which a case asks to be visited.
+pub fn registered(visit: Visit, seed: u64) -> Explore {
+    match visit {
+        Visit::All => Explore::All { limit: LIMIT },
+        Visit::Random(schedules) => Explore::Random { schedules, seed },
+    }
+}
+
+/// Runs a case on the simulator and collects its outcomes. Every example is replayed, and must end as it did.
+///
+/// # Errors
+/// When the case cannot be run at all, or is not deterministic: see [`Simulation::explore`].
+pub fn visit(case: &Case<Sim>, profile: Profile, how: Explore) -> Result<Visited> {
+    let mut simulation = Simulation::new(cluster(case, profile))?;
+    let mut tallies: BTreeMap<String, (u64, Run<Seen>)> = BTreeMap::new();
+    let mut text = String::new();
+    let explored = simulation.explore(how, case.body, |run| {
+        write_outcome(&mut text, run);
+        match tallies.get_mut(&text) {
+            Some((count, _)) => *count += 1,
+            None => drop(tallies.insert(text.clone(), (1, without_results(run)))),
+        }
+        interrupt::flow()
+    })?;
+
+    let mut outcomes = BTreeMap::new();
+    for (outcome, (schedules, run)) in tallies {
+        let again = simulation.reproduce(&run, case.body)?;
+        write_outcome(&mut text, &again);
+        onesided::expect_eq(&text, &outcome, "the outcome of the same schedule, replayed,")?;
+        outcomes.insert(outcome, Sighting { schedules, example: again.schedule });
+    }
+    Ok(Visited { outcomes, schedules: explored.schedules, complete: explored.complete })
+}
+
+/// The outcome of a run: what the PEs recorded, `0: x=1 | 1: y=2`; `finished` if they recorded nothing; else the
+/// verdict in a few words.
+pub fn outcome(run: &Run<Seen>) -> String {
+    let mut text = String::new();
+    write_outcome(&mut text, run);
+    text
+}
+
+fn write_outcome(text: &mut String, run: &Run<Seen>) {
+    text.clear();
+    if !matches!(run.verdict.kind, VerdictKind::Finished) {
+        text.push_str(&run.verdict.kind.outcome());
+        return;
+    }
+    let recorded = run.results.iter().enumerate().filter_map(|(pe, seen)| Some((pe, seen.as_ref()?.as_str())));
+    for (pe, seen) in recorded.filter(|(_, seen)| !seen.is_empty()) {
+        let bar = if text.is_empty() { "" } else { " | " };
+        let _ = write!(text, "{bar}{pe}: {seen}"); // writing to a String cannot fail
+    }
+    if text.is_empty() {
+        text.push_str("finished");
+    }
+}
+
+/// What of a run is needed to replay it. (A run that is visited is borrowed from the search.)
+pub(crate) fn without_results<T>(run: &Run<T>) -> Run<T> {
+    Run {
+        verdict: run.verdict.clone(),
+        results: Vec::new(),
+        steps: run.steps,
+        schedule: run.schedule.clone(),
+        trace: None,
+    }
+}

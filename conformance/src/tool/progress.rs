@@ -1,0 +1,43 @@
+//! A progress bar on standard error, where that is a terminal.
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// How far a long work is. Silent and free of cost where nobody looks.
+#[derive(Debug)]
+pub(crate) struct Progress(Option<ProgressBar>);
+
+impl Progress {
+    /// A bar for so many `things`.
+    pub(crate) fn new(total: u64, things: &str) -> Progress {
+        let bar = ProgressBar::new(total);
+        if bar.is_hidden() {
+            return Progress(None);
+        }
+        let template = format!("{{wide_bar}} {{pos}} of {{len}} {things} {{elapsed}}");
+        bar.set_style(ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar()));
+        Progress(Some(bar))
+    }
+
+    /// One more is done.
+    pub(crate) fn step(&self) {
+        if let Some(bar) = &self.0 {
+            bar.inc(1);
+        }
+    }
+
+    /// Prints a line without tearing the bar.
+    pub(crate) fn println(&self, line: &str) {
+        match &self.0 {
+            Some(bar) => bar.suspend(|| println!("{line}")),
+            None => println!("{line}"),
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}
