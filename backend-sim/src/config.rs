@@ -32,13 +32,16 @@ pub struct Config {
     pub max_teams: usize,
     /// What is guaranteed beyond the specification's text.
     pub profile: Profile,
-    /// A transfer of several elements arrives in at most so many pieces, in any order.
+    /// A transfer of several elements arrives in at most so many pieces (1 to 64), in any order.
     pub pieces: usize,
     /// Steps after which a run is given up, as one that may never end.
     pub max_steps: u64,
     /// Size of each PE's stack, in bytes. Only pages that are touched count.
     pub stack: usize,
 }
+
+/// The most pieces of a transfer.
+const MAX_PIECES: usize = 64;
 
 impl Default for Config {
     /// Four PEs with a GPU each on one node, 1 GiB of heap each (as NVSHMEM's default), under [`Profile::Spec`].
@@ -94,6 +97,9 @@ impl Config {
             && (gpus == 0 || !gpus.is_multiple_of(nodes) || !pes.is_multiple_of(gpus))
         {
             return wrong(format!("{gpus} GPUs do not divide {pes} PEs on {nodes} nodes into equal shares"));
+        }
+        if self.pieces > MAX_PIECES {
+            return wrong(format!("{} pieces; a transfer arrives in at most {MAX_PIECES}", self.pieces));
         }
         if self.heap == 0 || self.memory == 0 || self.pieces == 0 || self.max_steps == 0 {
             return wrong("heap size, memory, pieces and step limit must be at least 1".into());

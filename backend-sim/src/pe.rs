@@ -232,11 +232,11 @@ impl Backend for Sim {
     }
 
     fn register_local(&self, _: AllocId, at: At) -> Result<()> {
-        unit(self.channel.call(Call::RegisterLocal { on: true }, at))
+        unit(self.channel.call(Call::RegisterLocal, at))
     }
 
-    fn unregister_local(&self, _: AllocId, at: At) -> Result<()> {
-        unit(self.channel.call(Call::RegisterLocal { on: false }, at))
+    fn unregister_local(&self, alloc: AllocId, at: At) -> Result<()> {
+        unit(self.channel.call(Call::UnregisterLocal(alloc), at))
     }
 
     fn register_symmetric(&self, alloc: AllocId, at: At) -> Result<AllocId> {

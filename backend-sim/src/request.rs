@@ -31,8 +31,10 @@ pub(crate) enum Call<'a> {
     AllocExternal(usize),
     /// Its end.
     FreeExternal(AllocId),
-    /// A local registration, or its end: the simulator's memory needs neither, the types say who may be an operand.
-    RegisterLocal { on: bool },
+    /// A local registration. The simulator's memory needs none; the types say who may be an operand.
+    RegisterLocal,
+    /// Its end.
+    UnregisterLocal(AllocId),
     /// A symmetric registration.
     RegisterSymmetric(AllocId),
     /// Its end.
@@ -76,8 +78,8 @@ impl Call<'_> {
             Call::Free(_) => "free",
             Call::AllocExternal(_) => "alloc_external",
             Call::FreeExternal(_) => "free_external",
-            Call::RegisterLocal { on: true, .. } => "register_local",
-            Call::RegisterLocal { on: false, .. } => "unregister_local",
+            Call::RegisterLocal => "register_local",
+            Call::UnregisterLocal(_) => "unregister_local",
             Call::RegisterSymmetric(_) => "register_symmetric",
             Call::UnregisterSymmetric(_) => "unregister_symmetric",
             Call::Team(TeamRequest::SplitStrided { .. }) => "team_split_strided",

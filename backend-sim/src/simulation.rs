@@ -2,6 +2,8 @@
 
 use std::ops::ControlFlow;
 use std::panic::Location;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use onesided::{Bootstrap, Error, ErrorKind, InitMethod, Pe, Result};
 
@@ -50,6 +52,7 @@ const MAX_STEPS_OF_ALL: u64 = 100_000;
 #[derive(Debug)]
 pub struct Simulation {
     engine: Engine,
+    stop: Option<Arc<AtomicBool>>,
 }
 
 /// One run of a program.
@@ -77,9 +80,9 @@ pub enum Explore {
         /// Where the series starts.
         seed: u64,
     },
-    /// Every one, up to equivalence; at most `limit`.
+    /// Every one, up to equivalence.
     All {
-        /// The most to visit.
+        /// The most to begin, redundant ones included.
         limit: u64,
     },
 }
@@ -105,7 +108,17 @@ impl Simulation {
     #[track_caller]
     pub fn new(config: Config) -> Result<Simulation> {
         config.check()?;
-        Ok(Simulation { engine: Engine::new(config) })
+        Ok(Simulation { engine: Engine::new(config), stop: None })
+    }
+
+    /// Ends explorations early once `flag` is set (by a signal handler, say): after the schedule that is being run, with
+    /// what was found so far.
+    pub fn stop_when(&mut self, flag: Arc<AtomicBool>) {
+        self.stop = Some(flag);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
     }
 
     /// What the cluster looks like.
@@ -258,7 +271,7 @@ impl Simulation {
             let run = self.execute(&Choices::Seed(Random::nth_seed(seed, index)), false, program)?;
             explored.schedules += 1;
             explored.steps += run.steps;
-            if visit(&run).is_break() {
+            if visit(&run).is_break() || self.is_stopped() {
                 break;
             }
         }
@@ -293,7 +306,7 @@ impl Simulation {
                 explored.complete = true;
                 return Ok(explored);
             }
-            if explored.schedules >= limit {
+            if explored.schedules + explored.redundant >= limit || self.is_stopped() {
                 return Ok(explored);
             }
         }

@@ -47,8 +47,8 @@ pub enum VerdictKind {
         call: &'static str,
         /// The memory.
         alloc: AllocId,
-        /// The line that made it.
-        made_at: At,
+        /// The line that made it; `None` for external memory.
+        made_at: Option<At>,
         /// The PE that issued what still uses it.
         pe: usize,
         /// The line that issued it.
@@ -193,7 +193,8 @@ impl fmt::Display for VerdictKind {
                 f.write_str("a team has one collective at a time, so order the two by an event or use two teams")
             }
             VerdictKind::FreedInUse { call, alloc, made_at, pe, at } => {
-                write!(f, "{call} of memory in use: {alloc}, made at {}, ", place(made_at))?;
+                let made = made_at.map(|at| format!(", made at {},", place(&at))).unwrap_or_default();
+                write!(f, "{call} of memory in use: {alloc}{made} ")?;
                 write!(f, "is still used by what PE {pe} issued at {}; ", place(at))?;
                 f.write_str("complete it first (quiet and synchronize the stream)")
             }

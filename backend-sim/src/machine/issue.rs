@@ -19,7 +19,7 @@ impl Machine {
     pub(super) fn issue(&mut self, agent: u32, op: &Op, at: At) -> Progress {
         if self.tracking {
             let orders = matches!(op, Op::Fence | Op::Quiet | Op::Flush | Op::Barrier { .. });
-            self.touch_scope(agent, orders);
+            self.touch_scope(agent, orders || self.rules.same_target_in_order);
         }
         let me = self.agents[agent as usize].pe;
         match *op {

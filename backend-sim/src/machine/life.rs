@@ -2,7 +2,7 @@
 
 use onesided::{AllocId, At, Error, ErrorKind, UniqueId};
 
-use super::agent::{NONE, Phase, Work};
+use super::agent::{Phase, Work};
 use super::flight::Transfer;
 use super::{Collective, Machine, Progress, Reply};
 use crate::request::Call;
@@ -45,7 +45,11 @@ impl Machine {
                 self.heap.free_external(pe, *alloc);
                 Progress::Done
             }
-            Call::RegisterLocal { .. } => Progress::Done,
+            Call::RegisterLocal => Progress::Done,
+            Call::UnregisterLocal(alloc) => {
+                self.still_used(*alloc, Some(pe), "unregister_local");
+                Progress::Done
+            }
             Call::RegisterSymmetric(alloc) => {
                 let bytes = self.heap.external_len(pe, *alloc);
                 self.enter_with(pe, 0, &Collective::Register { bytes }, alloc.0, at)
@@ -93,7 +97,7 @@ impl Machine {
                 });
             }
             Collective::Free(alloc) => {
-                if !self.still_used(*alloc, "free") {
+                if !self.still_used(*alloc, None, "free") {
                     self.heap.free(*alloc);
                 }
             }
@@ -105,7 +109,7 @@ impl Machine {
                 self.reply_to_all(team, seq, |_| Reply::Alloc(alloc));
             }
             Collective::Unregister(alloc) => {
-                if !self.still_used(*alloc, "unregister_symmetric") {
+                if !self.still_used(*alloc, None, "unregister_symmetric") {
                     self.heap.unregister(*alloc);
                 }
             }
@@ -135,32 +139,38 @@ impl Machine {
         }
     }
 
-    /// Whether a transfer in flight, or work on a stream, still uses memory that is being freed: a bug.
-    fn still_used(&mut self, alloc: AllocId, call: &'static str) -> bool {
+    /// Whether a transfer in flight, work on a stream or a collective still uses memory that is being given up (by all
+    /// PEs, or by `owner` alone): a bug.
+    fn still_used(&mut self, alloc: AllocId, owner: Option<u32>, call: &'static str) -> bool {
+        let pes = owner.map_or(0..self.config.pes as u32, |pe| pe..pe + 1);
+        let user = pes.clone().find_map(|pe| self.user_of(pe, alloc));
+        let user = user.or_else(|| self.teams.collective_using(alloc));
+        let Some((pe, at)) = user else { return false };
+        let made_at = self.heap.made_at(alloc);
+        self.found(VerdictKind::FreedInUse { call, alloc, made_at, pe: pe as usize, at });
+        true
+    }
+
+    /// The line of something that a PE has issued and that still uses the memory.
+    fn user_of(&self, pe: u32, alloc: AllocId) -> Option<(u32, At)> {
         let uses = |transfer: &Transfer| {
             let signal = transfer.signal.is_some_and(|update| update.word.alloc == alloc);
             signal || transfer.dst.alloc == alloc || transfer.src.alloc == alloc
         };
-        let in_flight = (0..2 * self.config.pes as u32)
-            .find_map(|scope| self.flight.live(scope).find(|transfer| uses(transfer)).map(|t| (scope / 2, t.at)));
-        let queued = || {
-            self.agents.iter().filter(|agent| agent.stream != NONE).find_map(|stream| {
-                let work = stream.queue.iter().find_map(|work| match work {
+        let in_flight = [2 * pe, 2 * pe + 1].into_iter().find_map(|scope| {
+            let transfer = self.flight.live(scope).find(|transfer| uses(transfer))?;
+            Some((pe, transfer.at))
+        });
+        let mut agents = self.pes[pe as usize].streams.iter().map(|&stream| &self.agents[stream as usize]);
+        in_flight.or_else(|| {
+            agents.find_map(|stream| {
+                let waits = stream.condition.as_ref().filter(|condition| condition.vars.alloc == alloc);
+                let queued = stream.queue.iter().find_map(|work| match work {
                     Work::Op(op, at) if op.uses(alloc) => Some(*at),
                     _ => None,
-                })?;
-                Some((stream.pe, work))
+                });
+                Some((pe, waits.and(stream.at).or(queued)?))
             })
-        };
-        let waiting = || {
-            self.agents.iter().find_map(|agent| {
-                let condition = agent.condition.as_ref()?;
-                (condition.vars.alloc == alloc).then_some((agent.pe, agent.at?))
-            })
-        };
-        let Some((pe, at)) = in_flight.or_else(queued).or_else(waiting) else { return false };
-        let made_at = self.heap.made_at(alloc).unwrap_or(at);
-        self.found(VerdictKind::FreedInUse { call, alloc, made_at, pe: pe as usize, at });
-        true
+        })
     }
 }

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-use onesided::{At, Error, ErrorKind, Members, NewTeams, Predefined, TeamId, TeamRequest};
+use onesided::{AllocId, At, Error, ErrorKind, Members, NewTeams, Predefined, TeamId, TeamRequest};
 
 use super::agent::{NONE, Phase};
-use super::collective::{Collective, Instance};
+use super::collective::{Collective, Entry, Instance};
 use super::{Machine, Progress, Reply};
 use crate::config::Config;
 use crate::verdict::{Entered, VerdictKind};
@@ -121,6 +121,18 @@ impl Teams {
     #[inline]
     pub(crate) fn get_mut(&mut self, team: u32) -> &mut TeamState {
         &mut self.states[team as usize]
+    }
+
+    /// A member of a collective in progress that uses the memory, and its line.
+    pub(crate) fn collective_using(&self, alloc: AllocId) -> Option<(u32, At)> {
+        let uses = |instance: &&Instance| {
+            !instance.is_left() && matches!(&instance.what, Some(Collective::Op(op)) if op.uses(alloc))
+        };
+        self.states.iter().find_map(|team| {
+            let instance = team.open.iter().find(uses)?;
+            let inside = |(member, entry): (usize, &Entry)| Some((team.members.get(member) as u32, entry.at?));
+            instance.entries.iter().enumerate().find_map(inside)
+        })
     }
 
     /// Makes a team; its handle is its index, behind the predefined ones.
