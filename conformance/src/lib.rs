@@ -1,6 +1,24 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
+//!
+//! # Module map
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `harness/` | [`harness::Program`]: any program, with the command line that all share |
+//! | `case.rs`, `suite/` | [`case::Case`]: what a case is; the cases, by chapter |
+//! | `outcome.rs` | what a case does on the simulator, as a set of lines |
+//! | `expected.rs`, `known.rs` | outcome files and the relation to them; known deviations |
+//! | `check.rs` | one case against its file |
+//! | `command/` | the `onesided` command |
+//! | `tool/` | Ctrl-C, progress, output files |
 
 pub mod case;
+pub mod check;
+pub mod command;
+pub mod expected;
 pub mod harness;
+pub mod known;
+pub mod outcome;
 pub mod suite;
+mod tool;

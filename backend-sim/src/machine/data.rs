@@ -23,10 +23,8 @@ impl Machine {
         let op = op.clone();
         let part = |to| Part { team, seq, from: member, to };
         match op {
-            Op::Broadcast { dst, src, dtype, root, .. } => {
-                if root == member {
-                    (0..n).for_each(|to| self.move_part(part(to), dst, src, dtype));
-                }
+            Op::Broadcast { dst, src, dtype, root, .. } if root == member => {
+                (0..n).for_each(|to| self.move_part(part(to), dst, src, dtype));
             }
             Op::Fcollect { dst, src, dtype, .. } => {
                 let block = part_of(dst, member as usize * src.len, src.len);

@@ -8,22 +8,22 @@ use std::collections::BTreeSet;
 /// A straight-line program: what each agent does, in order. Agent `i` below `pes` is the host of PE `i`; the others are
 /// streams, all made before anything is issued.
 #[derive(Clone, Debug)]
-pub struct Program {
-    pub pes: usize,
-    pub words: usize,
-    pub agents: Vec<Agent>,
+pub(crate) struct Program {
+    pub(crate) pes: usize,
+    pub(crate) words: usize,
+    pub(crate) agents: Vec<Agent>,
 }
 
 /// A host or a stream.
 #[derive(Clone, Debug)]
-pub struct Agent {
-    pub pe: usize,
-    pub ops: Vec<Op>,
+pub(crate) struct Agent {
+    pub(crate) pe: usize,
+    pub(crate) ops: Vec<Op>,
 }
 
 /// One operation; `to` and `from` are PEs, `dst` and `src` words of symmetric memory.
 #[derive(Clone, Debug)]
-pub enum Op {
+pub(crate) enum Op {
     P { to: usize, dst: usize, value: u8 },
     PeerStore { to: usize, dst: usize, value: u8 },
     Put { to: usize, dst: usize, src: usize, len: usize, nbi: bool, signal: Option<Update> },
@@ -40,14 +40,14 @@ pub enum Op {
 
 /// A signal: sets the word, or adds to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Update {
-    pub word: usize,
-    pub value: u8,
-    pub add: bool,
+pub(crate) struct Update {
+    pub(crate) word: usize,
+    pub(crate) value: u8,
+    pub(crate) add: bool,
 }
 
 /// What each agent saw, then every PE's memory in the end.
-pub type Outcome = Vec<Vec<u8>>;
+pub(crate) type Outcome = Vec<Vec<u8>>;
 
 /// Where everything stands. Transfers leave the list when they are complete.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -112,7 +112,7 @@ impl Transfer {
 }
 
 /// The outcomes of all interleavings; `None` when there are more than `limit` states.
-pub fn outcomes(program: &Program, limit: usize) -> Option<BTreeSet<Outcome>> {
+pub(crate) fn outcomes(program: &Program, limit: usize) -> Option<BTreeSet<Outcome>> {
     let agents = program.agents.len();
     let start = State {
         memory: vec![0; program.pes * program.words],
@@ -216,6 +216,7 @@ impl Program {
         };
         let part = |src, dst, value| Part { src, dst, value, delivered: false };
         match *op {
+            Op::PeerStore { to, dst, value } if to == me => state.memory[place(me, dst)] = value,
             Op::P { to, dst, value } | Op::PeerStore { to, dst, value } => {
                 launch(Kind::Put, to, vec![part(0, place(to, dst), Some(value))], None, false);
             }
