@@ -113,14 +113,17 @@ fn drive<T, C: Chooser>(
             break;
         }
         let index = chooser.pick(&machine, n);
+        let mut failed = None;
         if let Some(pe) = machine.take(index) {
             drop(machine);
-            if let Some(kind) = run(pe) {
-                return ended(kind);
-            }
+            failed = run(pe);
             machine = link.machine.borrow_mut();
         }
         chooser.took(&machine.touched);
+        if let Some(kind) = failed {
+            drop(machine);
+            return ended(kind);
+        }
     }
     if link.machine.borrow().is_over() { Verdict::finished() } else { ended(VerdictKind::Deadlock) }
 }

@@ -236,7 +236,7 @@ impl fmt::Display for AgentState {
         }
         let at = at.map(|at| format!(" at {}", place(&at))).unwrap_or_default();
         match standing {
-            Standing::Finished => write!(f, ": has finished"),
+            Standing::Finished => write!(f, ": has returned; its last call was{at}"),
             Standing::Runs => write!(f, ": could go on; its last call was{at}"),
             Standing::Waits(what) => write!(f, ": in {call}{at}, waits for {what}"),
         }

@@ -62,7 +62,7 @@ impl Folder {
         }
         let parent = file.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(parent).map_err(|why| format!("{}: {why}", parent.display()))?;
-        Output::prepare(&file)?.finish(&text)?;
+        Output::prepare(&file)?.finish(|out| out.write_all(text.as_bytes()))?;
         Ok(true)
     }
 }

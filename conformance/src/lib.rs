@@ -10,9 +10,11 @@
 //! | `outcome.rs` | what a case does on the simulator, as a set of lines |
 //! | `expected.rs`, `known.rs` | outcome files and the relation to them; known deviations |
 //! | `check.rs` | one case against its file |
+//! | `bench/` | `onesided bench`: what the simulator costs, beside peers |
 //! | `command/` | the `onesided` command |
 //! | `tool/` | Ctrl-C, progress, output files |
 
+pub mod bench;
 pub mod case;
 pub mod check;
 pub mod command;

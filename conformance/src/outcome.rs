@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::ops::ControlFlow;
 
 use onesided::Result;
-use onesided_sim::{Config, Explore, Run, Schedule, Sim, Simulation, VerdictKind};
+use onesided_sim::{Config, Explore, Profile, Run, Schedule, Sim, Simulation, VerdictKind};
 
 use crate::case::{Case, Seen, Visit};
 use crate::tool::interrupt;
 
-pub use onesided_sim::Profile;
-
-/// The most schedules of a case that an exhaustive search visits. A case with more is visited at random.
+/// The most schedules of a case that an exhaustive search begins. A case with more is visited at random.
 pub const LIMIT: u64 = 2_000_000;
 
 /// Steps after which a run of a case is given up: the longest take a few hundred.
@@ -57,6 +56,7 @@ pub fn registered(visit: Visit, seed: u64) -> Explore {
 /// When the case cannot be run at all, or is not deterministic: see [`Simulation::explore`].
 pub fn visit(case: &Case<Sim>, profile: Profile, how: Explore) -> Result<Visited> {
     let mut simulation = Simulation::new(cluster(case, profile))?;
+    simulation.stop_when(interrupt::flag());
     let mut tallies: BTreeMap<String, (u64, Run<Seen>)> = BTreeMap::new();
     let mut text = String::new();
     let explored = simulation.explore(how, case.body, |run| {
@@ -65,7 +65,7 @@ pub fn visit(case: &Case<Sim>, profile: Profile, how: Explore) -> Result<Visited
             Some((count, _)) => *count += 1,
             None => drop(tallies.insert(text.clone(), (1, without_results(run)))),
         }
-        interrupt::flow()
+        ControlFlow::Continue(())
     })?;
 
     let mut outcomes = BTreeMap::new();
@@ -76,6 +76,16 @@ pub fn visit(case: &Case<Sim>, profile: Profile, how: Explore) -> Result<Visited
         outcomes.insert(outcome, Sighting { schedules, example: again.schedule });
     }
     Ok(Visited { outcomes, schedules: explored.schedules, complete: explored.complete })
+}
+
+/// Runs a case once, in order and recorded.
+///
+/// # Errors
+/// As [`visit`].
+pub fn in_order(case: &Case<Sim>, profile: Profile) -> Result<Run<Seen>> {
+    let mut simulation = Simulation::new(cluster(case, profile))?;
+    let run = simulation.run(case.body)?;
+    simulation.reproduce(&run, case.body)
 }
 
 /// The outcome of a run: what the PEs recorded, `0: x=1 | 1: y=2`; `finished` if they recorded nothing; else the

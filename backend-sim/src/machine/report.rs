@@ -28,6 +28,7 @@ impl Machine {
         let Agent { pe, stream, phase, quieting, .. } = self.agents[agent as usize];
         match phase {
             Phase::Memory => self.condition_report(agent),
+            Phase::Quiet if quieting == 1 => "a transfer to be delivered".into(),
             Phase::Quiet => format!("{quieting} transfers to be delivered"),
             Phase::Flush => "the sources of its non-blocking puts to be read".into(),
             Phase::Transfer => "its transfer to be delivered".into(),

@@ -36,6 +36,18 @@ pub(crate) enum Op {
     Fence,
     Quiet,
     Flush,
+    /// Until my word is at least 1.
+    Wait { word: usize },
+    /// The world's next collective, entered by hosts.
+    Enter(Collective),
+}
+
+/// What all hosts enter together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Collective {
+    Sync,
+    Barrier,
+    Broadcast { root: usize, dst: usize, src: usize, len: usize },
 }
 
 /// A signal: sets the word, or adds to it.
@@ -46,14 +58,16 @@ pub(crate) struct Update {
     pub(crate) add: bool,
 }
 
-/// What each agent saw, then every PE's memory in the end.
-pub(crate) type Outcome = Vec<Vec<u8>>;
+/// What each agent saw, then every PE's memory in the end; `None` for a deadlock.
+pub(crate) type Outcome = Option<Vec<Vec<u8>>>;
 
 /// Where everything stands. Transfers leave the list when they are complete.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct State {
     memory: Vec<u8>,
     issued: Vec<usize>,
+    /// Collectives that each host has entered.
+    entered: Vec<usize>,
     saw: Vec<Vec<u8>>,
     /// Fences that each scope has issued.
     fences: Vec<u8>,
@@ -62,8 +76,7 @@ struct State {
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Transfer {
-    /// Two for each PE: its host's and its streams'.
-    scope: usize,
+    scope: Scope,
     kind: Kind,
     target: usize,
     /// Fences of the scope before it.
@@ -76,6 +89,15 @@ struct Transfer {
     quiet: Option<usize>,
     /// The agents whose flush waits for its source, as bits.
     flush: u16,
+}
+
+/// Who is answerable for a transfer.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Scope {
+    /// Two for each PE: its host and its streams.
+    Of(usize),
+    /// The collective with this number; no fence and no quiet is about it.
+    Collective(usize),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -99,7 +121,7 @@ struct Part {
 
 impl Transfer {
     fn is_ordered_by_fences(&self) -> bool {
-        !matches!(self.kind, Kind::Get | Kind::Fetch)
+        matches!(self.scope, Scope::Of(_)) && !matches!(self.kind, Kind::Get | Kind::Fetch)
     }
 
     fn has_unread_source(&self) -> bool {
@@ -113,10 +135,12 @@ impl Transfer {
 
 /// The outcomes of all interleavings; `None` when there are more than `limit` states.
 pub(crate) fn outcomes(program: &Program, limit: usize) -> Option<BTreeSet<Outcome>> {
+    let program = &program.with_barriers_taken_apart();
     let agents = program.agents.len();
     let start = State {
         memory: vec![0; program.pes * program.words],
         issued: vec![0; agents],
+        entered: vec![0; program.pes],
         saw: vec![Vec::new(); agents],
         fences: vec![0; 2 * program.pes],
         flying: Vec::new(),
@@ -127,10 +151,10 @@ pub(crate) fn outcomes(program: &Program, limit: usize) -> Option<BTreeSet<Outco
     while let Some(state) = to_visit.pop() {
         let next = program.next(&state);
         if next.is_empty() {
-            let ended = (0..agents).all(|agent| state.issued[agent] == program.agents[agent].ops.len());
-            assert!(ended && state.flying.is_empty(), "a program without waits ends");
+            assert!(state.flying.is_empty(), "what is in flight arrives");
+            let ended = (0..agents).all(|agent| program.has_ended(&state, agent));
             let memory = state.memory.chunks(program.words).map(<[u8]>::to_vec);
-            outcomes.insert(state.saw.iter().cloned().chain(memory).collect());
+            outcomes.insert(ended.then(|| state.saw.iter().cloned().chain(memory).collect()));
         }
         for state in next {
             if visited.insert(state.clone()) {
@@ -149,16 +173,57 @@ impl Program {
         2 * self.agents[agent].pe + usize::from(agent >= self.pes)
     }
 
+    /// A barrier is a quiet, then a sync.
+    fn with_barriers_taken_apart(&self) -> Program {
+        let mut program = self.clone();
+        for agent in &mut program.agents {
+            let apart = agent.ops.drain(..).flat_map(|op| match op {
+                Op::Enter(Collective::Barrier) => vec![Op::Quiet, Op::Enter(Collective::Sync)],
+                op => vec![op],
+            });
+            agent.ops = apart.collect();
+        }
+        program
+    }
+
+    /// Whether an agent's last call has not returned.
+    fn is_blocked(&self, state: &State, agent: usize) -> bool {
+        let by = |transfer: &Transfer| {
+            let flushed = transfer.flush & (1 << agent) != 0 && transfer.has_unread_source();
+            // a collective's part may arrive before its target's host enters
+            let entered = match transfer.scope {
+                Scope::Collective(number) => state.entered.get(agent).is_some_and(|&entered| entered > number),
+                Scope::Of(_) => true,
+            };
+            transfer.caller == Some(agent) && entered || transfer.quiet == Some(agent) || flushed
+        };
+        let last = state.issued[agent].checked_sub(1).map(|last| &self.agents[agent].ops[last]);
+        let missing = match last {
+            Some(Op::Enter(Collective::Broadcast { root, .. })) => state.entered[*root] < state.entered[agent],
+            Some(Op::Enter(_)) => state.entered.iter().any(|&entered| entered < state.entered[agent]),
+            _ => false,
+        };
+        missing || state.flying.iter().any(by)
+    }
+
+    fn may_start(&self, state: &State, agent: usize, op: &Op) -> bool {
+        match op {
+            Op::Wait { word } => state.memory[self.agents[agent].pe * self.words + word] >= 1,
+            _ => true,
+        }
+    }
+
+    fn has_ended(&self, state: &State, agent: usize) -> bool {
+        state.issued[agent] == self.agents[agent].ops.len() && !self.is_blocked(state, agent)
+    }
+
     /// Every state that one step leads to.
     fn next(&self, state: &State) -> Vec<State> {
         let mut next = Vec::new();
         for agent in 0..self.agents.len() {
-            let blocks = |transfer: &Transfer| {
-                let flushes = transfer.flush & (1 << agent) != 0 && transfer.has_unread_source();
-                transfer.caller == Some(agent) || transfer.quiet == Some(agent) || flushes
-            };
             if let Some(op) = self.agents[agent].ops.get(state.issued[agent])
-                && !state.flying.iter().any(blocks)
+                && !self.is_blocked(state, agent)
+                && self.may_start(state, agent, op)
             {
                 let mut state = state.clone();
                 state.issued[agent] += 1;
@@ -203,7 +268,7 @@ impl Program {
         let place = |pe: usize, word: usize| pe * self.words + word;
         let mut launch = |kind, target, parts: Vec<Part>, signal: Option<Update>, waits: bool| {
             state.flying.push(Transfer {
-                scope,
+                scope: Scope::Of(scope),
                 kind,
                 target,
                 fences: state.fences[scope],
@@ -245,12 +310,34 @@ impl Program {
             Op::Write { dst, value } => state.memory[place(me, dst)] = value,
             Op::Fence => state.fences[scope] += 1,
             Op::Quiet => {
-                let pending = state.flying.iter_mut().filter(|transfer| transfer.scope == scope);
+                let pending = state.flying.iter_mut().filter(|transfer| transfer.scope == Scope::Of(scope));
                 pending.filter(|transfer| transfer.quiet.is_none()).for_each(|transfer| transfer.quiet = Some(agent));
             }
             Op::Flush => {
-                let pending = state.flying.iter_mut().filter(|transfer| transfer.scope == scope);
+                let pending = state.flying.iter_mut().filter(|transfer| transfer.scope == Scope::Of(scope));
                 pending.for_each(|transfer| transfer.flush |= 1 << agent);
+            }
+            Op::Wait { .. } => {}
+            Op::Enter(collective) => {
+                state.entered[agent] += 1;
+                if let Collective::Broadcast { root, dst, src, len } = collective
+                    && root == me
+                {
+                    (0..self.pes).for_each(|to| {
+                        let parts = (0..len).map(|i| part(place(me, src + i), place(to, dst + i), None)).collect();
+                        state.flying.push(Transfer {
+                            scope: Scope::Collective(state.entered[agent] - 1),
+                            kind: Kind::Put,
+                            target: to,
+                            fences: 0,
+                            parts,
+                            signal: None,
+                            caller: Some(to),
+                            quiet: None,
+                            flush: 1 << me,
+                        });
+                    });
+                }
             }
         }
     }

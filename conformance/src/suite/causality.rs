@@ -29,6 +29,8 @@ pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
         iriw: 4 => |case| case.needs_host_atomics(),
         iriw_fenced: 4 => |case| case.needs_host_atomics(),
         iriw_nbi_fenced: 4,
+        iriw_copies: 4 => |case| case.needs_host_atomics(),
+        iriw_copies_fenced: 4 => |case| case.needs_host_atomics(),
     ]
 }
 
@@ -236,6 +238,34 @@ fn iriw_nbi_fenced<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
             saw = seen("xy", pe.read(got)?);
         }
         _ => saw = seen("y", pe.host().g(y, 3)?).and("x", pe.host().g(x, 2)?),
+    }
+    pe.free(words)?;
+    Ok(saw)
+}
+
+/// IRIW with a copy of `x` and `y` on each reader, as programs have it: each writer sets its word on both readers, which
+/// read their own copies. Deliveries to different targets are unordered, so the readers may disagree.
+fn iriw_copies<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    copies(pe, Between::Nothing)
+}
+
+/// The same with a fence between each writer's two sets: a fence orders nothing across targets.
+fn iriw_copies_fenced<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    copies(pe, Between::Fence)
+}
+
+fn copies<B: Backend>(pe: &Pe<B>, between: Between) -> Result<Seen> {
+    let words = pe.alloc_zeroed::<u64>(2)?;
+    let me = pe.my_pe();
+    let mut saw = Seen::nothing();
+    if me < 2 {
+        pe.host().atomic_set(words.at(me), 1, 2)?;
+        between.call(pe)?;
+        pe.host().atomic_set(words.at(me), 1, 3)?;
+    } else {
+        let (first, second) = if me == 2 { (0, 1) } else { (1, 0) };
+        let read = |i: usize| pe.host().atomic_fetch(words.at(i), me);
+        saw = seen("first", read(first)?).and("second", read(second)?);
     }
     pe.free(words)?;
     Ok(saw)

@@ -4,6 +4,7 @@
 use onesided::{Backend, Element, Pe, ReduceOp, Result, SymmetricBuf, TeamConfig, TeamUniqueId};
 
 use super::misuse::everyone;
+use super::rma::free_all;
 use crate::case::{Case, Seen, cases};
 
 /// This part of the chapter `misuse`, whose `cases` marks them all as ending in a verdict.
@@ -28,7 +29,7 @@ pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
         split_2d_differs: 2,
         destroyed_by_one: 2,
         team_init_duplicate_index: 2,
-        team_init_size_differs: 2,
+        team_init_size_differs: 3,
     ]
 }
 
@@ -200,22 +201,20 @@ fn team_init_duplicate_index<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     init_team(pe, 2, 0)
 }
 
-/// The members of a new team differ in its size.
+/// The members of a new team differ in its size, and none of the sizes lets a member go on alone.
 fn team_init_size_differs<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
-    init_team(pe, 1 + pe.my_pe(), pe.my_pe())
+    init_team(pe, if pe.my_pe() == 0 { 2 } else { 3 }, pe.my_pe())
 }
 
 fn init_team<B: Backend>(pe: &Pe<B>, n_pes: usize, index: usize) -> Result<Seen> {
-    let id = pe.alloc_zeroed::<u64>(1)?;
+    let (mine, shared) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(1)?);
     if pe.my_pe() == 0 {
-        let TeamUniqueId(value) = pe.team_unique_id()?;
-        pe.host().p(&id, value, 0)?;
-        pe.host().p(&id, value, 1)?;
+        pe.write(&mine, &[pe.team_unique_id()?.0])?;
     }
-    pe.host().barrier_all()?;
-    let unique_id = Some(TeamUniqueId(pe.read(&id)?[0]));
+    pe.host().broadcast(pe.world(), &shared, &mine, 0)?;
+    let unique_id = Some(TeamUniqueId(pe.read(&shared)?[0]));
     let team = pe.team_init(TeamConfig { unique_id, ..TeamConfig::default() }, n_pes, index)?;
     pe.team_destroy(team)?;
-    pe.free(id)?;
+    free_all(pe, [shared, mine])?;
     Ok(Seen::nothing())
 }

@@ -203,28 +203,33 @@ fn two_collectives_at_once<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(Seen::nothing())
 }
 
-/// A buffer is freed while a stream still has a put to it: free begins with a barrier, which covers the host alone.
+/// A buffer is freed while a stream still has a put to it, behind a wait: free begins with a barrier, which covers the
+/// host alone.
 fn freed_with_stream_work_pending<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
-    let x = pe.alloc_zeroed::<u32>(1)?;
+    let (x, words) = (pe.alloc_zeroed::<u32>(1)?, pe.alloc_zeroed::<u64>(1)?);
     let stream = pe.stream()?;
     if pe.my_pe() == 0 {
+        pe.on(&stream).signal_wait_until(words.signal(0), Cmp::Eq, 1)?;
         pe.on(&stream).p(&x, 1, 1)?;
     }
     pe.free(x)?;
+    pe.host().signal_op(words.signal(0), 1, SignalOp::Set, 0)?;
     pe.synchronize(&stream)?;
+    pe.free(words)?;
     Ok(Seen::nothing())
 }
 
-/// A plain put to a word that is signalled at the same time: a signal is atomic against signals only.
+/// A plain put to a word at which a signal wait is looking: signals are atomic against each other, and against nothing
+/// else. (Hosts go on until they wait before anything arrives, so the wait always looks first.)
 fn put_to_a_signal<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let words = pe.alloc_zeroed::<u64>(1)?;
+    let mut saw = Seen::nothing();
     if pe.my_pe() == 0 {
-        pe.host().p(&words, 1, 0)?;
+        pe.host().signal_wait_until(words.signal(0), Cmp::Eq, 1)?;
+        saw = seen("word", pe.host().signal_fetch(words.signal(0))?);
     } else {
-        pe.host().signal_op(words.signal(0), 2, SignalOp::Add, 0)?;
+        pe.host().p(&words, 1, 0)?;
     }
-    pe.host().barrier_all()?;
-    let saw = if pe.my_pe() == 0 { seen("word", pe.host().signal_fetch(words.signal(0))?) } else { Seen::nothing() };
     pe.free(words)?;
     Ok(saw)
 }

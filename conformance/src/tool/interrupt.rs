@@ -1,13 +1,13 @@
 //! Ctrl-C ends a long exploration in good order: with what was found so far.
 
-use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 
 /// The exit status of a command that the user ended: that of a process ended by SIGINT, as shells report it.
 const STATUS: u8 = 130;
 
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
 /// From now on the first Ctrl-C is only noted; the second ends the process.
 pub(crate) fn watch() {
@@ -25,9 +25,9 @@ pub(crate) fn is_wanted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }
 
-/// What a visitor of schedules returns.
-pub(crate) fn flow() -> ControlFlow<()> {
-    if is_wanted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+/// What a simulation is to look at: see [`onesided_sim::Simulation::stop_when`].
+pub(crate) fn flag() -> Arc<AtomicBool> {
+    Arc::clone(&INTERRUPTED)
 }
 
 /// The exit status after an interruption.

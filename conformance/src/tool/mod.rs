@@ -4,3 +4,4 @@ pub(crate) mod interrupt;
 pub(crate) mod output;
 pub(crate) mod progress;
 pub(crate) mod quiet;
+pub(crate) mod say;

@@ -1,7 +1,7 @@
 //! Files that are there whole or not at all.
 
 use std::fs::{self, File};
-use std::io::Write as _;
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// A file to be written at the end of a long run: that it *can* be written is known at its start.
@@ -34,20 +34,21 @@ impl Output {
         Ok(Output { path: path.to_path_buf(), beside, file })
     }
 
-    /// Writes the text and gives the file its name.
+    /// Lets `write` write the text, and gives the file its name.
     ///
     /// # Errors
     /// A sentence with the path.
-    pub(crate) fn finish(mut self, text: &str) -> Result<(), String> {
-        let mut write = || {
-            self.file.write_all(text.as_bytes())?;
+    pub(crate) fn finish(mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), String> {
+        let written = (|| {
+            let mut out = BufWriter::new(&self.file);
+            write(&mut out)?;
+            out.flush()?;
             self.beside.as_ref().map_or(Ok(()), |beside| fs::rename(beside, &self.path))
-        };
-        let written = write().map_err(|why| format!("cannot write {}: {why}", self.path.display()));
+        })();
         if written.is_ok() {
             self.beside = None;
         }
-        written
+        written.map_err(|why| format!("cannot write {}: {why}", self.path.display()))
     }
 }
 
@@ -72,7 +73,7 @@ mod tests {
 
         let output = Output::prepare(&path).unwrap();
         assert!(!path.exists());
-        output.finish("text\n").unwrap();
+        output.finish(|out| writeln!(out, "text")).unwrap();
         assert_eq!((fs::read_to_string(&path).unwrap().as_str(), names().len()), ("text\n", 1));
 
         drop(Output::prepare(&path).unwrap());

@@ -1,5 +1,6 @@
 //! A progress bar on standard error, where that is a terminal.
 
+use crate::tool::say::say;
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// How far a long work is. Silent and free of cost where nobody looks.
@@ -7,13 +8,16 @@ use indicatif::{ProgressBar, ProgressStyle};
 pub(crate) struct Progress(Option<ProgressBar>);
 
 impl Progress {
-    /// A bar for so many `things`.
-    pub(crate) fn new(total: u64, things: &str) -> Progress {
-        let bar = ProgressBar::new(total);
+    /// A bar for so many `things`, or a count of them where nobody knows how many there are.
+    pub(crate) fn new(total: Option<u64>, things: &str) -> Progress {
+        let bar = total.map_or_else(ProgressBar::no_length, ProgressBar::new);
         if bar.is_hidden() {
             return Progress(None);
         }
-        let template = format!("{{wide_bar}} {{pos}} of {{len}} {things} {{elapsed}}");
+        let template = match total {
+            Some(_) => format!("{{wide_bar}} {{pos}} of {{len}} {things}, {{elapsed}}"),
+            None => format!("{{spinner}} {{pos}} {things}, {{elapsed}}"),
+        };
         bar.set_style(ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar()));
         Progress(Some(bar))
     }
@@ -28,8 +32,8 @@ impl Progress {
     /// Prints a line without tearing the bar.
     pub(crate) fn println(&self, line: &str) {
         match &self.0 {
-            Some(bar) => bar.suspend(|| println!("{line}")),
-            None => println!("{line}"),
+            Some(bar) => bar.suspend(|| say!("{line}")),
+            None => say!("{line}"),
         }
     }
 }

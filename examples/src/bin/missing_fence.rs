@@ -7,7 +7,7 @@
 
 use std::process::ExitCode;
 
-use onesided::{Backend, Cmp, Error, Pe, Result, SignalOp, expect_eq};
+use onesided::{Backend, Cmp, Pe, Result, SignalOp, expect_eq};
 use onesided_conformance::harness::{self, Program};
 
 /// What PE 0 sends.
@@ -20,12 +20,10 @@ impl Program for MissingFence {
     const ABOUT: &'static str = "Deliberately broken: PE 0 puts data and then a signal, without a fence.";
     const CHECKS: &'static str = "PE 1 found the data complete when it saw the signal";
     const PES: usize = 2;
+    const MIN_PES: usize = 2;
 
     fn run<B: Backend>(pe: &Pe<B>) -> Result<String> {
         let me = pe.my_pe();
-        if pe.n_pes() < 2 {
-            return Err(Error::wrong_result("this program needs at least 2 PEs"));
-        }
         let src = pe.alloc::<u32>(DATA.len())?;
         let dst = pe.alloc_zeroed::<u32>(DATA.len())?;
         let flags = pe.alloc_zeroed::<u64>(1)?;

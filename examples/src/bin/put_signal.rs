@@ -8,7 +8,7 @@
 
 use std::process::ExitCode;
 
-use onesided::{Backend, Cmp, Error, Pe, Result, SignalOp, expect_eq};
+use onesided::{Backend, Cmp, Pe, Result, SignalOp, expect_eq};
 use onesided_conformance::harness::{self, Program};
 
 /// Elements of the 4×4 matrix that is sent.
@@ -23,12 +23,10 @@ impl Program for PutSignal {
     const ABOUT: &'static str = "PE 0 puts a matrix to PE 1 with a signal that says so.";
     const CHECKS: &'static str = "the matrix was complete on PE 1 when the signal was seen, and untouched elsewhere";
     const PES: usize = 2;
+    const MIN_PES: usize = 2;
 
     fn run<B: Backend>(pe: &Pe<B>) -> Result<String> {
-        let (me, n) = (pe.my_pe(), pe.n_pes());
-        if n < 2 {
-            return Err(Error::wrong_result("this program needs at least 2 PEs"));
-        }
+        let me = pe.my_pe();
         let src = pe.alloc::<f32>(SIZE)?;
         let dst = pe.alloc_zeroed::<f32>(SIZE)?;
         let flags = pe.alloc_zeroed::<u64>(1)?;

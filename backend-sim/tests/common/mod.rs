@@ -1,0 +1,67 @@
+//! What the simulator's own tests share: visiting schedules and collecting what was seen.
+
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::ops::ControlFlow;
+
+use onesided::{Pe, Result};
+use onesided_sim::{Config, Explore, Explored, Run, Sim, Simulation, Verdict};
+
+/// More schedules than any program here has.
+pub(crate) const ENOUGH: u64 = 1_000_000;
+
+/// Visits all schedules, which there must be fewer of than [`ENOUGH`]; calls `visit` with each run.
+pub(crate) fn visit_all<T>(
+    config: Config,
+    program: impl Fn(&Pe<Sim>) -> Result<T>,
+    mut visit: impl FnMut(&Run<T>),
+) -> Explored {
+    let explored = Simulation::new(config).unwrap().explore(Explore::All { limit: ENOUGH }, program, |run| {
+        visit(run);
+        ControlFlow::Continue(())
+    });
+    let explored = explored.unwrap();
+    assert!(explored.complete);
+    explored
+}
+
+/// How each of all schedules ended, in one word, with the number of schedules that did.
+pub(crate) fn endings<T>(config: Config, program: impl Fn(&Pe<Sim>) -> Result<T>) -> BTreeMap<String, u64> {
+    let mut endings = BTreeMap::new();
+    visit_all(config, program, |run| *endings.entry(run.verdict.kind.outcome()).or_insert(0) += 1);
+    endings
+}
+
+/// What the PEs returned on each of all schedules, none of which may end in a finding; with the number of schedules.
+pub(crate) fn results<T: Ord + Clone>(
+    config: Config,
+    program: impl Fn(&Pe<Sim>) -> Result<T>,
+) -> BTreeMap<Vec<T>, u64> {
+    let mut seen = BTreeMap::new();
+    visit_all(config, program, |run| {
+        assert!(run.is_ok(), "{}", run.verdict);
+        *seen.entry(run.results.iter().flatten().cloned().collect()).or_insert(0) += 1;
+    });
+    seen
+}
+
+/// What the PEs returned in order.
+pub(crate) fn in_order<T>(config: Config, program: impl Fn(&Pe<Sim>) -> Result<T>) -> Vec<T> {
+    let run = Simulation::new(config).unwrap().run(program).unwrap();
+    run.into_results().unwrap()
+}
+
+/// The verdict of the run in order.
+pub(crate) fn verdict<T>(pes: usize, program: impl Fn(&Pe<Sim>) -> Result<T>) -> Verdict {
+    Simulation::new(Config::pes(pes)).unwrap().run(program).unwrap().verdict
+}
+
+/// A report without line numbers, which change with every edit.
+pub(crate) fn without_lines(report: impl Display) -> String {
+    let report = report.to_string();
+    let mut parts = report.split(".rs:");
+    let first = parts.next().unwrap_or_default().to_string();
+    parts.fold(first, |text, part| text + ".rs:_" + part.trim_start_matches(|c: char| c.is_ascii_digit()))
+}

@@ -1,0 +1,285 @@
+//! How many schedules small programs have: each number is derived, and no two of the schedules visited are equivalent.
+//!
+//! Two schedules are equivalent when every two steps of which one writes what the other touches come in the same order.
+//! So a number of schedules is a number of ways to order conflicting steps, whatever else the program does.
+
+use onesided::{Cmp, Pe, ReduceOp, Result, SignalOp};
+use onesided_sim::{Config, Sim};
+
+mod common;
+#[path = "counts/classes.rs"]
+mod classes;
+
+use classes::classes;
+
+/// The number of schedules, after checking that they are all different and that random ones are among them.
+fn schedules<T>(config: Config, program: impl Fn(&Pe<Sim>) -> Result<T>) -> u64 {
+    let (all, random) = classes(config, program);
+    assert!(random.is_subset(&all.classes), "a random schedule is equivalent to none of those visited");
+    assert_eq!(all.classes.len() as u64, all.schedules, "two visited schedules are equivalent");
+    all.schedules
+}
+
+/// A program with `words` words, which begins and ends with all PEs and returns nothing.
+fn with_words<F>(words: usize, body: F) -> impl Fn(&Pe<Sim>) -> Result<()>
+where
+    F: Fn(&Pe<Sim>, &onesided::SymmetricBuf<u64>) -> Result<()>,
+{
+    move |pe| {
+        let x = pe.alloc_zeroed::<u64>(words)?;
+        body(pe, &x)?;
+        pe.free(x)
+    }
+}
+
+fn factorial(n: u64) -> u64 {
+    (1..=n).product()
+}
+
+#[test]
+fn a_program_without_memory_accesses_has_one() {
+    let program = |pe: &Pe<Sim>| {
+        pe.host().barrier_all()?;
+        pe.host().sync_all()?;
+        let (x, y) = pe.team_split_2d(pe.world(), 2, Default::default(), Default::default())?;
+        pe.team_destroy(y)?;
+        pe.team_destroy(x)
+    };
+    assert_eq!(schedules(Config::pes(4), program), 1);
+}
+
+#[test]
+fn deliveries_to_different_words_are_independent() {
+    // nobody reads them, so the order of all these deliveries does not matter
+    let program = with_words(4, |pe, x| {
+        let me = pe.my_pe();
+        pe.host().p(x.at(2 * me), 1, 0)?;
+        pe.host().p(x.at(2 * me + 1), 1, 0)
+    });
+    assert_eq!(schedules(Config::pes(2), program), 1);
+}
+
+#[test]
+fn two_puts_to_one_word_have_two_orders_unless_something_orders_them() {
+    let two = |between: fn(&Pe<Sim>) -> Result<()>| {
+        let program = with_words(1, move |pe, x| {
+            if pe.my_pe() == 0 {
+                pe.host().p(x, 1, 1)?;
+                between(pe)?;
+                pe.host().p(x, 2, 1)?;
+            }
+            Ok(())
+        });
+        schedules(Config::pes(2), program)
+    };
+    assert_eq!(two(|_| Ok(())), 2);
+    assert_eq!(two(|pe| pe.host().fence()), 1);
+    assert_eq!(two(|pe| pe.host().quiet()), 1);
+    assert_eq!(two(|pe| pe.host().flush()), 2); // completes no put
+}
+
+#[test]
+fn n_writers_of_one_word_have_n_factorial() {
+    for n in 1..=5 {
+        let program = with_words(1, |pe, x| pe.host().p(x, pe.my_pe() as u64, 0));
+        assert_eq!(schedules(Config::pes(n), program), factorial(n as u64), "{n} writers");
+    }
+}
+
+#[test]
+fn atomics_on_one_word_have_n_factorial_although_sums_commute() {
+    // the search looks at what steps touch, not at what they compute
+    for n in 1..=4 {
+        let plain = with_words(1, |pe, x| pe.host().atomic_add(x, 1, 0));
+        let fetching = with_words(1, |pe, x| pe.host().atomic_fetch_add(x, 1, 0).map(drop));
+        assert_eq!(schedules(Config::pes(n), plain), factorial(n as u64));
+        assert_eq!(schedules(Config::pes(n), fetching), factorial(n as u64));
+    }
+}
+
+#[test]
+fn readers_stand_somewhere_between_the_writers() {
+    // w writes in w! orders; each of r reads stands in one of the w + 1 gaps; reads among themselves commute
+    for (w, r) in [(1, 0), (1, 1), (1, 3), (2, 1), (2, 2), (3, 1), (3, 2)] {
+        let program = with_words(1, |pe, x| match pe.my_pe() {
+            me if me < w => pe.host().p(x, me as u64, 0),
+            _ => pe.host().g(x, 0).map(drop),
+        });
+        let expected = factorial(w as u64) * (w as u64 + 1).pow(r);
+        assert_eq!(schedules(Config::pes(w + r as usize), program), expected, "{w} writers, {r} readers");
+    }
+}
+
+#[test]
+fn reads_of_one_pe_stand_in_program_order() {
+    // one write against two reads of one PE: before both, between, after both
+    let program = with_words(1, |pe, x| {
+        if pe.my_pe() == 0 {
+            return pe.host().p(x, 1, 1);
+        }
+        pe.read(x)?;
+        pe.read(x).map(drop)
+    });
+    assert_eq!(schedules(Config::pes(2), program), 3);
+}
+
+#[test]
+fn a_bulk_put_arrives_in_pieces_each_before_or_after_a_read() {
+    for (elements, pieces, expected) in [(1, 4, 2), (2, 4, 4), (3, 4, 8), (8, 4, 16), (8, 2, 4), (8, 1, 2)] {
+        let program = |pe: &Pe<Sim>| {
+            let (x, src) = (pe.alloc_zeroed::<u16>(elements)?, pe.alloc_zeroed::<u16>(elements)?);
+            if pe.my_pe() == 0 {
+                pe.host().put(&x, &src, 1)?;
+            } else {
+                pe.read(&x)?;
+            }
+            pe.host().barrier_all()?;
+            pe.free(src)?;
+            pe.free(x)
+        };
+        let config = Config { pieces, ..Config::pes(2) };
+        assert_eq!(schedules(config, program), expected, "{elements} elements in {pieces} pieces");
+    }
+}
+
+#[test]
+fn the_source_of_a_put_nbi_is_read_before_or_after_it_is_overwritten() {
+    let overwrite = |elements: usize, between: fn(&Pe<Sim>) -> Result<()>| {
+        let program = with_words(2 * elements, move |pe, x| {
+            let (dst, src) = (x.slice(..elements), x.slice(elements..));
+            if pe.my_pe() == 0 {
+                pe.host().put_nbi(dst, src, 1)?;
+                between(pe)?;
+                pe.write(src, &vec![1; elements])?;
+            }
+            Ok(())
+        });
+        schedules(Config::pes(2), program)
+    };
+    // each element on its own
+    assert_eq!([1, 2, 3].map(|elements| overwrite(elements, |_| Ok(()))), [2, 4, 8]);
+    assert_eq!(overwrite(2, |pe| pe.host().fence()), 4); // a fence is about delivery
+    assert_eq!(overwrite(2, |pe| pe.host().flush()), 1);
+    assert_eq!(overwrite(2, |pe| pe.host().quiet()), 1);
+}
+
+#[test]
+fn a_get_nbi_lands_before_or_after_a_read_of_its_target() {
+    let get = |between: fn(&Pe<Sim>) -> Result<()>| {
+        let program = with_words(2, move |pe, x| {
+            if pe.my_pe() == 0 {
+                pe.host().get_nbi(x.at(0), x.at(1), 1)?;
+                between(pe)?;
+                pe.read(x.at(0))?;
+            }
+            Ok(())
+        });
+        schedules(Config::pes(2), program)
+    };
+    assert_eq!(get(|_| Ok(())), 2);
+    assert_eq!(get(|pe| pe.host().fence()), 2); // orders no get
+    assert_eq!(get(|pe| pe.host().quiet()), 1);
+}
+
+#[test]
+fn store_buffering_has_four_and_with_a_quiet_three() {
+    // each delivery before or after the other PE's read: 2 · 2; with a quiet not both after, as that would be a cycle
+    let sb = |quiet: bool| {
+        let program = with_words(1, move |pe, x| {
+            pe.host().p(x, 1, 1 - pe.my_pe())?;
+            if quiet {
+                pe.host().quiet()?;
+            }
+            pe.read(x).map(drop)
+        });
+        schedules(Config::pes(2), program)
+    };
+    assert_eq!((sb(false), sb(true)), (4, 3));
+}
+
+#[test]
+fn independent_reads_of_independent_writes_have_fifteen() {
+    // four reads, each before or after its write: 2^4, less the one that would be a cycle
+    let program = with_words(2, |pe, x| match pe.my_pe() {
+        0 => pe.host().p(x.at(0), 1, 0),
+        1 => pe.host().p(x.at(1), 1, 0),
+        2 => pe.host().g(x.at(0), 0).and_then(|_| pe.host().g(x.at(1), 0)).map(drop),
+        _ => pe.host().g(x.at(1), 0).and_then(|_| pe.host().g(x.at(0), 0)).map(drop),
+    });
+    assert_eq!(schedules(Config::pes(4), program), 15);
+}
+
+#[test]
+fn put_signal_leaves_nothing_to_choose() {
+    // data, signal, end of the wait, read: each after the one before
+    let program = with_words(3, |pe, x| {
+        if pe.my_pe() == 0 {
+            return pe.host().put_signal(x.at(0), x.at(1), x.signal(2), 1, SignalOp::Set, 1);
+        }
+        pe.host().signal_wait_until(x.signal(2), Cmp::Eq, 1)?;
+        pe.read(x.at(0)).map(drop)
+    });
+    assert_eq!(schedules(Config::pes(2), program), 1);
+}
+
+#[test]
+fn the_end_of_a_wait_is_a_read() {
+    // two signals in two orders; the wait for the sum stands behind both, the wait for one of them also between
+    let waits = |least: u64| {
+        let program = with_words(1, move |pe, x| {
+            if pe.my_pe() > 0 {
+                return pe.host().signal_op(x.signal(0), 1, SignalOp::Add, 0);
+            }
+            pe.host().signal_wait_until(x.signal(0), Cmp::Ge, least)
+        });
+        common::visit_all(Config::pes(3), program, |run| assert!(run.is_ok())).schedules
+    };
+    assert_eq!((waits(2), waits(1)), (2, 4));
+}
+
+#[test]
+fn collectives_move_their_data_without_choices() {
+    let program = with_words(9, |pe, x| {
+        pe.host().broadcast(pe.world(), x.at(0), x.at(1), 1)?;
+        pe.host().fcollect(pe.world(), x.slice(2..5), x.at(0))?;
+        pe.host().alltoall(pe.world(), x.slice(5..8), x.slice(2..5))?;
+        pe.host().reduce(pe.world(), x.at(8), x.at(5), ReduceOp::Sum)
+    });
+    // a member returns when its own part is complete; what follows reads only that
+    assert_eq!(common::visit_all(Config::pes(3), program, |run| assert!(run.is_ok())).schedules, 1);
+}
+
+#[test]
+fn a_broadcast_arrives_before_or_after_what_a_late_member_does() {
+    // the root has entered already: its part comes before or after the other's read of the same word
+    let program = with_words(2, |pe, x| {
+        if pe.my_pe() == 1 {
+            pe.read(x.at(0))?;
+        }
+        pe.host().broadcast(pe.world(), x.at(0), x.at(1), 0)
+    });
+    assert_eq!(common::visit_all(Config::pes(2), program, |run| assert!(run.is_ok())).schedules, 2);
+}
+
+#[test]
+fn streams_of_a_pe_share_a_scope_so_that_issue_and_quiet_have_an_order() {
+    let streams = |on_second: fn(&onesided::Issue<'_, Sim>) -> Result<()>| {
+        let program = with_words(2, move |pe, x| {
+            let (a, b) = (pe.stream()?, pe.stream()?);
+            if pe.my_pe() == 0 {
+                pe.on(&a).p(x.at(0), 1, 1)?;
+                on_second(&pe.on(&b))?;
+            }
+            pe.synchronize(&a)?;
+            pe.synchronize(&b)?;
+            pe.on(&a).barrier_all()?;
+            pe.synchronize(&a)
+        });
+        common::visit_all(Config::pes(2), program, |run| assert!(run.is_ok())).schedules
+    };
+    assert_eq!(streams(|_| Ok(())), 1);
+    // two issues commute, an issue and a quiet or fence do not
+    assert_eq!(streams(|b| b.flush()), 2);
+    assert_eq!(streams(|b| b.fence()), 2);
+    assert_eq!(streams(|b| b.quiet()), 2);
+}

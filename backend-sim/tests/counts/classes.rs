@@ -1,0 +1,117 @@
+//! Classes of equivalent schedules, computed from their traces: an independent look at what the search does.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use onesided::{At, Op, Pe, Result, Span};
+use onesided_sim::{Config, Event, EventKind, Explore, Run, Sim, Simulation};
+
+/// A step, by a name that it has in every schedule. No line may be passed twice by the same PE.
+type Step = (u32, u32, u32, &'static str, u16);
+
+/// Which of every two conflicting steps came first.
+pub(crate) type Class = BTreeSet<(Step, Step)>;
+
+/// What an exhaustive search visited.
+pub(crate) struct Visited {
+    pub(crate) schedules: u64,
+    pub(crate) classes: BTreeSet<Class>,
+}
+
+/// The classes of all schedules as the search visits them, and those of some random ones.
+pub(crate) fn classes<T>(config: Config, program: impl Fn(&Pe<Sim>) -> Result<T>) -> (Visited, BTreeSet<Class>) {
+    let visit = |how| {
+        let recording = RefCell::new(Simulation::new(config.clone()).unwrap());
+        let mut classes = BTreeSet::new();
+        let explored = Simulation::new(config.clone()).unwrap().explore(how, &program, |run: &Run<T>| {
+            assert!(run.is_ok(), "{}", run.verdict);
+            let recorded = recording.borrow_mut().reproduce(run, &program).unwrap();
+            classes.insert(class(recorded.trace.as_deref().expect("it was recorded")));
+            ControlFlow::Continue(())
+        });
+        (explored.unwrap(), classes)
+    };
+    let (explored, all) = visit(Explore::All { limit: 100_000 });
+    assert!(explored.complete);
+    let (_, random) = visit(Explore::Random { schedules: 100, seed: 1 });
+    (Visited { schedules: explored.schedules, classes: all }, random)
+}
+
+fn class(trace: &[Event]) -> Class {
+    let mut class = Class::new();
+    let mut steps: Vec<(Step, Vec<Access>)> = Vec::new();
+    for event in trace {
+        let touches = accesses(trace, event);
+        if touches.is_empty() {
+            continue;
+        }
+        let step = name(event);
+        for (earlier, others) in &steps {
+            assert_ne!(*earlier, step, "names are unique");
+            if others.iter().any(|other| touches.iter().any(|access| access.conflicts(other))) {
+                class.insert((*earlier, step));
+            }
+        }
+        steps.push((step, touches));
+    }
+    class
+}
+
+fn name(event: &Event) -> Step {
+    let (tag, piece) = match event.kind {
+        EventKind::SourceRead { piece, .. } => ("source", piece),
+        EventKind::Delivered { piece, .. } => ("delivery", piece),
+        EventKind::Signaled { .. } => ("signal", 0),
+        _ => ("call", 0),
+    };
+    (event.pe, event.at.line(), event.at.column(), tag, piece)
+}
+
+/// Bytes of a PE.
+struct Access {
+    pe: u32,
+    span: Span,
+    write: bool,
+}
+
+impl Access {
+    fn conflicts(&self, other: &Access) -> bool {
+        (self.write || other.write) && self.pe == other.pe && self.span.overlaps(&other.span)
+    }
+}
+
+/// What a step touches, told from its event and from the operation that it belongs to.
+fn accesses(trace: &[Event], event: &Event) -> Vec<Access> {
+    let read = |pe, span| Access { pe, span, write: false };
+    let write = |pe, span| Access { pe, span, write: true };
+    match event.kind {
+        EventKind::Op(Op::Put { nbi: false, src, .. }) => vec![read(event.pe, src)],
+        EventKind::Read { of, span, .. } => vec![read(of, span)],
+        EventKind::Write { of, span, .. } => vec![write(of, span)],
+        EventKind::SourceRead { from, span, piece, pieces } => {
+            vec![read(from, part(span, op_at(trace, event.at), piece, pieces))]
+        }
+        EventKind::Signaled { to, update } => vec![write(to, update.word)],
+        EventKind::Delivered { to, span, piece, pieces } => match op_at(trace, event.at) {
+            Op::G { .. } => vec![read(to, span)],
+            op @ Op::Get { src, pe, .. } => {
+                vec![read(*pe, part(*src, op, piece, pieces)), write(to, part(span, op, piece, pieces))]
+            }
+            op => vec![write(to, part(span, op, piece, pieces))],
+        },
+        _ => Vec::new(),
+    }
+}
+
+fn op_at(trace: &[Event], at: At) -> &Op {
+    trace.iter().find(|event| event.at == at).and_then(Event::op).expect("a transfer belongs to an operation")
+}
+
+/// The elements of one piece.
+fn part(span: Span, op: &Op, piece: u16, pieces: u16) -> Span {
+    let size = op.dtype().expect("it moves elements").size();
+    let (count, piece, pieces) = (span.len / size, piece as usize, pieces as usize);
+    let (start, end) = (count * piece / pieces, count * (piece + 1) / pieces);
+    Span { start: span.start + start * size, len: (end - start) * size, ..span }
+}

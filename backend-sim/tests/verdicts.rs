@@ -1,0 +1,335 @@
+//! How runs end: each verdict with the report that a person reads. Mismatches are in `mismatches.rs`; panics, errors and
+//! what becomes of the other PEs then in `unwinding.rs`.
+
+use onesided::{Cmp, Pe, Predefined, ReduceOp, Result, SignalOp};
+use onesided_sim::{Config, Explore, Sim, Simulation, Standing, VerdictKind};
+
+mod common;
+use common::{endings, verdict, without_lines};
+
+#[test]
+fn a_deadlock_names_everybody_and_what_they_wait_for() {
+    let verdict = verdict(4, |pe| {
+        let words = pe.alloc_zeroed::<i32>(4)?;
+        let flags = pe.alloc_zeroed::<u64>(4)?;
+        let stream = pe.stream()?;
+        match pe.my_pe() {
+            0 => pe.host().signal_op(flags.signal(3), 2, SignalOp::Set, 1)?,
+            1 => pe.host().signal_wait_until(flags.signal(3), Cmp::Eq, 1)?,
+            2 => pe.host().wait_until(words.at(2), Cmp::Gt, 7)?,
+            _ => {
+                pe.on(&stream).wait_until_all_vector(words.slice(..2), None, Cmp::Ge, &[0, 1])?;
+                pe.synchronize(&stream)?;
+            }
+        }
+        pe.host().barrier_all()?;
+        pe.free(flags)?;
+        pe.free(words)
+    });
+    insta::assert_snapshot!(without_lines(verdict), @r"
+    deadlock: nothing can happen any more, and somebody waits
+      PE 0: in barrier at backend-sim/tests/verdicts.rs:_, waits for PEs 1, 2, 3 to enter barrier #3 on TEAM_WORLD
+      PE 1: in signal_wait_until at backend-sim/tests/verdicts.rs:_, waits for buf1+24 (made at backend-sim/tests/verdicts.rs:_) == 1, found 2 (u64)
+      PE 2: in wait_until at backend-sim/tests/verdicts.rs:_, waits for buf0+8 (made at backend-sim/tests/verdicts.rs:_) > 7, found 0 (i32)
+      PE 3: in synchronize at backend-sim/tests/verdicts.rs:_, waits for its stream 0 to finish
+      PE 3 stream 0: in wait_until at backend-sim/tests/verdicts.rs:_, waits for buf0+4 (made at backend-sim/tests/verdicts.rs:_) >= 1, found 0 (i32)
+    ");
+}
+
+/// What a deadlocked host waits for.
+fn waits(verdict: &onesided_sim::Verdict, pe: usize) -> &str {
+    assert!(matches!(verdict.kind, VerdictKind::Deadlock), "{verdict}");
+    let agent = verdict.agents.iter().find(|agent| agent.pe == pe && agent.stream.is_none()).expect("every PE is listed");
+    match &agent.standing {
+        Standing::Waits(what) => what,
+        other => panic!("PE {pe} does not wait: {other:?}"),
+    }
+}
+
+#[test]
+fn a_deadlock_in_a_barrier_names_who_is_missing() {
+    let absent = |pes: usize, absent: &'static [usize]| {
+        let deadlock = verdict(pes, |pe| {
+            let word = pe.alloc_zeroed::<u64>(1)?;
+            if absent.contains(&pe.my_pe()) {
+                pe.host().signal_wait_until(word.signal(0), Cmp::Ne, 0)?;
+            }
+            pe.host().barrier_all()?;
+            pe.free(word)
+        });
+        waits(&deadlock, 0).to_string()
+    };
+    assert_eq!(absent(2, &[1]), "PE 1 to enter barrier #2 on TEAM_WORLD");
+    assert_eq!(absent(5, &[1, 3]), "PEs 1, 3 to enter barrier #2 on TEAM_WORLD");
+    let many = absent(12, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    assert_eq!(many, "PEs 1, 2, 3 and 7 others to enter barrier #2 on TEAM_WORLD");
+}
+
+#[test]
+fn every_way_to_wait_has_its_words() {
+    let never = |pe: &Pe<Sim>, call: &dyn Fn(&Pe<Sim>, &onesided::Stream<Sim>) -> Result<()>| {
+        let word = pe.alloc_zeroed::<u64>(1)?;
+        let stream = pe.stream()?;
+        pe.on(&stream).signal_wait_until(word.signal(0), Cmp::Ge, 1)?;
+        call(pe, &stream)?;
+        pe.free(word)
+    };
+    let on_one = |call: &dyn Fn(&Pe<Sim>, &onesided::Stream<Sim>) -> Result<()>| {
+        let deadlock = verdict(1, |pe| never(pe, call));
+        let stream = deadlock.agents.iter().find(|agent| agent.stream == Some(0)).expect("the stream is listed");
+        assert!(matches!(&stream.standing, Standing::Waits(what) if what.contains(">= 1, found 0 (u64)")), "{deadlock}");
+        waits(&deadlock, 0).to_string()
+    };
+    assert_eq!(on_one(&|pe, stream| pe.synchronize(stream)), "its stream 0 to finish");
+    let event = on_one(&|pe, stream| {
+        let event = pe.event()?;
+        pe.record(&event, stream)?;
+        pe.synchronize_event(&event)
+    });
+    assert_eq!(event, "its event 0 to be reached");
+
+    let deadlock = verdict(2, |pe| {
+        let unique_id = Some(onesided::TeamUniqueId(5));
+        let config = onesided::TeamConfig { unique_id, ..Default::default() };
+        if pe.my_pe() == 0 { pe.team_init(config, 2, 0).map(drop) } else { Ok(()) }
+    });
+    assert_eq!(waits(&deadlock, 0), "the other members of the new team with id 5");
+    assert_eq!(waits(&deadlock, 1), "PE 0 to enter finalize #1 on TEAM_WORLD");
+
+    // a stream that never gets ready keeps its PE from finalizing
+    let deadlock = verdict(1, |pe| {
+        let word = pe.alloc_zeroed::<u64>(2)?;
+        let stream = pe.stream()?;
+        pe.on(&stream).signal_wait_until(word.signal(0), Cmp::Ge, 1)?;
+        Ok(word)
+    });
+    assert_eq!(waits(&deadlock, 0), "its stream 0 to finish");
+
+    // a non-root waits for the root, and the root for nobody: it has returned
+    let deadlock = verdict(2, |pe| {
+        let node = pe.team(Predefined::Node).expect("every PE is on a node");
+        let words = pe.alloc_zeroed::<u64>(2)?;
+        if pe.my_pe() == 1 {
+            pe.host().broadcast(node, words.at(0), words.at(1), 0)?;
+        }
+        pe.free(words)
+    });
+    assert_eq!(waits(&deadlock, 1), "PE 0 to enter broadcast #0 on TEAM_NODE");
+    assert_eq!(waits(&deadlock, 0), "PE 1 to enter free #2 on TEAM_WORLD");
+}
+
+#[test]
+fn two_collectives_of_a_team_at_a_time() {
+    let program = |pe: &Pe<Sim>| {
+        let words = pe.alloc_zeroed::<u64>(4)?;
+        let (a, b) = (pe.stream()?, pe.stream()?);
+        pe.on(&a).reduce(pe.world(), words.at(0), words.at(1), ReduceOp::Sum)?;
+        pe.on(&b).barrier_all()?;
+        pe.synchronize(&a)?;
+        pe.synchronize(&b)?;
+        pe.free(words)
+    };
+    let verdict = verdict(2, program);
+    insta::assert_snapshot!(without_lines(verdict), @r"
+    concurrent collectives: PE 0 entered barrier on TEAM_WORLD while it was still in reduce; a team has one collective at a time, so order the two by an event or use two teams
+      PE 0: could go on; its last call was at backend-sim/tests/verdicts.rs:_
+      PE 0 stream 0: in reduce at backend-sim/tests/verdicts.rs:_, waits for PE 1 to enter reduce #2 on TEAM_WORLD
+      PE 0 stream 1: in barrier at backend-sim/tests/verdicts.rs:_, waits for a collective that went wrong
+      PE 1: could go on; its last call was at backend-sim/tests/verdicts.rs:_
+    ");
+}
+
+#[test]
+fn the_same_two_collectives_in_the_order_of_an_event_are_fine() {
+    let program = |pe: &Pe<Sim>| {
+        let words = pe.alloc_zeroed::<u64>(4)?;
+        let (a, b, event) = (pe.stream()?, pe.stream()?, pe.event()?);
+        pe.on(&a).reduce(pe.world(), words.at(0), words.at(1), ReduceOp::Sum)?;
+        pe.record(&event, &a)?;
+        pe.wait_event(&event, &b)?;
+        pe.on(&b).barrier_all()?;
+        pe.synchronize(&b)?;
+        pe.free(words)
+    };
+    assert!(verdict(2, program).is_ok());
+    assert_eq!(Vec::from_iter(endings(Config::pes(2), program).into_keys()), ["finished"]);
+}
+
+#[test]
+fn memory_freed_under_work_that_waits_on_a_stream() {
+    let verdict = verdict(2, |pe| {
+        let (x, go) = (pe.alloc_zeroed::<u32>(4)?, pe.alloc_zeroed::<u64>(1)?);
+        let stream = pe.stream()?;
+        pe.on(&stream).signal_wait_until(go.signal(0), Cmp::Eq, 1)?;
+        if pe.my_pe() == 1 {
+            pe.on(&stream).put(x.slice(..2), x.slice(2..), 0)?;
+        }
+        pe.free(x)?;
+        pe.host().signal_op(go.signal(0), 1, SignalOp::Set, pe.my_pe())?;
+        pe.synchronize(&stream)?;
+        pe.free(go)
+    });
+    insta::assert_snapshot!(without_lines(verdict), @r"
+    free of memory in use: buf0, made at backend-sim/tests/verdicts.rs:_, is still used by what PE 1 issued at backend-sim/tests/verdicts.rs:_; complete it first (quiet and synchronize the stream)
+      PE 0: could go on; its last call was at backend-sim/tests/verdicts.rs:_
+      PE 0 stream 0: in signal_wait_until at backend-sim/tests/verdicts.rs:_, waits for buf1+0 (made at backend-sim/tests/verdicts.rs:_) == 1, found 0 (u64)
+      PE 1: could go on; its last call was at backend-sim/tests/verdicts.rs:_
+      PE 1 stream 0: in signal_wait_until at backend-sim/tests/verdicts.rs:_, waits for buf1+0 (made at backend-sim/tests/verdicts.rs:_) == 1, found 0 (u64)
+    ");
+}
+
+#[test]
+fn memory_freed_under_a_transfer_or_a_wait() {
+    // the stream's put is under way on some schedules, and has arrived on others
+    let transfer = |pe: &Pe<Sim>| {
+        let (x, y) = (pe.alloc_zeroed::<u32>(1)?, pe.alloc_zeroed::<u32>(1)?);
+        let stream = pe.stream()?;
+        if pe.my_pe() == 0 {
+            pe.on(&stream).p(&x, 1, 1)?;
+            pe.synchronize(&stream)?;
+        }
+        pe.read(&y)?;
+        pe.free(x)?;
+        pe.free(y)
+    };
+    assert!(verdict(2, transfer).is_ok());
+    let random = Explore::Random { schedules: 50, seed: 1 };
+    let mut found = Vec::new();
+    let explored = Simulation::new(Config::pes(2)).unwrap().explore(random, transfer, |run| {
+        found.push(run.verdict.kind.outcome());
+        std::ops::ControlFlow::Continue(())
+    });
+    assert_eq!(explored.unwrap().schedules, 50);
+    found.sort();
+    found.dedup();
+    assert_eq!(found, ["finished", "free of memory in use"]);
+
+    let waited_on = |pe: &Pe<Sim>| {
+        let word = pe.alloc_zeroed::<u64>(1)?;
+        let stream = pe.stream()?;
+        pe.on(&stream).wait_until(&word, Cmp::Eq, 1)?;
+        pe.free(word)
+    };
+    let VerdictKind::FreedInUse { call, pe, at, made_at, .. } = verdict(1, waited_on).kind else { panic!("freed") };
+    assert_eq!((call, pe), ("free", 0));
+    assert_eq!(at.line(), made_at.expect("it is symmetric").line() + 2, "the line of the wait");
+
+    // the host's own transfers are completed by the free itself
+    let own = |pe: &Pe<Sim>| {
+        let x = pe.alloc_zeroed::<u32>(1)?;
+        pe.host().p(&x, 1, 1)?;
+        pe.free(x)
+    };
+    assert_eq!(Vec::from_iter(endings(Config::pes(2), own).into_keys()), ["finished"]);
+
+    let unregistered = |pe: &Pe<Sim>| {
+        let x = pe.register_symmetric(pe.alloc_external::<u32>(1)?)?;
+        let stream = pe.stream()?;
+        pe.on(&stream).wait_until(x.at(0), Cmp::Eq, 1)?;
+        pe.unregister_symmetric(x).map(drop)
+    };
+    assert_eq!(verdict(1, unregistered).kind.outcome(), "unregister_symmetric of memory in use");
+}
+
+#[test]
+fn a_plain_put_to_a_word_that_is_waited_on_as_a_signal() {
+    let verdict = verdict(2, |pe| {
+        let words = pe.alloc_zeroed::<u64>(4)?;
+        if pe.my_pe() == 1 {
+            pe.host().p(words.at(2), 1, 0)?;
+        } else {
+            pe.host().signal_wait_until(words.signal(2), Cmp::Eq, 1)?;
+        }
+        pe.free(words)
+    });
+    let report = "mixed atomicity: a plain store reached buf0+16..24 of PE 0 while a signal wait looked at it; \
+                  update signals by put_signal and signal_op only";
+    assert_eq!(verdict.kind.to_string(), report);
+}
+
+#[test]
+fn leaks_have_the_lines_that_made_what_was_not_given_back() {
+    let verdict = verdict(2, |pe| {
+        let kept = pe.alloc::<f64>(3)?;
+        let freed = pe.alloc::<f64>(3)?;
+        let local = pe.register_local(pe.alloc_external::<u8>(10)?)?;
+        let symmetric = pe.register_symmetric(pe.alloc_external::<u8>(20)?)?;
+        let team = pe.team_split_strided(pe.world(), 1, 1, 1, Default::default())?;
+        pe.free(freed)?;
+        Ok((kept, local, symmetric, team))
+    });
+    insta::assert_snapshot!(without_lines(&verdict.kind), @r"
+    leak: not given back before finalize
+        PE 0 holds buf0 of 24 bytes, made at backend-sim/tests/verdicts.rs:_
+        PE 0 holds a local registration of ext0, made at backend-sim/tests/verdicts.rs:_
+        PE 0 holds a symmetric registration, buf2, made at backend-sim/tests/verdicts.rs:_
+        PE 1 holds buf0 of 24 bytes, made at backend-sim/tests/verdicts.rs:_
+        PE 1 holds a local registration of ext0, made at backend-sim/tests/verdicts.rs:_
+        PE 1 holds a symmetric registration, buf2, made at backend-sim/tests/verdicts.rs:_
+        PE 1 holds team 7, made at backend-sim/tests/verdicts.rs:_
+    ");
+    let VerdictKind::Leak { leaks } = verdict.kind else { panic!("a leak") };
+    assert!(leaks.iter().all(|(_, live)| live.at.file().ends_with("verdicts.rs")));
+}
+
+#[test]
+fn leaks_of_buffers_and_of_teams_are_told_apart() {
+    let buffer = |pe: &Pe<Sim>| pe.alloc::<u8>(1);
+    let team = |pe: &Pe<Sim>| pe.team_split_2d(pe.world(), 1, Default::default(), Default::default());
+    assert_eq!(verdict(2, buffer).kind.outcome(), "leak: buffers");
+    assert_eq!(verdict(2, team).kind.outcome(), "leak: teams");
+    assert_eq!(verdict(2, |pe| Ok((buffer(pe)?, team(pe)?))).kind.outcome(), "leak: buffers and teams");
+}
+
+/// Waits by polling: right or wrong, an exhaustive search never sees the end of it.
+fn poll(pe: &Pe<Sim>, sender: usize) -> Result<()> {
+    let word = pe.alloc_zeroed::<u64>(1)?;
+    if pe.my_pe() == sender {
+        pe.host().p(&word, 1, 0)?;
+    }
+    while pe.my_pe() == 0 && pe.read(&word)?[0] == 0 {}
+    pe.free(word)
+}
+
+#[test]
+fn a_polling_loop_that_nobody_satisfies_reaches_the_step_limit() {
+    let config = Config { max_steps: 1000, ..Config::pes(2) };
+    let run = Simulation::new(config).unwrap().run(|pe| poll(pe, 2)).unwrap();
+    assert!(matches!(run.verdict.kind, VerdictKind::StepLimit { steps: 1000 }), "{}", run.verdict);
+    assert!(run.steps > 1000 && run.steps < 2000, "{} steps", run.steps);
+    let report = without_lines(&run.verdict);
+    assert!(report.starts_with("step limit: the run took 1000 steps and may never end; wait with wait_until"), "{report}");
+    assert!(report.contains("PE 0: could go on; its last call was at backend-sim/tests/verdicts.rs:_"), "{report}");
+}
+
+#[test]
+fn a_polling_loop_that_is_satisfied_ends() {
+    // in order, although the sender comes after the poller; and at random
+    assert!(verdict(2, |pe| poll(pe, 1)).is_ok());
+    let random = Explore::Random { schedules: 50, seed: 2 };
+    let explored = Simulation::new(Config::pes(2)).unwrap().explore(random, |pe| poll(pe, 1), |run| {
+        assert!(run.is_ok(), "{}", run.verdict);
+        std::ops::ControlFlow::Continue(())
+    });
+    assert_eq!(explored.unwrap().schedules, 50);
+}
+
+#[test]
+fn a_job_ends_with_a_status_of_which_0_is_no_finding() {
+    let exit = |status: i32| {
+        let program = move |pe: &Pe<Sim>| {
+            if pe.my_pe() == 1 {
+                pe.global_exit(status);
+            }
+            pe.host().barrier_all()
+        };
+        let run = Simulation::new(Config::pes(3)).unwrap().run(program).unwrap();
+        assert_eq!(run.results, [None, None, None]);
+        run
+    };
+    let (good, bad) = (exit(0), exit(3));
+    assert!(good.is_ok() && !bad.is_ok());
+    assert_eq!(bad.verdict.kind.to_string(), "PE 1 ended the job with status 3");
+    assert_eq!([&good, &bad].map(|run| run.verdict.kind.outcome()), ["exited: 0", "exited: 3"]);
+    assert!(bad.into_results().unwrap_err().message().contains("status 3"));
+}

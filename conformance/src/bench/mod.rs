@@ -1,0 +1,127 @@
+//! `onesided bench`: what the simulator costs, beside what others cost on the same machine in the same minutes.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `put.rs`, `pingpong.rs`, `barrier.rs`, `bulk.rs` | single operations, beside Open MPI's OpenSHMEM and a memory copy |
+//! | `start.rs` | whole programs from start to end, and the memory that they take |
+//! | `explore.rs` | schedules per second, beside shuttle |
+//! | `peers/` | the others: an OpenSHMEM program, shuttle, threads |
+//! | `lab.rs` | how a number is measured: best of several passes, ours and the peer's in turn |
+//! | `process.rs`, `child.rs` | starting processes; this program again, where time or memory of a whole process counts |
+//! | `row.rs`, `report.rs`, `machine.rs` | the table and its JSON |
+//!
+//! A target is a number for ours alone. A missed one is printed, and fails nothing: machines differ.
+
+mod barrier;
+mod bulk;
+mod child;
+mod explore;
+mod lab;
+mod machine;
+mod peers;
+mod pingpong;
+mod process;
+mod put;
+mod report;
+mod row;
+mod start;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use crate::tool::interrupt;
+use crate::tool::output::Output;
+use crate::tool::progress::Progress;
+use lab::{Bench, Lab};
+use machine::Machine;
+use report::Report;
+use row::Cell;
+
+/// What `onesided bench` is asked to do.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct Options {
+    /// Write the rows to FILE too, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// One short pass: shows that everything runs; the numbers mean nothing
+    #[arg(long)]
+    pub quick: bool,
+    /// Only benchmarks whose name contains PATTERN
+    #[arg(long, value_name = "PATTERN")]
+    pub only: Option<String>,
+    /// The date that the JSON is to carry; without it, it carries none
+    #[arg(long, value_name = "DATE")]
+    pub date: Option<String>,
+}
+
+/// Measures, prints the table, and writes the JSON if that is asked for.
+///
+/// The exit status is 0 also when targets are missed; 1 when a benchmark of ours failed; 2 when none is called as asked
+/// for, or the file cannot be written; 130 after Ctrl-C.
+pub fn run(options: &Options) -> ExitCode {
+    if let Some(status) = child::play() {
+        return status;
+    }
+    measure(options).unwrap_or_else(|why| {
+        eprintln!("error: {why}");
+        ExitCode::from(2)
+    })
+}
+
+fn measure(options: &Options) -> Result<ExitCode, String> {
+    let benches = chosen(options.only.as_deref())?;
+    let json = options.json.as_deref().map(Output::prepare).transpose()?;
+    let lab = Lab::new(options.quick);
+    let mut report = Report::new(Machine::here(), options.date.clone(), options.quick);
+    let progress = Progress::new(Some(benches.len() as u64), "benchmarks");
+    for bench in &benches {
+        report.rows.extend((bench.measure)(&lab));
+        progress.step();
+        if interrupt::is_wanted() {
+            return Ok(interrupt::status());
+        }
+    }
+    drop(progress);
+    print!("{report}");
+    if let Some(json) = json {
+        json.finish(|out| writeln!(out, "{:#}", report.to_json()))?;
+    }
+    let failed = report.rows.iter().any(|row| matches!(row.ours, Cell::Failed(_)));
+    Ok(ExitCode::from(u8::from(failed)))
+}
+
+/// The benchmarks whose name contains the pattern, in the order of the table.
+fn chosen(pattern: Option<&str>) -> Result<Vec<Bench>, String> {
+    let groups = [
+        put::benches(),
+        pingpong::benches(),
+        barrier::benches(),
+        bulk::benches(),
+        start::benches(),
+        explore::benches(),
+    ];
+    let mut benches: Vec<Bench> = groups.into_iter().flatten().collect();
+    if let Some(pattern) = pattern {
+        let names: Vec<String> = benches.iter().map(|bench| bench.name.clone()).collect();
+        benches.retain(|bench| bench.name.contains(pattern));
+        if benches.is_empty() {
+            return Err(format!("no benchmark's name contains '{pattern}'; there are:\n  {}", names.join("\n  ")));
+        }
+    }
+    Ok(benches)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_chooses_by_part_of_a_name() {
+        let all: Vec<String> = chosen(None).unwrap().into_iter().map(|bench| bench.name).collect();
+        let barriers: Vec<String> = chosen(Some("barrier of")).unwrap().into_iter().map(|bench| bench.name).collect();
+        assert_eq!(barriers, ["barrier of 2 PEs", "barrier of 4 PEs", "barrier of 8 PEs"]);
+        assert!(all.iter().all(|name| all.iter().filter(|other| *other == name).count() == 1), "{all:?}");
+        let none = chosen(Some("parsec")).err().unwrap();
+        assert!(none.starts_with("no benchmark's name contains 'parsec'; there are:\n  put 8 B"), "{none}");
+    }
+}

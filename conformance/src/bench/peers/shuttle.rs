@@ -1,0 +1,47 @@
+//! Shuttle: explores schedules of threads, sequentially consistent ones only.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use shuttle::Runner;
+use shuttle::scheduler::RandomScheduler;
+use shuttle::sync::atomic::{AtomicU64, Ordering};
+
+/// Where the atomic operations of a thread go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// Stores to the thread's own word.
+    Own,
+    /// Additions to the next thread's word.
+    Next,
+}
+
+/// The time that so many random schedules take: `threads` threads of `events` atomic operations each are started, run
+/// and joined. Each operation is one point at which the scheduler chooses. Without shuttle's vector clocks, which are
+/// off by default.
+pub(crate) fn random(schedules: u64, threads: usize, events: u64, target: Target) -> Duration {
+    let scheduler = RandomScheduler::new_from_seed(1, schedules as usize);
+    let start = Instant::now();
+    Runner::new(scheduler, shuttle::Config::new()).run(move || schedule(threads, events, target));
+    start.elapsed()
+}
+
+fn schedule(threads: usize, events: u64, target: Target) {
+    let words: Arc<Vec<AtomicU64>> = Arc::new((0..threads).map(|_| AtomicU64::new(0)).collect());
+    let start = |me: usize| {
+        let words = Arc::clone(&words);
+        shuttle::thread::spawn(move || match target {
+            Target::Own => (0..events).for_each(|i| words[me].store(i, Ordering::SeqCst)),
+            Target::Next => {
+                let word = &words[(me + 1) % threads];
+                (0..events).for_each(|_| {
+                    word.fetch_add(1, Ordering::SeqCst);
+                });
+            }
+        })
+    };
+    let started: Vec<_> = (0..threads).map(start).collect();
+    for thread in started {
+        thread.join().expect("no thread panics");
+    }
+}

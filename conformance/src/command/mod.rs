@@ -1,0 +1,99 @@
+//! The `onesided` command.
+//!
+//! | file | subcommand |
+//! |---|---|
+//! | `list.rs` | `list`: the cases, and the patterns that choose among them |
+//! | `suite.rs` | `suite`: checks cases against their outcome files |
+//! | `promote.rs` | `suite --promote`: writes outcome files |
+//! | `litmus.rs` | `litmus`: one case and its outcomes |
+//! | `doctor.rs` | `doctor`: what of CUDA, NVSHMEM and MPI is found here |
+//!
+//! `bench` is in [`crate::bench`].
+
+use std::fmt;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::bench;
+
+mod doctor;
+mod list;
+mod litmus;
+mod promote;
+mod suite;
+
+/// NVSHMEM programs on a deterministic simulator: the suite of its semantics, and what is found on this machine.
+///
+/// Programs have a command line of their own; try `cargo run --release --bin ring -- --help`.
+#[derive(Debug, Parser)]
+#[command(name = "onesided", version, max_term_width = 100)]
+struct Options {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// List the cases of the suite.
+    List(list::Options),
+    /// Run cases and compare what they do with their outcome files.
+    Suite(suite::Options),
+    /// Run one case and print its outcomes, each with a schedule that leads to it.
+    Litmus(litmus::Options),
+    /// Look for CUDA, NVSHMEM and MPI on this machine, and say what would work.
+    Doctor(doctor::Options),
+    /// Measure what the simulator costs, beside what others cost on this machine.
+    Bench(bench::Options),
+}
+
+/// The `main` of the command. Exit status 0: all is well; 1: something was found; 2: wrong usage, or it could not run;
+/// 130: ended by Ctrl-C.
+pub fn main() -> ExitCode {
+    let options = match Options::try_parse() {
+        Ok(options) => options,
+        Err(error) => return refused(&error),
+    };
+    match options.command {
+        Command::List(options) => list::run(&options),
+        Command::Suite(options) => suite::run(&options),
+        Command::Litmus(options) => litmus::run(&options),
+        Command::Doctor(options) => doctor::run(&options),
+        Command::Bench(options) => bench::run(&options),
+    }
+}
+
+/// Prints what clap says: an error, or a help text that was asked for.
+pub(crate) fn refused(error: &clap::Error) -> ExitCode {
+    let _ = error.print(); // nobody is left to tell
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}
+
+/// Says why a command could not do its work.
+pub(crate) fn failed(why: impl fmt::Display) -> ExitCode {
+    eprintln!("error: {why}");
+    ExitCode::from(2)
+}
+
+/// Where programs and cases run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Backend {
+    /// The deterministic simulator: all PEs in this process, no GPU needed
+    Sim,
+    /// libnvshmem on GPUs: not in this version
+    Nvshmem,
+}
+
+impl Backend {
+    /// Refuses the backend that does not exist yet, with what a user wants to know then.
+    pub(crate) fn check(self) -> Result<(), String> {
+        match self {
+            Backend::Sim => Ok(()),
+            Backend::Nvshmem => Err(format!(
+                "this version has no backend for GPUs; leave --backend out to use the simulator.\n\
+                 What `onesided doctor` finds here:\n\n{}",
+                onesided_nvshmem::doctor(None)
+            )),
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! What `--trace` and `--json` write. The formats are documented in the crate's README; a change that a reader would
+//! notice gets a new number.
+
+use std::io::{self, Write};
+
+use onesided_sim::{Config, Explore, Run};
+use serde_json::{Value, json};
+
+use super::Facts;
+use super::plan::{Plan, Search};
+use super::report::replay;
+use super::run::{Done, End};
+
+/// Writes every event of a run, one a line: the same bytes for the same schedule.
+pub(super) fn write_trace(out: &mut dyn Write, facts: &Facts, run: &Run<String>) -> io::Result<()> {
+    writeln!(out, "{{")?;
+    writeln!(out, "\"schema\": \"onesided-trace/1\",")?;
+    writeln!(out, "\"program\": {},", json!(facts.name))?;
+    writeln!(out, "\"schedule\": {},", json!(run.schedule.to_string()))?;
+    writeln!(out, "\"verdict\": {},", json!(run.verdict.kind.outcome()))?;
+    writeln!(out, "\"events\": [")?;
+    let mut events = run.trace.iter().flatten().peekable();
+    while let Some(event) = events.next() {
+        writeln!(out, "{}{}", event.to_json(), if events.peek().is_some() { "," } else { "" })?;
+    }
+    writeln!(out, "]\n}}")
+}
+
+/// Writes what was run and what was found.
+pub(super) fn write_summary(out: &mut dyn Write, facts: &Facts, plan: &Plan, done: &Done) -> io::Result<()> {
+    let Config { pes, nodes, gpus, heap, profile, pieces, max_steps, .. } = plan.config;
+    let (status, error) = match &done.end {
+        End::Fine => ("ok", Value::Null),
+        End::Finding => ("finding", Value::Null),
+        End::Interrupted => ("interrupted", Value::Null),
+        End::Error(why) => ("error", json!(why)),
+    };
+    let finding = done.recorded.as_ref().filter(|_| done.end == End::Finding);
+    let finding = finding.map(|run| {
+        json!({
+            "verdict": run.verdict.kind.outcome(),
+            "report": run.verdict.to_string(),
+            "schedule": run.schedule.to_string(),
+            "replay": replay(facts, plan, run),
+        })
+    });
+    let (search, seed) = match plan.search {
+        Search::Replay(_) => ("replay", None),
+        Search::Random { seed, .. } => ("random", Some(seed)),
+        Search::InOrder { then: None } => ("in order", None),
+        Search::InOrder { then: Some(Explore::Random { seed, .. }) } => ("in order, random", Some(seed)),
+        Search::InOrder { then: Some(Explore::All { .. }) } => ("in order, all", None),
+    };
+    let summary = json!({
+        "schema": "onesided-run/1",
+        "program": facts.name,
+        "backend": "sim",
+        "library": format!("onesided-sim {}", onesided::VERSION),
+        "pes": pes, "nodes": nodes, "gpus": gpus, "heap": heap,
+        "profile": profile.name(), "pieces": pieces, "max_steps": max_steps,
+        "search": search, "seed": seed,
+        "schedules": done.schedules, "complete": done.complete, "steps": done.steps,
+        "seconds": done.time.as_secs_f64(),
+        "status": status, "error": error, "finding": finding,
+        "checks": facts.checks,
+        "lines": done.lines,
+    });
+    writeln!(out, "{summary:#}")
+}

@@ -1,0 +1,103 @@
+//! Runs any program on any backend, with the command line that all programs share.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `options.rs` | the command line |
+//! | `plan.rs` | what the options ask for, or why that is impossible |
+//! | `run.rs` | runs the plan, up to the first finding |
+//! | `report.rs` | what a person reads |
+//! | `json.rs` | what `--trace` and `--json` write |
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use onesided::{Backend, Pe, Result};
+
+use crate::command::{failed, refused};
+use crate::tool::interrupt;
+use crate::tool::output::Output;
+
+mod json;
+mod options;
+mod plan;
+mod report;
+mod run;
+
+use plan::Plan;
+use run::End;
+
+/// A program that every PE runs: the unit of the harness.
+///
+/// Each program checks its own result: a wrong one is an `Err` (see [`onesided::expect_eq`]). What it returns is
+/// printed, one PE after the other, for the first schedule.
+pub trait Program {
+    /// The program's name, as the user types it.
+    const NAME: &'static str;
+    /// What it shows, in one sentence.
+    const ABOUT: &'static str;
+    /// What it checks, in one sentence that completes "every PE checked that …".
+    const CHECKS: &'static str;
+    /// PEs unless the user asks for another number.
+    const PES: usize = 4;
+    /// The fewest PEs with which it makes sense; fewer are refused as wrong usage.
+    const MIN_PES: usize = 1;
+
+    /// The program, run by every PE. Returns a few readable lines, or nothing on PEs that have nothing to say.
+    ///
+    /// # Errors
+    /// The first call that failed, or the program's own check.
+    fn run<B: Backend>(pe: &Pe<B>) -> Result<String>;
+}
+
+/// What is known of a program besides its code: the constants of [`Program`].
+#[derive(Clone, Copy, Debug)]
+struct Facts {
+    name: &'static str,
+    about: &'static str,
+    checks: &'static str,
+    pes: usize,
+    min_pes: usize,
+}
+
+/// The `main` of a program: reads the command line, runs, reports.
+///
+/// The exit status is 0 when nothing wrong was found, 1 after a finding, 2 after wrong usage or an operating error, and
+/// 130 when Ctrl-C ended an exploration that had found nothing.
+pub fn main<P: Program>() -> ExitCode {
+    let facts = Facts { name: P::NAME, about: P::ABOUT, checks: P::CHECKS, pes: P::PES, min_pes: P::MIN_PES };
+    let plan = match plan(&facts, std::env::args_os()) {
+        Ok(plan) => plan,
+        Err(error) => return refused(&error),
+    };
+    interrupt::watch();
+    follow::<P>(&facts, &plan).unwrap_or_else(failed)
+}
+
+fn plan(facts: &Facts, arguments: impl IntoIterator<Item = OsString>) -> std::result::Result<Plan, clap::Error> {
+    let mut command = options::command(facts);
+    let options = options::parse(&mut command, arguments)?;
+    Plan::new(facts, options).map_err(|why| command.error(clap::error::ErrorKind::ValueValidation, why))
+}
+
+/// Runs the plan and writes the files.
+fn follow<P: Program>(facts: &Facts, plan: &Plan) -> std::result::Result<ExitCode, String> {
+    plan.backend.check()?;
+    // Before the long run, so that no result is lost to a wrong path.
+    let trace = plan.trace.as_deref().map(Output::prepare).transpose()?;
+    let summary = plan.json.as_deref().map(Output::prepare).transpose()?;
+
+    let done = run::run::<P>(plan);
+    report::print(facts, plan, &done);
+    if let (Some(trace), Some(run)) = (trace, &done.recorded) {
+        trace.finish(|out| json::write_trace(out, facts, run))?;
+    }
+    if let Some(summary) = summary {
+        summary.finish(|out| json::write_summary(out, facts, plan, &done))?;
+    }
+    match done.end {
+        End::Fine => Ok(ExitCode::SUCCESS),
+        End::Finding => Ok(ExitCode::from(1)),
+        End::Interrupted => Ok(interrupt::status()),
+        End::Error(why) => Err(why),
+    }
+}

@@ -1,0 +1,97 @@
+//! What a person reads after the program's own lines.
+
+use onesided_sim::{Explore, Run, VerdictKind};
+
+use super::Facts;
+use super::plan::{Plan, Search};
+use super::run::{Done, End};
+use crate::tool::say::say;
+
+/// Prints the finding if there is one, and a few lines about what was done.
+pub(super) fn print(facts: &Facts, plan: &Plan, done: &Done) {
+    match (&done.end, &done.recorded) {
+        (End::Error(_), _) => {}
+        (End::Finding, Some(run)) => {
+            say!("\nFINDING {}", finding(facts, plan, done, run));
+            say!("\n{}", what_ran(plan, done));
+            say!("Every PE checks that {}.", facts.checks);
+            say!("Next: {}", after_a_finding(plan));
+        }
+        _ => {
+            say!("\n{}: {}", what_ran(plan, done), result(done));
+            say!("Every PE checked that {}.", facts.checks);
+            say!("Next: {}", after_success(plan, done));
+        }
+    }
+}
+
+/// The verdict, and how to see it again.
+fn finding(facts: &Facts, plan: &Plan, done: &Done, run: &Run<String>) -> String {
+    let which = match plan.search {
+        Search::Replay(_) => "again".to_string(),
+        Search::InOrder { .. } if done.schedules == 1 => "in order".to_string(),
+        _ => format!("on schedule {}", done.schedules),
+    };
+    let replay = replay(facts, plan, run);
+    format!("{which}: {}\n\nReplay it: {replay}", run.verdict)
+}
+
+/// The command that runs this run again.
+pub(super) fn replay(facts: &Facts, plan: &Plan, run: &Run<String>) -> String {
+    let with_step_limit = matches!(run.verdict.kind, VerdictKind::StepLimit { .. });
+    plan.replay_command(facts, &run.schedule, with_step_limit)
+}
+
+/// Schedules, cluster, profile, steps and seconds.
+fn what_ran(plan: &Plan, done: &Done) -> String {
+    let config = &plan.config;
+    let schedules = count(done.schedules, "schedule");
+    let how = match (&plan.search, done.schedules) {
+        (Search::Replay(_), _) => "replayed".to_string(),
+        (Search::Random { seed, .. }, _) => format!("random from seed {seed}"),
+        (Search::InOrder { .. }, 1) => "in order".to_string(),
+        (Search::InOrder { then: Some(Explore::Random { seed, .. }) }, n) => {
+            format!("1 in order, {} random from seed {seed}", n - 1)
+        }
+        (Search::InOrder { .. }, n) => {
+            let others = n - 1;
+            if done.complete {
+                format!("1 in order, all {others}: complete")
+            } else {
+                format!("1 in order, {others} of all: not complete")
+            }
+        }
+    };
+    let nodes = if config.nodes > 1 { format!(" on {} nodes", config.nodes) } else { String::new() };
+    let (pes, steps) = (count(config.pes as u64, "PE"), count(done.steps, "step"));
+    let (profile, seconds) = (config.profile, done.time.as_secs_f64());
+    format!("{schedules} ({how}), {pes}{nodes}, profile {profile}, {steps}, {seconds:.2} s")
+}
+
+fn result(done: &Done) -> &'static str {
+    match done.end {
+        End::Interrupted => "ended by you, nothing wrong until then",
+        _ => "nothing wrong",
+    }
+}
+
+fn after_success(plan: &Plan, done: &Done) -> String {
+    let search = match plan.search {
+        Search::InOrder { then: Some(Explore::All { .. }) } if !done.complete => "--schedules N (a higher limit), ",
+        Search::InOrder { then: Some(Explore::All { .. }) } => "",
+        _ => "--all (every schedule), ",
+    };
+    let pes = if plan.config.pes == 8 { "--pes 3 (fewer PEs)" } else { "--pes 8 (more PEs)" };
+    format!("{search}{pes}, --profile nvlink (a stronger transport), --trace FILE (what happened)")
+}
+
+fn after_a_finding(plan: &Plan) -> &'static str {
+    match plan.search {
+        Search::Replay(_) => "--trace FILE (what happened, event by event), --help",
+        _ => "the line above with --trace FILE (what happened, event by event), --profile nvlink (is it hidden there?)",
+    }
+}
+
+fn count(number: u64, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
+}

@@ -1,0 +1,98 @@
+//! The suite itself: nothing is missing, nothing is left over, nothing stands there twice.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use onesided::{DType, Op};
+use onesided_conformance::case::Case;
+use onesided_conformance::expected::Folder;
+use onesided_conformance::known;
+use onesided_conformance::outcome::{LIMIT, in_order, visit};
+use onesided_conformance::suite::cases;
+use onesided_sim::{EventKind, Explore, Profile, Sim};
+
+/// The chapters of the API, in the order of the suite.
+const CHAPTERS: [&str; 11] =
+    ["init", "team", "buffer", "rma", "order", "litmus", "signal", "atomic", "collective", "stream", "misuse"];
+
+#[test]
+fn every_chapter_has_cases_and_every_case_its_own_name() {
+    let cases = cases::<Sim>();
+    let names: BTreeSet<&str> = cases.iter().map(|case| case.name.as_str()).collect();
+    assert_eq!(names.len(), cases.len(), "two cases have the same name");
+    assert!(names.len() >= 80, "only {} cases", names.len());
+
+    let mut chapters: Vec<&str> = cases.iter().map(chapter).collect();
+    chapters.dedup();
+    assert_eq!(chapters, CHAPTERS);
+}
+
+fn chapter(case: &Case<Sim>) -> &str {
+    case.name.split_once('/').expect("a case's name is chapter/name").0
+}
+
+#[test]
+fn every_case_has_a_file_and_every_file_a_case() {
+    let folder = Folder::new(None);
+    let cases: BTreeSet<String> = cases::<Sim>().into_iter().map(|case| case.name).collect();
+    let mut files = BTreeSet::new();
+    for chapter in fs::read_dir(folder.path()).unwrap() {
+        let chapter = chapter.unwrap().path();
+        for file in fs::read_dir(&chapter).unwrap() {
+            let path = file.unwrap().path();
+            let name = path.strip_prefix(folder.path()).unwrap().to_str().unwrap();
+            files.insert(name.strip_suffix(".txt").unwrap_or(name).to_string());
+        }
+    }
+    assert_eq!(files, cases);
+}
+
+/// Also the comments: they say on which cluster the outcomes were found.
+#[test]
+fn every_file_is_as_the_simulator_would_write_it() {
+    let (reviewed, temporary) = (Folder::new(None), tempfile::tempdir().unwrap());
+    let fresh = Folder::new(Some(temporary.path()));
+    for case in cases::<Sim>() {
+        let visited = visit(&case, Profile::Spec, Explore::All { limit: LIMIT }).unwrap();
+        if visited.complete {
+            fresh.write(&case, &visited).unwrap();
+            let read = |folder: &Folder| fs::read_to_string(folder.file(&case.name)).unwrap();
+            assert!(read(&reviewed) == read(&fresh), "{} differs: onesided suite {0} --promote", case.name);
+        }
+    }
+}
+
+#[test]
+fn a_case_ends_in_a_verdict_exactly_if_it_says_so() {
+    let folder = Folder::new(None);
+    for case in cases::<Sim>() {
+        let recorded = |outcome: &String| outcome == "finished" || outcome.starts_with(|c: char| c.is_ascii_digit());
+        let ends = folder.read(&case.name).unwrap().iter().any(|outcome| !recorded(outcome));
+        assert_eq!(ends, case.needs.verdict, "{}", case.name);
+    }
+}
+
+#[test]
+fn every_operation_and_every_type_occurs() {
+    let (mut names, mut types) = (BTreeSet::new(), BTreeSet::new());
+    for case in cases::<Sim>() {
+        for event in in_order(&case, Profile::Spec).unwrap().trace.iter().flatten() {
+            names.extend(event.op().map(Op::name));
+            match &event.kind {
+                EventKind::Op(op) | EventKind::Enqueued { op, .. } => types.extend(op.dtype()),
+                EventKind::Read { dtype, .. } | EventKind::Write { dtype, .. } => drop(types.insert(*dtype)),
+                _ => {}
+            }
+        }
+    }
+    assert_eq!(names, BTreeSet::from(Op::NAMES));
+    assert_eq!(types, BTreeSet::from(DType::ALL));
+}
+
+#[test]
+fn known_deviations_name_cases() {
+    let cases = cases::<Sim>();
+    for backend in ["sim", "nvshmem"] {
+        known::of(backend, &cases).unwrap();
+    }
+}

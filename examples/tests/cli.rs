@@ -1,0 +1,238 @@
+//! The examples, as a user calls them: every one passes but the one that is broken on purpose, and the command line that
+//! all share does what it says.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// Each example with its program.
+const EXAMPLES: [(&str, &str); 12] = [
+    ("allreduce", env!("CARGO_BIN_EXE_allreduce")),
+    ("buffers", env!("CARGO_BIN_EXE_buffers")),
+    ("halo", env!("CARGO_BIN_EXE_halo")),
+    ("hello", env!("CARGO_BIN_EXE_hello")),
+    ("histogram", env!("CARGO_BIN_EXE_histogram")),
+    ("missing_fence", env!("CARGO_BIN_EXE_missing_fence")),
+    ("peer", env!("CARGO_BIN_EXE_peer")),
+    ("pipeline", env!("CARGO_BIN_EXE_pipeline")),
+    ("put_signal", env!("CARGO_BIN_EXE_put_signal")),
+    ("reduce", env!("CARGO_BIN_EXE_reduce")),
+    ("ring", env!("CARGO_BIN_EXE_ring")),
+    ("teams", env!("CARGO_BIN_EXE_teams")),
+];
+
+fn example(name: &str, arguments: &[&str]) -> Output {
+    let (_, file) = EXAMPLES.iter().find(|(other, _)| *other == name).expect("an example's name");
+    Command::new(file).args(arguments).env_remove("COLUMNS").output().unwrap()
+}
+
+fn status(output: &Output) -> i32 {
+    output.status.code().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+fn path(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+fn json(file: &Path) -> Value {
+    serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap()
+}
+
+#[test]
+fn every_example_passes_on_several_clusters() {
+    for (name, _) in EXAMPLES.iter().filter(|(name, _)| *name != "missing_fence") {
+        for cluster in
+            [&[][..], &["--pes", "2"], &["--pes", "5"], &["--pes", "6", "--nodes", "2"], &["--profile", "nvlink"]]
+        {
+            let output = example(name, &[cluster, &["--schedules", "20"]].concat());
+            assert_eq!(status(&output), 0, "{name} {cluster:?}:\n{}{}", stdout(&output), stderr(&output));
+            assert!(stdout(&output).contains("\n20 schedules (1 in order, 19 random from seed 0)"), "{name}");
+        }
+    }
+}
+
+/// Every example on two PEs is small enough for all its schedules.
+#[test]
+fn every_example_passes_on_all_schedules_of_two_pes() {
+    for (name, _) in EXAMPLES.iter().filter(|(name, _)| *name != "missing_fence") {
+        let output = example(name, &["--pes", "2", "--all"]);
+        assert_eq!(status(&output), 0, "{name}:\n{}{}", stdout(&output), stderr(&output));
+        assert!(stdout(&output).contains(": complete)"), "{name}: {}", stdout(&output));
+    }
+}
+
+#[test]
+fn a_finding_comes_with_the_command_that_replays_it() {
+    let found = example("missing_fence", &[]);
+    assert_eq!(status(&found), 1);
+    let replayed = example("missing_fence", &replay_arguments(&stdout(&found)));
+    assert_eq!(status(&replayed), 1, "{}", stderr(&replayed));
+    assert_eq!(verdict(&stdout(&replayed)), verdict(&stdout(&found)));
+
+    // Again with all schedules, where a schedule is written in another way.
+    let found = example("missing_fence", &["--all"]);
+    let replayed = example("missing_fence", &replay_arguments(&stdout(&found)));
+    assert_eq!((status(&found), status(&replayed)), (1, 1));
+    assert_eq!(verdict(&stdout(&replayed)), verdict(&stdout(&found)));
+}
+
+/// The arguments of the command that a finding prints.
+fn replay_arguments(said: &str) -> Vec<&str> {
+    let command = said.lines().find_map(|line| line.strip_prefix("Replay it: ")).expect("a command");
+    let arguments = command.strip_prefix("cargo run --release --bin missing_fence -- ").expect("a command of cargo");
+    arguments.split(' ').collect()
+}
+
+/// The finding without its schedule's number.
+fn verdict(said: &str) -> &str {
+    let (_, finding) = said.split_once("FINDING ").expect("a finding");
+    let (_, verdict) = finding.split_once(": ").expect("a verdict");
+    verdict.split_once("\nReplay it: ").expect("a command").0
+}
+
+#[test]
+fn a_finding_reads_well() {
+    insta::assert_snapshot!("finding", without_numbers(&stdout(&example("missing_fence", &[]))));
+}
+
+/// Leaves out what changes with the machine, and with the code: schedules, source lines, steps, seconds.
+fn without_numbers(said: &str) -> String {
+    let word = |word: &str| {
+        let digits = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || c == '.');
+        match word.rsplit_once(".rs:") {
+            Some((file, rest)) => {
+                let after: String = rest.chars().skip_while(char::is_ascii_digit).collect();
+                format!("{file}.rs:[line]{after}")
+            }
+            None if word.starts_with("os1.") => "[schedule]".to_string(),
+            None if digits(word) => "[number]".to_string(),
+            None => word.to_string(),
+        }
+    };
+    let line = |line: &str| {
+        let is_counted = line.contains(" schedules (") || line.contains("Replay it") || line.contains(".rs:");
+        let words = line.split(' ').map(|text| if is_counted { word(text) } else { text.to_string() });
+        words.collect::<Vec<_>>().join(" ")
+    };
+    said.lines().map(|text| line(text) + "\n").collect()
+}
+
+#[test]
+fn help() {
+    insta::assert_snapshot!("help", stdout(&example("ring", &["--help"])));
+}
+
+#[test]
+fn traces_are_the_same_byte_for_byte() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = |name: &str, arguments: &[&str]| {
+        let file = folder.path().join(name);
+        example("missing_fence", &[arguments, &["--trace", path(&file)]].concat());
+        fs::read(file).unwrap()
+    };
+    let first = trace("first", &["--seed", "7"]);
+    assert!(first == trace("second", &["--seed", "7"]));
+
+    let trace: Value = serde_json::from_slice(&first).unwrap();
+    assert_eq!([&trace["schema"], &trace["program"]], ["onesided-trace/1", "missing_fence"]);
+    assert_eq!(trace["verdict"], "failed: wrong result");
+    let replayed = folder.path().join("replayed");
+    let schedule = trace["schedule"].as_str().unwrap();
+    example("missing_fence", &["--replay", schedule, "--trace", path(&replayed)]);
+    assert!(fs::read(replayed).unwrap() == first, "the trace of the replay is that of the finding");
+    let steps: Vec<u64> =
+        trace["events"].as_array().unwrap().iter().map(|event| event["step"].as_u64().unwrap()).collect();
+    assert!(steps.len() > 10 && steps.is_sorted(), "{steps:?}");
+}
+
+#[test]
+fn without_a_finding_the_trace_is_of_the_first_schedule() {
+    let folder = tempfile::tempdir().unwrap();
+    for (arguments, choices) in [(&[][..], ".o."), (&["--strategy", "random"], ".r0."), (&["--all"], ".o.")] {
+        let file = folder.path().join("trace.json");
+        let trace = ["--pes", "2", "--schedules", "20", "--trace", path(&file)];
+        let output = example("ring", &[arguments, &trace].concat());
+        assert_eq!(status(&output), 0, "{}", stderr(&output));
+        assert!(json(&file)["schedule"].as_str().unwrap().contains(choices), "{}", json(&file)["schedule"]);
+    }
+}
+
+#[test]
+fn a_summary_says_what_was_run_and_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("run.json");
+    example("ring", &["--pes", "3", "--schedules", "9", "--seed", "5", "--json", path(&file)]);
+    let run = json(&file);
+    assert_eq!([&run["schema"], &run["program"], &run["status"]], ["onesided-run/1", "ring", "ok"]);
+    assert_eq!([&run["pes"], &run["schedules"], &run["seed"]], [3, 9, 5]);
+    assert_eq!(run["lines"].as_array().unwrap().len(), 3);
+
+    example("missing_fence", &["--json", path(&file)]);
+    let finding = &json(&file)["finding"];
+    assert_eq!(finding["verdict"], "failed: wrong result");
+    assert!(finding["replay"].as_str().unwrap().ends_with(finding["schedule"].as_str().unwrap()), "{finding}");
+
+    example("ring", &["--heap", "8", "--json", path(&file)]);
+    assert_eq!(json(&file)["status"], "error");
+}
+
+#[test]
+fn schedules_are_chosen_as_asked() {
+    for (arguments, said) in [
+        (&["--schedules", "1"][..], "1 schedule (in order)"),
+        (&["--strategy", "in-order"], "1 schedule (in order)"),
+        (&["--strategy", "random", "--schedules", "3", "--seed", "4"], "3 schedules (random from seed 4)"),
+        (&["--all", "--schedules", "2", "--pes", "3"], "not complete)"),
+        (&["--pes", "8", "--nodes", "2"], "8 PEs on 2 nodes, profile spec"),
+    ] {
+        let output = example("pipeline", arguments);
+        assert_eq!(status(&output), 0, "{}", stderr(&output));
+        assert!(stdout(&output).contains(said), "{arguments:?}: {}", stdout(&output));
+    }
+}
+
+#[test]
+fn what_cannot_run_is_an_error() {
+    let of_hello = schedule_of("hello");
+    for (arguments, why) in [
+        (&["--schedules", "0"][..], "0 is not in 1.."),
+        (&["--unknown"], "unexpected argument"),
+        (&["--pes", "0"], "0 PEs"),
+        (&["--pes", "40000"], "40000 PEs"),
+        (&["--nodes", "3"], "3 nodes"),
+        (&["--pieces", "0"], "pieces"),
+        (&["--heap", "much"], "expected a number"),
+        (&["--heap", "8"], "--heap"),
+        (&["--strategy", "pct"], "invalid value"),
+        (&["--backend", "nvshmem"], "no backend for GPUs"),
+        (&["--trace", "/no/such/folder/trace.json"], "cannot write"),
+        (&["--replay", "nonsense"], "is no schedule"),
+        (&["--replay", &of_hello], "recorded from a different program"),
+        (&["--replay", &of_hello, "--pes", "2"], "contradicts the schedule"),
+        (&["--replay", &of_hello, "--seed", "2"], "cannot be used with"),
+    ] {
+        let output = example("ring", arguments);
+        assert_eq!(status(&output), 2, "{arguments:?}: {}", stdout(&output));
+        assert!(stderr(&output).contains(why), "{arguments:?}: {}", stderr(&output));
+    }
+    let few = example("put_signal", &["--pes", "1"]);
+    assert!(status(&few) == 2 && stderr(&few).contains("put_signal needs at least 2 PEs"), "{}", stderr(&few));
+}
+
+/// The schedule in order of an example.
+fn schedule_of(name: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("trace.json");
+    example(name, &["--schedules", "1", "--trace", path(&file)]);
+    json(&file)["schedule"].as_str().unwrap().to_string()
+}
