@@ -53,7 +53,7 @@ use crate::team::{Team, TeamId};
 pub struct Pe<B: Backend> {
     pub(crate) backend: B,
     /// Filled in when they are first asked for.
-    pub(crate) predefined: [OnceCell<Option<Team>>; 6],
+    pub(crate) predefined: [OnceCell<Option<Box<Team>>>; 6],
     pub(crate) ledger: RefCell<Vec<Live>>,
     my_pe: u32,
     n_pes: u32,

@@ -110,6 +110,9 @@ impl Members {
         match self {
             Members::Strided { start, stride, size } => {
                 let offset = world.checked_sub(*start as usize)?;
+                if *stride == 1 {
+                    return (offset < *size as usize).then_some(offset); // the world, most often: no division
+                }
                 let index = offset / (*stride).max(1) as usize;
                 (index < *size as usize && index * *stride as usize == offset).then_some(index)
             }
@@ -242,8 +245,11 @@ impl<B: Backend> Pe<B> {
     /// # }
     /// ```
     pub fn team(&self, which: Predefined) -> Option<&Team> {
-        let make = || Team::new(which.id(), self.backend.predefined(which)?, self.my_pe(), TeamConfig::default());
-        self.predefined[which as usize].get_or_init(make).as_ref()
+        let make = || {
+            let members = self.backend.predefined(which)?;
+            Team::new(which.id(), members, self.my_pe(), TeamConfig::default()).map(Box::new)
+        };
+        self.predefined[which as usize].get_or_init(make).as_deref()
     }
 
     /// A value, fresh on every call, that identifies a team to be made by [`Pe::team_init`]

@@ -5,7 +5,6 @@
 //! that is never borrowed across a switch: host and scheduler take turns.
 
 use std::cell::{Cell, RefCell};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 use corosensei::stack::{DefaultStack, Stack, StackPointer};
@@ -31,6 +30,12 @@ impl Link {
     pub(crate) fn new(machine: Machine) -> Rc<Link> {
         Rc::new(Link { machine: RefCell::new(machine), running: Cell::new(NOBODY) })
     }
+
+    /// After a panic: the PE whose host it came from, if it came from one.
+    pub(crate) fn panicked(&self) -> Option<u32> {
+        let pe = self.running.replace(NOBODY);
+        (pe != NOBODY).then_some(pe)
+    }
 }
 
 /// A host's end: how it makes calls.
@@ -50,7 +55,7 @@ impl Channel {
     }
 
     /// Makes a call and returns its reply; if it cannot end yet, other PEs run meanwhile.
-    #[inline]
+    #[inline(always)] // where the kind of call is known, most of this is not there
     pub(crate) fn call(&self, mut call: Call<'_>, at: At) -> Reply {
         if self.link.running.get() != self.pe || std::thread::panicking() {
             return self.refuse(&call, at);
@@ -110,8 +115,6 @@ pub(crate) enum Turn<T> {
     Suspended,
     /// With its result.
     Returned(T),
-    /// With a panic.
-    Panicked(String),
 }
 
 /// The hosts of one run.
@@ -146,17 +149,17 @@ impl<T> Hosts<'_, T> {
         Ok(f(&mut hosts))
     }
 
-    /// Lets a host run until its next call that cannot end yet, or to its end.
+    /// Lets a host run until its next call that cannot end yet, or to its end. Its panic is the caller's; then
+    /// [`Link::panicked`] says whose it was.
     #[inline]
     pub(crate) fn resume(&mut self, pe: u32) -> Turn<T> {
         let coroutine = self.coroutines[pe as usize].as_mut().expect("the host has not been closed");
         self.link.running.set(pe);
-        let result = catch_unwind(AssertUnwindSafe(|| coroutine.resume(())));
+        let result = coroutine.resume(());
         self.link.running.set(NOBODY);
         match result {
-            Ok(CoroutineResult::Yield(())) => Turn::Suspended,
-            Ok(CoroutineResult::Return(value)) => Turn::Returned(value),
-            Err(panic) => Turn::Panicked(panic_message(&*panic)),
+            CoroutineResult::Yield(()) => Turn::Suspended,
+            CoroutineResult::Return(value) => Turn::Returned(value),
         }
     }
 }
@@ -170,11 +173,6 @@ impl<T> Drop for Hosts<'_, T> {
             self.stacks.give_back(coroutine.into_stack());
         }
     }
-}
-
-fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_string());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "(no message)".into())
 }
 
 /// Simulations do not nest: a PE of an outer one would be resumed from an inner one's stack.

@@ -1,5 +1,7 @@
 //! One program, one schedule, from start to verdict.
 
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 
 use onesided::{Error, ErrorKind, Result};
@@ -74,56 +76,77 @@ fn drive<T, C: Chooser>(
     max_steps: u64,
     results: &mut [Option<T>],
 ) -> Verdict {
-    let ended = |kind| Verdict { kind, agents: link.machine.borrow().agents_report() };
-    let mut run = |pe: u32| {
-        let kind = match hosts.resume(pe) {
-            Turn::Suspended => return None,
-            Turn::Returned(Ok(value)) => {
-                results[pe as usize] = Some(value);
-                None
+    // One guard for the whole run: a PE's panic ends it anyway, and a guard for each turn would cost more than the turn.
+    let kind = match catch_unwind(AssertUnwindSafe(|| take_turns(link, hosts, chooser, max_steps, results))) {
+        Ok(kind) => kind,
+        Err(panic) => match link.panicked() {
+            Some(pe) => {
+                link.machine.borrow_mut().host_returned(pe);
+                VerdictKind::Panicked { pe: pe as usize, message: panic_message(&*panic) }
             }
-            Turn::Returned(Err(error)) => Some(VerdictKind::Failed { pe: pe as usize, error }),
-            Turn::Panicked(message) => Some(VerdictKind::Panicked { pe: pe as usize, message }),
-        };
-        link.machine.borrow_mut().host_returned(pe);
-        kind
+            None => resume_unwind(panic), // not a PE's: a bug of the simulator
+        },
     };
+    match kind {
+        VerdictKind::Finished => Verdict::finished(),
+        kind => Verdict { kind, agents: link.machine.borrow().agents_report() },
+    }
+}
+
+#[inline]
+fn take_turns<T, C: Chooser>(
+    link: &Link,
+    hosts: &mut Hosts<'_, Result<T>>,
+    chooser: &mut C,
+    max_steps: u64,
+    results: &mut [Option<T>],
+) -> VerdictKind {
+    let mut machine = link.machine.borrow_mut();
     loop {
-        let mut machine = link.machine.borrow_mut();
-        while let Some(pe) = machine.next_host() {
-            drop(machine);
-            if let Some(kind) = run(pe) {
-                return ended(kind);
-            }
-            machine = link.machine.borrow_mut();
-            if machine.has_finding() || machine.steps > max_steps {
-                break;
-            }
-        }
-        if let Some(kind) = machine.take_finding() {
-            drop(machine);
-            return ended(kind);
+        if machine.has_finding() {
+            return machine.take_finding().expect("there is one");
         }
         if machine.steps > max_steps {
-            drop(machine);
-            return ended(VerdictKind::StepLimit { steps: max_steps });
+            return VerdictKind::StepLimit { steps: max_steps };
         }
-        let n = machine.choices();
-        if n == 0 {
-            break;
+        // A host that can go on without a choice goes first, because nothing depends on when.
+        let unchosen = machine.next_host();
+        let pe = match unchosen {
+            Some(pe) => pe,
+            None => {
+                let n = machine.choices();
+                if n == 0 {
+                    return if machine.is_over() { VerdictKind::Finished } else { VerdictKind::Deadlock };
+                }
+                let index = chooser.pick(&machine, n);
+                let Some(pe) = machine.take(index) else {
+                    chooser.took(&machine.touched);
+                    continue;
+                };
+                pe
+            }
+        };
+        drop(machine);
+        let turn = hosts.resume(pe);
+        machine = link.machine.borrow_mut();
+        if unchosen.is_none() {
+            chooser.took(&machine.touched);
         }
-        let index = chooser.pick(&machine, n);
-        let mut failed = None;
-        if let Some(pe) = machine.take(index) {
-            drop(machine);
-            failed = run(pe);
-            machine = link.machine.borrow_mut();
-        }
-        chooser.took(&machine.touched);
-        if let Some(kind) = failed {
-            drop(machine);
-            return ended(kind);
+        match turn {
+            Turn::Suspended => {}
+            Turn::Returned(Ok(value)) => {
+                results[pe as usize] = Some(value);
+                machine.host_returned(pe);
+            }
+            Turn::Returned(Err(error)) => {
+                machine.host_returned(pe);
+                return VerdictKind::Failed { pe: pe as usize, error };
+            }
         }
     }
-    if link.machine.borrow().is_over() { Verdict::finished() } else { ended(VerdictKind::Deadlock) }
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_string());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "(no message)".into())
 }

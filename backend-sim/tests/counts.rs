@@ -6,9 +6,9 @@
 use onesided::{Cmp, Pe, ReduceOp, Result, SignalOp};
 use onesided_sim::{Config, Sim};
 
-mod common;
 #[path = "counts/classes.rs"]
 mod classes;
+mod common;
 
 use classes::classes;
 

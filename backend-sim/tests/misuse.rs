@@ -5,8 +5,8 @@ use std::marker::PhantomData;
 use std::path::Path;
 
 use onesided::{
-    Cmp, ExternalBuf, LiveKind, Local, Multicast, Own, Pe, Peer, Predefined, RegisteredLocal, RegisteredSymmetric, Result,
-    SignalOp, Symmetric, SymmetricBuf, SymmetricSlice, Team, TeamConfig, TeamUniqueId,
+    Cmp, ExternalBuf, LiveKind, Local, Multicast, Own, Pe, Peer, Predefined, RegisteredLocal, RegisteredSymmetric,
+    Result, SignalOp, Symmetric, SymmetricBuf, SymmetricSlice, Team, TeamConfig, TeamUniqueId,
 };
 use onesided_sim::{Config, Sim, VerdictKind};
 
@@ -167,11 +167,16 @@ fn row_57_leftovers_are_listed_in_allocation_order() {
         let d = pe.alloc::<u8>(4)?;
         pe.free(b)?;
         // dropped in another order on each PE
-        if pe.my_pe() == 0 { drop((a, c, d, team)) } else { drop((d, team, c, a)) }
+        if pe.my_pe() == 0 {
+            drop((a, c, d, team))
+        } else {
+            drop((d, team, c, a))
+        }
         Ok(())
     });
     let VerdictKind::Leak { leaks } = verdict.kind else { panic!("{verdict}") };
-    let of = |pe: usize| -> Vec<LiveKind> { leaks.iter().filter(|leak| leak.0 == pe).map(|leak| leak.1.what).collect() };
+    let of =
+        |pe: usize| -> Vec<LiveKind> { leaks.iter().filter(|leak| leak.0 == pe).map(|leak| leak.1.what).collect() };
     assert_eq!(of(0), of(1));
     let sizes: Vec<usize> = leaks.iter().filter(|leak| leak.0 == 0).map(|leak| leak.1.bytes).collect();
     assert_eq!(sizes, [1, 3, 0, 4]);
@@ -204,7 +209,8 @@ fn check_exists(test: &str) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
     let source = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     let lines: Vec<&str> = source.lines().collect();
-    let starts = |line: &str, with: &str| line.trim_start().strip_prefix(with).is_some_and(|rest| !rest.starts_with(is_name));
+    let starts =
+        |line: &str, with: &str| line.trim_start().strip_prefix(with).is_some_and(|rest| !rest.starts_with(is_name));
     let is_item = |line: &str| ["struct", "trait"].iter().any(|kind| starts(line, &format!("pub {kind} {name}")));
     if let Some(item) = lines.iter().position(|line| is_item(line)) {
         let comment = lines[..item].iter().rev().take_while(|line| line.starts_with("///") || line.starts_with("#["));
@@ -233,7 +239,8 @@ fn the_table_has_every_row_and_names_tests_that_exist() {
     }
     // and the tests of rows are named in their rows
     for (file, source) in [("misuse", include_str!("misuse.rs")), ("races", include_str!("races.rs"))] {
-        let names = source.lines().filter_map(|line| line.strip_prefix("fn row_")?.split_once('(')).map(|(name, _)| name);
+        let names =
+            source.lines().filter_map(|line| line.strip_prefix("fn row_")?.split_once('(')).map(|(name, _)| name);
         for name in names {
             let (number, _) = name.split_once('_').expect("row_N_what");
             let row = rows.iter().find(|row| row.number.to_string() == number).expect("a row of this number");

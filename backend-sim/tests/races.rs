@@ -122,7 +122,11 @@ fn row_17_fence_does_not_order_different_targets() {
                 return pe.host().g(x.at(0), 1);
             }
         }
-        if correct { pe.host().quiet()? } else { pe.host().fence()? }
+        if correct {
+            pe.host().quiet()?
+        } else {
+            pe.host().fence()?
+        }
         signal(pe, x, 2)?;
         Ok(0)
     });
@@ -149,7 +153,11 @@ fn row_19_sync_completes_nothing() {
         if pe.my_pe() == 0 {
             pe.host().p(x.at(0), 7, 1)?;
         }
-        if correct { pe.host().barrier_all()? } else { pe.host().sync_all()? }
+        if correct {
+            pe.host().barrier_all()?
+        } else {
+            pe.host().sync_all()?
+        }
         Ok(if pe.my_pe() == 1 { pe.read(x.at(0))?[0] } else { 0 })
     });
 }
@@ -162,7 +170,11 @@ fn row_20_quiet_of_the_other_scope() {
         }
         let stream = pe.stream()?;
         pe.on(&stream).p(x.at(0), 7, 1)?;
-        if correct { pe.on(&stream).quiet()? } else { pe.host().quiet()? }
+        if correct {
+            pe.on(&stream).quiet()?
+        } else {
+            pe.host().quiet()?
+        }
         pe.synchronize(&stream)?;
         signal(pe, x, 1)?;
         Ok(0)
@@ -173,7 +185,11 @@ fn row_20_quiet_of_the_other_scope() {
         }
         let stream = pe.stream()?;
         pe.host().p(x.at(0), 7, 1)?;
-        if correct { pe.host().quiet()? } else { pe.on(&stream).quiet()? }
+        if correct {
+            pe.host().quiet()?
+        } else {
+            pe.on(&stream).quiet()?
+        }
         pe.synchronize(&stream)?;
         signal(pe, x, 1)?;
         Ok(0)

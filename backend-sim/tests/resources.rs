@@ -46,10 +46,7 @@ fn the_memory_of_all_pes_together_is_limited() {
     };
     for (kind, message) in in_order(config, program) {
         assert_eq!(kind, ErrorKind::OutOfMemory);
-        assert_eq!(
-            message,
-            "4 PEs x 600 bytes is more memory than the simulation may still take (2000 bytes)"
-        );
+        assert_eq!(message, "4 PEs x 600 bytes is more memory than the simulation may still take (2000 bytes)");
     }
     let config = Config { memory: 2500, ..Config::pes(1) };
     let program = |pe: &Pe<Sim>| {

@@ -1,7 +1,7 @@
 //! How runs end: each verdict with the report that a person reads. Mismatches are in `mismatches.rs`; panics, errors and
 //! what becomes of the other PEs then in `unwinding.rs`.
 
-use onesided::{Cmp, Pe, Predefined, ReduceOp, Result, SignalOp};
+use onesided::{Cmp, Pe, Predefined, ReduceOp, Result, SignalOp, Stream};
 use onesided_sim::{Config, Explore, Sim, Simulation, Standing, VerdictKind};
 
 mod common;
@@ -39,7 +39,8 @@ fn a_deadlock_names_everybody_and_what_they_wait_for() {
 /// What a deadlocked host waits for.
 fn waits(verdict: &onesided_sim::Verdict, pe: usize) -> &str {
     assert!(matches!(verdict.kind, VerdictKind::Deadlock), "{verdict}");
-    let agent = verdict.agents.iter().find(|agent| agent.pe == pe && agent.stream.is_none()).expect("every PE is listed");
+    let agent =
+        verdict.agents.iter().find(|agent| agent.pe == pe && agent.stream.is_none()).expect("every PE is listed");
     match &agent.standing {
         Standing::Waits(what) => what,
         other => panic!("PE {pe} does not wait: {other:?}"),
@@ -65,19 +66,25 @@ fn a_deadlock_in_a_barrier_names_who_is_missing() {
     assert_eq!(many, "PEs 1, 2, 3 and 7 others to enter barrier #2 on TEAM_WORLD");
 }
 
+/// A call of a PE that has a stream.
+type WithStream = dyn Fn(&Pe<Sim>, &Stream<Sim>) -> Result<()>;
+
 #[test]
 fn every_way_to_wait_has_its_words() {
-    let never = |pe: &Pe<Sim>, call: &dyn Fn(&Pe<Sim>, &onesided::Stream<Sim>) -> Result<()>| {
+    let never = |pe: &Pe<Sim>, call: &WithStream| {
         let word = pe.alloc_zeroed::<u64>(1)?;
         let stream = pe.stream()?;
         pe.on(&stream).signal_wait_until(word.signal(0), Cmp::Ge, 1)?;
         call(pe, &stream)?;
         pe.free(word)
     };
-    let on_one = |call: &dyn Fn(&Pe<Sim>, &onesided::Stream<Sim>) -> Result<()>| {
+    let on_one = |call: &WithStream| {
         let deadlock = verdict(1, |pe| never(pe, call));
         let stream = deadlock.agents.iter().find(|agent| agent.stream == Some(0)).expect("the stream is listed");
-        assert!(matches!(&stream.standing, Standing::Waits(what) if what.contains(">= 1, found 0 (u64)")), "{deadlock}");
+        assert!(
+            matches!(&stream.standing, Standing::Waits(what) if what.contains(">= 1, found 0 (u64)")),
+            "{deadlock}"
+        );
         waits(&deadlock, 0).to_string()
     };
     assert_eq!(on_one(&|pe, stream| pe.synchronize(stream)), "its stream 0 to finish");
@@ -298,7 +305,10 @@ fn a_polling_loop_that_nobody_satisfies_reaches_the_step_limit() {
     assert!(matches!(run.verdict.kind, VerdictKind::StepLimit { steps: 1000 }), "{}", run.verdict);
     assert!(run.steps > 1000 && run.steps < 2000, "{} steps", run.steps);
     let report = without_lines(&run.verdict);
-    assert!(report.starts_with("step limit: the run took 1000 steps and may never end; wait with wait_until"), "{report}");
+    assert!(
+        report.starts_with("step limit: the run took 1000 steps and may never end; wait with wait_until"),
+        "{report}"
+    );
     assert!(report.contains("PE 0: could go on; its last call was at backend-sim/tests/verdicts.rs:_"), "{report}");
 }
 
@@ -307,10 +317,14 @@ fn a_polling_loop_that_is_satisfied_ends() {
     // in order, although the sender comes after the poller; and at random
     assert!(verdict(2, |pe| poll(pe, 1)).is_ok());
     let random = Explore::Random { schedules: 50, seed: 2 };
-    let explored = Simulation::new(Config::pes(2)).unwrap().explore(random, |pe| poll(pe, 1), |run| {
-        assert!(run.is_ok(), "{}", run.verdict);
-        std::ops::ControlFlow::Continue(())
-    });
+    let explored = Simulation::new(Config::pes(2)).unwrap().explore(
+        random,
+        |pe| poll(pe, 1),
+        |run| {
+            assert!(run.is_ok(), "{}", run.verdict);
+            std::ops::ControlFlow::Continue(())
+        },
+    );
     assert_eq!(explored.unwrap().schedules, 50);
 }
 

@@ -30,17 +30,16 @@ fn main() -> ExitCode {
 
 /// Runs the program of that name.
 fn play(name: &str) -> ExitCode {
-    let programs: [(&str, fn() -> ExitCode); 7] = [
-        (Panics::NAME, harness::main::<Panics>),
-        (Deadlocks::NAME, harness::main::<Deadlocks>),
-        (Polls::NAME, harness::main::<Polls>),
-        (Hoards::NAME, harness::main::<Hoards>),
-        (Exits::NAME, harness::main::<Exits>),
-        (Changes::NAME, harness::main::<Changes>),
-        (Races::NAME, harness::main::<Races>),
-    ];
-    let (_, main) = programs.into_iter().find(|(other, _)| *other == name).expect("a program of this file");
-    main()
+    match name {
+        Panics::NAME => harness::main::<Panics>(),
+        Deadlocks::NAME => harness::main::<Deadlocks>(),
+        Polls::NAME => harness::main::<Polls>(),
+        Hoards::NAME => harness::main::<Hoards>(),
+        Exits::NAME => harness::main::<Exits>(),
+        Changes::NAME => harness::main::<Changes>(),
+        Races::NAME => harness::main::<Races>(),
+        other => panic!("{other} is no program of this file"),
+    }
 }
 
 /// What a program printed, and its exit status.

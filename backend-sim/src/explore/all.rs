@@ -129,3 +129,60 @@ impl Chooser for All {
         self.depth += 1;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onesided::AllocId;
+
+    fn access(start: usize, write: bool) -> Access {
+        Access { pe: 0, alloc: AllocId(0), start, end: start + 8, write }
+    }
+
+    fn asleep(step: u64, touches: Access) -> Asleep {
+        Asleep { step, touches: vec![touches] }
+    }
+
+    fn node(choices: &[u64], taken: usize, touched: Access, sleep: Vec<Asleep>) -> Node {
+        Node { choices: choices.to_vec(), taken, touched: vec![touched], sleep }
+    }
+
+    #[test]
+    fn only_what_the_step_does_not_touch_stays_asleep() {
+        let sleep = vec![asleep(1, access(0, false)), asleep(2, access(8, true)), asleep(3, access(4, true))];
+        let stays = |touched| {
+            let stays = node(&[1, 2, 3, 4], 3, touched, sleep.clone()).sleep_after();
+            stays.iter().map(|asleep| asleep.step).collect::<Vec<_>>()
+        };
+        assert_eq!(stays(access(0, false)), [1, 2]); // two reads commute, overlapping ranges do not
+        assert_eq!(stays(access(0, true)), [2]);
+        assert_eq!(stays(access(16, true)), [1, 2, 3]);
+    }
+
+    #[test]
+    fn a_step_that_has_been_visited_sleeps_and_the_next_one_is_taken() {
+        let first = node(&[5, 6, 7], 0, access(0, true), vec![asleep(6, access(8, true))]);
+        let mut all = All { path: vec![first], ..All::default() };
+        assert!(all.next_schedule());
+        assert_eq!(all.path[0].taken, 2, "6 is asleep already");
+        assert!(all.path[0].touched.is_empty(), "not known yet");
+        assert!(!all.next_schedule() && all.path.is_empty());
+    }
+
+    #[test]
+    fn the_search_goes_back_to_the_deepest_choice_first() {
+        let path = vec![node(&[1, 2], 0, access(0, true), vec![]), node(&[2], 0, access(0, true), vec![])];
+        let mut all = All { path, depth: 2, redundant: true, ..All::default() };
+        assert!(all.next_schedule());
+        assert_eq!((all.path.len(), all.depth, all.is_redundant()), (1, 0, false));
+        assert_eq!(all.path[0].taken, 1);
+    }
+
+    #[test]
+    fn picks_are_those_of_real_choices_without_the_zeros_at_the_end() {
+        let node = |n: u64, taken| node(&Vec::from_iter(0..n), taken, access(0, true), vec![]);
+        let all = All { path: vec![node(3, 0), node(1, 0), node(2, 1), node(2, 0), node(4, 0)], ..All::default() };
+        assert_eq!(all.picks(), [0, 1]);
+        assert!(All::new().picks().is_empty());
+    }
+}

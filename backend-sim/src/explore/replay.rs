@@ -32,3 +32,26 @@ impl Chooser for Replay<'_> {
         if pick < n { pick } else { 0 }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    #[test]
+    fn picks_are_followed_where_there_is_a_choice_and_the_first_step_is_taken_behind_them() {
+        let machine = Machine::new(Config::default());
+        let mut replay = Replay::new(&[2, 1]);
+        let taken = [3, 1, 2, 5].map(|n| replay.pick(&machine, n));
+        assert_eq!(taken, [2, 0, 1, 0]);
+        assert!(replay.is_used_up() && !replay.diverged);
+    }
+
+    #[test]
+    fn a_pick_that_does_not_exist_and_a_pick_too_many_are_noticed() {
+        let machine = Machine::new(Config::default());
+        let mut replay = Replay::new(&[2, 1]);
+        assert_eq!(replay.pick(&machine, 2), 0);
+        assert!(replay.diverged && !replay.is_used_up());
+    }
+}

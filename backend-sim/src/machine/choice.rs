@@ -9,7 +9,7 @@ use crate::request::Call;
 
 impl Machine {
     /// Whether a host's call touches memory that others may touch, so that its order matters.
-    #[inline]
+    #[inline(always)]
     pub(super) fn is_choice(&self, pe: u32, call: &Call<'_>) -> bool {
         match call {
             Call::Issue { op, stream: None } => self.op_is_choice(pe, op),
@@ -78,6 +78,7 @@ impl Machine {
     }
 
     /// Takes a choice. Returns the host that is to be resumed for it, if it is one's.
+    #[inline]
     pub(crate) fn take(&mut self, index: usize) -> Option<u32> {
         self.steps += 1;
         self.touched.clear();
@@ -106,6 +107,7 @@ impl Machine {
         None
     }
 
+    #[inline]
     pub(super) fn make_ready(&mut self, agent: u32, phase: Phase) {
         let state = &mut self.agents[agent as usize];
         debug_assert_eq!(state.ready, NONE);
@@ -114,6 +116,7 @@ impl Machine {
         self.ready.push(agent);
     }
 
+    #[inline]
     pub(super) fn unready(&mut self, agent: u32) {
         let at = std::mem::replace(&mut self.agents[agent as usize].ready, NONE);
         self.ready.swap_remove(at as usize);

@@ -33,8 +33,6 @@ pub(crate) struct Instance {
     pub(crate) entries: Vec<Entry>,
     entered: usize,
     left: usize,
-    /// Everyone has entered, and what that needs has been done.
-    complete: bool,
 }
 
 /// One member in an instance.
@@ -63,7 +61,7 @@ impl Instance {
         let entry = Entry { agent: NONE, at: None, private: 0, dst_parts, src_parts, left: false };
         self.entries.clear();
         self.entries.resize(n, entry);
-        (self.entered, self.left, self.complete) = (0, 0, false);
+        (self.entered, self.left) = (0, 0);
         self.what = Some(what.clone());
     }
 
@@ -72,10 +70,10 @@ impl Instance {
         self.left > 0 && self.left == self.entries.len()
     }
 
+    /// Whether a member of a collective that moves data has nothing to wait for.
     fn can_leave(&self, member: u32) -> bool {
         let Entry { agent, dst_parts, src_parts, left, .. } = self.entries[member as usize];
-        let waits_for_all = self.what.as_ref().is_some_and(|what| !what.moves_data());
-        agent != NONE && !left && dst_parts == 0 && src_parts == 0 && (self.complete || !waits_for_all)
+        agent != NONE && !left && dst_parts == 0 && src_parts == 0
     }
 }
 
@@ -186,7 +184,7 @@ impl Machine {
         let n = state.members.len();
         let other = std::mem::replace(&mut state.busy[member as usize], agent);
         if other != NONE {
-            let calls = [other, agent].map(|agent| self.agents[agent as usize].call);
+            let calls = [self.agents[other as usize].call, what.name()];
             let team = self.team_name(team);
             self.found(VerdictKind::ConcurrentCollectives { team, pe: pe as usize, calls });
             return self.block(agent, Phase::Collective { team: 0, seq: u32::MAX });
@@ -207,11 +205,19 @@ impl Machine {
         (entry.agent, entry.at, entry.private) = (agent, Some(at), private);
         instance.entered += 1;
         let last = instance.entered == n;
-        if instance.what.as_ref().is_some_and(Collective::moves_data) {
-            self.member_entered(team, seq, member, last);
+        if !what.moves_data() {
+            if last {
+                self.everyone_entered(team, seq, what, agent);
+                return Progress::Done;
+            }
+            return self.block(agent, Phase::Collective { team, seq });
         }
-        if last {
-            self.everyone_entered(team, seq, agent);
+        self.member_entered(team, seq, member, last);
+        for other in 0..if last { n as u32 } else { 0 } {
+            if self.teams.get(team).is_over(seq) {
+                break;
+            }
+            self.try_leave(team, seq, other);
         }
         // the collective may be over already, and its instance gone
         if self.teams.get(team).is_over(seq) || self.teams.get(team).instance_ref(seq).entries[member as usize].left {
@@ -224,25 +230,21 @@ impl Machine {
         self.block(agent, Phase::Collective { team, seq })
     }
 
-    /// The last member has entered: does what the collective does as a whole, and lets everyone go.
-    fn everyone_entered(&mut self, team: u32, seq: u32, last: u32) {
-        let instance = self.teams.get_mut(team).instance(seq);
-        instance.complete = true;
-        let members = instance.entries.len() as u32;
-        let what = instance.what.take().expect("an entered instance is open");
-        if !what.moves_data() {
-            self.complete_life(team, seq, &what);
-        }
-        self.teams.get_mut(team).instance(seq).what = Some(what);
+    /// The last member has entered a collective that moves no data: does it, and lets everyone go.
+    fn everyone_entered(&mut self, team: u32, seq: u32, what: &Collective, last: u32) {
+        self.complete_life(team, seq, what);
+        let state = self.teams.get_mut(team);
+        state.busy.fill(NONE);
+        let members = state.members.len();
         for member in 0..members {
-            let agent = self.teams.get(team).instance_ref(seq).entries[member as usize].agent;
+            let agent = self.teams.get(team).instance_ref(seq).entries[member].agent;
             if agent != last {
-                self.try_leave(team, seq, member);
-                if self.teams.get(team).is_over(seq) {
-                    return;
-                }
+                self.finish(agent);
             }
         }
+        let state = self.teams.get_mut(team);
+        state.instance(seq).left = members;
+        state.close_finished();
     }
 
     /// Lets a member go that waits in the collective, if it can.

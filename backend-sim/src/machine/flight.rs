@@ -420,3 +420,6 @@ fn release(units: &mut Vec<Unit>, slot: u32, transfer: &Transfer) {
     let pieces = (0..transfer.pieces).filter(|piece| !unread || transfer.read & (1 << piece) != 0);
     units.extend(pieces.map(|piece| Unit { slot, piece, step: Step::Deliver }));
 }
+
+#[cfg(test)]
+mod tests;

@@ -188,6 +188,7 @@ impl Machine {
     }
 
     /// The next host to be resumed with its reply; streams that can go on do so on the way.
+    #[inline]
     pub(crate) fn next_host(&mut self) -> Option<u32> {
         while let Some(agent) = self.woken.pop_front() {
             if self.agents[agent as usize].is_host() {
@@ -209,16 +210,15 @@ impl Machine {
     ///
     /// `Blocked`: [`Machine::next_host`] or [`Machine::take`] will name the host again; if [`Machine::is_chosen`] then,
     /// the call is to be performed, else it has ended.
-    #[inline]
+    #[inline(always)] // as its only caller
     pub(crate) fn submit(&mut self, pe: u32, call: &mut Call<'_>, at: At) -> Progress {
         self.agents[pe as usize].at = Some(at);
         self.steps += 1;
-        let progress = if self.relaxed && self.is_choice(pe, call) {
+        if self.relaxed && self.is_choice(pe, call) {
             self.make_ready(pe, Phase::Pending);
-            Progress::Blocked
-        } else {
-            self.perform(pe, call, at)
-        };
+            return Progress::Blocked;
+        }
+        let progress = self.perform(pe, call, at);
         match progress {
             Progress::Done if self.steps < self.turn_ends && self.finding.is_none() => Progress::Done,
             Progress::Done => {
@@ -239,24 +239,31 @@ impl Machine {
     }
 
     /// Does what the call says, now.
+    #[inline(always)] // as its only caller
     pub(crate) fn perform(&mut self, pe: u32, call: &mut Call<'_>, at: At) -> Progress {
         if self.trace.is_some() {
             self.trace_call(pe, call, at);
         }
         match call {
             Call::Issue { op, stream: None } => self.issue(pe, op, at),
-            Call::Issue { op, stream: Some(stream) } => self.enqueue(pe, *stream, Work::Op(Op::clone(op), at)),
             Call::Read { src, pe: of, into, .. } => {
                 self.touch(*of, *src, false);
-                into.copy_from_slice(self.heap.bytes(*of, *src));
+                copy_bytes(into, self.heap.bytes(*of, *src));
                 Progress::Done
             }
             Call::Write { dst, pe: of, from, .. } if *of == pe => {
                 self.touch(pe, *dst, true);
-                self.heap.bytes_mut(pe, *dst).copy_from_slice(from);
+                copy_bytes(self.heap.bytes_mut(pe, *dst), from);
                 self.wrote(pe, *dst);
                 Progress::Done
             }
+            rare => self.perform_rare(pe, rare, at),
+        }
+    }
+
+    fn perform_rare(&mut self, pe: u32, call: &mut Call<'_>, at: At) -> Progress {
+        match call {
+            Call::Issue { op, stream: Some(stream) } => self.enqueue(pe, *stream, Work::Op(Op::clone(op), at)),
             Call::Write { dst, pe: of, dtype, from } => self.store_remote(pe, *of, *dst, *dtype, from, at),
             Call::MulticastWrite { team, dst, dtype, from } => {
                 for of in self.team_members(pe, *team).iter() {
@@ -389,5 +396,14 @@ impl Machine {
 
     pub(crate) fn take_trace(&mut self) -> Option<Vec<Event>> {
         self.trace.take()
+    }
+}
+
+/// Copies bytes; a single word without calling memcpy.
+#[inline]
+fn copy_bytes(to: &mut [u8], from: &[u8]) {
+    match (<&mut [u8; 8]>::try_from(&mut *to), <&[u8; 8]>::try_from(from)) {
+        (Ok(to), Ok(from)) => *to = *from,
+        _ => to.copy_from_slice(from),
     }
 }

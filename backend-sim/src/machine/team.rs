@@ -34,9 +34,10 @@ pub(crate) struct TeamState {
     pub(crate) next: Vec<u32>,
     /// Per member: the agent that is in a collective.
     pub(crate) busy: Vec<u32>,
-    open: VecDeque<Instance>,
+    open: VecDeque<Box<Instance>>,
     first_open: u32,
-    spare: Vec<Instance>,
+    #[expect(clippy::vec_box, reason = "an instance moves between here and `open` as a pointer, and is reused")]
+    spare: Vec<Box<Instance>>,
 }
 
 /// A `team_init` that not all members have called yet.
@@ -85,7 +86,7 @@ impl TeamState {
 
     /// Forgets collectives that everyone has left.
     pub(crate) fn close_finished(&mut self) {
-        while self.open.front().is_some_and(Instance::is_left) {
+        while self.open.front().is_some_and(|instance| instance.is_left()) {
             self.spare.extend(self.open.pop_front());
             self.first_open += 1;
         }
@@ -129,7 +130,7 @@ impl Teams {
             !instance.is_left() && matches!(&instance.what, Some(Collective::Op(op)) if op.uses(alloc))
         };
         self.states.iter().find_map(|team| {
-            let instance = team.open.iter().find(uses)?;
+            let instance = team.open.iter().map(Box::as_ref).find(uses)?;
             let inside = |(member, entry): (usize, &Entry)| Some((team.members.get(member) as u32, entry.at?));
             instance.entries.iter().enumerate().find_map(inside)
         })

@@ -24,20 +24,60 @@ pub(crate) struct Agent {
 /// One operation; `to` and `from` are PEs, `dst` and `src` words of symmetric memory.
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
-    P { to: usize, dst: usize, value: u8 },
-    PeerStore { to: usize, dst: usize, value: u8 },
-    Put { to: usize, dst: usize, src: usize, len: usize, nbi: bool, signal: Option<Update> },
-    Get { from: usize, dst: usize, src: usize, len: usize, nbi: bool },
-    G { from: usize, src: usize },
-    Add { to: usize, dst: usize, value: u8, fetch: bool },
-    Signal { to: usize, update: Update },
-    Read { src: usize, len: usize },
-    Write { dst: usize, value: u8 },
+    P {
+        to: usize,
+        dst: usize,
+        value: u8,
+    },
+    PeerStore {
+        to: usize,
+        dst: usize,
+        value: u8,
+    },
+    Put {
+        to: usize,
+        dst: usize,
+        src: usize,
+        len: usize,
+        nbi: bool,
+        signal: Option<Update>,
+    },
+    Get {
+        from: usize,
+        dst: usize,
+        src: usize,
+        len: usize,
+        nbi: bool,
+    },
+    G {
+        from: usize,
+        src: usize,
+    },
+    Add {
+        to: usize,
+        dst: usize,
+        value: u8,
+        fetch: bool,
+    },
+    Signal {
+        to: usize,
+        update: Update,
+    },
+    Read {
+        src: usize,
+        len: usize,
+    },
+    Write {
+        dst: usize,
+        value: u8,
+    },
     Fence,
     Quiet,
     Flush,
     /// Until my word is at least 1.
-    Wait { word: usize },
+    Wait {
+        word: usize,
+    },
     /// The world's next collective, entered by hosts.
     Enter(Collective),
 }
@@ -156,7 +196,8 @@ pub(crate) fn outcomes(program: &Program, limit: usize) -> Option<BTreeSet<Outco
             let memory = state.memory.chunks(program.words).map(<[u8]>::to_vec);
             outcomes.insert(ended.then(|| state.saw.iter().cloned().chain(memory).collect()));
         }
-        for state in next {
+        for mut state in next {
+            state.flying.sort_unstable(); // their order means nothing
             if visited.insert(state.clone()) {
                 to_visit.push(state);
             }

@@ -59,7 +59,7 @@ pub(super) fn write_summary(out: &mut dyn Write, facts: &Facts, plan: &Plan, don
         "pes": pes, "nodes": nodes, "gpus": gpus, "heap": heap,
         "profile": profile.name(), "pieces": pieces, "max_steps": max_steps,
         "search": search, "seed": seed,
-        "schedules": done.schedules, "complete": done.complete, "steps": done.steps,
+        "schedules": done.schedules, "redundant": done.redundant, "complete": done.complete, "steps": done.steps,
         "seconds": done.time.as_secs_f64(),
         "status": status, "error": error, "finding": finding,
         "checks": facts.checks,

@@ -55,7 +55,7 @@ pub(super) struct Machine {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "The orders of events that are tried")]
 pub(super) struct Search {
-    /// Visit N schedules, the first of them in order; with --all, at most N [default: 200; with --all: 1000000]
+    /// Visit N schedules, the first of them in order; with --all, begin at most N [default: 200; with --all: 1000000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) schedules: Option<u64>,
     /// Visit every schedule that can make a difference: if none fails, the program is right for this input

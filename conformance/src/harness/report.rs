@@ -55,10 +55,11 @@ fn what_ran(plan: &Plan, done: &Done) -> String {
         }
         (Search::InOrder { .. }, n) => {
             let others = n - 1;
-            if done.complete {
-                format!("1 in order, all {others}: complete")
-            } else {
-                format!("1 in order, {others} of all: not complete")
+            let (redundant, also) = (done.redundant, "begun and found equivalent");
+            match (done.complete, redundant) {
+                (true, _) => format!("1 in order, all {others}: complete"),
+                (false, 0) => format!("1 in order, {others} of all: not complete"),
+                (false, _) => format!("1 in order, {others} of all, {redundant} {also}: not complete"),
             }
         }
     };

@@ -21,6 +21,8 @@ pub(super) struct Done {
     pub(super) lines: Vec<Option<String>>,
     /// Schedules visited, the one in order included.
     pub(super) schedules: u64,
+    /// Schedules that were begun and found equivalent to visited ones: they cost time and count towards the limit.
+    pub(super) redundant: u64,
     /// Whether every schedule was visited.
     pub(super) complete: bool,
     pub(super) steps: u64,
@@ -49,6 +51,7 @@ pub(super) fn run<P: Program>(plan: &Plan) -> Done {
         end: End::Fine,
         lines: Vec::new(),
         schedules: 0,
+        redundant: 0,
         complete: false,
         steps: 0,
         time: Duration::ZERO,
@@ -130,7 +133,7 @@ fn explore_up_to_a_finding<P: Program>(
     let progress = Progress::new(total, "schedules");
     let mut finding = None;
     let before = (done.schedules, done.steps);
-    let Explored { schedules, complete, steps, .. } = simulation.explore(how, P::run, |run| {
+    let Explored { schedules, redundant, complete, steps } = simulation.explore(how, P::run, |run| {
         progress.step();
         if first.is_none() {
             *first = Some(without_results(run));
@@ -143,7 +146,7 @@ fn explore_up_to_a_finding<P: Program>(
         ControlFlow::Break(())
     })?;
     (done.schedules, done.steps) = (before.0 + schedules, before.1 + steps);
-    done.complete = complete;
+    (done.redundant, done.complete) = (redundant, complete);
     Ok(finding)
 }
 
