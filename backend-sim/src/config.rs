@@ -56,7 +56,7 @@ impl Default for Config {
             max_teams: 256,
             profile: Profile::Spec,
             pieces: 4,
-            max_steps: 10_000_000,
+            max_steps: 1_000_000,
             stack: 256 << 10,
         }
     }

@@ -81,7 +81,9 @@ fn drive<T, C: Chooser>(
         Ok(kind) => kind,
         Err(panic) => match link.panicked() {
             Some(pe) => {
-                link.machine.borrow_mut().host_returned(pe);
+                let mut machine = link.machine.borrow_mut();
+                chooser.took(&machine.touched); // the search has to know why this step matters
+                machine.host_returned(pe);
                 VerdictKind::Panicked { pe: pe as usize, message: panic_message(&*panic) }
             }
             None => resume_unwind(panic), // not a PE's: a bug of the simulator

@@ -236,6 +236,8 @@ impl Simulation {
             Choices::Seed(seed) => self.engine.execute(&mut Random::new(*seed), max, tracing, program)?,
             Choices::Picks(picks) => {
                 let mut replay = Replay::new(picks);
+                // picks come from an exhaustive search, which has a limit of its own
+                let max = max.min(MAX_STEPS_OF_ALL);
                 let executed = self.engine.execute(&mut replay, max, tracing, program)?;
                 if replay.diverged || !replay.is_used_up() {
                     let message = "the schedule was recorded from a different program: its choices do not fit";

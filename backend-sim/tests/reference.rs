@@ -137,6 +137,8 @@ fn simulated(program: &Program, profile: Profile, how: Explore) -> (BTreeSet<Out
 /// The operations of hosts; those that return something exist on the host only.
 fn op(pes: usize, words: usize, on_stream: bool) -> impl Strategy<Value = Op> {
     let (pe, word) = (move || 0..pes, move || 0..words);
+    // a zero stays: it may take away what a wait waits for
+    let value = || prop_oneof![1 => Just(0), 4 => Just(1)];
     let update = move || (word(), any::<bool>()).prop_map(|(word, add)| Update { word, value: 0, add });
     // a range of one or two words, and a place for another such range
     let range =
@@ -150,15 +152,15 @@ fn op(pes: usize, words: usize, on_stream: bool) -> impl Strategy<Value = Op> {
     let get =
         (pe(), range(), any::<bool>()).prop_map(|(from, (dst, src, len), nbi)| Op::Get { from, dst, src, len, nbi });
     let everywhere = prop_oneof![
-        4 => (pe(), word()).prop_map(|(to, dst)| Op::P { to, dst, value: 0 }),
+        4 => (pe(), word(), value()).prop_map(|(to, dst, value)| Op::P { to, dst, value }),
         4 => put,
         2 => get,
         2 => (pe(), update()).prop_map(|(to, update)| Op::Signal { to, update }),
-        2 => word().prop_map(|dst| Op::Write { dst, value: 0 }),
+        2 => (word(), value()).prop_map(|(dst, value)| Op::Write { dst, value }),
         3 => Just(Op::Fence),
         2 => Just(Op::Quiet),
         1 => Just(Op::Flush),
-        1 => word().prop_map(|word| Op::Wait { word }),
+        2 => word().prop_map(|word| Op::Wait { word }),
     ];
     if on_stream {
         return everywhere.boxed();
@@ -172,10 +174,11 @@ fn op(pes: usize, words: usize, on_stream: bool) -> impl Strategy<Value = Op> {
     prop_oneof![3 => everywhere, 2 => on_host].boxed()
 }
 
-/// Gives every operation a value of its own. Sums of all stay below 256.
+/// Gives every operation that does not store a zero a value of its own. Sums of all stay below 256.
 fn number(op: &mut Op, n: u8) {
     match op {
-        Op::P { value, .. } | Op::PeerStore { value, .. } | Op::Write { value, .. } => *value = n,
+        Op::P { value, .. } | Op::Write { value, .. } => *value *= n,
+        Op::PeerStore { value, .. } => *value = n,
         Op::Add { value, .. } => *value = 8 * n,
         Op::Signal { update, .. } | Op::Put { signal: Some(update), .. } => {
             update.value = if update.add { 8 * n } else { n }
@@ -186,7 +189,9 @@ fn number(op: &mut Op, n: u8) {
 
 /// Programs of hosts and `streams` streams, with at most `ops` operations and `collectives` collectives in all.
 fn programs(streams: usize, collectives: usize, ops: usize) -> impl Strategy<Value = Program> {
-    (2usize..=3, 2usize..=3, prop::collection::vec(0usize..3, streams)).prop_flat_map(move |(pes, words, of)| {
+    // most streams are PE 0's, so that they share its scope
+    let of = prop::collection::vec(prop_oneof![3 => Just(0), 1 => 0usize..3], streams);
+    (2usize..=3, 2usize..=3, of).prop_flat_map(move |(pes, words, of)| {
         let agents = pes + of.len();
         let action = (0..agents).prop_flat_map(move |agent| (Just(agent), op(pes, words, agent >= pes)));
         let entering = (collective(pes, words), prop::collection::vec(any::<prop::sample::Index>(), pes));
@@ -257,7 +262,7 @@ fn compare(programs: impl Strategy<Value = Program>, cases: u32) {
     let (compared, branching) = (compared.get(), branching.get());
     eprintln!("{compared} of {cases} programs compared, {branching} with more than one outcome");
     assert!(compared >= cases * 9 / 10, "{compared} of {cases} programs were small enough to be compared");
-    assert!(branching >= cases / 3, "{branching} of {cases} programs have more than one outcome");
+    assert!(branching >= cases / 5, "{branching} of {cases} programs have more than one outcome");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! How runs end: each verdict with the report that a person reads. Mismatches are in `mismatches.rs`; panics, errors and
 //! what becomes of the other PEs then in `unwinding.rs`.
 
-use onesided::{Cmp, Pe, Predefined, ReduceOp, Result, SignalOp, Stream};
+use onesided::{Cmp, Pe, Predefined, ReduceOp, Result, SignalOp, Stream, expect_eq};
 use onesided_sim::{Config, Explore, Sim, Simulation, Standing, VerdictKind};
 
 mod common;
@@ -346,4 +346,23 @@ fn a_job_ends_with_a_status_of_which_0_is_no_finding() {
     assert_eq!(bad.verdict.kind.to_string(), "PE 1 ended the job with status 3");
     assert_eq!([&good, &bad].map(|run| run.verdict.kind.outcome()), ["exited: 0", "exited: 3"]);
     assert!(bad.into_results().unwrap_err().message().contains("status 3"));
+}
+
+#[test]
+fn a_schedule_that_fails_hides_no_other() {
+    // the search begins with the schedule that fails: the step that does has to be known as one that reads `x`
+    let early = |pe: &Pe<Sim>, check: fn(u64) -> Result<()>| {
+        let x = pe.alloc_zeroed::<u64>(1)?;
+        match pe.my_pe() {
+            0 => pe.host().p(&x, 1, 1)?,
+            _ => check(pe.read(&x)?[0])?,
+        }
+        pe.free(x)
+    };
+    let ends = |check: fn(u64) -> Result<()>| Vec::from_iter(endings(Config::pes(2), |pe| early(pe, check)));
+    let once = |ending: &str| (ending.to_string(), 1);
+    assert_eq!(ends(|x| expect_eq(x, 1, "x")), [once("failed: wrong result"), once("finished")]);
+    assert_eq!(ends(|x| expect_eq(x, 0, "x")), [once("failed: wrong result"), once("finished")]);
+    let panics = ends(|x| if x == 0 { panic!("too early") } else { Ok(()) });
+    assert_eq!(panics, [once("finished"), once("panicked")]);
 }

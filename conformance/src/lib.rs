@@ -24,3 +24,8 @@ pub mod known;
 pub mod outcome;
 pub mod suite;
 mod tool;
+
+/// The code in the project's README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+pub struct ProjectReadme;

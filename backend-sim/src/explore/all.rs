@@ -122,7 +122,7 @@ impl Chooser for All {
         if self.redundant {
             return;
         }
-        let node = &mut self.path[self.depth];
+        let Some(node) = self.path.get_mut(self.depth) else { return };
         if node.touched.is_empty() {
             node.touched.extend_from_slice(touched);
         }

@@ -1,6 +1,6 @@
 //! Choices: which steps wait to be chosen, and what taking one does.
 
-use onesided::Op;
+use onesided::{Op, TeamRequest};
 
 use super::agent::{Agent, NONE, Phase};
 use super::flight::Unit;
@@ -15,6 +15,8 @@ impl Machine {
             Call::Issue { op, stream: None } => self.op_is_choice(pe, op),
             Call::Read { .. } | Call::MulticastRead { .. } => true,
             Call::Write { pe: of, .. } => *of == pe,
+            // the members of a new team are not known beforehand: who comes first can decide who is one
+            Call::Team(TeamRequest::Init { .. }) => true,
             _ => false,
         }
     }

@@ -87,6 +87,9 @@ const TURN: u64 = 256;
 /// Stands for the transfers of a PE's streams as a whole: a quiet on one stream and an issue on another do not commute.
 const STREAM_SCOPE: AllocId = AllocId(u32::MAX);
 
+/// Stands for the teams that are being made by `team_init`, each at its unique id.
+const TEAM_INITS: AllocId = AllocId(u32::MAX - 1);
+
 /// The whole cluster.
 #[derive(Debug)]
 pub(crate) struct Machine {
@@ -341,6 +344,14 @@ impl Machine {
         if self.tracking && self.shares_scope(agent) {
             let pe = self.agents[agent as usize].pe;
             self.touched.push(Access { pe, alloc: STREAM_SCOPE, start: 0, end: 1, write });
+        }
+    }
+
+    /// Notes that the step joins a team that is being made.
+    fn touch_team_init(&mut self, unique_id: u64) {
+        if self.tracking {
+            let start = unique_id as usize;
+            self.touched.push(Access { pe: 0, alloc: TEAM_INITS, start, end: start.saturating_add(1), write: true });
         }
     }
 

@@ -271,6 +271,7 @@ impl Machine {
     }
 
     fn team_init(&mut self, pe: u32, unique_id: u64, n_pes: usize, index: usize, at: At) -> Progress {
+        self.touch_team_init(unique_id);
         let pending = self.teams.inits.entry(unique_id).or_insert_with(|| PendingInit { slots: vec![None; n_pes] });
         let field = match pending.slots.get(index) {
             _ if pending.slots.len() != n_pes => Some("n_pes"),

@@ -43,6 +43,12 @@ pub(super) struct Machine {
     /// Symmetric memory of each PE, in bytes or with K, M or G behind the number [default: 1G]
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(super) heap: Option<usize>,
+    /// Memory that the allocations of all PEs may take together on this computer [default: 8G]
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    pub(super) memory: Option<usize>,
+    /// Stack of each PE; a program that overflows it ends with a segmentation fault [default: 256K]
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    pub(super) stack: Option<usize>,
     /// What the transport guarantees: spec is the specification's text and no more; under nvlink a fence completes, a
     /// blocking put has arrived when it returns, and transfers to one PE keep their order [default: spec]
     #[arg(long, value_name = "PROFILE")]
@@ -67,7 +73,7 @@ pub(super) struct Search {
     /// Where the series of random schedules starts: the same seed gives the same schedules [default: 0]
     #[arg(long, value_name = "S", conflicts_with = "all")]
     pub(super) seed: Option<u64>,
-    /// Give a run up after N steps, as one that may never end [default: 10000000; with --all, at most 100000]
+    /// Give a run up after N steps, as one that may never end [default: 1000000; with --all, at most 100000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) max_steps: Option<u64>,
     /// Run one schedule again, as a finding printed it; it brings its PEs, nodes, GPUs, profile and pieces
@@ -129,7 +135,7 @@ fn bytes(text: &str) -> Result<usize, String> {
         _ => (text, 1),
     };
     let number: usize = digits.parse().map_err(|_| "expected a number, and K, M or G behind it if you like")?;
-    number.checked_mul(factor).filter(|&bytes| bytes > 0).ok_or_else(|| format!("{text} bytes cannot be a heap"))
+    number.checked_mul(factor).filter(|&bytes| bytes > 0).ok_or_else(|| format!("{text} is no size that can be had"))
 }
 
 #[cfg(test)]

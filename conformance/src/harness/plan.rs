@@ -62,6 +62,8 @@ impl Plan {
             nodes: machine.nodes.unwrap_or(usual.nodes),
             gpus: machine.gpus,
             heap: machine.heap.unwrap_or(usual.heap),
+            memory: machine.memory.unwrap_or(usual.memory),
+            stack: machine.stack.unwrap_or(usual.stack),
             profile: machine.profile.unwrap_or(usual.profile),
             pieces: machine.pieces.unwrap_or(usual.pieces),
             max_steps: search.max_steps.unwrap_or(usual.max_steps),
@@ -102,8 +104,10 @@ impl Plan {
     pub(super) fn replay_command(&self, facts: &Facts, schedule: &Schedule, with_step_limit: bool) -> String {
         let usual = Config::default();
         let mut command = format!("cargo run --release --bin {} -- --replay {schedule}", facts.name);
-        if self.config.heap != usual.heap {
-            command += &format!(" --heap {}", self.config.heap);
+        let Config { heap, memory, stack, .. } = self.config;
+        let sizes = [("heap", heap, usual.heap), ("memory", memory, usual.memory), ("stack", stack, usual.stack)];
+        for (option, size, _) in sizes.into_iter().filter(|(_, size, usual)| size != usual) {
+            command += &format!(" --{option} {size}");
         }
         if with_step_limit && self.config.max_steps != usual.max_steps {
             command += &format!(" --max-steps {}", self.config.max_steps);

@@ -168,7 +168,9 @@ fn is_operating(kind: ErrorKind) -> bool {
 
 fn advise(pe: usize, error: &Error) -> String {
     let advice = match error.kind() {
-        ErrorKind::OutOfMemory => "; give each PE more by --heap, or free what is no longer needed",
+        ErrorKind::OutOfMemory => {
+            "; give each PE more by --heap, or all of them by --memory, or free what is no longer needed"
+        }
         _ => "",
     };
     format!("PE {pe}: {error}{advice}")
