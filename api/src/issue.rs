@@ -7,7 +7,7 @@ use std::ops::Deref;
 use std::panic::Location;
 
 use crate::backend::{Backend, require};
-use crate::buffer::{Local, Symmetric};
+use crate::buffer::{Local, Span, Symmetric};
 use crate::element::Element;
 use crate::error::{At, Error, Result};
 use crate::memory::same_len;
@@ -233,16 +233,12 @@ impl<B: Backend> Issue<'_, B> {
         pe: usize,
     ) -> Result<()> {
         let at = Location::caller();
-        let pe = self.pe.check_pe(pe, "iput", at)?;
-        if count == 0 {
+        let operands = [dst.span(), src.span()];
+        let Some(Strided { dst, src, dst_stride, src_stride, count, pe }) =
+            self.strided::<T>("iput", operands, [dst_stride, src_stride], count, pe, at)?
+        else {
             return Ok(());
-        }
-        let (mut dst, mut src) = (dst.span(), src.span());
-        let (dst_stride, src_stride, count) = (
-            clip_strided::<T>("iput", "dst", &mut dst.len, dst_stride, count, at)?,
-            clip_strided::<T>("iput", "src", &mut src.len, src_stride, count, at)?,
-            count as u32,
-        );
+        };
         self.issue(Op::IPut { dst, src, dst_stride, src_stride, count, dtype: T::DTYPE, pe }, at).map(drop)
     }
 
@@ -265,17 +261,32 @@ impl<B: Backend> Issue<'_, B> {
         pe: usize,
     ) -> Result<()> {
         let at = Location::caller();
-        let pe = self.pe.check_pe(pe, "iget", at)?;
-        if count == 0 {
+        let operands = [dst.span(), src.span()];
+        let Some(Strided { dst, src, dst_stride, src_stride, count, pe }) =
+            self.strided::<T>("iget", operands, [dst_stride, src_stride], count, pe, at)?
+        else {
             return Ok(());
-        }
-        let (mut dst, mut src) = (dst.span(), src.span());
-        let (dst_stride, src_stride, count) = (
-            clip_strided::<T>("iget", "dst", &mut dst.len, dst_stride, count, at)?,
-            clip_strided::<T>("iget", "src", &mut src.len, src_stride, count, at)?,
-            count as u32,
-        );
+        };
         self.issue(Op::IGet { dst, src, dst_stride, src_stride, count, dtype: T::DTYPE, pe }, at).map(drop)
+    }
+
+    /// Checks the arguments of a strided transfer; `None` if there is nothing to move.
+    fn strided<T: Element>(
+        &self,
+        call: &'static str,
+        [mut dst, mut src]: [Span; 2],
+        [dst_stride, src_stride]: [usize; 2],
+        count: usize,
+        pe: usize,
+        at: At,
+    ) -> Result<Option<Strided>> {
+        let pe = self.pe.check_pe(pe, call, at)?;
+        if count == 0 {
+            return Ok(None);
+        }
+        let dst_stride = clip_strided::<T>(call, "dst", &mut dst.len, dst_stride, count, at)?;
+        let src_stride = clip_strided::<T>(call, "src", &mut src.len, src_stride, count, at)?;
+        Ok(Some(Strided { dst, src, dst_stride, src_stride, count: count as u32, pe }))
     }
 
     /// Stores private values in my own symmetric memory, in the order of this scope: at once from the host, in stream
@@ -366,6 +377,16 @@ impl<B: Backend> Host<'_, B> {
         let pe = self.pe.check_pe(pe, "g", at)?;
         self.issue(Op::G { src, dtype: T::DTYPE, pe }, at).map(T::from_bits64)
     }
+}
+
+/// A strided transfer whose arguments are in order.
+struct Strided {
+    dst: Span,
+    src: Span,
+    dst_stride: u32,
+    src_stride: u32,
+    count: u32,
+    pe: u32,
 }
 
 /// Checks that an operand of `len` bytes holds `count` elements at `stride`, and shortens it to those.

@@ -4,7 +4,7 @@
 use std::cell::{Cell, OnceCell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use onesided::{Bootstrap, Error, ErrorKind, InitMethod, Pe, ReduceOp, Result, expect_eq};
+use onesided::{Bootstrap, Cmp, Error, ErrorKind, InitMethod, Pe, ReduceOp, Result, SignalOp, expect_eq};
 use onesided_sim::{Config, Explore, Sim, SimProcess, Simulation, VerdictKind};
 
 mod common;
@@ -84,7 +84,7 @@ fn a_finished_run_unwinds_nobody() {
 fn deadlock_mismatch_exit_and_step_limit_unwind_too() {
     let (kind, dropped) = guarded(|pe| {
         let word = pe.alloc_zeroed::<u64>(1)?;
-        pe.host().wait_until(&word, onesided::Cmp::Eq, 1)?;
+        pe.host().wait_until(&word, Cmp::Eq, 1)?;
         pe.free(word)
     });
     assert!(matches!(kind, VerdictKind::Deadlock));
@@ -138,21 +138,23 @@ fn a_program_may_catch_its_own_panics() {
 
 #[test]
 fn a_program_that_catches_its_unwinding_is_refused_further_calls() {
-    let refused = RefCell::new(None);
+    let refused = RefCell::new(String::new());
     let run = Simulation::new(Config::pes(2)).unwrap().run(|pe| {
+        let flag = pe.alloc_zeroed::<u64>(1)?;
         if pe.my_pe() == 0 {
+            // PE 1 is in its barrier when this ends
+            pe.host().signal_wait_until(flag.signal(0), Cmp::Eq, 1)?;
             return Err(Error::wrong_result("over"));
         }
+        pe.host().signal_op(flag.signal(0), 1, SignalOp::Set, 0)?;
         let caught = catch_unwind(AssertUnwindSafe(|| pe.host().barrier_all()));
         assert!(caught.is_err());
-        *refused.borrow_mut() = pe.host().barrier_all().err().map(|error| error.to_string());
+        *refused.borrow_mut() = pe.host().barrier_all().unwrap_err().to_string();
         Ok(())
     });
-    // PE 1 must have been inside its barrier before PE 0 failed
     assert!(matches!(run.unwrap().verdict.kind, VerdictKind::Failed { pe: 0, .. }));
-    if let Some(refused) = refused.take() {
-        assert!(refused.contains("the run is over"), "{refused}");
-    }
+    let refused = refused.take();
+    assert!(refused.contains("the run is over"), "{refused}");
 }
 
 #[test]
