@@ -22,13 +22,15 @@ pub(crate) struct Link {
     pub(crate) machine: RefCell<Machine>,
     /// The PE whose host runs; `NOBODY` while the scheduler does.
     running: Cell<u32>,
+    /// Which run this is: what is left of an earlier one is refused.
+    run: Cell<u64>,
 }
 
 const NOBODY: u32 = u32::MAX;
 
 impl Link {
     pub(crate) fn new(machine: Machine) -> Rc<Link> {
-        Rc::new(Link { machine: RefCell::new(machine), running: Cell::new(NOBODY) })
+        Rc::new(Link { machine: RefCell::new(machine), running: Cell::new(NOBODY), run: Cell::new(0) })
     }
 
     /// After a panic: the PE whose host it came from, if it came from one.
@@ -43,6 +45,7 @@ impl Link {
 pub(crate) struct Channel {
     link: Rc<Link>,
     pe: u32,
+    run: u64,
     /// Lives on the host's stack, as long as its coroutine.
     yielder: *const Yielder<(), ()>,
 }
@@ -57,7 +60,7 @@ impl Channel {
     /// Makes a call and returns its reply; if it cannot end yet, other PEs run meanwhile.
     #[inline(always)] // where the kind of call is known, most of this is not there
     pub(crate) fn call(&self, mut call: Call<'_>, at: At) -> Reply {
-        if self.link.running.get() != self.pe || std::thread::panicking() {
+        if self.link.running.get() != self.pe || self.link.run.get() != self.run || std::thread::panicking() {
             return self.refuse(&call, at);
         }
         let mut machine = self.link.machine.borrow_mut();
@@ -87,15 +90,16 @@ impl Channel {
     #[inline]
     fn suspend(&self) {
         debug_assert_eq!(self.link.running.get(), self.pe);
-        // SAFETY: `call` has checked that `running` equals `pe`, which holds only while this host's coroutine runs
-        // (`Hosts::resume` sets it around every switch, and simulations do not nest): its yielder is alive, and this
-        // code is on its stack.
+        // SAFETY: `call` has checked that `running` equals `pe` in the run that this channel was made in, which holds only
+        // while this host's coroutine runs (`Hosts::resume` sets it around every switch, every run has its number, and
+        // simulations do not nest): its yielder is alive, and this code is on its stack.
         unsafe { &*self.yielder }.suspend(());
     }
 
     #[cold]
     fn refuse(&self, call: &Call<'_>, at: At) -> Reply {
         let message = match self.link.running.get() {
+            _ if self.link.run.get() != self.run => "the Pe belongs to a run that is over",
             running if running == self.pe || running == NOBODY => "the run is over; destructors cannot communicate",
             _ => "a Pe is used by the program that it was given to, and by no other",
         };
@@ -136,10 +140,12 @@ impl<T> Hosts<'_, T> {
         f: impl FnOnce(&mut Hosts<'_, T>) -> R,
     ) -> Result<R, String> {
         let _alone = Alone::enter();
+        let run = link.run.get() + 1;
+        link.run.set(run);
         let mut hosts = Hosts { coroutines: Vec::with_capacity(n), link, stacks };
         for pe in 0..n as u32 {
             let link = Rc::clone(link);
-            let main = move |yielder: &Yielder<(), ()>, ()| body(Channel { link, pe, yielder });
+            let main = move |yielder: &Yielder<(), ()>, ()| body(Channel { link, pe, run, yielder });
             let stack = hosts.stacks.take(pe)?;
             // SAFETY: `main` borrows `body`, which outlives this function; the destructor of `Hosts` drives every
             // coroutine to its end before this function returns, also when `f` panics.

@@ -104,36 +104,33 @@ fn take_turns<T, C: Chooser>(
     results: &mut [Option<T>],
 ) -> VerdictKind {
     let mut machine = link.machine.borrow_mut();
-    loop {
+    let mut taken = false; // a choice whose footprint the chooser has not seen: what follows without a choice adds to it
+    let kind = loop {
         if machine.has_finding() {
-            return machine.take_finding().expect("there is one");
+            break machine.take_finding().expect("there is one");
         }
         if machine.steps > max_steps {
-            return VerdictKind::StepLimit { steps: max_steps };
+            break VerdictKind::StepLimit { steps: max_steps };
         }
         // A host that can go on without a choice goes first, because nothing depends on when.
-        let unchosen = machine.next_host();
-        let pe = match unchosen {
+        let pe = match machine.next_host() {
             Some(pe) => pe,
             None => {
                 let n = machine.choices();
                 if n == 0 {
-                    return if machine.is_over() { VerdictKind::Finished } else { VerdictKind::Deadlock };
+                    break if machine.is_over() { VerdictKind::Finished } else { VerdictKind::Deadlock };
+                }
+                if std::mem::replace(&mut taken, true) {
+                    chooser.took(&machine.touched);
                 }
                 let index = chooser.pick(&machine, n);
-                let Some(pe) = machine.take(index) else {
-                    chooser.took(&machine.touched);
-                    continue;
-                };
+                let Some(pe) = machine.take(index) else { continue };
                 pe
             }
         };
         drop(machine);
         let turn = hosts.resume(pe);
         machine = link.machine.borrow_mut();
-        if unchosen.is_none() {
-            chooser.took(&machine.touched);
-        }
         match turn {
             Turn::Suspended => {}
             Turn::Returned(Ok(value)) => {
@@ -142,10 +139,14 @@ fn take_turns<T, C: Chooser>(
             }
             Turn::Returned(Err(error)) => {
                 machine.host_returned(pe);
-                return VerdictKind::Failed { pe: pe as usize, error };
+                break VerdictKind::Failed { pe: pe as usize, error };
             }
         }
+    };
+    if taken {
+        chooser.took(&machine.touched);
     }
+    kind
 }
 
 fn panic_message(panic: &(dyn Any + Send)) -> String {

@@ -211,7 +211,7 @@ impl Backend for Sim {
 
     fn global_exit(&self, status: i32, at: At) -> ! {
         self.channel.call(Call::GlobalExit { status }, at);
-        // Only reached while the run is torn down already, by a destructor that exits: unwinding goes on.
+        // Only reached by a destructor that exits while the run is torn down; there is nothing left to return to.
         panic!("global_exit({status}) while the run ends")
     }
 

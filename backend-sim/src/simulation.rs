@@ -292,7 +292,7 @@ impl Simulation {
         loop {
             let executed = self.engine.execute(&mut all, max, false, program)?;
             explored.steps += executed.steps;
-            if all.diverged {
+            if all.has_diverged() {
                 return Err(not_deterministic("the same choices led to different ones later"));
             }
             if all.is_redundant() {

@@ -17,7 +17,7 @@ pub(crate) struct All {
     /// Every step possible was asleep: the rest of this schedule is not looked at.
     redundant: bool,
     /// The same picks led to other choices than before: the program is not deterministic.
-    pub(crate) diverged: bool,
+    diverged: bool,
 }
 
 /// A point of the current schedule with more than one step possible, or with steps asleep.
@@ -42,6 +42,11 @@ struct Asleep {
 impl All {
     pub(crate) fn new() -> All {
         All::default()
+    }
+
+    /// Whether the schedule that just ended did not do again what the one before it did up to their difference.
+    pub(crate) fn has_diverged(&self) -> bool {
+        self.diverged || (!self.redundant && self.depth < self.path.len())
     }
 
     /// Whether the schedule that just ended is equivalent to an earlier one.
@@ -99,7 +104,7 @@ impl Chooser for All {
             return 0;
         }
         if let Some(node) = self.path.get(self.depth) {
-            if node.choices.len() != n {
+            if node.choices.len() != n || machine.choice_key(node.taken) != node.choices[node.taken] {
                 self.diverged = true;
                 self.redundant = true;
                 return 0;
@@ -133,10 +138,12 @@ impl Chooser for All {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::Touch;
     use onesided::AllocId;
 
     fn access(start: usize, write: bool) -> Access {
-        Access { pe: 0, alloc: AllocId(0), start, end: start + 8, write }
+        let how = if write { Touch::Write } else { Touch::Read };
+        Access { pe: 0, alloc: AllocId(0), start, end: start + 8, how }
     }
 
     fn asleep(step: u64, touches: Access) -> Asleep {

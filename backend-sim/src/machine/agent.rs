@@ -55,6 +55,8 @@ pub(crate) enum Phase {
     Memory,
     /// Waits until the transfers it claimed are delivered.
     Quiet,
+    /// Waits until its scope has nothing in flight.
+    Fence,
     /// Waits until the sources of its scope's transfers are read.
     Flush,
     /// Waits until its own transfer is done.

@@ -26,31 +26,14 @@ impl Machine {
         match op {
             Op::Put { nbi: false, src, .. } => src.len > 0,
             Op::IPut { .. } | Op::SignalFetch { .. } | Op::Fill { .. } => true,
-            Op::Put { .. }
-            | Op::Get { .. }
-            | Op::P { .. }
-            | Op::G { .. }
-            | Op::IGet { .. }
-            | Op::Signal { .. }
-            | Op::Amo { .. }
-            | Op::Fence
-            | Op::Quiet
-            | Op::Flush
-            | Op::Barrier { .. } => self.shares_scope(agent),
-            Op::Wait { .. }
-            | Op::Sync { .. }
-            | Op::Broadcast { .. }
-            | Op::Fcollect { .. }
-            | Op::Alltoall { .. }
-            | Op::Reduce { .. }
-            | Op::ReduceScatter { .. } => false,
+            Op::Wait { .. } => false,
+            _ => self.shares_scope(agent),
         }
     }
 
-    /// Whether other agents issue in the same scope.
+    /// Whether other agents may issue in the same scope: other streams of the PE, also such as are made later.
     pub(super) fn shares_scope(&self, agent: u32) -> bool {
-        let agent = &self.agents[agent as usize];
-        !agent.is_host() && self.pes[agent.pe as usize].streams.len() > 1
+        !self.agents[agent as usize].is_host()
     }
 
     /// Number of steps to choose from.

@@ -292,7 +292,7 @@ impl Machine {
         calls.sort_by_key(|call| call.pe);
         let team_name = self.team_name(team);
         self.found(VerdictKind::Mismatch { team: team_name, number: seq, field, calls });
-        self.block(agent, Phase::Collective { team, seq })
+        self.block(agent, Phase::Collective { team: 0, seq: u32::MAX })
     }
 }
 

@@ -89,7 +89,7 @@ impl Machine {
         self.land(slot, value);
     }
 
-    fn deliver_put(&mut self, slot: u32, elements: std::ops::Range<usize>) {
+    pub(super) fn deliver_put(&mut self, slot: u32, elements: std::ops::Range<usize>) {
         let transfer = self.flight.get_mut(slot);
         let Transfer { dst_pe, dst, shape, .. } = *transfer;
         match std::mem::replace(&mut transfer.data, Data::Source) {
@@ -134,6 +134,7 @@ impl Machine {
             self.claimed_landed(claim);
         }
         if scope != NONE {
+            self.fence_further(scope);
             self.drain_further(scope / 2);
         }
         if let Some(of) = of {

@@ -7,7 +7,7 @@ use onesided::{AmoOp, At, DType, Op, SignalUpdate, Span};
 
 use super::agent::Phase;
 use super::flight::{Data, Kind, Shape};
-use super::{Collective, Condition, Machine, Progress};
+use super::{Collective, Condition, Machine, Progress, Touch};
 use crate::request::Reply;
 
 /// Names the word of an atomic or a scalar where a transfer wants a source.
@@ -18,7 +18,7 @@ impl Machine {
     #[inline]
     pub(super) fn issue(&mut self, agent: u32, op: &Op, at: At) -> Progress {
         if self.tracking {
-            let orders = matches!(op, Op::Fence | Op::Quiet | Op::Flush | Op::Barrier { .. });
+            let orders = matches!(op, Op::Fence | Op::Quiet | Op::Flush) || op.team().is_some();
             self.touch_scope(agent, orders || self.rules.same_target_in_order);
         }
         let me = self.agents[agent as usize].pe;
@@ -43,11 +43,19 @@ impl Machine {
             Op::IPut { dst, src, dst_stride, src_stride, count, dtype, pe } => {
                 let (dst_stride, src_stride) = (dst_stride as usize, src_stride as usize);
                 let shape = Shape { count: count as usize, size: dtype.size(), dst_stride, src_stride };
-                if !self.relaxed {
+                let in_place = pe == me && dst.overlaps(&src);
+                if !self.relaxed && !in_place {
                     self.copy_elements(shape, 0..shape.count, (pe, dst), (me, src));
                     return Progress::Done;
                 }
                 let slot = self.draft(agent, Kind::Put, (pe, dst), (me, src), shape, at);
+                if !self.relaxed {
+                    // the source is read before anything is written, also where both overlap
+                    self.capture(slot);
+                    self.deliver_put(slot, 0..shape.count);
+                    self.flight.land(slot);
+                    return Progress::Done;
+                }
                 self.launch_put(agent, slot, false)
             }
             Op::P { dst, dtype, value, pe } => {
@@ -122,7 +130,8 @@ impl Machine {
                 self.flight.fence(self.agents[agent as usize].scope());
                 Progress::Done
             }
-            Op::Fence | Op::Quiet => self.quiet(agent, None),
+            Op::Fence => self.fence_as_quiet(agent),
+            Op::Quiet => self.quiet(agent, None),
             Op::Flush => self.flush(agent),
             Op::Barrier { team } => self.quiet(agent, Some(&Collective::Op(Op::Barrier { team }))),
             Op::Sync { team }
@@ -190,8 +199,8 @@ impl Machine {
     #[inline]
     fn draft(&mut self, agent: u32, kind: Kind, dst: (u32, Span), src: (u32, Span), shape: Shape, at: At) -> u32 {
         let issuer = &mut self.agents[agent as usize];
-        let stream = u64::from(issuer.stream.wrapping_add(1) & 0xff);
-        let key = u64::from(issuer.pe) << 36 | stream << 28 | u64::from(issuer.issued & 0x0fff_ffff);
+        let stream = u64::from(issuer.stream.wrapping_add(1)); // 0 for the host
+        let key = u64::from(issuer.pe) << 37 | stream << 26 | u64::from(issuer.issued & 0x03ff_ffff);
         issuer.issued += 1;
         self.flight.draft(key, kind, dst, src, shape, at)
     }
@@ -273,7 +282,7 @@ impl Machine {
     }
 
     pub(super) fn apply_signal(&mut self, pe: u32, SignalUpdate { word, value, op }: SignalUpdate) {
-        self.touch(pe, word, true);
+        self.touch_as(pe, word, Touch::Atomic);
         let new = op.apply(self.heap.load(pe, word), value);
         self.heap.store(pe, word, new);
         self.wrote(pe, word);
@@ -281,7 +290,7 @@ impl Machine {
 
     /// Does an atomic and returns the old value.
     pub(super) fn apply_amo(&mut self, pe: u32, word: Span, op: AmoOp, value: u64, cond: u64) -> u64 {
-        self.touch(pe, word, op != AmoOp::Fetch);
+        self.touch_as(pe, word, if op == AmoOp::Fetch { Touch::Read } else { Touch::Atomic });
         let old = self.heap.load(pe, word);
         if op != AmoOp::Fetch {
             self.heap.store(pe, word, op.apply(old, value, cond, word.len));

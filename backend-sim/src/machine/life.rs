@@ -1,6 +1,6 @@
 //! The life cycle, memory and registration: calls that are not operations.
 
-use onesided::{AllocId, At, Error, ErrorKind, UniqueId};
+use onesided::{AllocId, At, Error, ErrorKind, Span, UniqueId};
 
 use super::agent::{Phase, Work};
 use super::flight::Transfer;
@@ -32,7 +32,7 @@ impl Machine {
                 self.found(VerdictKind::Exited { pe: pe as usize, status: *status });
                 self.block(pe, Phase::Done)
             }
-            Call::Alloc(layout) => self.enter(pe, 0, &Collective::Alloc(*layout), at),
+            Call::Alloc(layout) => self.quiet(pe, Some(&Collective::Alloc(*layout))),
             Call::Free(alloc) => self.quiet(pe, Some(&Collective::Free(*alloc))),
             Call::AllocExternal(bytes) => {
                 let reply = match self.heap.alloc_external(pe, *bytes) {
@@ -143,6 +143,9 @@ impl Machine {
     /// PEs, or by `owner` alone): a bug.
     fn still_used(&mut self, alloc: AllocId, owner: Option<u32>, call: &'static str) -> bool {
         let pes = owner.map_or(0..self.config.pes as u32, |pe| pe..pe + 1);
+        for pe in pes.clone() {
+            self.touch(pe, Span { alloc, start: 0, len: usize::MAX }, true); // its end and its use do not commute
+        }
         let user = pes.clone().find_map(|pe| self.user_of(pe, alloc));
         let user = user.or_else(|| self.teams.collective_using(alloc));
         let Some((pe, at)) = user else { return false };

@@ -35,7 +35,7 @@ mod wait;
 
 use std::collections::VecDeque;
 
-use onesided::{AllocId, At, Op, Span};
+use onesided::{AllocId, At, Error, ErrorKind, Op, Span};
 
 use crate::config::Config;
 use crate::heap::Heap;
@@ -67,17 +67,31 @@ pub(crate) struct Access {
     pub(crate) alloc: AllocId,
     pub(crate) start: usize,
     pub(crate) end: usize,
-    pub(crate) write: bool,
+    pub(crate) how: Touch,
+}
+
+/// How memory was touched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Touch {
+    /// Looked at.
+    Read,
+    /// Changed, by something that is not atomic against signals.
+    Write,
+    /// Changed by a signal or an atomic.
+    Atomic,
+    /// A wait on a signal began, which no plain write must reach while it lasts.
+    Entry,
 }
 
 impl Access {
     /// Whether the order of the two matters.
     pub(crate) fn conflicts(&self, other: &Access) -> bool {
-        (self.write || other.write)
-            && self.pe == other.pe
-            && self.alloc == other.alloc
-            && self.start < other.end
-            && other.start < self.end
+        let matters = match (self.how, other.how) {
+            (Touch::Write, _) | (_, Touch::Write) => true,
+            (Touch::Atomic, with) | (with, Touch::Atomic) => with != Touch::Entry,
+            _ => false,
+        };
+        matters && self.pe == other.pe && self.alloc == other.alloc && self.start < other.end && other.start < self.end
     }
 }
 
@@ -286,8 +300,14 @@ impl Machine {
                 Progress::Done
             }
             Call::Stream => {
-                let stream = self.new_stream(pe);
-                self.answer(pe, Reply::Value(u64::from(stream)))
+                let reply = match self.new_stream(pe) {
+                    Some(stream) => Reply::Value(u64::from(stream)),
+                    None => {
+                        let message = format!("a PE has at most {} streams in the simulator", wait::MAX_STREAMS);
+                        Reply::Failed(Error::new(ErrorKind::Unsupported, "stream", message, at))
+                    }
+                };
+                self.answer(pe, reply)
             }
             Call::Synchronize { stream } => self.synchronize(pe, *stream),
             Call::Event => {
@@ -330,12 +350,18 @@ impl Machine {
         Progress::Blocked
     }
 
-    /// Notes memory that the step in progress touches.
+    /// Notes memory that the step in progress reads or plainly writes.
     #[inline]
     fn touch(&mut self, pe: u32, span: Span, write: bool) {
+        self.touch_as(pe, span, if write { Touch::Write } else { Touch::Read });
+    }
+
+    /// Notes memory that the step in progress touches. Steps that are no choices count to the choice before them.
+    #[inline]
+    fn touch_as(&mut self, pe: u32, span: Span, how: Touch) {
         if self.tracking {
             let (start, end) = (span.start, span.start + span.len);
-            self.touched.push(Access { pe, alloc: span.alloc, start, end, write });
+            self.touched.push(Access { pe, alloc: span.alloc, start, end, how });
         }
     }
 
@@ -343,7 +369,8 @@ impl Machine {
     fn touch_scope(&mut self, agent: u32, write: bool) {
         if self.tracking && self.shares_scope(agent) {
             let pe = self.agents[agent as usize].pe;
-            self.touched.push(Access { pe, alloc: STREAM_SCOPE, start: 0, end: 1, write });
+            let how = if write { Touch::Write } else { Touch::Read };
+            self.touched.push(Access { pe, alloc: STREAM_SCOPE, start: 0, end: 1, how });
         }
     }
 
@@ -351,7 +378,8 @@ impl Machine {
     fn touch_team_init(&mut self, unique_id: u64) {
         if self.tracking {
             let start = unique_id as usize;
-            self.touched.push(Access { pe: 0, alloc: TEAM_INITS, start, end: start.saturating_add(1), write: true });
+            let end = start.saturating_add(1);
+            self.touched.push(Access { pe: 0, alloc: TEAM_INITS, start, end, how: Touch::Write });
         }
     }
 

@@ -1,5 +1,7 @@
 //! What every agent is doing and waits for, in words: the body of every report.
 
+use onesided::DType;
+
 use super::Machine;
 use super::agent::{Agent, NONE, Phase};
 use crate::verdict::{AgentState, Standing};
@@ -30,6 +32,7 @@ impl Machine {
             Phase::Memory => self.condition_report(agent),
             Phase::Quiet if quieting == 1 => "a transfer to be delivered".into(),
             Phase::Quiet => format!("{quieting} transfers to be delivered"),
+            Phase::Fence => "its transfers to be delivered (a fence completes, under this profile)".into(),
             Phase::Flush => "the sources of its non-blocking puts to be read".into(),
             Phase::Transfer => "its transfer to be delivered".into(),
             Phase::Collective { team, seq } => self.collective_report(team, seq),
@@ -57,6 +60,7 @@ impl Machine {
                 let (symbol, dtype) = (condition.cmp.symbol(), condition.dtype);
                 let made = self.heap.made_at(span.alloc).map(|at| format!(" (made at {}:{})", at.file(), at.line()));
                 let made = made.unwrap_or_default();
+                let (wanted, found) = (signed(dtype, wanted), signed(dtype, found));
                 format!("{}+{}{made} {symbol} {wanted}, found {found} ({dtype})", span.alloc, span.start)
             }
             None => "its condition, which holds".into(),
@@ -89,5 +93,16 @@ fn pes(list: &[usize]) -> String {
             format!("PEs {}", few.iter().map(usize::to_string).collect::<Vec<_>>().join(", "))
         }
         many => format!("PEs {}, {}, {} and {} others", many[0], many[1], many[2], many.len() - 3),
+    }
+}
+
+/// The number that the bits of an element stand for. Only integers can be waited on.
+fn signed(dtype: DType, bits: u64) -> i128 {
+    match dtype {
+        DType::I8 => i128::from(bits as i8),
+        DType::I16 => i128::from(bits as i16),
+        DType::I32 => i128::from(bits as i32),
+        DType::I64 => i128::from(bits as i64),
+        _ => i128::from(bits),
     }
 }

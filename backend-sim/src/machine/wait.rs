@@ -4,9 +4,12 @@
 use onesided::{At, Span};
 
 use super::agent::{Agent, NONE, Phase, Work};
-use super::{Collective, Condition, Machine, Progress};
+use super::{Collective, Condition, Machine, Progress, Touch};
 use crate::trace::EventKind;
 use crate::verdict::VerdictKind;
+
+/// The most streams of a PE: names of transfers have room for so many.
+pub(super) const MAX_STREAMS: u32 = 2000;
 
 /// # Memory
 impl Machine {
@@ -14,6 +17,9 @@ impl Machine {
     pub(super) fn wait(&mut self, agent: u32, condition: Condition) -> Progress {
         let pe = self.agents[agent as usize].pe;
         let holds = condition.holds(&self.heap, pe);
+        if condition.signal {
+            self.touch_as(pe, condition.vars, Touch::Entry);
+        }
         if holds && !self.relaxed {
             return Progress::Done;
         }
@@ -118,6 +124,27 @@ impl Machine {
         }
     }
 
+    /// A fence under a profile in which it completes: unlike a quiet, it takes nothing over from other streams.
+    pub(super) fn fence_as_quiet(&mut self, agent: u32) -> Progress {
+        if self.flight.is_quiet(self.agents[agent as usize].scope()) {
+            return Progress::Done;
+        }
+        self.block(agent, Phase::Fence)
+    }
+
+    /// A transfer of the scope has landed; fences that wait for it may end.
+    pub(super) fn fence_further(&mut self, scope: u32) {
+        if !self.rules.fence_is_quiet || !self.flight.is_quiet(scope) {
+            return;
+        }
+        for agent in self.agents_of(scope / 2) {
+            let state = &self.agents[agent as usize];
+            if state.phase == Phase::Fence && state.scope() == scope {
+                self.finish(agent);
+            }
+        }
+    }
+
     /// An agent waits until the sources of its scope's non-blocking puts are reusable.
     pub(super) fn flush(&mut self, agent: u32) -> Progress {
         if self.flight.is_flushed(self.agents[agent as usize].scope()) {
@@ -172,14 +199,14 @@ impl Machine {
 
 /// # Streams and events
 impl Machine {
-    /// A new stream of the PE; its number there.
-    pub(super) fn new_stream(&mut self, pe: u32) -> u32 {
+    /// A new stream of the PE; its number there, if it can have another.
+    pub(super) fn new_stream(&mut self, pe: u32) -> Option<u32> {
         let agent = self.agents.len() as u32;
         let streams = &mut self.pes[pe as usize].streams;
-        let number = streams.len() as u32;
+        let number = u32::try_from(streams.len()).ok().filter(|&number| number < MAX_STREAMS)?;
         streams.push(agent);
         self.agents.push(Agent::new(pe, number));
-        number
+        Some(number)
     }
 
     /// The host adds work to a stream, which starts it if it is idle.

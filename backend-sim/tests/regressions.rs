@@ -1,0 +1,231 @@
+//! What was wrong once and must stay right: each test is the smallest program that showed it.
+
+use std::cell::{Cell, OnceCell};
+use std::ops::ControlFlow;
+
+use onesided::{Bootstrap, Cmp, ErrorKind, InitMethod, Pe, Result, SignalOp};
+use onesided_sim::{Config, Explore, Profile, Run, Sim, Simulation};
+
+mod common;
+use common::{endings, results};
+
+/// A stream that is made later may quiet before an earlier stream has issued what is enqueued on it.
+#[test]
+fn work_enqueued_before_a_second_stream_exists_may_run_after_its_quiet() {
+    let seen = results(Config::pes(2), |pe| {
+        let x = pe.alloc_zeroed::<u64>(2)?;
+        let mut saw = 0;
+        if pe.my_pe() == 0 {
+            let first = pe.stream()?;
+            pe.on(&first).p(x.at(0), 1, 1)?;
+            let second = pe.stream()?;
+            pe.on(&second).quiet()?;
+            pe.synchronize(&second)?;
+            pe.host().signal_op(x.signal(1), 1, SignalOp::Set, 1)?;
+            pe.synchronize(&first)?;
+            pe.on(&first).quiet()?;
+            pe.synchronize(&first)?;
+        } else {
+            pe.host().signal_wait_until(x.signal(1), Cmp::Eq, 1)?;
+            saw = pe.read(x.at(0))?[0];
+        }
+        pe.free(x)?;
+        Ok(saw)
+    });
+    assert_eq!(Vec::from_iter(seen.into_keys()), [[0, 0], [0, 1]]);
+}
+
+/// Whether a plain put finds a signal wait looking at its word depends on when the wait begins.
+#[test]
+fn mixed_atomicity_is_found_by_an_exhaustive_search() {
+    let found = endings(Config::pes(2), |pe| {
+        let x = pe.alloc_zeroed::<u64>(2)?;
+        if pe.my_pe() == 0 {
+            pe.host().p(x.at(0), 1, 1)?;
+        } else {
+            pe.host().g(x.at(1), 0)?;
+            pe.host().signal_wait_until(x.signal(0), Cmp::Eq, 1)?;
+        }
+        pe.free(x)
+    });
+    assert_eq!(Vec::from_iter(found.into_keys()), ["finished", "mixed atomicity"]);
+}
+
+/// Whether memory is in use when it is freed depends on what has arrived by then.
+#[test]
+fn an_exhaustive_search_also_finds_the_schedules_in_which_freed_memory_is_no_longer_used() {
+    let found = endings(Config::pes(2), |pe| {
+        let (x, y) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(1)?);
+        let stream = pe.stream()?;
+        if pe.my_pe() == 0 {
+            pe.on(&stream).p(&x, 1, 1)?;
+        } else {
+            pe.read(&y)?;
+        }
+        pe.free(x)?;
+        pe.free(y)
+    });
+    assert_eq!(Vec::from_iter(found.into_keys()), ["finished", "free of memory in use"]);
+}
+
+/// A program whose later runs have fewer choices than its first.
+#[test]
+fn a_program_that_does_less_each_time_is_not_deterministic() {
+    let runs = Cell::new(0);
+    let shrinking = |pe: &Pe<Sim>| {
+        let x = pe.alloc_zeroed::<u64>(1)?;
+        if pe.my_pe() == 0 {
+            runs.set(runs.get() + 1);
+            let puts = if runs.get() == 1 { 2 } else { 0 };
+            (0..puts).try_for_each(|value| pe.host().p(&x, value, 1))?;
+        }
+        pe.free(x)
+    };
+    let mut simulation = Simulation::new(Config::pes(2)).unwrap();
+    let all = Explore::All { limit: 100 };
+    let error = simulation.explore(all, shrinking, |_| ControlFlow::Continue(())).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::WrongResult);
+}
+
+/// The limit of an exhaustive search is another than that of single runs.
+#[test]
+fn a_run_that_reached_the_step_limit_of_a_search_comes_back() {
+    let polls = |pe: &Pe<Sim>| {
+        let x = pe.alloc_zeroed::<u64>(1)?;
+        while pe.my_pe() == 1 && pe.read(&x)?[0] == 0 {}
+        pe.free(x)
+    };
+    let mut simulation = Simulation::new(Config { max_steps: 300_000, ..Config::pes(2) }).unwrap();
+    let mut found = None;
+    let explored = simulation.explore(Explore::All { limit: 1 }, polls, |run| {
+        let Run { verdict, steps, schedule, .. } = run;
+        found = Some(Run {
+            verdict: verdict.clone(),
+            results: vec![],
+            steps: *steps,
+            schedule: schedule.clone(),
+            trace: None,
+        });
+        ControlFlow::Break(())
+    });
+    explored.unwrap();
+    let again = simulation.reproduce(&found.unwrap(), polls).unwrap();
+    assert_eq!(again.verdict.kind.outcome(), "step limit");
+}
+
+/// The stack that its yielder lies on belongs to somebody else by then.
+#[test]
+fn a_pe_kept_from_an_earlier_run_is_refused_in_a_later_one() {
+    let kept: OnceCell<Pe<Sim>> = OnceCell::new();
+    let mut simulation = Simulation::new(Config::pes(2)).unwrap();
+    let first = simulation.run_process(|process| {
+        let pe = process.init(InitMethod::Launcher)?;
+        if process.rank() == 0 {
+            kept.get_or_init(|| pe);
+        }
+        Ok(())
+    });
+    assert!(first.unwrap().is_ok());
+    let second = simulation.run_process(|process| {
+        let pe = process.init(InitMethod::Launcher)?;
+        let stale = kept.get().expect("the first run kept it");
+        let kind = stale.host().quiet().err().map(|error| error.kind());
+        pe.finalize()?;
+        Ok(kind)
+    });
+    assert_eq!(second.unwrap().into_results().unwrap(), [Some(ErrorKind::Aborted); 2]);
+}
+
+#[test]
+fn a_report_shows_negative_numbers_as_such() {
+    let verdict = common::verdict(1, |pe| {
+        let x = pe.alloc_zeroed::<i32>(1)?;
+        pe.write(&x, &[-5])?;
+        pe.host().wait_until(&x, Cmp::Gt, -1)?;
+        pe.free(x)
+    });
+    assert!(verdict.to_string().contains("> -1, found -5 (i32)"), "{verdict}");
+}
+
+/// Allocation ends with a barrier (memory model, section 7), and a barrier completes what the host issued.
+#[test]
+fn an_allocation_completes_earlier_puts_of_the_host() {
+    let seen = results(Config::pes(2), |pe| {
+        let x = pe.alloc_zeroed::<u64>(1)?;
+        if pe.my_pe() == 0 {
+            pe.host().p(&x, 1, 1)?;
+        }
+        let y = pe.alloc::<u64>(1)?;
+        let saw = pe.read(&x)?[0];
+        pe.free(y)?;
+        pe.free(x)?;
+        Ok(saw)
+    });
+    assert_eq!(Vec::from_iter(seen.into_keys()), [[0, 1]]);
+}
+
+/// Transfers have names of their own however many streams there are.
+#[test]
+fn transfers_of_the_256th_stream_are_not_taken_for_the_hosts() {
+    let seen = results(Config::pes(2), |pe| {
+        let x = pe.alloc_zeroed::<u64>(1)?;
+        let streams = (0..256).map(|_| pe.stream()).collect::<Result<Vec<_>>>()?;
+        if pe.my_pe() == 0 {
+            pe.host().p(&x, 1, 1)?;
+            pe.on(&streams[255]).p(&x, 2, 1)?;
+            pe.synchronize(&streams[255])?;
+        }
+        pe.on(&streams[255]).barrier_all()?;
+        pe.synchronize(&streams[255])?;
+        pe.host().barrier_all()?;
+        let saw = pe.read(&x)?[0];
+        pe.free(x)?;
+        Ok(saw)
+    });
+    assert_eq!(Vec::from_iter(seen.into_keys()), [[0, 1], [0, 2]]);
+}
+
+/// In order is one of all orders, also where source and target of a strided put to oneself overlap.
+#[test]
+fn a_strided_put_over_its_own_source_reads_it_first() {
+    let program = |pe: &Pe<Sim>| {
+        let x = pe.alloc_zeroed::<u64>(5)?;
+        pe.write(&x, &[1, 2, 3, 4, 5])?;
+        pe.host().iput(x.slice(1..), x.slice(..4), 2, 1, 2, 0)?;
+        pe.host().quiet()?;
+        let saw = pe.read(&x)?;
+        pe.free(x)?;
+        Ok(saw)
+    };
+    let all = results(Config::pes(1), program);
+    assert!(all.contains_key(&common::in_order(Config::pes(1), program)), "{all:?}");
+}
+
+/// Under `nvlink` a fence completes, as a quiet does; but it must not take transfers away from other streams' quiets, which
+/// a fence under `spec` does not: everything that `nvlink` allows is allowed by `spec`.
+#[test]
+fn a_fence_that_is_a_quiet_leaves_other_streams_their_quiets() {
+    let seen = |profile: Profile| {
+        let all = results(Config { profile, ..Config::pes(1) }, |pe| {
+            let x = pe.alloc_zeroed::<u64>(2)?;
+            let (first, second) = (pe.stream()?, pe.stream()?);
+            pe.on(&first).fence()?;
+            pe.on(&second).signal_op(x.signal(0), 1, SignalOp::Set, 0)?;
+            pe.on(&second).quiet()?;
+            pe.on(&second).put(x.at(1), x.at(0), 0)?;
+            for stream in [&first, &second] {
+                pe.synchronize(stream)?;
+            }
+            for stream in [&first, &second] {
+                pe.on(stream).quiet()?;
+                pe.synchronize(stream)?;
+            }
+            let saw = pe.read(&x)?;
+            pe.free(x)?;
+            Ok(saw)
+        });
+        Vec::from_iter(all.into_keys())
+    };
+    assert_eq!(seen(Profile::Spec), [[[1, 1]]]);
+    assert_eq!(seen(Profile::Nvlink), [[[1, 1]]]);
+}
