@@ -30,7 +30,7 @@ pub(super) struct Options {
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
     /// Run this schedule alone and print what happened in it, event by event
-    #[arg(long, value_name = "SCHEDULE", conflicts_with_all = ["profile", "schedules", "seed"])]
+    #[arg(value_parser = crate::tool::schedule, long, value_name = "SCHEDULE", conflicts_with_all = ["profile", "schedules", "seed"])]
     replay: Option<Schedule>,
     /// Where the outcome files are, if not in the sources of this command
     #[arg(long, value_name = "DIR")]

@@ -8,6 +8,7 @@ use onesided_sim::{Profile, Schedule};
 
 use super::Facts;
 use crate::command::Backend;
+use crate::tool::schedule;
 
 /// Schedules visited unless the user asks for another number.
 pub(super) const SCHEDULES: u64 = 200;
@@ -77,7 +78,7 @@ pub(super) struct Search {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) max_steps: Option<u64>,
     /// Run one schedule again, as a finding printed it; it brings its PEs, nodes, GPUs, profile and pieces
-    #[arg(long, value_name = "SCHEDULE", conflicts_with_all = ["schedules", "all", "strategy", "seed"])]
+    #[arg(long, value_name = "SCHEDULE", value_parser = schedule, conflicts_with_all = ["schedules", "all", "strategy", "seed"])]
     pub(super) replay: Option<Schedule>,
 }
 
