@@ -51,6 +51,13 @@ impl<B: Backend> Issue<'_, B> {
     ///
     /// # Errors
     /// Those of the device.
+    ///
+    /// ```
+    /// # use onesided::{Backend, Pe, Result};
+    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// pe.host().barrier_all()?;
+    /// # Ok(()) }
+    /// ```
     #[inline]
     #[track_caller]
     pub fn barrier_all(&self) -> Result<()> {
@@ -64,6 +71,14 @@ impl<B: Backend> Issue<'_, B> {
     ///
     /// # Errors
     /// Those of the device.
+    ///
+    /// ```
+    /// # use onesided::{Backend, Pe, Result};
+    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// pe.host().quiet()?;
+    /// pe.host().sync(pe.world())?; // both together are a barrier
+    /// # Ok(()) }
+    /// ```
     #[inline]
     #[track_caller]
     pub fn sync(&self, team: &Team) -> Result<()> {
@@ -77,6 +92,13 @@ impl<B: Backend> Issue<'_, B> {
     ///
     /// # Errors
     /// Those of the device.
+    ///
+    /// ```
+    /// # use onesided::{Backend, Pe, Result};
+    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// pe.host().sync_all()?;
+    /// # Ok(()) }
+    /// ```
     #[inline]
     #[track_caller]
     pub fn sync_all(&self) -> Result<()> {
@@ -92,6 +114,14 @@ impl<B: Backend> Issue<'_, B> {
     /// # Errors
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when the lengths differ or are 0, the operands overlap,
     /// or there is no such root.
+    ///
+    /// ```
+    /// # use onesided::{Backend, Pe, Result};
+    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # let (dst, src) = (pe.alloc::<f32>(8)?, pe.alloc::<f32>(8)?);
+    /// pe.host().broadcast(pe.world(), &dst, &src, 0)?; // from the team's first PE
+    /// # pe.free(dst)?; pe.free(src) }
+    /// ```
     #[track_caller]
     pub fn broadcast<T: Element>(
         &self,
@@ -118,6 +148,17 @@ impl<B: Backend> Issue<'_, B> {
     ///
     /// # Errors
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for other lengths, length 0, or overlapping operands.
+    ///
+    /// ```
+    /// # use onesided::{Backend, Pe, Result};
+    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// let mine = pe.alloc::<u32>(2)?;
+    /// let all = pe.alloc::<u32>(2 * pe.n_pes())?;
+    /// pe.host().fcollect(pe.world(), &all, &mine)?;
+    /// pe.free(all)?;
+    /// pe.free(mine)?;
+    /// # Ok(()) }
+    /// ```
     #[track_caller]
     pub fn fcollect<T: Element>(&self, team: &Team, dst: impl Symmetric<T>, src: impl Symmetric<T>) -> Result<()> {
         const CALL: &str = "fcollect";
@@ -201,6 +242,17 @@ impl<B: Backend> Issue<'_, B> {
     ///
     /// # Errors
     /// As [`Issue::reduce`]; operands must not overlap at all.
+    ///
+    /// ```
+    /// # use onesided::{Backend, Pe, Result};
+    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// let parts = pe.alloc::<u32>(pe.n_pes())?;
+    /// let mine = pe.alloc::<u32>(1)?;
+    /// pe.host().reducescatter(pe.world(), &mine, &parts, onesided::ReduceOp::Sum)?;
+    /// pe.free(mine)?;
+    /// pe.free(parts)?;
+    /// # Ok(()) }
+    /// ```
     #[track_caller]
     pub fn reducescatter<T: Element>(
         &self,

@@ -1,16 +1,13 @@
-//! The verbs that move data between PEs, and those that order them.
+//! Who issues: [`Issue`] has the verbs that the host and streams share, [`Host`] adds those that return a value.
 //!
-//! [`Issue`] has the verbs that the host and streams share; [`Host`] adds those that return a value. Signals, atomics
-//! and collectives are further verbs of the same two types, in files of their own.
+//! The verbs that order stand here; those that move data, signal, combine atomically and work collectively are further
+//! verbs of the same two types, in files of their own.
 
 use std::ops::Deref;
 use std::panic::Location;
 
 use crate::backend::{Backend, require};
-use crate::buffer::{Local, Span, Symmetric};
-use crate::element::Element;
-use crate::error::{At, Error, Result};
-use crate::memory::same_len;
+use crate::error::{At, Result};
 use crate::op::Op;
 use crate::pe::Pe;
 use crate::stream::Stream;
@@ -70,245 +67,6 @@ impl<B: Backend> std::fmt::Debug for Host<'_, B> {
     }
 }
 
-/// # Remote memory access
-///
-/// Every verb takes the number of elements from its operands, which must agree, and a *world* rank. On a stream, "the
-/// call returns" reads "the next operation of the stream starts".
-///
-/// ```text
-/// put      call ──► source read ──► returns ·········► visible at the target (any time until quiet)
-/// put_nbi  call ──► returns ·······► source read ····► visible at the target (any time until quiet)
-/// get      call ──► remote read ──► data in dst ──► returns
-/// get_nbi  call ──► returns ·······► remote read ····► data in dst          (any time until quiet)
-/// ```
-/// A put becomes visible element by element, in any order; one element never tears.
-impl<B: Backend> Issue<'_, B> {
-    /// Copies my `src` to `dst` on `pe`; returns when `src` may be reused (`nvshmem_put`, `nvshmemx_put_on_stream`).
-    ///
-    /// # One-sided
-    /// The data becomes visible at the target at any time until a completing call of this scope ([`Issue::quiet`],
-    /// [`Issue::barrier`]); in no order with other transfers, except across a [`Issue::fence`].
-    ///
-    /// # Errors
-    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when the lengths differ or there is no such PE.
-    ///
-    /// NVSHMEM documentation, "Remote Memory Access".
-    ///
-    /// ```
-    /// # use onesided::{Backend, Pe, Result};
-    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
-    /// # let (dst, src) = (pe.alloc::<f32>(8)?, pe.alloc::<f32>(8)?);
-    /// pe.host().put(&dst, &src, 0)?;
-    /// pe.host().put(dst.slice(4..), src.slice(..4), 0)?;
-    /// # pe.free(dst)?; pe.free(src) }
-    /// ```
-    #[inline]
-    #[track_caller]
-    pub fn put<T: Element>(&self, dst: impl Symmetric<T>, src: impl Local<T>, pe: usize) -> Result<()> {
-        self.put_op("put", dst, src, pe, false, Location::caller())
-    }
-
-    /// As [`Issue::put`], but returns at once: `src` must not change until a quiet or flush of this scope
-    /// (`nvshmem_put_nbi`).
-    ///
-    /// # One-sided
-    /// `src` is read, and the data becomes visible, at any time until [`Issue::quiet`].
-    ///
-    /// # Errors
-    /// As [`Issue::put`].
-    #[inline]
-    #[track_caller]
-    pub fn put_nbi<T: Element>(&self, dst: impl Symmetric<T>, src: impl Local<T>, pe: usize) -> Result<()> {
-        self.put_op("put_nbi", dst, src, pe, true, Location::caller())
-    }
-
-    #[inline]
-    fn put_op<T: Element>(
-        &self,
-        call: &'static str,
-        dst: impl Symmetric<T>,
-        src: impl Local<T>,
-        pe: usize,
-        nbi: bool,
-        at: At,
-    ) -> Result<()> {
-        let (dst, src) = (dst.span(), src.span());
-        same_len(call, dst.len / size_of::<T>(), src.len / size_of::<T>(), at)?;
-        let pe = self.pe.check_pe(pe, call, at)?;
-        self.issue(Op::Put { dst, src, dtype: T::DTYPE, pe, nbi, signal: None }, at).map(drop)
-    }
-
-    /// Copies `src` on `pe` to my `dst`; returns when the data is there (`nvshmem_get`).
-    ///
-    /// # One-sided
-    /// Reads whatever mix of other PEs' transfers has been delivered by then.
-    ///
-    /// # Errors
-    /// As [`Issue::put`].
-    #[inline]
-    #[track_caller]
-    pub fn get<T: Element>(&self, dst: impl Local<T>, src: impl Symmetric<T>, pe: usize) -> Result<()> {
-        self.get_op("get", dst, src, pe, false, Location::caller())
-    }
-
-    /// As [`Issue::get`], but returns at once: `dst` is undefined until a quiet of this scope (`nvshmem_get_nbi`).
-    ///
-    /// # One-sided
-    /// A fence does not order it.
-    ///
-    /// # Errors
-    /// As [`Issue::put`].
-    #[inline]
-    #[track_caller]
-    pub fn get_nbi<T: Element>(&self, dst: impl Local<T>, src: impl Symmetric<T>, pe: usize) -> Result<()> {
-        self.get_op("get_nbi", dst, src, pe, true, Location::caller())
-    }
-
-    #[inline]
-    fn get_op<T: Element>(
-        &self,
-        call: &'static str,
-        dst: impl Local<T>,
-        src: impl Symmetric<T>,
-        pe: usize,
-        nbi: bool,
-        at: At,
-    ) -> Result<()> {
-        let (dst, src) = (dst.span(), src.span());
-        same_len(call, dst.len / size_of::<T>(), src.len / size_of::<T>(), at)?;
-        let pe = self.pe.check_pe(pe, call, at)?;
-        self.issue(Op::Get { dst, src, dtype: T::DTYPE, pe, nbi }, at).map(drop)
-    }
-
-    /// Stores one value to `dst` on `pe` (`nvshmem_p`).
-    ///
-    /// # One-sided
-    /// As [`Issue::put`]; the value is taken when the call is made.
-    ///
-    /// # Errors
-    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when `dst` is not one element or there is no such PE.
-    ///
-    /// ```
-    /// # use onesided::{Backend, Pe, Result};
-    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
-    /// # let dst = pe.alloc::<i32>(8)?;
-    /// pe.host().p(dst.at(3), 42, 0)?;
-    /// # pe.free(dst) }
-    /// ```
-    #[inline]
-    #[track_caller]
-    pub fn p<T: Element>(&self, dst: impl Symmetric<T>, value: T, pe: usize) -> Result<()> {
-        let (dst, at) = (dst.span(), Location::caller());
-        same_len("p", dst.len / size_of::<T>(), 1, at)?;
-        let pe = self.pe.check_pe(pe, "p", at)?;
-        self.issue(Op::P { dst, dtype: T::DTYPE, value: value.to_bits64(), pe }, at).map(drop)
-    }
-
-    /// Strided put: copies `count` elements, from every `src_stride`-th of `src` to every `dst_stride`-th of `dst` on
-    /// `pe` (`nvshmem_iput`). Strides are in elements.
-    ///
-    /// # One-sided
-    /// As [`Issue::put`].
-    ///
-    /// # Errors
-    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when a stride is 0, an operand is too short for its
-    /// stride and count, or there is no such PE. `count` 0 does nothing.
-    ///
-    /// ```
-    /// # use onesided::{Backend, Pe, Result};
-    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
-    /// # let (matrix, column) = (pe.alloc::<f32>(12)?, pe.alloc::<f32>(3)?);
-    /// // column 1 of a 3×4 matrix on PE 0
-    /// pe.host().iput(matrix.slice(1..), &column, 4, 1, 3, 0)?;
-    /// # pe.free(matrix)?; pe.free(column) }
-    /// ```
-    #[track_caller]
-    pub fn iput<T: Element>(
-        &self,
-        dst: impl Symmetric<T>,
-        src: impl Local<T>,
-        dst_stride: usize,
-        src_stride: usize,
-        count: usize,
-        pe: usize,
-    ) -> Result<()> {
-        let at = Location::caller();
-        let operands = [dst.span(), src.span()];
-        let Some(Strided { dst, src, dst_stride, src_stride, count, pe }) =
-            self.strided::<T>("iput", operands, [dst_stride, src_stride], count, pe, at)?
-        else {
-            return Ok(());
-        };
-        self.issue(Op::IPut { dst, src, dst_stride, src_stride, count, dtype: T::DTYPE, pe }, at).map(drop)
-    }
-
-    /// Strided get: copies `count` elements, from every `src_stride`-th of `src` on `pe` to every `dst_stride`-th of
-    /// my `dst` (`nvshmem_iget`). Strides are in elements.
-    ///
-    /// # One-sided
-    /// As [`Issue::get`].
-    ///
-    /// # Errors
-    /// As [`Issue::iput`].
-    #[track_caller]
-    pub fn iget<T: Element>(
-        &self,
-        dst: impl Local<T>,
-        src: impl Symmetric<T>,
-        dst_stride: usize,
-        src_stride: usize,
-        count: usize,
-        pe: usize,
-    ) -> Result<()> {
-        let at = Location::caller();
-        let operands = [dst.span(), src.span()];
-        let Some(Strided { dst, src, dst_stride, src_stride, count, pe }) =
-            self.strided::<T>("iget", operands, [dst_stride, src_stride], count, pe, at)?
-        else {
-            return Ok(());
-        };
-        self.issue(Op::IGet { dst, src, dst_stride, src_stride, count, dtype: T::DTYPE, pe }, at).map(drop)
-    }
-
-    /// Checks the arguments of a strided transfer; `None` if there is nothing to move.
-    fn strided<T: Element>(
-        &self,
-        call: &'static str,
-        [mut dst, mut src]: [Span; 2],
-        [dst_stride, src_stride]: [usize; 2],
-        count: usize,
-        pe: usize,
-        at: At,
-    ) -> Result<Option<Strided>> {
-        let pe = self.pe.check_pe(pe, call, at)?;
-        if count == 0 {
-            return Ok(None);
-        }
-        let dst_stride = clip_strided::<T>(call, "dst", &mut dst.len, dst_stride, count, at)?;
-        let src_stride = clip_strided::<T>(call, "src", &mut src.len, src_stride, count, at)?;
-        Ok(Some(Strided { dst, src, dst_stride, src_stride, count: count as u32, pe }))
-    }
-
-    /// Stores private values in my own symmetric memory, in the order of this scope: at once from the host, in stream
-    /// order on a stream (`cudaMemcpyAsync` from host memory). The values are taken when the call is made.
-    ///
-    /// # One-sided
-    /// Local.
-    ///
-    /// # Errors
-    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when the lengths differ.
-    #[track_caller]
-    pub fn write<T: Element>(&self, dst: impl Symmetric<T>, values: &[T]) -> Result<()> {
-        let (dst, at) = (dst.span(), Location::caller());
-        same_len("write", dst.len / size_of::<T>(), values.len(), at)?;
-        let bytes = bytemuck::must_cast_slice(values);
-        match self.stream {
-            None => self.pe.backend.write(dst, self.pe.my_pe(), T::DTYPE, bytes, at),
-            Some(_) => self.issue(Op::Fill { dst, bytes: bytes.into(), dtype: T::DTYPE }, at).map(drop),
-        }
-    }
-}
-
 /// # Ordering
 impl<B: Backend> Issue<'_, B> {
     /// Orders what this scope issued before, *per target PE*: puts, signals and atomics issued earlier to a PE are
@@ -321,6 +79,16 @@ impl<B: Backend> Issue<'_, B> {
     /// [`Unsupported`](crate::ErrorKind::Unsupported) on a stream where the backend cannot compose it.
     ///
     /// NVSHMEM documentation, "Memory Ordering".
+    ///
+    /// ```
+    /// # use onesided::{Backend, Pe, Result};
+    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # let dst = pe.alloc_zeroed::<f32>(8)?;
+    /// pe.host().p(dst.at(0), 1.0, 0)?;
+    /// pe.host().fence()?;
+    /// pe.host().p(dst.at(1), 2.0, 0)?; // never there before the first
+    /// # pe.free(dst) }
+    /// ```
     #[inline]
     #[track_caller]
     pub fn fence(&self) -> Result<()> {
@@ -340,6 +108,15 @@ impl<B: Backend> Issue<'_, B> {
     ///
     /// # Errors
     /// Those of the device.
+    ///
+    /// ```
+    /// # use onesided::{Backend, Pe, Result};
+    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # let dst = pe.alloc_zeroed::<f32>(8)?;
+    /// pe.host().p(dst.at(0), 1.0, 0)?;
+    /// pe.host().quiet()?; // delivered
+    /// # pe.free(dst) }
+    /// ```
     #[inline]
     #[track_caller]
     pub fn quiet(&self) -> Result<()> {
@@ -353,62 +130,19 @@ impl<B: Backend> Issue<'_, B> {
     ///
     /// # Errors
     /// Those of the device.
+    ///
+    /// ```
+    /// # use onesided::{Backend, Pe, Result};
+    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # let (dst, src) = (pe.alloc::<f32>(8)?, pe.alloc::<f32>(8)?);
+    /// pe.host().put_nbi(&dst, &src, 0)?;
+    /// pe.host().flush()?;
+    /// pe.write(&src, &[0.0; 8])?; // the put has read it already
+    /// # pe.free(dst)?; pe.free(src) }
+    /// ```
     #[inline]
     #[track_caller]
     pub fn flush(&self) -> Result<()> {
         self.issue(Op::Flush, Location::caller()).map(drop)
-    }
-}
-
-/// # Verbs that return a value
-impl<B: Backend> Host<'_, B> {
-    /// Fetches one value of `src` on `pe` (`nvshmem_g`).
-    ///
-    /// # One-sided
-    /// As [`Issue::get`].
-    ///
-    /// # Errors
-    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when `src` is not one element or there is no such PE.
-    #[inline]
-    #[track_caller]
-    pub fn g<T: Element>(&self, src: impl Symmetric<T>, pe: usize) -> Result<T> {
-        let (src, at) = (src.span(), Location::caller());
-        same_len("g", src.len / size_of::<T>(), 1, at)?;
-        let pe = self.pe.check_pe(pe, "g", at)?;
-        self.issue(Op::G { src, dtype: T::DTYPE, pe }, at).map(T::from_bits64)
-    }
-}
-
-/// A strided transfer whose arguments are in order.
-struct Strided {
-    dst: Span,
-    src: Span,
-    dst_stride: u32,
-    src_stride: u32,
-    count: u32,
-    pe: u32,
-}
-
-/// Checks that an operand of `len` bytes holds `count` elements at `stride`, and shortens it to those.
-fn clip_strided<T: Element>(
-    call: &'static str,
-    operand: &str,
-    len: &mut usize,
-    stride: usize,
-    count: usize,
-    at: At,
-) -> Result<u32> {
-    let have = *len / size_of::<T>();
-    let need = (count - 1).checked_mul(stride).and_then(|last| last.checked_add(1));
-    let small = u32::try_from(stride).ok().filter(|_| u32::try_from(count).is_ok());
-    match (need, small) {
-        (Some(need), Some(small)) if stride > 0 && need <= have => {
-            *len = need * size_of::<T>();
-            Ok(small)
-        }
-        _ => {
-            let message = format!("{operand} has {have} elements, too few for {count} at stride {stride} (at least 1)");
-            Err(Error::invalid(call, message, at))
-        }
     }
 }

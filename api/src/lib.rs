@@ -8,7 +8,8 @@
 //! | `pe.rs` | [`Pe`]: what a program holds; queries, finalize, the ledger of what is alive |
 //! | `life.rs` | versions, unique ids, initialization methods, status |
 //! | `memory.rs` | allocation, local access, registration (verbs of [`Pe`]) |
-//! | `issue.rs` | [`Issue`] and [`Host`]: put, get and ordering |
+//! | `issue.rs` | [`Issue`] and [`Host`]: who issues; fence, quiet, flush |
+//! | `rma.rs` | put and get in all forms |
 //! | `signal.rs`, `atomic.rs`, `collective.rs` | further verbs of the same two types |
 //! | `peer.rs` | loads and stores to other PEs' memory, multicast |
 //! | `stream.rs`, `team.rs`, `buffer.rs`, `element.rs` | streams and events, teams, handles to memory, element types |
@@ -30,6 +31,7 @@ mod op;
 mod operator;
 mod pe;
 mod peer;
+mod rma;
 mod signal;
 mod stream;
 mod team;

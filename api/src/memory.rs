@@ -42,6 +42,14 @@ impl<B: Backend> Pe<B> {
     ///
     /// # Errors
     /// As [`Pe::alloc`].
+    ///
+    /// ```
+    /// # use onesided::{Backend, Pe, Result};
+    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// let flags = pe.alloc_zeroed::<u64>(4)?;
+    /// pe.free(flags)?;
+    /// # Ok(()) }
+    /// ```
     #[track_caller]
     pub fn alloc_zeroed<T: Element>(&self, len: usize) -> Result<SymmetricBuf<T>> {
         self.alloc_with("alloc_zeroed", len, None, true, Location::caller())
@@ -55,6 +63,14 @@ impl<B: Backend> Pe<B> {
     /// # Errors
     /// As [`Pe::alloc`]; also [`InvalidArgument`](ErrorKind::InvalidArgument) when `align` is no power of two or no
     /// multiple of 8.
+    ///
+    /// ```
+    /// # use onesided::{Backend, Pe, Result};
+    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// let page = pe.alloc_aligned::<u8>(4096, 4096)?;
+    /// pe.free(page)?;
+    /// # Ok(()) }
+    /// ```
     #[track_caller]
     pub fn alloc_aligned<T: Element>(&self, len: usize, align: usize) -> Result<SymmetricBuf<T>> {
         let at = Location::caller();
@@ -102,6 +118,15 @@ impl<B: Backend> Pe<B> {
     ///
     /// # Errors
     /// Those of the device.
+    ///
+    /// ```
+    /// # use onesided::{Backend, Pe, Result};
+    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # let buf = pe.alloc_zeroed::<f32>(8)?;
+    /// let all: Vec<f32> = pe.read(&buf)?;
+    /// let second = pe.read(buf.at(1))?[0];
+    /// # pe.free(buf) }
+    /// ```
     #[track_caller]
     pub fn read<T: Element>(&self, src: impl Own<T>) -> Result<Vec<T>> {
         let span = src.span();
@@ -118,6 +143,15 @@ impl<B: Backend> Pe<B> {
     ///
     /// # Errors
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) when `into` has another length; those of the device.
+    ///
+    /// ```
+    /// # use onesided::{Backend, Pe, Result};
+    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # let buf = pe.alloc_zeroed::<f32>(8)?;
+    /// let mut values = [0.0; 8];
+    /// pe.read_into(&buf, &mut values)?;
+    /// # pe.free(buf) }
+    /// ```
     #[track_caller]
     pub fn read_into<T: Element>(&self, src: impl Own<T>, into: &mut [T]) -> Result<()> {
         let (span, at) = (src.span(), Location::caller());
@@ -132,6 +166,14 @@ impl<B: Backend> Pe<B> {
     ///
     /// # Errors
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) when the lengths differ; those of the device.
+    ///
+    /// ```
+    /// # use onesided::{Backend, Pe, Result};
+    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # let buf = pe.alloc_zeroed::<f32>(8)?;
+    /// pe.write(buf.slice(..2), &[1.0, 2.0])?;
+    /// # pe.free(buf) }
+    /// ```
     #[track_caller]
     pub fn write<T: Element>(&self, dst: impl Own<T>, values: &[T]) -> Result<()> {
         let (span, at) = (dst.span(), Location::caller());
@@ -184,6 +226,17 @@ impl<B: Backend> Pe<B> {
     ///
     /// # Errors
     /// Those of the library.
+    ///
+    /// ```
+    /// # use onesided::{Backend, Pe, Result};
+    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// let dst = pe.alloc::<f32>(4)?;
+    /// let src = pe.register_local(pe.alloc_external::<f32>(4)?)?;
+    /// pe.host().put(&dst, &src, 0)?;
+    /// pe.free_external(pe.unregister_local(src)?)?;
+    /// pe.free(dst)?;
+    /// # Ok(()) }
+    /// ```
     #[track_caller]
     pub fn register_local<T: Element>(&self, buf: ExternalBuf<T>) -> Result<RegisteredLocal<T>> {
         let at = Location::caller();

@@ -67,6 +67,17 @@ impl<B: Backend> Issue<'_, B> {
     ///
     /// # Errors
     /// As [`Issue::put_signal`].
+    ///
+    /// ```
+    /// # use onesided::{Backend, Pe, Result};
+    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # let (dst, src) = (pe.alloc::<f32>(8)?, pe.alloc::<f32>(8)?);
+    /// let flags = pe.alloc_zeroed::<u64>(1)?;
+    /// pe.host().put_signal_nbi(&dst, &src, flags.signal(0), 1, onesided::SignalOp::Add, 0)?;
+    /// pe.host().quiet()?; // src may change again
+    /// pe.free(flags)?;
+    /// # pe.free(dst)?; pe.free(src) }
+    /// ```
     #[inline]
     #[track_caller]
     pub fn put_signal_nbi<T: crate::Element>(
@@ -109,6 +120,14 @@ impl<B: Backend> Issue<'_, B> {
     ///
     /// # Errors
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when there is no such PE.
+    ///
+    /// ```
+    /// # use onesided::{Backend, Pe, Result};
+    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # let flags = pe.alloc_zeroed::<u64>(8)?;
+    /// pe.host().signal_op(flags.signal(0), 1, onesided::SignalOp::Add, 0)?; // count me in
+    /// # pe.free(flags) }
+    /// ```
     #[inline]
     #[track_caller]
     pub fn signal_op(&self, signal: Signal<'_>, value: u64, op: SignalOp, pe: usize) -> Result<()> {
@@ -126,6 +145,15 @@ impl<B: Backend> Issue<'_, B> {
     ///
     /// # Errors
     /// Those of the device. A wait that can never end is a deadlock: a verdict of the simulator, a hang on hardware.
+    ///
+    /// ```
+    /// # use onesided::{Backend, Pe, Result};
+    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # let flags = pe.alloc_zeroed::<u64>(8)?;
+    /// pe.host().signal_op(flags.signal(0), 1, onesided::SignalOp::Set, pe.my_pe())?;
+    /// pe.host().signal_wait_until(flags.signal(0), onesided::Cmp::Ge, 1)?;
+    /// # pe.free(flags) }
+    /// ```
     #[inline]
     #[track_caller]
     pub fn signal_wait_until(&self, signal: Signal<'_>, cmp: Cmp, value: u64) -> Result<()> {
@@ -143,6 +171,15 @@ impl<B: Backend> Issue<'_, B> {
     ///
     /// # Errors
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when `var` is not one element.
+    ///
+    /// ```
+    /// # use onesided::{Backend, Pe, Result};
+    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # let words = pe.alloc_zeroed::<i32>(8)?;
+    /// pe.host().atomic_set(words.at(0), 7, pe.my_pe())?;
+    /// pe.host().wait_until(words.at(0), onesided::Cmp::Eq, 7)?;
+    /// # pe.free(words) }
+    /// ```
     #[inline]
     #[track_caller]
     pub fn wait_until<T: Waitable>(&self, var: impl Symmetric<T>, cmp: Cmp, value: T) -> Result<()> {
@@ -159,6 +196,16 @@ impl<B: Backend> Issue<'_, B> {
     ///
     /// # Errors
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when `skip` is not as long as `vars`.
+    ///
+    /// ```
+    /// # use onesided::{Backend, Pe, Result};
+    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # let words = pe.alloc_zeroed::<u64>(8)?;
+    /// // all but the last
+    /// let skip = [false, false, false, false, false, false, false, true];
+    /// pe.host().wait_until_all(&words, Some(&skip), onesided::Cmp::Ge, 0)?;
+    /// # pe.free(words) }
+    /// ```
     #[track_caller]
     pub fn wait_until_all<T: Waitable>(
         &self,
@@ -235,6 +282,14 @@ impl<B: Backend> Host<'_, B> {
     ///
     /// # Errors
     /// Those of the device.
+    ///
+    /// ```
+    /// # use onesided::{Backend, Pe, Result};
+    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # let flags = pe.alloc_zeroed::<u64>(8)?;
+    /// let seen = pe.host().signal_fetch(flags.signal(0))?;
+    /// # pe.free(flags) }
+    /// ```
     #[inline]
     #[track_caller]
     pub fn signal_fetch(&self, signal: Signal<'_>) -> Result<u64> {
