@@ -12,7 +12,7 @@ use crate::explore::Chooser;
 use crate::machine::Machine;
 use crate::pe::SimProcess;
 use crate::trace::Event;
-use crate::verdict::{Verdict, VerdictKind};
+use crate::verdict::{Standing, Verdict, VerdictKind};
 
 /// What one run left behind.
 pub(crate) struct Executed<T> {
@@ -89,10 +89,15 @@ fn drive<T, C: Chooser>(
             None => resume_unwind(panic), // not a PE's: a bug of the simulator
         },
     };
-    match kind {
-        VerdictKind::Finished => Verdict::finished(),
-        kind => Verdict { kind, agents: link.machine.borrow().agents_report() },
+    if let VerdictKind::Finished = kind {
+        return Verdict::finished();
     }
+    let mut agents = link.machine.borrow().agents_report();
+    if let VerdictKind::Failed { pe, .. } | VerdictKind::Panicked { pe, .. } = kind {
+        let host = agents.iter_mut().find(|agent| agent.pe == pe && agent.stream.is_none());
+        host.expect("every host is in the report").standing = Standing::Failed;
+    }
+    Verdict { kind, agents }
 }
 
 #[inline]

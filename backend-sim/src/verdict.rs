@@ -125,6 +125,8 @@ pub struct AgentState {
 pub enum Standing {
     /// The program has returned.
     Finished,
+    /// The program returned an error or panicked, which ended the run.
+    Failed,
     /// Could have gone on.
     Runs,
     /// Waits for this.
@@ -237,6 +239,7 @@ impl fmt::Display for AgentState {
         let at = at.map(|at| format!(" at {}", place(&at))).unwrap_or_default();
         match standing {
             Standing::Finished => write!(f, ": has returned; its last call was{at}"),
+            Standing::Failed => write!(f, ": failed here; its last call was{at}"),
             Standing::Runs => write!(f, ": could go on; its last call was{at}"),
             Standing::Waits(what) => write!(f, ": in {call}{at}, waits for {what}"),
         }

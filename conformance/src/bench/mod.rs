@@ -74,6 +74,9 @@ fn measure(options: &Options) -> Result<ExitCode, String> {
     let lab = Lab::new(options.quick);
     let mut report = Report::new(Machine::here(), options.date.clone(), options.quick);
     let progress = Progress::new(Some(benches.len() as u64), "benchmarks");
+    if !options.quick {
+        eprintln!("measuring for about a minute; --quick only tries everything out");
+    }
     for bench in &benches {
         report.rows.extend((bench.measure)(&lab));
         progress.step();

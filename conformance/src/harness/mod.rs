@@ -9,6 +9,7 @@
 //! | `json.rs` | what `--trace` and `--json` write |
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 use onesided::{Backend, Pe, Result};
@@ -16,6 +17,7 @@ use onesided::{Backend, Pe, Result};
 use crate::command::{failed, refused};
 use crate::tool::interrupt;
 use crate::tool::output::Output;
+use crate::tool::say::say;
 
 mod json;
 mod options;
@@ -79,6 +81,12 @@ fn plan(facts: &Facts, arguments: impl IntoIterator<Item = OsString>) -> std::re
     Plan::new(facts, options).map_err(|why| command.error(clap::error::ErrorKind::ValueValidation, why))
 }
 
+fn wrote(file: Option<&Path>, what: &str) {
+    if let Some(file) = file {
+        say!("Wrote {what} to {}.", file.display());
+    }
+}
+
 /// Runs the plan and writes the files.
 fn follow<P: Program>(facts: &Facts, plan: &Plan) -> std::result::Result<ExitCode, String> {
     plan.backend.check()?;
@@ -90,9 +98,11 @@ fn follow<P: Program>(facts: &Facts, plan: &Plan) -> std::result::Result<ExitCod
     report::print(facts, plan, &done);
     if let (Some(trace), Some(run)) = (trace, &done.recorded) {
         trace.finish(|out| json::write_trace(out, facts, run))?;
+        wrote(plan.trace.as_deref(), "what happened");
     }
     if let Some(summary) = summary {
         summary.finish(|out| json::write_summary(out, facts, plan, &done))?;
+        wrote(plan.json.as_deref(), "a summary");
     }
     match done.end {
         End::Fine => Ok(ExitCode::SUCCESS),

@@ -1,6 +1,6 @@
 //! What a person reads after the program's own lines.
 
-use onesided_sim::{Explore, Run, VerdictKind};
+use onesided_sim::{Explore, Profile, Run, VerdictKind};
 
 use super::Facts;
 use super::plan::{Plan, Search};
@@ -56,10 +56,16 @@ fn what_ran(plan: &Plan, done: &Done) -> String {
         (Search::InOrder { .. }, n) => {
             let others = n - 1;
             let (redundant, also) = (done.redundant, "begun and found equivalent");
-            match (done.complete, redundant) {
-                (true, _) => format!("1 in order, all {others}: complete"),
-                (false, 0) => format!("1 in order, {others} of all: not complete"),
-                (false, _) => format!("1 in order, {others} of all, {redundant} {also}: not complete"),
+            let ended = match (done.complete, &done.end) {
+                (true, _) => "complete",
+                (false, End::Finding) => "up to the finding",
+                (false, _) => "not complete",
+            };
+            let all =
+                if done.complete { format!("all {others} up to equivalence") } else { format!("{others} of all") };
+            match redundant {
+                0 => format!("1 in order, {all}: {ended}"),
+                _ => format!("1 in order, {all}, {redundant} {also}: {ended}"),
             }
         }
     };
@@ -82,15 +88,28 @@ fn after_success(plan: &Plan, done: &Done) -> String {
         Search::InOrder { then: Some(Explore::All { .. }) } => "",
         _ => "--all (every schedule), ",
     };
-    let pes = if plan.config.pes == 8 { "--pes 3 (fewer PEs)" } else { "--pes 8 (more PEs)" };
-    format!("{search}{pes}, --profile nvlink (a stronger transport), --trace FILE (what happened)")
+    let pes = if plan.config.pes >= 8 { "--pes 3 (fewer PEs)" } else { "--pes 8 (more PEs)" };
+    let profile = match plan.config.profile {
+        Profile::Spec => "",
+        _ => ", --profile spec (whatever the network)",
+    };
+    let trace = if plan.trace.is_some() { "" } else { ", --trace FILE (what happened)" };
+    format!("{search}{pes}{profile}{trace}")
 }
 
-fn after_a_finding(plan: &Plan) -> &'static str {
-    match plan.search {
-        Search::Replay(_) => "--trace FILE (what happened, event by event), --help",
-        _ => "the line above with --trace FILE (what happened, event by event), --profile nvlink (is it hidden there?)",
-    }
+fn after_a_finding(plan: &Plan) -> String {
+    let trace = match (&plan.trace, &plan.search) {
+        (Some(_), _) => "",
+        (None, Search::Replay(_)) => "--trace FILE (what happened, event by event), ",
+        (None, _) => "the line above with --trace FILE (what happened, event by event), ",
+    };
+    let profile = match (plan.config.profile, &plan.search) {
+        (Profile::Spec, Search::InOrder { .. } | Search::Random { .. }) => {
+            "this line with --profile nvlink (would it show there?), "
+        }
+        _ => "",
+    };
+    format!("{trace}{profile}--help")
 }
 
 fn count(number: u64, thing: &str) -> String {
