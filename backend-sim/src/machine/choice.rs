@@ -24,7 +24,7 @@ impl Machine {
     /// Whether an operation touches memory, or anything else that other agents touch, when it is issued.
     pub(super) fn op_is_choice(&self, agent: u32, op: &Op) -> bool {
         match op {
-            Op::Put { nbi: false, src, .. } => src.len > 0,
+            Op::Put { nbi: false, src, .. } => src.len > 0 || self.shares_scope(agent),
             Op::IPut { .. } | Op::SignalFetch { .. } | Op::Fill { .. } => true,
             Op::Wait { .. } => false,
             _ => self.shares_scope(agent),

@@ -1,6 +1,6 @@
 //! Operations: what each does when its agent issues it.
 //!
-//! In order, the effect happens at once. Relaxed, it becomes a [`Transfer`], and the call ends when the memory model
+//! In order, the effect happens at once. Relaxed, it becomes a transfer (`flight.rs`), and the call ends when the memory model
 //! says so: at once, when the source is read, or when the data is there.
 
 use onesided::{AmoOp, At, DType, Op, SignalUpdate, Span};
