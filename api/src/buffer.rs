@@ -55,6 +55,19 @@ impl Span {
     }
 }
 
+/// The bytes that a handle stands for. Called by backends, for what only one of them has: device pointers, say.
+///
+/// ```
+/// # use onesided::{Backend, Pe, Result};
+/// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+/// let buf = pe.alloc::<u32>(4)?;
+/// assert_eq!(onesided::span_of(buf.slice(1..)).len, 12);
+/// # pe.free(buf) }
+/// ```
+pub fn span_of<T: Element>(buf: impl Own<T>) -> Span {
+    buf.span()
+}
+
 mod sealed {
     use super::Span;
     /// Gives the bytes that a handle stands for.

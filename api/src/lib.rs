@@ -39,7 +39,7 @@ mod team;
 pub use backend::{Backend, Capabilities, Layout, NewTeams, Support, TeamRequest};
 pub use buffer::{
     AllocId, ExternalBuf, Local, Own, RegisteredLocal, RegisteredSymmetric, Signal, Span, Symmetric, SymmetricBuf,
-    SymmetricSlice,
+    SymmetricSlice, span_of,
 };
 pub use element::{Atomic, AtomicBits, AtomicSwap, DType, Element, Waitable};
 pub use error::{At, Error, ErrorKind, Result, expect_eq};

@@ -147,6 +147,12 @@ impl<B: Backend> Pe<B> {
         self.backend.capabilities()
     }
 
+    /// The backend itself, for code that is about one backend: device pointers of the one on GPUs, say. Local.
+    #[inline]
+    pub fn backend(&self) -> &B {
+        &self.backend
+    }
+
     /// The verbs, issued by the host: each returns when its contract says so.
     #[inline]
     pub fn host(&self) -> Host<'_, B> {

@@ -9,7 +9,7 @@ use onesided::InitStatus;
 use crate::library::Library;
 use crate::limit::{on_path, output, within};
 use crate::problem::Problem;
-use crate::report::{Driver, Finding, Nvshmem, Report, Tool};
+use crate::report::{Driver, Finding, HostLibrary, Report, Tool};
 use crate::search::{SONAME, Search};
 
 /// For opening a library and for cuInit, which wakes every GPU of the machine.
@@ -90,7 +90,7 @@ fn driver() -> Finding<Driver> {
     })
 }
 
-fn nvshmem(search: &Search) -> Finding<Nvshmem> {
+fn nvshmem(search: &Search) -> Finding<HostLibrary> {
     let (file, origin) = search.locate()?;
     let by_loader = file == Path::new(SONAME);
     let places = search.places();
@@ -107,7 +107,7 @@ fn nvshmem(search: &Search) -> Finding<Nvshmem> {
         let status = init_status(library.nvshmem_init_status()?)?;
         let missing = NEEDED.into_iter().filter(|name| !library.exports(name)).collect();
         let file = if by_loader { loaded_from(SONAME) } else { file };
-        Ok(Nvshmem { version, status, missing, needed: NEEDED.len(), file, origin })
+        Ok(HostLibrary { version, status, missing, needed: NEEDED.len(), file, origin })
     })
 }
 

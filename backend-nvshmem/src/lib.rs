@@ -19,9 +19,13 @@ mod library;
 mod limit;
 mod problem;
 mod report;
+mod pe;
+mod process;
 mod search;
 
 pub use doctor::doctor;
+pub use pe::{CudaEvent, CudaStream, Nvshmem};
 pub use problem::Problem;
-pub use report::{Driver, Finding, Nvshmem, Report, Row, Tool};
+pub use process::{Process, Settings};
+pub use report::{Driver, Finding, HostLibrary, Report, Row, Tool};
 pub use search::{Origin, SONAME, Search};

@@ -20,7 +20,7 @@ pub struct Report {
     /// NVIDIA's driver library and the GPUs behind it.
     pub driver: Finding<Driver>,
     /// NVSHMEM's host library.
-    pub nvshmem: Finding<Nvshmem>,
+    pub nvshmem: Finding<HostLibrary>,
     /// MPI's launcher, `mpirun`.
     pub mpirun: Finding<Tool>,
     /// Open MPI's library, which NVSHMEM's bootstrap through MPI loads.
@@ -42,7 +42,7 @@ pub struct Driver {
 
 /// NVSHMEM's host library, opened but not initialized.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Nvshmem {
+pub struct HostLibrary {
     /// Major, minor, patch.
     pub version: [i32; 3],
     /// What it says about its own state.
@@ -92,7 +92,7 @@ impl Report {
         }
         [
             driver,
-            row("NVSHMEM", &self.nvshmem, Nvshmem::describe, nvshmem_remedy),
+            row("NVSHMEM", &self.nvshmem, HostLibrary::describe, nvshmem_remedy),
             row("mpirun", &self.mpirun, Tool::describe, |_| MPI_REMEDY),
             row("libmpi", &self.libmpi, Tool::describe, |_| MPI_REMEDY),
             row("CUDA MPS", &self.mps, Tool::describe, |_| MPS_REMEDY),
@@ -158,7 +158,7 @@ impl Driver {
     }
 }
 
-impl Nvshmem {
+impl HostLibrary {
     fn describe(&self) -> (String, String) {
         let [major, minor, patch] = self.version;
         let have = self.needed - self.missing.len();
@@ -221,7 +221,7 @@ mod tests {
         Report {
             kernel_module: Some("580.95.05".to_string()),
             driver: Ok(Driver { cuda: (13, 0), gpus: vec!["NVIDIA H200".to_string(); 2], file: "/lib/cuda".into() }),
-            nvshmem: Ok(Nvshmem {
+            nvshmem: Ok(HostLibrary {
                 version: [3, 4, 5],
                 status: InitStatus::NotInitialized,
                 missing: vec![],
