@@ -13,16 +13,35 @@
 //! | `elf.rs` | tells a damaged library from a whole one before the loader touches it |
 //! | `limit.rs` | runs commands and foreign code with a time limit |
 
+mod access;
+#[expect(clippy::all, reason = "generated")]
+#[rustfmt::skip]
+mod bindings;
+mod cuda;
 mod doctor;
 mod elf;
+mod host;
+mod join;
+mod launcher;
+mod layout;
 mod library;
+mod lifecycle;
 mod limit;
-mod problem;
-mod report;
+mod memory;
+mod mpi;
 mod pe;
+mod problem;
 mod process;
+mod rendezvous;
+mod report;
 mod search;
+mod staging;
+mod stream;
+mod table;
+mod team;
+mod vmm;
 
+pub use access::{DeviceAccess, DeviceSlice};
 pub use doctor::doctor;
 pub use pe::{CudaEvent, CudaStream, Nvshmem};
 pub use problem::Problem;
