@@ -14,7 +14,6 @@
 //! | `limit.rs` | runs commands and foreign code with a time limit |
 
 mod access;
-#[expect(clippy::all, reason = "generated")]
 #[rustfmt::skip]
 mod bindings;
 mod cuda;
