@@ -119,8 +119,7 @@ mod tests {
         names.iter().map(|name| name.to_string()).collect()
     }
 
-    const SUM: &str =
-        "pub sum: Result<unsafe extern \"C\" fn(team: Team, to: *mut i32, from: *const i32) -> c_int, E>,";
+    const SUM: &str = "pub sum: Result<fn(team: Team, to: *mut i32, from: *const i32) -> c_int, E>,";
 
     #[test]
     fn the_same_functions_and_constants_do_not_differ() {
