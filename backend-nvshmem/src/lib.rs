@@ -14,8 +14,7 @@
 //! | `limit.rs` | runs commands and foreign code with a time limit |
 
 mod access;
-#[expect(clippy::all, reason = "generated")]
-#[rustfmt::skip]
+#[rustfmt::skip] // generated
 mod bindings;
 mod cuda;
 mod doctor;
