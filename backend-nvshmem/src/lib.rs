@@ -14,7 +14,7 @@
 //! | `limit.rs` | runs commands and foreign code with a time limit |
 
 mod access;
-#[rustfmt::skip]
+#[rustfmt::skip] // generated
 mod bindings;
 mod cuda;
 mod doctor;
