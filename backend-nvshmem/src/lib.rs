@@ -11,16 +11,20 @@
 //! | `search.rs` | [`Search`]: the places where libnvshmem_host may lie, in order |
 //! | `library.rs` | opens libraries and calls what is safe before initialization; the only file with `unsafe` |
 //! | `elf.rs` | tells a damaged library from a whole one before the loader touches it |
+//! | `mpi.rs`, `mpi_absent.rs` | MPI's world communicator, with the feature `mpi` and without |
 //! | `limit.rs` | runs commands and foreign code with a time limit |
 
 mod doctor;
 mod elf;
 mod library;
 mod limit;
-mod problem;
-mod report;
+#[cfg_attr(not(feature = "mpi"), path = "mpi_absent.rs")]
+#[allow(dead_code)] // nobody joins yet
+mod mpi;
 mod pe;
+mod problem;
 mod process;
+mod report;
 mod search;
 
 pub use doctor::doctor;

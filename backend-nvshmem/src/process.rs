@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use onesided::{Bootstrap, Error, ErrorKind, InitMethod, InitStatus, Pe, Result, VERSION, UniqueId, Version};
+use onesided::{Bootstrap, Error, ErrorKind, InitMethod, InitStatus, Pe, Result, UniqueId, VERSION, Version};
 
 use crate::pe::Nvshmem;
 
