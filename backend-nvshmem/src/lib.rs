@@ -14,19 +14,36 @@
 //! | `mpi.rs`, `mpi_absent.rs` | MPI's world communicator, with the feature `mpi` and without |
 //! | `limit.rs` | runs commands and foreign code with a time limit |
 
+mod access;
+#[expect(clippy::all, reason = "generated")]
+#[rustfmt::skip]
+mod bindings;
+mod cuda;
 mod doctor;
 mod elf;
+mod host;
+mod join;
+mod launcher;
+mod layout;
 mod library;
+mod lifecycle;
 mod limit;
+mod memory;
 #[cfg_attr(not(feature = "mpi"), path = "mpi_absent.rs")]
-#[allow(dead_code)] // nobody joins yet
 mod mpi;
 mod pe;
 mod problem;
 mod process;
+mod rendezvous;
 mod report;
 mod search;
+mod staging;
+mod stream;
+mod table;
+mod team;
+mod vmm;
 
+pub use access::{DeviceAccess, DeviceSlice};
 pub use doctor::doctor;
 pub use pe::{CudaEvent, CudaStream, Nvshmem};
 pub use problem::Problem;
