@@ -11,19 +11,24 @@
 //! | `search.rs` | [`Search`]: the places where libnvshmem_host may lie, in order |
 //! | `library.rs` | opens libraries and calls what is safe before initialization; the only file with `unsafe` |
 //! | `elf.rs` | tells a damaged library from a whole one before the loader touches it |
+//! | `launcher.rs` | [`placement`]: who this process is, according to what started it |
+//! | `rendezvous.rs` | PE 0 gives a few bytes to all, over TCP and within a limit |
 //! | `limit.rs` | runs commands and foreign code with a time limit |
 
 mod doctor;
 mod elf;
+mod launcher;
 mod library;
 mod limit;
 mod problem;
 mod report;
 mod pe;
 mod process;
+mod rendezvous;
 mod search;
 
 pub use doctor::doctor;
+pub use launcher::{Launcher, Placement, placement};
 pub use pe::{CudaEvent, CudaStream, Nvshmem};
 pub use problem::Problem;
 pub use process::{Process, Settings};
