@@ -51,6 +51,7 @@ mod vmm;
 
 pub use access::{DeviceAccess, DeviceSlice};
 pub use doctor::doctor;
+pub use launcher::{Launcher, Placement, placement};
 pub use pe::{CudaEvent, CudaStream, Nvshmem};
 pub use problem::Problem;
 pub use process::{Process, Settings};
