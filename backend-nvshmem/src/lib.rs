@@ -11,6 +11,7 @@
 //! | `search.rs` | [`Search`]: the places where libnvshmem_host may lie, in order |
 //! | `library.rs` | opens libraries and calls what is safe before initialization; the only file with `unsafe` |
 //! | `elf.rs` | tells a damaged library from a whole one before the loader touches it |
+//! | `mpi.rs`, `mpi_absent.rs` | MPI's world communicator, with the feature `mpi` and without |
 //! | `limit.rs` | runs commands and foreign code with a time limit |
 
 mod access;
@@ -27,6 +28,7 @@ mod library;
 mod lifecycle;
 mod limit;
 mod memory;
+#[cfg_attr(not(feature = "mpi"), path = "mpi_absent.rs")]
 mod mpi;
 mod pe;
 mod problem;

@@ -7,9 +7,8 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaEvent as Event, CudaStream as Stream};
 use onesided::{
-    AllocId, At, Backend, Capabilities, DType, Error, ErrorKind, InitStatus, Layout, Live, LiveKind, Members,
-    NewTeams, Op, Predefined, ReduceOp, Result, Span, Support, TeamId, TeamRequest, TeamUniqueId, ThreadSupport,
-    Version,
+    AllocId, At, Backend, Capabilities, DType, Error, ErrorKind, InitStatus, Layout, Live, LiveKind, Members, NewTeams,
+    Op, Predefined, ReduceOp, Result, Span, Support, TeamId, TeamRequest, TeamUniqueId, ThreadSupport, Version,
 };
 
 use crate::cuda::{self, Device};

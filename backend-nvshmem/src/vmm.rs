@@ -21,10 +21,8 @@ pub(crate) struct Mapping {
 impl Mapping {
     /// Allocates at least `bytes` and maps them, readable and writable by this device.
     pub(crate) fn new(context: &CudaContext, bytes: usize) -> Result<Mapping, DriverError> {
-        let location = sys::CUmemLocation {
-            type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
-            id: context.cu_device(),
-        };
+        let location =
+            sys::CUmemLocation { type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE, id: context.cu_device() };
         let properties = sys::CUmemAllocationProp {
             type_: sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
             requestedHandleTypes: sys::CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
