@@ -178,6 +178,20 @@ fn a_library_that_was_cut_off_is_an_error_that_names_it() {
     }
 }
 
+/// 3.4 to 3.6 end the process when they are asked for an id without it.
+#[test]
+fn a_library_without_its_plugin_is_an_error_when_it_is_needed() {
+    let Some(process) = library() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let alone = folder.path().join(SONAME);
+    std::fs::copy(process.library(), &alone).unwrap();
+    let error = open(&alone).unwrap().unique_id().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Initialization, "{error}");
+    for part in ["nvshmem_bootstrap_uid.so.3", &folder.path().to_string_lossy(), "comes with it"] {
+        assert!(error.message().contains(part), "{part} in {error}");
+    }
+}
+
 /// A library that has nothing but a version.
 fn with_version(folder: &Path, version: [i32; 3]) -> PathBuf {
     let [major, minor, patch] = version;
