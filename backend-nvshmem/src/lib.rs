@@ -37,6 +37,7 @@ mod memory;
 #[cfg_attr(not(feature = "mpi"), path = "mpi_absent.rs")]
 mod mpi;
 mod pe;
+mod plugin;
 mod problem;
 mod process;
 mod rendezvous;
