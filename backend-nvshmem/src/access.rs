@@ -56,7 +56,11 @@ pub trait DeviceAccess {
     ///
     /// # Safety
     /// As [`DeviceAccess::device_ptr`], for everything that is done through the slice.
-    unsafe fn device_slice<'a, T: Element>(&self, buf: impl Own<T> + 'a, stream: &Stream<Nvshmem>) -> DeviceSlice<'a, T>;
+    unsafe fn device_slice<'a, T: Element>(
+        &self,
+        buf: impl Own<T> + 'a,
+        stream: &Stream<Nvshmem>,
+    ) -> DeviceSlice<'a, T>;
 
     /// A stream that the program made through cudarc, for the verbs.
     ///

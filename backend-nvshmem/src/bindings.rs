@@ -1,4 +1,7 @@
-//! Generated from NVSHMEM's host headers by `ci/bindings --write`, which also checks it; not to be edited.
+//! The functions of libnvshmem_host that this crate calls, with their types and constants. A library that lacks a
+//! function can be used: the field of that function is then an error.
+//!
+//! Generated from NVSHMEM's headers by `ci/bindings --write`, and compared with them by `ci/bindings`.
 
 #![allow(
     dead_code,
@@ -8,11 +11,11 @@
     non_snake_case,
     unreachable_pub,
     unsafe_code,
+    clippy::missing_errors_doc,
     clippy::missing_safety_doc,
     clippy::too_many_arguments,
     clippy::type_complexity,
-    clippy::undocumented_unsafe_blocks,
-    clippy::missing_errors_doc
+    clippy::undocumented_unsafe_blocks
 )]
 
 pub type cudaStream_t = *mut CUstream_st;

@@ -2,16 +2,18 @@
 //! the backend's own and waited for.
 #![allow(unsafe_code)]
 
-use onesided::{At, DType, Error, ErrorKind, Op, ReduceOp, Result, Span, TeamId};
+use onesided::{At, Backend, Error, ErrorKind, Op, Result};
 
 use crate::cuda::device;
 use crate::memory::check;
 use crate::pe::Nvshmem;
-use crate::table::{Form, function};
+use crate::strided::elements;
+use crate::table::{Reduction, function};
 use crate::team::handle;
 
 /// Why atomics are refused.
-pub(crate) const NO_ATOMICS: &str = "libnvshmem exports the atomics of the host as stubs that print a line and do nothing";
+pub(crate) const NO_ATOMICS: &str =
+    "libnvshmem exports the atomics of the host as stubs that print a line and do nothing";
 
 impl Nvshmem {
     /// Performs an operation of the host. Returns the bits that it fetched, else 0.
@@ -57,6 +59,12 @@ impl Nvshmem {
                     _ => call!(nvshmem_uint64_p(dst.cast(), *value, pe)),
                 }
             }
+            Op::G { pe, .. } if !self.reaches(*pe as usize) => {
+                let message = format!(
+                    "PE {pe} is reached by a network, over which the library cannot fetch one value; get it into symmetric memory"
+                );
+                return Err(Error::new(ErrorKind::Unsupported, call, message, at));
+            }
             Op::G { src, pe, dtype } => {
                 let (src, pe) = (address(*src), *pe as i32);
                 return Ok(match dtype.size() {
@@ -65,6 +73,11 @@ impl Nvshmem {
                     4 => u64::from(call!(nvshmem_uint32_g(src.cast(), pe))),
                     _ => call!(nvshmem_uint64_g(src.cast(), pe)),
                 });
+            }
+            Op::IPut { pe, .. } | Op::IGet { pe, .. } if !self.reaches(*pe as usize) => {
+                for element in elements(op) {
+                    self.issue_from_host(&element, at)?;
+                }
             }
             Op::IPut { dst, src, dst_stride, src_stride, count, dtype, pe } => {
                 let (dst, src) = (address(*dst), address(*src));
@@ -114,8 +127,7 @@ impl Nvshmem {
             Op::Sync { team } => check(call!(nvshmem_team_sync(handle(*team))), "nvshmem_team_sync", call, at)?,
             Op::Broadcast { team, dst, src, root, .. } => {
                 let (dst, bytes) = (address(*dst), src.len);
-                let status =
-                    call!(nvshmem_broadcastmem(handle(*team), dst, address(*src), bytes, *root as i32));
+                let status = call!(nvshmem_broadcastmem(handle(*team), dst, address(*src), bytes, *root as i32));
                 check(status, "nvshmem_broadcastmem", call, at)?;
             }
             Op::Fcollect { team, dst, src, .. } => {
@@ -127,32 +139,23 @@ impl Nvshmem {
                 let status = call!(nvshmem_alltoallmem(handle(*team), address(*dst), address(*src), block));
                 check(status, "nvshmem_alltoallmem", call, at)?;
             }
-            Op::Reduce { team, dst, src, dtype, op } => {
-                self.reduce_host(Form::Reduce, *team, *dst, *src, (*dtype, *op), at)?;
-            }
-            Op::ReduceScatter { team, dst, src, dtype, op } => {
-                self.reduce_host(Form::ReduceScatter, *team, *dst, *src, (*dtype, *op), at)?;
+            Op::Reduce { .. } | Op::ReduceScatter { .. } => {
+                let reduction = Reduction::of(op).expect("a reduction");
+                self.reduce_from_host(&reduction, at)?;
             }
         }
         Ok(0)
     }
 
     /// Either form of a reduction.
-    fn reduce_host(
-        &self,
-        form: Form,
-        team: TeamId,
-        dst: Span,
-        src: Span,
-        (dtype, op): (DType, ReduceOp),
-        at: At,
-    ) -> Result<()> {
-        let Some(reduction) = self.table.host_reduction(form, dtype, op) else {
-            return Err(self.table.missing_reduction("nvshmem", form, dtype, op, "", at));
+    fn reduce_from_host(&self, reduction: &Reduction, at: At) -> Result<()> {
+        let Some(reduce) = self.table.host_reduction(reduction) else {
+            return Err(self.table.missing_reduction(reduction, "nvshmem", "", at));
         };
+        let Reduction { form, team, dst, src, dtype, .. } = *reduction;
         let (to, from, count) = (self.memory.address(dst), self.memory.address(src), dst.len / dtype.size());
         // SAFETY: as for the other operations; the count is that of the target, and the operator exists for the type.
-        let status = unsafe { reduction(handle(team), to, from, count) };
+        let status = unsafe { reduce(handle(team), to, from, count) };
         check(status, form.name(), form.name(), at)
     }
 

@@ -63,7 +63,9 @@ pub(crate) fn by_unique_id(
         let joined = match status {
             // The library takes this thread's device.
             0 => match context.map(|context| context.bind_to_thread()) {
-                Some(Err(error)) => Err(Problem::Failed { call: "cuCtxSetCurrent".to_string(), why: error.to_string() }),
+                Some(Err(error)) => {
+                    Err(Problem::Failed { call: "cuCtxSetCurrent".to_string(), why: error.to_string() })
+                }
                 _ => init(table, NVSHMEMX_INIT_WITH_UNIQUEID, &mut attr),
             },
             status => Err(Problem::Failed { call: SET.to_string(), why: format!("it returned {status}") }),

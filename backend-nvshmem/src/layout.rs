@@ -1,8 +1,8 @@
 //! Structs of NVSHMEM, ready to be given to the library.
 //!
 //! Each begins with a version word: the layout's number and the struct's size. NVSHMEM's headers fill these structs
-//! by macros, which bindgen cannot read, so that is done here. A library refuses a layout that is newer than itself;
-//! so the layout follows the version that the loaded library reports.
+//! by macros, which bindgen cannot read, so that is done here. A library reads older layouts than its own; nothing is
+//! promised for newer ones, so the layout follows the version that the loaded library reports.
 
 use std::ffi::{c_int, c_long};
 use std::mem::{offset_of, size_of};

@@ -7,9 +7,8 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaEvent as Event, CudaStream as Stream};
 use onesided::{
-    AllocId, At, Backend, Capabilities, DType, Error, ErrorKind, InitStatus, Layout, Live, LiveKind, Members,
-    NewTeams, Op, Predefined, ReduceOp, Result, Span, Support, TeamId, TeamRequest, TeamUniqueId, ThreadSupport,
-    Version,
+    AllocId, At, Backend, Capabilities, DType, Error, ErrorKind, InitStatus, Layout, Live, LiveKind, Members, NewTeams,
+    Op, Predefined, ReduceOp, Result, Span, Support, TeamId, TeamRequest, TeamUniqueId, ThreadSupport, Version,
 };
 
 use crate::cuda::{self, Device};
@@ -152,6 +151,14 @@ impl Backend for Nvshmem {
     }
 
     fn predefined(&self, which: Predefined) -> Option<Members> {
+        // A PE that is no leader has no such team, and 3.4.5 ends the process when it is asked about it. The leader is
+        // the first PE of each GPU.
+        if which == Predefined::GpuLeaders {
+            let same_gpu = self.members(Predefined::SameGpu.id().0 as i32)?;
+            if same_gpu.position(self.my_pe) != Some(0) {
+                return None;
+            }
+        }
         self.members(which.id().0 as i32)
     }
 

@@ -145,7 +145,9 @@ impl Process {
                     return wrong(format!("rank {rank} of {n_pes} PEs: ranks go from 0 to the number of PEs less one"));
                 }
                 if !join::is_unique_id(&id) {
-                    return wrong("these bytes are no unique id; one PE makes it by unique_id and gives it to all".into());
+                    return wrong(
+                        "these bytes are no unique id; one PE makes it by unique_id and gives it to all".into(),
+                    );
                 }
                 let local_rank = launcher::placement().ok().flatten().map_or(rank, |placement| placement.local_rank);
                 self.by_unique_id(id, &Place { rank, n_pes, local_rank }, None, at)
@@ -213,7 +215,8 @@ impl Process {
             }
             (Ok(_), Err(problem)) => {
                 bootstrap.abandon();
-                let why = format!("{problem}; the library's status is {}. NVSHMEM_DEBUG=WARN shows more", status.name());
+                let why =
+                    format!("{problem}; the library's status is {}. NVSHMEM_DEBUG=WARN shows more", status.name());
                 return failed(ErrorKind::Initialization, why);
             }
             (Ok(device), Ok(())) => device,
@@ -233,7 +236,8 @@ impl Process {
             }
             InitStatus::NotInitialized | InitStatus::Bootstrapped => {
                 bootstrap.abandon();
-                let why = format!("the library is {} only, and gives no reason; NVSHMEM_DEBUG=WARN does", status.name());
+                let why =
+                    format!("the library is {} only, and gives no reason; NVSHMEM_DEBUG=WARN does", status.name());
                 failed(ErrorKind::Initialization, why)
             }
         }

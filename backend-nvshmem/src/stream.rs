@@ -4,7 +4,7 @@
 use std::ffi::c_int;
 
 use cudarc::driver::CudaStream;
-use onesided::{Against, At, Cmp, DType, Error, ErrorKind, Op, ReduceOp, Result, SignalOp, Span, TeamId};
+use onesided::{Against, At, Backend, Cmp, DType, Error, ErrorKind, Op, Result, SignalOp, Span};
 
 use crate::bindings::{
     NVSHMEM_CMP_EQ, NVSHMEM_CMP_GE, NVSHMEM_CMP_GT, NVSHMEM_CMP_LE, NVSHMEM_CMP_LT, NVSHMEM_CMP_NE, NVSHMEM_SIGNAL_ADD,
@@ -13,7 +13,8 @@ use crate::bindings::{
 use crate::host::NO_ATOMICS;
 use crate::memory::check;
 use crate::pe::Nvshmem;
-use crate::table::{Form, function};
+use crate::strided::elements;
+use crate::table::{Reduction, function};
 use crate::team::handle;
 
 impl Nvshmem {
@@ -73,6 +74,11 @@ impl Nvshmem {
                     _ => call!(nvshmemx_uint64_p_on_stream(dst.cast(), *value, pe, s)),
                 }
             }
+            Op::IPut { pe, .. } | Op::IGet { pe, .. } if !self.reaches(*pe as usize) => {
+                for element in elements(op) {
+                    self.issue_on(&element, stream, at)?;
+                }
+            }
             Op::IPut { dst, src, dst_stride, src_stride, count, dtype, pe } => {
                 let (dst, src) = (address(*dst), address(*src));
                 let (to, from, count, pe) = (*dst_stride as isize, *src_stride as isize, *count as usize, *pe as c_int);
@@ -111,11 +117,7 @@ impl Nvshmem {
                         Against::One(value) => *value,
                         Against::Each(values) => values[index],
                     };
-                    let var = address(Span {
-                        start: vars.start + index * dtype.size(),
-                        len: dtype.size(),
-                        ..*vars
-                    });
+                    let var = address(Span { start: vars.start + index * dtype.size(), len: dtype.size(), ..*vars });
                     let cmp = compare(*cmp);
                     match dtype {
                         DType::I16 => call!(nvshmemx_short_wait_until_on_stream(var.cast(), cmp, value as i16, s)),
@@ -146,8 +148,7 @@ impl Nvshmem {
             }
             Op::Broadcast { team, dst, src, root, .. } => {
                 let (dst, bytes, root) = (address(*dst), src.len, *root as c_int);
-                let status =
-                    call!(nvshmemx_broadcastmem_on_stream(handle(*team), dst, address(*src), bytes, root, s));
+                let status = call!(nvshmemx_broadcastmem_on_stream(handle(*team), dst, address(*src), bytes, root, s));
                 check(status, "nvshmemx_broadcastmem_on_stream", call, at)?;
             }
             Op::Fcollect { team, dst, src, .. } => {
@@ -160,11 +161,9 @@ impl Nvshmem {
                 let status = call!(nvshmemx_alltoallmem_on_stream(handle(*team), dst, address(*src), block, s));
                 check(status, "nvshmemx_alltoallmem_on_stream", call, at)?;
             }
-            Op::Reduce { team, dst, src, dtype, op } => {
-                self.reduce_stream(Form::Reduce, *team, *dst, *src, (*dtype, *op), s, at)?;
-            }
-            Op::ReduceScatter { team, dst, src, dtype, op } => {
-                self.reduce_stream(Form::ReduceScatter, *team, *dst, *src, (*dtype, *op), s, at)?;
+            Op::Reduce { .. } | Op::ReduceScatter { .. } => {
+                let reduction = Reduction::of(op).expect("a reduction");
+                self.reduce_on(&reduction, s, at)?;
             }
             Op::Amo { .. } => return Err(Error::new(ErrorKind::Unsupported, call, NO_ATOMICS, at)),
             Op::G { .. } | Op::SignalFetch { .. } => {
@@ -175,22 +174,14 @@ impl Nvshmem {
     }
 
     /// Either form of a reduction.
-    fn reduce_stream(
-        &self,
-        form: Form,
-        team: TeamId,
-        dst: Span,
-        src: Span,
-        (dtype, op): (DType, ReduceOp),
-        s: cudaStream_t,
-        at: At,
-    ) -> Result<()> {
-        let Some(reduction) = self.table.stream_reduction(form, dtype, op) else {
-            return Err(self.table.missing_reduction("nvshmemx", form, dtype, op, "_on_stream", at));
+    fn reduce_on(&self, reduction: &Reduction, s: cudaStream_t, at: At) -> Result<()> {
+        let Some(reduce) = self.table.stream_reduction(reduction) else {
+            return Err(self.table.missing_reduction(reduction, "nvshmemx", "_on_stream", at));
         };
+        let Reduction { form, team, dst, src, dtype, .. } = *reduction;
         let (to, from, count) = (self.memory.address(dst), self.memory.address(src), dst.len / dtype.size());
         // SAFETY: as for the other operations; the count is that of the target, and the operator exists for the type.
-        let status = unsafe { reduction(handle(team), to, from, count, s) };
+        let status = unsafe { reduce(handle(team), to, from, count, s) };
         check(status, form.name(), form.name(), at)
     }
 }

@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_void};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use onesided::{At, DType, Error, ErrorKind, ReduceOp};
+use onesided::{At, DType, Error, ErrorKind, Op, ReduceOp, Span, TeamId};
 
 use crate::bindings::{Functions, cudaStream_t, nvshmem_team_t};
 use crate::library::Library;
@@ -37,6 +37,30 @@ pub(crate) enum Form {
     ReduceScatter,
 }
 
+/// A reduction: what both operations of this kind have.
+#[derive(Clone, Copy)]
+pub(crate) struct Reduction {
+    pub(crate) form: Form,
+    pub(crate) team: TeamId,
+    pub(crate) dst: Span,
+    pub(crate) src: Span,
+    pub(crate) dtype: DType,
+    pub(crate) op: ReduceOp,
+}
+
+impl Reduction {
+    /// The reduction that an operation is, if it is one.
+    #[inline]
+    pub(crate) fn of(op: &Op) -> Option<Reduction> {
+        let (form, team, dst, src, dtype, op) = match op {
+            Op::Reduce { team, dst, src, dtype, op } => (Form::Reduce, team, dst, src, dtype, op),
+            Op::ReduceScatter { team, dst, src, dtype, op } => (Form::ReduceScatter, team, dst, src, dtype, op),
+            _ => return None,
+        };
+        Some(Reduction { form, team: *team, dst: *dst, src: *src, dtype: *dtype, op: *op })
+    }
+}
+
 struct Reductions {
     host: ByTypeAndOperator<HostReduction>,
     stream: ByTypeAndOperator<StreamReduction>,
@@ -60,10 +84,8 @@ impl Table {
             stream: unsafe { by_type_and_operator(&library, form, "nvshmemx", "_on_stream") },
         });
         // SAFETY: the bindings were generated from this library's headers, versions 3.4 to 3.8.
-        let functions = unsafe { Functions::from_library(library.into_handle()) }.map_err(|error| Problem::Failed {
-            call: "dlsym".to_string(),
-            why: error.to_string(),
-        })?;
+        let functions = unsafe { Functions::from_library(library.into_handle()) }
+            .map_err(|error| Problem::Failed { call: "dlsym".to_string(), why: error.to_string() })?;
         Ok(Box::leak(Box::new(Table { functions, version, file: file.to_path_buf(), reductions })))
     }
 
@@ -82,28 +104,21 @@ impl Table {
 
     /// The error of a reduction that this library lacks.
     #[cold]
-    pub(crate) fn missing_reduction(
-        &self,
-        prefix: &str,
-        form: Form,
-        dtype: DType,
-        op: ReduceOp,
-        suffix: &str,
-        at: At,
-    ) -> Error {
+    pub(crate) fn missing_reduction(&self, reduction: &Reduction, prefix: &str, suffix: &str, at: At) -> Error {
+        let Reduction { form, dtype, op, .. } = *reduction;
         self.missing(&reduction_name(prefix, form, dtype, op, suffix), form.name(), at)
     }
 
     /// The host form of a reduction.
     #[inline]
-    pub(crate) fn host_reduction(&self, form: Form, dtype: DType, op: ReduceOp) -> Option<HostReduction> {
-        self.reductions[form as usize].host[dtype as usize][op as usize]
+    pub(crate) fn host_reduction(&self, reduction: &Reduction) -> Option<HostReduction> {
+        self.reductions[reduction.form as usize].host[reduction.dtype as usize][reduction.op as usize]
     }
 
     /// The stream form of a reduction.
     #[inline]
-    pub(crate) fn stream_reduction(&self, form: Form, dtype: DType, op: ReduceOp) -> Option<StreamReduction> {
-        self.reductions[form as usize].stream[dtype as usize][op as usize]
+    pub(crate) fn stream_reduction(&self, reduction: &Reduction) -> Option<StreamReduction> {
+        self.reductions[reduction.form as usize].stream[reduction.dtype as usize][reduction.op as usize]
     }
 }
 
@@ -123,7 +138,10 @@ fn check_version(version: [i32; 3], file: &Path) -> Result<(), Problem> {
     let [major, minor, patch] = version;
     let [first, last] = TESTED;
     let why = if major != first[0] {
-        format!("version {major}.{minor}.{patch} is of another major version; this program needs 3.{} or later", first[1])
+        format!(
+            "version {major}.{minor}.{patch} is of another major version; this program needs 3.{} or later",
+            first[1]
+        )
     } else if version < [first[0], first[1], 0] {
         format!("version {major}.{minor}.{patch} is too old; this program needs 3.{} to 3.{}", first[1], last[1])
     } else {

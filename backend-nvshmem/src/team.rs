@@ -3,9 +3,7 @@
 
 use std::ffi::c_int;
 
-use onesided::{
-    At, Error, ErrorKind, Members, NewTeams, Result, TeamConfig, TeamId, TeamRequest, TeamUniqueId,
-};
+use onesided::{At, Error, ErrorKind, Members, NewTeams, Result, TeamConfig, TeamId, TeamRequest, TeamUniqueId};
 
 use crate::bindings::{NVSHMEM_TEAM_INVALID, nvshmem_team_t};
 use crate::layout;
