@@ -86,7 +86,9 @@ fn meet(pe: &Pe<Nvshmem>) -> onesided::Result<()> {
 /// PE 0 makes the id and writes it to the file, under another name first so that nobody reads half of it.
 fn by_file(process: &Process, file: Option<&Path>, limit: Duration) -> Result<InitMethod, String> {
     let Some(placement) = placement().map_err(|problem| problem.to_string())? else {
-        return Err("nothing says which PE this process is: start it by `onesided launch` or another launcher".to_string());
+        return Err(
+            "nothing says which PE this process is: start it by `onesided launch` or another launcher".to_string()
+        );
     };
     let default = || {
         let job = placement.meeting.as_deref().unwrap_or("alone").replace(|c: char| !c.is_ascii_alphanumeric(), "-");

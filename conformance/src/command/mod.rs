@@ -6,6 +6,7 @@
 //! | `suite.rs` | `suite`: checks cases against their outcome files |
 //! | `promote.rs` | `suite --promote`: writes outcome files |
 //! | `litmus.rs` | `litmus`: one case and its outcomes |
+//! | `bootstrap.rs` | `bootstrap`: becomes a PE and meets the others |
 //! | `doctor.rs` | `doctor`: what of CUDA, NVSHMEM and MPI is found here |
 //!
 //! `bench` is in [`crate::bench`].
@@ -17,6 +18,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::bench;
 
+mod bootstrap;
 mod doctor;
 mod list;
 mod litmus;
@@ -43,6 +45,8 @@ enum Command {
     Litmus(litmus::Options),
     /// Look for CUDA, NVSHMEM and MPI on this machine, and say what would work.
     Doctor(doctor::Options),
+    /// Become a PE on a GPU, meet the others, and say so; started once for each PE.
+    Bootstrap(bootstrap::Options),
     /// Measure what the simulator costs, beside what others cost on this machine.
     Bench(bench::Options),
 }
@@ -59,6 +63,7 @@ pub fn main() -> ExitCode {
         Command::Suite(options) => suite::run(&options),
         Command::Litmus(options) => litmus::run(&options),
         Command::Doctor(options) => doctor::run(&options),
+        Command::Bootstrap(options) => bootstrap::run(&options),
         Command::Bench(options) => bench::run(&options),
     }
 }
