@@ -51,15 +51,20 @@ fn bootstrap(options: &Options) -> Result<(), String> {
     let settings = Settings::from_environment().map_err(|error| error.to_string())?;
     let limit = settings.limit;
     let process = Process::open(settings).map_err(|error| error.to_string())?;
+    let mut written = None;
     let method = match options.method {
         Method::Launcher => InitMethod::Launcher,
         Method::Mpi => InitMethod::Mpi,
         Method::EmulatedMpi => InitMethod::EmulatedMpi,
-        Method::Uid => by_file(&process, options.id.as_deref(), limit)?,
+        Method::Uid => by_file(&process, options.id.as_deref(), limit, &mut written)?,
     };
     let start = Instant::now();
-    let pe = process.init(method.clone()).map_err(|error| error.to_string())?;
+    let pe = process.init(method.clone());
     let took = start.elapsed();
+    if let Some(file) = written {
+        let _ = fs::remove_file(file); // all have read it, or will never; a job after this one must not
+    }
+    let pe = pe.map_err(|error| error.to_string())?;
     meet(&pe).map_err(|error| format!("PE {}: {error}", pe.my_pe()))?;
     say!(
         "PE {} of {} by {} on {}, {}: met all in a reduction; init took {:.2} s",
@@ -83,8 +88,14 @@ fn meet(pe: &Pe<Nvshmem>) -> onesided::Result<()> {
     pe.free(one)
 }
 
-/// PE 0 makes the id and writes it to the file, under another name first so that nobody reads half of it.
-fn by_file(process: &Process, file: Option<&Path>, limit: Duration) -> Result<InitMethod, String> {
+/// PE 0 makes the id and writes it to the file, under another name first so that nobody reads half of it; `written` is
+/// then the file, to be removed.
+fn by_file(
+    process: &Process,
+    file: Option<&Path>,
+    limit: Duration,
+    written: &mut Option<PathBuf>,
+) -> Result<InitMethod, String> {
     let Some(placement) = placement().map_err(|problem| problem.to_string())? else {
         return Err(
             "nothing says which PE this process is: start it by `onesided launch` or another launcher".to_string()
@@ -101,6 +112,7 @@ fn by_file(process: &Process, file: Option<&Path>, limit: Duration) -> Result<In
         let unfinished = file.with_extension("part");
         fs::write(&unfinished, id.to_string()).map_err(wrong)?;
         fs::rename(&unfinished, &file).map_err(wrong)?;
+        *written = Some(file);
         id
     } else {
         wait_for(&file, limit)?
