@@ -3,6 +3,7 @@
 
 use std::ffi::c_int;
 use std::process;
+use std::rc::Rc;
 
 use onesided::{At, InitStatus, Result, ThreadSupport, VERSION, Version};
 
@@ -11,7 +12,7 @@ use crate::table::{Table, function};
 
 /// What has to stay alive as long as the PE: MPI, where it brought the PEs together.
 #[derive(Debug)]
-pub(crate) struct Bootstrapped(pub(crate) Option<World>);
+pub(crate) struct Bootstrapped(pub(crate) Option<Rc<World>>);
 
 impl Bootstrapped {
     /// Lets go without the collective end, which other PEs may never reach.

@@ -1,7 +1,9 @@
 //! [`Process`]: a process that is not yet a PE, with the library loaded.
 
+use std::cell::OnceCell;
 use std::panic::Location;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::Duration;
 
 use onesided::{At, Bootstrap, Error, ErrorKind, InitMethod, InitStatus, Pe, Result, UniqueId, Version};
@@ -84,6 +86,8 @@ fn number(variable: &str, at: At) -> Result<Option<u64>> {
 pub struct Process {
     table: &'static Table,
     settings: Settings,
+    /// MPI, once it was asked for: it can be initialized once only, and PEs come and go.
+    world: OnceCell<Rc<World>>,
 }
 
 /// Who this process is among the PEs, and on which GPU.
@@ -104,7 +108,7 @@ impl Process {
         let at = Location::caller();
         let table = load(&Search::from_environment(settings.library.as_deref()));
         let table = table.map_err(|problem| error("open", &problem, at))?;
-        Ok(Process { table, settings })
+        Ok(Process { table, settings, world: OnceCell::new() })
     }
 
     /// The library's file.
@@ -153,7 +157,7 @@ impl Process {
                 self.by_unique_id(id, &Place { rank, n_pes, local_rank }, None, at)
             }
             InitMethod::EmulatedMpi => {
-                let world = World::join(limit).map_err(problem)?;
+                let world = self.world().map_err(problem)?;
                 let place = Place { rank: world.rank(), n_pes: world.n_pes(), local_rank: world.local_rank() };
                 let mut id = UniqueId::EMPTY;
                 if place.rank == 0 {
@@ -163,7 +167,7 @@ impl Process {
                 self.by_unique_id(id, &place, Some(world), at)
             }
             InitMethod::Mpi => {
-                let world = World::join(limit).map_err(problem)?;
+                let world = self.world().map_err(problem)?;
                 let device = self.device(world.local_rank());
                 let joined = join::by_mpi(self.table, world.communicator());
                 let place = Place { rank: world.rank(), n_pes: world.n_pes(), local_rank: world.local_rank() };
@@ -172,7 +176,14 @@ impl Process {
         }
     }
 
-    fn by_unique_id(&self, id: UniqueId, place: &Place, world: Option<World>, at: At) -> Result<Pe<Nvshmem>> {
+    fn world(&self) -> std::result::Result<Rc<World>, Problem> {
+        if self.world.get().is_none() {
+            let _ = self.world.set(Rc::new(World::join(self.settings.limit)?)); // it is empty
+        }
+        Ok(Rc::clone(self.world.get().expect("just set")))
+    }
+
+    fn by_unique_id(&self, id: UniqueId, place: &Place, world: Option<Rc<World>>, at: At) -> Result<Pe<Nvshmem>> {
         // Without a GPU the PEs still meet: each then says what it lacks, and none waits for one that gave up early.
         let device = self.device(place.local_rank);
         let context = device.as_ref().ok().map(|device| device.context().clone());
@@ -194,7 +205,7 @@ impl Process {
         place: &Place,
         device: std::result::Result<Device, Problem>,
         joined: std::result::Result<(), Problem>,
-        world: Option<World>,
+        world: Option<Rc<World>>,
         at: At,
     ) -> Result<Pe<Nvshmem>> {
         const CALL: &str = "init";

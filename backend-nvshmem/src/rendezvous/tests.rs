@@ -5,7 +5,6 @@ use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::{env, panic};
 
-
 use super::*;
 
 const LONG: Duration = Duration::from_secs(30);
