@@ -23,7 +23,7 @@ mod pe;
 mod process;
 mod search;
 
-pub use doctor::doctor;
+pub use doctor::{doctor, driver, host_library, kernel_module};
 pub use pe::{CudaEvent, CudaStream, Nvshmem};
 pub use problem::Problem;
 pub use process::{Process, Settings};

@@ -10,6 +10,8 @@
 //! | `outcome.rs` | what a case does on the simulator, as a set of lines |
 //! | `expected.rs`, `known.rs` | outcome files and the relation to them; known deviations |
 //! | `check.rs` | one case against its file |
+//! | `hardware/` | [`hardware::run`]: the cases on GPUs, in jobs with a time limit |
+//! | `launch/` | [`launch::Job`]: starts the PEs of a program on this host |
 //! | `bench/` | `onesided bench`: what the simulator costs, beside peers |
 //! | `command/` | the `onesided` command |
 //! | `tool/` | Ctrl-C, progress, output files |
@@ -19,8 +21,10 @@ pub mod case;
 pub mod check;
 pub mod command;
 pub mod expected;
+pub mod hardware;
 pub mod harness;
 pub mod known;
+pub mod launch;
 pub mod outcome;
 pub mod suite;
 mod tool;
