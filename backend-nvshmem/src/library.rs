@@ -42,11 +42,16 @@ impl Library {
         unsafe { self.handle.get::<*const ()>(name) }.is_ok()
     }
 
+    /// The library itself, for generated bindings, which keep it open.
+    pub(crate) fn into_handle(self) -> libloading::Library {
+        ManuallyDrop::into_inner(self.handle)
+    }
+
     /// The function `name`.
     ///
     /// # Safety
     /// `F` must be the function's type in C.
-    unsafe fn function<F: Copy>(&self, name: &str) -> Result<F, Problem> {
+    pub(crate) unsafe fn function<F: Copy>(&self, name: &str) -> Result<F, Problem> {
         // SAFETY: the caller's promise. The library is never closed, so the pointer may outlive the borrow.
         let found = unsafe { self.handle.get::<F>(name) };
         found.map(|function| *function).map_err(|_| Problem::Failed {

@@ -1,54 +1,308 @@
-//! [`Nvshmem`]: one PE's end of the backend (skeleton).
-#![allow(missing_docs, unused_variables)]
+//! [`Nvshmem`]: one PE's end of the backend.
 
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
 
-use onesided::*;
+use cudarc::driver::{CudaEvent as Event, CudaStream as Stream};
+use onesided::{
+    AllocId, At, Backend, Capabilities, DType, Error, ErrorKind, InitStatus, Layout, Live, LiveKind, Members, NewTeams,
+    Op, Predefined, ReduceOp, Result, Span, Support, TeamId, TeamRequest, TeamUniqueId, ThreadSupport, Version,
+};
 
-/// One PE on a GPU.
+use crate::cuda::{self, Device};
+use crate::host::NO_ATOMICS;
+use crate::lifecycle;
+use crate::memory::Memory;
+use crate::table::Table;
+
+/// Why multicast is refused.
+const NO_MULTICAST: &str = "multicast loads and stores are instructions of kernels; the host has none";
+
+/// One PE on a GPU, through libnvshmem.
+///
+/// Dropped without `finalize`, because a program failed or panicked, it communicates nothing and frees nothing on the
+/// device: the others would be waited for, and may wait for this one. The process is expected to end.
 #[derive(Debug)]
-pub enum Nvshmem {}
+pub struct Nvshmem {
+    pub(crate) table: &'static Table,
+    device: Rc<Device>,
+    pub(crate) memory: Memory,
+    pub(crate) my_pe: usize,
+    n_pes: usize,
+    /// PEs whose memory can be loaded and stored: the members of the library's team SHARED.
+    reachable: Members,
+    /// Sizes of the teams that this PE is in.
+    teams: RefCell<BTreeMap<TeamId, usize>>,
+    /// Whether something was enqueued for the host since its last quiet.
+    pub(crate) side_used: Cell<bool>,
+    finalized: Cell<bool>,
+    /// What keeps the means of the bootstrap alive: MPI, say.
+    bootstrap: lifecycle::Bootstrapped,
+}
 
-#[derive(Debug)]
-pub enum CudaStream {}
-#[derive(Debug)]
-pub enum CudaEvent {}
+/// A CUDA stream of a PE.
+#[derive(Clone, Debug)]
+pub struct CudaStream(pub(crate) Arc<Stream>);
 
+/// A CUDA event of a PE.
+#[derive(Debug)]
+pub struct CudaEvent(pub(crate) Event);
+
+impl Nvshmem {
+    /// The PE of a library that has just been initialized.
+    pub(crate) fn new(
+        table: &'static Table,
+        device: Device,
+        my_pe: usize,
+        n_pes: usize,
+        bootstrap: lifecycle::Bootstrapped,
+    ) -> Nvshmem {
+        let mut pe = Nvshmem {
+            table,
+            device: Rc::new(device),
+            memory: Memory::default(),
+            my_pe,
+            n_pes,
+            reachable: Members::Strided { start: my_pe as u32, stride: 1, size: 1 },
+            teams: RefCell::default(),
+            side_used: Cell::new(false),
+            finalized: Cell::new(false),
+            bootstrap,
+        };
+        for which in Predefined::ALL {
+            if let Some(members) = pe.predefined(which) {
+                pe.teams.borrow_mut().insert(which.id(), members.len());
+                if which == Predefined::Shared {
+                    pe.reachable = members;
+                }
+            }
+        }
+        pe
+    }
+
+    pub(crate) fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Number of members of a team that this PE is in.
+    #[inline]
+    pub(crate) fn team_size(&self, team: TeamId) -> usize {
+        if team == Predefined::World.id() { self.n_pes } else { self.teams.borrow()[&team] }
+    }
+
+    pub(crate) fn adopt_team(&self, handle: i32) -> TeamId {
+        let team = TeamId(handle as u32);
+        let size = self.members(handle).map_or(0, |members| members.len());
+        self.teams.borrow_mut().insert(team, size);
+        team
+    }
+
+    pub(crate) fn forget_team(&self, team: TeamId) {
+        self.teams.borrow_mut().remove(&team);
+    }
+
+    /// Gives back what the program did not, in the order in which it was made. Each of these calls is collective, and
+    /// so was the one that made the thing: all PEs concerned made them in the same order.
+    fn release(&self, leaks: &[Live], at: At) -> Result<()> {
+        for Live { what, bytes, at: made } in leaks {
+            let (what_it_is, size) = match what {
+                LiveKind::Buffer(_) => ("symmetric memory", format!(" of {bytes} bytes")),
+                LiveKind::Registered(_) => ("a local registration", format!(" of {bytes} bytes")),
+                LiveKind::RegisteredSymmetric(_) => ("a symmetric registration", format!(" of {bytes} bytes")),
+                LiveKind::Team(_) => ("a team", String::new()),
+            };
+            let (pe, file, line) = (self.my_pe, made.file(), made.line());
+            eprintln!("PE {pe}: {what_it_is}{size}, made at {file}:{line}, was not given back; finalize does it");
+            match what {
+                LiveKind::Buffer(alloc) => self.free(*alloc, at)?,
+                LiveKind::Registered(alloc) => self.unregister_local(*alloc, at)?,
+                LiveKind::RegisteredSymmetric(alloc) => self.unregister_symmetric(*alloc, at)?,
+                LiveKind::Team(team) => drop(self.team(&TeamRequest::Destroy { team: *team }, at)?),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Nvshmem {
+    fn drop(&mut self) {
+        if !self.finalized.get() {
+            // Closing the context waits for what is enqueued, which may wait for PEs that will never answer.
+            std::mem::forget(Rc::clone(&self.device));
+            self.bootstrap.abandon();
+        }
+    }
+}
 
 impl Backend for Nvshmem {
     type Stream = CudaStream;
     type Event = CudaEvent;
+
     const NAME: &'static str = "nvshmem";
-    fn my_pe(&self) -> usize { match *self {} }
-    fn n_pes(&self) -> usize { match *self {} }
-    fn predefined(&self, which: Predefined) -> Option<Members> { match *self {} }
-    fn version(&self) -> Version { match *self {} }
-    fn init_status(&self) -> InitStatus { match *self {} }
-    fn thread_support(&self) -> ThreadSupport { match *self {} }
-    fn capabilities(&self) -> Capabilities { match *self {} }
-    fn finalize(&self, leaks: &[Live], at: At) -> Result<()> { match *self {} }
-    fn global_exit(&self, status: i32, at: At) -> ! { match *self {} }
-    fn alloc(&self, layout: Layout, at: At) -> Result<AllocId> { match *self {} }
-    fn free(&self, alloc: AllocId, at: At) -> Result<()> { match *self {} }
-    fn alloc_external(&self, bytes: usize, at: At) -> Result<AllocId> { match *self {} }
-    fn free_external(&self, alloc: AllocId, at: At) -> Result<()> { match *self {} }
-    fn register_local(&self, alloc: AllocId, at: At) -> Result<()> { match *self {} }
-    fn unregister_local(&self, alloc: AllocId, at: At) -> Result<()> { match *self {} }
-    fn register_symmetric(&self, alloc: AllocId, at: At) -> Result<AllocId> { match *self {} }
-    fn unregister_symmetric(&self, alloc: AllocId, at: At) -> Result<()> { match *self {} }
-    fn reaches(&self, pe: usize) -> bool { match *self {} }
-    fn read(&self, src: Span, pe: usize, dtype: DType, into: &mut [u8], at: At) -> Result<()> { match *self {} }
-    fn write(&self, dst: Span, pe: usize, dtype: DType, from: &[u8], at: At) -> Result<()> { match *self {} }
-    fn has_multicast(&self, team: TeamId) -> bool { match *self {} }
-    fn multicast_write(&self, team: TeamId, dst: Span, dtype: DType, from: &[u8], at: At) -> Result<()> { match *self {} }
-    fn multicast_read(&self, team: TeamId, src: Span, dtype: DType, op: ReduceOp, into: &mut [u8], at: At) -> Result<()> { match *self {} }
-    fn team(&self, request: &TeamRequest<'_>, at: At) -> Result<NewTeams> { match *self {} }
-    fn team_members(&self, team: TeamId) -> Members { match *self {} }
-    fn team_unique_id(&self, at: At) -> Result<TeamUniqueId> { match *self {} }
-    fn issue(&self, op: &Op, stream: Option<&Self::Stream>, at: At) -> Result<u64> { match *self {} }
-    fn stream(&self, at: At) -> Result<Self::Stream> { match *self {} }
-    fn stream_synchronize(&self, stream: &Self::Stream, at: At) -> Result<()> { match *self {} }
-    fn event(&self, at: At) -> Result<Self::Event> { match *self {} }
-    fn event_record(&self, event: &Self::Event, stream: &Self::Stream, at: At) -> Result<()> { match *self {} }
-    fn event_wait(&self, event: &Self::Event, stream: &Self::Stream, at: At) -> Result<()> { match *self {} }
-    fn event_synchronize(&self, event: &Self::Event, at: At) -> Result<()> { match *self {} }
+
+    fn my_pe(&self) -> usize {
+        self.my_pe
+    }
+
+    fn n_pes(&self) -> usize {
+        self.n_pes
+    }
+
+    fn predefined(&self, which: Predefined) -> Option<Members> {
+        // A PE that is no leader has no such team, and 3.4.5 ends the process when it is asked about it. The leader is
+        // the first PE of each GPU.
+        if which == Predefined::GpuLeaders {
+            let same_gpu = self.members(Predefined::SameGpu.id().0 as i32)?;
+            if same_gpu.position(self.my_pe) != Some(0) {
+                return None;
+            }
+        }
+        self.members(which.id().0 as i32)
+    }
+
+    fn version(&self) -> Version {
+        lifecycle::version(self.table)
+    }
+
+    fn init_status(&self) -> InitStatus {
+        lifecycle::init_status(self.table)
+    }
+
+    fn thread_support(&self) -> ThreadSupport {
+        lifecycle::thread_support(self.table)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            host_atomics: Support::Missing(NO_ATOMICS),
+            host_signals: Support::Composed("issued on a stream of the backend's own, and waited for"),
+            stream_fence: Support::Composed("a quiet on the stream"),
+            peer_access: Support::Composed("copies through the pointer that nvshmem_ptr gives"),
+            multicast: Support::Missing(NO_MULTICAST),
+            registration: Support::Native,
+        }
+    }
+
+    fn finalize(&self, leaks: &[Live], at: At) -> Result<()> {
+        self.device.synchronize("finalize", at)?;
+        self.release(leaks, at)?;
+        lifecycle::finalize(self.table, at)?;
+        self.finalized.set(true);
+        Ok(())
+    }
+
+    fn global_exit(&self, status: i32, _at: At) -> ! {
+        lifecycle::global_exit(self.table, status)
+    }
+
+    fn alloc(&self, layout: Layout, at: At) -> Result<AllocId> {
+        self.memory.alloc(self.table, &self.device, layout, at)
+    }
+
+    fn free(&self, alloc: AllocId, at: At) -> Result<()> {
+        self.memory.free(self.table, &self.device, alloc, at)
+    }
+
+    fn alloc_external(&self, bytes: usize, at: At) -> Result<AllocId> {
+        self.memory.alloc_external(&self.device, bytes, at)
+    }
+
+    fn free_external(&self, alloc: AllocId, at: At) -> Result<()> {
+        self.memory.free_external(&self.device, alloc, at)
+    }
+
+    fn register_local(&self, alloc: AllocId, at: At) -> Result<()> {
+        self.memory.register_local(self.table, alloc, at)
+    }
+
+    fn unregister_local(&self, alloc: AllocId, at: At) -> Result<()> {
+        self.memory.unregister_local(self.table, &self.device, alloc, at)
+    }
+
+    fn register_symmetric(&self, alloc: AllocId, at: At) -> Result<AllocId> {
+        self.memory.register_symmetric(self.table, alloc, at)
+    }
+
+    fn unregister_symmetric(&self, alloc: AllocId, at: At) -> Result<()> {
+        self.memory.unregister_symmetric(self.table, &self.device, alloc, at)
+    }
+
+    fn reaches(&self, pe: usize) -> bool {
+        self.reachable.position(pe).is_some()
+    }
+
+    fn read(&self, src: Span, pe: usize, _dtype: DType, into: &mut [u8], at: At) -> Result<()> {
+        self.load(src, pe, into, at)
+    }
+
+    fn write(&self, dst: Span, pe: usize, _dtype: DType, from: &[u8], at: At) -> Result<()> {
+        self.store(dst, pe, from, at)
+    }
+
+    fn has_multicast(&self, _team: TeamId) -> bool {
+        false
+    }
+
+    fn multicast_write(&self, _team: TeamId, _dst: Span, _dtype: DType, _from: &[u8], at: At) -> Result<()> {
+        Err(Error::new(ErrorKind::Unsupported, "multicast write", NO_MULTICAST, at))
+    }
+
+    fn multicast_read(
+        &self,
+        _team: TeamId,
+        _src: Span,
+        _dtype: DType,
+        _op: ReduceOp,
+        _into: &mut [u8],
+        at: At,
+    ) -> Result<()> {
+        Err(Error::new(ErrorKind::Unsupported, "multicast read", NO_MULTICAST, at))
+    }
+
+    fn team(&self, request: &TeamRequest<'_>, at: At) -> Result<NewTeams> {
+        self.perform(request, at)
+    }
+
+    fn team_members(&self, team: TeamId) -> Members {
+        self.members(team.0 as i32).expect("a team that this PE is in")
+    }
+
+    fn team_unique_id(&self, at: At) -> Result<TeamUniqueId> {
+        self.fresh_team_id(at)
+    }
+
+    #[inline]
+    fn issue(&self, op: &Op, stream: Option<&CudaStream>, at: At) -> Result<u64> {
+        self.device.bind(op.name(), at)?;
+        match stream {
+            None => self.issue_from_host(op, at),
+            Some(stream) => self.issue_on(op, &stream.0, at).map(|()| 0),
+        }
+    }
+
+    fn stream(&self, at: At) -> Result<CudaStream> {
+        self.device.stream(at).map(CudaStream)
+    }
+
+    fn stream_synchronize(&self, stream: &CudaStream, at: At) -> Result<()> {
+        stream.0.synchronize().map_err(|error| cuda::device("synchronize", error, at))
+    }
+
+    fn event(&self, at: At) -> Result<CudaEvent> {
+        self.device.event(at).map(CudaEvent)
+    }
+
+    fn event_record(&self, event: &CudaEvent, stream: &CudaStream, at: At) -> Result<()> {
+        event.0.record(&stream.0).map_err(|error| cuda::device("record", error, at))
+    }
+
+    fn event_wait(&self, event: &CudaEvent, stream: &CudaStream, at: At) -> Result<()> {
+        stream.0.wait(&event.0).map_err(|error| cuda::device("wait_event", error, at))
+    }
+
+    fn event_synchronize(&self, event: &CudaEvent, at: At) -> Result<()> {
+        event.0.synchronize().map_err(|error| cuda::device("synchronize_event", error, at))
+    }
 }

@@ -1,44 +1,246 @@
 //! [`Process`]: a process that is not yet a PE, with the library loaded.
 
-use std::path::PathBuf;
+use std::panic::Location;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use onesided::{Bootstrap, Error, ErrorKind, InitMethod, InitStatus, Pe, Result, VERSION, UniqueId, Version};
+use onesided::{At, Bootstrap, Error, ErrorKind, InitMethod, InitStatus, Pe, Result, UniqueId, Version};
 
+use crate::cuda::Device;
+use crate::launcher::{self, Placement};
+use crate::library::Library;
+use crate::lifecycle::{self, Bootstrapped};
+use crate::limit::within;
+use crate::mpi::World;
 use crate::pe::Nvshmem;
+use crate::problem::Problem;
+use crate::search::{SONAME, Search};
+use crate::table::Table;
+use crate::{join, rendezvous};
+
+/// For opening the library.
+const OPEN_LIMIT: Duration = Duration::from_secs(30);
 
 /// What a process may say about itself before it becomes a PE.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Settings {
-    /// NVSHMEM's host library or the folder that holds it; `None` for the usual places.
+    /// NVSHMEM's host library or the folder that holds it; `None` for the usual places (see [`Search`]).
     pub library: Option<PathBuf>,
-    /// The GPU of this PE, as CUDA numbers it; `None` for the local rank modulo the number of GPUs.
-    pub device: Option<u32>,
+    /// The GPU of this PE, as CUDA numbers it; `None` for the rank on this host, modulo the number of GPUs.
+    pub device: Option<usize>,
     /// How long to wait for the other PEs in `init`.
     pub limit: Duration,
 }
 
 impl Default for Settings {
+    /// The usual library, a GPU by rank, and a minute to wait for the others.
     fn default() -> Self {
         Settings { library: None, device: None, limit: Duration::from_secs(60) }
     }
 }
 
-/// A process that is not yet a PE, with the library loaded.
+impl Settings {
+    /// [`Settings::default`], with what the environment says otherwise: `ONESIDED_DEVICE` and `ONESIDED_TIMEOUT`
+    /// (seconds), which `onesided launch` sets.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`] for a value that is no number.
+    #[track_caller]
+    pub fn from_environment() -> Result<Settings> {
+        let at = Location::caller();
+        let mut settings = Settings::default();
+        if let Some(device) = number("ONESIDED_DEVICE", at)? {
+            settings.device = Some(device as usize);
+        }
+        if let Some(seconds) = number("ONESIDED_TIMEOUT", at)? {
+            settings.limit = Duration::from_secs(seconds);
+        }
+        Ok(settings)
+    }
+}
+
+/// A whole number in an environment variable.
+fn number(variable: &str, at: At) -> Result<Option<u64>> {
+    let Some(text) = std::env::var_os(variable).filter(|text| !text.is_empty()) else { return Ok(None) };
+    let parsed = text.to_str().and_then(|text| text.parse().ok());
+    let wrong = || Error::invalid("settings", format!("{variable} is {text:?}; expected a whole number"), at);
+    parsed.map(Some).ok_or_else(wrong)
+}
+
+/// A process that is not yet a PE, with the library loaded: what [`Bootstrap`] is on GPUs.
+///
+/// ```no_run
+/// use onesided::{Bootstrap, InitMethod, Result};
+/// use onesided_nvshmem::{Process, Settings};
+///
+/// fn main() -> Result<()> {
+///     let pe = Process::open(Settings::from_environment()?)?.init(InitMethod::Launcher)?;
+///     println!("PE {} of {}", pe.my_pe(), pe.n_pes());
+///     pe.finalize()
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Process {
+    table: &'static Table,
     settings: Settings,
 }
 
+/// Who this process is among the PEs, and on which GPU.
+struct Place {
+    rank: usize,
+    n_pes: usize,
+    local_rank: usize,
+}
+
 impl Process {
-    /// Finds and loads the library.
+    /// Finds and loads the library. No GPU is needed yet.
     ///
     /// # Errors
-    /// `Initialization`.
+    /// [`ErrorKind::Initialization`] when the library is absent, damaged, or of a version that this crate does not
+    /// describe; the message says where it was looked for.
     #[track_caller]
     pub fn open(settings: Settings) -> Result<Process> {
-        Ok(Process { settings })
+        let at = Location::caller();
+        let table = load(&Search::from_environment(settings.library.as_deref()));
+        let table = table.map_err(|problem| error("open", &problem, at))?;
+        Ok(Process { table, settings })
+    }
+
+    /// The library's file.
+    pub fn library(&self) -> &Path {
+        &self.table.file
+    }
+
+    fn initialize(&self, method: &InitMethod, at: At) -> Result<Pe<Nvshmem>> {
+        const CALL: &str = "init";
+        let wrong = |message: String| Err(Error::invalid(CALL, message, at));
+        match self.init_status() {
+            InitStatus::NotInitialized => {}
+            InitStatus::Bootstrapped => {
+                let message = "an earlier initialization failed, and the library allows no second one; start again";
+                return Err(Error::new(ErrorKind::Initialization, CALL, message, at));
+            }
+            _ => return wrong("this process is a PE already; the library would ignore the new parameters".to_string()),
+        }
+        let problem = |problem: Problem| error(CALL, &problem, at);
+        let limit = self.settings.limit;
+        match *method {
+            InitMethod::Launcher => {
+                let placement = launcher::placement().map_err(problem)?;
+                let Some(Placement { rank, n_pes, local_rank, meeting, .. }) = placement else {
+                    let message = "nothing says which PE this process is: start it by `onesided launch -n N -- …`, mpirun, \
+                                   srun or torchrun, or set ONESIDED_RANK, ONESIDED_PES and ONESIDED_RENDEZVOUS";
+                    return Err(Error::new(ErrorKind::Initialization, CALL, message, at));
+                };
+                let make = || join::unique_id(self.table).map(|id| id.0);
+                let id = match meeting {
+                    Some(meeting) => rendezvous::exchange(rank, n_pes, &meeting, limit, make),
+                    None => make(), // one PE: nobody to be met
+                };
+                self.by_unique_id(UniqueId(id.map_err(problem)?), &Place { rank, n_pes, local_rank }, None, at)
+            }
+            InitMethod::UniqueId { id, rank, n_pes } => {
+                if rank >= n_pes {
+                    return wrong(format!("rank {rank} of {n_pes} PEs: ranks go from 0 to the number of PEs less one"));
+                }
+                if !join::is_unique_id(&id) {
+                    return wrong(
+                        "these bytes are no unique id; one PE makes it by unique_id and gives it to all".into(),
+                    );
+                }
+                let local_rank = launcher::placement().ok().flatten().map_or(rank, |placement| placement.local_rank);
+                self.by_unique_id(id, &Place { rank, n_pes, local_rank }, None, at)
+            }
+            InitMethod::EmulatedMpi => {
+                let world = World::join(limit).map_err(problem)?;
+                let place = Place { rank: world.rank(), n_pes: world.n_pes(), local_rank: world.local_rank() };
+                let mut id = UniqueId::EMPTY;
+                if place.rank == 0 {
+                    id = join::unique_id(self.table).map_err(problem)?;
+                }
+                world.broadcast(&mut id.0).map_err(problem)?;
+                self.by_unique_id(id, &place, Some(world), at)
+            }
+            InitMethod::Mpi => {
+                let world = World::join(limit).map_err(problem)?;
+                let device = self.device(world.local_rank());
+                let joined = join::by_mpi(self.table, world.communicator());
+                let place = Place { rank: world.rank(), n_pes: world.n_pes(), local_rank: world.local_rank() };
+                self.become_pe(&place, device, joined, Some(world), at)
+            }
+        }
+    }
+
+    fn by_unique_id(&self, id: UniqueId, place: &Place, world: Option<World>, at: At) -> Result<Pe<Nvshmem>> {
+        // Without a GPU the PEs still meet: each then says what it lacks, and none waits for one that gave up early.
+        let device = self.device(place.local_rank);
+        let context = device.as_ref().ok().map(|device| device.context().clone());
+        let Place { rank, n_pes, .. } = *place;
+        let joined = join::by_unique_id(self.table, context, id, rank, n_pes, self.settings.limit);
+        self.become_pe(place, device, joined, world, at)
+    }
+
+    fn device(&self, local_rank: usize) -> std::result::Result<Device, Problem> {
+        match self.settings.device {
+            Some(device) => Device::open(device),
+            None => Device::open(local_rank % Device::count()?.max(1)),
+        }
+    }
+
+    /// Looks at what became of the initialization. What failed is never finalized: the library would end the process.
+    fn become_pe(
+        &self,
+        place: &Place,
+        device: std::result::Result<Device, Problem>,
+        joined: std::result::Result<(), Problem>,
+        world: Option<World>,
+        at: At,
+    ) -> Result<Pe<Nvshmem>> {
+        const CALL: &str = "init";
+        let Place { rank, n_pes, .. } = place;
+        let failed = |kind, why: String| Err(Error::new(kind, CALL, format!("PE {rank} of {n_pes}: {why}"), at));
+        let status = self.init_status();
+        let bootstrap = Bootstrapped(world);
+        let device = match (device, joined) {
+            (_, Err(problem @ Problem::NoAnswer { .. })) => {
+                bootstrap.abandon();
+                let why = format!("{problem}: a PE may be missing, or two may have the same rank");
+                return failed(ErrorKind::Timeout, why);
+            }
+            (Err(problem), _) => {
+                bootstrap.abandon();
+                let met = if status == InitStatus::Bootstrapped { "the PEs met, but " } else { "" };
+                return failed(ErrorKind::Initialization, format!("{met}this PE has no GPU: {problem}"));
+            }
+            (Ok(_), Err(problem)) => {
+                bootstrap.abandon();
+                let why =
+                    format!("{problem}; the library's status is {}. NVSHMEM_DEBUG=WARN shows more", status.name());
+                return failed(ErrorKind::Initialization, why);
+            }
+            (Ok(device), Ok(())) => device,
+        };
+        match status {
+            InitStatus::Initialized | InitStatus::FullMpg => {
+                let (rank, n_pes) = (*rank, *n_pes);
+                Ok(Pe::new(Nvshmem::new(self.table, device, rank, n_pes, bootstrap)))
+            }
+            InitStatus::LimitedMpg => {
+                bootstrap.abandon();
+                std::mem::forget(device);
+                let why = "several PEs share a GPU without MPS, or with shares that sum up to more than 100 %: teams, \
+                           collectives and waits would end the process. Start the PEs by `onesided launch --mps`, or \
+                           give each a GPU of its own";
+                failed(ErrorKind::Initialization, why.to_string())
+            }
+            InitStatus::NotInitialized | InitStatus::Bootstrapped => {
+                bootstrap.abandon();
+                let why =
+                    format!("the library is {} only, and gives no reason; NVSHMEM_DEBUG=WARN does", status.name());
+                failed(ErrorKind::Initialization, why)
+            }
+        }
     }
 }
 
@@ -46,17 +248,44 @@ impl Bootstrap for Process {
     type Backend = Nvshmem;
 
     fn version(&self) -> Version {
-        Version { openshmem_spec: (1, 3), onesided: VERSION, library: format!("{:?}", self.settings.library) }
+        lifecycle::version(self.table)
     }
+
     fn init_status(&self) -> InitStatus {
-        InitStatus::NotInitialized
+        lifecycle::init_status(self.table)
     }
+
     #[track_caller]
     fn unique_id(&self) -> Result<UniqueId> {
-        Err(Error::new(ErrorKind::Unsupported, "unique_id", "skeleton", std::panic::Location::caller()))
+        let at = Location::caller();
+        join::unique_id(self.table).map_err(|problem| error("unique_id", &problem, at))
     }
+
     #[track_caller]
-    fn init(&self, _method: InitMethod) -> Result<Pe<Nvshmem>> {
-        Err(Error::new(ErrorKind::Unsupported, "init", "skeleton", std::panic::Location::caller()))
+    fn init(&self, method: InitMethod) -> Result<Pe<Nvshmem>> {
+        self.initialize(&method, Location::caller())
     }
+}
+
+/// Opens the library that the search finds.
+fn load(search: &Search) -> std::result::Result<&'static Table, Problem> {
+    let (file, _) = search.locate()?;
+    let by_loader = file == Path::new(SONAME);
+    let places = search.places();
+    within(OPEN_LIMIT, SONAME, move || match Library::open(&file) {
+        Err(refused) if by_loader => {
+            let looked = places.into_iter().chain([format!("the loader: {refused}")]).collect();
+            Err(Problem::NotFound { what: SONAME, looked })
+        }
+        library => Table::new(library?, &file),
+    })
+}
+
+/// What a problem is to a program.
+fn error(call: &'static str, problem: &Problem, at: At) -> Error {
+    let kind = match problem {
+        Problem::NoAnswer { .. } => ErrorKind::Timeout,
+        _ => ErrorKind::Initialization,
+    };
+    Error::new(kind, call, problem.to_string(), at)
 }

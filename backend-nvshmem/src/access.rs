@@ -1,0 +1,204 @@
+//! Memory and streams as CUDA sees them: for programs that launch their own kernels, and for local access.
+//!
+//! This is what only this backend has. A program that uses it is about GPUs.
+#![allow(unsafe_code)]
+
+use std::ffi::c_void;
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use cudarc::driver::sys::{CUdeviceptr, CUstream};
+use cudarc::driver::{CudaContext, CudaSlice, CudaView};
+use onesided::{At, Element, Error, ErrorKind, Own, Pe, Result, Span, Stream, Symmetric, span_of};
+
+use crate::pe::{CudaStream, Nvshmem};
+use crate::table::function;
+
+/// Device pointers, streams and views of a PE on a GPU.
+///
+/// Implemented for `Pe<Nvshmem>`. What is reached through it is ordered by nothing but CUDA's streams and the verbs of
+/// NVSHMEM: a kernel that stores through a peer's pointer needs a fence or a quiet like any put.
+///
+/// ```no_run
+/// use onesided::{Bootstrap, InitMethod, Result};
+/// use onesided_nvshmem::{DeviceAccess, Process, Settings};
+///
+/// fn main() -> Result<()> {
+///     let pe = Process::open(Settings::from_environment()?)?.init(InitMethod::Launcher)?;
+///     let buf = pe.alloc_zeroed::<f32>(1024)?;
+///     // SAFETY: the pointer is passed to kernels on `stream` only, and the buffer is freed after them.
+///     let pointer = unsafe { pe.device_ptr(&buf) };
+///     println!("{pointer:#x} on GPU {}", pe.cuda().ordinal());
+///     pe.free(buf)?;
+///     pe.finalize()
+/// }
+/// ```
+pub trait DeviceAccess {
+    /// The CUDA context, in which modules are loaded and streams made.
+    fn cuda(&self) -> &Arc<CudaContext>;
+
+    /// The address of my memory, for kernels.
+    ///
+    /// # Safety
+    /// Whoever uses the address must keep inside `buf`, must not use it after the buffer is freed, and must order its
+    /// accesses with those of operations, of other kernels and of other PEs.
+    unsafe fn device_ptr<T: Element>(&self, buf: impl Own<T>) -> CUdeviceptr;
+
+    /// The address of `pe`'s copy of `buf`, if loads and stores reach it (`nvshmem_ptr`).
+    ///
+    /// # Safety
+    /// As [`DeviceAccess::device_ptr`]. The address must not be passed to NVSHMEM, which takes it for one of its own.
+    unsafe fn peer_ptr<T: Element>(&self, buf: impl Symmetric<T>, pe: usize) -> Option<CUdeviceptr>;
+
+    /// My memory as a slice of cudarc, to be passed to kernels and to libraries that take one. It frees nothing.
+    ///
+    /// # Safety
+    /// As [`DeviceAccess::device_ptr`], for everything that is done through the slice.
+    unsafe fn device_slice<'a, T: Element>(
+        &self,
+        buf: impl Own<T> + 'a,
+        stream: &Stream<Nvshmem>,
+    ) -> DeviceSlice<'a, T>;
+
+    /// A stream that the program made through cudarc, for the verbs.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`] when it belongs to another context.
+    #[track_caller]
+    fn adopt_stream(&self, stream: Arc<cudarc::driver::CudaStream>) -> Result<Stream<Nvshmem>>;
+
+    /// A stream of other code, by its handle, for the verbs.
+    ///
+    /// # Safety
+    /// The stream must belong to this PE's context and stay alive as long as what is returned. The legacy default
+    /// stream waits for other streams, and they for it: a wait enqueued there may never end.
+    unsafe fn foreign_stream(&self, stream: CUstream) -> Stream<Nvshmem>;
+}
+
+/// Symmetric memory as a slice of cudarc; dropping it frees nothing.
+#[derive(Debug)]
+pub struct DeviceSlice<'a, T> {
+    slice: ManuallyDrop<CudaSlice<T>>,
+    of: PhantomData<&'a T>,
+}
+
+impl<T> DeviceSlice<'_, T> {
+    /// The whole as a view.
+    pub fn view(&self) -> CudaView<'_, T> {
+        self.slice.as_view()
+    }
+
+    /// The slice, to be written through.
+    pub fn slice_mut(&mut self) -> &mut CudaSlice<T> {
+        &mut self.slice
+    }
+}
+
+impl<T> Deref for DeviceSlice<'_, T> {
+    type Target = CudaSlice<T>;
+    fn deref(&self) -> &CudaSlice<T> {
+        &self.slice
+    }
+}
+
+impl<T> Drop for DeviceSlice<'_, T> {
+    fn drop(&mut self) {
+        // SAFETY: taken once, here. `leak` gives back the address and frees nothing but cudarc's own bookkeeping.
+        let _ = unsafe { ManuallyDrop::take(&mut self.slice) }.leak();
+    }
+}
+
+impl CudaStream {
+    /// cudarc's stream: for launching kernels between verbs.
+    pub fn cuda(&self) -> &Arc<cudarc::driver::CudaStream> {
+        &self.0
+    }
+}
+
+impl DeviceAccess for Pe<Nvshmem> {
+    fn cuda(&self) -> &Arc<CudaContext> {
+        self.backend().device().context()
+    }
+
+    unsafe fn device_ptr<T: Element>(&self, buf: impl Own<T>) -> CUdeviceptr {
+        self.backend().memory.address(span_of(buf)) as CUdeviceptr
+    }
+
+    unsafe fn peer_ptr<T: Element>(&self, buf: impl Symmetric<T>, pe: usize) -> Option<CUdeviceptr> {
+        if pe >= self.n_pes() {
+            return None;
+        }
+        let address = self.backend().peer_address(span_of(buf), pe, std::panic::Location::caller()).ok()?;
+        Some(address as CUdeviceptr)
+    }
+
+    unsafe fn device_slice<'a, T: Element>(
+        &self,
+        buf: impl Own<T> + 'a,
+        stream: &Stream<Nvshmem>,
+    ) -> DeviceSlice<'a, T> {
+        let span = span_of(buf);
+        let address = self.backend().memory.address(span) as CUdeviceptr;
+        // SAFETY: memory of this length that stays as long as the slice does; `DeviceSlice` never lets cudarc free it.
+        // Elements have no invalid bits.
+        let slice = unsafe { stream.backend_stream().0.upgrade_device_ptr(address, span.len / size_of::<T>()) };
+        DeviceSlice { slice: ManuallyDrop::new(slice), of: PhantomData }
+    }
+
+    #[track_caller]
+    fn adopt_stream(&self, stream: Arc<cudarc::driver::CudaStream>) -> Result<Stream<Nvshmem>> {
+        if stream.context() != self.cuda() {
+            let message = "the stream belongs to another CUDA context than this PE";
+            return Err(Error::invalid("adopt_stream", message, std::panic::Location::caller()));
+        }
+        Ok(Stream::from_backend(CudaStream(stream)))
+    }
+
+    unsafe fn foreign_stream(&self, stream: CUstream) -> Stream<Nvshmem> {
+        // SAFETY: the caller's promise.
+        Stream::from_backend(CudaStream(unsafe { self.cuda().wrap_borrowed_stream(stream) }))
+    }
+}
+
+impl Nvshmem {
+    /// The address of `pe`'s copy of a span.
+    pub(crate) fn peer_address(&self, span: Span, pe: usize, at: At) -> Result<*mut c_void> {
+        const CALL: &str = "peer";
+        let mine = self.memory.address(span);
+        if pe == self.my_pe {
+            return Ok(mine);
+        }
+        let peer = function!(self.table, nvshmem_ptr, CALL, at);
+        // SAFETY: an address of the symmetric heap and a PE that exists.
+        let theirs = unsafe { peer(mine, pe as i32) };
+        if theirs.is_null() {
+            let message = format!("PE {pe} cannot be reached by loads and stores: nvshmem_ptr returned no address");
+            return Err(Error::new(ErrorKind::Unsupported, CALL, message, at));
+        }
+        Ok(theirs)
+    }
+
+    /// Copies from `pe`'s memory to private memory.
+    pub(crate) fn load(&self, src: Span, pe: usize, into: &mut [u8], at: At) -> Result<()> {
+        if into.is_empty() {
+            return Ok(());
+        }
+        let address = self.peer_address(src, pe, at)?;
+        assert_eq!(src.len, into.len(), "a span and a slice of different lengths");
+        // SAFETY: a living allocation's span, as `Memory` asserts; a peer's copy of it is as long.
+        unsafe { self.device().read(address as CUdeviceptr, into, at) }
+    }
+
+    /// Copies from private memory to `pe`'s memory.
+    pub(crate) fn store(&self, dst: Span, pe: usize, from: &[u8], at: At) -> Result<()> {
+        if from.is_empty() {
+            return Ok(());
+        }
+        let address = self.peer_address(dst, pe, at)?;
+        assert_eq!(dst.len, from.len(), "a span and a slice of different lengths");
+        // SAFETY: as above.
+        unsafe { self.device().write(address as CUdeviceptr, from, at) }
+    }
+}

@@ -1,0 +1,156 @@
+//! CUDA, through cudarc: one device with its context, copies between host and device, memory of an own allocation.
+//!
+//! cudarc opens the driver at run time. Its first call panics where there is none, so [`Device::open`] asks first.
+#![allow(unsafe_code)]
+
+use std::sync::Arc;
+
+use cudarc::driver::sys::{self, CUdeviceptr};
+use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result};
+use onesided::{At, Error, ErrorKind, Result};
+
+use crate::problem::Problem;
+use crate::staging::Staging;
+
+/// The GPU of this PE: its primary context, which NVSHMEM uses too, and streams for the backend's own work.
+#[derive(Debug)]
+pub(crate) struct Device {
+    context: Arc<CudaContext>,
+    /// Copies of `read` and `write`.
+    copies: Arc<CudaStream>,
+    /// What the library offers on streams only and the host wants: enqueued here, then waited for.
+    side: Arc<CudaStream>,
+    staging: Staging,
+}
+
+impl Device {
+    /// Number of GPUs that CUDA shows to this process.
+    pub(crate) fn count() -> std::result::Result<usize, Problem> {
+        // SAFETY: looks whether libcuda can be opened; its initializers need nothing from us.
+        if !unsafe { sys::is_culib_present() } {
+            return Err(Problem::NotFound {
+                what: "libcuda.so.1",
+                looked: vec!["no NVIDIA driver is installed, or this container has no access to the GPUs".to_string()],
+            });
+        }
+        result::init().map_err(|error| failed("cuInit", error))?;
+        let count = result::device::get_count().map_err(|error| failed("cuDeviceGetCount", error))?;
+        Ok(usize::try_from(count).unwrap_or(0))
+    }
+
+    /// Takes the GPU and makes it this thread's.
+    pub(crate) fn open(ordinal: usize) -> std::result::Result<Device, Problem> {
+        let count = Device::count()?;
+        if ordinal >= count {
+            let there = if count == 0 { "CUDA shows no GPU".to_string() } else { format!("CUDA shows {count}") };
+            let why = format!("there is no GPU {ordinal}: {there}; see nvidia-smi and CUDA_VISIBLE_DEVICES");
+            return Err(Problem::Failed { call: "choosing a GPU".to_string(), why });
+        }
+        let context = CudaContext::new(ordinal).map_err(|error| failed("cuDevicePrimaryCtxRetain", error))?;
+        // SAFETY: nothing of this crate relies on cudarc's own events around slices; the order of operations is what
+        // the program says, and no more.
+        unsafe { context.disable_event_tracking() };
+        // Neither is the legacy default stream, nor waits for it: a wait enqueued there would stop everything else.
+        let stream = || context.new_stream().map_err(|error| failed("cuStreamCreate", error));
+        Ok(Device { copies: stream()?, side: stream()?, staging: Staging::default(), context })
+    }
+
+    /// The context, for programs that launch their own kernels.
+    pub(crate) fn context(&self) -> &Arc<CudaContext> {
+        &self.context
+    }
+
+    /// The stream for host operations that the library has on streams only.
+    pub(crate) fn side(&self) -> &Arc<CudaStream> {
+        &self.side
+    }
+
+    /// Makes the context this thread's, if other code has put another one there: the library would end the process.
+    #[inline]
+    pub(crate) fn bind(&self, call: &'static str, at: At) -> Result<()> {
+        self.context.bind_to_thread().map_err(|error| device(call, error, at))
+    }
+
+    /// Copies from the device to `into`; done when it returns.
+    ///
+    /// # Safety
+    /// `src` must be memory of at least `into.len()` bytes that this context can read.
+    pub(crate) unsafe fn read(&self, src: CUdeviceptr, into: &mut [u8], at: At) -> Result<()> {
+        self.bind("read", at)?;
+        // SAFETY: the caller's promise for `src`; `into` outlives the copy, which is waited for.
+        unsafe { result::memcpy_dtoh_async(into, src, self.copies.cu_stream()) }.map_err(|e| device("read", e, at))?;
+        self.copies.synchronize().map_err(|error| device("read", error, at))
+    }
+
+    /// Copies `from` to the device; done when it returns.
+    ///
+    /// # Safety
+    /// `dst` must be memory of at least `from.len()` bytes that this context can write.
+    pub(crate) unsafe fn write(&self, dst: CUdeviceptr, from: &[u8], at: At) -> Result<()> {
+        self.bind("write", at)?;
+        // SAFETY: the caller's promise for `dst`; `from` outlives the copy, which is waited for.
+        unsafe { result::memcpy_htod_async(dst, from, self.copies.cu_stream()) }.map_err(|e| device("write", e, at))?;
+        self.copies.synchronize().map_err(|error| device("write", error, at))
+    }
+
+    /// Enqueues a copy of `from`, which may change as soon as this returns.
+    ///
+    /// # Safety
+    /// `dst` must be memory of at least `from.len()` bytes that this context can write, until the copy has run.
+    pub(crate) unsafe fn fill(&self, dst: CUdeviceptr, from: &[u8], stream: &CudaStream, at: At) -> Result<()> {
+        self.bind("write", at)?;
+        // SAFETY: the caller's promise.
+        unsafe { self.staging.copy(&self.context, dst, from, stream) }.map_err(|error| device("write", error, at))
+    }
+
+    /// Sets memory to zeros; done when it returns.
+    ///
+    /// # Safety
+    /// `dst` must be memory of at least `bytes` bytes that this context can write.
+    pub(crate) unsafe fn zero(&self, dst: CUdeviceptr, bytes: usize, at: At) -> Result<()> {
+        // SAFETY: the caller's promise.
+        unsafe { result::memset_d8_async(dst, 0, bytes, self.copies.cu_stream()) }
+            .map_err(|error| device("alloc", error, at))?;
+        self.copies.synchronize().map_err(|error| device("alloc", error, at))
+    }
+
+    /// A stream that does not wait for the legacy default stream.
+    pub(crate) fn stream(&self, at: At) -> Result<Arc<CudaStream>> {
+        self.context.new_stream().map_err(|error| device("stream", error, at))
+    }
+
+    /// An event without timing.
+    pub(crate) fn event(&self, at: At) -> Result<CudaEvent> {
+        self.context.new_event(None).map_err(|error| device("event", error, at))
+    }
+
+    /// Waits for all work of this context.
+    pub(crate) fn synchronize(&self, call: &'static str, at: At) -> Result<()> {
+        self.bind(call, at)?;
+        self.context.synchronize().map_err(|error| device(call, error, at))
+    }
+
+    /// The GPU's memory in bytes: no allocation can be larger.
+    pub(crate) fn total_memory(&self) -> usize {
+        self.context.total_mem().unwrap_or(usize::MAX)
+    }
+}
+
+/// What a failed CUDA call is to a program.
+pub(crate) fn device(call: &'static str, error: DriverError, at: At) -> Error {
+    let kind = match error.0 {
+        sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => ErrorKind::OutOfMemory,
+        _ => ErrorKind::Device,
+    };
+    Error::new(kind, call, describe(error), at)
+}
+
+fn failed(call: &str, error: DriverError) -> Problem {
+    Problem::Failed { call: call.to_string(), why: describe(error) }
+}
+
+/// CUDA's words for an error.
+fn describe(error: DriverError) -> String {
+    let text = error.error_string().ok().and_then(|text| text.to_str().ok()).unwrap_or("unknown error");
+    format!("CUDA says {:?}: {text}", error.0)
+}

@@ -1,0 +1,160 @@
+//! Operations issued by the host: what the library has is called; what it has on streams only is enqueued on a stream of
+//! the backend's own and waited for.
+#![allow(unsafe_code)]
+
+use onesided::{At, Error, ErrorKind, Op, Result};
+
+use crate::cuda::device;
+use crate::memory::check;
+use crate::pe::Nvshmem;
+use crate::table::{Reduction, function};
+use crate::team::handle;
+
+/// Why atomics are refused.
+pub(crate) const NO_ATOMICS: &str =
+    "libnvshmem exports the atomics of the host as stubs that print a line and do nothing";
+
+impl Nvshmem {
+    /// Performs an operation of the host. Returns the bits that it fetched, else 0.
+    #[inline]
+    pub(crate) fn issue_from_host(&self, op: &Op, at: At) -> Result<u64> {
+        let (table, call) = (self.table, op.name());
+        macro_rules! call {
+            ($name:ident($($argument:expr),* $(,)?)) => {{
+                let f = function!(table, $name, call, at);
+                // SAFETY: the addresses come from `Memory`, which asserts that each operand lies inside a living
+                // allocation; `Pe` checked PE numbers, lengths and teams. The context is bound.
+                unsafe { f($($argument),*) }
+            }};
+        }
+        let address = |span| self.memory.address(span);
+        match op {
+            Op::Put { signal: Some(_), .. } | Op::Signal { .. } | Op::Wait { .. } => {
+                self.issue_on(op, self.device().side(), at)?;
+                self.side_used.set(true);
+                self.device().side().synchronize().map_err(|error| device(call, error, at))?;
+            }
+            // Nothing to be moved: the library passes lengths on unchecked.
+            Op::Put { src, .. } | Op::Get { src, .. } if src.len == 0 => {}
+            Op::IPut { count: 0, .. } | Op::IGet { count: 0, .. } => {}
+            Op::Put { dst, src, pe, nbi: false, .. } => {
+                call!(nvshmem_putmem(address(*dst), address(*src), src.len, *pe as i32));
+            }
+            Op::Put { dst, src, pe, nbi: true, .. } => {
+                call!(nvshmem_putmem_nbi(address(*dst), address(*src), src.len, *pe as i32));
+            }
+            Op::Get { dst, src, pe, nbi: false, .. } => {
+                call!(nvshmem_getmem(address(*dst), address(*src), src.len, *pe as i32));
+            }
+            Op::Get { dst, src, pe, nbi: true, .. } => {
+                call!(nvshmem_getmem_nbi(address(*dst), address(*src), src.len, *pe as i32));
+            }
+            Op::P { dst, value, pe, dtype } => {
+                let (dst, pe) = (address(*dst), *pe as i32);
+                match dtype.size() {
+                    1 => call!(nvshmem_uint8_p(dst.cast(), *value as u8, pe)),
+                    2 => call!(nvshmem_uint16_p(dst.cast(), *value as u16, pe)),
+                    4 => call!(nvshmem_uint32_p(dst.cast(), *value as u32, pe)),
+                    _ => call!(nvshmem_uint64_p(dst.cast(), *value, pe)),
+                }
+            }
+            Op::G { src, pe, dtype } => {
+                let (src, pe) = (address(*src), *pe as i32);
+                return Ok(match dtype.size() {
+                    1 => u64::from(call!(nvshmem_uint8_g(src.cast(), pe))),
+                    2 => u64::from(call!(nvshmem_uint16_g(src.cast(), pe))),
+                    4 => u64::from(call!(nvshmem_uint32_g(src.cast(), pe))),
+                    _ => call!(nvshmem_uint64_g(src.cast(), pe)),
+                });
+            }
+            Op::IPut { dst, src, dst_stride, src_stride, count, dtype, pe } => {
+                let (dst, src) = (address(*dst), address(*src));
+                let (to, from, count, pe) = (*dst_stride as isize, *src_stride as isize, *count as usize, *pe as i32);
+                match dtype.size() {
+                    1 => call!(nvshmem_iput8(dst, src, to, from, count, pe)),
+                    2 => call!(nvshmem_iput16(dst, src, to, from, count, pe)),
+                    4 => call!(nvshmem_iput32(dst, src, to, from, count, pe)),
+                    _ => call!(nvshmem_iput64(dst, src, to, from, count, pe)),
+                }
+            }
+            Op::IGet { dst, src, dst_stride, src_stride, count, dtype, pe } => {
+                let (dst, src) = (address(*dst), address(*src));
+                let (to, from, count, pe) = (*dst_stride as isize, *src_stride as isize, *count as usize, *pe as i32);
+                match dtype.size() {
+                    1 => call!(nvshmem_iget8(dst, src, to, from, count, pe)),
+                    2 => call!(nvshmem_iget16(dst, src, to, from, count, pe)),
+                    4 => call!(nvshmem_iget32(dst, src, to, from, count, pe)),
+                    _ => call!(nvshmem_iget64(dst, src, to, from, count, pe)),
+                }
+            }
+            Op::SignalFetch { word } => return Ok(call!(nvshmem_signal_fetch(address(*word).cast()))),
+            Op::Amo { .. } => return Err(Error::new(ErrorKind::Unsupported, call, NO_ATOMICS, at)),
+            // SAFETY: the address lies inside a living allocation, as above.
+            Op::Fill { dst, bytes, .. } => unsafe { self.device().write(address(*dst) as u64, bytes, at)? },
+            // The library's fence knows nothing of the stream on which signals of the host run; a quiet is a fence.
+            Op::Fence | Op::Quiet => {
+                self.quiet_side(call, at)?;
+                call!(nvshmem_quiet());
+            }
+            Op::Flush => {
+                self.quiet_side(call, at)?;
+                match &table.functions.nvshmemx_flush {
+                    // SAFETY: takes nothing.
+                    Ok(flush) => unsafe { flush() },
+                    Err(_) => call!(nvshmem_quiet()), // libraries before 3.8: a quiet is a flush
+                }
+            }
+            Op::Barrier { team } => {
+                self.quiet_side(call, at)?;
+                if team.0 == 0 {
+                    call!(nvshmem_barrier_all());
+                } else {
+                    check(call!(nvshmem_barrier(handle(*team))), "nvshmem_barrier", call, at)?;
+                }
+            }
+            Op::Sync { team } => check(call!(nvshmem_team_sync(handle(*team))), "nvshmem_team_sync", call, at)?,
+            Op::Broadcast { team, dst, src, root, .. } => {
+                let (dst, bytes) = (address(*dst), src.len);
+                let status = call!(nvshmem_broadcastmem(handle(*team), dst, address(*src), bytes, *root as i32));
+                check(status, "nvshmem_broadcastmem", call, at)?;
+            }
+            Op::Fcollect { team, dst, src, .. } => {
+                let status = call!(nvshmem_fcollectmem(handle(*team), address(*dst), address(*src), src.len));
+                check(status, "nvshmem_fcollectmem", call, at)?;
+            }
+            Op::Alltoall { team, dst, src, .. } => {
+                let block = src.len / self.team_size(*team);
+                let status = call!(nvshmem_alltoallmem(handle(*team), address(*dst), address(*src), block));
+                check(status, "nvshmem_alltoallmem", call, at)?;
+            }
+            Op::Reduce { .. } | Op::ReduceScatter { .. } => {
+                let reduction = Reduction::of(op).expect("a reduction");
+                self.reduce_from_host(&reduction, at)?;
+            }
+        }
+        Ok(0)
+    }
+
+    /// Either form of a reduction.
+    fn reduce_from_host(&self, reduction: &Reduction, at: At) -> Result<()> {
+        let Some(reduce) = self.table.host_reduction(reduction) else {
+            return Err(self.table.missing_reduction(reduction, "nvshmem", "", at));
+        };
+        let Reduction { form, team, dst, src, dtype, .. } = *reduction;
+        let (to, from, count) = (self.memory.address(dst), self.memory.address(src), dst.len / dtype.size());
+        // SAFETY: as for the other operations; the count is that of the target, and the operator exists for the type.
+        let status = unsafe { reduce(handle(team), to, from, count) };
+        check(status, form.name(), form.name(), at)
+    }
+
+    /// Completes what was enqueued for the host: the host's own quiet does not know of it.
+    #[inline]
+    fn quiet_side(&self, call: &'static str, at: At) -> Result<()> {
+        if !self.side_used.replace(false) {
+            return Ok(());
+        }
+        let side = self.device().side();
+        self.issue_on(&Op::Quiet, side, at)?;
+        side.synchronize().map_err(|error| device(call, error, at))
+    }
+}

@@ -1,0 +1,135 @@
+//! Joining the other PEs: the calls that initialize the library, with a limit on their time.
+#![allow(unsafe_code)]
+
+use std::ffi::{c_int, c_void};
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use cudarc::driver::CudaContext;
+use onesided::UniqueId;
+
+use crate::bindings::{
+    NVSHMEMX_INIT_WITH_MPI_COMM, NVSHMEMX_INIT_WITH_UNIQUEID, nvshmemx_init_attr_t, nvshmemx_uniqueid_t,
+};
+use crate::layout;
+use crate::problem::Problem;
+use crate::table::Table;
+
+const INIT: &str = "nvshmemx_hostlib_init_attr";
+
+/// Makes a unique id. The library then listens for the other PEs in a thread of this process.
+pub(crate) fn unique_id(table: &Table) -> Result<UniqueId, Problem> {
+    const CALL: &str = "nvshmemx_get_uniqueid";
+    let get = table.functions.nvshmemx_get_uniqueid.as_ref().map_err(|_| absent(table, CALL))?;
+    let mut id = layout::unique_id();
+    // SAFETY: writes the id, and needs no initialization.
+    let status = unsafe { get(&mut id) };
+    if status != 0 {
+        let why = format!(
+            "it returned {status}: the library found no network interface to listen on; NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME \
+             names one (lo, where all PEs are on this host)"
+        );
+        return Err(Problem::Failed { call: CALL.to_string(), why });
+    }
+    Ok(UniqueId(to_bytes(id)))
+}
+
+/// Whether these bytes can be an id that a library made.
+pub(crate) fn is_unique_id(id: &UniqueId) -> bool {
+    from_bytes(id.0).version == layout::unique_id().version
+}
+
+/// Joins the PEs that have the same id. Waits for them in a thread of its own, and gives up after `limit`; the thread is
+/// then left behind, inside the library.
+pub(crate) fn by_unique_id(
+    table: &'static Table,
+    context: Option<Arc<CudaContext>>,
+    id: UniqueId,
+    rank: usize,
+    n_pes: usize,
+    limit: Duration,
+) -> Result<(), Problem> {
+    const SET: &str = "nvshmemx_set_attr_uniqueid_args";
+    let set = *table.functions.nvshmemx_set_attr_uniqueid_args.as_ref().map_err(|_| absent(table, SET))?;
+    let (done, result) = mpsc::channel();
+    let join = move || {
+        let id = from_bytes(id.0);
+        let mut attr = layout::init_attr(table.version);
+        // SAFETY: the attributes are in the layout of this library's version. They hold a pointer to the id, which
+        // stays where it is until the initialization below has returned.
+        let status = unsafe { set(rank as c_int, n_pes as c_int, &id, &mut attr) };
+        let joined = match status {
+            // The library takes this thread's device.
+            0 => match context.map(|context| context.bind_to_thread()) {
+                Some(Err(error)) => {
+                    Err(Problem::Failed { call: "cuCtxSetCurrent".to_string(), why: error.to_string() })
+                }
+                _ => init(table, NVSHMEMX_INIT_WITH_UNIQUEID, &mut attr),
+            },
+            status => Err(Problem::Failed { call: SET.to_string(), why: format!("it returned {status}") }),
+        };
+        let _ = done.send(joined); // fails when nobody waits any more
+    };
+    let started = thread::Builder::new().name("onesided init".to_string()).spawn(join);
+    started.map_err(|error| Problem::Failed { call: "starting a thread".to_string(), why: error.to_string() })?;
+    match result.recv_timeout(limit) {
+        Ok(joined) => joined,
+        Err(RecvTimeoutError::Timeout) => Err(Problem::NoAnswer { call: INIT.to_string(), limit }),
+        Err(RecvTimeoutError::Disconnected) => {
+            Err(Problem::Failed { call: INIT.to_string(), why: "it panicked".to_string() })
+        }
+    }
+}
+
+/// Joins the PEs of an MPI communicator, whose address this is. Waits without a limit: MPI ends the job when a PE dies.
+pub(crate) fn by_mpi(table: &'static Table, communicator: *mut c_void) -> Result<(), Problem> {
+    const SET: &str = "nvshmemx_set_attr_mpi_comm_args";
+    let set = *table.functions.nvshmemx_set_attr_mpi_comm_args.as_ref().map_err(|_| absent(table, SET))?;
+    let mut attr = layout::init_attr(table.version);
+    // SAFETY: the attributes are in the layout of this library's version; the communicator is one of MPI's, alive.
+    let status = unsafe { set(communicator, &mut attr) };
+    if status != 0 {
+        return Err(Problem::Failed { call: SET.to_string(), why: format!("it returned {status}") });
+    }
+    init(table, NVSHMEMX_INIT_WITH_MPI_COMM, &mut attr)
+}
+
+/// Initializes the library. What it returns is not all: some versions return 0 without a device.
+fn init(table: &Table, flags: c_int, attr: &mut nvshmemx_init_attr_t) -> Result<(), Problem> {
+    let init = table.functions.nvshmemx_hostlib_init_attr.as_ref().map_err(|_| absent(table, INIT))?;
+    // SAFETY: the attributes are complete for these flags, and what they point to lives until this returns.
+    match unsafe { init(flags as u32, attr) } {
+        0 => Ok(()),
+        status => Err(Problem::Failed { call: INIT.to_string(), why: format!("it returned {status}") }),
+    }
+}
+
+fn absent(table: &Table, symbol: &str) -> Problem {
+    let why = format!("{} does not export it", table.file.display());
+    Problem::Failed { call: symbol.to_string(), why }
+}
+
+fn to_bytes(id: nvshmemx_uniqueid_t) -> [u8; 128] {
+    // SAFETY: both are 128 bytes without padding, and every byte is valid in both.
+    unsafe { std::mem::transmute(id) }
+}
+
+fn from_bytes(bytes: [u8; 128]) -> nvshmemx_uniqueid_t {
+    // SAFETY: as above.
+    unsafe { std::mem::transmute(bytes) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_told_from_other_bytes() {
+        let mut id = UniqueId(to_bytes(layout::unique_id()));
+        assert!(is_unique_id(&id) && !is_unique_id(&UniqueId::EMPTY));
+        id.0[127] = 9;
+        assert_eq!(to_bytes(from_bytes(id.0)), id.0);
+    }
+}

@@ -1,0 +1,203 @@
+//! Operations on streams: each is one call of the library's `…_on_stream` functions, unless said otherwise.
+#![allow(unsafe_code)]
+
+use std::ffi::c_int;
+
+use cudarc::driver::CudaStream;
+use onesided::{Against, At, Cmp, DType, Error, ErrorKind, Op, Result, SignalOp, Span};
+
+use crate::bindings::{
+    NVSHMEM_CMP_EQ, NVSHMEM_CMP_GE, NVSHMEM_CMP_GT, NVSHMEM_CMP_LE, NVSHMEM_CMP_LT, NVSHMEM_CMP_NE, NVSHMEM_SIGNAL_ADD,
+    NVSHMEM_SIGNAL_SET, cudaStream_t,
+};
+use crate::host::NO_ATOMICS;
+use crate::memory::check;
+use crate::pe::Nvshmem;
+use crate::table::{Reduction, function};
+use crate::team::handle;
+
+impl Nvshmem {
+    /// Enqueues an operation.
+    #[inline]
+    pub(crate) fn issue_on(&self, op: &Op, stream: &CudaStream, at: At) -> Result<()> {
+        let (table, call) = (self.table, op.name());
+        let s: cudaStream_t = stream.cu_stream().cast();
+        macro_rules! call {
+            ($name:ident($($argument:expr),* $(,)?)) => {{
+                let f = function!(table, $name, call, at);
+                // SAFETY: the addresses come from `Memory`, which asserts that each operand lies inside a living
+                // allocation; `Pe` checked PE numbers, lengths and teams. The stream is alive and of the context that
+                // is bound.
+                unsafe { f($($argument),*) }
+            }};
+        }
+        let address = |span| self.memory.address(span);
+        match op {
+            // A put of nothing still signals.
+            Op::Put { src, signal: Some(update), pe, .. } if src.len == 0 => {
+                return self.issue_on(&Op::Signal { update: *update, pe: *pe }, stream, at);
+            }
+            Op::Put { src, .. } | Op::Get { src, .. } if src.len == 0 => {}
+            Op::IPut { count: 0, .. } | Op::IGet { count: 0, .. } => {}
+            Op::Put { dst, src, pe, nbi, signal: None, .. } => {
+                let (dst, src, bytes, pe) = (address(*dst), address(*src), src.len, *pe as c_int);
+                if *nbi {
+                    call!(nvshmemx_putmem_nbi_on_stream(dst, src, bytes, pe, s));
+                } else {
+                    call!(nvshmemx_putmem_on_stream(dst, src, bytes, pe, s));
+                }
+            }
+            Op::Put { dst, src, pe, nbi, signal: Some(update), .. } => {
+                let (dst, src, bytes, pe) = (address(*dst), address(*src), src.len, *pe as c_int);
+                let (word, value, how) = (address(update.word).cast(), update.value, signal_op(update.op));
+                if *nbi {
+                    call!(nvshmemx_putmem_signal_nbi_on_stream(dst, src, bytes, word, value, how, pe, s));
+                } else {
+                    call!(nvshmemx_putmem_signal_on_stream(dst, src, bytes, word, value, how, pe, s));
+                }
+            }
+            Op::Get { dst, src, pe, nbi, .. } => {
+                let (dst, src, bytes, pe) = (address(*dst), address(*src), src.len, *pe as c_int);
+                if *nbi {
+                    call!(nvshmemx_getmem_nbi_on_stream(dst, src, bytes, pe, s));
+                } else {
+                    call!(nvshmemx_getmem_on_stream(dst, src, bytes, pe, s));
+                }
+            }
+            Op::P { dst, value, pe, dtype } => {
+                let (dst, pe) = (address(*dst), *pe as c_int);
+                match dtype.size() {
+                    1 => call!(nvshmemx_uint8_p_on_stream(dst.cast(), *value as u8, pe, s)),
+                    2 => call!(nvshmemx_uint16_p_on_stream(dst.cast(), *value as u16, pe, s)),
+                    4 => call!(nvshmemx_uint32_p_on_stream(dst.cast(), *value as u32, pe, s)),
+                    _ => call!(nvshmemx_uint64_p_on_stream(dst.cast(), *value, pe, s)),
+                }
+            }
+            Op::IPut { dst, src, dst_stride, src_stride, count, dtype, pe } => {
+                let (dst, src) = (address(*dst), address(*src));
+                let (to, from, count, pe) = (*dst_stride as isize, *src_stride as isize, *count as usize, *pe as c_int);
+                match dtype.size() {
+                    1 => call!(nvshmemx_iput8_on_stream(dst, src, to, from, count, pe, s)),
+                    2 => call!(nvshmemx_iput16_on_stream(dst, src, to, from, count, pe, s)),
+                    4 => call!(nvshmemx_iput32_on_stream(dst, src, to, from, count, pe, s)),
+                    _ => call!(nvshmemx_iput64_on_stream(dst, src, to, from, count, pe, s)),
+                }
+            }
+            Op::IGet { dst, src, dst_stride, src_stride, count, dtype, pe } => {
+                let (dst, src) = (address(*dst), address(*src));
+                let (to, from, count, pe) = (*dst_stride as isize, *src_stride as isize, *count as usize, *pe as c_int);
+                match dtype.size() {
+                    1 => call!(nvshmemx_iget8_on_stream(dst, src, to, from, count, pe, s)),
+                    2 => call!(nvshmemx_iget16_on_stream(dst, src, to, from, count, pe, s)),
+                    4 => call!(nvshmemx_iget32_on_stream(dst, src, to, from, count, pe, s)),
+                    _ => call!(nvshmemx_iget64_on_stream(dst, src, to, from, count, pe, s)),
+                }
+            }
+            Op::Signal { update, pe } => {
+                let word = address(update.word).cast();
+                call!(nvshmemx_signal_op_on_stream(word, update.value, signal_op(update.op), *pe as c_int, s));
+            }
+            Op::Wait { vars, cmp, against: Against::One(value), signal: true, .. } => {
+                call!(nvshmemx_signal_wait_until_on_stream(address(*vars).cast(), compare(*cmp), *value, s));
+            }
+            Op::Wait { vars, dtype, cmp, against, skip, .. } => {
+                // The library's vector forms read statuses and values in device memory, when the stream gets there. One
+                // wait a variable does the same: each variable has to compare true once.
+                for index in 0..vars.len / dtype.size() {
+                    if skip.as_ref().is_some_and(|skip| skip[index]) {
+                        continue;
+                    }
+                    let value = match against {
+                        Against::One(value) => *value,
+                        Against::Each(values) => values[index],
+                    };
+                    let var = address(Span { start: vars.start + index * dtype.size(), len: dtype.size(), ..*vars });
+                    let cmp = compare(*cmp);
+                    match dtype {
+                        DType::I16 => call!(nvshmemx_short_wait_until_on_stream(var.cast(), cmp, value as i16, s)),
+                        DType::U16 => call!(nvshmemx_ushort_wait_until_on_stream(var.cast(), cmp, value as u16, s)),
+                        DType::I32 => call!(nvshmemx_int32_wait_until_on_stream(var.cast(), cmp, value as i32, s)),
+                        DType::U32 => call!(nvshmemx_uint32_wait_until_on_stream(var.cast(), cmp, value as u32, s)),
+                        DType::I64 => call!(nvshmemx_int64_wait_until_on_stream(var.cast(), cmp, value as i64, s)),
+                        DType::U64 => call!(nvshmemx_uint64_wait_until_on_stream(var.cast(), cmp, value, s)),
+                        _ => unreachable!("`Waitable` has no other type"),
+                    }
+                }
+            }
+            // SAFETY: the address lies inside a living allocation, as above.
+            Op::Fill { dst, bytes, .. } => unsafe { self.device().fill(address(*dst) as u64, bytes, stream, at)? },
+            // There is no fence on a stream; a quiet is one.
+            Op::Fence | Op::Quiet => call!(nvshmemx_quiet_on_stream(s)),
+            Op::Flush => match &table.functions.nvshmemx_flush_on_stream {
+                // SAFETY: as above.
+                Ok(flush) => unsafe { flush(s) },
+                Err(_) => call!(nvshmemx_quiet_on_stream(s)), // libraries before 3.8: a quiet is a flush
+            },
+            Op::Barrier { team } if team.0 == 0 => call!(nvshmemx_barrier_all_on_stream(s)),
+            Op::Barrier { team } => {
+                check(call!(nvshmemx_barrier_on_stream(handle(*team), s)), "nvshmemx_barrier_on_stream", call, at)?;
+            }
+            Op::Sync { team } => {
+                check(call!(nvshmemx_team_sync_on_stream(handle(*team), s)), "nvshmemx_team_sync_on_stream", call, at)?;
+            }
+            Op::Broadcast { team, dst, src, root, .. } => {
+                let (dst, bytes, root) = (address(*dst), src.len, *root as c_int);
+                let status = call!(nvshmemx_broadcastmem_on_stream(handle(*team), dst, address(*src), bytes, root, s));
+                check(status, "nvshmemx_broadcastmem_on_stream", call, at)?;
+            }
+            Op::Fcollect { team, dst, src, .. } => {
+                let (dst, bytes) = (address(*dst), src.len);
+                let status = call!(nvshmemx_fcollectmem_on_stream(handle(*team), dst, address(*src), bytes, s));
+                check(status, "nvshmemx_fcollectmem_on_stream", call, at)?;
+            }
+            Op::Alltoall { team, dst, src, .. } => {
+                let (dst, block) = (address(*dst), src.len / self.team_size(*team));
+                let status = call!(nvshmemx_alltoallmem_on_stream(handle(*team), dst, address(*src), block, s));
+                check(status, "nvshmemx_alltoallmem_on_stream", call, at)?;
+            }
+            Op::Reduce { .. } | Op::ReduceScatter { .. } => {
+                let reduction = Reduction::of(op).expect("a reduction");
+                self.reduce_on(&reduction, s, at)?;
+            }
+            Op::Amo { .. } => return Err(Error::new(ErrorKind::Unsupported, call, NO_ATOMICS, at)),
+            Op::G { .. } | Op::SignalFetch { .. } => {
+                unreachable!("the API offers what returns a value from the host only")
+            }
+        }
+        Ok(())
+    }
+
+    /// Either form of a reduction.
+    fn reduce_on(&self, reduction: &Reduction, s: cudaStream_t, at: At) -> Result<()> {
+        let Some(reduce) = self.table.stream_reduction(reduction) else {
+            return Err(self.table.missing_reduction(reduction, "nvshmemx", "_on_stream", at));
+        };
+        let Reduction { form, team, dst, src, dtype, .. } = *reduction;
+        let (to, from, count) = (self.memory.address(dst), self.memory.address(src), dst.len / dtype.size());
+        // SAFETY: as for the other operations; the count is that of the target, and the operator exists for the type.
+        let status = unsafe { reduce(handle(team), to, from, count, s) };
+        check(status, form.name(), form.name(), at)
+    }
+}
+
+/// NVSHMEM's number of a comparison.
+fn compare(cmp: Cmp) -> c_int {
+    let number = match cmp {
+        Cmp::Eq => NVSHMEM_CMP_EQ,
+        Cmp::Ne => NVSHMEM_CMP_NE,
+        Cmp::Gt => NVSHMEM_CMP_GT,
+        Cmp::Le => NVSHMEM_CMP_LE,
+        Cmp::Lt => NVSHMEM_CMP_LT,
+        Cmp::Ge => NVSHMEM_CMP_GE,
+    };
+    number as c_int
+}
+
+/// NVSHMEM's number of a signal's operation.
+fn signal_op(op: SignalOp) -> c_int {
+    let number = match op {
+        SignalOp::Set => NVSHMEM_SIGNAL_SET,
+        SignalOp::Add => NVSHMEM_SIGNAL_ADD,
+    };
+    number as c_int
+}

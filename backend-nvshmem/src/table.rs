@@ -1,0 +1,228 @@
+//! [`Table`]: the functions of the library that was loaded, by name and version.
+#![allow(unsafe_code)]
+
+use std::ffi::{c_int, c_void};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use onesided::{At, DType, Error, ErrorKind, Op, ReduceOp, Span, TeamId};
+
+use crate::bindings::{Functions, cudaStream_t, nvshmem_team_t};
+use crate::library::Library;
+use crate::problem::Problem;
+
+/// `int nvshmem_T_OP_reduce(team, T*, const T*, size_t)`, and the same of `reducescatter`: one shape for all types.
+pub(crate) type HostReduction = unsafe extern "C" fn(nvshmem_team_t, *mut c_void, *const c_void, usize) -> c_int;
+/// The same on a stream.
+pub(crate) type StreamReduction =
+    unsafe extern "C" fn(nvshmem_team_t, *mut c_void, *const c_void, usize, cudaStream_t) -> c_int;
+
+/// The versions that this crate was tested with: the first and the last.
+pub(crate) const TESTED: [[i32; 3]; 2] = [[3, 4, 5], [3, 8, 0]];
+
+/// The functions of a loaded library. A function that the library lacks is found out when it is called.
+pub(crate) struct Table {
+    pub(crate) functions: Functions,
+    pub(crate) version: [i32; 3],
+    pub(crate) file: PathBuf,
+    reductions: [Reductions; 2],
+}
+
+/// What a reduction leaves on each PE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Everything.
+    Reduce,
+    /// One block.
+    ReduceScatter,
+}
+
+/// A reduction: what both operations of this kind have.
+#[derive(Clone, Copy)]
+pub(crate) struct Reduction {
+    pub(crate) form: Form,
+    pub(crate) team: TeamId,
+    pub(crate) dst: Span,
+    pub(crate) src: Span,
+    pub(crate) dtype: DType,
+    pub(crate) op: ReduceOp,
+}
+
+impl Reduction {
+    /// The reduction that an operation is, if it is one.
+    #[inline]
+    pub(crate) fn of(op: &Op) -> Option<Reduction> {
+        let (form, team, dst, src, dtype, op) = match op {
+            Op::Reduce { team, dst, src, dtype, op } => (Form::Reduce, team, dst, src, dtype, op),
+            Op::ReduceScatter { team, dst, src, dtype, op } => (Form::ReduceScatter, team, dst, src, dtype, op),
+            _ => return None,
+        };
+        Some(Reduction { form, team: *team, dst: *dst, src: *src, dtype: *dtype, op: *op })
+    }
+}
+
+struct Reductions {
+    host: ByTypeAndOperator<HostReduction>,
+    stream: ByTypeAndOperator<StreamReduction>,
+}
+
+type ByTypeAndOperator<F> = [[Option<F>; ReduceOp::ALL.len()]; DType::ALL.len()];
+
+impl Table {
+    /// Looks up the functions of an open library, which stays open for good: it starts threads.
+    ///
+    /// # Errors
+    /// When the library is of another major version or older than the first that was tested.
+    pub(crate) fn new(library: Library, file: &Path) -> Result<&'static Table, Problem> {
+        let version = library.nvshmem_version()?;
+        check_version(version, file)?;
+        let reductions = [Form::Reduce, Form::ReduceScatter].map(|form| Reductions {
+            // SAFETY: every `nvshmem_T_OP_reduce` and `…_reducescatter` of the headers has this shape; the gate
+            // `ci/bindings` compares them all.
+            host: unsafe { by_type_and_operator(&library, form, "nvshmem", "") },
+            // SAFETY: as above.
+            stream: unsafe { by_type_and_operator(&library, form, "nvshmemx", "_on_stream") },
+        });
+        // SAFETY: the bindings were generated from this library's headers, versions 3.4 to 3.8.
+        let functions = unsafe { Functions::from_library(library.into_handle()) }
+            .map_err(|error| Problem::Failed { call: "dlsym".to_string(), why: error.to_string() })?;
+        Ok(Box::leak(Box::new(Table { functions, version, file: file.to_path_buf(), reductions })))
+    }
+
+    /// The library's version, as text.
+    pub(crate) fn version_text(&self) -> String {
+        let [major, minor, patch] = self.version;
+        format!("{major}.{minor}.{patch}")
+    }
+
+    /// The error of a call whose function this library lacks.
+    #[cold]
+    pub(crate) fn missing(&self, symbol: &str, call: &'static str, at: At) -> Error {
+        let message = format!("libnvshmem_host {} has no {symbol} ({})", self.version_text(), self.file.display());
+        Error::new(ErrorKind::Unsupported, call, message, at)
+    }
+
+    /// The error of a reduction that this library lacks.
+    #[cold]
+    pub(crate) fn missing_reduction(&self, reduction: &Reduction, prefix: &str, suffix: &str, at: At) -> Error {
+        let Reduction { form, dtype, op, .. } = *reduction;
+        self.missing(&reduction_name(prefix, form, dtype, op, suffix), form.name(), at)
+    }
+
+    /// The host form of a reduction.
+    #[inline]
+    pub(crate) fn host_reduction(&self, reduction: &Reduction) -> Option<HostReduction> {
+        self.reductions[reduction.form as usize].host[reduction.dtype as usize][reduction.op as usize]
+    }
+
+    /// The stream form of a reduction.
+    #[inline]
+    pub(crate) fn stream_reduction(&self, reduction: &Reduction) -> Option<StreamReduction> {
+        self.reductions[reduction.form as usize].stream[reduction.dtype as usize][reduction.op as usize]
+    }
+}
+
+/// The function of a table, or an early return with the error that names it.
+macro_rules! function {
+    ($table:expr, $name:ident, $call:expr, $at:expr) => {
+        match &$table.functions.$name {
+            Ok(function) => *function,
+            Err(_) => return Err($table.missing(stringify!($name), $call, $at)),
+        }
+    };
+}
+pub(crate) use function;
+
+/// Refuses a library that this crate's declarations do not describe.
+fn check_version(version: [i32; 3], file: &Path) -> Result<(), Problem> {
+    let [major, minor, patch] = version;
+    let [first, last] = TESTED;
+    let why = if major != first[0] {
+        format!(
+            "version {major}.{minor}.{patch} is of another major version; this program needs 3.{} or later",
+            first[1]
+        )
+    } else if version < [first[0], first[1], 0] {
+        format!("version {major}.{minor}.{patch} is too old; this program needs 3.{} to 3.{}", first[1], last[1])
+    } else {
+        return Ok(());
+    };
+    Err(Problem::Refused { file: file.to_path_buf(), why })
+}
+
+/// Looks up `PREFIX_TYPE_OPERATOR_FORM SUFFIX` for every type and operator.
+///
+/// # Safety
+/// `F` must be the type of all of these functions.
+unsafe fn by_type_and_operator<F: Copy>(
+    library: &Library,
+    form: Form,
+    prefix: &str,
+    suffix: &str,
+) -> ByTypeAndOperator<F> {
+    DType::ALL.map(|dtype| {
+        ReduceOp::ALL.map(|op| {
+            let name = reduction_name(prefix, form, dtype, op, suffix);
+            // SAFETY: the caller's promise.
+            unsafe { library.function::<F>(&name) }.ok()
+        })
+    })
+}
+
+fn reduction_name(prefix: &str, form: Form, dtype: DType, op: ReduceOp, suffix: &str) -> String {
+    format!("{prefix}_{}_{}_{}{suffix}", c_name(dtype), op.name(), form.name())
+}
+
+impl Form {
+    /// NVSHMEM's name.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Form::Reduce => "reduce",
+            Form::ReduceScatter => "reducescatter",
+        }
+    }
+}
+
+/// NVSHMEM's name of a type in its functions' names.
+pub(crate) fn c_name(dtype: DType) -> &'static str {
+    match dtype {
+        DType::I8 => "int8",
+        DType::I16 => "int16",
+        DType::I32 => "int32",
+        DType::I64 => "int64",
+        DType::U8 => "uint8",
+        DType::U16 => "uint16",
+        DType::U32 => "uint32",
+        DType::U64 => "uint64",
+        DType::F16 => "half",
+        DType::BF16 => "bfloat16",
+        DType::F32 => "float",
+        DType::F64 => "double",
+    }
+}
+
+impl fmt::Debug for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "libnvshmem_host {} ({})", self.version_text(), self.file.display())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_indexed_by_place() {
+        assert!(DType::ALL.iter().enumerate().all(|(place, dtype)| *dtype as usize == place));
+        assert!(ReduceOp::ALL.iter().enumerate().all(|(place, op)| *op as usize == place));
+    }
+
+    #[test]
+    fn versions_outside_the_range_are_refused_with_the_range() {
+        let check = |version| check_version(version, Path::new("lib")).map_err(|problem| problem.to_string());
+        assert!(check([3, 4, 0]).is_ok() && check([3, 8, 0]).is_ok() && check([3, 9, 1]).is_ok());
+        assert!(check([3, 3, 24]).unwrap_err().contains("3.3.24 is too old"));
+        assert!(check([2, 11, 0]).unwrap_err().contains("another major version"));
+        assert!(check([4, 0, 0]).unwrap_err().contains("another major version"));
+    }
+}

@@ -1,0 +1,118 @@
+//! [`Mapping`]: device memory outside the symmetric heap, of the kind that NVSHMEM can register.
+//!
+//! `nvshmemx_buffer_register_symmetric` takes memory of CUDA's virtual memory management only, with handles that can be
+//! passed to other processes, and maps it in steps of its own granularity: half a gigabyte, unless
+//! `NVSHMEM_CUMEM_GRANULARITY` says otherwise. A buffer that is no whole number of steps makes it give up its whole heap
+//! (seen with 3.4.5), so that much is allocated.
+#![allow(unsafe_code)]
+
+use cudarc::driver::sys::{self, CUdeviceptr};
+use cudarc::driver::{CudaContext, DriverError};
+
+/// Memory of one physical allocation, mapped at one address.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    address: CUdeviceptr,
+    /// A multiple of the granularity.
+    size: usize,
+    handle: sys::CUmemGenericAllocationHandle,
+}
+
+impl Mapping {
+    /// Allocates at least `bytes` and maps them, readable and writable by this device.
+    pub(crate) fn new(context: &CudaContext, bytes: usize) -> Result<Mapping, DriverError> {
+        let location =
+            sys::CUmemLocation { type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE, id: context.cu_device() };
+        let properties = sys::CUmemAllocationProp {
+            type_: sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
+            requestedHandleTypes: sys::CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+            location,
+            win32HandleMetaData: std::ptr::null_mut(),
+            allocFlags: sys::CUmemAllocationProp_st__bindgen_ty_1 {
+                compressionType: 0,
+                // NVSHMEM's own heap has it where the device can, and what is registered should not differ.
+                gpuDirectRDMACapable: u8::from(has_rdma(context)),
+                usage: 0,
+                reserved: [0; 4],
+            },
+        };
+        let access =
+            sys::CUmemAccessDesc { location, flags: sys::CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+
+        // SAFETY: each call is given places of its own to write to; what a later call needs comes from an earlier one
+        // that succeeded; and what was made is unmade when a later call fails.
+        unsafe {
+            let mut granularity = 0;
+            let how = sys::CUmemAllocationGranularity_flags::CU_MEM_ALLOC_GRANULARITY_RECOMMENDED;
+            sys::cuMemGetAllocationGranularity(&mut granularity, &properties, how).result()?;
+            let step = registration_step(std::env::var("NVSHMEM_CUMEM_GRANULARITY").ok().as_deref());
+            let size = bytes.next_multiple_of(step).next_multiple_of(granularity.max(1));
+            let (mut handle, mut address) = (0, 0);
+            sys::cuMemCreate(&mut handle, size, &properties, 0).result()?;
+            let mapped = sys::cuMemAddressReserve(&mut address, size, granularity, 0, 0)
+                .result()
+                .and_then(|()| sys::cuMemMap(address, size, 0, handle, 0).result())
+                .and_then(|()| sys::cuMemSetAccess(address, size, &access, 1).result());
+            let mapping = Mapping { address, size, handle };
+            mapped.map(|()| mapping)
+        }
+    }
+
+    /// The first byte.
+    pub(crate) fn address(&self) -> CUdeviceptr {
+        self.address
+    }
+
+    /// Bytes that are mapped: the size asked for, rounded up.
+    pub(crate) fn size(&self) -> usize {
+        self.size
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the handle was created by `new`. Calls for a step that `new` did not reach fail and do nothing.
+        unsafe {
+            if self.address != 0 {
+                let _ = sys::cuMemUnmap(self.address, self.size);
+                let _ = sys::cuMemAddressFree(self.address, self.size);
+            }
+            let _ = sys::cuMemRelease(self.handle);
+        }
+    }
+}
+
+/// Whether such memory can be reached by network cards.
+fn has_rdma(context: &CudaContext) -> bool {
+    let attribute = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED;
+    context.attribute(attribute).is_ok_and(|supported| supported != 0)
+}
+
+/// NVSHMEM's granularity: a number of bytes, with K, M or G behind it, as its environment variable has it.
+fn registration_step(text: Option<&str>) -> usize {
+    const USUAL: usize = 512 << 20;
+    let Some(text) = text.map(str::trim) else { return USUAL };
+    let digits = text.trim_end_matches(|last: char| !last.is_ascii_digit());
+    let shift = match text[digits.len()..].chars().next().map(|unit| unit.to_ascii_uppercase()) {
+        Some('K') => 10,
+        Some('M') => 20,
+        Some('G') => 30,
+        _ => 0,
+    };
+    digits.parse::<usize>().ok().and_then(|number| number.checked_shl(shift)).filter(|&step| step > 0).unwrap_or(USUAL)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_step_is_read_as_nvshmem_reads_it() {
+        assert_eq!(registration_step(None), 512 << 20);
+        assert_eq!(registration_step(Some("2097152")), 2 << 20);
+        assert_eq!(registration_step(Some("64M")), 64 << 20);
+        assert_eq!(registration_step(Some("1g")), 1 << 30);
+        assert_eq!(registration_step(Some("nonsense")), 512 << 20);
+        assert_eq!(registration_step(Some("0")), 512 << 20);
+    }
+}
