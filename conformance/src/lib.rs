@@ -11,8 +11,8 @@
 //! | `expected.rs`, `known.rs` | outcome files and the relation to them; known deviations |
 //! | `check.rs` | one case against its file |
 //! | `hardware/` | [`hardware::run`]: the cases on GPUs, in jobs with a time limit |
-//! | `launch/` | [`launch::Job`]: starts the PEs of a program on this host |
 //! | `bench/` | `onesided bench`: what the simulator costs, beside peers |
+//! | `launch/` | [`launch::Job`]: the PEs of a program as processes on this host |
 //! | `command/` | the `onesided` command |
 //! | `tool/` | Ctrl-C, progress, output files |
 

@@ -20,7 +20,7 @@ pub struct Lost(
 
 /// Becomes a PE, as the launcher's environment says.
 pub(crate) fn init() -> Result<Pe<Nvshmem>> {
-    Process::open(Settings::default())?.init(InitMethod::Launcher)
+    Process::open(Settings::from_environment()?)?.init(InitMethod::Launcher)
 }
 
 /// What a PE says first.
