@@ -44,6 +44,7 @@ mod vmm;
 
 pub use access::{DeviceAccess, DeviceSlice};
 pub use doctor::{doctor, driver, host_library, kernel_module};
+pub use launcher::{Placement, placement};
 pub use pe::{CudaEvent, CudaStream, Nvshmem};
 pub use problem::Problem;
 pub use process::{Process, Settings};

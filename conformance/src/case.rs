@@ -103,7 +103,8 @@ impl Needs {
             (self.multicast, &missing.multicast, "multicast"),
             (self.registration, &missing.registration, "registration of external memory"),
         ];
-        let unmet = families.into_iter().find_map(|(needed, why, family)| Some((family, why.as_ref().filter(|_| needed)?)));
+        let unmet =
+            families.into_iter().find_map(|(needed, why, family)| Some((family, why.as_ref().filter(|_| needed)?)));
         unmet.map(|(family, why)| format!("needs {family}: {why}"))
     }
 }

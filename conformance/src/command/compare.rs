@@ -127,8 +127,7 @@ mod tests {
     /// A report of one case.
     fn report(profile: Option<&str>, complete: bool, status: &str, outcomes: &[&str]) -> Report {
         let outcomes = outcomes.iter().map(|outcome| (outcome.to_string(), 1)).collect();
-        let case =
-            Case { name: "a/b".into(), status: status.into(), outcomes, why: "for a reason".into(), complete };
+        let case = Case { name: "a/b".into(), status: status.into(), outcomes, why: "for a reason".into(), complete };
         let profile = profile.map(String::from);
         Report { schema: SCHEMAS[1].into(), backend: "sim".into(), library: None, profile, cases: vec![case] }
     }
@@ -147,10 +146,7 @@ mod tests {
 
     #[test]
     fn a_case_that_fails_in_one_contradicts() {
-        let compared = compare(
-            &report(None, false, "failed", &["x"]),
-            &report(None, false, "passed", &["x"]),
-        );
+        let compared = compare(&report(None, false, "failed", &["x"]), &report(None, false, "passed", &["x"]));
         let Compared { lines, contradictions, .. } = compared.unwrap();
         assert_eq!(contradictions, 1);
         assert_eq!(lines, ["CONTRADICTS  a/b\n        A failed: for a reason\n        B passed: for a reason"]);

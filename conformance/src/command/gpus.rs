@@ -62,7 +62,9 @@ impl OnGpus {
 /// Refuses what the simulator understands and GPUs do not.
 pub(super) fn refuse(options: &[(&str, bool)]) -> Result<(), String> {
     match options.iter().find(|(_, is_given)| *is_given) {
-        Some((option, _)) => Err(format!("{option} is about simulated schedules, and on GPUs (--backend nvshmem) there are none")),
+        Some((option, _)) => {
+            Err(format!("{option} is about simulated schedules, and on GPUs (--backend nvshmem) there are none"))
+        }
         None => Ok(()),
     }
 }

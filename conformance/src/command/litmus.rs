@@ -85,7 +85,7 @@ fn on_gpus(options: &Options) -> Result<ExitCode, String> {
     say!("{case:?}, {place}: {visits} runs\n");
     let mut table = Table::new();
     table.load_preset(NOTHING).set_header(["outcome", "runs"]);
-    outcomes.iter().for_each(|(outcome, runs)| drop(table.add_row([outcome.clone(), runs.to_string()])));
+    table.add_rows(outcomes.iter().map(|(outcome, runs)| [outcome.clone(), runs.to_string()]));
     right_align(&mut table);
     say!("{}\n", table.trim_fmt());
     match (status, ran.coverage) {

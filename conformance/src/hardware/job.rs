@@ -5,25 +5,33 @@ use std::time::{Duration, Instant};
 
 use super::protocol::{Message, Ready};
 use super::trouble::{Trouble, What};
+use crate::check::count;
 use crate::launch::{Channel, Event, Job, PeStatus};
 use crate::tool::interrupt;
 
 /// What the PEs of a job will do.
 #[derive(Clone, Copy, Debug)]
-pub struct Script<'a> {
+pub(crate) struct Script<'a> {
     /// What they run, in this order: cases, or one program. They may leave some out.
-    pub names: &'a [&'a str],
+    pub(crate) names: &'a [&'a str],
     /// How long until all of them are initialized.
-    pub start: Duration,
+    pub(crate) start: Duration,
     /// How long nobody may get further then.
-    pub limit: Duration,
+    pub(crate) limit: Duration,
 }
 
 /// What is heard while a job runs.
 #[derive(Debug)]
-pub enum News<'a> {
+pub(crate) enum News<'a> {
     /// All PEs are initialized; what they say of themselves is the same.
     Ready(&'a Ready),
+    /// A PE returned from a run.
+    Returned {
+        /// Who.
+        pe: usize,
+        /// What.
+        text: &'a str,
+    },
     /// All PEs are past the case of this number.
     Done {
         /// Its place in [`Script::names`].
@@ -44,7 +52,7 @@ pub enum News<'a> {
 
 /// How a job ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum End {
+pub(crate) enum End {
     /// All PEs did everything, finalized, and ended.
     Complete,
     /// Not all PEs could be initialized.
@@ -66,11 +74,13 @@ pub enum End {
 const TICK: Duration = Duration::from_millis(100);
 /// After trouble, how long to wait for what was printed about it.
 const LAST_WORDS: Duration = Duration::from_millis(500);
+/// The two outputs of a PE come on ways of their own: a line may have overtaken the messages before it.
+const OVERTAKEN: Duration = Duration::from_secs(1);
 /// Lines kept of each PE, and their length.
 const TAIL: (usize, usize) = (8, 300);
 
 /// Runs a job to its end. It never takes longer than the limits allow, and leaves no process behind.
-pub fn follow(job: &Job, script: &Script<'_>, hear: &mut dyn FnMut(News<'_>)) -> End {
+pub(crate) fn follow(job: &Job, script: &Script<'_>, hear: &mut dyn FnMut(News<'_>)) -> End {
     let mut running = match job.start() {
         Ok(running) => running,
         Err(why) => return End::NotStarted(Trouble { what: What::Start(why), pe: None, tail: Vec::new() }),
@@ -128,8 +138,8 @@ struct PeState {
     /// What it said before it failed.
     fault: Option<What>,
     ended: Option<PeStatus>,
-    /// Its last lines in this case.
-    tail: VecDeque<String>,
+    /// Its last lines in this case, and when each was heard.
+    tail: VecDeque<(Instant, String)>,
 }
 
 impl<'a> State<'a> {
@@ -150,7 +160,7 @@ impl<'a> State<'a> {
             if tail.len() == TAIL.0 {
                 tail.pop_front();
             }
-            tail.push_back(printed.chars().take(TAIL.1).collect());
+            tail.push_back((Instant::now(), printed.chars().take(TAIL.1).collect()));
             hear(News::Printed { pe, channel, text: printed });
         }
         let Some(message) = message else { return false };
@@ -167,13 +177,14 @@ impl<'a> State<'a> {
             }
             Message::Start { name } => match self.script.names.iter().position(|known| *known == name) {
                 Some(at) => {
+                    state.tail.retain(|(heard, _)| heard.elapsed() < OVERTAKEN);
                     state.at = Some(at);
-                    state.tail.clear();
                     self.tell_done(hear);
                 }
                 None => self.blame(pe, What::Start(format!("runs {name:?}, which nobody asked for"))),
             },
             Message::Returned { text } => {
+                hear(News::Returned { pe, text: &text });
                 if let Some(at) = state.at {
                     state.returned.entry(at).or_default().push(text);
                 }
@@ -273,24 +284,28 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Where each PE is, PEs at the same place together.
+    /// Where each PE is, PEs at the same place together. While not all are initialized, only those that are not.
     fn places(&self) -> String {
-        let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        let mut places: Vec<(String, Vec<String>)> = Vec::new();
         for (number, pe) in self.pes.iter().enumerate() {
             let place = match (&pe.ready, pe.at) {
                 (None, _) => "not initialized".to_string(),
-                (_, _) if pe.ended.is_some() => "ended".to_string(),
-                (_, _) if pe.finalized => "finalized, and still there".to_string(),
+                _ if !self.is_ready() => continue,
+                _ if pe.ended.is_some() => "ended".to_string(),
+                _ if pe.finalized => "finalized, and still there".to_string(),
                 (_, None) => "before the first case".to_string(),
                 (_, Some(at)) => {
                     let name = self.script.names[at];
                     match pe.returned.get(&at).map_or(0, Vec::len) {
                         0 => format!("in {name}"),
-                        runs => format!("in {name} after {runs} runs"),
+                        runs => format!("in {name} after {}", count(runs as u64, "run")),
                     }
                 }
             };
-            places.entry(place).or_default().push(number.to_string());
+            match places.iter_mut().find(|(known, _)| *known == place) {
+                Some((_, pes)) => pes.push(number.to_string()),
+                None => places.push((place, vec![number.to_string()])),
+            }
         }
         let places = places.into_iter().map(|(place, pes)| match pes.as_slice() {
             [one] => format!("PE {one} {place}"),
@@ -301,7 +316,7 @@ impl<'a> State<'a> {
 
     /// The culprit's last lines, or everybody's if it printed none.
     fn tail(&self, culprit: Option<usize>) -> Vec<String> {
-        let lines = |pe: usize| self.pes[pe].tail.iter().map(move |line| format!("PE {pe}: {line}"));
+        let lines = |pe: usize| self.pes[pe].tail.iter().map(move |(_, line)| format!("PE {pe}: {line}"));
         match culprit {
             Some(pe) if !self.pes[pe].tail.is_empty() => lines(pe).collect(),
             _ => (0..self.pes.len()).flat_map(lines).collect(),

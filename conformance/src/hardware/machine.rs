@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 
 /// A machine on which PEs can be started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Machine {
+pub(crate) struct Machine {
     /// The GPUs' names, by CUDA's numbers.
-    pub gpus: Vec<String>,
+    pub(crate) gpus: Vec<String>,
     /// The newest CUDA that the driver supports, as `13.0`.
-    pub cuda: String,
+    pub(crate) cuda: String,
     /// The driver's version, where the system tells it.
-    pub driver: Option<String>,
+    pub(crate) driver: Option<String>,
 }
 
 impl Machine {
@@ -22,7 +22,7 @@ impl Machine {
     ///
     /// # Errors
     /// What is missing, and what would help.
-    pub fn look() -> Result<Machine, String> {
+    pub(crate) fn look() -> Result<Machine, String> {
         let found = onesided_nvshmem::driver().and_then(|driver| Ok((driver, onesided_nvshmem::host_library(None)?)));
         match found {
             Ok((driver, _)) if !driver.gpus.is_empty() => Ok(Machine {
@@ -36,7 +36,7 @@ impl Machine {
     }
 
     /// The GPUs in a few words: `2 x NVIDIA H200`.
-    pub fn gpus_in_words(&self, which: &[u32]) -> String {
+    pub(crate) fn gpus_in_words(&self, which: &[u32]) -> String {
         let names: Vec<&str> =
             which.iter().filter_map(|&gpu| self.gpus.get(gpu as usize)).map(String::as_str).collect();
         match names.as_slice() {
@@ -48,7 +48,7 @@ impl Machine {
     }
 
     /// The fields that reports have of it.
-    pub fn to_json(&self, which: &[u32]) -> Value {
+    pub(crate) fn to_json(&self, which: &[u32]) -> Value {
         let gpus: Vec<&String> = which.iter().filter_map(|&gpu| self.gpus.get(gpu as usize)).collect();
         json!({ "gpus": gpus, "cuda": self.cuda, "driver": self.driver })
     }
@@ -74,7 +74,7 @@ fn refusal(problem: Option<&Problem>) -> String {
 ///
 /// # Errors
 /// A sentence when there are no such GPUs here.
-pub fn choose(asked: Option<&str>, there: usize) -> Result<Vec<u32>, String> {
+pub(crate) fn choose(asked: Option<&str>, there: usize) -> Result<Vec<u32>, String> {
     let here = format!("there {} here", if there == 1 { "is 1".into() } else { format!("are {there}") });
     let Some(asked) = asked else {
         return Ok((0..there as u32).collect());

@@ -15,7 +15,7 @@
 pub(crate) mod job;
 pub(crate) mod machine;
 mod plan;
-pub(crate) mod protocol;
+pub mod protocol;
 pub(crate) mod report;
 mod suite;
 pub(crate) mod trouble;

@@ -8,24 +8,24 @@ use crate::case::Case;
 
 /// Cases that run on as many PEs and GPUs, so that one job can run them all.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Group {
+pub(super) struct Group {
     /// PEs.
-    pub pes: usize,
+    pub(super) pes: usize,
     /// GPUs: the PEs share them if there are fewer.
-    pub gpus: usize,
+    pub(super) gpus: usize,
     /// The cases' places in the suite.
-    pub cases: Vec<usize>,
+    pub(super) cases: Vec<usize>,
 }
 
 impl Group {
     /// PEs on the GPU that has the most of them.
-    pub fn pes_per_gpu(&self) -> usize {
+    pub(super) fn pes_per_gpu(&self) -> usize {
         self.pes.div_ceil(self.gpus)
     }
 }
 
 /// Why a case cannot run on one machine with so many GPUs, whatever its library; `None` if it can.
-pub fn refusal<B: Backend>(case: &Case<B>, gpus: usize) -> Option<String> {
+pub(super) fn refusal<B: Backend>(case: &Case<B>, gpus: usize) -> Option<String> {
     if case.needs.verdict {
         return Some("ends in a verdict: for the simulator".to_string());
     }
@@ -41,7 +41,7 @@ pub fn refusal<B: Backend>(case: &Case<B>, gpus: usize) -> Option<String> {
 }
 
 /// The groups of the cases that can run, in the order of their size.
-pub fn groups<B: Backend>(cases: &[Case<B>], gpus: usize) -> Vec<Group> {
+pub(super) fn groups<B: Backend>(cases: &[Case<B>], gpus: usize) -> Vec<Group> {
     let mut groups: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
     for (index, case) in cases.iter().enumerate().filter(|(_, case)| refusal(case, gpus).is_none()) {
         let shared = case.gpus.unwrap_or(case.pes).min(gpus);

@@ -11,6 +11,9 @@ use crate::case::Missing;
 /// Begins each message. No library prints it, and a program would have to want to.
 pub const MARK: &str = "@onesided-pe@ ";
 
+/// Set in the environment of PEs that a process listens to: they speak in messages. Others speak to people.
+pub const LISTENS: &str = "ONESIDED_LISTENS";
+
 /// A message of one PE.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "say", rename_all = "lowercase")]

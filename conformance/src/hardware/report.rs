@@ -14,18 +14,18 @@ use crate::tool::say::say;
 
 /// What belongs to all results of a suite.
 #[derive(Clone, Copy, Debug)]
-pub struct Facts<'a> {
+pub(crate) struct Facts<'a> {
     /// The machine.
-    pub machine: &'a Machine,
+    pub(crate) machine: &'a Machine,
     /// How the cases ran.
-    pub settings: &'a Settings,
+    pub(crate) settings: &'a Settings,
     /// How long it took.
-    pub time: Duration,
+    pub(crate) time: Duration,
 }
 
 /// Makes the lines of the cases as they end.
 #[derive(Debug)]
-pub struct Printer {
+pub(crate) struct Printer {
     width: usize,
     /// Why the last one failed: many can fail for one reason, which is then said once.
     why: String,
@@ -33,12 +33,12 @@ pub struct Printer {
 
 impl Printer {
     /// For these cases.
-    pub fn new<B: Backend>(cases: &[Case<B>]) -> Printer {
+    pub(crate) fn new<B: Backend>(cases: &[Case<B>]) -> Printer {
         Printer { width: cases.iter().map(|case| case.name.len()).max().unwrap_or(0), why: String::new() }
     }
 
     /// What a person reads of a case that ran.
-    pub fn line(&mut self, ran: &Ran) -> String {
+    pub(crate) fn line(&mut self, ran: &Ran) -> String {
         let checked = &ran.checked;
         let is_again = checked.status == Status::Failed && checked.why == self.why;
         self.why.clone_from(&checked.why);
@@ -51,7 +51,7 @@ impl Printer {
 }
 
 /// Repeats what failed, says what did not run and why, and where all of it ran. The last line is for machines.
-pub fn summary(results: &Results, facts: &Facts<'_>, [passed, failed, not_run]: [usize; 3]) {
+pub(crate) fn summary(results: &Results, facts: &Facts<'_>, [passed, failed, not_run]: [usize; 3]) {
     let of = |status: Status| results.cases.iter().filter(move |ran| ran.checked.status == status);
     let (mut runs, mut reasons) = (0, BTreeMap::<&str, u64>::new());
     results.cases.iter().for_each(|ran| runs += ran.checked.visits);
@@ -72,7 +72,7 @@ pub fn summary(results: &Results, facts: &Facts<'_>, [passed, failed, not_run]: 
 }
 
 /// The backend, its library, the driver, the GPUs: `nvshmem (libnvshmem 3.4.5, …)`.
-pub fn place(results: &Results, machine: &Machine, settings: &Settings) -> String {
+pub(crate) fn place(results: &Results, machine: &Machine, settings: &Settings) -> String {
     let library = results.library.as_deref().unwrap_or("library unknown: no job started");
     let driver = machine.driver.as_ref().map(|driver| format!("driver {driver}, ")).unwrap_or_default();
     let mps = if results.mps { ", shared under MPS" } else { "" };
@@ -81,7 +81,7 @@ pub fn place(results: &Results, machine: &Machine, settings: &Settings) -> Strin
 }
 
 /// The report `onesided-suite/2`; the crate's README describes its fields.
-pub fn to_json(results: &Results, facts: &Facts<'_>) -> Value {
+pub(crate) fn to_json(results: &Results, facts: &Facts<'_>) -> Value {
     let cases = results.cases.iter().map(|Ran { checked, gpus, coverage, .. }| {
         let Checked { name, pes, status, visits, outcomes, why, .. } = checked;
         let coverage = coverage.map(|[seen, allowed]| json!({ "seen": seen, "allowed": allowed }));
@@ -101,7 +101,8 @@ pub fn to_json(results: &Results, facts: &Facts<'_>) -> Value {
         "problems": results.problems,
         "cases": cases.collect::<Vec<_>>(),
     });
-    if let (Value::Object(report), Value::Object(machine)) = (&mut report, facts.machine.to_json(&facts.settings.gpus)) {
+    if let (Value::Object(report), Value::Object(machine)) = (&mut report, facts.machine.to_json(&facts.settings.gpus))
+    {
         report.extend(machine);
     }
     report

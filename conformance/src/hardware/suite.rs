@@ -68,7 +68,18 @@ const STARTS: usize = 2;
 
 /// Runs the cases and tells of each as soon as its end is known.
 pub fn run<B: Backend>(cases: &[Case<B>], settings: &Settings, known: &[Known], tell: &mut dyn FnMut(&Ran)) -> Results {
-    let mut suite = Suite { cases, settings, known, tell, ran: BTreeMap::new(), problems: Vec::new(), library: None, mps: None, shared: false, starts: true };
+    let mut suite = Suite {
+        cases,
+        settings,
+        known,
+        tell,
+        ran: BTreeMap::new(),
+        problems: Vec::new(),
+        library: None,
+        mps: None,
+        shared: false,
+        starts: true,
+    };
     for (index, case) in cases.iter().enumerate() {
         if let Some(why) = plan::refusal(case, settings.gpus.len()) {
             suite.not_run(index, &why);
@@ -132,7 +143,9 @@ impl<B: Backend> Suite<'_, B> {
                     let Some(broken) = name.or(rest.first().copied()) else {
                         let Group { pes, gpus, .. } = group;
                         let why = trouble.with_tail();
-                        return self.problems.push(format!("a job of {pes} PEs on {gpus} GPUs, without a case to run: {why}"));
+                        return self
+                            .problems
+                            .push(format!("a job of {pes} PEs on {gpus} GPUs, without a case to run: {why}"));
                     };
                     rest.retain(|&index| index != broken);
                     self.broke(group, broken, &runs, &trouble);
@@ -175,7 +188,7 @@ impl<B: Backend> Suite<'_, B> {
         let end = follow(job, &Script { names: &names, start, limit }, &mut |news| match news {
             News::Ready(ready) => self.ready(ready, rest),
             News::Done { name, runs } => self.done(group, rest[name], &runs),
-            News::Printed { .. } => {} // shown if the job breaks
+            News::Returned { .. } | News::Printed { .. } => {} // shown if the job breaks
         });
         match end {
             End::Broke { name, runs, trouble } => End::Broke { name: name.map(|name| rest[name]), runs, trouble },

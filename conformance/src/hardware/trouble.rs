@@ -5,18 +5,18 @@ use std::time::Duration;
 
 /// What went wrong in a job, and the last lines that its PEs printed before.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trouble {
+pub(crate) struct Trouble {
     /// What happened.
-    pub what: What,
+    pub(crate) what: What,
     /// The PE that began it, where one did.
-    pub pe: Option<usize>,
+    pub(crate) pe: Option<usize>,
     /// The last lines printed, each with its PE.
-    pub tail: Vec<String>,
+    pub(crate) tail: Vec<String>,
 }
 
 /// What can go wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
+pub(crate) enum What {
     /// The job could not be started, or its PEs do not fit together.
     Start(String),
     /// A call returned an error.
@@ -48,7 +48,7 @@ const LIBRARY_EXIT: i32 = 255;
 
 impl Trouble {
     /// The outcome of a run that ended so, under the simulator's name; `None` where the simulator has none.
-    pub fn outcome(&self) -> Option<String> {
+    pub(crate) fn outcome(&self) -> Option<String> {
         match &self.what {
             What::Failed { kind, .. } => Some(format!("failed: {kind}")),
             What::Panicked(_) => Some("panicked".to_string()),
@@ -59,12 +59,12 @@ impl Trouble {
     }
 
     /// Whether it says that something is not to be had here, and nothing about the program.
-    pub fn is_operating(&self) -> bool {
+    pub(crate) fn is_operating(&self) -> bool {
         matches!(self.what, What::Start(_) | What::Failed { operating: true, .. })
     }
 
     /// The sentence, and below it the last lines that were printed.
-    pub fn with_tail(&self) -> String {
+    pub(crate) fn with_tail(&self) -> String {
         let lines = self.tail.iter().map(|line| format!("; | {line}"));
         format!("{self}{}", lines.collect::<String>())
     }

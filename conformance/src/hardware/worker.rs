@@ -13,9 +13,9 @@ use crate::case::{Case, Missing, Seen};
 /// Why a PE cannot go on. Whoever gets it has told about it already, and ends the process without finalizing: the
 /// other PEs will not come to a collective any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lost(
+pub(crate) struct Lost(
     /// The exit status.
-    pub u8,
+    pub(crate) u8,
 );
 
 /// Becomes a PE, as the launcher's environment says.
@@ -56,7 +56,7 @@ pub(crate) fn main(names: &[String], runs: u64) -> ExitCode {
 ///
 /// # Errors
 /// [`Lost`], when a case failed.
-pub fn run<B: Backend>(pe: &Pe<B>, cases: &[&Case<B>], runs: u64, say: &dyn Fn(Message)) -> Result<(), Lost> {
+pub(crate) fn run<B: Backend>(pe: &Pe<B>, cases: &[&Case<B>], runs: u64, say: &dyn Fn(Message)) -> Result<(), Lost> {
     say(ready(pe));
     let missing = Missing::of(&pe.capabilities());
     for case in cases.iter().filter(|case| case.needs.unmet(&missing).is_none()) {
@@ -83,7 +83,7 @@ pub(crate) fn guarded<T>(program: impl FnOnce() -> Result<T>, say: &dyn Fn(Messa
 }
 
 /// Says what failed.
-fn lost(error: &Error, say: &dyn Fn(Message)) -> Lost {
+pub(crate) fn lost(error: &Error, say: &dyn Fn(Message)) -> Lost {
     let message = Message::failed(error);
     let status = if matches!(message, Message::Failed { operating: true, .. }) { 2 } else { 1 };
     say(message);
