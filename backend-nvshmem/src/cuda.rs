@@ -152,5 +152,9 @@ fn failed(call: &str, error: DriverError) -> Problem {
 /// CUDA's words for an error.
 fn describe(error: DriverError) -> String {
     let text = error.error_string().ok().and_then(|text| text.to_str().ok()).unwrap_or("unknown error");
-    format!("CUDA says {:?}: {text}", error.0)
+    let remedy = match error.0 {
+        sys::CUresult::CUDA_ERROR_NO_DEVICE => "; see what nvidia-smi shows, and CUDA_VISIBLE_DEVICES",
+        _ => "",
+    };
+    format!("CUDA says {:?}: {text}{remedy}", error.0)
 }

@@ -2,11 +2,12 @@
 //! the backend's own and waited for.
 #![allow(unsafe_code)]
 
-use onesided::{At, Error, ErrorKind, Op, Result};
+use onesided::{At, Backend, Error, ErrorKind, Op, Result};
 
 use crate::cuda::device;
 use crate::memory::check;
 use crate::pe::Nvshmem;
+use crate::strided::elements;
 use crate::table::{Reduction, function};
 use crate::team::handle;
 
@@ -58,6 +59,12 @@ impl Nvshmem {
                     _ => call!(nvshmem_uint64_p(dst.cast(), *value, pe)),
                 }
             }
+            Op::G { pe, .. } if !self.reaches(*pe as usize) => {
+                let message = format!(
+                    "PE {pe} is reached by a network, over which the library cannot fetch one value; get it into symmetric memory"
+                );
+                return Err(Error::new(ErrorKind::Unsupported, call, message, at));
+            }
             Op::G { src, pe, dtype } => {
                 let (src, pe) = (address(*src), *pe as i32);
                 return Ok(match dtype.size() {
@@ -66,6 +73,11 @@ impl Nvshmem {
                     4 => u64::from(call!(nvshmem_uint32_g(src.cast(), pe))),
                     _ => call!(nvshmem_uint64_g(src.cast(), pe)),
                 });
+            }
+            Op::IPut { pe, .. } | Op::IGet { pe, .. } if !self.reaches(*pe as usize) => {
+                for element in elements(op) {
+                    self.issue_from_host(&element, at)?;
+                }
             }
             Op::IPut { dst, src, dst_stride, src_stride, count, dtype, pe } => {
                 let (dst, src) = (address(*dst), address(*src));

@@ -14,6 +14,7 @@ use crate::bindings::{
     NVSHMEMX_INIT_WITH_MPI_COMM, NVSHMEMX_INIT_WITH_UNIQUEID, nvshmemx_init_attr_t, nvshmemx_uniqueid_t,
 };
 use crate::layout;
+use crate::plugin;
 use crate::problem::Problem;
 use crate::table::Table;
 
@@ -23,6 +24,7 @@ const INIT: &str = "nvshmemx_hostlib_init_attr";
 pub(crate) fn unique_id(table: &Table) -> Result<UniqueId, Problem> {
     const CALL: &str = "nvshmemx_get_uniqueid";
     let get = table.functions.nvshmemx_get_uniqueid.as_ref().map_err(|_| absent(table, CALL))?;
+    plugin::check(plugin::UID, &table.file)?;
     let mut id = layout::unique_id();
     // SAFETY: writes the id, and needs no initialization.
     let status = unsafe { get(&mut id) };
@@ -53,6 +55,7 @@ pub(crate) fn by_unique_id(
 ) -> Result<(), Problem> {
     const SET: &str = "nvshmemx_set_attr_uniqueid_args";
     let set = *table.functions.nvshmemx_set_attr_uniqueid_args.as_ref().map_err(|_| absent(table, SET))?;
+    plugin::check(plugin::UID, &table.file)?;
     let (done, result) = mpsc::channel();
     let join = move || {
         let id = from_bytes(id.0);
@@ -87,6 +90,7 @@ pub(crate) fn by_unique_id(
 pub(crate) fn by_mpi(table: &'static Table, communicator: *mut c_void) -> Result<(), Problem> {
     const SET: &str = "nvshmemx_set_attr_mpi_comm_args";
     let set = *table.functions.nvshmemx_set_attr_mpi_comm_args.as_ref().map_err(|_| absent(table, SET))?;
+    plugin::check(plugin::MPI, &table.file)?;
     let mut attr = layout::init_attr(table.version);
     // SAFETY: the attributes are in the layout of this library's version; the communicator is one of MPI's, alive.
     let status = unsafe { set(communicator, &mut attr) };

@@ -5,13 +5,19 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `doctor.rs` | [`doctor`]: looks for each part, one after the other |
-//! | `report.rs` | [`Report`]: what was found, and its table |
-//! | `problem.rs` | [`Problem`]: why a part cannot be used |
-//! | `search.rs` | [`Search`]: the places where libnvshmem_host may lie, in order |
-//! | `library.rs` | opens libraries and calls what is safe before initialization; the only file with `unsafe` |
-//! | `elf.rs` | tells a damaged library from a whole one before the loader touches it |
+//! | `process.rs` | [`Process`]: finds the library, and becomes a PE |
+//! | `join.rs`, `lifecycle.rs` | joining the other PEs within a limit; status, versions, the end |
+//! | `launcher.rs`, `rendezvous.rs` | who am I, according to what started me; the unique id over TCP |
 //! | `mpi.rs`, `mpi_absent.rs` | MPI's world communicator, with the feature `mpi` and without |
+//! | `pe.rs` | [`Nvshmem`]: one PE's end of the backend |
+//! | `host.rs`, `stream.rs`, `strided.rs` | operations of the host and of streams |
+//! | `memory.rs`, `vmm.rs` | addresses behind names; memory that can be registered |
+//! | `team.rs` | teams |
+//! | `access.rs` | [`DeviceAccess`]: pointers and streams, for kernels; local access |
+//! | `cuda.rs`, `staging.rs` | the device, copies, values on their way to it |
+//! | `bindings.rs`, `layout.rs`, `table.rs` | the library's functions and structs: generated; by hand; looked up |
+//! | `library.rs`, `search.rs`, `elf.rs` | opening libraries, where they may lie, damage that the loader would not survive |
+//! | `doctor.rs`, `report.rs`, `problem.rs` | [`doctor`], its [`Report`], why a part cannot be used |
 //! | `limit.rs` | runs commands and foreign code with a time limit |
 
 mod access;
@@ -31,6 +37,7 @@ mod memory;
 #[cfg_attr(not(feature = "mpi"), path = "mpi_absent.rs")]
 mod mpi;
 mod pe;
+mod plugin;
 mod problem;
 mod process;
 mod rendezvous;
@@ -38,13 +45,14 @@ mod report;
 mod search;
 mod staging;
 mod stream;
+mod strided;
 mod table;
 mod team;
 mod vmm;
 
 pub use access::{DeviceAccess, DeviceSlice};
 pub use doctor::{doctor, driver, host_library, kernel_module};
-pub use launcher::{Placement, placement};
+pub use launcher::{Launcher, Placement, placement};
 pub use pe::{CudaEvent, CudaStream, Nvshmem};
 pub use problem::Problem;
 pub use process::{Process, Settings};

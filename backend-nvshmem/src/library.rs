@@ -147,6 +147,7 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::search::Search;
 
     #[test]
     fn an_absent_file_is_an_error_that_names_it() {
@@ -171,6 +172,30 @@ mod tests {
         let Problem::Refused { file, why } = &problem else { panic!("{problem:?}") };
         assert_eq!(file, Path::new("libonesided_is_not_here.so.9"));
         assert!(why.len() > file.as_os_str().len(), "{why}");
+    }
+
+    /// The names in the generated table.
+    fn names() -> impl Iterator<Item = &'static str> {
+        include_str!("bindings.rs")
+            .split(".get(b\"")
+            .skip(1)
+            .filter_map(|text| text.split_once("\\0"))
+            .map(|(name, _)| name)
+    }
+
+    /// With the library that this machine has, if any.
+    #[test]
+    fn real_library_exports_the_table_else_not_run() {
+        let required = std::env::var_os("ONESIDED_REQUIRE_LIBRARY").is_some();
+        let library = Search::from_environment(None).locate().and_then(|(file, _)| Library::open(&file));
+        let library = match library {
+            Err(problem) if !required => return println!("not run: no library ({problem})"),
+            library => library.unwrap(),
+        };
+        let version = library.nvshmem_version().unwrap();
+        let missing: Vec<_> = names().filter(|name| !library.exports(name)).collect();
+        let later: &[&str] = if version < [3, 7, 0] { &["nvshmemx_flush", "nvshmemx_flush_on_stream"] } else { &[] };
+        assert_eq!((names().count(), missing.as_slice()), (108, later), "{version:?}");
     }
 
     #[cfg(target_os = "linux")]

@@ -50,6 +50,27 @@ pub enum Problem {
         /// How long it was given.
         limit: Duration,
     },
+    /// An environment variable says what cannot be, or is missing beside others.
+    Variable {
+        /// The variable, with its value where it has one.
+        variable: String,
+        /// What is wrong with it, and what would be right.
+        why: String,
+    },
+    /// Not all PEs came to the place where they meet, in time.
+    Missing {
+        /// Where they meet.
+        at: String,
+        /// Who is missing.
+        why: String,
+    },
+    /// PEs, or jobs, that met do not fit together.
+    Disagreement {
+        /// Where they met.
+        at: String,
+        /// What they disagree on.
+        why: String,
+    },
 }
 
 impl fmt::Display for Problem {
@@ -63,6 +84,9 @@ impl fmt::Display for Problem {
             Problem::Refused { file, why } => write!(f, "{}: {why}", file.display()),
             Problem::Failed { call, why } => write!(f, "{call}: {why}"),
             Problem::NoAnswer { call, limit } => write!(f, "{call}: no answer within {} s", limit.as_secs_f32()),
+            Problem::Variable { variable, why } => write!(f, "{variable}: {why}"),
+            Problem::Missing { at, why } => write!(f, "the PEs did not meet at {at}: {why}"),
+            Problem::Disagreement { at, why } => write!(f, "the PEs that met at {at} do not fit together: {why}"),
         }
     }
 }

@@ -127,16 +127,16 @@ impl Process {
         let limit = self.settings.limit;
         match *method {
             InitMethod::Launcher => {
-                let placement = launcher::placement().map_err(problem)?;
-                let Some(Placement { rank, n_pes, local_rank, meeting, .. }) = placement else {
+                let Some(placement) = launcher::placement().map_err(problem)? else {
                     let message = "nothing says which PE this process is: start it by `onesided launch -n N -- …`, mpirun, \
                                    srun or torchrun, or set ONESIDED_RANK, ONESIDED_PES and ONESIDED_RENDEZVOUS";
                     return Err(Error::new(ErrorKind::Initialization, CALL, message, at));
                 };
+                let Placement { rank, n_pes, local_rank, .. } = placement;
                 let make = || join::unique_id(self.table).map(|id| id.0);
-                let id = match meeting {
-                    Some(meeting) => rendezvous::exchange(rank, n_pes, &meeting, limit, make),
-                    None => make(), // one PE: nobody to be met
+                let id = match n_pes {
+                    1 => make(), // nobody to be met
+                    _ => placement.meeting().and_then(|place| rendezvous::exchange(rank, n_pes, place, limit, make)),
                 };
                 self.by_unique_id(UniqueId(id.map_err(problem)?), &Place { rank, n_pes, local_rank }, None, at)
             }
@@ -284,7 +284,7 @@ fn load(search: &Search) -> std::result::Result<&'static Table, Problem> {
 /// What a problem is to a program.
 fn error(call: &'static str, problem: &Problem, at: At) -> Error {
     let kind = match problem {
-        Problem::NoAnswer { .. } => ErrorKind::Timeout,
+        Problem::NoAnswer { .. } | Problem::Missing { .. } => ErrorKind::Timeout,
         _ => ErrorKind::Initialization,
     };
     Error::new(kind, call, problem.to_string(), at)

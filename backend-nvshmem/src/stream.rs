@@ -4,7 +4,7 @@
 use std::ffi::c_int;
 
 use cudarc::driver::CudaStream;
-use onesided::{Against, At, Cmp, DType, Error, ErrorKind, Op, Result, SignalOp, Span};
+use onesided::{Against, At, Backend, Cmp, DType, Error, ErrorKind, Op, Result, SignalOp, Span};
 
 use crate::bindings::{
     NVSHMEM_CMP_EQ, NVSHMEM_CMP_GE, NVSHMEM_CMP_GT, NVSHMEM_CMP_LE, NVSHMEM_CMP_LT, NVSHMEM_CMP_NE, NVSHMEM_SIGNAL_ADD,
@@ -13,6 +13,7 @@ use crate::bindings::{
 use crate::host::NO_ATOMICS;
 use crate::memory::check;
 use crate::pe::Nvshmem;
+use crate::strided::elements;
 use crate::table::{Reduction, function};
 use crate::team::handle;
 
@@ -71,6 +72,11 @@ impl Nvshmem {
                     2 => call!(nvshmemx_uint16_p_on_stream(dst.cast(), *value as u16, pe, s)),
                     4 => call!(nvshmemx_uint32_p_on_stream(dst.cast(), *value as u32, pe, s)),
                     _ => call!(nvshmemx_uint64_p_on_stream(dst.cast(), *value, pe, s)),
+                }
+            }
+            Op::IPut { pe, .. } | Op::IGet { pe, .. } if !self.reaches(*pe as usize) => {
+                for element in elements(op) {
+                    self.issue_on(&element, stream, at)?;
                 }
             }
             Op::IPut { dst, src, dst_stride, src_stride, count, dtype, pe } => {

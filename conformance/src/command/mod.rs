@@ -7,6 +7,7 @@
 //! | `promote.rs` | `suite --promote`: writes outcome files |
 //! | `worker.rs` | `worker`: a PE that `suite` started on a GPU |
 //! | `litmus.rs` | `litmus`: one case and its outcomes |
+//! | `bootstrap.rs` | `bootstrap`: becomes a PE and meets the others |
 //! | `gpus.rs` | the options of both that are about GPUs |
 //! | `compare.rs` | `compare`: two reports of `suite` |
 //! | `doctor.rs` | `doctor`: what of CUDA, NVSHMEM and MPI is found here |
@@ -20,6 +21,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::bench;
 
+mod bootstrap;
 mod compare;
 mod doctor;
 mod gpus;
@@ -55,6 +57,8 @@ enum Command {
     Worker(worker::Options),
     /// Look for CUDA, NVSHMEM and MPI on this machine, and say what would work.
     Doctor(doctor::Options),
+    /// Become a PE on a GPU, meet the others, and say so; started once for each PE.
+    Bootstrap(bootstrap::Options),
     /// Measure what the simulator costs, beside what others cost on this machine.
     Bench(bench::Options),
 }
@@ -73,6 +77,7 @@ pub fn main() -> ExitCode {
         Command::Compare(options) => compare::run(&options),
         Command::Worker(options) => worker::run(&options),
         Command::Doctor(options) => doctor::run(&options),
+        Command::Bootstrap(options) => bootstrap::run(&options),
         Command::Bench(options) => bench::run(&options),
     }
 }

@@ -1,0 +1,51 @@
+//! Strided transfers, element by element: for PEs that are reached by a network, where the library's own strided calls
+//! end the process.
+
+use onesided::{Op, Span};
+
+/// The transfers of single elements that a strided one consists of. None for other operations.
+pub(crate) fn elements(op: &Op) -> impl Iterator<Item = Op> {
+    let (dst, src, dst_stride, src_stride, count, dtype, pe, put) = match *op {
+        Op::IPut { dst, src, dst_stride, src_stride, count, dtype, pe } => {
+            (dst, src, dst_stride, src_stride, count, dtype, pe, true)
+        }
+        Op::IGet { dst, src, dst_stride, src_stride, count, dtype, pe } => {
+            (dst, src, dst_stride, src_stride, count, dtype, pe, false)
+        }
+        _ => unreachable!("{op} is not strided"),
+    };
+    let size = dtype.size();
+    let element = move |span: Span, stride: u32, index: u32| Span {
+        start: span.start + index as usize * stride as usize * size,
+        len: size,
+        ..span
+    };
+    (0..count).map(move |index| {
+        let (dst, src) = (element(dst, dst_stride, index), element(src, src_stride, index));
+        if put {
+            Op::Put { dst, src, dtype, pe, nbi: false, signal: None }
+        } else {
+            Op::Get { dst, src, dtype, pe, nbi: false }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onesided::{AllocId, DType};
+
+    #[test]
+    fn each_element_is_a_transfer_of_its_own() {
+        let span = |alloc, start, len| Span { alloc: AllocId(alloc), start, len };
+        let (dst, src) = (span(0, 8, 36), span(1, 0, 20));
+        let (dtype, pe) = (DType::U32, 3);
+        let put = Op::IPut { dst, src, dst_stride: 4, src_stride: 2, count: 3, dtype, pe };
+        let puts: Vec<Op> = elements(&put).collect();
+        assert_eq!(puts[2], Op::Put { dst: span(0, 40, 4), src: span(1, 16, 4), dtype, pe, nbi: false, signal: None });
+        assert_eq!(puts.len(), 3);
+        let get = Op::IGet { dst: src, src: dst, dst_stride: 2, src_stride: 4, count: 1, dtype, pe };
+        let gets: Vec<Op> = elements(&get).collect();
+        assert_eq!(gets, [Op::Get { dst: span(1, 0, 4), src: span(0, 8, 4), dtype, pe, nbi: false }]);
+    }
+}

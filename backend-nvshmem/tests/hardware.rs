@@ -1,0 +1,218 @@
+//! What only a GPU can show: one PE of its own in this process, and the things that only this backend has.
+//!
+//! Without a GPU nothing runs, and the program says why; with `ONESIDED_REQUIRE_HARDWARE=1` it fails instead.
+#![allow(unsafe_code)] // device pointers and kernels are unsafe to use, and the counting allocator is an allocator
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::process::ExitCode;
+
+use cudarc::driver::{LaunchConfig, PushKernelArg};
+use cudarc::nvrtc::Ptx;
+use libtest_mimic::{Arguments, Failed, Trial};
+use onesided::{
+    Bootstrap, Cmp, ErrorKind, InitMethod, InitStatus, Pe, ReduceOp, Result, SignalOp, TeamConfig, expect_eq,
+};
+use onesided_nvshmem::{DeviceAccess, Nvshmem, Process, Settings, doctor};
+
+/// Counts the allocations of each thread.
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: passes everything on to the system's allocator; the counter allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1)); // a thread may be ending
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// A test: what a job of one PE does.
+type Test = fn(&Pe<Nvshmem>) -> Result<()>;
+
+const TESTS: [(&str, Test); 5] = [
+    ("kernels_and_verbs_share_memory_and_streams", kernels_and_verbs_share_memory_and_streams),
+    ("streams_of_other_code_take_verbs", streams_of_other_code_take_verbs),
+    ("no_operation_allocates", no_operation_allocates),
+    ("what_the_library_lacks_is_refused_with_its_reason", what_the_library_lacks_is_refused_with_its_reason),
+    ("finalize_gives_back_what_the_program_forgot", finalize_gives_back_what_the_program_forgot),
+];
+
+fn main() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads = Some(1); // the library has one state a process
+    let report = doctor(None);
+    let lacks = report.lacks();
+    if !lacks.is_empty() {
+        println!("not run: no {}", lacks.join(", no "));
+        if std::env::var_os("ONESIDED_REQUIRE_HARDWARE").is_some() {
+            println!("{report}");
+            return ExitCode::FAILURE;
+        }
+    }
+    let trials = TESTS.map(|(name, test)| Trial::test(name, move || run(test)).with_ignored_flag(!lacks.is_empty()));
+    libtest_mimic::run(&arguments, Vec::from(trials)).exit_code()
+}
+
+/// Runs a test as a job of one PE, which is initialized for it and finalized after it.
+fn run(test: Test) -> std::result::Result<(), Failed> {
+    let process = Process::open(Settings::from_environment()?)?;
+    let id = process.unique_id()?;
+    let pe = process.init(InitMethod::UniqueId { id, rank: 0, n_pes: 1 })?;
+    let again = process.init(InitMethod::UniqueId { id, rank: 0, n_pes: 1 }).unwrap_err();
+    assert_eq!(again.kind(), ErrorKind::InvalidArgument, "{again}");
+    assert!(process.init_status() >= InitStatus::Initialized);
+    let result = test(&pe);
+    pe.finalize()?;
+    assert_eq!(process.init_status(), InitStatus::NotInitialized);
+    Ok(result?)
+}
+
+/// Doubles `n` floats: `extern "C" __global__ void twice(float *data, int n)`, in PTX.
+const TWICE: &str = r"
+.version 6.5
+.target sm_75
+.address_size 64
+.visible .entry twice(.param .u64 data, .param .u32 n) {
+    .reg .pred %p1;
+    .reg .b32 %r<6>;
+    .reg .b64 %rd<5>;
+    .reg .f32 %f<3>;
+    ld.param.u64 %rd1, [data];
+    ld.param.u32 %r1, [n];
+    mov.u32 %r2, %ctaid.x;
+    mov.u32 %r3, %ntid.x;
+    mov.u32 %r4, %tid.x;
+    mad.lo.s32 %r5, %r2, %r3, %r4;
+    setp.ge.s32 %p1, %r5, %r1;
+    @%p1 bra DONE;
+    cvta.to.global.u64 %rd2, %rd1;
+    mul.wide.s32 %rd3, %r5, 4;
+    add.s64 %rd4, %rd2, %rd3;
+    ld.global.f32 %f1, [%rd4];
+    add.f32 %f2, %f1, %f1;
+    st.global.f32 [%rd4], %f2;
+DONE:
+    ret;
+}
+";
+
+fn kernels_and_verbs_share_memory_and_streams(pe: &Pe<Nvshmem>) -> Result<()> {
+    let values: Vec<f32> = (0..1000).map(|i| i as f32).collect();
+    let src = pe.alloc::<f32>(values.len())?;
+    let dst = pe.alloc_zeroed::<f32>(values.len())?;
+    pe.write(&src, &values)?;
+
+    let stream = pe.stream()?;
+    let module = pe.cuda().load_module(Ptx::from_src(TWICE)).unwrap();
+    let twice = module.load_function("twice").unwrap();
+    let n = values.len() as i32;
+    // SAFETY: both kernels stay inside the buffers, which are freed after the stream was waited for.
+    unsafe {
+        let launch = LaunchConfig::for_num_elems(n as u32);
+        let address = pe.device_ptr(&src);
+        let cuda = stream.backend_stream().cuda();
+        cuda.launch_builder(&twice).arg(&address).arg(&n).launch(launch).unwrap();
+        pe.on(&stream).put(&dst, &src, 0)?;
+        let mut slice = pe.device_slice(&dst, &stream);
+        cuda.launch_builder(&twice).arg(slice.slice_mut()).arg(&n).launch(launch).unwrap();
+        expect_eq(slice.view().len(), values.len(), "the view's length")?;
+    }
+    pe.synchronize(&stream)?;
+    expect_eq(pe.read(&dst)?, values.iter().map(|value| 4.0 * value).collect(), "twice, put, twice")?;
+
+    // SAFETY: the address is only looked at.
+    let (mine, peer) = unsafe { (pe.device_ptr(&dst), pe.peer_ptr(&dst, 0)) };
+    expect_eq(peer, Some(mine), "my own pointer as a peer's")?;
+    // SAFETY: as above.
+    expect_eq(unsafe { pe.peer_ptr(&dst, 7) }, None, "the pointer of a PE that does not exist")?;
+    pe.free(dst)?;
+    pe.free(src)
+}
+
+fn streams_of_other_code_take_verbs(pe: &Pe<Nvshmem>) -> Result<()> {
+    let word = pe.alloc_zeroed::<u64>(1)?;
+    let own = pe.cuda().new_stream().unwrap();
+    let adopted = pe.adopt_stream(own.clone())?;
+    pe.on(&adopted).signal_op(word.signal(0), 3, SignalOp::Set, 0)?;
+    // SAFETY: `own` outlives it, and is of this context.
+    let foreign = unsafe { pe.foreign_stream(own.cu_stream()) };
+    pe.on(&foreign).signal_wait_until(word.signal(0), Cmp::Eq, 3)?;
+    pe.synchronize(&foreign)?;
+    drop((adopted, foreign));
+    own.synchronize().unwrap(); // still alive
+    pe.free(word)
+}
+
+fn no_operation_allocates(pe: &Pe<Nvshmem>) -> Result<()> {
+    let (dst, src) = (pe.alloc_zeroed::<u32>(64)?, pe.alloc_zeroed::<u32>(64)?);
+    let words = pe.alloc_zeroed::<u64>(2)?;
+    let stream = pe.stream()?;
+    let round = || -> Result<()> {
+        for on in [&*pe.host(), &pe.on(&stream)] {
+            on.put(&dst, &src, 0)?;
+            on.put_nbi(dst.slice(..8), src.slice(..8), 0)?;
+            on.get(&dst, &src, 0)?;
+            on.get_nbi(dst.slice(..8), src.slice(..8), 0)?;
+            on.p(dst.at(0), 7, 0)?;
+            on.iput(dst.slice(..8), src.slice(..4), 2, 1, 4, 0)?;
+            on.put_signal(&dst, &src, words.signal(0), 1, SignalOp::Add, 0)?;
+            on.signal_op(words.signal(1), 1, SignalOp::Set, 0)?;
+            on.signal_wait_until(words.signal(1), Cmp::Ge, 1)?;
+            on.wait_until(src.at(0), Cmp::Eq, 0)?;
+            on.fence()?;
+            on.quiet()?;
+            on.flush()?;
+            on.barrier_all()?;
+            on.sync(pe.world())?;
+            on.broadcast(pe.world(), &dst, &src, 0)?;
+            on.fcollect(pe.world(), &dst, &src)?;
+            on.alltoall(pe.world(), &dst, &src)?;
+            on.reduce(pe.world(), &dst, &src, ReduceOp::Sum)?;
+            on.reducescatter(pe.world(), &dst, &src, ReduceOp::Max)?;
+        }
+        pe.host().g(src.at(0), 0)?;
+        pe.host().signal_fetch(words.signal(0))?;
+        pe.synchronize(&stream)
+    };
+    round()?; // what is made once: the predefined teams
+    let before = ALLOCATIONS.get();
+    for _ in 0..10 {
+        round()?;
+    }
+    expect_eq(ALLOCATIONS.get() - before, 0, "the number of allocations of 10 rounds")?;
+    pe.free(words)?;
+    pe.free(src)?;
+    pe.free(dst)
+}
+
+fn what_the_library_lacks_is_refused_with_its_reason(pe: &Pe<Nvshmem>) -> Result<()> {
+    let word = pe.alloc_zeroed::<u64>(1)?;
+    let refused = pe.host().atomic_add(word.at(0), 1, 0).unwrap_err();
+    expect_eq(refused.kind(), ErrorKind::Unsupported, "a host atomic's error")?;
+    assert!(refused.message().contains("stubs"), "{refused}");
+    expect_eq(pe.read(&word)?, vec![0], "the word")?;
+    assert!(pe.multicast(pe.world(), &word)?.is_none());
+    let much = pe.alloc::<u8>(1 << 50).unwrap_err();
+    expect_eq(much.kind(), ErrorKind::OutOfMemory, "the error of a petabyte")?;
+    pe.free(word)
+}
+
+fn finalize_gives_back_what_the_program_forgot(pe: &Pe<Nvshmem>) -> Result<()> {
+    let buf = pe.alloc_zeroed::<u32>(4)?;
+    let team = pe.team_split_strided(pe.world(), 0, 1, 1, TeamConfig::default())?;
+    let registered = pe.register_local(pe.alloc_external::<u32>(4)?)?;
+    drop((buf, team, registered));
+    Ok(())
+}

@@ -1,0 +1,99 @@
+//! Kernels of your own between verbs: each PE scales a vector on its GPU, puts it to the next PE, and adds to the next PE's
+//! copy through its pointer. Only on GPUs: the simulator has no kernels.
+//!
+//! Verbs and kernels share a stream, so that each begins when the one before has ended. The kernel that writes through
+//! a peer's pointer is no operation of NVSHMEM: the barrier on the stream is what tells the peer that it has ended.
+//!
+//! To see it break: leave out the first barrier. The peer's pointer then reaches memory that a put may still be writing.
+
+use std::process::ExitCode;
+
+use cudarc::driver::{LaunchConfig, PushKernelArg};
+use cudarc::nvrtc;
+use onesided::{Bootstrap, Error, ErrorKind, InitMethod, Pe, Result, expect_eq};
+use onesided_nvshmem::{DeviceAccess, Nvshmem, Process, Settings};
+
+const ELEMENTS: usize = 1 << 20;
+
+const KERNELS: &str = r#"
+extern "C" __global__ void scale(float *data, float factor, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) data[i] *= factor;
+}
+extern "C" __global__ void increment(float *data, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) data[i] += 1.0f;
+}
+"#;
+
+fn run(pe: &Pe<Nvshmem>) -> Result<()> {
+    let (me, n) = (pe.my_pe(), pe.n_pes());
+    let (next, previous) = ((me + 1) % n, (me + n - 1) % n);
+    let (src, dst) = (pe.alloc::<f32>(ELEMENTS)?, pe.alloc_zeroed::<f32>(ELEMENTS)?);
+    pe.write(&src, &vec![me as f32 + 1.0; ELEMENTS])?;
+
+    let module = pe.cuda().load_module(compile()?).map_err(cuda)?;
+    let (scale, increment) =
+        (module.load_function("scale").map_err(cuda)?, module.load_function("increment").map_err(cuda)?);
+    let stream = pe.stream()?;
+    let gpu = stream.backend_stream().cuda();
+    let launch = LaunchConfig::for_num_elems(ELEMENTS as u32);
+    let count = ELEMENTS as i32;
+
+    // SAFETY: the kernel stays inside `src`, and everything on the stream is over before `src` is freed.
+    unsafe {
+        let address = pe.device_ptr(&src);
+        gpu.launch_builder(&scale).arg(&address).arg(&10.0f32).arg(&count).launch(launch).map_err(cuda)?;
+    }
+    pe.on(&stream).put(&dst, &src, next)?;
+    pe.on(&stream).barrier_all()?;
+    let mut expected = 10.0 * (previous as f32 + 1.0);
+    // SAFETY: as above, on the next PE's copy of `dst`: the barrier before says that nobody else writes it, the one
+    // after says so to the next PE.
+    if let Some(address) = unsafe { pe.peer_ptr(&dst, next) } {
+        // SAFETY: as above.
+        unsafe { gpu.launch_builder(&increment).arg(&address).arg(&count).launch(launch).map_err(cuda)? };
+        expected += 1.0;
+    }
+    pe.on(&stream).barrier_all()?;
+    pe.synchronize(&stream)?;
+
+    expect_eq(pe.read(&dst)?, vec![expected; ELEMENTS], "what the previous PE's kernels left here")?;
+    println!("PE {me} of {n}: {ELEMENTS} elements scaled, put and incremented, each {expected}");
+    pe.free(dst)?;
+    pe.free(src)
+}
+
+/// Compiles the kernels for the GPU at hand.
+fn compile() -> Result<nvrtc::Ptx> {
+    // SAFETY: looks whether the compiler's library can be opened.
+    if !unsafe { nvrtc::sys::is_culib_present() } {
+        return Err(failed("libnvrtc is not found; add the folder that holds libnvrtc.so.13 to LD_LIBRARY_PATH"));
+    }
+    nvrtc::compile_ptx(KERNELS).map_err(|error| failed(format!("{error:?}")))
+}
+
+fn cuda(error: cudarc::driver::DriverError) -> Error {
+    failed(error.to_string())
+}
+
+#[track_caller]
+fn failed(why: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Device, "kernel", why, std::panic::Location::caller())
+}
+
+fn main() -> ExitCode {
+    let start = || {
+        let pe = Process::open(Settings::from_environment()?)?.init(InitMethod::Launcher)?;
+        run(&pe)?;
+        pe.finalize()
+    };
+    match start() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            eprintln!("It runs on GPUs only: onesided launch -n 2 --mps -- target/release/kernel");
+            ExitCode::from(if error.kind() == ErrorKind::WrongResult { 1 } else { 2 })
+        }
+    }
+}
