@@ -71,9 +71,9 @@ const NEEDED: [&str; 39] = [
 /// within a minute or two even if nothing answers, normally in a fraction of a second, and never ends the process.
 pub fn doctor(library: Option<&Path>) -> Report {
     Report {
-        kernel_module: fs::read_to_string("/proc/driver/nvidia/version").ok().as_deref().and_then(module_version),
+        kernel_module: kernel_module(),
         driver: driver(),
-        nvshmem: nvshmem(&Search::from_environment(library)),
+        nvshmem: host_library(library),
         mpirun: mpirun(),
         libmpi: within(LIBRARY_LIMIT, LIBMPI, || {
             Library::open(Path::new(LIBMPI))?;
@@ -83,11 +83,29 @@ pub fn doctor(library: Option<&Path>) -> Report {
     }
 }
 
-fn driver() -> Finding<Driver> {
+/// The part of [`doctor`] that is about the kernel module: its version, if it is loaded.
+pub fn kernel_module() -> Option<String> {
+    fs::read_to_string("/proc/driver/nvidia/version").ok().as_deref().and_then(module_version)
+}
+
+/// The part of [`doctor`] that is about the driver and its GPUs. It initializes the CUDA driver, and makes no context:
+/// a process that only starts others may call it.
+///
+/// # Errors
+/// Why there is no driver, or why it gives no GPU.
+pub fn driver() -> Finding<Driver> {
     within(LIBRARY_LIMIT, LIBCUDA, || {
         let (cuda, gpus) = Library::open(Path::new(LIBCUDA))?.cuda_devices()?;
         Ok(Driver { cuda: (cuda / 1000, cuda % 1000 / 10), gpus, file: loaded_from(LIBCUDA) })
     })
+}
+
+/// The part of [`doctor`] that is about NVSHMEM's host library, which it opens and does not initialize.
+///
+/// # Errors
+/// Why there is none, or why it cannot be opened.
+pub fn host_library(library: Option<&Path>) -> Finding<HostLibrary> {
+    nvshmem(&Search::from_environment(library))
 }
 
 fn nvshmem(search: &Search) -> Finding<HostLibrary> {

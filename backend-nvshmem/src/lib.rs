@@ -51,7 +51,7 @@ mod team;
 mod vmm;
 
 pub use access::{DeviceAccess, DeviceSlice};
-pub use doctor::doctor;
+pub use doctor::{doctor, driver, host_library, kernel_module};
 pub use launcher::{Launcher, Placement, placement};
 pub use pe::{CudaEvent, CudaStream, Nvshmem};
 pub use problem::Problem;

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use onesided::Backend;
 use onesided_sim::{Explore, Profile, Sim};
 
 use crate::case::Case;
 use crate::expected::{Difference, Folder, Relation};
+use crate::known::Known;
 use crate::outcome::{self, Visited};
 use crate::tool::interrupt;
 
@@ -38,9 +40,11 @@ pub struct Checked {
     pub pes: usize,
     /// Whether it agreed with its file.
     pub status: Status,
-    /// Schedules visited.
-    pub schedules: u64,
-    /// Each outcome, with the number of schedules that led to it.
+    /// Schedules visited; on GPUs, runs.
+    pub visits: u64,
+    /// Whether these are all schedules that there are, up to equivalence. Never on GPUs.
+    pub complete: bool,
+    /// Each outcome, with the number of schedules or runs that led to it.
     pub outcomes: BTreeMap<String, u64>,
     /// Why it failed or did not run. Empty where it passed, except for a known deviation.
     pub why: String,
@@ -71,11 +75,11 @@ impl Status {
 /// Checks a case.
 pub fn check(case: &Case<Sim>, settings: &Settings) -> Checked {
     if interrupt::is_wanted() {
-        return ended(case, Status::NotRun, "interrupted");
+        return Checked::ended(case, Status::NotRun, "interrupted");
     }
     let expected = match settings.expected.read(&case.name) {
         Ok(expected) => expected,
-        Err(why) => return ended(case, Status::Failed, &why),
+        Err(why) => return Checked::ended(case, Status::Failed, &why),
     };
     let how = match settings.schedules {
         Some(schedules) => Explore::Random { schedules, seed: settings.seed },
@@ -83,15 +87,15 @@ pub fn check(case: &Case<Sim>, settings: &Settings) -> Checked {
     };
     let visited = match outcome::visit(case, settings.profile, how) {
         Ok(visited) => visited,
-        Err(why) => return ended(case, Status::Failed, &why.to_string()),
+        Err(why) => return Checked::ended(case, Status::Failed, &why.to_string()),
     };
     if interrupt::is_wanted() {
-        return ended(case, Status::NotRun, "interrupted");
+        return Checked::ended(case, Status::NotRun, "interrupted");
     }
 
     let all = matches!(how, Explore::All { .. });
     let relation = if all && settings.profile == Profile::Spec { Relation::Equal } else { Relation::Subset };
-    let difference = Difference::new(&visited, &expected, relation);
+    let difference = Difference::new(visited.outcomes.keys(), &expected, relation);
     let why = if all && !visited.complete {
         format!("{} schedules were not all; such a case asks for random ones", visited.schedules)
     } else {
@@ -101,22 +105,54 @@ pub fn check(case: &Case<Sim>, settings: &Settings) -> Checked {
         name: case.name.clone(),
         pes: case.pes,
         status: if why.is_empty() { Status::Passed } else { Status::Failed },
-        schedules: visited.schedules,
+        visits: visited.schedules,
+        complete: visited.complete,
         outcomes: visited.outcomes.into_iter().map(|(outcome, sighting)| (outcome, sighting.schedules)).collect(),
         why,
     }
 }
 
-/// A case that did not come to a comparison.
-fn ended(case: &Case<Sim>, status: Status, why: &str) -> Checked {
-    Checked {
-        name: case.name.clone(),
-        pes: case.pes,
-        status,
-        schedules: 0,
-        outcomes: BTreeMap::new(),
-        why: why.to_string(),
+impl Checked {
+    /// A case that did not come to a comparison.
+    pub(crate) fn ended<B: Backend>(case: &Case<B>, status: Status, why: &str) -> Checked {
+        Checked {
+            name: case.name.clone(),
+            pes: case.pes,
+            status,
+            visits: 0,
+            complete: false,
+            outcomes: BTreeMap::new(),
+            why: why.to_string(),
+        }
     }
+
+    /// A known deviation passes where it deviates, and fails where it no longer does.
+    pub(crate) fn with_known(self, known: &[Known]) -> Checked {
+        match (known.iter().find(|known| known.case == self.name), self.status) {
+            (Some(known), Status::Failed) => {
+                Checked { status: Status::Passed, why: format!("known deviation: {}", known.reason), ..self }
+            }
+            (Some(_), Status::Passed) => {
+                let why = "agrees, and stands in known.txt as a deviation: remove its line".to_string();
+                Checked { status: Status::Failed, why, ..self }
+            }
+            _ => self,
+        }
+    }
+
+    /// What a person reads of it, with `things` visited. What is wrong stands below, a part a line.
+    pub(crate) fn line(&self, width: usize, things: &str) -> String {
+        let Checked { name, status, visits, outcomes, why, .. } = self;
+        let status = if *status == Status::Failed { "FAILED" } else { status.name() };
+        let numbers = format!("{} of {}", count(outcomes.len() as u64, "outcome"), count(*visits, things));
+        let why = why.split("; ").filter(|part| !part.is_empty()).map(|part| format!("\n        {part}"));
+        format!("{status}  {name:<width$}  {numbers}{}", why.collect::<String>())
+    }
+}
+
+/// A number of things: `1 case`, `2 cases`.
+pub(crate) fn count(number: u64, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
 /// The difference, with the command that shows the first unexpected outcome.
@@ -131,4 +167,31 @@ fn explain(case: &Case<Sim>, difference: &Difference, visited: &Visited) -> Stri
 /// The command that replays a schedule of a case.
 pub(crate) fn replay_command(case: &str, schedule: &str) -> String {
     format!("cargo run --release --bin onesided -- litmus {case} --replay {schedule}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(status: Status) -> Checked {
+        let why = if status == Status::Failed { "seen, not in the file: deadlock" } else { "" };
+        let outcomes = [("deadlock".to_string(), 1)].into();
+        Checked { name: "a/b".into(), pes: 2, status, visits: 1, complete: true, outcomes, why: why.into() }
+    }
+
+    #[test]
+    fn a_known_deviation_must_still_deviate() {
+        let known = [Known { backend: "sim".into(), case: "a/b".into(), reason: "for a reason".into() }];
+        let deviates = checked(Status::Failed).with_known(&known);
+        assert_eq!((deviates.status, deviates.why.as_str()), (Status::Passed, "known deviation: for a reason"));
+        let agrees = checked(Status::Passed).with_known(&known);
+        assert!(agrees.status == Status::Failed && agrees.why.contains("remove its line"), "{}", agrees.why);
+        assert_eq!(checked(Status::Failed).with_known(&[]).status, Status::Failed);
+    }
+
+    #[test]
+    fn a_failure_is_shown_below_its_case() {
+        let expected = "FAILED  a/b    1 outcome of 1 schedule\n        seen, not in the file: deadlock";
+        assert_eq!(checked(Status::Failed).line(5, "schedule"), expected);
+    }
 }

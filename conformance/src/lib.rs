@@ -10,6 +10,7 @@
 //! | `outcome.rs` | what a case does on the simulator, as a set of lines |
 //! | `expected.rs`, `known.rs` | outcome files and the relation to them; known deviations |
 //! | `check.rs` | one case against its file |
+//! | `hardware/` | [`hardware::run`]: the cases on GPUs, in jobs with a time limit |
 //! | `bench/` | `onesided bench`: what the simulator costs, beside peers |
 //! | `launch/` | [`launch::Job`]: the PEs of a program as processes on this host |
 //! | `command/` | the `onesided` command |
@@ -20,6 +21,7 @@ pub mod case;
 pub mod check;
 pub mod command;
 pub mod expected;
+pub mod hardware;
 pub mod harness;
 pub mod known;
 pub mod launch;

@@ -103,6 +103,17 @@ fn write_outcome(text: &mut String, run: &Run<Seen>) {
         return;
     }
     let recorded = run.results.iter().enumerate().filter_map(|(pe, seen)| Some((pe, seen.as_ref()?.as_str())));
+    write_seen(text, recorded);
+}
+
+/// The outcome of a run that finished, from what each PE recorded: the same text on every backend.
+pub fn combine<'a>(seen: impl IntoIterator<Item = &'a str>) -> String {
+    let mut text = String::new();
+    write_seen(&mut text, seen.into_iter().enumerate());
+    text
+}
+
+fn write_seen<'a>(text: &mut String, recorded: impl Iterator<Item = (usize, &'a str)>) {
     for (pe, seen) in recorded.filter(|(_, seen)| !seen.is_empty()) {
         let bar = if text.is_empty() { "" } else { " | " };
         let _ = write!(text, "{bar}{pe}: {seen}"); // writing to a String cannot fail

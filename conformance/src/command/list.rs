@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use onesided::Backend;
 use onesided_sim::Sim;
 
 use super::failed;
@@ -17,7 +18,7 @@ pub(super) struct Options {
 }
 
 pub(super) fn run(options: &Options) -> ExitCode {
-    let cases = match chosen(&options.patterns) {
+    let cases = match chosen::<Sim>(&options.patterns) {
         Ok(cases) => cases,
         Err(why) => return failed(why),
     };
@@ -51,8 +52,8 @@ fn describe(case: &Case<Sim>) -> String {
 ///
 /// # Errors
 /// A pattern that matches nothing: a run must not pass because nothing ran.
-pub(super) fn chosen(patterns: &[String]) -> Result<Vec<Case<Sim>>, String> {
-    let cases = suite::cases::<Sim>();
+pub(super) fn chosen<B: Backend>(patterns: &[String]) -> Result<Vec<Case<B>>, String> {
+    let cases = suite::cases::<B>();
     let mut taken = vec![patterns.is_empty(); cases.len()];
     for pattern in patterns {
         let chapter = format!("{pattern}/");
@@ -73,7 +74,7 @@ mod tests {
     use super::*;
 
     fn names(pattern: &str) -> Vec<String> {
-        chosen(&[pattern.to_string()]).unwrap().into_iter().map(|case| case.name).collect()
+        chosen::<Sim>(&[pattern.to_string()]).unwrap().into_iter().map(|case| case.name).collect()
     }
 
     #[test]
@@ -81,6 +82,6 @@ mod tests {
         assert!(names("order").iter().all(|name| name.starts_with("order/")));
         assert_eq!(names("litmus/mp"), ["litmus/mp"]);
         assert!(names("mp_f").contains(&"litmus/mp_fenced".to_string()));
-        assert!(chosen(&["no such case".to_string()]).is_err());
+        assert!(chosen::<Sim>(&["no such case".to_string()]).is_err());
     }
 }

@@ -1,16 +1,19 @@
-//! `onesided litmus`: one case, its outcomes, and a schedule that leads to each.
+//! `onesided litmus`: one case and its outcomes; on the simulator each with a schedule that leads to it.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
+use onesided_nvshmem::Nvshmem;
 use onesided_sim::{Explore, Profile, Schedule, Sim, Simulation};
 
-use super::{failed, list};
+use super::gpus::{OnGpus, refuse};
+use super::{Backend, failed, list};
 use crate::case::Case;
-use crate::check::replay_command;
+use crate::check::{Checked, Status, replay_command};
 use crate::expected::{Difference, Folder, Relation};
+use crate::hardware;
 use crate::outcome::{self, LIMIT, Visited};
 use crate::tool::say::say;
 use crate::tool::{interrupt, quiet};
@@ -20,6 +23,9 @@ use crate::tool::{interrupt, quiet};
 pub(super) struct Options {
     /// The case, as `onesided list` prints it; the chapter can be left out
     case: String,
+    /// Where the case runs
+    #[arg(long, value_enum, default_value_t = Backend::Sim)]
+    backend: Backend,
     /// What the simulated transport guarantees: spec (nothing beyond the text) or nvlink
     #[arg(long, default_value_t = Profile::Spec)]
     profile: Profile,
@@ -35,20 +41,68 @@ pub(super) struct Options {
     /// Where the outcome files are, if not in the sources of this command
     #[arg(long, value_name = "DIR")]
     expected: Option<PathBuf>,
+    #[command(flatten)]
+    on_gpus: OnGpus,
 }
 
 pub(super) fn run(options: &Options) -> ExitCode {
     interrupt::watch();
-    let done = one_case(&options.case).and_then(|case| match &options.replay {
-        Some(schedule) => replay(&case, schedule),
-        None => explore(&case, options),
-    });
+    let done = match options.backend {
+        Backend::Sim => on_sim(options),
+        Backend::Nvshmem => on_gpus(options),
+    };
     done.unwrap_or_else(failed)
 }
 
+fn on_sim(options: &Options) -> Result<ExitCode, String> {
+    if let Some(option) = options.on_gpus.given() {
+        return Err(format!("{option} is about GPUs: it needs --backend nvshmem"));
+    }
+    let case = one_case(&options.case)?;
+    match &options.replay {
+        Some(schedule) => replay(&case, schedule),
+        None => explore(&case, options),
+    }
+}
+
+/// Runs the case on GPUs and prints how often each outcome was seen. Status 1 if its file does not allow them.
+fn on_gpus(options: &Options) -> Result<ExitCode, String> {
+    refuse(&[
+        ("--profile", options.profile != Profile::Spec),
+        ("--schedules", options.schedules.is_some()),
+        ("--seed", options.seed != 0),
+        ("--replay", options.replay.is_some()),
+    ])?;
+    let case = one_case::<Nvshmem>(&options.case)?;
+    let (machine, settings) = options.on_gpus.settings(options.expected.as_deref())?;
+    let results = hardware::run(std::slice::from_ref(&case), &settings, &[], &mut |_| {});
+    let place = hardware::report::place(&results, &machine, &settings);
+    let [ran] = &results.cases[..] else { return Err(results.problems.join("; ")) };
+    let Checked { status, visits, outcomes, why, .. } = &ran.checked;
+    if *status == Status::NotRun {
+        return Err(format!("{} cannot run here: {why}", case.name));
+    }
+    say!("{case:?}, {place}: {visits} runs\n");
+    let mut table = Table::new();
+    table.load_preset(NOTHING).set_header(["outcome", "runs"]);
+    table.add_rows(outcomes.iter().map(|(outcome, runs)| [outcome.clone(), runs.to_string()]));
+    right_align(&mut table);
+    say!("{}\n", table.trim_fmt());
+    match (status, ran.coverage) {
+        _ if interrupt::is_wanted() => return Ok(interrupt::status()),
+        (Status::Failed, _) => {
+            say!("{}", why.replace("; ", "\n"));
+            return Ok(ExitCode::from(1));
+        }
+        (_, Some([seen, allowed])) => say!("{seen} of the {allowed} outcomes in expected/{}.txt.", case.name),
+        (_, None) => {}
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 /// The case of that name, with its chapter or without.
-fn one_case(name: &str) -> Result<Case<Sim>, String> {
-    let mut cases = list::chosen(&[name.to_string()])?;
+fn one_case<B: onesided::Backend>(name: &str) -> Result<Case<B>, String> {
+    let mut cases = list::chosen::<B>(&[name.to_string()])?;
     cases.retain(|case| case.name == name || case.name.split_once('/').is_some_and(|(_, short)| short == name));
     match cases.len() {
         1 => Ok(cases.remove(0)),
@@ -97,12 +151,17 @@ fn print(case: &Case<Sim>, profile: Profile, visited: &Visited) {
     for (outcome, sighting) in outcomes {
         table.add_row([outcome.clone(), sighting.schedules.to_string(), sighting.example.to_string()]);
     }
-    if let Some(column) = table.column_mut(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+    right_align(&mut table);
     say!("{}\n", table.trim_fmt());
     if let Some(sighting) = outcomes.values().next() {
         say!("What happens in one: {}", replay_command(&case.name, &sighting.example.to_string()));
+    }
+}
+
+/// Puts the numbers below each other.
+fn right_align(table: &mut Table) {
+    if let Some(column) = table.column_mut(1) {
+        column.set_cell_alignment(CellAlignment::Right);
     }
 }
 
@@ -112,7 +171,7 @@ fn compare(case: &Case<Sim>, options: &Options, visited: &Visited) -> Result<Exi
     let expected = folder.read(&case.name)?;
     let all = visited.complete && options.profile == Profile::Spec;
     let relation = if all { Relation::Equal } else { Relation::Subset };
-    let difference = Difference::new(visited, &expected, relation);
+    let difference = Difference::new(visited.outcomes.keys(), &expected, relation);
     let file = format!("expected/{}.txt", case.name);
     if !difference.is_empty() {
         say!("Differs from {file}: {difference}");

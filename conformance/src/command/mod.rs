@@ -3,10 +3,13 @@
 //! | file | subcommand |
 //! |---|---|
 //! | `list.rs` | `list`: the cases, and the patterns that choose among them |
-//! | `suite.rs` | `suite`: checks cases against their outcome files |
+//! | `suite/` | `suite`: checks cases against their outcome files, on the simulator or on GPUs |
 //! | `promote.rs` | `suite --promote`: writes outcome files |
+//! | `worker.rs` | `worker`: a PE that `suite` started on a GPU |
 //! | `litmus.rs` | `litmus`: one case and its outcomes |
 //! | `bootstrap.rs` | `bootstrap`: becomes a PE and meets the others |
+//! | `gpus.rs` | the options of both that are about GPUs |
+//! | `compare.rs` | `compare`: two reports of `suite` |
 //! | `doctor.rs` | `doctor`: what of CUDA, NVSHMEM and MPI is found here |
 //!
 //! `bench` is in [`crate::bench`].
@@ -19,13 +22,17 @@ use clap::{Parser, Subcommand, ValueEnum};
 use crate::bench;
 
 mod bootstrap;
+mod compare;
 mod doctor;
+mod gpus;
 mod list;
 mod litmus;
 mod promote;
 mod suite;
+mod worker;
 
-/// NVSHMEM programs on a deterministic simulator: the suite of its semantics, and what is found on this machine.
+/// NVSHMEM programs on a deterministic simulator and on GPUs: the suite of their semantics, and what is found on this
+/// machine.
 ///
 /// Programs have a command line of their own; try `cargo run --release --bin ring -- --help`.
 #[derive(Debug, Parser)]
@@ -43,6 +50,11 @@ enum Command {
     Suite(suite::Options),
     /// Run one case and print its outcomes, each with a schedule that leads to it.
     Litmus(litmus::Options),
+    /// Compare two reports of the suite (`suite --json`), say of the simulator and of GPUs.
+    Compare(compare::Options),
+    /// One PE of a job that the suite started.
+    #[command(hide = true)]
+    Worker(worker::Options),
     /// Look for CUDA, NVSHMEM and MPI on this machine, and say what would work.
     Doctor(doctor::Options),
     /// Become a PE on a GPU, meet the others, and say so; started once for each PE.
@@ -62,6 +74,8 @@ pub fn main() -> ExitCode {
         Command::List(options) => list::run(&options),
         Command::Suite(options) => suite::run(&options),
         Command::Litmus(options) => litmus::run(&options),
+        Command::Compare(options) => compare::run(&options),
+        Command::Worker(options) => worker::run(&options),
         Command::Doctor(options) => doctor::run(&options),
         Command::Bootstrap(options) => bootstrap::run(&options),
         Command::Bench(options) => bench::run(&options),
@@ -85,20 +99,6 @@ pub(crate) fn failed(why: impl fmt::Display) -> ExitCode {
 pub(crate) enum Backend {
     /// The deterministic simulator: all PEs in this process, no GPU needed
     Sim,
-    /// libnvshmem on GPUs: not in this version
+    /// libnvshmem on GPUs: one process for each PE
     Nvshmem,
-}
-
-impl Backend {
-    /// Refuses the backend that does not exist yet, with what a user wants to know then.
-    pub(crate) fn check(self) -> Result<(), String> {
-        match self {
-            Backend::Sim => Ok(()),
-            Backend::Nvshmem => Err(format!(
-                "this version has no backend for GPUs; leave --backend out to use the simulator.\n\
-                 What `onesided doctor` finds here:\n\n{}",
-                onesided_nvshmem::doctor(None)
-            )),
-        }
-    }
 }

@@ -3,10 +3,13 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `options.rs` | the command line |
-//! | `plan.rs` | what the options ask for, or why that is impossible |
+//! | `plan.rs` | what the options ask for on the simulator, or why that is impossible |
 //! | `run.rs` | runs the plan, up to the first finding |
 //! | `report.rs` | what a person reads |
 //! | `json.rs` | what `--trace` and `--json` write |
+//! | `gpus.rs` | on GPUs: what the options ask for, and the process that starts the PEs |
+//! | `gpus_report.rs` | what a person reads of that, and its `--json` |
+//! | `pe.rs` | on GPUs: the process that is a PE |
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -14,19 +17,23 @@ use std::process::ExitCode;
 
 use onesided::{Backend, Pe, Result};
 
-use crate::command::{failed, refused};
+use crate::command::{self, failed, refused};
 use crate::tool::interrupt;
 use crate::tool::output::Output;
 use crate::tool::say::say;
 
+mod gpus;
+mod gpus_report;
 mod json;
 mod options;
+mod pe;
 mod plan;
 mod report;
 mod run;
 
 use plan::Plan;
 use run::End;
+pub(crate) use run::is_operating;
 
 /// A program that every PE runs: the unit of the harness.
 ///
@@ -64,21 +71,41 @@ struct Facts {
 /// The `main` of a program: reads the command line, runs, reports.
 ///
 /// The exit status is 0 when nothing wrong was found, 1 after a finding, 2 after wrong usage or an operating error, and
-/// 130 when Ctrl-C ended an exploration that had found nothing.
+/// 130 when Ctrl-C ended it before it had found anything.
+///
+/// On GPUs, the process starts itself again for each PE; a process that was started as a PE, by `onesided launch`,
+/// `mpirun`, `srun` or `torchrun`, is that PE.
 pub fn main<P: Program>() -> ExitCode {
     let facts = Facts { name: P::NAME, about: P::ABOUT, checks: P::CHECKS, pes: P::PES, min_pes: P::MIN_PES };
-    let plan = match plan(&facts, std::env::args_os()) {
-        Ok(plan) => plan,
+    let asked = match plan(&facts, std::env::args_os()) {
+        Ok(asked) => asked,
         Err(error) => return refused(&error),
     };
-    interrupt::watch();
-    follow::<P>(&facts, &plan).unwrap_or_else(failed)
+    let done = match &asked {
+        Asked::Sim(plan) => {
+            interrupt::watch();
+            follow::<P>(&facts, plan)
+        }
+        Asked::Gpus(plan) => gpus::run::<P>(&facts, plan),
+    };
+    done.unwrap_or_else(failed)
 }
 
-fn plan(facts: &Facts, arguments: impl IntoIterator<Item = OsString>) -> std::result::Result<Plan, clap::Error> {
+/// What the command line asks for.
+#[derive(Debug)]
+enum Asked {
+    Sim(Box<Plan>),
+    Gpus(gpus::Plan),
+}
+
+fn plan(facts: &Facts, arguments: impl IntoIterator<Item = OsString>) -> std::result::Result<Asked, clap::Error> {
     let mut command = options::command(facts);
     let options = options::parse(&mut command, arguments)?;
-    Plan::new(facts, options).map_err(|why| command.error(clap::error::ErrorKind::ValueValidation, why))
+    let asked = match options.machine.backend {
+        command::Backend::Sim => Plan::new(facts, options).map(|plan| Asked::Sim(Box::new(plan))),
+        command::Backend::Nvshmem => gpus::Plan::new(facts, options).map(Asked::Gpus),
+    };
+    asked.map_err(|why| command.error(clap::error::ErrorKind::ValueValidation, why))
 }
 
 fn wrote(file: Option<&Path>, what: &str) {
@@ -87,9 +114,8 @@ fn wrote(file: Option<&Path>, what: &str) {
     }
 }
 
-/// Runs the plan and writes the files.
+/// Runs the plan on the simulator and writes the files.
 fn follow<P: Program>(facts: &Facts, plan: &Plan) -> std::result::Result<ExitCode, String> {
-    plan.backend.check()?;
     // Before the long run, so that no result is lost to a wrong path.
     let trace = plan.trace.as_deref().map(Output::prepare).transpose()?;
     let summary = plan.json.as_deref().map(Output::prepare).transpose()?;

@@ -35,19 +35,19 @@ pub(super) struct Machine {
     /// Number of PEs; each runs the program
     #[arg(long, value_name = "N")]
     pub(super) pes: Option<usize>,
-    /// Number of nodes that the PEs are spread over [default: 1]
+    /// Number of nodes that the simulated PEs are spread over [default: 1]
     #[arg(long, value_name = "N")]
     pub(super) nodes: Option<usize>,
-    /// Number of GPUs that the PEs share [default: one for each PE]
-    #[arg(long, value_name = "N")]
-    pub(super) gpus: Option<usize>,
+    /// Number of GPUs that the PEs share [default: one for each PE]. On GPUs also a list: CUDA's numbers, as 0,1
+    #[arg(long, value_name = "GPUS")]
+    pub(super) gpus: Option<String>,
     /// Symmetric memory of each PE, in bytes or with K, M or G behind the number [default: 1G]
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(super) heap: Option<usize>,
-    /// Memory that the allocations of all PEs may take together on this computer [default: 8G]
+    /// Memory that the allocations of all simulated PEs may take together on this computer [default: 8G]
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(super) memory: Option<usize>,
-    /// Stack of each PE; a program that overflows it ends with a segmentation fault [default: 256K]
+    /// Stack of each simulated PE; a program that overflows it ends with a segmentation fault [default: 256K]
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(super) stack: Option<usize>,
     /// What the transport guarantees: spec is the specification's text and no more; under nvlink a fence completes, a
@@ -57,6 +57,19 @@ pub(super) struct Machine {
     /// A transfer of many elements arrives in at most N pieces, in any order [default: 4]
     #[arg(long, value_name = "N")]
     pub(super) pieces: Option<usize>,
+    #[command(flatten)]
+    pub(super) on_gpus: OnGpus,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "On GPUs (--backend nvshmem)")]
+pub(super) struct OnGpus {
+    /// Let several PEs share a GPU: brings up CUDA's multi-process service for them, and ends it
+    #[arg(long)]
+    pub(super) mps: bool,
+    /// End the PEs when none of them got further for S seconds [default: 60]
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=86400))]
+    pub(super) timeout: Option<u64>,
 }
 
 #[derive(Debug, Args)]

@@ -7,15 +7,13 @@ use onesided_sim::{Config, Explore, Schedule};
 
 use super::Facts;
 use super::options::{LIMIT, Options, SCHEDULES, Strategy};
-use crate::command::Backend;
 
 /// Steps of one schedule under `--all`: the simulator gives each up there.
 const MAX_STEPS_OF_ALL: u64 = 100_000;
 
-/// Everything that a run depends on besides the program.
+/// Everything that a simulated run depends on besides the program.
 #[derive(Debug)]
 pub(super) struct Plan {
-    pub(super) backend: Backend,
     pub(super) config: Config,
     pub(super) search: Search,
     pub(super) trace: Option<PathBuf>,
@@ -48,11 +46,15 @@ impl Plan {
     /// A sentence for the user: what contradicts what, or cannot be simulated.
     pub(super) fn new(facts: &Facts, options: Options) -> Result<Plan, String> {
         let Options { machine, search, output } = options;
+        if machine.on_gpus.mps || machine.on_gpus.timeout.is_some() {
+            return Err("--mps and --timeout are about GPUs: they need --backend nvshmem".to_string());
+        }
+        let given_gpus = machine.gpus.as_deref().map(number_of_gpus).transpose()?;
         if let Some(schedule) = &search.replay {
             let Schedule { pes, nodes, gpus, profile, pieces, .. } = schedule;
             agree("--pes", machine.pes, *pes)?;
             agree("--nodes", machine.nodes, *nodes)?;
-            agree("--gpus", machine.gpus, gpus.unwrap_or(*pes))?;
+            agree("--gpus", given_gpus, gpus.unwrap_or(*pes))?;
             agree("--profile", machine.profile, *profile)?;
             agree("--pieces", machine.pieces, *pieces)?;
         }
@@ -60,7 +62,7 @@ impl Plan {
         let mut config = Config {
             pes: machine.pes.unwrap_or(facts.pes),
             nodes: machine.nodes.unwrap_or(usual.nodes),
-            gpus: machine.gpus,
+            gpus: given_gpus,
             heap: machine.heap.unwrap_or(usual.heap),
             memory: machine.memory.unwrap_or(usual.memory),
             stack: machine.stack.unwrap_or(usual.stack),
@@ -97,7 +99,7 @@ impl Plan {
                 Search::InOrder { then: (schedules > 1).then_some(others) }
             }
         };
-        Ok(Plan { backend: machine.backend, config, search, trace: output.trace, json: output.json })
+        Ok(Plan { config, search, trace: output.trace, json: output.json })
     }
 
     /// The command that runs a schedule again, as it is typed in this workspace.
@@ -114,6 +116,11 @@ impl Plan {
         }
         command
     }
+}
+
+/// The simulator's GPUs have no numbers to be named by.
+fn number_of_gpus(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| format!("--gpus {text}: expected a number of GPUs"))
 }
 
 /// Refuses an option that says something else than the schedule to be replayed.
@@ -174,6 +181,9 @@ mod tests {
             ("--replay os1.1x1.spec.p4.o.0", "needs at least 2 PEs"),
             ("--replay nonsense", "is no schedule"),
             ("--heap 1T", "K, M or G"),
+            ("--gpus 0,1", "expected a number of GPUs"),
+            ("--mps", "need --backend nvshmem"),
+            ("--timeout 3", "need --backend nvshmem"),
             ("--unknown", "unexpected argument"),
         ] {
             let error = plan(arguments).unwrap_err();

@@ -161,7 +161,7 @@ impl Done {
 }
 
 /// Whether an error says that something is not to be had here, and nothing about the program.
-fn is_operating(kind: ErrorKind) -> bool {
+pub(crate) fn is_operating(kind: ErrorKind) -> bool {
     use ErrorKind::{Device, Initialization, OutOfMemory, OutOfTeams, Timeout, Unsupported};
     matches!(kind, OutOfMemory | OutOfTeams | Unsupported | Initialization | Timeout | Device)
 }

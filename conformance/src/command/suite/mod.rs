@@ -1,0 +1,94 @@
+//! `onesided suite`: checks cases against their outcome files, on the simulator or on GPUs.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use onesided_sim::Profile;
+
+use super::gpus::{OnGpus, refuse};
+use super::{Backend, failed};
+use crate::check::{Checked, Status};
+use crate::tool::interrupt;
+
+mod hardware;
+mod sim;
+
+/// What `onesided suite` takes.
+#[derive(Debug, clap::Args)]
+pub(super) struct Options {
+    /// Chapters, cases, or parts of case names; all cases if left out
+    patterns: Vec<String>,
+    /// Where the cases run
+    #[arg(long, value_enum, default_value_t = Backend::Sim)]
+    backend: Backend,
+    /// What the simulated transport guarantees: spec (nothing beyond the text) or nvlink
+    ///
+    /// Under nvlink, a fence completes, a blocking put has arrived when it returns, and transfers to one PE keep their
+    /// order. What a case does then must be a part of what the text allows.
+    #[arg(long, default_value_t = Profile::Spec)]
+    profile: Profile,
+    /// Visit N random schedules of each case: a quick look, which sees part of the outcomes
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    schedules: Option<u64>,
+    /// Where random schedules start
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    seed: u64,
+    /// Write the result of each case to FILE
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Where the outcome files are, if not in the sources of this command
+    #[arg(long, value_name = "DIR")]
+    expected: Option<PathBuf>,
+    /// Write the outcome files from all schedules, to be reviewed; cases with too many schedules are left alone
+    #[arg(long, conflicts_with_all = ["schedules", "json", "seed"])]
+    promote: bool,
+    /// Fail unless the cases run on GPUs
+    #[arg(long)]
+    require_hardware: bool,
+    #[command(flatten)]
+    on_gpus: OnGpus,
+}
+
+pub(super) fn run(options: &Options) -> ExitCode {
+    interrupt::watch();
+    try_run(options).unwrap_or_else(failed)
+}
+
+fn try_run(options: &Options) -> Result<ExitCode, String> {
+    match options.backend {
+        Backend::Sim => {
+            if options.require_hardware {
+                return Err("hardware is required (--require-hardware), and the simulator is none".to_string());
+            }
+            if let Some(option) = options.on_gpus.given() {
+                return Err(format!("{option} is about GPUs: it needs --backend nvshmem"));
+            }
+            sim::run(options)
+        }
+        Backend::Nvshmem => {
+            refuse(&[
+                ("--profile", options.profile != Profile::Spec),
+                ("--schedules", options.schedules.is_some()),
+                ("--seed", options.seed != 0),
+                ("--promote", options.promote),
+            ])?;
+            hardware::run(options)
+        }
+    }
+}
+
+/// How many cases passed, failed and did not run.
+fn counts<'a>(results: impl Iterator<Item = &'a Checked> + Clone) -> [usize; 3] {
+    [Status::Passed, Status::Failed, Status::NotRun]
+        .map(|status| results.clone().filter(|checked| checked.status == status).count())
+}
+
+/// The exit status: 1 if a case failed.
+fn status(counts: [usize; 3]) -> Result<ExitCode, String> {
+    match counts {
+        _ if interrupt::is_wanted() => Ok(interrupt::status()),
+        [0, 0, _] => Err("no case ran".to_string()),
+        [_, 0, _] => Ok(ExitCode::SUCCESS),
+        _ => Ok(ExitCode::from(1)),
+    }
+}

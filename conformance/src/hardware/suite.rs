@@ -1,0 +1,274 @@
+//! Runs cases on GPUs and compares what they did with their outcome files.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use onesided::Backend;
+
+use super::job::{End, News, Script, follow};
+use super::plan::{self, Group};
+use super::protocol::Ready;
+use super::trouble::Trouble;
+use crate::case::Case;
+use crate::check::{Checked, Status};
+use crate::expected::{Difference, Folder, Relation};
+use crate::known::Known;
+use crate::launch::{self, Job, Mps};
+use crate::outcome::combine;
+
+/// How the cases run.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// What each PE's process runs: this program, in general.
+    pub program: PathBuf,
+    /// Its arguments; the cases' names come behind them.
+    pub arguments: Vec<OsString>,
+    /// The GPUs, as CUDA numbers them.
+    pub gpus: Vec<u32>,
+    /// Runs of each case.
+    pub runs: u64,
+    /// How long no PE may get further before the case is given up.
+    pub limit: Duration,
+    /// How long the PEs of a job may take to initialize.
+    pub start: Duration,
+    /// The outcome files.
+    pub expected: Folder,
+}
+
+/// What became of a case on GPUs.
+#[derive(Clone, Debug)]
+pub struct Ran {
+    /// Its place among the cases.
+    pub index: usize,
+    /// As on the simulator, with runs for schedules.
+    pub checked: Checked,
+    /// GPUs that its PEs used; `None` if it did not run.
+    pub gpus: Option<usize>,
+    /// Of the outcomes that its file allows, how many were seen, and how many there are.
+    pub coverage: Option<[usize; 2]>,
+}
+
+/// What became of all of them.
+#[derive(Clone, Debug, Default)]
+pub struct Results {
+    /// The cases, in the suite's order.
+    pub cases: Vec<Ran>,
+    /// The library, as the first job's PEs named it; `None` if no job started.
+    pub library: Option<String>,
+    /// Whether PEs shared GPUs, under MPS.
+    pub mps: bool,
+    /// What went wrong outside of any case.
+    pub problems: Vec<String>,
+}
+
+/// Jobs in succession that do not start before the rest of a group is given up.
+const STARTS: usize = 2;
+
+/// Runs the cases and tells of each as soon as its end is known.
+pub fn run<B: Backend>(cases: &[Case<B>], settings: &Settings, known: &[Known], tell: &mut dyn FnMut(&Ran)) -> Results {
+    let mut suite = Suite {
+        cases,
+        settings,
+        known,
+        tell,
+        ran: BTreeMap::new(),
+        problems: Vec::new(),
+        library: None,
+        mps: None,
+        shared: false,
+        starts: true,
+    };
+    for (index, case) in cases.iter().enumerate() {
+        if let Some(why) = plan::refusal(case, settings.gpus.len()) {
+            suite.not_run(index, &why);
+        }
+    }
+    for group in plan::groups(cases, settings.gpus.len()) {
+        suite.run(&group);
+    }
+    let Suite { ran, library, shared, problems, .. } = suite;
+    Results { cases: ran.into_values().collect(), library, mps: shared, problems }
+}
+
+struct Suite<'a, B: Backend> {
+    cases: &'a [Case<B>],
+    settings: &'a Settings,
+    known: &'a [Known],
+    tell: &'a mut dyn FnMut(&Ran),
+    ran: BTreeMap<usize, Ran>,
+    problems: Vec<String>,
+    library: Option<String>,
+    /// Started when it is first needed, or why it could not be.
+    mps: Option<Result<Mps, String>>,
+    /// Whether it ever was.
+    shared: bool,
+    /// Whether jobs are known or hoped to start here.
+    starts: bool,
+}
+
+impl<B: Backend> Suite<'_, B> {
+    /// Runs a group, with a new job after each that broke.
+    fn run(&mut self, group: &Group) {
+        let (mut rest, mut failed_starts) = (group.cases.clone(), 0);
+        while !rest.is_empty() {
+            let end = match self.job(group, &rest) {
+                Ok(job) => self.follow(group, &job, &rest),
+                Err(why) => return self.give_up(group, &rest, &why),
+            };
+            rest.retain(|index| !self.ran.contains_key(index));
+            if end != End::Complete && self.mps.as_ref().is_some_and(Result::is_ok) {
+                self.mps = None; // a client that was killed can leave the service unusable
+            }
+            match end {
+                End::Complete => {
+                    for index in rest {
+                        self.failed(group, index, "its PEs ended well and did not run it");
+                    }
+                    return;
+                }
+                End::Interrupted => return rest.into_iter().for_each(|index| self.not_run(index, "interrupted")),
+                End::NotStarted(trouble) => {
+                    failed_starts += 1;
+                    if failed_starts == STARTS || !self.starts {
+                        self.starts = self.library.is_some();
+                        let why = format!("the job did not start: {}", trouble.with_tail());
+                        return self.give_up(group, &rest, &why);
+                    }
+                }
+                End::Broke { name, runs, trouble } => {
+                    failed_starts = 0;
+                    // Before its first case it broke for the sake of that one, as far as anybody knows.
+                    let Some(broken) = name.or(rest.first().copied()) else {
+                        let Group { pes, gpus, .. } = group;
+                        let why = trouble.with_tail();
+                        return self
+                            .problems
+                            .push(format!("a job of {pes} PEs on {gpus} GPUs, without a case to run: {why}"));
+                    };
+                    rest.retain(|&index| index != broken);
+                    self.broke(group, broken, &runs, &trouble);
+                }
+            }
+        }
+    }
+
+    fn give_up(&mut self, group: &Group, rest: &[usize], why: &str) {
+        for &index in rest {
+            self.failed(group, index, why);
+        }
+    }
+
+    /// The job that runs these cases.
+    fn job(&mut self, group: &Group, rest: &[usize]) -> Result<Job, String> {
+        let Settings { program, arguments, gpus, .. } = self.settings;
+        let mut environment = Vec::new();
+        if group.pes > group.gpus {
+            let mps = self.mps.get_or_insert_with(|| Mps::start(gpus)).as_ref();
+            let mps = mps.map_err(|why| format!("several PEs on one GPU need MPS, which did not start: {why}"))?;
+            environment = mps.environment(group.pes_per_gpu());
+            self.shared = true;
+        }
+        let names = rest.iter().map(|&index| OsString::from(&self.cases[index].name));
+        Ok(Job {
+            pes: group.pes,
+            program: program.clone(),
+            arguments: arguments.iter().cloned().chain(names).collect(),
+            environment,
+            devices: launch::devices(group.pes, &gpus[..group.gpus]),
+        })
+    }
+
+    /// Runs a job; the place in its end is the case's.
+    fn follow(&mut self, group: &Group, job: &Job, rest: &[usize]) -> End {
+        let cases = self.cases;
+        let names: Vec<&str> = rest.iter().map(|&index| cases[index].name.as_str()).collect();
+        let Settings { start, limit, .. } = *self.settings;
+        let end = follow(job, &Script { names: &names, start, limit }, &mut |news| match news {
+            News::Ready(ready) => self.ready(ready, rest),
+            News::Done { name, runs } => self.done(group, rest[name], &runs),
+            News::Returned { .. } | News::Printed { .. } => {} // shown if the job breaks
+        });
+        match end {
+            End::Broke { name, runs, trouble } => End::Broke { name: name.map(|name| rest[name]), runs, trouble },
+            end => end,
+        }
+    }
+
+    /// The PEs leave out what they cannot do, and so does this side.
+    fn ready(&mut self, ready: &Ready, rest: &[usize]) {
+        self.library.get_or_insert_with(|| ready.library.clone());
+        self.starts = true;
+        for &index in rest {
+            if let Some(why) = self.cases[index].needs.unmet(&ready.missing) {
+                self.not_run(index, &why);
+            }
+        }
+    }
+
+    fn done(&mut self, group: &Group, index: usize, runs: &[Vec<String>]) {
+        let asked = self.settings.runs;
+        let few = format!("its PEs ended well after {} of {asked} runs", runs.len());
+        let why = if (runs.len() as u64) < asked { few } else { String::new() };
+        self.compared(group, index, tally(runs), runs.len() as u64, &why);
+    }
+
+    fn broke(&mut self, group: &Group, index: usize, runs: &[Vec<String>], trouble: &Trouble) {
+        let mut outcomes = tally(runs);
+        let mut visits = runs.len() as u64;
+        if let Some(outcome) = trouble.outcome() {
+            *outcomes.entry(outcome).or_default() += 1;
+            visits += 1;
+        }
+        self.compared(group, index, outcomes, visits, &trouble.with_tail());
+    }
+
+    fn failed(&mut self, group: &Group, index: usize, why: &str) {
+        self.compared(group, index, BTreeMap::new(), 0, why);
+    }
+
+    /// Compares with the file; `broke` says what went wrong besides.
+    fn compared(&mut self, group: &Group, index: usize, outcomes: BTreeMap<String, u64>, visits: u64, broke: &str) {
+        let case = &self.cases[index];
+        let (coverage, difference) = match self.settings.expected.read(&case.name) {
+            Ok(expected) => {
+                let seen = outcomes.keys().filter(|outcome| expected.contains(*outcome)).count();
+                let difference = Difference::new(outcomes.keys(), &expected, Relation::Subset);
+                (Some([seen, expected.len()]), difference.to_string())
+            }
+            Err(why) => (None, why),
+        };
+        let why: Vec<&str> = [difference.as_str(), broke].into_iter().filter(|why| !why.is_empty()).collect();
+        let checked = Checked {
+            name: case.name.clone(),
+            pes: case.pes,
+            status: if why.is_empty() { Status::Passed } else { Status::Failed },
+            visits,
+            complete: false,
+            outcomes,
+            why: why.join("; "),
+        };
+        let checked = checked.with_known(self.known);
+        self.record(Ran { index, checked, gpus: Some(group.gpus), coverage });
+    }
+
+    fn not_run(&mut self, index: usize, why: &str) {
+        let checked = Checked::ended(&self.cases[index], Status::NotRun, why);
+        self.record(Ran { index, checked, gpus: None, coverage: None });
+    }
+
+    fn record(&mut self, ran: Ran) {
+        (self.tell)(&ran);
+        self.ran.insert(ran.index, ran);
+    }
+}
+
+/// How often each outcome was seen.
+fn tally(runs: &[Vec<String>]) -> BTreeMap<String, u64> {
+    let mut outcomes = BTreeMap::new();
+    for run in runs {
+        *outcomes.entry(combine(run.iter().map(String::as_str))).or_default() += 1;
+    }
+    outcomes
+}

@@ -1,0 +1,146 @@
+//! The PE's side: what a process does that the suite started.
+
+use std::any::Any;
+use std::panic::{self, AssertUnwindSafe};
+use std::process::ExitCode;
+
+use onesided::{Backend, Bootstrap as _, Error, InitMethod, Pe, Result};
+use onesided_nvshmem::{Nvshmem, Process, Settings};
+
+use super::protocol::{Message, Ready};
+use crate::case::{Case, Missing, Seen};
+
+/// Why a PE cannot go on. Whoever gets it has told about it already, and ends the process without finalizing: the
+/// other PEs will not come to a collective any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lost(
+    /// The exit status.
+    pub(crate) u8,
+);
+
+/// Becomes a PE, as the launcher's environment says.
+pub(crate) fn init() -> Result<Pe<Nvshmem>> {
+    Process::open(Settings::from_environment()?)?.init(InitMethod::Launcher)
+}
+
+/// What a PE says first.
+pub(crate) fn ready<B: Backend>(pe: &Pe<B>) -> Message {
+    Message::Ready(Ready {
+        library: pe.version().library,
+        status: pe.init_status().name().to_string(),
+        missing: Missing::of(&pe.capabilities()),
+    })
+}
+
+/// Runs cases on the hardware backend: the whole life of a PE.
+pub(crate) fn main(names: &[String], runs: u64) -> ExitCode {
+    let say = |message: Message| message.send();
+    let all = crate::suite::cases::<Nvshmem>();
+    let cases: Vec<&Case<Nvshmem>> =
+        names.iter().filter_map(|name| all.iter().find(|case| case.name == *name)).collect();
+    let done = init().map_err(|error| lost(&error, &say)).and_then(|pe| {
+        run(&pe, &cases, runs, &say)?;
+        pe.finalize().map_err(|error| lost(&error, &say))
+    });
+    match done {
+        Ok(()) => {
+            say(Message::Finalized);
+            ExitCode::SUCCESS
+        }
+        // Not by returning: nothing is to be undone here, where undoing may wait for PEs that are gone.
+        Err(Lost(status)) => std::process::exit(i32::from(status)),
+    }
+}
+
+/// Runs each case so often, and meets the other PEs after each run. Leaves out what the backend cannot do.
+///
+/// # Errors
+/// [`Lost`], when a case failed.
+pub(crate) fn run<B: Backend>(pe: &Pe<B>, cases: &[&Case<B>], runs: u64, say: &dyn Fn(Message)) -> Result<(), Lost> {
+    say(ready(pe));
+    let missing = Missing::of(&pe.capabilities());
+    for case in cases.iter().filter(|case| case.needs.unmet(&missing).is_none()) {
+        say(Message::Start { name: case.name.clone() });
+        for _ in 0..runs {
+            let seen: Seen = guarded(|| (case.body)(pe), say)?;
+            say(Message::Returned { text: seen.as_str().to_string() });
+            pe.host().barrier_all().map_err(|error| lost(&error, say))?;
+        }
+    }
+    Ok(())
+}
+
+/// Calls a program; says so if it fails or panics.
+pub(crate) fn guarded<T>(program: impl FnOnce() -> Result<T>, say: &dyn Fn(Message)) -> Result<T, Lost> {
+    match panic::catch_unwind(AssertUnwindSafe(program)) {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(error)) => Err(lost(&error, say)),
+        Err(panic) => {
+            say(Message::Panicked { text: message(&*panic) });
+            Err(Lost(101)) // what a panic ends a process with
+        }
+    }
+}
+
+/// Says what failed.
+pub(crate) fn lost(error: &Error, say: &dyn Fn(Message)) -> Lost {
+    let message = Message::failed(error);
+    let status = if matches!(message, Message::Failed { operating: true, .. }) { 2 } else { 1 };
+    say(message);
+    Lost(status)
+}
+
+/// A panic's message.
+fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "with no message".to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use onesided_sim::{Config, Sim, Simulation};
+
+    use super::*;
+    use crate::case::seen;
+
+    /// What the PEs of a simulated job say about the cases.
+    fn said(pes: usize, cases: &[&Case<Sim>], runs: u64) -> Vec<(usize, Message)> {
+        let said = RefCell::new(Vec::new());
+        let mut simulation = Simulation::new(Config::pes(pes)).unwrap();
+        let run = simulation.run(|pe| {
+            let lost = run(pe, cases, runs, &|message| said.borrow_mut().push((pe.my_pe(), message)));
+            if lost.is_err() { Err(Error::wrong_result("lost")) } else { Ok(()) }
+        });
+        drop(run);
+        said.into_inner()
+    }
+
+    #[test]
+    fn cases_run_as_often_as_asked_and_in_order() {
+        let first = Case::<Sim>::new("first", 2, |pe| Ok(seen("pe", pe.my_pe())));
+        let second = Case::<Sim>::new("second", 2, |_| Ok(Seen::nothing()));
+        let said = said(2, &[&first, &second], 2);
+        let of_pe_1: Vec<Message> = said.into_iter().filter(|(pe, _)| *pe == 1).map(|(_, message)| message).collect();
+        let returned = |text: &str| Message::Returned { text: text.to_string() };
+        let start = |name: &str| Message::Start { name: name.to_string() };
+        assert!(matches!(&of_pe_1[0], Message::Ready(ready) if ready.library.starts_with("onesided-sim")));
+        let expected =
+            [start("first"), returned("pe=1"), returned("pe=1"), start("second"), returned(""), returned("")];
+        assert_eq!(of_pe_1[1..], expected);
+    }
+
+    #[test]
+    fn an_error_and_a_panic_are_told_and_end_the_pe() {
+        let fails = Case::<Sim>::new("fails", 1, |_| Err(Error::wrong_result("it is 1, expected 2")));
+        let after = Case::<Sim>::new("after", 1, |_| Ok(Seen::nothing()));
+        let last = said(1, &[&fails, &after], 2).pop().unwrap().1;
+        let Message::Failed { kind, operating, text } = last else { panic!("{last:?}") };
+        assert!(kind == "wrong result" && !operating && text.contains("worker.rs:"), "{text}");
+
+        let panics = Case::<Sim>::new("panics", 1, |pe| panic!("PE {} is lost", pe.my_pe()));
+        let last = said(1, &[&panics, &after], 2).pop().unwrap().1;
+        assert_eq!(last, Message::Panicked { text: "PE 0 is lost".to_string() });
+    }
+}
