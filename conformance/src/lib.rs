@@ -11,6 +11,7 @@
 //! | `expected.rs`, `known.rs` | outcome files and the relation to them; known deviations |
 //! | `check.rs` | one case against its file |
 //! | `bench/` | `onesided bench`: what the simulator costs, beside peers |
+//! | `launch/` | [`launch::Job`]: the PEs of a program as processes on this host |
 //! | `command/` | the `onesided` command |
 //! | `tool/` | Ctrl-C, progress, output files |
 
@@ -21,6 +22,7 @@ pub mod command;
 pub mod expected;
 pub mod harness;
 pub mod known;
+pub mod launch;
 pub mod outcome;
 pub mod suite;
 mod tool;

@@ -1,0 +1,119 @@
+//! The process group of a job: it can be ended as a whole, grandchildren included, and it does not outlive this
+//! process.
+//!
+//! The group is led by a *keeper*, a shell that does nothing but wait for the end of its input. The other end of that
+//! pipe is in this process alone: when this process ends, however it ends, the pipe closes, and the keeper kills its
+//! group. (A parent's death signal would reach the children only, and not theirs.) As long as the keeper has not been
+//! waited for, no other group can get the number of this one.
+
+use std::process::{Child, Command, Stdio};
+
+/// Signals to the group, which are meant for the others, do not end the keeper.
+const KEEPER: &str = "trap '' HUP INT QUIT TERM USR1 USR2; read -r _; kill -KILL 0";
+
+/// A process group and its keeper.
+#[derive(Debug)]
+pub(super) struct Group {
+    keeper: Child,
+    /// Whether the keeper was waited for: the group's number may be another's now.
+    is_over: bool,
+}
+
+impl Group {
+    pub(super) fn start() -> Result<Group, String> {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", KEEPER]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        system::into_group(&mut shell, 0)?;
+        let keeper = shell.spawn().map_err(|why| format!("sh cannot be started: {why}"))?;
+        Ok(Group { keeper, is_over: false })
+    }
+
+    /// Lets the process that `command` will start be one of the group.
+    pub(super) fn adopt(&self, command: &mut Command) -> Result<(), String> {
+        system::into_group(command, self.keeper.id())
+    }
+
+    /// Asks all processes of the group to end.
+    pub(super) fn terminate(&self) {
+        if !self.is_over {
+            system::terminate_group(self.keeper.id());
+        }
+    }
+
+    /// Ends all processes of the group, the keeper too. It is over then.
+    pub(super) fn kill(&mut self) {
+        if !self.is_over {
+            system::kill_group(self.keeper.id());
+            self.is_over = true;
+            let _ = self.keeper.wait(); // gives the group's number back
+        }
+    }
+}
+
+/// Lets the process that `command` will start lead a group of its own, which a Ctrl-C at the terminal does not reach.
+pub(super) fn apart(command: &mut Command) -> Result<&mut Command, String> {
+    system::into_group(command, 0)?;
+    Ok(command)
+}
+
+pub(super) use system::{is_there, kill};
+
+/// What std does not offer. A signal fails only when nobody is left to get it, so that is no error.
+#[cfg(unix)]
+mod system {
+    use std::fs;
+    use std::os::unix::process::CommandExt as _;
+    use std::process::Command;
+
+    use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process};
+
+    pub(super) fn into_group(command: &mut Command, group: u32) -> Result<(), String> {
+        command.process_group(group.cast_signed());
+        Ok(())
+    }
+
+    pub(super) fn terminate_group(group: u32) {
+        let _ = pid(group).map(|group| kill_process_group(group, Signal::TERM));
+    }
+
+    pub(super) fn kill_group(group: u32) {
+        let _ = pid(group).map(|group| kill_process_group(group, Signal::KILL));
+    }
+
+    /// Kills one process.
+    pub(in super::super) fn kill(process: u32) {
+        let _ = pid(process).map(|process| kill_process(process, Signal::KILL));
+    }
+
+    /// Whether a process with this number runs. One that has ended may keep its number as a zombie, for good where
+    /// nobody waits for orphans, as in many containers; Linux tells.
+    pub(in super::super) fn is_there(process: u32) -> bool {
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        let is_zombie = stat.rsplit_once(')').is_some_and(|(_, state)| state.trim_start().starts_with('Z'));
+        !is_zombie && pid(process).is_some_and(|process| test_kill_process(process).is_ok())
+    }
+
+    fn pid(number: u32) -> Option<Pid> {
+        Pid::from_raw(number.cast_signed())
+    }
+}
+
+/// Where there are no process groups, nothing is started.
+#[cfg(not(unix))]
+mod system {
+    use std::process::Command;
+
+    pub(super) fn into_group(_command: &mut Command, _group: u32) -> Result<(), String> {
+        Err("PEs can be started on Unix systems only".to_string())
+    }
+
+    pub(super) fn terminate_group(_group: u32) {}
+
+    pub(super) fn kill_group(_group: u32) {}
+
+    pub(in super::super) fn kill(_process: u32) {}
+
+    pub(in super::super) fn is_there(_process: u32) -> bool {
+        false
+    }
+}

@@ -1,0 +1,239 @@
+//! [`Mps`]: CUDA's multi-process service, with which several PEs compute on one GPU at once.
+//!
+//! NVSHMEM needs it as soon as PEs share a GPU: without it most of its functions end the process. The service is one of
+//! our own, with its own folder, so that one which runs on the machine already is neither used nor disturbed.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use super::group::{apart, is_there, kill};
+
+/// The program that starts the service, and talks to it.
+const CONTROL: &str = "nvidia-cuda-mps-control";
+const ABSENT: &str = "nvidia-cuda-mps-control is not on PATH: install the utilities that belong to NVIDIA's driver \
+                      (Ubuntu: nvidia-compute-utils-VERSION); in a container, start it with them mounted";
+const LIMIT: Duration = Duration::from_secs(20);
+/// How long a service has to end after it was told to.
+const END: Duration = Duration::from_secs(10);
+/// The folder holds a Unix socket, whose path may have 107 bytes. The names in it have up to 30.
+const LONGEST: usize = 60;
+
+/// If this process is killed, its pipe to this shell closes, and the shell ends the service.
+const KEEPER: &str = "trap '' HUP INT QUIT TERM; read -r _; echo quit | \"$0\"; rm -rf -- \"$1\"";
+
+/// A CUDA multi-process service of our own. Dropping it ends it.
+#[derive(Debug)]
+pub struct Mps {
+    program: PathBuf,
+    folder: TempDir,
+    keeper: Child,
+    visible: Visible,
+}
+
+/// The GPUs that the service offers. It numbers them anew, so its clients must not choose among them once more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Visible {
+    /// `CUDA_VISIBLE_DEVICES` for the service; `None` for all.
+    service: Option<String>,
+    /// The same for its clients, in the service's numbers: a GPU has the number that it would have without a service.
+    clients: Option<String>,
+}
+
+impl Mps {
+    /// Starts the service, and makes sure that it answers. `devices` are the GPUs that PEs will use, as CUDA numbers
+    /// them in this process; empty: any.
+    ///
+    /// # Errors
+    /// A sentence: the service is not installed, or what it said when it did not start.
+    pub fn start(devices: &[u32]) -> Result<Mps, String> {
+        Mps::start_with(Path::new(CONTROL), devices)
+    }
+
+    fn start_with(program: &Path, devices: &[u32]) -> Result<Mps, String> {
+        let temporary = env::temp_dir();
+        let temporary = if temporary.as_os_str().len() > LONGEST { Path::new("/tmp") } else { &temporary };
+        let folder = tempfile::Builder::new().prefix("mps-").tempdir_in(temporary);
+        let folder = folder.map_err(|why| format!("no folder for the multi-process service: {why}"))?;
+        let visible = Visible::new(env::var("CUDA_VISIBLE_DEVICES").ok().as_deref(), devices);
+
+        let mut keeper = Command::new("sh");
+        keeper.args(["-c", KEEPER]).arg(program).arg(folder.path());
+        keeper.envs(directories(folder.path())).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        let keeper = apart(&mut keeper)?.spawn().map_err(|why| format!("sh cannot be started: {why}"))?;
+
+        let mps = Mps { program: program.to_path_buf(), folder, keeper, visible };
+        mps.control(&["-d"], None, LIMIT)?;
+        mps.control(&[], Some("get_server_list"), LIMIT)
+            .map_err(|why| format!("the multi-process service was started and does not answer: {why}"))?;
+        Ok(mps)
+    }
+
+    /// What a PE needs in its environment to use the service, when at most so many PEs share a GPU. Each may then use
+    /// that part of it: NVSHMEM wants the parts to add up to no more than the whole.
+    pub fn environment(&self, pes_per_gpu: usize) -> Vec<(String, OsString)> {
+        let part = (100 / pes_per_gpu.max(1)).max(1);
+        let mut environment = directories(self.folder.path()).to_vec();
+        environment.push(("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE".to_string(), part.to_string().into()));
+        environment
+            .extend(self.visible.clients.iter().map(|list| ("CUDA_VISIBLE_DEVICES".to_string(), list.clone().into())));
+        environment
+    }
+
+    /// Runs the control program and gives what it prints. What it starts in the background inherits its outputs, so
+    /// these are a file: a pipe would stay open.
+    fn control(&self, arguments: &[&str], input: Option<&str>, limit: Duration) -> Result<String, String> {
+        let (asked, said) = (self.folder.path().join("asked"), self.folder.path().join("said"));
+        let failed = |why: &dyn std::fmt::Display| format!("{CONTROL}: {why}");
+        let outputs = File::create(&said).and_then(|out| Ok((out.try_clone()?, out)));
+        let (out, err) = outputs.map_err(|why| failed(&why))?;
+        let stdin = match input {
+            Some(input) => {
+                fs::write(&asked, format!("{input}\n")).map_err(|why| failed(&why))?;
+                File::open(&asked).map_err(|why| failed(&why))?.into()
+            }
+            None => Stdio::null(),
+        };
+        let mut command = Command::new(&self.program);
+        command.args(arguments).envs(directories(self.folder.path())).stdin(stdin).stdout(out).stderr(err);
+        if let Some(devices) = &self.visible.service {
+            command.env("CUDA_VISIBLE_DEVICES", devices);
+        }
+        // In a group of its own, Ctrl-C does not reach the service: the PEs end first.
+        let mut child = apart(&mut command)?.spawn().map_err(|why| match why.kind() {
+            ErrorKind::NotFound => ABSENT.to_string(),
+            _ => failed(&why),
+        })?;
+        let deadline = Instant::now() + limit;
+        let status = loop {
+            match child.try_wait().map_err(|why| failed(&why))? {
+                Some(status) => break status,
+                None if Instant::now() < deadline => thread::sleep(Duration::from_millis(5)),
+                None => {
+                    let _ = child.kill();
+                    let _ = child.wait(); // it was killed, so this ends
+                    return Err(failed(&format!("no answer within {} s", limit.as_secs())));
+                }
+            }
+        };
+        let said = fs::read(&said).map_err(|why| failed(&why))?;
+        let said = String::from_utf8_lossy(&said).trim().to_string();
+        if status.success() { Ok(said) } else { Err(failed(&format!("{status}: {said}"))) }
+    }
+
+    /// The service's processes, by their numbers: the daemon, which writes its own into a file, and its servers.
+    fn processes(&self) -> Vec<u32> {
+        let daemon = fs::read_to_string(self.folder.path().join(format!("{CONTROL}.pid"))).unwrap_or_default();
+        let servers = self.control(&[], Some("get_server_list"), END / 4).unwrap_or_default();
+        let numbers = daemon.split_whitespace().chain(servers.split_whitespace());
+        numbers.filter_map(|number| number.parse().ok()).collect()
+    }
+}
+
+impl Drop for Mps {
+    fn drop(&mut self) {
+        let processes = self.processes();
+        let told = self.control(&[], Some("quit"), END);
+        let deadline = Instant::now() + if told.is_ok() { END } else { Duration::ZERO };
+        while processes.iter().any(|&process| is_there(process)) && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(5));
+        }
+        processes.into_iter().for_each(kill);
+        let _ = self.keeper.kill(); // nothing is left for it to do
+        let _ = self.keeper.wait();
+    }
+}
+
+/// How the service and its clients find each other.
+fn directories(folder: &Path) -> [(String, OsString); 2] {
+    ["CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY"].map(|name| (name.to_string(), folder.into()))
+}
+
+impl Visible {
+    /// From the user's `CUDA_VISIBLE_DEVICES` and the GPUs wanted: the service gets all up to the last one that is
+    /// wanted, in the user's order, so that its numbers are the user's.
+    fn new(user: Option<&str>, devices: &[u32]) -> Visible {
+        let users: Option<Vec<&str>> = user.map(|list| list.split(',').map(str::trim).collect());
+        let last = devices.iter().max().map(|&last| last as usize + 1);
+        let count = match (&users, last) {
+            (Some(users), last) => last.unwrap_or(users.len()).min(users.len()),
+            (None, Some(last)) => last,
+            (None, None) => return Visible { service: None, clients: None },
+        };
+        let numbers: Vec<String> = (0..count).map(|number| number.to_string()).collect();
+        let numbers = numbers.join(",");
+        let service = users.map_or_else(|| numbers.clone(), |users| users[..count].join(","));
+        Visible { service: Some(service), clients: Some(numbers) }
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    /// A control program for tests: a daemon that only sleeps, ended by `quit` unless it is stubborn.
+    fn fake(folder: &Path, quits: bool) -> PathBuf {
+        let program = folder.join(CONTROL);
+        let quit = if quits { "kill $daemon" } else { "exit 1" };
+        let script = format!(
+            "#!/bin/sh\nfile=$CUDA_MPS_PIPE_DIRECTORY/{CONTROL}.pid\n\
+             if [ \"$1\" = -d ]; then sleep 600 & echo $! >$file; exit; fi\n\
+             daemon=$(cat $file); read -r word\n\
+             case $word in quit) {quit};; get_server_list) ;; *) exit 1;; esac\n"
+        );
+        fs::write(&program, script).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        program
+    }
+
+    #[test]
+    fn a_service_is_started_used_and_ended() {
+        for quits in [true, false] {
+            let place = tempfile::tempdir().unwrap();
+            let mps = Mps::start_with(&fake(place.path(), quits), &[0]).unwrap();
+            let folder = mps.folder.path().to_path_buf();
+            let environment = mps.environment(3);
+            assert_eq!(environment[0], ("CUDA_MPS_PIPE_DIRECTORY".to_string(), folder.clone().into()));
+            assert_eq!(environment[2], ("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE".to_string(), "33".into()));
+            let [daemon] = mps.processes()[..] else { panic!("{:?}", mps.processes()) };
+            assert!(is_there(daemon));
+            drop(mps);
+            assert!(!is_there(daemon) && !folder.exists(), "quits: {quits}");
+        }
+    }
+
+    #[test]
+    fn a_service_that_does_not_start_is_an_error_that_says_why() {
+        let place = tempfile::tempdir().unwrap();
+        let absent = Mps::start_with(&place.path().join(CONTROL), &[]).unwrap_err();
+        assert!(absent.contains("nvidia-compute-utils"), "{absent}");
+        let broken = fake(place.path(), true);
+        fs::write(&broken, "#!/bin/sh\necho no GPU here >&2; exit 3\n").unwrap();
+        let why = Mps::start_with(&broken, &[]).unwrap_err();
+        assert!(why.contains("exit status: 3: no GPU here"), "{why}");
+    }
+
+    #[test]
+    fn a_gpu_keeps_its_number() {
+        let visible = |user, devices: &[u32]| {
+            let Visible { service, clients } = Visible::new(user, devices);
+            (service.unwrap_or_default(), clients.unwrap_or_default())
+        };
+        let both = |service: &str, clients: &str| (service.to_string(), clients.to_string());
+        assert_eq!(visible(None, &[]), both("", ""));
+        assert_eq!(visible(None, &[0]), both("0", "0"));
+        assert_eq!(visible(None, &[2, 1]), both("0,1,2", "0,1,2"));
+        assert_eq!(visible(Some("3,GPU-a, 5"), &[1]), both("3,GPU-a", "0,1"));
+        assert_eq!(visible(Some("3,5"), &[]), both("3,5", "0,1"));
+        assert_eq!(visible(Some("3,5"), &[7]), both("3,5", "0,1"));
+    }
+}
