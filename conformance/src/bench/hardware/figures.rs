@@ -25,8 +25,11 @@ pub(super) struct Figure {
     pub(super) has_peer: bool,
     /// The measurement that it comes from; `None` for those of initialization.
     pub(super) measurement: Option<Measurement>,
-    pub(super) of: Box<dyn Fn(&Measured) -> Option<f64>>,
+    pub(super) of: Box<Of>,
 }
+
+/// Takes the number out of what a job said, if it is there.
+type Of = dyn Fn(&Measured) -> Option<f64>;
 
 impl fmt::Debug for Figure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
