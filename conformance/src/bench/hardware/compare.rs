@@ -115,8 +115,9 @@ pub(super) fn compare(
 /// Why the two cannot be compared, if they ran on different libraries or in different ways.
 fn differ(ours: &Side, peer: &Side) -> Option<String> {
     let (mine, theirs) = (ours.jobs.first()?, peer.jobs.first()?);
-    let is_part = |c: char| c.is_ascii_digit() || c == '.';
-    let same_library = mine.library.split(|c| !is_part(c)).any(|version| version == theirs.library);
+    // `libnvshmem 3.4.5` of ours, `3.4.5` of the peer's.
+    let version = |side: &Measured| side.library.rsplit(' ').next().map(str::to_string);
+    let same_library = version(mine) == version(theirs);
     if same_library && mine.status == theirs.status {
         return None;
     }
@@ -244,6 +245,24 @@ mod tests {
         let lines = compared.lines("1 GPU", &figures(&[]));
         let why = of(&lines, "init").row.peer.why_not().unwrap();
         assert_eq!(why, "not run: it ran on 3.8.0 (full MPG), ours on 3.4.5 (full MPG): they cannot be compared");
+    }
+
+    #[test]
+    fn the_same_library_may_be_named_in_two_ways() {
+        let side = |library: &str, status: &str| Side {
+            jobs: vec![Measured {
+                ready: Duration::ZERO,
+                init: Default::default(),
+                library: library.to_string(),
+                status: status.to_string(),
+                medians: Default::default(),
+            }],
+            failed: None,
+        };
+        let ours = side("libnvshmem 3.4.5", "full MPG");
+        assert_eq!(differ(&ours, &side("3.4.5", "full MPG")), None);
+        assert!(differ(&ours, &side("3.4.5", "limited MPG")).is_some_and(|why| why.contains("limited MPG")));
+        assert!(differ(&ours, &side("4.5", "full MPG")).is_some());
     }
 
     #[test]
