@@ -1,15 +1,15 @@
 //! The shape of what `onesided bench` writes. Never a time: they belong to a machine.
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
-use onesided_conformance::bench::{self, Options};
+use onesided_conformance::bench::{self, Backend, Options};
 use serde_json::Value;
 
 #[test]
 fn a_quick_run_writes_every_field_of_every_row() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("bench.json");
-    let options = Options { json: Some(file.clone()), quick: true, only: Some("put 8 B".into()), date: None };
+    let options = Options { json: Some(file.clone()), quick: true, only: Some("put 8 B".into()), ..Options::default() };
     assert_eq!(bench::run(&options), ExitCode::SUCCESS);
 
     let json: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
@@ -50,4 +50,21 @@ fn a_pattern_that_names_nothing_writes_nothing() {
     let options = Options { json: Some(file.clone()), only: Some("parsec".into()), ..Options::default() };
     assert_eq!(bench::run(&options), ExitCode::from(2));
     assert!(!file.exists());
+}
+
+#[test]
+fn without_a_library_nothing_is_measured_on_gpus() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_onesided"));
+    command.args(["bench", "--backend", "nvshmem", "--quick"]).env("ONESIDED_NVSHMEM_LIB", "/no/such/library.so.3");
+    let output = command.env("CUDA_VISIBLE_DEVICES", "").output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.starts_with("error: nothing can be measured on GPUs here: "), "{said}");
+    assert!(said.ends_with("; see `onesided doctor`\n") && output.stdout.is_empty(), "{said}");
+}
+
+#[test]
+fn a_pattern_without_a_benchmark_on_gpus_names_those_that_exist() {
+    let options = Options { backend: Backend::Nvshmem, only: Some("parsec".into()), ..Options::default() };
+    assert_eq!(bench::run(&options), ExitCode::from(2));
 }

@@ -1,21 +1,47 @@
-//! `onesided bench`: what the simulator costs, beside what others cost on the same machine in the same minutes.
+//! `onesided bench`: what simulator and GPUs cost, beside what others cost on the same machine in the same minutes.
 //!
 //! | file | what it holds |
 //! |---|---|
 //! | `put.rs`, `pingpong.rs`, `barrier.rs`, `bulk.rs` | single operations, beside Open MPI's OpenSHMEM and a memory copy |
 //! | `start.rs` | whole programs from start to end, and the memory that they take |
 //! | `explore.rs` | schedules per second, beside shuttle |
-//! | `peers/` | the others: an OpenSHMEM program, shuttle, threads |
+//! | `hardware/` | `--backend nvshmem`: our processes on GPUs, beside those of a C++ program |
+//! | `peers/` | the others: programs for OpenSHMEM and NVSHMEM, shuttle, threads |
 //! | `lab.rs` | how a number is measured: best of several passes, ours and the peer's in turn |
 //! | `process.rs`, `child.rs` | starting processes; this program again, where time or memory of a whole process counts |
 //! | `row.rs`, `report.rs`, `machine.rs` | the table and its JSON |
 //!
-//! A target is a number for ours alone. A missed one is printed, and fails nothing: machines differ.
+//! A target is a number for ours alone, or in times of the peer's. A missed one is printed, and fails nothing: machines
+//! differ.
+//!
+//! # The file
+//!
+//! `--json` writes `onesided-bench/1`:
+//!
+//! | field | |
+//! |---|---|
+//! | `machine`, `date`, `quick` | where and when; `quick` numbers mean nothing |
+//! | `rows[].name`, `unit` | what was measured |
+//! | `rows[].ours`, `peer`, `peer_name` | the numbers; `ours_missing`, `peer_missing` say why there is none |
+//! | `rows[].ratio` | how many times as good ours is, whatever the unit |
+//! | `rows[].target`, `met` | what ours should be, and whether it is |
+//!
+//! On GPUs also:
+//!
+//! | field | |
+//! |---|---|
+//! | `backend`, `gpus`, `driver`, `cuda`, `library` | `nvshmem`; the GPUs' names, and versions |
+//! | `rounds` | by place, how many jobs of ours were run; the peer's are as many |
+//! | `rows[].place` | which GPUs the 2 PEs were on |
+//! | `rows[].times_peer` | ours divided by the peer's |
+//! | `rows[].ours_jobs`, `peer_jobs` | what each job gave; `ours` and `peer` are their medians |
+//! | `notes` | what went wrong, in full |
 
 mod barrier;
 mod bulk;
 mod child;
 mod explore;
+mod hardware;
 mod lab;
 mod machine;
 mod peers;
@@ -38,8 +64,11 @@ use report::Report;
 use row::Cell;
 
 /// What `onesided bench` is asked to do.
-#[derive(clap::Args, Clone, Debug, Default)]
+#[derive(clap::Args, Clone, Debug)]
 pub struct Options {
+    /// What to measure
+    #[arg(long, value_enum, default_value_t = Backend::Sim)]
+    pub backend: Backend,
     /// Write the rows to FILE too, as JSON
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -52,6 +81,40 @@ pub struct Options {
     /// The date that the JSON is to carry; without it, it carries none
     #[arg(long, value_name = "DATE")]
     pub date: Option<String>,
+    /// On GPUs: how often both programs are started, in turn
+    #[arg(long, value_name = "N", default_value_t = ROUNDS, value_parser = clap::value_parser!(u8).range(1..))]
+    pub rounds: u8,
+    /// What a process that `--backend nvshmem` started is to measure.
+    #[doc(hidden)]
+    #[arg(long, hide = true, num_args = 0.., value_name = "MEASUREMENT")]
+    pub worker: Option<Vec<String>>,
+}
+
+/// How often the programs are started on GPUs, unless the user says otherwise.
+const ROUNDS: u8 = 5;
+
+/// What the benchmarks measure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Backend {
+    /// The simulator
+    #[default]
+    Sim,
+    /// libnvshmem on the GPUs of this machine, beside a C++ program that makes the same calls
+    Nvshmem,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            backend: Backend::Sim,
+            json: None,
+            quick: false,
+            only: None,
+            date: None,
+            rounds: ROUNDS,
+            worker: None,
+        }
+    }
 }
 
 /// Measures, prints the table, and writes the JSON if that is asked for.
@@ -59,10 +122,17 @@ pub struct Options {
 /// The exit status is 0 also when targets are missed; 1 when a benchmark of ours failed; 2 when none is called as asked
 /// for, or the file cannot be written; 130 after Ctrl-C.
 pub fn run(options: &Options) -> ExitCode {
+    if let Some(measurements) = &options.worker {
+        return hardware::work(measurements);
+    }
     if let Some(status) = child::play() {
         return status;
     }
-    measure(options).unwrap_or_else(|why| {
+    let measured = match options.backend {
+        Backend::Sim => measure(options),
+        Backend::Nvshmem => hardware::run(options),
+    };
+    measured.unwrap_or_else(|why| {
         eprintln!("error: {why}");
         ExitCode::from(2)
     })

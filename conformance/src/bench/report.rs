@@ -44,12 +44,6 @@ impl Report {
         table.load_preset(presets::ASCII_MARKDOWN);
         table.set_header(["benchmark", "ours", "peer", "ratio", "unit", "target", "peer's name"]);
         for row in &self.rows {
-            let target = match (row.target_text(), row.met()) {
-                (None, _) => String::new(),
-                (Some(target), None) => format!("{target} (not judged)"),
-                (Some(target), Some(true)) => format!("{target} (met)"),
-                (Some(target), Some(false)) => format!("{target} (MISSED)"),
-            };
             let ratio = row.ratio().map_or_else(|| "-".into(), number);
             table.add_row([
                 row.name.clone(),
@@ -57,7 +51,7 @@ impl Report {
                 cell(&row.peer),
                 ratio,
                 row.unit.name().into(),
-                target,
+                verdict(row),
                 row.peer_name.clone().unwrap_or_else(|| "-".into()),
             ]);
         }
@@ -86,7 +80,18 @@ impl fmt::Display for Report {
     }
 }
 
-fn cell(cell: &Cell) -> String {
+/// The target and whether it is met.
+pub(super) fn verdict(row: &Row) -> String {
+    match (row.target_text(), row.met()) {
+        (None, _) => String::new(),
+        (Some(target), None) => format!("{target} (not judged)"),
+        (Some(target), Some(true)) => format!("{target} (met)"),
+        (Some(target), Some(false)) => format!("{target} (MISSED)"),
+    }
+}
+
+/// The number, or why there is none.
+pub(super) fn cell(cell: &Cell) -> String {
     cell.value().map(number).or_else(|| cell.why_not()).unwrap_or_else(|| "-".into())
 }
 

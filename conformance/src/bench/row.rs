@@ -93,6 +93,8 @@ pub(super) enum Target {
     AtMost(f64),
     /// At least so many times as good as the peer.
     Ratio(f64),
+    /// So many times the peer's number: at most, or at least where more is better.
+    TimesPeer(f64),
 }
 
 /// One line of the table.
@@ -132,11 +134,18 @@ impl Row {
         Some(if self.unit.more_is_better() { ours / peer } else { peer / ours })
     }
 
+    /// How many times the peer's number ours is.
+    pub(super) fn times_peer(&self) -> Option<f64> {
+        Some(self.ours.value()? / self.peer.value()?)
+    }
+
     /// Whether the target is met; `None` where there is none, or nothing to judge by.
     pub(super) fn met(&self) -> Option<bool> {
         match self.target? {
             Target::AtMost(most) => Some(self.ours.value()? <= most),
             Target::Ratio(least) => Some(self.ratio()? >= least),
+            Target::TimesPeer(least) if self.unit.more_is_better() => Some(self.times_peer()? >= least),
+            Target::TimesPeer(most) => Some(self.times_peer()? <= most),
         }
     }
 
@@ -145,6 +154,8 @@ impl Row {
         Some(match self.target? {
             Target::AtMost(most) => format!("<= {most} {}", self.unit.name()),
             Target::Ratio(least) => format!("ratio >= {least}"),
+            Target::TimesPeer(least) if self.unit.more_is_better() => format!(">= {least} of the peer"),
+            Target::TimesPeer(most) => format!("<= {most} of the peer"),
         })
     }
 
@@ -180,6 +191,19 @@ mod tests {
         assert_eq!([fast.ratio(), wide.ratio()], [Some(3.0), Some(3.0)]);
         assert_eq!(fast.target(Target::Ratio(5.0)).met(), Some(false));
         assert_eq!(wide.target(Target::Ratio(2.0)).met(), Some(true));
+    }
+
+    #[test]
+    fn times_the_peer_has_the_direction_of_the_unit() {
+        let judged = |unit, ours, times| {
+            let row = Row::new("x", unit, Cell::Value(ours)).beside("y", Cell::Value(100.0));
+            let row = row.target(Target::TimesPeer(times));
+            (row.met(), row.target_text().unwrap())
+        };
+        assert_eq!(judged(Unit::Ns, 105.0, 1.05), (Some(true), "<= 1.05 of the peer".into()));
+        assert_eq!(judged(Unit::Ns, 106.0, 1.05), (Some(false), "<= 1.05 of the peer".into()));
+        assert_eq!(judged(Unit::GBPerS, 99.0, 0.99), (Some(true), ">= 0.99 of the peer".into()));
+        assert_eq!(judged(Unit::GBPerS, 98.0, 0.99), (Some(false), ">= 0.99 of the peer".into()));
     }
 
     #[test]

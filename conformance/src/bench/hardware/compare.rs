@@ -1,0 +1,275 @@
+//! Two programs in turn, round for round, and what came out side by side.
+
+use std::time::{Duration, Instant};
+
+use super::figures::Figure;
+use super::job::{Measured, PES, Program, median};
+use super::plan::Measurement;
+use crate::bench::row::{Cell, Row};
+use crate::tool::interrupt;
+
+/// Where the PEs of a job are, and what its processes need to know of that.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    /// As the rows say it.
+    pub(super) name: &'static str,
+    pub(super) devices: [u32; PES],
+    pub(super) environment: Vec<(String, std::ffi::OsString)>,
+}
+
+/// What limits a comparison.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub(super) rounds: usize,
+    /// For one job.
+    pub(super) job: Duration,
+    /// After so long no further round begins.
+    pub(super) all: Duration,
+}
+
+/// All jobs of one program.
+#[derive(Debug, Default)]
+pub(super) struct Side {
+    pub(super) jobs: Vec<Measured>,
+    /// Why there are no more.
+    pub(super) failed: Option<String>,
+}
+
+/// A row with what each job gave, in the order of the rounds.
+#[derive(Debug)]
+pub(super) struct Line {
+    pub(super) place: &'static str,
+    pub(super) row: Row,
+    pub(super) ours: Vec<f64>,
+    pub(super) peer: Vec<f64>,
+}
+
+/// Both programs.
+#[derive(Debug)]
+pub(super) struct Compared {
+    pub(super) ours: Side,
+    pub(super) peer: Side,
+}
+
+impl Side {
+    /// A side that cannot be started at all.
+    fn absent(why: String) -> Side {
+        Side { jobs: Vec::new(), failed: Some(why) }
+    }
+
+    /// One more job; none after one that failed.
+    fn job(&mut self, program: &Program, place: &Place, plan: &[Measurement], limit: Duration) {
+        if self.failed.is_some() {
+            return;
+        }
+        let mut program = program.clone();
+        program.environment.extend(place.environment.iter().cloned());
+        match program.run(place.devices, plan, limit) {
+            Ok(measured) => self.jobs.push(measured),
+            Err(why) => self.failed = Some(why),
+        }
+    }
+
+    /// What the jobs gave; nothing if one of them failed.
+    fn values(&self, figure: &Figure) -> Vec<f64> {
+        let jobs = if self.failed.is_none() { self.jobs.as_slice() } else { &[] };
+        jobs.iter().filter_map(|job| (figure.of)(job)).collect()
+    }
+}
+
+/// Lets both programs measure, in turn. Who begins changes from round to round, so that neither has the colder machine.
+pub(super) fn compare(
+    place: &Place,
+    plan: &[Measurement],
+    ours: &Program,
+    peer: Result<&dyn Fn() -> Program, String>,
+    limits: Limits,
+) -> Compared {
+    let start = Instant::now();
+    let (mut mine, mut theirs) = (Side::default(), Side::default());
+    let peer = peer.map_err(|why| theirs = Side::absent(why)).ok();
+    for round in 0..limits.rounds {
+        let is_over = round > 0 && start.elapsed() > limits.all;
+        if is_over || mine.failed.is_some() || interrupt::is_wanted() {
+            break;
+        }
+        let mut theirs_now = || {
+            if let Some(peer) = peer {
+                theirs.job(&peer(), place, plan, limits.job);
+            }
+        };
+        if round % 2 == 1 {
+            theirs_now();
+        }
+        mine.job(ours, place, plan, limits.job);
+        if round % 2 == 0 {
+            theirs_now();
+        }
+    }
+    if let Some(why) = differ(&mine, &theirs) {
+        theirs = Side::absent(why);
+    }
+    Compared { ours: mine, peer: theirs }
+}
+
+/// Why the two cannot be compared, if they ran on different libraries or in different ways.
+fn differ(ours: &Side, peer: &Side) -> Option<String> {
+    let (mine, theirs) = (ours.jobs.first()?, peer.jobs.first()?);
+    // `libnvshmem 3.4.5` of ours, `3.4.5` of the peer's.
+    let version = |side: &Measured| side.library.rsplit(' ').next().map(str::to_string);
+    let same_library = version(mine) == version(theirs);
+    if same_library && mine.status == theirs.status {
+        return None;
+    }
+    let words = |side: &Measured| format!("{} ({})", side.library, side.status);
+    Some(format!("it ran on {}, ours on {}: they cannot be compared", words(theirs), words(mine)))
+}
+
+impl Compared {
+    /// A line for each figure.
+    pub(super) fn lines(&self, place: &'static str, figures: &[Figure]) -> Vec<Line> {
+        let line = |figure: &Figure| {
+            let (ours, peer) = (self.ours.values(figure), self.peer.values(figure));
+            let mine = cell(&self.ours, &ours, Cell::Failed);
+            let theirs = cell(&self.peer, &peer, Cell::NotRun);
+            let mut row = Row::new(&figure.name, figure.unit, mine);
+            if figure.has_peer {
+                row = row.beside("C++", theirs);
+            }
+            row.target = figure.target;
+            Line { place, row, ours, peer }
+        };
+        figures.iter().map(line).collect()
+    }
+}
+
+/// The median over the jobs, or the first line of why there is none.
+fn cell(side: &Side, values: &[f64], missing: fn(String) -> Cell) -> Cell {
+    let why = || side.failed.as_deref().and_then(|why| why.lines().next()).unwrap_or("it gave no number");
+    median(values.to_vec()).map_or_else(|| missing(why().to_string()), Cell::Value)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::super::figures::figures;
+    use super::super::job::tests::{scripted, shell};
+    use super::*;
+
+    const LIMITS: Limits = Limits { rounds: 3, job: Duration::from_secs(60), all: Duration::from_secs(600) };
+
+    fn place() -> Place {
+        Place { name: "1 GPU", devices: [0, 0], environment: vec![("ONESIDED_TEST".into(), "1".into())] }
+    }
+
+    fn plan() -> Vec<Measurement> {
+        vec!["put:8:200:3".parse().unwrap(), "put:1048576:50:3".parse().unwrap()]
+    }
+
+    fn lines(ours: &Program, peer: Result<&dyn Fn() -> Program, String>) -> Vec<Line> {
+        let plan = plan();
+        compare(&place(), &plan, ours, peer, LIMITS).lines("1 GPU", &figures(&plan))
+    }
+
+    fn of<'a>(lines: &'a [Line], name: &str) -> &'a Line {
+        lines.iter().find(|line| line.row.name == name).unwrap_or_else(|| panic!("no {name} in {lines:?}"))
+    }
+
+    #[test]
+    fn medians_of_both_stand_side_by_side() {
+        let peer = || scripted(200, "1000", "2000,9000,2000");
+        let lines = lines(&scripted(230, "1040,1030,9999", "2100"), Ok(&peer));
+        let issue = of(&lines, "put 8 B, issue");
+        assert_eq!((issue.ours.as_slice(), issue.peer.as_slice()), (&[1040.0; 3][..], &[1000.0; 3][..]));
+        assert_eq!((issue.row.times_peer(), issue.row.met()), (Some(1.04), Some(true)));
+        let init = of(&lines, "init");
+        assert_eq!(
+            (init.row.ours.value(), init.row.peer.value(), init.row.met()),
+            (Some(230.0), Some(200.0), Some(false))
+        );
+        let bulk = of(&lines, "put 1 MiB");
+        assert_eq!(bulk.row.ours.value(), Some(1_048_576.0 / 2100.0));
+        assert_eq!((bulk.row.peer.value(), bulk.row.met()), (Some(1_048_576.0 / 2000.0), Some(false)));
+    }
+
+    #[test]
+    fn who_begins_changes_from_round_to_round() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        let mut programs = ["ours", "peer"].map(|name| {
+            let mut program = scripted(1, "1", "1");
+            let script = program.arguments[1].to_string_lossy().into_owned();
+            program.arguments[1] = format!(
+                "[ $ONESIDED_TEST = 1 ] || exit 9\n[ $ONESIDED_RANK = 1 ] || echo {name} >> {}\n{script}",
+                log.display()
+            )
+            .into();
+            program
+        });
+        let peer = std::mem::replace(&mut programs[1], shell("exit 1"));
+        lines(&programs[0], Ok(&|| peer.clone()));
+        let order = std::fs::read_to_string(log).unwrap();
+        assert_eq!(order.split_whitespace().collect::<Vec<_>>(), ["ours", "peer", "peer", "ours", "ours", "peer"]);
+    }
+
+    #[test]
+    fn a_peer_that_is_missing_or_fails_leaves_ours() {
+        let ours = scripted(1, "1", "1");
+        let fails = || shell("echo why >&2; exit 3");
+        for (peer, why) in [
+            (Err("no g++".to_string()), "not run: no g++"),
+            (Ok(&fails as &dyn Fn() -> Program), "ended with status 3"),
+        ] {
+            let lines = lines(&ours, peer);
+            let row = &of(&lines, "put 8 B, issue").row;
+            assert_eq!((row.ours.value(), row.met()), (Some(1.0), None));
+            assert!(row.peer.why_not().unwrap().contains(why), "{row:?}");
+        }
+    }
+
+    #[test]
+    fn ours_that_fails_is_a_failure_and_ends_the_comparison() {
+        let folder = tempfile::tempdir().unwrap();
+        let count = folder.path().join("count");
+        let ours = shell(&format!("echo x >> {}; echo gone >&2; exit 5", count.display()));
+        let peer = || scripted(1, "1", "1");
+        let lines = lines(&ours, Ok(&peer));
+        let row = &of(&lines, "init").row;
+        assert!(matches!(&row.ours, Cell::Failed(why) if why.contains("ended with status 5")), "{row:?}");
+        assert!(std::fs::read_to_string(count).unwrap().lines().count() <= PES);
+    }
+
+    #[test]
+    fn different_libraries_are_not_compared() {
+        let peer = || shell(r#"echo '{"ready":{"init_ns":1,"status":"full MPG","library":"3.8.0"}}'"#);
+        let compared = compare(&place(), &[], &scripted(1, "1", "1"), Ok(&peer), LIMITS);
+        let lines = compared.lines("1 GPU", &figures(&[]));
+        let why = of(&lines, "init").row.peer.why_not().unwrap();
+        assert_eq!(why, "not run: it ran on 3.8.0 (full MPG), ours on 3.4.5 (full MPG): they cannot be compared");
+    }
+
+    #[test]
+    fn the_same_library_may_be_named_in_two_ways() {
+        let side = |library: &str, status: &str| Side {
+            jobs: vec![Measured {
+                ready: Duration::ZERO,
+                init: Default::default(),
+                library: library.to_string(),
+                status: status.to_string(),
+                medians: Default::default(),
+            }],
+            failed: None,
+        };
+        let ours = side("libnvshmem 3.4.5", "full MPG");
+        assert_eq!(differ(&ours, &side("3.4.5", "full MPG")), None);
+        assert!(differ(&ours, &side("3.4.5", "limited MPG")).is_some_and(|why| why.contains("limited MPG")));
+        assert!(differ(&ours, &side("4.5", "full MPG")).is_some());
+    }
+
+    #[test]
+    fn no_round_begins_when_the_time_is_up() {
+        let limits = Limits { all: Duration::ZERO, ..LIMITS };
+        let peer = || scripted(1, "1", "1");
+        let compared = compare(&place(), &[], &scripted(1, "1", "1"), Ok(&peer), limits);
+        assert_eq!((compared.ours.jobs.len(), compared.peer.jobs.len()), (1, 1));
+    }
+}

@@ -1,0 +1,137 @@
+//! What is measured, and how often: the parent decides, and hands it to both programs in the same words.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The calls of one measurement, all on one stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    /// PE 0 puts to PE 1; done when a quiet on the stream is.
+    Put,
+    /// A put with signal and a wait for one on each of two PEs: there and back.
+    PingPong,
+    /// A barrier of all PEs.
+    Barrier,
+    /// A sum of `f32` over all PEs.
+    Reduce,
+}
+
+impl Kind {
+    const ALL: [Kind; 4] = [Kind::Put, Kind::PingPong, Kind::Barrier, Kind::Reduce];
+
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Put => "put",
+            Kind::PingPong => "ping_pong",
+            Kind::Barrier => "barrier",
+            Kind::Reduce => "reduce",
+        }
+    }
+}
+
+/// One measurement; its text is `KIND:BYTES:OPERATIONS:SAMPLES`.
+///
+/// A sample is the mean time of so many operations, twice: until they are enqueued, which is what a call costs, and
+/// until they are done. One sample more is taken before the others, and dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Measurement {
+    pub(super) kind: Kind,
+    pub(super) bytes: usize,
+    /// Few enough to fit into a stream's queue: a full queue makes the host wait, and hides what a call costs.
+    pub(super) operations: u32,
+    pub(super) samples: u32,
+}
+
+/// The measurements in the order of the table.
+///
+/// Together they take less than a second on a GPU; a process takes longer to start.
+pub(super) fn plan(quick: bool) -> Vec<Measurement> {
+    const KIB: usize = 1 << 10;
+    const MIB: usize = 1 << 20;
+    let plan = [
+        (Kind::Put, 8, 200, 100),
+        (Kind::Put, KIB, 200, 100),
+        (Kind::Put, 64 * KIB, 200, 50),
+        (Kind::Put, MIB, 50, 50),
+        (Kind::Put, 16 * MIB, 8, 30),
+        (Kind::Put, 64 * MIB, 4, 20),
+        (Kind::Put, 256 * MIB, 2, 20),
+        (Kind::PingPong, 8, 50, 50),
+        (Kind::Barrier, 0, 100, 100),
+        (Kind::Reduce, 4, 100, 100),
+        (Kind::Reduce, 4 * KIB, 100, 50),
+        (Kind::Reduce, MIB, 20, 30),
+        (Kind::Reduce, 16 * MIB, 4, 20),
+    ];
+    let measurement = |(kind, bytes, operations, samples): (Kind, usize, u32, u32)| Measurement {
+        kind,
+        bytes,
+        operations,
+        samples: if quick { 2 } else { samples },
+    };
+    plan.map(measurement).into()
+}
+
+impl fmt::Display for Measurement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}:{}", self.kind.name(), self.bytes, self.operations, self.samples)
+    }
+}
+
+impl FromStr for Measurement {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Measurement, String> {
+        let parse = || {
+            let mut fields = text.split(':');
+            let kind = fields.next()?;
+            let kind = Kind::ALL.into_iter().find(|candidate| candidate.name() == kind)?;
+            let bytes = fields.next()?.parse().ok()?;
+            let operations = fields.next()?.parse().ok()?;
+            let samples = fields.next()?.parse().ok()?;
+            fields.next().is_none().then_some(Measurement { kind, bytes, operations, samples })
+        };
+        parse().ok_or_else(|| format!("'{text}' is no measurement: it is KIND:BYTES:OPERATIONS:SAMPLES"))
+    }
+}
+
+/// `8 B`, `64 KiB`, `256 MiB`.
+pub(super) fn size(bytes: usize) -> String {
+    match bytes {
+        0..1024 => format!("{bytes} B"),
+        1024..0x10_0000 => format!("{} KiB", bytes >> 10),
+        _ => format!("{} MiB", bytes >> 20),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn measurements_are_written_and_read() {
+        for measurement in plan(false).into_iter().chain(plan(true)) {
+            assert_eq!(measurement.to_string().parse(), Ok(measurement));
+        }
+        for wrong in ["", "put", "put:8:1", "put:8:1:1:1", "push:8:1:1", "put:-8:1:1"] {
+            assert!(wrong.parse::<Measurement>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn no_measurement_fills_a_stream_and_none_stands_there_twice() {
+        let plan = plan(false);
+        assert!(plan.iter().all(|m| m.operations <= 200 && m.samples >= 20), "{plan:?}");
+        let mut names: Vec<_> = plan.iter().map(|m| (m.kind, m.bytes)).collect();
+        names.dedup();
+        assert_eq!(names.len(), plan.len());
+    }
+
+    #[test]
+    fn sizes_are_named_as_people_do() {
+        assert_eq!(
+            [0, 8, 1024, 64 << 10, 1 << 20, 256 << 20].map(size),
+            ["0 B", "8 B", "1 KiB", "64 KiB", "1 MiB", "256 MiB"]
+        );
+    }
+}
