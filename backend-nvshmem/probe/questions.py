@@ -1,0 +1,171 @@
+"""The questions: what each is called, what is done, with how many PEs. The program's side is in probe.cpp."""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    name: str
+    topic: str
+    about: str  # what is done, for the table
+    command: tuple  # the program's arguments
+    pes: int = 2
+    limit: float = 12  # seconds; a question that hangs costs this much
+    one_gpu: bool = False  # all PEs on one GPU, even where there are more
+    mps: bool = True  # under MPS where PEs share a GPU
+    settings: dict = dataclasses.field(default_factory=dict)  # environment variables
+    twice: bool = False  # is run two times, and what is recorded as bits_… compared
+    counts: str = ""  # a field that tells how far a process got that was ended
+    prints: bool = False  # what the library prints belongs to the answer
+
+
+def _topic(topic, **common):
+    def question(name, about, *command, **more):
+        return Question(name, topic, about, tuple(str(word) for word in command), **{**common, **more})
+
+    return question
+
+
+_life = _topic("Initialization and finalize")
+_teams = _topic("Teams")
+_alone = _topic("Several PEs on one GPU without MPS", one_gpu=True, mps=False, limit=8)
+_memory = _topic("Symmetric memory")
+_transfers = _topic("Transfers, atomics, signals")
+_order = _topic("What quiet and barrier wait for", limit=20)
+_collectives = _topic("Collectives")
+
+NCCL_ON = {"NVSHMEM_DISABLE_NCCL": "0"}
+
+QUESTIONS = [
+    _life("init-1", "initialization by a unique id", "init", pes=1),
+    _life("init-2", "initialization by a unique id", "init"),
+    _life("init-4", "initialization by a unique id", "init", pes=4),
+    _life("finalize-twice", "`nvshmemx_hostlib_finalize` two times", "finalize-twice"),
+    _life("reinit", "finalize, then initialization with a new unique id", "reinit"),
+    _teams("split-beyond-world", "`team_split_strided(WORLD, 0, 1, n + 1)`", "split", 0, 1, 3, limit=8),
+    _teams("split-start-negative", "`team_split_strided(WORLD, -1, 1, 1)`", "split", -1, 1, 1, limit=8),
+    _teams("split-size-zero", "`team_split_strided(WORLD, 0, 1, 0)`", "split", 0, 1, 0, limit=8),
+    _teams("split-stride-zero", "`team_split_strided(WORLD, 0, 0, 1)`", "split", 0, 0, 1, limit=8),
+    _teams(
+        "split-beyond-parent",
+        "a parent of PEs 0 and 1 of 4, then `team_split_strided(parent, 0, 1, 3)`",
+        "split-outsider",
+        pes=4,
+        limit=8,
+    ),
+    _teams("translate", "`team_translate_pe(WORLD, src_pe, WORLD)` out of range", "translate"),
+    _teams("destroy-world", "`team_destroy(WORLD)`, then barriers", "destroy-world", limit=8, prints=True),
+    _teams("leaders", "`team_my_pe(GPU_LEADERS)`, also on a PE that is no leader", "leaders", one_gpu=True),
+    _teams("max-teams", "`team_split_strided(WORLD, 0, 1, n)` until it fails", "max-teams", limit=25, counts="teams"),
+    _teams(
+        "split-2d-python", "`team_split_2d(WORLD, 1)` of NVSHMEM4Py: x teams of 1, y team of 2", "split_2d.py", limit=25
+    ),
+    _alone("no-mps-init", "initialization", "init"),
+    _alone("no-mps-split", "`team_split_strided`", "limited", "split"),
+    _alone("no-mps-barrier", "`barrier(WORLD)`", "limited", "barrier"),
+    _alone("no-mps-barrier-all", "`barrier_all`", "limited", "barrier_all"),
+    _alone("no-mps-barrier-all-on-stream", "`barrier_all_on_stream`", "limited", "barrier_all_on_stream"),
+    _alone("no-mps-putmem", "`putmem`", "limited", "putmem"),
+    _alone("no-mps-signal-wait", "`signal_wait_until_on_stream`", "limited", "signal_wait"),
+    _alone("no-mps-reduce", "`uint64_sum_reduce`", "limited", "reduce"),
+    _memory("malloc-zero", "allocations of no bytes", "malloc-zero"),
+    _memory("align-4", "`align(4, 64)`", "align", 4),
+    _memory("align-24", "`align(24, 64)`", "align", 24),
+    _memory("align-64", "`align(64, 64)`", "align", 64),
+    _memory("free-interior", "`free` of a pointer into an allocation", "free-interior", prints=True),
+    _memory("malloc-200-gib", "`malloc` of 200 GiB, more than the GPU has", "malloc-huge", 200),
+    _memory("malloc-1-tib", "`malloc` of 1 TiB, more than there are addresses for", "malloc-huge", 1024),
+    _memory("malloc-twice-1", "`malloc` of 70 % of the GPU, then again", "malloc-twice", pes=1, limit=20),
+    _memory("malloc-twice-2", "the same, the GPU's 70 % shared by its PEs", "malloc-twice", limit=20),
+    _memory("calloc-overflow", "`calloc(2^61 + 1, 8)`", "calloc-overflow"),
+    _memory("register-6-mib", "`buffer_register_symmetric` of 6 MiB", "register", 6, prints=True),
+    _memory(
+        "register-6-mib-step-2-mib",
+        "the same with `NVSHMEM_CUMEM_GRANULARITY` 2 MiB",
+        "register",
+        6,
+        settings={"NVSHMEM_CUMEM_GRANULARITY": str(2 << 20)},
+    ),
+    _memory("register-512-mib", "the same of 512 MiB, the default granularity", "register", 512),
+    _transfers("atomics", "atomics from the host", "atomics", prints=True),
+    _transfers("scalars", "`int_g`, `double_g`, `int_p`, `signal_fetch`", "scalars"),
+    _transfers("strided-host", "`int_iput` with strides 2 and 3, `int_iget` with 3 and 2", "strided", "host"),
+    _transfers("strided-stream", "the same on a stream", "strided", "stream"),
+    _transfers("p-behind-a-wait", "`int_p_on_stream` on a stream that waits for a second", "p-behind-a-wait"),
+    _transfers("g-on-stream", "`int_g_on_stream` on an idle stream", "g-on-stream", "idle"),
+    _transfers("g-behind-a-wait", "`int_g_on_stream` on a stream that waits for a second", "g-on-stream", "blocked"),
+    _transfers("put-signal-zero", "`putmem_signal_on_stream` of 0 bytes", "put-signal-zero"),
+    _transfers(
+        "wait-all-status-host",
+        "`wait_until_all_on_stream`, status array on the host",
+        "wait-all",
+        "status",
+        "host",
+        pes=1,
+    ),
+    _transfers(
+        "wait-all-status-device",
+        "`wait_until_all_on_stream`, status array on the device",
+        "wait-all",
+        "status",
+        "device",
+        pes=1,
+    ),
+    _transfers(
+        "wait-all-values-host",
+        "`wait_until_all_vector_on_stream`, values on the host",
+        "wait-all",
+        "values",
+        "host",
+        pes=1,
+    ),
+    _transfers(
+        "wait-all-values-device",
+        "`wait_until_all_vector_on_stream`, values on the device",
+        "wait-all",
+        "values",
+        "device",
+        pes=1,
+    ),
+    _order(
+        "quiet-takeover",
+        "2 GiB by `putmem_nbi_on_stream(B)`; `quiet_on_stream(A)`; then does `quiet_on_stream(B)` still wait?",
+        "quiet-takeover",
+        limit=40,
+    ),
+    _order("barrier-all-pending", "host `barrier_all` with a put behind a waiting stream", "pending", "barrier_all"),
+    _order("sync-all-pending", "host `sync_all` with the same", "pending", "sync_all"),
+    _order("quiet-pending", "host `quiet` with the same", "pending", "quiet"),
+    _order("fence-pending", "host `fence` with the same", "pending", "fence"),
+    _order("quiet-on-stream-pending", "`quiet_on_stream` of another stream", "pending", "quiet_on_stream"),
+    _order(
+        "barrier-on-stream-pending", "`barrier_all_on_stream` of another stream", "pending", "barrier_all_on_stream"
+    ),
+    _order("quiet-cost", "medians of calls with nothing to do", "quiet-cost"),
+    _collectives("alltoall-zero-host", "`int_alltoall` of 0 elements", "zero", "alltoall", "host"),
+    _collectives("alltoall-zero-stream", "`int_alltoall_on_stream` of 0 elements", "zero", "alltoall", "stream"),
+    _collectives("broadcast-zero-host", "`int_broadcast` of 0 elements", "zero", "broadcast", "host"),
+    _collectives("broadcast-zero-stream", "`int_broadcast_on_stream` of 0 elements", "zero", "broadcast", "stream"),
+    _collectives("fcollect-zero-stream", "`int_fcollect_on_stream` of 0 elements", "zero", "fcollect", "stream"),
+    _collectives("reduce-zero-stream", "`int_sum_reduce_on_stream` of 0 elements", "zero", "reduce", "stream"),
+    _collectives("single-pe", "all collectives with 1 PE, host and stream", "single-pe", pes=1),
+    _collectives("in-place-2", "`int_sum_reduce` with dest = source, host and stream", "in-place", limit=20),
+    _collectives("in-place-4", "`int_sum_reduce` with dest = source, host and stream", "in-place", pes=4, limit=20),
+    _collectives(
+        "sum-order",
+        "sums of floats of mixed size, without NCCL: the order of addition",
+        "sum-order",
+        pes=4,
+        limit=25,
+        twice=True,
+    ),
+    _collectives(
+        "sum-order-nccl",
+        "the same, NCCL allowed (the library uses it only where no PEs share a GPU)",
+        "sum-order",
+        pes=4,
+        limit=25,
+        twice=True,
+        settings=NCCL_ON,
+    ),
+]
