@@ -83,7 +83,11 @@ pub fn doctor(library: Option<&Path>) -> Report {
     }
 }
 
-fn driver() -> Finding<Driver> {
+/// Looks for NVIDIA's driver and the GPUs behind it, as [`doctor`] does. Ends within half a minute.
+///
+/// # Errors
+/// Why there are none.
+pub fn driver() -> Finding<Driver> {
     within(LIBRARY_LIMIT, LIBCUDA, || {
         let (cuda, gpus) = Library::open(Path::new(LIBCUDA))?.cuda_devices()?;
         Ok(Driver { cuda: (cuda / 1000, cuda % 1000 / 10), gpus, file: loaded_from(LIBCUDA) })

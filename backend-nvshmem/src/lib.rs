@@ -27,7 +27,7 @@ mod process;
 mod rendezvous;
 mod search;
 
-pub use doctor::doctor;
+pub use doctor::{doctor, driver};
 pub use launcher::{Launcher, Placement, placement};
 pub use pe::{CudaEvent, CudaStream, Nvshmem};
 pub use problem::Problem;

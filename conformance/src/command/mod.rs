@@ -6,6 +6,7 @@
 //! | `suite.rs` | `suite`: checks cases against their outcome files |
 //! | `promote.rs` | `suite --promote`: writes outcome files |
 //! | `litmus.rs` | `litmus`: one case and its outcomes |
+//! | `launch.rs` | `launch`: the PEs of a program, on this host |
 //! | `doctor.rs` | `doctor`: what of CUDA, NVSHMEM and MPI is found here |
 //!
 //! `bench` is in [`crate::bench`].
@@ -18,6 +19,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use crate::bench;
 
 mod doctor;
+mod launch;
 mod list;
 mod litmus;
 mod promote;
@@ -41,6 +43,8 @@ enum Command {
     Suite(suite::Options),
     /// Run one case and print its outcomes, each with a schedule that leads to it.
     Litmus(litmus::Options),
+    /// Start the PEs of a program on this host, one process each.
+    Launch(launch::Options),
     /// Look for CUDA, NVSHMEM and MPI on this machine, and say what would work.
     Doctor(doctor::Options),
     /// Measure what the simulator costs, beside what others cost on this machine.
@@ -58,6 +62,7 @@ pub fn main() -> ExitCode {
         Command::List(options) => list::run(&options),
         Command::Suite(options) => suite::run(&options),
         Command::Litmus(options) => litmus::run(&options),
+        Command::Launch(options) => launch::run(&options),
         Command::Doctor(options) => doctor::run(&options),
         Command::Bench(options) => bench::run(&options),
     }
