@@ -7,6 +7,8 @@
 //! |---|---|
 //! | `doctor.rs` | [`doctor`]: looks for each part, one after the other |
 //! | `report.rs` | [`Report`]: what was found, and its table |
+//! | `foresee.rs` | what will work, and what will not, told from what was found |
+//! | `network.rs` | [`Network`]: whether PEs of this host can find each other |
 //! | `problem.rs` | [`Problem`]: why a part cannot be used |
 //! | `search.rs` | [`Search`]: the places where libnvshmem_host may lie, in order |
 //! | `library.rs` | opens libraries and calls what is safe before initialization; the only file with `unsafe` |
@@ -17,18 +19,21 @@
 
 mod doctor;
 mod elf;
+mod foresee;
 mod launcher;
 mod library;
 mod limit;
-mod problem;
-mod report;
+mod network;
 mod pe;
+mod problem;
 mod process;
 mod rendezvous;
+mod report;
 mod search;
 
 pub use doctor::{doctor, driver};
 pub use launcher::{Launcher, Placement, placement};
+pub use network::Network;
 pub use pe::{CudaEvent, CudaStream, Nvshmem};
 pub use problem::Problem;
 pub use process::{Process, Settings};
