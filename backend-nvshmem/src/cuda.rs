@@ -134,6 +134,11 @@ impl Device {
     pub(crate) fn total_memory(&self) -> usize {
         self.context.total_mem().unwrap_or(usize::MAX)
     }
+
+    /// The GPU's free memory in bytes, whoever uses the rest.
+    pub(crate) fn free_memory(&self) -> usize {
+        self.context.mem_get_info().map_or(usize::MAX, |(free, _)| free)
+    }
 }
 
 /// What a failed CUDA call is to a program.

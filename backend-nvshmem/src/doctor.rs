@@ -1,13 +1,17 @@
 //! [`doctor`]: looks for each part, one after the other.
 
+use std::ffi::CStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use cudarc::driver::result::{self, DriverError, device};
 use onesided::InitStatus;
 
-use crate::library::Library;
+use crate::launcher::placement;
+use crate::library::{Library, cuda_version};
 use crate::limit::{on_path, output, within};
+use crate::network::network;
 use crate::problem::Problem;
 use crate::report::{Driver, Finding, HostLibrary, Report, Tool};
 use crate::search::{SONAME, Search};
@@ -15,13 +19,14 @@ use crate::search::{SONAME, Search};
 /// For opening a library and for cuInit, which wakes every GPU of the machine.
 const LIBRARY_LIMIT: Duration = Duration::from_secs(30);
 const COMMAND_LIMIT: Duration = Duration::from_secs(10);
+const NETWORK_LIMIT: Duration = Duration::from_secs(5);
 
 const LIBCUDA: &str = "libcuda.so.1";
 /// Open MPI 4 and 5, the MPI that NVSHMEM's bootstrap plugin was built for.
 const LIBMPI: &str = "libmpi.so.40";
 
-/// Of each group of functions that a backend is built on, one or two: a library without one of them is too old.
-/// All are in 3.4.5. What a backend can compose where it is missing (`nvshmemx_flush_on_stream`, by a quiet) is not here.
+/// Of each group of functions that the backend is built on, one or two: a library without one of them is too old.
+/// All are in 3.4.5. What the backend can compose where it is missing (`nvshmemx_flush_on_stream`, by a quiet) is not here.
 const NEEDED: [&str; 39] = [
     "nvshmemx_get_uniqueid",
     "nvshmemx_set_attr_uniqueid_args",
@@ -80,6 +85,8 @@ pub fn doctor(library: Option<&Path>) -> Report {
             Ok(Tool { version: LIBMPI.to_string(), file: loaded_from(LIBMPI) })
         }),
         mps: tool("nvidia-cuda-mps-control").map(|file| Tool { version: "can be started".to_string(), file }),
+        network: within(NETWORK_LIMIT, "127.0.0.1", || network(NETWORK_LIMIT)),
+        launcher: placement(),
     }
 }
 
@@ -95,8 +102,20 @@ pub fn kernel_module() -> Option<String> {
 /// Why there is no driver, or why it gives no GPU.
 pub fn driver() -> Finding<Driver> {
     within(LIBRARY_LIMIT, LIBCUDA, || {
-        let (cuda, gpus) = Library::open(Path::new(LIBCUDA))?.cuda_devices()?;
-        Ok(Driver { cuda: (cuda / 1000, cuda % 1000 / 10), gpus, file: loaded_from(LIBCUDA) })
+        // cudarc panics where it finds no driver: then the loader gives the reason. What else it panics at, a driver
+        // without a function, `within` catches.
+        Library::open(Path::new(LIBCUDA))?;
+        let cuda = |call: &str, error: DriverError| {
+            let text = error.error_string().map(CStr::to_string_lossy).unwrap_or("unknown".into());
+            Problem::Failed { call: call.to_string(), why: format!("error {}, {text}", error.0 as u32) }
+        };
+        result::init().map_err(|error| cuda("cuInit", error))?;
+        let version = cuda_version().map_err(|error| cuda("cuDriverGetVersion", error))?;
+        let count = device::get_count().map_err(|error| cuda("cuDeviceGetCount", error))?;
+        let name =
+            |ordinal| device::get(ordinal).and_then(device::get_name).map_err(|error| cuda("cuDeviceGetName", error));
+        let gpus = (0..count).map(name).collect::<Result<_, _>>()?;
+        Ok(Driver { cuda: (version / 1000, version % 1000 / 10), gpus, file: loaded_from(LIBCUDA) })
     })
 }
 
@@ -189,7 +208,7 @@ mod tests {
     #[test]
     fn the_doctor_answers_on_any_machine() {
         let report = doctor(None);
-        assert_eq!(report.rows().len(), 5);
+        assert_eq!(report.rows().len(), 7);
         assert!(report.to_string().contains("The simulator works here"));
     }
 

@@ -11,13 +11,13 @@
 //! | `mpi.rs`, `mpi_absent.rs` | MPI's world communicator, with the feature `mpi` and without |
 //! | `pe.rs` | [`Nvshmem`]: one PE's end of the backend |
 //! | `host.rs`, `stream.rs`, `strided.rs` | operations of the host and of streams |
-//! | `memory.rs`, `vmm.rs` | addresses behind names; memory that can be registered |
+//! | `memory.rs`, `room.rs`, `vmm.rs` | addresses behind names; whether the heap can grow; memory that can be registered |
 //! | `team.rs` | teams |
 //! | `access.rs` | [`DeviceAccess`]: pointers and streams, for kernels; local access |
 //! | `cuda.rs`, `staging.rs` | the device, copies, values on their way to it |
 //! | `bindings.rs`, `layout.rs`, `table.rs` | the library's functions and structs: generated; by hand; looked up |
-//! | `library.rs`, `search.rs`, `elf.rs` | opening libraries, where they may lie, damage that the loader would not survive |
-//! | `doctor.rs`, `report.rs`, `problem.rs` | [`doctor`], its [`Report`], why a part cannot be used |
+//! | `library.rs`, `search.rs`, `elf.rs`, `plugin.rs` | opening libraries, where they may lie, damage that the loader would not survive, the library's own plugins |
+//! | `doctor.rs`, `report.rs`, `foresee.rs`, `network.rs`, `problem.rs` | [`doctor`], its [`Report`], what will work, whether PEs can meet, why a part cannot be used |
 //! | `limit.rs` | runs commands and foreign code with a time limit |
 
 mod access;
@@ -26,6 +26,7 @@ mod bindings;
 mod cuda;
 mod doctor;
 mod elf;
+mod foresee;
 mod host;
 mod join;
 mod launcher;
@@ -36,12 +37,14 @@ mod limit;
 mod memory;
 #[cfg_attr(not(feature = "mpi"), path = "mpi_absent.rs")]
 mod mpi;
+mod network;
 mod pe;
 mod plugin;
 mod problem;
 mod process;
 mod rendezvous;
 mod report;
+mod room;
 mod search;
 mod staging;
 mod stream;
@@ -53,6 +56,7 @@ mod vmm;
 pub use access::{DeviceAccess, DeviceSlice};
 pub use doctor::{doctor, driver, host_library, kernel_module};
 pub use launcher::{Launcher, Placement, placement};
+pub use network::Network;
 pub use pe::{CudaEvent, CudaStream, Nvshmem};
 pub use problem::Problem;
 pub use process::{Process, Settings};

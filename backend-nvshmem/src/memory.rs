@@ -8,6 +8,7 @@ use cudarc::driver::sys::CUdeviceptr;
 use onesided::{AllocId, At, Error, ErrorKind, Layout, Result, Span};
 
 use crate::cuda::{self, Device};
+use crate::room::Room;
 use crate::table::{Table, function};
 use crate::vmm::Mapping;
 
@@ -19,6 +20,7 @@ use crate::vmm::Mapping;
 pub(crate) struct Memory {
     symmetric: RefCell<Vec<Region>>,
     external: RefCell<Vec<Option<Mapping>>>,
+    room: Room,
 }
 
 /// A range of addresses; empty when it has been freed.
@@ -78,15 +80,23 @@ impl Memory {
     }
 
     /// Symmetric memory (`nvshmem_malloc`, `nvshmem_calloc`, `nvshmem_align`).
-    pub(crate) fn alloc(&self, table: &Table, device: &Device, layout: Layout, at: At) -> Result<AllocId> {
+    ///
+    /// `sharing` is the number of PEs on this GPU, `pes` that of all.
+    pub(crate) fn alloc(
+        &self,
+        table: &Table,
+        device: &Device,
+        layout: Layout,
+        (sharing, pes): (usize, usize),
+        at: At,
+    ) -> Result<AllocId> {
         const CALL: &str = "alloc";
         let Layout { bytes, align, zeroed } = layout;
-        // Some versions end the process when the heap cannot grow. What no GPU of this kind can hold is refused before,
-        // on every PE alike.
-        if bytes > device.total_memory() {
+        device.bind(CALL, at)?;
+        // The library ends the process when the heap cannot grow. What no GPU can hold is refused by all PEs alike.
+        if bytes > device.total_memory() || !self.room.has(table, device, bytes, (sharing, pes), at)? {
             return Err(no_room(bytes, at));
         }
-        device.bind(CALL, at)?;
         let base = match (align, zeroed) {
             // SAFETY: the size is not 0.
             (None, false) => unsafe { function!(table, nvshmem_malloc, CALL, at)(bytes) },
@@ -105,6 +115,7 @@ impl Memory {
                 function!(table, nvshmem_barrier_all, CALL, at)();
             }
         }
+        self.room.took(bytes);
         Ok(self.adopt(Region { base: base as u64, len: bytes, registered: None }))
     }
 
@@ -122,6 +133,7 @@ impl Memory {
         assert!(region.base != 0 && region.registered.is_none(), "{alloc} is no allocation that can be freed");
         // SAFETY: the start of an allocation that has not been freed: it was forgotten in the line above.
         unsafe { free(region.base as *mut c_void) };
+        self.room.gave_back(region.len);
         Ok(())
     }
 

@@ -198,7 +198,8 @@ impl Backend for Nvshmem {
     }
 
     fn alloc(&self, layout: Layout, at: At) -> Result<AllocId> {
-        self.memory.alloc(self.table, &self.device, layout, at)
+        let sharing = self.team_size(Predefined::SameGpu.id());
+        self.memory.alloc(self.table, &self.device, layout, (sharing, self.n_pes), at)
     }
 
     fn free(&self, alloc: AllocId, at: At) -> Result<()> {

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use onesided::InitStatus;
 
+use crate::launcher::Placement;
+use crate::network::Network;
 use crate::problem::Problem;
 use crate::search::Origin;
 
@@ -27,6 +29,10 @@ pub struct Report {
     pub libmpi: Finding<Tool>,
     /// The control program of CUDA's multi-process service.
     pub mps: Finding<Tool>,
+    /// The ways for PEs of this host to find each other.
+    pub network: Finding<Network>,
+    /// Who this process is according to a launcher, if one started it; an error where that contradicts itself.
+    pub launcher: Finding<Option<Placement>>,
 }
 
 /// NVIDIA's driver, initialized in this process.
@@ -47,7 +53,7 @@ pub struct HostLibrary {
     pub version: [i32; 3],
     /// What it says about its own state.
     pub status: InitStatus,
-    /// Functions that a backend needs and this library lacks.
+    /// Functions that the backend needs and this library lacks.
     pub missing: Vec<&'static str>,
     /// How many functions were looked for.
     pub needed: usize,
@@ -80,8 +86,8 @@ pub struct Row {
 }
 
 impl Report {
-    /// The table's rows, in the order in which a backend needs the parts.
-    pub fn rows(&self) -> [Row; 5] {
+    /// The table's rows, in the order in which the backend needs the parts.
+    pub fn rows(&self) -> [Row; 7] {
         let module = match &self.kernel_module {
             Some(version) => format!("kernel module {version}"),
             None => "no kernel module".to_string(),
@@ -96,21 +102,17 @@ impl Report {
             row("mpirun", &self.mpirun, Tool::describe, |_| MPI_REMEDY),
             row("libmpi", &self.libmpi, Tool::describe, |_| MPI_REMEDY),
             row("CUDA MPS", &self.mps, Tool::describe, |_| MPS_REMEDY),
+            row("network", &self.network, Network::describe, |_| NETWORK_REMEDY),
+            row("launcher", &self.launcher, |placement| describe(placement.as_ref()), |_| LAUNCHER_REMEDY),
         ]
-    }
-
-    /// What a program on GPUs would lack here. MPI and MPS are extras: without MPI, PEs find each other by a unique
-    /// id; without MPS, each PE needs a GPU of its own.
-    pub fn lacks(&self) -> Vec<&'static str> {
-        let driver = self.driver.as_ref().is_ok_and(|driver| !driver.gpus.is_empty());
-        let nvshmem = self.nvshmem.as_ref().is_ok_and(|nvshmem| nvshmem.missing.is_empty());
-        let parts = [(driver, "a GPU with its driver"), (nvshmem, "a complete libnvshmem_host")];
-        parts.into_iter().filter(|(there, _)| !there).map(|(_, part)| part).collect()
     }
 }
 
 const MPI_REMEDY: &str = "only for launching by MPI: install Open MPI 4 or 5";
 const MPS_REMEDY: &str = "only for several PEs on one GPU: it comes with NVIDIA's driver";
+const NETWORK_REMEDY: &str =
+    "PEs meet over TCP: bring up the loopback interface, and see NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME";
+const LAUNCHER_REMEDY: &str = "set both variables or neither; `onesided launch` sets its own";
 
 fn driver_remedy(problem: &Problem) -> &'static str {
     match problem {
@@ -160,15 +162,34 @@ impl Driver {
 
 impl HostLibrary {
     fn describe(&self) -> (String, String) {
-        let [major, minor, patch] = self.version;
         let have = self.needed - self.missing.len();
-        let mut says = format!("{major}.{minor}.{patch}, {}", self.status.name());
-        says += &format!(", {have} of the {} functions that a backend needs", self.needed);
+        let mut says = format!("{}, {}", self.release(), self.status.name());
+        says += &format!(", {have} of the {} functions that the backend needs", self.needed);
         if !self.missing.is_empty() {
             says += &format!("; missing: {}", self.missing.join(", "));
         }
         (says, format!("{} (found through {})", self.file.display(), self.origin))
     }
+}
+
+impl Network {
+    fn describe(&self) -> (String, String) {
+        let interfaces = match self.interfaces.as_slice() {
+            [] => "which network interfaces there are is not known here".to_string(),
+            names => names.join(", "),
+        };
+        ("PEs of this host can meet".to_string(), interfaces)
+    }
+}
+
+/// Who this process is, and what that means for it.
+fn describe(placement: Option<&Placement>) -> (String, String) {
+    let Some(Placement { rank, n_pes, from, meeting, .. }) = placement else {
+        return ("none started this process".to_string(), "`onesided launch -n N -- PROGRAM` starts PEs".to_string());
+    };
+    let meeting =
+        meeting.as_ref().map_or_else(|| "no place to meet is known".to_string(), |at| format!("they meet at {at}"));
+    (format!("{from} started this process as PE {rank} of {n_pes}"), meeting)
 }
 
 impl Tool {
@@ -186,25 +207,19 @@ impl fmt::Display for Report {
         }
         writeln!(f)?;
         writeln!(f, "The simulator works here: it needs none of these.")?;
-        write!(f, "Programs on GPUs: not in this version, which only looks. A backend would ")?;
-        match (self.lacks().as_slice(), &self.driver) {
-            ([], Ok(driver)) => {
-                let gpus = driver.gpus.len();
-                let more = if self.mps.is_ok() { ", or more that share GPUs under MPS" } else { "" };
-                writeln!(f, "find what it needs for {gpus} PE{}{more}.", if gpus == 1 { "" } else { "s" })
-            }
-            (lacks, _) => writeln!(f, "lack {}.", lacks.join(" and ")),
-        }
+        writeln!(f, "Programs on GPUs: {}", self.verdict())?;
+        self.notes().iter().try_for_each(|note| writeln!(f, "Note: {note}."))
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::launcher::Launcher;
 
-    fn laptop() -> Report {
+    pub(crate) fn laptop() -> Report {
         let not_found = |what| Problem::NotFound { what, looked: vec!["not on PATH".to_string()] };
         Report {
             kernel_module: None,
@@ -213,10 +228,12 @@ mod tests {
             mpirun: Err(not_found("mpirun")),
             libmpi: Err(Problem::NoAnswer { call: "libmpi.so.40".into(), limit: Duration::from_secs(20) }),
             mps: Err(not_found("nvidia-cuda-mps-control")),
+            network: Ok(Network { interfaces: vec!["lo".to_string()] }),
+            launcher: Ok(None),
         }
     }
 
-    fn server() -> Report {
+    pub(crate) fn server() -> Report {
         let tool = |version: &str, file: &str| Ok(Tool { version: version.to_string(), file: file.into() });
         Report {
             kernel_module: Some("580.95.05".to_string()),
@@ -232,6 +249,15 @@ mod tests {
             mpirun: tool("mpirun (Open MPI) 4.1.6", "/usr/bin/mpirun"),
             libmpi: tool("libmpi.so.40", "/lib/libmpi.so.40.30.6"),
             mps: tool("nvidia-cuda-mps-control", "/usr/bin/nvidia-cuda-mps-control"),
+            network: Ok(Network { interfaces: vec!["eth0".to_string(), "lo".to_string()] }),
+            launcher: Ok(Some(Placement {
+                rank: 1,
+                n_pes: 2,
+                local_rank: 1,
+                local_size: Some(2),
+                meeting: Some("127.0.0.1:20000/7".to_string()),
+                from: Launcher::OpenMpi,
+            })),
         }
     }
 
@@ -248,9 +274,13 @@ libmpi         not found  libmpi.so.40: no answer within 20 s
                           remedy: only for launching by MPI: install Open MPI 4 or 5
 CUDA MPS       not found  no nvidia-cuda-mps-control: not on PATH
                           remedy: only for several PEs on one GPU: it comes with NVIDIA's driver
+network        found      PEs of this host can meet
+                          lo
+launcher       found      none started this process
+                          `onesided launch -n N -- PROGRAM` starts PEs
 
 The simulator works here: it needs none of these.
-Programs on GPUs: not in this version, which only looks. A backend would lack a GPU with its driver and a complete libnvshmem_host.
+Programs on GPUs: no, because NVIDIA's driver cannot be used, and libnvshmem_host cannot be used.
 ";
         assert_eq!(laptop().to_string(), expected);
     }
@@ -260,7 +290,7 @@ Programs on GPUs: not in this version, which only looks. A backend would lack a 
         let expected = "\
 NVIDIA driver  found      CUDA 13.0, kernel module 580.95.05, 2 x NVIDIA H200
                           /lib/cuda
-NVSHMEM        found      3.4.5, not initialized, 39 of the 39 functions that a backend needs
+NVSHMEM        found      3.4.5, not initialized, 39 of the 39 functions that the backend needs
                           /opt/nvshmem/lib/libnvshmem_host.so.3 (found through NVSHMEM_HOME)
 mpirun         found      mpirun (Open MPI) 4.1.6
                           /usr/bin/mpirun
@@ -268,9 +298,13 @@ libmpi         found      libmpi.so.40
                           /lib/libmpi.so.40.30.6
 CUDA MPS       found      nvidia-cuda-mps-control
                           /usr/bin/nvidia-cuda-mps-control
+network        found      PEs of this host can meet
+                          eth0, lo
+launcher       found      Open MPI's mpirun started this process as PE 1 of 2
+                          they meet at 127.0.0.1:20000/7
 
 The simulator works here: it needs none of these.
-Programs on GPUs: not in this version, which only looks. A backend would find what it needs for 2 PEs, or more that share GPUs under MPS.
+Programs on GPUs: yes, up to 2 PEs on this host, each with a GPU of its own; more share GPUs with `onesided launch --mps`.
 ";
         assert_eq!(server().to_string(), expected);
     }
@@ -284,17 +318,10 @@ Programs on GPUs: not in this version, which only looks. A backend would find wh
         assert_eq!(driver.says, "cuInit: error 100, no device (kernel module 580.95.05)");
         assert!(driver.then.contains("CUDA_VISIBLE_DEVICES"), "{driver:?}");
         assert!(nvshmem.then.contains("name the file"), "{nvshmem:?}");
-    }
 
-    #[test]
-    fn a_driver_without_gpus_or_an_incomplete_library_is_not_enough() {
         let mut report = server();
-        assert!(report.lacks().is_empty());
-        report.driver.as_mut().unwrap().gpus.clear();
         report.nvshmem.as_mut().unwrap().missing.push("nvshmemx_team_init");
-        assert_eq!(report.lacks(), ["a GPU with its driver", "a complete libnvshmem_host"]);
-        assert!(
-            report.to_string().contains("38 of the 39 functions that a backend needs; missing: nvshmemx_team_init")
-        );
+        let missing = "38 of the 39 functions that the backend needs; missing: nvshmemx_team_init";
+        assert!(report.to_string().contains(missing));
     }
 }

@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_void};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use onesided::{At, DType, Error, ErrorKind, Op, ReduceOp, Span, TeamId};
+use onesided::{AllocId, At, DType, Error, ErrorKind, Op, ReduceOp, Span, TeamId};
 
 use crate::bindings::{Functions, cudaStream_t, nvshmem_team_t};
 use crate::library::Library;
@@ -49,6 +49,12 @@ pub(crate) struct Reduction {
 }
 
 impl Reduction {
+    /// The reduction of single words of the world, for the backend's own use: its function is all that is asked of it.
+    pub(crate) fn of_words(dtype: DType, op: ReduceOp) -> Reduction {
+        let nothing = Span { alloc: AllocId(0), start: 0, len: 0 };
+        Reduction { form: Form::Reduce, team: TeamId(0), dst: nothing, src: nothing, dtype, op }
+    }
+
     /// The reduction that an operation is, if it is one.
     #[inline]
     pub(crate) fn of(op: &Op) -> Option<Reduction> {

@@ -136,9 +136,11 @@ impl Nvshmem {
     }
 
     fn check_team(&self, status: c_int, symbol: &str, call: &'static str, at: At) -> Result<()> {
-        const OUT_OF_MEMORY: c_int = 2;
-        if status == OUT_OF_MEMORY {
-            return Err(Error::new(ErrorKind::OutOfTeams, call, no_more(symbol), at));
+        // `Pe` has checked the arguments, so that there is one cause left. 3.4.5 returns an internal error for it.
+        const NO_ROOM: [c_int; 2] = [2, 7];
+        if NO_ROOM.contains(&status) {
+            let message = format!("{}; it returned {status}", no_more(symbol));
+            return Err(Error::new(ErrorKind::OutOfTeams, call, message, at));
         }
         check(status, symbol, call, at)
     }

@@ -53,15 +53,16 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads = Some(1); // the library has one state a process
     let report = doctor(None);
-    let lacks = report.lacks();
-    if !lacks.is_empty() {
-        println!("not run: no {}", lacks.join(", no "));
+    let obstacles = report.obstacles();
+    if !obstacles.is_empty() {
+        println!("not run: {}", obstacles.join(", "));
         if std::env::var_os("ONESIDED_REQUIRE_HARDWARE").is_some() {
             println!("{report}");
             return ExitCode::FAILURE;
         }
     }
-    let trials = TESTS.map(|(name, test)| Trial::test(name, move || run(test)).with_ignored_flag(!lacks.is_empty()));
+    let trials =
+        TESTS.map(|(name, test)| Trial::test(name, move || run(test)).with_ignored_flag(!obstacles.is_empty()));
     libtest_mimic::run(&arguments, Vec::from(trials)).exit_code()
 }
 
@@ -206,6 +207,14 @@ fn what_the_library_lacks_is_refused_with_its_reason(pe: &Pe<Nvshmem>) -> Result
     assert!(pe.multicast(pe.world(), &word)?.is_none());
     let much = pe.alloc::<u8>(1 << 50).unwrap_err();
     expect_eq(much.kind(), ErrorKind::OutOfMemory, "the error of a petabyte")?;
+    // Each half fits, and both together do not: the library would end the process.
+    let most = pe.cuda().total_mem().unwrap() / 10 * 6;
+    let half = pe.alloc::<u8>(most)?;
+    let other = pe.alloc::<u8>(most).unwrap_err();
+    expect_eq(other.kind(), ErrorKind::OutOfMemory, "the error of the second half")?;
+    pe.free(half)?;
+    let half = pe.alloc::<u8>(most)?; // the heap keeps its memory
+    pe.free(half)?;
     pe.free(word)
 }
 

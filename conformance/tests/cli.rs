@@ -34,6 +34,7 @@ fn help() {
         ("list", &["list", "--help"]),
         ("suite", &["suite", "--help"]),
         ("litmus", &["litmus", "--help"]),
+        ("launch", &["launch", "--help"]),
         ("doctor", &["doctor", "--help"]),
     ] {
         let output = onesided(arguments);

@@ -10,6 +10,7 @@
 //! | `bootstrap.rs` | `bootstrap`: becomes a PE and meets the others |
 //! | `gpus.rs` | the options of both that are about GPUs |
 //! | `compare.rs` | `compare`: two reports of `suite` |
+//! | `launch.rs` | `launch`: the PEs of a program, on this host |
 //! | `doctor.rs` | `doctor`: what of CUDA, NVSHMEM and MPI is found here |
 //!
 //! `bench` is in [`crate::bench`].
@@ -25,6 +26,7 @@ mod bootstrap;
 mod compare;
 mod doctor;
 mod gpus;
+mod launch;
 mod list;
 mod litmus;
 mod promote;
@@ -55,6 +57,8 @@ enum Command {
     /// One PE of a job that the suite started.
     #[command(hide = true)]
     Worker(worker::Options),
+    /// Start the PEs of a program on this host, one process each.
+    Launch(launch::Options),
     /// Look for CUDA, NVSHMEM and MPI on this machine, and say what would work.
     Doctor(doctor::Options),
     /// Become a PE on a GPU, meet the others, and say so; started once for each PE.
@@ -76,6 +80,7 @@ pub fn main() -> ExitCode {
         Command::Litmus(options) => litmus::run(&options),
         Command::Compare(options) => compare::run(&options),
         Command::Worker(options) => worker::run(&options),
+        Command::Launch(options) => launch::run(&options),
         Command::Doctor(options) => doctor::run(&options),
         Command::Bootstrap(options) => bootstrap::run(&options),
         Command::Bench(options) => bench::run(&options),

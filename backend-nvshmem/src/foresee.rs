@@ -1,0 +1,216 @@
+//! What will work on this machine and what will not, told from what was found.
+
+use std::fmt;
+
+use crate::report::{HostLibrary, Report};
+use crate::table::TESTED;
+
+impl Report {
+    /// Why no program can run on GPUs here, in words; empty if nothing speaks against it. MPI and MPS are extras:
+    /// without MPI, PEs find each other by a unique id; without MPS, each PE needs a GPU of its own.
+    pub fn obstacles(&self) -> Vec<String> {
+        let mut obstacles = Vec::new();
+        match &self.driver {
+            Err(_) => obstacles.push("NVIDIA's driver cannot be used".to_string()),
+            Ok(driver) if driver.gpus.is_empty() => obstacles.push("the driver shows no GPU".to_string()),
+            Ok(_) => {}
+        }
+        match &self.nvshmem {
+            Err(_) => obstacles.push("libnvshmem_host cannot be used".to_string()),
+            Ok(library) => obstacles.extend(library.misfit()),
+        }
+        if self.network.is_err() {
+            obstacles.push("PEs cannot find each other".to_string());
+        }
+        if self.launcher.is_err() {
+            obstacles.push("what the launcher left in the environment contradicts itself".to_string());
+        }
+        obstacles
+    }
+
+    /// What a user should know before it happens, a sentence each.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        notes.extend(self.nvshmem.iter().filter_map(HostLibrary::untested));
+        let gpus = self.driver.as_ref().map_or(0, |driver| driver.gpus.len());
+        if let Ok(Some(placement)) = &self.launcher {
+            notes.extend(placement.local_size.filter(|&pes| gpus > 0 && pes > gpus).map(|pes| {
+                format!(
+                    "{} started {pes} PEs on this host, more than its {}: they need a CUDA multi-process service",
+                    placement.from,
+                    Count(gpus, "GPU")
+                )
+            }));
+            if placement.n_pes > 1 {
+                notes.extend(placement.meeting().err().map(|problem| problem.to_string()));
+            }
+        }
+        if let Ok(mpirun) = &self.mpirun {
+            if !is_open_mpi(&mpirun.version) {
+                notes.push(format!(
+                    "{} is not Open MPI's: a bootstrap through MPI needs Open MPI 4 or 5; without MPI, PEs that it \
+                     starts can meet at ONESIDED_RENDEZVOUS=host:port",
+                    mpirun.file.display()
+                ));
+            } else if self.libmpi.is_err() {
+                notes.push(
+                    "mpirun is there without its library libmpi.so.40, which a bootstrap through MPI needs: add its \
+                     folder to LD_LIBRARY_PATH"
+                        .to_string(),
+                );
+            }
+        }
+        notes
+    }
+
+    /// The sentence on GPUs.
+    pub(crate) fn verdict(&self) -> String {
+        let obstacles = self.obstacles();
+        match &self.driver {
+            Ok(driver) if obstacles.is_empty() => {
+                let pes = Count(driver.gpus.len(), "PE");
+                let more = if self.mps.is_ok() {
+                    "more share GPUs with `onesided launch --mps`"
+                } else {
+                    "more would have to share GPUs, for which CUDA MPS is missing"
+                };
+                format!("yes, up to {pes} on this host, each with a GPU of its own; {more}.")
+            }
+            _ => format!("no, because {}.", obstacles.join(", and ")),
+        }
+    }
+}
+
+impl HostLibrary {
+    /// Why the backend cannot use it, if that is so.
+    pub(crate) fn misfit(&self) -> Option<String> {
+        let [major, minor, _] = self.version;
+        let [[first, oldest, _], [_, newest, _]] = TESTED;
+        let ours = format!("the backend is for {first}.{oldest} to {first}.{newest}");
+        if major != first {
+            Some(format!("libnvshmem_host is {}, another major version: {ours}", self.release()))
+        } else if minor < oldest {
+            Some(format!("libnvshmem_host is {}, too old: {ours}", self.release()))
+        } else if !self.missing.is_empty() {
+            Some(format!("libnvshmem_host lacks {} that the backend needs", Count(self.missing.len(), "function")))
+        } else {
+            None
+        }
+    }
+
+    /// That it is newer than any release that was tested, if it is.
+    fn untested(&self) -> Option<String> {
+        let [major, minor, _] = self.version;
+        let [_, [first, newest, _]] = TESTED;
+        (major == first && minor > newest).then(|| {
+            let release = self.release();
+            format!("NVSHMEM {release} is newer than {first}.{newest}, the last that was tested; it will probably work")
+        })
+    }
+
+    /// `3.4.5`.
+    pub(crate) fn release(&self) -> String {
+        self.version.map(|part| part.to_string()).join(".")
+    }
+}
+
+/// Whether these are the words of Open MPI's mpirun. MPICH's begins with "HYDRA", Intel's with its own name.
+fn is_open_mpi(version: &str) -> bool {
+    ["Open MPI", "OpenRTE", "OpenMPI"].iter().any(|name| version.contains(name))
+}
+
+/// `1 GPU`, `2 GPUs`.
+struct Count(usize, &'static str);
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}{}", self.0, self.1, if self.0 == 1 { "" } else { "s" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::launcher::{Launcher, Placement};
+    use crate::problem::Problem;
+    use crate::report::tests::{laptop, server};
+
+    #[test]
+    fn a_server_runs_programs_and_a_laptop_is_told_why_it_does_not() {
+        let verdict = server().verdict();
+        assert_eq!(
+            verdict,
+            "yes, up to 2 PEs on this host, each with a GPU of its own; more share GPUs with `onesided launch --mps`."
+        );
+        assert!(server().notes().is_empty());
+        let verdict = laptop().verdict();
+        assert_eq!(verdict, "no, because NVIDIA's driver cannot be used, and libnvshmem_host cannot be used.");
+    }
+
+    #[test]
+    fn a_driver_without_gpus_or_an_incomplete_library_is_not_enough() {
+        let mut report = server();
+        report.driver.as_mut().unwrap().gpus.clear();
+        report.nvshmem.as_mut().unwrap().missing.push("nvshmemx_team_init");
+        let lacks = "libnvshmem_host lacks 1 function that the backend needs";
+        assert_eq!(report.obstacles(), ["the driver shows no GPU", lacks]);
+    }
+
+    #[test]
+    fn the_librarys_version_decides() {
+        let with = |version| {
+            let mut report = server();
+            report.nvshmem.as_mut().unwrap().version = version;
+            (report.obstacles().join(""), report.notes().join(""))
+        };
+        for fits in [[3, 4, 0], [3, 4, 5], [3, 8, 0], [3, 8, 9]] {
+            assert_eq!(with(fits), (String::new(), String::new()), "{fits:?}");
+        }
+        let newer = "NVSHMEM 3.9.0 is newer than 3.8, the last that was tested; it will probably work";
+        assert_eq!(with([3, 9, 0]), (String::new(), newer.to_string()));
+        for (version, why) in [
+            ([2, 11, 0], "2.11.0, another major version"),
+            ([4, 0, 1], "4.0.1, another major version"),
+            ([3, 3, 9], "3.3.9, too old"),
+        ] {
+            let said = format!("libnvshmem_host is {why}: the backend is for 3.4 to 3.8");
+            assert_eq!(with(version), (said, String::new()));
+        }
+    }
+
+    #[test]
+    fn pes_that_cannot_meet_or_contradict_themselves_are_obstacles() {
+        let mut report = server();
+        report.network = Err(Problem::NotFound { what: "network interface", looked: vec![] });
+        report.launcher = Err(Problem::Variable { variable: "PMI_RANK=1".into(), why: "no size".into() });
+        let contradiction = "what the launcher left in the environment contradicts itself";
+        assert_eq!(report.obstacles(), ["PEs cannot find each other", contradiction]);
+    }
+
+    #[test]
+    fn more_pes_than_gpus_are_foreseen() {
+        let mut report = server();
+        report.mps = Err(Problem::NotFound { what: "nvidia-cuda-mps-control", looked: vec![] });
+        assert!(report.verdict().ends_with("more would have to share GPUs, for which CUDA MPS is missing."));
+        let placement = Placement { n_pes: 4, local_size: Some(3), from: Launcher::OpenMpi, ..Placement::alone() };
+        report.launcher = Ok(Some(placement));
+        let [too_many, nowhere] = report.notes().try_into().unwrap();
+        assert!(
+            too_many.starts_with("Open MPI's mpirun started 3 PEs on this host, more than its 2 GPUs"),
+            "{too_many}"
+        );
+        assert!(nowhere.starts_with("ONESIDED_RENDEZVOUS: not set"), "{nowhere}");
+    }
+
+    #[test]
+    fn a_wrong_mpi_is_foreseen() {
+        let mut report = server();
+        report.libmpi = Err(Problem::Refused { file: "libmpi.so.40".into(), why: "no such file".into() });
+        assert!(report.notes()[0].starts_with("mpirun is there without its library libmpi.so.40"));
+        for other in ["HYDRA build details:", "Intel(R) MPI Library for Linux* OS, Version 2021.11"] {
+            report.mpirun.as_mut().unwrap().version = other.to_string();
+            assert!(report.notes()[0].contains("is not Open MPI's"), "{other}");
+        }
+        report.mpirun = Err(Problem::NotFound { what: "mpirun", looked: vec![] });
+        assert!(report.notes().is_empty()); // without MPI nothing is wrong
+    }
+}

@@ -1,0 +1,310 @@
+//! `onesided launch`: starts the PEs of a program on this host, and ends them all when one fails.
+
+use std::convert::Infallible;
+use std::env;
+use std::ffi::OsString;
+use std::fmt;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::process::{Command, ExitCode};
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use onesided_nvshmem::{Launcher, Placement};
+
+use super::failed;
+use crate::launch::{Channel, Event, Job, Mps, PeStatus, devices};
+use crate::tool::interrupt;
+
+/// How long the others may still speak after one PE failed.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+/// The status when the time is up, as that of `timeout` is.
+const TIME_IS_UP: u8 = 124;
+/// What the lines begin with that are no PE's.
+const NAME: &str = "onesided launch";
+
+/// What `onesided launch` takes.
+#[derive(Debug, clap::Args)]
+#[command(
+    override_usage = "onesided launch [OPTIONS] -n <N> -- <PROGRAM> [ARGUMENTS]...",
+    after_help = "\
+Each line that a PE prints is labelled with its number. When one fails, the others have a second to say why; then all \
+are ended, with the processes that they started.\n\n\
+Started by mpirun, srun or torchrun, it starts nothing: it tells the program who it is, and becomes it.\n\n\
+Exit status: 0 if all PEs ended with 0, otherwise the worst of theirs (128 + N for a PE that signal N ended); 124 when \
+the time was up; 130 after Ctrl-C; 2 if the PEs could not be started."
+)]
+pub(super) struct Options {
+    /// How many PEs; may be left out under mpirun, srun or torchrun
+    #[arg(short = 'n', long = "pes", value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pes: Option<u16>,
+    /// The GPUs, which the PEs get in turn: how many (`2`), or which, as CUDA numbers them (`0,3`; `3,` is one). By
+    /// default all that CUDA shows
+    #[arg(long, value_name = "GPUS")]
+    gpus: Option<Gpus>,
+    /// Seconds after which all PEs are ended
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    timeout: Option<u64>,
+    /// Start a CUDA multi-process service of its own, so that PEs can share a GPU, and end it with them
+    #[arg(long)]
+    mps: bool,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
+    program: Vec<OsString>,
+}
+
+/// GPUs by their numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Gpus(Vec<u32>);
+
+impl FromStr for Gpus {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Gpus, String> {
+        let number = |part: &str| part.trim().parse().map_err(|_| format!("'{part}' is no number of a GPU"));
+        let numbers = match text.split_once(',') {
+            None => (0..number(text)?).collect(),
+            Some(_) => text.trim_end_matches(',').split(',').map(number).collect::<Result<Vec<u32>, _>>()?,
+        };
+        if numbers.is_empty() {
+            Err("no GPU; leave it out for a program without".to_string())
+        } else {
+            Ok(Gpus(numbers))
+        }
+    }
+}
+
+pub(super) fn run(options: &Options) -> ExitCode {
+    let placement = match (onesided_nvshmem::placement(), options.pes) {
+        (Ok(placement), _) => placement.filter(|placement| placement.from != Launcher::Onesided),
+        // The PEs started here will not look at these variables.
+        (Err(_), Some(_)) => None,
+        (Err(problem), None) => return failed(problem),
+    };
+    let done = match placement {
+        Some(placement) => become_the_program(options, &placement).map(|never| match never {}),
+        None => start(options),
+    };
+    done.unwrap_or_else(failed)
+}
+
+/// Starts the PEs and stays with them to the end.
+fn start(options: &Options) -> Result<ExitCode, String> {
+    let pes = options.pes.ok_or("how many PEs? Say -n N; it can be left out under mpirun, srun or torchrun only")?;
+    let pes = usize::from(pes);
+    let gpus = match &options.gpus {
+        Some(Gpus(gpus)) => Ok(gpus.clone()),
+        None => onesided_nvshmem::driver().map(|driver| (0..).take(driver.gpus.len()).collect()),
+    };
+    if options.mps && gpus.as_ref().map_or(true, Vec::is_empty) {
+        let why = gpus.err().map_or_else(|| "CUDA shows none".to_string(), |problem| problem.to_string());
+        return Err(format!("--mps is for GPUs, and there is none to use: {why}"));
+    }
+    let gpus = gpus.unwrap_or_default(); // a program may need none
+    let devices = devices(pes, &gpus);
+    let mps = if options.mps { Some(Mps::start(&devices)?) } else { None };
+    let on_gpu = |device| devices.iter().filter(|other| *other == device).count();
+    let most = devices.iter().map(on_gpu).max().unwrap_or(1);
+    if most > 1 && mps.is_none() && env::var_os("CUDA_MPS_PIPE_DIRECTORY").is_none() {
+        eprintln!("{NAME}: {most} PEs share a GPU, where most of NVSHMEM does not work without --mps");
+    }
+    let (program, arguments) = options.program.split_first().ok_or("no program")?;
+    let job = Job {
+        arguments: arguments.to_vec(),
+        environment: mps.as_ref().map_or_else(Vec::new, |mps| mps.environment(most)),
+        devices,
+        ..Job::new(pes, program)
+    };
+    let end = attend(&job, options.timeout.map(Duration::from_secs))?;
+    if interrupt::is_wanted() {
+        return Ok(interrupt::status());
+    }
+    if let Some(text) = end.text(options.timeout.unwrap_or(0)) {
+        eprintln!("{NAME}: {text}");
+    }
+    Ok(end.status())
+}
+
+/// Prints what the PEs print, and ends them when it is time.
+fn attend(job: &Job, limit: Option<Duration>) -> Result<End, String> {
+    let mut running = job.start()?;
+    let deadline = limit.map(|limit| Instant::now() + limit);
+    let mut kill_at: Option<Instant> = None;
+    let mut end = End { last: vec![None; job.pes], failed: vec![], ended: vec![], too_long: vec![] };
+    let labels = Labels::new();
+    loop {
+        let now = Instant::now();
+        if kill_at.is_none() && deadline.is_some_and(|deadline| deadline <= now) {
+            end.too_long = (0..job.pes).filter(|&pe| running.statuses()[pe].is_none()).collect();
+            kill_at = Some(now);
+        }
+        let is_ending = kill_at.is_some_and(|at| at <= now);
+        if is_ending {
+            running.kill();
+        }
+        let until = kill_at.or(deadline).map(|at| at.saturating_duration_since(now)).filter(|wait| !wait.is_zero());
+        match running.next(until.unwrap_or(LAST_WORDS)) {
+            Event::Line { pe, channel, text } => {
+                labels.print(pe, channel, &text);
+                if channel == Channel::Err && !text.trim().is_empty() {
+                    end.last[pe] = Some(text);
+                }
+            }
+            Event::Ended { status, .. } if status.is_ok() => {}
+            Event::Ended { pe, .. } if is_ending || interrupt::is_wanted() => end.ended.push(pe),
+            Event::Ended { pe, status } => {
+                end.failed.push((pe, status));
+                kill_at.get_or_insert(now + LAST_WORDS);
+            }
+            Event::Quiet => {}
+            Event::AllEnded => return Ok(end),
+        }
+    }
+}
+
+/// How a job ended.
+#[derive(Debug)]
+struct End {
+    /// Of each PE, the last line that it wrote to standard error.
+    last: Vec<Option<String>>,
+    /// The PEs that failed by themselves, in this order.
+    failed: Vec<(usize, PeStatus)>,
+    /// The PEs that were ended here.
+    ended: Vec<usize>,
+    /// The PEs that still ran when the time was up.
+    too_long: Vec<usize>,
+}
+
+impl End {
+    /// What went wrong, if anything did.
+    fn text(&self, limit: u64) -> Option<String> {
+        let mut text = match (self.too_long.as_slice(), self.failed.as_slice()) {
+            ([], []) => return None,
+            ([], [(pe, status), ..]) => format!("PE {pe} {status}"),
+            (ran, _) => format!("the time of {limit} s is up, and {} still ran", Pes(ran)),
+        };
+        let others: Vec<usize> = self.failed.iter().skip(1).map(|(pe, _)| *pe).collect();
+        if !others.is_empty() {
+            text += &format!("; {} failed too", Pes(&others));
+        }
+        if !self.ended.is_empty() && self.too_long.is_empty() {
+            text += &format!("; {} had to be ended", Pes(&self.ended));
+        }
+        let first = self.failed.iter().map(|(pe, _)| pe).chain(&self.too_long);
+        if let Some((pe, line)) = first.filter_map(|&pe| Some((pe, self.last[pe].as_ref()?))).next() {
+            text += &format!("; PE {pe} last wrote to its standard error: {line}");
+        }
+        Some(text)
+    }
+
+    fn status(&self) -> ExitCode {
+        let worst = self.failed.iter().map(|(_, status)| status.code()).max().unwrap_or(0);
+        ExitCode::from(if self.too_long.is_empty() { u8::try_from(worst).unwrap_or(1) } else { TIME_IS_UP })
+    }
+}
+
+/// `PE 3`, `PEs 0, 2`.
+struct Pes<'a>(&'a [usize]);
+
+impl fmt::Display for Pes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let numbers: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        write!(f, "PE{} {}", if numbers.len() == 1 { "" } else { "s" }, numbers.join(", "))
+    }
+}
+
+/// How lines are labelled: faintly on a terminal, plainly elsewhere.
+struct Labels {
+    out: bool,
+    err: bool,
+}
+
+impl Labels {
+    fn new() -> Labels {
+        let wanted = env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        Labels { out: wanted && io::stdout().is_terminal(), err: wanted && io::stderr().is_terminal() }
+    }
+
+    fn print(&self, pe: usize, channel: Channel, text: &str) {
+        let is_faint = if channel == Channel::Out { self.out } else { self.err };
+        let line = if is_faint { format!("\x1b[2m[{pe}]\x1b[0m {text}\n") } else { format!("[{pe}] {text}\n") };
+        let _ = match channel {
+            Channel::Out => io::stdout().write_all(line.as_bytes()),
+            Channel::Err => io::stderr().write_all(line.as_bytes()),
+        }; // where nobody reads, nobody misses it
+    }
+}
+
+/// Another launcher started this process for one PE: it says so to the program, and becomes it.
+fn become_the_program(options: &Options, placement: &Placement) -> Result<Infallible, String> {
+    let Placement { rank, n_pes, local_rank, from, .. } = placement;
+    if options.pes.is_some_and(|pes| usize::from(pes) != *n_pes) {
+        return Err(format!(
+            "{from} started {n_pes} PE(s), which -n contradicts: leave it out here, and give {from} the number"
+        ));
+    }
+    if options.mps || options.timeout.is_some() {
+        let option = if options.mps { "--mps" } else { "--timeout" };
+        return Err(format!("{option} is for PEs that are started here; {from} started this one"));
+    }
+    let (program, arguments) = options.program.split_first().ok_or("no program")?;
+    let mut command = Command::new(program);
+    command.args(arguments);
+    command.env("ONESIDED_RANK", rank.to_string()).env("ONESIDED_PES", n_pes.to_string());
+    command.env("ONESIDED_LOCAL_RANK", local_rank.to_string());
+    if *n_pes > 1 {
+        command.env("ONESIDED_RENDEZVOUS", placement.meeting().map_err(|problem| problem.to_string())?);
+    }
+    if let Some(Gpus(gpus)) = &options.gpus {
+        command.env("ONESIDED_DEVICE", gpus[local_rank % gpus.len()].to_string());
+    }
+    Err(format!("{} cannot be started: {}", program.to_string_lossy(), replace(command)))
+}
+
+/// Replaces this process. Returns only to say why it could not.
+#[cfg(unix)]
+fn replace(mut command: Command) -> io::Error {
+    std::os::unix::process::CommandExt::exec(&mut command)
+}
+
+#[cfg(not(unix))]
+fn replace(_command: Command) -> io::Error {
+    io::ErrorKind::Unsupported.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gpus_are_a_number_of_them_or_their_numbers() {
+        let gpus = |text: &str| text.parse::<Gpus>();
+        assert_eq!(gpus("2"), Ok(Gpus(vec![0, 1])));
+        assert_eq!(gpus("3,0"), Ok(Gpus(vec![3, 0])));
+        assert_eq!(gpus("3,"), Ok(Gpus(vec![3])));
+        for wrong in ["0", "", ",", "one", "1,two", "-1"] {
+            assert!(gpus(wrong).is_err(), "{wrong:?}: {:?}", gpus(wrong));
+        }
+    }
+
+    #[test]
+    fn the_worst_status_counts_and_the_first_failure_is_told() {
+        let end = End {
+            last: vec![None, Some("no memory".to_string()), None, None],
+            failed: vec![(2, PeStatus::Exited(3)), (1, PeStatus::Killed(9))],
+            ended: vec![0],
+            too_long: vec![],
+        };
+        assert_eq!(
+            end.text(0).unwrap(),
+            "PE 2 ended with status 3; PE 1 failed too; PE 0 had to be ended; \
+             PE 1 last wrote to its standard error: no memory"
+        );
+        assert_eq!(format!("{:?}", end.status()), format!("{:?}", ExitCode::from(137)));
+
+        let late = End { failed: vec![], ended: vec![1, 3], too_long: vec![1, 3], ..end };
+        assert_eq!(
+            late.text(5).unwrap(),
+            "the time of 5 s is up, and PEs 1, 3 still ran; PE 1 last wrote to its standard error: no memory"
+        );
+    }
+}
