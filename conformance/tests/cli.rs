@@ -8,7 +8,8 @@ use serde_json::Value;
 
 fn onesided(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_onesided"));
-    command.args(arguments).env_remove("COLUMNS").output().unwrap()
+    // On a machine with GPUs too, the backend on GPUs finds no library in these tests.
+    command.args(arguments).env_remove("COLUMNS").env("ONESIDED_NVSHMEM_LIB", "/no/such/library").output().unwrap()
 }
 
 fn status(output: &Output) -> i32 {
@@ -35,6 +36,7 @@ fn help() {
         ("suite", &["suite", "--help"]),
         ("litmus", &["litmus", "--help"]),
         ("launch", &["launch", "--help"]),
+        ("compare", &["compare", "--help"]),
         ("doctor", &["doctor", "--help"]),
     ] {
         let output = onesided(arguments);
@@ -88,6 +90,41 @@ fn a_suite_that_differs_says_how_and_fails() {
 }
 
 #[test]
+fn reports_are_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let [all, nvlink, text] = ["all.json", "nvlink.json", "text"].map(|name| folder.path().join(name));
+    onesided(&["suite", "litmus", "--json", path(&all)]);
+    onesided(&["suite", "litmus", "order/two_puts", "--profile", "nvlink", "--json", path(&nvlink)]);
+    let same = onesided(&["compare", path(&all), path(&all)]);
+    assert_eq!(status(&same), 0, "{}", stderr(&same));
+    assert!(stdout(&same).ends_with(" 0 differ, 0 contradict\n"), "{}", stdout(&same));
+
+    // A profile that promises more shows less, and nothing else.
+    let less = stdout(&onesided(&["compare", path(&nvlink), path(&all)]));
+    assert!(less.contains("differs  litmus/mp\n        only in B: 1: x=0\n"), "{less}");
+    assert!(less.ends_with(", 0 contradict\n"), "{less}");
+
+    // What all schedules do not show cannot have been seen.
+    let changed = fs::read_to_string(&all).unwrap().replace("\"1: x=0\": 1", "\"1: x=7\": 1");
+    fs::write(&nvlink, changed.replace("\"complete\": true", "\"complete\": false")).unwrap();
+    let more = onesided(&["compare", path(&all), path(&nvlink)]);
+    assert!(status(&more) == 1 && stdout(&more).contains("CONTRADICTS  litmus/mp\n"), "{}", stdout(&more));
+
+    fs::write(&text, "no JSON").unwrap();
+    let wrong = onesided(&["compare", path(&all), path(&text)]);
+    assert!(status(&wrong) == 2 && stderr(&wrong).contains("no report of the suite"), "{}", stderr(&wrong));
+}
+
+/// A worker that is no PE, or has no library, says so as a PE says it, and does not hang.
+#[test]
+fn a_worker_without_a_library_says_so() {
+    let output = onesided(&["worker", "--runs", "1", "litmus/mp"]);
+    assert_eq!(status(&output), 2, "{}", stderr(&output));
+    let said = stdout(&output);
+    assert!(said.contains(r#""say":"failed","kind":"initialization","operating":true"#), "{said}");
+}
+
+#[test]
 fn promoting_writes_what_is_missing_or_wrong() {
     let folder = tempfile::tempdir().unwrap();
     let promote = || stdout(&onesided(&["suite", "litmus/mp", "--promote", "--expected", path(folder.path())]));
@@ -122,7 +159,18 @@ fn what_cannot_run_is_an_error() {
     for (arguments, why) in [
         (&["suite", "no_such_case"][..], "no case matches"),
         (&["suite", "litmus/mp", "--require-hardware"], "hardware is required"),
-        (&["suite", "litmus/mp", "--backend", "nvshmem"], "no backend for GPUs"),
+        (&["suite", "litmus/mp", "--backend", "nvshmem"], "ONESIDED_NVSHMEM_LIB names /no/such/library"),
+        (&["suite", "litmus/mp", "--backend", "nvshmem", "--require-hardware"], "remedy: "),
+        (&["suite", "no_such_case", "--backend", "nvshmem"], "no case matches"),
+        (&["suite", "--backend", "nvshmem", "--schedules", "3"], "--schedules is about simulated schedules"),
+        (&["suite", "--backend", "nvshmem", "--promote"], "--promote is about simulated schedules"),
+        (&["suite", "--runs", "3"], "--runs is about GPUs"),
+        (&["suite", "--gpus", "1"], "--gpus is about GPUs"),
+        (&["suite", "--backend", "nvshmem", "--timeout", "0"], "0 is not in 1.."),
+        (&["litmus", "litmus/mp", "--backend", "nvshmem"], "ONESIDED_NVSHMEM_LIB names /no/such/library"),
+        (&["litmus", "litmus/mp", "--backend", "nvshmem", "--seed", "2"], "--seed is about simulated schedules"),
+        (&["litmus", "litmus/mp", "--timeout", "2"], "--timeout is about GPUs"),
+        (&["compare", "/no/such/a.json", "/no/such/b.json"], "/no/such/a.json"),
         (&["suite", "litmus/mp", "--schedules", "0"], "0 is not in 1.."),
         (&["suite", "litmus/mp", "--promote", "--profile", "nvlink"], "belong to the profile spec"),
         (&["suite", "litmus/mp", "--promote", "--schedules", "3"], "cannot be used with"),

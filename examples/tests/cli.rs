@@ -25,7 +25,9 @@ const EXAMPLES: [(&str, &str); 12] = [
 
 fn example(name: &str, arguments: &[&str]) -> Output {
     let (_, file) = EXAMPLES.iter().find(|(other, _)| *other == name).expect("an example's name");
-    Command::new(file).args(arguments).env_remove("COLUMNS").output().unwrap()
+    // On a machine with GPUs too, the backend on GPUs finds no library in these tests.
+    let mut command = Command::new(file);
+    command.args(arguments).env_remove("COLUMNS").env("ONESIDED_NVSHMEM_LIB", "/no/such/library").output().unwrap()
 }
 
 fn status(output: &Output) -> i32 {
@@ -214,7 +216,14 @@ fn what_cannot_run_is_an_error() {
         (&["--heap", "much"], "expected a number"),
         (&["--heap", "8"], "--heap"),
         (&["--strategy", "pct"], "invalid value"),
-        (&["--backend", "nvshmem"], "no backend for GPUs"),
+        (&["--backend", "nvshmem"], "ONESIDED_NVSHMEM_LIB names /no/such/library"),
+        (&["--backend", "nvshmem"], "remedy: name the file libnvshmem_host.so.3"),
+        (&["--backend", "nvshmem", "--all"], "--all is about the simulator"),
+        (&["--backend", "nvshmem", "--trace", "trace.json"], "--trace is about the simulator"),
+        (&["--backend", "nvshmem", "--pes", "0"], "0 PEs"),
+        (&["--backend", "nvshmem", "--timeout", "0"], "0 is not in 1.."),
+        (&["--mps"], "need --backend nvshmem"),
+        (&["--gpus", "0,1"], "expected a number of GPUs"),
         (&["--trace", "/no/such/folder/trace.json"], "cannot write"),
         (&["--replay", "nonsense"], "is no schedule"),
         (&["--replay", &of_hello], "recorded from a different program"),
@@ -227,6 +236,30 @@ fn what_cannot_run_is_an_error() {
     }
     let few = example("put_signal", &["--pes", "1"]);
     assert!(status(&few) == 2 && stderr(&few).contains("put_signal needs at least 2 PEs"), "{}", stderr(&few));
+}
+
+/// A process that a launcher started is a PE: it starts no others, and takes no options of the one that does.
+#[test]
+fn a_process_that_was_started_as_a_pe_is_that_pe() {
+    let (_, ring) = EXAMPLES.iter().find(|(name, _)| *name == "ring").unwrap();
+    let pe = |arguments: &[&str]| {
+        let mut command = Command::new(ring);
+        command.args(["--backend", "nvshmem"]).args(arguments).env("ONESIDED_NVSHMEM_LIB", "/no/such/library");
+        command.env("ONESIDED_RANK", "1").env("ONESIDED_PES", "2").env("ONESIDED_RENDEZVOUS", "127.0.0.1:9");
+        let output = command.output().unwrap();
+        assert_eq!(status(&output), 2, "{}", stdout(&output));
+        stderr(&output)
+    };
+    assert!(pe(&[]).starts_with("PE 1 failed: open: ONESIDED_NVSHMEM_LIB names /no/such/library"), "{}", pe(&[]));
+    for (arguments, why) in [
+        (["--pes", "3"], "--pes 3 contradicts the launcher, which started 2"),
+        (["--gpus", "1"], "--gpus is for the process that starts the PEs"),
+        (["--json", "run.json"], "--json is for the process that starts the PEs"),
+        (["--heap", "1M"], "set NVSHMEM_SYMMETRIC_SIZE"),
+    ] {
+        let said = pe(&arguments);
+        assert!(said.contains(why), "{arguments:?}: {said}");
+    }
 }
 
 /// The schedule in order of an example.

@@ -175,7 +175,7 @@ pub(super) fn is_wanted(trouble: &Trouble) -> bool {
 }
 
 /// Runs the job. What PEs print themselves is passed on at once; what they return is kept.
-fn hear(name: &str, job: &Job, limit: Duration, machine: Machine, gpus: Vec<u32>) -> Done {
+pub(super) fn hear(name: &str, job: &Job, limit: Duration, machine: Machine, gpus: Vec<u32>) -> Done {
     let start = Instant::now();
     let (mut ready, mut lines) = (None, vec![None; job.pes]);
     let end = follow(job, &Script { names: &[name], start: START, limit }, &mut |news| match news {

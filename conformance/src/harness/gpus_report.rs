@@ -105,3 +105,82 @@ pub(super) fn write_json(out: &mut dyn Write, facts: &Facts, plan: &Plan, done: 
     });
     writeln!(out, "{summary:#}")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::gpus::hear;
+    use super::*;
+    use crate::hardware::machine::Machine;
+    use crate::hardware::protocol::{Message, Ready};
+    use crate::launch::Job;
+
+    const FACTS: Facts = Facts { name: "demo", about: "", checks: "all is well", pes: 2, min_pes: 1 };
+
+    /// A job of two PEs that say messages, then do what a shell's script says.
+    fn done(messages: &[Message], script: &str) -> Done {
+        let ready = Message::Ready(Ready { library: "libdemo 1.0".into(), ..Ready::default() });
+        let start = Message::Start { name: "demo".into() };
+        let lines = [&ready, &start].into_iter().chain(messages).map(|message| format!("echo '{}'\n", message.line()));
+        let script = lines.collect::<String>() + script;
+        let job = Job { arguments: vec!["-c".into(), script.into()], ..Job::new(2, "sh") };
+        let machine = Machine { gpus: vec!["A".into()], cuda: "13.0".into(), driver: None };
+        hear("demo", &job, Duration::from_secs(2), machine, vec![0])
+    }
+
+    fn json(done: &Done) -> Value {
+        let plan = Plan { pes: None, gpus: None, heap: Some(64), mps: true, timeout: None, json: None };
+        let mut text = Vec::new();
+        write_json(&mut text, &FACTS, &plan, done).unwrap();
+        serde_json::from_slice(&text).unwrap()
+    }
+
+    fn returned(text: &str) -> Message {
+        Message::Returned { text: text.to_string() }
+    }
+
+    #[test]
+    fn a_program_that_ends_well_is_ok() {
+        let done = done(&[returned("fine"), Message::Finalized], "echo a line of its own");
+        assert_eq!((&done.end, about(&done).join(", ")), (&End::Complete, "libdemo 1.0, A, MPS".to_string()));
+        let json = json(&done);
+        assert_eq!([&json["schema"], &json["status"], &json["library"]], ["onesided-run/1", "ok", "libdemo 1.0"]);
+        assert_eq!((&json["gpus"], &json["mps"], &json["heap"]), (&json!(1), &json!(true), &json!(64)));
+        assert_eq!((&json["gpu_names"], &json["lines"]), (&json!(["A"]), &json!(["fine", "fine"])));
+    }
+
+    #[test]
+    fn what_goes_wrong_is_a_finding_with_a_short_name() {
+        let wrong = Message::Failed { kind: "wrong result".into(), operating: false, text: "check: it is 1".into() };
+        for (messages, script, verdict, report) in [
+            (&[wrong][..], "exit 1", "failed: wrong result", "failed: check: it is 1"),
+            (&[], "sleep 60", "hung", "no PE got further within 2 s: PEs 0, 1 in demo"),
+            (&[], "kill -SEGV $$", "killed", "was killed by signal 11 (SIGSEGV)"),
+            (&[], "echo no more >&2; exit 255", "ended by the library", "was ended by the library (status 255)"),
+            (&[], "exit 3", "exited: 3", "ended the job with status 3"),
+        ] {
+            let json = json(&done(messages, script));
+            assert_eq!([&json["status"], &json["finding"]["verdict"]], ["finding", verdict], "{json}");
+            assert!(json["finding"]["report"].as_str().unwrap().contains(report), "{json}");
+        }
+    }
+
+    #[test]
+    fn what_says_nothing_about_the_program_is_an_error() {
+        let kind = ErrorKind::OutOfMemory.name().to_string();
+        let full = Message::Failed { kind, operating: true, text: "alloc: the heap is full".into() };
+        let json = json(&done(&[full], "exit 2"));
+        assert_eq!(json["status"], "error");
+        assert!(
+            json["error"].as_str().unwrap().ends_with("give each PE more by --heap, or free what is no longer needed")
+        );
+    }
+
+    #[test]
+    fn a_job_that_is_ended_with_status_0_is_ok() {
+        let done = done(&[], "exit 0");
+        assert!(matches!(&done.end, End::Broke { trouble, .. } if is_wanted(trouble)), "{:?}", done.end);
+        assert_eq!(json(&done)["status"], "ok");
+    }
+}
