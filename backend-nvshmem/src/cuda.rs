@@ -3,6 +3,7 @@
 //! cudarc opens the driver at run time. Its first call panics where there is none, so [`Device::open`] asks first.
 #![allow(unsafe_code)]
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use cudarc::driver::sys::{self, CUdeviceptr};
@@ -16,10 +17,10 @@ use crate::staging::Staging;
 #[derive(Debug)]
 pub(crate) struct Device {
     context: Arc<CudaContext>,
-    /// Copies of `read` and `write`.
-    copies: Arc<CudaStream>,
+    /// Copies of `read` and `write`. Made when first needed, as the other: under MPS each takes its time.
+    copies: OnceCell<Arc<CudaStream>>,
     /// What the library offers on streams only and the host wants: enqueued here, then waited for.
-    side: Arc<CudaStream>,
+    side: OnceCell<Arc<CudaStream>>,
     staging: Staging,
 }
 
@@ -50,9 +51,7 @@ impl Device {
         // SAFETY: nothing of this crate relies on cudarc's own events around slices; the order of operations is what
         // the program says, and no more.
         unsafe { context.disable_event_tracking() };
-        // Neither is the legacy default stream, nor waits for it: a wait enqueued there would stop everything else.
-        let stream = || context.new_stream().map_err(|error| failed("cuStreamCreate", error));
-        Ok(Device { copies: stream()?, side: stream()?, staging: Staging::default(), context })
+        Ok(Device { copies: OnceCell::new(), side: OnceCell::new(), staging: Staging::default(), context })
     }
 
     /// The context, for programs that launch their own kernels.
@@ -61,8 +60,25 @@ impl Device {
     }
 
     /// The stream for host operations that the library has on streams only.
-    pub(crate) fn side(&self) -> &Arc<CudaStream> {
-        &self.side
+    #[inline]
+    pub(crate) fn side(&self, call: &'static str, at: At) -> Result<&CudaStream> {
+        self.own_stream(&self.side, call, at)
+    }
+
+    /// One of the backend's own streams. Neither is the legacy default stream, nor waits for it: a wait enqueued there
+    /// would stop everything else.
+    #[inline]
+    fn own_stream<'a>(
+        &'a self,
+        place: &'a OnceCell<Arc<CudaStream>>,
+        call: &'static str,
+        at: At,
+    ) -> Result<&'a CudaStream> {
+        if let Some(stream) = place.get() {
+            return Ok(stream);
+        }
+        let stream = self.context.new_stream().map_err(|error| device(call, error, at))?;
+        Ok(place.get_or_init(|| stream))
     }
 
     /// Makes the context this thread's, if other code has put another one there: the library would end the process.
@@ -77,9 +93,10 @@ impl Device {
     /// `src` must be memory of at least `into.len()` bytes that this context can read.
     pub(crate) unsafe fn read(&self, src: CUdeviceptr, into: &mut [u8], at: At) -> Result<()> {
         self.bind("read", at)?;
+        let stream = self.own_stream(&self.copies, "read", at)?;
         // SAFETY: the caller's promise for `src`; `into` outlives the copy, which is waited for.
-        unsafe { result::memcpy_dtoh_async(into, src, self.copies.cu_stream()) }.map_err(|e| device("read", e, at))?;
-        self.copies.synchronize().map_err(|error| device("read", error, at))
+        unsafe { result::memcpy_dtoh_async(into, src, stream.cu_stream()) }.map_err(|e| device("read", e, at))?;
+        stream.synchronize().map_err(|error| device("read", error, at))
     }
 
     /// Copies `from` to the device; done when it returns.
@@ -88,9 +105,10 @@ impl Device {
     /// `dst` must be memory of at least `from.len()` bytes that this context can write.
     pub(crate) unsafe fn write(&self, dst: CUdeviceptr, from: &[u8], at: At) -> Result<()> {
         self.bind("write", at)?;
+        let stream = self.own_stream(&self.copies, "write", at)?;
         // SAFETY: the caller's promise for `dst`; `from` outlives the copy, which is waited for.
-        unsafe { result::memcpy_htod_async(dst, from, self.copies.cu_stream()) }.map_err(|e| device("write", e, at))?;
-        self.copies.synchronize().map_err(|error| device("write", error, at))
+        unsafe { result::memcpy_htod_async(dst, from, stream.cu_stream()) }.map_err(|e| device("write", e, at))?;
+        stream.synchronize().map_err(|error| device("write", error, at))
     }
 
     /// Enqueues a copy of `from`, which may change as soon as this returns.
@@ -108,10 +126,11 @@ impl Device {
     /// # Safety
     /// `dst` must be memory of at least `bytes` bytes that this context can write.
     pub(crate) unsafe fn zero(&self, dst: CUdeviceptr, bytes: usize, at: At) -> Result<()> {
+        let stream = self.own_stream(&self.copies, "alloc", at)?;
         // SAFETY: the caller's promise.
-        unsafe { result::memset_d8_async(dst, 0, bytes, self.copies.cu_stream()) }
+        unsafe { result::memset_d8_async(dst, 0, bytes, stream.cu_stream()) }
             .map_err(|error| device("alloc", error, at))?;
-        self.copies.synchronize().map_err(|error| device("alloc", error, at))
+        stream.synchronize().map_err(|error| device("alloc", error, at))
     }
 
     /// A stream that does not wait for the legacy default stream.

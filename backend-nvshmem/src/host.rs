@@ -31,9 +31,10 @@ impl Nvshmem {
         let address = |span| self.memory.address(span);
         match op {
             Op::Put { signal: Some(_), .. } | Op::Signal { .. } | Op::Wait { .. } => {
-                self.issue_on(op, self.device().side(), at)?;
+                let side = self.device().side(call, at)?;
+                self.issue_on(op, side, at)?;
                 self.side_used.set(true);
-                self.device().side().synchronize().map_err(|error| device(call, error, at))?;
+                side.synchronize().map_err(|error| device(call, error, at))?;
             }
             // Nothing to be moved: the library passes lengths on unchecked.
             Op::Put { src, .. } | Op::Get { src, .. } if src.len == 0 => {}
@@ -165,7 +166,7 @@ impl Nvshmem {
         if !self.side_used.replace(false) {
             return Ok(());
         }
-        let side = self.device().side();
+        let side = self.device().side(call, at)?;
         self.issue_on(&Op::Quiet, side, at)?;
         side.synchronize().map_err(|error| device(call, error, at))
     }

@@ -11,7 +11,7 @@
 //! | `expected.rs`, `known.rs` | outcome files and the relation to them; known deviations |
 //! | `check.rs` | one case against its file |
 //! | `hardware/` | [`hardware::run`]: the cases on GPUs, in jobs with a time limit |
-//! | `bench/` | `onesided bench`: what the simulator costs, beside peers |
+//! | `bench/` | `onesided bench`: what the simulator costs, and the backend for GPUs, beside peers |
 //! | `launch/` | [`launch::Job`]: the PEs of a program as processes on this host |
 //! | `command/` | the `onesided` command |
 //! | `tool/` | Ctrl-C, progress, output files |

@@ -91,7 +91,7 @@ pub struct Options {
 }
 
 /// How often the programs are started on GPUs, unless the user says otherwise.
-const ROUNDS: u8 = 5;
+const ROUNDS: u8 = 9;
 
 /// What the benchmarks measure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]

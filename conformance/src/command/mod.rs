@@ -63,7 +63,7 @@ enum Command {
     Doctor(doctor::Options),
     /// Become a PE on a GPU, meet the others, and say so; started once for each PE.
     Bootstrap(bootstrap::Options),
-    /// Measure what the simulator costs, beside what others cost on this machine.
+    /// Measure what the simulator costs, or the backend for GPUs, beside what others cost on this machine.
     Bench(bench::Options),
 }
 
