@@ -18,6 +18,12 @@ use crate::known::Known;
 use crate::launch::{self, Job, Mps};
 use crate::outcome::combine;
 
+/// By how much NVSHMEM's heap grows at a time, and what memory must be a multiple of to be registered: half a gigabyte,
+/// unless this variable says otherwise. 3.4.5 and 3.8.0 keep registered memory until the process ends (a file descriptor
+/// of it stays open), so hundreds of runs of a case would fill a GPU.
+const GRANULARITY: &str = "NVSHMEM_CUMEM_GRANULARITY";
+const SMALL_STEPS: &str = "2097152";
+
 /// How the cases run.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -164,10 +170,13 @@ impl<B: Backend> Suite<'_, B> {
     fn job(&mut self, group: &Group, rest: &[usize]) -> Result<Job, String> {
         let Settings { program, arguments, gpus, .. } = self.settings;
         let mut environment = Vec::new();
+        if std::env::var_os(GRANULARITY).is_none() {
+            environment.push((GRANULARITY.to_string(), SMALL_STEPS.into()));
+        }
         if group.pes > group.gpus {
             let mps = self.mps.get_or_insert_with(|| Mps::start(gpus)).as_ref();
             let mps = mps.map_err(|why| format!("several PEs on one GPU need MPS, which did not start: {why}"))?;
-            environment = mps.environment(group.pes_per_gpu());
+            environment.extend(mps.environment(group.pes_per_gpu()));
             self.shared = true;
         }
         let names = rest.iter().map(|&index| OsString::from(&self.cases[index].name));
