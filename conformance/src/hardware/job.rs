@@ -1,6 +1,6 @@
 //! One job: starts the PEs, hears what they say, and ends them all when one fails or none gets further.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use super::protocol::{Message, Ready};
@@ -38,6 +38,8 @@ pub(crate) enum News<'a> {
         name: usize,
         /// Of each run, what each PE returned.
         runs: Vec<Vec<String>>,
+        /// Whether the PEs agreed to make fewer runs than were asked for.
+        enough: bool,
     },
     /// Somebody printed something.
     Printed {
@@ -134,6 +136,8 @@ struct PeState {
     at: Option<usize>,
     /// What it returned, by case.
     returned: BTreeMap<usize, Vec<String>>,
+    /// Cases of which it made fewer runs, because they take long.
+    enough: BTreeSet<usize>,
     finalized: bool,
     /// What it said before it failed.
     fault: Option<What>,
@@ -189,6 +193,7 @@ impl<'a> State<'a> {
                     state.returned.entry(at).or_default().push(text);
                 }
             }
+            Message::Enough => state.enough.extend(state.at),
             Message::Failed { kind, operating, text } => self.blame(pe, What::Failed { kind, operating, text }),
             Message::Panicked { text } => self.blame(pe, What::Panicked(text)),
             Message::Finalized => state.finalized = true,
@@ -233,7 +238,8 @@ impl<'a> State<'a> {
     fn tell(&mut self, name: usize, hear: &mut dyn FnMut(News<'_>)) {
         let runs = self.runs(name);
         if self.pes.iter().any(|pe| pe.returned.contains_key(&name)) {
-            hear(News::Done { name, runs });
+            let enough = self.pes.iter().all(|pe| pe.enough.contains(&name));
+            hear(News::Done { name, runs, enough });
         }
     }
 

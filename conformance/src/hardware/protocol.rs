@@ -30,6 +30,8 @@ pub enum Message {
         /// What the PE saw, or a program's lines.
         text: String,
     },
+    /// The case took so long that the PEs agreed on no more runs of it.
+    Enough,
     /// A call failed, and with it the PE.
     Failed {
         /// The error's kind, by name.

@@ -196,7 +196,7 @@ impl<B: Backend> Suite<'_, B> {
         let Settings { start, limit, .. } = *self.settings;
         let end = follow(job, &Script { names: &names, start, limit }, &mut |news| match news {
             News::Ready(ready) => self.ready(ready, rest),
-            News::Done { name, runs } => self.done(group, rest[name], &runs),
+            News::Done { name, runs, enough } => self.done(group, rest[name], &runs, enough),
             News::Returned { .. } | News::Printed { .. } => {} // shown if the job breaks
         });
         match end {
@@ -216,10 +216,11 @@ impl<B: Backend> Suite<'_, B> {
         }
     }
 
-    fn done(&mut self, group: &Group, index: usize, runs: &[Vec<String>]) {
+    fn done(&mut self, group: &Group, index: usize, runs: &[Vec<String>], enough: bool) {
         let asked = self.settings.runs;
         let few = format!("its PEs ended well after {} of {asked} runs", runs.len());
-        let why = if (runs.len() as u64) < asked { few } else { String::new() };
+        let complete = runs.len() as u64 >= asked || (enough && !runs.is_empty());
+        let why = if complete { String::new() } else { few };
         self.compared(group, index, tally(runs), runs.len() as u64, &why);
     }
 

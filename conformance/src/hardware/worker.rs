@@ -3,8 +3,9 @@
 use std::any::Any;
 use std::panic::{self, AssertUnwindSafe};
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
-use onesided::{Backend, Bootstrap as _, Error, InitMethod, Pe, Result};
+use onesided::{Backend, Bootstrap as _, Error, InitMethod, Pe, ReduceOp, Result, SymmetricBuf};
 use onesided_nvshmem::{Nvshmem, Process, Settings};
 
 use super::protocol::{Message, Ready};
@@ -59,15 +60,48 @@ pub(crate) fn main(names: &[String], runs: u64) -> ExitCode {
 pub(crate) fn run<B: Backend>(pe: &Pe<B>, cases: &[&Case<B>], runs: u64, say: &dyn Fn(Message)) -> Result<(), Lost> {
     say(ready(pe));
     let missing = Missing::of(&pe.capabilities());
+    let clock = Clock::new(pe).map_err(|error| lost(&error, say))?;
     for case in cases.iter().filter(|case| case.needs.unmet(&missing).is_none()) {
         say(Message::Start { name: case.name.clone() });
-        for _ in 0..runs {
+        let began = Instant::now();
+        for run in 1..=runs {
             let seen: Seen = guarded(|| (case.body)(pe), say)?;
             say(Message::Returned { text: seen.as_str().to_string() });
             pe.host().barrier_all().map_err(|error| lost(&error, say))?;
+            if run < runs && clock.is_over(pe, began.elapsed()).map_err(|error| lost(&error, say))? {
+                say(Message::Enough);
+                break;
+            }
         }
     }
-    Ok(())
+    clock.end(pe).map_err(|error| lost(&error, say))
+}
+
+/// After so long, a case is not run again: between two GPUs, making a team takes half a second.
+const LONG: Duration = Duration::from_secs(2);
+
+/// By which PEs agree that a case has taken long enough: each has its own time, and all must make the same runs.
+struct Clock {
+    mine: SymmetricBuf<u32>,
+    any: SymmetricBuf<u32>,
+}
+
+impl Clock {
+    fn new<B: Backend>(pe: &Pe<B>) -> Result<Clock> {
+        Ok(Clock { mine: pe.alloc_zeroed(1)?, any: pe.alloc_zeroed(1)? })
+    }
+
+    /// Whether it has for any PE.
+    fn is_over<B: Backend>(&self, pe: &Pe<B>, time: Duration) -> Result<bool> {
+        pe.write(&self.mine, &[u32::from(time > LONG)])?;
+        pe.host().reduce(pe.world(), &self.any, &self.mine, ReduceOp::Max)?;
+        Ok(pe.read(&self.any)?[0] != 0)
+    }
+
+    fn end<B: Backend>(self, pe: &Pe<B>) -> Result<()> {
+        pe.free(self.any)?;
+        pe.free(self.mine)
+    }
 }
 
 /// Calls a program; says so if it fails or panics.
