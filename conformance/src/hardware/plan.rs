@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use onesided::Backend;
 
 use crate::case::Case;
+use crate::launch;
 
 /// Cases that run on as many PEs and GPUs, so that one job can run them all.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +21,7 @@ pub(super) struct Group {
 impl Group {
     /// PEs on the GPU that has the most of them.
     pub(super) fn pes_per_gpu(&self) -> usize {
-        self.pes.div_ceil(self.gpus)
+        self.pes / self.gpus
     }
 }
 
@@ -44,7 +45,7 @@ pub(super) fn refusal<B: Backend>(case: &Case<B>, gpus: usize) -> Option<String>
 pub(super) fn groups<B: Backend>(cases: &[Case<B>], gpus: usize) -> Vec<Group> {
     let mut groups: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
     for (index, case) in cases.iter().enumerate().filter(|(_, case)| refusal(case, gpus).is_none()) {
-        let shared = case.gpus.unwrap_or(case.pes).min(gpus);
+        let shared = launch::evenly(case.pes, case.gpus.unwrap_or(case.pes).min(gpus));
         groups.entry((case.pes, shared)).or_default().push(index);
     }
     groups.into_iter().map(|((pes, gpus), cases)| Group { pes, gpus, cases }).collect()
@@ -62,13 +63,13 @@ mod tests {
 
     #[test]
     fn cases_with_the_same_machine_share_a_job() {
-        let cases = [case(2), case(1), case(2), case(4), case(2).gpus(1), case(4).nodes(2)];
+        let cases = [case(2), case(1), case(2), case(4), case(2).gpus(1), case(4).nodes(2), case(3)];
         let group = |pes, gpus, cases: &[usize]| Group { pes, gpus, cases: cases.to_vec() };
-        let two = [group(1, 1, &[1]), group(2, 1, &[4]), group(2, 2, &[0, 2]), group(4, 2, &[3])];
+        let two = [group(1, 1, &[1]), group(2, 1, &[4]), group(2, 2, &[0, 2]), group(3, 1, &[6]), group(4, 2, &[3])];
         assert_eq!(groups(&cases, 2), two);
-        let one = [group(1, 1, &[1]), group(2, 1, &[0, 2, 4]), group(4, 1, &[3])];
+        let one = [group(1, 1, &[1]), group(2, 1, &[0, 2, 4]), group(3, 1, &[6]), group(4, 1, &[3])];
         assert_eq!(groups(&cases, 1), one);
-        assert_eq!((two[3].pes_per_gpu(), one[2].pes_per_gpu()), (2, 4));
+        assert_eq!((two[4].pes_per_gpu(), one[3].pes_per_gpu()), (2, 4));
     }
 
     #[test]

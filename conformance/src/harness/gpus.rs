@@ -124,10 +124,10 @@ impl Plan {
                 "{pes} PEs on {n} GPU{s}: let them share by --mps (CUDA's multi-process service), or use --pes {n}"
             ));
         }
-        gpus.truncate(pes);
+        gpus.truncate(launch::evenly(pes, gpus.len()));
         let mps = self.mps.then(|| Mps::start(&gpus)).transpose()?;
         let mut environment = vec![(LISTENS.to_string(), "1".into())];
-        environment.extend(mps.iter().flat_map(|mps| mps.environment(pes.div_ceil(gpus.len()))));
+        environment.extend(mps.iter().flat_map(|mps| mps.environment(pes / gpus.len())));
         environment.extend(self.heap.map(|bytes| (HEAP.to_string(), bytes.to_string().into())));
         let program = std::env::current_exe().map_err(|why| format!("this program does not know its file: {why}"))?;
         let arguments = vec!["--backend".into(), "nvshmem".into()];

@@ -141,11 +141,23 @@ impl Job {
     }
 }
 
+/// Of so many GPUs, how many these PEs use: all, or the most that can have the same number of PEs. Where PEs share GPUs
+/// unevenly, NVSHMEM does not initialize (3 PEs on 2 GPUs, seen with 3.8.0).
+///
+/// ```
+/// use onesided_conformance::launch::evenly;
+/// assert_eq!([evenly(1, 4), evenly(4, 4), evenly(4, 3), evenly(3, 2), evenly(2, 0)], [1, 4, 2, 1, 0]);
+/// ```
+pub fn evenly(pes: usize, gpus: usize) -> usize {
+    (1..=gpus.min(pes)).rev().find(|number| pes.is_multiple_of(*number)).unwrap_or(0)
+}
+
 /// Which GPU each PE gets: one after the other, and from the front again. Empty where there are no GPUs.
 ///
 /// ```
-/// assert_eq!(onesided_conformance::launch::devices(5, &[0, 2]), [0, 2, 0, 2, 0]);
+/// assert_eq!(onesided_conformance::launch::devices(4, &[0, 2]), [0, 2, 0, 2]);
+/// assert_eq!(onesided_conformance::launch::devices(3, &[0, 2]), [0, 0, 0]); // see `evenly`
 /// ```
 pub fn devices(pes: usize, gpus: &[u32]) -> Vec<u32> {
-    gpus.iter().copied().cycle().take(pes).collect()
+    gpus[..evenly(pes, gpus.len())].iter().copied().cycle().take(pes).collect()
 }
