@@ -43,6 +43,7 @@ fn main() -> ExitCode {
         trial("a_job_that_does_not_start_is_given_up", a_job_that_does_not_start_is_given_up),
         trial("pes_that_differ_do_not_run", pes_that_differ_do_not_run),
         trial("what_is_missing_is_not_run", what_is_missing_is_not_run),
+        trial("a_case_that_takes_long_is_run_less_often", a_case_that_takes_long_is_run_less_often),
         trial("an_end_that_goes_wrong_is_not_silent", an_end_that_goes_wrong_is_not_silent),
         trial("a_known_deviation_must_deviate", a_known_deviation_must_deviate),
     ];
@@ -71,13 +72,21 @@ fn play(script: &str, cases: &[String]) {
     }
     for case in cases.iter().filter(|case| script != "lacks" || case.as_str() != WRONG) {
         say(Message::Start { name: case.clone() });
-        for run in 0..RUNS {
+        let less = case == WRONG && (script == "long" || script == "short" || (script == "split" && rank == 0));
+        for run in 0..if less { 1 } else { RUNS } {
             let x = if case == WRONG && run == 1 && rank == 1 { go_wrong(script) } else { 1 };
             say(Message::Returned { text: if rank == 1 { format!("x={x}") } else { String::new() } });
             // The others now wait for PE 1, which never comes to the barrier.
-            if case == WRONG && run == 1 && rank == 0 && !["well", "noise", "odd", "late"].contains(&script) {
+            if case == WRONG
+                && run == 1
+                && rank == 0
+                && !["well", "noise", "odd", "late", "long", "short", "split"].contains(&script)
+            {
                 sleep(Duration::from_secs(60));
             }
+        }
+        if less && script != "short" {
+            say(Message::Enough);
         }
     }
     if script == "dies" {
@@ -254,6 +263,16 @@ fn what_is_missing_is_not_run() {
     let here = &results.cases[3].checked;
     assert_eq!(here.status == Status::Passed, results.mps, "{here:?}");
     assert!(results.mps || here.why.contains("several PEs on one GPU need MPS"), "{}", here.why);
+}
+
+/// All PEs must say that it was enough: fewer runs are a failure otherwise.
+fn a_case_that_takes_long_is_run_less_often() {
+    let (results, _) = run("long", &cases(), &[0, 1], &[]);
+    let checked = &results.cases[1].checked;
+    assert_eq!((checked.status, checked.visits), (Status::Passed, 1), "{checked:?}");
+    for script in ["short", "split"] {
+        assert!(costs_one(script).contains("after 1 of"), "{script}");
+    }
 }
 
 fn an_end_that_goes_wrong_is_not_silent() {

@@ -166,6 +166,19 @@ mod tests {
     }
 
     #[test]
+    fn pes_agree_on_what_takes_long() {
+        let run = Simulation::new(Config::pes(3)).unwrap().run(|pe| {
+            let clock = Clock::new(pe)?;
+            let long = LONG + Duration::from_millis(1);
+            let none = clock.is_over(pe, LONG)?;
+            let one = clock.is_over(pe, if pe.my_pe() == 2 { long } else { Duration::ZERO })?;
+            clock.end(pe)?;
+            Ok((none, one))
+        });
+        assert_eq!(run.unwrap().into_results().unwrap(), [(false, true); 3]);
+    }
+
+    #[test]
     fn an_error_and_a_panic_are_told_and_end_the_pe() {
         let fails = Case::<Sim>::new("fails", 1, |_| Err(Error::wrong_result("it is 1, expected 2")));
         let after = Case::<Sim>::new("after", 1, |_| Ok(Seen::nothing()));
