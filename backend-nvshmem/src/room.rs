@@ -30,9 +30,8 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// Whether all PEs have room for `bytes` more on each. `sharing` is the number of PEs on this GPU, `pes`
-    /// that of all. Collective, for
-    /// sizes from [`LARGE`] on.
+    /// Whether all PEs have room for `bytes` more on each. `sharing` is the number of PEs on this GPU, `pes` that of all.
+    /// Collective, for sizes from [`LARGE`] on.
     pub(crate) fn has(
         &self,
         table: &Table,
