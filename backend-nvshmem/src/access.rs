@@ -10,7 +10,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use cudarc::driver::sys::{CUdeviceptr, CUstream};
-use cudarc::driver::{CudaContext, CudaSlice, CudaView};
+use cudarc::driver::{CudaContext, CudaSlice, CudaView, CudaViewMut};
 use onesided::{At, Element, Error, ErrorKind, Own, Pe, Result, Span, Stream, Symmetric, span_of};
 
 use crate::pe::{CudaStream, Nvshmem};
@@ -90,9 +90,9 @@ impl<T> DeviceSlice<'_, T> {
         self.slice.as_view()
     }
 
-    /// The slice, to be written through.
-    pub fn slice_mut(&mut self) -> &mut CudaSlice<T> {
-        &mut self.slice
+    /// The whole as a view that can be written through. (Not the slice itself: what is taken out of it would be freed.)
+    pub fn view_mut(&mut self) -> CudaViewMut<'_, T> {
+        self.slice.as_view_mut()
     }
 }
 

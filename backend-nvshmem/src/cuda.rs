@@ -149,11 +149,6 @@ impl Device {
         self.context.synchronize().map_err(|error| device(call, error, at))
     }
 
-    /// The GPU's memory in bytes: no allocation can be larger.
-    pub(crate) fn total_memory(&self) -> usize {
-        self.context.total_mem().unwrap_or(usize::MAX)
-    }
-
     /// The GPU's free memory in bytes, whoever uses the rest.
     pub(crate) fn free_memory(&self) -> usize {
         self.context.mem_get_info().map_or(usize::MAX, |(free, _)| free)

@@ -7,7 +7,7 @@ use onesided::{At, Backend, Error, ErrorKind, Op, Result};
 use crate::cuda::device;
 use crate::memory::check;
 use crate::pe::Nvshmem;
-use crate::strided::elements;
+use crate::strided::{elements, is_wide};
 use crate::table::{Reduction, function};
 use crate::team::handle;
 
@@ -32,8 +32,8 @@ impl Nvshmem {
         match op {
             Op::Put { signal: Some(_), .. } | Op::Signal { .. } | Op::Wait { .. } => {
                 let side = self.device().side(call, at)?;
-                self.issue_on(op, side, at)?;
                 self.side_used.set(true);
+                self.issue_on(op, side, at)?;
                 side.synchronize().map_err(|error| device(call, error, at))?;
             }
             // Nothing to be moved: the library passes lengths on unchecked.
@@ -75,7 +75,7 @@ impl Nvshmem {
                     _ => call!(nvshmem_uint64_g(src.cast(), pe)),
                 });
             }
-            Op::IPut { pe, .. } | Op::IGet { pe, .. } if !self.reaches(*pe as usize) => {
+            Op::IPut { pe, .. } | Op::IGet { pe, .. } if !self.reaches(*pe as usize) || is_wide(op) => {
                 for element in elements(op) {
                     self.issue_from_host(&element, at)?;
                 }
@@ -162,12 +162,14 @@ impl Nvshmem {
 
     /// Completes what was enqueued for the host: the host's own quiet does not know of it.
     #[inline]
-    fn quiet_side(&self, call: &'static str, at: At) -> Result<()> {
-        if !self.side_used.replace(false) {
+    pub(crate) fn quiet_side(&self, call: &'static str, at: At) -> Result<()> {
+        if !self.side_used.get() {
             return Ok(());
         }
         let side = self.device().side(call, at)?;
         self.issue_on(&Op::Quiet, side, at)?;
-        side.synchronize().map_err(|error| device(call, error, at))
+        side.synchronize().map_err(|error| device(call, error, at))?;
+        self.side_used.set(false);
+        Ok(())
     }
 }

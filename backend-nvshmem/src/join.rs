@@ -65,7 +65,7 @@ pub(crate) fn by_unique_id(
         let status = unsafe { set(rank as c_int, n_pes as c_int, &id, &mut attr) };
         let joined = match status {
             // The library takes this thread's device.
-            0 => match context.map(|context| context.bind_to_thread()) {
+            0 => match context.as_ref().map(|context| context.bind_to_thread()) {
                 Some(Err(error)) => {
                     Err(Problem::Failed { call: "cuCtxSetCurrent".to_string(), why: error.to_string() })
                 }

@@ -93,8 +93,8 @@ impl Memory {
         const CALL: &str = "alloc";
         let Layout { bytes, align, zeroed } = layout;
         device.bind(CALL, at)?;
-        // The library ends the process when the heap cannot grow. What no GPU can hold is refused by all PEs alike.
-        if bytes > device.total_memory() || !self.room.has(table, device, bytes, (sharing, pes), at)? {
+        // The library ends the process when the heap cannot grow.
+        if !self.room.has(table, device, bytes, (sharing, pes), at)? {
             return Err(no_room(bytes, at));
         }
         let base = match (align, zeroed) {
@@ -160,8 +160,9 @@ impl Memory {
     }
 
     /// Makes external memory a local operand (`nvshmemx_buffer_register`).
-    pub(crate) fn register_local(&self, table: &Table, alloc: AllocId, at: At) -> Result<()> {
+    pub(crate) fn register_local(&self, table: &Table, device: &Device, alloc: AllocId, at: At) -> Result<()> {
         const CALL: &str = "register_local";
+        device.bind(CALL, at)?;
         let register = function!(table, nvshmemx_buffer_register, CALL, at);
         let mapping = self.mapping(alloc.external().expect("external memory"));
         // SAFETY: the whole of a mapping, which stays until it is unregistered: the API's handles see to that.
@@ -181,8 +182,9 @@ impl Memory {
     }
 
     /// Makes external memory symmetric (`nvshmemx_buffer_register_symmetric`): it then has a second address.
-    pub(crate) fn register_symmetric(&self, table: &Table, alloc: AllocId, at: At) -> Result<AllocId> {
+    pub(crate) fn register_symmetric(&self, table: &Table, device: &Device, alloc: AllocId, at: At) -> Result<AllocId> {
         const CALL: &str = "register_symmetric";
+        device.bind(CALL, at)?;
         let register = function!(table, nvshmemx_buffer_register_symmetric, CALL, at);
         let number = alloc.external().expect("external memory");
         let (address, len) = {

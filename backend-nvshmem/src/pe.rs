@@ -131,6 +131,8 @@ impl Drop for Nvshmem {
         if !self.finalized.get() {
             // Closing the context waits for what is enqueued, which may wait for PEs that will never answer.
             std::mem::forget(Rc::clone(&self.device));
+            // Nor is memory unmapped that peers or streams may still use.
+            std::mem::forget(std::mem::take(&mut self.memory));
             self.bootstrap.abandon();
         }
     }
@@ -203,6 +205,8 @@ impl Backend for Nvshmem {
     }
 
     fn free(&self, alloc: AllocId, at: At) -> Result<()> {
+        self.device.bind("free", at)?;
+        self.quiet_side("free", at)?; // its barrier completes what the host issued
         self.memory.free(self.table, &self.device, alloc, at)
     }
 
@@ -215,7 +219,7 @@ impl Backend for Nvshmem {
     }
 
     fn register_local(&self, alloc: AllocId, at: At) -> Result<()> {
-        self.memory.register_local(self.table, alloc, at)
+        self.memory.register_local(self.table, &self.device, alloc, at)
     }
 
     fn unregister_local(&self, alloc: AllocId, at: At) -> Result<()> {
@@ -223,10 +227,12 @@ impl Backend for Nvshmem {
     }
 
     fn register_symmetric(&self, alloc: AllocId, at: At) -> Result<AllocId> {
-        self.memory.register_symmetric(self.table, alloc, at)
+        self.memory.register_symmetric(self.table, &self.device, alloc, at)
     }
 
     fn unregister_symmetric(&self, alloc: AllocId, at: At) -> Result<()> {
+        self.device.bind("unregister_symmetric", at)?;
+        self.quiet_side("unregister_symmetric", at)?; // as for free
         self.memory.unregister_symmetric(self.table, &self.device, alloc, at)
     }
 

@@ -1,9 +1,11 @@
 //! [`Process`]: a process that is not yet a PE, with the library loaded.
 
 use std::cell::OnceCell;
+use std::mem::ManuallyDrop;
 use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use onesided::{At, Bootstrap, Error, ErrorKind, InitMethod, InitStatus, Pe, Result, UniqueId, Version};
@@ -19,6 +21,10 @@ use crate::problem::Problem;
 use crate::search::{SONAME, Search};
 use crate::table::Table;
 use crate::{join, rendezvous};
+
+/// Whether an initialization of this process failed. The library may still be inside it, in a thread that was left behind,
+/// and whatever it says about its status, a second one must not begin beside it.
+static FAILED: AtomicBool = AtomicBool::new(false);
 
 /// For opening the library.
 const OPEN_LIMIT: Duration = Duration::from_secs(30);
@@ -120,8 +126,8 @@ impl Process {
         const CALL: &str = "init";
         let wrong = |message: String| Err(Error::invalid(CALL, message, at));
         match self.init_status() {
-            InitStatus::NotInitialized => {}
-            InitStatus::Bootstrapped => {
+            InitStatus::NotInitialized if !FAILED.load(Ordering::Relaxed) => {}
+            InitStatus::NotInitialized | InitStatus::Bootstrapped => {
                 let message = "an earlier initialization failed, and the library allows no second one; start again";
                 return Err(Error::new(ErrorKind::Initialization, CALL, message, at));
             }
@@ -210,22 +216,25 @@ impl Process {
     ) -> Result<Pe<Nvshmem>> {
         const CALL: &str = "init";
         let Place { rank, n_pes, .. } = place;
-        let failed = |kind, why: String| Err(Error::new(kind, CALL, format!("PE {rank} of {n_pes}: {why}"), at));
         let status = self.init_status();
         let bootstrap = Bootstrapped(world);
+        let failed = |kind, why: String| {
+            FAILED.store(true, Ordering::Relaxed);
+            bootstrap.abandon();
+            Err(Error::new(kind, CALL, format!("PE {rank} of {n_pes}: {why}"), at))
+        };
+        // What fails from here on leaves the device as it is: the library may still use its context.
+        let device = device.map(ManuallyDrop::new);
         let device = match (device, joined) {
             (_, Err(problem @ Problem::NoAnswer { .. })) => {
-                bootstrap.abandon();
                 let why = format!("{problem}: a PE may be missing, or two may have the same rank");
                 return failed(ErrorKind::Timeout, why);
             }
             (Err(problem), _) => {
-                bootstrap.abandon();
                 let met = if status == InitStatus::Bootstrapped { "the PEs met, but " } else { "" };
                 return failed(ErrorKind::Initialization, format!("{met}this PE has no GPU: {problem}"));
             }
             (Ok(_), Err(problem)) => {
-                bootstrap.abandon();
                 let why =
                     format!("{problem}; the library's status is {}. NVSHMEM_DEBUG=WARN shows more", status.name());
                 return failed(ErrorKind::Initialization, why);
@@ -235,18 +244,16 @@ impl Process {
         match status {
             InitStatus::Initialized | InitStatus::FullMpg => {
                 let (rank, n_pes) = (*rank, *n_pes);
+                let device = ManuallyDrop::into_inner(device);
                 Ok(Pe::new(Nvshmem::new(self.table, device, rank, n_pes, bootstrap)))
             }
             InitStatus::LimitedMpg => {
-                bootstrap.abandon();
-                std::mem::forget(device);
                 let why = "several PEs share a GPU without MPS, or with shares that sum up to more than 100 %: teams, \
                            collectives and waits would end the process. Start the PEs by `onesided launch --mps`, or \
                            give each a GPU of its own";
                 failed(ErrorKind::Initialization, why.to_string())
             }
             InitStatus::NotInitialized | InitStatus::Bootstrapped => {
-                bootstrap.abandon();
                 let why =
                     format!("the library is {} only, and gives no reason; NVSHMEM_DEBUG=WARN does", status.name());
                 failed(ErrorKind::Initialization, why)

@@ -13,8 +13,10 @@ use onesided::{At, DType, ReduceOp, Result};
 use crate::cuda::Device;
 use crate::memory::check;
 use crate::table::{Form, Reduction, Table, function};
+use crate::vmm::registration_step;
 
-/// From this size on, PEs agree: smaller allocations fit into what the heap grows by at a time.
+/// From this size on, PEs agree. Smaller allocations are left to the library, as are large ones for which the heap has
+/// room in all, but not in one piece.
 const LARGE: usize = 64 << 20;
 /// What is left to others on the GPU, and to the library's own needs.
 const RESERVE: usize = 256 << 20;
@@ -44,7 +46,9 @@ impl Room {
             return Ok(true);
         }
         let held = self.most.get() - self.live.get();
-        let grows = bytes.saturating_sub(held).saturating_mul(sharing);
+        let step = registration_step(std::env::var("NVSHMEM_CUMEM_GRANULARITY").ok().as_deref());
+        let grows = bytes.saturating_sub(held).checked_next_multiple_of(step).unwrap_or(usize::MAX);
+        let grows = grows.saturating_mul(sharing);
         let enough = bytes <= held || grows.saturating_add(RESERVE) <= device.free_memory();
         if pes == 1 {
             return Ok(enough);

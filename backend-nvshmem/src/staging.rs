@@ -40,13 +40,14 @@ impl Staging {
     ) -> Result<(), DriverError> {
         let mut blocks = self.0.borrow_mut();
         let free = blocks.iter().position(|block| block.size >= from.len() && block.copied.is_complete());
-        let block = match free {
-            Some(index) => &blocks[index],
+        let index = match free {
+            Some(index) => index,
             None => {
                 blocks.push(Block::new(context, from.len())?);
-                &blocks[blocks.len() - 1]
+                blocks.len() - 1
             }
         };
+        let block = &blocks[index];
         // SAFETY: the block has room, and nothing reads it any more: its last copy has run.
         let staged = unsafe {
             std::ptr::copy_nonoverlapping(from.as_ptr(), block.memory, from.len());
@@ -54,7 +55,12 @@ impl Staging {
         };
         // SAFETY: the caller's promise for `dst`; the block stays until the event behind the copy is complete.
         unsafe { result::memcpy_htod_async(dst, staged, stream.cu_stream())? };
-        block.copied.record(stream)
+        let recorded = block.copied.record(stream);
+        if recorded.is_err() {
+            // Nothing tells when the copy has run: the block is never used again, and never freed.
+            std::mem::forget(blocks.swap_remove(index));
+        }
+        recorded
     }
 }
 

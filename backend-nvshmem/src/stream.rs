@@ -13,7 +13,7 @@ use crate::bindings::{
 use crate::host::NO_ATOMICS;
 use crate::memory::check;
 use crate::pe::Nvshmem;
-use crate::strided::elements;
+use crate::strided::{elements, is_wide};
 use crate::table::{Reduction, function};
 use crate::team::handle;
 
@@ -74,7 +74,7 @@ impl Nvshmem {
                     _ => call!(nvshmemx_uint64_p_on_stream(dst.cast(), *value, pe, s)),
                 }
             }
-            Op::IPut { pe, .. } | Op::IGet { pe, .. } if !self.reaches(*pe as usize) => {
+            Op::IPut { pe, .. } | Op::IGet { pe, .. } if !self.reaches(*pe as usize) || is_wide(op) => {
                 for element in elements(op) {
                     self.issue_on(&element, stream, at)?;
                 }

@@ -1,7 +1,18 @@
-//! Strided transfers, element by element: for PEs that are reached by a network, where the library's own strided calls
-//! end the process.
+//! Strided transfers, element by element: for PEs that are reached by a network and for strides of gigabytes, where the
+//! library's own strided calls end the process.
 
 use onesided::{Op, Span};
+
+/// Whether the strides are wider than CUDA's two-dimensional copies take, which the library uses for strided transfers:
+/// it ends the process where they fail.
+pub(crate) fn is_wide(op: &Op) -> bool {
+    match *op {
+        Op::IPut { dst_stride, src_stride, dtype, .. } | Op::IGet { dst_stride, src_stride, dtype, .. } => {
+            dst_stride.max(src_stride) as usize * dtype.size() > i32::MAX as usize
+        }
+        _ => false,
+    }
+}
 
 /// The transfers of single elements that a strided one consists of. None for other operations.
 pub(crate) fn elements(op: &Op) -> impl Iterator<Item = Op> {
@@ -44,6 +55,8 @@ mod tests {
         let puts: Vec<Op> = elements(&put).collect();
         assert_eq!(puts[2], Op::Put { dst: span(0, 40, 4), src: span(1, 16, 4), dtype, pe, nbi: false, signal: None });
         assert_eq!(puts.len(), 3);
+        let wide = Op::IPut { dst, src, dst_stride: 1 << 30, src_stride: 1, count: 1, dtype, pe };
+        assert!(is_wide(&wide) && !is_wide(&put));
         let get = Op::IGet { dst: src, src: dst, dst_stride: 2, src_stride: 4, count: 1, dtype, pe };
         let gets: Vec<Op> = elements(&get).collect();
         assert_eq!(gets, [Op::Get { dst: span(1, 0, 4), src: span(0, 8, 4), dtype, pe, nbi: false }]);

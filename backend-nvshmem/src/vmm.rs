@@ -89,7 +89,7 @@ fn has_rdma(context: &CudaContext) -> bool {
 }
 
 /// NVSHMEM's granularity: a number of bytes, with K, M or G behind it, as its environment variable has it.
-fn registration_step(text: Option<&str>) -> usize {
+pub(crate) fn registration_step(text: Option<&str>) -> usize {
     const USUAL: usize = 512 << 20;
     let Some(text) = text.map(str::trim) else { return USUAL };
     let digits = text.trim_end_matches(|last: char| !last.is_ascii_digit());

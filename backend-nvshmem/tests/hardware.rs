@@ -127,7 +127,7 @@ fn kernels_and_verbs_share_memory_and_streams(pe: &Pe<Nvshmem>) -> Result<()> {
         cuda.launch_builder(&twice).arg(&address).arg(&n).launch(launch).unwrap();
         pe.on(&stream).put(&dst, &src, 0)?;
         let mut slice = pe.device_slice(&dst, &stream);
-        cuda.launch_builder(&twice).arg(slice.slice_mut()).arg(&n).launch(launch).unwrap();
+        cuda.launch_builder(&twice).arg(&mut slice.view_mut()).arg(&n).launch(launch).unwrap();
         expect_eq(slice.view().len(), values.len(), "the view's length")?;
     }
     pe.synchronize(&stream)?;
