@@ -95,7 +95,6 @@ pub struct Functions {
         unsafe extern "C" fn(team: nvshmem_team_t) -> ::std::os::raw::c_int,
         ::libloading::Error,
     >,
-    pub nvshmem_sync_all: Result<unsafe extern "C" fn(), ::libloading::Error>,
     pub nvshmem_broadcastmem: Result<
         unsafe extern "C" fn(
             team: nvshmem_team_t,
@@ -145,23 +144,11 @@ pub struct Functions {
         unsafe extern "C" fn(status: ::std::os::raw::c_int),
         ::libloading::Error,
     >,
-    pub nvshmem_my_pe: Result<
-        unsafe extern "C" fn() -> ::std::os::raw::c_int,
-        ::libloading::Error,
-    >,
-    pub nvshmem_n_pes: Result<
-        unsafe extern "C" fn() -> ::std::os::raw::c_int,
-        ::libloading::Error,
-    >,
     pub nvshmem_info_get_version: Result<
         unsafe extern "C" fn(
             major: *mut ::std::os::raw::c_int,
             minor: *mut ::std::os::raw::c_int,
         ),
-        ::libloading::Error,
-    >,
-    pub nvshmem_info_get_name: Result<
-        unsafe extern "C" fn(name: *mut ::std::os::raw::c_char),
         ::libloading::Error,
     >,
     pub nvshmemx_vendor_get_version_info: Result<
@@ -192,13 +179,6 @@ pub struct Functions {
         unsafe extern "C" fn(
             ptr: *const ::std::os::raw::c_void,
             pe: ::std::os::raw::c_int,
-        ) -> *mut ::std::os::raw::c_void,
-        ::libloading::Error,
-    >,
-    pub nvshmemx_mc_ptr: Result<
-        unsafe extern "C" fn(
-            team: nvshmem_team_t,
-            ptr: *const ::std::os::raw::c_void,
         ) -> *mut ::std::os::raw::c_void,
         ::libloading::Error,
     >,
@@ -363,17 +343,12 @@ pub struct Functions {
         ::libloading::Error,
     >,
     pub nvshmem_quiet: Result<unsafe extern "C" fn(), ::libloading::Error>,
-    pub nvshmem_fence: Result<unsafe extern "C" fn(), ::libloading::Error>,
     pub nvshmem_team_my_pe: Result<
         unsafe extern "C" fn(team: nvshmem_team_t) -> ::std::os::raw::c_int,
         ::libloading::Error,
     >,
     pub nvshmem_team_n_pes: Result<
         unsafe extern "C" fn(team: nvshmem_team_t) -> ::std::os::raw::c_int,
-        ::libloading::Error,
-    >,
-    pub nvshmem_team_get_config: Result<
-        unsafe extern "C" fn(team: nvshmem_team_t, config: *mut nvshmem_team_config_t),
         ::libloading::Error,
     >,
     pub nvshmem_team_translate_pe: Result<
@@ -455,10 +430,6 @@ pub struct Functions {
             team: nvshmem_team_t,
             stream: cudaStream_t,
         ) -> ::std::os::raw::c_int,
-        ::libloading::Error,
-    >,
-    pub nvshmemx_sync_all_on_stream: Result<
-        unsafe extern "C" fn(arg1: cudaStream_t),
         ::libloading::Error,
     >,
     pub nvshmemx_broadcastmem_on_stream: Result<
@@ -829,72 +800,6 @@ pub struct Functions {
         ),
         ::libloading::Error,
     >,
-    pub nvshmemx_short_wait_until_all_on_stream: Result<
-        unsafe extern "C" fn(
-            ivars: *mut ::std::os::raw::c_short,
-            nelems: usize,
-            status: *const ::std::os::raw::c_int,
-            cmp: ::std::os::raw::c_int,
-            cmp_value: ::std::os::raw::c_short,
-            cstream: cudaStream_t,
-        ),
-        ::libloading::Error,
-    >,
-    pub nvshmemx_ushort_wait_until_all_on_stream: Result<
-        unsafe extern "C" fn(
-            ivars: *mut ::std::os::raw::c_ushort,
-            nelems: usize,
-            status: *const ::std::os::raw::c_int,
-            cmp: ::std::os::raw::c_int,
-            cmp_value: ::std::os::raw::c_ushort,
-            cstream: cudaStream_t,
-        ),
-        ::libloading::Error,
-    >,
-    pub nvshmemx_int32_wait_until_all_on_stream: Result<
-        unsafe extern "C" fn(
-            ivars: *mut i32,
-            nelems: usize,
-            status: *const ::std::os::raw::c_int,
-            cmp: ::std::os::raw::c_int,
-            cmp_value: i32,
-            cstream: cudaStream_t,
-        ),
-        ::libloading::Error,
-    >,
-    pub nvshmemx_int64_wait_until_all_on_stream: Result<
-        unsafe extern "C" fn(
-            ivars: *mut i64,
-            nelems: usize,
-            status: *const ::std::os::raw::c_int,
-            cmp: ::std::os::raw::c_int,
-            cmp_value: i64,
-            cstream: cudaStream_t,
-        ),
-        ::libloading::Error,
-    >,
-    pub nvshmemx_uint32_wait_until_all_on_stream: Result<
-        unsafe extern "C" fn(
-            ivars: *mut u32,
-            nelems: usize,
-            status: *const ::std::os::raw::c_int,
-            cmp: ::std::os::raw::c_int,
-            cmp_value: u32,
-            cstream: cudaStream_t,
-        ),
-        ::libloading::Error,
-    >,
-    pub nvshmemx_uint64_wait_until_all_on_stream: Result<
-        unsafe extern "C" fn(
-            ivars: *mut u64,
-            nelems: usize,
-            status: *const ::std::os::raw::c_int,
-            cmp: ::std::os::raw::c_int,
-            cmp_value: u64,
-            cstream: cudaStream_t,
-        ),
-        ::libloading::Error,
-    >,
     pub nvshmemx_signal_wait_until_on_stream: Result<
         unsafe extern "C" fn(
             sig_addr: *mut u64,
@@ -1077,8 +982,6 @@ impl Functions {
             .map(|sym| *sym);
         let nvshmem_team_sync = unsafe { __library.get(b"nvshmem_team_sync\0") }
             .map(|sym| *sym);
-        let nvshmem_sync_all = unsafe { __library.get(b"nvshmem_sync_all\0") }
-            .map(|sym| *sym);
         let nvshmem_broadcastmem = unsafe { __library.get(b"nvshmem_broadcastmem\0") }
             .map(|sym| *sym);
         let nvshmem_fcollectmem = unsafe { __library.get(b"nvshmem_fcollectmem\0") }
@@ -1097,13 +1000,9 @@ impl Functions {
             .map(|sym| *sym);
         let nvshmem_global_exit = unsafe { __library.get(b"nvshmem_global_exit\0") }
             .map(|sym| *sym);
-        let nvshmem_my_pe = unsafe { __library.get(b"nvshmem_my_pe\0") }.map(|sym| *sym);
-        let nvshmem_n_pes = unsafe { __library.get(b"nvshmem_n_pes\0") }.map(|sym| *sym);
         let nvshmem_info_get_version = unsafe {
             __library.get(b"nvshmem_info_get_version\0")
         }
-            .map(|sym| *sym);
-        let nvshmem_info_get_name = unsafe { __library.get(b"nvshmem_info_get_name\0") }
             .map(|sym| *sym);
         let nvshmemx_vendor_get_version_info = unsafe {
             __library.get(b"nvshmemx_vendor_get_version_info\0")
@@ -1116,8 +1015,6 @@ impl Functions {
         let nvshmem_align = unsafe { __library.get(b"nvshmem_align\0") }.map(|sym| *sym);
         let nvshmem_free = unsafe { __library.get(b"nvshmem_free\0") }.map(|sym| *sym);
         let nvshmem_ptr = unsafe { __library.get(b"nvshmem_ptr\0") }.map(|sym| *sym);
-        let nvshmemx_mc_ptr = unsafe { __library.get(b"nvshmemx_mc_ptr\0") }
-            .map(|sym| *sym);
         let nvshmem_uint8_p = unsafe { __library.get(b"nvshmem_uint8_p\0") }
             .map(|sym| *sym);
         let nvshmem_uint16_p = unsafe { __library.get(b"nvshmem_uint16_p\0") }
@@ -1159,14 +1056,9 @@ impl Functions {
         let nvshmem_signal_fetch = unsafe { __library.get(b"nvshmem_signal_fetch\0") }
             .map(|sym| *sym);
         let nvshmem_quiet = unsafe { __library.get(b"nvshmem_quiet\0") }.map(|sym| *sym);
-        let nvshmem_fence = unsafe { __library.get(b"nvshmem_fence\0") }.map(|sym| *sym);
         let nvshmem_team_my_pe = unsafe { __library.get(b"nvshmem_team_my_pe\0") }
             .map(|sym| *sym);
         let nvshmem_team_n_pes = unsafe { __library.get(b"nvshmem_team_n_pes\0") }
-            .map(|sym| *sym);
-        let nvshmem_team_get_config = unsafe {
-            __library.get(b"nvshmem_team_get_config\0")
-        }
             .map(|sym| *sym);
         let nvshmem_team_translate_pe = unsafe {
             __library.get(b"nvshmem_team_translate_pe\0")
@@ -1200,10 +1092,6 @@ impl Functions {
             .map(|sym| *sym);
         let nvshmemx_team_sync_on_stream = unsafe {
             __library.get(b"nvshmemx_team_sync_on_stream\0")
-        }
-            .map(|sym| *sym);
-        let nvshmemx_sync_all_on_stream = unsafe {
-            __library.get(b"nvshmemx_sync_all_on_stream\0")
         }
             .map(|sym| *sym);
         let nvshmemx_broadcastmem_on_stream = unsafe {
@@ -1366,30 +1254,6 @@ impl Functions {
             __library.get(b"nvshmemx_uint64_wait_until_on_stream\0")
         }
             .map(|sym| *sym);
-        let nvshmemx_short_wait_until_all_on_stream = unsafe {
-            __library.get(b"nvshmemx_short_wait_until_all_on_stream\0")
-        }
-            .map(|sym| *sym);
-        let nvshmemx_ushort_wait_until_all_on_stream = unsafe {
-            __library.get(b"nvshmemx_ushort_wait_until_all_on_stream\0")
-        }
-            .map(|sym| *sym);
-        let nvshmemx_int32_wait_until_all_on_stream = unsafe {
-            __library.get(b"nvshmemx_int32_wait_until_all_on_stream\0")
-        }
-            .map(|sym| *sym);
-        let nvshmemx_int64_wait_until_all_on_stream = unsafe {
-            __library.get(b"nvshmemx_int64_wait_until_all_on_stream\0")
-        }
-            .map(|sym| *sym);
-        let nvshmemx_uint32_wait_until_all_on_stream = unsafe {
-            __library.get(b"nvshmemx_uint32_wait_until_all_on_stream\0")
-        }
-            .map(|sym| *sym);
-        let nvshmemx_uint64_wait_until_all_on_stream = unsafe {
-            __library.get(b"nvshmemx_uint64_wait_until_all_on_stream\0")
-        }
-            .map(|sym| *sym);
         let nvshmemx_signal_wait_until_on_stream = unsafe {
             __library.get(b"nvshmemx_signal_wait_until_on_stream\0")
         }
@@ -1400,7 +1264,6 @@ impl Functions {
             nvshmem_barrier,
             nvshmem_barrier_all,
             nvshmem_team_sync,
-            nvshmem_sync_all,
             nvshmem_broadcastmem,
             nvshmem_fcollectmem,
             nvshmem_int32_sum_reduce,
@@ -1408,17 +1271,13 @@ impl Functions {
             nvshmemx_init_status,
             nvshmem_query_thread,
             nvshmem_global_exit,
-            nvshmem_my_pe,
-            nvshmem_n_pes,
             nvshmem_info_get_version,
-            nvshmem_info_get_name,
             nvshmemx_vendor_get_version_info,
             nvshmem_malloc,
             nvshmem_calloc,
             nvshmem_align,
             nvshmem_free,
             nvshmem_ptr,
-            nvshmemx_mc_ptr,
             nvshmem_uint8_p,
             nvshmem_uint16_p,
             nvshmem_uint32_p,
@@ -1441,10 +1300,8 @@ impl Functions {
             nvshmem_getmem_nbi,
             nvshmem_signal_fetch,
             nvshmem_quiet,
-            nvshmem_fence,
             nvshmem_team_my_pe,
             nvshmem_team_n_pes,
-            nvshmem_team_get_config,
             nvshmem_team_translate_pe,
             nvshmem_team_split_strided,
             nvshmemx_team_get_uniqueid,
@@ -1455,7 +1312,6 @@ impl Functions {
             nvshmemx_barrier_on_stream,
             nvshmemx_barrier_all_on_stream,
             nvshmemx_team_sync_on_stream,
-            nvshmemx_sync_all_on_stream,
             nvshmemx_broadcastmem_on_stream,
             nvshmemx_fcollectmem_on_stream,
             nvshmemx_int32_sum_reduce_on_stream,
@@ -1497,12 +1353,6 @@ impl Functions {
             nvshmemx_int64_wait_until_on_stream,
             nvshmemx_uint32_wait_until_on_stream,
             nvshmemx_uint64_wait_until_on_stream,
-            nvshmemx_short_wait_until_all_on_stream,
-            nvshmemx_ushort_wait_until_all_on_stream,
-            nvshmemx_int32_wait_until_all_on_stream,
-            nvshmemx_int64_wait_until_all_on_stream,
-            nvshmemx_uint32_wait_until_all_on_stream,
-            nvshmemx_uint64_wait_until_all_on_stream,
             nvshmemx_signal_wait_until_on_stream,
         })
     }
@@ -1539,11 +1389,6 @@ impl Functions {
                 .nvshmem_team_sync
                 .as_ref()
                 .expect("Expected function, got error."))(team)
-        }
-    }
-    pub unsafe fn nvshmem_sync_all(&self) {
-        unsafe {
-            (self.nvshmem_sync_all.as_ref().expect("Expected function, got error."))()
         }
     }
     pub unsafe fn nvshmem_broadcastmem(
@@ -1629,16 +1474,6 @@ impl Functions {
                 .expect("Expected function, got error."))(status)
         }
     }
-    pub unsafe fn nvshmem_my_pe(&self) -> ::std::os::raw::c_int {
-        unsafe {
-            (self.nvshmem_my_pe.as_ref().expect("Expected function, got error."))()
-        }
-    }
-    pub unsafe fn nvshmem_n_pes(&self) -> ::std::os::raw::c_int {
-        unsafe {
-            (self.nvshmem_n_pes.as_ref().expect("Expected function, got error."))()
-        }
-    }
     pub unsafe fn nvshmem_info_get_version(
         &self,
         major: *mut ::std::os::raw::c_int,
@@ -1649,14 +1484,6 @@ impl Functions {
                 .nvshmem_info_get_version
                 .as_ref()
                 .expect("Expected function, got error."))(major, minor)
-        }
-    }
-    pub unsafe fn nvshmem_info_get_name(&self, name: *mut ::std::os::raw::c_char) {
-        unsafe {
-            (self
-                .nvshmem_info_get_name
-                .as_ref()
-                .expect("Expected function, got error."))(name)
         }
     }
     pub unsafe fn nvshmemx_vendor_get_version_info(
@@ -1713,18 +1540,6 @@ impl Functions {
     ) -> *mut ::std::os::raw::c_void {
         unsafe {
             (self.nvshmem_ptr.as_ref().expect("Expected function, got error."))(ptr, pe)
-        }
-    }
-    pub unsafe fn nvshmemx_mc_ptr(
-        &self,
-        team: nvshmem_team_t,
-        ptr: *const ::std::os::raw::c_void,
-    ) -> *mut ::std::os::raw::c_void {
-        unsafe {
-            (self
-                .nvshmemx_mc_ptr
-                .as_ref()
-                .expect("Expected function, got error."))(team, ptr)
         }
     }
     pub unsafe fn nvshmem_uint8_p(
@@ -2040,11 +1855,6 @@ impl Functions {
             (self.nvshmem_quiet.as_ref().expect("Expected function, got error."))()
         }
     }
-    pub unsafe fn nvshmem_fence(&self) {
-        unsafe {
-            (self.nvshmem_fence.as_ref().expect("Expected function, got error."))()
-        }
-    }
     pub unsafe fn nvshmem_team_my_pe(
         &self,
         team: nvshmem_team_t,
@@ -2065,18 +1875,6 @@ impl Functions {
                 .nvshmem_team_n_pes
                 .as_ref()
                 .expect("Expected function, got error."))(team)
-        }
-    }
-    pub unsafe fn nvshmem_team_get_config(
-        &self,
-        team: nvshmem_team_t,
-        config: *mut nvshmem_team_config_t,
-    ) {
-        unsafe {
-            (self
-                .nvshmem_team_get_config
-                .as_ref()
-                .expect("Expected function, got error."))(team, config)
         }
     }
     pub unsafe fn nvshmem_team_translate_pe(
@@ -2229,14 +2027,6 @@ impl Functions {
                 .nvshmemx_team_sync_on_stream
                 .as_ref()
                 .expect("Expected function, got error."))(team, stream)
-        }
-    }
-    pub unsafe fn nvshmemx_sync_all_on_stream(&self, arg1: cudaStream_t) {
-        unsafe {
-            (self
-                .nvshmemx_sync_all_on_stream
-                .as_ref()
-                .expect("Expected function, got error."))(arg1)
         }
     }
     pub unsafe fn nvshmemx_broadcastmem_on_stream(
@@ -2839,114 +2629,6 @@ impl Functions {
                 .nvshmemx_uint64_wait_until_on_stream
                 .as_ref()
                 .expect("Expected function, got error."))(ivar, cmp, cmp_value, cstream)
-        }
-    }
-    pub unsafe fn nvshmemx_short_wait_until_all_on_stream(
-        &self,
-        ivars: *mut ::std::os::raw::c_short,
-        nelems: usize,
-        status: *const ::std::os::raw::c_int,
-        cmp: ::std::os::raw::c_int,
-        cmp_value: ::std::os::raw::c_short,
-        cstream: cudaStream_t,
-    ) {
-        unsafe {
-            (self
-                .nvshmemx_short_wait_until_all_on_stream
-                .as_ref()
-                .expect(
-                    "Expected function, got error.",
-                ))(ivars, nelems, status, cmp, cmp_value, cstream)
-        }
-    }
-    pub unsafe fn nvshmemx_ushort_wait_until_all_on_stream(
-        &self,
-        ivars: *mut ::std::os::raw::c_ushort,
-        nelems: usize,
-        status: *const ::std::os::raw::c_int,
-        cmp: ::std::os::raw::c_int,
-        cmp_value: ::std::os::raw::c_ushort,
-        cstream: cudaStream_t,
-    ) {
-        unsafe {
-            (self
-                .nvshmemx_ushort_wait_until_all_on_stream
-                .as_ref()
-                .expect(
-                    "Expected function, got error.",
-                ))(ivars, nelems, status, cmp, cmp_value, cstream)
-        }
-    }
-    pub unsafe fn nvshmemx_int32_wait_until_all_on_stream(
-        &self,
-        ivars: *mut i32,
-        nelems: usize,
-        status: *const ::std::os::raw::c_int,
-        cmp: ::std::os::raw::c_int,
-        cmp_value: i32,
-        cstream: cudaStream_t,
-    ) {
-        unsafe {
-            (self
-                .nvshmemx_int32_wait_until_all_on_stream
-                .as_ref()
-                .expect(
-                    "Expected function, got error.",
-                ))(ivars, nelems, status, cmp, cmp_value, cstream)
-        }
-    }
-    pub unsafe fn nvshmemx_int64_wait_until_all_on_stream(
-        &self,
-        ivars: *mut i64,
-        nelems: usize,
-        status: *const ::std::os::raw::c_int,
-        cmp: ::std::os::raw::c_int,
-        cmp_value: i64,
-        cstream: cudaStream_t,
-    ) {
-        unsafe {
-            (self
-                .nvshmemx_int64_wait_until_all_on_stream
-                .as_ref()
-                .expect(
-                    "Expected function, got error.",
-                ))(ivars, nelems, status, cmp, cmp_value, cstream)
-        }
-    }
-    pub unsafe fn nvshmemx_uint32_wait_until_all_on_stream(
-        &self,
-        ivars: *mut u32,
-        nelems: usize,
-        status: *const ::std::os::raw::c_int,
-        cmp: ::std::os::raw::c_int,
-        cmp_value: u32,
-        cstream: cudaStream_t,
-    ) {
-        unsafe {
-            (self
-                .nvshmemx_uint32_wait_until_all_on_stream
-                .as_ref()
-                .expect(
-                    "Expected function, got error.",
-                ))(ivars, nelems, status, cmp, cmp_value, cstream)
-        }
-    }
-    pub unsafe fn nvshmemx_uint64_wait_until_all_on_stream(
-        &self,
-        ivars: *mut u64,
-        nelems: usize,
-        status: *const ::std::os::raw::c_int,
-        cmp: ::std::os::raw::c_int,
-        cmp_value: u64,
-        cstream: cudaStream_t,
-    ) {
-        unsafe {
-            (self
-                .nvshmemx_uint64_wait_until_all_on_stream
-                .as_ref()
-                .expect(
-                    "Expected function, got error.",
-                ))(ivars, nelems, status, cmp, cmp_value, cstream)
         }
     }
     pub unsafe fn nvshmemx_signal_wait_until_on_stream(

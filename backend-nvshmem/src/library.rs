@@ -1,8 +1,8 @@
 //! Opens libraries and calls those of their functions that are safe before initialization.
 //!
-//! The only file with `unsafe`. Most functions of libnvshmem_host end the process when they are called before
-//! initialization; the ones here were measured not to. Everything is done under a time limit and nothing is closed
-//! again: these libraries start threads and register exit handlers.
+//! Most functions of libnvshmem_host end the process when they are called before initialization; the ones here were
+//! measured not to. Everything is done under a time limit and nothing is closed again: these libraries start threads and
+//! register exit handlers.
 #![allow(unsafe_code)]
 
 use std::error::Error as _;

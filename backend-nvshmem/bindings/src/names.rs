@@ -19,10 +19,7 @@ const FIXED: &[&str] = &[
     "nvshmemx_init_status",
     "nvshmem_query_thread",
     "nvshmem_global_exit",
-    "nvshmem_my_pe",
-    "nvshmem_n_pes",
     "nvshmem_info_get_version",
-    "nvshmem_info_get_name",
     "nvshmemx_vendor_get_version_info",
     // Memory.
     "nvshmem_malloc",
@@ -30,7 +27,6 @@ const FIXED: &[&str] = &[
     "nvshmem_align",
     "nvshmem_free",
     "nvshmem_ptr",
-    "nvshmemx_mc_ptr",
     "nvshmemx_buffer_register",
     "nvshmemx_buffer_unregister",
     "nvshmemx_buffer_register_symmetric",
@@ -38,7 +34,6 @@ const FIXED: &[&str] = &[
     // Teams.
     "nvshmem_team_my_pe",
     "nvshmem_team_n_pes",
-    "nvshmem_team_get_config",
     "nvshmem_team_translate_pe",
     "nvshmem_team_split_strided",
     "nvshmem_team_split_2d",
@@ -61,7 +56,6 @@ const FIXED: &[&str] = &[
     "nvshmemx_signal_wait_until_on_stream",
     "nvshmem_signal_fetch",
     // Order.
-    "nvshmem_fence",
     "nvshmem_quiet",
     "nvshmemx_flush",
     "nvshmemx_quiet_on_stream",
@@ -70,11 +64,9 @@ const FIXED: &[&str] = &[
     "nvshmem_barrier",
     "nvshmem_barrier_all",
     "nvshmem_team_sync",
-    "nvshmem_sync_all",
     "nvshmemx_barrier_on_stream",
     "nvshmemx_barrier_all_on_stream",
     "nvshmemx_team_sync_on_stream",
-    "nvshmemx_sync_all_on_stream",
     "nvshmem_broadcastmem",
     "nvshmem_fcollectmem",
     "nvshmem_alltoallmem",
@@ -104,9 +96,7 @@ pub(crate) fn curated() -> Vec<String> {
             format!("nvshmemx_iget{width}_on_stream"),
         ]
     });
-    let waits = WAITS.iter().flat_map(|name| {
-        [format!("nvshmemx_{name}_wait_until_on_stream"), format!("nvshmemx_{name}_wait_until_all_on_stream")]
-    });
+    let waits = WAITS.iter().map(|name| format!("nvshmemx_{name}_wait_until_on_stream"));
     FIXED.iter().map(|name| name.to_string()).chain(moves).chain(waits).collect()
 }
 
