@@ -1,4 +1,4 @@
-// Collectives: nothing to do, one PE, in place, and the order of sums.
+// Collectives: nothing to do, one PE, and the order of sums.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -86,44 +86,6 @@ inline void ask_single_pe() {
     finish();
 }
 
-// Around the thresholds that the library has: 2 KiB and 512 KiB.
-inline void ask_in_place() {
-    Pe pe = start();
-    Desk desk;
-    std::vector<int> sizes{1, 510, 511, 512, 513, 1024, 131071, 131072, 131073, 400000};
-    int *data = symmetric<int>(400000);
-    cudaStream_t stream = new_stream();
-    int asked = 0, wrong = 0;
-    for (bool on_stream : {false, true}) {
-        for (int size : sizes) {
-            std::vector<int> mine(size), sum(size);
-            for (int i = 0; i < size; i++) {
-                mine[i] = i * 7 + pe.rank * 100003;
-                sum[i] = i * 7 * pe.pes + 100003 * (pe.pes * (pe.pes - 1) / 2);
-            }
-            desk.put(data, mine);
-            CALL(nvshmem_barrier_all());
-            int rc = on_stream ? CALL(nvshmemx_int_sum_reduce_on_stream(world, data, data, size, stream))
-                               : CALL(nvshmem_int_sum_reduce(world, data, data, size));
-            cudaError_t state = CALL(drained(stream, 3));
-            std::vector<int> has = desk.get(data, size);
-            int bad = 0;
-            for (int i = 0; i < size; i++) bad += has[i] != sum[i];
-            asked += 1;
-            if (rc != 0 || state != cudaSuccess || bad > 0) {
-                wrong += 1;
-                say(text("%d elements%s: rc %d, stream %s, %d wrong", size, on_stream ? " on a stream" : "", rc,
-                         error_word(state).c_str(), bad));
-            }
-            CALL(nvshmem_barrier_all());
-        }
-    }
-    observed("sums", asked);
-    observed("wrong", wrong);
-    if (wrong == 0) say(text("right in all %d sums, 4 B to 1.6 MB", asked));
-    finish();
-}
-
 // Numbers of mixed size and sign, the same on every machine, with all bits of a float in use: sums of them depend on
 // the order.
 inline float ragged(int pe, size_t i) {
@@ -180,6 +142,12 @@ std::string orders_that_fit(const Pe &pe, const std::vector<T> &has) {
              return sum;
          }},
         {"own PE first", [&](size_t i) { return from(pe.rank, i); }},
+        {"own PE first, then backwards",
+         [&](size_t i) {
+             T sum = element(pe.rank, i);
+             for (int p = 1; p < pe.pes; p++) sum = add(sum, element((pe.rank + pe.pes - p) % pe.pes, i));
+             return sum;
+         }},
         {"pairs",
          [&](size_t i) {
              std::vector<T> level;

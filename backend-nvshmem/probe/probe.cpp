@@ -5,6 +5,7 @@
 #include "life.h"
 #include "memory.h"
 #include "order.h"
+#include "sizes.h"
 #include "teams.h"
 #include "transfers.h"
 
@@ -72,7 +73,7 @@ static void ask(const std::string &question, const std::vector<std::string> &arg
     else if (question == "quiet-cost") ask_quiet_cost();
     else if (question == "zero") ask_zero(word(0), one_of(1, "stream", "host"));
     else if (question == "single-pe") ask_single_pe();
-    else if (question == "in-place") ask_in_place();
+    else if (question == "sizes") ask_sizes(word(0));
     else if (question == "sum-order") ask_sum_order();
     else throw Broken{"no such question: " + question};
 }

@@ -149,8 +149,18 @@ QUESTIONS = [
     _collectives("fcollect-zero-stream", "`int_fcollect_on_stream` of 0 elements", "zero", "fcollect", "stream"),
     _collectives("reduce-zero-stream", "`int_sum_reduce_on_stream` of 0 elements", "zero", "reduce", "stream"),
     _collectives("single-pe", "all collectives with 1 PE, host and stream", "single-pe", pes=1),
-    _collectives("in-place-2", "`int_sum_reduce` with dest = source, host and stream", "in-place", limit=20),
-    _collectives("in-place-4", "`int_sum_reduce` with dest = source, host and stream", "in-place", pes=4, limit=20),
+    *(
+        _collectives(f"{what}-{pes}", f"{about}, host and stream", "sizes", what, pes=pes, limit=20, counts="elements")
+        for what, about, all_pes in (
+            ("reduce", "`int_sum_reduce` of 4 B to 1.6 MB", (2, 3, 4)),
+            ("in-place", "`int_sum_reduce` with dest = source", (2, 3, 4)),
+            ("reducescatter", "`int_sum_reducescatter`", (2, 3)),
+            ("broadcast", "`int_broadcast`", (3,)),
+            ("fcollect", "`int_fcollect`", (3,)),
+            ("alltoall", "`int_alltoall`", (3,)),
+        )
+        for pes in all_pes
+    ),
     _collectives(
         "sum-order",
         "sums of floats of mixed size, without NCCL: the order of addition",

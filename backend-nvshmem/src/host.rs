@@ -148,18 +148,6 @@ impl Nvshmem {
         Ok(0)
     }
 
-    /// Either form of a reduction.
-    fn reduce_from_host(&self, reduction: &Reduction, at: At) -> Result<()> {
-        let Some(reduce) = self.table.host_reduction(reduction) else {
-            return Err(self.table.missing_reduction(reduction, "nvshmem", "", at));
-        };
-        let Reduction { form, team, dst, src, dtype, .. } = *reduction;
-        let (to, from, count) = (self.memory.address(dst), self.memory.address(src), dst.len / dtype.size());
-        // SAFETY: as for the other operations; the count is that of the target, and the operator exists for the type.
-        let status = unsafe { reduce(handle(team), to, from, count) };
-        check(status, form.name(), form.name(), at)
-    }
-
     /// Completes what was enqueued for the host: the host's own quiet does not know of it.
     #[inline]
     pub(crate) fn quiet_side(&self, call: &'static str, at: At) -> Result<()> {

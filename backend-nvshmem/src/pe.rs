@@ -15,6 +15,7 @@ use crate::cuda::{self, Device};
 use crate::host::NO_ATOMICS;
 use crate::lifecycle;
 use crate::memory::Memory;
+use crate::reduction::Scratch;
 use crate::table::Table;
 
 /// Why multicast is refused.
@@ -33,6 +34,7 @@ pub struct Nvshmem {
     n_pes: usize,
     /// PEs whose memory can be loaded and stored: the members of the library's team SHARED.
     reachable: Members,
+    pub(crate) scratch: Scratch,
     /// Sizes of the teams that this PE is in.
     teams: RefCell<BTreeMap<TeamId, usize>>,
     /// Whether something was enqueued for the host since its last quiet.
@@ -66,6 +68,7 @@ impl Nvshmem {
             my_pe,
             n_pes,
             reachable: Members::Strided { start: my_pe as u32, stride: 1, size: 1 },
+            scratch: Scratch::from_environment(),
             teams: RefCell::default(),
             side_used: Cell::new(false),
             finalized: Cell::new(false),

@@ -46,7 +46,7 @@ impl Room {
             return Ok(true);
         }
         let held = self.most.get() - self.live.get();
-        let step = registration_step(std::env::var("NVSHMEM_CUMEM_GRANULARITY").ok().as_deref());
+        let step = registration_step();
         let grows = bytes.saturating_sub(held).checked_next_multiple_of(step).unwrap_or(usize::MAX);
         let grows = grows.saturating_mul(sharing);
         let enough = bytes <= held || grows.saturating_add(RESERVE) <= device.free_memory();

@@ -163,7 +163,7 @@ impl Nvshmem {
             }
             Op::Reduce { .. } | Op::ReduceScatter { .. } => {
                 let reduction = Reduction::of(op).expect("a reduction");
-                self.reduce_on(&reduction, s, at)?;
+                self.reduce_on(&reduction, stream, at)?;
             }
             Op::Amo { .. } => return Err(Error::new(ErrorKind::Unsupported, call, NO_ATOMICS, at)),
             Op::G { .. } | Op::SignalFetch { .. } => {
@@ -171,18 +171,6 @@ impl Nvshmem {
             }
         }
         Ok(())
-    }
-
-    /// Either form of a reduction.
-    fn reduce_on(&self, reduction: &Reduction, s: cudaStream_t, at: At) -> Result<()> {
-        let Some(reduce) = self.table.stream_reduction(reduction) else {
-            return Err(self.table.missing_reduction(reduction, "nvshmemx", "_on_stream", at));
-        };
-        let Reduction { form, team, dst, src, dtype, .. } = *reduction;
-        let (to, from, count) = (self.memory.address(dst), self.memory.address(src), dst.len / dtype.size());
-        // SAFETY: as for the other operations; the count is that of the target, and the operator exists for the type.
-        let status = unsafe { reduce(handle(team), to, from, count, s) };
-        check(status, form.name(), form.name(), at)
     }
 }
 

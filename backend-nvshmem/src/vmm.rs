@@ -9,6 +9,8 @@
 use cudarc::driver::sys::{self, CUdeviceptr};
 use cudarc::driver::{CudaContext, DriverError};
 
+use crate::setting;
+
 /// Memory of one physical allocation, mapped at one address.
 #[derive(Debug)]
 pub(crate) struct Mapping {
@@ -45,7 +47,7 @@ impl Mapping {
             let mut granularity = 0;
             let how = sys::CUmemAllocationGranularity_flags::CU_MEM_ALLOC_GRANULARITY_RECOMMENDED;
             sys::cuMemGetAllocationGranularity(&mut granularity, &properties, how).result()?;
-            let step = registration_step(std::env::var("NVSHMEM_CUMEM_GRANULARITY").ok().as_deref());
+            let step = registration_step();
             let size = bytes.next_multiple_of(step).next_multiple_of(granularity.max(1));
             let (mut handle, mut address) = (0, 0);
             sys::cuMemCreate(&mut handle, size, &properties, 0).result()?;
@@ -88,31 +90,7 @@ fn has_rdma(context: &CudaContext) -> bool {
     context.attribute(attribute).is_ok_and(|supported| supported != 0)
 }
 
-/// NVSHMEM's granularity: a number of bytes, with K, M or G behind it, as its environment variable has it.
-pub(crate) fn registration_step(text: Option<&str>) -> usize {
-    const USUAL: usize = 512 << 20;
-    let Some(text) = text.map(str::trim) else { return USUAL };
-    let digits = text.trim_end_matches(|last: char| !last.is_ascii_digit());
-    let shift = match text[digits.len()..].chars().next().map(|unit| unit.to_ascii_uppercase()) {
-        Some('K') => 10,
-        Some('M') => 20,
-        Some('G') => 30,
-        _ => 0,
-    };
-    digits.parse::<usize>().ok().and_then(|number| number.checked_shl(shift)).filter(|&step| step > 0).unwrap_or(USUAL)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_step_is_read_as_nvshmem_reads_it() {
-        assert_eq!(registration_step(None), 512 << 20);
-        assert_eq!(registration_step(Some("2097152")), 2 << 20);
-        assert_eq!(registration_step(Some("64M")), 64 << 20);
-        assert_eq!(registration_step(Some("1g")), 1 << 30);
-        assert_eq!(registration_step(Some("nonsense")), 512 << 20);
-        assert_eq!(registration_step(Some("0")), 512 << 20);
-    }
+/// The step in which the library maps what is registered symmetrically.
+pub(crate) fn registration_step() -> usize {
+    setting::size("NVSHMEM_CUMEM_GRANULARITY", 512 << 20)
 }

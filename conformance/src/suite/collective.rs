@@ -6,7 +6,7 @@ use onesided::{Backend, Element, Host, Issue, Pe, ReduceOp, Result, SignalOp, Sy
 use super::rma::kind;
 use crate::case::{Case, Seen, cases, seen};
 
-/// The chapter's cases, with those of `reduce.rs`.
+/// The chapter's cases, with those of `reduce.rs` and `large.rs`.
 pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
     let mut cases = cases![
         barrier_exchange: 2,
@@ -35,6 +35,7 @@ pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
         root_error: 2,
     ];
     cases.extend(super::reduce::cases());
+    cases.extend(super::large::cases());
     cases
 }
 

@@ -9,6 +9,7 @@ mod buffer;
 mod causality;
 mod collective;
 mod init;
+mod large;
 mod litmus;
 mod mismatch;
 mod misuse;

@@ -1,0 +1,222 @@
+//! Reductions, also those that the library gets wrong when it is called once for the whole.
+//!
+//! Its algorithm has a scratch of `NVSHMEM_REDUCE_SCRATCH_SIZE` bytes for each team, and does not look whether it is
+//! enough (3.4.5 and 3.8.0; `MEASURED.md` has the sizes, and its header files the reason):
+//!
+//! * A large reduction goes in rounds. Each sends from the source, then adds what came to the target. In place the target
+//!   is the source: from the second round on the others get sums. What fits into one round is right.
+//! * A reducescatter writes beyond the scratch, into that of other teams, and into what other teams meet by.
+//!
+//! So the first is made in pieces of one round, and the second block by block.
+#![allow(unsafe_code)]
+
+use cudarc::driver::sys::CUdeviceptr;
+use cudarc::driver::{CudaStream, DriverError, result};
+use onesided::{At, Error, ErrorKind, Result, Span};
+
+use crate::bindings::cudaStream_t;
+use crate::cuda::device;
+use crate::memory::check;
+use crate::pe::Nvshmem;
+use crate::setting;
+use crate::table::{Form, Reduction, function};
+use crate::team::handle;
+
+/// The library's scratch for reductions: bytes for each team.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scratch(usize);
+
+/// How a reduction is made of calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// One call.
+    Whole,
+    /// A call for each so many bytes.
+    Pieces(usize),
+    /// A reduction for each block, of which one is kept.
+    Blocks,
+    /// Not even one element is right.
+    Refused,
+}
+
+impl Scratch {
+    /// The size that the library reads too, when it is initialized.
+    pub(crate) fn from_environment() -> Scratch {
+        Scratch(setting::size("NVSHMEM_REDUCE_SCRATCH_SIZE", 512 << 10))
+    }
+
+    /// `members` is the size of the team.
+    #[inline]
+    fn way(self, reduction: &Reduction, members: usize) -> Way {
+        let Reduction { form, dst, src, dtype, .. } = *reduction;
+        if form == Form::ReduceScatter {
+            // Two operations in turn share the scratch.
+            return if src.len <= self.0 / 2 || members == 1 { Way::Whole } else { Way::Blocks };
+        }
+        if dst != src || members <= 2 {
+            return Way::Whole;
+        }
+        // One round takes an eighth of that, and all other members' contributions must fit into it.
+        let piece = self.0 / 2 / 8 / (members - 1);
+        match piece - piece % dtype.size() {
+            0 => Way::Refused,
+            piece if dst.len <= piece => Way::Whole,
+            piece => Way::Pieces(piece),
+        }
+    }
+}
+
+impl Nvshmem {
+    /// Either form, from the host.
+    pub(crate) fn reduce_from_host(&self, reduction: &Reduction, at: At) -> Result<()> {
+        let call = reduction.form.name();
+        if self.scratch.way(reduction, self.team_size(reduction.team)) != Way::Whole {
+            let side = self.device().side(call, at)?;
+            self.reduce_on(reduction, side, at)?;
+            return side.synchronize().map_err(|error| device(call, error, at));
+        }
+        let Some(reduce) = self.table.host_reduction(reduction) else {
+            return Err(self.table.missing_reduction(reduction, "nvshmem", "", at));
+        };
+        let Reduction { team, dst, src, dtype, .. } = *reduction;
+        let (to, from, count) = (self.memory.address(dst), self.memory.address(src), dst.len / dtype.size());
+        // SAFETY: the addresses come from `Memory`, which asserts that each operand lies inside a living allocation;
+        // `Pe` checked lengths and team. The count is that of the target, and the operator exists for the type.
+        let status = unsafe { reduce(handle(team), to, from, count) };
+        check(status, call, call, at)
+    }
+
+    /// Either form, on a stream.
+    pub(crate) fn reduce_on(&self, reduction: &Reduction, stream: &CudaStream, at: At) -> Result<()> {
+        let members = self.team_size(reduction.team);
+        match self.scratch.way(reduction, members) {
+            Way::Whole => self.call_on(reduction, stream, at),
+            Way::Pieces(most) => pieces(reduction, most).try_for_each(|piece| self.call_on(&piece, stream, at)),
+            Way::Blocks => self.scatter_on(reduction, stream, at),
+            Way::Refused => {
+                let message = format!(
+                    "{members} PEs reduce in place only with a larger NVSHMEM_REDUCE_SCRATCH_SIZE, on all PEs alike, or \
+                     into other memory"
+                );
+                Err(Error::new(ErrorKind::Unsupported, reduction.form.name(), message, at))
+            }
+        }
+    }
+
+    /// One call of the library.
+    fn call_on(&self, reduction: &Reduction, stream: &CudaStream, at: At) -> Result<()> {
+        let Some(reduce) = self.table.stream_reduction(reduction) else {
+            return Err(self.table.missing_reduction(reduction, "nvshmemx", "_on_stream", at));
+        };
+        let Reduction { form, team, dst, src, dtype, .. } = *reduction;
+        let (to, from, count) = (self.memory.address(dst), self.memory.address(src), dst.len / dtype.size());
+        let s: cudaStream_t = stream.cu_stream().cast();
+        // SAFETY: as from the host; the stream is alive and of the context that is bound.
+        let status = unsafe { reduce(handle(team), to, from, count, s) };
+        check(status, form.name(), form.name(), at)
+    }
+
+    /// A reducescatter, as a reduction of each block in turn. All go to the target; my own is laid by until the others
+    /// are done.
+    fn scatter_on(&self, scatter: &Reduction, stream: &CudaStream, at: At) -> Result<()> {
+        const CALL: &str = "reducescatter";
+        let Reduction { team, dst, .. } = *scatter;
+        let my_pe = function!(self.table, nvshmem_team_my_pe, CALL, at);
+        // SAFETY: a team that this PE is in.
+        let mine = unsafe { my_pe(handle(team)) } as usize;
+        let target = self.memory.address(dst) as CUdeviceptr;
+        let cuda = |error: DriverError| device(CALL, error, at);
+        // SAFETY: memory of the target's size, used by this stream alone and given back behind the last use.
+        unsafe {
+            let kept = result::malloc_async(stream.cu_stream(), dst.len).map_err(cuda)?;
+            let reduced = blocks(scatter).enumerate().try_for_each(|(member, block)| {
+                self.call_on(&block, stream, at)?;
+                if member == mine {
+                    result::memcpy_dtod_async(kept, target, dst.len, stream.cu_stream()).map_err(cuda)?;
+                }
+                Ok(())
+            });
+            let copied = reduced
+                .and_then(|()| result::memcpy_dtod_async(target, kept, dst.len, stream.cu_stream()).map_err(cuda));
+            copied.and(result::free_async(kept, stream.cu_stream()).map_err(cuda))
+        }
+    }
+}
+
+/// A reduction as several, of `most` bytes and a rest.
+fn pieces(whole: &Reduction, most: usize) -> impl Iterator<Item = Reduction> + use<> {
+    let whole = *whole;
+    (0..whole.dst.len).step_by(most).map(move |start| {
+        let len = most.min(whole.dst.len - start);
+        let part = |span: Span| Span { start: span.start + start, len, ..span };
+        Reduction { dst: part(whole.dst), src: part(whole.src), ..whole }
+    })
+}
+
+/// A reducescatter as reductions: of each member's block, in the order of the members, to the target.
+fn blocks(scatter: &Reduction) -> impl Iterator<Item = Reduction> + use<> {
+    let scatter = *scatter;
+    (0..scatter.src.len).step_by(scatter.dst.len).map(move |start| {
+        let src = Span { start: scatter.src.start + start, len: scatter.dst.len, ..scatter.src };
+        Reduction { form: Form::Reduce, src, ..scatter }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use onesided::{AllocId, DType, ReduceOp, TeamId};
+
+    use super::*;
+
+    const USUAL: Scratch = Scratch(512 << 10);
+
+    fn reduction(form: Form, dst: Span, src: Span) -> Reduction {
+        Reduction { form, team: TeamId(0), dst, src, dtype: DType::U32, op: ReduceOp::Sum }
+    }
+
+    fn span(alloc: u32, start: usize, len: usize) -> Span {
+        Span { alloc: AllocId(alloc), start, len }
+    }
+
+    /// What was measured: 3 PEs are right up to 16 KiB, 4 PEs as far as one round reaches.
+    #[test]
+    fn in_place_more_than_two_go_in_pieces_of_one_round() {
+        let way = |members, len| USUAL.way(&reduction(Form::Reduce, span(1, 8, len), span(1, 8, len)), members);
+        assert_eq!([way(1, 1 << 30), way(2, 1 << 30)], [Way::Whole; 2]);
+        assert_eq!([way(3, 4), way(3, 16384), way(3, 16388)], [Way::Whole, Way::Whole, Way::Pieces(16384)]);
+        assert_eq!([way(4, 10920), way(4, 10924)], [Way::Whole, Way::Pieces(10920)]);
+        assert_eq!([way(8193, 4), way(8194, 4)], [Way::Whole, Way::Refused]);
+    }
+
+    #[test]
+    fn into_other_memory_a_reduction_is_one_call() {
+        let other = reduction(Form::Reduce, span(1, 0, 1 << 30), span(1, 1 << 30, 1 << 30));
+        assert_eq!(USUAL.way(&other, 100), Way::Whole);
+    }
+
+    #[test]
+    fn a_reducescatter_beyond_the_scratch_goes_block_by_block() {
+        let way = |len, members| {
+            USUAL.way(&reduction(Form::ReduceScatter, span(1, 0, len / members), span(2, 0, len)), members)
+        };
+        assert_eq!([way(256 << 10, 2), way((256 << 10) + 8, 2)], [Way::Whole, Way::Blocks]);
+        assert_eq!(way(1 << 30, 1), Way::Whole);
+    }
+
+    #[test]
+    fn pieces_are_the_whole() {
+        let whole = reduction(Form::Reduce, span(3, 100, 25), span(4, 200, 25));
+        let parts: Vec<_> = pieces(&whole, 10).map(|part| (part.dst, part.src)).collect();
+        let expected = [(100, 200, 10), (110, 210, 10), (120, 220, 5)];
+        assert_eq!(parts, expected.map(|(to, from, len)| (span(3, to, len), span(4, from, len))));
+        assert!(pieces(&whole, 10).all(|part| part.form == Form::Reduce && part.op == ReduceOp::Sum));
+    }
+
+    #[test]
+    fn blocks_are_reductions_to_the_same_target() {
+        let scatter = reduction(Form::ReduceScatter, span(3, 100, 8), span(4, 200, 24));
+        let parts: Vec<_> = blocks(&scatter).map(|part| (part.form, part.dst, part.src)).collect();
+        let expected = [200, 208, 216].map(|start| (Form::Reduce, span(3, 100, 8), span(4, start, 8)));
+        assert_eq!(parts, expected);
+    }
+}

@@ -1,0 +1,157 @@
+//! Collectives of many elements: libraries take other algorithms for them, with limits of their own.
+//!
+//! What is seen is how many elements are wrong. Where data arrives in pieces, all orders would be too many.
+
+use onesided::{Backend, Issue, Pe, ReduceOp, Result, SymmetricSlice, Team, TeamConfig};
+
+use super::collective::by;
+use crate::case::{Case, Seen, cases, seen};
+
+/// Elements of a block. Three are more than the scratch that NVSHMEM has for a reducescatter, and one is more than it
+/// sends at once in a reduction.
+const BLOCK: usize = 25_000;
+
+/// This part of the chapter `collective`.
+pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
+    cases![
+        broadcast_of_many: 3 => |case| case.random(10),
+        fcollect_of_many: 3 => |case| case.random(10),
+        alltoall_of_many: 3 => |case| case.random(10),
+        reduce_of_many: 3,
+        reduce_in_place_of_many: 3,
+        reduce_in_place_of_many_on_stream: 3,
+        reduce_in_place_of_many_on_a_sub_team: 4,
+        reducescatter_of_many: 3,
+        reducescatter_of_many_on_stream: 3,
+        teams_meet_after_a_large_reducescatter: 2,
+    ]
+}
+
+/// Element `i` of the source of a team's member.
+fn element(member: usize, i: usize) -> u32 {
+    (i * 7 + member * 100_003) as u32
+}
+
+/// Element `i` of the sum over the first so many members.
+fn sum(members: usize, i: usize) -> u32 {
+    (0..members).map(|member| element(member, i)).sum()
+}
+
+/// Runs one collective of `team`: from `sources` blocks to `targets` blocks. In place there is one block for both.
+/// `expected` is each element of the target.
+fn many<B: Backend>(
+    pe: &Pe<B>,
+    team: &Team,
+    (on_stream, in_place): (bool, bool),
+    [sources, targets]: [usize; 2],
+    expected: impl Fn(usize) -> u32,
+    step: impl FnOnce(&Issue<'_, B>, SymmetricSlice<'_, u32>, SymmetricSlice<'_, u32>) -> Result<()>,
+) -> Result<usize> {
+    let [source, target] = [sources, targets].map(|blocks| blocks * BLOCK);
+    let words = pe.alloc_zeroed::<u32>(if in_place { source } else { source + target })?;
+    let (dst, src) = (words.slice(..target), words.slice(if in_place { 0 } else { target }..));
+    pe.write(src, &(0..source).map(|i| element(team.my_pe(), i)).collect::<Vec<_>>())?;
+    by(pe, on_stream, |issue| step(issue, dst, src))?;
+    let wrong = pe.read(dst)?.into_iter().enumerate().filter(|&(i, found)| found != expected(i)).count();
+    pe.free(words)?;
+    Ok(wrong)
+}
+
+/// From the first PE to all.
+fn broadcast_of_many<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    let expected = |i| element(0, i);
+    let wrong = many(pe, pe.world(), (false, false), [1, 1], expected, |issue, dst, src| {
+        issue.broadcast(pe.world(), dst, src, 0)
+    })?;
+    Ok(seen("wrong", wrong))
+}
+
+/// A block from each PE to all.
+fn fcollect_of_many<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    let expected = |i| element(i / BLOCK, i % BLOCK);
+    let wrong = many(pe, pe.world(), (false, false), [1, pe.n_pes()], expected, |issue, dst, src| {
+        issue.fcollect(pe.world(), dst, src)
+    })?;
+    Ok(seen("wrong", wrong))
+}
+
+/// A block from each PE to each.
+fn alltoall_of_many<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    let expected = |i| element(i / BLOCK, pe.my_pe() * BLOCK + i % BLOCK);
+    let wrong = many(pe, pe.world(), (false, false), [pe.n_pes(), pe.n_pes()], expected, |issue, dst, src| {
+        issue.alltoall(pe.world(), dst, src)
+    })?;
+    Ok(seen("wrong", wrong))
+}
+
+/// Sums one block over a team.
+fn reduce<B: Backend>(pe: &Pe<B>, team: &Team, on_stream: bool, in_place: bool) -> Result<usize> {
+    let expected = |i| sum(team.n_pes(), i);
+    many(pe, team, (on_stream, in_place), [1, 1], expected, |issue, dst, src| {
+        issue.reduce(team, dst, src, ReduceOp::Sum)
+    })
+}
+
+/// Into other memory. Control of those in place.
+fn reduce_of_many<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    Ok(seen("wrong", reduce(pe, pe.world(), false, false)?))
+}
+
+/// In place: nobody may get a sum where an element is due.
+fn reduce_in_place_of_many<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    Ok(seen("wrong", reduce(pe, pe.world(), false, true)?))
+}
+
+/// The same on a stream.
+fn reduce_in_place_of_many_on_stream<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    Ok(seen("wrong", reduce(pe, pe.world(), true, true)?))
+}
+
+/// The same among three of four. Allocations are everybody's: the fourth makes one too.
+fn reduce_in_place_of_many_on_a_sub_team<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    let team = pe.team_split_strided(pe.world(), 1, 1, 3, TeamConfig::default())?;
+    let Some(team) = team else {
+        let words = pe.alloc_zeroed::<u32>(BLOCK)?;
+        pe.free(words)?;
+        return Ok(seen("wrong", 0));
+    };
+    let wrong = reduce(pe, &team, false, true)?;
+    pe.team_destroy(team)?;
+    Ok(seen("wrong", wrong))
+}
+
+/// Sums a block for each PE.
+fn reducescatter<B: Backend>(pe: &Pe<B>, on_stream: bool) -> Result<usize> {
+    let expected = |i| sum(pe.n_pes(), pe.my_pe() * BLOCK + i);
+    many(pe, pe.world(), (on_stream, false), [pe.n_pes(), 1], expected, |issue, dst, src| {
+        issue.reducescatter(pe.world(), dst, src, ReduceOp::Sum)
+    })
+}
+
+/// From the host.
+fn reducescatter_of_many<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    Ok(seen("wrong", reducescatter(pe, false)?))
+}
+
+/// On a stream.
+fn reducescatter_of_many_on_stream<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    Ok(seen("wrong", reducescatter(pe, true)?))
+}
+
+/// What one team moves is nothing to another: its barrier still waits for the put.
+fn teams_meet_after_a_large_reducescatter<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    const BLOCKS: usize = 4 * BLOCK;
+    let team = pe.team_split_strided(pe.world(), 0, 1, 2, TeamConfig::default())?.expect("all PEs are members");
+    let words = pe.alloc_zeroed::<u32>(3 * BLOCKS + 1)?;
+    let (src, dst, flag) = (words.slice(..2 * BLOCKS), words.slice(2 * BLOCKS..3 * BLOCKS), words.at(3 * BLOCKS));
+    pe.write(src, &vec![0x7000_0000; 2 * BLOCKS])?;
+    pe.host().reducescatter(pe.world(), dst, src, ReduceOp::Max)?;
+    if pe.my_pe() == 1 {
+        pe.host().p(flag, 1, 0)?;
+    }
+    pe.host().barrier(&team)?;
+    let saw = seen("flag", pe.read(flag)?[0]);
+    pe.free(words)?;
+    pe.team_destroy(team)?;
+    Ok(saw)
+}
