@@ -29,6 +29,9 @@ fn the_readme_shows_the_reports() {
     assert!(text == fresh, "README.md and the reports differ; INSTA_UPDATE=always cargo test --test reports writes it");
 }
 
+/// Stands behind what was measured so that ours and C++ were in the same processes.
+const IN_PAIRS: &str = ", in pairs";
+
 /// A report and the name of its file.
 struct Report {
     file: String,
@@ -39,6 +42,8 @@ struct Report {
 struct Group<'a> {
     /// Place, unit and target.
     key: [&'a str; 3],
+    /// Whether ours and C++ were in the same processes.
+    in_pairs: bool,
     /// Ours divided by the peer's, and whether that is good enough.
     values: Vec<(f64, bool)>,
 }
@@ -88,7 +93,11 @@ fn tables(reports: &[Report]) -> Result<String, String> {
     }
     let speed: Vec<String> = reports.iter().map(Report::speed).collect::<Result<_, _>>()?;
     if speed.iter().any(|rows| !rows.is_empty()) {
-        text += "\nOurs divided by the C++ program's, from the best to the worst of the group; two processes each:\n\n";
+        text += "\nOurs divided by the C++ program's, from the best to the worst of the group; two processes each";
+        if speed.iter().any(|rows| rows.contains(IN_PAIRS)) {
+            text += ". What is\nmeasured in pairs is both in the same processes, sample by sample in turn";
+        }
+        text += ":\n\n";
         text += "| GPUs | NVSHMEM | the 2 PEs on | what | ours / C++ | target | met |\n|---|---|---|---|---|---|---|\n";
         text += &speed.concat();
     }
@@ -154,14 +163,14 @@ impl Report {
                 continue;
             };
             let (Some(times), Some(met)) = (row["times_peer"].as_f64(), row["met"].as_bool()) else { continue };
-            let key = [place, unit, target];
-            match groups.iter_mut().find(|group| group.key == key) {
+            let (key, in_pairs) = ([place, unit, target], row["program_jobs"].is_array());
+            match groups.iter_mut().find(|group| group.key == key && group.in_pairs == in_pairs) {
                 Some(group) => group.values.push((times, met)),
-                None => groups.push(Group { key, values: vec![(times, met)] }),
+                None => groups.push(Group { key, in_pairs, values: vec![(times, met)] }),
             }
         }
         let (gpus, library) = (self.gpus()?, self.library()?);
-        let line = |Group { key: [place, unit, target], mut values }: Group<'_>| {
+        let line = |Group { key: [place, unit, target], in_pairs, mut values }: Group<'_>| {
             values.sort_by(|a, b| a.0.total_cmp(&b.0));
             let what = match unit {
                 "GB/s" => {
@@ -171,12 +180,13 @@ impl Report {
                 "ns" => "issue of small operations",
                 _ => "initialization",
             };
+            let how = if in_pairs { IN_PAIRS } else { "" };
             let (best, worst) = (values[0].0, values[values.len() - 1].0);
             let range = if values.len() == 1 { format!("{best:.3}") } else { format!("{best:.3} … {worst:.3}") };
             let target = target.strip_suffix(" of the peer").unwrap_or(target);
             let target = target.replace("<=", "≤").replace(">=", "≥");
             let met = values.iter().filter(|(_, met)| *met).count();
-            format!("| {gpus} | {library} | {place} | {what} | {range} | {target} | {met} of {} |\n", values.len())
+            format!("| {gpus} | {library} | {place} | {what}{how} | {range} | {target} | {met} of {} |\n", values.len())
         };
         Ok(groups.into_iter().map(line).collect())
     }
@@ -266,6 +276,19 @@ mod tests {
         })
     }
 
+    /// A report from when ours and C++ were measured in pairs, beside a program that is only initialization's peer.
+    fn bench_in_pairs() -> Value {
+        let mut json = bench();
+        json["date"] = "2026-11-22".into();
+        for row in json["rows"].as_array_mut().unwrap() {
+            if row["place"] == "1 GPU" && row["unit"] != "ms" {
+                row["program"] = 0.9.into();
+                row["program_jobs"] = json!([0.9]);
+            }
+        }
+        json
+    }
+
     fn steps() -> Value {
         let step = |result: &str| json!({ "name": "ring", "result": result, "seconds": 1 });
         json!({
@@ -278,6 +301,8 @@ mod tests {
     fn every_kind_of_report_has_its_rows() {
         let reports = [report("bench.json", bench()), report("steps.json", steps()), report("suite.json", suite())];
         insta::assert_snapshot!("reports", tables(&reports).unwrap());
+        let reports = [report("bench.json", bench()), report("bench-in-pairs.json", bench_in_pairs())];
+        insta::assert_snapshot!("reports_in_pairs", tables(&reports).unwrap());
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! | `put.rs`, `pingpong.rs`, `barrier.rs`, `bulk.rs` | single operations, beside Open MPI's OpenSHMEM and a memory copy |
 //! | `start.rs` | whole programs from start to end, and the memory that they take |
 //! | `explore.rs` | schedules per second, beside shuttle |
-//! | `hardware/` | `--backend nvshmem`: our processes on GPUs, beside those of a C++ program |
+//! | `hardware/` | `--backend nvshmem`: the API on GPUs, beside the same calls in C++ |
 //! | `peers/` | the others: programs for OpenSHMEM and NVSHMEM, shuttle, threads |
 //! | `lab.rs` | how a number is measured: best of several passes, ours and the peer's in turn |
 //! | `process.rs`, `child.rs` | starting processes; this program again, where time or memory of a whole process counts |
@@ -31,11 +31,15 @@
 //! | field | |
 //! |---|---|
 //! | `backend`, `gpus`, `driver`, `cuda`, `library` | `nvshmem`; the GPUs' names, and versions |
-//! | `rounds` | by place, how many jobs of ours were run; the peer's are as many |
+//! | `rounds` | by place, how many jobs of ours were run; the C++ program's are as many |
 //! | `rows[].place` | which GPUs the 2 PEs were on |
-//! | `rows[].times_peer` | ours divided by the peer's |
 //! | `rows[].ours_jobs`, `peer_jobs` | what each job gave; `ours` and `peer` are their medians |
+//! | `rows[].times_peer` | ours divided by the peer's; where there is `program_jobs`, the median of each job's own quotient |
+//! | `rows[].program`, `program_jobs` | of calls: what they cost in the C++ program; `program_missing` says why there is none |
 //! | `notes` | what went wrong, in full |
+//!
+//! In a row with `program_jobs` the peer is C++ in the same processes, sample by sample in turn with ours. In others it is
+//! the C++ program; files from before there were pairs have no row with `program_jobs`.
 
 mod barrier;
 mod bulk;
@@ -88,6 +92,10 @@ pub struct Options {
     #[doc(hidden)]
     #[arg(long, hide = true, num_args = 0.., value_name = "MEASUREMENT")]
     pub worker: Option<Vec<String>>,
+    /// The same calls in C++, which that process is to measure too.
+    #[doc(hidden)]
+    #[arg(long, hide = true, requires = "worker", value_name = "FILE")]
+    pub loops: Option<PathBuf>,
 }
 
 /// How often the programs are started on GPUs, unless the user says otherwise.
@@ -99,7 +107,7 @@ pub enum Backend {
     /// The simulator
     #[default]
     Sim,
-    /// libnvshmem on the GPUs of this machine, beside a C++ program that makes the same calls
+    /// libnvshmem on the GPUs of this machine, beside the same calls in C++
     Nvshmem,
 }
 
@@ -113,6 +121,7 @@ impl Default for Options {
             date: None,
             rounds: ROUNDS,
             worker: None,
+            loops: None,
         }
     }
 }
@@ -123,7 +132,7 @@ impl Default for Options {
 /// for, or the file cannot be written; 130 after Ctrl-C.
 pub fn run(options: &Options) -> ExitCode {
     if let Some(measurements) = &options.worker {
-        return hardware::work(measurements);
+        return hardware::work(measurements, options.loops.as_deref());
     }
     if let Some(status) = child::play() {
         return status;

@@ -106,13 +106,16 @@ pub(super) struct Row {
     /// `None` where there is no peer.
     pub(super) peer_name: Option<String>,
     pub(super) peer: Cell,
+    /// Ours divided by the peer's, where that is more than the quotient of the two numbers: each may be the median of
+    /// many, and this the median of their quotients.
+    pub(super) times: Option<f64>,
     pub(super) target: Option<Target>,
 }
 
 impl Row {
     /// A row without peer and target.
     pub(super) fn new(name: impl Into<String>, unit: Unit, ours: Cell) -> Row {
-        Row { name: name.into(), unit, ours, peer_name: None, peer: Cell::Absent, target: None }
+        Row { name: name.into(), unit, ours, peer_name: None, peer: Cell::Absent, times: None, target: None }
     }
 
     /// Puts a peer's number beside.
@@ -130,13 +133,13 @@ impl Row {
 
     /// How many times as good ours is as the peer: above 1, ours is faster or smaller, whatever the unit.
     pub(super) fn ratio(&self) -> Option<f64> {
-        let (ours, peer) = (self.ours.value()?, self.peer.value()?);
-        Some(if self.unit.more_is_better() { ours / peer } else { peer / ours })
+        let times = self.times_peer()?;
+        Some(if self.unit.more_is_better() { times } else { times.recip() })
     }
 
     /// How many times the peer's number ours is.
     pub(super) fn times_peer(&self) -> Option<f64> {
-        Some(self.ours.value()? / self.peer.value()?)
+        self.times.or_else(|| Some(self.ours.value()? / self.peer.value()?))
     }
 
     /// Whether the target is met; `None` where there is none, or nothing to judge by.
@@ -204,6 +207,16 @@ mod tests {
         assert_eq!(judged(Unit::Ns, 106.0, 1.05), (Some(false), "<= 1.05 of the peer".into()));
         assert_eq!(judged(Unit::GBPerS, 99.0, 0.99), (Some(true), ">= 0.99 of the peer".into()));
         assert_eq!(judged(Unit::GBPerS, 98.0, 0.99), (Some(false), ">= 0.99 of the peer".into()));
+    }
+
+    #[test]
+    fn a_quotient_of_its_own_is_what_is_judged() {
+        let mut row = Row::new("x", Unit::Ns, Cell::Value(120.0)).beside("y", Cell::Value(100.0));
+        row = row.target(Target::TimesPeer(1.05));
+        row.times = Some(1.04);
+        assert_eq!((row.times_peer(), row.ratio(), row.met()), (Some(1.04), Some(1.0 / 1.04), Some(true)));
+        row.unit = Unit::GBPerS;
+        assert_eq!((row.ratio(), row.met()), (Some(1.04), Some(false)));
     }
 
     #[test]

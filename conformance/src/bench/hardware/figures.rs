@@ -1,12 +1,10 @@
 //! The rows of the table: which number of a job each shows, and what ours should be.
 
-use std::fmt;
-
-use super::job::Measured;
+use super::job::{Measured, Medians};
 use super::plan::{Kind, Measurement, size};
 use crate::bench::row::{Target, Unit};
 
-/// What a small operation's issue may cost, in times of the C++ program's.
+/// What a small operation's issue may cost, in times of the same calls in C++.
 const ISSUE: Target = Target::TimesPeer(1.05);
 /// What the bandwidth of a large transfer must be.
 const BANDWIDTH: Target = Target::TimesPeer(0.99);
@@ -17,23 +15,58 @@ const INIT: Target = Target::TimesPeer(1.1);
 const LARGE: usize = 1 << 20;
 
 /// One number of a job.
+#[derive(Debug)]
 pub(super) struct Figure {
     pub(super) name: String,
     pub(super) unit: Unit,
     pub(super) target: Option<Target>,
-    /// Whether the C++ program has this number too.
-    pub(super) has_peer: bool,
-    /// The measurement that it comes from; `None` for those of initialization.
-    pub(super) measurement: Option<Measurement>,
-    pub(super) of: Box<Of>,
+    pub(super) peer: Peer,
+    source: Source,
 }
 
-/// Takes the number out of what a job said, if it is there.
-type Of = dyn Fn(&Measured) -> Option<f64>;
+/// What ours is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Peer {
+    /// Nothing.
+    Nobody,
+    /// The same number of the C++ program.
+    Program,
+    /// The same calls in C++, in the same process; the C++ program's number is shown beside.
+    Pair,
+}
 
-impl fmt::Debug for Figure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Figure({})", self.name)
+/// Where a number comes from.
+#[derive(Clone, Copy, Debug)]
+enum Source {
+    /// What a job says of its start.
+    Start(fn(&Measured) -> Option<f64>),
+    /// What the calls of a measurement took.
+    Calls(Measurement, fn(Medians, Measurement) -> f64),
+}
+
+impl Figure {
+    /// The measurement that it comes from, if it comes from one.
+    pub(super) fn measurement(&self) -> Option<Measurement> {
+        match self.source {
+            Source::Start(_) => None,
+            Source::Calls(measurement, _) => Some(measurement),
+        }
+    }
+
+    /// The number out of what a job said, if it is there: of ours through the API, of the C++ program its own.
+    pub(super) fn of(&self, job: &Measured) -> Option<f64> {
+        match self.source {
+            Source::Start(of) => of(job),
+            Source::Calls(measurement, of) => Some(of(*job.medians.get(&measurement)?, measurement)),
+        }
+    }
+
+    /// The same number of the C++ loops in the processes of a job, if they were there.
+    pub(super) fn of_pair(&self, job: &Measured) -> Option<f64> {
+        match self.source {
+            Source::Start(_) => None,
+            Source::Calls(measurement, of) => Some(of(*job.pairs.get(&measurement)?, measurement)),
+        }
     }
 }
 
@@ -46,37 +79,35 @@ pub(super) fn figures(plan: &[Measurement]) -> Vec<Figure> {
 }
 
 fn initialization() -> Vec<Figure> {
-    let ms = |name: &str, target, has_peer, of: fn(&Measured) -> Option<f64>| Figure {
+    let ms = |name: &str, target, peer, of| Figure {
         name: name.to_string(),
         unit: Unit::Ms,
         target,
-        has_peer,
-        measurement: None,
-        of: Box::new(of),
+        peer,
+        source: Source::Start(of),
     };
     vec![
-        ms("init", Some(INIT), true, |job| Some(job.init.get("init_ns")? / 1e6)),
-        ms("start of the processes to the end of init", Some(INIT), true, |job| Some(job.ready.as_secs_f64() * 1e3)),
-        ms("loading the library", None, false, |job| Some(job.init.get("load_ns")? / 1e6)),
+        ms("init", Some(INIT), Peer::Program, |job| Some(job.init.get("init_ns")? / 1e6)),
+        ms("start of the processes to the end of init", Some(INIT), Peer::Program, |job| {
+            Some(job.ready.as_secs_f64() * 1e3)
+        }),
+        ms("loading the library", None, Peer::Nobody, |job| Some(job.init.get("load_ns")? / 1e6)),
     ]
 }
 
 fn figures_of(measurement: Measurement) -> Vec<Figure> {
     let (bytes, of) = (measurement.bytes, size(measurement.bytes));
-    let figure = |name: String, unit, target, of: fn(&Measured, Measurement) -> Option<f64>| Figure {
-        name,
-        unit,
-        target,
-        has_peer: true,
-        measurement: Some(measurement),
-        of: Box::new(move |job| of(job, measurement)),
-    };
-    let issue = |name: String| figure(name, Unit::Ns, Some(ISSUE), |job, m| Some(job.medians.get(&m)?.issue));
-    let done = |name: String| figure(name, Unit::Ns, None, |job, m| Some(job.medians.get(&m)?.done));
-    let rate = |name: String, target| {
-        figure(name, Unit::GBPerS, target, |job, m| Some(m.bytes as f64 / job.medians.get(&m)?.done))
-    };
+    let peer = if measurement.calls_the_library() { Peer::Pair } else { Peer::Nobody };
+    let figure =
+        |name: String, unit, target, of| Figure { name, unit, target, peer, source: Source::Calls(measurement, of) };
+    let issue = |name: String| figure(name, Unit::Ns, Some(ISSUE), |medians, _| medians.issue);
+    let done = |name: String| figure(name, Unit::Ns, None, |medians, _| medians.done);
+    let rate = |name: String, target| figure(name, Unit::GBPerS, target, |medians, m| m.bytes as f64 / medians.done);
     match measurement.kind {
+        Kind::Put if bytes == 0 => {
+            let name = "put of nothing, issue (our own path)".to_string();
+            vec![figure(name, Unit::Ns, None, |medians, _| medians.issue)]
+        }
         Kind::Put if bytes < LARGE => vec![issue(format!("put {of}, issue")), done(format!("put {of}, completed"))],
         Kind::Put => vec![rate(format!("put {of}"), Some(BANDWIDTH))],
         Kind::PingPong => {
@@ -102,7 +133,7 @@ pub(super) fn chosen(plan: Vec<Measurement>, pattern: Option<&str>) -> Result<(V
     if figures.is_empty() {
         return Err(format!("no benchmark's name contains '{pattern}'; there are:\n  {}", names.join("\n  ")));
     }
-    let needed = |measurement: &Measurement| figures.iter().any(|figure| figure.measurement == Some(*measurement));
+    let needed = |measurement: &Measurement| figures.iter().any(|figure| figure.measurement() == Some(*measurement));
     let plan = plan.into_iter().filter(needed).collect();
     Ok((plan, figures))
 }
@@ -120,7 +151,7 @@ mod tests {
         let names: BTreeSet<&str> = figures.iter().map(|figure| figure.name.as_str()).collect();
         assert_eq!(names.len(), figures.len(), "{figures:?}");
         for measurement in plan(false) {
-            assert!(figures.iter().any(|figure| figure.measurement == Some(measurement)), "{measurement}");
+            assert!(figures.iter().any(|figure| figure.measurement() == Some(measurement)), "{measurement}");
         }
     }
 
@@ -137,6 +168,18 @@ mod tests {
             assert_eq!(figure.target, expected, "{figure:?}");
         }
         assert!(figures.iter().any(|figure| figure.name == "put 256 MiB"), "{figures:?}");
+    }
+
+    #[test]
+    fn calls_of_the_library_are_compared_in_pairs_and_initialization_with_the_program() {
+        for figure in figures(&plan(false)) {
+            let expected = match &figure.name {
+                name if name.ends_with("init") => Peer::Program,
+                name if name == "loading the library" || name.ends_with("(our own path)") => Peer::Nobody,
+                _ => Peer::Pair,
+            };
+            assert_eq!(figure.peer, expected, "{figure:?}");
+        }
     }
 
     #[test]

@@ -37,6 +37,10 @@ pub(super) struct Measured {
     pub(super) status: String,
     /// The median of each measurement.
     pub(super) medians: BTreeMap<Measurement, Medians>,
+    /// The median of the same calls in C++, of those measurements that were made in pairs.
+    pub(super) pairs: BTreeMap<Measurement, Medians>,
+    /// Why there are no pairs, if there should be.
+    pub(super) no_pair: Option<String>,
 }
 
 /// Nanoseconds for each operation.
@@ -93,6 +97,8 @@ struct Heard {
     ready: Vec<Value>,
     when: Duration,
     medians: BTreeMap<Measurement, Medians>,
+    pairs: BTreeMap<Measurement, Medians>,
+    no_pair: Option<String>,
     failed: Option<String>,
     last: VecDeque<String>,
 }
@@ -115,10 +121,19 @@ impl Heard {
             self.when = when;
             return Ok(());
         }
+        if let Some(why) = said["no_pair"].as_str() {
+            self.no_pair.get_or_insert_with(|| why.to_string());
+            return Ok(());
+        }
         let measurement = said["measured"].as_str().and_then(|text| text.parse().ok()).ok_or_else(wrong)?;
-        let issue = median_of(&said["issue_ns"]).ok_or_else(wrong)?;
-        let done = median_of(&said["done_ns"]).ok_or_else(wrong)?;
-        self.medians.insert(measurement, Medians { issue, done });
+        let medians = |issue: &str, done: &str| {
+            let (issue, done) = (median_of(&said[issue])?, median_of(&said[done])?);
+            Some(Medians { issue, done })
+        };
+        self.medians.insert(measurement, medians("issue_ns", "done_ns").ok_or_else(wrong)?);
+        if said.get("cpp_issue_ns").is_some() {
+            self.pairs.insert(measurement, medians("cpp_issue_ns", "cpp_done_ns").ok_or_else(wrong)?);
+        }
         Ok(())
     }
 
@@ -152,7 +167,15 @@ impl Heard {
             let most = init.entry(field.clone()).or_insert(value);
             *most = value.max(*most);
         }
-        Ok(Measured { ready: self.when, init, library: text("library"), status: text("status"), medians: self.medians })
+        Ok(Measured {
+            ready: self.when,
+            init,
+            library: text("library"),
+            status: text("status"),
+            medians: self.medians,
+            pairs: self.pairs,
+            no_pair: self.no_pair,
+        })
     }
 }
 
@@ -187,6 +210,19 @@ pub(super) mod tests {
         ))
     }
 
+    /// The same with the C++ loops' times behind ours, for those measurements of which C++ has any.
+    pub(in super::super) fn paired(init_ms: u32, ours: &str, cpp: &str) -> Program {
+        shell(&format!(
+            r#"echo '{{"ready":{{"init_ns":{init_ms}000000,"status":"full MPG","library":"3.4.5"}}}}'
+            [ "$ONESIDED_RANK" = 0 ] || exit 0
+            for m in "$@"; do
+                cpp=",\"cpp_issue_ns\":[{cpp}],\"cpp_done_ns\":[{cpp}]"
+                case $m in put:0:*) cpp= ;; esac
+                echo "{{\"measured\":\"$m\",\"issue_ns\":[{ours}],\"done_ns\":[{ours}]$cpp}}"
+            done"#
+        ))
+    }
+
     const LIMIT: Duration = Duration::from_secs(60);
 
     fn plan() -> Vec<Measurement> {
@@ -212,6 +248,16 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn pairs_have_both_numbers_or_one_reason() {
+        let measured = paired(1, "5,3,4", "2,1,9").run([0, 0], &plan(), LIMIT).unwrap();
+        assert_eq!(measured.medians[&plan()[0]], Medians { issue: 4.0, done: 4.0 });
+        assert_eq!((measured.pairs[&plan()[0]], measured.no_pair), (Medians { issue: 2.0, done: 2.0 }, None));
+        let script = r#"echo '{"ready":{}}'; echo "{\"no_pair\":\"no file of PE $ONESIDED_RANK\"}""#;
+        let measured = shell(script).run([0, 0], &[], LIMIT).unwrap();
+        assert!(measured.pairs.is_empty() && measured.no_pair.unwrap().starts_with("no file of PE "));
+    }
+
+    #[test]
     fn a_job_that_fails_says_which_pe_and_its_last_words() {
         let failed = why(r#"[ "$ONESIDED_RANK" = 0 ] || { echo "no device" >&2; exit 7; }"#);
         assert!(failed.starts_with("sh: PE 1 ended with status 7; the last lines:\nPE 1: no device"), "{failed}");
@@ -231,7 +277,12 @@ pub(super) mod tests {
 
     #[test]
     fn lines_that_make_no_sense_are_refused() {
-        for line in [r#"{"measured":"put:8:200:3","issue_ns":[],"done_ns":[1]}"#, r#"{"what":1}"#, "{"] {
+        for line in [
+            r#"{"measured":"put:8:200:3","issue_ns":[],"done_ns":[1]}"#,
+            r#"{"measured":"put:8:200:3","issue_ns":[1],"done_ns":[1],"cpp_issue_ns":[1]}"#,
+            r#"{"what":1}"#,
+            "{",
+        ] {
             let refused = why(&format!("echo '{line}'"));
             assert!(refused.contains("says nothing of a measurement"), "{refused}");
         }

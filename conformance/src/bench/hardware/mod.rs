@@ -4,16 +4,23 @@
 //! |---|---|
 //! | `plan.rs` | what is measured, and how often |
 //! | `worker.rs` | one PE of ours; `../peers/nvshmem.cpp` is one of the peer's |
+//! | `loops.rs`, `cpp.rs` | the calls that are measured: through the API, and in C++ within a process of ours |
 //! | `job.rs` | two processes of one program, and what they print |
 //! | `compare.rs` | both programs in turn |
 //! | `figures.rs` | which numbers are shown, and the targets |
 //! | `report.rs` | the table and its JSON |
 //!
+//! Calls are compared in pairs: a process of ours makes them through the API and in C++, sample by sample in turn, on the
+//! same memory and stream. Between processes of one program they differ by more than what the API adds. The C++ program
+//! is what initialization is compared with, and shows what calls cost where nothing of ours is loaded.
+//!
 //! Two PEs share one GPU under MPS; where there are two GPUs, everything is measured again with a GPU for each.
 
 mod compare;
+mod cpp;
 mod figures;
 mod job;
+mod loops;
 mod plan;
 mod report;
 mod worker;
@@ -23,7 +30,7 @@ use std::fmt::Display;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use self::compare::{Limits, Line, Place, Side, compare};
+use self::compare::{Limits, Line, Place, compare};
 use self::figures::{Figure, chosen};
 use self::job::{PES, Program};
 use self::plan::{Measurement, plan};
@@ -38,7 +45,7 @@ use crate::tool::output::Output;
 
 pub(super) use self::worker::run as work;
 
-/// Seconds that one job may take; it takes about two.
+/// Seconds that one job may take; it takes about three.
 const JOB: u64 = 40;
 
 /// How long one place may begin new rounds.
@@ -58,13 +65,15 @@ pub(super) fn run(options: &Options) -> Result<ExitCode, String> {
     let hardware = find()?;
     eprintln!("compiling the C++ program, then measuring: up to a minute and a half in each place");
     let peer = Nvshmem::compile(&hardware.file);
+    let loops = peer.as_ref().map_err(Clone::clone).and_then(Nvshmem::compile_loops);
     let environment = environment(&hardware);
     let me = std::env::current_exe().map_err(|error| format!("this program's file is unknown: {error}"))?;
-    let ours = Program {
-        file: me,
-        arguments: ["bench", "--worker"].map(OsString::from).into(),
-        environment: environment.clone(),
-    };
+    let mut arguments = vec![OsString::from("bench")];
+    if let Ok(loops) = &loops {
+        arguments.extend(["--loops".into(), loops.into()]);
+    }
+    arguments.push("--worker".into());
+    let ours = Program { file: me, arguments, environment: environment.clone() };
     let next = peer.as_ref().map_err(Clone::clone).map(|peer| {
         move || Program {
             file: peer.program(),
@@ -79,6 +88,7 @@ pub(super) fn run(options: &Options) -> Result<ExitCode, String> {
         figures,
         ours,
         peer: next.as_ref().map(|next| next as &dyn Fn() -> Program).map_err(Clone::clone),
+        no_loops: loops.err(),
         limits: Limits { rounds, job: Duration::from_secs(JOB), all: ALL },
         report: Report::new(Machine::here(), hardware, options.date.clone(), options.quick),
     };
@@ -109,6 +119,8 @@ struct Session<'a> {
     figures: Vec<Figure>,
     ours: Program,
     peer: Result<&'a dyn Fn() -> Program, String>,
+    /// Why there are no C++ loops for the processes of ours.
+    no_loops: Option<String>,
     limits: Limits,
     report: Report,
 }
@@ -119,22 +131,24 @@ impl Session<'_> {
             return;
         }
         let compared = compare(place, &self.plan, &self.ours, self.peer.clone(), self.limits);
-        self.report.lines.extend(compared.lines(place.name, &self.figures));
+        let no_pair = self.no_loops.as_deref().or(compared.no_pair());
+        self.report.lines.extend(compared.lines(place.name, &self.figures, no_pair));
         self.report.rounds.push((place.name, compared.ours.jobs.len()));
-        let mut note = |who: &str, side: &Side| {
-            if let Some(why) = &side.failed {
-                self.report.notes.push(format!("{}, {who}: {why}", place.name));
-            }
-        };
-        note("ours", &compared.ours);
-        note("C++", &compared.peer);
+        let sides = [
+            ("ours", compared.ours.failed.as_deref()),
+            ("C++ in our processes", no_pair),
+            ("C++ alone", compared.peer.failed.as_deref()),
+        ];
+        for (who, why) in sides {
+            self.report.notes.extend(why.map(|why| format!("{}, {who}: {why}", place.name)));
+        }
     }
 
     /// Says why there is nothing to be seen of a place.
     fn leave_out(&mut self, place: &'static str, why: &str) {
         let first = why.lines().next().unwrap_or_default().to_string();
         let row = Row::new("everything", Unit::Ns, Cell::NotRun(first));
-        self.report.lines.push(Line { place, row, ours: Vec::new(), peer: Vec::new() });
+        self.report.lines.push(Line { place, row, ours: Vec::new(), peer: Vec::new(), program: None });
         self.report.notes.push(format!("{place}: not run: {why}"));
     }
 }

@@ -56,6 +56,13 @@ impl Report {
             json["times_peer"] = line.row.times_peer().into();
             json["ours_jobs"] = line.ours.clone().into();
             json["peer_jobs"] = line.peer.clone().into();
+            if let Some(program) = &line.program {
+                json["program"] = program.cell.value().into();
+                json["program_jobs"] = program.jobs.clone().into();
+                if let Some(why) = program.cell.why_not() {
+                    json["program_missing"] = why.into();
+                }
+            }
             json
         };
         let mut json = json!({
@@ -90,8 +97,8 @@ impl Report {
     fn table(&self) -> Table {
         let mut table = Table::new();
         table.load_preset(presets::ASCII_MARKDOWN);
-        table.set_header(["2 PEs on", "benchmark", "ours", "C++", "ours / C++", "unit", "target"]);
-        for Line { place, row, .. } in &self.lines {
+        table.set_header(["2 PEs on", "benchmark", "ours", "C++", "ours / C++", "C++ alone", "unit", "target"]);
+        for Line { place, row, program, .. } in &self.lines {
             let times = row.times_peer().map_or_else(|| "-".into(), |times| format!("{times:.3}"));
             table.add_row([
                 place.to_string(),
@@ -99,11 +106,12 @@ impl Report {
                 cell(&row.ours),
                 cell(&row.peer),
                 times,
+                program.as_ref().map_or_else(|| "-".into(), |program| cell(&program.cell)),
                 row.unit.name().into(),
                 verdict(row),
             ]);
         }
-        for column in table.column_iter_mut().skip(2).take(3) {
+        for column in table.column_iter_mut().skip(2).take(4) {
             column.set_cell_alignment(CellAlignment::Right);
         }
         table
@@ -126,14 +134,14 @@ impl fmt::Display for Report {
         let rounds: Vec<String> = self.rounds.iter().map(|(place, rounds)| format!("{rounds} on {place}")).collect();
         writeln!(
             f,
-            "Medians over jobs, ours and the C++ program's in turn (rounds: {}); of a job, the",
+            "Medians over jobs (rounds: {}); of a job, the median of its samples.\n\
+             Calls: our processes make them through the API and in C++, sample by sample in turn, on the same memory\n\
+             and stream; ours / C++ is the median of the jobs' own quotients. C++ alone: a C++ program, in turn with\n\
+             ours; its calls are in other processes, which alone makes them differ. Initialization is compared with\n\
+             it. issue: until the call returns. completed: until the stream is done. Targets are in times of the\n\
+             number under C++, and fail nothing.",
             rounds.join(", ")
         )?;
-        writeln!(
-            f,
-            "median of its samples. issue: until the call returns. completed: until the stream is done. Targets"
-        )?;
-        writeln!(f, "are in times of the C++ program's number, and fail nothing.")?;
         let judged: Vec<bool> = self.lines.iter().filter_map(|line| line.row.met()).collect();
         let met = judged.iter().filter(|met| **met).count();
         writeln!(f, "{met} of {} targets met.", judged.len())?;
@@ -149,7 +157,7 @@ impl fmt::Display for Report {
 
 #[cfg(test)]
 mod tests {
-    use super::super::compare::Line;
+    use super::super::compare::{Alone, Line};
     use super::*;
     use crate::bench::row::{Row, Target, Unit};
 
@@ -157,7 +165,8 @@ mod tests {
         let [ours, peer] = numbers;
         let mut row = Row::new(name, unit, Cell::Value(ours)).beside("C++", Cell::Value(peer));
         row.target = target;
-        Line { place, row, ours: vec![ours], peer: vec![peer] }
+        let program = Some(Alone { cell: Cell::Value(peer + 100.0), jobs: vec![peer + 100.0] });
+        Line { place, row, ours: vec![ours], peer: vec![peer], program }
     }
 
     fn report() -> Report {
@@ -165,14 +174,25 @@ mod tests {
         let alone = Row::new("loading the library", Unit::Ms, Cell::Value(9.0));
         let missing = Row::new("init", Unit::Ms, Cell::Failed("onesided: PE 1 ended with status 2".into()))
             .beside("C++", Cell::NotRun("no g++".into()));
+        let unpaired = Row::new("reduce 4 B, issue", Unit::Ns, Cell::Value(5000.0))
+            .beside("C++", Cell::NotRun("no loops".into()))
+            .target(Target::TimesPeer(1.05));
+        let no_program = Some(Alone { cell: Cell::NotRun("no g++".into()), jobs: vec![] });
         Report {
             lines: vec![
                 line("1 GPU", "put 8 B, issue", Unit::Ns, [4600.0, 4500.0], issue),
                 line("1 GPU", "barrier, issue", Unit::Ns, [6000.0, 5000.0], issue),
                 line("1 GPU", "put 256 MiB", Unit::GBPerS, [1041.0, 1042.0], rate),
                 line("1 GPU", "barrier, completed", Unit::Ns, [6000.0, 5000.0], None),
-                Line { place: "1 GPU", row: alone, ours: vec![9.0], peer: vec![] },
-                Line { place: "2 GPUs", row: missing.target(Target::TimesPeer(1.1)), ours: vec![], peer: vec![] },
+                Line { place: "1 GPU", row: unpaired, ours: vec![5000.0], peer: vec![], program: no_program },
+                Line { place: "1 GPU", row: alone, ours: vec![9.0], peer: vec![], program: None },
+                Line {
+                    place: "2 GPUs",
+                    row: missing.target(Target::TimesPeer(1.1)),
+                    ours: vec![],
+                    peer: vec![],
+                    program: None,
+                },
             ],
             rounds: vec![("1 GPU", 5), ("2 GPUs", 1)],
             notes: vec!["2 GPUs, ours: onesided: PE 1 ended with status 2; the last lines:\nPE 1: no device".into()],
@@ -204,7 +224,11 @@ mod tests {
         assert_eq!([&missed["place"], &missed["name"]], ["1 GPU", "barrier, issue"]);
         assert_eq!((&missed["times_peer"], &missed["met"]), (&1.2.into(), &false.into()));
         assert_eq!((&missed["ours_jobs"][0], &missed["peer_jobs"][0]), (&6000.0.into(), &5000.0.into()));
-        let failed = &json["rows"][5];
+        assert_eq!([&missed["program"], &missed["program_jobs"][0]], [5100.0; 2]);
+        let unpaired = &json["rows"][4];
+        assert_eq!([&unpaired["peer_missing"], &unpaired["program_missing"]], ["not run: no loops", "not run: no g++"]);
+        assert!(json["rows"][5].get("program").is_none(), "it has no peer");
+        let failed = &json["rows"][6];
         assert!(failed["ours"].is_null() && failed["met"].is_null(), "{failed}");
         assert_eq!(failed["ours_missing"], "failed: onesided: PE 1 ended with status 2");
         assert!(json["notes"][0].as_str().unwrap().ends_with("no device"));
@@ -222,6 +246,7 @@ mod tests {
             row: Row::new("everything", Unit::Ns, Cell::NotRun("no service".into())),
             ours: vec![],
             peer: vec![],
+            program: None,
         });
         assert_eq!(report.status(), 2);
     }

@@ -3,7 +3,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `oshmem.rs`, `oshmem.c` | Open MPI's OpenSHMEM, one process per PE |
-//! | `nvshmem.rs`, `nvshmem.cpp` | NVSHMEM called directly, for `--backend nvshmem` |
+//! | `nvshmem.rs`, `nvshmem.cpp`, `nvshmem_loops.cpp` | NVSHMEM called directly, for `--backend nvshmem` |
 //! | `shuttle.rs` | the schedule explorer for threads |
 //! | `threads.rs` | one thread per PE |
 

@@ -1,5 +1,5 @@
 /* The peer of `onesided bench --backend nvshmem`: the calls that hardware/worker.rs makes through the API, made
- * directly. One process is one PE; both programs print the same lines.
+ * directly. One process is one PE; both programs print the same lines. The calls themselves are in nvshmem_loops.cpp.
  *
  *   nvshmem ID_FILE MEASUREMENT...
  *
@@ -9,7 +9,6 @@
  * ONESIDED_RANK, ONESIDED_PES, ONESIDED_DEVICE say who this PE is. After ONESIDED_TIMEOUT seconds it gives up.
  */
 #include <cuda_runtime.h>
-#include <nvshmem_host.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,6 +20,8 @@
 #include <cstring>
 #include <string>
 #include <vector>
+
+#include "nvshmem_loops.cpp"
 
 static int rank, pes;
 static cudaStream_t stream;
@@ -87,14 +88,14 @@ static nvshmemx_uniqueid_t shared_id(const std::string &path) {
 struct Measurement {
     std::string text, kind;
     size_t bytes;
-    long operations, samples;
+    uint32_t operations, samples;
 };
 
 static Measurement parse(const char *text) {
     char kind[16];
     Measurement m;
     int end = 0;
-    int fields = sscanf(text, "%15[a-z_]:%zu:%ld:%ld%n", kind, &m.bytes, &m.operations, &m.samples, &end);
+    int fields = sscanf(text, "%15[a-z_]:%zu:%u:%u%n", kind, &m.bytes, &m.operations, &m.samples, &end);
     if (fields != 4 || text[end] != 0) fail(std::string(text) + " is no measurement");
     m.text = text;
     m.kind = kind;
@@ -125,13 +126,13 @@ struct Samples {
 };
 
 /* A sample is the time of all operations: until they are enqueued, and until they are done. The first is not kept. */
-template <typename Operation, typename Finish>
-static Samples sample(const Measurement &m, bool together, Operation operation, Finish finish) {
+template <typename Operations, typename Finish>
+static Samples sample(const Measurement &m, bool together, Operations operations, Finish finish) {
     Samples samples;
-    for (long i = 0; i <= m.samples; i++) {
+    for (uint32_t i = 0; i <= m.samples; i++) {
         if (together) meet();
         double start = now_ns();
-        for (long k = 0; k < m.operations; k++) operation();
+        operations();
         double issued = now_ns() - start;
         finish();
         CHECK(cudaStreamSynchronize(stream));
@@ -153,7 +154,7 @@ static Samples put(const Measurement &m, unsigned char mark) {
     Samples samples;
     if (rank == 0) {
         samples = sample(
-            m, false, [&] { nvshmemx_putmem_on_stream(dst, src, m.bytes, 1, stream); },
+            m, false, [&] { loop_put(m.operations, dst, src, m.bytes, stream); },
             [] { nvshmemx_quiet_on_stream(stream); });
     }
     meet();
@@ -164,21 +165,18 @@ static Samples put(const Measurement &m, unsigned char mark) {
 
 /* One operation is a put with signal and a wait: there and back, between PE 0 and PE 1. */
 static Samples ping_pong(const Measurement &m) {
-    int other = 1 - rank;
     return sample(
         m, true,
         [&] {
-            turn++;
-            if (rank == 1) nvshmemx_signal_wait_until_on_stream(flag, NVSHMEM_CMP_GE, turn, stream);
-            nvshmemx_putmem_signal_on_stream(dst, src, m.bytes, flag, turn, NVSHMEM_SIGNAL_SET, other, stream);
-            if (rank == 0) nvshmemx_signal_wait_until_on_stream(flag, NVSHMEM_CMP_GE, turn, stream);
+            loop_ping_pong(m.operations, dst, src, m.bytes, flag, turn, rank, stream);
+            turn += m.operations;
         },
         [] {});
 }
 
 static Samples barrier(const Measurement &m) {
     return sample(
-        m, true, [] { nvshmemx_barrier_all_on_stream(stream); }, [] {});
+        m, true, [&] { loop_barrier(m.operations, stream); }, [] {});
 }
 
 static Samples reduce(const Measurement &m, unsigned char mark) {
@@ -186,8 +184,7 @@ static Samples reduce(const Measurement &m, unsigned char mark) {
     float mine = float(mark) + float(rank), sum = 0, expected = float(pes * mark + pes * (pes - 1) / 2);
     copy(addends + count - 1, &mine, sizeof mine);
     Samples samples = sample(
-        m, true,
-        [&] { CHECK(nvshmemx_float_sum_reduce_on_stream(NVSHMEM_TEAM_WORLD, sums, addends, count, stream)); }, [] {});
+        m, true, [&] { CHECK(loop_reduce(m.operations, sums, addends, count, stream)); }, [] {});
     meet();
     copy(&sum, sums + count - 1, sizeof sum);
     if (sum != expected) fail(m.text + ": a sum is wrong");

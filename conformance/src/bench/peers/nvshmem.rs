@@ -1,4 +1,5 @@
-//! A C++ program that calls NVSHMEM directly, compiled against the headers beside the library that our side uses.
+//! C++ that calls NVSHMEM directly, compiled against the headers beside the library that our side uses: as a program, and
+//! as a shared object for processes of ours.
 
 use std::cell::Cell;
 use std::env;
@@ -15,16 +16,23 @@ use crate::bench::process;
 /// The program; its first comment says how it is called.
 const SOURCE: &str = include_str!("nvshmem.cpp");
 
-/// The compiler. Not nvcc: the program has no code for GPUs, and nvcc would only call this one.
+/// What the program includes, and the shared object consists of: the loops of calls.
+const LOOPS: &str = include_str!("nvshmem_loops.cpp");
+
+/// The compiler. Not nvcc: there is no code for GPUs, and nvcc would only call this one.
 const COMPILER: &str = "g++";
 
 /// How long compiling may take; it takes seconds.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// The compiled program.
+/// The compiled program, and what is needed to compile its loops once more.
 #[derive(Debug)]
 pub(crate) struct Nvshmem {
     folder: TempDir,
+    library: PathBuf,
+    /// Folders of header files: NVSHMEM's and CUDA's.
+    includes: [PathBuf; 2],
+    compiler: String,
     /// Files for unique ids that were given away.
     ids: Cell<u32>,
 }
@@ -46,20 +54,51 @@ impl Nvshmem {
         let include = headers(library)?;
         let cuda = Cuda::find(toolkits)?;
         let folder = tempfile::tempdir().map_err(|error| format!("no temporary folder: {error}"))?;
-        let nvshmem = Nvshmem { folder, ids: Cell::new(0) };
-        let source = nvshmem.folder.path().join("nvshmem.cpp");
-        fs::write(&source, SOURCE).map_err(|error| format!("{} cannot be written: {error}", source.display()))?;
-        let mut command = Command::new(compiler);
-        command.args(["-std=c++17", "-O2"]).arg("-I").arg(include).arg("-I").arg(&cuda.include);
-        command.arg("-o").arg(nvshmem.program()).arg(source).arg(library).arg(&cuda.runtime);
-        if let Some(folder) = library.parent() {
-            // The same file at run time, wherever the loader would look.
-            let rpath = [OsString::from("-Wl,-rpath,"), folder.into()].into_iter().collect::<OsString>();
-            command.arg(rpath);
-        }
-        command.args(["-ldl", "-lrt", "-lpthread"]);
+        let nvshmem = Nvshmem {
+            folder,
+            library: library.to_path_buf(),
+            includes: [include, cuda.include],
+            compiler: compiler.to_string(),
+            ids: Cell::new(0),
+        };
+        nvshmem.write("nvshmem_loops.cpp", LOOPS)?;
+        let source = nvshmem.write("nvshmem.cpp", SOURCE)?;
+        let mut command = nvshmem.command(&nvshmem.program());
+        command.arg(source).arg(library).arg(&cuda.runtime).args(["-ldl", "-lrt", "-lpthread"]);
         process::run(&mut command, LIMIT).map_err(|why| format!("the C++ peer cannot be compiled: {why}"))?;
         Ok(nvshmem)
+    }
+
+    /// Compiles the loops alone, as a shared object that a process with the same library can open. A function that is
+    /// nowhere is found out here, and every function is looked up when it is opened: not while it is measured.
+    pub(crate) fn compile_loops(&self) -> Result<PathBuf, String> {
+        let source = self.folder.path().join("nvshmem_loops.cpp");
+        let object = self.folder.path().join("nvshmem_loops.so");
+        let mut command = self.command(&object);
+        command.args(["-shared", "-fPIC", "-Wl,-z,defs", "-Wl,-z,now"]).arg(source).arg(&self.library);
+        process::run(&mut command, LIMIT).map_err(|why| format!("the C++ loops cannot be compiled: {why}"))?;
+        Ok(object)
+    }
+
+    fn write(&self, name: &str, text: &str) -> Result<PathBuf, String> {
+        let file = self.folder.path().join(name);
+        fs::write(&file, text).map_err(|error| format!("{} cannot be written: {error}", file.display()))?;
+        Ok(file)
+    }
+
+    /// The compiler with what both outputs need.
+    fn command(&self, output: &Path) -> Command {
+        let mut command = Command::new(&self.compiler);
+        command.args(["-std=c++17", "-O2"]);
+        for include in &self.includes {
+            command.arg("-I").arg(include);
+        }
+        if let Some(folder) = self.library.parent() {
+            // The same file at run time, wherever the loader would look.
+            command.arg([OsString::from("-Wl,-rpath,"), folder.into()].into_iter().collect::<OsString>());
+        }
+        command.arg("-o").arg(output);
+        command
     }
 
     /// The program's file.
@@ -189,10 +228,10 @@ mod tests {
         assert!(compile("no-such-compiler").contains("no-such-compiler cannot be started"));
     }
 
-    /// Where the library lies with its headers, and CUDA with its own, the program is compiled for real. It then says
+    /// Where the library lies with its headers, and CUDA with its own, both are compiled for real. The program then says
     /// what is wrong with its arguments before it touches a GPU.
     #[test]
-    fn the_program_compiles() {
+    fn the_program_and_the_loops_compile() {
         let Ok((library, _)) = onesided_nvshmem::Search::from_environment(None).locate() else {
             println!("not run: no library");
             return;
@@ -207,11 +246,14 @@ mod tests {
         command.arg(nvshmem.id_file()).arg("put:8").env("ONESIDED_RANK", "1").env("ONESIDED_PES", "2");
         let why = process::run(&mut command, LIMIT).unwrap_err();
         assert!(why.ends_with("exit status: 2: the C++ peer, PE 1: put:8 is no measurement"), "{why}");
+        assert!(nvshmem.compile_loops().unwrap().is_file());
     }
 
     #[test]
     fn every_job_has_its_own_id() {
-        let nvshmem = Nvshmem { folder: tempfile::tempdir().unwrap(), ids: Cell::new(0) };
+        let (folder, compiler) = (tempfile::tempdir().unwrap(), COMPILER.to_string());
+        let nvshmem =
+            Nvshmem { folder, library: LIBRARY.into(), includes: Default::default(), compiler, ids: Cell::new(0) };
         assert_ne!(nvshmem.id_file(), nvshmem.id_file());
     }
 }
