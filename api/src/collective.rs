@@ -271,36 +271,43 @@ impl<B: Backend> Issue<'_, B> {
 }
 
 /// `dst` must be `src.len() / of_src * of_dst` elements long, and neither may be empty.
-fn check_lengths<T: Element>(
-    call: &'static str,
-    dst: Span,
-    src: Span,
-    [of_src, of_dst]: [usize; 2],
-    at: At,
-) -> Result<()> {
+#[inline]
+fn check_lengths<T: Element>(call: &'static str, dst: Span, src: Span, parts: [usize; 2], at: At) -> Result<()> {
+    let [of_src, of_dst] = parts;
     if src.len > 0 && src.len * of_dst == dst.len * of_src {
         return Ok(());
     }
-    let (d, s) = (dst.len / size_of::<T>(), src.len / size_of::<T>());
-    let want = match (of_src, of_dst) {
-        (1, 1) => "as long as src".to_string(),
-        (1, n) => format!("{n} times as long as src (one part for each PE of the team)"),
-        (n, _) => format!("1/{n} as long as src (one part for each PE of the team)"),
+    Err(wrong_lengths(call, [dst.len, src.len].map(|bytes| bytes / size_of::<T>()), parts, at))
+}
+
+#[cold]
+fn wrong_lengths(call: &'static str, [dst, src]: [usize; 2], parts: [usize; 2], at: At) -> Error {
+    let want = match parts {
+        [1, 1] => "as long as src".to_string(),
+        [1, n] => format!("{n} times as long as src (one part for each PE of the team)"),
+        [n, _] => format!("1/{n} as long as src (one part for each PE of the team)"),
     };
-    Err(Error::invalid(call, format!("dst has {d} elements and src {s}; dst must be {want}, and neither empty"), at))
+    let message = format!("dst has {dst} elements and src {src}; dst must be {want}, and neither empty");
+    Error::invalid(call, message, at)
 }
 
+#[inline]
 fn check_disjoint(call: &'static str, dst: Span, src: Span, at: At) -> Result<()> {
-    if !dst.overlaps(&src) {
-        return Ok(());
-    }
-    let in_place = if call == "reduce" { "; in place, both must be exactly the same" } else { "" };
-    Err(Error::invalid(call, format!("dst {dst} and src {src} overlap{in_place}"), at))
+    if dst.overlaps(&src) { Err(overlapping(call, dst, src, at)) } else { Ok(()) }
 }
 
+#[cold]
+fn overlapping(call: &'static str, dst: Span, src: Span, at: At) -> Error {
+    let in_place = if call == "reduce" { "; in place, both must be exactly the same" } else { "" };
+    Error::invalid(call, format!("dst {dst} and src {src} overlap{in_place}"), at)
+}
+
+#[inline]
 pub(crate) fn check_reduction(call: &'static str, dtype: DType, op: ReduceOp, at: At) -> Result<()> {
-    if dtype.is_float() && op.is_bitwise() {
-        return Err(Error::invalid(call, format!("{dtype} does not reduce with {}; only integers do", op.name()), at));
-    }
-    Ok(())
+    if dtype.is_float() && op.is_bitwise() { Err(no_such_reduction(call, dtype, op, at)) } else { Ok(()) }
+}
+
+#[cold]
+fn no_such_reduction(call: &'static str, dtype: DType, op: ReduceOp, at: At) -> Error {
+    Error::invalid(call, format!("{dtype} does not reduce with {}; only integers do", op.name()), at)
 }

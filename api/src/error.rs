@@ -82,11 +82,13 @@ struct Inner {
 
 impl Error {
     /// An error of `kind` in the API call `call`, raised for the source line `at`.
+    #[cold]
     pub fn new(kind: ErrorKind, call: &'static str, message: impl Into<String>, at: At) -> Self {
         Error(Box::new(Inner { kind, call, message: message.into(), at }))
     }
 
     /// A caller's mistake in the API call `call`.
+    #[cold]
     pub fn invalid(call: &'static str, message: impl Into<String>, at: At) -> Self {
         Self::new(ErrorKind::InvalidArgument, call, message, at)
     }

@@ -74,6 +74,7 @@ static void ask(const std::string &question, const std::vector<std::string> &arg
     else if (question == "zero") ask_zero(word(0), one_of(1, "stream", "host"));
     else if (question == "single-pe") ask_single_pe();
     else if (question == "sizes") ask_sizes(word(0));
+    else if (question == "teams-after-reducescatter") ask_teams_after_reducescatter(size_t(number(0)));
     else if (question == "sum-order") ask_sum_order();
     else throw Broken{"no such question: " + question};
 }

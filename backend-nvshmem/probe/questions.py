@@ -161,6 +161,16 @@ QUESTIONS = [
         )
         for pes in all_pes
     ),
+    *(
+        _collectives(
+            f"reducescatter-{which}",
+            f"an `int_max_reducescatter` of {size} for all PEs; do barriers of other teams still wait?",
+            "teams-after-reducescatter",
+            elements,
+            limit=20,
+        )
+        for which, size, elements in (("within-scratch", "256 KiB", 32768), ("beyond-scratch", "32 MB", 4000000))
+    ),
     _collectives(
         "sum-order",
         "sums of floats of mixed size, without NCCL: the order of addition",

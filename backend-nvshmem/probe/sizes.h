@@ -108,3 +108,46 @@ inline void ask_sizes(const std::string &name) {
     say(words[0] + (words[0] == words[1] ? ", host and stream" : " from the host; on a stream " + words[1]));
     finish();
 }
+
+// Whether barriers of other teams still wait after one of the world has moved so many elements for each PE: PE 1 comes
+// late to each barrier, and PE 0 takes the time.
+inline void ask_teams_after_reducescatter(size_t size) {
+    const int made = 6, late_ms = 100;
+    Pe pe = start();
+    std::vector<nvshmem_team_t> teams{NVSHMEM_TEAM_SHARED, NVSHMEMX_TEAM_NODE};
+    for (int i = 0; i < made; i++) {
+        nvshmem_team_t team = NVSHMEM_TEAM_INVALID;
+        nvshmem_team_config_t config{};
+        if (CALL(nvshmem_team_split_strided(NVSHMEM_TEAM_WORLD, 0, 1, pe.pes, &config, 0, &team)) != 0)
+            throw Broken{"no team could be made"};
+        teams.push_back(team);
+    }
+    const int many = int(teams.size());
+    int *from = symmetric<int>(size * pe.pes), *to = symmetric<int>(size);
+    CUDA(cudaMemset(from, 0x70, size * pe.pes * sizeof(int)));
+    CUDA(cudaDeviceSynchronize());
+    CALL(nvshmem_barrier_all());
+    auto barriers_that_wait = [&](const std::string &when) {
+        int waited = 0;
+        for (int i = 0; i < many; i++) {
+            meet(when + std::to_string(i));
+            if (pe.rank == 1) pause_ms(late_ms);
+            auto begin = Clock::now();
+            CALL(nvshmem_barrier(teams[i]));
+            waited += seconds_since(begin) > late_ms / 2000.0;
+        }
+        return waited;
+    };
+    int before = barriers_that_wait("before");
+    int rc = CALL(nvshmem_int_max_reducescatter(NVSHMEM_TEAM_WORLD, to, from, size));
+    int after = barriers_that_wait("after"), again = barriers_that_wait("again");
+    if (pe.rank == 0) {
+        observed("rc", rc);
+        observed("waited_before", before);
+        observed("waited_after", after);
+        observed("waited_again", again);
+        say(text("rc %d; of the barriers of %d other teams %d waited before, %d after, %d the second time", rc, many, before,
+                 after, again));
+    }
+    finish();
+}

@@ -156,6 +156,7 @@ impl Device {
 }
 
 /// What a failed CUDA call is to a program.
+#[cold]
 pub(crate) fn device(call: &'static str, error: DriverError, at: At) -> Error {
     let kind = match error.0 {
         sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => ErrorKind::OutOfMemory,

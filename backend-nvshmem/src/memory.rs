@@ -33,11 +33,14 @@ struct Region {
 }
 
 /// Failures of the library's `int` functions, with the number that it returned.
+#[inline]
 pub(crate) fn check(status: c_int, symbol: &str, call: &'static str, at: At) -> Result<()> {
-    if status == 0 {
-        return Ok(());
-    }
-    Err(Error::new(ErrorKind::Device, call, format!("{symbol} returned {status} ({})", status_name(status)), at))
+    if status == 0 { Ok(()) } else { Err(refused(status, symbol, call, at)) }
+}
+
+#[cold]
+fn refused(status: c_int, symbol: &str, call: &'static str, at: At) -> Error {
+    Error::new(ErrorKind::Device, call, format!("{symbol} returned {status} ({})", status_name(status)), at)
 }
 
 /// NVSHMEM's name of a status.

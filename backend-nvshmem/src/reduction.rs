@@ -87,13 +87,23 @@ impl Nvshmem {
     }
 
     /// Either form, on a stream.
+    #[inline]
     pub(crate) fn reduce_on(&self, reduction: &Reduction, stream: &CudaStream, at: At) -> Result<()> {
-        let members = self.team_size(reduction.team);
-        match self.scratch.way(reduction, members) {
+        match self.scratch.way(reduction, self.team_size(reduction.team)) {
+            Way::Whole => self.call_on(reduction, stream, at),
+            composed => self.compose_on(composed, reduction, stream, at),
+        }
+    }
+
+    /// As several calls. Out of the way of those that are one.
+    #[cold]
+    fn compose_on(&self, way: Way, reduction: &Reduction, stream: &CudaStream, at: At) -> Result<()> {
+        match way {
             Way::Whole => self.call_on(reduction, stream, at),
             Way::Pieces(most) => pieces(reduction, most).try_for_each(|piece| self.call_on(&piece, stream, at)),
             Way::Blocks => self.scatter_on(reduction, stream, at),
             Way::Refused => {
+                let members = self.team_size(reduction.team);
                 let message = format!(
                     "{members} PEs reduce in place only with a larger NVSHMEM_REDUCE_SCRATCH_SIZE, on all PEs alike, or \
                      into other memory"
@@ -104,6 +114,7 @@ impl Nvshmem {
     }
 
     /// One call of the library.
+    #[inline]
     fn call_on(&self, reduction: &Reduction, stream: &CudaStream, at: At) -> Result<()> {
         let Some(reduce) = self.table.stream_reduction(reduction) else {
             return Err(self.table.missing_reduction(reduction, "nvshmemx", "_on_stream", at));
