@@ -203,7 +203,7 @@ impl<B: Backend> Issue<'_, B> {
     ///
     /// # Collective
     /// Over the team. Both operands have the same length; `dst` may be exactly `src`. Floating-point sums promise no
-    /// order: compare them with a tolerance.
+    /// order, nor the same one on all PEs: compare them with a tolerance, also with each other.
     ///
     /// # Errors
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when the lengths differ or are 0, the operands overlap

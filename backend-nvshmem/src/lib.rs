@@ -11,6 +11,7 @@
 //! | `mpi.rs`, `mpi_absent.rs` | MPI's world communicator, with the feature `mpi` and without |
 //! | `pe.rs` | [`Nvshmem`]: one PE's end of the backend |
 //! | `host.rs`, `stream.rs`, `strided.rs` | operations of the host and of streams |
+//! | `reduction.rs` | reductions, and those that the library gets wrong |
 //! | `memory.rs`, `room.rs`, `vmm.rs` | addresses behind names; whether the heap can grow; memory that can be registered |
 //! | `team.rs` | teams |
 //! | `access.rs` | [`DeviceAccess`]: pointers and streams, for kernels; local access |
@@ -19,6 +20,7 @@
 //! | `library.rs`, `search.rs`, `elf.rs`, `plugin.rs` | opening libraries, where they may lie, damage that the loader would not survive, the library's own plugins |
 //! | `doctor.rs`, `report.rs`, `foresee.rs`, `network.rs`, `problem.rs` | [`doctor`], its [`Report`], what will work, whether PEs can meet, why a part cannot be used |
 //! | `limit.rs` | runs commands and foreign code with a time limit |
+//! | `setting.rs` | sizes that the library takes from its environment |
 
 mod access;
 #[rustfmt::skip] // generated
