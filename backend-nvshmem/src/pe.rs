@@ -57,8 +57,8 @@ impl Nvshmem {
     pub(crate) fn new(
         table: &'static Table,
         device: Device,
-        my_pe: usize,
-        n_pes: usize,
+        scratch: Scratch,
+        (my_pe, n_pes): (usize, usize),
         bootstrap: lifecycle::Bootstrapped,
     ) -> Nvshmem {
         let mut pe = Nvshmem {
@@ -68,7 +68,7 @@ impl Nvshmem {
             my_pe,
             n_pes,
             reachable: Members::Strided { start: my_pe as u32, stride: 1, size: 1 },
-            scratch: Scratch::from_environment(),
+            scratch,
             teams: RefCell::default(),
             side_used: Cell::new(false),
             finalized: Cell::new(false),

@@ -18,6 +18,7 @@ use crate::limit::within;
 use crate::mpi::World;
 use crate::pe::Nvshmem;
 use crate::problem::Problem;
+use crate::reduction::Scratch;
 use crate::search::{SONAME, Search};
 use crate::table::Table;
 use crate::{join, rendezvous};
@@ -92,6 +93,7 @@ fn number(variable: &str, at: At) -> Result<Option<u64>> {
 pub struct Process {
     table: &'static Table,
     settings: Settings,
+    scratch: Scratch,
     /// MPI, once it was asked for: it can be initialized once only, and PEs come and go.
     world: OnceCell<Rc<World>>,
 }
@@ -112,9 +114,10 @@ impl Process {
     #[track_caller]
     pub fn open(settings: Settings) -> Result<Process> {
         let at = Location::caller();
+        let scratch = Scratch::from_environment().map_err(|why| Error::invalid("open", why, at))?;
         let table = load(&Search::from_environment(settings.library.as_deref()));
         let table = table.map_err(|problem| error("open", &problem, at))?;
-        Ok(Process { table, settings, world: OnceCell::new() })
+        Ok(Process { table, settings, scratch, world: OnceCell::new() })
     }
 
     /// The library's file.
@@ -243,9 +246,8 @@ impl Process {
         };
         match status {
             InitStatus::Initialized | InitStatus::FullMpg => {
-                let (rank, n_pes) = (*rank, *n_pes);
                 let device = ManuallyDrop::into_inner(device);
-                Ok(Pe::new(Nvshmem::new(self.table, device, rank, n_pes, bootstrap)))
+                Ok(Pe::new(Nvshmem::new(self.table, device, self.scratch, (*rank, *n_pes), bootstrap)))
             }
             InitStatus::LimitedMpg => {
                 let why = "several PEs share a GPU without MPS, or with shares that sum up to more than 100 %: teams, \

@@ -1,17 +1,17 @@
 //! Reductions, also those that the library gets wrong when it is called once for the whole.
 //!
-//! Its algorithm has a scratch of `NVSHMEM_REDUCE_SCRATCH_SIZE` bytes for each team, and does not look whether it is
-//! enough (3.4.5 and 3.8.0; `MEASURED.md` has the sizes, and its header files the reason):
+//! Its algorithms have a scratch of `NVSHMEM_REDUCE_SCRATCH_SIZE` bytes for each team (3.4.5 and 3.8.0: `MEASURED.md` has the
+//! sizes that were seen to be wrong, and the library's header files the reason):
 //!
 //! * A large reduction goes in rounds. Each sends from the source, then adds what came to the target. In place the target
 //!   is the source: from the second round on the others get sums. What fits into one round is right.
-//! * A reducescatter writes beyond the scratch, into that of other teams, and into what other teams meet by.
+//! * A large reducescatter writes beyond the scratch: into other areas of its team, and then into those of other teams.
 //!
 //! So the first is made in pieces of one round, and the second block by block.
 #![allow(unsafe_code)]
 
 use cudarc::driver::sys::CUdeviceptr;
-use cudarc::driver::{CudaStream, DriverError, result};
+use cudarc::driver::{CudaStream, result};
 use onesided::{At, Error, ErrorKind, Result, Span};
 
 use crate::bindings::cudaStream_t;
@@ -39,10 +39,35 @@ enum Way {
     Refused,
 }
 
+/// What the library takes the size of the scratch from.
+const SCRATCH_SIZE: &str = "NVSHMEM_REDUCE_SCRATCH_SIZE";
+
+/// The rounds of the library are whole numbers of any element only if the scratch is a multiple of this.
+const STEP: usize = 128;
+
+/// Where pieces begin, as far as they are large enough: the library's fast paths take aligned data only.
+const ALIGNED: usize = 16;
+
 impl Scratch {
     /// The size that the library reads too, when it is initialized.
-    pub(crate) fn from_environment() -> Scratch {
-        Scratch(setting::size("NVSHMEM_REDUCE_SCRATCH_SIZE", 512 << 10))
+    ///
+    /// # Errors
+    /// In words: it is no size, or one with which the library leaves elements out.
+    pub(crate) fn from_environment() -> std::result::Result<Scratch, String> {
+        Scratch::of(setting::size(SCRATCH_SIZE))
+    }
+
+    fn of(size: std::result::Result<Option<usize>, String>) -> std::result::Result<Scratch, String> {
+        let found = match size {
+            Ok(None) => return Ok(Scratch(512 << 10)), // the library's own
+            Ok(Some(size)) if size.is_multiple_of(STEP) => return Ok(Scratch(size)),
+            Ok(Some(size)) => size.to_string(),
+            Err(text) => text,
+        };
+        Err(format!(
+            "{SCRATCH_SIZE} is '{found}'; expected a number of bytes, with K, M or G behind it if need be, that is a \
+             multiple of {STEP}"
+        ))
     }
 
     /// `members` is the size of the team.
@@ -58,7 +83,7 @@ impl Scratch {
         }
         // One round takes an eighth of that, and all other members' contributions must fit into it.
         let piece = self.0 / 2 / 8 / (members - 1);
-        match piece - piece % dtype.size() {
+        match piece - piece % if piece < ALIGNED { dtype.size() } else { ALIGNED } {
             0 => Way::Refused,
             piece if dst.len <= piece => Way::Whole,
             piece => Way::Pieces(piece),
@@ -128,29 +153,40 @@ impl Nvshmem {
     }
 
     /// A reducescatter, as a reduction of each block in turn. All go to the target; my own is laid by until the others
-    /// are done.
+    /// are done. Whatever fails here, the others count on my part in every block.
     fn scatter_on(&self, scatter: &Reduction, stream: &CudaStream, at: At) -> Result<()> {
         const CALL: &str = "reducescatter";
         let Reduction { team, dst, .. } = *scatter;
         let my_pe = function!(self.table, nvshmem_team_my_pe, CALL, at);
         // SAFETY: a team that this PE is in.
         let mine = unsafe { my_pe(handle(team)) } as usize;
-        let target = self.memory.address(dst) as CUdeviceptr;
-        let cuda = |error: DriverError| device(CALL, error, at);
+        let (target, s) = (self.memory.address(dst) as CUdeviceptr, stream.cu_stream());
         // SAFETY: memory of the target's size, used by this stream alone and given back behind the last use.
-        unsafe {
-            let kept = result::malloc_async(stream.cu_stream(), dst.len).map_err(cuda)?;
-            let reduced = blocks(scatter).enumerate().try_for_each(|(member, block)| {
-                self.call_on(&block, stream, at)?;
-                if member == mine {
-                    result::memcpy_dtod_async(kept, target, dst.len, stream.cu_stream()).map_err(cuda)?;
-                }
-                Ok(())
-            });
-            let copied = reduced
-                .and_then(|()| result::memcpy_dtod_async(target, kept, dst.len, stream.cu_stream()).map_err(cuda));
-            copied.and(result::free_async(kept, stream.cu_stream()).map_err(cuda))
+        let kept = unsafe { result::malloc_async(s, dst.len) };
+        let mut done = kept.map(drop).map_err(|error| device(CALL, error, at));
+        let mut also = |step: Result<()>| {
+            if done.is_ok() {
+                done = step;
+            }
+        };
+        for (member, block) in blocks(scatter).enumerate() {
+            also(self.call_on(&block, stream, at));
+            if let Ok(kept) = kept
+                && member == mine
+            {
+                // SAFETY: both are as long as the target.
+                let copied = unsafe { result::memcpy_dtod_async(kept, target, dst.len, s) };
+                also(copied.map_err(|error| device(CALL, error, at)));
+            }
         }
+        if let Ok(kept) = kept {
+            // SAFETY: as above; nothing uses the memory after the copy.
+            let copied = unsafe {
+                result::memcpy_dtod_async(target, kept, dst.len, s).and_then(|()| result::free_async(kept, s))
+            };
+            also(copied.map_err(|error| device(CALL, error, at)));
+        }
+        done
     }
 }
 
@@ -189,14 +225,35 @@ mod tests {
         Span { alloc: AllocId(alloc), start, len }
     }
 
+    #[test]
+    fn a_scratch_that_is_not_understood_is_refused() {
+        let size = |size| Scratch::of(size).map(|scratch| scratch.0);
+        assert_eq!([size(Ok(None)), size(Ok(Some(1280)))], [Ok(512 << 10), Ok(1280)]);
+        for (wrong, words) in
+            [(Ok(Some(1000)), "is '1000'; expected"), (Err("large".to_string()), "is 'large'; expected")]
+        {
+            assert!(size(wrong).unwrap_err().contains(words));
+        }
+    }
+
     /// What was measured: 3 PEs are right up to 16 KiB, 4 PEs as far as one round reaches.
     #[test]
     fn in_place_more_than_two_go_in_pieces_of_one_round() {
         let way = |members, len| USUAL.way(&reduction(Form::Reduce, span(1, 8, len), span(1, 8, len)), members);
         assert_eq!([way(1, 1 << 30), way(2, 1 << 30)], [Way::Whole; 2]);
         assert_eq!([way(3, 4), way(3, 16384), way(3, 16388)], [Way::Whole, Way::Whole, Way::Pieces(16384)]);
-        assert_eq!([way(4, 10920), way(4, 10924)], [Way::Whole, Way::Pieces(10920)]);
+        assert_eq!([way(4, 10912), way(4, 10916)], [Way::Whole, Way::Pieces(10912)]);
         assert_eq!([way(8193, 4), way(8194, 4)], [Way::Whole, Way::Refused]);
+    }
+
+    /// In one round there is room for the piece from all others, and it begins where fast paths take it.
+    #[test]
+    fn pieces_fit_into_a_round_and_are_aligned() {
+        for (members, dtype) in (3..100).flat_map(|members| DType::ALL.map(|dtype| (members, dtype))) {
+            let whole = Reduction { dtype, ..reduction(Form::Reduce, span(1, 0, 1 << 20), span(1, 0, 1 << 20)) };
+            let Way::Pieces(piece) = USUAL.way(&whole, members) else { panic!("{members} members: no pieces") };
+            assert!(piece * (members - 1) <= 32 << 10 && piece.is_multiple_of(16), "{members} members: {piece}");
+        }
     }
 
     #[test]

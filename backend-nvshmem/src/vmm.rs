@@ -92,5 +92,5 @@ fn has_rdma(context: &CudaContext) -> bool {
 
 /// The step in which the library maps what is registered symmetrically.
 pub(crate) fn registration_step() -> usize {
-    setting::size("NVSHMEM_CUMEM_GRANULARITY", 512 << 20)
+    setting::size("NVSHMEM_CUMEM_GRANULARITY").ok().flatten().unwrap_or(512 << 20)
 }

@@ -67,15 +67,21 @@ impl Cpp {
 impl Loops<Nvshmem> for Cpp {
     fn issue(&self, pe: &Pe<Nvshmem>, stream: &Stream<Nvshmem>, calls: Calls<'_>, operations: u32) -> Result<()> {
         let stream: RawStream = stream.backend_stream().cuda().cu_stream().cast();
-        // SAFETY: the addresses are those of whole views, and the lengths are theirs. Who measures waits for the stream
-        // before it frees the memory or looks at it, and has called the API on this thread before, which bound the
-        // context. PE 1 exists: a job has two PEs.
+        match calls {
+            Calls::Put { dst, src } | Calls::PingPong { dst, src, .. } => assert_eq!(dst.len(), src.len()),
+            Calls::Reduce { sums, addends } => assert_eq!(sums.len(), addends.len()),
+            Calls::Barrier => {}
+        }
+        // SAFETY: the addresses are those of whole views, and the lengths are theirs, as was just asserted; a flag has a
+        // word. The measurements wait for the stream before they free the memory, and free nothing after an error. They
+        // have called the API on this thread before, which bound the context. PE 1 exists: a job has two PEs.
         unsafe {
             match calls {
                 Calls::Put { dst, src } => {
                     (self.put)(operations, address(pe, dst), address(pe, src), src.len(), stream);
                 }
                 Calls::PingPong { dst, src, flag, turn } => {
+                    let flag = flag.slice(..1);
                     let (me, bytes, flag) = (pe.my_pe() as c_int, src.len(), address(pe, flag).cast());
                     (self.ping_pong)(operations, address(pe, dst), address(pe, src), bytes, flag, turn, me, stream);
                 }

@@ -136,10 +136,11 @@ impl fmt::Display for Report {
             f,
             "Medians over jobs (rounds: {}); of a job, the median of its samples.\n\
              Calls: our processes make them through the API and in C++, sample by sample in turn, on the same memory\n\
-             and stream; ours / C++ is the median of the jobs' own quotients. C++ alone: a C++ program, in turn with\n\
-             ours; its calls are in other processes, which alone makes them differ. Initialization is compared with\n\
-             it. issue: until the call returns. completed: until the stream is done. Targets are in times of the\n\
-             number under C++, and fail nothing.",
+             and stream; ours / C++ is the median of the jobs' own quotients. What ends a sample, a quiet and a wait for\n\
+             the stream, is the API's for both. C++ alone: a C++ program, in turn with ours; its calls are in other\n\
+             processes, which alone makes them differ. Initialization is compared with it. issue: until the call\n\
+             returns. completed: until the stream is done. Targets are in times of the number under C++, and fail\n\
+             nothing.",
             rounds.join(", ")
         )?;
         let judged: Vec<bool> = self.lines.iter().filter_map(|line| line.row.met()).collect();

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use onesided::{Backend, Bootstrap, Error, InitMethod, Pe, Result, Stream, SymmetricBuf, expect_eq};
+use onesided::{Backend, Bootstrap, Error, InitMethod, Pe, ReduceOp, Result, Stream, SymmetricBuf, expect_eq};
 use onesided_nvshmem::{Process, Settings};
 use serde_json::json;
 
@@ -45,8 +45,7 @@ fn on_hardware(plan: &[Measurement], loops: Option<&Path>) -> Result<()> {
     let init_ns = ns(start);
     let (status, library) = (pe.init_status().name(), pe.version().library);
     print(&json!({ "ready": { "init_ns": init_ns, "load_ns": load_ns, "status": status, "library": library } }))?;
-    // After the line before, whose time counts. The PEs must agree, for they take turns together: both open the same file,
-    // so it is missing or damaged for both.
+    // After the line before, whose time counts.
     let cpp = match loops.map(Cpp::open).transpose() {
         Ok(cpp) => cpp,
         Err(why) => {
@@ -54,8 +53,20 @@ fn on_hardware(plan: &[Measurement], loops: Option<&Path>) -> Result<()> {
             None
         }
     };
+    // The PEs take turns together: either both have the loops, or none uses them.
+    let cpp = if everybody(&pe, cpp.is_some())? { cpp } else { None };
     measure(&pe, plan, &Api, cpp.as_ref().map(|cpp| cpp as _), |line| print(&line))?;
     pe.finalize()
+}
+
+/// Whether every PE says yes. Collective.
+fn everybody<B: Backend>(pe: &Pe<B>, mine: bool) -> Result<bool> {
+    let word = pe.alloc_zeroed::<u32>(1)?;
+    pe.write(&word, &[u32::from(mine)])?;
+    pe.host().reduce(pe.world(), &word, &word, ReduceOp::Min)?;
+    let all = pe.read(&word)?[0] == 1;
+    pe.free(word)?;
+    Ok(all)
 }
 
 /// One line, at once: the parent takes the time when it comes.
@@ -368,6 +379,14 @@ mod tests {
                 let why = simulated(&[text], ours, Some(cpp)).unwrap_err().to_string();
                 assert!(why.contains(&format!("{text}: {what}")), "{why}");
             }
+        }
+    }
+
+    #[test]
+    fn everybody_is_everybody() {
+        for (yes, expected) in [([true, true], true), ([true, false], false), ([false, false], false)] {
+            let program = |pe: &Pe<_>| expect_eq(everybody(pe, yes[pe.my_pe()])?, expected, "what they agree on");
+            Simulation::new(endless(2)).unwrap().run(program).unwrap().into_results().unwrap();
         }
     }
 
