@@ -97,8 +97,10 @@ impl Nvshmem {
         let call = reduction.form.name();
         if self.scratch.way(reduction, self.team_size(reduction.team)) != Way::Whole {
             let side = self.device().side(call, at)?;
-            self.reduce_on(reduction, side, at)?;
-            return side.synchronize().map_err(|error| device(call, error, at));
+            let enqueued = self.reduce_on(reduction, side, at);
+            // Also after an error: what was enqueued before it uses the operands.
+            let done = side.synchronize().map_err(|error| device(call, error, at));
+            return enqueued.and(done);
         }
         let Some(reduce) = self.table.host_reduction(reduction) else {
             return Err(self.table.missing_reduction(reduction, "nvshmem", "", at));
