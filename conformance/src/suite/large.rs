@@ -25,6 +25,7 @@ pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
         reduce_in_place_of_many: 3,
         reduce_in_place_of_many_on_stream: 3,
         reduce_in_place_of_many_on_a_sub_team: 4,
+        reduce_in_place_of_many_bytes: 3,
         reducescatter_of_many: 3,
         reducescatter_of_many_on_stream: 3,
         teams_meet_after_a_large_reducescatter: 2,
@@ -91,6 +92,19 @@ fn reduce_in_place_of_many<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
 /// The same on a stream.
 fn reduce_in_place_of_many_on_stream<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(seen("wrong", reduce(pe, pe.world(), true, true)?))
+}
+
+/// The same with elements of one byte, an odd number of them, that begin at an odd address. The sums wrap.
+fn reduce_in_place_of_many_bytes<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    let byte = |member: usize, i: usize| element(member, i) as u8;
+    let bytes = pe.alloc_zeroed::<u8>(BLOCK)?;
+    let odd = bytes.slice(1..);
+    pe.write(odd, &(0..odd.len()).map(|i| byte(pe.my_pe(), i)).collect::<Vec<_>>())?;
+    pe.host().reduce(pe.world(), odd, odd, ReduceOp::Sum)?;
+    let sum = |i| (0..pe.n_pes()).fold(0_u8, |sum, member| sum.wrapping_add(byte(member, i)));
+    let wrong = pe.read(odd)?.into_iter().enumerate().filter(|&(i, found)| found != sum(i)).count();
+    pe.free(bytes)?;
+    Ok(seen("wrong", wrong))
 }
 
 /// The same among three of four. Allocations are everybody's: the fourth makes one too.
