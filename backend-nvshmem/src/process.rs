@@ -110,7 +110,8 @@ impl Process {
     ///
     /// # Errors
     /// [`ErrorKind::Initialization`] when the library is absent, damaged, or of a version that this crate does not
-    /// describe; the message says where it was looked for.
+    /// describe; the message says where it was looked for. [`ErrorKind::InvalidArgument`] when `NVSHMEM_REDUCE_SCRATCH_SIZE` is
+    /// set to what is no size, or to one that is no multiple of 128: the library would leave elements out of reductions.
     #[track_caller]
     pub fn open(settings: Settings) -> Result<Process> {
         let at = Location::caller();
