@@ -84,7 +84,23 @@ impl Device {
     /// Makes the context this thread's, if other code has put another one there: the library would end the process.
     #[inline]
     pub(crate) fn bind(&self, call: &'static str, at: At) -> Result<()> {
-        self.context.bind_to_thread().map_err(|error| device(call, error, at))
+        self.make_current().map_err(|error| device(call, error, at))
+    }
+
+    /// [`Device::bind`], as the path of every operation has it: no name is looked up, and there is no atomic exchange, with
+    /// which cudarc's `bind_to_thread` begins.
+    #[inline]
+    pub(crate) fn make_current(&self) -> std::result::Result<(), DriverError> {
+        match result::ctx::get_current() {
+            Ok(Some(current)) if current == self.context.cu_ctx() => Ok(()),
+            _ => self.take_thread(),
+        }
+    }
+
+    #[cold]
+    fn take_thread(&self) -> std::result::Result<(), DriverError> {
+        // SAFETY: the primary context, which `self.context` retains.
+        unsafe { result::ctx::set_current(self.context.cu_ctx()) }
     }
 
     /// Copies from the device to `into`; done when it returns.

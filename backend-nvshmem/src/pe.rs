@@ -285,7 +285,8 @@ impl Backend for Nvshmem {
 
     #[inline]
     fn issue(&self, op: &Op, stream: Option<&CudaStream>, at: At) -> Result<u64> {
-        self.device.bind(op.name(), at)?;
+        // A name is for errors only: to look it up costs a jump through a table.
+        self.device.make_current().map_err(|error| cuda::device(op.name(), error, at))?;
         match stream {
             None => self.issue_from_host(op, at),
             Some(stream) => self.issue_on(op, &stream.0, at).map(|()| 0),

@@ -118,26 +118,20 @@ impl Nvshmem {
     pub(crate) fn reduce_on(&self, reduction: &Reduction, stream: &CudaStream, at: At) -> Result<()> {
         match self.scratch.way(reduction, self.team_size(reduction.team)) {
             Way::Whole => self.call_on(reduction, stream, at),
-            composed => self.compose_on(composed, reduction, stream, at),
+            Way::Pieces(most) => self.pieces_on(reduction, most, stream, at),
+            Way::Blocks => self.scatter_on(reduction, stream, at),
+            Way::Refused => Err(self.refused(reduction, at)),
         }
     }
 
-    /// As several calls. Out of the way of those that are one.
     #[cold]
-    fn compose_on(&self, way: Way, reduction: &Reduction, stream: &CudaStream, at: At) -> Result<()> {
-        match way {
-            Way::Whole => self.call_on(reduction, stream, at),
-            Way::Pieces(most) => pieces(reduction, most).try_for_each(|piece| self.call_on(&piece, stream, at)),
-            Way::Blocks => self.scatter_on(reduction, stream, at),
-            Way::Refused => {
-                let members = self.team_size(reduction.team);
-                let message = format!(
-                    "{members} PEs reduce in place only with a larger NVSHMEM_REDUCE_SCRATCH_SIZE, on all PEs alike, or \
-                     into other memory"
-                );
-                Err(Error::new(ErrorKind::Unsupported, reduction.form.name(), message, at))
-            }
-        }
+    fn refused(&self, reduction: &Reduction, at: At) -> Error {
+        let members = self.team_size(reduction.team);
+        let message = format!(
+            "{members} PEs reduce in place only with a larger NVSHMEM_REDUCE_SCRATCH_SIZE, on all PEs alike, or into \
+             other memory"
+        );
+        Error::new(ErrorKind::Unsupported, reduction.form.name(), message, at)
     }
 
     /// One call of the library.
@@ -154,8 +148,15 @@ impl Nvshmem {
         check(status, form.name(), form.name(), at)
     }
 
+    /// A reduction in place, as one of each piece in turn.
+    #[cold]
+    fn pieces_on(&self, reduction: &Reduction, most: usize, stream: &CudaStream, at: At) -> Result<()> {
+        pieces(reduction, most).try_for_each(|piece| self.call_on(&piece, stream, at))
+    }
+
     /// A reducescatter, as a reduction of each block in turn. All go to the target; my own is laid by until the others
     /// are done. Whatever fails here, the others count on my part in every block.
+    #[cold]
     fn scatter_on(&self, scatter: &Reduction, stream: &CudaStream, at: At) -> Result<()> {
         const CALL: &str = "reducescatter";
         let Reduction { team, dst, .. } = *scatter;
