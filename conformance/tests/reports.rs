@@ -293,7 +293,7 @@ mod tests {
         let step = |result: &str| json!({ "name": "ring", "result": result, "seconds": 1 });
         json!({
             "schema": "onesided-hardware/1", "date": "2026-11-21", "library": "3.4.5", "device": "1xH100",
-            "steps": [step("ok"), step("FAILED"), step("ok")],
+            "driver": "580.95.05", "cuda": "13.0", "steps": [step("ok"), step("FAILED"), step("ok")],
         })
     }
 
