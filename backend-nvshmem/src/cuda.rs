@@ -17,9 +17,10 @@ use crate::staging::Staging;
 #[derive(Debug)]
 pub(crate) struct Device {
     context: Arc<CudaContext>,
-    /// Copies of `read` and `write`. Made when first needed, as the other: under MPS each takes its time.
-    copies: OnceCell<Arc<CudaStream>>,
-    /// What the library offers on streams only and the host wants: enqueued here, then waited for.
+    /// Copies of `read` and `write`. Made at once: for its first stream cudarc waits for everything in the context, which
+    /// may have to wait for this thread later.
+    copies: Arc<CudaStream>,
+    /// What the library offers on streams only and the host wants: enqueued here, then waited for. Made when first needed.
     side: OnceCell<Arc<CudaStream>>,
     staging: Staging,
 }
@@ -48,10 +49,8 @@ impl Device {
             return Err(Problem::Failed { call: "choosing a GPU".to_string(), why });
         }
         let context = CudaContext::new(ordinal).map_err(|error| failed("cuDevicePrimaryCtxRetain", error))?;
-        // SAFETY: nothing of this crate relies on cudarc's own events around slices; the order of operations is what
-        // the program says, and no more.
-        unsafe { context.disable_event_tracking() };
-        Ok(Device { copies: OnceCell::new(), side: OnceCell::new(), staging: Staging::default(), context })
+        let copies = context.new_stream().map_err(|error| failed("cuStreamCreate", error))?;
+        Ok(Device { copies, side: OnceCell::new(), staging: Staging::default(), context })
     }
 
     /// The context, for programs that launch their own kernels.
@@ -62,23 +61,11 @@ impl Device {
     /// The stream for host operations that the library has on streams only.
     #[inline]
     pub(crate) fn side(&self, call: &'static str, at: At) -> Result<&CudaStream> {
-        self.own_stream(&self.side, call, at)
-    }
-
-    /// One of the backend's own streams. Neither is the legacy default stream, nor waits for it: a wait enqueued there
-    /// would stop everything else.
-    #[inline]
-    fn own_stream<'a>(
-        &'a self,
-        place: &'a OnceCell<Arc<CudaStream>>,
-        call: &'static str,
-        at: At,
-    ) -> Result<&'a CudaStream> {
-        if let Some(stream) = place.get() {
+        if let Some(stream) = self.side.get() {
             return Ok(stream);
         }
         let stream = self.context.new_stream().map_err(|error| device(call, error, at))?;
-        Ok(place.get_or_init(|| stream))
+        Ok(self.side.get_or_init(|| stream))
     }
 
     /// Makes the context this thread's, if other code has put another one there: the library would end the process.
@@ -109,7 +96,7 @@ impl Device {
     /// `src` must be memory of at least `into.len()` bytes that this context can read.
     pub(crate) unsafe fn read(&self, src: CUdeviceptr, into: &mut [u8], at: At) -> Result<()> {
         self.bind("read", at)?;
-        let stream = self.own_stream(&self.copies, "read", at)?;
+        let stream = &self.copies;
         // SAFETY: the caller's promise for `src`; `into` outlives the copy, which is waited for.
         unsafe { result::memcpy_dtoh_async(into, src, stream.cu_stream()) }.map_err(|e| device("read", e, at))?;
         stream.synchronize().map_err(|error| device("read", error, at))
@@ -121,7 +108,7 @@ impl Device {
     /// `dst` must be memory of at least `from.len()` bytes that this context can write.
     pub(crate) unsafe fn write(&self, dst: CUdeviceptr, from: &[u8], at: At) -> Result<()> {
         self.bind("write", at)?;
-        let stream = self.own_stream(&self.copies, "write", at)?;
+        let stream = &self.copies;
         // SAFETY: the caller's promise for `dst`; `from` outlives the copy, which is waited for.
         unsafe { result::memcpy_htod_async(dst, from, stream.cu_stream()) }.map_err(|e| device("write", e, at))?;
         stream.synchronize().map_err(|error| device("write", error, at))
@@ -142,7 +129,7 @@ impl Device {
     /// # Safety
     /// `dst` must be memory of at least `bytes` bytes that this context can write.
     pub(crate) unsafe fn zero(&self, dst: CUdeviceptr, bytes: usize, at: At) -> Result<()> {
-        let stream = self.own_stream(&self.copies, "alloc", at)?;
+        let stream = &self.copies;
         // SAFETY: the caller's promise.
         unsafe { result::memset_d8_async(dst, 0, bytes, stream.cu_stream()) }
             .map_err(|error| device("alloc", error, at))?;

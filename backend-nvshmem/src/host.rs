@@ -9,7 +9,6 @@ use crate::memory::check;
 use crate::pe::Nvshmem;
 use crate::strided::{elements, is_wide};
 use crate::table::{Reduction, function};
-use crate::team::handle;
 
 /// Why atomics are refused.
 pub(crate) const NO_ATOMICS: &str =
@@ -122,22 +121,22 @@ impl Nvshmem {
                 if team.0 == 0 {
                     call!(nvshmem_barrier_all());
                 } else {
-                    check(call!(nvshmem_barrier(handle(*team))), "nvshmem_barrier", call, at)?;
+                    check(call!(nvshmem_barrier(self.handle(*team))), "nvshmem_barrier", call, at)?;
                 }
             }
-            Op::Sync { team } => check(call!(nvshmem_team_sync(handle(*team))), "nvshmem_team_sync", call, at)?,
+            Op::Sync { team } => check(call!(nvshmem_team_sync(self.handle(*team))), "nvshmem_team_sync", call, at)?,
             Op::Broadcast { team, dst, src, root, .. } => {
                 let (dst, bytes) = (address(*dst), src.len);
-                let status = call!(nvshmem_broadcastmem(handle(*team), dst, address(*src), bytes, *root as i32));
+                let status = call!(nvshmem_broadcastmem(self.handle(*team), dst, address(*src), bytes, *root as i32));
                 check(status, "nvshmem_broadcastmem", call, at)?;
             }
             Op::Fcollect { team, dst, src, .. } => {
-                let status = call!(nvshmem_fcollectmem(handle(*team), address(*dst), address(*src), src.len));
+                let status = call!(nvshmem_fcollectmem(self.handle(*team), address(*dst), address(*src), src.len));
                 check(status, "nvshmem_fcollectmem", call, at)?;
             }
             Op::Alltoall { team, dst, src, .. } => {
                 let block = src.len / self.team_size(*team);
-                let status = call!(nvshmem_alltoallmem(handle(*team), address(*dst), address(*src), block));
+                let status = call!(nvshmem_alltoallmem(self.handle(*team), address(*dst), address(*src), block));
                 check(status, "nvshmem_alltoallmem", call, at)?;
             }
             Op::Reduce { .. } | Op::ReduceScatter { .. } => {

@@ -2,8 +2,8 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{c_int, c_void};
-use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -18,6 +18,9 @@ use crate::plugin;
 use crate::problem::Problem;
 use crate::table::Table;
 
+/// The library makes one unique id at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
 const INIT: &str = "nvshmemx_hostlib_init_attr";
 
 /// Makes a unique id. The library then listens for the other PEs in a thread of this process.
@@ -26,7 +29,8 @@ pub(crate) fn unique_id(table: &Table) -> Result<UniqueId, Problem> {
     let get = table.functions.nvshmemx_get_uniqueid.as_ref().map_err(|_| absent(table, CALL))?;
     plugin::check(plugin::UID, &table.file)?;
     let mut id = layout::unique_id();
-    // SAFETY: writes the id, and needs no initialization.
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: writes the id, and needs no initialization. No other thread is inside.
     let status = unsafe { get(&mut id) };
     if status != 0 {
         let why = format!(

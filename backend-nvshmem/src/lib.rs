@@ -25,6 +25,7 @@
 mod access;
 #[rustfmt::skip] // generated
 mod bindings;
+mod claim;
 mod cuda;
 mod doctor;
 mod elf;

@@ -112,10 +112,12 @@ impl Memory {
             return Err(no_room(bytes, at));
         }
         if zeroed && align.is_some() {
-            // SAFETY: just allocated with this size. The barrier makes the zeros older than anything others put there.
+            // SAFETY: just allocated with this size. The barrier makes the zeros older than anything others put there;
+            // they count on it also where this PE has failed.
             unsafe {
-                device.zero(base as CUdeviceptr, bytes, at)?;
+                let done = device.zero(base as CUdeviceptr, bytes, at);
                 function!(table, nvshmem_barrier_all, CALL, at)();
+                done?;
             }
         }
         self.room.took(bytes);
@@ -209,15 +211,17 @@ impl Memory {
         device.synchronize(CALL, at)?;
         let unregister = function!(table, nvshmemx_buffer_unregister_symmetric, CALL, at);
         let barrier_all = function!(table, nvshmem_barrier_all, CALL, at);
-        let region = std::mem::take(&mut self.symmetric.borrow_mut()[alloc.0 as usize]);
+        let region = self.symmetric.borrow()[alloc.0 as usize];
         assert!(region.registered.is_some(), "{alloc} is no registered memory");
-        // SAFETY: registered with this address and size, and forgotten in the line above. The barrier first: no PE's
-        // transfer may still be under way when the address goes.
+        // SAFETY: registered with this address and size. The barrier first: no PE's transfer may still be under way when
+        // the address goes.
         let status = unsafe {
             barrier_all();
             unregister(region.base as *mut c_void, region.len)
         };
-        check(status, "nvshmemx_buffer_unregister_symmetric", CALL, at)
+        check(status, "nvshmemx_buffer_unregister_symmetric", CALL, at)?;
+        self.symmetric.borrow_mut()[alloc.0 as usize] = Region::default();
+        Ok(())
     }
 }
 

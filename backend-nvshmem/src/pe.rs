@@ -11,6 +11,7 @@ use onesided::{
     Op, Predefined, ReduceOp, Result, Span, Support, TeamId, TeamRequest, TeamUniqueId, ThreadSupport, Version,
 };
 
+use crate::claim::Claim;
 use crate::cuda::{self, Device};
 use crate::host::NO_ATOMICS;
 use crate::lifecycle;
@@ -28,8 +29,9 @@ const NO_MULTICAST: &str = "multicast loads and stores are instructions of kerne
 #[derive(Debug)]
 pub struct Nvshmem {
     pub(crate) table: &'static Table,
-    device: Rc<Device>,
+    // Before the device, whose context it needs when it goes.
     pub(crate) memory: Memory,
+    device: Rc<Device>,
     pub(crate) my_pe: usize,
     n_pes: usize,
     /// PEs whose memory can be loaded and stored: the members of the library's team SHARED.
@@ -39,7 +41,10 @@ pub struct Nvshmem {
     teams: RefCell<BTreeMap<TeamId, usize>>,
     /// Whether something was enqueued for the host since its last quiet.
     pub(crate) side_used: Cell<bool>,
-    finalized: Cell<bool>,
+    /// Until finalize.
+    claim: RefCell<Option<Claim>>,
+    /// Tells the teams of this PE from those of an earlier one of this process.
+    pub(crate) generation: u32,
     /// What keeps the means of the bootstrap alive: MPI, say.
     bootstrap: lifecycle::Bootstrapped,
 }
@@ -59,6 +64,7 @@ impl Nvshmem {
         device: Device,
         scratch: Scratch,
         (my_pe, n_pes): (usize, usize),
+        claim: Claim,
         bootstrap: lifecycle::Bootstrapped,
     ) -> Nvshmem {
         let mut pe = Nvshmem {
@@ -71,7 +77,8 @@ impl Nvshmem {
             scratch,
             teams: RefCell::default(),
             side_used: Cell::new(false),
-            finalized: Cell::new(false),
+            generation: claim.number,
+            claim: RefCell::new(Some(claim)),
             bootstrap,
         };
         for which in Predefined::ALL {
@@ -96,7 +103,7 @@ impl Nvshmem {
     }
 
     pub(crate) fn adopt_team(&self, handle: i32) -> TeamId {
-        let team = TeamId(handle as u32);
+        let team = self.team_id(handle);
         let size = self.members(handle).map_or(0, |members| members.len());
         self.teams.borrow_mut().insert(team, size);
         team
@@ -109,6 +116,7 @@ impl Nvshmem {
     /// Gives back what the program did not, in the order in which it was made. Each of these calls is collective, and
     /// so was the one that made the thing: all PEs concerned made them in the same order.
     fn release(&self, leaks: &[Live], at: At) -> Result<()> {
+        let mut done = Ok(());
         for Live { what, bytes, at: made } in leaks {
             let (what_it_is, size) = match what {
                 LiveKind::Buffer(_) => ("symmetric memory", format!(" of {bytes} bytes")),
@@ -118,20 +126,23 @@ impl Nvshmem {
             };
             let (pe, file, line) = (self.my_pe, made.file(), made.line());
             eprintln!("PE {pe}: {what_it_is}{size}, made at {file}:{line}, was not given back; finalize does it");
-            match what {
-                LiveKind::Buffer(alloc) => self.free(*alloc, at)?,
-                LiveKind::Registered(alloc) => self.unregister_local(*alloc, at)?,
-                LiveKind::RegisteredSymmetric(alloc) => self.unregister_symmetric(*alloc, at)?,
-                LiveKind::Team(team) => drop(self.team(&TeamRequest::Destroy { team: *team }, at)?),
-            }
+            let given_back = match what {
+                LiveKind::Buffer(alloc) => self.free(*alloc, at),
+                LiveKind::Registered(alloc) => self.unregister_local(*alloc, at),
+                LiveKind::RegisteredSymmetric(alloc) => self.unregister_symmetric(*alloc, at),
+                LiveKind::Team(team) => self.team(&TeamRequest::Destroy { team: *team }, at).map(drop),
+            };
+            // The others count on my part in the rest.
+            done = done.and(given_back);
         }
-        Ok(())
+        done
     }
 }
 
 impl Drop for Nvshmem {
     fn drop(&mut self) {
-        if !self.finalized.get() {
+        if let Some(claim) = self.claim.take() {
+            claim.keep();
             // Closing the context waits for what is enqueued, which may wait for PEs that will never answer.
             std::mem::forget(Rc::clone(&self.device));
             // Nor is memory unmapped that peers or streams may still use.
@@ -192,10 +203,10 @@ impl Backend for Nvshmem {
 
     fn finalize(&self, leaks: &[Live], at: At) -> Result<()> {
         self.device.synchronize("finalize", at)?;
-        self.release(leaks, at)?;
+        let released = self.release(leaks, at);
         lifecycle::finalize(self.table, at)?;
-        self.finalized.set(true);
-        Ok(())
+        self.claim.take();
+        released
     }
 
     fn global_exit(&self, status: i32, _at: At) -> ! {
@@ -276,7 +287,7 @@ impl Backend for Nvshmem {
     }
 
     fn team_members(&self, team: TeamId) -> Members {
-        self.members(team.0 as i32).expect("a team that this PE is in")
+        self.members(self.handle(team)).expect("a team that this PE is in")
     }
 
     fn team_unique_id(&self, at: At) -> Result<TeamUniqueId> {

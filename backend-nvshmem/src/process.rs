@@ -5,11 +5,11 @@ use std::mem::ManuallyDrop;
 use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use onesided::{At, Bootstrap, Error, ErrorKind, InitMethod, InitStatus, Pe, Result, UniqueId, Version};
 
+use crate::claim::{Claim, Refusal};
 use crate::cuda::Device;
 use crate::launcher::{self, Placement};
 use crate::library::Library;
@@ -22,10 +22,6 @@ use crate::reduction::Scratch;
 use crate::search::{SONAME, Search};
 use crate::table::Table;
 use crate::{join, rendezvous};
-
-/// Whether an initialization of this process failed. The library may still be inside it, in a thread that was left behind,
-/// and whatever it says about its status, a second one must not begin beside it.
-static FAILED: AtomicBool = AtomicBool::new(false);
 
 /// For opening the library.
 const OPEN_LIMIT: Duration = Duration::from_secs(30);
@@ -129,14 +125,19 @@ impl Process {
     fn initialize(&self, method: &InitMethod, at: At) -> Result<Pe<Nvshmem>> {
         const CALL: &str = "init";
         let wrong = |message: String| Err(Error::invalid(CALL, message, at));
-        match self.init_status() {
-            InitStatus::NotInitialized if !FAILED.load(Ordering::Relaxed) => {}
-            InitStatus::NotInitialized | InitStatus::Bootstrapped => {
+        // Until something reaches the library, an error gives the claim back.
+        let claim = match (Claim::take(), self.init_status()) {
+            (Ok(claim), InitStatus::NotInitialized) => claim,
+            (Err(Refusal::Failed), _) | (Ok(_), InitStatus::Bootstrapped) => {
                 let message = "an earlier initialization failed, and the library allows no second one; start again";
                 return Err(Error::new(ErrorKind::Initialization, CALL, message, at));
             }
-            _ => return wrong("this process is a PE already; the library would ignore the new parameters".to_string()),
-        }
+            (Err(Refusal::Taken), _) | (Ok(_), _) => {
+                let message = "this process is a PE already, or is becoming one in another thread; the library would \
+                               ignore the new parameters";
+                return wrong(message.to_string());
+            }
+        };
         let problem = |problem: Problem| error(CALL, &problem, at);
         let limit = self.settings.limit;
         match *method {
@@ -152,7 +153,7 @@ impl Process {
                     1 => make(), // nobody to be met
                     _ => placement.meeting().and_then(|place| rendezvous::exchange(rank, n_pes, place, limit, make)),
                 };
-                self.by_unique_id(UniqueId(id.map_err(problem)?), &Place { rank, n_pes, local_rank }, None, at)
+                self.by_unique_id(claim, UniqueId(id.map_err(problem)?), &Place { rank, n_pes, local_rank }, None, at)
             }
             InitMethod::UniqueId { id, rank, n_pes } => {
                 if rank >= n_pes {
@@ -164,7 +165,7 @@ impl Process {
                     );
                 }
                 let local_rank = launcher::placement().ok().flatten().map_or(rank, |placement| placement.local_rank);
-                self.by_unique_id(id, &Place { rank, n_pes, local_rank }, None, at)
+                self.by_unique_id(claim, id, &Place { rank, n_pes, local_rank }, None, at)
             }
             InitMethod::EmulatedMpi => {
                 let world = self.world().map_err(problem)?;
@@ -174,14 +175,14 @@ impl Process {
                     id = join::unique_id(self.table).map_err(problem)?;
                 }
                 world.broadcast(&mut id.0).map_err(problem)?;
-                self.by_unique_id(id, &place, Some(world), at)
+                self.by_unique_id(claim, id, &place, Some(world), at)
             }
             InitMethod::Mpi => {
                 let world = self.world().map_err(problem)?;
                 let device = self.device(world.local_rank());
                 let joined = join::by_mpi(self.table, world.communicator());
                 let place = Place { rank: world.rank(), n_pes: world.n_pes(), local_rank: world.local_rank() };
-                self.become_pe(&place, device, joined, Some(world), at)
+                self.become_pe(claim, &place, device, joined, Some(world), at)
             }
         }
     }
@@ -193,13 +194,20 @@ impl Process {
         Ok(Rc::clone(self.world.get().expect("just set")))
     }
 
-    fn by_unique_id(&self, id: UniqueId, place: &Place, world: Option<Rc<World>>, at: At) -> Result<Pe<Nvshmem>> {
+    fn by_unique_id(
+        &self,
+        claim: Claim,
+        id: UniqueId,
+        place: &Place,
+        world: Option<Rc<World>>,
+        at: At,
+    ) -> Result<Pe<Nvshmem>> {
         // Without a GPU the PEs still meet: each then says what it lacks, and none waits for one that gave up early.
         let device = self.device(place.local_rank);
         let context = device.as_ref().ok().map(|device| device.context().clone());
         let Place { rank, n_pes, .. } = *place;
         let joined = join::by_unique_id(self.table, context, id, rank, n_pes, self.settings.limit);
-        self.become_pe(place, device, joined, world, at)
+        self.become_pe(claim, place, device, joined, world, at)
     }
 
     fn device(&self, local_rank: usize) -> std::result::Result<Device, Problem> {
@@ -212,6 +220,7 @@ impl Process {
     /// Looks at what became of the initialization. What failed is never finalized: the library would end the process.
     fn become_pe(
         &self,
+        claim: Claim,
         place: &Place,
         device: std::result::Result<Device, Problem>,
         joined: std::result::Result<(), Problem>,
@@ -222,8 +231,8 @@ impl Process {
         let Place { rank, n_pes, .. } = place;
         let status = self.init_status();
         let bootstrap = Bootstrapped(world);
-        let failed = |kind, why: String| {
-            FAILED.store(true, Ordering::Relaxed);
+        let failed = |claim: Claim, kind, why: String| {
+            claim.fail();
             bootstrap.abandon();
             Err(Error::new(kind, CALL, format!("PE {rank} of {n_pes}: {why}"), at))
         };
@@ -232,34 +241,34 @@ impl Process {
         let device = match (device, joined) {
             (_, Err(problem @ Problem::NoAnswer { .. })) => {
                 let why = format!("{problem}: a PE may be missing, or two may have the same rank");
-                return failed(ErrorKind::Timeout, why);
+                return failed(claim, ErrorKind::Timeout, why);
             }
             (Err(problem), _) => {
                 let met = if status == InitStatus::Bootstrapped { "the PEs met, but " } else { "" };
-                return failed(ErrorKind::Initialization, format!("{met}this PE has no GPU: {problem}"));
+                return failed(claim, ErrorKind::Initialization, format!("{met}this PE has no GPU: {problem}"));
             }
             (Ok(_), Err(problem)) => {
                 let why =
                     format!("{problem}; the library's status is {}. NVSHMEM_DEBUG=WARN shows more", status.name());
-                return failed(ErrorKind::Initialization, why);
+                return failed(claim, ErrorKind::Initialization, why);
             }
             (Ok(device), Ok(())) => device,
         };
         match status {
             InitStatus::Initialized | InitStatus::FullMpg => {
                 let device = ManuallyDrop::into_inner(device);
-                Ok(Pe::new(Nvshmem::new(self.table, device, self.scratch, (*rank, *n_pes), bootstrap)))
+                Ok(Pe::new(Nvshmem::new(self.table, device, self.scratch, (*rank, *n_pes), claim, bootstrap)))
             }
             InitStatus::LimitedMpg => {
                 let why = "several PEs share a GPU without MPS, or with shares that sum up to more than 100 %: teams, \
                            collectives and waits would end the process. Start the PEs by `onesided launch --mps`, or \
                            give each a GPU of its own";
-                failed(ErrorKind::Initialization, why.to_string())
+                failed(claim, ErrorKind::Initialization, why.to_string())
             }
             InitStatus::NotInitialized | InitStatus::Bootstrapped => {
                 let why =
                     format!("the library is {} only, and gives no reason; NVSHMEM_DEBUG=WARN does", status.name());
-                failed(ErrorKind::Initialization, why)
+                failed(claim, ErrorKind::Initialization, why)
             }
         }
     }

@@ -20,7 +20,6 @@ use crate::memory::check;
 use crate::pe::Nvshmem;
 use crate::setting;
 use crate::table::{Form, Reduction, function};
-use crate::team::handle;
 
 /// The library's scratch for reductions: bytes for each team.
 #[derive(Clone, Copy, Debug)]
@@ -109,7 +108,7 @@ impl Nvshmem {
         let (to, from, count) = (self.memory.address(dst), self.memory.address(src), dst.len / dtype.size());
         // SAFETY: the addresses come from `Memory`, which asserts that each operand lies inside a living allocation;
         // `Pe` checked lengths and team. The count is that of the target, and the operator exists for the type.
-        let status = unsafe { reduce(handle(team), to, from, count) };
+        let status = unsafe { reduce(self.handle(team), to, from, count) };
         check(status, call, call, at)
     }
 
@@ -144,7 +143,7 @@ impl Nvshmem {
         let (to, from, count) = (self.memory.address(dst), self.memory.address(src), dst.len / dtype.size());
         let s: cudaStream_t = stream.cu_stream().cast();
         // SAFETY: as from the host; the stream is alive and of the context that is bound.
-        let status = unsafe { reduce(handle(team), to, from, count, s) };
+        let status = unsafe { reduce(self.handle(team), to, from, count, s) };
         check(status, form.name(), form.name(), at)
     }
 
@@ -155,14 +154,16 @@ impl Nvshmem {
     }
 
     /// A reducescatter, as a reduction of each block in turn. All go to the target; my own is laid by until the others
-    /// are done. Whatever fails here, the others count on my part in every block.
+    /// are done. Between blocks the PEs meet: no target may be written before its PE is done with the block before.
+    /// Whatever fails here, the others count on my part in every block.
     #[cold]
     fn scatter_on(&self, scatter: &Reduction, stream: &CudaStream, at: At) -> Result<()> {
         const CALL: &str = "reducescatter";
         let Reduction { team, dst, .. } = *scatter;
         let my_pe = function!(self.table, nvshmem_team_my_pe, CALL, at);
+        let sync = function!(self.table, nvshmemx_team_sync_on_stream, CALL, at);
         // SAFETY: a team that this PE is in.
-        let mine = unsafe { my_pe(handle(team)) } as usize;
+        let mine = unsafe { my_pe(self.handle(team)) } as usize;
         let (target, s) = (self.memory.address(dst) as CUdeviceptr, stream.cu_stream());
         // SAFETY: memory of the target's size, used by this stream alone and given back behind the last use.
         let kept = unsafe { result::malloc_async(s, dst.len) };
@@ -173,6 +174,10 @@ impl Nvshmem {
             }
         };
         for (member, block) in blocks(scatter).enumerate() {
+            if member > 0 {
+                // SAFETY: as for the reduction.
+                also(check(unsafe { sync(self.handle(team), s.cast()) }, "nvshmemx_team_sync_on_stream", CALL, at));
+            }
             also(self.call_on(&block, stream, at));
             if let Ok(kept) = kept
                 && member == mine

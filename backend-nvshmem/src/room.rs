@@ -25,7 +25,7 @@ const RESERVE: usize = 256 << 20;
 #[derive(Debug, Default)]
 pub(crate) struct Room {
     live: Cell<usize>,
-    /// The most that was ever live: the heap keeps the physical memory that it has grown to.
+    /// The most that was ever live: the heap keeps the physical memory that it has grown to, in whole steps.
     most: Cell<usize>,
     /// Two words of the heap, for the agreement; 0 until they are needed.
     words: Cell<u64>,
@@ -45,8 +45,8 @@ impl Room {
         if bytes < LARGE {
             return Ok(true);
         }
-        let held = self.most.get() - self.live.get();
         let step = registration_step();
+        let held = self.most.get().next_multiple_of(step) - self.live.get();
         let grows = bytes.saturating_sub(held).checked_next_multiple_of(step).unwrap_or(usize::MAX);
         let grows = grows.saturating_mul(sharing);
         let enough = bytes <= held || grows.saturating_add(RESERVE) <= device.free_memory();

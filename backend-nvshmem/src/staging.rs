@@ -14,7 +14,7 @@ use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result};
 /// The smallest block: many small writes share few blocks over time.
 const SMALLEST: usize = 4096;
 
-/// Blocks of page-locked memory, used again when their copy has run.
+/// Blocks of page-locked memory, used again when their copy has run. They stay as long as the PE.
 #[derive(Debug, Default)]
 pub(crate) struct Staging(RefCell<Vec<Block>>);
 
@@ -39,9 +39,11 @@ impl Staging {
         stream: &CudaStream,
     ) -> Result<(), DriverError> {
         let mut blocks = self.0.borrow_mut();
-        let free = blocks.iter().position(|block| block.size >= from.len() && block.copied.is_complete());
-        let index = match free {
-            Some(index) => index,
+        // The smallest that will do: a small write must not hold the block of the next large one.
+        let free =
+            blocks.iter().enumerate().filter(|(_, block)| block.size >= from.len() && block.copied.is_complete());
+        let index = match free.min_by_key(|(_, block)| block.size) {
+            Some((index, _)) => index,
             None => {
                 blocks.push(Block::new(context, from.len())?);
                 blocks.len() - 1

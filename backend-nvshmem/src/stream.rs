@@ -15,7 +15,6 @@ use crate::memory::check;
 use crate::pe::Nvshmem;
 use crate::strided::{elements, is_wide};
 use crate::table::{Reduction, function};
-use crate::team::handle;
 
 impl Nvshmem {
     /// Enqueues an operation.
@@ -141,24 +140,35 @@ impl Nvshmem {
             },
             Op::Barrier { team } if team.0 == 0 => call!(nvshmemx_barrier_all_on_stream(s)),
             Op::Barrier { team } => {
-                check(call!(nvshmemx_barrier_on_stream(handle(*team), s)), "nvshmemx_barrier_on_stream", call, at)?;
+                check(
+                    call!(nvshmemx_barrier_on_stream(self.handle(*team), s)),
+                    "nvshmemx_barrier_on_stream",
+                    call,
+                    at,
+                )?;
             }
             Op::Sync { team } => {
-                check(call!(nvshmemx_team_sync_on_stream(handle(*team), s)), "nvshmemx_team_sync_on_stream", call, at)?;
+                check(
+                    call!(nvshmemx_team_sync_on_stream(self.handle(*team), s)),
+                    "nvshmemx_team_sync_on_stream",
+                    call,
+                    at,
+                )?;
             }
             Op::Broadcast { team, dst, src, root, .. } => {
                 let (dst, bytes, root) = (address(*dst), src.len, *root as c_int);
-                let status = call!(nvshmemx_broadcastmem_on_stream(handle(*team), dst, address(*src), bytes, root, s));
+                let status =
+                    call!(nvshmemx_broadcastmem_on_stream(self.handle(*team), dst, address(*src), bytes, root, s));
                 check(status, "nvshmemx_broadcastmem_on_stream", call, at)?;
             }
             Op::Fcollect { team, dst, src, .. } => {
                 let (dst, bytes) = (address(*dst), src.len);
-                let status = call!(nvshmemx_fcollectmem_on_stream(handle(*team), dst, address(*src), bytes, s));
+                let status = call!(nvshmemx_fcollectmem_on_stream(self.handle(*team), dst, address(*src), bytes, s));
                 check(status, "nvshmemx_fcollectmem_on_stream", call, at)?;
             }
             Op::Alltoall { team, dst, src, .. } => {
                 let (dst, block) = (address(*dst), src.len / self.team_size(*team));
-                let status = call!(nvshmemx_alltoallmem_on_stream(handle(*team), dst, address(*src), block, s));
+                let status = call!(nvshmemx_alltoallmem_on_stream(self.handle(*team), dst, address(*src), block, s));
                 check(status, "nvshmemx_alltoallmem_on_stream", call, at)?;
             }
             Op::Reduce { .. } | Op::ReduceScatter { .. } => {

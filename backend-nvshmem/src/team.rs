@@ -3,7 +3,9 @@
 
 use std::ffi::c_int;
 
-use onesided::{At, Error, ErrorKind, Members, NewTeams, Result, TeamConfig, TeamId, TeamRequest, TeamUniqueId};
+use onesided::{
+    At, Error, ErrorKind, Members, NewTeams, Predefined, Result, TeamConfig, TeamId, TeamRequest, TeamUniqueId,
+};
 
 use crate::bindings::{NVSHMEM_TEAM_INVALID, nvshmem_team_t};
 use crate::layout;
@@ -13,13 +15,29 @@ use crate::table::function;
 
 const WORLD: nvshmem_team_t = 0;
 
-/// The library's handle: the API's ids are the handles.
-#[inline]
-pub(crate) fn handle(team: TeamId) -> nvshmem_team_t {
-    team.0 as nvshmem_team_t
-}
+/// Bits of a team's id that are the library's handle. Above them stands which PE of this process made the team: the library
+/// gives out the same handles after each initialization, and a program may keep a [`Team`](onesided::Team) for longer.
+const HANDLE_BITS: u32 = 16;
 
 impl Nvshmem {
+    /// The library's handle.
+    ///
+    /// # Panics
+    /// When an earlier PE of this process made the team: the library would take it for another one.
+    #[inline]
+    pub(crate) fn handle(&self, team: TeamId) -> nvshmem_team_t {
+        let handle = team.0 & ((1 << HANDLE_BITS) - 1);
+        let mine = (handle as usize) < Predefined::ALL.len() || self.team_id(handle as nvshmem_team_t) == team;
+        assert!(mine, "this team was made before an earlier finalize, which ended it");
+        handle as nvshmem_team_t
+    }
+
+    /// The id of a team that this PE made.
+    #[inline]
+    pub(crate) fn team_id(&self, handle: nvshmem_team_t) -> TeamId {
+        TeamId(self.generation << HANDLE_BITS | handle as u32)
+    }
+
     /// World ranks of a team, if this PE is a member.
     pub(crate) fn members(&self, team: nvshmem_team_t) -> Option<Members> {
         let functions = &self.table.functions;
@@ -51,7 +69,7 @@ impl Nvshmem {
                 let [start, stride, size] = [start, stride, members.len()].map(|number| number as c_int);
                 // SAFETY: `Pe` checked that the triple lies inside the parent, of which this PE is a member; the
                 // configuration and the new handle are places of this call.
-                let status = unsafe { split(handle(parent), start, stride, size, &config, mask, &mut team) };
+                let status = unsafe { split(self.handle(parent), start, stride, size, &config, mask, &mut team) };
                 self.check_team(status, SYMBOL, CALL, at)?;
                 let first = self.accept(team, members, SYMBOL, CALL, at)?;
                 Ok(NewTeams { first, second: None })
@@ -67,7 +85,7 @@ impl Nvshmem {
                 // SAFETY: as above; the range is not 0.
                 let status = unsafe {
                     let xrange = xrange as c_int;
-                    split(handle(parent), xrange, &x_config, x_mask, &mut x, &y_config, y_mask, &mut y)
+                    split(self.handle(parent), xrange, &x_config, x_mask, &mut x, &y_config, y_mask, &mut y)
                 };
                 self.check_team(status, SYMBOL, CALL, at)?;
                 let first = self.accept(x, x_members, SYMBOL, CALL, at)?;
@@ -95,7 +113,7 @@ impl Nvshmem {
                 let destroy = function!(self.table, nvshmem_team_destroy, CALL, at);
                 // SAFETY: a team that the library made and that was not ended before: the API's handles see to that.
                 // Nothing of this PE uses it any more.
-                unsafe { destroy(handle(team)) };
+                unsafe { destroy(self.handle(team)) };
                 self.forget_team(team);
                 Ok(NewTeams::default())
             }

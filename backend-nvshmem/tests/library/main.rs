@@ -4,7 +4,6 @@ mod processes;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use onesided::{Bootstrap, ErrorKind, InitMethod, InitStatus, UniqueId};
@@ -38,13 +37,6 @@ fn refusal(file: &Path) -> String {
     error.message().to_string()
 }
 
-/// A unique id. Tests run in threads of one process, and the library wants one call at a time.
-fn unique_id(process: &Process) -> UniqueId {
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    process.unique_id().unwrap()
-}
-
 #[test]
 fn versions_are_those_that_the_library_reports() {
     let Some(process) = library() else { return };
@@ -61,7 +53,7 @@ fn versions_are_those_that_the_library_reports() {
 #[test]
 fn unique_ids_are_128_bytes_and_never_the_same() {
     let Some(process) = library() else { return };
-    let ids = [unique_id(&process), unique_id(&process)];
+    let ids = [process.unique_id().unwrap(), process.unique_id().unwrap()];
     assert_ne!(ids[0], ids[1]);
     for id in ids {
         assert_eq!(id.0[..4], 0x10080_u32.to_ne_bytes(), "the version word: layout 1, 128 bytes");
@@ -72,7 +64,7 @@ fn unique_ids_are_128_bytes_and_never_the_same() {
 #[test]
 fn what_cannot_be_right_is_refused_before_the_library_is_asked() {
     let Some(process) = library() else { return };
-    let id = unique_id(&process);
+    let id = process.unique_id().unwrap();
     let bootstrap = |id, rank, n_pes| process.init(InitMethod::UniqueId { id, rank, n_pes }).map(drop).unwrap_err();
     let rank = bootstrap(id, 2, 2);
     assert_eq!((rank.kind(), rank.message().contains("rank 2 of 2")), (ErrorKind::InvalidArgument, true), "{rank}");
@@ -98,6 +90,19 @@ fn one_pe_says_that_it_has_no_gpu() {
     let Some(_) = library() else { return };
     let test = "one_pe_says_that_it_has_no_gpu";
     assert_met_without_gpu(&Job { test, roles: vec![Role::Pe(0, 1)], limit: Duration::from_secs(60) }.run());
+}
+
+/// The library would end the process by a signal. Which thread comes first is left open: one fails because there is no GPU,
+/// the other is refused, while that happens or after it.
+#[test]
+fn two_threads_cannot_both_become_the_pe() {
+    let Some(_) = library() else { return };
+    let test = "two_threads_cannot_both_become_the_pe";
+    for outcome in (Job { test, roles: vec![Role::TwoThreads], limit: Duration::from_secs(60) }).run() {
+        assert!(outcome.ended_well(), "{outcome:#?}");
+        let refused = ["is becoming one in another thread", "the library allows no second one"];
+        assert!(refused.iter().any(|refused| outcome.message.contains(refused)), "{outcome:#?}");
+    }
 }
 
 #[test]

@@ -25,6 +25,9 @@ pub(crate) const SLACK: Duration = Duration::from_secs(20);
 pub(crate) enum Role {
     /// Becomes this PE of so many. The first process of a job makes the unique id.
     Pe(usize, usize),
+    /// Becomes PE 0 of 1 in two threads at once, which both make a unique id. What became of the thread that was refused
+    /// is left.
+    TwoThreads,
     /// Makes the unique id, and ends.
     MakesIdOnly,
 }
@@ -103,19 +106,30 @@ impl Job {
         settings.limit = self.limit;
         let process = Process::open(settings).unwrap();
         let id = if index == 0 { make_id(&process, &folder) } else { read_id(&folder) };
-        if let Role::Pe(rank, n_pes) = self.roles[index] {
-            let start = Instant::now();
-            let error = process.init(InitMethod::UniqueId { id, rank, n_pes }).err();
-            let took = start.elapsed();
-            let kind = error.as_ref().map_or("pe", |error| error.kind().name());
-            let message = error.as_ref().map_or("", Error::message);
-            let status = process.init_status();
-            let lines = format!("{}\n{kind}\n{}\n{message}", took.as_millis(), status.name());
-            fs::write(folder.join(format!("outcome-{index}")), lines).unwrap();
-            assert!(status <= InitStatus::Bootstrapped, "{status:?} without a GPU");
-        }
+        let start = Instant::now();
+        let error = match self.roles[index] {
+            Role::Pe(rank, n_pes) => process.init(InitMethod::UniqueId { id, rank, n_pes }).err(),
+            Role::TwoThreads => {
+                let another = thread::spawn(|| become_only_pe(&Process::open(Settings::default()).unwrap()));
+                let errors = [become_only_pe(&process), another.join().unwrap()].map(Option::unwrap);
+                errors.into_iter().find(|error| !error.message().contains("no GPU"))
+            }
+            Role::MakesIdOnly => std::process::exit(0),
+        };
+        let took = start.elapsed();
+        let kind = error.as_ref().map_or("pe", |error| error.kind().name());
+        let message = error.as_ref().map_or("", Error::message);
+        let status = process.init_status();
+        let lines = format!("{}\n{kind}\n{}\n{message}", took.as_millis(), status.name());
+        fs::write(folder.join(format!("outcome-{index}")), lines).unwrap();
+        assert!(status <= InitStatus::Bootstrapped, "{status:?} without a GPU");
         std::process::exit(0)
     }
+}
+
+fn become_only_pe(process: &Process) -> Option<Error> {
+    let id = process.unique_id().unwrap();
+    process.init(InitMethod::UniqueId { id, rank: 0, n_pes: 1 }).err()
 }
 
 fn make_id(process: &Process, folder: &Path) -> UniqueId {
