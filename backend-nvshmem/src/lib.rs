@@ -6,6 +6,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `process.rs` | [`Process`]: finds the library, and becomes a PE |
+//! | `claim.rs` | one PE at a time in a process |
 //! | `join.rs`, `lifecycle.rs` | joining the other PEs within a limit; status, versions, the end |
 //! | `launcher.rs`, `rendezvous.rs` | who am I, according to what started me; the unique id over TCP |
 //! | `mpi.rs`, `mpi_absent.rs` | MPI's world communicator, with the feature `mpi` and without |

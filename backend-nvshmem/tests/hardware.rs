@@ -5,6 +5,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 use cudarc::driver::{LaunchConfig, PushKernelArg};
@@ -55,19 +56,20 @@ fn main() -> ExitCode {
     let report = doctor(None);
     let obstacles = report.obstacles();
     if !obstacles.is_empty() {
-        println!("not run: {} tests on hardware: {}", TESTS.len(), obstacles.join(", "));
+        println!("not run: {} tests on hardware: {}", TESTS.len() + 1, obstacles.join(", "));
         let required = std::env::var_os("ONESIDED_REQUIRE_HARDWARE").is_some();
         if required {
             println!("{report}");
         }
         return if required { ExitCode::FAILURE } else { ExitCode::SUCCESS };
     }
-    let trials = TESTS.map(|(name, test)| Trial::test(name, move || run(test)));
-    libtest_mimic::run(&arguments, Vec::from(trials)).exit_code()
+    let mut trials: Vec<Trial> = TESTS.map(|(name, test)| Trial::test(name, move || run(test))).into();
+    trials.push(Trial::test("a_team_does_not_outlive_finalize", a_team_does_not_outlive_finalize));
+    libtest_mimic::run(&arguments, trials).exit_code()
 }
 
 /// Runs a test as a job of one PE, which is initialized for it and finalized after it.
-fn run(test: Test) -> std::result::Result<(), Failed> {
+fn run(test: impl FnOnce(&Pe<Nvshmem>) -> Result<()>) -> std::result::Result<(), Failed> {
     let process = Process::open(Settings::from_environment()?)?;
     let id = process.unique_id()?;
     let pe = process.init(InitMethod::UniqueId { id, rank: 0, n_pes: 1 })?;
@@ -144,6 +146,7 @@ fn kernels_and_verbs_share_memory_and_streams(pe: &Pe<Nvshmem>) -> Result<()> {
 
 fn streams_of_other_code_take_verbs(pe: &Pe<Nvshmem>) -> Result<()> {
     let word = pe.alloc_zeroed::<u64>(1)?;
+    expect_eq(pe.cuda().is_event_tracking(), true, "slices of the program are tracked by cudarc")?;
     let own = pe.cuda().new_stream().unwrap();
     let adopted = pe.adopt_stream(own.clone())?;
     pe.on(&adopted).signal_op(word.signal(0), 3, SignalOp::Set, 0)?;
@@ -224,4 +227,27 @@ fn finalize_gives_back_what_the_program_forgot(pe: &Pe<Nvshmem>) -> Result<()> {
     let registered = pe.register_local(pe.alloc_external::<u32>(4)?)?;
     drop((buf, team, registered));
     Ok(())
+}
+
+/// Two PEs of this process, one after the other. The library gives the second one's first team the same handle.
+fn a_team_does_not_outlive_finalize() -> std::result::Result<(), Failed> {
+    let split = |pe: &Pe<Nvshmem>| pe.team_split_strided(pe.world(), 0, 1, 1, TeamConfig::default());
+    let mut kept = None;
+    run(|pe| {
+        kept = split(pe)?;
+        Ok(())
+    })?;
+    let kept = kept.ok_or("PE 0 is in the team")?;
+    run(|pe| {
+        let new = split(pe)?.expect("PE 0 is in it");
+        pe.host().barrier(&new)?;
+        let used = catch_unwind(AssertUnwindSafe(|| pe.host().barrier(&kept)));
+        let panic = used.expect_err("a team of an earlier PE was taken for one of this PE");
+        expect_eq(
+            panic.downcast_ref(),
+            Some(&"this team was made before an earlier finalize, which ended it"),
+            "the reason",
+        )?;
+        pe.team_destroy(new)
+    })
 }
