@@ -225,6 +225,7 @@ fn what_cannot_run_is_an_error() {
         (&["--mps"], "need --backend nvshmem"),
         (&["--gpus", "0,1"], "expected a number of GPUs"),
         (&["--trace", "/no/such/folder/trace.json"], "cannot write"),
+        (&["--trace", "a.json", "--json", "a.json"], "--trace and --json both name a.json"),
         (&["--replay", "nonsense"], "is no schedule"),
         (&["--replay", &of_hello], "recorded from a different program"),
         (&["--replay", &of_hello, "--pes", "2"], "contradicts the schedule"),
@@ -234,6 +235,8 @@ fn what_cannot_run_is_an_error() {
         assert_eq!(status(&output), 2, "{arguments:?}: {}", stdout(&output));
         assert!(stderr(&output).contains(why), "{arguments:?}: {}", stderr(&output));
     }
+    let kernel = |argument| Command::new(env!("CARGO_BIN_EXE_kernel")).arg(argument).output().unwrap();
+    assert_eq!((status(&kernel("--pes")), status(&kernel("--help"))), (2, 0));
     let few = example("put_signal", &["--pes", "1"]);
     assert!(status(&few) == 2 && stderr(&few).contains("put_signal needs at least 2 PEs"), "{}", stderr(&few));
 }
@@ -260,6 +263,45 @@ fn a_process_that_was_started_as_a_pe_is_that_pe() {
         let said = pe(&arguments);
         assert!(said.contains(why), "{arguments:?}: {said}");
     }
+}
+
+/// Before there is a PE, every error is an operating one.
+#[test]
+fn a_pe_whose_environment_is_wrong_is_no_finding() {
+    let (_, ring) = EXAMPLES.iter().find(|(name, _)| *name == "ring").unwrap();
+    let mut command = Command::new(ring);
+    command.args(["--backend", "nvshmem"]).env("ONESIDED_TIMEOUT", "abc");
+    command.env("ONESIDED_RANK", "0").env("ONESIDED_PES", "2").env("ONESIDED_RENDEZVOUS", "127.0.0.1:9");
+    let output = command.output().unwrap();
+    assert_eq!(status(&output), 2, "{}", stdout(&output));
+    assert!(stderr(&output).contains("ONESIDED_TIMEOUT"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_launcher_that_starts_simulations_is_told() {
+    let (_, ring) = EXAMPLES.iter().find(|(name, _)| *name == "ring").unwrap();
+    for (rank, note) in [("0", "note: a launcher started 2 processes, and each simulates all PEs"), ("1", "")] {
+        let mut command = Command::new(ring);
+        command.env("ONESIDED_RANK", rank).env("ONESIDED_PES", "2").env("ONESIDED_RENDEZVOUS", "127.0.0.1:9");
+        let output = command.output().unwrap();
+        assert_eq!(status(&output), 0);
+        assert!(
+            stderr(&output).starts_with(note) && stderr(&output).is_empty() == note.is_empty(),
+            "{}",
+            stderr(&output)
+        );
+    }
+}
+
+#[test]
+fn an_exploration_that_is_too_large_advises_fewer_pes() {
+    let output = example("halo", &["--all", "--schedules", "10", "--pes", "4"]);
+    assert_eq!(status(&output), 0);
+    assert!(
+        stdout(&output).contains("not complete") && stdout(&output).contains("--pes 3 (fewer PEs)"),
+        "{}",
+        stdout(&output)
+    );
 }
 
 /// The schedule in order of an example.

@@ -11,6 +11,7 @@ use crate::tool::say::say;
 
 /// What `onesided doctor` takes.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "The exit status is 0 also where programs cannot run on GPUs: the simulator needs none.")]
 pub(super) struct Options {
     /// NVSHMEM's host library or the folder that holds it, instead of the usual places
     #[arg(long, value_name = "PATH")]

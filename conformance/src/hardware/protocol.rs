@@ -72,6 +72,12 @@ impl Message {
         }
     }
 
+    /// The message of an error before there was a PE: always an operating one, also where it is about an argument, which
+    /// came from the environment.
+    pub fn not_started(error: &Error) -> Message {
+        Message::Failed { kind: error.kind().to_string(), operating: true, text: error.to_string() }
+    }
+
     /// The message of a line, and what stands before it: a library may have left its own line unfinished.
     pub fn read(line: &str) -> Option<(&str, Message)> {
         let (before, message) = line.split_once(MARK)?;

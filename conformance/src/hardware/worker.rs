@@ -39,7 +39,7 @@ pub(crate) fn main(names: &[String], runs: u64) -> ExitCode {
     let all = crate::suite::cases::<Nvshmem>();
     let cases: Vec<&Case<Nvshmem>> =
         names.iter().filter_map(|name| all.iter().find(|case| case.name == *name)).collect();
-    let done = init().map_err(|error| lost(&error, &say)).and_then(|pe| {
+    let done = init().map_err(|error| not_started(&error, &say)).and_then(|pe| {
         run(&pe, &cases, runs, &say)?;
         pe.finalize().map_err(|error| lost(&error, &say))
     });
@@ -118,7 +118,15 @@ pub(crate) fn guarded<T>(program: impl FnOnce() -> Result<T>, say: &dyn Fn(Messa
 
 /// Says what failed.
 pub(crate) fn lost(error: &Error, say: &dyn Fn(Message)) -> Lost {
-    let message = Message::failed(error);
+    lost_with(Message::failed(error), say)
+}
+
+/// Tells that there is no PE.
+pub(crate) fn not_started(error: &Error, say: &dyn Fn(Message)) -> Lost {
+    lost_with(Message::not_started(error), say)
+}
+
+fn lost_with(message: Message, say: &dyn Fn(Message)) -> Lost {
     let status = if matches!(message, Message::Failed { operating: true, .. }) { 2 } else { 1 };
     say(message);
     Lost(status)

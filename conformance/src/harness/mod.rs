@@ -16,6 +16,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use onesided::{Backend, Pe, Result};
+use onesided_nvshmem::Placement;
 
 use crate::command::{self, failed, refused};
 use crate::tool::interrupt;
@@ -84,6 +85,7 @@ pub fn main<P: Program>() -> ExitCode {
     let done = match &asked {
         Asked::Sim(plan) => {
             interrupt::watch();
+            say_if_launched();
             follow::<P>(&facts, plan)
         }
         Asked::Gpus(plan) => gpus::run::<P>(&facts, plan),
@@ -106,6 +108,19 @@ fn plan(facts: &Facts, arguments: impl IntoIterator<Item = OsString>) -> std::re
         command::Backend::Nvshmem => gpus::Plan::new(facts, options).map(Asked::Gpus),
     };
     asked.map_err(|why| command.error(clap::error::ErrorKind::ValueValidation, why))
+}
+
+/// Says, in the first of the processes that a launcher started, that each of them simulates a whole job: that is hardly
+/// what was meant.
+fn say_if_launched() {
+    if let Ok(Some(Placement { rank: 0, n_pes, .. })) = onesided_nvshmem::placement()
+        && n_pes > 1
+    {
+        eprintln!(
+            "note: a launcher started {n_pes} processes, and each simulates all PEs by itself; with --backend nvshmem each \
+             is one PE"
+        );
+    }
 }
 
 fn wrote(file: Option<&Path>, what: &str) {

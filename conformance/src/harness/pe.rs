@@ -8,7 +8,7 @@ use onesided_nvshmem::Placement;
 use super::gpus::{Plan, sentence};
 use super::{Facts, Program};
 use crate::hardware::protocol::{LISTENS, Message, Ready};
-use crate::hardware::worker::{guarded, init, lost, ready};
+use crate::hardware::worker::{guarded, init, lost, not_started, ready};
 use crate::tool::say::say;
 
 /// Becomes the PE that the launcher made this process, and runs the program.
@@ -23,7 +23,7 @@ pub(super) fn run<P: Program>(facts: &Facts, plan: &Plan, placement: &Placement)
     }
     let is_heard = env::var_os(LISTENS).is_some();
     let say = |message: Message| if is_heard { message.send() } else { tell(rank, &message) };
-    let done = init().map_err(|error| lost(&error, &say)).and_then(|pe| {
+    let done = init().map_err(|error| not_started(&error, &say)).and_then(|pe| {
         let about = ready(&pe);
         say(about.clone());
         say(Message::Start { name: facts.name.to_string() });

@@ -49,6 +49,9 @@ impl Plan {
         if machine.on_gpus.mps || machine.on_gpus.timeout.is_some() {
             return Err("--mps and --timeout are about GPUs: they need --backend nvshmem".to_string());
         }
+        if let Some(file) = output.trace.as_deref().filter(|file| output.json.as_deref() == Some(*file)) {
+            return Err(format!("--trace and --json both name {}: each writes a file of its own", file.display()));
+        }
         let given_gpus = machine.gpus.as_deref().map(number_of_gpus).transpose()?;
         if let Some(schedule) = &search.replay {
             let Schedule { pes, nodes, gpus, profile, pieces, .. } = schedule;

@@ -20,7 +20,7 @@ pub(super) fn print(facts: &Facts, plan: &Plan, done: &Done) {
         _ => {
             say!("\n{}: {}", what_ran(plan, done), result(done));
             say!("Every PE checked that {}.", facts.checks);
-            say!("Next: {}", after_success(plan, done));
+            say!("Next: {}", after_success(facts, plan, done));
         }
     }
 }
@@ -82,13 +82,19 @@ fn result(done: &Done) -> &'static str {
     }
 }
 
-fn after_success(plan: &Plan, done: &Done) -> String {
-    let search = match plan.search {
-        Search::InOrder { then: Some(Explore::All { .. }) } if !done.complete => "--schedules N (a higher limit), ",
-        Search::InOrder { then: Some(Explore::All { .. }) } => "",
-        _ => "--all (every schedule), ",
+fn after_success(facts: &Facts, plan: &Plan, done: &Done) -> String {
+    let all = matches!(plan.search, Search::InOrder { then: Some(Explore::All { .. }) });
+    let search = match all {
+        true if !done.complete => "--schedules N (a higher limit), ",
+        true => "",
+        false => "--all (every schedule), ",
     };
-    let pes = if plan.config.pes >= 8 { "--pes 3 (fewer PEs)" } else { "--pes 8 (more PEs)" };
+    let (pes, fewest) = (plan.config.pes, facts.min_pes.max(2));
+    let pes = match all {
+        true if !done.complete && pes > fewest => format!("--pes {} (fewer PEs)", pes - 1),
+        _ if pes >= 8 => format!("--pes {} (fewer PEs)", fewest.max(3)),
+        _ => "--pes 8 (more PEs)".to_string(),
+    };
     let profile = match plan.config.profile {
         Profile::Spec => "",
         _ => ", --profile spec (whatever the network)",

@@ -82,7 +82,23 @@ fn failed(why: impl Into<String>) -> Error {
     Error::new(ErrorKind::Device, "kernel", why, std::panic::Location::caller())
 }
 
+/// It takes no options: the launcher says which PE it is.
+const USAGE: &str = "Scales, puts and increments vectors by kernels of its own, on GPUs only.
+
+Usage: onesided launch -n N [--mps] -- kernel";
+
 fn main() -> ExitCode {
+    match std::env::args().nth(1).as_deref() {
+        None => {}
+        Some("-h" | "--help") => {
+            println!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        Some(argument) => {
+            eprintln!("error: unexpected argument {argument}\n\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    }
     let start = || {
         let pe = Process::open(Settings::from_environment()?)?.init(InitMethod::Launcher)?;
         run(&pe)?;
@@ -92,7 +108,6 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
-            eprintln!("It runs on GPUs only: onesided launch -n 2 --mps -- target/release/kernel");
             ExitCode::from(if error.kind() == ErrorKind::WrongResult { 1 } else { 2 })
         }
     }
