@@ -3,6 +3,7 @@
 use std::env;
 use std::process::ExitCode;
 
+use onesided::ErrorKind;
 use onesided_nvshmem::Placement;
 
 use super::gpus::{Plan, sentence};
@@ -50,7 +51,12 @@ pub(super) fn run<P: Program>(facts: &Facts, plan: &Plan, placement: &Placement)
 fn tell(rank: usize, message: &Message) {
     match message {
         Message::Returned { text } if !text.is_empty() => say!("{text}"),
-        Message::Failed { text, .. } => eprintln!("PE {rank} failed: {text}"),
+        Message::Failed { text, kind, .. } => {
+            eprintln!("PE {rank} failed: {text}");
+            if *kind == ErrorKind::Initialization.to_string() {
+                eprintln!("`onesided doctor`, started in the same way, says what this host lacks, and the remedies");
+            }
+        }
         _ => {}
     }
 }
