@@ -118,6 +118,9 @@ impl Running {
             if self.kill_at.is_some_and(|at| at <= now) {
                 self.end();
             }
+            if self.give_up_at.is_some_and(|at| at <= now) {
+                return self.give_up();
+            }
             if let Ok(note) = self.notes.try_recv() {
                 match self.note(note) {
                     Some(event) => return event,
@@ -127,12 +130,6 @@ impl Running {
             if let Some(pe) = self.pes.iter().position(|state| state.is_ready(now)) {
                 self.pes[pe].is_announced = true;
                 return Event::Ended { pe, status: self.pes[pe].status.unwrap_or(PeStatus::Killed(0)) };
-            }
-            if self.give_up_at.is_some_and(|at| at <= now)
-                && let Some(pe) = self.pes.iter().position(|state| !state.is_announced && state.status.is_none())
-            {
-                self.pes[pe].is_announced = true;
-                return Event::Stuck { pe };
             }
             if self.pes.iter().all(|state| state.is_announced) {
                 self.end();
@@ -177,6 +174,17 @@ impl Running {
             // It does nothing where the process has been waited for: its number may be another's now.
             let _ = state.process.lock().unwrap_or_else(PoisonError::into_inner).kill();
         }
+    }
+
+    /// The next thing that happens when the time after [`end`](Self::end) is up. Lines are none any more: a process out of
+    /// reach may write for ever.
+    fn give_up(&mut self) -> Event {
+        let Some(pe) = self.pes.iter().position(|state| !state.is_announced) else { return Event::AllEnded };
+        let state = &mut self.pes[pe];
+        state.is_announced = true;
+        let ended = state.process.lock().unwrap_or_else(PoisonError::into_inner).try_wait();
+        state.status = state.status.or(ended.ok().flatten().map(status));
+        state.status.map_or(Event::Stuck { pe }, |status| Event::Ended { pe, status })
     }
 
     /// How each PE ended; `None` for those of which that is not known yet.
@@ -271,25 +279,26 @@ fn status(status: ExitStatus) -> PeStatus {
 
 #[cfg(all(test, unix))]
 mod tests {
+    use std::process::Stdio;
+
     use super::*;
 
     #[test]
     fn a_pe_that_is_still_there_after_it_was_killed_is_not_waited_for() {
-        let start = |script: &str| Command::new("sh").args(["-c", script]).spawn().unwrap();
+        let start = |script: &str| Command::new("sh").args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
         let (sender, notes) = mpsc::sync_channel(WAITING);
-        let mut pes: Vec<State> =
-            [(0, "exit 0"), (1, "exec sleep 300")].map(|(pe, script)| State::attend(pe, start(script), &sender)).into();
-        // Nothing that a test can start survives SIGKILL: PE 1 is outside the group, and another is killed in its place.
-        let stuck = std::mem::replace(&mut pes[1].process, Arc::new(Mutex::new(start("exit 0"))));
+        // Nothing that a test can start survives SIGKILL: PE 1 is not killed, and writes for ever.
+        let scripts = [(0, "exit 3"), (1, "exec yes")];
+        let pes: Vec<State> = scripts.map(|(pe, script)| State::attend(pe, start(script), &sender)).into();
+        let processes = [0, 1].map(|pe: usize| Arc::clone(&pes[pe].process));
+        wait_for(processes[0].lock().unwrap().id());
         let group = Group::start().unwrap();
-        let mut running = Running { pes, notes, group, kill_at: None, give_up_at: None };
-        let long = Duration::MAX;
-        assert_eq!(running.next(long), Event::Ended { pe: 0, status: PeStatus::Exited(0) });
-        running.end();
-        running.give_up_at = Some(Instant::now());
-        assert_eq!([running.next(long), running.next(long)], [Event::Stuck { pe: 1 }, Event::AllEnded]);
-        assert_eq!(running.statuses(), [Some(PeStatus::Exited(0)), None]);
+        let mut running = Running { pes, notes, group, kill_at: None, give_up_at: Some(Instant::now()) };
+        let ended = Event::Ended { pe: 0, status: PeStatus::Exited(3) };
+        let events = [(); 3].map(|()| running.next(Duration::MAX));
+        assert_eq!(events, [ended, Event::Stuck { pe: 1 }, Event::AllEnded]);
+        assert_eq!(running.statuses(), [Some(PeStatus::Exited(3)), None]);
         drop(running); // nor here
-        stuck.lock().unwrap().kill().unwrap();
+        processes[1].lock().unwrap().kill().unwrap();
     }
 }
