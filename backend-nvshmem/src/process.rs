@@ -46,8 +46,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// [`Settings::default`], with what the environment says otherwise: `ONESIDED_DEVICE` and `ONESIDED_TIMEOUT`
-    /// (seconds), which `onesided launch` sets.
+    /// [`Settings::default`], with what the environment says otherwise: `ONESIDED_DEVICE`, which `onesided launch` sets,
+    /// and `ONESIDED_TIMEOUT` (seconds), which is the user's.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] for a value that is no number.

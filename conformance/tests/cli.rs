@@ -188,3 +188,22 @@ fn what_cannot_run_is_an_error() {
         assert!(stderr(&output).contains(why), "{arguments:?}: {}", stderr(&output));
     }
 }
+
+#[test]
+fn an_id_file_that_exists_is_refused_by_pe_0() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("id");
+    fs::write(&file, "of an earlier job").unwrap();
+    for (rank, why) in
+        [("0", "id exists already: another job uses it, or one that was killed left it"), ("1", "no such file")]
+    {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_onesided"));
+        command
+            .args(["bootstrap", "--method", "uid", "--id", path(&file)])
+            .env("ONESIDED_NVSHMEM_LIB", "/no/such/library");
+        let output = command.env("ONESIDED_RANK", rank).env("ONESIDED_PES", "2").output().unwrap();
+        assert_eq!(status(&output), 2, "{rank}");
+        assert!(stderr(&output).contains(why), "{rank}: {}", stderr(&output));
+        assert!(file.exists());
+    }
+}

@@ -134,11 +134,37 @@ fn nothing_is_left_behind_not_even_what_does_not_want_to_end() {
 }
 
 #[test]
+fn a_pe_that_left_the_group_is_ended_too() {
+    if Command::new("setsid").arg("true").status().is_err() {
+        return println!("not run: no setsid");
+    }
+    // Under setsid the shell becomes a session of its own, by the same number.
+    let leave = "exec setsid sh -c \"$SCRIPT\"";
+    for (script, arguments, code) in [
+        ("echo $$; exec sleep 300", &["-n", "1", "--timeout", "1"][..], 124),
+        ("echo $$; [ $ONESIDED_RANK = 0 ] && exit 3; exec sleep 300", &["-n", "2"], 3),
+    ] {
+        let started = Instant::now();
+        let output = launch(arguments, leave).env("SCRIPT", script).output().unwrap();
+        assert!(started.elapsed() < LONG);
+        assert_eq!(status(&output), code, "{}", stderr(&output));
+        for line in sorted(&output.stdout) {
+            assert!(has_ended(line.split_once("] ").unwrap().1), "{line}");
+        }
+    }
+    let (mut launcher, processes) = waiting_pes(launch(&["-n", "2"], leave).env("SCRIPT", "echo $$; exec sleep 300"));
+    assert!(Command::new("kill").args(["-INT", &launcher.id().to_string()]).status().unwrap().success());
+    assert_eq!(launcher.wait().unwrap().code(), Some(130));
+    assert!(processes.iter().all(|process| has_ended(process)), "{processes:?}");
+}
+
+#[test]
 fn what_cannot_start_is_an_error() {
     for (arguments, why) in [
         (&["-n", "2", "--", "/no/such/program"][..], "/no/such/program cannot be started: No such file"),
         (&["--", "true"], "how many PEs?"),
         (&["-n", "0", "--", "true"], "0 is not in 1.."),
+        (&["-n", "1", "--timeout", "18446744073709551615", "--", "true"], "is not in 1..=31536000"),
         (&["-n", "2"], "PROGRAM"),
         (&["-n", "2", "--gpus", "none", "true"], "'none' is no number of a GPU"),
     ] {
@@ -201,7 +227,7 @@ fn events_come_in_order_to_the_end() {
             }
             Event::Ended { pe, status } => events[pe].push(status.to_string()),
             Event::AllEnded => break,
-            Event::Quiet => panic!("nothing happens: {events:?}"),
+            Event::Quiet | Event::Stuck { .. } => panic!("nothing happens: {events:?}"),
         }
         if events[0].len() == 4 && events[1].len() == 1 {
             running.kill();
@@ -221,7 +247,7 @@ fn a_line_without_end_is_given_in_pieces() {
         match running.next(LONG) {
             Event::Line { text, .. } => lengths.push(text.len()),
             Event::AllEnded => break,
-            Event::Ended { .. } | Event::Quiet => {}
+            Event::Ended { .. } | Event::Stuck { .. } | Event::Quiet => {}
         }
     }
     assert_eq!(lengths, [65_536, 65_536, 65_536, 3_392]);

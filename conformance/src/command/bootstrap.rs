@@ -3,6 +3,7 @@
 //! Started once for each PE, by a launcher. It tells whether PEs find each other on a machine, before a program is blamed.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use onesided::{Bootstrap, InitMethod, Pe, ReduceOp, UniqueId, expect_eq};
-use onesided_nvshmem::{Nvshmem, Process, Settings, placement};
+use onesided_nvshmem::{Nvshmem, Placement, Process, Settings, placement};
 
 use super::failed;
 use crate::tool::say::say;
@@ -21,7 +22,8 @@ pub(super) struct Options {
     /// How the PEs find each other
     #[arg(long, value_enum, default_value_t = Method::Launcher)]
     method: Method,
-    /// With `uid`: the file through which PE 0 gives its unique id to the others; it must not exist yet
+    /// With `uid`: the file through which PE 0 gives its unique id to the others. PE 0 refuses one that exists already;
+    /// the others wait as long as it is of another job, where the launcher or ONESIDED_RENDEZVOUS tells jobs apart
     #[arg(long, value_name = "FILE")]
     id: Option<PathBuf>,
 }
@@ -50,19 +52,22 @@ pub(super) fn run(options: &Options) -> ExitCode {
 fn bootstrap(options: &Options) -> Result<(), String> {
     let settings = Settings::from_environment().map_err(|error| error.to_string())?;
     let limit = settings.limit;
+    let meeting = match options.method {
+        Method::Uid => Some(Meeting::new(options.id.as_deref())?),
+        _ => None,
+    };
     let process = Process::open(settings).map_err(|error| error.to_string())?;
-    let mut written = None;
-    let method = match options.method {
-        Method::Launcher => InitMethod::Launcher,
-        Method::Mpi => InitMethod::Mpi,
-        Method::EmulatedMpi => InitMethod::EmulatedMpi,
-        Method::Uid => by_file(&process, options.id.as_deref(), limit, &mut written)?,
+    let method = match (&meeting, options.method) {
+        (Some(meeting), _) => meeting.init_method(&process, limit)?,
+        (None, Method::Mpi) => InitMethod::Mpi,
+        (None, Method::EmulatedMpi) => InitMethod::EmulatedMpi,
+        (None, _) => InitMethod::Launcher,
     };
     let start = Instant::now();
     let pe = process.init(method.clone());
     let took = start.elapsed();
-    if let Some(file) = written {
-        let _ = fs::remove_file(file); // all have read it, or will never; a job after this one must not
+    if let Some(meeting) = meeting.filter(|meeting| meeting.placement.rank == 0) {
+        let _ = fs::remove_file(meeting.file); // all have read it, or will never; a job after this one must not
     }
     let pe = pe.map_err(|error| error.to_string())?;
     meet(&pe).map_err(|error| format!("PE {}: {error}", pe.my_pe()))?;
@@ -88,45 +93,88 @@ fn meet(pe: &Pe<Nvshmem>) -> onesided::Result<()> {
     pe.free(one)
 }
 
-/// PE 0 makes the id and writes it to the file, under another name first so that nobody reads half of it; `written` is
-/// then the file, to be removed.
-fn by_file(
-    process: &Process,
-    file: Option<&Path>,
-    limit: Duration,
-    written: &mut Option<PathBuf>,
-) -> Result<InitMethod, String> {
-    let Some(placement) = placement().map_err(|problem| problem.to_string())? else {
-        return Err(
-            "nothing says which PE this process is: start it by `onesided launch` or another launcher".to_string()
-        );
-    };
-    let default = || {
-        let job = placement.meeting.as_deref().unwrap_or("alone").replace(|c: char| !c.is_ascii_alphanumeric(), "-");
-        std::env::temp_dir().join(format!("onesided-id-{job}"))
-    };
-    let file = file.map_or_else(default, Path::to_path_buf);
-    let wrong = |why: std::io::Error| format!("{}: {why}", file.display());
-    let id = if placement.rank == 0 {
-        let id = process.unique_id().map_err(|error| error.to_string())?;
-        let unfinished = file.with_extension("part");
-        fs::write(&unfinished, id.to_string()).map_err(wrong)?;
-        fs::rename(&unfinished, &file).map_err(wrong)?;
-        *written = Some(file);
-        id
-    } else {
-        wait_for(&file, limit)?
-    };
-    Ok(InitMethod::UniqueId { id, rank: placement.rank, n_pes: placement.n_pes })
+/// A file through which the PEs of a job get their unique id: its first line is the job, the second the id.
+struct Meeting {
+    placement: Placement,
+    file: PathBuf,
+    /// What tells this job from others, as far as that is known.
+    job: String,
 }
 
-fn wait_for(file: &Path, limit: Duration) -> Result<UniqueId, String> {
-    let deadline = Instant::now() + limit;
-    loop {
-        match fs::read_to_string(file) {
-            Ok(text) => return text.parse().map_err(|error| format!("{}: {error}", file.display())),
-            Err(_) if Instant::now() < deadline => thread::sleep(Duration::from_millis(10)),
-            Err(why) => return Err(format!("{}: {why}, after {} s; PE 0 writes it", file.display(), limit.as_secs())),
+impl Meeting {
+    /// # Errors
+    /// At PE 0, that there is such a file: the others may have read the id of an earlier job in it.
+    fn new(file: Option<&Path>) -> Result<Meeting, String> {
+        let Some(placement) = placement().map_err(|problem| problem.to_string())? else {
+            return Err(
+                "nothing says which PE this process is: start it by `onesided launch` or another launcher".to_string()
+            );
+        };
+        let job = placement.meeting.as_deref().unwrap_or("alone").replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+        let file = file.map_or_else(|| std::env::temp_dir().join(format!("onesided-id-{job}")), Path::to_path_buf);
+        if placement.rank == 0 && file.exists() {
+            return Err(format!(
+                "{} exists already: another job uses it, or one that was killed left it; remove it, or name another by --id",
+                file.display()
+            ));
         }
+        Ok(Meeting { placement, file, job })
+    }
+
+    /// PE 0 makes the id and writes it to the file, under another name first so that nobody reads half of it. The others
+    /// wait for it.
+    fn init_method(&self, process: &Process, limit: Duration) -> Result<InitMethod, String> {
+        let Placement { rank, n_pes, .. } = self.placement;
+        let id = if rank == 0 {
+            let id = process.unique_id().map_err(|error| error.to_string())?;
+            self.write(id).map_err(|why| format!("{}: {why}", self.file.display()))?;
+            id
+        } else {
+            self.wait(limit)?
+        };
+        Ok(InitMethod::UniqueId { id, rank, n_pes })
+    }
+
+    fn write(&self, id: UniqueId) -> io::Result<()> {
+        let unfinished = self.file.with_extension("part");
+        fs::write(&unfinished, format!("{}\n{id}\n", self.job))?;
+        fs::rename(&unfinished, &self.file)
+    }
+
+    fn wait(&self, limit: Duration) -> Result<UniqueId, String> {
+        let start = Instant::now();
+        loop {
+            let read = fs::read_to_string(&self.file);
+            let why = match read.as_deref().map(|text| text.split_once('\n').unwrap_or(("", text))) {
+                Ok((job, id)) if job == self.job => {
+                    return id.trim().parse().map_err(|error| format!("{}: {error}", self.file.display()));
+                }
+                Ok((job, _)) => format!("of the job {job:?}, and this one is {:?}", self.job),
+                Err(why) => why.to_string(),
+            };
+            if start.elapsed() >= limit {
+                return Err(format!("{}: {why}, after {} s; PE 0 writes it", self.file.display(), limit.as_secs()));
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_of_another_job_is_not_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("id");
+        let of = |job: &str| Meeting { placement: Placement::alone(), file: file.clone(), job: job.to_string() };
+        let absent = of("this").wait(Duration::ZERO).unwrap_err();
+        assert!(absent.contains("after 0 s; PE 0 writes it"), "{absent}");
+        of("earlier").write(UniqueId([7; 128])).unwrap();
+        let stale = of("this").wait(Duration::ZERO).unwrap_err();
+        assert!(stale.contains("of the job \"earlier\", and this one is \"this\""), "{stale}");
+        of("this").write(UniqueId([8; 128])).unwrap();
+        assert_eq!(of("this").wait(Duration::MAX).unwrap(), UniqueId([8; 128]));
     }
 }

@@ -19,6 +19,8 @@ use crate::tool::interrupt;
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// The status when the time is up, as that of `timeout` is.
 const TIME_IS_UP: u8 = 124;
+/// The longest limit that can be given, a year: what is later than any time can only be a mistake.
+const YEAR: u64 = 365 * 24 * 3600;
 /// What the lines begin with that are no PE's.
 const NAME: &str = "onesided launch";
 
@@ -28,7 +30,7 @@ const NAME: &str = "onesided launch";
     override_usage = "onesided launch [OPTIONS] -n <N> -- <PROGRAM> [ARGUMENTS]...",
     after_help = "\
 Each line that a PE prints is labelled with its number. When one fails, the others have a second to say why; then all \
-are ended, with the processes that they started.\n\n\
+are ended, with the processes that they started, except for those that left the job's process group (setsid).\n\n\
 Started by mpirun, srun or torchrun, it starts nothing: it tells the program who it is, and becomes it.\n\n\
 Exit status: 0 if all PEs ended with 0, otherwise the worst of theirs (128 + N for a PE that signal N ended); 124 when \
 the time was up; 130 after Ctrl-C; 2 if the PEs could not be started."
@@ -42,7 +44,7 @@ pub(super) struct Options {
     #[arg(long, value_name = "GPUS")]
     gpus: Option<Gpus>,
     /// Seconds after which all PEs are ended
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=YEAR))]
     timeout: Option<u64>,
     /// Start a CUDA multi-process service of its own, so that PEs can share a GPU, and end it with them
     #[arg(long)]
@@ -115,6 +117,9 @@ fn start(options: &Options) -> Result<ExitCode, String> {
         ..Job::new(pes, program)
     };
     let end = attend(&job, options.timeout.map(Duration::from_secs))?;
+    if !end.stuck.is_empty() {
+        eprintln!("{NAME}: {} stayed behind, killed and still there; a driver may hold on to it", Pes(&end.stuck));
+    }
     if interrupt::is_wanted() {
         return Ok(interrupt::status());
     }
@@ -129,7 +134,7 @@ fn attend(job: &Job, limit: Option<Duration>) -> Result<End, String> {
     let mut running = job.start()?;
     let deadline = limit.map(|limit| Instant::now() + limit);
     let mut kill_at: Option<Instant> = None;
-    let mut end = End { last: vec![None; job.pes], failed: vec![], ended: vec![], too_long: vec![] };
+    let mut end = End { last: vec![None; job.pes], failed: vec![], ended: vec![], too_long: vec![], stuck: vec![] };
     let labels = Labels::new();
     loop {
         let now = Instant::now();
@@ -155,6 +160,7 @@ fn attend(job: &Job, limit: Option<Duration>) -> Result<End, String> {
                 end.failed.push((pe, status));
                 kill_at.get_or_insert(now + LAST_WORDS);
             }
+            Event::Stuck { pe } => end.stuck.push(pe),
             Event::Quiet => {}
             Event::AllEnded => return Ok(end),
         }
@@ -172,6 +178,8 @@ struct End {
     ended: Vec<usize>,
     /// The PEs that still ran when the time was up.
     too_long: Vec<usize>,
+    /// The PEs that are still there after they were killed.
+    stuck: Vec<usize>,
 }
 
 impl End {
@@ -293,6 +301,7 @@ mod tests {
             failed: vec![(2, PeStatus::Exited(3)), (1, PeStatus::Killed(9))],
             ended: vec![0],
             too_long: vec![],
+            stuck: vec![],
         };
         assert_eq!(
             end.text(0).unwrap(),

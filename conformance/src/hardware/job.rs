@@ -81,7 +81,7 @@ const OVERTAKEN: Duration = Duration::from_secs(1);
 /// Lines kept of each PE, and their length.
 const TAIL: (usize, usize) = (8, 300);
 
-/// Runs a job to its end. It never takes longer than the limits allow, and leaves no process behind.
+/// Runs a job to its end. It never takes longer than the limits allow. What it leaves behind: [`crate::launch`] says it.
 pub(crate) fn follow(job: &Job, script: &Script<'_>, hear: &mut dyn FnMut(News<'_>)) -> End {
     let mut running = match job.start() {
         Ok(running) => running,
@@ -108,7 +108,7 @@ pub(crate) fn follow(job: &Job, script: &Script<'_>, hear: &mut dyn FnMut(News<'
             }
             Event::Ended { pe, status } => state.ended(pe, status),
             Event::AllEnded => break,
-            Event::Quiet => {}
+            Event::Quiet | Event::Stuck { .. } => {}
         }
         if last_words.is_none() && state.culprit.is_some() {
             last_words = Some(Instant::now() + LAST_WORDS);

@@ -1,5 +1,5 @@
 //! The process group of a job: it can be ended as a whole, grandchildren included, and it does not outlive this
-//! process.
+//! process. A process can leave its group (`setsid`, a shell with job control), and is out of its reach then.
 //!
 //! The group is led by a *keeper*, a shell that does nothing but wait for the end of its input. The other end of that
 //! pipe is in this process alone: when this process ends, however it ends, the pipe closes, and the keeper kills its
@@ -56,16 +56,16 @@ pub(super) fn apart(command: &mut Command) -> Result<&mut Command, String> {
     Ok(command)
 }
 
-pub(super) use system::{is_there, kill};
+pub(super) use system::wait_for;
 
 /// What std does not offer. A signal fails only when nobody is left to get it, so that is no error.
 #[cfg(unix)]
 mod system {
-    use std::fs;
     use std::os::unix::process::CommandExt as _;
     use std::process::Command;
 
-    use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process};
+    use rustix::io::Errno;
+    use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
     pub(super) fn into_group(command: &mut Command, group: u32) -> Result<(), String> {
         command.process_group(group.cast_signed());
@@ -80,17 +80,11 @@ mod system {
         let _ = pid(group).map(|group| kill_process_group(group, Signal::KILL));
     }
 
-    /// Kills one process.
-    pub(in super::super) fn kill(process: u32) {
-        let _ = pid(process).map(|process| kill_process(process, Signal::KILL));
-    }
-
-    /// Whether a process with this number runs. One that has ended may keep its number as a zombie, for good where
-    /// nobody waits for orphans, as in many containers; Linux tells.
-    pub(in super::super) fn is_there(process: u32) -> bool {
-        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-        let is_zombie = stat.rsplit_once(')').is_some_and(|(_, state)| state.trim_start().starts_with('Z'));
-        !is_zombie && pid(process).is_some_and(|process| test_kill_process(process).is_ok())
+    /// Waits until this child has ended, and leaves it a zombie: until somebody else waits for it, no other process can
+    /// get its number.
+    pub(in super::super) fn wait_for(child: u32) {
+        let Some(child) = pid(child) else { return };
+        while matches!(waitid(WaitId::Pid(child), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT), Err(Errno::INTR)) {}
     }
 
     fn pid(number: u32) -> Option<Pid> {
@@ -111,9 +105,5 @@ mod system {
 
     pub(super) fn kill_group(_group: u32) {}
 
-    pub(in super::super) fn kill(_process: u32) {}
-
-    pub(in super::super) fn is_there(_process: u32) -> bool {
-        false
-    }
+    pub(in super::super) fn wait_for(_child: u32) {}
 }

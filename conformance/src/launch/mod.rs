@@ -3,13 +3,19 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `running.rs` | [`Running`]: the PEs from start to end, as a sequence of [`Event`]s |
-//! | `group.rs` | the process group: whatever happens to this process, nothing of the job is left behind |
+//! | `group.rs` | the process group: whatever happens to this process, what is in the group ends with it |
 //! | `port.rs` | where the PEs meet |
 //! | `mps.rs` | [`Mps`]: CUDA's multi-process service, for several PEs on one GPU |
+//! | `end_mps.sh` | how such a service is ended, also when this process was killed, and by `ci/hardware` |
 //!
 //! A PE learns who it is from its environment: `ONESIDED_RANK`, `ONESIDED_PES`, `ONESIDED_LOCAL_RANK`,
 //! `ONESIDED_RENDEZVOUS` and, where it was assigned a GPU, `ONESIDED_DEVICE`. Everything else in the environment is the
 //! user's and stays as it is.
+//!
+//! What is left behind: a process that left the job's group, as under `setsid` or in a shell with job control. If it is a
+//! PE itself, it is killed all the same, but not if this process is killed first; if a PE started it, nobody ends it. A
+//! PE that the system cannot end, because a driver holds on to it, is given up some seconds after it was killed, and
+//! [`Event::Stuck`] names it.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -36,7 +42,7 @@ pub use running::{Event, Running};
 /// loop {
 ///     match running.next(Duration::from_secs(10)) {
 ///         Event::Line { pe, text, .. } => lines.push((pe, text)),
-///         Event::Ended { .. } => {}
+///         Event::Ended { .. } | Event::Stuck { .. } => {}
 ///         Event::AllEnded => break,
 ///         Event::Quiet => running.kill(),
 ///     }

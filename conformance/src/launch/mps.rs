@@ -14,20 +14,19 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use super::group::{apart, is_there, kill};
+use super::group::apart;
 
 /// The program that starts the service, and talks to it.
 const CONTROL: &str = "nvidia-cuda-mps-control";
 const ABSENT: &str = "nvidia-cuda-mps-control is not on PATH: install the utilities that belong to NVIDIA's driver \
                       (Ubuntu: nvidia-compute-utils-VERSION); in a container, start it with them mounted";
 const LIMIT: Duration = Duration::from_secs(20);
-/// How long a service has to end after it was told to.
-const END: Duration = Duration::from_secs(10);
 /// The folder holds a Unix socket, whose path may have 107 bytes. The names in it have up to 30.
 const LONGEST: usize = 60;
 
-/// If this process is killed, its pipe to this shell closes, and the shell ends the service.
-const KEEPER: &str = "trap '' HUP INT QUIT TERM; read -r _; echo quit | \"$0\"; rm -rf -- \"$1\"";
+/// When its pipe to this process closes, this shell ends the service, within 25 seconds: also where this process is killed.
+const KEEPER: &str =
+    concat!("trap '' HUP INT QUIT TERM; read -r _\n", include_str!("end_mps.sh"), "rm -rf -- \"$folder\"");
 
 /// A CUDA multi-process service of our own. Dropping it ends it.
 #[derive(Debug)]
@@ -65,8 +64,8 @@ impl Mps {
         let visible = Visible::new(env::var("CUDA_VISIBLE_DEVICES").ok().as_deref(), devices);
 
         let mut keeper = Command::new("sh");
-        keeper.args(["-c", KEEPER]).arg(program).arg(folder.path());
-        keeper.envs(directories(folder.path())).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        keeper.args(["-c", KEEPER, "sh"]).arg(program).arg(folder.path());
+        keeper.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         let keeper = apart(&mut keeper)?.spawn().map_err(|why| format!("sh cannot be started: {why}"))?;
 
         let mps = Mps { program: program.to_path_buf(), folder, keeper, visible };
@@ -127,27 +126,11 @@ impl Mps {
         let said = String::from_utf8_lossy(&said).trim().to_string();
         if status.success() { Ok(said) } else { Err(failed(&format!("{status}: {said}"))) }
     }
-
-    /// The service's processes, by their numbers: the daemon, which writes its own into a file, and its servers.
-    fn processes(&self) -> Vec<u32> {
-        let daemon = fs::read_to_string(self.folder.path().join(format!("{CONTROL}.pid"))).unwrap_or_default();
-        let servers = self.control(&[], Some("get_server_list"), END / 4).unwrap_or_default();
-        let numbers = daemon.split_whitespace().chain(servers.split_whitespace());
-        numbers.filter_map(|number| number.parse().ok()).collect()
-    }
 }
 
 impl Drop for Mps {
     fn drop(&mut self) {
-        let processes = self.processes();
-        let told = self.control(&[], Some("quit"), END);
-        let deadline = Instant::now() + if told.is_ok() { END } else { Duration::ZERO };
-        while processes.iter().any(|&process| is_there(process)) && Instant::now() < deadline {
-            thread::sleep(Duration::from_millis(5));
-        }
-        processes.into_iter().for_each(kill);
-        let _ = self.keeper.kill(); // nothing is left for it to do
-        let _ = self.keeper.wait();
+        let _ = self.keeper.wait(); // closes the pipe first
     }
 }
 
@@ -180,19 +163,35 @@ mod tests {
 
     use super::*;
 
-    /// A control program for tests: a daemon that only sleeps, ended by `quit` unless it is stubborn.
+    /// A control program for tests: a daemon that only waits, ended by `quit` unless it is stubborn. It bears the program's
+    /// name, as what a script starts by forking does.
     fn fake(folder: &Path, quits: bool) -> PathBuf {
         let program = folder.join(CONTROL);
         let quit = if quits { "kill $daemon" } else { "exit 1" };
         let script = format!(
             "#!/bin/sh\nfile=$CUDA_MPS_PIPE_DIRECTORY/{CONTROL}.pid\n\
-             if [ \"$1\" = -d ]; then sleep 600 & echo $! >$file; exit; fi\n\
+             if [ \"$1\" = -d ]; then mkfifo $file.never; (read -r _ <>$file.never) & echo $! >$file; exit; fi\n\
              daemon=$(cat $file); read -r word\n\
-             case $word in quit) {quit};; get_server_list) ;; *) exit 1;; esac\n"
+             case $word in quit) {quit};; get_server_list) cat $file.servers 2>/dev/null; exit 0;; *) exit 1;; esac\n"
         );
         fs::write(&program, script).unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
         program
+    }
+
+    /// Whether a process runs; a zombie of somebody else does not.
+    fn runs(process: &str) -> bool {
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        stat.rsplit_once(')').is_some_and(|(_, state)| !state.trim_start().starts_with('Z'))
+    }
+
+    /// Waits until a process has ended, for a while: the system takes its time to kill.
+    fn has_ended(process: &str) -> bool {
+        let deadline = Instant::now() + LIMIT;
+        while runs(process) && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(5));
+        }
+        !runs(process)
     }
 
     #[test]
@@ -204,11 +203,27 @@ mod tests {
             let environment = mps.environment(3);
             assert_eq!(environment[0], ("CUDA_MPS_PIPE_DIRECTORY".to_string(), folder.clone().into()));
             assert_eq!(environment[2], ("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE".to_string(), "33".into()));
-            let [daemon] = mps.processes()[..] else { panic!("{:?}", mps.processes()) };
-            assert!(is_there(daemon));
+            let daemon = fs::read_to_string(folder.join(format!("{CONTROL}.pid"))).unwrap();
+            let daemon = daemon.trim();
+            assert!(runs(daemon));
+            // A server ended, and another program got its number.
+            let mut other = Command::new("sleep").arg("300").spawn().unwrap();
+            fs::write(folder.join(format!("{CONTROL}.pid.servers")), other.id().to_string()).unwrap();
             drop(mps);
-            assert!(!is_there(daemon) && !folder.exists(), "quits: {quits}");
+            assert!(has_ended(daemon) && !folder.exists(), "quits: {quits}");
+            assert!(other.try_wait().unwrap().is_none(), "quits: {quits}");
+            other.kill().unwrap();
+            other.wait().unwrap();
         }
+    }
+
+    #[test]
+    fn a_killed_process_leaves_no_stubborn_service() {
+        let place = tempfile::tempdir().unwrap();
+        let mut mps = Mps::start_with(&fake(place.path(), false), &[]).unwrap();
+        let daemon = fs::read_to_string(mps.folder.path().join(format!("{CONTROL}.pid"))).unwrap();
+        drop(mps.keeper.stdin.take()); // as the system does when a process is killed
+        assert!(has_ended(daemon.trim()));
     }
 
     #[test]

@@ -83,7 +83,7 @@ impl Program {
                     heard.failed(pe, status);
                     running.kill(); // the other one may wait for it
                 }
-                Event::Quiet => {}
+                Event::Quiet | Event::Stuck { .. } => {}
                 Event::AllEnded => break,
             }
         }
