@@ -23,7 +23,7 @@ pub struct Placement {
     pub rank: usize,
     /// How many PEs the job has.
     pub n_pes: usize,
-    /// Number of this PE among those on its host.
+    /// Number of this PE among those on its host; its rank, where the launcher does not tell.
     pub local_rank: usize,
     /// How many PEs there are on its host, where the launcher tells.
     pub local_size: Option<usize>,
@@ -140,7 +140,7 @@ impl Environment<'_> {
 
     fn open_mpi(&self) -> Result<Option<Placement>, Problem> {
         let Some((rank, n_pes)) = self.rank("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")? else { return Ok(None) };
-        let here = self.local("OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", n_pes)?;
+        let here = self.local("OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", rank, n_pes)?;
         // The first two are numbers that a later job may have again, the third is random; version 5 has only the first.
         let names = ["PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "OMPI_MCA_orte_precondition_transports"];
         let job: Vec<String> = names.into_iter().filter_map(|name| self.text(name)).collect();
@@ -156,7 +156,7 @@ impl Environment<'_> {
             return Ok(None);
         }
         let Some((rank, n_pes)) = self.rank("RANK", "WORLD_SIZE")? else { return Ok(None) };
-        let here = self.local("LOCAL_RANK", "LOCAL_WORLD_SIZE", n_pes)?;
+        let here = self.local("LOCAL_RANK", "LOCAL_WORLD_SIZE", rank, n_pes)?;
         let mut placement = Placement::new(rank, n_pes, Launcher::Torchrun).here(here);
         if let (Some(address), Some(port)) = (address, self.number("MASTER_PORT")?) {
             // torchrun's own store listens at MASTER_PORT; the job's name is the same on all PEs.
@@ -176,7 +176,7 @@ impl Environment<'_> {
         {
             return Ok(Some(slurm));
         }
-        let here = self.local("MPI_LOCALRANKID", "MPI_LOCALNRANKS", n_pes)?;
+        let here = self.local("MPI_LOCALRANKID", "MPI_LOCALNRANKS", rank, n_pes)?;
         // Where the launcher listens: a job's own.
         Ok(Some(Placement::new(rank, n_pes, Launcher::Pmi).here(here).meet_here(self.text("PMI_PORT"))))
     }
@@ -238,14 +238,21 @@ impl Environment<'_> {
         }
     }
 
-    /// Rank and size on this host. Without them all PEs of a job of one are here.
-    fn local(&self, rank_name: &str, size_name: &str, n_pes: usize) -> Result<(usize, Option<usize>), Problem> {
-        let (rank, size) = (self.number(rank_name)?, self.number(size_name)?);
-        match (rank, size) {
-            (Some(rank), Some(size)) if rank >= size || size > n_pes => {
-                Err(wrong(rank_name, rank, &format!("no PE of {size_name}={size} on this host, of {n_pes} in all")))
+    /// Rank and size on this host. Without a rank there, it is the rank among all: PEs of one host then differ, and take
+    /// different GPUs. Without a size, all PEs of a job of one are here.
+    fn local(
+        &self,
+        rank_name: &str,
+        size_name: &str,
+        rank: usize,
+        n_pes: usize,
+    ) -> Result<(usize, Option<usize>), Problem> {
+        let (local_rank, size) = (self.number(rank_name)?, self.number(size_name)?);
+        match (local_rank, size) {
+            (Some(here), Some(size)) if here >= size || size > n_pes => {
+                Err(wrong(rank_name, here, &format!("no PE of {size_name}={size} on this host, of {n_pes} in all")))
             }
-            _ => Ok((rank.unwrap_or(0), size.or((n_pes == 1).then_some(1)))),
+            _ => Ok((local_rank.unwrap_or(rank), size.or((n_pes == 1).then_some(1)))),
         }
     }
 }

@@ -129,6 +129,20 @@ fn torchrun_meets_beside_its_own_store() {
 }
 
 #[test]
+fn without_a_rank_on_the_host_the_rank_among_all_chooses_the_gpu() {
+    let slurm: Vec<_> = SLURM.into_iter().filter(|(name, _)| *name != "SLURM_LOCALID").collect();
+    for (environment, rank) in [
+        (&[("ONESIDED_RANK", "3"), ("ONESIDED_PES", "4")][..], 3),
+        (&[("OMPI_COMM_WORLD_RANK", "3"), ("OMPI_COMM_WORLD_SIZE", "4")], 3),
+        (&[("PMI_RANK", "3"), ("PMI_SIZE", "4")], 3),
+        (&[("RANK", "3"), ("WORLD_SIZE", "4"), ("MASTER_ADDR", "head")], 3),
+        (&slurm, 5),
+    ] {
+        assert_eq!(placed(environment).local_rank, rank, "{environment:?}");
+    }
+}
+
+#[test]
 fn contradictions_name_the_variable_and_its_value() {
     for (environment, said) in [
         (&[("ONESIDED_RANK", "1")][..], "ONESIDED_RANK=1: ONESIDED_PES is not set beside it"),
