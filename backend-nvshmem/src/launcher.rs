@@ -271,8 +271,8 @@ fn wrong(name: &str, value: impl fmt::Display, why: &str) -> Problem {
     Problem::Variable { variable: format!("{name}={value}"), why: why.to_string() }
 }
 
-/// Whether an address is one that each host has for itself.
-fn is_loopback(meeting: &str) -> bool {
+/// Whether an address, as it is written, is one that each host has for itself.
+pub(crate) fn is_loopback(meeting: &str) -> bool {
     ["127.", "localhost:", "[::1]:"].iter().any(|start| meeting.starts_with(start))
 }
 
