@@ -11,6 +11,9 @@ use crate::problem::Problem;
 /// The variable in which a user, or our launcher, says where PEs meet.
 pub(crate) const RENDEZVOUS: &str = "ONESIDED_RENDEZVOUS";
 
+/// As many PEs as the library can count.
+pub(crate) const MOST_PES: usize = i32::MAX as usize;
+
 /// Ports that are derived from a job's name lie between those of services and those that systems give to anyone.
 const PORTS: std::ops::Range<u16> = 10_240..32_768;
 /// Numbers from here on are no steps that `srun` started, but Slurm's own: the batch script, an interactive shell.
@@ -229,6 +232,7 @@ impl Environment<'_> {
             (None, None) => Ok(None),
             (Some(rank), None) => beside(rank_name, rank, size_name),
             (None, Some(size)) => beside(size_name, size, rank_name),
+            (Some(_), Some(size)) if size > MOST_PES => Err(wrong(size_name, size, &format!("{MOST_PES} PEs at most"))),
             (Some(rank), Some(size)) if rank < size => Ok(Some((rank, size))),
             (Some(rank), Some(0)) => Err(wrong(size_name, 0, &format!("no PEs at all, and yet {rank_name}={rank}"))),
             (Some(rank), Some(size)) => {

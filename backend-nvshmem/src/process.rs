@@ -11,7 +11,7 @@ use std::time::Duration;
 use onesided::{At, Bootstrap, Error, ErrorKind, InitMethod, InitStatus, Pe, Result, UniqueId, Version};
 
 use crate::cuda::Device;
-use crate::launcher::{self, Placement};
+use crate::launcher::{self, MOST_PES, Placement};
 use crate::library::Library;
 use crate::lifecycle::{self, Bootstrapped};
 use crate::limit::within;
@@ -21,11 +21,14 @@ use crate::problem::Problem;
 use crate::reduction::Scratch;
 use crate::search::{SONAME, Search};
 use crate::table::Table;
-use crate::{join, rendezvous};
+use crate::{join, rendezvous, vmm};
 
 /// Whether an initialization of this process failed. The library may still be inside it, in a thread that was left behind,
 /// and whatever it says about its status, a second one must not begin beside it.
 static FAILED: AtomicBool = AtomicBool::new(false);
+
+/// As long as a limit can be, in seconds: 68 years. The clock has no number for the end of a much longer one.
+const LONGEST: u64 = i32::MAX as u64;
 
 /// For opening the library.
 const OPEN_LIMIT: Duration = Duration::from_secs(30);
@@ -38,7 +41,9 @@ pub struct Settings {
     pub library: Option<PathBuf>,
     /// The GPU of this PE, as CUDA numbers it; `None` for the rank on this host, modulo the number of GPUs.
     pub device: Option<usize>,
-    /// How long to wait for the other PEs in `init`.
+    /// How long to wait for the other PEs in `init`. They wait for each other twice, when they meet and when the library
+    /// connects them, and each has this limit: who comes last to the first must not run out of time in the second. More
+    /// than 2147483647 s, 68 years, is as much as that.
     pub limit: Duration,
 }
 
@@ -54,27 +59,30 @@ impl Settings {
     /// (seconds), which `onesided launch` sets.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`] for a value that is no number.
+    /// [`ErrorKind::InvalidArgument`] for a value that is no number, and for more than 2147483647 seconds.
     #[track_caller]
     pub fn from_environment() -> Result<Settings> {
         let at = Location::caller();
         let mut settings = Settings::default();
-        if let Some(device) = number("ONESIDED_DEVICE", at)? {
+        if let Some(device) = number("ONESIDED_DEVICE", i32::MAX as u64, at)? {
             settings.device = Some(device as usize);
         }
-        if let Some(seconds) = number("ONESIDED_TIMEOUT", at)? {
+        if let Some(seconds) = number("ONESIDED_TIMEOUT", LONGEST, at)? {
             settings.limit = Duration::from_secs(seconds);
         }
         Ok(settings)
     }
 }
 
-/// A whole number in an environment variable.
-fn number(variable: &str, at: At) -> Result<Option<u64>> {
+/// A whole number in an environment variable, up to `largest`.
+fn number(variable: &str, largest: u64, at: At) -> Result<Option<u64>> {
     let Some(text) = std::env::var_os(variable).filter(|text| !text.is_empty()) else { return Ok(None) };
-    let parsed = text.to_str().and_then(|text| text.parse().ok());
-    let wrong = || Error::invalid("settings", format!("{variable} is {text:?}; expected a whole number"), at);
-    parsed.map(Some).ok_or_else(wrong)
+    number_in(variable, &text.to_string_lossy(), largest).map(Some).map_err(|why| Error::invalid("settings", why, at))
+}
+
+fn number_in(variable: &str, text: &str, largest: u64) -> std::result::Result<u64, String> {
+    let number = text.parse().ok().filter(|number| *number <= largest);
+    number.ok_or_else(|| format!("{variable} is {text:?}; expected a whole number from 0 to {largest}"))
 }
 
 /// A process that is not yet a PE, with the library loaded: what [`Bootstrap`] is on GPUs.
@@ -110,12 +118,16 @@ impl Process {
     ///
     /// # Errors
     /// [`ErrorKind::Initialization`] when the library is absent, damaged, or of a version that this crate does not
-    /// describe; the message says where it was looked for. [`ErrorKind::InvalidArgument`] when `NVSHMEM_REDUCE_SCRATCH_SIZE` is
-    /// set to what is no size, or to one that is no multiple of 128: the library would leave elements out of reductions.
+    /// describe; the message says where it was looked for. [`ErrorKind::InvalidArgument`] when `NVSHMEM_REDUCE_SCRATCH_SIZE` or
+    /// `NVSHMEM_CUMEM_GRANULARITY` is set to what is no size, or the first to one that is no multiple of 128: the library would
+    /// leave elements out of reductions.
     #[track_caller]
     pub fn open(settings: Settings) -> Result<Process> {
+        let settings = Settings { limit: settings.limit.min(Duration::from_secs(LONGEST)), ..settings };
         let at = Location::caller();
-        let scratch = Scratch::from_environment().map_err(|why| Error::invalid("open", why, at))?;
+        let invalid = |why| Error::invalid("open", why, at);
+        let scratch = Scratch::from_environment().map_err(invalid)?;
+        vmm::check_step().map_err(invalid)?;
         let table = load(&Search::from_environment(settings.library.as_deref()));
         let table = table.map_err(|problem| error("open", &problem, at))?;
         Ok(Process { table, settings, scratch, world: OnceCell::new() })
@@ -157,6 +169,9 @@ impl Process {
             InitMethod::UniqueId { id, rank, n_pes } => {
                 if rank >= n_pes {
                     return wrong(format!("rank {rank} of {n_pes} PEs: ranks go from 0 to the number of PEs less one"));
+                }
+                if n_pes > MOST_PES {
+                    return wrong(format!("{n_pes} PEs are more than the library can count: {MOST_PES} at most"));
                 }
                 if !join::is_unique_id(&id) {
                     return wrong(
@@ -309,4 +324,20 @@ fn error(call: &'static str, problem: &Problem, at: At) -> Error {
         _ => ErrorKind::Initialization,
     };
     Error::new(kind, call, problem.to_string(), at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_that_the_clock_cannot_count_is_refused_with_the_longest() {
+        let number = |text| number_in("ONESIDED_TIMEOUT", text, LONGEST);
+        assert_eq!((number("0"), number("2147483647")), (Ok(0), Ok(LONGEST)));
+        for text in ["2147483648", "18446744073709551615", "18446744073709551616", "-1", "soon"] {
+            let expected = "expected a whole number from 0 to 2147483647";
+            assert_eq!(number(text), Err(format!("ONESIDED_TIMEOUT is {text:?}; {expected}")));
+        }
+        assert!(std::time::Instant::now().checked_add(Duration::from_secs(LONGEST)).is_some());
+    }
 }

@@ -152,6 +152,10 @@ fn contradictions_name_the_variable_and_its_value() {
             "ONESIDED_RANK=4: PEs count from 0 to 3, because ONESIDED_PES=4",
         ),
         (&[("ONESIDED_RANK", "0"), ("ONESIDED_PES", "0")], "ONESIDED_PES=0: no PEs at all"),
+        (
+            &[("ONESIDED_RANK", "0"), ("ONESIDED_PES", "18446744073709551615")],
+            "ONESIDED_PES=18446744073709551615: 2147483647 PEs at most",
+        ),
         (&[("ONESIDED_RANK", "one"), ("ONESIDED_PES", "2")], "ONESIDED_RANK=one: no number from 0 on"),
         (&[("ONESIDED_RANK", "-1"), ("ONESIDED_PES", "2")], "ONESIDED_RANK=-1: no number from 0 on"),
         (&[("OMPI_COMM_WORLD_RANK", "1")], "OMPI_COMM_WORLD_SIZE is not set"),
