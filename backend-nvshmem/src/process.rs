@@ -12,7 +12,7 @@ use onesided::{At, Bootstrap, Error, ErrorKind, InitMethod, InitStatus, Pe, Resu
 
 use crate::cuda::Device;
 use crate::launcher::{self, MOST_PES, Placement};
-use crate::library::Library;
+use crate::library::{self, Library};
 use crate::lifecycle::{self, Bootstrapped};
 use crate::limit::within;
 use crate::mpi::World;
@@ -29,9 +29,6 @@ static FAILED: AtomicBool = AtomicBool::new(false);
 
 /// As long as a limit can be, in seconds: 68 years. The clock has no number for the end of a much longer one.
 const LONGEST: u64 = i32::MAX as u64;
-
-/// For opening the library.
-const OPEN_LIMIT: Duration = Duration::from_secs(30);
 
 /// What a process may say about itself before it becomes a PE.
 #[derive(Clone, Debug)]
@@ -305,16 +302,8 @@ impl Bootstrap for Process {
 
 /// Opens the library that the search finds.
 fn load(search: &Search) -> std::result::Result<&'static Table, Problem> {
-    let (file, _) = search.locate()?;
-    let by_loader = file == Path::new(SONAME);
-    let places = search.places();
-    within(OPEN_LIMIT, SONAME, move || match Library::open(&file) {
-        Err(refused) if by_loader => {
-            let looked = places.into_iter().chain([format!("the loader: {refused}")]).collect();
-            Err(Problem::NotFound { what: SONAME, looked })
-        }
-        library => Table::new(library?, &file),
-    })
+    let search = search.clone();
+    within(library::LIMIT, SONAME, move || Table::new(Library::find(&search)?.0))
 }
 
 /// What a problem is to a program.
@@ -329,6 +318,20 @@ fn error(call: &'static str, problem: &Problem, at: At) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plugin;
+
+    /// Under its name the loader gives a library that is loaded already, wherever it lies.
+    #[test]
+    fn real_library_that_the_loader_finds_has_its_plugins_beside_it_else_not_run() {
+        let named = match load(&Search::from_environment(None)) {
+            Err(problem) => return println!("not run: no library ({problem})"),
+            Ok(table) => table,
+        };
+        let by_name = Search { argument: None, variable: None, home: None, python: Ok(vec![]), loader: vec![] };
+        let found = load(&by_name).unwrap();
+        assert_eq!((&found.file, found.file.is_absolute()), (&named.file, true));
+        assert_eq!(plugin::check(plugin::UID, &found.file), Ok(()));
+    }
 
     #[test]
     fn a_limit_that_the_clock_cannot_count_is_refused_with_the_longest() {

@@ -79,9 +79,9 @@ impl Table {
     ///
     /// # Errors
     /// When the library is of another major version or older than the first that was tested.
-    pub(crate) fn new(library: Library, file: &Path) -> Result<&'static Table, Problem> {
-        let version = library.nvshmem_version()?;
-        check_version(version, file)?;
+    pub(crate) fn new(library: Library) -> Result<&'static Table, Problem> {
+        let (version, file) = (library.nvshmem_version()?, library.file().to_path_buf());
+        check_version(version, &file)?;
         let reductions = [Form::Reduce, Form::ReduceScatter].map(|form| Reductions {
             // SAFETY: every `nvshmem_T_OP_reduce` and `…_reducescatter` of the headers has this shape; the gate
             // `ci/bindings` compares them all.
@@ -92,7 +92,7 @@ impl Table {
         // SAFETY: the bindings were generated from this library's headers, versions 3.4 to 3.8.
         let functions = unsafe { Functions::from_library(library.into_handle()) }
             .map_err(|error| Problem::Failed { call: "dlsym".to_string(), why: error.to_string() })?;
-        Ok(Box::leak(Box::new(Table { functions, version, file: file.to_path_buf(), reductions })))
+        Ok(Box::leak(Box::new(Table { functions, version, file, reductions })))
     }
 
     /// The library's version, as text.

@@ -109,7 +109,9 @@ pub(crate) fn check_step() -> Result<(), String> {
 
 fn accept_step(size: Result<Option<usize>, String>) -> Result<(), String> {
     size.map(drop).map_err(|text| {
-        format!("{STEP} is '{text}'; expected a number of bytes, with K, M or G behind it if need be, the same on all PEs")
+        format!(
+            "{STEP} is '{text}'; expected a number of bytes, with K, M or G behind it if need be, the same on all PEs"
+        )
     })
 }
 
