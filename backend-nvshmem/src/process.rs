@@ -191,7 +191,7 @@ impl Process {
             InitMethod::Mpi => {
                 let world = self.world().map_err(problem)?;
                 let device = self.device(world.local_rank());
-                let joined = join::by_mpi(self.table, world.communicator());
+                let joined = if is_dead(&device) { Ok(()) } else { join::by_mpi(self.table, world.communicator()) };
                 let place = Place { rank: world.rank(), n_pes: world.n_pes(), local_rank: world.local_rank() };
                 self.become_pe(&place, device, joined, Some(world), at)
             }
@@ -210,15 +210,26 @@ impl Process {
         let device = self.device(place.local_rank);
         let context = device.as_ref().ok().map(|device| device.context().clone());
         let Place { rank, n_pes, .. } = *place;
-        let joined = join::by_unique_id(self.table, context, id, rank, n_pes, self.settings.limit);
+        let join = || join::by_unique_id(self.table, context, id, rank, n_pes, self.settings.limit);
+        let joined = if is_dead(&device) { Ok(()) } else { join() };
         self.become_pe(place, device, joined, world, at)
     }
 
+    /// Takes this PE's GPU and makes it this thread's. This waits for the driver and not for other PEs, and so may take
+    /// longer than a short limit for these.
     fn device(&self, local_rank: usize) -> std::result::Result<Device, Problem> {
-        match self.settings.device {
-            Some(device) => Device::open(device),
-            None => Device::open(local_rank % Device::count()?.max(1)),
-        }
+        let chosen = self.settings.device;
+        let (ordinal, woken) = within(self.settings.limit.max(library::LIMIT), "waking the GPU", move || {
+            let ordinal = match chosen {
+                Some(device) => device,
+                None => local_rank % Device::count()?.max(1),
+            };
+            Ok((ordinal, Device::open(ordinal)?.context().clone()))
+        })?;
+        // A device belongs to its thread. While the context is held, to take it again is no work.
+        let device = Device::open(ordinal);
+        drop(woken);
+        device
     }
 
     /// Looks at what became of the initialization. What failed is never finalized: the library would end the process.
@@ -248,7 +259,7 @@ impl Process {
             }
             (Err(problem), _) => {
                 let met = if status == InitStatus::Bootstrapped { "the PEs met, but " } else { "" };
-                return failed(ErrorKind::Initialization, format!("{met}this PE has no GPU: {problem}"));
+                return failed(kind(&problem), format!("{met}this PE has no GPU: {problem}"));
             }
             (Ok(_), Err(problem)) => {
                 let why =
@@ -296,7 +307,9 @@ impl Bootstrap for Process {
 
     #[track_caller]
     fn init(&self, method: InitMethod) -> Result<Pe<Nvshmem>> {
-        self.initialize(&method, Location::caller())
+        let at = Location::caller();
+        self.table.check_complete().map_err(|problem| error("init", &problem, at))?;
+        self.initialize(&method, at)
     }
 }
 
@@ -306,13 +319,21 @@ fn load(search: &Search) -> std::result::Result<&'static Table, Problem> {
     within(library::LIMIT, SONAME, move || Table::new(Library::find(&search)?.0))
 }
 
+/// Whether the driver did not answer. The library would ask it next, and wait.
+fn is_dead(device: &std::result::Result<Device, Problem>) -> bool {
+    matches!(device, Err(Problem::NoAnswer { .. }))
+}
+
 /// What a problem is to a program.
 fn error(call: &'static str, problem: &Problem, at: At) -> Error {
-    let kind = match problem {
+    Error::new(kind(problem), call, problem.to_string(), at)
+}
+
+fn kind(problem: &Problem) -> ErrorKind {
+    match problem {
         Problem::NoAnswer { .. } | Problem::Missing { .. } => ErrorKind::Timeout,
         _ => ErrorKind::Initialization,
-    };
-    Error::new(kind, call, problem.to_string(), at)
+    }
 }
 
 #[cfg(test)]

@@ -95,6 +95,28 @@ impl Table {
         Ok(Box::leak(Box::new(Table { functions, version, file, reductions })))
     }
 
+    /// Whether the library has what every PE needs to become one and to end. What only some operations need is found out
+    /// when they are called.
+    ///
+    /// # Errors
+    /// [`Problem::Failed`] with the first function that is missing.
+    pub(crate) fn check_complete(&self) -> Result<(), Problem> {
+        macro_rules! needs {
+            ($($name:ident)*) => {
+                $(if self.functions.$name.is_err() { return Err(self.absent(stringify!($name))); })*
+            };
+        }
+        needs!(nvshmemx_init_status nvshmemx_hostlib_init_attr nvshmemx_hostlib_finalize);
+        needs!(nvshmem_team_my_pe nvshmem_team_n_pes nvshmem_team_translate_pe);
+        Ok(())
+    }
+
+    /// A function that this library lacks, before there is a PE.
+    pub(crate) fn absent(&self, symbol: &str) -> Problem {
+        let why = format!("{} does not export it", self.file.display());
+        Problem::Failed { call: symbol.to_string(), why }
+    }
+
     /// The library's version, as text.
     pub(crate) fn version_text(&self) -> String {
         let [major, minor, patch] = self.version;

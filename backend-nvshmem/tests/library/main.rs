@@ -231,10 +231,13 @@ fn a_function_that_a_library_lacks_is_an_error_when_it_is_needed() {
     let process = open(&file).unwrap();
     assert_eq!(process.version().library, "libnvshmem 3.9.0");
     assert_eq!(process.init_status(), InitStatus::NotInitialized);
-    let error = process.unique_id().unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Initialization);
-    for part in ["nvshmemx_get_uniqueid", "does not export it", &file.to_string_lossy()] {
-        assert!(error.message().contains(part), "{part} in {error}");
+    let unique_id = (process.unique_id().unwrap_err(), "nvshmemx_get_uniqueid");
+    let init = (process.init(InitMethod::Launcher).map(drop).unwrap_err(), "nvshmemx_init_status");
+    for (error, symbol) in [unique_id, init] {
+        assert_eq!(error.kind(), ErrorKind::Initialization);
+        for part in [symbol, "does not export it", &file.to_string_lossy()] {
+            assert!(error.message().contains(part), "{part} in {error}");
+        }
     }
 }
 
