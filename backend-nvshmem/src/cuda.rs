@@ -25,6 +25,12 @@ pub(crate) struct Device {
     staging: Staging,
 }
 
+/// A GPU whose context exists.
+pub(crate) struct Awake {
+    context: Arc<CudaContext>,
+    copies: Arc<CudaStream>,
+}
+
 impl Device {
     /// Number of GPUs that CUDA shows to this process.
     pub(crate) fn count() -> std::result::Result<usize, Problem> {
@@ -40,8 +46,8 @@ impl Device {
         Ok(usize::try_from(count).unwrap_or(0))
     }
 
-    /// Takes the GPU and makes it this thread's.
-    pub(crate) fn open(ordinal: usize) -> std::result::Result<Device, Problem> {
+    /// Waits for the driver, which may have to start the GPU. Any thread can.
+    pub(crate) fn wake(ordinal: usize) -> std::result::Result<Awake, Problem> {
         let count = Device::count()?;
         if ordinal >= count {
             let there = if count == 0 { "CUDA shows no GPU".to_string() } else { format!("CUDA shows {count}") };
@@ -50,6 +56,12 @@ impl Device {
         }
         let context = CudaContext::new(ordinal).map_err(|error| failed("cuDevicePrimaryCtxRetain", error))?;
         let copies = context.new_stream().map_err(|error| failed("cuStreamCreate", error))?;
+        Ok(Awake { context, copies })
+    }
+
+    /// Makes the GPU this thread's.
+    pub(crate) fn new(Awake { context, copies }: Awake) -> std::result::Result<Device, Problem> {
+        context.bind_to_thread().map_err(|error| failed("cuCtxSetCurrent", error))?;
         Ok(Device { copies, side: OnceCell::new(), staging: Staging::default(), context })
     }
 

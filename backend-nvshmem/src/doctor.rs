@@ -9,15 +9,13 @@ use cudarc::driver::result::{self, DriverError, device};
 use onesided::InitStatus;
 
 use crate::launcher::placement;
-use crate::library::{Library, cuda_version};
+use crate::library::{self, Library, cuda_version};
 use crate::limit::{on_path, output, within};
 use crate::network::network;
 use crate::problem::Problem;
 use crate::report::{Driver, Finding, HostLibrary, Report, Tool};
 use crate::search::{SONAME, Search};
 
-/// For opening a library and for cuInit, which wakes every GPU of the machine.
-const LIBRARY_LIMIT: Duration = Duration::from_secs(30);
 const COMMAND_LIMIT: Duration = Duration::from_secs(10);
 const NETWORK_LIMIT: Duration = Duration::from_secs(5);
 
@@ -80,9 +78,9 @@ pub fn doctor(library: Option<&Path>) -> Report {
         driver: driver(),
         nvshmem: host_library(library),
         mpirun: mpirun(),
-        libmpi: within(LIBRARY_LIMIT, LIBMPI, || {
-            Library::open(Path::new(LIBMPI))?;
-            Ok(Tool { version: LIBMPI.to_string(), file: loaded_from(LIBMPI) })
+        libmpi: within(library::LIMIT, LIBMPI, || {
+            let library = Library::open(Path::new(LIBMPI))?;
+            Ok(Tool { version: LIBMPI.to_string(), file: behind_links(&library) })
         }),
         mps: tool("nvidia-cuda-mps-control").map(|file| Tool { version: "can be started".to_string(), file }),
         network: within(NETWORK_LIMIT, "127.0.0.1", || network(NETWORK_LIMIT)),
@@ -101,10 +99,11 @@ pub fn kernel_module() -> Option<String> {
 /// # Errors
 /// Why there is no driver, or why it gives no GPU.
 pub fn driver() -> Finding<Driver> {
-    within(LIBRARY_LIMIT, LIBCUDA, || {
+    // cuInit wakes every GPU of the machine.
+    within(library::LIMIT, LIBCUDA, || {
         // cudarc panics where it finds no driver: then the loader gives the reason. What else it panics at, a driver
         // without a function, `within` catches.
-        Library::open(Path::new(LIBCUDA))?;
+        let library = Library::open(Path::new(LIBCUDA))?;
         let cuda = |call: &str, error: DriverError| {
             let text = error.error_string().map(CStr::to_string_lossy).unwrap_or("unknown".into());
             Problem::Failed { call: call.to_string(), why: format!("error {}, {text}", error.0 as u32) }
@@ -115,7 +114,7 @@ pub fn driver() -> Finding<Driver> {
         let name =
             |ordinal| device::get(ordinal).and_then(device::get_name).map_err(|error| cuda("cuDeviceGetName", error));
         let gpus = (0..count).map(name).collect::<Result<_, _>>()?;
-        Ok(Driver { cuda: (version / 1000, version % 1000 / 10), gpus, file: loaded_from(LIBCUDA) })
+        Ok(Driver { cuda: (version / 1000, version % 1000 / 10), gpus, file: behind_links(&library) })
     })
 }
 
@@ -128,22 +127,13 @@ pub fn host_library(library: Option<&Path>) -> Finding<HostLibrary> {
 }
 
 fn nvshmem(search: &Search) -> Finding<HostLibrary> {
-    let (file, origin) = search.locate()?;
-    let by_loader = file == Path::new(SONAME);
-    let places = search.places();
-    within(LIBRARY_LIMIT, SONAME, move || {
-        let library = match Library::open(&file) {
-            // Only the loader's own list was left: the other places belong to the answer.
-            Err(refused) if by_loader => {
-                let looked = places.into_iter().chain([format!("the loader: {refused}")]).collect();
-                return Err(Problem::NotFound { what: SONAME, looked });
-            }
-            opened => opened?,
-        };
+    let search = search.clone();
+    within(library::LIMIT, SONAME, move || {
+        let (library, origin) = Library::find(&search)?;
         let version = library.nvshmem_version()?;
         let status = init_status(library.nvshmem_init_status()?)?;
         let missing = NEEDED.into_iter().filter(|name| !library.exports(name)).collect();
-        let file = if by_loader { loaded_from(SONAME) } else { file };
+        let file = library.file().to_path_buf();
         Ok(HostLibrary { version, status, missing, needed: NEEDED.len(), file, origin })
     })
 }
@@ -180,20 +170,9 @@ fn module_version(text: &str) -> Option<String> {
     text.lines().next()?.split_whitespace().find(is_version).map(str::to_string)
 }
 
-/// The file of the library that the loader opened under a bare name. Linux lists the files in use; elsewhere the name
-/// has to do.
-fn loaded_from(name: &str) -> PathBuf {
-    let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    file_in_maps(&maps, name).unwrap_or_else(|| PathBuf::from(name))
-}
-
-/// The first file whose name begins with the library's, up to and including `.so.`: `libcuda.so.1` is a link to
-/// `libcuda.so.580.95.05`, which is what is listed.
-fn file_in_maps(maps: &str, name: &str) -> Option<PathBuf> {
-    let stem = name.find(".so.").map_or(name, |at| &name[..at + 4]);
-    let mut files = maps.lines().filter_map(|line| line.find('/').map(|at| Path::new(&line[at..])));
-    let found = files.find(|file| file.file_name().is_some_and(|name| name.to_string_lossy().starts_with(stem)));
-    found.map(Path::to_path_buf)
+/// The library's file with links followed: `libcuda.so.1` is one to `libcuda.so.580.95.05`, which tells the version.
+fn behind_links(library: &Library) -> PathBuf {
+    fs::canonicalize(library.file()).unwrap_or_else(|_| library.file().to_path_buf())
 }
 
 #[cfg(test)]
@@ -290,13 +269,6 @@ mod tests {
         assert_eq!(module_version(closed).as_deref(), Some("535.104.05"));
         assert_eq!(module_version(open).as_deref(), Some("580.95.05"));
         assert_eq!(module_version(""), None);
-    }
-
-    #[test]
-    fn the_file_behind_a_name_is_the_one_that_is_mapped() {
-        let maps = "7f00-7f01 r--p 0 08:01 5 /lib/x/libcudart.so.13\n7f02-7f03 r-xp 0 08:01 6    /opt/my lib/libcuda.so.580.95.05\n";
-        assert_eq!(file_in_maps(maps, LIBCUDA).unwrap(), Path::new("/opt/my lib/libcuda.so.580.95.05"));
-        assert_eq!(file_in_maps(maps, LIBMPI), None);
     }
 
     #[test]

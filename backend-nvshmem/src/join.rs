@@ -14,6 +14,8 @@ use crate::bindings::{
     NVSHMEMX_INIT_WITH_MPI_COMM, NVSHMEMX_INIT_WITH_UNIQUEID, nvshmemx_init_attr_t, nvshmemx_uniqueid_t,
 };
 use crate::layout;
+use crate::library;
+use crate::limit::within;
 use crate::plugin;
 use crate::problem::Problem;
 use crate::table::Table;
@@ -23,23 +25,26 @@ static ALONE: Mutex<()> = Mutex::new(());
 
 const INIT: &str = "nvshmemx_hostlib_init_attr";
 
-/// Makes a unique id. The library then listens for the other PEs in a thread of this process.
+/// Makes a unique id, within a limit: it opens the plugin and looks at the network. The library then listens for the
+/// other PEs in a thread of this process.
 pub(crate) fn unique_id(table: &Table) -> Result<UniqueId, Problem> {
     const CALL: &str = "nvshmemx_get_uniqueid";
-    let get = table.functions.nvshmemx_get_uniqueid.as_ref().map_err(|_| absent(table, CALL))?;
+    let get = *table.functions.nvshmemx_get_uniqueid.as_ref().map_err(|_| table.absent(CALL))?;
     plugin::check(plugin::UID, &table.file)?;
-    let mut id = layout::unique_id();
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    // SAFETY: writes the id, and needs no initialization. No other thread is inside.
-    let status = unsafe { get(&mut id) };
-    if status != 0 {
-        let why = format!(
-            "it returned {status}: the library found no network interface to listen on; NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME \
-             names one (lo, where all PEs are on this host)"
-        );
-        return Err(Problem::Failed { call: CALL.to_string(), why });
-    }
-    Ok(UniqueId(to_bytes(id)))
+    within(library::LIMIT, CALL, move || {
+        let mut id = layout::unique_id();
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: writes the id, and needs no initialization. No other thread is inside. The library stays open, also for a thread that is left behind.
+        let status = unsafe { get(&mut id) };
+        if status != 0 {
+            let why = format!(
+                "it returned {status}: the library found no network interface to listen on; \
+                 NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME names one (lo, where all PEs are on this host)"
+            );
+            return Err(Problem::Failed { call: CALL.to_string(), why });
+        }
+        Ok(UniqueId(to_bytes(id)))
+    })
 }
 
 /// Whether these bytes can be an id that a library made.
@@ -58,7 +63,7 @@ pub(crate) fn by_unique_id(
     limit: Duration,
 ) -> Result<(), Problem> {
     const SET: &str = "nvshmemx_set_attr_uniqueid_args";
-    let set = *table.functions.nvshmemx_set_attr_uniqueid_args.as_ref().map_err(|_| absent(table, SET))?;
+    let set = *table.functions.nvshmemx_set_attr_uniqueid_args.as_ref().map_err(|_| table.absent(SET))?;
     plugin::check(plugin::UID, &table.file)?;
     let (done, result) = mpsc::channel();
     let join = move || {
@@ -93,7 +98,7 @@ pub(crate) fn by_unique_id(
 /// Joins the PEs of an MPI communicator, whose address this is. Waits without a limit: MPI ends the job when a PE dies.
 pub(crate) fn by_mpi(table: &'static Table, communicator: *mut c_void) -> Result<(), Problem> {
     const SET: &str = "nvshmemx_set_attr_mpi_comm_args";
-    let set = *table.functions.nvshmemx_set_attr_mpi_comm_args.as_ref().map_err(|_| absent(table, SET))?;
+    let set = *table.functions.nvshmemx_set_attr_mpi_comm_args.as_ref().map_err(|_| table.absent(SET))?;
     plugin::check(plugin::MPI, &table.file)?;
     let mut attr = layout::init_attr(table.version);
     // SAFETY: the attributes are in the layout of this library's version; the communicator is one of MPI's, alive.
@@ -106,17 +111,12 @@ pub(crate) fn by_mpi(table: &'static Table, communicator: *mut c_void) -> Result
 
 /// Initializes the library. What it returns is not all: some versions return 0 without a device.
 fn init(table: &Table, flags: c_int, attr: &mut nvshmemx_init_attr_t) -> Result<(), Problem> {
-    let init = table.functions.nvshmemx_hostlib_init_attr.as_ref().map_err(|_| absent(table, INIT))?;
+    let init = table.functions.nvshmemx_hostlib_init_attr.as_ref().map_err(|_| table.absent(INIT))?;
     // SAFETY: the attributes are complete for these flags, and what they point to lives until this returns.
     match unsafe { init(flags as u32, attr) } {
         0 => Ok(()),
         status => Err(Problem::Failed { call: INIT.to_string(), why: format!("it returned {status}") }),
     }
-}
-
-fn absent(table: &Table, symbol: &str) -> Problem {
-    let why = format!("{} does not export it", table.file.display());
-    Problem::Failed { call: symbol.to_string(), why }
 }
 
 fn to_bytes(id: nvshmemx_uniqueid_t) -> [u8; 128] {

@@ -11,6 +11,9 @@ use crate::problem::Problem;
 /// The variable in which a user, or our launcher, says where PEs meet.
 pub(crate) const RENDEZVOUS: &str = "ONESIDED_RENDEZVOUS";
 
+/// As many PEs as the library can count.
+pub(crate) const MOST_PES: usize = i32::MAX as usize;
+
 /// Ports that are derived from a job's name lie between those of services and those that systems give to anyone.
 const PORTS: std::ops::Range<u16> = 10_240..32_768;
 /// Numbers from here on are no steps that `srun` started, but Slurm's own: the batch script, an interactive shell.
@@ -23,7 +26,7 @@ pub struct Placement {
     pub rank: usize,
     /// How many PEs the job has.
     pub n_pes: usize,
-    /// Number of this PE among those on its host.
+    /// Number of this PE among those on its host; its rank, where the launcher does not tell.
     pub local_rank: usize,
     /// How many PEs there are on its host, where the launcher tells.
     pub local_size: Option<usize>,
@@ -140,7 +143,7 @@ impl Environment<'_> {
 
     fn open_mpi(&self) -> Result<Option<Placement>, Problem> {
         let Some((rank, n_pes)) = self.rank("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")? else { return Ok(None) };
-        let here = self.local("OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", n_pes)?;
+        let here = self.local("OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", rank, n_pes)?;
         // The first two are numbers that a later job may have again, the third is random; version 5 has only the first.
         let names = ["PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "OMPI_MCA_orte_precondition_transports"];
         let job: Vec<String> = names.into_iter().filter_map(|name| self.text(name)).collect();
@@ -156,7 +159,7 @@ impl Environment<'_> {
             return Ok(None);
         }
         let Some((rank, n_pes)) = self.rank("RANK", "WORLD_SIZE")? else { return Ok(None) };
-        let here = self.local("LOCAL_RANK", "LOCAL_WORLD_SIZE", n_pes)?;
+        let here = self.local("LOCAL_RANK", "LOCAL_WORLD_SIZE", rank, n_pes)?;
         let mut placement = Placement::new(rank, n_pes, Launcher::Torchrun).here(here);
         if let (Some(address), Some(port)) = (address, self.number("MASTER_PORT")?) {
             // torchrun's own store listens at MASTER_PORT; the job's name is the same on all PEs.
@@ -176,7 +179,7 @@ impl Environment<'_> {
         {
             return Ok(Some(slurm));
         }
-        let here = self.local("MPI_LOCALRANKID", "MPI_LOCALNRANKS", n_pes)?;
+        let here = self.local("MPI_LOCALRANKID", "MPI_LOCALNRANKS", rank, n_pes)?;
         // Where the launcher listens: a job's own.
         Ok(Some(Placement::new(rank, n_pes, Launcher::Pmi).here(here).meet_here(self.text("PMI_PORT"))))
     }
@@ -229,6 +232,7 @@ impl Environment<'_> {
             (None, None) => Ok(None),
             (Some(rank), None) => beside(rank_name, rank, size_name),
             (None, Some(size)) => beside(size_name, size, rank_name),
+            (Some(_), Some(size)) if size > MOST_PES => Err(wrong(size_name, size, &format!("{MOST_PES} PEs at most"))),
             (Some(rank), Some(size)) if rank < size => Ok(Some((rank, size))),
             (Some(rank), Some(0)) => Err(wrong(size_name, 0, &format!("no PEs at all, and yet {rank_name}={rank}"))),
             (Some(rank), Some(size)) => {
@@ -238,14 +242,21 @@ impl Environment<'_> {
         }
     }
 
-    /// Rank and size on this host. Without them all PEs of a job of one are here.
-    fn local(&self, rank_name: &str, size_name: &str, n_pes: usize) -> Result<(usize, Option<usize>), Problem> {
-        let (rank, size) = (self.number(rank_name)?, self.number(size_name)?);
-        match (rank, size) {
-            (Some(rank), Some(size)) if rank >= size || size > n_pes => {
-                Err(wrong(rank_name, rank, &format!("no PE of {size_name}={size} on this host, of {n_pes} in all")))
+    /// Rank and size on this host. Without a rank there, it is the rank among all: PEs of one host then differ, and take
+    /// different GPUs. Without a size, all PEs of a job of one are here.
+    fn local(
+        &self,
+        rank_name: &str,
+        size_name: &str,
+        rank: usize,
+        n_pes: usize,
+    ) -> Result<(usize, Option<usize>), Problem> {
+        let (local_rank, size) = (self.number(rank_name)?, self.number(size_name)?);
+        match (local_rank, size) {
+            (Some(here), Some(size)) if here >= size || size > n_pes => {
+                Err(wrong(rank_name, here, &format!("no PE of {size_name}={size} on this host, of {n_pes} in all")))
             }
-            _ => Ok((rank.unwrap_or(0), size.or((n_pes == 1).then_some(1)))),
+            _ => Ok((local_rank.unwrap_or(rank), size.or((n_pes == 1).then_some(1)))),
         }
     }
 }
@@ -264,8 +275,8 @@ fn wrong(name: &str, value: impl fmt::Display, why: &str) -> Problem {
     Problem::Variable { variable: format!("{name}={value}"), why: why.to_string() }
 }
 
-/// Whether an address is one that each host has for itself.
-fn is_loopback(meeting: &str) -> bool {
+/// Whether an address, as it is written, is one that each host has for itself.
+pub(crate) fn is_loopback(meeting: &str) -> bool {
     ["127.", "localhost:", "[::1]:"].iter().any(|start| meeting.starts_with(start))
 }
 

@@ -7,13 +7,22 @@
 
 use std::error::Error as _;
 use std::ffi::c_int;
+#[cfg(target_os = "linux")]
+use std::ffi::{CStr, OsStr, c_char, c_void};
 use std::mem::ManuallyDrop;
+#[cfg(target_os = "linux")]
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use cudarc::driver::{DriverError, sys};
 
 use crate::elf;
 use crate::problem::Problem;
+use crate::search::{Origin, SONAME, Search};
+
+/// For opening a library, and for what it then does by itself.
+pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 
 /// An open library.
 pub(crate) struct Library {
@@ -22,6 +31,19 @@ pub(crate) struct Library {
 }
 
 impl Library {
+    /// Opens NVSHMEM's host library where the search finds it.
+    pub(crate) fn find(search: &Search) -> Result<(Library, Origin), Problem> {
+        let (file, origin) = search.locate()?;
+        match Library::open(&file) {
+            // Only the loader's own list was left: the other places belong to the answer.
+            Err(refused) if file == Path::new(SONAME) => {
+                let looked = search.places().into_iter().chain([format!("the loader: {refused}")]).collect();
+                Err(Problem::NotFound { what: SONAME, looked })
+            }
+            opened => Ok((opened?, origin)),
+        }
+    }
+
     /// Opens a file, or what the loader finds under a bare name.
     pub(crate) fn open(file: &Path) -> Result<Library, Problem> {
         if file.components().count() > 1 {
@@ -30,12 +52,17 @@ impl Library {
         // SAFETY: opening a library runs its initializers. These are NVIDIA's and MPI's own libraries, or the file
         // that the user named for one; their initializers need nothing from us. The file is whole, as far as its
         // header tells.
-        let handle = unsafe { open_now(file) };
-        let handle = handle.map_err(|error| {
+        let opened = unsafe { open_now(file) };
+        let (handle, loaded) = opened.map_err(|error| {
             let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
             Problem::Refused { file: file.to_path_buf(), why }
         })?;
-        Ok(Library { handle: ManuallyDrop::new(handle), file: file.to_path_buf() })
+        Ok(Library { handle: ManuallyDrop::new(handle), file: loaded.unwrap_or_else(|| file.to_path_buf()) })
+    }
+
+    /// The file that was loaded, where the system tells; otherwise what was to be opened.
+    pub(crate) fn file(&self) -> &Path {
+        &self.file
     }
 
     /// Whether the library exports `name`.
@@ -93,22 +120,59 @@ pub(crate) fn cuda_version() -> Result<i32, DriverError> {
     Ok(version)
 }
 
-/// Opens a library with all its symbols resolved: what is missing is an error here, not a crash at the first call.
+/// Opens a library with all its symbols resolved: what is missing is an error here, not a crash at the first call. Says
+/// also which file it is, which may lie anywhere if it was opened by a name.
 ///
 /// # Safety
 /// The library's initializers must be safe to run.
-unsafe fn open_now(file: &Path) -> Result<libloading::Library, libloading::Error> {
+unsafe fn open_now(file: &Path) -> Result<(libloading::Library, Option<PathBuf>), libloading::Error> {
     #[cfg(unix)]
     {
         use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
-        // SAFETY: the caller's promise.
-        unsafe { Library::open(Some(file), RTLD_NOW | RTLD_LOCAL) }.map(Into::into)
+        // SAFETY: the caller's promise; the handle goes out of a library and into one again.
+        unsafe {
+            let handle = Library::open(Some(file), RTLD_NOW | RTLD_LOCAL)?.into_raw();
+            #[cfg(target_os = "linux")]
+            let loaded = loaded_file(handle);
+            #[cfg(not(target_os = "linux"))]
+            let loaded = None;
+            Ok((Library::from_raw(handle).into(), loaded))
+        }
     }
     #[cfg(not(unix))]
     {
         // SAFETY: the caller's promise.
-        unsafe { libloading::Library::new(file) }
+        unsafe { libloading::Library::new(file) }.map(|library| (library, None))
     }
+}
+
+/// The file behind a handle, as the loader found it. Links are not followed: the library's own `$ORIGIN`, where it looks
+/// for its plugins, is the folder of this path.
+///
+/// # Safety
+/// The handle must be one of `dlopen`, not closed.
+#[cfg(target_os = "linux")]
+unsafe fn loaded_file(handle: *mut c_void) -> Option<PathBuf> {
+    /// `struct link_map` of `link.h`, as far as it is read here.
+    #[repr(C)]
+    struct LinkMap {
+        address: usize,
+        name: *const c_char,
+    }
+    const RTLD_DI_LINKMAP: c_int = 2;
+    unsafe extern "C" {
+        fn dlinfo(handle: *mut c_void, request: c_int, info: *mut c_void) -> c_int;
+    }
+    let mut map: *const LinkMap = std::ptr::null();
+    // SAFETY: for this request `dlinfo` writes the address of the library's map, which stays as long as the library is
+    // open; its name is a string that ends with a zero.
+    let name = unsafe {
+        if dlinfo(handle, RTLD_DI_LINKMAP, (&raw mut map).cast()) != 0 || map.is_null() || (*map).name.is_null() {
+            return None;
+        }
+        CStr::from_ptr((*map).name).to_bytes()
+    };
+    (!name.is_empty()).then(|| PathBuf::from(OsStr::from_bytes(name)))
 }
 
 #[cfg(test)]
@@ -116,8 +180,6 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::search::Search;
-
     #[test]
     fn an_absent_file_is_an_error_that_names_it() {
         let folder = tempfile::tempdir().unwrap();
@@ -156,7 +218,7 @@ mod tests {
     #[test]
     fn real_library_exports_the_table_else_not_run() {
         let required = std::env::var_os("ONESIDED_REQUIRE_LIBRARY").is_some();
-        let library = Search::from_environment(None).locate().and_then(|(file, _)| Library::open(&file));
+        let library = Library::find(&Search::from_environment(None)).map(|(library, _)| library);
         let library = match library {
             Err(problem) if !required => return println!("not run: no library ({problem})"),
             library => library.unwrap(),
@@ -165,6 +227,22 @@ mod tests {
         let missing: Vec<_> = names().filter(|name| !library.exports(name)).collect();
         let later: &[&str] = if version < [3, 7, 0] { &["nvshmemx_flush", "nvshmemx_flush_on_stream"] } else { &[] };
         assert_eq!((names().count(), missing.as_slice()), (94, later), "{version:?}");
+    }
+
+    #[test]
+    fn a_file_in_the_current_folder_is_looked_at_before_the_loader_sees_it() {
+        let (argument, variable) = (Some("Cargo.toml".into()), None); // the current folder of tests is the crate's
+        let search = Search { argument, variable, home: None, python: Ok(vec![]), loader: vec![] };
+        let problem = Library::find(&search).map(drop).unwrap_err();
+        assert!(matches!(&problem, Problem::Damaged { file, .. } if file.is_absolute()), "{problem:?}");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_file_of_a_library_that_the_loader_found_is_known() {
+        let libc = Library::open(Path::new("libc.so.6")).unwrap();
+        assert!(libc.file().is_absolute() && libc.file().ends_with("libc.so.6"), "{:?}", libc.file());
+        assert!(libc.file().exists());
     }
 
     #[cfg(target_os = "linux")]

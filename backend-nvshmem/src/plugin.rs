@@ -5,7 +5,8 @@
 
 use std::path::Path;
 
-use crate::library::Library;
+use crate::library::{self, Library};
+use crate::limit::within;
 use crate::problem::Problem;
 
 /// A plugin: its file, and the environment variable by which a user names another one.
@@ -23,10 +24,11 @@ pub(crate) const MPI: Plugin = Plugin { file: "nvshmem_bootstrap_mpi.so.3", vari
 /// Looks for the plugin as the library `host` will: in the host library's folder, then where the loader looks.
 ///
 /// # Errors
-/// [`Problem::NotFound`], or [`Problem::Refused`] for a plugin that the environment names.
+/// [`Problem::NotFound`], [`Problem::Refused`] for a plugin that the environment names, or [`Problem::NoAnswer`].
 pub(crate) fn check(plugin: Plugin, host: &Path) -> Result<(), Problem> {
     let named = std::env::var_os(plugin.variable).filter(|name| !name.is_empty());
-    find(plugin, named.as_deref().map(Path::new), host)
+    let host = host.to_path_buf();
+    within(library::LIMIT, plugin.file, move || find(plugin, named.as_deref().map(Path::new), &host))
 }
 
 fn find(plugin: Plugin, named: Option<&Path>, host: &Path) -> Result<(), Problem> {

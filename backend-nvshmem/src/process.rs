@@ -11,8 +11,8 @@ use onesided::{At, Bootstrap, Error, ErrorKind, InitMethod, InitStatus, Pe, Resu
 
 use crate::claim::{Claim, Refusal};
 use crate::cuda::Device;
-use crate::launcher::{self, Placement};
-use crate::library::Library;
+use crate::launcher::{self, MOST_PES, Placement};
+use crate::library::{self, Library};
 use crate::lifecycle::{self, Bootstrapped};
 use crate::limit::within;
 use crate::mpi::World;
@@ -21,10 +21,10 @@ use crate::problem::Problem;
 use crate::reduction::Scratch;
 use crate::search::{SONAME, Search};
 use crate::table::Table;
-use crate::{join, rendezvous};
+use crate::{join, rendezvous, vmm};
 
-/// For opening the library.
-const OPEN_LIMIT: Duration = Duration::from_secs(30);
+/// As long as a limit can be, in seconds: 68 years. The clock has no number for the end of a much longer one.
+const LONGEST: u64 = i32::MAX as u64;
 
 /// What a process may say about itself before it becomes a PE.
 #[derive(Clone, Debug)]
@@ -34,7 +34,9 @@ pub struct Settings {
     pub library: Option<PathBuf>,
     /// The GPU of this PE, as CUDA numbers it; `None` for the rank on this host, modulo the number of GPUs.
     pub device: Option<usize>,
-    /// How long to wait for the other PEs in `init`.
+    /// How long to wait for the other PEs in `init`. They wait for each other twice, when they meet and when the library
+    /// connects them, and each has this limit: who comes last to the first must not run out of time in the second. More
+    /// than 2147483647 s, 68 years, is as much as that.
     pub limit: Duration,
 }
 
@@ -50,27 +52,30 @@ impl Settings {
     /// and `ONESIDED_TIMEOUT` (seconds), which is the user's.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`] for a value that is no number.
+    /// [`ErrorKind::InvalidArgument`] for a value that is no number, and for more than 2147483647 seconds.
     #[track_caller]
     pub fn from_environment() -> Result<Settings> {
         let at = Location::caller();
         let mut settings = Settings::default();
-        if let Some(device) = number("ONESIDED_DEVICE", at)? {
+        if let Some(device) = number("ONESIDED_DEVICE", i32::MAX as u64, at)? {
             settings.device = Some(device as usize);
         }
-        if let Some(seconds) = number("ONESIDED_TIMEOUT", at)? {
+        if let Some(seconds) = number("ONESIDED_TIMEOUT", LONGEST, at)? {
             settings.limit = Duration::from_secs(seconds);
         }
         Ok(settings)
     }
 }
 
-/// A whole number in an environment variable.
-fn number(variable: &str, at: At) -> Result<Option<u64>> {
+/// A whole number in an environment variable, up to `largest`.
+fn number(variable: &str, largest: u64, at: At) -> Result<Option<u64>> {
     let Some(text) = std::env::var_os(variable).filter(|text| !text.is_empty()) else { return Ok(None) };
-    let parsed = text.to_str().and_then(|text| text.parse().ok());
-    let wrong = || Error::invalid("settings", format!("{variable} is {text:?}; expected a whole number"), at);
-    parsed.map(Some).ok_or_else(wrong)
+    number_in(variable, &text.to_string_lossy(), largest).map(Some).map_err(|why| Error::invalid("settings", why, at))
+}
+
+fn number_in(variable: &str, text: &str, largest: u64) -> std::result::Result<u64, String> {
+    let number = text.parse().ok().filter(|number| *number <= largest);
+    number.ok_or_else(|| format!("{variable} is {text:?}; expected a whole number from 0 to {largest}"))
 }
 
 /// A process that is not yet a PE, with the library loaded: what [`Bootstrap`] is on GPUs.
@@ -106,12 +111,16 @@ impl Process {
     ///
     /// # Errors
     /// [`ErrorKind::Initialization`] when the library is absent, damaged, or of a version that this crate does not
-    /// describe; the message says where it was looked for. [`ErrorKind::InvalidArgument`] when `NVSHMEM_REDUCE_SCRATCH_SIZE` is
-    /// set to what is no size, or to one that is no multiple of 128: the library would leave elements out of reductions.
+    /// describe; the message says where it was looked for. [`ErrorKind::InvalidArgument`] when `NVSHMEM_REDUCE_SCRATCH_SIZE` or
+    /// `NVSHMEM_CUMEM_GRANULARITY` is set to what is no size, or the first to one that is no multiple of 128: the library would
+    /// leave elements out of reductions.
     #[track_caller]
     pub fn open(settings: Settings) -> Result<Process> {
+        let settings = Settings { limit: settings.limit.min(Duration::from_secs(LONGEST)), ..settings };
         let at = Location::caller();
-        let scratch = Scratch::from_environment().map_err(|why| Error::invalid("open", why, at))?;
+        let invalid = |why| Error::invalid("open", why, at);
+        let scratch = Scratch::from_environment().map_err(invalid)?;
+        vmm::check_step().map_err(invalid)?;
         let table = load(&Search::from_environment(settings.library.as_deref()));
         let table = table.map_err(|problem| error("open", &problem, at))?;
         Ok(Process { table, settings, scratch, world: OnceCell::new() })
@@ -159,6 +168,9 @@ impl Process {
                 if rank >= n_pes {
                     return wrong(format!("rank {rank} of {n_pes} PEs: ranks go from 0 to the number of PEs less one"));
                 }
+                if n_pes > MOST_PES {
+                    return wrong(format!("{n_pes} PEs are more than the library can count: {MOST_PES} at most"));
+                }
                 if !join::is_unique_id(&id) {
                     return wrong(
                         "these bytes are no unique id; one PE makes it by unique_id and gives it to all".into(),
@@ -180,7 +192,7 @@ impl Process {
             InitMethod::Mpi => {
                 let world = self.world().map_err(problem)?;
                 let device = self.device(world.local_rank());
-                let joined = join::by_mpi(self.table, world.communicator());
+                let joined = if is_dead(&device) { Ok(()) } else { join::by_mpi(self.table, world.communicator()) };
                 let place = Place { rank: world.rank(), n_pes: world.n_pes(), local_rank: world.local_rank() };
                 self.become_pe(claim, &place, device, joined, Some(world), at)
             }
@@ -206,15 +218,20 @@ impl Process {
         let device = self.device(place.local_rank);
         let context = device.as_ref().ok().map(|device| device.context().clone());
         let Place { rank, n_pes, .. } = *place;
-        let joined = join::by_unique_id(self.table, context, id, rank, n_pes, self.settings.limit);
+        let join = || join::by_unique_id(self.table, context, id, rank, n_pes, self.settings.limit);
+        let joined = if is_dead(&device) { Ok(()) } else { join() };
         self.become_pe(claim, place, device, joined, world, at)
     }
 
+    /// Takes this PE's GPU and makes it this thread's. This waits for the driver and not for other PEs, and so may take
+    /// longer than a short limit for these.
     fn device(&self, local_rank: usize) -> std::result::Result<Device, Problem> {
-        match self.settings.device {
-            Some(device) => Device::open(device),
-            None => Device::open(local_rank % Device::count()?.max(1)),
-        }
+        let chosen = self.settings.device;
+        let awake = within(self.settings.limit.max(library::LIMIT), "waking the GPU", move || match chosen {
+            Some(device) => Device::wake(device),
+            None => Device::wake(local_rank % Device::count()?.max(1)),
+        })?;
+        Device::new(awake)
     }
 
     /// Looks at what became of the initialization. What failed is never finalized: the library would end the process.
@@ -245,7 +262,7 @@ impl Process {
             }
             (Err(problem), _) => {
                 let met = if status == InitStatus::Bootstrapped { "the PEs met, but " } else { "" };
-                return failed(claim, ErrorKind::Initialization, format!("{met}this PE has no GPU: {problem}"));
+                return failed(claim, kind(&problem), format!("{met}this PE has no GPU: {problem}"));
             }
             (Ok(_), Err(problem)) => {
                 let why =
@@ -293,29 +310,61 @@ impl Bootstrap for Process {
 
     #[track_caller]
     fn init(&self, method: InitMethod) -> Result<Pe<Nvshmem>> {
-        self.initialize(&method, Location::caller())
+        let at = Location::caller();
+        self.table.check_complete().map_err(|problem| error("init", &problem, at))?;
+        self.initialize(&method, at)
     }
 }
 
 /// Opens the library that the search finds.
 fn load(search: &Search) -> std::result::Result<&'static Table, Problem> {
-    let (file, _) = search.locate()?;
-    let by_loader = file == Path::new(SONAME);
-    let places = search.places();
-    within(OPEN_LIMIT, SONAME, move || match Library::open(&file) {
-        Err(refused) if by_loader => {
-            let looked = places.into_iter().chain([format!("the loader: {refused}")]).collect();
-            Err(Problem::NotFound { what: SONAME, looked })
-        }
-        library => Table::new(library?, &file),
-    })
+    let search = search.clone();
+    within(library::LIMIT, SONAME, move || Table::new(Library::find(&search)?.0))
+}
+
+/// Whether the driver did not answer. The library would ask it next, and wait.
+fn is_dead(device: &std::result::Result<Device, Problem>) -> bool {
+    matches!(device, Err(Problem::NoAnswer { .. }))
 }
 
 /// What a problem is to a program.
 fn error(call: &'static str, problem: &Problem, at: At) -> Error {
-    let kind = match problem {
+    Error::new(kind(problem), call, problem.to_string(), at)
+}
+
+fn kind(problem: &Problem) -> ErrorKind {
+    match problem {
         Problem::NoAnswer { .. } | Problem::Missing { .. } => ErrorKind::Timeout,
         _ => ErrorKind::Initialization,
-    };
-    Error::new(kind, call, problem.to_string(), at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plugin;
+
+    /// Under its name the loader gives a library that is loaded already, wherever it lies.
+    #[test]
+    fn real_library_that_the_loader_finds_has_its_plugins_beside_it_else_not_run() {
+        let named = match load(&Search::from_environment(None)) {
+            Err(problem) => return println!("not run: no library ({problem})"),
+            Ok(table) => table,
+        };
+        let by_name = Search { argument: None, variable: None, home: None, python: Ok(vec![]), loader: vec![] };
+        let found = load(&by_name).unwrap();
+        assert_eq!((&found.file, found.file.is_absolute()), (&named.file, true));
+        assert_eq!(plugin::check(plugin::UID, &found.file), Ok(()));
+    }
+
+    #[test]
+    fn a_limit_that_the_clock_cannot_count_is_refused_with_the_longest() {
+        let number = |text| number_in("ONESIDED_TIMEOUT", text, LONGEST);
+        assert_eq!((number("0"), number("2147483647")), (Ok(0), Ok(LONGEST)));
+        for text in ["2147483648", "18446744073709551615", "18446744073709551616", "-1", "soon"] {
+            let expected = "expected a whole number from 0 to 2147483647";
+            assert_eq!(number(text), Err(format!("ONESIDED_TIMEOUT is {text:?}; {expected}")));
+        }
+        assert!(std::time::Instant::now().checked_add(Duration::from_secs(LONGEST)).is_some());
+    }
 }

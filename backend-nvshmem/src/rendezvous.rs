@@ -14,7 +14,7 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::launcher::{RENDEZVOUS, fnv};
+use crate::launcher::{RENDEZVOUS, fnv, is_loopback};
 use crate::limit::within;
 use crate::problem::Problem;
 
@@ -67,6 +67,9 @@ struct Place {
     /// As messages name it: `host:port`.
     name: String,
     addresses: Vec<SocketAddr>,
+    /// Whether the name says that all PEs are on this host. What it is looked up to does not: a host may know its own name
+    /// as 127.0.1.1, and yet PEs of other hosts come to it.
+    is_local: bool,
     job: u64,
 }
 
@@ -86,7 +89,8 @@ impl Place {
         });
         match found {
             Ok(addresses) if !addresses.is_empty() => {
-                Ok(Place { name: name.to_string(), addresses, job: fnv(job.as_bytes()) })
+                let is_local = is_loopback(name);
+                Ok(Place { name: name.to_string(), addresses, is_local, job: fnv(job.as_bytes()) })
             }
             Ok(_) => Err(wrong("the host has no address".to_string())),
             Err(Problem::Failed { why, .. }) => Err(wrong(format!("the host is not known here: {why}"))),

@@ -67,8 +67,9 @@ impl Search {
         }
     }
 
-    /// The library's file and what led to it. The bare name [`SONAME`] with [`Origin::Loader`] when it is in none of
-    /// the folders and only the loader's own list is left.
+    /// The library's file, as an absolute path, and what led to it. The bare name [`SONAME`] with [`Origin::Loader`] when
+    /// it is in none of the folders and only the loader's own list is left: the loader looks nowhere else for a path, and
+    /// never in the current folder for a name.
     ///
     /// # Errors
     /// [`Problem::Absent`] when a file that the user named is not there.
@@ -77,13 +78,14 @@ impl Search {
             [(&self.argument, "the path given", Origin::Argument), (&self.variable, VARIABLE, Origin::Variable)];
         for (path, named_by, origin) in named {
             let Some(path) = path else { continue };
-            let file = if path.is_dir() { path.join(SONAME) } else { path.clone() };
+            let file = absolute(if path.is_dir() { path.join(SONAME) } else { path.clone() });
             return if file.exists() { Ok((file, origin)) } else { Err(Problem::Absent { file, named_by }) };
         }
         let home = self.home.iter().map(|home| (home.join("lib"), Origin::Home));
         let python = self.python.iter().flatten().map(|site| (site.join("nvidia/nvshmem/lib"), Origin::Python));
         let loader = self.loader.iter().map(|folder| (folder.clone(), Origin::Loader));
-        let mut files = home.chain(python).chain(loader).map(|(folder, origin)| (folder.join(SONAME), origin));
+        let mut files =
+            home.chain(python).chain(loader).map(|(folder, origin)| (absolute(folder.join(SONAME)), origin));
         Ok(files.find(|(file, _)| file.exists()).unwrap_or_else(|| (PathBuf::from(SONAME), Origin::Loader)))
     }
 
@@ -99,6 +101,11 @@ impl Search {
         };
         vec![home, python]
     }
+}
+
+/// The path from the root. Without a current folder there is none, and no file under a relative path either.
+fn absolute(file: PathBuf) -> PathBuf {
+    std::path::absolute(&file).unwrap_or(file)
 }
 
 /// The folders in which `python3` looks for packages. It imports nothing of them: only the file is of interest.
@@ -163,6 +170,19 @@ mod tests {
         expect(&search, "loader", Origin::Loader);
         search.loader.clear();
         assert_eq!(search.locate().unwrap(), (PathBuf::from(SONAME), Origin::Loader));
+    }
+
+    /// In the current folder, which for tests is the crate's.
+    #[test]
+    fn a_file_in_the_current_folder_is_a_path_and_no_name_for_the_loader() {
+        let file = Path::new("Cargo.toml");
+        let nowhere = Search { argument: None, variable: None, home: None, python: Ok(vec![]), loader: vec![] };
+        for (search, origin) in [
+            (Search { argument: Some(file.into()), ..nowhere.clone() }, Origin::Argument),
+            (Search { variable: Some(file.into()), ..nowhere.clone() }, Origin::Variable),
+        ] {
+            assert_eq!(search.locate(), Ok((std::env::current_dir().unwrap().join(file), origin)));
+        }
     }
 
     #[test]

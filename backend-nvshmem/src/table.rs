@@ -79,9 +79,9 @@ impl Table {
     ///
     /// # Errors
     /// When the library is of another major version or older than the first that was tested.
-    pub(crate) fn new(library: Library, file: &Path) -> Result<&'static Table, Problem> {
-        let version = library.nvshmem_version()?;
-        check_version(version, file)?;
+    pub(crate) fn new(library: Library) -> Result<&'static Table, Problem> {
+        let (version, file) = (library.nvshmem_version()?, library.file().to_path_buf());
+        check_version(version, &file)?;
         let reductions = [Form::Reduce, Form::ReduceScatter].map(|form| Reductions {
             // SAFETY: every `nvshmem_T_OP_reduce` and `…_reducescatter` of the headers has this shape; the gate
             // `ci/bindings` compares them all.
@@ -92,7 +92,29 @@ impl Table {
         // SAFETY: the bindings were generated from this library's headers, versions 3.4 to 3.8.
         let functions = unsafe { Functions::from_library(library.into_handle()) }
             .map_err(|error| Problem::Failed { call: "dlsym".to_string(), why: error.to_string() })?;
-        Ok(Box::leak(Box::new(Table { functions, version, file: file.to_path_buf(), reductions })))
+        Ok(Box::leak(Box::new(Table { functions, version, file, reductions })))
+    }
+
+    /// Whether the library has what every PE needs to become one and to end. What only some operations need is found out
+    /// when they are called.
+    ///
+    /// # Errors
+    /// [`Problem::Failed`] with the first function that is missing.
+    pub(crate) fn check_complete(&self) -> Result<(), Problem> {
+        macro_rules! needs {
+            ($($name:ident)*) => {
+                $(if self.functions.$name.is_err() { return Err(self.absent(stringify!($name))); })*
+            };
+        }
+        needs!(nvshmemx_init_status nvshmemx_hostlib_init_attr nvshmemx_hostlib_finalize);
+        needs!(nvshmem_team_my_pe nvshmem_team_n_pes nvshmem_team_translate_pe);
+        Ok(())
+    }
+
+    /// A function that this library lacks, before there is a PE.
+    pub(crate) fn absent(&self, symbol: &str) -> Problem {
+        let why = format!("{} does not export it", self.file.display());
+        Problem::Failed { call: symbol.to_string(), why }
     }
 
     /// The library's version, as text.

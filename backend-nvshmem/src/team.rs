@@ -44,7 +44,7 @@ impl Nvshmem {
         let (Ok(my_pe), Ok(n_pes), Ok(translate)) =
             (&functions.nvshmem_team_my_pe, &functions.nvshmem_team_n_pes, &functions.nvshmem_team_translate_pe)
         else {
-            return None; // `Process::init` refused a library without them
+            return None; // `init` refused a library without them: `Table::check_complete`
         };
         // SAFETY: the handle is a predefined one or one that the library gave out; each rank is below the size.
         let world: Vec<u32> = unsafe {

@@ -11,11 +11,14 @@ use cudarc::driver::{CudaContext, DriverError};
 
 use crate::setting;
 
+/// What the library takes its step from.
+const STEP: &str = "NVSHMEM_CUMEM_GRANULARITY";
+
 /// Memory of one physical allocation, mapped at one address.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     address: CUdeviceptr,
-    /// A multiple of the granularity.
+    /// A multiple of the library's step and of CUDA's granularity.
     size: usize,
     handle: sys::CUmemGenericAllocationHandle,
 }
@@ -47,8 +50,9 @@ impl Mapping {
             let mut granularity = 0;
             let how = sys::CUmemAllocationGranularity_flags::CU_MEM_ALLOC_GRANULARITY_RECOMMENDED;
             sys::cuMemGetAllocationGranularity(&mut granularity, &properties, how).result()?;
-            let step = registration_step();
-            let size = bytes.next_multiple_of(step).next_multiple_of(granularity.max(1));
+            // What no number can say is more than any GPU has.
+            let size = whole_steps(bytes, registration_step(), granularity.max(1));
+            let size = size.ok_or(DriverError(sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY))?;
             let (mut handle, mut address) = (0, 0);
             sys::cuMemCreate(&mut handle, size, &properties, 0).result()?;
             let mapped = sys::cuMemAddressReserve(&mut address, size, granularity, 0, 0)
@@ -92,5 +96,59 @@ fn has_rdma(context: &CudaContext) -> bool {
 
 /// The step in which the library maps what is registered symmetrically.
 pub(crate) fn registration_step() -> usize {
-    setting::size("NVSHMEM_CUMEM_GRANULARITY").ok().flatten().unwrap_or(512 << 20)
+    setting::size(STEP).ok().flatten().unwrap_or(512 << 20) // `check_step` refused what is no size
+}
+
+/// Refuses a step that is no size: the library may make something of it, and nobody knows what.
+///
+/// # Errors
+/// In words.
+pub(crate) fn check_step() -> Result<(), String> {
+    accept_step(setting::size(STEP))
+}
+
+fn accept_step(size: Result<Option<usize>, String>) -> Result<(), String> {
+    size.map(drop).map_err(|text| {
+        format!(
+            "{STEP} is '{text}'; expected a number of bytes, with K, M or G behind it if need be, the same on all PEs"
+        )
+    })
+}
+
+/// `bytes`, rounded up to whole steps of both kinds; neither need be a multiple of the other.
+fn whole_steps(bytes: usize, step: usize, granularity: usize) -> Option<usize> {
+    let (mut common, mut rest) = (step, granularity); // Euclid's: the largest that divides both
+    while rest != 0 {
+        (common, rest) = (rest, common % rest);
+    }
+    bytes.checked_next_multiple_of((step / common).checked_mul(granularity)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_whole_steps_of_the_library_and_of_cuda() {
+        let mib = |bytes: usize| bytes << 20;
+        for (bytes, step, granularity, size) in [
+            (1, mib(512), mib(2), mib(512)),
+            (mib(512) + 1, mib(512), mib(2), mib(1024)),
+            (1, mib(3), mib(2), mib(6)), // 4 MiB would be no whole step of the library
+            (mib(7), mib(2), mib(3), mib(12)),
+            (5, 1, mib(2), mib(2)),
+        ] {
+            assert_eq!(whole_steps(bytes, step, granularity), Some(size), "{bytes} in {step} and {granularity}");
+        }
+        assert_eq!(whole_steps(usize::MAX, mib(512), mib(2)), None);
+        assert_eq!(whole_steps(1, usize::MAX, usize::MAX - 1), None);
+    }
+
+    #[test]
+    fn a_step_that_is_no_size_is_refused_and_named() {
+        assert_eq!(accept_step(Ok(None)), Ok(()));
+        assert_eq!(accept_step(Ok(Some(2 << 20))), Ok(()));
+        let why = accept_step(Err("half a gig".to_string())).unwrap_err();
+        assert!(why.starts_with("NVSHMEM_CUMEM_GRANULARITY is 'half a gig'; expected a number of bytes"), "{why}");
+    }
 }

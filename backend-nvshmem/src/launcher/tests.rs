@@ -129,6 +129,20 @@ fn torchrun_meets_beside_its_own_store() {
 }
 
 #[test]
+fn without_a_rank_on_the_host_the_rank_among_all_chooses_the_gpu() {
+    let slurm: Vec<_> = SLURM.into_iter().filter(|(name, _)| *name != "SLURM_LOCALID").collect();
+    for (environment, rank) in [
+        (&[("ONESIDED_RANK", "3"), ("ONESIDED_PES", "4")][..], 3),
+        (&[("OMPI_COMM_WORLD_RANK", "3"), ("OMPI_COMM_WORLD_SIZE", "4")], 3),
+        (&[("PMI_RANK", "3"), ("PMI_SIZE", "4")], 3),
+        (&[("RANK", "3"), ("WORLD_SIZE", "4"), ("MASTER_ADDR", "head")], 3),
+        (&slurm, 5),
+    ] {
+        assert_eq!(placed(environment).local_rank, rank, "{environment:?}");
+    }
+}
+
+#[test]
 fn contradictions_name_the_variable_and_its_value() {
     for (environment, said) in [
         (&[("ONESIDED_RANK", "1")][..], "ONESIDED_RANK=1: ONESIDED_PES is not set beside it"),
@@ -138,6 +152,10 @@ fn contradictions_name_the_variable_and_its_value() {
             "ONESIDED_RANK=4: PEs count from 0 to 3, because ONESIDED_PES=4",
         ),
         (&[("ONESIDED_RANK", "0"), ("ONESIDED_PES", "0")], "ONESIDED_PES=0: no PEs at all"),
+        (
+            &[("ONESIDED_RANK", "0"), ("ONESIDED_PES", "18446744073709551615")],
+            "ONESIDED_PES=18446744073709551615: 2147483647 PEs at most",
+        ),
         (&[("ONESIDED_RANK", "one"), ("ONESIDED_PES", "2")], "ONESIDED_RANK=one: no number from 0 on"),
         (&[("ONESIDED_RANK", "-1"), ("ONESIDED_PES", "2")], "ONESIDED_RANK=-1: no number from 0 on"),
         (&[("OMPI_COMM_WORLD_RANK", "1")], "OMPI_COMM_WORLD_SIZE is not set"),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind, Read as _};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -52,7 +52,7 @@ pub(super) fn host(
 fn listen(place: &Place, hello: Hello, deadline: Instant) -> Result<TcpListener, Problem> {
     let until = deadline.min(Instant::now() + TAKEN);
     loop {
-        let why = match bind(&place.addresses) {
+        let why = match bind(place) {
             Ok(listener) => return Ok(listener),
             Err(why) => why,
         };
@@ -72,11 +72,11 @@ fn listen(place: &Place, hello: Hello, deadline: Instant) -> Result<TcpListener,
     }
 }
 
-/// An address of this host alone is taken as it is. Any other may be one of several of this host, or one that only
-/// others know it by: then all are taken.
-fn bind(addresses: &[SocketAddr]) -> io::Result<TcpListener> {
-    let here = addresses.iter().map(|address| match address.ip() {
-        ip if ip.is_loopback() => *address,
+/// An address that is written as one of this host alone is taken as it is. Any other may be one of several of this host,
+/// or one that only others know it by: then all are taken.
+fn bind(place: &Place) -> io::Result<TcpListener> {
+    let here = place.addresses.iter().map(|address| match address.ip() {
+        _ if place.is_local => *address,
         IpAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, address.port()).into(),
         IpAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, address.port()).into(),
     });
@@ -261,6 +261,18 @@ fn ranks(ranks: &[usize]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As Debian does it: a host's own name is 127.0.1.1 there, and an address of the network elsewhere.
+    #[test]
+    fn pe_0_listens_to_all_unless_the_place_is_written_as_local() {
+        let bound = |name: &str| {
+            let mut place = Place::resolve(&format!("{name}:1"), Duration::from_secs(30)).unwrap();
+            place.addresses = vec![(Ipv4Addr::new(127, 0, 1, 1), 0).into()];
+            bind(&place).unwrap().local_addr().unwrap().ip()
+        };
+        assert!(bound("192.0.2.1").is_unspecified());
+        assert!(bound("localhost").is_loopback() && bound("127.0.1.1").is_loopback());
+    }
 
     #[test]
     fn ranks_are_given_in_words() {

@@ -68,6 +68,12 @@ fn what_cannot_be_right_is_refused_before_the_library_is_asked() {
     let bootstrap = |id, rank, n_pes| process.init(InitMethod::UniqueId { id, rank, n_pes }).map(drop).unwrap_err();
     let rank = bootstrap(id, 2, 2);
     assert_eq!((rank.kind(), rank.message().contains("rank 2 of 2")), (ErrorKind::InvalidArgument, true), "{rank}");
+    let many = bootstrap(id, 0, 1 << 32); // 0 for the library, which counts in 32 bits
+    assert_eq!(
+        (many.kind(), many.message().contains("2147483647 at most")),
+        (ErrorKind::InvalidArgument, true),
+        "{many}"
+    );
     let empty = bootstrap(UniqueId::EMPTY, 0, 1);
     assert_eq!((empty.kind(), empty.message().contains("unique_id")), (ErrorKind::InvalidArgument, true), "{empty}");
     assert_eq!(process.init_status(), InitStatus::NotInitialized);
@@ -230,10 +236,13 @@ fn a_function_that_a_library_lacks_is_an_error_when_it_is_needed() {
     let process = open(&file).unwrap();
     assert_eq!(process.version().library, "libnvshmem 3.9.0");
     assert_eq!(process.init_status(), InitStatus::NotInitialized);
-    let error = process.unique_id().unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Initialization);
-    for part in ["nvshmemx_get_uniqueid", "does not export it", &file.to_string_lossy()] {
-        assert!(error.message().contains(part), "{part} in {error}");
+    let unique_id = (process.unique_id().unwrap_err(), "nvshmemx_get_uniqueid");
+    let init = (process.init(InitMethod::Launcher).map(drop).unwrap_err(), "nvshmemx_init_status");
+    for (error, symbol) in [unique_id, init] {
+        assert_eq!(error.kind(), ErrorKind::Initialization);
+        for part in [symbol, "does not export it", &file.to_string_lossy()] {
+            assert!(error.message().contains(part), "{part} in {error}");
+        }
     }
 }
 
