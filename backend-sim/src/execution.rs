@@ -92,12 +92,14 @@ fn drive<T, C: Chooser>(
     if let VerdictKind::Finished = kind {
         return Verdict::finished();
     }
-    let mut agents = link.machine.borrow().agents_report();
+    let machine = link.machine.borrow();
+    let mut agents = machine.agents_report();
     if let VerdictKind::Failed { pe, .. } | VerdictKind::Panicked { pe, .. } = kind {
         let host = agents.iter_mut().find(|agent| agent.pe == pe && agent.stream.is_none());
         host.expect("every host is in the report").standing = Standing::Failed;
     }
-    Verdict { kind, agents }
+    let undelivered = if kind.is_ok() { Vec::new() } else { machine.undelivered(kind.failed_pe()) };
+    Verdict { kind, agents, undelivered }
 }
 
 #[inline]
