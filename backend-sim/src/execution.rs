@@ -3,11 +3,12 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use onesided::{Error, ErrorKind, Result};
 
 use crate::config::Config;
-use crate::coroutine::{Channel, Hosts, Link, Stacks, Turn};
+use crate::coroutine::{Channel, Hosts, Link, Pulse, Stacks, Turn};
 use crate::explore::Chooser;
 use crate::machine::Machine;
 use crate::pe::SimProcess;
@@ -38,6 +39,10 @@ impl Engine {
 
     pub(crate) fn config(&self) -> &Config {
         &self.config
+    }
+
+    pub(crate) fn pulse(&self) -> Arc<Pulse> {
+        Arc::clone(&self.link.pulse)
     }
 
     /// Runs `program` on every PE, with `chooser` picking.

@@ -34,6 +34,7 @@ mod trace;
 mod verdict;
 
 pub use config::Config;
+pub use coroutine::{Beat, Pulse};
 pub use pe::{Sim, SimEvent, SimProcess, SimStream};
 pub use profile::Profile;
 pub use schedule::{Choices, Schedule};

@@ -8,14 +8,14 @@ use super::issue::ISSUED;
 use crate::verdict::Undelivered;
 
 /// Delivered transfers that are remembered.
-const REMEMBERED: usize = 256;
+const REMEMBERED: usize = 64;
 
 /// The transfers delivered last: what may have overtaken those in flight. Bounded, because every run keeps it.
 #[derive(Debug, Default)]
 pub(super) struct Landed {
     last: Vec<Delivered>,
-    /// Of these, the one to be forgotten next.
-    oldest: usize,
+    /// How many there have been.
+    count: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +30,7 @@ struct Delivered {
 impl Landed {
     pub(super) fn clear(&mut self) {
         self.last.clear();
-        self.oldest = 0;
+        self.count = 0;
     }
 
     /// Remembers a transfer that is about to leave the flight.
@@ -38,12 +38,11 @@ impl Landed {
     pub(super) fn note(&mut self, transfer: &Transfer) {
         let Transfer { key, dst_pe: to, signal, call, at, .. } = *transfer;
         let delivered = Delivered { key, to, signals: signal.is_some(), call, at };
-        if self.last.len() < REMEMBERED {
-            self.last.push(delivered);
-        } else {
-            self.last[self.oldest] = delivered;
-            self.oldest = (self.oldest + 1) % REMEMBERED;
+        match self.last.get_mut(self.count % REMEMBERED) {
+            Some(oldest) => *oldest = delivered,
+            None => self.last.push(delivered),
         }
+        self.count += 1;
     }
 
     /// What the issuer of a transfer issued later, to the same PE, and was delivered before: a signal if there is one,
