@@ -15,7 +15,7 @@
 //! | `explore/` | who picks when several steps are possible |
 //! | `machine/` | the semantics: all state, and what each step does to it |
 //! | `heap.rs`, `reduce.rs` | symmetric memory; arithmetic of reductions |
-//! | `coroutine.rs` | PEs as coroutines: the only unsafe code |
+//! | `coroutine.rs` | PEs as coroutines, and [`Pulse`]: which of them has the processor. The only unsafe code |
 
 mod config;
 #[expect(unsafe_code, reason = "switches stacks; every block says why it is sound")]
