@@ -5,7 +5,11 @@
 //! that is never borrowed across a switch: host and scheduler take turns.
 
 use std::cell::{Cell, RefCell};
+use std::panic::Location;
+use std::ptr;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use corosensei::stack::{DefaultStack, Stack, StackPointer};
 use corosensei::{Coroutine, CoroutineResult, Yielder};
@@ -24,19 +28,78 @@ pub(crate) struct Link {
     running: Cell<u32>,
     /// Which run this is: what is left of an earlier one is refused.
     run: Cell<u64>,
+    pub(crate) pulse: Arc<Pulse>,
 }
 
 const NOBODY: u32 = u32::MAX;
 
 impl Link {
     pub(crate) fn new(machine: Machine) -> Rc<Link> {
-        Rc::new(Link { machine: RefCell::new(machine), running: Cell::new(NOBODY), run: Cell::new(0) })
+        Rc::new(Link {
+            machine: RefCell::new(machine),
+            running: Cell::new(NOBODY),
+            run: Cell::new(0),
+            pulse: Arc::default(),
+        })
     }
 
     /// After a panic: the PE whose host it came from, if it came from one.
     pub(crate) fn panicked(&self) -> Option<u32> {
         let pe = self.running.replace(NOBODY);
+        self.pulse.pe.store(NOBODY, Ordering::Relaxed);
         (pe != NOBODY).then_some(pe)
+    }
+}
+
+/// Who has the processor, for another thread to look at: see [`Simulation::pulse`](crate::Simulation::pulse).
+///
+/// The simulation only ever stores here, on its own thread and without a lock, and never looks: so a look changes nothing.
+#[derive(Debug)]
+pub struct Pulse {
+    pe: AtomicU32,
+    calls: AtomicU64,
+    at: AtomicPtr<Location<'static>>,
+}
+
+/// A look at a [`Pulse`]. Two that are equal: no call was made between them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beat {
+    /// The PE whose host program has the processor; `None` while the simulator itself has.
+    pub pe: Option<usize>,
+    /// Calls made so far, by all PEs in all runs.
+    pub calls: u64,
+    /// The line of that PE's last call; `None` before its first.
+    pub at: Option<At>,
+}
+
+impl Default for Pulse {
+    fn default() -> Pulse {
+        Pulse { pe: AtomicU32::new(NOBODY), calls: AtomicU64::new(0), at: AtomicPtr::new(ptr::null_mut()) }
+    }
+}
+
+impl Pulse {
+    /// What there is to see now. While calls are being made, the parts may be of different moments.
+    pub fn look(&self) -> Beat {
+        let pe = self.pe.load(Ordering::Relaxed);
+        let at = self.at.load(Ordering::Relaxed);
+        // SAFETY: only `on` stores here, and what it stores is null or a reference that is valid for ever.
+        let at = unsafe { at.cast_const().as_ref() };
+        Beat { pe: (pe != NOBODY).then_some(pe as usize), calls: self.calls.load(Ordering::Relaxed), at }
+    }
+
+    /// A host has made a call. There is one writer, so this needs no atomic addition.
+    #[inline(always)] // as its only caller
+    fn call(&self, at: At) {
+        self.calls.store(self.calls.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        self.on(Some(at));
+    }
+
+    /// The host that has the processor now made its last call here.
+    #[inline(always)]
+    fn on(&self, at: Option<At>) {
+        let at = at.map_or(ptr::null_mut(), |at| ptr::from_ref(at).cast_mut());
+        self.at.store(at, Ordering::Relaxed);
     }
 }
 
@@ -63,6 +126,7 @@ impl Channel {
         if self.link.running.get() != self.pe || self.link.run.get() != self.run || std::thread::panicking() {
             return self.refuse(&call, at);
         }
+        self.link.pulse.call(at);
         let mut machine = self.link.machine.borrow_mut();
         let mut progress = machine.submit(self.pe, &mut call, at);
         loop {
@@ -70,12 +134,12 @@ impl Channel {
                 Progress::Done => return machine.reply(self.pe),
                 Progress::DoneLater => {
                     drop(machine);
-                    self.suspend();
+                    self.suspend(at);
                     return self.link.machine.borrow_mut().reply(self.pe);
                 }
                 Progress::Blocked => {
                     drop(machine);
-                    self.suspend();
+                    self.suspend(at);
                     machine = self.link.machine.borrow_mut();
                     if !machine.is_chosen(self.pe) {
                         return machine.reply(self.pe);
@@ -88,12 +152,13 @@ impl Channel {
 
     /// Lets the scheduler run until it resumes this host.
     #[inline]
-    fn suspend(&self) {
+    fn suspend(&self, at: At) {
         debug_assert_eq!(self.link.running.get(), self.pe);
         // SAFETY: `call` has checked that `running` equals `pe` in the run that this channel was made in, which holds only
         // while this host's coroutine runs (`Hosts::resume` sets it around every switch, every run has its number, and
         // simulations do not nest): its yielder is alive, and this code is on its stack.
         unsafe { &*self.yielder }.suspend(());
+        self.link.pulse.on(Some(at)); // others have made calls meanwhile
     }
 
     #[cold]
@@ -145,7 +210,10 @@ impl<T> Hosts<'_, T> {
         let mut hosts = Hosts { coroutines: Vec::with_capacity(n), link, stacks };
         for pe in 0..n as u32 {
             let link = Rc::clone(link);
-            let main = move |yielder: &Yielder<(), ()>, ()| body(Channel { link, pe, run, yielder });
+            let main = move |yielder: &Yielder<(), ()>, ()| {
+                link.pulse.on(None);
+                body(Channel { link, pe, run, yielder })
+            };
             let stack = hosts.stacks.take(pe)?;
             // SAFETY: `main` borrows `body`, which outlives this function; the destructor of `Hosts` drives every
             // coroutine to its end before this function returns, also when `f` panics.
@@ -161,8 +229,10 @@ impl<T> Hosts<'_, T> {
     pub(crate) fn resume(&mut self, pe: u32) -> Turn<T> {
         let coroutine = self.coroutines[pe as usize].as_mut().expect("the host has not been closed");
         self.link.running.set(pe);
+        self.link.pulse.pe.store(pe, Ordering::Relaxed);
         let result = coroutine.resume(());
         self.link.running.set(NOBODY);
+        self.link.pulse.pe.store(NOBODY, Ordering::Relaxed);
         match result {
             CoroutineResult::Yield(()) => Turn::Suspended,
             CoroutineResult::Return(value) => Turn::Returned(value),

@@ -3,11 +3,12 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use onesided::{Error, ErrorKind, Result};
 
 use crate::config::Config;
-use crate::coroutine::{Channel, Hosts, Link, Stacks, Turn};
+use crate::coroutine::{Channel, Hosts, Link, Pulse, Stacks, Turn};
 use crate::explore::Chooser;
 use crate::machine::Machine;
 use crate::pe::SimProcess;
@@ -38,6 +39,10 @@ impl Engine {
 
     pub(crate) fn config(&self) -> &Config {
         &self.config
+    }
+
+    pub(crate) fn pulse(&self) -> Arc<Pulse> {
+        Arc::clone(&self.link.pulse)
     }
 
     /// Runs `program` on every PE, with `chooser` picking.
@@ -92,12 +97,14 @@ fn drive<T, C: Chooser>(
     if let VerdictKind::Finished = kind {
         return Verdict::finished();
     }
-    let mut agents = link.machine.borrow().agents_report();
+    let machine = link.machine.borrow();
+    let mut agents = machine.agents_report();
     if let VerdictKind::Failed { pe, .. } | VerdictKind::Panicked { pe, .. } = kind {
         let host = agents.iter_mut().find(|agent| agent.pe == pe && agent.stream.is_none());
         host.expect("every host is in the report").standing = Standing::Failed;
     }
-    Verdict { kind, agents }
+    let undelivered = if kind.is_ok() { Vec::new() } else { machine.undelivered(kind.failed_pe()) };
+    Verdict { kind, agents, undelivered }
 }
 
 #[inline]

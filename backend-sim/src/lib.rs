@@ -15,7 +15,7 @@
 //! | `explore/` | who picks when several steps are possible |
 //! | `machine/` | the semantics: all state, and what each step does to it |
 //! | `heap.rs`, `reduce.rs` | symmetric memory; arithmetic of reductions |
-//! | `coroutine.rs` | PEs as coroutines: the only unsafe code |
+//! | `coroutine.rs` | PEs as coroutines, and [`Pulse`]: which of them has the processor. The only unsafe code |
 
 mod config;
 #[expect(unsafe_code, reason = "switches stacks; every block says why it is sound")]
@@ -34,9 +34,10 @@ mod trace;
 mod verdict;
 
 pub use config::Config;
+pub use coroutine::{Beat, Pulse};
 pub use pe::{Sim, SimEvent, SimProcess, SimStream};
 pub use profile::Profile;
 pub use schedule::{Choices, Schedule};
 pub use simulation::{Explore, Explored, Run, Simulation};
 pub use trace::{Event, EventKind};
-pub use verdict::{AgentState, Entered, Standing, Verdict, VerdictKind};
+pub use verdict::{AgentState, Entered, Standing, Undelivered, Verdict, VerdictKind};

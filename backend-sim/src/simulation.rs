@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use onesided::{Bootstrap, Error, ErrorKind, InitMethod, Pe, Result};
 
 use crate::config::Config;
+use crate::coroutine::Pulse;
 use crate::execution::{Engine, Executed};
 use crate::explore::{All, InOrder, Random, Replay};
 use crate::pe::{Sim, SimProcess};
@@ -115,6 +116,11 @@ impl Simulation {
     /// what was found so far.
     pub fn stop_when(&mut self, flag: Arc<AtomicBool>) {
         self.stop = Some(flag);
+    }
+
+    /// Who has the processor, for a thread that watches: a PE that computes for ever, or sleeps, cannot be interrupted.
+    pub fn pulse(&self) -> Arc<Pulse> {
+        self.engine.pulse()
     }
 
     fn is_stopped(&self) -> bool {

@@ -11,7 +11,37 @@ pub struct Verdict {
     pub kind: VerdictKind,
     /// Every host, and every stream that had work left. Empty when the run finished.
     pub agents: Vec<AgentState>,
+    /// What was in flight then, by PE and order of issue: to the PE that failed, if there is one and it was sent
+    /// something; else all of it. Empty when the run finished.
+    pub undelivered: Vec<Undelivered>,
 }
+
+/// A transfer of which something was not delivered yet when the run ended.
+#[derive(Clone, Debug)]
+pub struct Undelivered {
+    /// The PE that issued it.
+    pub pe: usize,
+    /// The operation.
+    pub call: &'static str,
+    /// The line that issued it.
+    pub at: At,
+    /// The PE whose memory it is for; for a fetch, the one whose memory it reads.
+    pub to: usize,
+    /// That memory.
+    pub span: Span,
+    /// How many bytes of it.
+    pub bytes: usize,
+    /// Pieces that were not delivered; 0 where only the signal was not.
+    pub missing: u16,
+    /// Pieces in all.
+    pub pieces: u16,
+    /// The operation and line of what the same host or stream issued later, to the same PE, and was delivered before: a
+    /// signal rather than another. `None` also where that was long ago.
+    pub overtaken_by: Option<(&'static str, At)>,
+}
+
+/// A report lists so many undelivered transfers, and counts the others.
+const LISTED: usize = 8;
 
 /// What a run ends with.
 #[derive(Clone, Debug)]
@@ -136,16 +166,30 @@ pub enum Standing {
 impl Verdict {
     /// The verdict without anybody's state.
     pub(crate) fn finished() -> Verdict {
-        Verdict { kind: VerdictKind::Finished, agents: Vec::new() }
+        Verdict { kind: VerdictKind::Finished, agents: Vec::new(), undelivered: Vec::new() }
     }
 
     /// Whether nothing was wrong.
     pub fn is_ok(&self) -> bool {
-        matches!(self.kind, VerdictKind::Finished | VerdictKind::Exited { status: 0, .. })
+        self.kind.is_ok()
     }
 }
 
 impl VerdictKind {
+    pub(crate) fn is_ok(&self) -> bool {
+        matches!(self, VerdictKind::Finished | VerdictKind::Exited { status: 0, .. })
+    }
+
+    /// The PE that failed, for bugs that one PE shows.
+    pub(crate) fn failed_pe(&self) -> Option<usize> {
+        match *self {
+            VerdictKind::Panicked { pe, .. } | VerdictKind::Failed { pe, .. } | VerdictKind::Exited { pe, .. } => {
+                Some(pe)
+            }
+            _ => None,
+        }
+    }
+
     /// The verdict as an outcome of a case: short, and the same on every schedule that fails alike.
     ///
     /// ```
@@ -225,7 +269,31 @@ impl fmt::Display for VerdictKind {
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.kind)?;
-        self.agents.iter().try_for_each(|agent| write!(f, "\n  {agent}"))
+        self.agents.iter().try_for_each(|agent| write!(f, "\n  {agent}"))?;
+        let Some(first) = self.undelivered.first() else { return Ok(()) };
+        match self.kind.failed_pe() {
+            Some(pe) if pe == first.to => write!(f, "\n  not yet delivered to PE {pe}:")?,
+            _ => f.write_str("\n  not yet delivered:")?,
+        }
+        self.undelivered.iter().take(LISTED).try_for_each(|transfer| write!(f, "\n    {transfer}"))?;
+        match self.undelivered.len().saturating_sub(LISTED) {
+            0 => Ok(()),
+            more => write!(f, "\n    and {more} more"),
+        }
+    }
+}
+
+impl fmt::Display for Undelivered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Undelivered { pe, call, at, to, span, bytes, missing, pieces, overtaken_by } = self;
+        write!(f, "{call} by PE {pe} at {}: {bytes} bytes of {span} on PE {to}", place(at))?;
+        if missing < pieces && *missing > 0 {
+            write!(f, ", {missing} of {pieces} pieces")?;
+        }
+        match overtaken_by {
+            Some((call, at)) => write!(f, ", overtaken by {call} at {}", place(at)),
+            None => Ok(()),
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use onesided::{Cmp, Pe, Predefined, ReduceOp, Result, SignalOp, Stream, expect_e
 use onesided_sim::{Config, Explore, Sim, Simulation, Standing, VerdictKind};
 
 mod common;
-use common::{endings, verdict, without_lines};
+use common::{endings, verdict, visit_all, without_lines};
 
 #[test]
 fn a_deadlock_names_everybody_and_what_they_wait_for() {
@@ -123,6 +123,67 @@ fn every_way_to_wait_has_its_words() {
     });
     assert_eq!(waits(&deadlock, 1), "PE 0 to enter broadcast #0 on TEAM_NODE");
     assert_eq!(waits(&deadlock, 0), "PE 1 to enter free #2 on TEAM_WORLD");
+}
+
+/// The report of the first schedule, of all, that ends with an error.
+fn first_failure(config: Config, program: impl Fn(&Pe<Sim>) -> Result<()>) -> onesided_sim::Verdict {
+    let mut found = None;
+    visit_all(config, program, |run| {
+        if found.is_none() && matches!(run.verdict.kind, VerdictKind::Failed { .. }) {
+            found = Some(run.verdict.clone());
+        }
+    });
+    found.expect("a schedule fails")
+}
+
+#[test]
+fn a_failure_lists_what_was_on_its_way_and_what_overtook_it() {
+    let sends = |pe: &Pe<Sim>| {
+        let (data, flag) = (pe.alloc_zeroed::<u32>(8)?, pe.alloc_zeroed::<u64>(1)?);
+        if pe.my_pe() == 0 {
+            pe.write(data.slice(4..), &[2; 4])?;
+            pe.host().put(data.slice(..4), data.slice(4..), 1)?;
+            pe.host().p(data.at(0), 2, 2)?; // to a PE that does not fail: not listed
+            pe.host().signal_op(flag.signal(0), 1, SignalOp::Set, 1)?;
+        } else if pe.my_pe() == 1 {
+            pe.host().signal_wait_until(flag.signal(0), Cmp::Eq, 1)?;
+            expect_eq(&pe.read(data.slice(..4))?[..], &[2; 4], "the data")?;
+        }
+        pe.free(flag)?;
+        pe.free(data)
+    };
+    insta::assert_snapshot!(without_lines(first_failure(Config::pes(3), sends)), @r"
+    PE 1 failed: check: the data is [2, 0, 0, 0], expected [2, 2, 2, 2] (wrong result, backend-sim/tests/verdicts.rs:_)
+      PE 0: in free at backend-sim/tests/verdicts.rs:_, waits for 2 transfers to be delivered
+      PE 1: failed here; its last call was at backend-sim/tests/verdicts.rs:_
+      PE 2: in free at backend-sim/tests/verdicts.rs:_, waits for PEs 0, 1 to enter free #3 on TEAM_WORLD
+      not yet delivered to PE 1:
+        put by PE 0 at backend-sim/tests/verdicts.rs:_: 16 bytes of buf0+0..16 on PE 1, 3 of 4 pieces, overtaken by signal_op at backend-sim/tests/verdicts.rs:_
+    ");
+}
+
+#[test]
+fn many_undelivered_transfers_are_counted() {
+    let many = |pe: &Pe<Sim>| {
+        let data = pe.alloc_zeroed::<u32>(20)?;
+        if pe.my_pe() == 0 {
+            (0..20).try_for_each(|i| pe.host().p(data.at(i), 1, 1))?;
+            expect_eq(pe.read(&data)?[0], 1, "the data here")?;
+        }
+        pe.free(data)
+    };
+    let mut simulation = Simulation::new(Config::pes(2)).unwrap();
+    let random = Explore::Random { schedules: 1, seed: 1 };
+    let mut report = String::new();
+    let visit = |run: &onesided_sim::Run<()>| {
+        report = without_lines(&run.verdict);
+        assert!(run.verdict.undelivered.len() > 8, "{report}");
+        let (_, counted) = report.rsplit_once("\n    and ").expect("a count");
+        assert_eq!(counted, format!("{} more", run.verdict.undelivered.len() - 8));
+        std::ops::ControlFlow::Continue(())
+    };
+    simulation.explore(random, many, visit).unwrap();
+    assert_eq!(report.matches("p by PE 0 at ").count(), 8, "{report}");
 }
 
 #[test]

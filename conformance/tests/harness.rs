@@ -3,7 +3,7 @@
 //! This test is its own program: started with a name in the environment, it runs that program instead of the tests.
 
 use std::env;
-use std::process::{Command, ExitCode, Output};
+use std::process::{Command, ExitCode, Output, Stdio};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use onesided::{Backend, Cmp, Pe, Result, SignalOp};
@@ -24,6 +24,9 @@ fn main() -> ExitCode {
         trial("an_exit_status_is_a_finding_unless_0", an_exit_status_is_a_finding_unless_0),
         trial("a_program_that_is_not_deterministic_is_refused", a_program_that_is_not_deterministic_is_refused),
         trial("a_finding_can_need_a_random_schedule", a_finding_can_need_a_random_schedule),
+        #[cfg(unix)]
+        trial("ctrl_c_twice_ends_a_pe_that_makes_no_call", ctrl_c_twice_ends_a_pe_that_makes_no_call),
+        trial("results_that_differ_are_noted_and_no_finding", results_that_differ_are_noted_and_no_finding),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
@@ -38,6 +41,8 @@ fn play(name: &str) -> ExitCode {
         Exits::NAME => harness::main::<Exits>(),
         Changes::NAME => harness::main::<Changes>(),
         Races::NAME => harness::main::<Races>(),
+        Spins::NAME => harness::main::<Spins>(),
+        Unchecked::NAME => harness::main::<Unchecked>(),
         other => panic!("{other} is no program of this file"),
     }
 }
@@ -196,4 +201,62 @@ fn a_finding_can_need_a_random_schedule() -> std::result::Result<(), Failed> {
     said.expect(1, "FINDING on schedule ")?;
     said.expect(1, "PE 1 found 2")?;
     run("races", &said.replay()).expect(1, "FINDING again: PE 1 failed")
+}
+
+program!(Spins, "spins", 2, |pe| {
+    eprintln!("PE {} spins", pe.my_pe());
+    loop {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+});
+
+/// Nothing else can end it: it holds the processor that the simulator would notice the first Ctrl-C on.
+#[cfg(unix)]
+fn ctrl_c_twice_ends_a_pe_that_makes_no_call() -> std::result::Result<(), Failed> {
+    use std::io::{BufRead as _, BufReader};
+    let program = env::current_exe().expect("the path of this test");
+    let mut child = Command::new(program).env(VARIABLE, Spins::NAME).stderr(Stdio::piped()).spawn()?;
+    let mut lines = BufReader::new(child.stderr.take().expect("it is piped")).lines();
+    for awaited in [" spins", "ending; once more to end at once"] {
+        let said = lines.by_ref().map_while(std::result::Result::ok).any(|line| line.ends_with(awaited));
+        let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status()?;
+        if !said || !kill.success() {
+            return Err(format!("it never said {awaited:?}, or could not be interrupted").into());
+        }
+    }
+    match child.wait()?.code() {
+        Some(130) => Ok(()),
+        other => Err(format!("it ended with {other:?}").into()),
+    }
+}
+
+program!(Unchecked, "unchecked", 2, |pe| {
+    let x = pe.alloc_zeroed::<u32>(1)?;
+    if pe.my_pe() == 0 {
+        pe.host().p(&x, 1, 1)?;
+        pe.host().p(&x, 2, 1)?;
+    }
+    pe.host().barrier_all()?;
+    let found = pe.read(&x)?[0];
+    pe.free(x)?;
+    Ok(format!("PE {} found {found}", pe.my_pe()))
+});
+
+fn results_that_differ_are_noted_and_no_finding() -> std::result::Result<(), Failed> {
+    for arguments in [&[][..], &["--all"], &["--strategy", "random"]] {
+        let said = run("unchecked", arguments);
+        said.expect(0, "nothing wrong")?;
+        said.expect(0, "note: the PEs' results differ between schedules (2 different ones)")?;
+        let (_, replay) = said.out.split_once("One that differs from the first: ").expect("a command");
+        let replay = replay.lines().next().and_then(|line| line.split_once(" -- ")).expect("its arguments").1;
+        let first = said.out.lines().find(|line| line.starts_with("PE 1")).expect("its line");
+        let other = if first == "PE 1 found 1" { "PE 1 found 2" } else { "PE 1 found 1" };
+        run("unchecked", &replay.split(' ').collect::<Vec<_>>()).expect(0, other)?;
+    }
+    let same = run("unchecked", &["--profile", "nvlink", "--all"]);
+    same.expect(0, "nothing wrong")?;
+    if same.out.contains("note: ") {
+        return Err(format!("nothing differs:\n{}", same.out).into());
+    }
+    Ok(())
 }

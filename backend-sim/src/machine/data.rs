@@ -63,9 +63,11 @@ impl Machine {
         let n = state.members.len() as u64;
         let pair = u64::from(part.from) * n + u64::from(part.to);
         let key = PART | u64::from(part.team & 0xff) << 44 | u64::from(part.seq & 0xfff) << 32 | (pair & 0xffff_ffff);
-        let at = state.instance_ref(part.seq).entries.iter().find_map(|entry| entry.at);
+        let instance = state.instance_ref(part.seq);
+        let call = instance.what.as_ref().map_or("collective", Collective::name);
+        let at = instance.entries.iter().find_map(|entry| entry.at).expect("somebody has entered");
         let shape = Shape::contiguous(dst.1.len, dtype.size());
-        self.flight.draft(key, kind, dst, src, shape, at.expect("somebody has entered"))
+        self.flight.draft(key, kind, dst, src, shape, (call, at))
     }
 
     /// Everyone has entered a reduction: the sources are read and combined, now or at a time of its own.

@@ -124,6 +124,7 @@ impl Machine {
     /// Everything of the transfer has happened: whoever waits for it goes on.
     fn land(&mut self, slot: u32, value: u64) {
         let Transfer { scope, claim, waiter, part: of, .. } = *self.flight.get(slot);
+        self.landed.note(self.flight.get(slot));
         self.flight.land(slot);
         if waiter != NONE {
             debug_assert_eq!(self.agents[waiter as usize].phase, Phase::Transfer);
@@ -162,10 +163,7 @@ impl Machine {
                 EventKind::Delivered { to, span, piece, pieces }
             }
         };
-        let issuer = match transfer.kind {
-            Kind::Get | Kind::Fetch => transfer.dst_pe,
-            _ => transfer.src_pe,
-        };
+        let issuer = transfer.issuer();
         self.record(issuer, kind, at);
     }
 }

@@ -3,6 +3,8 @@
 //! A transfer is issued, its source is read, it is delivered piece by piece. Each thing that may happen to it next is
 //! a [`Unit`] in [`Flight::units`]: these are the choices of a schedule.
 
+use std::collections::BTreeSet;
+
 use onesided::{AmoOp, At, SignalUpdate, Span};
 
 use crate::machine::agent::NONE;
@@ -37,6 +39,8 @@ pub(crate) struct Transfer {
     /// The agent whose call ends with this.
     pub(crate) waiter: u32,
     pub(crate) part: Option<Part>,
+    /// The operation and line that asked for it.
+    pub(crate) call: &'static str,
     pub(crate) at: At,
 }
 
@@ -174,6 +178,7 @@ impl Transfer {
             claim: NONE,
             waiter: NONE,
             part: None,
+            call: "",
             at,
         }
     }
@@ -201,6 +206,14 @@ impl Transfer {
     /// The PE whose memory a fence is about.
     fn target(&self) -> u32 {
         self.dst_pe
+    }
+
+    /// The PE that asked for it.
+    pub(crate) fn issuer(&self) -> u32 {
+        match self.kind {
+            Kind::Get | Kind::Fetch => self.dst_pe,
+            _ => self.src_pe,
+        }
     }
 
     /// Whether its source is read at a time of its own choosing.
@@ -253,7 +266,7 @@ impl Flight {
         (dst_pe, dst): (u32, Span),
         (src_pe, src): (u32, Span),
         shape: Shape,
-        at: At,
+        (call, at): (&'static str, At),
     ) -> u32 {
         let slot = self.free.pop().unwrap_or_else(|| {
             if self.used == self.slots.len() {
@@ -271,6 +284,7 @@ impl Flight {
         transfer.src_pe = src_pe;
         transfer.src = src;
         transfer.shape = shape;
+        transfer.call = call;
         transfer.at = at;
         slot
     }
@@ -405,6 +419,15 @@ impl Flight {
     /// What the scope has in flight, for reports and the check at a free.
     pub(crate) fn live(&self, scope: u32) -> impl Iterator<Item = &Transfer> + '_ {
         self.scopes[scope as usize].live.iter().map(|&slot| &self.slots[slot as usize])
+    }
+
+    /// Everything in flight, by name. Parts of collectives are in no scope, so this looks at every slot.
+    pub(crate) fn in_flight(&self) -> Vec<&Transfer> {
+        let free: BTreeSet<usize> = self.free.iter().map(|&slot| slot as usize).collect();
+        let mut all: Vec<&Transfer> =
+            (0..self.used).filter(|slot| !free.contains(slot)).map(|slot| &self.slots[slot]).collect();
+        all.sort_by_key(|transfer| transfer.key);
+        all
     }
 }
 

@@ -13,6 +13,9 @@ use crate::request::Reply;
 /// Names the word of an atomic or a scalar where a transfer wants a source.
 const NO_SPAN: Span = Span { alloc: onesided::AllocId(u32::MAX), start: 0, len: 0 };
 
+/// Bits of a transfer's name for the how manyth of its issuer it is; above them stands the issuer.
+pub(super) const ISSUED: u32 = 26;
+
 impl Machine {
     /// An agent, host or stream, performs an operation.
     #[inline]
@@ -36,7 +39,7 @@ impl Machine {
                 if shape.count == 0 && signal.is_none() {
                     return Progress::Done;
                 }
-                let slot = self.draft(agent, Kind::Put, (pe, dst), (me, src), shape, at);
+                let slot = self.draft(agent, Kind::Put, (pe, dst), (me, src), shape, (op.name(), at));
                 self.flight.get_mut(slot).signal = signal;
                 self.launch_put(agent, slot, nbi)
             }
@@ -48,7 +51,7 @@ impl Machine {
                     self.copy_elements(shape, 0..shape.count, (pe, dst), (me, src));
                     return Progress::Done;
                 }
-                let slot = self.draft(agent, Kind::Put, (pe, dst), (me, src), shape, at);
+                let slot = self.draft(agent, Kind::Put, (pe, dst), (me, src), shape, (op.name(), at));
                 if !self.relaxed {
                     // the source is read before anything is written, also where both overlap
                     self.capture(slot);
@@ -65,18 +68,18 @@ impl Machine {
                     return Progress::Done;
                 }
                 let shape = Shape::contiguous(dst.len, dtype.size());
-                let slot = self.draft(agent, Kind::Put, (pe, dst), (me, NO_SPAN), shape, at);
+                let slot = self.draft(agent, Kind::Put, (pe, dst), (me, NO_SPAN), shape, (op.name(), at));
                 self.flight.get_mut(slot).data = Data::Word(value);
                 self.launch_put(agent, slot, false)
             }
             Op::Get { dst, src, dtype, pe, nbi } => {
                 let shape = Shape::contiguous(dst.len, dtype.size());
-                self.get(agent, (me, dst), (pe, src), shape, nbi, at)
+                self.get(agent, (me, dst), (pe, src), shape, nbi, (op.name(), at))
             }
             Op::IGet { dst, src, dst_stride, src_stride, count, dtype, pe } => {
                 let (dst_stride, src_stride) = (dst_stride as usize, src_stride as usize);
                 let shape = Shape { count: count as usize, size: dtype.size(), dst_stride, src_stride };
-                self.get(agent, (me, dst), (pe, src), shape, false, at)
+                self.get(agent, (me, dst), (pe, src), shape, false, (op.name(), at))
             }
             Op::G { src, dtype, pe } => {
                 if !self.relaxed {
@@ -84,7 +87,7 @@ impl Machine {
                     return self.answer(agent, Reply::Value(value));
                 }
                 let shape = Shape::contiguous(src.len, dtype.size());
-                let slot = self.draft(agent, Kind::Fetch, (me, NO_SPAN), (pe, src), shape, at);
+                let slot = self.draft(agent, Kind::Fetch, (me, NO_SPAN), (pe, src), shape, (op.name(), at));
                 self.launch_and_wait(agent, slot)
             }
             Op::Signal { update, pe } => {
@@ -93,7 +96,7 @@ impl Machine {
                     return Progress::Done;
                 }
                 let shape = Shape::contiguous(0, 8);
-                let slot = self.draft(agent, Kind::Put, (pe, update.word), (me, NO_SPAN), shape, at);
+                let slot = self.draft(agent, Kind::Put, (pe, update.word), (me, NO_SPAN), shape, (op.name(), at));
                 self.flight.get_mut(slot).signal = Some(update);
                 self.launch_put(agent, slot, true)
             }
@@ -113,7 +116,7 @@ impl Machine {
                 }
                 let shape = Shape::contiguous(dst.len, dtype.size());
                 let kind = Kind::Amo { op, value, cond };
-                let slot = self.draft(agent, kind, (pe, dst), (me, NO_SPAN), shape, at);
+                let slot = self.draft(agent, kind, (pe, dst), (me, NO_SPAN), shape, (op.name(), at));
                 if fetch {
                     return self.launch_and_wait(agent, slot);
                 }
@@ -153,7 +156,7 @@ impl Machine {
         (pe, src): (u32, Span),
         shape: Shape,
         nbi: bool,
-        at: At,
+        asked: (&'static str, At),
     ) -> Progress {
         if !self.relaxed {
             self.copy_elements(shape, 0..shape.count, (me, dst), (pe, src));
@@ -162,7 +165,7 @@ impl Machine {
         if shape.count == 0 {
             return Progress::Done;
         }
-        let slot = self.draft(agent, Kind::Get, (me, dst), (pe, src), shape, at);
+        let slot = self.draft(agent, Kind::Get, (me, dst), (pe, src), shape, asked);
         if nbi {
             self.launch(agent, slot);
             return Progress::Done;
@@ -189,7 +192,7 @@ impl Machine {
         let shape = Shape::contiguous(dst.len, dtype.size());
         let mut buffer = self.flight.buffer();
         buffer.extend_from_slice(bytes);
-        let slot = self.draft(agent, Kind::Put, (pe, dst), (me, NO_SPAN), shape, at);
+        let slot = self.draft(agent, Kind::Put, (pe, dst), (me, NO_SPAN), shape, ("write", at));
         self.flight.get_mut(slot).data = Data::Bytes(buffer);
         self.launch(agent, slot);
         Progress::Done
@@ -197,12 +200,20 @@ impl Machine {
 
     /// A transfer of an agent, named by who issues it and the how manyth it is.
     #[inline]
-    fn draft(&mut self, agent: u32, kind: Kind, dst: (u32, Span), src: (u32, Span), shape: Shape, at: At) -> u32 {
+    fn draft(
+        &mut self,
+        agent: u32,
+        kind: Kind,
+        dst: (u32, Span),
+        src: (u32, Span),
+        shape: Shape,
+        asked: (&'static str, At),
+    ) -> u32 {
         let issuer = &mut self.agents[agent as usize];
         let stream = u64::from(issuer.stream.wrapping_add(1)); // 0 for the host
-        let key = u64::from(issuer.pe) << 37 | stream << 26 | u64::from(issuer.issued & 0x03ff_ffff);
+        let key = (u64::from(issuer.pe) << 11 | stream) << ISSUED | (u64::from(issuer.issued) & ((1 << ISSUED) - 1));
         issuer.issued += 1;
-        self.flight.draft(key, kind, dst, src, shape, at)
+        self.flight.draft(key, kind, dst, src, shape, asked)
     }
 
     /// Launches a put: blocking ones read their source first, non-blocking ones at a time of their own.

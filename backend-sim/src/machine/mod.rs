@@ -16,6 +16,7 @@
 //! | `team.rs` | teams |
 //! | `life.rs` | init, finalize, allocation, registration |
 //! | `report.rs` | what every agent is doing, in words |
+//! | `undelivered.rs` | what was in flight at the end, and what overtook it |
 //!
 //! **Relaxed or in order.** In a relaxed run, a step that touches memory waits until it is chosen, and transfers are
 //! delivered when that is chosen. In an in-order run every step happens at once and nothing is ever in flight: this is
@@ -31,6 +32,7 @@ mod issue;
 mod life;
 mod report;
 mod team;
+mod undelivered;
 mod wait;
 
 use std::collections::VecDeque;
@@ -48,6 +50,7 @@ use collective::Collective;
 use flight::Flight;
 use team::Teams;
 pub(crate) use team::predefined_members;
+use undelivered::Landed;
 
 /// Whether a call is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,6 +136,7 @@ pub(crate) struct Machine {
     /// When the running host lets others go first.
     turn_ends: u64,
     trace: Option<Vec<Event>>,
+    landed: Landed,
 }
 
 /// What belongs to a PE besides its host.
@@ -168,6 +172,7 @@ impl Machine {
             steps: 0,
             turn_ends: 0,
             trace: None,
+            landed: Landed::default(),
         }
     }
 
@@ -202,6 +207,7 @@ impl Machine {
         self.unique_ids = 0;
         self.steps = 0;
         self.trace = tracing.then(Vec::new);
+        self.landed.clear();
     }
 
     /// The next host to be resumed with its reply; streams that can go on do so on the way.

@@ -5,6 +5,7 @@
 //! | `options.rs` | the command line |
 //! | `plan.rs` | what the options ask for on the simulator, or why that is impossible |
 //! | `run.rs` | runs the plan, up to the first finding |
+//! | `results.rs` | whether the PEs returned the same on every schedule |
 //! | `report.rs` | what a person reads |
 //! | `json.rs` | what `--trace` and `--json` write |
 //! | `gpus.rs` | on GPUs: what the options ask for, and the process that starts the PEs |
@@ -30,6 +31,7 @@ mod options;
 mod pe;
 mod plan;
 mod report;
+mod results;
 mod run;
 
 use plan::Plan;

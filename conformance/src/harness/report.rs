@@ -19,6 +19,13 @@ pub(super) fn print(facts: &Facts, plan: &Plan, done: &Done) {
         }
         _ => {
             say!("\n{}: {}", what_ran(plan, done), result(done));
+            if let Some((count, run)) = &done.differing {
+                say!(
+                    "note: the PEs' results differ between schedules ({count} different ones); only what a program checks \
+                     can fail. One that differs from the first: {}",
+                    replay(facts, plan, run)
+                );
+            }
             say!("Every PE checked that {}.", facts.checks);
             say!("Next: {}", after_success(facts, plan, done));
         }

@@ -8,9 +8,11 @@ use onesided_sim::{Explore, Explored, Run, Simulation, VerdictKind};
 
 use super::Program;
 use super::plan::{Plan, Search};
+use super::results::Results;
 use crate::outcome::without_results;
 use crate::tool::progress::Progress;
 use crate::tool::say::say;
+use crate::tool::stall::Watch;
 use crate::tool::{interrupt, quiet};
 
 /// What became of a plan.
@@ -29,6 +31,9 @@ pub(super) struct Done {
     pub(super) time: Duration,
     /// The finding's run, or else the first; recorded, unless nobody asked for it.
     pub(super) recorded: Option<Run<String>>,
+    /// Where nothing wrong was found but the PEs' results differ: how many different ones there are, and a recorded run
+    /// whose results are not those of the first.
+    pub(super) differing: Option<(String, Run<String>)>,
 }
 
 /// How it ended.
@@ -56,6 +61,7 @@ pub(super) fn run<P: Program>(plan: &Plan) -> Done {
         steps: 0,
         time: Duration::ZERO,
         recorded: None,
+        differing: None,
     };
     if let Err(error) = visit::<P>(plan, &mut done) {
         done.end = End::Error(error.message().to_string());
@@ -73,6 +79,7 @@ pub(super) fn run<P: Program>(plan: &Plan) -> Done {
 fn visit<P: Program>(plan: &Plan, done: &mut Done) -> Result<()> {
     let mut simulation = Simulation::new(plan.config.clone())?;
     simulation.stop_when(interrupt::flag());
+    let _watch = Watch::start(simulation.pulse());
     if let Search::Replay(schedule) = &plan.search {
         let run = simulation.replay(schedule, P::run)?;
         done.saw_first(&run, &mut |line| say!("{line}"));
@@ -81,11 +88,15 @@ fn visit<P: Program>(plan: &Plan, done: &mut Done) -> Result<()> {
         return Ok(());
     }
 
-    let (first, finding) = search::<P>(plan, &mut simulation, done)?;
+    let mut results = Results::default();
+    let (first, finding) = search::<P>(plan, &mut simulation, done, &mut results)?;
     if finding.is_some() {
         done.end = End::Finding;
     } else if interrupt::is_wanted() && !done.complete {
         done.end = End::Interrupted;
+    }
+    if let (None, Some(other)) = (&finding, results.other()) {
+        done.differing = Some((results.count(), simulation.reproduce(other, P::run)?));
     }
     // Runs are recorded afterwards, when it is known which of them somebody wants to see. Recorded runs print panics.
     let wanted = finding.or_else(|| first.filter(|_| plan.trace.is_some()));
@@ -97,7 +108,12 @@ fn visit<P: Program>(plan: &Plan, done: &mut Done) -> Result<()> {
 type Found = (Option<Run<String>>, Option<Run<String>>);
 
 /// Visits what the plan asks for, up to the first finding.
-fn search<P: Program>(plan: &Plan, simulation: &mut Simulation, done: &mut Done) -> Result<Found> {
+fn search<P: Program>(
+    plan: &Plan,
+    simulation: &mut Simulation,
+    done: &mut Done,
+    results: &mut Results,
+) -> Result<Found> {
     let mut first = None;
     let explore = match plan.search {
         Search::InOrder { then } => {
@@ -106,6 +122,7 @@ fn search<P: Program>(plan: &Plan, simulation: &mut Simulation, done: &mut Done)
             if !run.is_ok() {
                 return Ok((None, Some(run)));
             }
+            results.add(&run);
             first = Some(run);
             then
         }
@@ -113,7 +130,7 @@ fn search<P: Program>(plan: &Plan, simulation: &mut Simulation, done: &mut Done)
         Search::Replay(_) => None,
     };
     let finding = match explore {
-        Some(how) => quiet::panics(|| explore_up_to_a_finding::<P>(simulation, how, done, &mut first))?,
+        Some(how) => quiet::panics(|| explore_up_to_a_finding::<P>(simulation, how, done, &mut first, results))?,
         None => None,
     };
     Ok((first, finding))
@@ -125,6 +142,7 @@ fn explore_up_to_a_finding<P: Program>(
     how: Explore,
     done: &mut Done,
     first: &mut Option<Run<String>>,
+    results: &mut Results,
 ) -> Result<Option<Run<String>>> {
     let total = match how {
         Explore::Random { schedules, .. } => Some(schedules),
@@ -140,6 +158,7 @@ fn explore_up_to_a_finding<P: Program>(
             done.saw_first(run, &mut |line| progress.println(line));
         }
         if run.is_ok() {
+            results.add(run);
             return ControlFlow::Continue(());
         }
         finding = Some(without_results(run));

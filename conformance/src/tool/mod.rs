@@ -5,6 +5,7 @@ pub(crate) mod output;
 pub(crate) mod progress;
 pub(crate) mod quiet;
 pub(crate) mod say;
+pub(crate) mod stall;
 
 use onesided_sim::Schedule;
 
