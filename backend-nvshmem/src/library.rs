@@ -180,6 +180,7 @@ mod tests {
     use std::fs;
 
     use super::*;
+
     #[test]
     fn an_absent_file_is_an_error_that_names_it() {
         let folder = tempfile::tempdir().unwrap();
