@@ -113,7 +113,7 @@ impl Placement {
 impl fmt::Display for Launcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Launcher::Onesided => "onesided launch",
+            Launcher::Onesided => "onesided launch (or who set its variables)",
             Launcher::OpenMpi => "Open MPI's mpirun",
             Launcher::Slurm => "Slurm's srun",
             Launcher::Pmi => "a launcher with PMI (MPICH, Intel MPI)",

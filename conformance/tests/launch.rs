@@ -162,6 +162,8 @@ fn a_pe_that_left_the_group_is_ended_too() {
 fn what_cannot_start_is_an_error() {
     for (arguments, why) in [
         (&["-n", "2", "--", "/no/such/program"][..], "/no/such/program cannot be started: No such file"),
+        (&["-n", "2", "--", "Cargo.toml"], "on PATH; the one of this folder is ./Cargo.toml"),
+        (&["-n", "2", "--", "/"], "/ cannot be started: Permission denied (os error 13) (it is a folder)"),
         (&["--", "true"], "how many PEs?"),
         (&["-n", "0", "--", "true"], "0 is not in 1.."),
         (&["-n", "1", "--timeout", "18446744073709551615", "--", "true"], "is not in 1..=31536000"),

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use onesided_nvshmem::{Launcher, Placement};
 
 use super::failed;
-use crate::launch::{Channel, Event, Job, Mps, PeStatus, devices};
+use crate::launch::{Channel, Event, Job, Mps, PeStatus, cannot_start, devices};
 use crate::tool::interrupt;
 
 /// How long the others may still speak after one PE failed.
@@ -265,17 +265,18 @@ fn become_the_program(options: &Options, placement: &Placement) -> Result<Infall
     if let Some(Gpus(gpus)) = &options.gpus {
         command.env("ONESIDED_DEVICE", gpus[local_rank % gpus.len()].to_string());
     }
-    Err(format!("{} cannot be started: {}", program.to_string_lossy(), replace(command)))
+    let why = replace(&mut command);
+    Err(cannot_start(&command, &why))
 }
 
 /// Replaces this process. Returns only to say why it could not.
 #[cfg(unix)]
-fn replace(mut command: Command) -> io::Error {
-    std::os::unix::process::CommandExt::exec(&mut command)
+fn replace(command: &mut Command) -> io::Error {
+    std::os::unix::process::CommandExt::exec(command)
 }
 
 #[cfg(not(unix))]
-fn replace(_command: Command) -> io::Error {
+fn replace(_command: &mut Command) -> io::Error {
     io::ErrorKind::Unsupported.into()
 }
 

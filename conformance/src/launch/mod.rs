@@ -28,6 +28,7 @@ mod port;
 mod running;
 
 pub use mps::Mps;
+pub(crate) use running::cannot_start;
 pub use running::{Event, Running};
 
 /// A program to be started once for each PE, all on this host.

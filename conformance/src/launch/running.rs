@@ -1,6 +1,7 @@
 //! [`Running`]: the PEs from their start to their end.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -82,6 +83,19 @@ struct State {
     waiter: JoinHandle<()>,
 }
 
+/// Why a program cannot be started, with what was probably meant: a bare name is looked for in `PATH` only.
+pub(crate) fn cannot_start(command: &Command, why: &io::Error) -> String {
+    let program = Path::new(command.get_program());
+    let hint = if program.is_dir() {
+        " (it is a folder)".to_string()
+    } else if program.components().count() == 1 && program.is_file() {
+        format!(" on PATH; the one of this folder is ./{}", program.display())
+    } else {
+        String::new()
+    };
+    format!("{} cannot be started: {why}{hint}", program.display())
+}
+
 /// What the threads tell.
 #[derive(Debug)]
 enum Note {
@@ -98,8 +112,7 @@ impl Running {
         let mut running = Running { pes: Vec::new(), notes, group, kill_at: None, give_up_at: None };
         for (pe, mut command) in commands.enumerate() {
             running.group.adopt(&mut command)?;
-            let program = command.get_program().to_string_lossy().into_owned();
-            let child = command.spawn().map_err(|why| format!("{program} cannot be started: {why}"))?;
+            let child = command.spawn().map_err(|why| cannot_start(&command, &why))?;
             running.pes.push(State::attend(pe, child, &sender));
         }
         Ok(running)
