@@ -42,8 +42,8 @@ pub trait DeviceAccess {
     /// The address of my memory, for kernels.
     ///
     /// # Safety
-    /// Whoever uses the address must keep inside `buf`, must not use it after the buffer is freed or the PE finalized, and must order its
-    /// accesses with those of operations, of other kernels and of other PEs.
+    /// Whoever uses the address must keep inside `buf`, must not use it after the buffer is freed or the PE finalized, and
+    /// must order its accesses with those of operations, of other kernels and of other PEs.
     unsafe fn device_ptr<T: Element>(&self, buf: impl Own<T>) -> CUdeviceptr;
 
     /// The address of `pe`'s copy of `buf`, if loads and stores reach it (`nvshmem_ptr`).

@@ -18,7 +18,8 @@ use crate::staging::Staging;
 pub(crate) struct Device {
     context: Arc<CudaContext>,
     /// Copies of `read` and `write`. Made at once: for its first stream cudarc waits for everything in the context, which
-    /// may have to wait for this thread later.
+    /// may have to wait for this thread later. As `side`, it does not wait for the legacy default stream: a wait enqueued
+    /// there would stop everything else.
     copies: Arc<CudaStream>,
     /// What the library offers on streams only and the host wants: enqueued here, then waited for. Made when first needed.
     side: OnceCell<Arc<CudaStream>>,

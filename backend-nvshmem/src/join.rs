@@ -34,7 +34,8 @@ pub(crate) fn unique_id(table: &Table) -> Result<UniqueId, Problem> {
     within(library::LIMIT, CALL, move || {
         let mut id = layout::unique_id();
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: writes the id, and needs no initialization. No other thread is inside. The library stays open, also for a thread that is left behind.
+        // SAFETY: writes the id, and needs no initialization. No other thread is inside. The library stays open, also
+        // for a thread that is left behind.
         let status = unsafe { get(&mut id) };
         if status != 0 {
             let why = format!(

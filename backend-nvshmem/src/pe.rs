@@ -96,8 +96,8 @@ impl Nvshmem {
         &self.device
     }
 
-    /// Number of members of a team that this PE is in. Of one that the library does not have, this PE is the only member: the
-    /// backend asks for the team of those who share a GPU without knowing whether there is one.
+    /// Number of members of a team that this PE is in. Of one that the library does not have, this PE is the only member:
+    /// the backend asks for the team of those who share a GPU without knowing whether there is one.
     #[inline]
     pub(crate) fn team_size(&self, team: TeamId) -> usize {
         if team == Predefined::World.id() { self.n_pes } else { self.teams.borrow().get(&team).copied().unwrap_or(1) }

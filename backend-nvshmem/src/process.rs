@@ -111,9 +111,9 @@ impl Process {
     ///
     /// # Errors
     /// [`ErrorKind::Initialization`] when the library is absent, damaged, or of a version that this crate does not
-    /// describe; the message says where it was looked for. [`ErrorKind::InvalidArgument`] when `NVSHMEM_REDUCE_SCRATCH_SIZE` or
-    /// `NVSHMEM_CUMEM_GRANULARITY` is set to what is no size, or the first to one that is no multiple of 128: the library would
-    /// leave elements out of reductions.
+    /// describe; the message says where it was looked for. [`ErrorKind::Timeout`] when it cannot be opened in 30 s.
+    /// [`ErrorKind::InvalidArgument`] when `NVSHMEM_REDUCE_SCRATCH_SIZE` or `NVSHMEM_CUMEM_GRANULARITY` is set to what is
+    /// no size, or the first to one that is no multiple of 128: the library would leave elements out of reductions.
     #[track_caller]
     pub fn open(settings: Settings) -> Result<Process> {
         let settings = Settings { limit: settings.limit.min(Duration::from_secs(LONGEST)), ..settings };

@@ -1,6 +1,7 @@
 //! [`Room`]: whether the heap can take an allocation, found out before the library is asked.
 //!
-//! The library grows its heap by physical memory of the GPU, and where there is none it ends the process (seen with 3.4.5). Whether there is any is a matter of each PE, but all must decide alike: a PE that refuses while others call
+//! The library grows its heap by physical memory of the GPU, and where there is none it ends the process (seen with
+//! 3.4.5). Whether there is any is a matter of each PE, but all must decide alike: a PE that refuses while others call
 //! `nvshmem_malloc` leaves them waiting. So for allocations that are large enough to matter the PEs first agree.
 #![allow(unsafe_code)]
 

@@ -119,6 +119,18 @@ impl Simulation {
     }
 
     /// Who has the processor, for a thread that watches: a PE that computes for ever, or sleeps, cannot be interrupted.
+    /// Looking changes nothing in what is run.
+    ///
+    /// ```
+    /// # use onesided_sim::{Config, Simulation};
+    /// # fn main() -> onesided::Result<()> {
+    /// let mut simulation = Simulation::new(Config::pes(2))?;
+    /// let pulse = simulation.pulse(); // to be given to another thread
+    /// simulation.run(|pe| pe.host().barrier_all())?.into_results()?;
+    /// let beat = pulse.look();
+    /// assert!(beat.pe.is_none() && beat.calls > 0); // nobody runs any more
+    /// # Ok(()) }
+    /// ```
     pub fn pulse(&self) -> Arc<Pulse> {
         self.engine.pulse()
     }
