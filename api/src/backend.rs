@@ -12,6 +12,7 @@ use crate::op::Op;
 use crate::operator::ReduceOp;
 use crate::pe::Live;
 use crate::team::{Members, Predefined, TeamConfig, TeamId, TeamUniqueId};
+use crate::values::Values;
 
 /// How a backend provides a family of calls that not every library has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -206,8 +207,9 @@ pub trait Backend: Sized {
     fn team_unique_id(&self, at: At) -> Result<TeamUniqueId>;
 
     /// Issues an operation: from the host (returns when the operation's contract says so), or on a stream (returns
-    /// when enqueued). Returns the fetched bits for operations that fetch, else 0.
-    fn issue(&self, op: &Op, stream: Option<&Self::Stream>, at: At) -> Result<u64>;
+    /// when enqueued). The values are the program's again when it returns. Returns the fetched bits for operations that
+    /// fetch, else 0.
+    fn issue(&self, op: &Op, values: &Values<'_>, stream: Option<&Self::Stream>, at: At) -> Result<u64>;
 
     /// A new stream. Local.
     fn stream(&self, at: At) -> Result<Self::Stream>;

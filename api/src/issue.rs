@@ -11,6 +11,7 @@ use crate::error::{At, Result};
 use crate::op::Op;
 use crate::pe::Pe;
 use crate::stream::Stream;
+use crate::values::Values;
 
 /// Issues operations: from the host ([`Pe::host`]) or on a stream ([`Pe::on`]).
 ///
@@ -32,7 +33,13 @@ impl<'a, B: Backend> Issue<'a, B> {
     /// Hands a validated operation to the backend.
     #[inline]
     pub(crate) fn issue(&self, op: Op, at: At) -> Result<u64> {
-        self.pe.backend.issue(&op, self.stream, at)
+        self.issue_with(op, Values::NONE, at)
+    }
+
+    /// The same for one that has values.
+    #[inline]
+    pub(crate) fn issue_with(&self, op: Op, values: Values<'_>, at: At) -> Result<u64> {
+        self.pe.backend.issue(&op, &values, self.stream, at)
     }
 
     pub(crate) fn is_on_stream(&self) -> bool {

@@ -35,6 +35,7 @@ mod rma;
 mod signal;
 mod stream;
 mod team;
+mod values;
 
 pub use backend::{Backend, Capabilities, Layout, NewTeams, Support, TeamRequest};
 pub use buffer::{
@@ -52,3 +53,4 @@ pub use pe::{Live, LiveKind, Pe};
 pub use peer::{Multicast, Peer};
 pub use stream::{Event, Stream};
 pub use team::{Members, Predefined, Team, TeamConfig, TeamId, TeamUniqueId};
+pub use values::Values;

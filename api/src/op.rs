@@ -4,7 +4,6 @@
 //! adding an operation means adding a variant, and the compiler lists every place that must learn it.
 
 use std::fmt;
-use std::rc::Rc;
 
 use crate::buffer::{AllocId, Span};
 use crate::element::DType;
@@ -22,20 +21,21 @@ pub struct SignalUpdate {
     pub op: SignalOp,
 }
 
-/// The values a wait compares with.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What a wait compares with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Against {
     /// The same value for every variable.
     One(u64),
-    /// One value a variable (`wait_until_all_vector`).
-    Each(Rc<[u64]>),
+    /// One value a variable (`wait_until_all_vector`), in [`Values`](crate::Values).
+    Each,
 }
 
 /// One operation, already validated by [`Pe`](crate::Pe).
 ///
 /// `dst`, `src` and words are spans of bytes; `pe` is a world rank; values are element bits, zero-extended.
-/// An operation is issued by the host or enqueued on a stream; the variant is the same.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// An operation is issued by the host or enqueued on a stream; the variant is the same. What it takes from the host's
+/// private memory travels beside it, as [`Values`](crate::Values).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// Copy my `src` to `dst` on `pe`, optionally followed by a signal.
     Put {
@@ -131,7 +131,7 @@ pub enum Op {
         /// The word.
         word: Span,
     },
-    /// Block until every variable compares true.
+    /// Block until every variable compares true that the values do not skip.
     Wait {
         /// My own variables, contiguous.
         vars: Span,
@@ -141,8 +141,6 @@ pub enum Op {
         cmp: Cmp,
         /// What to compare with.
         against: Against,
-        /// Variables to leave out (`status[i] != 0`), if any.
-        skip: Option<Rc<[bool]>>,
         /// The variable is a signal word (`signal_wait_until`).
         signal: bool,
     },
@@ -163,12 +161,10 @@ pub enum Op {
         /// Target PE.
         pe: u32,
     },
-    /// Stream-ordered store of values from the host's private memory into my own symmetric memory.
+    /// Stream-ordered store of the values, as they are when it is enqueued, into my own symmetric memory.
     Fill {
         /// My own memory.
         dst: Span,
-        /// The bytes, captured when enqueued.
-        bytes: Rc<[u8]>,
         /// Element type.
         dtype: DType,
     },
@@ -403,7 +399,7 @@ impl fmt::Display for Op {
                 write!(f, "<{dtype}>({vars} {} ", cmp.symbol())?;
                 match against {
                     Against::One(value) => write!(f, "{value})"),
-                    Against::Each(values) => write!(f, "{values:?})"),
+                    Against::Each => f.write_str("a value each)"),
                 }
             }
             Op::Amo { dst, dtype, op, value, cond, fetch, pe } => {

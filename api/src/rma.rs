@@ -9,6 +9,7 @@ use crate::error::{At, Error, Result};
 use crate::issue::{Host, Issue};
 use crate::memory::same_len;
 use crate::op::Op;
+use crate::values::Values;
 
 /// # Remote memory access
 ///
@@ -289,7 +290,8 @@ impl<B: Backend> Issue<'_, B> {
         same_len("write", dst.len / size_of::<T>(), values.len(), at)?;
         let bytes = bytemuck::must_cast_slice(values);
         if self.is_on_stream() {
-            return self.issue(Op::Fill { dst, bytes: bytes.into(), dtype: T::DTYPE }, at).map(drop);
+            let values = Values { bytes, skip: &[] };
+            return self.issue_with(Op::Fill { dst, dtype: T::DTYPE }, values, at).map(drop);
         }
         self.pe.backend.write(dst, self.pe.my_pe(), T::DTYPE, bytes, at)
     }

@@ -1,7 +1,6 @@
 //! Signals and waits: how one PE tells another that data is there.
 
 use std::panic::Location;
-use std::rc::Rc;
 
 use crate::backend::{Backend, require};
 use crate::buffer::{Local, Signal, Span, Symmetric};
@@ -11,6 +10,7 @@ use crate::issue::{Host, Issue};
 use crate::memory::same_len;
 use crate::op::{Against, Op, SignalUpdate};
 use crate::operator::{Cmp, SignalOp};
+use crate::values::Values;
 
 /// # Signals
 ///
@@ -160,7 +160,7 @@ impl<B: Backend> Issue<'_, B> {
         let at = Location::caller();
         self.check_host_signals("signal_wait_until", at)?;
         let (against, dtype) = (Against::One(value), DType::U64);
-        self.issue(Op::Wait { vars: signal.span(), dtype, cmp, against, skip: None, signal: true }, at).map(drop)
+        self.issue(Op::Wait { vars: signal.span(), dtype, cmp, against, signal: true }, at).map(drop)
     }
 
     /// Waits until my variable compares true with `value` (`nvshmemx_wait_until_on_stream`).
@@ -185,7 +185,7 @@ impl<B: Backend> Issue<'_, B> {
     pub fn wait_until<T: Waitable>(&self, var: impl Symmetric<T>, cmp: Cmp, value: T) -> Result<()> {
         let (vars, at) = (var.span(), Location::caller());
         same_len("wait_until", vars.len / size_of::<T>(), 1, at)?;
-        self.wait::<T>("wait_until", vars, cmp, Against::One(value.to_bits64()), None, at)
+        self.wait::<T>("wait_until", vars, cmp, Against::One(value.to_bits64()), Values::NONE, at)
     }
 
     /// Waits until all my variables compare true with `value` (`nvshmemx_wait_until_all_on_stream`). Where `skip` is
@@ -214,7 +214,10 @@ impl<B: Backend> Issue<'_, B> {
         cmp: Cmp,
         value: T,
     ) -> Result<()> {
-        self.wait::<T>("wait_until_all", vars.span(), cmp, Against::One(value.to_bits64()), skip, Location::caller())
+        const CALL: &str = "wait_until_all";
+        let (vars, at) = (vars.span(), Location::caller());
+        let skip = checked_skip::<T>(CALL, vars, skip, at)?;
+        self.wait::<T>(CALL, vars, cmp, Against::One(value.to_bits64()), Values { bytes: &[], skip }, at)
     }
 
     /// Waits until each of my variables compares true with its own value
@@ -244,25 +247,23 @@ impl<B: Backend> Issue<'_, B> {
         const CALL: &str = "wait_until_all_vector";
         let (vars, at) = (vars.span(), Location::caller());
         same_len(CALL, vars.len / size_of::<T>(), values.len(), at)?;
-        let values: Rc<[u64]> = values.iter().map(|value| value.to_bits64()).collect();
-        self.wait::<T>(CALL, vars, cmp, Against::Each(values), skip, at)
+        let skip = checked_skip::<T>(CALL, vars, skip, at)?;
+        let bytes = bytemuck::must_cast_slice(values);
+        self.wait::<T>(CALL, vars, cmp, Against::Each, Values { bytes, skip }, at)
     }
 
+    #[inline]
     fn wait<T: Waitable>(
         &self,
         call: &'static str,
         vars: Span,
         cmp: Cmp,
         against: Against,
-        skip: Option<&[bool]>,
+        values: Values<'_>,
         at: At,
     ) -> Result<()> {
-        if let Some(skip) = skip {
-            same_len(call, vars.len / size_of::<T>(), skip.len(), at)?;
-        }
         self.check_host_signals(call, at)?;
-        let skip = skip.map(Rc::from);
-        self.issue(Op::Wait { vars, dtype: T::DTYPE, cmp, against, skip, signal: false }, at).map(drop)
+        self.issue_with(Op::Wait { vars, dtype: T::DTYPE, cmp, against, signal: false }, values, at).map(drop)
     }
 
     #[inline]
@@ -295,4 +296,16 @@ impl<B: Backend> Host<'_, B> {
     pub fn signal_fetch(&self, signal: Signal<'_>) -> Result<u64> {
         self.issue(Op::SignalFetch { word: signal.span() }, Location::caller())
     }
+}
+
+/// The flags of variables that a wait leaves out, as [`Values`] has them.
+fn checked_skip<'a, T: Waitable>(
+    call: &'static str,
+    vars: Span,
+    skip: Option<&'a [bool]>,
+    at: At,
+) -> Result<&'a [bool]> {
+    let Some(skip) = skip else { return Ok(&[]) };
+    same_len(call, vars.len / size_of::<T>(), skip.len(), at)?;
+    Ok(skip)
 }

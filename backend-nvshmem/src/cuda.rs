@@ -81,7 +81,8 @@ impl Device {
         Ok(self.side.get_or_init(|| stream))
     }
 
-    /// Makes the context this thread's, if other code has put another one there: the library would end the process.
+    /// Makes the context this thread's, if other code has put another one there: with that of another GPU the library
+    /// would end the process.
     #[inline]
     pub(crate) fn bind(&self, call: &'static str, at: At) -> Result<()> {
         self.make_current().map_err(|error| device(call, error, at))
@@ -91,10 +92,13 @@ impl Device {
     /// which cudarc's `bind_to_thread` begins.
     #[inline]
     pub(crate) fn make_current(&self) -> std::result::Result<(), DriverError> {
-        match result::ctx::get_current() {
-            Ok(Some(current)) if current == self.context.cu_ctx() => Ok(()),
-            _ => self.take_thread(),
+        let mut current = std::ptr::null_mut();
+        // SAFETY: writes the pointer.
+        let asked = unsafe { sys::cuCtxGetCurrent(&raw mut current) };
+        if asked == sys::CUresult::CUDA_SUCCESS && current == self.context.cu_ctx() {
+            return Ok(());
         }
+        self.take_thread()
     }
 
     #[cold]

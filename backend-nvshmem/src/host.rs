@@ -2,7 +2,7 @@
 //! the backend's own and waited for.
 #![allow(unsafe_code)]
 
-use onesided::{At, Backend, Error, ErrorKind, Op, Result};
+use onesided::{At, Backend, Error, ErrorKind, Op, Result, Values};
 
 use crate::cuda::device;
 use crate::memory::check;
@@ -17,7 +17,7 @@ pub(crate) const NO_ATOMICS: &str =
 impl Nvshmem {
     /// Performs an operation of the host. Returns the bits that it fetched, else 0.
     #[inline]
-    pub(crate) fn issue_from_host(&self, op: &Op, at: At) -> Result<u64> {
+    pub(crate) fn issue_from_host(&self, op: &Op, values: &Values<'_>, at: At) -> Result<u64> {
         let (table, call) = (self.table, op.name());
         macro_rules! call {
             ($name:ident($($argument:expr),* $(,)?)) => {{
@@ -32,7 +32,7 @@ impl Nvshmem {
             Op::Put { signal: Some(_), .. } | Op::Signal { .. } | Op::Wait { .. } => {
                 let side = self.device().side(call, at)?;
                 self.side_used.set(true);
-                self.issue_on(op, side, at)?;
+                self.issue_on(op, values, side, at)?;
                 side.synchronize().map_err(|error| device(call, error, at))?;
             }
             // Nothing to be moved: the library passes lengths on unchecked.
@@ -76,7 +76,7 @@ impl Nvshmem {
             }
             Op::IPut { pe, .. } | Op::IGet { pe, .. } if !self.reaches(*pe as usize) || is_wide(op) => {
                 for element in elements(op) {
-                    self.issue_from_host(&element, at)?;
+                    self.issue_from_host(&element, &Values::NONE, at)?;
                 }
             }
             Op::IPut { dst, src, dst_stride, src_stride, count, dtype, pe } => {
@@ -102,7 +102,7 @@ impl Nvshmem {
             Op::SignalFetch { word } => return Ok(call!(nvshmem_signal_fetch(address(*word).cast()))),
             Op::Amo { .. } => return Err(Error::new(ErrorKind::Unsupported, call, NO_ATOMICS, at)),
             // SAFETY: the address lies inside a living allocation, as above.
-            Op::Fill { dst, bytes, .. } => unsafe { self.device().write(address(*dst) as u64, bytes, at)? },
+            Op::Fill { dst, .. } => unsafe { self.device().write(address(*dst) as u64, values.bytes, at)? },
             // The library's fence knows nothing of the stream on which signals of the host run; a quiet is a fence.
             Op::Fence | Op::Quiet => {
                 self.quiet_side(call, at)?;
@@ -154,7 +154,7 @@ impl Nvshmem {
             return Ok(());
         }
         let side = self.device().side(call, at)?;
-        self.issue_on(&Op::Quiet, side, at)?;
+        self.issue_on(&Op::Quiet, &Values::NONE, side, at)?;
         side.synchronize().map_err(|error| device(call, error, at))?;
         self.side_used.set(false);
         Ok(())

@@ -16,9 +16,6 @@ use crate::bindings::{
 /// From here on there is `cuda_device_id` in the attributes of initialization (layout 2). 3.4.5 has layout 1.
 const DEVICE_IN_ATTR: [i32; 3] = [3, 5, 0];
 
-/// From here on there is a unique id in a team's configuration (layout 2), and `nvshmemx_team_init`. 3.2.5 has neither.
-const ID_IN_TEAM: [i32; 3] = [3, 3, 0];
-
 /// What the headers write into a number that is not set.
 const UNSET: c_int = -1;
 
@@ -54,23 +51,13 @@ pub(crate) fn init_attr(version: [i32; 3]) -> nvshmemx_init_attr_t {
     }
 }
 
-/// The configuration of a new team and the mask of what is set in it, for a library of this version.
-///
-/// A library without unique ids for teams has no `nvshmemx_team_init` either, which alone reads `unique_id`: for it
-/// the id is left out.
-pub(crate) fn team_config(
-    version: [i32; 3],
-    num_contexts: Option<u32>,
-    unique_id: Option<u64>,
-) -> (nvshmem_team_config_t, c_long) {
-    let has_id = version >= ID_IN_TEAM;
-    let unique_id = unique_id.filter(|_| has_id);
+/// The configuration of a new team and the mask of what is set in it: layout 2, as all versions since 3.3 have it.
+pub(crate) fn team_config(num_contexts: Option<u32>, unique_id: Option<u64>) -> (nvshmem_team_config_t, c_long) {
     let config = nvshmem_team_config_t {
-        version: word::<nvshmem_team_config_t>(if has_id { 2 } else { 1 }),
+        version: word::<nvshmem_team_config_t>(2),
         // The library ignores contexts today; more than it can count are as many as it can count.
         num_contexts: num_contexts.map_or(UNSET, |number| c_int::try_from(number).unwrap_or(c_int::MAX)),
-        // In layout 1 these bytes are padding, which is 0.
-        uniqueid: unique_id.unwrap_or(if has_id { u64::MAX } else { 0 }),
+        uniqueid: unique_id.unwrap_or(u64::MAX),
         padding: [0; 48],
     };
     let contexts = num_contexts.map_or(0, |_| NVSHMEM_TEAM_CONFIG_MASK_NUM_CONTEXTS);
@@ -110,9 +97,7 @@ mod tests {
             assert_eq!(attr.args.uid_args.version, 0x10018, "{version:?}");
             assert_eq!(attr.args.cuda_device_id, device, "{version:?}");
         }
-        assert_eq!(team_config([3, 2, 5], None, None).0.version, 0x10040);
-        assert_eq!(team_config([3, 4, 5], None, None).0.version, 0x20040);
-        assert_eq!(team_config([3, 8, 0], None, None).0.version, 0x20040);
+        assert_eq!(team_config(None, None).0.version, 0x20040);
     }
 
     #[test]
@@ -120,19 +105,17 @@ mod tests {
         let attr = init_attr([3, 8, 0]);
         assert!(attr.mpi_comm.is_null() && attr.args.uid_args.id.is_null());
         assert_eq!((attr.args.uid_args.myrank, attr.args.uid_args.nranks), (-1, -1));
-        let (config, mask) = team_config([3, 8, 0], None, None);
+        let (config, mask) = team_config(None, None);
         assert_eq!((config.num_contexts, config.uniqueid, mask), (-1, u64::MAX, 0));
     }
 
     #[test]
     fn the_mask_names_what_a_team_is_given() {
-        let (config, mask) = team_config([3, 8, 0], Some(4), None);
+        let (config, mask) = team_config(Some(4), None);
         assert_eq!((config.num_contexts, config.uniqueid, mask), (4, u64::MAX, 1));
-        let (config, mask) = team_config([3, 4, 5], None, Some(77));
+        let (config, mask) = team_config(None, Some(77));
         assert_eq!((config.num_contexts, config.uniqueid, mask), (-1, 77, 2));
-        let (config, mask) = team_config([3, 8, 0], Some(u32::MAX), Some(0));
+        let (config, mask) = team_config(Some(u32::MAX), Some(0));
         assert_eq!((config.num_contexts, config.uniqueid, mask), (c_int::MAX, 0, 3));
-        let (config, mask) = team_config([3, 2, 5], None, Some(77));
-        assert_eq!((config.num_contexts, config.uniqueid, mask), (-1, 0, 0));
     }
 }

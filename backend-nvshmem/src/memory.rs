@@ -69,13 +69,18 @@ impl Memory {
                 let region = self.symmetric.borrow()[span.alloc.0 as usize];
                 (region.base, region.len)
             }
-            Some(number) => {
-                let mapping = self.mapping(number);
-                (mapping.address(), mapping.size())
-            }
+            Some(number) => self.external(number),
         };
-        assert!(span.start.checked_add(span.len).is_some_and(|end| end <= len), "{span} is outside its allocation");
+        if span.start.checked_add(span.len).is_none_or(|end| end > len) {
+            outside(span);
+        }
         (base + span.start as u64) as *mut c_void
+    }
+
+    #[inline(never)] // symmetric memory is what operations have most
+    fn external(&self, number: u32) -> (u64, usize) {
+        let mapping = self.mapping(number);
+        (mapping.address(), mapping.size())
     }
 
     fn mapping(&self, number: u32) -> Ref<'_, Mapping> {
@@ -223,6 +228,11 @@ impl Memory {
         self.symmetric.borrow_mut()[alloc.0 as usize] = Region::default();
         Ok(())
     }
+}
+
+#[cold]
+fn outside(span: Span) -> ! {
+    panic!("{span} is outside its allocation")
 }
 
 fn no_room(bytes: usize, at: At) -> Error {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use cudarc::driver::{CudaEvent as Event, CudaStream as Stream};
 use onesided::{
     AllocId, At, Backend, Capabilities, DType, Error, ErrorKind, InitStatus, Layout, Live, LiveKind, Members, NewTeams,
-    Op, Predefined, ReduceOp, Result, Span, Support, TeamId, TeamRequest, TeamUniqueId, ThreadSupport, Version,
+    Op, Predefined, ReduceOp, Result, Span, Support, TeamId, TeamRequest, TeamUniqueId, ThreadSupport, Values, Version,
 };
 
 use crate::claim::Claim;
@@ -17,6 +17,7 @@ use crate::host::NO_ATOMICS;
 use crate::lifecycle;
 use crate::memory::Memory;
 use crate::reduction::Scratch;
+use crate::shelf::Shelves;
 use crate::table::Table;
 
 /// Why multicast is refused.
@@ -37,6 +38,7 @@ pub struct Nvshmem {
     /// PEs whose memory can be loaded and stored: the members of the library's team SHARED.
     reachable: Members,
     pub(crate) scratch: Scratch,
+    pub(crate) shelves: Shelves,
     /// Sizes of the teams that this PE is in.
     teams: RefCell<BTreeMap<TeamId, usize>>,
     /// Whether something was enqueued for the host since its last quiet.
@@ -75,6 +77,7 @@ impl Nvshmem {
             n_pes,
             reachable: Members::Strided { start: my_pe as u32, stride: 1, size: 1 },
             scratch,
+            shelves: Shelves::default(),
             teams: RefCell::default(),
             side_used: Cell::new(false),
             generation: claim.number,
@@ -146,8 +149,8 @@ impl Drop for Nvshmem {
             claim.keep();
             // Closing the context waits for what is enqueued, which may wait for PEs that will never answer.
             std::mem::forget(Rc::clone(&self.device));
-            // Nor is memory unmapped that peers or streams may still use.
-            std::mem::forget(std::mem::take(&mut self.memory));
+            // Nor is memory given back that peers or streams may still use.
+            std::mem::forget((std::mem::take(&mut self.memory), std::mem::take(&mut self.shelves)));
             self.bootstrap.abandon();
         }
     }
@@ -205,6 +208,7 @@ impl Backend for Nvshmem {
     fn finalize(&self, leaks: &[Live], at: At) -> Result<()> {
         self.device.synchronize("finalize", at)?;
         let released = self.release(leaks, at);
+        self.shelves.end_all();
         lifecycle::finalize(self.table, at)?;
         self.claim.take();
         released
@@ -295,13 +299,13 @@ impl Backend for Nvshmem {
         self.fresh_team_id(at)
     }
 
-    #[inline]
-    fn issue(&self, op: &Op, stream: Option<&CudaStream>, at: At) -> Result<u64> {
+    #[inline(always)] // see `issue_on`
+    fn issue(&self, op: &Op, values: &Values<'_>, stream: Option<&CudaStream>, at: At) -> Result<u64> {
         // A name is for errors only: to look it up costs a jump through a table.
         self.device.make_current().map_err(|error| cuda::device(op.name(), error, at))?;
         match stream {
-            None => self.issue_from_host(op, at),
-            Some(stream) => self.issue_on(op, &stream.0, at).map(|()| 0),
+            None => self.issue_from_host(op, values, at),
+            Some(stream) => self.issue_on(op, values, &stream.0, at).map(|()| 0),
         }
     }
 

@@ -165,8 +165,7 @@ impl Nvshmem {
         // SAFETY: a team that this PE is in.
         let mine = unsafe { my_pe(self.handle(team)) } as usize;
         let (target, s) = (self.memory.address(dst) as CUdeviceptr, stream.cu_stream());
-        // SAFETY: memory of the target's size, used by this stream alone and given back behind the last use.
-        let kept = unsafe { result::malloc_async(s, dst.len) };
+        let kept = self.shelves.take(team, dst.len, stream);
         let mut done = kept.map(drop).map_err(|error| device(CALL, error, at));
         let mut also = |step: Result<()>| {
             if done.is_ok() {
@@ -182,17 +181,15 @@ impl Nvshmem {
             if let Ok(kept) = kept
                 && member == mine
             {
-                // SAFETY: both are as long as the target.
+                // SAFETY: both are as long as the target, or longer.
                 let copied = unsafe { result::memcpy_dtod_async(kept, target, dst.len, s) };
                 also(copied.map_err(|error| device(CALL, error, at)));
             }
         }
         if let Ok(kept) = kept {
-            // SAFETY: as above; nothing uses the memory after the copy.
-            let copied = unsafe {
-                result::memcpy_dtod_async(target, kept, dst.len, s).and_then(|()| result::free_async(kept, s))
-            };
-            also(copied.map_err(|error| device(CALL, error, at)));
+            // SAFETY: as above.
+            let copied = unsafe { result::memcpy_dtod_async(target, kept, dst.len, s) };
+            also(copied.and(self.shelves.put_back(team, stream)).map_err(|error| device(CALL, error, at)));
         }
         done
     }

@@ -64,7 +64,7 @@ impl Nvshmem {
                 const SYMBOL: &str = "nvshmem_team_split_strided";
                 self.device().bind(CALL, at)?;
                 let split = function!(self.table, nvshmem_team_split_strided, CALL, at);
-                let (config, mask) = self.team_config(config);
+                let (config, mask) = Self::team_config(config);
                 let mut team = NVSHMEM_TEAM_INVALID;
                 let [start, stride, size] = [start, stride, members.len()].map(|number| number as c_int);
                 // SAFETY: `Pe` checked that the triple lies inside the parent, of which this PE is a member; the
@@ -79,8 +79,8 @@ impl Nvshmem {
                 const SYMBOL: &str = "nvshmem_team_split_2d";
                 self.device().bind(CALL, at)?;
                 let split = function!(self.table, nvshmem_team_split_2d, CALL, at);
-                let (x_config, x_mask) = self.team_config(x_config);
-                let (y_config, y_mask) = self.team_config(y_config);
+                let (x_config, x_mask) = Self::team_config(x_config);
+                let (y_config, y_mask) = Self::team_config(y_config);
                 let (mut x, mut y) = (NVSHMEM_TEAM_INVALID, NVSHMEM_TEAM_INVALID);
                 // SAFETY: as above; the range is not 0.
                 let status = unsafe {
@@ -97,7 +97,7 @@ impl Nvshmem {
                 const SYMBOL: &str = "nvshmemx_team_init";
                 self.device().bind(CALL, at)?;
                 let init = function!(self.table, nvshmemx_team_init, CALL, at);
-                let (mut config, mask) = self.team_config(TeamConfig { unique_id: Some(unique_id), ..config });
+                let (mut config, mask) = Self::team_config(TeamConfig { unique_id: Some(unique_id), ..config });
                 let mut team = NVSHMEM_TEAM_INVALID;
                 // SAFETY: the unique id is set, the index below the size; places of this call.
                 let status = unsafe { init(&mut team, &mut config, mask, n_pes as c_int, index as c_int) };
@@ -114,6 +114,7 @@ impl Nvshmem {
                 // SAFETY: a team that the library made and that was not ended before: the API's handles see to that.
                 // Nothing of this PE uses it any more.
                 unsafe { destroy(self.handle(team)) };
+                self.shelves.end(team);
                 self.forget_team(team);
                 Ok(NewTeams::default())
             }
@@ -132,8 +133,8 @@ impl Nvshmem {
         Ok(TeamUniqueId(id))
     }
 
-    fn team_config(&self, config: TeamConfig) -> (crate::bindings::nvshmem_team_config_t, std::ffi::c_long) {
-        layout::team_config(self.table.version, config.num_contexts, config.unique_id.map(|id| id.0))
+    fn team_config(config: TeamConfig) -> (crate::bindings::nvshmem_team_config_t, std::ffi::c_long) {
+        layout::team_config(config.num_contexts, config.unique_id.map(|id| id.0))
     }
 
     /// The new team's id on a member, none elsewhere. Some versions report success without a team.

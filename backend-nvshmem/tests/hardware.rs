@@ -175,6 +175,9 @@ fn no_operation_allocates(pe: &Pe<Nvshmem>) -> Result<()> {
             on.signal_op(words.signal(1), 1, SignalOp::Set, 0)?;
             on.signal_wait_until(words.signal(1), Cmp::Ge, 1)?;
             on.wait_until(src.at(0), Cmp::Eq, 0)?;
+            on.wait_until_all(src.slice(..4), Some(&[true, false, false, true]), Cmp::Eq, 0)?;
+            on.wait_until_all_vector(src.slice(..4), None, Cmp::Ge, &[0; 4])?;
+            on.write(&src, &[0; 64])?;
             on.fence()?;
             on.quiet()?;
             on.flush()?;
@@ -190,7 +193,7 @@ fn no_operation_allocates(pe: &Pe<Nvshmem>) -> Result<()> {
         pe.host().signal_fetch(words.signal(0))?;
         pe.synchronize(&stream)
     };
-    round()?; // what is made once: the predefined teams
+    round()?; // what is made once and stays: teams, the backend's stream, page-locked memory for values
     let before = ALLOCATIONS.get();
     for _ in 0..10 {
         round()?;

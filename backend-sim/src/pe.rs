@@ -6,7 +6,7 @@ use std::rc::Rc;
 use onesided::{
     AllocId, At, Backend, Bootstrap, Capabilities, DType, Error, InitMethod, InitStatus, Layout, Live, Members,
     NewTeams, Op, Pe, Predefined, ReduceOp, Result, Span, Support, TeamId, TeamRequest, TeamUniqueId, ThreadSupport,
-    UniqueId, VERSION, Version,
+    UniqueId, VERSION, Values, Version,
 };
 
 use crate::config::Config;
@@ -305,7 +305,7 @@ impl Backend for Sim {
     }
 
     #[inline]
-    fn issue(&self, op: &Op, stream: Option<&SimStream>, at: At) -> Result<u64> {
+    fn issue(&self, op: &Op, values: &Values<'_>, stream: Option<&SimStream>, at: At) -> Result<u64> {
         let stream = match stream {
             None => None,
             Some(stream) => {
@@ -313,7 +313,7 @@ impl Backend for Sim {
                 Some(stream.number)
             }
         };
-        value(self.channel.call(Call::Issue { op, stream }, at))
+        value(self.channel.call(Call::Issue { op, values, stream }, at))
     }
 
     fn stream(&self, at: At) -> Result<SimStream> {

@@ -1,6 +1,8 @@
 //! What a PE asks of the machine, and what it gets back.
 
-use onesided::{AllocId, DType, Error, Layout, Live, NewTeams, Op, ReduceOp, Span, TeamId, TeamRequest, UniqueId};
+use onesided::{
+    AllocId, DType, Error, Layout, Live, NewTeams, Op, ReduceOp, Span, TeamId, TeamRequest, UniqueId, Values,
+};
 
 /// A call of the host program. It borrows what lies on the PE's stack, which stands still until the reply.
 #[derive(Debug)]
@@ -14,7 +16,7 @@ pub(crate) enum Call<'a> {
     /// Ends the job.
     GlobalExit { status: i32 },
     /// An operation, from the host or on one of my streams.
-    Issue { op: &'a Op, stream: Option<u32> },
+    Issue { op: &'a Op, values: &'a Values<'a>, stream: Option<u32> },
     /// Loads from my memory, or from a peer's that I reach.
     Read { src: Span, pe: u32, dtype: DType, into: &'a mut [u8] },
     /// Stores to my memory, or to a peer's that I reach.

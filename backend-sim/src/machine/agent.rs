@@ -1,9 +1,8 @@
 //! Who acts: the host program of each PE, and each stream.
 
 use std::collections::VecDeque;
-use std::rc::Rc;
 
-use onesided::{Against, At, Cmp, DType, Op, Span};
+use onesided::{Against, At, Cmp, DType, Op, Span, Values};
 
 use crate::heap::Heap;
 use crate::machine::collective::Collective;
@@ -78,7 +77,7 @@ pub(crate) enum Phase {
 /// Work on a stream.
 #[derive(Debug)]
 pub(crate) enum Work {
-    Op(Op, At),
+    Op(Op, Kept, At),
     Record { event: u32, record: usize, at: At },
     WaitEvent { event: u32, record: usize, at: At },
 }
@@ -90,8 +89,28 @@ pub(crate) struct Condition {
     pub(crate) dtype: DType,
     pub(crate) cmp: Cmp,
     pub(crate) against: Against,
-    pub(crate) skip: Option<Rc<[bool]>>,
+    pub(crate) values: Kept,
     pub(crate) signal: bool,
+}
+
+/// The values of an operation that runs, or waits, after its call has returned. Few operations have any.
+#[derive(Debug)]
+pub(crate) struct Kept(Option<Box<(Vec<u8>, Vec<bool>)>>);
+
+impl Kept {
+    #[inline]
+    pub(crate) fn new(values: &Values<'_>) -> Kept {
+        let copy = || Box::new((values.bytes.to_vec(), values.skip.to_vec()));
+        Kept((!values.is_empty()).then(copy))
+    }
+
+    #[inline]
+    pub(crate) fn borrow(&self) -> Values<'_> {
+        match self.0.as_deref() {
+            None => Values::NONE,
+            Some((bytes, skip)) => Values { bytes, skip },
+        }
+    }
 }
 
 impl Agent {
@@ -158,14 +177,14 @@ impl Condition {
 
     /// The first variable that does not compare true: its span, the value found and the value wanted.
     pub(crate) fn first_unmet(&self, heap: &Heap, pe: u32) -> Option<(Span, u64, u64)> {
-        let size = self.dtype.size();
+        let (size, values) = (self.dtype.size(), self.values.borrow());
         (0..self.vars.len / size).find_map(|i| {
-            if self.skip.as_ref().is_some_and(|skip| skip[i]) {
+            if values.skips(i) {
                 return None;
             }
-            let wanted = match &self.against {
-                Against::One(value) => *value,
-                Against::Each(values) => values[i],
+            let wanted = match self.against {
+                Against::One(value) => value,
+                Against::Each => values.bits(i, size),
             };
             let span = Span { start: self.vars.start + i * size, len: size, ..self.vars };
             let found = heap.load(pe, span);

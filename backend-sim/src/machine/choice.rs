@@ -12,7 +12,7 @@ impl Machine {
     #[inline(always)]
     pub(super) fn is_choice(&self, pe: u32, call: &Call<'_>) -> bool {
         match call {
-            Call::Issue { op, stream: None } => self.op_is_choice(pe, op),
+            Call::Issue { op, stream: None, .. } => self.op_is_choice(pe, op),
             Call::Read { .. } | Call::MulticastRead { .. } => true,
             Call::Write { pe: of, .. } => *of == pe,
             // the members of a new team are not known beforehand: who comes first can decide who is one

@@ -20,7 +20,7 @@ impl Machine {
         let state = self.teams.get(team);
         let n = state.members.len() as u32;
         let Some(Collective::Op(op)) = &state.instance_ref(seq).what else { unreachable!("data moves by operations") };
-        let op = op.clone();
+        let op = *op;
         let part = |to| Part { team, seq, from: member, to };
         match op {
             Op::Broadcast { dst, src, dtype, root, .. } if root == member => {

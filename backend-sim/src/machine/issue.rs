@@ -3,9 +3,9 @@
 //! In order, the effect happens at once. Relaxed, it becomes a transfer (`flight.rs`), and the call ends when the memory model
 //! says so: at once, when the source is read, or when the data is there.
 
-use onesided::{AmoOp, At, DType, Op, SignalUpdate, Span};
+use onesided::{AmoOp, At, DType, Op, SignalUpdate, Span, Values};
 
-use super::agent::Phase;
+use super::agent::{Kept, Phase};
 use super::flight::{Data, Kind, Shape};
 use super::{Collective, Condition, Machine, Progress, Touch};
 use crate::request::Reply;
@@ -19,7 +19,7 @@ pub(super) const ISSUED: u32 = 26;
 impl Machine {
     /// An agent, host or stream, performs an operation.
     #[inline]
-    pub(super) fn issue(&mut self, agent: u32, op: &Op, at: At) -> Progress {
+    pub(super) fn issue(&mut self, agent: u32, op: &Op, values: &Values<'_>, at: At) -> Progress {
         if self.tracking {
             let orders = matches!(op, Op::Fence | Op::Quiet | Op::Flush) || op.team().is_some();
             self.touch_scope(agent, orders || self.rules.same_target_in_order);
@@ -105,9 +105,9 @@ impl Machine {
                 let value = self.heap.load(me, word);
                 self.answer(agent, Reply::Value(value))
             }
-            Op::Wait { vars, dtype, cmp, ref against, ref skip, signal } => {
-                let (against, skip) = (against.clone(), skip.clone());
-                self.wait(agent, Condition { vars, dtype, cmp, against, skip, signal })
+            Op::Wait { vars, dtype, cmp, against, signal } => {
+                let values = Kept::new(values);
+                self.wait(agent, Condition { vars, dtype, cmp, against, values, signal })
             }
             Op::Amo { dst, dtype, op, value, cond, fetch, pe } => {
                 if !self.relaxed {
@@ -123,9 +123,9 @@ impl Machine {
                 self.launch(agent, slot);
                 Progress::Done
             }
-            Op::Fill { dst, ref bytes, .. } => {
+            Op::Fill { dst, .. } => {
                 self.touch(me, dst, true);
-                self.heap.bytes_mut(me, dst).copy_from_slice(bytes);
+                self.heap.bytes_mut(me, dst).copy_from_slice(values.bytes);
                 self.wrote(me, dst);
                 Progress::Done
             }
@@ -144,7 +144,7 @@ impl Machine {
             | Op::Reduce { team, .. }
             | Op::ReduceScatter { team, .. } => {
                 let team = self.team_index(me, team);
-                self.enter(agent, team, &Collective::Op(op.clone()), at)
+                self.enter(agent, team, &Collective::Op(*op), at)
             }
         }
     }

@@ -37,7 +37,7 @@ mod wait;
 
 use std::collections::VecDeque;
 
-use onesided::{AllocId, At, Error, ErrorKind, Op, Span};
+use onesided::{AllocId, At, Error, ErrorKind, Span};
 
 use crate::config::Config;
 use crate::heap::Heap;
@@ -45,7 +45,7 @@ use crate::profile::Rules;
 use crate::request::{Call, Reply};
 use crate::trace::{Event, EventKind};
 use crate::verdict::VerdictKind;
-use agent::{Agent, Condition, NONE, Phase, Work};
+use agent::{Agent, Condition, Kept, NONE, Phase, Work};
 use collective::Collective;
 use flight::Flight;
 use team::Teams;
@@ -268,7 +268,7 @@ impl Machine {
             self.trace_call(pe, call, at);
         }
         match call {
-            Call::Issue { op, stream: None } => self.issue(pe, op, at),
+            Call::Issue { op, values, stream: None } => self.issue(pe, op, values, at),
             Call::Read { src, pe: of, into, .. } => {
                 self.touch(*of, *src, false);
                 copy_bytes(into, self.heap.bytes(*of, *src));
@@ -286,7 +286,9 @@ impl Machine {
 
     fn perform_rare(&mut self, pe: u32, call: &mut Call<'_>, at: At) -> Progress {
         match call {
-            Call::Issue { op, stream: Some(stream) } => self.enqueue(pe, *stream, Work::Op(Op::clone(op), at)),
+            Call::Issue { op, values, stream: Some(stream) } => {
+                self.enqueue(pe, *stream, Work::Op(**op, Kept::new(values), at))
+            }
             Call::Write { dst, pe: of, dtype, from } => self.store_remote(pe, *of, *dst, *dtype, from, at),
             Call::MulticastWrite { team, dst, dtype, from } => {
                 for of in self.team_members(pe, *team).iter() {
@@ -421,8 +423,8 @@ impl Machine {
     #[cold]
     fn trace_call(&mut self, pe: u32, call: &Call<'_>, at: At) {
         let kind = match call {
-            Call::Issue { op, stream: None } => EventKind::Op(Op::clone(op)),
-            Call::Issue { op, stream: Some(stream) } => EventKind::Enqueued { stream: *stream, op: Op::clone(op) },
+            Call::Issue { op, stream: None, .. } => EventKind::Op(**op),
+            Call::Issue { op, stream: Some(stream), .. } => EventKind::Enqueued { stream: *stream, op: **op },
             Call::Read { src, pe: of, dtype, .. } => EventKind::Read { of: *of, span: *src, dtype: *dtype },
             Call::Write { dst, pe: of, dtype, .. } => EventKind::Write { of: *of, span: *dst, dtype: *dtype },
             other => EventKind::Call(other.name()),

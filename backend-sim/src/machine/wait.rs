@@ -231,7 +231,7 @@ impl Machine {
             }
             match state.queue.front() {
                 None => return self.drain_further(state.pe),
-                Some(Work::Op(op, _)) if self.relaxed && self.op_is_choice(agent, op) => {
+                Some(Work::Op(op, ..)) if self.relaxed && self.op_is_choice(agent, op) => {
                     return self.make_ready(agent, Phase::Pending);
                 }
                 Some(_) => {}
@@ -254,7 +254,7 @@ impl Machine {
     fn perform_front(&mut self, agent: u32) -> Progress {
         let work = self.agents[agent as usize].queue.pop_front().expect("a running stream has work");
         let (call, at) = match &work {
-            Work::Op(op, at) => (op.name(), *at),
+            Work::Op(op, _, at) => (op.name(), *at),
             Work::Record { at, .. } => ("record", *at),
             Work::WaitEvent { at, .. } => ("wait_event", *at),
         };
@@ -263,11 +263,11 @@ impl Machine {
         state.at = Some(at);
         self.steps += 1;
         match work {
-            Work::Op(op, at) => {
+            Work::Op(op, values, at) => {
                 if self.trace.is_some() {
-                    self.record(agent, EventKind::Op(op.clone()), at);
+                    self.record(agent, EventKind::Op(op), at);
                 }
-                self.issue(agent, &op, at)
+                self.issue(agent, &op, &values.borrow(), at)
             }
             Work::Record { event, record, .. } => {
                 self.record_reached(agent, event, record);
