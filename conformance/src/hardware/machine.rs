@@ -1,6 +1,8 @@
 //! What of this machine the starting process must know: its GPUs, the driver, the library. It creates no CUDA context:
 //! the GPUs are the PEs'.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fmt::Write as _;
 
 use onesided_nvshmem::{Problem, Row};
@@ -15,6 +17,8 @@ pub(crate) struct Machine {
     pub(crate) cuda: String,
     /// The driver's version, where the system tells it.
     pub(crate) driver: Option<String>,
+    /// The library's settings, `NVSHMEM_…`, as the environment has them.
+    pub(crate) settings: BTreeMap<String, String>,
 }
 
 impl Machine {
@@ -29,6 +33,7 @@ impl Machine {
                 gpus: driver.gpus,
                 cuda: format!("{}.{}", driver.cuda.0, driver.cuda.1),
                 driver: onesided_nvshmem::kernel_module(),
+                settings: settings(),
             }),
             Ok(_) => Err(refusal(None)),
             Err(problem) => Err(refusal(Some(&problem))),
@@ -50,8 +55,15 @@ impl Machine {
     /// The fields that reports have of it.
     pub(crate) fn to_json(&self, which: &[u32]) -> Value {
         let gpus: Vec<&String> = which.iter().filter_map(|&gpu| self.gpus.get(gpu as usize)).collect();
-        json!({ "gpus": gpus, "cuda": self.cuda, "driver": self.driver })
+        json!({ "gpus": gpus, "cuda": self.cuda, "driver": self.driver, "settings": self.settings })
     }
+}
+
+/// What the environment tells the library: results can depend on it.
+pub(crate) fn settings() -> BTreeMap<String, String> {
+    let text = |text: OsString| text.to_string_lossy().into_owned();
+    let all = std::env::vars_os().map(|(name, value)| (text(name), text(value)));
+    all.filter(|(name, _)| name.starts_with("NVSHMEM_")).collect()
 }
 
 /// Why the backend cannot be used here: the doctor's rows of what it needs and did not find.

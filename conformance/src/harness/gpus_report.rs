@@ -95,7 +95,8 @@ pub(super) fn write_json(out: &mut dyn Write, facts: &Facts, plan: &Plan, done: 
         "backend": "nvshmem",
         "library": done.ready.as_ref().map(|ready| &ready.library),
         "pes": done.pes, "nodes": 1, "gpus": done.gpus.len(), "heap": plan.heap,
-        "gpu_names": machine["gpus"], "cuda": machine["cuda"], "driver": machine["driver"], "mps": is_shared(done),
+        "gpu_names": machine["gpus"], "cuda": machine["cuda"], "driver": machine["driver"],
+        "settings": machine["settings"], "mps": is_shared(done),
         "profile": nothing, "pieces": nothing, "max_steps": nothing, "search": nothing, "seed": nothing,
         "schedules": 1, "redundant": 0, "complete": false, "steps": nothing,
         "seconds": done.time.as_secs_f64(),
@@ -125,7 +126,7 @@ mod tests {
         let lines = [&ready, &start].into_iter().chain(messages).map(|message| format!("echo '{}'\n", message.line()));
         let script = lines.collect::<String>() + script;
         let job = Job { arguments: vec!["-c".into(), script.into()], ..Job::new(2, "sh") };
-        let machine = Machine { gpus: vec!["A".into()], cuda: "13.0".into(), driver: None };
+        let machine = Machine { gpus: vec!["A".into()], cuda: "13.0".into(), ..Machine::default() };
         hear("demo", &job, Duration::from_secs(2), machine, vec![0])
     }
 

@@ -39,6 +39,7 @@ use super::Options;
 use super::machine::Machine;
 use super::peers::Nvshmem;
 use super::row::{Cell, Row, Unit};
+use crate::hardware::machine::settings;
 use crate::launch::Mps;
 use crate::tool::interrupt;
 use crate::tool::output::Output;
@@ -169,6 +170,7 @@ fn find() -> Result<Hardware, String> {
         cuda: format!("{major}.{minor}"),
         library: library.version.map(|number| number.to_string()).join("."),
         file: library.file.canonicalize().unwrap_or(library.file),
+        settings: settings(),
     })
 }
 

@@ -55,7 +55,7 @@ pub(super) fn plan(quick: bool) -> Vec<Measurement> {
         (Kind::Put, 8, 100, 200),
         (Kind::Put, KIB, 100, 200),
         (Kind::Put, 64 * KIB, 100, 200),
-        (Kind::Put, MIB, 50, 50),
+        (Kind::Put, MIB, 100, 200),
         (Kind::Put, 16 * MIB, 8, 30),
         (Kind::Put, 64 * MIB, 4, 20),
         (Kind::Put, 256 * MIB, 2, 20),

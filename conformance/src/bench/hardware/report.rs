@@ -1,5 +1,6 @@
 //! All lines: as a table for people, as JSON for programs.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -22,6 +23,8 @@ pub(super) struct Hardware {
     /// NVSHMEM's version.
     pub(super) library: String,
     pub(super) file: PathBuf,
+    /// The library's settings, as the environment has them.
+    pub(super) settings: BTreeMap<String, String>,
 }
 
 /// What `onesided bench --backend nvshmem` found out.
@@ -47,7 +50,7 @@ impl Report {
     /// The lines as a file of schema `onesided-bench/1`.
     pub(super) fn to_json(&self) -> Value {
         let Machine { cpu, cores, os, build } = &self.machine;
-        let Hardware { gpus, driver, cuda, library, .. } = &self.hardware;
+        let Hardware { gpus, driver, cuda, library, settings, .. } = &self.hardware;
         let rounds: serde_json::Map<String, Value> =
             self.rounds.iter().map(|(place, rounds)| (place.to_string(), (*rounds).into())).collect();
         let row = |line: &Line| {
@@ -73,6 +76,7 @@ impl Report {
             "driver": driver,
             "cuda": cuda,
             "library": library,
+            "settings": settings,
             "quick": self.quick,
             "rounds": rounds,
             "rows": self.lines.iter().map(row).collect::<Vec<_>>(),
@@ -204,6 +208,7 @@ mod tests {
                 cuda: "13.0".into(),
                 library: "3.4.5".into(),
                 file: PathBuf::new(),
+                settings: [("NVSHMEM_DISABLE_NVLS".into(), "1".into())].into(),
             },
             date: Some("2026-11-21".into()),
             quick: false,
@@ -220,6 +225,7 @@ mod tests {
         let json = report().to_json();
         assert_eq!([&json["schema"], &json["backend"], &json["date"]], ["onesided-bench/1", "nvshmem", "2026-11-21"]);
         assert_eq!([&json["driver"], &json["cuda"], &json["library"]], ["580.95.05", "13.0", "3.4.5"]);
+        assert_eq!(json["settings"]["NVSHMEM_DISABLE_NVLS"], "1");
         assert_eq!((&json["gpus"][1], &json["rounds"]["1 GPU"]), (&"NVIDIA H200".into(), &5.into()));
         let missed = &json["rows"][1];
         assert_eq!([&missed["place"], &missed["name"]], ["1 GPU", "barrier, issue"]);
