@@ -2,6 +2,7 @@
 // this file starts them, with ONESIDED_RANK, ONESIDED_PES, ONESIDED_DEVICE and a folder for them to meet in. A question
 // that ends the process is answered by that: what a PE saw and which call it was in stands in its record.
 #include "collectives.h"
+#include "context.h"
 #include "life.h"
 #include "memory.h"
 #include "order.h"
@@ -76,6 +77,7 @@ static void ask(const std::string &question, const std::vector<std::string> &arg
     else if (question == "sizes") ask_sizes(word(0));
     else if (question == "teams-after-reducescatter") ask_teams_after_reducescatter(size_t(number(0)));
     else if (question == "sum-order") ask_sum_order();
+    else if (question == "context") ask_context(word(0));
     else throw Broken{"no such question: " + question};
 }
 

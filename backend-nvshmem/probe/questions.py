@@ -33,6 +33,7 @@ _memory = _topic("Symmetric memory")
 _transfers = _topic("Transfers, atomics, signals")
 _order = _topic("What quiet and barrier wait for", limit=20)
 _collectives = _topic("Collectives")
+_context = _topic("The context of another GPU current in the thread", pes=1, limit=10)
 
 NCCL_ON = {"NVSHMEM_DISABLE_NCCL": "0"}
 
@@ -187,5 +188,19 @@ QUESTIONS = [
         limit=25,
         twice=True,
         settings=NCCL_ON,
+    ),
+    *(
+        _context(f"context-{call}", f"`{function}`", "context", call)
+        for call, function in (
+            ("put", "putmem_on_stream"),
+            ("get", "getmem_on_stream"),
+            ("p", "uint64_p_on_stream"),
+            ("signal", "signal_op_on_stream"),
+            ("wait", "signal_wait_until_on_stream"),
+            ("quiet", "quiet_on_stream"),
+            ("barrier", "barrier_all_on_stream"),
+            ("reduce", "uint64_max_reduce_on_stream"),
+            ("host-put", "putmem"),
+        )
     ),
 ]
