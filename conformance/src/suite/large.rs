@@ -28,6 +28,7 @@ pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
         reduce_in_place_of_many_bytes: 3,
         reducescatter_of_many: 3,
         reducescatter_of_many_on_stream: 3,
+        reducescatters_of_growing_size_on_two_streams: 3,
         teams_meet_after_a_large_reducescatter: 2,
     ]
 }
@@ -136,6 +137,30 @@ fn reducescatter_of_many<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
 /// On a stream.
 fn reducescatter_of_many_on_stream<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(seen("wrong", reducescatter(pe, true)?))
+}
+
+/// One after the other, on two streams: a library or backend that keeps memory for them may use it again, and needs more
+/// of it for the second.
+fn reducescatters_of_growing_size_on_two_streams<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    let (first, second, event) = (pe.stream()?, pe.stream()?, pe.event()?);
+    let (n, sizes) = (pe.n_pes(), [BLOCK, 2 * BLOCK, BLOCK]);
+    let src = pe.alloc_zeroed::<u32>(n * 2 * BLOCK)?;
+    let dst = pe.alloc_zeroed::<u32>(sizes.iter().sum())?;
+    pe.write(&src, &(0..src.len()).map(|i| element(pe.my_pe(), i)).collect::<Vec<_>>())?;
+    let mut start = 0;
+    for (size, [stream, next]) in sizes.into_iter().zip([[&first, &second], [&second, &first], [&first, &second]]) {
+        let target = dst.slice(start..start + size);
+        pe.on(stream).reducescatter(pe.world(), target, src.slice(..n * size), ReduceOp::Sum)?;
+        pe.record(&event, stream)?;
+        pe.wait_event(&event, next)?;
+        start += size;
+    }
+    pe.synchronize(&second)?; // which waits for the last
+    let expected = sizes.into_iter().flat_map(|size| (0..size).map(move |i| sum(n, pe.my_pe() * size + i)));
+    let wrong = pe.read(&dst)?.into_iter().zip(expected).filter(|(found, expected)| found != expected).count();
+    pe.free(dst)?;
+    pe.free(src)?;
+    Ok(seen("wrong", wrong))
 }
 
 /// What the world moves is nothing to another team: its barrier still waits for the put of a PE that comes late.
