@@ -252,6 +252,13 @@ fn results_that_differ_are_noted_and_no_finding() -> std::result::Result<(), Fai
         let other = if first == "PE 1 found 1" { "PE 1 found 2" } else { "PE 1 found 1" };
         run("unchecked", &replay.split(' ').collect::<Vec<_>>()).expect(0, other)?;
     }
+    let file = tempfile::NamedTempFile::new()?;
+    let path = file.path().to_str().expect("a path in UTF-8");
+    run("unchecked", &["--json", path]).expect(0, "nothing wrong")?;
+    let json: serde_json::Value = serde_json::from_slice(&std::fs::read(path)?)?;
+    let differing = &json["differing"];
+    assert_eq!((&json["status"], &differing["results"]), (&"ok".into(), &"2".into()));
+    assert!(differing["lines"][1] != json["lines"][1] && differing["replay"].is_string(), "{differing}");
     let same = run("unchecked", &["--profile", "nvlink", "--all"]);
     same.expect(0, "nothing wrong")?;
     if same.out.contains("note: ") {

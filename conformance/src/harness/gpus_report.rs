@@ -100,7 +100,7 @@ pub(super) fn write_json(out: &mut dyn Write, facts: &Facts, plan: &Plan, done: 
         "profile": nothing, "pieces": nothing, "max_steps": nothing, "search": nothing, "seed": nothing,
         "schedules": 1, "redundant": 0, "complete": false, "steps": nothing,
         "seconds": done.time.as_secs_f64(),
-        "status": status, "error": error, "finding": finding,
+        "status": status, "error": error, "finding": finding, "differing": nothing,
         "checks": facts.checks,
         "lines": done.lines,
     });

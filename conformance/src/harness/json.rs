@@ -44,6 +44,14 @@ pub(super) fn write_summary(out: &mut dyn Write, facts: &Facts, plan: &Plan, don
             "replay": replay(facts, plan, run),
         })
     });
+    let differing = done.differing.as_ref().map(|(count, run)| {
+        json!({
+            "results": count,
+            "lines": run.results,
+            "schedule": run.schedule.to_string(),
+            "replay": replay(facts, plan, run),
+        })
+    });
     let (search, seed) = match plan.search {
         Search::Replay(_) => ("replay", None),
         Search::Random { seed, .. } => ("random", Some(seed)),
@@ -61,7 +69,7 @@ pub(super) fn write_summary(out: &mut dyn Write, facts: &Facts, plan: &Plan, don
         "search": search, "seed": seed,
         "schedules": done.schedules, "redundant": done.redundant, "complete": done.complete, "steps": done.steps,
         "seconds": done.time.as_secs_f64(),
-        "status": status, "error": error, "finding": finding,
+        "status": status, "error": error, "finding": finding, "differing": differing,
         "checks": facts.checks,
         "lines": done.lines,
     });
