@@ -11,8 +11,8 @@ use crate::problem::Problem;
 /// The variable in which a user, or our launcher, says where PEs meet.
 pub(crate) const RENDEZVOUS: &str = "ONESIDED_RENDEZVOUS";
 
-/// As many PEs as the library can count.
-pub(crate) const MOST_PES: usize = i32::MAX as usize;
+/// More PEs than any job has: a larger number is a mistake, and PE 0 would make room for so many.
+pub(crate) const MOST_PES: usize = 1 << 20;
 
 /// Ports that are derived from a job's name lie between those of services and those that systems give to anyone.
 const PORTS: std::ops::Range<u16> = 10_240..32_768;

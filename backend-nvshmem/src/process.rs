@@ -169,7 +169,7 @@ impl Process {
                     return wrong(format!("rank {rank} of {n_pes} PEs: ranks go from 0 to the number of PEs less one"));
                 }
                 if n_pes > MOST_PES {
-                    return wrong(format!("{n_pes} PEs are more than the library can count: {MOST_PES} at most"));
+                    return wrong(format!("{n_pes} PEs are more than any job has: {MOST_PES} at most"));
                 }
                 if !join::is_unique_id(&id) {
                     return wrong(

@@ -154,7 +154,7 @@ fn contradictions_name_the_variable_and_its_value() {
         (&[("ONESIDED_RANK", "0"), ("ONESIDED_PES", "0")], "ONESIDED_PES=0: no PEs at all"),
         (
             &[("ONESIDED_RANK", "0"), ("ONESIDED_PES", "18446744073709551615")],
-            "ONESIDED_PES=18446744073709551615: 2147483647 PEs at most",
+            "ONESIDED_PES=18446744073709551615: 1048576 PEs at most",
         ),
         (&[("ONESIDED_RANK", "one"), ("ONESIDED_PES", "2")], "ONESIDED_RANK=one: no number from 0 on"),
         (&[("ONESIDED_RANK", "-1"), ("ONESIDED_PES", "2")], "ONESIDED_RANK=-1: no number from 0 on"),
