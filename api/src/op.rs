@@ -26,7 +26,7 @@ pub struct SignalUpdate {
 pub enum Against {
     /// The same value for every variable.
     One(u64),
-    /// One value a variable (`wait_until_all_vector`), in [`Values`](crate::Values).
+    /// One value a variable (`wait_until_all_vector`), in [`Values`](crate::Values). Traces do not show them.
     Each,
 }
 
@@ -131,7 +131,7 @@ pub enum Op {
         /// The word.
         word: Span,
     },
-    /// Block until every variable compares true that the values do not skip.
+    /// Block until every variable compares true that is not skipped ([`Values::skip`](crate::Values)).
     Wait {
         /// My own variables, contiguous.
         vars: Span,

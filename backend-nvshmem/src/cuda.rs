@@ -82,7 +82,7 @@ impl Device {
     }
 
     /// Makes the context this thread's, if other code has put another one there: with that of another GPU the library
-    /// would end the process.
+    /// ends the process (`MEASURED.md`).
     #[inline]
     pub(crate) fn bind(&self, call: &'static str, at: At) -> Result<()> {
         self.make_current().map_err(|error| device(call, error, at))

@@ -101,8 +101,11 @@ impl Nvshmem {
             }
             Op::SignalFetch { word } => return Ok(call!(nvshmem_signal_fetch(address(*word).cast()))),
             Op::Amo { .. } => return Err(Error::new(ErrorKind::Unsupported, call, NO_ATOMICS, at)),
-            // SAFETY: the address lies inside a living allocation, as above.
-            Op::Fill { dst, .. } => unsafe { self.device().write(address(*dst) as u64, values.bytes, at)? },
+            Op::Fill { dst, .. } => {
+                assert_eq!(dst.len, values.bytes.len(), "a span and a slice of different lengths");
+                // SAFETY: `Memory` asserts that the span lies inside a living allocation, and it has room for the bytes.
+                unsafe { self.device().write(address(*dst) as u64, values.bytes, at)? }
+            }
             // The library's fence knows nothing of the stream on which signals of the host run; a quiet is a fence.
             Op::Fence | Op::Quiet => {
                 self.quiet_side(call, at)?;

@@ -207,8 +207,8 @@ impl Backend for Nvshmem {
 
     fn finalize(&self, leaks: &[Live], at: At) -> Result<()> {
         self.device.synchronize("finalize", at)?;
+        self.shelves.free_idle(); // by now, all
         let released = self.release(leaks, at);
-        self.shelves.end_all();
         lifecycle::finalize(self.table, at)?;
         self.claim.take();
         released
@@ -219,6 +219,8 @@ impl Backend for Nvshmem {
     }
 
     fn alloc(&self, layout: Layout, at: At) -> Result<AllocId> {
+        self.device.bind("alloc", at)?;
+        self.shelves.free_idle(); // the heap may need the room
         let sharing = self.team_size(Predefined::SameGpu.id());
         self.memory.alloc(self.table, &self.device, layout, (sharing, self.n_pes), at)
     }
@@ -299,7 +301,7 @@ impl Backend for Nvshmem {
         self.fresh_team_id(at)
     }
 
-    #[inline(always)] // see `issue_on`
+    #[inline(always)] // as `issue_on` in stream.rs, and because a verb knows whether there is a stream
     fn issue(&self, op: &Op, values: &Values<'_>, stream: Option<&CudaStream>, at: At) -> Result<u64> {
         // A name is for errors only: to look it up costs a jump through a table.
         self.device.make_current().map_err(|error| cuda::device(op.name(), error, at))?;

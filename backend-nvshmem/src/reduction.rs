@@ -165,8 +165,10 @@ impl Nvshmem {
         // SAFETY: a team that this PE is in.
         let mine = unsafe { my_pe(self.handle(team)) } as usize;
         let (target, s) = (self.memory.address(dst) as CUdeviceptr, stream.cu_stream());
-        let kept = self.shelves.take(team, dst.len, stream);
-        let mut done = kept.map(drop).map_err(|error| device(CALL, error, at));
+        let (shelf, mut done) = match self.shelves.take(dst.len, stream) {
+            Ok(shelf) => (Some(shelf), Ok(())),
+            Err(error) => (None, Err(device(CALL, error, at))),
+        };
         let mut also = |step: Result<()>| {
             if done.is_ok() {
                 done = step;
@@ -178,18 +180,18 @@ impl Nvshmem {
                 also(check(unsafe { sync(self.handle(team), s.cast()) }, "nvshmemx_team_sync_on_stream", CALL, at));
             }
             also(self.call_on(&block, stream, at));
-            if let Ok(kept) = kept
-                && member == mine
-            {
-                // SAFETY: both are as long as the target, or longer.
-                let copied = unsafe { result::memcpy_dtod_async(kept, target, dst.len, s) };
+            if let Some(shelf) = shelf.as_ref().filter(|_| member == mine) {
+                // SAFETY: the target has so many bytes, as `Memory` asserted, and the shelf as many or more; until it is
+                // put back it is this stream's alone.
+                let copied = unsafe { result::memcpy_dtod_async(shelf.memory(), target, dst.len, s) };
                 also(copied.map_err(|error| device(CALL, error, at)));
             }
         }
-        if let Ok(kept) = kept {
+        if let Some(shelf) = shelf {
             // SAFETY: as above.
-            let copied = unsafe { result::memcpy_dtod_async(target, kept, dst.len, s) };
-            also(copied.and(self.shelves.put_back(team, stream)).map_err(|error| device(CALL, error, at)));
+            let copied = unsafe { result::memcpy_dtod_async(target, shelf.memory(), dst.len, s) };
+            let put_back = self.shelves.put_back(shelf, stream);
+            also(copied.and(put_back).map_err(|error| device(CALL, error, at)));
         }
         done
     }

@@ -1,90 +1,75 @@
 //! [`Shelves`]: memory of the GPU in which a large reducescatter lays this PE's own block by (`reduction.rs`).
 //!
-//! One for each team. Collectives of a team run one after the other, so its shelf is free when the next one begins. Were
-//! it shared between teams, a stream would have to wait for another team's collective, and two PEs that enqueue the two
-//! in different orders would wait for each other.
+//! It is kept and used again. A stream never waits for another one here, not even for collectives of the same team: the
+//! program may enqueue them in another order than they run in, and would hang.
 #![allow(unsafe_code)]
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 
-use cudarc::driver::sys::CUdeviceptr;
+use cudarc::driver::sys::{CUdeviceptr, CUevent_wait_flags, CUstream};
 use cudarc::driver::{CudaEvent, CudaStream, DriverError, result};
-use onesided::TeamId;
 
-/// The shelves of all teams that needed one. They stay as large as they have been, until the team ends.
+/// Shelves that nobody has taken.
 #[derive(Debug, Default)]
-pub(crate) struct Shelves(RefCell<BTreeMap<TeamId, Shelf>>);
+pub(crate) struct Shelves(RefCell<Vec<Shelf>>);
 
+/// A block of memory. Dropped, it stays allocated: something on the GPU may use it.
 #[derive(Debug)]
-struct Shelf {
+pub(crate) struct Shelf {
     memory: CUdeviceptr,
     size: usize,
-    /// Recorded behind the last use.
+    /// Where it was used last, and what is recorded there behind the use.
+    stream: CUstream,
     used: CudaEvent,
 }
 
 impl Shelves {
-    /// Memory of `bytes` bytes or more, which is the caller's alone from where the stream is now until it is put back.
-    pub(crate) fn take(&self, team: TeamId, bytes: usize, stream: &CudaStream) -> Result<CUdeviceptr, DriverError> {
+    /// A shelf of `bytes` bytes or more, for work on this stream alone until it is put back.
+    pub(crate) fn take(&self, bytes: usize, stream: &CudaStream) -> Result<Shelf, DriverError> {
         let mut shelves = self.0.borrow_mut();
-        let Some(shelf) = shelves.get_mut(&team) else {
-            return Ok(shelves.entry(team).or_insert(Shelf::new(bytes, stream)?).memory);
-        };
-        stream.wait(&shelf.used)?; // which may have been on another stream
-        if shelf.size < bytes {
-            shelf.grow(bytes, stream)?;
+        let s = stream.cu_stream();
+        let fits = |shelf: &Shelf| shelf.size >= bytes && (shelf.stream == s || shelf.used.is_complete());
+        if let Some(index) = shelves.iter().position(fits) {
+            let shelf = shelves.swap_remove(index);
+            // For a stream that has the handle of one that was destroyed: what ran there may not be over.
+            // SAFETY: both are alive.
+            unsafe { result::stream::wait_event(s, shelf.used.cu_event(), CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT)? };
+            return Ok(shelf);
         }
-        Ok(shelf.memory)
+        free_idle(&mut shelves); // they are too small
+        let used = stream.context().new_event(None)?;
+        // In the order of the stream: an allocation that waited for the GPU could wait for PEs that wait for this one.
+        // SAFETY: allocates; what uses the memory is enqueued behind.
+        let memory = unsafe { result::malloc_async(s, bytes)? };
+        Ok(Shelf { memory, size: bytes, stream: s, used })
     }
 
-    /// What is enqueued so far was the last use.
-    pub(crate) fn put_back(&self, team: TeamId, stream: &CudaStream) -> Result<(), DriverError> {
-        let mut shelves = self.0.borrow_mut();
-        let recorded = shelves[&team].used.record(stream);
-        if recorded.is_err() {
-            // Nothing tells when the last use is over: it is never used again, and never freed.
-            std::mem::forget(shelves.remove(&team));
-        }
-        recorded
+    /// The last use of the shelf is what is enqueued on this stream so far. After an error nothing tells when it is over,
+    /// and the shelf is lost.
+    pub(crate) fn put_back(&self, mut shelf: Shelf, stream: &CudaStream) -> Result<(), DriverError> {
+        shelf.stream = stream.cu_stream();
+        // SAFETY: both are alive, and of the same context.
+        unsafe { result::event::record(shelf.used.cu_event(), shelf.stream)? };
+        self.0.borrow_mut().push(shelf);
+        Ok(())
     }
 
-    /// The team ends, and nothing of it runs any more.
-    pub(crate) fn end(&self, team: TeamId) {
-        self.0.borrow_mut().remove(&team);
+    /// Frees what nothing uses any more.
+    pub(crate) fn free_idle(&self) {
+        free_idle(&mut self.0.borrow_mut());
     }
+}
 
-    /// The same for all teams.
-    pub(crate) fn end_all(&self) {
-        self.0.take();
+fn free_idle(shelves: &mut Vec<Shelf>) {
+    for idle in shelves.extract_if(.., |shelf| shelf.used.is_complete()) {
+        // SAFETY: allocated by `take`, and its last use is over: what was recorded behind it has been reached.
+        let _ = unsafe { result::free_sync(idle.memory) };
     }
 }
 
 impl Shelf {
-    fn new(bytes: usize, stream: &CudaStream) -> Result<Shelf, DriverError> {
-        let used = stream.context().new_event(None)?;
-        Ok(Shelf { memory: allocate(bytes, stream)?, size: bytes, used })
-    }
-
-    /// In the order of the stream, behind the last use.
-    fn grow(&mut self, bytes: usize, stream: &CudaStream) -> Result<(), DriverError> {
-        let larger = allocate(bytes, stream)?;
-        let smaller = std::mem::replace(&mut self.memory, larger);
-        self.size = bytes;
-        // SAFETY: allocated by `allocate`; what is enqueued behind here uses the larger one.
-        unsafe { result::free_async(smaller, stream.cu_stream()) }
-    }
-}
-
-/// In the order of the stream: an allocation that waited for the GPU could wait for PEs that wait for this one.
-fn allocate(bytes: usize, stream: &CudaStream) -> Result<CUdeviceptr, DriverError> {
-    // SAFETY: allocates; what uses the memory is enqueued behind.
-    unsafe { result::malloc_async(stream.cu_stream(), bytes) }
-}
-
-impl Drop for Shelf {
-    fn drop(&mut self) {
-        // SAFETY: allocated by `allocate`, and its last use is over: `end` and `end_all` are called then only.
-        let _ = unsafe { result::free_sync(self.memory) };
+    /// The address of its first byte.
+    pub(crate) fn memory(&self) -> CUdeviceptr {
+        self.memory
     }
 }

@@ -16,7 +16,8 @@ use crate::pe::Nvshmem;
 use crate::strided::{elements, is_wide};
 use crate::table::{Reduction, function};
 
-/// Calls a function of the library, in a method of [`Nvshmem`].
+/// Calls a function of the library, in a method of [`Nvshmem`]. Where the library lacks it, the method ends with an error;
+/// only then the operation's name is looked up.
 macro_rules! call_of {
     ($table:expr, $op:expr, $at:expr, $name:ident($($argument:expr),* $(,)?)) => {{
         let f = function!($table, $name, $op.name(), $at);
@@ -27,9 +28,11 @@ macro_rules! call_of {
 }
 
 impl Nvshmem {
-    /// Enqueues an operation. Inlined with what most programs call most: a verb knows its operation, and of the match its
-    /// arm is left. In front of a call of the library, which leaves little of the caches, that is worth tens of
-    /// nanoseconds.
+    /// Enqueues an operation.
+    ///
+    /// Always inlined: each verb knows which operation it makes, so the compiler keeps one arm of the match. A call of the
+    /// library evicts most of the caches; the less there is to be fetched again before the next one, the better. What is
+    /// rare is in `issue_other_on`, so that little code is repeated.
     #[inline(always)]
     pub(crate) fn issue_on(&self, op: &Op, values: &Values<'_>, stream: &CudaStream, at: At) -> Result<()> {
         let s: cudaStream_t = stream.cu_stream().cast();
@@ -152,10 +155,13 @@ impl Nvshmem {
                     }
                 }
             }
-            // SAFETY: the address lies inside a living allocation, as above.
-            Op::Fill { dst, .. } => unsafe { self.device().fill(address(*dst) as u64, values.bytes, stream, at)? },
+            Op::Fill { dst, .. } => {
+                assert_eq!(dst.len, values.bytes.len(), "a span and a slice of different lengths");
+                // SAFETY: `Memory` asserts that the span lies inside a living allocation, and it has room for the bytes.
+                unsafe { self.device().fill(address(*dst) as u64, values.bytes, stream, at)? }
+            }
             Op::Flush => match &self.table.functions.nvshmemx_flush_on_stream {
-                // SAFETY: as above.
+                // SAFETY: the stream is alive and of the context that is bound.
                 Ok(flush) => unsafe { flush(s) },
                 Err(_) => call!(nvshmemx_quiet_on_stream(s)), // libraries before 3.8: a quiet is a flush
             },

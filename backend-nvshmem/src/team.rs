@@ -114,7 +114,6 @@ impl Nvshmem {
                 // SAFETY: a team that the library made and that was not ended before: the API's handles see to that.
                 // Nothing of this PE uses it any more.
                 unsafe { destroy(self.handle(team)) };
-                self.shelves.end(team);
                 self.forget_team(team);
                 Ok(NewTeams::default())
             }

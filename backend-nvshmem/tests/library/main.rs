@@ -69,11 +69,7 @@ fn what_cannot_be_right_is_refused_before_the_library_is_asked() {
     let rank = bootstrap(id, 2, 2);
     assert_eq!((rank.kind(), rank.message().contains("rank 2 of 2")), (ErrorKind::InvalidArgument, true), "{rank}");
     let many = bootstrap(id, 0, 1 << 32); // 0 for the library, which counts in 32 bits
-    assert_eq!(
-        (many.kind(), many.message().contains("1048576 at most")),
-        (ErrorKind::InvalidArgument, true),
-        "{many}"
-    );
+    assert_eq!((many.kind(), many.message().contains("1048576 at most")), (ErrorKind::InvalidArgument, true), "{many}");
     let empty = bootstrap(UniqueId::EMPTY, 0, 1);
     assert_eq!((empty.kind(), empty.message().contains("unique_id")), (ErrorKind::InvalidArgument, true), "{empty}");
     assert_eq!(process.init_status(), InitStatus::NotInitialized);

@@ -31,7 +31,7 @@
 //! | field | |
 //! |---|---|
 //! | `backend`, `gpus`, `driver`, `cuda`, `library` | `nvshmem`; the GPUs' names, and versions |
-//! | `settings` | the environment's `NVSHMEM_…` variables |
+//! | `settings` | the `NVSHMEM_…` variables of the caller's environment |
 //! | `rounds` | by place, how many jobs of ours were run; the C++ program's are as many |
 //! | `rows[].place` | which GPUs the 2 PEs were on |
 //! | `rows[].ours_jobs`, `peer_jobs` | what each job gave; `ours` and `peer` are their medians |

@@ -33,7 +33,7 @@ impl Machine {
                 gpus: driver.gpus,
                 cuda: format!("{}.{}", driver.cuda.0, driver.cuda.1),
                 driver: onesided_nvshmem::kernel_module(),
-                settings: settings(),
+                settings: settings(std::env::vars_os()),
             }),
             Ok(_) => Err(refusal(None)),
             Err(problem) => Err(refusal(Some(&problem))),
@@ -59,11 +59,13 @@ impl Machine {
     }
 }
 
-/// What the environment tells the library: results can depend on it.
-pub(crate) fn settings() -> BTreeMap<String, String> {
+/// What an environment tells the library: results can depend on it.
+pub(crate) fn settings(environment: impl Iterator<Item = (OsString, OsString)>) -> BTreeMap<String, String> {
     let text = |text: OsString| text.to_string_lossy().into_owned();
-    let all = std::env::vars_os().map(|(name, value)| (text(name), text(value)));
-    all.filter(|(name, _)| name.starts_with("NVSHMEM_")).collect()
+    environment
+        .map(|(name, value)| (text(name), text(value)))
+        .filter(|(name, _)| name.starts_with("NVSHMEM_"))
+        .collect()
 }
 
 /// Why the backend cannot be used here: the doctor's rows of what it needs and did not find.
@@ -128,6 +130,14 @@ mod tests {
             let error = choose(Some(asked), there).unwrap_err();
             assert!(error.contains(why), "{asked}: {error}");
         }
+    }
+
+    #[test]
+    fn reports_have_the_settings_of_the_library() {
+        let environment = [("NVSHMEM_DISABLE_NVLS", "1"), ("HOME", "/"), ("ONESIDED_NVSHMEM_LIB", "/lib")];
+        let settings = settings(environment.into_iter().map(|(name, value)| (name.into(), value.into())));
+        let json = Machine { settings, ..Machine::default() }.to_json(&[]);
+        assert_eq!(json["settings"], json!({ "NVSHMEM_DISABLE_NVLS": "1" }));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! What is seen is how many elements are wrong.
 
-use onesided::{Backend, Issue, Pe, Predefined, ReduceOp, Result, SymmetricSlice, Team, TeamConfig};
+use onesided::{Backend, Cmp, Issue, Pe, Predefined, ReduceOp, Result, SignalOp, SymmetricSlice, Team, TeamConfig};
 
 use super::collective::by;
 use crate::case::{Case, Seen, cases, seen};
@@ -28,7 +28,8 @@ pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
         reduce_in_place_of_many_bytes: 3,
         reducescatter_of_many: 3,
         reducescatter_of_many_on_stream: 3,
-        reducescatters_of_growing_size_on_two_streams: 3,
+        reducescatters_of_growing_size: 2,
+        reducescatters_enqueued_in_another_order: 2,
         teams_meet_after_a_large_reducescatter: 2,
     ]
 }
@@ -139,27 +140,54 @@ fn reducescatter_of_many_on_stream<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(seen("wrong", reducescatter(pe, true)?))
 }
 
-/// One after the other, on two streams: a library or backend that keeps memory for them may use it again, and needs more
-/// of it for the second.
-fn reducescatters_of_growing_size_on_two_streams<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
-    let (first, second, event) = (pe.stream()?, pe.stream()?, pe.event()?);
-    let (n, sizes) = (pe.n_pes(), [BLOCK, 2 * BLOCK, BLOCK]);
-    let src = pe.alloc_zeroed::<u32>(n * 2 * BLOCK)?;
+/// What a PE gets of each of some reducescatters of the world: `sizes` are their blocks, in the order of the targets.
+/// `issue` issues them, from sources that all begin at the same element, and waits.
+fn reducescatters<B: Backend>(
+    pe: &Pe<B>,
+    sizes: &[usize],
+    issue: impl FnOnce(&[(SymmetricSlice<'_, u32>, SymmetricSlice<'_, u32>)]) -> Result<()>,
+) -> Result<usize> {
+    let n = pe.n_pes();
+    let src = pe.alloc_zeroed::<u32>(n * sizes.iter().max().expect("a size"))?;
     let dst = pe.alloc_zeroed::<u32>(sizes.iter().sum())?;
     pe.write(&src, &(0..src.len()).map(|i| element(pe.my_pe(), i)).collect::<Vec<_>>())?;
-    let mut start = 0;
-    for (size, [stream, next]) in sizes.into_iter().zip([[&first, &second], [&second, &first], [&first, &second]]) {
-        let target = dst.slice(start..start + size);
-        pe.on(stream).reducescatter(pe.world(), target, src.slice(..n * size), ReduceOp::Sum)?;
-        pe.record(&event, stream)?;
-        pe.wait_event(&event, next)?;
-        start += size;
-    }
-    pe.synchronize(&second)?; // which waits for the last
-    let expected = sizes.into_iter().flat_map(|size| (0..size).map(move |i| sum(n, pe.my_pe() * size + i)));
+    let starts = sizes.iter().scan(0, |next, size| Some(std::mem::replace(next, *next + size)));
+    let operands = starts.zip(sizes).map(|(start, &size)| (dst.slice(start..start + size), src.slice(..n * size)));
+    issue(&operands.collect::<Vec<_>>())?;
+    let expected = sizes.iter().flat_map(|&size| (0..size).map(move |i| sum(n, pe.my_pe() * size + i)));
     let wrong = pe.read(&dst)?.into_iter().zip(expected).filter(|(found, expected)| found != expected).count();
     pe.free(dst)?;
     pe.free(src)?;
+    Ok(wrong)
+}
+
+/// A small one, a larger one, a small one: whoever keeps memory for them must have enough of it each time.
+fn reducescatters_of_growing_size<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    let stream = pe.stream()?;
+    let wrong = reducescatters(pe, &[2 * BLOCK, 3 * BLOCK, 2 * BLOCK], |operands| {
+        for &(dst, src) in operands {
+            pe.on(&stream).reducescatter(pe.world(), dst, src, ReduceOp::Sum)?;
+        }
+        pe.synchronize(&stream)
+    })?;
+    Ok(seen("wrong", wrong))
+}
+
+/// The first stream waits for a signal that the second one sends behind its own reducescatter. On all PEs the second one's
+/// runs first, as it must: collectives of a team run one at a time, in the same order.
+fn reducescatters_enqueued_in_another_order<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    let (first, second) = (pe.stream()?, pe.stream()?);
+    let flag = pe.alloc_zeroed::<u64>(1)?;
+    let wrong = reducescatters(pe, &[2 * BLOCK; 2], |operands| {
+        let [(dst, src), (earlier_dst, earlier_src)] = operands else { unreachable!("two sizes") };
+        pe.on(&first).signal_wait_until(flag.signal(0), Cmp::Eq, 1)?;
+        pe.on(&first).reducescatter(pe.world(), *dst, *src, ReduceOp::Sum)?;
+        pe.on(&second).reducescatter(pe.world(), *earlier_dst, *earlier_src, ReduceOp::Sum)?;
+        pe.on(&second).signal_op(flag.signal(0), 1, SignalOp::Set, pe.my_pe())?;
+        pe.synchronize(&second)?;
+        pe.synchronize(&first)
+    })?;
+    pe.free(flag)?;
     Ok(seen("wrong", wrong))
 }
 

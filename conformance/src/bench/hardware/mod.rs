@@ -170,7 +170,7 @@ fn find() -> Result<Hardware, String> {
         cuda: format!("{major}.{minor}"),
         library: library.version.map(|number| number.to_string()).join("."),
         file: library.file.canonicalize().unwrap_or(library.file),
-        settings: settings(),
+        settings: settings(std::env::vars_os()),
     })
 }
 
