@@ -178,13 +178,24 @@ fn reducescatters_of_growing_size<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
 fn reducescatters_enqueued_in_another_order<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let (first, second) = (pe.stream()?, pe.stream()?);
     let flag = pe.alloc_zeroed::<u64>(1)?;
-    let wrong = reducescatters(pe, &[2 * BLOCK; 2], |operands| {
-        let [(dst, src), (earlier_dst, earlier_src)] = operands else { unreachable!("two sizes") };
-        pe.on(&first).signal_wait_until(flag.signal(0), Cmp::Eq, 1)?;
-        pe.on(&first).reducescatter(pe.world(), *dst, *src, ReduceOp::Sum)?;
-        pe.on(&second).reducescatter(pe.world(), *earlier_dst, *earlier_src, ReduceOp::Sum)?;
-        pe.on(&second).signal_op(flag.signal(0), 1, SignalOp::Set, pe.my_pe())?;
-        pe.synchronize(&second)?;
+    let wrong = reducescatters(pe, &[2 * BLOCK; 4], |operands| {
+        let later = |at: usize, turn| {
+            let (dst, src) = operands[at];
+            pe.on(&first).signal_wait_until(flag.signal(0), Cmp::Eq, turn)?;
+            pe.on(&first).reducescatter(pe.world(), dst, src, ReduceOp::Sum)
+        };
+        let earlier = |at: usize, turn| {
+            let (dst, src) = operands[at];
+            pe.on(&second).reducescatter(pe.world(), dst, src, ReduceOp::Sum)?;
+            pe.on(&second).signal_op(flag.signal(0), turn, SignalOp::Set, pe.my_pe())
+        };
+        // Once in the order in which they run: CUDA loads kernels when they are launched first, and that can wait for what
+        // is enqueued.
+        earlier(0, 1)?;
+        later(1, 1)?;
+        pe.synchronize(&first)?;
+        later(2, 2)?;
+        earlier(3, 2)?;
         pe.synchronize(&first)
     })?;
     pe.free(flag)?;
