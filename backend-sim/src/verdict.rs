@@ -71,6 +71,15 @@ pub enum VerdictKind {
         /// Both calls.
         calls: [&'static str; 2],
     },
+    /// A PE entered a collective before one of the same team that it had called earlier.
+    CollectivesOutOfOrder {
+        /// The team.
+        team: String,
+        /// The PE.
+        pe: usize,
+        /// The later call, which was entered, and the earlier one, with their lines.
+        calls: [(&'static str, At); 2],
+    },
     /// Memory was freed or unregistered while a transfer or stream still used it.
     FreedInUse {
         /// The call that ended it.
@@ -202,6 +211,7 @@ impl VerdictKind {
             VerdictKind::Deadlock => "deadlock".into(),
             VerdictKind::Mismatch { field, .. } => format!("collective mismatch: {field}"),
             VerdictKind::ConcurrentCollectives { .. } => "concurrent collectives".into(),
+            VerdictKind::CollectivesOutOfOrder { .. } => "collectives out of order".into(),
             VerdictKind::FreedInUse { call, .. } => format!("{call} of memory in use"),
             VerdictKind::MixedAtomicity { .. } => "mixed atomicity".into(),
             VerdictKind::Leak { leaks } => {
@@ -237,6 +247,16 @@ impl fmt::Display for VerdictKind {
                     "concurrent collectives: PE {pe} entered {second} on {team} while it was still in {first}; "
                 )?;
                 f.write_str("a team has one collective at a time, so order the two by an event or use two teams")
+            }
+            VerdictKind::CollectivesOutOfOrder { team, pe, calls: [(later, at), (earlier, before)] } => {
+                let (at, before) = (place(at), place(before));
+                write!(
+                    f,
+                    "collectives out of order: PE {pe} entered {later} on {team}, called at {at}, before {earlier}, called \
+                     earlier at {before}; "
+                )?;
+                f.write_str("libraries may run a team's collectives in the order of the calls, and hang: call them in that order, ")?;
+                f.write_str("order the two by an event, or use two teams")
             }
             VerdictKind::FreedInUse { call, alloc, made_at, pe, at } => {
                 let made = made_at.map(|at| format!(", made at {},", place(&at))).unwrap_or_default();

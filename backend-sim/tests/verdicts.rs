@@ -208,6 +208,44 @@ fn two_collectives_of_a_team_at_a_time() {
 }
 
 #[test]
+fn a_collective_before_one_that_was_called_earlier() {
+    let program = |pe: &Pe<Sim>| {
+        let words = pe.alloc_zeroed::<u64>(3)?;
+        let (a, b) = (pe.stream()?, pe.stream()?);
+        pe.on(&a).signal_wait_until(words.signal(0), Cmp::Eq, 1)?;
+        pe.on(&a).reduce(pe.world(), words.at(1), words.at(2), ReduceOp::Sum)?;
+        pe.on(&b).barrier_all()?;
+        pe.on(&b).signal_op(words.signal(0), 1, SignalOp::Set, pe.my_pe())?;
+        pe.synchronize(&a)?;
+        pe.free(words)
+    };
+    insta::assert_snapshot!(without_lines(verdict(2, program)), @r"
+    collectives out of order: PE 0 entered barrier on TEAM_WORLD, called at backend-sim/tests/verdicts.rs:_, before reduce, called earlier at backend-sim/tests/verdicts.rs:_; libraries may run a team's collectives in the order of the calls, and hang: call them in that order, order the two by an event, or use two teams
+      PE 0: could go on; its last call was at backend-sim/tests/verdicts.rs:_
+      PE 0 stream 0: in signal_wait_until at backend-sim/tests/verdicts.rs:_, waits for buf0+0 (made at backend-sim/tests/verdicts.rs:_) == 1, found 0 (u64)
+      PE 0 stream 1: in barrier at backend-sim/tests/verdicts.rs:_, waits for a collective that went wrong
+      PE 1: could go on; its last call was at backend-sim/tests/verdicts.rs:_
+    ");
+}
+
+/// The barrier of the first stream completes a put before it enters, and is an earlier call all the same.
+#[test]
+fn a_collective_before_a_barrier_that_still_completes() {
+    let program = |pe: &Pe<Sim>| {
+        let words = pe.alloc_zeroed::<u64>(3)?;
+        let (a, b) = (pe.stream()?, pe.stream()?);
+        pe.on(&a).put_nbi(words.at(0), words.at(1), 1 - pe.my_pe())?;
+        pe.on(&a).barrier_all()?;
+        pe.on(&b).reduce(pe.world(), words.at(1), words.at(2), ReduceOp::Sum)?;
+        pe.synchronize(&a)?;
+        pe.synchronize(&b)?;
+        pe.free(words)
+    };
+    let ends = endings(Config::pes(2), program).into_keys().collect::<Vec<_>>();
+    assert_eq!(ends, ["collectives out of order", "concurrent collectives", "finished"]);
+}
+
+#[test]
 fn the_same_two_collectives_in_the_order_of_an_event_are_fine() {
     let program = |pe: &Pe<Sim>| {
         let words = pe.alloc_zeroed::<u64>(4)?;

@@ -36,6 +36,9 @@ pub(crate) struct Agent {
     pub(crate) condition: Option<Condition>,
     /// What the call returns, once it does.
     pub(crate) reply: Reply,
+    /// How manyth operation on a stream the current one was that the PE called. Beyond all of them for the host, which
+    /// calls when it performs.
+    pub(crate) called: u64,
     /// Work enqueued and not started (streams).
     pub(crate) queue: VecDeque<Work>,
     /// Work enqueued and finished, ever (streams).
@@ -77,9 +80,18 @@ pub(crate) enum Phase {
 /// Work on a stream.
 #[derive(Debug)]
 pub(crate) enum Work {
-    Op(Op, Kept, At),
-    Record { event: u32, record: usize, at: At },
-    WaitEvent { event: u32, record: usize, at: At },
+    /// The last field is how manyth operation on a stream it was that the PE called.
+    Op(Op, Kept, At, u64),
+    Record {
+        event: u32,
+        record: usize,
+        at: At,
+    },
+    WaitEvent {
+        event: u32,
+        record: usize,
+        at: At,
+    },
 }
 
 /// What a wait waits for.
@@ -128,6 +140,7 @@ impl Agent {
             then: None,
             condition: None,
             reply: Reply::Unit,
+            called: u64::MAX,
             queue: VecDeque::new(),
             enqueued: 0,
             finished: 0,
@@ -149,6 +162,7 @@ impl Agent {
         self.then = None;
         self.condition = None;
         self.reply = Reply::Unit;
+        self.called = u64::MAX;
         self.queue.clear();
         self.enqueued = 0;
         self.finished = 0;

@@ -6,8 +6,8 @@
 
 use onesided::{AllocId, At, Layout, Members, Op, TeamConfig, TeamId, UniqueId};
 
-use super::agent::{NONE, Phase};
-use super::{Machine, Progress};
+use super::agent::{Agent, NONE, Phase, Work};
+use super::{Access, Machine, Progress, STREAM_SCOPE, Touch};
 use crate::verdict::{Entered, VerdictKind};
 
 /// What members enter: everything that must be the same on all of them.
@@ -179,6 +179,7 @@ impl Machine {
 
     pub(super) fn enter_with(&mut self, agent: u32, team: u32, what: &Collective, private: u32, at: At) -> Progress {
         let pe = self.agents[agent as usize].pe;
+        self.touch_team(agent, what.team());
         let state = self.teams.get_mut(team);
         let member = state.members.position(pe as usize).expect("only members have a handle") as u32;
         let n = state.members.len();
@@ -189,6 +190,12 @@ impl Machine {
             self.found(VerdictKind::ConcurrentCollectives { team, pe: pe as usize, calls });
             return self.block(agent, Phase::Collective { team: 0, seq: u32::MAX });
         }
+        if let Some(earlier) = self.overtaken(agent, what) {
+            let (team, calls) = (self.team_name(team), [(what.name(), at), earlier]);
+            self.found(VerdictKind::CollectivesOutOfOrder { team, pe: pe as usize, calls });
+            return self.block(agent, Phase::Collective { team: 0, seq: u32::MAX });
+        }
+        let state = self.teams.get_mut(team);
         let seq = state.next[member as usize];
         state.next[member as usize] += 1;
         let instance = state.instance_or_new(seq);
@@ -230,6 +237,22 @@ impl Machine {
         self.block(agent, Phase::Collective { team, seq })
     }
 
+    /// A collective of the same team that the PE called before this one, and that one of its streams has not entered: it is
+    /// still enqueued, or completes what a barrier completes first.
+    fn overtaken(&self, agent: u32, what: &Collective) -> Option<(&'static str, At)> {
+        let Agent { pe, called, .. } = self.agents[agent as usize];
+        let team = what.team()?;
+        self.pes[pe as usize].streams.iter().map(|&stream| &self.agents[stream as usize]).find_map(|stream| {
+            if stream.called < called && stream.then.as_ref().is_some_and(|then| then.team() == Some(team)) {
+                return stream.at.map(|at| (stream.call, at));
+            }
+            stream.queue.iter().find_map(|work| match work {
+                Work::Op(op, _, at, earlier) if *earlier < called && op.team() == Some(team) => Some((op.name(), *at)),
+                _ => None,
+            })
+        })
+    }
+
     /// The last member has entered a collective that moves no data: does it, and lets everyone go.
     fn everyone_entered(&mut self, team: u32, seq: u32, what: &Collective, last: u32) {
         self.complete_life(team, seq, what);
@@ -238,6 +261,7 @@ impl Machine {
         let members = state.members.len();
         for member in 0..members {
             let agent = self.teams.get(team).instance_ref(seq).entries[member].agent;
+            self.touch_team(agent, what.team());
             if agent != last {
                 self.finish(agent);
             }
@@ -258,6 +282,9 @@ impl Machine {
     }
 
     fn leave(&mut self, team: u32, seq: u32, member: u32) {
+        let instance = self.teams.get(team).instance_ref(seq);
+        let id = instance.what.as_ref().and_then(Collective::team);
+        self.touch_team(instance.entries[member as usize].agent, id);
         let state = self.teams.get_mut(team);
         state.busy[member as usize] = NONE;
         let instance = state.instance(seq);
@@ -265,6 +292,20 @@ impl Machine {
         instance.left += 1;
         if instance.left == instance.entries.len() {
             state.close_finished();
+        }
+    }
+
+    /// Notes that an agent enters or leaves a collective, where other streams of its PE have one of the team enqueued: whether
+    /// theirs comes before, meanwhile or after decides what is found.
+    fn touch_team(&mut self, agent: u32, team: Option<TeamId>) {
+        if !self.tracking || team.is_none() {
+            return;
+        }
+        let pe = self.agents[agent as usize].pe;
+        let others = self.pes[pe as usize].streams.iter().filter(|&&stream| stream != agent);
+        let mut works = others.flat_map(|&stream| &self.agents[stream as usize].queue);
+        if works.any(|work| matches!(work, Work::Op(op, ..) if op.team() == team)) {
+            self.touched.push(Access { pe, alloc: STREAM_SCOPE, start: 0, end: 1, how: Touch::Write });
         }
     }
 

@@ -148,6 +148,8 @@ struct PeState {
     events: Vec<Vec<bool>>,
     /// Agents that wait on this PE's memory.
     waiting: Vec<u32>,
+    /// Operations called so far, on all streams.
+    called: u64,
     initialized: bool,
 }
 
@@ -195,6 +197,7 @@ impl Machine {
             pe.streams.clear();
             pe.events.clear();
             pe.waiting.clear();
+            pe.called = 0;
             pe.initialized = false;
         }
         self.flight.reset(2 * n);
@@ -287,7 +290,10 @@ impl Machine {
     fn perform_rare(&mut self, pe: u32, call: &mut Call<'_>, at: At) -> Progress {
         match call {
             Call::Issue { op, values, stream: Some(stream) } => {
-                self.enqueue(pe, *stream, Work::Op(**op, Kept::new(values), at))
+                let called = &mut self.pes[pe as usize].called;
+                *called += 1;
+                let work = Work::Op(**op, Kept::new(values), at, *called);
+                self.enqueue(pe, *stream, work)
             }
             Call::Write { dst, pe: of, dtype, from } => self.store_remote(pe, *of, *dst, *dtype, from, at),
             Call::MulticastWrite { team, dst, dtype, from } => {

@@ -254,7 +254,7 @@ impl Machine {
     fn perform_front(&mut self, agent: u32) -> Progress {
         let work = self.agents[agent as usize].queue.pop_front().expect("a running stream has work");
         let (call, at) = match &work {
-            Work::Op(op, _, at) => (op.name(), *at),
+            Work::Op(op, _, at, _) => (op.name(), *at),
             Work::Record { at, .. } => ("record", *at),
             Work::WaitEvent { at, .. } => ("wait_event", *at),
         };
@@ -263,7 +263,8 @@ impl Machine {
         state.at = Some(at);
         self.steps += 1;
         match work {
-            Work::Op(op, values, at) => {
+            Work::Op(op, values, at, called) => {
+                self.agents[agent as usize].called = called;
                 if self.trace.is_some() {
                     self.record(agent, EventKind::Op(op), at);
                 }

@@ -2,7 +2,7 @@
 //!
 //! What is seen is how many elements are wrong.
 
-use onesided::{Backend, Cmp, Issue, Pe, Predefined, ReduceOp, Result, SignalOp, SymmetricSlice, Team, TeamConfig};
+use onesided::{Backend, Issue, Pe, Predefined, ReduceOp, Result, SymmetricSlice, Team, TeamConfig};
 
 use super::collective::by;
 use crate::case::{Case, Seen, cases, seen};
@@ -29,7 +29,6 @@ pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
         reducescatter_of_many: 3,
         reducescatter_of_many_on_stream: 3,
         reducescatters_of_growing_size: 2,
-        reducescatters_enqueued_in_another_order: 2,
         teams_meet_after_a_large_reducescatter: 2,
     ]
 }
@@ -170,35 +169,6 @@ fn reducescatters_of_growing_size<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
         }
         pe.synchronize(&stream)
     })?;
-    Ok(seen("wrong", wrong))
-}
-
-/// The first stream waits for a signal that the second one sends behind its own reducescatter. On all PEs the second one's
-/// runs first, as it must: collectives of a team run one at a time, in the same order.
-fn reducescatters_enqueued_in_another_order<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
-    let (first, second) = (pe.stream()?, pe.stream()?);
-    let flag = pe.alloc_zeroed::<u64>(1)?;
-    let wrong = reducescatters(pe, &[2 * BLOCK; 4], |operands| {
-        let later = |at: usize, turn| {
-            let (dst, src) = operands[at];
-            pe.on(&first).signal_wait_until(flag.signal(0), Cmp::Eq, turn)?;
-            pe.on(&first).reducescatter(pe.world(), dst, src, ReduceOp::Sum)
-        };
-        let earlier = |at: usize, turn| {
-            let (dst, src) = operands[at];
-            pe.on(&second).reducescatter(pe.world(), dst, src, ReduceOp::Sum)?;
-            pe.on(&second).signal_op(flag.signal(0), turn, SignalOp::Set, pe.my_pe())
-        };
-        // Once in the order in which they run: CUDA loads kernels when they are launched first, and that can wait for what
-        // is enqueued.
-        earlier(0, 1)?;
-        later(1, 1)?;
-        pe.synchronize(&first)?;
-        later(2, 2)?;
-        earlier(3, 2)?;
-        pe.synchronize(&first)
-    })?;
-    pe.free(flag)?;
     Ok(seen("wrong", wrong))
 }
 

@@ -4,7 +4,7 @@
 //! Misuse that does not compile (double free, freeing under a borrow, destroying a predefined team, passing a peer's
 //! pointer to a verb, a collective on a team that one is not in) is in the `compile_fail` examples of the API.
 
-use onesided::{Backend, Cmp, Error, Pe, Result, SignalOp, SymmetricSlice, Team, TeamConfig};
+use onesided::{Backend, Cmp, Error, Pe, ReduceOp, Result, SignalOp, SymmetricSlice, Team, TeamConfig};
 
 use super::rma::kind;
 use crate::case::{Case, Seen, cases, seen};
@@ -29,6 +29,7 @@ pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
         team_leaked: 2,
         registration_leaked: 1 => |case| case.needs_registration(),
         two_collectives_at_once: 2,
+        collective_before_an_earlier_call: 2,
         freed_with_stream_work_pending: 2,
         put_to_a_signal: 2,
         error_while_others_wait: 2,
@@ -200,6 +201,21 @@ fn two_collectives_at_once<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     pe.on(&b).barrier_all()?;
     pe.synchronize(&a)?;
     pe.synchronize(&b)?;
+    Ok(Seen::nothing())
+}
+
+/// The stream that is called first waits for a signal that the other one sends behind its own collective: on every PE the
+/// second call would run first. Between GPUs, 3.4.5 and 3.8.0 hang.
+fn collective_before_an_earlier_call<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    let (words, flag) = (pe.alloc_zeroed::<u32>(3)?, pe.alloc_zeroed::<u64>(1)?);
+    let (first, second) = (pe.stream()?, pe.stream()?);
+    pe.on(&first).signal_wait_until(flag.signal(0), Cmp::Eq, 1)?;
+    pe.on(&first).reduce(pe.world(), words.at(0), words.at(2), ReduceOp::Sum)?;
+    pe.on(&second).reduce(pe.world(), words.at(1), words.at(2), ReduceOp::Sum)?;
+    pe.on(&second).signal_op(flag.signal(0), 1, SignalOp::Set, pe.my_pe())?;
+    pe.synchronize(&first)?;
+    pe.free(flag)?;
+    pe.free(words)?;
     Ok(Seen::nothing())
 }
 
