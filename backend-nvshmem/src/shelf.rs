@@ -1,7 +1,7 @@
 //! [`Shelves`]: memory of the GPU in which a large reducescatter lays this PE's own block by (`reduction.rs`).
 //!
-//! It is kept and used again. A stream never waits for another one here, not even for collectives of the same team: the
-//! program may enqueue them in another order than they run in, and would hang.
+//! It is kept and used again. A stream never waits for another one here: two PEs that enqueue collectives of two teams in
+//! different orders would wait for each other.
 #![allow(unsafe_code)]
 
 use std::cell::RefCell;
