@@ -16,8 +16,8 @@ use crate::team::{Predefined, Team};
 /// Every member of the team calls the same collectives in the same order, one at a time per team, with the same
 /// element type, count, operator, root and symmetric objects. Members that disagree are a bug of the whole program:
 /// the simulator's verdict names the field and every member's line; hardware hangs or corrupts memory. On streams, a team's
-/// collectives must also run in the order in which the PE calls them, whatever stream each is on: between GPUs, libnvshmem
-/// hangs otherwise.
+/// collectives must also run in the order in which the PE calls them, whatever stream each is on; those of the world include
+/// allocating and freeing. Between GPUs, libnvshmem hangs otherwise.
 ///
 /// **There is no synchronization on entry.** A peer may write my `dst` as soon as *that peer* has entered, even before
 /// I have: `dst` must be free on every member before any member enters. A member returns when its own `dst` is

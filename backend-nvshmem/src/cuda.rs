@@ -81,8 +81,8 @@ impl Device {
         Ok(self.side.get_or_init(|| stream))
     }
 
-    /// Makes the context this thread's, if other code has put another one there: with that of another GPU the library
-    /// ends the process (`MEASURED.md`).
+    /// Makes the context this thread's, if other code has put another one there: with that of another GPU puts
+    /// and gets end the process (`MEASURED.md`).
     #[inline]
     pub(crate) fn bind(&self, call: &'static str, at: At) -> Result<()> {
         self.make_current().map_err(|error| device(call, error, at))

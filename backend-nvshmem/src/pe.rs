@@ -207,7 +207,7 @@ impl Backend for Nvshmem {
 
     fn finalize(&self, leaks: &[Live], at: At) -> Result<()> {
         self.device.synchronize("finalize", at)?;
-        self.shelves.free_idle(); // by now, all
+        self.shelves.free_idle(); // by now all, unless the GPU has failed
         let released = self.release(leaks, at);
         lifecycle::finalize(self.table, at)?;
         self.claim.take();

@@ -1,7 +1,7 @@
 //! [`Shelves`]: memory of the GPU in which a large reducescatter lays this PE's own block by (`reduction.rs`).
 //!
-//! It is kept and used again. A stream never waits for another one here: two PEs that enqueue collectives of two teams in
-//! different orders would wait for each other.
+//! It is kept and used again, but never such as another stream still uses: if streams waited for each other here, PEs that
+//! enqueue collectives of two teams in different orders would, too.
 #![allow(unsafe_code)]
 
 use std::cell::RefCell;
@@ -31,7 +31,7 @@ impl Shelves {
         let fits = |shelf: &Shelf| shelf.size >= bytes && (shelf.stream == s || shelf.used.is_complete());
         if let Some(index) = shelves.iter().position(fits) {
             let shelf = shelves.swap_remove(index);
-            // For a stream that has the handle of one that was destroyed: what ran there may not be over.
+            // No wait at all, unless this stream has the handle of one that was destroyed before its work was done.
             // SAFETY: both are alive.
             unsafe { result::stream::wait_event(s, shelf.used.cu_event(), CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT)? };
             return Ok(shelf);

@@ -252,11 +252,11 @@ impl fmt::Display for VerdictKind {
                 let (at, before) = (place(at), place(before));
                 write!(
                     f,
-                    "collectives out of order: PE {pe} entered {later} on {team}, called at {at}, before {earlier}, called \
-                     earlier at {before}; "
+                    "collectives out of order: PE {pe} entered {later} on {team} (called at {at}), while {earlier} (called \
+                     before it, at {before}) has not begun; "
                 )?;
-                f.write_str("libraries may run a team's collectives in the order of the calls, and hang: call them in that order, ")?;
-                f.write_str("order the two by an event, or use two teams")
+                f.write_str("between GPUs, a team's collectives must run in the order of their calls: ")?;
+                f.write_str("call them in that order, order the two by an event, or use two teams")
             }
             VerdictKind::FreedInUse { call, alloc, made_at, pe, at } => {
                 let made = made_at.map(|at| format!(", made at {},", place(&at))).unwrap_or_default();

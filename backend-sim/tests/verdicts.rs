@@ -1,7 +1,7 @@
 //! How runs end: each verdict with the report that a person reads. Mismatches are in `mismatches.rs`; panics, errors and
-//! what becomes of the other PEs then in `unwinding.rs`.
+//! what becomes of the other PEs then in `unwinding.rs`; collectives that compete in `turns.rs`.
 
-use onesided::{Cmp, Pe, Predefined, ReduceOp, Result, SignalOp, Stream, expect_eq};
+use onesided::{Cmp, Pe, Predefined, Result, SignalOp, Stream, expect_eq};
 use onesided_sim::{Config, Explore, Sim, Simulation, Standing, VerdictKind};
 
 mod common;
@@ -184,81 +184,6 @@ fn many_undelivered_transfers_are_counted() {
     };
     simulation.explore(random, many, visit).unwrap();
     assert_eq!(report.matches("p by PE 0 at ").count(), 8, "{report}");
-}
-
-#[test]
-fn two_collectives_of_a_team_at_a_time() {
-    let program = |pe: &Pe<Sim>| {
-        let words = pe.alloc_zeroed::<u64>(4)?;
-        let (a, b) = (pe.stream()?, pe.stream()?);
-        pe.on(&a).reduce(pe.world(), words.at(0), words.at(1), ReduceOp::Sum)?;
-        pe.on(&b).barrier_all()?;
-        pe.synchronize(&a)?;
-        pe.synchronize(&b)?;
-        pe.free(words)
-    };
-    let verdict = verdict(2, program);
-    insta::assert_snapshot!(without_lines(verdict), @r"
-    concurrent collectives: PE 0 entered barrier on TEAM_WORLD while it was still in reduce; a team has one collective at a time, so order the two by an event or use two teams
-      PE 0: could go on; its last call was at backend-sim/tests/verdicts.rs:_
-      PE 0 stream 0: in reduce at backend-sim/tests/verdicts.rs:_, waits for PE 1 to enter reduce #2 on TEAM_WORLD
-      PE 0 stream 1: in barrier at backend-sim/tests/verdicts.rs:_, waits for a collective that went wrong
-      PE 1: could go on; its last call was at backend-sim/tests/verdicts.rs:_
-    ");
-}
-
-#[test]
-fn a_collective_before_one_that_was_called_earlier() {
-    let program = |pe: &Pe<Sim>| {
-        let words = pe.alloc_zeroed::<u64>(3)?;
-        let (a, b) = (pe.stream()?, pe.stream()?);
-        pe.on(&a).signal_wait_until(words.signal(0), Cmp::Eq, 1)?;
-        pe.on(&a).reduce(pe.world(), words.at(1), words.at(2), ReduceOp::Sum)?;
-        pe.on(&b).barrier_all()?;
-        pe.on(&b).signal_op(words.signal(0), 1, SignalOp::Set, pe.my_pe())?;
-        pe.synchronize(&a)?;
-        pe.free(words)
-    };
-    insta::assert_snapshot!(without_lines(verdict(2, program)), @r"
-    collectives out of order: PE 0 entered barrier on TEAM_WORLD, called at backend-sim/tests/verdicts.rs:_, before reduce, called earlier at backend-sim/tests/verdicts.rs:_; libraries may run a team's collectives in the order of the calls, and hang: call them in that order, order the two by an event, or use two teams
-      PE 0: could go on; its last call was at backend-sim/tests/verdicts.rs:_
-      PE 0 stream 0: in signal_wait_until at backend-sim/tests/verdicts.rs:_, waits for buf0+0 (made at backend-sim/tests/verdicts.rs:_) == 1, found 0 (u64)
-      PE 0 stream 1: in barrier at backend-sim/tests/verdicts.rs:_, waits for a collective that went wrong
-      PE 1: could go on; its last call was at backend-sim/tests/verdicts.rs:_
-    ");
-}
-
-/// The barrier of the first stream completes a put before it enters, and is an earlier call all the same.
-#[test]
-fn a_collective_before_a_barrier_that_still_completes() {
-    let program = |pe: &Pe<Sim>| {
-        let words = pe.alloc_zeroed::<u64>(3)?;
-        let (a, b) = (pe.stream()?, pe.stream()?);
-        pe.on(&a).put_nbi(words.at(0), words.at(1), 1 - pe.my_pe())?;
-        pe.on(&a).barrier_all()?;
-        pe.on(&b).reduce(pe.world(), words.at(1), words.at(2), ReduceOp::Sum)?;
-        pe.synchronize(&a)?;
-        pe.synchronize(&b)?;
-        pe.free(words)
-    };
-    let ends = endings(Config::pes(2), program).into_keys().collect::<Vec<_>>();
-    assert_eq!(ends, ["collectives out of order", "concurrent collectives", "finished"]);
-}
-
-#[test]
-fn the_same_two_collectives_in_the_order_of_an_event_are_fine() {
-    let program = |pe: &Pe<Sim>| {
-        let words = pe.alloc_zeroed::<u64>(4)?;
-        let (a, b, event) = (pe.stream()?, pe.stream()?, pe.event()?);
-        pe.on(&a).reduce(pe.world(), words.at(0), words.at(1), ReduceOp::Sum)?;
-        pe.record(&event, &a)?;
-        pe.wait_event(&event, &b)?;
-        pe.on(&b).barrier_all()?;
-        pe.synchronize(&b)?;
-        pe.free(words)
-    };
-    assert!(verdict(2, program).is_ok());
-    assert_eq!(Vec::from_iter(endings(Config::pes(2), program).into_keys()), ["finished"]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use onesided::{Against, At, Cmp, DType, Op, Span, Values};
+use onesided::{Against, At, Cmp, DType, Op, Span, TeamId, Values};
 
 use crate::heap::Heap;
 use crate::machine::collective::Collective;
@@ -36,8 +36,8 @@ pub(crate) struct Agent {
     pub(crate) condition: Option<Condition>,
     /// What the call returns, once it does.
     pub(crate) reply: Reply,
-    /// How manyth operation on a stream the current one was that the PE called. Beyond all of them for the host, which
-    /// calls when it performs.
+    /// The number of the current operation among those that the PE called, over all of its streams. The host, which calls
+    /// when it performs, is always behind them all.
     pub(crate) called: u64,
     /// Work enqueued and not started (streams).
     pub(crate) queue: VecDeque<Work>,
@@ -80,7 +80,7 @@ pub(crate) enum Phase {
 /// Work on a stream.
 #[derive(Debug)]
 pub(crate) enum Work {
-    /// The last field is how manyth operation on a stream it was that the PE called.
+    /// The last field numbers the operations that the PE called, over all of its streams.
     Op(Op, Kept, At, u64),
     Record {
         event: u32,
@@ -92,6 +92,23 @@ pub(crate) enum Work {
         record: usize,
         at: At,
     },
+}
+
+impl Work {
+    /// Its number among the operations that the PE called.
+    pub(crate) fn called(&self) -> Option<u64> {
+        if let Work::Op(_, _, _, called) = self { Some(*called) } else { None }
+    }
+
+    /// The team of a collective.
+    pub(crate) fn team(&self) -> Option<TeamId> {
+        if let Work::Op(op, ..) = self { op.team() } else { None }
+    }
+
+    /// The name and the line of an operation.
+    pub(crate) fn place(&self) -> Option<(&'static str, At)> {
+        if let Work::Op(op, _, at, _) = self { Some((op.name(), *at)) } else { None }
+    }
 }
 
 /// What a wait waits for.

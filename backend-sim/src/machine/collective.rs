@@ -7,7 +7,7 @@
 use onesided::{AllocId, At, Layout, Members, Op, TeamConfig, TeamId, UniqueId};
 
 use super::agent::{Agent, NONE, Phase, Work};
-use super::{Access, Machine, Progress, STREAM_SCOPE, Touch};
+use super::{Access, Machine, Progress, TEAM_TURNS, Touch};
 use crate::verdict::{Entered, VerdictKind};
 
 /// What members enter: everything that must be the same on all of them.
@@ -179,7 +179,7 @@ impl Machine {
 
     pub(super) fn enter_with(&mut self, agent: u32, team: u32, what: &Collective, private: u32, at: At) -> Progress {
         let pe = self.agents[agent as usize].pe;
-        self.touch_team(agent, what.team());
+        self.touch_team(agent, team);
         let state = self.teams.get_mut(team);
         let member = state.members.position(pe as usize).expect("only members have a handle") as u32;
         let n = state.members.len();
@@ -190,7 +190,9 @@ impl Machine {
             self.found(VerdictKind::ConcurrentCollectives { team, pe: pe as usize, calls });
             return self.block(agent, Phase::Collective { team: 0, seq: u32::MAX });
         }
-        if let Some(earlier) = self.overtaken(agent, what) {
+        if n > 1
+            && let Some(earlier) = self.overtaken(agent, team)
+        {
             let (team, calls) = (self.team_name(team), [(what.name(), at), earlier]);
             self.found(VerdictKind::CollectivesOutOfOrder { team, pe: pe as usize, calls });
             return self.block(agent, Phase::Collective { team: 0, seq: u32::MAX });
@@ -237,19 +239,18 @@ impl Machine {
         self.block(agent, Phase::Collective { team, seq })
     }
 
-    /// A collective of the same team that the PE called before this one, and that one of its streams has not entered: it is
-    /// still enqueued, or completes what a barrier completes first.
-    fn overtaken(&self, agent: u32, what: &Collective) -> Option<(&'static str, At)> {
+    /// A collective of the team that the agent's PE called before the agent's own, and that has not been entered: it is
+    /// still enqueued on a stream, or is a barrier that still waits for its stream's puts.
+    fn overtaken(&self, agent: u32, team: u32) -> Option<(&'static str, At)> {
         let Agent { pe, called, .. } = self.agents[agent as usize];
-        let team = what.team()?;
-        self.pes[pe as usize].streams.iter().map(|&stream| &self.agents[stream as usize]).find_map(|stream| {
-            if stream.called < called && stream.then.as_ref().is_some_and(|then| then.team() == Some(team)) {
+        let team = Some(self.teams.get(team).handle);
+        let others = self.pes[pe as usize].streams.iter().filter(|&&stream| stream != agent);
+        others.map(|&stream| &self.agents[stream as usize]).find_map(|stream| {
+            if stream.called < called && stream.then.as_ref().is_some_and(|then| then.team() == team) {
                 return stream.at.map(|at| (stream.call, at));
             }
-            stream.queue.iter().find_map(|work| match work {
-                Work::Op(op, _, at, earlier) if *earlier < called && op.team() == Some(team) => Some((op.name(), *at)),
-                _ => None,
-            })
+            let earlier = stream.queue.iter().take_while(|work| work.called().is_none_or(|other| other < called));
+            earlier.filter(|work| work.team() == team).find_map(Work::place)
         })
     }
 
@@ -261,7 +262,7 @@ impl Machine {
         let members = state.members.len();
         for member in 0..members {
             let agent = self.teams.get(team).instance_ref(seq).entries[member].agent;
-            self.touch_team(agent, what.team());
+            self.touch_team(agent, team);
             if agent != last {
                 self.finish(agent);
             }
@@ -282,9 +283,7 @@ impl Machine {
     }
 
     fn leave(&mut self, team: u32, seq: u32, member: u32) {
-        let instance = self.teams.get(team).instance_ref(seq);
-        let id = instance.what.as_ref().and_then(Collective::team);
-        self.touch_team(instance.entries[member as usize].agent, id);
+        self.touch_team(self.teams.get(team).instance_ref(seq).entries[member as usize].agent, team);
         let state = self.teams.get_mut(team);
         state.busy[member as usize] = NONE;
         let instance = state.instance(seq);
@@ -295,17 +294,13 @@ impl Machine {
         }
     }
 
-    /// Notes that an agent enters or leaves a collective, where other streams of its PE have one of the team enqueued: whether
-    /// theirs comes before, meanwhile or after decides what is found.
-    fn touch_team(&mut self, agent: u32, team: Option<TeamId>) {
-        if !self.tracking || team.is_none() {
-            return;
-        }
+    /// Notes that an agent enters or leaves a collective of the team: whether another agent of its PE enters one before,
+    /// meanwhile or after decides what is found. A host without streams has no other agent.
+    fn touch_team(&mut self, agent: u32, team: u32) {
         let pe = self.agents[agent as usize].pe;
-        let others = self.pes[pe as usize].streams.iter().filter(|&&stream| stream != agent);
-        let mut works = others.flat_map(|&stream| &self.agents[stream as usize].queue);
-        if works.any(|work| matches!(work, Work::Op(op, ..) if op.team() == team)) {
-            self.touched.push(Access { pe, alloc: STREAM_SCOPE, start: 0, end: 1, how: Touch::Write });
+        if self.tracking && !self.pes[pe as usize].streams.is_empty() {
+            let start = team as usize;
+            self.touched.push(Access { pe, alloc: TEAM_TURNS, start, end: start + 1, how: Touch::Write });
         }
     }
 

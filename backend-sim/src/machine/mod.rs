@@ -107,6 +107,9 @@ const STREAM_SCOPE: AllocId = AllocId(u32::MAX);
 /// Stands for the teams that are being made by `team_init`, each at its unique id.
 const TEAM_INITS: AllocId = AllocId(u32::MAX - 1);
 
+/// Stands for a PE's turns in its teams, each team at its index: what its agents enter does not commute.
+const TEAM_TURNS: AllocId = AllocId(u32::MAX - 2);
+
 /// The whole cluster.
 #[derive(Debug)]
 pub(crate) struct Machine {

@@ -29,7 +29,7 @@ pub(crate) struct Teams {
 #[derive(Debug)]
 pub(crate) struct TeamState {
     pub(crate) members: Members,
-    handle: TeamId,
+    pub(crate) handle: TeamId,
     /// Per member: the number of its next collective.
     pub(crate) next: Vec<u32>,
     /// Per member: the agent that is in a collective.
