@@ -55,7 +55,7 @@ pub enum VerdictKind {
     Mismatch {
         /// The team.
         team: String,
-        /// How manyth collective of the team, from 0.
+        /// The collective's number on the team, from 0.
         number: u32,
         /// The argument that differs.
         field: &'static str,

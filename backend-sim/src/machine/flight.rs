@@ -12,7 +12,7 @@ use crate::machine::agent::NONE;
 /// One put, get, signal, atomic, or part of a collective, from issue to delivery.
 #[derive(Debug)]
 pub(crate) struct Transfer {
-    /// The same in every schedule that issues it: who, and the how manyth.
+    /// The same in every schedule that issues it: the issuer, and a number among its transfers.
     pub(crate) key: u64,
     pub(crate) kind: Kind,
     pub(crate) dst_pe: u32,

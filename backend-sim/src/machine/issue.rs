@@ -13,7 +13,7 @@ use crate::request::Reply;
 /// Names the word of an atomic or a scalar where a transfer wants a source.
 const NO_SPAN: Span = Span { alloc: onesided::AllocId(u32::MAX), start: 0, len: 0 };
 
-/// Bits of a transfer's name for the how manyth of its issuer it is; above them stands the issuer.
+/// Bits of a transfer's name that number its issuer's transfers; above them stands the issuer.
 pub(super) const ISSUED: u32 = 26;
 
 impl Machine {
@@ -198,7 +198,7 @@ impl Machine {
         Progress::Done
     }
 
-    /// A transfer of an agent, named by who issues it and the how manyth it is.
+    /// A transfer of an agent, named by its issuer and its number among that issuer's.
     #[inline]
     fn draft(
         &mut self,
