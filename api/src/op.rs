@@ -26,7 +26,7 @@ pub struct SignalUpdate {
 pub enum Against {
     /// The same value for every variable.
     One(u64),
-    /// One value a variable (`wait_until_all_vector`), in [`Values`](crate::Values). Traces do not show them.
+    /// One value a variable (`wait_until_all_vector`), in [`Values`](crate::Values).
     Each,
 }
 
@@ -399,7 +399,7 @@ impl fmt::Display for Op {
                 write!(f, "<{dtype}>({vars} {} ", cmp.symbol())?;
                 match against {
                     Against::One(value) => write!(f, "{value})"),
-                    Against::Each => f.write_str("a value each)"),
+                    Against::Each => f.write_str("a value each):"),
                 }
             }
             Op::Amo { dst, dtype, op, value, cond, fetch, pe } => {

@@ -8,7 +8,7 @@ use onesided::{Error, Result};
 
 use crate::config::Config;
 use crate::profile::Profile;
-use crate::trace::{Event, EventKind};
+use crate::trace::{Event, EventKind, in_words};
 
 /// Which of the possible runs of a program on a cluster.
 ///
@@ -74,7 +74,7 @@ pub(crate) fn fingerprint(trace: &[Event]) -> u32 {
     for Event { pe, stream, kind, .. } in trace {
         let _ = write!(hash, "{pe} {stream:?} "); // hashing cannot fail
         let _ = match kind {
-            EventKind::Op(op) | EventKind::Enqueued { op, .. } => write!(hash, "{op}"),
+            EventKind::Op { op, each } | EventKind::Enqueued { op, each, .. } => hash.write_str(&in_words(op, each)),
             other => write!(hash, "{other:?}"),
         };
     }

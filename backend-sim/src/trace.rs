@@ -1,6 +1,6 @@
 //! The trace of a run: one log of events, from which everything else is told.
 
-use onesided::{At, DType, Op, SignalUpdate, Span};
+use onesided::{Against, At, DType, Op, SignalUpdate, Span, Values};
 use serde_json::{Value, json};
 
 /// Something that happened in a run.
@@ -24,13 +24,20 @@ pub enum EventKind {
     /// A call that is no operation.
     Call(&'static str),
     /// An operation was performed: by the host, or by a stream that reached it.
-    Op(Op),
+    Op {
+        /// The operation.
+        op: Op,
+        /// What it compares with, if that is a value for each variable: their bits.
+        each: Vec<u64>,
+    },
     /// An operation was enqueued.
     Enqueued {
         /// On this stream.
         stream: u32,
         /// The operation.
         op: Op,
+        /// As of `Op`.
+        each: Vec<u64>,
     },
     /// The host loaded memory.
     Read {
@@ -87,8 +94,10 @@ impl Event {
         let Event { step, pe, stream, kind, at } = self;
         let (event, op, text) = match kind {
             EventKind::Call(name) => ("call", *name, (*name).to_string()),
-            EventKind::Op(op) => ("op", op.name(), op.to_string()),
-            EventKind::Enqueued { stream, op } => ("enqueue", op.name(), format!("on stream {stream}: {op}")),
+            EventKind::Op { op, each } => ("op", op.name(), in_words(op, each)),
+            EventKind::Enqueued { stream, op, each } => {
+                ("enqueue", op.name(), format!("on stream {stream}: {}", in_words(op, each)))
+            }
             EventKind::Read { of, span, dtype } => ("op", "read", format!("read<{dtype}>({span} on PE {of})")),
             EventKind::Write { of, span, dtype } => ("op", "write", format!("write<{dtype}>({span} on PE {of})")),
             EventKind::SourceRead { from, span, piece, pieces } => {
@@ -115,8 +124,23 @@ impl Event {
     /// The operation, for events that are one.
     pub fn op(&self) -> Option<&Op> {
         match &self.kind {
-            EventKind::Op(op) | EventKind::Enqueued { op, .. } => Some(op),
+            EventKind::Op { op, .. } | EventKind::Enqueued { op, .. } => Some(op),
             _ => None,
         }
+    }
+}
+
+/// An operation with the values that it compares with.
+pub(crate) fn in_words(op: &Op, each: &[u64]) -> String {
+    if each.is_empty() { op.to_string() } else { format!("{op} {each:?}") }
+}
+
+/// The values that an operation compares with, if it has one for each variable.
+pub(crate) fn each(op: &Op, values: &Values<'_>) -> Vec<u64> {
+    match op {
+        Op::Wait { vars, dtype, against: Against::Each, .. } => {
+            (0..vars.len / dtype.size()).map(|i| values.bits(i, dtype.size())).collect()
+        }
+        _ => Vec::new(),
     }
 }

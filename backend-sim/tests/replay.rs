@@ -241,6 +241,29 @@ fn an_event_as_json() {
     assert_eq!((&barrier["stream"], &barrier["text"]), (&serde_json::Value::Null, &"barrier(TEAM_WORLD)".into()));
 }
 
+/// What a vector wait compares with lies in the host's memory, and stands in the trace all the same.
+#[test]
+fn a_trace_shows_what_a_wait_compares_with() {
+    let program = |pe: &Pe<Sim>| {
+        let words = pe.alloc_zeroed::<i32>(2)?;
+        let stream = pe.stream()?;
+        for on in [&*pe.host(), &pe.on(&stream)] {
+            on.wait_until_all_vector(&words, None, Cmp::Ge, &[0, -1])?;
+        }
+        pe.free(words)
+    };
+    let mut simulation = Simulation::new(Config::pes(1)).unwrap();
+    let run = simulation.run(program).unwrap();
+    let trace = simulation.reproduce(&run, program).unwrap().trace.unwrap();
+    let wait = "wait_until<i32>(buf0+0..8 >= a value each): [0, 4294967295]";
+    let texts: Vec<String> = trace
+        .iter()
+        .filter(|event| event.op().is_some_and(|op| op.name() == "wait_until"))
+        .map(|event| event.to_json()["text"].as_str().unwrap().to_string())
+        .collect();
+    assert_eq!(texts, [wait, &format!("on stream 0: {wait}"), wait]);
+}
+
 #[test]
 fn a_program_that_is_not_deterministic_is_reported() {
     let runs = Cell::new(0);

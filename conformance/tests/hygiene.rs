@@ -91,7 +91,7 @@ fn every_operation_and_every_type_occurs() {
         for event in in_order(&case, Profile::Spec).unwrap().trace.iter().flatten() {
             names.extend(event.op().map(Op::name));
             match &event.kind {
-                EventKind::Op(op) | EventKind::Enqueued { op, .. } => types.extend(op.dtype()),
+                EventKind::Op { op, .. } | EventKind::Enqueued { op, .. } => types.extend(op.dtype()),
                 EventKind::Read { dtype, .. } | EventKind::Write { dtype, .. } => drop(types.insert(*dtype)),
                 _ => {}
             }

@@ -43,7 +43,7 @@ use crate::config::Config;
 use crate::heap::Heap;
 use crate::profile::Rules;
 use crate::request::{Call, Reply};
-use crate::trace::{Event, EventKind};
+use crate::trace::{Event, EventKind, each};
 use crate::verdict::VerdictKind;
 use agent::{Agent, Condition, Kept, NONE, Phase, Work};
 use collective::Collective;
@@ -432,8 +432,10 @@ impl Machine {
     #[cold]
     fn trace_call(&mut self, pe: u32, call: &Call<'_>, at: At) {
         let kind = match call {
-            Call::Issue { op, stream: None, .. } => EventKind::Op(**op),
-            Call::Issue { op, stream: Some(stream), .. } => EventKind::Enqueued { stream: *stream, op: **op },
+            Call::Issue { op, values, stream: None } => EventKind::Op { op: **op, each: each(op, values) },
+            Call::Issue { op, values, stream: Some(stream) } => {
+                EventKind::Enqueued { stream: *stream, op: **op, each: each(op, values) }
+            }
             Call::Read { src, pe: of, dtype, .. } => EventKind::Read { of: *of, span: *src, dtype: *dtype },
             Call::Write { dst, pe: of, dtype, .. } => EventKind::Write { of: *of, span: *dst, dtype: *dtype },
             other => EventKind::Call(other.name()),

@@ -5,7 +5,7 @@ use onesided::{At, Span};
 
 use super::agent::{Agent, NONE, Phase, Work};
 use super::{Collective, Condition, Machine, Progress, Touch};
-use crate::trace::EventKind;
+use crate::trace::{EventKind, each};
 use crate::verdict::VerdictKind;
 
 /// The most streams of a PE: names of transfers have room for so many.
@@ -266,7 +266,7 @@ impl Machine {
             Work::Op(op, values, at, called) => {
                 self.agents[agent as usize].called = called;
                 if self.trace.is_some() {
-                    self.record(agent, EventKind::Op(op), at);
+                    self.record(agent, EventKind::Op { op, each: each(&op, &values.borrow()) }, at);
                 }
                 self.issue(agent, &op, &values.borrow(), at)
             }

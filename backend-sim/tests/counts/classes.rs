@@ -86,7 +86,7 @@ fn accesses(trace: &[Event], event: &Event) -> Vec<Access> {
     let read = |pe, span| Access { pe, span, write: false };
     let write = |pe, span| Access { pe, span, write: true };
     match event.kind {
-        EventKind::Op(Op::Put { nbi: false, src, .. }) => vec![read(event.pe, src)],
+        EventKind::Op { op: Op::Put { nbi: false, src, .. }, .. } => vec![read(event.pe, src)],
         EventKind::Read { of, span, .. } => vec![read(of, span)],
         EventKind::Write { of, span, .. } => vec![write(of, span)],
         EventKind::SourceRead { from, span, piece, pieces } => {
