@@ -16,7 +16,7 @@
 //! | `memory.rs`, `room.rs`, `vmm.rs` | addresses behind names; whether the heap can grow; memory that can be registered |
 //! | `team.rs` | teams |
 //! | `access.rs` | [`DeviceAccess`]: pointers and streams, for kernels; local access |
-//! | `cuda.rs`, `staging.rs`, `shelf.rs` | the device, copies, memory of the backend's own |
+//! | `cuda.rs`, `staging.rs`, `workspace.rs` | the device, copies, memory of the backend's own |
 //! | `bindings.rs`, `layout.rs`, `table.rs` | the library's functions and structs: generated; by hand; looked up |
 //! | `library.rs`, `search.rs`, `elf.rs`, `plugin.rs` | opening libraries, where they may lie, damage that the loader would not survive, the library's own plugins |
 //! | `doctor.rs`, `report.rs`, `foresee.rs`, `network.rs`, `problem.rs` | [`doctor`], its [`Report`], what will work, whether PEs can meet, why a part cannot be used |
@@ -52,13 +52,13 @@ mod report;
 mod room;
 mod search;
 mod setting;
-mod shelf;
 mod staging;
 mod stream;
 mod strided;
 mod table;
 mod team;
 mod vmm;
+mod workspace;
 
 pub use access::{DeviceAccess, DeviceSlice};
 pub use doctor::{doctor, driver, host_library, kernel_module};

@@ -17,8 +17,8 @@ use crate::host::NO_ATOMICS;
 use crate::lifecycle;
 use crate::memory::Memory;
 use crate::reduction::Scratch;
-use crate::shelf::Shelves;
 use crate::table::Table;
+use crate::workspace::Workspaces;
 
 /// Why multicast is refused.
 const NO_MULTICAST: &str = "multicast loads and stores are instructions of kernels; the host has none";
@@ -38,7 +38,7 @@ pub struct Nvshmem {
     /// PEs whose memory can be loaded and stored: the members of the library's team SHARED.
     reachable: Members,
     pub(crate) scratch: Scratch,
-    pub(crate) shelves: Shelves,
+    pub(crate) workspaces: Workspaces,
     /// Sizes of the teams that this PE is in.
     teams: RefCell<BTreeMap<TeamId, usize>>,
     /// Whether something was enqueued for the host since its last quiet.
@@ -77,7 +77,7 @@ impl Nvshmem {
             n_pes,
             reachable: Members::Strided { start: my_pe as u32, stride: 1, size: 1 },
             scratch,
-            shelves: Shelves::default(),
+            workspaces: Workspaces::default(),
             teams: RefCell::default(),
             side_used: Cell::new(false),
             generation: claim.number,
@@ -150,7 +150,7 @@ impl Drop for Nvshmem {
             // Closing the context waits for what is enqueued, which may wait for PEs that will never answer.
             std::mem::forget(Rc::clone(&self.device));
             // Nor is memory given back that peers or streams may still use.
-            std::mem::forget((std::mem::take(&mut self.memory), std::mem::take(&mut self.shelves)));
+            std::mem::forget((std::mem::take(&mut self.memory), std::mem::take(&mut self.workspaces)));
             self.bootstrap.abandon();
         }
     }
@@ -207,7 +207,7 @@ impl Backend for Nvshmem {
 
     fn finalize(&self, leaks: &[Live], at: At) -> Result<()> {
         self.device.synchronize("finalize", at)?;
-        self.shelves.free_idle(); // by now all, unless the GPU has failed
+        self.workspaces.free_idle(); // by now all, unless the GPU has failed
         let released = self.release(leaks, at);
         lifecycle::finalize(self.table, at)?;
         self.claim.take();
@@ -220,7 +220,7 @@ impl Backend for Nvshmem {
 
     fn alloc(&self, layout: Layout, at: At) -> Result<AllocId> {
         self.device.bind("alloc", at)?;
-        self.shelves.free_idle(); // the heap may need the room
+        self.workspaces.free_idle(); // the heap may need the room
         let sharing = self.team_size(Predefined::SameGpu.id());
         self.memory.alloc(self.table, &self.device, layout, (sharing, self.n_pes), at)
     }

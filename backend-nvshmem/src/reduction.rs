@@ -165,8 +165,8 @@ impl Nvshmem {
         // SAFETY: a team that this PE is in.
         let mine = unsafe { my_pe(self.handle(team)) } as usize;
         let (target, s) = (self.memory.address(dst) as CUdeviceptr, stream.cu_stream());
-        let (shelf, mut done) = match self.shelves.take(dst.len, stream) {
-            Ok(shelf) => (Some(shelf), Ok(())),
+        let (workspace, mut done) = match self.workspaces.take(dst.len, stream) {
+            Ok(workspace) => (Some(workspace), Ok(())),
             Err(error) => (None, Err(device(CALL, error, at))),
         };
         let mut also = |step: Result<()>| {
@@ -180,17 +180,17 @@ impl Nvshmem {
                 also(check(unsafe { sync(self.handle(team), s.cast()) }, "nvshmemx_team_sync_on_stream", CALL, at));
             }
             also(self.call_on(&block, stream, at));
-            if let Some(shelf) = shelf.as_ref().filter(|_| member == mine) {
-                // SAFETY: the target has so many bytes, as `Memory` asserted, and the shelf as many or more; until it is
+            if let Some(workspace) = workspace.as_ref().filter(|_| member == mine) {
+                // SAFETY: the target has so many bytes, as `Memory` asserted, and the workspace as many or more; until it is
                 // put back it is this stream's alone.
-                let copied = unsafe { result::memcpy_dtod_async(shelf.memory(), target, dst.len, s) };
+                let copied = unsafe { result::memcpy_dtod_async(workspace.memory(), target, dst.len, s) };
                 also(copied.map_err(|error| device(CALL, error, at)));
             }
         }
-        if let Some(shelf) = shelf {
+        if let Some(workspace) = workspace {
             // SAFETY: as above.
-            let copied = unsafe { result::memcpy_dtod_async(target, shelf.memory(), dst.len, s) };
-            let put_back = self.shelves.put_back(shelf, stream);
+            let copied = unsafe { result::memcpy_dtod_async(target, workspace.memory(), dst.len, s) };
+            let put_back = self.workspaces.put_back(workspace, stream);
             also(copied.and(put_back).map_err(|error| device(CALL, error, at)));
         }
         done

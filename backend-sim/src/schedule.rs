@@ -74,7 +74,9 @@ pub(crate) fn fingerprint(trace: &[Event]) -> u32 {
     for Event { pe, stream, kind, .. } in trace {
         let _ = write!(hash, "{pe} {stream:?} "); // hashing cannot fail
         let _ = match kind {
-            EventKind::Op { op, each } | EventKind::Enqueued { op, each, .. } => hash.write_str(&in_words(op, each)),
+            EventKind::Op { op, values } | EventKind::Enqueued { op, values, .. } => {
+                hash.write_str(&in_words(op, values))
+            }
             other => write!(hash, "{other:?}"),
         };
     }

@@ -28,7 +28,7 @@ pub enum EventKind {
         /// The operation.
         op: Op,
         /// What it compares with, if that is a value for each variable: their bits.
-        each: Vec<u64>,
+        values: Vec<u64>,
     },
     /// An operation was enqueued.
     Enqueued {
@@ -37,7 +37,7 @@ pub enum EventKind {
         /// The operation.
         op: Op,
         /// As of `Op`.
-        each: Vec<u64>,
+        values: Vec<u64>,
     },
     /// The host loaded memory.
     Read {
@@ -94,9 +94,9 @@ impl Event {
         let Event { step, pe, stream, kind, at } = self;
         let (event, op, text) = match kind {
             EventKind::Call(name) => ("call", *name, (*name).to_string()),
-            EventKind::Op { op, each } => ("op", op.name(), in_words(op, each)),
-            EventKind::Enqueued { stream, op, each } => {
-                ("enqueue", op.name(), format!("on stream {stream}: {}", in_words(op, each)))
+            EventKind::Op { op, values } => ("op", op.name(), in_words(op, values)),
+            EventKind::Enqueued { stream, op, values } => {
+                ("enqueue", op.name(), format!("on stream {stream}: {}", in_words(op, values)))
             }
             EventKind::Read { of, span, dtype } => ("op", "read", format!("read<{dtype}>({span} on PE {of})")),
             EventKind::Write { of, span, dtype } => ("op", "write", format!("write<{dtype}>({span} on PE {of})")),
@@ -131,12 +131,12 @@ impl Event {
 }
 
 /// An operation with the values that it compares with.
-pub(crate) fn in_words(op: &Op, each: &[u64]) -> String {
-    if each.is_empty() { op.to_string() } else { format!("{op} {each:?}") }
+pub(crate) fn in_words(op: &Op, values: &[u64]) -> String {
+    if values.is_empty() { op.to_string() } else { format!("{op} {values:?}") }
 }
 
 /// The values that an operation compares with, if it has one for each variable.
-pub(crate) fn each(op: &Op, values: &Values<'_>) -> Vec<u64> {
+pub(crate) fn compared(op: &Op, values: &Values<'_>) -> Vec<u64> {
     match op {
         Op::Wait { vars, dtype, against: Against::Each, .. } => {
             (0..vars.len / dtype.size()).map(|i| values.bits(i, dtype.size())).collect()

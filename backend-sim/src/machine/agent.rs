@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use onesided::{Against, At, Cmp, DType, Op, Span, TeamId, Values};
+use onesided::{Against, At, Cmp, DType, Op, Span, Values};
 
 use crate::heap::Heap;
 use crate::machine::collective::Collective;
@@ -80,8 +80,13 @@ pub(crate) enum Phase {
 /// Work on a stream.
 #[derive(Debug)]
 pub(crate) enum Work {
-    /// The last field numbers the operations that the PE called, over all of its streams.
-    Op(Op, Kept, At, u64),
+    Op {
+        op: Op,
+        values: OwnedValues,
+        at: At,
+        /// Its number among the operations that the PE called, over all of its streams.
+        called: u64,
+    },
     Record {
         event: u32,
         record: usize,
@@ -94,23 +99,6 @@ pub(crate) enum Work {
     },
 }
 
-impl Work {
-    /// Its number among the operations that the PE called.
-    pub(crate) fn called(&self) -> Option<u64> {
-        if let Work::Op(_, _, _, called) = self { Some(*called) } else { None }
-    }
-
-    /// The team of a collective.
-    pub(crate) fn team(&self) -> Option<TeamId> {
-        if let Work::Op(op, ..) = self { op.team() } else { None }
-    }
-
-    /// The name and the line of an operation.
-    pub(crate) fn place(&self) -> Option<(&'static str, At)> {
-        if let Work::Op(op, _, at, _) = self { Some((op.name(), *at)) } else { None }
-    }
-}
-
 /// What a wait waits for.
 #[derive(Debug)]
 pub(crate) struct Condition {
@@ -118,19 +106,19 @@ pub(crate) struct Condition {
     pub(crate) dtype: DType,
     pub(crate) cmp: Cmp,
     pub(crate) against: Against,
-    pub(crate) values: Kept,
+    pub(crate) values: OwnedValues,
     pub(crate) signal: bool,
 }
 
 /// The values of an operation that runs, or waits, after its call has returned. Few operations have any.
 #[derive(Debug)]
-pub(crate) struct Kept(Option<Box<(Vec<u8>, Vec<bool>)>>);
+pub(crate) struct OwnedValues(Option<Box<(Vec<u8>, Vec<bool>)>>);
 
-impl Kept {
+impl OwnedValues {
     #[inline]
-    pub(crate) fn new(values: &Values<'_>) -> Kept {
+    pub(crate) fn new(values: &Values<'_>) -> OwnedValues {
         let copy = || Box::new((values.bytes.to_vec(), values.skip.to_vec()));
-        Kept((!values.is_empty()).then(copy))
+        OwnedValues((!values.is_empty()).then(copy))
     }
 
     #[inline]

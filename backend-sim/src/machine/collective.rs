@@ -78,7 +78,7 @@ impl Instance {
 }
 
 impl Collective {
-    /// The team that the operation names; collectives of the world otherwise.
+    /// The team that an operation names; other collectives name none.
     pub(crate) fn team(&self) -> Option<TeamId> {
         match self {
             Collective::Op(op) => op.team(),
@@ -249,8 +249,14 @@ impl Machine {
             if stream.called < called && stream.then.as_ref().is_some_and(|then| then.team() == team) {
                 return stream.at.map(|at| (stream.call, at));
             }
-            let earlier = stream.queue.iter().take_while(|work| work.called().is_none_or(|other| other < called));
-            earlier.filter(|work| work.team() == team).find_map(Work::place)
+            for work in &stream.queue {
+                match work {
+                    Work::Op { called: other, .. } if *other > called => break,
+                    Work::Op { op, at, .. } if op.team() == team => return Some((op.name(), *at)),
+                    _ => {}
+                }
+            }
+            None
         })
     }
 

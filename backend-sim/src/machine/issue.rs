@@ -5,7 +5,7 @@
 
 use onesided::{AmoOp, At, DType, Op, SignalUpdate, Span, Values};
 
-use super::agent::{Kept, Phase};
+use super::agent::{OwnedValues, Phase};
 use super::flight::{Data, Kind, Shape};
 use super::{Collective, Condition, Machine, Progress, Touch};
 use crate::request::Reply;
@@ -106,7 +106,7 @@ impl Machine {
                 self.answer(agent, Reply::Value(value))
             }
             Op::Wait { vars, dtype, cmp, against, signal } => {
-                let values = Kept::new(values);
+                let values = OwnedValues::new(values);
                 self.wait(agent, Condition { vars, dtype, cmp, against, values, signal })
             }
             Op::Amo { dst, dtype, op, value, cond, fetch, pe } => {

@@ -169,7 +169,7 @@ impl Machine {
             agents.find_map(|stream| {
                 let waits = stream.condition.as_ref().filter(|condition| condition.vars.alloc == alloc);
                 let queued = stream.queue.iter().find_map(|work| match work {
-                    Work::Op(op, _, at, _) if op.uses(alloc) => Some(*at),
+                    Work::Op { op, at, .. } if op.uses(alloc) => Some(*at),
                     _ => None,
                 });
                 Some((pe, waits.and(stream.at).or(queued)?))

@@ -43,9 +43,9 @@ use crate::config::Config;
 use crate::heap::Heap;
 use crate::profile::Rules;
 use crate::request::{Call, Reply};
-use crate::trace::{Event, EventKind, each};
+use crate::trace::{Event, EventKind, compared};
 use crate::verdict::VerdictKind;
-use agent::{Agent, Condition, Kept, NONE, Phase, Work};
+use agent::{Agent, Condition, NONE, OwnedValues, Phase, Work};
 use collective::Collective;
 use flight::Flight;
 use team::Teams;
@@ -295,7 +295,7 @@ impl Machine {
             Call::Issue { op, values, stream: Some(stream) } => {
                 let called = &mut self.pes[pe as usize].called;
                 *called += 1;
-                let work = Work::Op(**op, Kept::new(values), at, *called);
+                let work = Work::Op { op: **op, values: OwnedValues::new(values), at, called: *called };
                 self.enqueue(pe, *stream, work)
             }
             Call::Write { dst, pe: of, dtype, from } => self.store_remote(pe, *of, *dst, *dtype, from, at),
@@ -432,9 +432,9 @@ impl Machine {
     #[cold]
     fn trace_call(&mut self, pe: u32, call: &Call<'_>, at: At) {
         let kind = match call {
-            Call::Issue { op, values, stream: None } => EventKind::Op { op: **op, each: each(op, values) },
+            Call::Issue { op, values, stream: None } => EventKind::Op { op: **op, values: compared(op, values) },
             Call::Issue { op, values, stream: Some(stream) } => {
-                EventKind::Enqueued { stream: *stream, op: **op, each: each(op, values) }
+                EventKind::Enqueued { stream: *stream, op: **op, values: compared(op, values) }
             }
             Call::Read { src, pe: of, dtype, .. } => EventKind::Read { of: *of, span: *src, dtype: *dtype },
             Call::Write { dst, pe: of, dtype, .. } => EventKind::Write { of: *of, span: *dst, dtype: *dtype },

@@ -5,7 +5,7 @@ use onesided::{At, Span};
 
 use super::agent::{Agent, NONE, Phase, Work};
 use super::{Collective, Condition, Machine, Progress, Touch};
-use crate::trace::{EventKind, each};
+use crate::trace::{EventKind, compared};
 use crate::verdict::VerdictKind;
 
 /// The most streams of a PE: names of transfers have room for so many.
@@ -231,7 +231,7 @@ impl Machine {
             }
             match state.queue.front() {
                 None => return self.drain_further(state.pe),
-                Some(Work::Op(op, ..)) if self.relaxed && self.op_is_choice(agent, op) => {
+                Some(Work::Op { op, .. }) if self.relaxed && self.op_is_choice(agent, op) => {
                     return self.make_ready(agent, Phase::Pending);
                 }
                 Some(_) => {}
@@ -254,7 +254,7 @@ impl Machine {
     fn perform_front(&mut self, agent: u32) -> Progress {
         let work = self.agents[agent as usize].queue.pop_front().expect("a running stream has work");
         let (call, at) = match &work {
-            Work::Op(op, _, at, _) => (op.name(), *at),
+            Work::Op { op, at, .. } => (op.name(), *at),
             Work::Record { at, .. } => ("record", *at),
             Work::WaitEvent { at, .. } => ("wait_event", *at),
         };
@@ -263,10 +263,10 @@ impl Machine {
         state.at = Some(at);
         self.steps += 1;
         match work {
-            Work::Op(op, values, at, called) => {
+            Work::Op { op, values, at, called } => {
                 self.agents[agent as usize].called = called;
                 if self.trace.is_some() {
-                    self.record(agent, EventKind::Op { op, each: each(&op, &values.borrow()) }, at);
+                    self.record(agent, EventKind::Op { op, values: compared(&op, &values.borrow()) }, at);
                 }
                 self.issue(agent, &op, &values.borrow(), at)
             }

@@ -1,4 +1,4 @@
-//! [`Shelves`]: memory of the GPU in which a large reducescatter lays this PE's own block by (`reduction.rs`).
+//! [`Workspaces`]: memory of the GPU in which a large reducescatter lays this PE's own block by (`reduction.rs`).
 //!
 //! It is kept and used again, but never such as another stream still uses: if streams waited for each other here, PEs that
 //! enqueue collectives of two teams in different orders would, too.
@@ -9,13 +9,13 @@ use std::cell::RefCell;
 use cudarc::driver::sys::{CUdeviceptr, CUevent_wait_flags, CUstream};
 use cudarc::driver::{CudaEvent, CudaStream, DriverError, result};
 
-/// Shelves that nobody has taken.
+/// Workspaces that nobody has taken.
 #[derive(Debug, Default)]
-pub(crate) struct Shelves(RefCell<Vec<Shelf>>);
+pub(crate) struct Workspaces(RefCell<Vec<Workspace>>);
 
 /// A block of memory. Dropped, it stays allocated: something on the GPU may use it.
 #[derive(Debug)]
-pub(crate) struct Shelf {
+pub(crate) struct Workspace {
     memory: CUdeviceptr,
     size: usize,
     /// Where it was used last, and what is recorded there behind the use.
@@ -23,34 +23,37 @@ pub(crate) struct Shelf {
     used: CudaEvent,
 }
 
-impl Shelves {
-    /// A shelf of `bytes` bytes or more, for work on this stream alone until it is put back.
-    pub(crate) fn take(&self, bytes: usize, stream: &CudaStream) -> Result<Shelf, DriverError> {
-        let mut shelves = self.0.borrow_mut();
+impl Workspaces {
+    /// A workspace of `bytes` bytes or more, for work on this stream alone until it is put back.
+    pub(crate) fn take(&self, bytes: usize, stream: &CudaStream) -> Result<Workspace, DriverError> {
+        let mut workspaces = self.0.borrow_mut();
         let s = stream.cu_stream();
-        let fits = |shelf: &Shelf| shelf.size >= bytes && (shelf.stream == s || shelf.used.is_complete());
-        if let Some(index) = shelves.iter().position(fits) {
-            let shelf = shelves.swap_remove(index);
+        let fits =
+            |workspace: &Workspace| workspace.size >= bytes && (workspace.stream == s || workspace.used.is_complete());
+        if let Some(index) = workspaces.iter().position(fits) {
+            let workspace = workspaces.swap_remove(index);
             // No wait at all, unless this stream has the handle of one that was destroyed before its work was done.
             // SAFETY: both are alive.
-            unsafe { result::stream::wait_event(s, shelf.used.cu_event(), CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT)? };
-            return Ok(shelf);
+            unsafe {
+                result::stream::wait_event(s, workspace.used.cu_event(), CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT)?
+            };
+            return Ok(workspace);
         }
-        free_idle(&mut shelves); // they are too small
+        free_idle(&mut workspaces); // they are too small
         let used = stream.context().new_event(None)?;
         // In the order of the stream: an allocation that waited for the GPU could wait for PEs that wait for this one.
         // SAFETY: allocates; what uses the memory is enqueued behind.
         let memory = unsafe { result::malloc_async(s, bytes)? };
-        Ok(Shelf { memory, size: bytes, stream: s, used })
+        Ok(Workspace { memory, size: bytes, stream: s, used })
     }
 
-    /// The last use of the shelf is what is enqueued on this stream so far. After an error nothing tells when it is over,
-    /// and the shelf is lost.
-    pub(crate) fn put_back(&self, mut shelf: Shelf, stream: &CudaStream) -> Result<(), DriverError> {
-        shelf.stream = stream.cu_stream();
+    /// The last use of the workspace is what is enqueued on this stream so far. After an error nothing tells when it is over,
+    /// and the workspace is lost.
+    pub(crate) fn put_back(&self, mut workspace: Workspace, stream: &CudaStream) -> Result<(), DriverError> {
+        workspace.stream = stream.cu_stream();
         // SAFETY: both are alive, and of the same context.
-        unsafe { result::event::record(shelf.used.cu_event(), shelf.stream)? };
-        self.0.borrow_mut().push(shelf);
+        unsafe { result::event::record(workspace.used.cu_event(), workspace.stream)? };
+        self.0.borrow_mut().push(workspace);
         Ok(())
     }
 
@@ -60,14 +63,14 @@ impl Shelves {
     }
 }
 
-fn free_idle(shelves: &mut Vec<Shelf>) {
-    for idle in shelves.extract_if(.., |shelf| shelf.used.is_complete()) {
+fn free_idle(workspaces: &mut Vec<Workspace>) {
+    for idle in workspaces.extract_if(.., |workspace| workspace.used.is_complete()) {
         // SAFETY: allocated by `take`, and its last use is over: what was recorded behind it has been reached.
         let _ = unsafe { result::free_sync(idle.memory) };
     }
 }
 
-impl Shelf {
+impl Workspace {
     /// The address of its first byte.
     pub(crate) fn memory(&self) -> CUdeviceptr {
         self.memory
