@@ -3,7 +3,9 @@
 // that ends the process is answered by that: what a PE saw and which call it was in stands in its record.
 #include "collectives.h"
 #include "context.h"
+#include "full.h"
 #include "life.h"
+#include "loading.h"
 #include "memory.h"
 #include "order.h"
 #include "sizes.h"
@@ -77,6 +79,10 @@ static void ask(const std::string &question, const std::vector<std::string> &arg
     else if (question == "sizes") ask_sizes(word(0));
     else if (question == "teams-after-reducescatter") ask_teams_after_reducescatter(size_t(number(0)));
     else if (question == "sum-order") ask_sum_order();
+    else if (question == "first-launch") ask_first_launch();
+    else if (question == "full-malloc") ask_full_malloc(size_t(number(0)));
+    else if (question == "full-teams") ask_full_teams();
+    else if (question == "full-calls") ask_full_calls();
     else if (question == "context") ask_context(word(0));
     else throw Broken{"no such question: " + question};
 }

@@ -33,7 +33,16 @@ _memory = _topic("Symmetric memory")
 _transfers = _topic("Transfers, atomics, signals")
 _order = _topic("What quiet and barrier wait for", limit=20)
 _collectives = _topic("Collectives")
+_full = _topic("A GPU without free memory", limit=25)
+_loading = _topic("When kernels are loaded", limit=8)
 _context = _topic("The context of another GPU current in the thread", pes=1, limit=10)
+
+SAYS = {"lazy": "`CUDA_MODULE_LOADING` as CUDA has it, `LAZY`", "eager": "with `CUDA_MODULE_LOADING=EAGER`"}
+
+
+def loading(mode):
+    return {"CUDA_MODULE_LOADING": mode.upper()}
+
 
 NCCL_ON = {"NVSHMEM_DISABLE_NCCL": "0"}
 
@@ -188,6 +197,30 @@ QUESTIONS = [
         limit=25,
         twice=True,
         settings=NCCL_ON,
+    ),
+    _full("full-malloc", "`malloc` of 1 MiB until NULL", "full-malloc", 1, counts="blocks"),
+    _full(
+        "full-malloc-step-2-mib",
+        "the same with `NVSHMEM_CUMEM_GRANULARITY` 2 MiB",
+        "full-malloc",
+        1,
+        counts="blocks",
+        settings={"NVSHMEM_CUMEM_GRANULARITY": str(2 << 20)},
+    ),
+    _full("full-malloc-600", "the same with 600 MiB, more than a step", "full-malloc", 600, counts="blocks"),
+    _full("full-teams", "`team_split_strided(WORLD, 0, 1, n)` until it fails", "full-teams", counts="teams"),
+    *(
+        _full(f"full-calls-{mode}", f"calls of all kinds for the first time, {SAYS[mode]}", "full-calls", settings=loading(mode))
+        for mode in ("lazy", "eager")
+    ),
+    *(
+        _loading(
+            f"first-launch-{mode}",
+            f"a first `uint16_max_reducescatter_on_stream` behind a wait for what comes later, {SAYS[mode]}",
+            "first-launch",
+            settings=loading(mode),
+        )
+        for mode in ("lazy", "eager")
     ),
     *(
         _context(f"context-{call}", f"`{function}`", "context", call)

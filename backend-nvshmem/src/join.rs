@@ -2,9 +2,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{c_int, c_void};
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 use std::time::Duration;
 
 use cudarc::driver::CudaContext;
@@ -15,7 +13,8 @@ use crate::bindings::{
 };
 use crate::layout;
 use crate::library;
-use crate::limit::within;
+use crate::limit::{or_abort, within};
+use crate::mpi::World;
 use crate::plugin;
 use crate::problem::Problem;
 use crate::table::Table;
@@ -53,8 +52,7 @@ pub(crate) fn is_unique_id(id: &UniqueId) -> bool {
     from_bytes(id.0).version == layout::unique_id().version
 }
 
-/// Joins the PEs that have the same id. Waits for them in a thread of its own, and gives up after `limit`; the thread is
-/// then left behind, inside the library.
+/// Joins the PEs that have the same id, within `limit`.
 pub(crate) fn by_unique_id(
     table: &'static Table,
     context: Option<Arc<CudaContext>>,
@@ -66,58 +64,77 @@ pub(crate) fn by_unique_id(
     const SET: &str = "nvshmemx_set_attr_uniqueid_args";
     let set = *table.functions.nvshmemx_set_attr_uniqueid_args.as_ref().map_err(|_| table.absent(SET))?;
     plugin::check(plugin::UID, &table.file)?;
-    let (done, result) = mpsc::channel();
-    let join = move || {
+    on_a_thread(context, limit, move || {
         let id = from_bytes(id.0);
         let mut attr = layout::init_attr(table.version);
         // SAFETY: the attributes are in the layout of this library's version. They hold a pointer to the id, which
         // stays where it is until the initialization below has returned.
         let status = unsafe { set(rank as c_int, n_pes as c_int, &id, &mut attr) };
-        let joined = match status {
-            // The library takes this thread's device.
-            0 => match context.as_ref().map(|context| context.bind_to_thread()) {
-                Some(Err(error)) => {
-                    Err(Problem::Failed { call: "cuCtxSetCurrent".to_string(), why: error.to_string() })
-                }
-                _ => init(table, NVSHMEMX_INIT_WITH_UNIQUEID, &mut attr),
-            },
-            status => Err(Problem::Failed { call: SET.to_string(), why: format!("it returned {status}") }),
-        };
-        let _ = done.send(joined); // fails when nobody waits any more
-    };
-    let started = thread::Builder::new().name("onesided init".to_string()).spawn(join);
-    started.map_err(|error| Problem::Failed { call: "starting a thread".to_string(), why: error.to_string() })?;
-    match result.recv_timeout(limit) {
-        Ok(joined) => joined,
-        Err(RecvTimeoutError::Timeout) => Err(Problem::NoAnswer { call: INIT.to_string(), limit }),
-        Err(RecvTimeoutError::Disconnected) => {
-            Err(Problem::Failed { call: INIT.to_string(), why: "it panicked".to_string() })
-        }
-    }
+        check(SET, status)?;
+        init(table, NVSHMEMX_INIT_WITH_UNIQUEID, &mut attr)
+    })
 }
 
-/// Joins the PEs of an MPI communicator, whose address this is. Waits without a limit: MPI ends the job when a PE dies.
-pub(crate) fn by_mpi(table: &'static Table, communicator: *mut c_void) -> Result<(), Problem> {
+/// Joins the PEs of MPI's world, within `limit`: whoever has come to MPI may still not come here.
+///
+/// An application may have initialized MPI for calls of its own thread only. Then they are made there, and when the time is
+/// up nothing is left but to end the process.
+pub(crate) fn by_mpi(
+    table: &'static Table,
+    context: Option<Arc<CudaContext>>,
+    world: &World,
+    limit: Duration,
+) -> Result<(), Problem> {
     const SET: &str = "nvshmemx_set_attr_mpi_comm_args";
     let set = *table.functions.nvshmemx_set_attr_mpi_comm_args.as_ref().map_err(|_| table.absent(SET))?;
     plugin::check(plugin::MPI, &table.file)?;
-    let mut attr = layout::init_attr(table.version);
-    // SAFETY: the attributes are in the layout of this library's version; the communicator is one of MPI's, alive.
-    let status = unsafe { set(communicator, &mut attr) };
-    if status != 0 {
-        return Err(Problem::Failed { call: SET.to_string(), why: format!("it returned {status}") });
+    let communicator = world.communicator() as usize;
+    let join = move || {
+        let mut attr = layout::init_attr(table.version);
+        // SAFETY: the attributes are in the layout of this library's version; the address is that of a communicator, and
+        // stays so. MPI is not finalized while somebody joins.
+        let status = unsafe { set(communicator as *mut c_void, &mut attr) };
+        check(SET, status)?;
+        init(table, NVSHMEMX_INIT_WITH_MPI_COMM, &mut attr)
+    };
+    if world.takes_calls_of_any_thread() {
+        return on_a_thread(context, limit, join);
     }
-    init(table, NVSHMEMX_INIT_WITH_MPI_COMM, &mut attr)
+    let problem = Problem::NoAnswer { call: INIT.to_string(), limit };
+    let (rank, n_pes) = (world.rank(), world.n_pes());
+    or_abort(limit, format!("PE {rank} of {n_pes}: init: {problem}: {MISSING}"), join)
+}
+
+/// What it may mean when the others do not come.
+pub(crate) const MISSING: &str = "a PE may be missing, or two may have the same rank";
+
+/// Lets a thread wait for the other PEs, and gives up after `limit`; the thread is then left behind, inside the library.
+fn on_a_thread(
+    context: Option<Arc<CudaContext>>,
+    limit: Duration,
+    join: impl FnOnce() -> Result<(), Problem> + Send + 'static,
+) -> Result<(), Problem> {
+    within(limit, INIT, move || {
+        // The library takes this thread's device.
+        if let Some(Err(error)) = context.map(|context| context.bind_to_thread()) {
+            return Err(Problem::Failed { call: "cuCtxSetCurrent".to_string(), why: error.to_string() });
+        }
+        join()
+    })
+}
+
+fn check(call: &str, status: c_int) -> Result<(), Problem> {
+    if status == 0 {
+        return Ok(());
+    }
+    Err(Problem::Failed { call: call.to_string(), why: format!("it returned {status}") })
 }
 
 /// Initializes the library. What it returns is not all: some versions return 0 without a device.
 fn init(table: &Table, flags: c_int, attr: &mut nvshmemx_init_attr_t) -> Result<(), Problem> {
     let init = table.functions.nvshmemx_hostlib_init_attr.as_ref().map_err(|_| table.absent(INIT))?;
     // SAFETY: the attributes are complete for these flags, and what they point to lives until this returns.
-    match unsafe { init(flags as u32, attr) } {
-        0 => Ok(()),
-        status => Err(Problem::Failed { call: INIT.to_string(), why: format!("it returned {status}") }),
-    }
+    check(INIT, unsafe { init(flags as u32, attr) })
 }
 
 fn to_bytes(id: nvshmemx_uniqueid_t) -> [u8; 128] {

@@ -31,6 +31,7 @@ mod cuda;
 mod doctor;
 mod elf;
 mod foresee;
+mod heap;
 mod host;
 mod join;
 mod launcher;

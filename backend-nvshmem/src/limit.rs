@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::problem::Problem;
@@ -33,6 +33,22 @@ pub(crate) fn within<T: Send + 'static>(
             RecvTimeoutError::Disconnected => failed("it panicked".to_string()),
         })
     })
+}
+
+/// Runs `work` here, where nothing can interrupt it: when it does not end in time, says so and ends the process, without
+/// what is done at a process's end, which may wait for the same.
+pub(crate) fn or_abort<T>(limit: Duration, message: String, work: impl FnOnce() -> T) -> T {
+    let (done, waits) = mpsc::channel::<()>();
+    let watch = thread::Builder::new().spawn(move || {
+        if waits.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
+            eprintln!("{message}");
+            std::process::abort();
+        }
+    });
+    let result = work();
+    drop(done);
+    let _ = watch.map(JoinHandle::join); // without a thread there is no limit
+    result
 }
 
 /// What `program` prints to its standard output, if it ends well and in time; it is killed otherwise.

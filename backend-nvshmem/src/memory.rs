@@ -101,8 +101,8 @@ impl Memory {
         const CALL: &str = "alloc";
         let Layout { bytes, align, zeroed } = layout;
         device.bind(CALL, at)?;
-        // The library ends the process when the heap cannot grow.
-        if !self.room.has(table, device, bytes, (sharing, pes), at)? {
+        // The library may end the process when the heap cannot grow.
+        if !self.room.has(table, device, (bytes, align), (sharing, pes), at)? {
             return Err(no_room(bytes, at));
         }
         let base = match (align, zeroed) {
@@ -125,7 +125,7 @@ impl Memory {
                 done?;
             }
         }
-        self.room.took(bytes);
+        self.room.took(base as u64, bytes);
         Ok(self.adopt(Region { base: base as u64, len: bytes, registered: None }))
     }
 
@@ -143,7 +143,7 @@ impl Memory {
         assert!(region.base != 0 && region.registered.is_none(), "{alloc} is no allocation that can be freed");
         // SAFETY: the start of an allocation that has not been freed: it was forgotten in the line above.
         unsafe { free(region.base as *mut c_void) };
-        self.room.gave_back(region.len);
+        self.room.gave_back(region.base);
         Ok(())
     }
 
@@ -201,6 +201,7 @@ impl Memory {
             let mapping = self.mapping(number);
             (mapping.address(), mapping.size())
         };
+        self.room.registered();
         // SAFETY: the whole of a mapping of CUDA's virtual memory management, which stays until it is unregistered.
         let base = unsafe { register(address as *mut c_void, len, 0) };
         if base.is_null() {

@@ -42,8 +42,8 @@ const SIZES: [&str; 5] =
 /// before the `World` goes.
 #[derive(Debug)]
 pub(crate) struct World {
-    /// In a box, for its address is handed out.
-    communicator: Box<<SimpleCommunicator as AsRaw>::Raw>,
+    /// Leaked, some bytes a process: its address is handed out, also to a thread that may be left behind.
+    communicator: &'static <SimpleCommunicator as AsRaw>::Raw,
     rank: usize,
     n_pes: usize,
     local_rank: usize,
@@ -87,7 +87,7 @@ impl World {
 
         let world = SimpleCommunicator::world();
         let [rank, n_pes] = [world.rank(), world.size()].map(|n| n as usize); // MPI's are never negative
-        let communicator = Box::new(world.as_raw());
+        let communicator = Box::leak(Box::new(world.as_raw()));
         let mut joined = World { communicator, rank, n_pes, local_rank: 0, limit, ours };
         alone_by_mistake(n_pes).map_or(Ok(()), Err)?;
         joined.local_rank = joined.learn_local_rank(deadline)?;
@@ -119,9 +119,15 @@ impl World {
         Ok(())
     }
 
-    /// The address of an `MPI_Comm`, for `nvshmemx_set_attr_mpi_comm_args`. Valid while `self` lives.
+    /// Whether MPI may be called by another thread than the one that initialized it, as long as it is one at a time. Always
+    /// so where we initialized it.
+    pub(crate) fn takes_calls_of_any_thread(&self) -> bool {
+        mpi::environment::threading_support() >= Threading::Serialized
+    }
+
+    /// The address of an `MPI_Comm`, for `nvshmemx_set_attr_mpi_comm_args`.
     pub(crate) fn communicator(&self) -> *mut c_void {
-        std::ptr::from_ref(&*self.communicator).cast_mut().cast()
+        std::ptr::from_ref(self.communicator).cast_mut().cast()
     }
 
     /// For a process that goes because something failed: leaves MPI as it is instead of waiting for the others in

@@ -36,6 +36,10 @@ impl World {
         match *self {}
     }
 
+    pub(crate) fn takes_calls_of_any_thread(&self) -> bool {
+        match *self {}
+    }
+
     pub(crate) fn communicator(&self) -> *mut c_void {
         match *self {}
     }

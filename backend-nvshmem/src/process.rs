@@ -11,6 +11,7 @@ use onesided::{At, Bootstrap, Error, ErrorKind, InitMethod, InitStatus, Pe, Resu
 
 use crate::claim::{Claim, Refusal};
 use crate::cuda::Device;
+use crate::join::MISSING;
 use crate::launcher::{self, MOST_PES, Placement};
 use crate::library::{self, Library};
 use crate::lifecycle::{self, Bootstrapped};
@@ -192,7 +193,9 @@ impl Process {
             InitMethod::Mpi => {
                 let world = self.world().map_err(problem)?;
                 let device = self.device(world.local_rank());
-                let joined = if is_dead(&device) { Ok(()) } else { join::by_mpi(self.table, world.communicator()) };
+                let context = device.as_ref().ok().map(|device| device.context().clone());
+                let join = || join::by_mpi(self.table, context, &world, self.settings.limit);
+                let joined = if is_dead(&device) { Ok(()) } else { join() };
                 let place = Place { rank: world.rank(), n_pes: world.n_pes(), local_rank: world.local_rank() };
                 self.become_pe(claim, &place, device, joined, Some(world), at)
             }
@@ -257,7 +260,7 @@ impl Process {
         let device = device.map(ManuallyDrop::new);
         let device = match (device, joined) {
             (_, Err(problem @ Problem::NoAnswer { .. })) => {
-                let why = format!("{problem}: a PE may be missing, or two may have the same rank");
+                let why = format!("{problem}: {MISSING}");
                 return failed(claim, ErrorKind::Timeout, why);
             }
             (Err(problem), _) => {

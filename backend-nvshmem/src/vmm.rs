@@ -94,6 +94,14 @@ fn has_rdma(context: &CudaContext) -> bool {
     context.attribute(attribute).is_ok_and(|supported| supported != 0)
 }
 
+/// The end of the memory that is mapped at an address, without a gap; `None` if there is none.
+pub(crate) fn mapped_end(address: CUdeviceptr) -> Option<u64> {
+    let (mut base, mut size) = (0, 0);
+    // SAFETY: writes the two; an address that means nothing is an error.
+    let known = unsafe { sys::cuMemGetAddressRange_v2(&mut base, &mut size, address) };
+    known.result().ok().map(|()| base + size as u64)
+}
+
 /// The step in which the library maps what is registered symmetrically.
 pub(crate) fn registration_step() -> usize {
     setting::size(STEP).ok().flatten().unwrap_or(512 << 20) // `check_step` refused what is no size

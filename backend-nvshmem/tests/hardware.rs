@@ -1,4 +1,5 @@
-//! What only a GPU can show: one PE of its own in this process, and the things that only this backend has.
+//! What only a GPU can show: the things that only this backend has, by one PE of its own in this process; by several, where a
+//! launcher started this program.
 //!
 //! Without a GPU nothing runs, and the program says why; with `ONESIDED_REQUIRE_HARDWARE=1` it fails instead.
 #![allow(unsafe_code)] // device pointers and kernels are unsafe to use, and the counting allocator is an allocator
@@ -8,13 +9,13 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
-use cudarc::driver::{LaunchConfig, PushKernelArg};
+use cudarc::driver::{LaunchConfig, PushKernelArg, result};
 use cudarc::nvrtc::Ptx;
 use libtest_mimic::{Arguments, Failed, Trial};
 use onesided::{
     Bootstrap, Cmp, ErrorKind, InitMethod, InitStatus, Pe, ReduceOp, Result, SignalOp, TeamConfig, expect_eq,
 };
-use onesided_nvshmem::{DeviceAccess, Nvshmem, Process, Settings, doctor};
+use onesided_nvshmem::{DeviceAccess, Nvshmem, Process, Settings, doctor, placement};
 
 /// Counts the allocations of each thread.
 struct Counting;
@@ -42,11 +43,12 @@ static ALLOCATOR: Counting = Counting;
 /// A test: what a job of one PE does.
 type Test = fn(&Pe<Nvshmem>) -> Result<()>;
 
-const TESTS: [(&str, Test); 5] = [
+const TESTS: [(&str, Test); 6] = [
     ("kernels_and_verbs_share_memory_and_streams", kernels_and_verbs_share_memory_and_streams),
     ("streams_of_other_code_take_verbs", streams_of_other_code_take_verbs),
     ("no_operation_allocates", no_operation_allocates),
     ("what_the_library_lacks_is_refused_with_its_reason", what_the_library_lacks_is_refused_with_its_reason),
+    ("what_a_full_gpu_has_no_room_for_is_refused", what_a_full_gpu_has_no_room_for_is_refused),
     ("finalize_gives_back_what_the_program_forgot", finalize_gives_back_what_the_program_forgot),
 ];
 
@@ -68,12 +70,16 @@ fn main() -> ExitCode {
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-/// Runs a test as a job of one PE, which is initialized for it and finalized after it.
+/// Runs a test as a job of one PE, or as one of those that the launcher started. It is initialized for the test and
+/// finalized after it.
 fn run(test: impl FnOnce(&Pe<Nvshmem>) -> Result<()>) -> std::result::Result<(), Failed> {
     let process = Process::open(Settings::from_environment()?)?;
-    let id = process.unique_id()?;
-    let pe = process.init(InitMethod::UniqueId { id, rank: 0, n_pes: 1 })?;
-    let again = process.init(InitMethod::UniqueId { id, rank: 0, n_pes: 1 }).unwrap_err();
+    let method = match placement()? {
+        Some(_) => InitMethod::Launcher,
+        None => InitMethod::UniqueId { id: process.unique_id()?, rank: 0, n_pes: 1 },
+    };
+    let pe = process.init(method.clone())?;
+    let again = process.init(method).unwrap_err();
     assert_eq!(again.kind(), ErrorKind::InvalidArgument, "{again}");
     assert!(process.init_status() >= InitStatus::Initialized);
     let result = test(&pe);
@@ -225,6 +231,46 @@ fn what_the_library_lacks_is_refused_with_its_reason(pe: &Pe<Nvshmem>) -> Result
     let half = pe.alloc::<u8>(most)?; // the heap keeps its memory
     pe.free(half)?;
     pe.free(word)
+}
+
+/// Small allocations go on where the heap has memory already, and end in an error on all PEs where it would have to grow: the
+/// library would end the process. Only the GPU of PE 0 is full, which the others cannot know by themselves.
+fn what_a_full_gpu_has_no_room_for_is_refused(pe: &Pe<Nvshmem>) -> Result<()> {
+    const MIB: usize = 1 << 20;
+    const MORE_THAN_A_STEP: usize = 600 * MIB;
+    let mut filling = Vec::new();
+    let mut bytes = 1024 * MIB;
+    while pe.my_pe() == 0 && bytes >= 2 * MIB {
+        // SAFETY: nothing uses the memory, and it is freed once.
+        match unsafe { result::malloc_sync(bytes) } {
+            Ok(block) => filling.push(block),
+            Err(_) => bytes /= 2,
+        }
+    }
+    pe.host().sync_all()?;
+    let mut small = Vec::new();
+    let refused = loop {
+        match pe.alloc::<u8>(MIB) {
+            Ok(block) => small.push(block),
+            Err(refused) => break refused,
+        }
+    };
+    expect_eq(refused.kind(), ErrorKind::OutOfMemory, "the error of the last MiB")?;
+    println!("PE {}: {} MiB, then: {refused}", pe.my_pe(), small.len());
+    assert!(!small.is_empty(), "the heap has some memory from the start");
+    let large = pe.alloc::<u8>(MORE_THAN_A_STEP).unwrap_err();
+    expect_eq(large.kind(), ErrorKind::OutOfMemory, "the error of 600 MiB")?;
+    // What is freed can be used again, and the PEs still agree on everything.
+    pe.free(small.remove(small.len() / 2))?;
+    small.push(pe.alloc::<u8>(MIB)?);
+    pe.host().barrier_all()?;
+    for block in filling {
+        // SAFETY: allocated above, and used by nobody.
+        unsafe { result::free_sync(block) }.expect("memory of the GPU that can be freed");
+    }
+    pe.host().sync_all()?;
+    pe.free(pe.alloc::<u8>(MORE_THAN_A_STEP)?)?;
+    small.into_iter().try_for_each(|block| pe.free(block))
 }
 
 fn finalize_gives_back_what_the_program_forgot(pe: &Pe<Nvshmem>) -> Result<()> {

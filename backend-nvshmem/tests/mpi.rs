@@ -9,6 +9,8 @@ use std::io::Write as _;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
+use mpi::Threading;
+use mpi::traits::CommunicatorCollectives as _;
 use onesided::{Bootstrap, ErrorKind, InitMethod};
 use onesided_nvshmem::{Process, Settings, doctor};
 
@@ -104,5 +106,38 @@ fn a_rank_that_never_initializes_is_an_error_within_the_limit() {
         assert_eq!(output.status.code(), Some(4), "{role}: {output:?}");
         let said = said(&output).concat();
         assert!(said.starts_with(ErrorKind::Timeout.name()) && said.contains("MPI_Init"), "{role}: {said}");
+    }
+}
+
+/// All ranks have met by MPI, and one goes no further.
+#[test]
+fn a_rank_that_stops_between_mpi_and_nvshmem_is_an_error_within_the_limit() {
+    let name = "a_rank_that_stops_between_mpi_and_nvshmem_is_an_error_within_the_limit";
+    if let Ok(role) = env::var(ROLE) {
+        if env::var("OMPI_COMM_WORLD_RANK").unwrap() == "0" {
+            let (universe, _) = mpi::initialize_with_threading(Threading::Serialized).unwrap();
+            let mut hosts = [0_u64; 2]; // what `init` exchanges, to learn who is on this host
+            mpi::request::scope(|scope| {
+                universe.world().immediate_all_gather_into(scope, &1_u64, &mut hosts[..]).wait_without_status();
+            });
+            return std::thread::sleep(2 * LONG);
+        }
+        let _universe = (role == "single").then(|| mpi::initialize_with_threading(Threading::Single).unwrap());
+        return rank(InitMethod::Mpi, Duration::from_secs(3));
+    }
+    let why = "PE 1 of 2: init: nvshmemx_hostlib_init_attr: no answer within 3 s: a PE may be missing";
+    for role in ["serialized", "single"] {
+        let started = Instant::now();
+        let Some(output) = start(name, 2, role) else { return };
+        assert!(started.elapsed() < LONG && !output.status.success(), "{role}: {output:?}");
+        if role == "single" {
+            // Calls of its thread only: nothing but the end of the process ends them.
+            assert!(String::from_utf8_lossy(&output.stderr).contains(why), "{output:?}");
+        } else {
+            assert_eq!(output.status.code(), Some(4), "{output:?}");
+            let said = said(&output).concat();
+            let why = why.replacen(" init:", "", 1);
+            assert!(said.starts_with(ErrorKind::Timeout.name()) && said.contains(&why), "{said}");
+        }
     }
 }

@@ -260,7 +260,10 @@ const WHO: &str =
     "echo $ONESIDED_RANK of $ONESIDED_PES, $ONESIDED_LOCAL_RANK here, GPU $ONESIDED_DEVICE, $ONESIDED_RENDEZVOUS";
 
 fn under_open_mpi(arguments: &[&str]) -> Command {
-    let mut command = launch(arguments, WHO);
+    in_open_mpi(launch(arguments, WHO))
+}
+
+fn in_open_mpi(mut command: Command) -> Command {
     command.env("OMPI_COMM_WORLD_RANK", "1").env("OMPI_COMM_WORLD_SIZE", "2");
     command.env("OMPI_COMM_WORLD_LOCAL_RANK", "1").env("OMPI_COMM_WORLD_LOCAL_SIZE", "2").env("PMIX_NAMESPACE", "x");
     command
@@ -276,6 +279,20 @@ fn under_another_launcher_it_becomes_the_program() {
     }
     let told = under_open_mpi(&[]).env("ONESIDED_RENDEZVOUS", "head:5000").output().unwrap();
     assert_eq!(String::from_utf8(told.stdout).unwrap(), "1 of 2, 1 here, GPU , head:5000\n");
+}
+
+#[test]
+fn kernels_are_loaded_early_unless_the_user_says_otherwise() {
+    let script = "echo $CUDA_MODULE_LOADING";
+    for (mut command, set, expected) in [
+        (launch(&["-n", "1"], script), None, "[0] EAGER\n"),
+        (launch(&["-n", "1"], script), Some("LAZY"), "[0] LAZY\n"),
+        (in_open_mpi(launch(&[], script)), None, "EAGER\n"),
+        (in_open_mpi(launch(&[], script)), Some("LAZY"), "LAZY\n"),
+    ] {
+        command.env_remove("CUDA_MODULE_LOADING").envs(set.map(|value| ("CUDA_MODULE_LOADING", value)));
+        assert_eq!(String::from_utf8(command.output().unwrap().stdout).unwrap(), expected);
+    }
 }
 
 #[test]

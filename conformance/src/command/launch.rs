@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use onesided_nvshmem::{Launcher, Placement};
 
 use super::failed;
-use crate::launch::{Channel, Event, Job, Mps, PeStatus, cannot_start, devices};
+use crate::launch::{Channel, Event, Job, Mps, PeStatus, cannot_start, devices, load_kernels_early, replace};
 use crate::tool::interrupt;
 
 /// How long the others may still speak after one PE failed.
@@ -257,6 +257,7 @@ fn become_the_program(options: &Options, placement: &Placement) -> Result<Infall
     let (program, arguments) = options.program.split_first().ok_or("no program")?;
     let mut command = Command::new(program);
     command.args(arguments);
+    load_kernels_early(&mut command);
     command.env("ONESIDED_RANK", rank.to_string()).env("ONESIDED_PES", n_pes.to_string());
     command.env("ONESIDED_LOCAL_RANK", local_rank.to_string());
     if *n_pes > 1 {
@@ -267,17 +268,6 @@ fn become_the_program(options: &Options, placement: &Placement) -> Result<Infall
     }
     let why = replace(&mut command);
     Err(cannot_start(&command, &why))
-}
-
-/// Replaces this process. Returns only to say why it could not.
-#[cfg(unix)]
-fn replace(command: &mut Command) -> io::Error {
-    std::os::unix::process::CommandExt::exec(command)
-}
-
-#[cfg(not(unix))]
-fn replace(_command: &mut Command) -> io::Error {
-    io::ErrorKind::Unsupported.into()
 }
 
 #[cfg(test)]

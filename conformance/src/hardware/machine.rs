@@ -17,7 +17,7 @@ pub(crate) struct Machine {
     pub(crate) cuda: String,
     /// The driver's version, where the system tells it.
     pub(crate) driver: Option<String>,
-    /// The library's settings, `NVSHMEM_…`, as the environment has them.
+    /// The library's settings, `NVSHMEM_…`, as the environment has them, and when CUDA is to load kernels.
     pub(crate) settings: BTreeMap<String, String>,
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn settings(environment: impl Iterator<Item = (OsString, OsString)>) 
     let text = |text: OsString| text.to_string_lossy().into_owned();
     environment
         .map(|(name, value)| (text(name), text(value)))
-        .filter(|(name, _)| name.starts_with("NVSHMEM_"))
+        .filter(|(name, _)| name.starts_with("NVSHMEM_") || name == "CUDA_MODULE_LOADING")
         .collect()
 }
 
@@ -134,10 +134,10 @@ mod tests {
 
     #[test]
     fn reports_have_the_settings_of_the_library() {
-        let environment = [("NVSHMEM_DISABLE_NVLS", "1"), ("HOME", "/"), ("ONESIDED_NVSHMEM_LIB", "/lib")];
+        let environment = [("NVSHMEM_DISABLE_NVLS", "1"), ("HOME", "/"), ("CUDA_MODULE_LOADING", "LAZY")];
         let settings = settings(environment.into_iter().map(|(name, value)| (name.into(), value.into())));
         let json = Machine { settings, ..Machine::default() }.to_json(&[]);
-        assert_eq!(json["settings"], json!({ "NVSHMEM_DISABLE_NVLS": "1" }));
+        assert_eq!(json["settings"], json!({ "CUDA_MODULE_LOADING": "LAZY", "NVSHMEM_DISABLE_NVLS": "1" }));
     }
 
     #[test]

@@ -139,7 +139,10 @@ impl Plan {
 /// Runs the program: as one of its PEs if this process was started as one, otherwise by starting them all.
 pub(super) fn run<P: Program>(facts: &Facts, plan: &Plan) -> Result<ExitCode, String> {
     match onesided_nvshmem::placement().map_err(|problem| problem.to_string())? {
-        Some(placement) => pe::run::<P>(facts, plan, &placement),
+        Some(placement) => {
+            launch::restart_to_load_kernels_early();
+            pe::run::<P>(facts, plan, &placement)
+        }
         None => start(facts, plan),
     }
 }

@@ -27,24 +27,10 @@ pub(super) fn print(facts: &Facts, done: &Done) {
             say!("\nFINDING on nvshmem: {trouble}");
             say!("\n{what_ran}");
             say!("Every PE checks that {}.", facts.checks);
-            say!("Next: {}", after(trouble));
+            say!("Next: the same without --backend nvshmem (the simulator names what is wrong, and replays it)");
         }
         End::Interrupted => say!("\n{what_ran}: ended by you, nothing wrong until then"),
         End::Broke { .. } | End::NotStarted(_) => {}
-    }
-}
-
-/// What to try after a finding.
-fn after(trouble: &Trouble) -> String {
-    let simulate = "the same without --backend nvshmem (the simulator names what is wrong, and replays it)";
-    match trouble.what {
-        // What the simulator cannot show: README of backend-nvshmem.
-        What::Hung { .. } => {
-            format!(
-                "{simulate}. If it finds nothing: with CUDA_MODULE_LOADING=EAGER (to load a kernel can wait for streams)"
-            )
-        }
-        _ => simulate.to_string(),
     }
 }
 
@@ -179,13 +165,6 @@ mod tests {
             assert_eq!([&json["status"], &json["finding"]["verdict"]], ["finding", verdict], "{json}");
             assert!(json["finding"]["report"].as_str().unwrap().contains(report), "{json}");
         }
-    }
-
-    #[test]
-    fn a_hang_has_one_cause_more_than_the_simulator_shows() {
-        let next = |what| after(&Trouble { what, pe: None, tail: Vec::new() });
-        let hung = next(What::Hung { limit: Duration::from_secs(2), places: String::new() });
-        assert!(hung.contains("CUDA_MODULE_LOADING=EAGER") && !next(What::Killed(11)).contains("EAGER"));
     }
 
     #[test]

@@ -5,12 +5,13 @@
 //! | `running.rs` | [`Running`]: the PEs from start to end, as a sequence of [`Event`]s |
 //! | `group.rs` | the process group: whatever happens to this process, what is in the group ends with it |
 //! | `port.rs` | where the PEs meet |
+//! | `loading.rs` | that CUDA loads kernels before they are launched |
 //! | `mps.rs` | [`Mps`]: CUDA's multi-process service, for several PEs on one GPU |
 //! | `end_mps.sh` | how such a service is ended, also when this process was killed, and by `ci/hardware` |
 //!
 //! A PE learns who it is from its environment: `ONESIDED_RANK`, `ONESIDED_PES`, `ONESIDED_LOCAL_RANK`,
-//! `ONESIDED_RENDEZVOUS` and, where it was assigned a GPU, `ONESIDED_DEVICE`. Everything else in the environment is the
-//! user's and stays as it is.
+//! `ONESIDED_RENDEZVOUS` and, where it was assigned a GPU, `ONESIDED_DEVICE`. `CUDA_MODULE_LOADING` is set to `EAGER`
+//! where it is not set. Everything else in the environment is the user's and stays as it is.
 //!
 //! What is left behind: a process that left the job's group, as under `setsid` or in a shell with job control. If it is a
 //! PE itself, it is killed all the same, but not if this process is killed first; if a PE started it, nobody ends it. A
@@ -23,10 +24,12 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 mod group;
+mod loading;
 mod mps;
 mod port;
 mod running;
 
+pub(crate) use loading::{load_kernels_early, replace, restart_to_load_kernels_early};
 pub use mps::Mps;
 pub(crate) use running::cannot_start;
 pub use running::{Event, Running};
@@ -136,6 +139,7 @@ impl Job {
     fn command(&self, pe: usize, meeting: &str) -> Command {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        load_kernels_early(&mut command);
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.env("ONESIDED_RANK", pe.to_string());
         command.env("ONESIDED_PES", self.pes.to_string());

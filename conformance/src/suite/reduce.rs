@@ -1,6 +1,6 @@
 //! Reductions: every operator, every type, and where the result goes.
 
-use onesided::{Backend, Element, Pe, ReduceOp, Result, bf16, f16};
+use onesided::{Backend, Cmp, Element, Pe, ReduceOp, Result, SignalOp, bf16, f16};
 
 use super::collective::{collect, mine};
 use super::rma::kind;
@@ -35,6 +35,7 @@ pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
         reduce_f64: 2,
         reducescatter: 2,
         reducescatter_on_stream: 2,
+        reductions_behind_a_wait: 2,
         reduction_errors: 1,
     ]
 }
@@ -47,6 +48,29 @@ fn reducescatter<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
 /// The same on a stream.
 fn reducescatter_on_stream<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     collect(pe, true, 1, &mine(pe), |issue, dst, src| issue.reducescatter(pe.world(), dst, src, ReduceOp::Sum))
+}
+
+/// A stream waits for what another one is given later, and is given reductions in the meantime, of types and operators that
+/// no other case has on a stream: a GPU must load their kernels without waiting for the stream.
+fn reductions_behind_a_wait<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    let (least, numbers, flag) = (pe.alloc_zeroed::<i16>(1)?, pe.alloc_zeroed::<i16>(1)?, pe.alloc_zeroed::<u64>(1)?);
+    let (most, pairs) = (pe.alloc_zeroed::<u16>(1)?, pe.alloc_zeroed::<u16>(2)?);
+    let (waits, signals) = (pe.stream()?, pe.stream()?);
+    let me = pe.my_pe();
+    pe.write(&numbers, &[[-3, 5][me]])?;
+    pe.write(&pairs, &[[6, 1], [2, 9]][me])?;
+    pe.on(&waits).signal_wait_until(flag.signal(0), Cmp::Eq, 1)?;
+    pe.on(&waits).reduce(pe.world(), &least, &numbers, ReduceOp::Min)?;
+    pe.on(&waits).reducescatter(pe.world(), &most, &pairs, ReduceOp::Max)?;
+    pe.on(&signals).signal_op(flag.signal(0), 1, SignalOp::Set, me)?;
+    pe.synchronize(&waits)?;
+    let saw = seen("least", pe.read(&least)?[0]).and("most", pe.read(&most)?[0]);
+    pe.free(pairs)?;
+    pe.free(most)?;
+    pe.free(flag)?;
+    pe.free(numbers)?;
+    pe.free(least)?;
+    Ok(saw)
 }
 
 /// Reduces the first number, on PE 0, with the second, on PE 1.
