@@ -102,8 +102,8 @@ impl Memory {
         let Layout { bytes, align, zeroed } = layout;
         device.bind(CALL, at)?;
         // The library may end the process when the heap cannot grow.
-        if !self.room.has(table, device, (bytes, align), (sharing, pes), at)? {
-            return Err(no_room(bytes, at));
+        if let Some(why) = self.room.lacks(table, device, (bytes, align), (sharing, pes), at)? {
+            return Err(no_room(bytes, &why, at));
         }
         let base = match (align, zeroed) {
             // SAFETY: the size is not 0.
@@ -114,7 +114,7 @@ impl Memory {
             (Some(align), _) => unsafe { function!(table, nvshmem_align, CALL, at)(align, bytes) },
         };
         if base.is_null() {
-            return Err(no_room(bytes, at));
+            return Err(no_room(bytes, "the library has none", at));
         }
         if zeroed && align.is_some() {
             // SAFETY: just allocated with this size. The barrier makes the zeros older than anything others put there;
@@ -236,8 +236,8 @@ fn outside(span: Span) -> ! {
     panic!("{span} is outside its allocation")
 }
 
-fn no_room(bytes: usize, at: At) -> Error {
-    let message = format!("the symmetric heap has no room for {bytes} bytes");
+fn no_room(bytes: usize, why: &str, at: At) -> Error {
+    let message = format!("the symmetric heap has no room for {bytes} bytes: {why}");
     Error::new(ErrorKind::OutOfMemory, "alloc", message, at)
 }
 

@@ -34,40 +34,49 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// Whether all PEs have room for `bytes` more on each, at a multiple of `align`. `sharing` is the number of PEs on this
-    /// GPU, `pes` that of all. Collective.
-    pub(crate) fn has(
+    /// Why there is no room for `bytes` more on each PE, at a multiple of `align`; `None` if all have it. `sharing` is the
+    /// number of PEs on this GPU, `pes` that of all. Collective.
+    pub(crate) fn lacks(
         &self,
         table: &Table,
         device: &Device,
         (bytes, align): (usize, Option<usize>),
         (sharing, pes): (usize, usize),
         at: At,
-    ) -> Result<bool> {
+    ) -> Result<Option<String>> {
         if self.words.get() == 0 {
             // The heap has some memory from the start, of which `init` leaves more than this.
             // SAFETY: the size is not 0. All PEs come here at their first allocation.
             let words = unsafe { function!(table, nvshmem_malloc, CALL, at)(16) } as u64;
             if words == 0 {
-                return Ok(false); // on all PEs alike
+                return Ok(Some("the library has none".to_string())); // on all PEs alike
             }
             self.words.set(words);
             self.took(words, 16);
         }
-        let enough = self.has_here(device, bytes, align.unwrap_or(1).max(ALIGNMENT), sharing);
-        if pes == 1 {
-            return Ok(enough);
+        let here = self.lacks_here(device, bytes, align.unwrap_or(1).max(ALIGNMENT), sharing);
+        if pes == 1 || self.agree(table, device, here.is_none(), at)? {
+            return Ok(here);
         }
-        self.agree(table, device, enough, at)
+        Ok(here.or_else(|| Some("that of another PE cannot grow".to_string())))
     }
 
-    /// Whether this PE has, as long as no other program takes the GPU's memory.
-    fn has_here(&self, device: &Device, bytes: usize, align: usize, sharing: usize) -> bool {
-        self.heap.borrow().fits(bytes, align) || {
-            let grows = bytes.checked_add(align).and_then(|most| most.checked_next_multiple_of(registration_step()));
-            let all = grows.unwrap_or(usize::MAX).saturating_mul(sharing);
-            all.saturating_add(RESERVE) <= device.free_memory()
+    /// Why this PE has none, as long as no other program gives memory of the GPU back.
+    fn lacks_here(&self, device: &Device, bytes: usize, align: usize, sharing: usize) -> Option<String> {
+        if self.heap.borrow().fits(bytes, align) {
+            return None;
         }
+        let step = registration_step();
+        let grows = bytes.checked_add(align).and_then(|most| most.checked_next_multiple_of(step)).unwrap_or(usize::MAX);
+        let free = device.free_memory();
+        let is_enough = grows.saturating_mul(sharing).saturating_add(RESERVE) <= free;
+        (!is_enough).then(|| {
+            let [grows, free, left] = [grows, free, RESERVE].map(|bytes| bytes >> 20);
+            format!(
+                "it may have to grow by {grows} MiB, for each of {sharing} PE(s) on this GPU, which has {free} MiB free, \
+                 and {left} MiB stay free for others"
+            )
+        })
     }
 
     /// Notes an allocation.
