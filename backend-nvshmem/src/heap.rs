@@ -1,7 +1,7 @@
 //! [`Heap`]: where the library's heap is known to have room, from the addresses that it has given out.
 //!
 //! The library takes from its heap in `init`, and not for teams or anything else later (`MEASURED.md`): what lies above the
-//! first allocation is given out by [`Memory`](crate::memory::Memory) or free.
+//! first block that it gives out then, if that is too large for any hole, is given out too or free.
 
 use std::collections::BTreeMap;
 
@@ -11,39 +11,50 @@ const AROUND: u64 = 1024;
 /// What the heap holds and has held. The same on all PEs, but for the address at which it begins.
 #[derive(Debug, Default)]
 pub(crate) struct Heap {
-    /// First byte and end of what is in use.
-    live: BTreeMap<u64, u64>,
-    /// The same of what was freed, and has not been used again: it can hold what is no larger.
+    /// What is in use, by its first byte.
+    live: BTreeMap<u64, Block>,
+    /// First byte and end of what was freed, and has not been used again: it can hold what is no larger.
     freed: BTreeMap<u64, u64>,
     /// As far as the heap has memory of the GPU, from its highest allocation on.
     end: u64,
 }
 
+/// An allocation.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    end: u64,
+    /// As far as the library may keep what is behind it.
+    kept: u64,
+}
+
 impl Heap {
-    /// Whether the heap is known to have `bytes` in one piece, at a multiple of `align`.
-    pub(crate) fn fits(&self, bytes: usize, align: usize) -> bool {
-        let (bytes, align) = (bytes as u64, align as u64);
-        let as_before = |(start, end): (&u64, &u64)| end - start >= bytes && start.is_multiple_of(align);
-        if self.freed.iter().any(as_before) {
+    /// Whether the heap is known to have `bytes` in one piece; for an alignment, there must be as much more: the library
+    /// looks for a piece in which it can move the block.
+    pub(crate) fn fits(&self, bytes: usize, align: Option<usize>) -> bool {
+        let bytes = bytes as u64;
+        if align.is_none() && self.freed.iter().any(|(start, end)| end - start >= bytes) {
             return true;
         }
-        let Some(needed) = bytes.checked_add(align.saturating_add(AROUND)) else { return false };
+        let more = (align.unwrap_or(0) as u64).saturating_add(AROUND);
+        let Some(needed) = bytes.checked_add(more) else { return false };
         let above = self.live.keys().skip(1).copied().chain([self.end]);
-        self.live.values().zip(above).any(|(end, next)| next.saturating_sub(*end) >= needed)
+        self.live.values().zip(above).any(|(block, next)| next.saturating_sub(block.kept) >= needed)
     }
 
     /// Notes an allocation, and as far as there is memory from there on.
-    pub(crate) fn took(&mut self, start: u64, bytes: usize, mapped: u64) {
+    pub(crate) fn took(&mut self, start: u64, bytes: usize, align: Option<usize>, mapped: u64) {
         let end = start + bytes as u64;
-        self.freed.retain(|other, other_end| *other_end <= start || *other >= end);
-        self.live.insert(start, end);
+        // What is left over of an aligned block stays with it, behind it.
+        let kept = end.saturating_add(align.unwrap_or(0) as u64);
+        self.freed.retain(|other, other_end| *other_end <= start || *other >= kept);
+        self.live.insert(start, Block { end, kept });
         self.end = self.end.max(mapped).max(end);
     }
 
     /// Notes its end.
     pub(crate) fn gave_back(&mut self, start: u64) {
-        if let Some(end) = self.live.remove(&start) {
-            self.freed.insert(start, end);
+        if let Some(block) = self.live.remove(&start) {
+            self.freed.insert(start, block.end);
         }
     }
 }
@@ -58,7 +69,7 @@ mod tests {
     fn heap() -> Heap {
         let mut heap = Heap::default();
         for block in 0..3 {
-            heap.took(0x10_0000 + block * 0x4000, 16 * KIB, 0x11_0000);
+            heap.took(0x10_0000 + block * 0x4000, 16 * KIB, None, 0x11_0000);
         }
         heap.gave_back(0x10_4000);
         heap
@@ -66,44 +77,54 @@ mod tests {
 
     #[test]
     fn an_empty_heap_is_not_known() {
-        assert!(!Heap::default().fits(1, 1));
+        assert!(!Heap::default().fits(1, None));
     }
 
     #[test]
     fn what_is_above_the_last_allocation_is_free() {
         let mut heap = Heap::default();
-        heap.took(0x10_0000, 16 * KIB, 0x11_0000);
-        assert!(heap.fits(46 * KIB, 512) && !heap.fits(48 * KIB, 512), "48 KiB are left, for what is around too");
-        heap.took(0x10_4000, 46 * KIB, 0x11_0000);
-        assert!(!heap.fits(KIB, 512));
+        heap.took(0x10_0000, 16 * KIB, None, 0x11_0000);
+        assert!(heap.fits(46 * KIB, None) && !heap.fits(48 * KIB, None), "48 KiB are left, for what is around too");
+        heap.took(0x10_4000, 46 * KIB, None, 0x11_0000);
+        assert!(!heap.fits(KIB + 1, None));
     }
 
     #[test]
     fn what_was_freed_can_hold_as_much_again() {
         let heap = heap();
-        assert!(heap.fits(16 * KIB, 512) && heap.fits(16 * KIB, 0x4000));
-        assert!(!heap.fits(16 * KIB, 0x8000), "it lies at no multiple of 32 KiB");
-        assert!(!heap.fits(16 * KIB + 1, 512));
+        assert!(heap.fits(16 * KIB, None) && !heap.fits(16 * KIB + 1, None));
     }
 
     #[test]
     fn what_is_used_again_is_no_longer_free() {
         let mut heap = heap();
-        heap.took(0x10_4000, 8 * KIB, 0x11_0000);
-        assert!(heap.fits(6 * KIB, 512) && !heap.fits(15 * KIB + 1, 512));
+        heap.took(0x10_4000, 8 * KIB, None, 0x11_0000);
+        assert!(heap.fits(7 * KIB, None) && !heap.fits(15 * KIB + 1, None));
     }
 
     #[test]
     fn neighbours_that_were_freed_are_one_piece() {
         let mut heap = heap();
         heap.gave_back(0x10_8000);
-        assert!(heap.fits(46 * KIB, 512), "from 16 KiB to the end");
-        assert!(!heap.fits(48 * KIB, 512));
+        assert!(heap.fits(46 * KIB, None), "from 16 KiB to the end");
+        assert!(!heap.fits(48 * KIB, None));
+    }
+
+    /// The library asks for a block with as much more as the alignment, and keeps what is behind the part that it gives.
+    #[test]
+    fn an_alignment_needs_as_much_more_and_keeps_it() {
+        let mut heap = Heap::default();
+        heap.took(0x10_0000, 16 * KIB, None, 0x11_0000);
+        assert!(heap.fits(30 * KIB, Some(16 * KIB)) && !heap.fits(32 * KIB, Some(16 * KIB)));
+        heap.took(0x10_8000, 8 * KIB, Some(16 * KIB), 0x11_0000);
+        assert!(!heap.fits(16 * KIB, None), "8 KiB above it may be kept, and 16 KiB below it are less than that");
+        heap.gave_back(0x10_8000);
+        assert!(heap.fits(46 * KIB, None) && !heap.fits(46 * KIB, Some(4 * KIB)));
     }
 
     #[test]
     fn what_no_number_can_say_does_not_fit() {
-        assert!(!heap().fits(usize::MAX, 512));
-        assert!(!heap().fits(1, usize::MAX));
+        assert!(!heap().fits(usize::MAX, None));
+        assert!(!heap().fits(1, Some(usize::MAX)));
     }
 }

@@ -77,8 +77,8 @@ pub(crate) fn by_unique_id(
 
 /// Joins the PEs of MPI's world, within `limit`: whoever has come to MPI may still not come here.
 ///
-/// An application may have initialized MPI for calls of its own thread only. Then they are made there, and when the time is
-/// up nothing is left but to end the process.
+/// An application may have initialized MPI for calls of one thread at a time. Then they are made by its own, and when the time
+/// is up nothing is left but to end the process.
 pub(crate) fn by_mpi(
     table: &'static Table,
     context: Option<Arc<CudaContext>>,
@@ -92,7 +92,8 @@ pub(crate) fn by_mpi(
     let join = move || {
         let mut attr = layout::init_attr(table.version);
         // SAFETY: the attributes are in the layout of this library's version; the address is that of a communicator, and
-        // stays so. MPI is not finalized while somebody joins.
+        // stays so. MPI may be finalized only by an
+        // application that was told of the failure, and then fails.
         let status = unsafe { set(communicator as *mut c_void, &mut attr) };
         check(SET, status)?;
         init(table, NVSHMEMX_INIT_WITH_MPI_COMM, &mut attr)

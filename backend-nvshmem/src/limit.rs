@@ -1,7 +1,7 @@
 //! Time limits: a broken driver, a network file system or a stray script may never answer, and nothing here waits
 //! for longer than it said.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -41,7 +41,7 @@ pub(crate) fn or_abort<T>(limit: Duration, message: String, work: impl FnOnce() 
     let (done, waits) = mpsc::channel::<()>();
     let watch = thread::Builder::new().spawn(move || {
         if waits.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
-            eprintln!("{message}");
+            let _ = writeln!(std::io::stderr(), "{message}"); // nobody may listen any more
             std::process::abort();
         }
     });

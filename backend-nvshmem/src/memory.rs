@@ -87,6 +87,11 @@ impl Memory {
         Ref::map(self.external.borrow(), |all| all[number as usize].as_ref().expect("external memory that was freed"))
     }
 
+    /// What allocations need, at the end of `init`. Collective.
+    pub(crate) fn prepare(&self, table: &Table, device: &Device, pes: usize, at: At) -> Result<()> {
+        self.room.prepare(table, device, pes, at)
+    }
+
     /// Symmetric memory (`nvshmem_malloc`, `nvshmem_calloc`, `nvshmem_align`).
     ///
     /// `sharing` is the number of PEs on this GPU, `pes` that of all.
@@ -108,14 +113,17 @@ impl Memory {
         let base = match (align, zeroed) {
             // SAFETY: the size is not 0.
             (None, false) => unsafe { function!(table, nvshmem_malloc, CALL, at)(bytes) },
+            // One element of all bytes: 3.4.5 lets the heap grow by the size of one element.
             // SAFETY: neither number is 0 and their product is `bytes`.
-            (None, true) => unsafe { function!(table, nvshmem_calloc, CALL, at)(bytes, 1) },
+            (None, true) => unsafe { function!(table, nvshmem_calloc, CALL, at)(1, bytes) },
             // SAFETY: `Pe` checked that the alignment is a power of two, at least 8.
             (Some(align), _) => unsafe { function!(table, nvshmem_align, CALL, at)(align, bytes) },
         };
         if base.is_null() {
             return Err(no_room(bytes, "the library has none", at));
         }
+        self.room.took(base as u64, bytes, align);
+        let alloc = self.adopt(Region { base: base as u64, len: bytes, registered: None });
         if zeroed && align.is_some() {
             // SAFETY: just allocated with this size. The barrier makes the zeros older than anything others put there;
             // they count on it also where this PE has failed.
@@ -125,8 +133,7 @@ impl Memory {
                 done?;
             }
         }
-        self.room.took(base as u64, bytes);
-        Ok(self.adopt(Region { base: base as u64, len: bytes, registered: None }))
+        Ok(alloc)
     }
 
     fn adopt(&self, region: Region) -> AllocId {

@@ -119,10 +119,10 @@ impl World {
         Ok(())
     }
 
-    /// Whether MPI may be called by another thread than the one that initialized it, as long as it is one at a time. Always
-    /// so where we initialized it.
+    /// Whether MPI may be called by a thread that may be left behind in the call: where we initialized it, we make no other
+    /// call then, but an application that did may.
     pub(crate) fn takes_calls_of_any_thread(&self) -> bool {
-        mpi::environment::threading_support() >= Threading::Serialized
+        self.ours.is_some() || mpi::environment::threading_support() == Threading::Multiple
     }
 
     /// The address of an `MPI_Comm`, for `nvshmemx_set_attr_mpi_comm_args`.

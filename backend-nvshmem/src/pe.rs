@@ -41,6 +41,8 @@ pub struct Nvshmem {
     pub(crate) workspaces: Workspaces,
     /// Sizes of the teams that this PE is in.
     teams: RefCell<BTreeMap<TeamId, usize>>,
+    /// The members of a team for which the library had no room, if there was one.
+    pub(crate) out_of_teams: RefCell<Option<Members>>,
     /// Whether something was enqueued for the host since its last quiet.
     pub(crate) side_used: Cell<bool>,
     /// Until finalize.
@@ -79,6 +81,7 @@ impl Nvshmem {
             scratch,
             workspaces: Workspaces::default(),
             teams: RefCell::default(),
+            out_of_teams: RefCell::default(),
             side_used: Cell::new(false),
             generation: claim.number,
             claim: RefCell::new(Some(claim)),

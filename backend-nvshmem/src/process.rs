@@ -277,7 +277,9 @@ impl Process {
         match status {
             InitStatus::Initialized | InitStatus::FullMpg => {
                 let device = ManuallyDrop::into_inner(device);
-                Ok(Pe::new(Nvshmem::new(self.table, device, self.scratch, (*rank, *n_pes), claim, bootstrap)))
+                let pe = Nvshmem::new(self.table, device, self.scratch, (*rank, *n_pes), claim, bootstrap);
+                pe.memory.prepare(self.table, pe.device(), *n_pes, at)?;
+                Ok(Pe::new(pe))
             }
             InitStatus::LimitedMpg => {
                 let why = "several PEs share a GPU without MPS, or with shares that sum up to more than 100 %: teams, \

@@ -9,7 +9,7 @@ use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
 
 use cudarc::driver::sys::CUdeviceptr;
-use onesided::{At, DType, ReduceOp, Result};
+use onesided::{At, DType, Error, ErrorKind, ReduceOp, Result};
 
 use crate::cuda::Device;
 use crate::heap::Heap;
@@ -21,6 +21,8 @@ const CALL: &str = "alloc";
 
 /// What is left to others on the GPU, and to the library's own needs.
 const RESERVE: usize = 256 << 20;
+/// The first block that the library gives out: larger than a hole that its own allocations leave, so that all above is free.
+const FIRST: usize = 1 << 20;
 /// What the library aligns to.
 const ALIGNMENT: usize = 512;
 
@@ -29,11 +31,28 @@ pub(crate) struct Room {
     heap: RefCell<Heap>,
     /// Whether memory was registered symmetrically: it is mapped behind the heap, and no longer told apart.
     registered: Cell<bool>,
-    /// Two words of the heap, for the agreement; 0 until they are needed.
+    /// Two words of the heap, for the agreement, at the start of the first block.
     words: Cell<u64>,
 }
 
 impl Room {
+    /// Takes the words, and lets the PEs agree for the first time, so that later nothing must be loaded for it. Collective,
+    /// at the end of `init`.
+    pub(crate) fn prepare(&self, table: &Table, device: &Device, pes: usize, at: At) -> Result<()> {
+        // SAFETY: the size is not 0, and all PEs come here.
+        let words = unsafe { function!(table, nvshmem_malloc, "init", at)(FIRST) } as u64;
+        if words == 0 {
+            let message = "the symmetric heap has no room for what the backend itself needs";
+            return Err(Error::new(ErrorKind::OutOfMemory, "init", message, at));
+        }
+        self.words.set(words);
+        self.took(words, FIRST, None);
+        if pes > 1 {
+            self.agree(table, device, true, at)?;
+        }
+        Ok(())
+    }
+
     /// Why there is no room for `bytes` more on each PE, at a multiple of `align`; `None` if all have it. `sharing` is the
     /// number of PEs on this GPU, `pes` that of all. Collective.
     pub(crate) fn lacks(
@@ -44,17 +63,7 @@ impl Room {
         (sharing, pes): (usize, usize),
         at: At,
     ) -> Result<Option<String>> {
-        if self.words.get() == 0 {
-            // The heap has some memory from the start, of which `init` leaves more than this.
-            // SAFETY: the size is not 0. All PEs come here at their first allocation.
-            let words = unsafe { function!(table, nvshmem_malloc, CALL, at)(16) } as u64;
-            if words == 0 {
-                return Ok(Some("the library has none".to_string())); // on all PEs alike
-            }
-            self.words.set(words);
-            self.took(words, 16);
-        }
-        let here = self.lacks_here(device, bytes, align.unwrap_or(1).max(ALIGNMENT), sharing);
+        let here = self.lacks_here(device, bytes, align, sharing);
         if pes == 1 || self.agree(table, device, here.is_none(), at)? {
             return Ok(here);
         }
@@ -62,12 +71,13 @@ impl Room {
     }
 
     /// Why this PE has none, as long as no other program gives memory of the GPU back.
-    fn lacks_here(&self, device: &Device, bytes: usize, align: usize, sharing: usize) -> Option<String> {
+    fn lacks_here(&self, device: &Device, bytes: usize, align: Option<usize>, sharing: usize) -> Option<String> {
         if self.heap.borrow().fits(bytes, align) {
             return None;
         }
         let step = registration_step();
-        let grows = bytes.checked_add(align).and_then(|most| most.checked_next_multiple_of(step)).unwrap_or(usize::MAX);
+        let most = bytes.checked_add(align.unwrap_or(1).max(ALIGNMENT));
+        let grows = most.and_then(|most| most.checked_next_multiple_of(step)).unwrap_or(usize::MAX);
         let free = device.free_memory();
         let is_enough = grows.saturating_mul(sharing).saturating_add(RESERVE) <= free;
         (!is_enough).then(|| {
@@ -80,10 +90,10 @@ impl Room {
     }
 
     /// Notes an allocation.
-    pub(crate) fn took(&self, base: u64, bytes: usize) {
+    pub(crate) fn took(&self, base: u64, bytes: usize, align: Option<usize>) {
         let end = base + bytes as u64;
         let mapped = if self.registered.get() { end } else { mapped_end(end - 1).unwrap_or(end) };
-        self.heap.borrow_mut().took(base, bytes, mapped);
+        self.heap.borrow_mut().took(base, bytes, align, mapped);
     }
 
     /// Notes its end.

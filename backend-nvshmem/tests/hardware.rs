@@ -43,12 +43,13 @@ static ALLOCATOR: Counting = Counting;
 /// A test: what a job of one PE does.
 type Test = fn(&Pe<Nvshmem>) -> Result<()>;
 
-const TESTS: [(&str, Test); 6] = [
+const TESTS: [(&str, Test); 7] = [
     ("kernels_and_verbs_share_memory_and_streams", kernels_and_verbs_share_memory_and_streams),
     ("streams_of_other_code_take_verbs", streams_of_other_code_take_verbs),
     ("no_operation_allocates", no_operation_allocates),
     ("what_the_library_lacks_is_refused_with_its_reason", what_the_library_lacks_is_refused_with_its_reason),
     ("what_a_full_gpu_has_no_room_for_is_refused", what_a_full_gpu_has_no_room_for_is_refused),
+    ("a_split_after_the_last_team_is_an_error", a_split_after_the_last_team_is_an_error),
     ("finalize_gives_back_what_the_program_forgot", finalize_gives_back_what_the_program_forgot),
 ];
 
@@ -270,14 +271,39 @@ fn what_a_full_gpu_has_no_room_for_is_refused(pe: &Pe<Nvshmem>) -> Result<()> {
     }
     pe.host().sync_all()?;
     pe.free(pe.alloc::<u8>(MORE_THAN_A_STEP)?)?;
+    pe.free(pe.alloc_zeroed::<u64>(MORE_THAN_A_STEP / 4)?)?; // twice as much: more than two steps
     small.into_iter().try_for_each(|block| pe.free(block))
+}
+
+/// 3.8.0 would end the process; with 3.4.5 a team that is destroyed makes room.
+fn a_split_after_the_last_team_is_an_error(pe: &Pe<Nvshmem>) -> Result<()> {
+    let split = || pe.team_split_strided(pe.world(), 0, 1, pe.n_pes(), TeamConfig::default());
+    let mut teams = Vec::new();
+    let refused = loop {
+        match split() {
+            Ok(team) => teams.push(team.expect("every PE is in it")),
+            Err(refused) => break refused,
+        }
+    };
+    println!("PE {}: {} teams, then: {refused}", pe.my_pe(), teams.len());
+    expect_eq(refused.kind(), ErrorKind::OutOfTeams, "the error of the last split")?;
+    pe.team_destroy(teams.pop().expect("there is room for one"))?;
+    match split() {
+        Ok(team) => teams.extend(team),
+        Err(again) => expect_eq(again.kind(), ErrorKind::OutOfTeams, "the error after a destroy")?,
+    }
+    for team in &teams {
+        pe.host().barrier(team)?;
+    }
+    teams.into_iter().try_for_each(|team| pe.team_destroy(team))
 }
 
 fn finalize_gives_back_what_the_program_forgot(pe: &Pe<Nvshmem>) -> Result<()> {
     let buf = pe.alloc_zeroed::<u32>(4)?;
-    let team = pe.team_split_strided(pe.world(), 0, 1, 1, TeamConfig::default())?;
+    let team = pe.team_split_strided(pe.world(), 0, 1, pe.n_pes(), TeamConfig::default())?;
     let registered = pe.register_local(pe.alloc_external::<u32>(4)?)?;
-    drop((buf, team, registered));
+    let symmetric = pe.register_symmetric(pe.alloc_external::<u32>(4)?)?;
+    drop((buf, team, registered, symmetric));
     Ok(())
 }
 

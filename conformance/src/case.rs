@@ -123,6 +123,8 @@ pub struct Case<B: Backend> {
     pub visit: Visit,
     /// What it needs.
     pub needs: Needs,
+    /// Whether it ends in a verdict that GPUs show too.
+    pub breaks: bool,
     /// The program.
     pub body: fn(&Pe<B>) -> Result<Seen>,
 }
@@ -130,7 +132,8 @@ pub struct Case<B: Backend> {
 impl<B: Backend> Case<B> {
     /// The case `name` of the chapter, on `pes` PEs of one node, over all schedules.
     pub fn new(name: &str, pes: usize, body: fn(&Pe<B>) -> Result<Seen>) -> Self {
-        Case { name: name.to_string(), pes, nodes: 1, gpus: None, visit: Visit::All, needs: Needs::default(), body }
+        let needs = Needs::default();
+        Case { name: name.to_string(), pes, nodes: 1, gpus: None, visit: Visit::All, needs, breaks: false, body }
     }
 
     /// Spreads the PEs over so many nodes.
@@ -186,6 +189,14 @@ impl<B: Backend> Case<B> {
     #[must_use]
     pub fn ends_in_verdict(mut self) -> Self {
         self.needs.verdict = true;
+        self
+    }
+
+    /// Ends in a verdict on every schedule, and in the same way on GPUs, once: a PE panics or fails while others wait, or
+    /// all wait for ever, which there is told by a time limit.
+    #[must_use]
+    pub fn breaks(mut self) -> Self {
+        self.breaks = true;
         self
     }
 }

@@ -37,6 +37,7 @@ fn main() -> ExitCode {
         trial("cases_that_agree_pass", cases_that_agree_pass),
         trial("an_outcome_that_is_not_allowed_fails_its_case", an_outcome_that_is_not_allowed_fails_its_case),
         trial("an_error_and_a_panic_cost_one_case", an_error_and_a_panic_cost_one_case),
+        trial("a_case_that_is_meant_to_break_passes_when_it_does", a_case_that_is_meant_to_break_passes_when_it_does),
         trial("a_hang_costs_one_case", a_hang_costs_one_case),
         trial("a_crash_costs_one_case_and_shows_what_was_printed", a_crash_costs_one_case_and_shows_what_was_printed),
         trial("an_exit_is_the_librarys_or_an_outcome", an_exit_is_the_librarys_or_an_outcome),
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
 fn play(script: &str, cases: &[String]) {
     let rank: usize = std::env::var("ONESIDED_RANK").unwrap().parse().unwrap();
     let say = |message: Message| message.send();
+    let (script, wrong_run) = script.strip_prefix("at once: ").map_or((script, 1), |script| (script, 0));
     let mut ready = Ready { library: "libdemo 1.0".into(), status: "initialized".into(), missing: Missing::default() };
     match script {
         "absent" => {
@@ -74,11 +76,11 @@ fn play(script: &str, cases: &[String]) {
         say(Message::Start { name: case.clone() });
         let less = case == WRONG && (script == "long" || script == "short" || (script == "split" && rank == 0));
         for run in 0..if less { 1 } else { RUNS } {
-            let x = if case == WRONG && run == 1 && rank == 1 { go_wrong(script) } else { 1 };
+            let x = if case == WRONG && run == wrong_run && rank == 1 { go_wrong(script) } else { 1 };
             say(Message::Returned { text: if rank == 1 { format!("x={x}") } else { String::new() } });
             // The others now wait for PE 1, which never comes to the barrier.
             if case == WRONG
-                && run == 1
+                && run == wrong_run
                 && rank == 0
                 && !["well", "noise", "odd", "late", "long", "short", "split"].contains(&script)
             {
@@ -144,10 +146,15 @@ fn cases() -> Vec<Case<Sim>> {
 
 /// Runs cases with a script as the PEs' program.
 fn run(script: &str, cases: &[Case<Sim>], gpus: &[u32], known: &[Known]) -> (Results, Vec<Ran>) {
+    run_where(script, cases, gpus, known, "1: x=1\n1: x=2\n")
+}
+
+/// The same, where the cases' files allow other outcomes.
+fn run_where(script: &str, cases: &[Case<Sim>], gpus: &[u32], known: &[Known], allowed: &str) -> (Results, Vec<Ran>) {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("demo")).unwrap();
     for case in cases {
-        fs::write(folder.path().join(format!("{}.txt", case.name)), "# a demo\n1: x=1\n1: x=2\n").unwrap();
+        fs::write(folder.path().join(format!("{}.txt", case.name)), format!("# a demo\n{allowed}")).unwrap();
     }
     let settings = Settings {
         program: std::env::current_exe().unwrap(),
@@ -203,6 +210,29 @@ fn an_error_and_a_panic_cost_one_case() {
     let error = "seen, not in the file: failed: device; PE 1 failed: get: a CUDA error (device, demo.rs:2)";
     assert_eq!(costs_one("fails"), error);
     assert_eq!(costs_one("panics"), "seen, not in the file: panicked; PE 1 panicked: at the disco");
+}
+
+fn a_case_that_is_meant_to_break_passes_when_it_does() {
+    let cases = [Case::new(WRONG, 2, |_: &onesided::Pe<Sim>| Ok(Seen::nothing())).breaks()];
+    let status = |script, allowed| {
+        let (results, _) = run_where(script, &cases, &[0, 1], &[], allowed);
+        let checked = &results.cases[0].checked;
+        (checked.status, checked.visits, checked.why.clone())
+    };
+    for (script, verdict) in [
+        ("at once: panics", "panicked\n"),
+        ("at once: fails", "failed: device\n"),
+        ("at once: exits", "exited: 3\n"),
+        ("at once: hangs", "deadlock\n"),
+    ] {
+        assert_eq!(status(script, verdict), (Status::Passed, 1, String::new()), "{script}");
+    }
+    let (failed, _, why) = status("at once: panics", "deadlock\n");
+    assert_eq!((failed, &*why), (Status::Failed, "seen, not in the file: panicked; PE 1 panicked: at the disco"));
+    let (failed, _, why) = status("at once: crashes", "panicked\n");
+    assert!(failed == Status::Failed && why.starts_with("PE 1 was killed by signal 6"), "{why}");
+    let (failed, visits, why) = status("well", "panicked\n");
+    assert_eq!((failed, visits, &*why), (Status::Failed, RUNS, "seen, not in the file: 1: x=1"));
 }
 
 fn a_hang_costs_one_case() {

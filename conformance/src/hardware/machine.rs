@@ -8,6 +8,8 @@ use std::fmt::Write as _;
 use onesided_nvshmem::{Problem, Row};
 use serde_json::{Value, json};
 
+use crate::launch::KERNELS_EARLY;
+
 /// A machine on which PEs can be started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Machine {
@@ -17,7 +19,7 @@ pub(crate) struct Machine {
     pub(crate) cuda: String,
     /// The driver's version, where the system tells it.
     pub(crate) driver: Option<String>,
-    /// The library's settings, `NVSHMEM_…`, as the environment has them, and when CUDA is to load kernels.
+    /// The library's settings, `NVSHMEM_…`, as the environment has them, and when PEs let CUDA load kernels.
     pub(crate) settings: BTreeMap<String, String>,
 }
 
@@ -59,13 +61,16 @@ impl Machine {
     }
 }
 
-/// What an environment tells the library: results can depend on it.
+/// What an environment tells the library in the PEs that are started from it: results can depend on it.
 pub(crate) fn settings(environment: impl Iterator<Item = (OsString, OsString)>) -> BTreeMap<String, String> {
     let text = |text: OsString| text.to_string_lossy().into_owned();
-    environment
+    let (loading, early) = KERNELS_EARLY;
+    let mut settings: BTreeMap<_, _> = environment
         .map(|(name, value)| (text(name), text(value)))
-        .filter(|(name, _)| name.starts_with("NVSHMEM_") || name == "CUDA_MODULE_LOADING")
-        .collect()
+        .filter(|(name, _)| name.starts_with("NVSHMEM_") || name == loading)
+        .collect();
+    settings.entry(loading.to_string()).or_insert(early.to_string());
+    settings
 }
 
 /// Why the backend cannot be used here: the doctor's rows of what it needs and did not find.
@@ -134,10 +139,12 @@ mod tests {
 
     #[test]
     fn reports_have_the_settings_of_the_library() {
-        let environment = [("NVSHMEM_DISABLE_NVLS", "1"), ("HOME", "/"), ("CUDA_MODULE_LOADING", "LAZY")];
-        let settings = settings(environment.into_iter().map(|(name, value)| (name.into(), value.into())));
-        let json = Machine { settings, ..Machine::default() }.to_json(&[]);
-        assert_eq!(json["settings"], json!({ "CUDA_MODULE_LOADING": "LAZY", "NVSHMEM_DISABLE_NVLS": "1" }));
+        for (set, loading) in [("HOME", "EAGER"), ("CUDA_MODULE_LOADING", "LAZY")] {
+            let environment = [("NVSHMEM_DISABLE_NVLS", "1"), ("ONESIDED_NVSHMEM_LIB", "/lib"), (set, "LAZY")];
+            let settings = settings(environment.into_iter().map(|(name, value)| (name.into(), value.into())));
+            let json = Machine { settings, ..Machine::default() }.to_json(&[]);
+            assert_eq!(json["settings"], json!({ "CUDA_MODULE_LOADING": loading, "NVSHMEM_DISABLE_NVLS": "1" }));
+        }
     }
 
     #[test]

@@ -14,6 +14,8 @@ pub(super) struct Group {
     pub(super) pes: usize,
     /// GPUs: the PEs share them if there are fewer.
     pub(super) gpus: usize,
+    /// Whether its cases end their jobs: [`Case::breaks`].
+    pub(super) breaks: bool,
     /// The cases' places in the suite.
     pub(super) cases: Vec<usize>,
 }
@@ -43,12 +45,12 @@ pub(super) fn refusal<B: Backend>(case: &Case<B>, gpus: usize) -> Option<String>
 
 /// The groups of the cases that can run, in the order of their size.
 pub(super) fn groups<B: Backend>(cases: &[Case<B>], gpus: usize) -> Vec<Group> {
-    let mut groups: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
+    let mut groups: BTreeMap<(usize, usize, bool), Vec<usize>> = BTreeMap::new();
     for (index, case) in cases.iter().enumerate().filter(|(_, case)| refusal(case, gpus).is_none()) {
         let shared = launch::evenly(case.pes, case.gpus.unwrap_or(case.pes).min(gpus));
-        groups.entry((case.pes, shared)).or_default().push(index);
+        groups.entry((case.pes, shared, case.breaks)).or_default().push(index);
     }
-    groups.into_iter().map(|((pes, gpus), cases)| Group { pes, gpus, cases }).collect()
+    groups.into_iter().map(|((pes, gpus, breaks), cases)| Group { pes, gpus, breaks, cases }).collect()
 }
 
 #[cfg(test)]
@@ -64,12 +66,14 @@ mod tests {
     #[test]
     fn cases_with_the_same_machine_share_a_job() {
         let cases = [case(2), case(1), case(2), case(4), case(2).gpus(1), case(4).nodes(2), case(3)];
-        let group = |pes, gpus, cases: &[usize]| Group { pes, gpus, cases: cases.to_vec() };
+        let group = |pes, gpus, cases: &[usize]| Group { pes, gpus, breaks: false, cases: cases.to_vec() };
         let two = [group(1, 1, &[1]), group(2, 1, &[4]), group(2, 2, &[0, 2]), group(3, 1, &[6]), group(4, 2, &[3])];
         assert_eq!(groups(&cases, 2), two);
         let one = [group(1, 1, &[1]), group(2, 1, &[0, 2, 4]), group(3, 1, &[6]), group(4, 1, &[3])];
         assert_eq!(groups(&cases, 1), one);
         assert_eq!((two[4].pes_per_gpu(), one[3].pes_per_gpu()), (2, 4));
+        let broken = Group { breaks: true, ..group(2, 2, &[1]) };
+        assert_eq!(groups(&[case(2), case(2).breaks(), case(2)], 2), [group(2, 2, &[0, 2]), broken]);
     }
 
     #[test]

@@ -58,6 +58,14 @@ impl Trouble {
         }
     }
 
+    /// The same of a case that is meant to end so, where PEs that get no further are what the simulator calls a deadlock.
+    pub(crate) fn verdict(&self) -> Option<String> {
+        match self.what {
+            What::Hung { .. } => Some("deadlock".to_string()),
+            _ => self.outcome(),
+        }
+    }
+
     /// Whether it says that something is not to be had here, and nothing about the program.
     pub(crate) fn is_operating(&self) -> bool {
         matches!(self.what, What::Start(_) | What::Failed { operating: true, .. })

@@ -8,7 +8,8 @@ use std::env;
 use std::io;
 use std::process::Command;
 
-/// CUDA's variable.
+/// CUDA's variable, and what it is set to.
+pub(crate) const KERNELS_EARLY: (&str, &str) = (VARIABLE, EARLY);
 const VARIABLE: &str = "CUDA_MODULE_LOADING";
 const EARLY: &str = "EAGER";
 

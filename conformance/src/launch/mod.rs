@@ -29,7 +29,7 @@ mod mps;
 mod port;
 mod running;
 
-pub(crate) use loading::{load_kernels_early, replace, restart_to_load_kernels_early};
+pub(crate) use loading::{KERNELS_EARLY, load_kernels_early, replace, restart_to_load_kernels_early};
 pub use mps::Mps;
 pub(crate) use running::cannot_start;
 pub use running::{Event, Running};

@@ -18,10 +18,15 @@ pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
         waits_of_wrong_lengths: 1,
         error_moves_nothing: 2,
     ];
-    let verdicts = cases![
+    let breaks = cases![
         wait_nobody_signals: 2,
-        wait_for_a_value_never_sent: 2,
         both_wait_first: 2,
+        error_while_others_wait: 2,
+        panic_while_others_wait: 2,
+        slice_past_the_end: 1,
+    ];
+    let verdicts = cases![
+        wait_for_a_value_never_sent: 2,
         wait_before_signal_on_one_stream: 1,
         team_barrier_skipped: 2,
         teams_in_different_order: 2,
@@ -32,10 +37,8 @@ pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
         collective_before_an_earlier_call: 2,
         freed_with_stream_work_pending: 2,
         put_to_a_signal: 2,
-        error_while_others_wait: 2,
-        panic_while_others_wait: 2,
-        slice_past_the_end: 1,
     ];
+    cases.extend(breaks.into_iter().map(Case::breaks));
     cases.extend(verdicts.into_iter().chain(super::mismatch::cases()).map(Case::ends_in_verdict));
     cases
 }
