@@ -53,6 +53,7 @@ mod report;
 mod room;
 mod search;
 mod setting;
+mod slots;
 mod staging;
 mod stream;
 mod strided;

@@ -92,6 +92,11 @@ impl Memory {
         self.room.prepare(table, device, pes, at)
     }
 
+    /// Two places of so many bytes in the heap for what the PEs agree on, the same on all.
+    pub(crate) fn scratch(&self, bytes: usize) -> (u64, u64) {
+        self.room.scratch(bytes)
+    }
+
     /// Symmetric memory (`nvshmem_malloc`, `nvshmem_calloc`, `nvshmem_align`).
     ///
     /// `sharing` is the number of PEs on this GPU, `pes` that of all.

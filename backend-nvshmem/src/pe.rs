@@ -41,8 +41,6 @@ pub struct Nvshmem {
     pub(crate) workspaces: Workspaces,
     /// Sizes of the teams that this PE is in.
     teams: RefCell<BTreeMap<TeamId, usize>>,
-    /// The members of a team for which the library had no room, if there was one.
-    pub(crate) out_of_teams: RefCell<Option<Members>>,
     /// Whether something was enqueued for the host since its last quiet.
     pub(crate) side_used: Cell<bool>,
     /// Until finalize.
@@ -81,7 +79,6 @@ impl Nvshmem {
             scratch,
             workspaces: Workspaces::default(),
             teams: RefCell::default(),
-            out_of_teams: RefCell::default(),
             side_used: Cell::new(false),
             generation: claim.number,
             claim: RefCell::new(Some(claim)),
@@ -107,6 +104,13 @@ impl Nvshmem {
     #[inline]
     pub(crate) fn team_size(&self, team: TeamId) -> usize {
         if team == Predefined::World.id() { self.n_pes } else { self.teams.borrow().get(&team).copied().unwrap_or(1) }
+    }
+
+    /// The library's handles of the teams that this PE is in. The predefined ones are taken for one more than have names here,
+    /// as many as 3.8.0 has.
+    pub(crate) fn team_handles(&self) -> impl Iterator<Item = usize> {
+        let own: Vec<_> = self.teams.borrow().keys().map(|team| self.handle(*team) as usize).collect();
+        (0..=Predefined::ALL.len()).chain(own)
     }
 
     pub(crate) fn adopt_team(&self, handle: i32) -> TeamId {

@@ -31,22 +31,22 @@ pub(crate) struct Room {
     heap: RefCell<Heap>,
     /// Whether memory was registered symmetrically: it is mapped behind the heap, and no longer told apart.
     registered: Cell<bool>,
-    /// Two words of the heap, for the agreement, at the start of the first block.
-    words: Cell<u64>,
+    /// Where the first block is, in which PEs agree.
+    first: Cell<u64>,
 }
 
 impl Room {
-    /// Takes the words, and lets the PEs agree for the first time, so that later nothing must be loaded for it. Collective,
+    /// Takes the first block, and lets the PEs agree for the first time, so that later nothing must be loaded for it. Collective,
     /// at the end of `init`.
     pub(crate) fn prepare(&self, table: &Table, device: &Device, pes: usize, at: At) -> Result<()> {
         // SAFETY: the size is not 0, and all PEs come here.
-        let words = unsafe { function!(table, nvshmem_malloc, "init", at)(FIRST) } as u64;
-        if words == 0 {
+        let first = unsafe { function!(table, nvshmem_malloc, "init", at)(FIRST) } as u64;
+        if first == 0 {
             let message = "the symmetric heap has no room for what the backend itself needs";
             return Err(Error::new(ErrorKind::OutOfMemory, "init", message, at));
         }
-        self.words.set(words);
-        self.took(words, FIRST, None);
+        self.first.set(first);
+        self.took(first, FIRST, None);
         if pes > 1 {
             self.agree(table, device, true, at)?;
         }
@@ -89,6 +89,12 @@ impl Room {
         })
     }
 
+    /// Two places of so many bytes, the same on all PEs.
+    pub(crate) fn scratch(&self, bytes: usize) -> (u64, u64) {
+        assert!(2 * bytes <= FIRST, "{bytes} bytes are more than there are to agree in");
+        (self.first.get(), self.first.get() + (FIRST / 2) as u64)
+    }
+
     /// Notes an allocation.
     pub(crate) fn took(&self, base: u64, bytes: usize, align: Option<usize>) {
         let end = base + bytes as u64;
@@ -107,18 +113,18 @@ impl Room {
     }
 
     /// Whether every PE says yes.
-    fn agree(&self, table: &Table, device: &Device, mine: bool, at: At) -> Result<bool> {
+    fn agree(&self, table: &Table, device: &Device, enough: bool, at: At) -> Result<bool> {
         let reduction = Reduction::of_words(DType::U64, ReduceOp::Min);
         let Some(min) = table.host_reduction(&reduction) else {
             return Err(table.missing_reduction(&reduction, "nvshmem", "", at));
         };
-        let base = self.words.get();
+        let (mine, min_of_all) = self.scratch(8);
         let mut all = [0; 8];
         // SAFETY: two words of the heap, each used as one; the reduction is over the world, and all PEs are here.
         unsafe {
-            device.write(base as CUdeviceptr, &u64::from(mine).to_ne_bytes(), at)?;
-            check(min(0, (base + 8) as *mut c_void, base as *const c_void, 1), Form::Reduce.name(), CALL, at)?;
-            device.read((base + 8) as CUdeviceptr, &mut all, at)?;
+            device.write(mine as CUdeviceptr, &u64::from(enough).to_ne_bytes(), at)?;
+            check(min(0, min_of_all as *mut c_void, mine as *const c_void, 1), Form::Reduce.name(), CALL, at)?;
+            device.read(min_of_all as CUdeviceptr, &mut all, at)?;
         }
         Ok(u64::from_ne_bytes(all) == 1)
     }

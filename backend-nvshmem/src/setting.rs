@@ -12,6 +12,11 @@ pub(crate) fn size(variable: &str) -> Result<Option<usize>, String> {
     }
 }
 
+/// The number that `variable` says, if it says one.
+pub(crate) fn count(variable: &str) -> Option<usize> {
+    std::env::var(variable).ok()?.trim().parse().ok()
+}
+
 /// The library reads a floating-point number and one letter, and rounds up.
 fn parse(text: &str) -> Option<usize> {
     let text = text.trim_start();

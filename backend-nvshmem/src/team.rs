@@ -58,49 +58,13 @@ impl Nvshmem {
 
     /// Makes or ends a team. Collective over the parent, the new members, or the team.
     pub(crate) fn perform(&self, request: &TeamRequest<'_>, at: At) -> Result<NewTeams> {
-        let (call, parent) = match *request {
-            TeamRequest::SplitStrided { parent, .. } => ("team_split_strided", Some(parent)),
-            TeamRequest::Split2d { parent, .. } => ("team_split_2d", Some(parent)),
-            TeamRequest::Init { .. } => ("team_init", None),
-            TeamRequest::Destroy { .. } => return self.ask_library(request, at),
-        };
-        if self.has_run_out(parent) {
-            let message = format!(
-                "an earlier call found no room for a team, and this library ({}) ends the process at the next one, also \
-                 when teams were destroyed in between",
-                self.table.version_text()
-            );
-            return Err(Error::new(ErrorKind::OutOfTeams, call, message, at));
-        }
-        let done = self.ask_library(request, at);
-        if let (Err(error), TeamRequest::SplitStrided { members, .. }) = (&done, request)
-            && error.kind() == ErrorKind::OutOfTeams
-        {
-            *self.out_of_teams.borrow_mut() = Some((*members).clone());
-        }
-        done
-    }
-
-    /// Whether a call for a new team would end the process: seen with 3.8.0 after a split that found no room, and not with
-    /// 3.4.5. If others than the members of the team that was not made have to make the call too, it is made: they may not
-    /// know, and would wait for ever.
-    fn has_run_out(&self, parent: Option<TeamId>) -> bool {
-        if self.table.version < [3, 5, 0] {
-            return false;
-        }
-        let failed = self.out_of_teams.borrow();
-        let Some(failed) = failed.as_ref() else { return false };
-        let parent = parent.unwrap_or(Predefined::World.id());
-        self.members(self.handle(parent)).is_some_and(|members| members.iter().all(|pe| failed.position(pe).is_some()))
-    }
-
-    fn ask_library(&self, request: &TeamRequest<'_>, at: At) -> Result<NewTeams> {
         match *request {
             TeamRequest::SplitStrided { parent, start, stride, members, config } => {
                 const CALL: &str = "team_split_strided";
                 const SYMBOL: &str = "nvshmem_team_split_strided";
                 self.device().bind(CALL, at)?;
                 let split = function!(self.table, nvshmem_team_split_strided, CALL, at);
+                self.check_slots(parent, 1, members.position(self.my_pe).is_some(), CALL, at)?;
                 let (config, mask) = Self::team_config(config);
                 let mut team = NVSHMEM_TEAM_INVALID;
                 let [start, stride, size] = [start, stride, members.len()].map(|number| number as c_int);
@@ -116,6 +80,7 @@ impl Nvshmem {
                 const SYMBOL: &str = "nvshmem_team_split_2d";
                 self.device().bind(CALL, at)?;
                 let split = function!(self.table, nvshmem_team_split_2d, CALL, at);
+                self.check_slots(parent, 2, true, CALL, at)?;
                 let (x_config, x_mask) = Self::team_config(x_config);
                 let (y_config, y_mask) = Self::team_config(y_config);
                 let (mut x, mut y) = (NVSHMEM_TEAM_INVALID, NVSHMEM_TEAM_INVALID);

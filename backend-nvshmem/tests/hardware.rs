@@ -275,8 +275,12 @@ fn what_a_full_gpu_has_no_room_for_is_refused(pe: &Pe<Nvshmem>) -> Result<()> {
     small.into_iter().try_for_each(|block| pe.free(block))
 }
 
-/// 3.8.0 would end the process; with 3.4.5 a team that is destroyed makes room.
+/// No library is asked for more teams than it can have: 3.8.0 would end the process later. What is destroyed makes room.
 fn a_split_after_the_last_team_is_an_error(pe: &Pe<Nvshmem>) -> Result<()> {
+    if std::env::var_os("NVSHMEM_MAX_TEAMS").is_none() {
+        println!("not run: hundreds of teams; NVSHMEM_MAX_TEAMS=12 allows few");
+        return Ok(());
+    }
     let split = || pe.team_split_strided(pe.world(), 0, 1, pe.n_pes(), TeamConfig::default());
     let mut teams = Vec::new();
     let refused = loop {
@@ -287,11 +291,9 @@ fn a_split_after_the_last_team_is_an_error(pe: &Pe<Nvshmem>) -> Result<()> {
     };
     println!("PE {}: {} teams, then: {refused}", pe.my_pe(), teams.len());
     expect_eq(refused.kind(), ErrorKind::OutOfTeams, "the error of the last split")?;
-    pe.team_destroy(teams.pop().expect("there is room for one"))?;
-    match split() {
-        Ok(team) => teams.extend(team),
-        Err(again) => expect_eq(again.kind(), ErrorKind::OutOfTeams, "the error after a destroy")?,
-    }
+    pe.team_destroy(teams.remove(1))?;
+    teams.extend(split()?);
+    expect_eq(split().unwrap_err().kind(), ErrorKind::OutOfTeams, "the error of the next split")?;
     for team in &teams {
         pe.host().barrier(team)?;
     }

@@ -1,0 +1,113 @@
+//! Whether the library has a slot for another team, found out before it is asked.
+//!
+//! From some version on, a library that is asked for one team too many returns an error and ends the process at a later
+//! call about teams (3.8.0; 3.4.5 goes on). A team has the same slot on all its members, and its handle is the number of
+//! the slot. So before a split the PEs of the parent agree on which slots none of the future members uses.
+#![allow(unsafe_code)]
+
+use std::ffi::c_void;
+
+use cudarc::driver::sys::CUdeviceptr;
+use onesided::{At, DType, Error, ErrorKind, ReduceOp, Result, TeamId};
+
+use crate::memory::check;
+use crate::pe::Nvshmem;
+use crate::setting;
+use crate::table::{Form, Reduction};
+
+/// Slots that are told apart: more than any version has unless `NVSHMEM_MAX_TEAMS` says so.
+const MOST: usize = 1024;
+const WORDS: usize = MOST / 64;
+const BYTES: usize = WORDS * 8;
+
+/// Bit `i` stands for slot `i`.
+type Slots = [u64; WORDS];
+
+/// How many slots a library has; `None` where running out of them does no harm.
+pub(crate) fn of_library(version: [i32; 3]) -> Option<usize> {
+    let unless_set = match version {
+        [3, ..5, _] => return None,
+        [3, ..8, _] => 128,
+        _ => 256,
+    };
+    Some(setting::count("NVSHMEM_MAX_TEAMS").unwrap_or(unless_set))
+}
+
+impl Nvshmem {
+    /// Refuses `wanted` new teams with the same members if there are not as many slots that no member uses. Collective over
+    /// the parent, whose PEs all decide alike; `is_member` says whether this one will be a member.
+    pub(crate) fn check_slots(
+        &self,
+        parent: TeamId,
+        wanted: usize,
+        is_member: bool,
+        call: &'static str,
+        at: At,
+    ) -> Result<()> {
+        let Some(slots) = of_library(self.table.version).filter(|slots| *slots <= MOST) else { return Ok(()) };
+        let mut used = if is_member { mask(self.team_handles()) } else { [0; WORDS] };
+        if self.team_size(parent) > 1 {
+            used = self.union(parent, used, call, at)?;
+        }
+        if free(&used, slots) >= wanted {
+            return Ok(());
+        }
+        let message = format!(
+            "the members have {} of the {slots} teams that this library can have at a time, the predefined ones included; \
+             NVSHMEM_MAX_TEAMS, the same on all PEs, allows more",
+            slots - free(&used, slots)
+        );
+        Err(Error::new(ErrorKind::OutOfTeams, call, message, at))
+    }
+
+    /// What any of the team's members has.
+    fn union(&self, team: TeamId, mine: Slots, call: &'static str, at: At) -> Result<Slots> {
+        let reduction = Reduction::of_words(DType::U64, ReduceOp::Or);
+        let Some(or) = self.table.host_reduction(&reduction) else {
+            return Err(self.table.missing_reduction(&reduction, "nvshmem", "", at));
+        };
+        let (source, target) = self.memory.scratch(BYTES);
+        let mut bytes = [0; BYTES];
+        for (place, word) in bytes.chunks_exact_mut(8).zip(mine) {
+            place.copy_from_slice(&word.to_ne_bytes());
+        }
+        // SAFETY: two places of this many bytes in the heap, each used as one; all of the team are here.
+        unsafe {
+            self.device().write(source as CUdeviceptr, &bytes, at)?;
+            let status = or(self.handle(team), target as *mut c_void, source as *const c_void, WORDS);
+            check(status, Form::Reduce.name(), call, at)?;
+            self.device().read(target as CUdeviceptr, &mut bytes, at)?;
+        }
+        let mut words = bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().expect("8 bytes")));
+        Ok(std::array::from_fn(|_| words.next().expect("as many words as there are")))
+    }
+}
+
+fn mask(handles: impl Iterator<Item = usize>) -> Slots {
+    let mut slots = [0; WORDS];
+    handles.filter(|handle| *handle < MOST).for_each(|handle| slots[handle / 64] |= 1 << (handle % 64));
+    slots
+}
+
+/// Slots below `slots` that are not used.
+fn free(used: &Slots, slots: usize) -> usize {
+    (0..slots).filter(|slot| used[slot / 64] >> (slot % 64) & 1 == 0).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_that_nobody_uses_are_free() {
+        let used = mask([0, 1, 2, 3, 4, 5, 6, 64, 255, 5000].into_iter());
+        assert_eq!((free(&used, 7), free(&used, 12), free(&used, 256)), (0, 5, 247));
+        assert_eq!(free(&mask(0..256), 256), 0);
+    }
+
+    #[test]
+    fn libraries_differ_in_how_many_there_are() {
+        let of = [[3, 4, 5], [3, 5, 1], [3, 7, 0], [3, 8, 0], [3, 9, 0]].map(of_library);
+        assert_eq!(of, [None, Some(128), Some(128), Some(256), Some(256)]);
+    }
+}
