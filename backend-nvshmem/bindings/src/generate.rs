@@ -1,6 +1,6 @@
 //! Runs bindgen over NVSHMEM's host headers.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bindgen::{Builder, Formatter, RustEdition, RustTarget};
 
@@ -42,17 +42,18 @@ const TYPES: [&str; 9] = [
 const CONSTANTS: [&str; 3] =
     ["NVSHMEM_MAX_NAME_LEN", "NVSHMEM_TEAM_CONFIG_MASK_NUM_CONTEXTS", "NVSHMEM_TEAM_CONFIG_MASK_UNIQUEID"];
 
-/// The table of these functions, as Rust's text, from the headers in `include` of the folder. A function that the
-/// headers do not declare is left out.
-pub(crate) fn table(folder: &Path, functions: &[String]) -> Result<String, String> {
+/// The table of these functions, as Rust's text, from the headers in `include` of the folder, and CUDA's, which they
+/// include, in the folders `cuda`. A function that the headers do not declare is left out.
+pub(crate) fn table(folder: &Path, cuda: &[PathBuf], functions: &[String]) -> Result<String, String> {
     let include = folder.join("include");
     let header = include.join("nvshmem_host.h");
-    let stubs = concat!(env!("CARGO_MANIFEST_DIR"), "/stubs");
     // The headers are C++ only. The edition of 2024 came with Rust 1.85.
     let target = RustTarget::stable(85, 0).map_err(|_| "bindgen does not know Rust 1.85")?;
     let mut builder = Builder::default()
         .header(header.to_string_lossy())
-        .clang_args(["-x", "c++", "-std=c++17", "-isystem", stubs, "-I", &include.to_string_lossy()])
+        .clang_args(["-x", "c++", "-std=c++17", "-I", &include.to_string_lossy()])
+        // As a system's: what clang would warn of in them is not ours to change.
+        .clang_args(cuda.iter().map(|folder| format!("-isystem{}", folder.display())))
         .rust_target(target)
         .rust_edition(RustEdition::Edition2024)
         .formatter(Formatter::Prettyplease)

@@ -1,7 +1,8 @@
 //! Writes onesided-nvshmem's `bindings.rs` from NVSHMEM's headers, and checks that it fits every version at hand.
 //!
-//! `ci/bindings` calls it: `onesided-bindings [--write] bindings.rs NEWEST OLDER...`, with the folders of NVSHMEM's
-//! Python packages, which hold `include/` and `lib/`. The table is made from the newest headers. With all of them:
+//! `ci/bindings` calls it: `onesided-bindings [--write] [--cuda INCLUDE]... bindings.rs NEWEST OLDER...`, with the
+//! folders of CUDA's headers, and those of NVSHMEM's Python packages, which hold `include/` and `lib/`. The table is
+//! made from the newest headers. With all of them:
 //!
 //! * the checked-in table is what the headers give;
 //! * every function of the table is declared with the same types everywhere, and every constant has the same value;
@@ -23,10 +24,14 @@ fn main() -> ExitCode {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
     let write = arguments.first().is_some_and(|first| first == "--write");
     arguments.drain(..usize::from(write));
+    let mut cuda = Vec::new();
+    while arguments.len() > 1 && arguments[0] == "--cuda" {
+        cuda.extend(arguments.drain(..2).nth(1).map(PathBuf::from));
+    }
     let [file, folders @ ..] = &arguments[..] else { return usage() };
     let folders: Vec<PathBuf> = folders.iter().map(PathBuf::from).collect();
     let Some((newest, older)) = folders.split_first() else { return usage() };
-    match run(write, Path::new(file), newest, older) {
+    match run(write, &cuda, Path::new(file), newest, older) {
         Ok(problems) if problems.is_empty() => ExitCode::SUCCESS,
         Ok(problems) => {
             problems.iter().for_each(|problem| println!("{problem}"));
@@ -40,17 +45,18 @@ fn main() -> ExitCode {
 }
 
 fn usage() -> ExitCode {
-    println!("usage: onesided-bindings [--write] BINDINGS_RS NEWEST OLDER...   (folders with include/ and lib/)");
+    println!("usage: onesided-bindings [--write] [--cuda INCLUDE]... BINDINGS_RS NEWEST OLDER...");
+    println!("NEWEST and OLDER are folders with include/ and lib/");
     ExitCode::from(2)
 }
 
 /// Does everything and returns what is wrong with the table; an error when that cannot be told.
-fn run(write: bool, file: &Path, newest: &Path, older: &[PathBuf]) -> Result<Vec<String>, String> {
+fn run(write: bool, cuda: &[PathBuf], file: &Path, newest: &Path, older: &[PathBuf]) -> Result<Vec<String>, String> {
     let curated = names::curated();
     let reductions = names::reductions();
     let mut problems = Vec::new();
 
-    let text = generate::table(newest, &curated)?;
+    let text = generate::table(newest, cuda, &curated)?;
     if write {
         fs::write(file, &text).map_err(|error| format!("{}: {error}", file.display()))?;
     } else if fs::read_to_string(file).ok().as_deref() != Some(&text) {
@@ -64,7 +70,7 @@ fn run(write: bool, file: &Path, newest: &Path, older: &[PathBuf]) -> Result<Vec
     all.dedup(); // the four that stand for the others
     let reference = Table::read(&text)?;
     for folder in [newest].into_iter().chain(older.iter().map(PathBuf::as_path)) {
-        let table = Table::read(&generate::table(folder, &all)?)?;
+        let table = Table::read(&generate::table(folder, cuda, &all)?)?;
         let later: &[&str] = if folder == newest { &[] } else { &names::LATER };
         let mut found = table.differences(&reference, &curated, later);
         found.extend(reductions.iter().filter_map(|reduction| table.misshapen(reduction)));
