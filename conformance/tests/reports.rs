@@ -105,13 +105,19 @@ fn tables(reports: &[Report]) -> Result<String, String> {
 }
 
 impl Report {
+    /// Which parts of `ci/hardware` were run: the file's name has them, if it was not all.
+    fn parts(&self) -> String {
+        let name = self.file.trim_start_matches("steps-");
+        let parts: Vec<&str> =
+            name.split('-').take_while(|part| !part.starts_with(|c: char| c.is_ascii_digit())).collect();
+        if parts.is_empty() || name == self.file { "all parts".to_string() } else { parts.join(", ") }
+    }
+
     /// One run in one line.
     fn row(&self) -> Result<String, String> {
         let (what, result) = match self.text("schema")? {
             "onesided-suite/2" => (self.suite()?, counts(self.each("cases", "status")?, ["passed", "failed"])),
-            "onesided-hardware/1" => {
-                ("examples, bootstraps, mistakes".into(), counts(self.each("steps", "result")?, ["ok", "FAILED"]))
-            }
+            "onesided-hardware/1" => (self.parts(), counts(self.each("steps", "result")?, ["ok", "FAILED"])),
             "onesided-bench/1" => ("speed".to_string(), self.targets()?),
             other => return Err(self.wrong(&format!("schema {other}, of which this table knows nothing"))),
         };
