@@ -186,7 +186,11 @@ pub(crate) fn device(call: &'static str, error: DriverError, at: At) -> Error {
 }
 
 fn failed(call: &str, error: DriverError) -> Problem {
-    Problem::Failed { call: call.to_string(), why: describe(error) }
+    let remedy = match error.0 {
+        sys::CUresult::CUDA_ERROR_NO_DEVICE => "", // is in the description
+        _ => "; see what nvidia-smi says: the driver may not work, or another process may have the GPU",
+    };
+    Problem::Failed { call: call.to_string(), why: describe(error) + remedy }
 }
 
 /// CUDA's words for an error.

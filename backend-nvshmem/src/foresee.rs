@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::report::{HostLibrary, Report};
+use crate::report::{ANOTHER_LIBRARY, HostLibrary, Report, VERSION_REMEDY};
 use crate::table::TESTED;
 
 impl Report {
@@ -88,11 +88,15 @@ impl HostLibrary {
         let [[first, oldest, _], [_, newest, _]] = TESTED;
         let ours = format!("the backend is for {first}.{oldest} to {first}.{newest}");
         if major != first {
-            Some(format!("libnvshmem_host is {}, another major version: {ours}", self.release()))
+            Some(format!(
+                "libnvshmem_host is {}, another major version: {ours}; remedy: {VERSION_REMEDY}",
+                self.release()
+            ))
         } else if minor < oldest {
-            Some(format!("libnvshmem_host is {}, too old: {ours}", self.release()))
+            Some(format!("libnvshmem_host is {}, too old: {ours}; remedy: {VERSION_REMEDY}", self.release()))
         } else if !self.missing.is_empty() {
-            Some(format!("libnvshmem_host lacks {} that the backend needs", Count(self.missing.len(), "function")))
+            let lacks = Count(self.missing.len(), "function");
+            Some(format!("libnvshmem_host lacks {lacks} that the backend needs; remedy: {ANOTHER_LIBRARY}"))
         } else {
             None
         }
@@ -151,7 +155,8 @@ mod tests {
         let mut report = server();
         report.driver.as_mut().unwrap().gpus.clear();
         report.nvshmem.as_mut().unwrap().missing.push("nvshmemx_team_init");
-        let lacks = "libnvshmem_host lacks 1 function that the backend needs";
+        let lacks = "libnvshmem_host lacks 1 function that the backend needs; remedy: install the library again, \
+                     or set ONESIDED_NVSHMEM_LIB to another one";
         assert_eq!(report.obstacles(), ["the driver shows no GPU", lacks]);
     }
 
@@ -172,7 +177,9 @@ mod tests {
             ([4, 0, 1], "4.0.1, another major version"),
             ([3, 3, 9], "3.3.9, too old"),
         ] {
-            let said = format!("libnvshmem_host is {why}: the backend is for 3.4 to 3.8");
+            let remedy = "pip install nvidia-nvshmem-cu13 (cu12 for CUDA 12), or set ONESIDED_NVSHMEM_LIB to a \
+                          release that fits";
+            let said = format!("libnvshmem_host is {why}: the backend is for 3.4 to 3.8; remedy: {remedy}");
             assert_eq!(with(version), (said, String::new()));
         }
     }

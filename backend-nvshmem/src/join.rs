@@ -107,7 +107,8 @@ pub(crate) fn by_mpi(
 }
 
 /// What it may mean when the others do not come.
-pub(crate) const MISSING: &str = "a PE may be missing, or two may have the same rank";
+pub(crate) const MISSING: &str = "a PE may be missing, or two may have the same rank; see whether every PE was \
+                                  started, once and with its own rank";
 
 /// Lets a thread wait for the other PEs, and gives up after `limit`; the thread is then left behind, inside the library.
 fn on_a_thread(

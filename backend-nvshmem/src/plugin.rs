@@ -41,12 +41,13 @@ fn find(plugin: Plugin, named: Option<&Path>, host: &Path) -> Result<(), Problem
         Ok(_) => Ok(()),
         Err(_) if named.is_none() => {
             let beside = folder.map(|folder| format!("not in {}, where the library lies", folder.display()));
-            let remedy = "it belongs to the library and comes with it".to_string();
+            let remedy = "it belongs to the library and comes with it: install the library again".to_string();
             let looked = beside.into_iter().chain(["not where the loader looks".to_string(), remedy]).collect();
             Err(Problem::NotFound { what: plugin.file, looked })
         }
         Err(problem) => {
-            let why = format!("{} names it: {problem}", plugin.variable);
+            let variable = plugin.variable;
+            let why = format!("{variable} names it: {problem}; unset {variable}, or set it to a plugin that is there");
             Err(Problem::Refused { file: file.to_path_buf(), why })
         }
     }
@@ -63,7 +64,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let host = folder.path().join("libnvshmem_host.so.3");
         let problem = find(UID, None, &host).unwrap_err().to_string();
-        for part in [UID.file, &*folder.path().to_string_lossy(), "comes with it"] {
+        for part in [UID.file, &*folder.path().to_string_lossy(), "comes with it: install the library again"] {
             assert!(problem.contains(part), "{part} in {problem}");
         }
         fs::write(folder.path().join(UID.file), "").unwrap();
@@ -76,7 +77,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (host, own) = (folder.path().join("libnvshmem_host.so.3"), folder.path().join("own.so"));
         let problem = find(UID, Some(&own), &host).unwrap_err().to_string();
-        assert!(problem.contains(UID.variable) && problem.contains(&*own.to_string_lossy()), "{problem}");
+        assert!(
+            problem.contains("unset NVSHMEM_BOOTSTRAP_UID_PLUGIN") && problem.contains(&*own.to_string_lossy()),
+            "{problem}"
+        );
         fs::write(&own, "").unwrap();
         assert_eq!(find(UID, Some(&own), &host), Ok(()));
     }

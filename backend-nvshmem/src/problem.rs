@@ -36,6 +36,13 @@ pub enum Problem {
         /// The loader's reason.
         why: String,
     },
+    /// The library is whole, but of a version that the backend is not for.
+    Version {
+        /// The file.
+        file: PathBuf,
+        /// Its version, and those that fit.
+        why: String,
+    },
     /// A function or a command was there, but failed.
     Failed {
         /// The function or the command.
@@ -81,7 +88,7 @@ impl fmt::Display for Problem {
             Problem::Damaged { file, why } => write!(f, "{} is no usable library: {why}", file.display()),
             // The loader's reason nearly always begins with the name of the file that it could not open.
             Problem::Refused { file, why } if why.starts_with(&*file.to_string_lossy()) => f.write_str(why),
-            Problem::Refused { file, why } => write!(f, "{}: {why}", file.display()),
+            Problem::Refused { file, why } | Problem::Version { file, why } => write!(f, "{}: {why}", file.display()),
             Problem::Failed { call, why } => write!(f, "{call}: {why}"),
             Problem::NoAnswer { call, limit } => write!(f, "{call}: no answer within {} s", limit.as_secs_f32()),
             Problem::Variable { variable, why } => write!(f, "{variable}: {why}"),

@@ -20,6 +20,7 @@ use crate::mpi::World;
 use crate::pe::Nvshmem;
 use crate::problem::Problem;
 use crate::reduction::Scratch;
+use crate::report::{INSTALL_DRIVER, nvshmem_remedy};
 use crate::search::{SONAME, Search};
 use crate::table::Table;
 use crate::{join, rendezvous, vmm};
@@ -123,7 +124,7 @@ impl Process {
         let scratch = Scratch::from_environment().map_err(invalid)?;
         vmm::check_step().map_err(invalid)?;
         let table = load(&Search::from_environment(settings.library.as_deref()));
-        let table = table.map_err(|problem| error("open", &problem, at))?;
+        let table = table.map_err(|problem| advised("open", &problem, nvshmem_remedy(&problem), at))?;
         Ok(Process { table, settings, scratch, world: OnceCell::new() })
     }
 
@@ -149,6 +150,10 @@ impl Process {
             }
         };
         let problem = |problem: Problem| error(CALL, &problem, at);
+        let by_mpi = |problem: Problem| match problem {
+            Problem::NoAnswer { .. } => advised(CALL, &problem, MPI_REMEDY, at),
+            _ => error(CALL, &problem, at), // says itself what would help
+        };
         let limit = self.settings.limit;
         match *method {
             InitMethod::Launcher => {
@@ -181,17 +186,17 @@ impl Process {
                 self.by_unique_id(claim, id, &Place { rank, n_pes, local_rank }, None, at)
             }
             InitMethod::EmulatedMpi => {
-                let world = self.world().map_err(problem)?;
+                let world = self.world().map_err(by_mpi)?;
                 let place = Place { rank: world.rank(), n_pes: world.n_pes(), local_rank: world.local_rank() };
                 let mut id = UniqueId::EMPTY;
                 if place.rank == 0 {
                     id = join::unique_id(self.table).map_err(problem)?;
                 }
-                world.broadcast(&mut id.0).map_err(problem)?;
+                world.broadcast(&mut id.0).map_err(by_mpi)?;
                 self.by_unique_id(claim, id, &place, Some(world), at)
             }
             InitMethod::Mpi => {
-                let world = self.world().map_err(problem)?;
+                let world = self.world().map_err(by_mpi)?;
                 let device = self.device(world.local_rank());
                 let context = device.as_ref().ok().map(|device| device.context().clone());
                 let join = || join::by_mpi(self.table, context, &world, self.settings.limit);
@@ -265,7 +270,7 @@ impl Process {
             }
             (Err(problem), _) => {
                 let met = if status == InitStatus::Bootstrapped { "the PEs met, but " } else { "" };
-                return failed(claim, kind(&problem), format!("{met}this PE has no GPU: {problem}"));
+                return failed(claim, kind(&problem), format!("{met}this PE has no GPU: {}", no_gpu(&problem)));
             }
             (Ok(_), Err(problem)) => {
                 let why =
@@ -332,6 +337,24 @@ fn is_dead(device: &std::result::Result<Device, Problem>) -> bool {
     matches!(device, Err(Problem::NoAnswer { .. }))
 }
 
+/// When processes do not come to MPI, or come and go no further.
+const MPI_REMEDY: &str =
+    "see whether one mpirun started all of them, whether each initializes by MPI, and whether one ended";
+
+/// Why there is no GPU, and what would help where the reason does not say it.
+fn no_gpu(problem: &Problem) -> String {
+    match problem {
+        Problem::NotFound { .. } => format!("{problem}; remedy: {INSTALL_DRIVER}"),
+        Problem::NoAnswer { .. } => format!("{problem}; remedy: see whether nvidia-smi answers"),
+        _ => problem.to_string(),
+    }
+}
+
+/// What a problem is to a program, with what would help where the problem does not say it.
+fn advised(call: &'static str, problem: &Problem, remedy: &str, at: At) -> Error {
+    Error::new(kind(problem), call, format!("{problem}; remedy: {remedy}"), at)
+}
+
 /// What a problem is to a program.
 fn error(call: &'static str, problem: &Problem, at: At) -> Error {
     Error::new(kind(problem), call, problem.to_string(), at)
@@ -360,6 +383,17 @@ mod tests {
         let found = load(&by_name).unwrap();
         assert_eq!((&found.file, found.file.is_absolute()), (&named.file, true));
         assert_eq!(plugin::check(plugin::UID, &found.file), Ok(()));
+    }
+
+    #[test]
+    fn why_there_is_no_gpu_comes_with_what_would_help_once() {
+        let no_driver = Problem::NotFound { what: "libcuda.so.1", looked: vec!["nowhere".to_string()] };
+        let remedy = "no libcuda.so.1: nowhere; remedy: install NVIDIA's driver";
+        assert!(no_gpu(&no_driver).starts_with(remedy), "{}", no_gpu(&no_driver));
+        let sleeps = Problem::NoAnswer { call: "waking the GPU".to_string(), limit: Duration::from_secs(30) };
+        assert_eq!(no_gpu(&sleeps), "waking the GPU: no answer within 30 s; remedy: see whether nvidia-smi answers");
+        let choice = Problem::Failed { call: "choosing a GPU".to_string(), why: "none; see nvidia-smi".to_string() };
+        assert_eq!(no_gpu(&choice), choice.to_string());
     }
 
     #[test]

@@ -92,8 +92,10 @@ impl Place {
                 let is_local = is_loopback(name);
                 Ok(Place { name: name.to_string(), addresses, is_local, job: fnv(job.as_bytes()) })
             }
-            Ok(_) => Err(wrong("the host has no address".to_string())),
-            Err(Problem::Failed { why, .. }) => Err(wrong(format!("the host is not known here: {why}"))),
+            Ok(_) => Err(wrong("the host has no address; set it to PE 0's host by another name".to_string())),
+            Err(Problem::Failed { why, .. }) => Err(wrong(format!(
+                "the host is not known here: {why}; set it to PE 0's host by a name or an address that all know"
+            ))),
             Err(problem) => Err(problem),
         }
     }
@@ -147,7 +149,10 @@ fn ask(address: &SocketAddr, hello: Hello, deadline: Instant) -> Asked {
     let left = deadline.saturating_duration_since(Instant::now());
     let stream = match TcpStream::connect_timeout(address, left.clamp(Duration::from_millis(1), CONNECT)) {
         Ok(stream) => stream,
-        Err(why) => return Asked::Nothing(format!("it does not listen there ({why})")),
+        Err(why) => {
+            let remedy = format!("see whether it was started, with the same {RENDEZVOUS}");
+            return Asked::Nothing(format!("it does not listen there ({why}); {remedy}"));
+        }
     };
     let mut talk = Talk::new(stream, deadline);
     let mut is_welcome = false;
@@ -158,7 +163,9 @@ fn ask(address: &SocketAddr, hello: Hello, deadline: Instant) -> Asked {
     match spoken {
         Ok(Some(answer)) => Asked::Answered(answer),
         Ok(None) => Asked::Nothing(format!("another program listens there; set {RENDEZVOUS} to another port")),
-        Err(why) if wire::is_timeout(&why) && is_welcome => Asked::Nothing("it still waits for others".to_string()),
+        Err(why) if wire::is_timeout(&why) && is_welcome => {
+            Asked::Nothing("it still waits for others; see whether all were started".to_string())
+        }
         Err(why) if wire::is_timeout(&why) => {
             Asked::Nothing(format!("what listens there does not answer; set {RENDEZVOUS} to another port"))
         }

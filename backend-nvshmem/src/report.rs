@@ -113,21 +113,30 @@ const MPS_REMEDY: &str = "only for several PEs on one GPU: it comes with NVIDIA'
 const NETWORK_REMEDY: &str =
     "PEs meet over TCP: bring up the loopback interface, and see NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME";
 const LAUNCHER_REMEDY: &str = "set both variables or neither; `onesided launch` sets its own";
+/// Against a library that is damaged or lacks something.
+pub(crate) const ANOTHER_LIBRARY: &str = "install the library again, or set ONESIDED_NVSHMEM_LIB to another one";
+/// Against the absence of a driver.
+pub(crate) const INSTALL_DRIVER: &str = "install NVIDIA's driver; a container must be started with access to the GPUs";
+/// Against a library of a version that does not fit.
+pub(crate) const VERSION_REMEDY: &str =
+    "pip install nvidia-nvshmem-cu13 (cu12 for CUDA 12), or set ONESIDED_NVSHMEM_LIB to a release that fits";
 
 fn driver_remedy(problem: &Problem) -> &'static str {
     match problem {
-        Problem::Refused { .. } => "install NVIDIA's driver; a container must be started with access to the GPUs",
+        Problem::Refused { .. } => INSTALL_DRIVER,
         _ => "the driver is there but gives no GPU: see what nvidia-smi says, and CUDA_VISIBLE_DEVICES",
     }
 }
 
-fn nvshmem_remedy(problem: &Problem) -> &'static str {
+/// What helps against a library that cannot be used for this reason.
+pub(crate) fn nvshmem_remedy(problem: &Problem) -> &'static str {
     match problem {
         Problem::NotFound { .. } => {
             "pip install nvidia-nvshmem-cu13 (cu12 for CUDA 12), or set ONESIDED_NVSHMEM_LIB to libnvshmem_host.so.3"
         }
         Problem::Absent { .. } => "name the file libnvshmem_host.so.3, or the folder that holds it",
-        _ => "install the library again, or set ONESIDED_NVSHMEM_LIB to another one",
+        Problem::Version { .. } => VERSION_REMEDY,
+        _ => ANOTHER_LIBRARY,
     }
 }
 
@@ -318,6 +327,8 @@ Programs on GPUs: yes, up to 2 PEs on this host, each with a GPU of its own; mor
         assert_eq!(driver.says, "cuInit: error 100, no device (kernel module 580.95.05)");
         assert!(driver.then.contains("CUDA_VISIBLE_DEVICES"), "{driver:?}");
         assert!(nvshmem.then.contains("name the file"), "{nvshmem:?}");
+        let version = Problem::Version { file: "/x.so".into(), why: "4.0.0".into() };
+        assert!(nvshmem_remedy(&version).starts_with("pip install"));
 
         let mut report = server();
         report.nvshmem.as_mut().unwrap().missing.push("nvshmemx_team_init");

@@ -10,6 +10,7 @@ use onesided::{AllocId, At, DType, Error, ErrorKind, Op, ReduceOp, Span, TeamId}
 use crate::bindings::{Functions, cudaStream_t, nvshmem_team_t};
 use crate::library::Library;
 use crate::problem::Problem;
+use crate::report::ANOTHER_LIBRARY;
 
 /// `int nvshmem_T_OP_reduce(team, T*, const T*, size_t)`, and the same of `reducescatter`: one shape for all types.
 pub(crate) type HostReduction = unsafe extern "C" fn(nvshmem_team_t, *mut c_void, *const c_void, usize) -> c_int;
@@ -113,7 +114,8 @@ impl Table {
 
     /// A function that this library lacks, before there is a PE.
     pub(crate) fn absent(&self, symbol: &str) -> Problem {
-        let why = format!("{} does not export it", self.file.display());
+        let file = self.file.display();
+        let why = format!("{file} does not export it; remedy: {}", ANOTHER_LIBRARY);
         Problem::Failed { call: symbol.to_string(), why }
     }
 
@@ -175,7 +177,7 @@ fn check_version(version: [i32; 3], file: &Path) -> Result<(), Problem> {
     } else {
         return Ok(());
     };
-    Err(Problem::Refused { file: file.to_path_buf(), why })
+    Err(Problem::Version { file: file.to_path_buf(), why })
 }
 
 /// Looks up `PREFIX_TYPE_OPERATOR_FORM SUFFIX` for every type and operator.
@@ -247,7 +249,13 @@ mod tests {
 
     #[test]
     fn versions_outside_the_range_are_refused_with_the_range() {
-        let check = |version| check_version(version, Path::new("lib")).map_err(|problem| problem.to_string());
+        let check = |version| {
+            let refused = check_version(version, Path::new("lib"));
+            refused.map_err(|problem| {
+                assert!(matches!(problem, Problem::Version { .. }), "{problem:?}"); // has a remedy of its own
+                problem.to_string()
+            })
+        };
         assert!(check([3, 4, 0]).is_ok() && check([3, 8, 0]).is_ok() && check([3, 9, 1]).is_ok());
         assert!(check([3, 3, 24]).unwrap_err().contains("3.3.24 is too old"));
         assert!(check([2, 11, 0]).unwrap_err().contains("another major version"));

@@ -106,6 +106,7 @@ fn a_rank_that_never_initializes_is_an_error_within_the_limit() {
         assert_eq!(output.status.code(), Some(4), "{role}: {output:?}");
         let said = said(&output).concat();
         assert!(said.starts_with(ErrorKind::Timeout.name()) && said.contains("MPI_Init"), "{role}: {said}");
+        assert!(said.contains("; remedy: see whether one mpirun started all of them"), "{role}: {said}");
     }
 }
 

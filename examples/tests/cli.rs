@@ -254,6 +254,7 @@ fn a_process_that_was_started_as_a_pe_is_that_pe() {
         stderr(&output)
     };
     assert!(pe(&[]).starts_with("PE 1 failed: open: ONESIDED_NVSHMEM_LIB names /no/such/library"), "{}", pe(&[]));
+    assert!(pe(&[]).contains("no such file; remedy: name the file libnvshmem_host.so.3"), "{}", pe(&[]));
     assert!(pe(&[]).contains("`onesided doctor`, started in the same way"), "{}", pe(&[]));
     for (arguments, why) in [
         (["--pes", "3"], "--pes 3 contradicts the launcher, which started 2"),

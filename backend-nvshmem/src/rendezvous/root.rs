@@ -165,11 +165,13 @@ impl Root<'_> {
         let Hello { rank, n_pes, .. } = hello;
         let ours = self.hello.n_pes;
         let wrong = if n_pes != ours {
-            format!("PE {rank} was started as one of {n_pes} PEs, PE 0 as one of {ours}")
+            format!(
+                "PE {rank} was started as one of {n_pes} PEs, PE 0 as one of {ours}; start all with the same number"
+            )
         } else if rank >= n_pes {
-            format!("one says that it is PE {rank} of {n_pes}")
+            format!("one says that it is PE {rank} of {n_pes}; PEs count from 0, see how it was started")
         } else if rank == 0 || self.pes[rank as usize].is_some() {
-            format!("two PEs have rank {rank}; see how they were started")
+            format!("two PEs have rank {rank}; start each once and with its own rank, best by one launcher")
         } else {
             self.pes[rank as usize] = Some(stream);
             return Ok(());

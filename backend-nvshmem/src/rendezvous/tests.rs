@@ -83,6 +83,7 @@ fn pe_0_missing_is_told_too() {
     let outcomes = meet(&meeting("no root"), 3, SHORT, &[1, 2]);
     says(&outcomes[0], "PE 1 waited 0.6 s for PE 0: it does not listen there");
     says(&outcomes[1], "PE 2 waited 0.6 s for PE 0");
+    says(&outcomes[1], "see whether it was started, with the same ONESIDED_RENDEZVOUS");
 }
 
 #[test]
@@ -92,7 +93,7 @@ fn two_with_the_same_rank_are_told_to_all_at_once() {
         let outcomes = meet(&meeting("twice"), 3, LONG, &ranks);
         for outcome in &outcomes {
             assert!(matches!(outcome, Err(Problem::Disagreement { .. })), "{ranks:?}: {outcome:?}");
-            says(outcome, &format!("two PEs have rank {}", ranks[2]));
+            says(outcome, &format!("two PEs have rank {}; start each once and with its own rank", ranks[2]));
         }
     }
     assert!(started.elapsed() < LONG, "{:?}", started.elapsed());
@@ -107,7 +108,10 @@ fn pes_that_count_differently_are_told_to_all() {
         thread::sleep(Duration::from_millis(200));
         let second = of(2, 3);
         for outcome in first.into_iter().chain([second]) {
-            says(&outcome.join().unwrap(), "PE 2 was started as one of 3 PEs, PE 0 as one of 4");
+            says(
+                &outcome.join().unwrap(),
+                "PE 2 was started as one of 3 PEs, PE 0 as one of 4; start all with the same number",
+            );
         }
     });
 }
@@ -215,6 +219,7 @@ fn a_place_that_is_none_is_refused_with_the_variable() {
         ("localhost:99999/job", "no host:port"),
         (":4000", "no host:port"),
         ("no.such.host.invalid:4000", "not known here"),
+        ("no.such.host.invalid:4000", "set it to PE 0's host by a name or an address that all know"),
     ] {
         let outcome = exchange(1, 2, place, LONG, id);
         says(&outcome, &format!("ONESIDED_RENDEZVOUS={place}: "));

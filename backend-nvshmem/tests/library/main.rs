@@ -24,6 +24,9 @@ fn library() -> Option<Process> {
     }
 }
 
+/// What helps against a library that is damaged or lacks something.
+const ANOTHER: &str = "; remedy: install the library again, or set ONESIDED_NVSHMEM_LIB to another one";
+
 fn open(file: &Path) -> onesided::Result<Process> {
     let mut settings = Settings::default();
     settings.library = Some(file.to_path_buf());
@@ -82,7 +85,7 @@ fn assert_met_without_gpu(outcomes: &[Outcome]) {
         assert!(["initialization", "device"].contains(&&*outcome.kind), "{outcome:#?}");
         assert_eq!(outcome.init_status, InitStatus::Bootstrapped.name(), "{outcome:#?}");
         assert!(outcome.message.contains("the PEs met") && outcome.message.contains("no GPU"), "{outcome:#?}");
-        let remedies = ["no NVIDIA driver is installed", "CUDA_VISIBLE_DEVICES"];
+        let remedies = ["remedy: install NVIDIA's driver", "CUDA_VISIBLE_DEVICES"];
         assert!(remedies.iter().any(|remedy| outcome.message.contains(remedy)), "{outcome:#?}");
     }
 }
@@ -142,6 +145,10 @@ fn a_pe_that_never_arrives_is_a_timeout() {
     assert_gave_up(&outcomes, &["timeout"], SHORT);
     for outcome in &outcomes {
         assert!(outcome.took >= SHORT && outcome.message.contains("a PE may be missing"), "{outcome:#?}");
+        assert!(
+            outcome.message.ends_with("see whether every PE was started, once and with its own rank"),
+            "{outcome:#?}"
+        );
         assert!(outcome.message.contains("of 3: ") && outcome.message.contains("within 3 s"), "{outcome:#?}");
     }
 }
@@ -152,6 +159,10 @@ fn two_pes_with_the_same_rank_are_told() {
     let test = "two_pes_with_the_same_rank_are_told";
     let outcomes = Job { test, roles: vec![Role::Pe(0, 2), Role::Pe(0, 2)], limit: SHORT }.run();
     assert_gave_up(&outcomes, &["timeout", "initialization"], SHORT);
+    for outcome in outcomes.iter().filter(|outcome| outcome.kind == "timeout") {
+        let (cause, remedy) = ("two may have the same rank", "once and with its own rank");
+        assert!(outcome.message.contains(cause) && outcome.message.ends_with(remedy), "{outcome:#?}");
+    }
 }
 
 #[test]
@@ -167,7 +178,12 @@ fn the_death_of_the_process_that_made_the_id_is_told() {
 fn an_absent_library_is_an_error_that_names_it() {
     let folder = tempfile::tempdir().unwrap();
     for file in [folder.path().join("libabsent.so"), folder.path().join(SONAME)] {
-        assert!(refusal(&file).contains(&*file.to_string_lossy()));
+        let message = refusal(&file);
+        assert!(message.contains(&*file.to_string_lossy()), "{message}");
+        assert!(
+            message.ends_with("; remedy: name the file libnvshmem_host.so.3, or the folder that holds it"),
+            "{message}"
+        );
     }
     assert!(refusal(folder.path()).contains(SONAME), "a folder without it");
 }
@@ -182,6 +198,7 @@ fn a_library_that_was_cut_off_is_an_error_that_names_it() {
         std::fs::write(&cut, &bytes[..end]).unwrap();
         let message = refusal(folder.path());
         assert!(message.contains(&*cut.to_string_lossy()), "cut off at {end}: {message}");
+        assert!(message.ends_with(ANOTHER), "cut off at {end}: {message}");
     }
 }
 
@@ -194,7 +211,9 @@ fn a_library_without_its_plugin_is_an_error_when_it_is_needed() {
     std::fs::copy(process.library(), &alone).unwrap();
     let error = open(&alone).unwrap().unique_id().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Initialization, "{error}");
-    for part in ["nvshmem_bootstrap_uid.so.3", &folder.path().to_string_lossy(), "comes with it"] {
+    for part in
+        ["nvshmem_bootstrap_uid.so.3", &folder.path().to_string_lossy(), "comes with it: install the library again"]
+    {
         assert!(error.message().contains(part), "{part} in {error}");
     }
 }
@@ -222,6 +241,7 @@ fn a_library_of_another_version_is_refused_with_the_versions_that_fit() {
         let [major, minor, patch] = version;
         assert!(message.contains(&format!("{major}.{minor}.{patch}")) && message.contains("3.4"), "{message}");
         assert!(message.contains(&*file.to_string_lossy()), "{message}");
+        assert!(message.contains("; remedy: pip install nvidia-nvshmem-cu13"), "{message}");
     }
 }
 
@@ -236,7 +256,7 @@ fn a_function_that_a_library_lacks_is_an_error_when_it_is_needed() {
     let init = (process.init(InitMethod::Launcher).map(drop).unwrap_err(), "nvshmemx_init_status");
     for (error, symbol) in [unique_id, init] {
         assert_eq!(error.kind(), ErrorKind::Initialization);
-        for part in [symbol, "does not export it", &file.to_string_lossy()] {
+        for part in [symbol, "does not export it", &file.to_string_lossy(), ANOTHER] {
             assert!(error.message().contains(part), "{part} in {error}");
         }
     }
@@ -248,5 +268,5 @@ fn a_library_that_is_something_else_is_refused() {
     let file = folder.path().join(SONAME);
     std::fs::copy(std::env::current_exe().unwrap(), &file).unwrap();
     let message = refusal(&file);
-    assert!(message.contains(&*file.to_string_lossy()), "{message}");
+    assert!(message.contains(&*file.to_string_lossy()) && message.ends_with(ANOTHER), "{message}");
 }
