@@ -8,16 +8,19 @@ use std::time::Duration;
 use cudarc::driver::result::{self, DriverError, device};
 use onesided::InitStatus;
 
-use crate::launcher::placement;
+use crate::launcher::{Placement, RENDEZVOUS, placement};
 use crate::library::{self, Library, cuda_version};
 use crate::limit::{on_path, output, within};
 use crate::network::network;
 use crate::problem::Problem;
+use crate::rendezvous;
 use crate::report::{Driver, Finding, HostLibrary, Report, Tool};
 use crate::search::{SONAME, Search};
 
 const COMMAND_LIMIT: Duration = Duration::from_secs(10);
 const NETWORK_LIMIT: Duration = Duration::from_secs(5);
+/// For the doctors of all PEs to meet: launchers start processes within a moment of each other.
+const MEETING_LIMIT: Duration = Duration::from_secs(5);
 
 const LIBCUDA: &str = "libcuda.so.1";
 /// Open MPI 4 and 5, the MPI that NVSHMEM's bootstrap plugin was built for.
@@ -70,9 +73,20 @@ const NEEDED: [&str; 39] = [
 /// Looks for everything that a program on GPUs needs. `library` is NVSHMEM's host library or its folder, if the user
 /// named one; see [`Search`] for where else it may lie.
 ///
+/// Where a launcher started this process as one of several PEs, it also meets the doctors of the others, at the place
+/// where the PEs of a program would meet, and waits 5 s for them: so a PE that never comes, or two with the same rank,
+/// are found out before a program runs. [`host_report`] meets nobody.
+///
 /// Opens the libraries that it finds, and initializes the CUDA driver to count the GPUs, but never NVSHMEM. Ends
 /// within a minute or two even if nothing answers, normally in a fraction of a second, and never ends the process.
 pub fn doctor(library: Option<&Path>) -> Report {
+    // Before all else: the rest takes longer on one host than on another.
+    let met = meet(placement().ok().flatten().as_ref(), MEETING_LIMIT);
+    Report { met, ..host_report(library) }
+}
+
+/// [`doctor`] for this host alone: for a process that does not run once for each PE.
+pub fn host_report(library: Option<&Path>) -> Report {
     Report {
         kernel_module: kernel_module(),
         driver: driver(),
@@ -85,7 +99,21 @@ pub fn doctor(library: Option<&Path>) -> Report {
         mps: tool("nvidia-cuda-mps-control").map(|file| Tool { version: "can be started".to_string(), file }),
         network: within(NETWORK_LIMIT, "127.0.0.1", || network(NETWORK_LIMIT)),
         launcher: placement(),
+        met: Ok(None),
     }
+}
+
+/// Tries whether the PEs find each other: their doctors meet where they would, and tell each other nothing. `None`
+/// where there is nobody to be met, or no place is known.
+fn meet(placement: Option<&Placement>, limit: Duration) -> Finding<Option<usize>> {
+    let Some(Placement { rank, n_pes: n_pes @ 2.., meeting: Some(meeting), .. }) = placement else { return Ok(None) };
+    // A job of its own, so that a doctor is never taken for a PE of a program that meets there.
+    let met = rendezvous::exchange(*rank, *n_pes, &format!("{meeting}/doctor"), limit, || Ok([0; 128]));
+    met.map(|_| Some(*n_pes)).map_err(|problem| match problem {
+        // As the user wrote it.
+        Problem::Variable { why, .. } => Problem::Variable { variable: format!("{RENDEZVOUS}={meeting}"), why },
+        other => other,
+    })
 }
 
 /// The part of [`doctor`] that is about the kernel module: its version, if it is loaded.
@@ -178,6 +206,7 @@ fn behind_links(library: &Library) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::launcher::Launcher;
     use crate::search::Origin;
 
     fn only(argument: PathBuf) -> Search {
@@ -249,6 +278,39 @@ mod tests {
         fs::write(folder.path().join(SONAME), &bytes[..bytes.len() / 2]).unwrap();
         let cut = nvshmem(&only(folder.path().to_path_buf())).unwrap_err();
         assert!(cut.to_string().contains("cut off"), "{cut}");
+    }
+
+    /// One of two PEs, with a place to meet that is nobody else's.
+    fn one_of_two(rank: usize, meeting: &str) -> Placement {
+        let meeting = Some(meeting.to_string());
+        Placement { rank, n_pes: 2, local_rank: rank, local_size: None, meeting, from: Launcher::Onesided }
+    }
+
+    #[test]
+    fn doctors_meet_as_a_job_of_their_own() {
+        const LONG: Duration = Duration::from_secs(30);
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let place = format!("{}/job", free.local_addr().unwrap());
+        drop(free);
+        std::thread::scope(|scope| {
+            let first = scope.spawn(|| meet(Some(&one_of_two(0, &place)), LONG));
+            std::thread::sleep(Duration::from_millis(50));
+            // A PE of a program with the same place is sent away, and no doctor takes it for one of its own.
+            let program = rendezvous::exchange(1, 2, &place, LONG, || Ok([1; 128])).unwrap_err().to_string();
+            assert!(program.contains("two jobs meet there"), "{program}");
+            assert_eq!(meet(Some(&one_of_two(1, &place)), LONG), Ok(Some(2)));
+            assert_eq!(first.join().unwrap(), Ok(Some(2)));
+        });
+    }
+
+    #[test]
+    fn a_doctor_meets_nobody_where_there_is_nobody_or_no_place() {
+        let nowhere = Placement { meeting: None, ..one_of_two(0, "") };
+        for placement in [None, Some(&Placement::alone()), Some(&nowhere)] {
+            assert_eq!(meet(placement, Duration::ZERO), Ok(None));
+        }
+        let wrong = meet(Some(&one_of_two(1, "no place")), Duration::ZERO).unwrap_err().to_string();
+        assert!(wrong.starts_with("ONESIDED_RENDEZVOUS=no place: "), "{wrong}");
     }
 
     /// The list above is a choice from the table of bindings, not a second one.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::problem::Problem;
 use crate::report::{ANOTHER_LIBRARY, HostLibrary, Report, VERSION_REMEDY};
 use crate::table::TESTED;
 
@@ -25,6 +26,14 @@ impl Report {
         if self.launcher.is_err() {
             obstacles.push("what the launcher left in the environment contradicts itself".to_string());
         }
+        obstacles.extend(self.met.as_ref().err().map(|problem| {
+            let why = match problem {
+                Problem::Missing { .. } => "not all PEs came to where they meet",
+                Problem::Disagreement { .. } => "the PEs that met do not fit together",
+                _ => "the PEs cannot meet where they should",
+            };
+            why.to_string()
+        }));
         obstacles
     }
 
@@ -134,8 +143,8 @@ impl fmt::Display for Count {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::launcher::{Launcher, Placement};
-    use crate::problem::Problem;
     use crate::report::tests::{laptop, server};
 
     #[test]
@@ -191,6 +200,19 @@ mod tests {
         report.launcher = Err(Problem::Variable { variable: "PMI_RANK=1".into(), why: "no size".into() });
         let contradiction = "what the launcher left in the environment contradicts itself";
         assert_eq!(report.obstacles(), ["PEs cannot find each other", contradiction]);
+    }
+
+    #[test]
+    fn a_pe_that_does_not_come_and_two_of_one_rank_are_obstacles() {
+        let mut report = server();
+        for (problem, obstacle) in [
+            (Problem::Missing { at: "here".into(), why: "PE 1".into() }, "not all PEs came to where they meet"),
+            (Problem::Disagreement { at: "here".into(), why: "two".into() }, "the PEs that met do not fit together"),
+            (Problem::Failed { call: "PE 0".into(), why: "taken".into() }, "the PEs cannot meet where they should"),
+        ] {
+            report.met = Err(problem);
+            assert_eq!(report.verdict(), format!("no, because {obstacle}."));
+        }
     }
 
     #[test]

@@ -19,7 +19,7 @@
 //! | `cuda.rs`, `staging.rs`, `workspace.rs` | the device, copies, memory of the backend's own |
 //! | `bindings.rs`, `layout.rs`, `table.rs` | the library's functions and structs: generated; by hand; looked up |
 //! | `library.rs`, `search.rs`, `elf.rs`, `plugin.rs` | opening libraries, where they may lie, damage that the loader would not survive, the library's own plugins |
-//! | `doctor.rs`, `report.rs`, `foresee.rs`, `network.rs`, `problem.rs` | [`doctor`], its [`Report`], what will work, whether PEs can meet, why a part cannot be used |
+//! | `doctor.rs`, `report.rs`, `foresee.rs`, `network.rs`, `problem.rs` | [`doctor`], which also meets the doctors of other PEs, its [`Report`], what will work, whether PEs can meet, why a part cannot be used |
 //! | `limit.rs` | runs commands and foreign code with a time limit |
 //! | `setting.rs` | sizes that the library takes from its environment |
 
@@ -63,7 +63,7 @@ mod vmm;
 mod workspace;
 
 pub use access::{DeviceAccess, DeviceSlice};
-pub use doctor::{doctor, driver, host_library, kernel_module};
+pub use doctor::{doctor, driver, host_library, host_report, kernel_module};
 pub use launcher::{Launcher, Placement, placement};
 pub use network::Network;
 pub use pe::{CudaEvent, CudaStream, Nvshmem};

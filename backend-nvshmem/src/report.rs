@@ -33,6 +33,9 @@ pub struct Report {
     pub network: Finding<Network>,
     /// Who this process is according to a launcher, if one started it; an error where that contradicts itself.
     pub launcher: Finding<Option<Placement>>,
+    /// How many PEs met just now, if a launcher started several and where they meet is known: their doctors tried.
+    /// `Ok(None)` where there was nothing to try; an error says which PE did not come, or which came twice.
+    pub met: Finding<Option<usize>>,
 }
 
 /// NVIDIA's driver, initialized in this process.
@@ -96,6 +99,13 @@ impl Report {
         if !driver.found {
             driver.says += &format!(" ({module})");
         }
+        let describe = |placement: &Option<Placement>| describe(placement.as_ref(), self.met.as_ref());
+        let mut launcher = row("launcher", &self.launcher, describe, |_| LAUNCHER_REMEDY);
+        if let (true, Err(problem)) = (launcher.found, &self.met) {
+            launcher.found = false; // PEs that cannot meet are none
+            launcher.says += &format!(", but {problem}");
+            launcher.then = format!("remedy: {MEETING_REMEDY}");
+        }
         [
             driver,
             row("NVSHMEM", &self.nvshmem, HostLibrary::describe, nvshmem_remedy),
@@ -103,7 +113,7 @@ impl Report {
             row("libmpi", &self.libmpi, Tool::describe, |_| MPI_REMEDY),
             row("CUDA MPS", &self.mps, Tool::describe, |_| MPS_REMEDY),
             row("network", &self.network, Network::describe, |_| NETWORK_REMEDY),
-            row("launcher", &self.launcher, |placement| describe(placement.as_ref()), |_| LAUNCHER_REMEDY),
+            launcher,
         ]
     }
 }
@@ -113,6 +123,8 @@ const MPS_REMEDY: &str = "only for several PEs on one GPU: it comes with NVIDIA'
 const NETWORK_REMEDY: &str =
     "PEs meet over TCP: bring up the loopback interface, and see NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME";
 const LAUNCHER_REMEDY: &str = "set both variables or neither; `onesided launch` sets its own";
+const MEETING_REMEDY: &str = "start the doctor in the same way as the program, once for each PE: \
+                              `onesided launch -n N -- onesided doctor`, `srun onesided doctor`";
 /// Against a library that is damaged or lacks something.
 pub(crate) const ANOTHER_LIBRARY: &str = "install the library again, or set ONESIDED_NVSHMEM_LIB to another one";
 /// Against the absence of a driver.
@@ -192,12 +204,15 @@ impl Network {
 }
 
 /// Who this process is, and what that means for it.
-fn describe(placement: Option<&Placement>) -> (String, String) {
+fn describe(placement: Option<&Placement>, met: Result<&Option<usize>, &Problem>) -> (String, String) {
     let Some(Placement { rank, n_pes, from, meeting, .. }) = placement else {
         return ("none started this process".to_string(), "`onesided launch -n N -- PROGRAM` starts PEs".to_string());
     };
-    let meeting =
-        meeting.as_ref().map_or_else(|| "no place to meet is known".to_string(), |at| format!("they meet at {at}"));
+    let meeting = match (meeting, met) {
+        (None, _) => "no place to meet is known".to_string(),
+        (Some(at), Ok(Some(pes))) => format!("all {pes} PEs met at {at} just now"),
+        (Some(at), _) => format!("they meet at {at}"),
+    };
     (format!("{from} started this process as PE {rank} of {n_pes}"), meeting)
 }
 
@@ -239,6 +254,7 @@ pub(crate) mod tests {
             mps: Err(not_found("nvidia-cuda-mps-control")),
             network: Ok(Network { interfaces: vec!["lo".to_string()] }),
             launcher: Ok(None),
+            met: Ok(None),
         }
     }
 
@@ -267,6 +283,7 @@ pub(crate) mod tests {
                 meeting: Some("127.0.0.1:20000/7".to_string()),
                 from: Launcher::OpenMpi,
             })),
+            met: Ok(Some(2)),
         }
     }
 
@@ -310,12 +327,34 @@ CUDA MPS       found      nvidia-cuda-mps-control
 network        found      PEs of this host can meet
                           eth0, lo
 launcher       found      Open MPI's mpirun started this process as PE 1 of 2
-                          they meet at 127.0.0.1:20000/7
+                          all 2 PEs met at 127.0.0.1:20000/7 just now
 
 The simulator works here: it needs none of these.
 Programs on GPUs: yes, up to 2 PEs on this host, each with a GPU of its own; more share GPUs with `onesided launch --mps`.
 ";
         assert_eq!(server().to_string(), expected);
+    }
+
+    #[test]
+    fn pes_that_did_not_meet_are_told_with_who_this_one_is_and_what_would_help() {
+        let mut report = server();
+        report.met = Err(Problem::Missing { at: "127.0.0.1:20000".into(), why: "PE 0 is not there".into() });
+        let expected = "
+launcher       not found  Open MPI's mpirun started this process as PE 1 of 2, but the PEs did not meet at \
+127.0.0.1:20000: PE 0 is not there
+                          remedy: start the doctor in the same way as the program, once for each PE: `onesided launch \
+-n N -- onesided doctor`, `srun onesided doctor`
+";
+        assert!(report.to_string().contains(expected), "{report}");
+
+        // Where it was not tried, only the place is told.
+        report.met = Ok(None);
+        let [.., launcher] = report.rows();
+        assert_eq!((launcher.found, launcher.then.as_str()), (true, "they meet at 127.0.0.1:20000/7"));
+        // One contradiction at a time.
+        report.launcher = Err(Problem::Variable { variable: "PMI_RANK=1".into(), why: "no size".into() });
+        let [.., launcher] = report.rows();
+        assert_eq!((launcher.found, launcher.says.as_str()), (false, "PMI_RANK=1: no size"));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use onesided::{
     Bootstrap, Cmp, ErrorKind, InitMethod, InitStatus, Pe, ReduceOp, Result, SignalOp, TeamConfig, expect_eq,
 };
-use onesided_nvshmem::{DeviceAccess, Nvshmem, Process, Settings, doctor, placement};
+use onesided_nvshmem::{DeviceAccess, Nvshmem, Process, Settings, host_report, placement};
 
 /// Counts the allocations of each thread.
 struct Counting;
@@ -56,7 +56,7 @@ const TESTS: [(&str, Test); 7] = [
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads = Some(1); // the library has one state a process
-    let report = doctor(None);
+    let report = host_report(None);
     let obstacles = report.obstacles();
     if !obstacles.is_empty() {
         println!("not run: {} tests on hardware: {}", TESTS.len() + 1, obstacles.join(", "));

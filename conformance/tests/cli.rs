@@ -1,8 +1,11 @@
 //! The `onesided` command, as a user calls it.
 
 use std::fs;
+use std::io::ErrorKind;
+use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -152,6 +155,76 @@ fn doctor_finds_the_simulator() {
     assert_eq!(status(&output), 0, "{}", stderr(&output));
     let said = stdout(&output);
     assert!(said.contains("/no/such/library") && said.contains("4 simulated PEs"), "{said}");
+}
+
+/// What the doctors say who are started with these ranks, as PEs of one job; and how long it took.
+fn doctors(ranks: &[usize], n_pes: usize) -> (Vec<String>, Duration) {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let started = Instant::now();
+    let start = |rank: &usize| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_onesided"));
+        command.args(["doctor", "--library", "/no/such/library"]).stdout(Stdio::piped());
+        command.env("ONESIDED_RANK", rank.to_string()).env("ONESIDED_PES", n_pes.to_string());
+        command.env("ONESIDED_RENDEZVOUS", format!("127.0.0.1:{port}/job")).spawn().unwrap()
+    };
+    let children: Vec<_> = ranks.iter().map(start).collect();
+    let outputs = children.into_iter().map(|child| child.wait_with_output().unwrap());
+    let said = outputs.map(|output| {
+        assert_eq!(status(&output), 0, "{output:?}");
+        stdout(&output)
+    });
+    (said.collect(), started.elapsed())
+}
+
+#[test]
+fn doctors_of_a_launched_job_meet() {
+    let program = env!("CARGO_BIN_EXE_onesided");
+    let output = onesided(&["launch", "-n", "2", "--", program, "doctor"]);
+    assert_eq!(status(&output), 0, "{}", stderr(&output));
+    for rank in 0..2 {
+        let label = format!("[{rank}] ");
+        let lines: Vec<_> =
+            stdout(&output).lines().filter_map(|line| Some(line.strip_prefix(&label)?.to_string())).collect();
+        let said = lines.join("\n");
+        let place = said.split_once(&format!("as PE {rank} of 2\n")).unwrap_or_else(|| panic!("{said}")).1;
+        assert!(place.trim_start().starts_with("all 2 PEs met at 127.0.0.1:"), "{said}");
+        assert!(!said.contains("came to where they meet"), "{said}");
+    }
+}
+
+/// The suite asks what this host lacks, and is started once for all PEs: it would wait for doctors that nobody starts.
+#[test]
+fn what_is_no_doctor_meets_none() {
+    let place = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_onesided"));
+    command.args(["suite", "litmus/mp", "--backend", "nvshmem"]).env("ONESIDED_NVSHMEM_LIB", "/no/such/library");
+    command.env("ONESIDED_RANK", "1").env("ONESIDED_PES", "2");
+    let output = command.env("ONESIDED_RENDEZVOUS", place.local_addr().unwrap().to_string()).output().unwrap();
+    assert!(stderr(&output).contains("ONESIDED_NVSHMEM_LIB names /no/such/library"), "{}", stderr(&output));
+    place.set_nonblocking(true).unwrap();
+    assert_eq!(place.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
+}
+
+#[test]
+fn doctors_with_the_same_rank_are_told() {
+    for ranks in [&[0, 0][..], &[0, 1, 1]] {
+        let twice = ranks[ranks.len() - 1];
+        for said in doctors(ranks, ranks.len()).0 {
+            let why = format!("do not fit together: two PEs have rank {twice}; start each once and with its own rank");
+            assert!(said.contains(&why) && said.contains("remedy: start the doctor in the same way"), "{said}");
+            assert!(said.contains(", and the PEs that met do not fit together.\n"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn a_doctor_whose_peers_do_not_come_says_who_within_its_limit() {
+    for (rank, why) in [(0, "PE 1 of 2 did not arrive within 5 s"), (1, "PE 1 waited 5 s for PE 0")] {
+        let (said, took) = doctors(&[rank], 2);
+        assert!(took < Duration::from_secs(30), "{took:?}");
+        let told = said[0].contains(why) && said[0].contains("remedy: start the doctor in the same way");
+        assert!(told && said[0].contains(", and not all PEs came to where they meet.\n"), "{}", said[0]);
+    }
 }
 
 #[test]

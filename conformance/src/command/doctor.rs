@@ -9,9 +9,15 @@ use onesided_sim::{Config, Simulation};
 use super::failed;
 use crate::tool::say::say;
 
+const AFTER: &str =
+    "Started as a program is, once for each PE (`onesided launch -n N -- onesided doctor`), the doctors \
+                     also try whether the PEs meet, and wait 5 s for each other.
+
+The exit status is 0 also where programs cannot run on GPUs: the simulator needs none.";
+
 /// What `onesided doctor` takes.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "The exit status is 0 also where programs cannot run on GPUs: the simulator needs none.")]
+#[command(after_help = AFTER)]
 pub(super) struct Options {
     /// NVSHMEM's host library or the folder that holds it, instead of the usual places
     #[arg(long, value_name = "PATH")]

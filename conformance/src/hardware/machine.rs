@@ -76,7 +76,7 @@ pub(crate) fn settings(environment: impl Iterator<Item = (OsString, OsString)>) 
 /// Why the backend cannot be used here: the doctor's rows of what it needs and did not find.
 fn refusal(problem: Option<&Problem>) -> String {
     let mut text = "the backend nvshmem needs a GPU with its driver, and libnvshmem_host:\n".to_string();
-    let [driver, nvshmem, ..] = onesided_nvshmem::doctor(None).rows();
+    let [driver, nvshmem, ..] = onesided_nvshmem::host_report(None).rows();
     let mut rows = [driver, nvshmem].into_iter().filter(|row| !row.found).peekable();
     if let (None, Some(problem)) = (rows.peek(), problem) {
         let _ = writeln!(text, "  {problem}"); // writing to a String cannot fail

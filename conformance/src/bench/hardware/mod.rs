@@ -156,7 +156,7 @@ impl Session<'_> {
 
 /// The GPUs and the library of this machine.
 fn find() -> Result<Hardware, String> {
-    let found = onesided_nvshmem::doctor(None);
+    let found = onesided_nvshmem::host_report(None);
     let lacks = |why: &dyn Display| format!("nothing can be measured on GPUs here: {why}; see `onesided doctor`");
     let driver = found.driver.map_err(|why| lacks(&why))?;
     let library = found.nvshmem.map_err(|why| lacks(&why))?;
