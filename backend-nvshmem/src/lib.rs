@@ -13,8 +13,9 @@
 //! | `pe.rs` | [`Nvshmem`]: one PE's end of the backend |
 //! | `host.rs`, `stream.rs`, `strided.rs` | operations of the host and of streams |
 //! | `reduction.rs` | reductions, and those that the library gets wrong |
-//! | `memory.rs`, `room.rs`, `vmm.rs` | addresses behind names; whether the heap can grow; memory that can be registered |
-//! | `team.rs` | teams |
+//! | `memory.rs`, `vmm.rs` | addresses behind names; memory that can be registered |
+//! | `room.rs`, `heap.rs` | whether all PEs have room for an allocation; where the library's heap is free |
+//! | `team.rs`, `slots.rs` | teams; whether the library has room for another one |
 //! | `access.rs` | [`DeviceAccess`]: pointers and streams, for kernels; local access |
 //! | `cuda.rs`, `staging.rs`, `workspace.rs` | the device, copies, memory of the backend's own |
 //! | `bindings.rs`, `layout.rs`, `table.rs` | the library's functions and structs: generated; by hand; looked up |
