@@ -92,8 +92,7 @@ pub(crate) fn by_mpi(
     let join = move || {
         let mut attr = layout::init_attr(table.version);
         // SAFETY: the attributes are in the layout of this library's version; the address is that of a communicator, and
-        // stays so. MPI may be finalized only by an
-        // application that was told of the failure, and then fails.
+        // stays so. Nobody finalizes MPI meanwhile, but an application that was told that the time is up.
         let status = unsafe { set(communicator as *mut c_void, &mut attr) };
         check(SET, status)?;
         init(table, NVSHMEMX_INIT_WITH_MPI_COMM, &mut attr)
