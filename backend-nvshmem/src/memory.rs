@@ -20,7 +20,7 @@ use crate::vmm::Mapping;
 pub(crate) struct Memory {
     symmetric: RefCell<Vec<Region>>,
     external: RefCell<Vec<Option<Mapping>>>,
-    room: Room,
+    pub(crate) room: Room,
 }
 
 /// A range of addresses; empty when it has been freed.
@@ -85,16 +85,6 @@ impl Memory {
 
     fn mapping(&self, number: u32) -> Ref<'_, Mapping> {
         Ref::map(self.external.borrow(), |all| all[number as usize].as_ref().expect("external memory that was freed"))
-    }
-
-    /// What allocations need, at the end of `init`. Collective.
-    pub(crate) fn prepare(&self, table: &Table, device: &Device, pes: usize, at: At) -> Result<()> {
-        self.room.prepare(table, device, pes, at)
-    }
-
-    /// Two places of so many bytes in the heap for what the PEs agree on, the same on all.
-    pub(crate) fn scratch(&self, bytes: usize) -> (u64, u64) {
-        self.room.scratch(bytes)
     }
 
     /// Symmetric memory (`nvshmem_malloc`, `nvshmem_calloc`, `nvshmem_align`).

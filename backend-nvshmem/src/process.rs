@@ -283,7 +283,7 @@ impl Process {
             InitStatus::Initialized | InitStatus::FullMpg => {
                 let device = ManuallyDrop::into_inner(device);
                 let pe = Nvshmem::new(self.table, device, self.scratch, (*rank, *n_pes), claim, bootstrap);
-                pe.memory.prepare(self.table, pe.device(), *n_pes, at)?;
+                pe.memory.room.prepare(self.table, pe.device(), *n_pes, at)?;
                 Ok(Pe::new(pe))
             }
             InitStatus::LimitedMpg => {

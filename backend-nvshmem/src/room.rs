@@ -11,17 +11,20 @@ use std::ffi::c_void;
 use cudarc::driver::sys::CUdeviceptr;
 use onesided::{At, DType, Error, ErrorKind, ReduceOp, Result};
 
+use crate::bindings::nvshmem_team_t;
 use crate::cuda::Device;
 use crate::heap::Heap;
 use crate::memory::check;
 use crate::table::{Form, Reduction, Table, function};
+use crate::team::WORLD;
 use crate::vmm::{mapped_end, registration_step};
 
 const CALL: &str = "alloc";
 
 /// What is left to others on the GPU, and to the library's own needs.
 const RESERVE: usize = 256 << 20;
-/// The first block that the library gives out: larger than a hole that its own allocations leave, so that all above is free.
+/// The first block that the library gives out: taken to be larger than any hole between its own allocations, so that all
+/// above is free. (So it was with 3.4.5 and 3.8.0: `full-malloc` in `MEASURED.md`.)
 const FIRST: usize = 1 << 20;
 /// What the library aligns to.
 const ALIGNMENT: usize = 512;
@@ -89,12 +92,6 @@ impl Room {
         })
     }
 
-    /// Two places of so many bytes, the same on all PEs.
-    pub(crate) fn scratch(&self, bytes: usize) -> (u64, u64) {
-        assert!(2 * bytes <= FIRST, "{bytes} bytes are more than there are to agree in");
-        (self.first.get(), self.first.get() + (FIRST / 2) as u64)
-    }
-
     /// Notes an allocation.
     pub(crate) fn took(&self, base: u64, bytes: usize, align: Option<usize>) {
         let end = base + bytes as u64;
@@ -114,18 +111,34 @@ impl Room {
 
     /// Whether every PE says yes.
     fn agree(&self, table: &Table, device: &Device, enough: bool, at: At) -> Result<bool> {
-        let reduction = Reduction::of_words(DType::U64, ReduceOp::Min);
-        let Some(min) = table.host_reduction(&reduction) else {
+        self.combined(table, device, (WORLD, ReduceOp::Min), [u64::from(enough)], CALL, at).map(|[all]| all == 1)
+    }
+
+    /// What the members of a team say, word by word reduced. Collective over the team.
+    pub(crate) fn combined<const WORDS: usize>(
+        &self,
+        table: &Table,
+        device: &Device,
+        (team, op): (nvshmem_team_t, ReduceOp),
+        mut words: [u64; WORDS],
+        call: &'static str,
+        at: At,
+    ) -> Result<[u64; WORDS]> {
+        let reduction = Reduction::of_words(DType::U64, op);
+        let Some(reduce) = table.host_reduction(&reduction) else {
             return Err(table.missing_reduction(&reduction, "nvshmem", "", at));
         };
-        let (mine, min_of_all) = self.scratch(8);
-        let mut all = [0; 8];
-        // SAFETY: two words of the heap, each used as one; the reduction is over the world, and all PEs are here.
+        assert!(2 * 8 * WORDS <= FIRST, "{WORDS} words are more than there is room for");
+        let (mine, everyones) = (self.first.get(), self.first.get() + (FIRST / 2) as u64);
+        // SAFETY: two places in the heap of this many words, each used as one; all members of the team are here. Words are
+        // bytes, and any bytes are words.
         unsafe {
-            device.write(mine as CUdeviceptr, &u64::from(enough).to_ne_bytes(), at)?;
-            check(min(0, min_of_all as *mut c_void, mine as *const c_void, 1), Form::Reduce.name(), CALL, at)?;
-            device.read(min_of_all as CUdeviceptr, &mut all, at)?;
+            let bytes = std::slice::from_raw_parts_mut(words.as_mut_ptr().cast::<u8>(), 8 * WORDS);
+            device.write(mine as CUdeviceptr, bytes, at)?;
+            let status = reduce(team, everyones as *mut c_void, mine as *const c_void, WORDS);
+            check(status, Form::Reduce.name(), call, at)?;
+            device.read(everyones as CUdeviceptr, bytes, at)?;
         }
-        Ok(u64::from_ne_bytes(all) == 1)
+        Ok(words)
     }
 }

@@ -3,22 +3,15 @@
 //! From some version on, a library that is asked for one team too many returns an error and ends the process at a later
 //! call about teams (3.8.0; 3.4.5 goes on). A team has the same slot on all its members, and its handle is the number of
 //! the slot. So before a split the PEs of the parent agree on which slots none of the future members uses.
-#![allow(unsafe_code)]
 
-use std::ffi::c_void;
+use onesided::{At, Error, ErrorKind, ReduceOp, Result, TeamId};
 
-use cudarc::driver::sys::CUdeviceptr;
-use onesided::{At, DType, Error, ErrorKind, ReduceOp, Result, TeamId};
-
-use crate::memory::check;
 use crate::pe::Nvshmem;
 use crate::setting;
-use crate::table::{Form, Reduction};
 
 /// Slots that are told apart: more than any version has unless `NVSHMEM_MAX_TEAMS` says so.
 const MOST: usize = 1024;
 const WORDS: usize = MOST / 64;
-const BYTES: usize = WORDS * 8;
 
 /// Bit `i` stands for slot `i`.
 type Slots = [u64; WORDS];
@@ -47,7 +40,8 @@ impl Nvshmem {
         let Some(slots) = of_library(self.table.version).filter(|slots| *slots <= MOST) else { return Ok(()) };
         let mut used = if is_member { mask(self.team_handles()) } else { [0; WORDS] };
         if self.team_size(parent) > 1 {
-            used = self.union(parent, used, call, at)?;
+            let any = (self.handle(parent), ReduceOp::Or);
+            used = self.memory.room.combined(self.table, self.device(), any, used, call, at)?;
         }
         if free(&used, slots) >= wanted {
             return Ok(());
@@ -58,28 +52,6 @@ impl Nvshmem {
             slots - free(&used, slots)
         );
         Err(Error::new(ErrorKind::OutOfTeams, call, message, at))
-    }
-
-    /// What any of the team's members has.
-    fn union(&self, team: TeamId, mine: Slots, call: &'static str, at: At) -> Result<Slots> {
-        let reduction = Reduction::of_words(DType::U64, ReduceOp::Or);
-        let Some(or) = self.table.host_reduction(&reduction) else {
-            return Err(self.table.missing_reduction(&reduction, "nvshmem", "", at));
-        };
-        let (source, target) = self.memory.scratch(BYTES);
-        let mut bytes = [0; BYTES];
-        for (place, word) in bytes.chunks_exact_mut(8).zip(mine) {
-            place.copy_from_slice(&word.to_ne_bytes());
-        }
-        // SAFETY: two places of this many bytes in the heap, each used as one; all of the team are here.
-        unsafe {
-            self.device().write(source as CUdeviceptr, &bytes, at)?;
-            let status = or(self.handle(team), target as *mut c_void, source as *const c_void, WORDS);
-            check(status, Form::Reduce.name(), call, at)?;
-            self.device().read(target as CUdeviceptr, &mut bytes, at)?;
-        }
-        let mut words = bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().expect("8 bytes")));
-        Ok(std::array::from_fn(|_| words.next().expect("as many words as there are")))
     }
 }
 

@@ -13,7 +13,8 @@ use crate::memory::check;
 use crate::pe::Nvshmem;
 use crate::table::function;
 
-const WORLD: nvshmem_team_t = 0;
+/// The library's handle of the team of all PEs.
+pub(crate) const WORLD: nvshmem_team_t = 0;
 
 /// Bits of a team's id that are the library's handle. Above them stands which PE of this process made the team: the library
 /// gives out the same handles after each initialization, and a program may keep a [`Team`](onesided::Team) for longer.
