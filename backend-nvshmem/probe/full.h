@@ -28,7 +28,7 @@ inline void observed_mapping(const std::string &key, void *pointer) {
     observed(key + "_mapped", (uint64_t)size);
 }
 
-// Blocks of 1 MiB until there is none, or, first, one of the heap's whole step.
+// Blocks of so many MiB until there is none.
 inline void ask_full_malloc(size_t mebibytes) {
     Pe pe = start();
     fill_gpu();
