@@ -1,11 +1,10 @@
 //! Atomic memory operations, issued by the host: a capability that a backend may lack.
 
-use std::panic::Location;
-
+use crate::at::At;
 use crate::backend::{Backend, require};
 use crate::buffer::Symmetric;
 use crate::element::{Atomic, AtomicBits, AtomicSwap, Element};
-use crate::error::{At, Result};
+use crate::error::Result;
 use crate::issue::Host;
 use crate::memory::same_len;
 use crate::op::Op;
@@ -41,7 +40,7 @@ impl<B: Backend> Host<'_, B> {
     #[inline]
     #[track_caller]
     pub fn atomic_fetch<T: AtomicSwap>(&self, word: impl Symmetric<T>, pe: usize) -> Result<T> {
-        self.amo("atomic_fetch", word, AmoOp::Fetch, [None, None], true, pe, Location::caller())
+        self.amo("atomic_fetch", word, AmoOp::Fetch, [None, None], true, pe, At::caller())
     }
 
     /// Stores `value` (`nvshmem_atomic_set`).
@@ -54,7 +53,7 @@ impl<B: Backend> Host<'_, B> {
     #[inline]
     #[track_caller]
     pub fn atomic_set<T: AtomicSwap>(&self, word: impl Symmetric<T>, value: T, pe: usize) -> Result<()> {
-        self.amo("atomic_set", word, AmoOp::Set, [Some(value), None], false, pe, Location::caller()).map(drop)
+        self.amo("atomic_set", word, AmoOp::Set, [Some(value), None], false, pe, At::caller()).map(drop)
     }
 
     /// Stores `value` and returns the old one (`nvshmem_atomic_swap`).
@@ -67,7 +66,7 @@ impl<B: Backend> Host<'_, B> {
     #[inline]
     #[track_caller]
     pub fn atomic_swap<T: AtomicSwap>(&self, word: impl Symmetric<T>, value: T, pe: usize) -> Result<T> {
-        self.amo("atomic_swap", word, AmoOp::Set, [Some(value), None], true, pe, Location::caller())
+        self.amo("atomic_swap", word, AmoOp::Set, [Some(value), None], true, pe, At::caller())
     }
 
     /// Stores `value` if the word equals `cond`; returns the old value (`nvshmem_atomic_compare_swap`).
@@ -81,7 +80,7 @@ impl<B: Backend> Host<'_, B> {
     #[track_caller]
     pub fn atomic_compare_swap<T: Atomic>(&self, word: impl Symmetric<T>, cond: T, value: T, pe: usize) -> Result<T> {
         let operands = [Some(value), Some(cond)];
-        self.amo("atomic_compare_swap", word, AmoOp::CompareSwap, operands, true, pe, Location::caller())
+        self.amo("atomic_compare_swap", word, AmoOp::CompareSwap, operands, true, pe, At::caller())
     }
 
     /// Adds one (`nvshmem_atomic_inc`).
@@ -95,7 +94,7 @@ impl<B: Backend> Host<'_, B> {
     #[track_caller]
     pub fn atomic_inc<T: Atomic>(&self, word: impl Symmetric<T>, pe: usize) -> Result<()> {
         let one = Some(T::from_bits64(1));
-        self.amo("atomic_inc", word, AmoOp::Add, [one, None], false, pe, Location::caller()).map(drop)
+        self.amo("atomic_inc", word, AmoOp::Add, [one, None], false, pe, At::caller()).map(drop)
     }
 
     /// Adds one and returns the old value (`nvshmem_atomic_fetch_inc`).
@@ -109,7 +108,7 @@ impl<B: Backend> Host<'_, B> {
     #[track_caller]
     pub fn atomic_fetch_inc<T: Atomic>(&self, word: impl Symmetric<T>, pe: usize) -> Result<T> {
         let one = Some(T::from_bits64(1));
-        self.amo("atomic_fetch_inc", word, AmoOp::Add, [one, None], true, pe, Location::caller())
+        self.amo("atomic_fetch_inc", word, AmoOp::Add, [one, None], true, pe, At::caller())
     }
 
     #[inline]
@@ -148,7 +147,7 @@ macro_rules! pairs {
             #[inline]
             #[track_caller]
             pub fn $plain<T: $bound>(&self, word: impl Symmetric<T>, value: T, pe: usize) -> Result<()> {
-                self.amo(stringify!($plain), word, AmoOp::$op, [Some(value), None], false, pe, Location::caller())
+                self.amo(stringify!($plain), word, AmoOp::$op, [Some(value), None], false, pe, At::caller())
                     .map(drop)
             }
 
@@ -162,7 +161,7 @@ macro_rules! pairs {
             #[inline]
             #[track_caller]
             pub fn $fetching<T: $bound>(&self, word: impl Symmetric<T>, value: T, pe: usize) -> Result<T> {
-                self.amo(stringify!($fetching), word, AmoOp::$op, [Some(value), None], true, pe, Location::caller())
+                self.amo(stringify!($fetching), word, AmoOp::$op, [Some(value), None], true, pe, At::caller())
             }
         )*}
     };

@@ -4,9 +4,10 @@
 //! arguments being valid *as far as one PE can see* (PE numbers in range, spans inside their allocation, matching
 //! lengths, alignment); it still asserts what its memory safety depends on.
 
+use crate::at::At;
 use crate::buffer::{AllocId, Span};
 use crate::element::DType;
-use crate::error::{At, Error, Result};
+use crate::error::{Error, Result};
 use crate::life::{InitStatus, ThreadSupport, Version};
 use crate::op::Op;
 use crate::operator::ReduceOp;

@@ -1,11 +1,10 @@
 //! Collectives: what all members of a team do together, from the host or on a stream.
 
-use std::panic::Location;
-
+use crate::at::At;
 use crate::backend::Backend;
 use crate::buffer::{Span, Symmetric};
 use crate::element::{DType, Element};
-use crate::error::{At, Error, Result};
+use crate::error::{Error, Result};
 use crate::issue::Issue;
 use crate::op::Op;
 use crate::operator::ReduceOp;
@@ -43,7 +42,7 @@ impl<B: Backend> Issue<'_, B> {
     #[inline]
     #[track_caller]
     pub fn barrier(&self, team: &Team) -> Result<()> {
-        self.issue(Op::Barrier { team: team.id() }, Location::caller()).map(drop)
+        self.issue(Op::Barrier { team: team.id() }, At::caller()).map(drop)
     }
 
     /// [`Issue::barrier`] over all PEs (`nvshmem_barrier_all`).
@@ -63,7 +62,7 @@ impl<B: Backend> Issue<'_, B> {
     #[inline]
     #[track_caller]
     pub fn barrier_all(&self) -> Result<()> {
-        self.issue(Op::Barrier { team: Predefined::World.id() }, Location::caller()).map(drop)
+        self.issue(Op::Barrier { team: Predefined::World.id() }, At::caller()).map(drop)
     }
 
     /// Waits for every member's arrival, and completes *no* transfer (`nvshmem_team_sync`).
@@ -84,7 +83,7 @@ impl<B: Backend> Issue<'_, B> {
     #[inline]
     #[track_caller]
     pub fn sync(&self, team: &Team) -> Result<()> {
-        self.issue(Op::Sync { team: team.id() }, Location::caller()).map(drop)
+        self.issue(Op::Sync { team: team.id() }, At::caller()).map(drop)
     }
 
     /// [`Issue::sync`] over all PEs (`nvshmem_sync_all`).
@@ -104,7 +103,7 @@ impl<B: Backend> Issue<'_, B> {
     #[inline]
     #[track_caller]
     pub fn sync_all(&self) -> Result<()> {
-        self.issue(Op::Sync { team: Predefined::World.id() }, Location::caller()).map(drop)
+        self.issue(Op::Sync { team: Predefined::World.id() }, At::caller()).map(drop)
     }
 
     /// Copies the root's `src` to `dst` on every member, the root included (`nvshmem_broadcast`).
@@ -133,7 +132,7 @@ impl<B: Backend> Issue<'_, B> {
         root: usize,
     ) -> Result<()> {
         const CALL: &str = "broadcast";
-        let (dst, src, at) = (dst.span(), src.span(), Location::caller());
+        let (dst, src, at) = (dst.span(), src.span(), At::caller());
         check_lengths::<T>(CALL, dst, src, [1, 1], at)?;
         check_disjoint(CALL, dst, src, at)?;
         if root >= team.n_pes() {
@@ -164,7 +163,7 @@ impl<B: Backend> Issue<'_, B> {
     #[track_caller]
     pub fn fcollect<T: Element>(&self, team: &Team, dst: impl Symmetric<T>, src: impl Symmetric<T>) -> Result<()> {
         const CALL: &str = "fcollect";
-        let (dst, src, at) = (dst.span(), src.span(), Location::caller());
+        let (dst, src, at) = (dst.span(), src.span(), At::caller());
         check_lengths::<T>(CALL, dst, src, [1, team.n_pes()], at)?;
         check_disjoint(CALL, dst, src, at)?;
         self.issue(Op::Fcollect { team: team.id(), dst, src, dtype: T::DTYPE }, at).map(drop)
@@ -189,7 +188,7 @@ impl<B: Backend> Issue<'_, B> {
     #[track_caller]
     pub fn alltoall<T: Element>(&self, team: &Team, dst: impl Symmetric<T>, src: impl Symmetric<T>) -> Result<()> {
         const CALL: &str = "alltoall";
-        let (dst, src, at) = (dst.span(), src.span(), Location::caller());
+        let (dst, src, at) = (dst.span(), src.span(), At::caller());
         check_lengths::<T>(CALL, dst, src, [1, 1], at)?;
         let elements = src.len / size_of::<T>();
         if !elements.is_multiple_of(team.n_pes()) {
@@ -227,7 +226,7 @@ impl<B: Backend> Issue<'_, B> {
         op: ReduceOp,
     ) -> Result<()> {
         const CALL: &str = "reduce";
-        let (dst, src, at) = (dst.span(), src.span(), Location::caller());
+        let (dst, src, at) = (dst.span(), src.span(), At::caller());
         check_lengths::<T>(CALL, dst, src, [1, 1], at)?;
         check_reduction(CALL, T::DTYPE, op, at)?;
         if dst != src {
@@ -264,7 +263,7 @@ impl<B: Backend> Issue<'_, B> {
         op: ReduceOp,
     ) -> Result<()> {
         const CALL: &str = "reducescatter";
-        let (dst, src, at) = (dst.span(), src.span(), Location::caller());
+        let (dst, src, at) = (dst.span(), src.span(), At::caller());
         check_lengths::<T>(CALL, dst, src, [team.n_pes(), 1], at)?;
         check_reduction(CALL, T::DTYPE, op, at)?;
         check_disjoint(CALL, dst, src, at)?;

@@ -1,10 +1,8 @@
 //! The one error type, with a kind that is compared across backends.
 
 use std::fmt;
-use std::panic::Location;
 
-/// Where a call stands in the program's source.
-pub type At = &'static Location<'static>;
+use crate::at::At;
 
 /// What every verb returns.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -96,7 +94,7 @@ impl Error {
     /// A program's own check that failed, at the caller's line.
     #[track_caller]
     pub fn wrong_result(message: impl Into<String>) -> Self {
-        Self::new(ErrorKind::WrongResult, "check", message, Location::caller())
+        Self::new(ErrorKind::WrongResult, "check", message, At::caller())
     }
 
     /// What kind of failure this is.
@@ -123,7 +121,7 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Inner { kind, call, message, at } = &*self.0;
-        write!(f, "{call}: {message} ({kind}, {}:{})", at.file(), at.line())
+        write!(f, "{call}: {message} ({kind}, {at})")
     }
 }
 

@@ -4,10 +4,10 @@
 //! verbs of the same two types, in files of their own.
 
 use std::ops::Deref;
-use std::panic::Location;
 
+use crate::at::At;
 use crate::backend::{Backend, require};
-use crate::error::{At, Result};
+use crate::error::Result;
 use crate::op::Op;
 use crate::pe::Pe;
 use crate::stream::Stream;
@@ -99,7 +99,7 @@ impl<B: Backend> Issue<'_, B> {
     #[inline]
     #[track_caller]
     pub fn fence(&self) -> Result<()> {
-        let at = Location::caller();
+        let at = At::caller();
         if self.is_on_stream() {
             require(self.pe.backend.capabilities().stream_fence, "fence", at)?;
         }
@@ -127,7 +127,7 @@ impl<B: Backend> Issue<'_, B> {
     #[inline]
     #[track_caller]
     pub fn quiet(&self) -> Result<()> {
-        self.issue(Op::Quiet, Location::caller()).map(drop)
+        self.issue(Op::Quiet, At::caller()).map(drop)
     }
 
     /// Makes the sources of this scope's non-blocking puts reusable (`nvshmemx_flush`, `nvshmemx_flush_on_stream`).
@@ -150,6 +150,6 @@ impl<B: Backend> Issue<'_, B> {
     #[inline]
     #[track_caller]
     pub fn flush(&self) -> Result<()> {
-        self.issue(Op::Flush, Location::caller()).map(drop)
+        self.issue(Op::Flush, At::caller()).map(drop)
     }
 }

@@ -17,7 +17,9 @@
 //! | `operator.rs` | comparisons, signal updates, reductions, atomics |
 //! | `backend.rs` | [`Backend`]: what a backend implements |
 //! | `error.rs` | [`Error`] and its kinds |
+//! | `at.rs` | [`At`]: a place in the source |
 
+mod at;
 mod atomic;
 mod backend;
 mod buffer;
@@ -37,13 +39,16 @@ mod stream;
 mod team;
 mod values;
 
+pub use at::At;
+#[doc(hidden)]
+pub use at::{Foreign, Place};
 pub use backend::{Backend, Capabilities, Layout, NewTeams, Support, TeamRequest};
 pub use buffer::{
     AllocId, ExternalBuf, Local, Own, RegisteredLocal, RegisteredSymmetric, Signal, Span, Symmetric, SymmetricBuf,
     SymmetricSlice, span_of,
 };
 pub use element::{Atomic, AtomicBits, AtomicSwap, DType, Element, Waitable};
-pub use error::{At, Error, ErrorKind, Result, expect_eq};
+pub use error::{Error, ErrorKind, Result, expect_eq};
 pub use half::{bf16, f16};
 pub use issue::{Host, Issue};
 pub use life::{Bootstrap, InitMethod, InitStatus, ThreadSupport, UniqueId, VERSION, Version};

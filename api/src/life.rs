@@ -3,10 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::at::At;
 use crate::backend::Backend;
 use crate::error::{Error, ErrorKind, Result};
 use crate::pe::Pe;
-use std::panic::Location;
 
 /// Versions of the specification, of this API and of the library behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl FromStr for UniqueId {
 
     #[track_caller]
     fn from_str(text: &str) -> Result<UniqueId> {
-        let wrong = |what: String| Error::new(ErrorKind::InvalidArgument, "UniqueId", what, Location::caller());
+        let wrong = |what: String| Error::new(ErrorKind::InvalidArgument, "UniqueId", what, At::caller());
         if text.len() != 256 || !text.is_ascii() {
             return Err(wrong(format!("{} characters, expected 256 hexadecimal digits", text.chars().count())));
         }

@@ -1,11 +1,10 @@
 //! Memory: collective allocation, local access, registration of external memory.
 
-use std::panic::Location;
-
+use crate::at::At;
 use crate::backend::{Backend, Layout, require};
 use crate::buffer::{ExternalBuf, Own, RegisteredLocal, RegisteredSymmetric, SymmetricBuf};
 use crate::element::Element;
-use crate::error::{At, Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::pe::{Live, LiveKind, Pe};
 
 /// # Memory
@@ -32,7 +31,7 @@ impl<B: Backend> Pe<B> {
     /// ```
     #[track_caller]
     pub fn alloc<T: Element>(&self, len: usize) -> Result<SymmetricBuf<T>> {
-        self.alloc_with("alloc", len, None, false, Location::caller())
+        self.alloc_with("alloc", len, None, false, At::caller())
     }
 
     /// As [`Pe::alloc`], with every byte zero on every PE when it returns (`nvshmem_calloc`).
@@ -52,7 +51,7 @@ impl<B: Backend> Pe<B> {
     /// ```
     #[track_caller]
     pub fn alloc_zeroed<T: Element>(&self, len: usize) -> Result<SymmetricBuf<T>> {
-        self.alloc_with("alloc_zeroed", len, None, true, Location::caller())
+        self.alloc_with("alloc_zeroed", len, None, true, At::caller())
     }
 
     /// As [`Pe::alloc`], with the first byte at a multiple of `align` bytes from the heap's base (`nvshmem_align`).
@@ -73,7 +72,7 @@ impl<B: Backend> Pe<B> {
     /// ```
     #[track_caller]
     pub fn alloc_aligned<T: Element>(&self, len: usize, align: usize) -> Result<SymmetricBuf<T>> {
-        let at = Location::caller();
+        let at = At::caller();
         if !align.is_power_of_two() || !align.is_multiple_of(8) {
             let message = format!("alignment {align} must be a power of two and a multiple of 8");
             return Err(Error::invalid("alloc_aligned", message, at));
@@ -105,7 +104,7 @@ impl<B: Backend> Pe<B> {
     /// Those of the backend.
     #[track_caller]
     pub fn free<T: Element>(&self, buf: SymmetricBuf<T>) -> Result<()> {
-        self.backend.free(buf.alloc, Location::caller())?;
+        self.backend.free(buf.alloc, At::caller())?;
         self.settle(LiveKind::Buffer(buf.alloc));
         Ok(())
     }
@@ -132,7 +131,7 @@ impl<B: Backend> Pe<B> {
         let span = src.span();
         let mut values = vec![T::zeroed(); span.len / size_of::<T>()];
         let bytes = bytemuck::must_cast_slice_mut(&mut values);
-        self.backend.read(span, self.my_pe(), T::DTYPE, bytes, Location::caller())?;
+        self.backend.read(span, self.my_pe(), T::DTYPE, bytes, At::caller())?;
         Ok(values)
     }
 
@@ -154,7 +153,7 @@ impl<B: Backend> Pe<B> {
     /// ```
     #[track_caller]
     pub fn read_into<T: Element>(&self, src: impl Own<T>, into: &mut [T]) -> Result<()> {
-        let (span, at) = (src.span(), Location::caller());
+        let (span, at) = (src.span(), At::caller());
         same_len("read_into", span.len / size_of::<T>(), into.len(), at)?;
         self.backend.read(span, self.my_pe(), T::DTYPE, bytemuck::must_cast_slice_mut(into), at)
     }
@@ -176,7 +175,7 @@ impl<B: Backend> Pe<B> {
     /// ```
     #[track_caller]
     pub fn write<T: Element>(&self, dst: impl Own<T>, values: &[T]) -> Result<()> {
-        let (span, at) = (dst.span(), Location::caller());
+        let (span, at) = (dst.span(), At::caller());
         same_len("write", span.len / size_of::<T>(), values.len(), at)?;
         self.backend.write(span, self.my_pe(), T::DTYPE, bytemuck::must_cast_slice(values), at)
     }
@@ -201,7 +200,7 @@ impl<B: Backend> Pe<B> {
     #[track_caller]
     pub fn alloc_external<T: Element>(&self, len: usize) -> Result<ExternalBuf<T>> {
         const CALL: &str = "alloc_external";
-        let at = Location::caller();
+        let at = At::caller();
         require(self.capabilities().registration, CALL, at)?;
         let bytes = bytes_of::<T>(CALL, len, at)?;
         Ok(ExternalBuf::new(self.backend.alloc_external(bytes, at)?, len))
@@ -216,7 +215,7 @@ impl<B: Backend> Pe<B> {
     /// Those of the device.
     #[track_caller]
     pub fn free_external<T: Element>(&self, buf: ExternalBuf<T>) -> Result<()> {
-        self.backend.free_external(buf.id(), Location::caller())
+        self.backend.free_external(buf.id(), At::caller())
     }
 
     /// Lets external memory be the *local* operand of transfers (`nvshmemx_buffer_register`).
@@ -239,7 +238,7 @@ impl<B: Backend> Pe<B> {
     /// ```
     #[track_caller]
     pub fn register_local<T: Element>(&self, buf: ExternalBuf<T>) -> Result<RegisteredLocal<T>> {
-        let at = Location::caller();
+        let at = At::caller();
         self.backend.register_local(buf.id(), at)?;
         let bytes = buf.len() * size_of::<T>();
         self.ledger.borrow_mut().push(Live { what: LiveKind::Registered(buf.id()), bytes, at });
@@ -256,7 +255,7 @@ impl<B: Backend> Pe<B> {
     #[track_caller]
     pub fn unregister_local<T: Element>(&self, buf: RegisteredLocal<T>) -> Result<ExternalBuf<T>> {
         let RegisteredLocal(external) = buf;
-        self.backend.unregister_local(external.id(), Location::caller())?;
+        self.backend.unregister_local(external.id(), At::caller())?;
         self.settle(LiveKind::Registered(external.id()));
         Ok(external)
     }
@@ -270,7 +269,7 @@ impl<B: Backend> Pe<B> {
     /// Those of the library. Sizes that differ are a mismatch of the whole program: a verdict.
     #[track_caller]
     pub fn register_symmetric<T: Element>(&self, buf: ExternalBuf<T>) -> Result<RegisteredSymmetric<T>> {
-        let at = Location::caller();
+        let at = At::caller();
         let alloc = self.backend.register_symmetric(buf.id(), at)?;
         let bytes = buf.len() * size_of::<T>();
         self.ledger.borrow_mut().push(Live { what: LiveKind::RegisteredSymmetric(alloc), bytes, at });
@@ -287,7 +286,7 @@ impl<B: Backend> Pe<B> {
     /// Those of the library.
     #[track_caller]
     pub fn unregister_symmetric<T: Element>(&self, buf: RegisteredSymmetric<T>) -> Result<ExternalBuf<T>> {
-        self.backend.unregister_symmetric(buf.symmetric.alloc, Location::caller())?;
+        self.backend.unregister_symmetric(buf.symmetric.alloc, At::caller())?;
         self.settle(LiveKind::RegisteredSymmetric(buf.symmetric.alloc));
         Ok(buf.external)
     }

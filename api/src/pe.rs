@@ -2,11 +2,11 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::marker::PhantomData;
-use std::panic::Location;
 
+use crate::at::At;
 use crate::backend::{Backend, Capabilities};
 use crate::buffer::AllocId;
-use crate::error::{At, Error, Result};
+use crate::error::{Error, Result};
 use crate::issue::{Host, Issue};
 use crate::life::{InitStatus, ThreadSupport, Version};
 use crate::stream::Stream;
@@ -176,7 +176,7 @@ impl<B: Backend> Pe<B> {
     #[track_caller]
     pub fn finalize(self) -> Result<()> {
         let leaks = self.ledger.borrow();
-        self.backend.finalize(&leaks, Location::caller())
+        self.backend.finalize(&leaks, At::caller())
     }
 
     /// Ends the job on all PEs, with `status` (`nvshmem_global_exit`).
@@ -185,7 +185,7 @@ impl<B: Backend> Pe<B> {
     /// One PE's call is enough. Never returns.
     #[track_caller]
     pub fn global_exit(&self, status: i32) -> ! {
-        self.backend.global_exit(status, Location::caller())
+        self.backend.global_exit(status, At::caller())
     }
 
     /// Refuses a PE number that does not exist.

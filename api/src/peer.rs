@@ -1,7 +1,6 @@
 //! Direct access to other PEs' memory: by loads and stores through a peer's pointer, and by multicast.
 
-use std::panic::Location;
-
+use crate::at::At;
 use crate::backend::Backend;
 use crate::buffer::{Span, Symmetric};
 use crate::collective::check_reduction;
@@ -60,7 +59,7 @@ impl<B: Backend> Pe<B> {
     /// ```
     #[track_caller]
     pub fn peer<'a, T: Element>(&'a self, buf: impl Symmetric<T> + 'a, of_pe: usize) -> Result<Option<Peer<'a, B, T>>> {
-        let of_pe = self.check_pe(of_pe, "peer", Location::caller())? as usize;
+        let of_pe = self.check_pe(of_pe, "peer", At::caller())? as usize;
         if !self.backend.reaches(of_pe) {
             return Ok(None);
         }
@@ -109,7 +108,7 @@ impl<B: Backend, T: Element> Peer<'_, B, T> {
     pub fn read(&self) -> Result<Vec<T>> {
         let mut values = vec![T::zeroed(); self.len()];
         let bytes = bytemuck::must_cast_slice_mut(&mut values);
-        self.pe.backend.read(self.span, self.of_pe, T::DTYPE, bytes, Location::caller())?;
+        self.pe.backend.read(self.span, self.of_pe, T::DTYPE, bytes, At::caller())?;
         Ok(values)
     }
 
@@ -123,7 +122,7 @@ impl<B: Backend, T: Element> Peer<'_, B, T> {
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when the lengths differ.
     #[track_caller]
     pub fn write(&self, values: &[T]) -> Result<()> {
-        let at = Location::caller();
+        let at = At::caller();
         same_len("peer write", self.len(), values.len(), at)?;
         self.pe.backend.write(self.span, self.of_pe, T::DTYPE, bytemuck::must_cast_slice(values), at)
     }
@@ -149,7 +148,7 @@ impl<B: Backend, T: Element> Multicast<'_, B, T> {
     /// As [`Peer::write`].
     #[track_caller]
     pub fn write(&self, values: &[T]) -> Result<()> {
-        let at = Location::caller();
+        let at = At::caller();
         same_len("multicast write", self.len(), values.len(), at)?;
         let bytes = bytemuck::must_cast_slice(values);
         self.pe.backend.multicast_write(self.team.id(), self.span, T::DTYPE, bytes, at)
@@ -164,7 +163,7 @@ impl<B: Backend, T: Element> Multicast<'_, B, T> {
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when `op` is bitwise and the elements are floats.
     #[track_caller]
     pub fn read_reduce(&self, op: ReduceOp) -> Result<Vec<T>> {
-        let at = Location::caller();
+        let at = At::caller();
         check_reduction("multicast read", T::DTYPE, op, at)?;
         let mut values = vec![T::zeroed(); self.len()];
         let bytes = bytemuck::must_cast_slice_mut(&mut values);

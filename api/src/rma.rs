@@ -1,11 +1,10 @@
 //! The verbs that move data between PEs: put and get in all forms.
 
-use std::panic::Location;
-
+use crate::at::At;
 use crate::backend::Backend;
 use crate::buffer::{Local, Span, Symmetric};
 use crate::element::Element;
-use crate::error::{At, Error, Result};
+use crate::error::{Error, Result};
 use crate::issue::{Host, Issue};
 use crate::memory::same_len;
 use crate::op::Op;
@@ -46,7 +45,7 @@ impl<B: Backend> Issue<'_, B> {
     #[inline]
     #[track_caller]
     pub fn put<T: Element>(&self, dst: impl Symmetric<T>, src: impl Local<T>, pe: usize) -> Result<()> {
-        self.put_op("put", dst, src, pe, false, Location::caller())
+        self.put_op("put", dst, src, pe, false, At::caller())
     }
 
     /// As [`Issue::put`], but returns at once: `src` must not change until a quiet or flush of this scope
@@ -70,7 +69,7 @@ impl<B: Backend> Issue<'_, B> {
     #[inline]
     #[track_caller]
     pub fn put_nbi<T: Element>(&self, dst: impl Symmetric<T>, src: impl Local<T>, pe: usize) -> Result<()> {
-        self.put_op("put_nbi", dst, src, pe, true, Location::caller())
+        self.put_op("put_nbi", dst, src, pe, true, At::caller())
     }
 
     #[inline]
@@ -107,7 +106,7 @@ impl<B: Backend> Issue<'_, B> {
     #[inline]
     #[track_caller]
     pub fn get<T: Element>(&self, dst: impl Local<T>, src: impl Symmetric<T>, pe: usize) -> Result<()> {
-        self.get_op("get", dst, src, pe, false, Location::caller())
+        self.get_op("get", dst, src, pe, false, At::caller())
     }
 
     /// As [`Issue::get`], but returns at once: `dst` is undefined until a quiet of this scope (`nvshmem_get_nbi`).
@@ -129,7 +128,7 @@ impl<B: Backend> Issue<'_, B> {
     #[inline]
     #[track_caller]
     pub fn get_nbi<T: Element>(&self, dst: impl Local<T>, src: impl Symmetric<T>, pe: usize) -> Result<()> {
-        self.get_op("get_nbi", dst, src, pe, true, Location::caller())
+        self.get_op("get_nbi", dst, src, pe, true, At::caller())
     }
 
     #[inline]
@@ -166,7 +165,7 @@ impl<B: Backend> Issue<'_, B> {
     #[inline]
     #[track_caller]
     pub fn p<T: Element>(&self, dst: impl Symmetric<T>, value: T, pe: usize) -> Result<()> {
-        let (dst, at) = (dst.span(), Location::caller());
+        let (dst, at) = (dst.span(), At::caller());
         same_len("p", dst.len / size_of::<T>(), 1, at)?;
         let pe = self.pe.check_pe(pe, "p", at)?;
         self.issue(Op::P { dst, dtype: T::DTYPE, value: value.to_bits64(), pe }, at).map(drop)
@@ -200,7 +199,7 @@ impl<B: Backend> Issue<'_, B> {
         count: usize,
         pe: usize,
     ) -> Result<()> {
-        let at = Location::caller();
+        let at = At::caller();
         let operands = [dst.span(), src.span()];
         let Some(Strided { dst, src, dst_stride, src_stride, count, pe }) =
             self.strided::<T>("iput", operands, [dst_stride, src_stride], count, pe, at)?
@@ -237,7 +236,7 @@ impl<B: Backend> Issue<'_, B> {
         count: usize,
         pe: usize,
     ) -> Result<()> {
-        let at = Location::caller();
+        let at = At::caller();
         let operands = [dst.span(), src.span()];
         let Some(Strided { dst, src, dst_stride, src_stride, count, pe }) =
             self.strided::<T>("iget", operands, [dst_stride, src_stride], count, pe, at)?
@@ -286,7 +285,7 @@ impl<B: Backend> Issue<'_, B> {
     /// ```
     #[track_caller]
     pub fn write<T: Element>(&self, dst: impl Symmetric<T>, values: &[T]) -> Result<()> {
-        let (dst, at) = (dst.span(), Location::caller());
+        let (dst, at) = (dst.span(), At::caller());
         same_len("write", dst.len / size_of::<T>(), values.len(), at)?;
         let bytes = bytemuck::must_cast_slice(values);
         if self.is_on_stream() {
@@ -317,7 +316,7 @@ impl<B: Backend> Host<'_, B> {
     #[inline]
     #[track_caller]
     pub fn g<T: Element>(&self, src: impl Symmetric<T>, pe: usize) -> Result<T> {
-        let (src, at) = (src.span(), Location::caller());
+        let (src, at) = (src.span(), At::caller());
         same_len("g", src.len / size_of::<T>(), 1, at)?;
         let pe = self.pe.check_pe(pe, "g", at)?;
         self.issue(Op::G { src, dtype: T::DTYPE, pe }, at).map(T::from_bits64)

@@ -1,11 +1,10 @@
 //! Signals and waits: how one PE tells another that data is there.
 
-use std::panic::Location;
-
+use crate::at::At;
 use crate::backend::{Backend, require};
 use crate::buffer::{Local, Signal, Span, Symmetric};
 use crate::element::{DType, Waitable};
-use crate::error::{At, Error, Result};
+use crate::error::{Error, Result};
 use crate::issue::{Host, Issue};
 use crate::memory::same_len;
 use crate::op::{Against, Op, SignalUpdate};
@@ -56,7 +55,7 @@ impl<B: Backend> Issue<'_, B> {
         pe: usize,
     ) -> Result<()> {
         let update = SignalUpdate { word: signal.span(), value, op };
-        self.put_signal_op("put_signal", (dst.span(), src.span(), T::DTYPE), update, pe, false, Location::caller())
+        self.put_signal_op("put_signal", (dst.span(), src.span(), T::DTYPE), update, pe, false, At::caller())
     }
 
     /// As [`Issue::put_signal`], but returns at once: `src` must not change until a quiet or flush
@@ -90,7 +89,7 @@ impl<B: Backend> Issue<'_, B> {
         pe: usize,
     ) -> Result<()> {
         let update = SignalUpdate { word: signal.span(), value, op };
-        self.put_signal_op("put_signal_nbi", (dst.span(), src.span(), T::DTYPE), update, pe, true, Location::caller())
+        self.put_signal_op("put_signal_nbi", (dst.span(), src.span(), T::DTYPE), update, pe, true, At::caller())
     }
 
     #[inline]
@@ -131,7 +130,7 @@ impl<B: Backend> Issue<'_, B> {
     #[inline]
     #[track_caller]
     pub fn signal_op(&self, signal: Signal<'_>, value: u64, op: SignalOp, pe: usize) -> Result<()> {
-        let at = Location::caller();
+        let at = At::caller();
         let pe = self.pe.check_pe(pe, "signal_op", at)?;
         self.check_host_signals("signal_op", at)?;
         self.issue(Op::Signal { update: SignalUpdate { word: signal.span(), value, op }, pe }, at).map(drop)
@@ -157,7 +156,7 @@ impl<B: Backend> Issue<'_, B> {
     #[inline]
     #[track_caller]
     pub fn signal_wait_until(&self, signal: Signal<'_>, cmp: Cmp, value: u64) -> Result<()> {
-        let at = Location::caller();
+        let at = At::caller();
         self.check_host_signals("signal_wait_until", at)?;
         let (against, dtype) = (Against::One(value), DType::U64);
         self.issue(Op::Wait { vars: signal.span(), dtype, cmp, against, signal: true }, at).map(drop)
@@ -183,7 +182,7 @@ impl<B: Backend> Issue<'_, B> {
     #[inline]
     #[track_caller]
     pub fn wait_until<T: Waitable>(&self, var: impl Symmetric<T>, cmp: Cmp, value: T) -> Result<()> {
-        let (vars, at) = (var.span(), Location::caller());
+        let (vars, at) = (var.span(), At::caller());
         same_len("wait_until", vars.len / size_of::<T>(), 1, at)?;
         self.wait::<T>("wait_until", vars, cmp, Against::One(value.to_bits64()), Values::NONE, at)
     }
@@ -215,7 +214,7 @@ impl<B: Backend> Issue<'_, B> {
         value: T,
     ) -> Result<()> {
         const CALL: &str = "wait_until_all";
-        let (vars, at) = (vars.span(), Location::caller());
+        let (vars, at) = (vars.span(), At::caller());
         let skip = checked_skip::<T>(CALL, vars, skip, at)?;
         self.wait::<T>(CALL, vars, cmp, Against::One(value.to_bits64()), Values { bytes: &[], skip }, at)
     }
@@ -245,7 +244,7 @@ impl<B: Backend> Issue<'_, B> {
         values: &[T],
     ) -> Result<()> {
         const CALL: &str = "wait_until_all_vector";
-        let (vars, at) = (vars.span(), Location::caller());
+        let (vars, at) = (vars.span(), At::caller());
         same_len(CALL, vars.len / size_of::<T>(), values.len(), at)?;
         let skip = checked_skip::<T>(CALL, vars, skip, at)?;
         let bytes = bytemuck::must_cast_slice(values);
@@ -294,7 +293,7 @@ impl<B: Backend> Host<'_, B> {
     #[inline]
     #[track_caller]
     pub fn signal_fetch(&self, signal: Signal<'_>) -> Result<u64> {
-        self.issue(Op::SignalFetch { word: signal.span() }, Location::caller())
+        self.issue(Op::SignalFetch { word: signal.span() }, At::caller())
     }
 }
 

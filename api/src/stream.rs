@@ -1,7 +1,6 @@
 //! Streams and events: work that runs beside the host, in the order in which it was enqueued.
 
-use std::panic::Location;
-
+use crate::at::At;
 use crate::backend::Backend;
 use crate::error::Result;
 use crate::pe::Pe;
@@ -57,7 +56,7 @@ impl<B: Backend> Pe<B> {
     /// ```
     #[track_caller]
     pub fn stream(&self) -> Result<Stream<B>> {
-        self.backend.stream(Location::caller()).map(Stream)
+        self.backend.stream(At::caller()).map(Stream)
     }
 
     /// Blocks until everything enqueued on `stream` so far has run. Local.
@@ -69,7 +68,7 @@ impl<B: Backend> Pe<B> {
     /// Those of the device; failures of the stream's work appear here.
     #[track_caller]
     pub fn synchronize(&self, stream: &Stream<B>) -> Result<()> {
-        self.backend.stream_synchronize(&stream.0, Location::caller())
+        self.backend.stream_synchronize(&stream.0, At::caller())
     }
 
     /// A new event, not recorded yet. Local.
@@ -78,7 +77,7 @@ impl<B: Backend> Pe<B> {
     /// Those of the device.
     #[track_caller]
     pub fn event(&self) -> Result<Event<B>> {
-        self.backend.event(Location::caller()).map(Event)
+        self.backend.event(At::caller()).map(Event)
     }
 
     /// Enqueues a record: the event happens when `stream` reaches it. Local.
@@ -97,7 +96,7 @@ impl<B: Backend> Pe<B> {
     /// ```
     #[track_caller]
     pub fn record(&self, event: &Event<B>, stream: &Stream<B>) -> Result<()> {
-        self.backend.event_record(&event.0, &stream.0, Location::caller())
+        self.backend.event_record(&event.0, &stream.0, At::caller())
     }
 
     /// Makes what is enqueued on `stream` from now on wait for the event's last record; none if there was no record.
@@ -107,7 +106,7 @@ impl<B: Backend> Pe<B> {
     /// Those of the device.
     #[track_caller]
     pub fn wait_event(&self, event: &Event<B>, stream: &Stream<B>) -> Result<()> {
-        self.backend.event_wait(&event.0, &stream.0, Location::caller())
+        self.backend.event_wait(&event.0, &stream.0, At::caller())
     }
 
     /// Blocks the host until the event's last record has been reached; returns at once if there was none. Local.
@@ -116,6 +115,6 @@ impl<B: Backend> Pe<B> {
     /// Those of the device.
     #[track_caller]
     pub fn synchronize_event(&self, event: &Event<B>) -> Result<()> {
-        self.backend.event_synchronize(&event.0, Location::caller())
+        self.backend.event_synchronize(&event.0, At::caller())
     }
 }

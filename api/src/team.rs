@@ -5,10 +5,10 @@
 
 use std::rc::Rc;
 
+use crate::at::At;
 use crate::backend::{Backend, NewTeams, TeamRequest};
-use crate::error::{At, Error, Result};
+use crate::error::{Error, Result};
 use crate::pe::{Live, LiveKind, Pe};
-use std::panic::Location;
 
 /// Names a team on this PE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -221,7 +221,7 @@ impl Team {
     pub fn translate_pe(&self, pe: usize, dest: &Team) -> Result<Option<usize>> {
         if pe >= self.n_pes() {
             let message = format!("PE {pe} is not in the team, which has PEs 0 to {}", self.n_pes() - 1);
-            return Err(Error::invalid("team_translate_pe", message, Location::caller()));
+            return Err(Error::invalid("team_translate_pe", message, At::caller()));
         }
         Ok(dest.members.position(self.members.get(pe)))
     }
@@ -262,7 +262,7 @@ impl<B: Backend> Pe<B> {
     /// [`Unsupported`](crate::ErrorKind::Unsupported) where the library has no such call.
     #[track_caller]
     pub fn team_unique_id(&self) -> Result<TeamUniqueId> {
-        self.backend.team_unique_id(Location::caller())
+        self.backend.team_unique_id(At::caller())
     }
 
     /// Makes a team of the parent's PEs `start`, `start + stride`, … (`size` of them); `None` on a PE outside it
@@ -287,7 +287,7 @@ impl<B: Backend> Pe<B> {
         config: TeamConfig,
     ) -> Result<Option<Team>> {
         const CALL: &str = "team_split_strided";
-        let at = Location::caller();
+        let at = At::caller();
         let n = parent.n_pes();
         if size == 0 || stride == 0 {
             let message = format!("size {size} and stride {stride} must be at least 1");
@@ -325,7 +325,7 @@ impl<B: Backend> Pe<B> {
         x_config: TeamConfig,
         y_config: TeamConfig,
     ) -> Result<(Team, Team)> {
-        let at = Location::caller();
+        let at = At::caller();
         if xrange == 0 {
             return Err(Error::invalid("team_split_2d", "xrange must be at least 1", at));
         }
@@ -360,7 +360,7 @@ impl<B: Backend> Pe<B> {
     #[track_caller]
     pub fn team_init(&self, config: TeamConfig, n_pes: usize, index: usize) -> Result<Team> {
         const CALL: &str = "team_init";
-        let at = Location::caller();
+        let at = At::caller();
         let Some(unique_id) = config.unique_id else {
             return Err(Error::invalid(CALL, "config.unique_id is missing; make one with team_unique_id", at));
         };
@@ -384,7 +384,7 @@ impl<B: Backend> Pe<B> {
     /// Those of the backend.
     #[track_caller]
     pub fn team_destroy(&self, team: Team) -> Result<()> {
-        self.backend.team(&TeamRequest::Destroy { team: team.id }, Location::caller())?;
+        self.backend.team(&TeamRequest::Destroy { team: team.id }, At::caller())?;
         self.ledger.borrow_mut().retain(|live| live.what != LiveKind::Team(team.id));
         Ok(())
     }

@@ -130,7 +130,7 @@ impl DeviceAccess for Pe<Nvshmem> {
         if pe >= self.n_pes() {
             return None;
         }
-        let address = self.backend().peer_address(span_of(buf), pe, std::panic::Location::caller()).ok()?;
+        let address = self.backend().peer_address(span_of(buf), pe, At::caller()).ok()?;
         Some(address as CUdeviceptr)
     }
 
@@ -151,7 +151,7 @@ impl DeviceAccess for Pe<Nvshmem> {
     fn adopt_stream(&self, stream: Arc<cudarc::driver::CudaStream>) -> Result<Stream<Nvshmem>> {
         if stream.context() != self.cuda() {
             let message = "the stream belongs to another CUDA context than this PE";
-            return Err(Error::invalid("adopt_stream", message, std::panic::Location::caller()));
+            return Err(Error::invalid("adopt_stream", message, At::caller()));
         }
         Ok(Stream::from_backend(CudaStream(stream)))
     }

@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn a_status_is_named() {
-        let at = std::panic::Location::caller();
+        let at = At::caller();
         assert!(check(0, "f", "call", at).is_ok());
         let error = check(7, "nvshmem_barrier", "barrier", at).unwrap_err();
         assert_eq!((error.kind(), error.message()), (ErrorKind::Device, "nvshmem_barrier returned 7 (internal error)"));

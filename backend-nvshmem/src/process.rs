@@ -2,7 +2,6 @@
 
 use std::cell::OnceCell;
 use std::mem::ManuallyDrop;
-use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
@@ -57,7 +56,7 @@ impl Settings {
     /// [`ErrorKind::InvalidArgument`] for a value that is no number, and for more than 2147483647 seconds.
     #[track_caller]
     pub fn from_environment() -> Result<Settings> {
-        let at = Location::caller();
+        let at = At::caller();
         let mut settings = Settings::default();
         if let Some(device) = number("ONESIDED_DEVICE", i32::MAX as u64, at)? {
             settings.device = Some(device as usize);
@@ -119,7 +118,7 @@ impl Process {
     #[track_caller]
     pub fn open(settings: Settings) -> Result<Process> {
         let settings = Settings { limit: settings.limit.min(Duration::from_secs(LONGEST)), ..settings };
-        let at = Location::caller();
+        let at = At::caller();
         let invalid = |why| Error::invalid("open", why, at);
         let scratch = Scratch::from_environment().map_err(invalid)?;
         vmm::check_step().map_err(invalid)?;
@@ -314,13 +313,13 @@ impl Bootstrap for Process {
 
     #[track_caller]
     fn unique_id(&self) -> Result<UniqueId> {
-        let at = Location::caller();
+        let at = At::caller();
         join::unique_id(self.table).map_err(|problem| error("unique_id", &problem, at))
     }
 
     #[track_caller]
     fn init(&self, method: InitMethod) -> Result<Pe<Nvshmem>> {
-        let at = Location::caller();
+        let at = At::caller();
         self.table.check_complete().map_err(|problem| error("init", &problem, at))?;
         self.initialize(&method, at)
     }

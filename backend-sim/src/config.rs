@@ -1,8 +1,6 @@
 //! What a simulated machine looks like, and how far a run may go.
 
-use std::panic::Location;
-
-use onesided::{Error, ErrorKind, Result};
+use onesided::{At, Error, ErrorKind, Result};
 
 use crate::profile::Profile;
 
@@ -84,7 +82,7 @@ impl Config {
     /// [`ErrorKind::InvalidArgument`] naming the field, its value and what would be right.
     #[track_caller]
     pub fn check(&self) -> Result<()> {
-        let at = Location::caller();
+        let at = At::caller();
         let wrong = |message: String| Err(Error::new(ErrorKind::InvalidArgument, "simulation", message, at));
         let Config { pes, nodes, gpus, .. } = *self;
         if pes == 0 || pes > 32_000 {

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use corosensei::stack::{DefaultStack, Stack, StackPointer};
 use corosensei::{Coroutine, CoroutineResult, Yielder};
-use onesided::{At, Error, ErrorKind, Result};
+use onesided::{At, Error, ErrorKind, Foreign, Place, Result};
 
 use crate::machine::{Machine, Progress};
 use crate::request::{Call, Reply};
@@ -58,7 +58,9 @@ impl Link {
 pub struct Pulse {
     pe: AtomicU32,
     calls: AtomicU64,
-    at: AtomicPtr<Location<'static>>,
+    /// The place of that host's last call: the one that is not null.
+    rust: AtomicPtr<Location<'static>>,
+    foreign: AtomicPtr<Foreign>,
 }
 
 /// A look at a [`Pulse`]. Two that are equal: no call was made between them.
@@ -74,7 +76,12 @@ pub struct Beat {
 
 impl Default for Pulse {
     fn default() -> Pulse {
-        Pulse { pe: AtomicU32::new(NOBODY), calls: AtomicU64::new(0), at: AtomicPtr::new(ptr::null_mut()) }
+        Pulse {
+            pe: AtomicU32::new(NOBODY),
+            calls: AtomicU64::new(0),
+            rust: AtomicPtr::default(),
+            foreign: AtomicPtr::default(),
+        }
     }
 }
 
@@ -82,9 +89,10 @@ impl Pulse {
     /// What there is to see now. While calls are being made, the parts may be of different moments.
     pub fn look(&self) -> Beat {
         let pe = self.pe.load(Ordering::Relaxed);
-        let at = self.at.load(Ordering::Relaxed);
+        let (rust, foreign) = (self.rust.load(Ordering::Relaxed), self.foreign.load(Ordering::Relaxed));
         // SAFETY: only `on` stores here, and what it stores is null or a reference that is valid for ever.
-        let at = unsafe { at.cast_const().as_ref() };
+        let (rust, foreign) = unsafe { (rust.cast_const().as_ref(), foreign.cast_const().as_ref()) };
+        let at = rust.map(At::from).or(foreign.map(At::from));
         Beat { pe: (pe != NOBODY).then_some(pe as usize), calls: self.calls.load(Ordering::Relaxed), at }
     }
 
@@ -98,8 +106,13 @@ impl Pulse {
     /// The host that has the processor now made its last call here.
     #[inline(always)]
     fn on(&self, at: Option<At>) {
-        let at = at.map_or(ptr::null_mut(), |at| ptr::from_ref(at).cast_mut());
-        self.at.store(at, Ordering::Relaxed);
+        let (rust, foreign) = match at.map(At::place) {
+            Some(Place::Rust(location)) => (ptr::from_ref(location).cast_mut(), ptr::null_mut()),
+            Some(Place::Foreign(place)) => (ptr::null_mut(), ptr::from_ref(place).cast_mut()),
+            None => (ptr::null_mut(), ptr::null_mut()),
+        };
+        self.rust.store(rust, Ordering::Relaxed);
+        self.foreign.store(foreign, Ordering::Relaxed);
     }
 }
 

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use onesided::{Error, ErrorKind, Result};
+use onesided::{At, Error, ErrorKind, Result};
 
 use crate::config::Config;
 use crate::coroutine::{Channel, Hosts, Link, Pulse, Stacks, Turn};
@@ -58,7 +58,7 @@ impl Engine {
         program: &dyn Fn(&SimProcess) -> Result<T>,
     ) -> Result<Executed<T>> {
         let n = self.config.pes;
-        let at = std::panic::Location::caller();
+        let at = At::caller();
         let config = Rc::clone(&self.config);
         let body = move |channel: Channel| program(&SimProcess::new(channel, Rc::clone(&config)));
         let link = &self.link;

@@ -316,7 +316,6 @@ impl Places {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::panic::Location;
 
     fn heap(n_pes: usize, capacity: usize) -> Heap {
         let mut heap = Heap::default();
@@ -335,7 +334,7 @@ mod tests {
     #[test]
     fn parts_of_different_pes_are_separate() {
         let mut heap = heap(3, 1 << 20);
-        let a = heap.alloc(layout(16), Location::caller()).unwrap();
+        let a = heap.alloc(layout(16), At::caller()).unwrap();
         heap.store(1, span(a, 8, 8), 7);
         assert_eq!([0, 1, 2].map(|pe| heap.load(pe, span(a, 8, 8))), [0, 7, 0]);
         heap.copy(2, span(a, 0, 8), 1, span(a, 8, 8));
@@ -345,8 +344,8 @@ mod tests {
     #[test]
     fn copies_between_allocations_and_external_memory() {
         let mut heap = heap(2, 1 << 20);
-        let a = heap.alloc(layout(4), Location::caller()).unwrap();
-        let b = heap.alloc(layout(4), Location::caller()).unwrap();
+        let a = heap.alloc(layout(4), At::caller()).unwrap();
+        let b = heap.alloc(layout(4), At::caller()).unwrap();
         let e = heap.alloc_external(1, 4).unwrap();
         heap.store(0, span(a, 0, 4), 0x0403_0201);
         heap.copy(1, span(b, 0, 4), 0, span(a, 0, 4));
@@ -357,17 +356,17 @@ mod tests {
     #[test]
     fn a_full_heap_says_what_is_left_and_recovers() {
         let mut heap = heap(1, 4096);
-        let a = heap.alloc(layout(2048), Location::caller()).unwrap();
-        let full = heap.alloc(layout(4096), Location::caller()).unwrap_err();
+        let a = heap.alloc(layout(2048), At::caller()).unwrap();
+        let full = heap.alloc(layout(4096), At::caller()).unwrap_err();
         assert!(full.contains("largest free block has 2048"), "{full}");
         heap.free(a);
-        assert!(heap.alloc(layout(4096), Location::caller()).is_ok());
+        assert!(heap.alloc(layout(4096), At::caller()).is_ok());
     }
 
     #[test]
     fn memory_of_all_pes_together_is_limited() {
         let mut heap = heap(1 << 20, 1 << 30);
-        let much = heap.alloc(layout(1 << 20), Location::caller()).unwrap_err();
+        let much = heap.alloc(layout(1 << 20), At::caller()).unwrap_err();
         assert!(much.contains("more memory than the simulation may still take"), "{much}");
     }
 
@@ -376,7 +375,7 @@ mod tests {
         let mut heap = heap(2, 4096);
         let parts = [0, 1].map(|pe| heap.alloc_external(pe, 8).unwrap());
         heap.store(1, span(parts[1], 0, 8), 11);
-        let symmetric = heap.register(&parts, Location::caller());
+        let symmetric = heap.register(&parts, At::caller());
         assert_eq!(heap.load(1, span(symmetric, 0, 8)), 11);
         heap.store(0, span(symmetric, 0, 8), 5);
         heap.unregister(symmetric);

@@ -1,6 +1,5 @@
 //! [`Sim`]: one PE's end of the simulator, and [`SimProcess`], what it is before it is initialized.
 
-use std::panic::Location;
 use std::rc::Rc;
 
 use onesided::{
@@ -73,7 +72,7 @@ impl Bootstrap for SimProcess {
     }
 
     fn init_status(&self) -> InitStatus {
-        match self.channel.call(Call::IsInitialized, Location::caller()) {
+        match self.channel.call(Call::IsInitialized, At::caller()) {
             Reply::Value(1) => status(&self.config),
             _ => InitStatus::NotInitialized,
         }
@@ -81,7 +80,7 @@ impl Bootstrap for SimProcess {
 
     #[track_caller]
     fn unique_id(&self) -> Result<UniqueId> {
-        match self.channel.call(Call::UniqueId, Location::caller()) {
+        match self.channel.call(Call::UniqueId, At::caller()) {
             Reply::UniqueId(id) => Ok(*id),
             other => Err(failed(other)),
         }
@@ -89,7 +88,7 @@ impl Bootstrap for SimProcess {
 
     #[track_caller]
     fn init(&self, method: InitMethod) -> Result<Pe<Sim>> {
-        let at = Location::caller();
+        let at = At::caller();
         let (rank, launched) = (self.rank(), self.n_ranks());
         let name = method.name();
         let id = match method {
@@ -263,7 +262,7 @@ impl Backend for Sim {
     }
 
     fn has_multicast(&self, team: TeamId) -> bool {
-        let here = Location::caller();
+        let here = At::caller();
         let call = Call::TeamMembers(team);
         let Reply::Members(members) = self.channel.call(call, here) else { return false };
         self.config.multicast && members.iter().all(|pe| self.reaches(pe))
@@ -294,7 +293,7 @@ impl Backend for Sim {
     }
 
     fn team_members(&self, team: TeamId) -> Members {
-        match self.channel.call(Call::TeamMembers(team), Location::caller()) {
+        match self.channel.call(Call::TeamMembers(team), At::caller()) {
             Reply::Members(members) => *members,
             other => unreachable!("the machine answered {other:?} for the members of a team"),
         }

@@ -1,10 +1,9 @@
 //! A schedule as a value: printed in one short line, parsed, replayed.
 
 use std::fmt;
-use std::panic::Location;
 use std::str::FromStr;
 
-use onesided::{Error, Result};
+use onesided::{At, Error, Result};
 
 use crate::config::Config;
 use crate::profile::Profile;
@@ -166,7 +165,7 @@ impl FromStr for Schedule {
     fn from_str(text: &str) -> Result<Schedule> {
         let wrong = |what: &str| {
             let message = format!("{text:?} is no schedule: {what}; expected e.g. os1.4x1.spec.p4.r2a.8c1d03e2");
-            Error::invalid("replay", message, Location::caller())
+            Error::invalid("replay", message, At::caller())
         };
         let fields: Vec<&str> = text.trim().split('.').collect();
         let [version, cluster, profile, pieces, choices, fingerprint] = fields[..] else {

@@ -1,11 +1,10 @@
 //! [`Simulation`]: run one schedule, many, or all; replay one.
 
 use std::ops::ControlFlow;
-use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use onesided::{Bootstrap, Error, ErrorKind, InitMethod, Pe, Result};
+use onesided::{At, Bootstrap, Error, ErrorKind, InitMethod, Pe, Result};
 
 use crate::config::Config;
 use crate::coroutine::Pulse;
@@ -185,7 +184,7 @@ impl Simulation {
     /// [`Schedule::configure`]), or was recorded from another program: nothing else is run in its place.
     #[track_caller]
     pub fn replay<T>(&mut self, schedule: &Schedule, program: impl Fn(&Pe<Sim>) -> Result<T>) -> Result<Run<T>> {
-        let at = Location::caller();
+        let at = At::caller();
         let other = |message: String| Err(Error::new(ErrorKind::InvalidArgument, "replay", message, at));
         let here =
             Schedule { fingerprint: schedule.fingerprint, ..Schedule::new(self.config(), schedule.choices.clone()) };
@@ -217,7 +216,7 @@ impl Simulation {
     ) -> Result<Explored> {
         match how {
             Explore::Random { schedules: 0, .. } | Explore::All { limit: 0 } => {
-                Err(Error::invalid("explore", "the number of schedules must be at least 1", Location::caller()))
+                Err(Error::invalid("explore", "the number of schedules must be at least 1", At::caller()))
             }
             Explore::Random { schedules, seed } => self.explore_random(schedules, seed, &with_pe(program), visit),
             Explore::All { limit } => self.explore_all(limit, &with_pe(program), visit),
@@ -259,7 +258,7 @@ impl Simulation {
                 let executed = self.engine.execute(&mut replay, max, tracing, program)?;
                 if replay.diverged || !replay.is_used_up() {
                     let message = "the schedule was recorded from a different program: its choices do not fit";
-                    return Err(Error::invalid("replay", message, Location::caller()));
+                    return Err(Error::invalid("replay", message, At::caller()));
                 }
                 executed
             }
@@ -336,7 +335,7 @@ impl Simulation {
 #[track_caller]
 fn not_deterministic(what: &str) -> Error {
     let message = format!("the program is not deterministic: {what}; it must not use time, randomness or shared state");
-    Error::new(ErrorKind::WrongResult, "explore", message, Location::caller())
+    Error::new(ErrorKind::WrongResult, "explore", message, At::caller())
 }
 
 /// A program over a PE as one over a process: initialized before, finalized after.

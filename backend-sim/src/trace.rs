@@ -117,7 +117,7 @@ impl Event {
             "event": event,
             "op": op,
             "text": text,
-            "at": format!("{}:{}", at.file(), at.line()),
+            "at": at.to_string(),
         })
     }
 

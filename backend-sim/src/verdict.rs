@@ -237,9 +237,7 @@ impl fmt::Display for VerdictKind {
             VerdictKind::Deadlock => f.write_str("deadlock: nothing can happen any more, and somebody waits"),
             VerdictKind::Mismatch { team, number, field, calls } => {
                 write!(f, "collective mismatch: collective #{number} of {team} differs in {field}")?;
-                calls
-                    .iter()
-                    .try_for_each(|Entered { pe, call, at }| write!(f, "\n    PE {pe} called {call} at {}", place(at)))
+                calls.iter().try_for_each(|Entered { pe, call, at }| write!(f, "\n    PE {pe} called {call} at {at}"))
             }
             VerdictKind::ConcurrentCollectives { team, pe, calls: [first, second] } => {
                 write!(
@@ -249,7 +247,6 @@ impl fmt::Display for VerdictKind {
                 f.write_str("a team has one collective at a time, so order the two by an event or use two teams")
             }
             VerdictKind::CollectivesOutOfOrder { team, pe, calls: [(later, at), (earlier, before)] } => {
-                let (at, before) = (place(at), place(before));
                 write!(
                     f,
                     "collectives out of order: PE {pe} entered {later} on {team} (called at {at}), while {earlier} (called \
@@ -259,9 +256,9 @@ impl fmt::Display for VerdictKind {
                 f.write_str("call them in that order, order the two by an event, or use two teams")
             }
             VerdictKind::FreedInUse { call, alloc, made_at, pe, at } => {
-                let made = made_at.map(|at| format!(", made at {},", place(&at))).unwrap_or_default();
+                let made = made_at.map(|at| format!(", made at {at},")).unwrap_or_default();
                 write!(f, "{call} of memory in use: {alloc}{made} ")?;
-                write!(f, "is still used by what PE {pe} issued at {}; ", place(at))?;
+                write!(f, "is still used by what PE {pe} issued at {at}; ")?;
                 f.write_str("complete it first (quiet and synchronize the stream)")
             }
             VerdictKind::MixedAtomicity { pe, word } => {
@@ -306,12 +303,12 @@ impl fmt::Display for Verdict {
 impl fmt::Display for Undelivered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Undelivered { pe, call, at, to, span, bytes, missing, pieces, overtaken_by } = self;
-        write!(f, "{call} by PE {pe} at {}: {bytes} bytes of {span} on PE {to}", place(at))?;
+        write!(f, "{call} by PE {pe} at {at}: {bytes} bytes of {span} on PE {to}")?;
         if missing < pieces && *missing > 0 {
             write!(f, ", {missing} of {pieces} pieces")?;
         }
         match overtaken_by {
-            Some((call, at)) => write!(f, ", overtaken by {call} at {}", place(at)),
+            Some((call, at)) => write!(f, ", overtaken by {call} at {at}"),
             None => Ok(()),
         }
     }
@@ -324,7 +321,7 @@ impl fmt::Display for AgentState {
         if let Some(stream) = stream {
             write!(f, " stream {stream}")?;
         }
-        let at = at.map(|at| format!(" at {}", place(&at))).unwrap_or_default();
+        let at = at.map(|at| format!(" at {at}")).unwrap_or_default();
         match standing {
             Standing::Finished => write!(f, ": has returned; its last call was{at}"),
             Standing::Failed => write!(f, ": failed here; its last call was{at}"),
@@ -341,10 +338,5 @@ fn held(live: &Live) -> String {
         LiveKind::RegisteredSymmetric(alloc) => format!("a symmetric registration, {alloc}"),
         LiveKind::Team(team) => team.to_string(),
     };
-    format!("{what}, made at {}", place(&live.at))
-}
-
-/// A source line, as compilers print it.
-pub(crate) fn place(at: &At) -> String {
-    format!("{}:{}", at.file(), at.line())
+    format!("{what}, made at {}", live.at)
 }

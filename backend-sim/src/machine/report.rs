@@ -58,7 +58,7 @@ impl Machine {
         match condition.first_unmet(&self.heap, pe) {
             Some((span, found, wanted)) => {
                 let (symbol, dtype) = (condition.cmp.symbol(), condition.dtype);
-                let made = self.heap.made_at(span.alloc).map(|at| format!(" (made at {}:{})", at.file(), at.line()));
+                let made = self.heap.made_at(span.alloc).map(|at| format!(" (made at {at})"));
                 let made = made.unwrap_or_default();
                 let (wanted, found) = (signed(dtype, wanted), signed(dtype, found));
                 format!("{}+{}{made} {symbol} {wanted}, found {found} ({dtype})", span.alloc, span.start)

@@ -62,7 +62,7 @@ impl Stall {
         }
         let pe = beat.pe.filter(|_| now - self.since >= LIMIT)?;
         let since = match beat.at {
-            Some(at) => format!("since the one at {}:{}", at.file(), at.line()),
+            Some(at) => format!("since the one at {at}"),
             None => "since it was started".to_string(),
         };
         let seconds = LIMIT.as_secs();
@@ -75,9 +75,8 @@ impl Stall {
 
 #[cfg(test)]
 mod tests {
-    use std::panic::Location;
-
     use super::*;
+    use onesided::At;
 
     const fn seconds(n: u64) -> Duration {
         Duration::from_secs(n)
@@ -85,13 +84,13 @@ mod tests {
 
     #[test]
     fn a_pe_that_makes_no_call_is_named_with_its_last_line() {
-        let at = Location::caller();
+        let at = At::caller();
         let beat = Beat { pe: Some(3), calls: 7, at: Some(at) };
         let mut stall = Stall::default();
         assert_eq!(stall.look(beat, seconds(5)), None);
         assert_eq!(stall.look(beat, seconds(14)), None);
         let said = stall.look(beat, seconds(15)).expect("ten seconds have passed");
-        let expected = format!("PE 3 has made no call for 10 s, since the one at {}:{}. ", at.file(), at.line());
+        let expected = format!("PE 3 has made no call for 10 s, since the one at {at}. ");
         assert!(said.starts_with(&expected), "{said}");
         let fresh = Beat { at: None, ..beat };
         assert_eq!(stall.look(fresh, seconds(16)), None);

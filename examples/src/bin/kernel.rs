@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use cudarc::driver::{LaunchConfig, PushKernelArg};
 use cudarc::nvrtc;
-use onesided::{Bootstrap, Error, ErrorKind, InitMethod, Pe, Result, expect_eq};
+use onesided::{At, Bootstrap, Error, ErrorKind, InitMethod, Pe, Result, expect_eq};
 use onesided_nvshmem::{DeviceAccess, Nvshmem, Process, Settings};
 
 const ELEMENTS: usize = 1 << 20;
@@ -79,7 +79,7 @@ fn cuda(error: cudarc::driver::DriverError) -> Error {
 
 #[track_caller]
 fn failed(why: impl Into<String>) -> Error {
-    Error::new(ErrorKind::Device, "kernel", why, std::panic::Location::caller())
+    Error::new(ErrorKind::Device, "kernel", why, At::caller())
 }
 
 /// It takes no options: the launcher says which PE it is.

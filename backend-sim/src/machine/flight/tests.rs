@@ -1,7 +1,5 @@
 //! Transfers without a machine: what may happen next, after fences, reads and landings.
 
-use std::panic::Location;
-
 use onesided::AllocId;
 
 use super::*;
@@ -28,7 +26,7 @@ impl Bench {
         let shape = Shape::contiguous(span.len, 8);
         let key = self.launched;
         self.launched += 1;
-        let slot = self.flight.draft(key, kind, (target, span), (0, span), shape, ("put", Location::caller()));
+        let slot = self.flight.draft(key, kind, (target, span), (0, span), shape, ("put", At::caller()));
         self.flight.get_mut(slot).data = data;
         self.flight.launch(slot, SCOPE, 4, self.in_order);
         slot
@@ -208,7 +206,7 @@ fn parts_of_collectives_have_no_scope() {
     let put = bench.put(1);
     bench.fence();
     let span = Span { alloc: AllocId(0), start: 0, len: 8 };
-    let at = Location::caller();
+    let at = At::caller();
     let part = bench.flight.draft(9, Kind::Put, (1, span), (0, span), Shape::contiguous(8, 8), ("put", at));
     bench.flight.get_mut(part).data = Data::Word(1);
     bench.flight.launch(part, NONE, 4, false);

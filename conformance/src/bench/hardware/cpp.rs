@@ -5,11 +5,10 @@
 use std::error::Error as _;
 use std::ffi::{c_int, c_void};
 use std::mem::ManuallyDrop;
-use std::panic::Location;
 use std::path::Path;
 
 use libloading::Library;
-use onesided::{Element, Error, ErrorKind, Own, Pe, Result, Stream};
+use onesided::{At, Element, Error, ErrorKind, Own, Pe, Result, Stream};
 use onesided_nvshmem::{DeviceAccess, Nvshmem};
 
 use super::loops::{Calls, Loops};
@@ -91,7 +90,7 @@ impl Loops<Nvshmem> for Cpp {
                     let status = (self.reduce)(operations, to, from, sums.len(), stream);
                     if status != 0 {
                         let why = format!("nvshmemx_float_sum_reduce_on_stream returned status {status}");
-                        return Err(Error::new(ErrorKind::Device, "reduce", why, Location::caller()));
+                        return Err(Error::new(ErrorKind::Device, "reduce", why, At::caller()));
                     }
                 }
             }
