@@ -1,8 +1,9 @@
 //! Atomic memory operations, issued by the host: a capability that a backend may lack.
 
 use crate::at::At;
-use crate::backend::{Backend, require};
+use crate::backend::Backend;
 use crate::buffer::Symmetric;
+use crate::capability::require;
 use crate::element::{Atomic, AtomicBits, AtomicSwap, Element};
 use crate::error::Result;
 use crate::issue::Host;

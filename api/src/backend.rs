@@ -1,64 +1,25 @@
-//! What a backend implements: a small byte-level trait. Programs never see it.
+//! For writers of backends and of tools: the trait that a backend implements, and the plain data that it sees.
+//!
+//! A program needs none of this. It names [`Backend`] as a bound, under `onesided::Backend`, and calls [`Pe`](crate::Pe).
 //!
 //! Typing, validation, bookkeeping and documentation live in [`Pe`](crate::Pe), once. A backend can rely on
 //! arguments being valid *as far as one PE can see* (PE numbers in range, spans inside their allocation, matching
 //! lengths, alignment); it still asserts what its memory safety depends on.
 
 use crate::at::At;
-use crate::buffer::{AllocId, Span};
+use crate::capability::Capabilities;
 use crate::element::DType;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::life::{InitStatus, ThreadSupport, Version};
-use crate::op::Op;
 use crate::operator::ReduceOp;
-use crate::pe::Live;
-use crate::team::{Members, Predefined, TeamConfig, TeamId, TeamUniqueId};
-use crate::values::Values;
+use crate::team::{Members, Predefined, TeamConfig, TeamUniqueId};
 
-/// How a backend provides a family of calls that not every library has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Support {
-    /// Directly.
-    Native,
-    /// By other calls, with the same meaning and a higher cost.
-    Composed(&'static str),
-    /// Not at all: the calls return `Unsupported` with this reason.
-    Missing(&'static str),
-}
-
-impl Support {
-    /// Whether the calls work.
-    pub fn is_available(self) -> bool {
-        !matches!(self, Support::Missing(_))
-    }
-}
-
-impl std::fmt::Display for Support {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Support::Native => f.write_str("yes"),
-            Support::Composed(how) => write!(f, "composed: {how}"),
-            Support::Missing(why) => write!(f, "no: {why}"),
-        }
-    }
-}
-
-/// The families of calls in which libraries differ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Capabilities {
-    /// Atomic memory operations issued by the host. libnvshmem exports them as stubs that do nothing.
-    pub host_atomics: Support,
-    /// `put_signal`, `signal_op` and waits issued by the host without a stream.
-    pub host_signals: Support,
-    /// `fence` on a stream.
-    pub stream_fence: Support,
-    /// Loads and stores through a peer's pointer.
-    pub peer_access: Support,
-    /// Multicast loads and stores.
-    pub multicast: Support,
-    /// Memory from outside the heap: registered, locally or symmetrically.
-    pub registration: Support,
-}
+pub use crate::buffer::{AllocId, Span, span_of};
+pub use crate::op::{Against, Op, SignalUpdate};
+pub use crate::operator::AmoOp;
+pub use crate::pe::{Live, LiveKind};
+pub use crate::team::TeamId;
+pub use crate::values::Values;
 
 /// Size and kind of an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -224,12 +185,4 @@ pub trait Backend: Sized {
     fn event_wait(&self, event: &Self::Event, stream: &Self::Stream, at: At) -> Result<()>;
     /// Blocks the host until the event's last record has been reached. Local.
     fn event_synchronize(&self, event: &Self::Event, at: At) -> Result<()>;
-}
-
-/// Refuses a call of a family that is missing.
-pub(crate) fn require(support: Support, call: &'static str, at: At) -> Result<()> {
-    match support {
-        Support::Missing(why) => Err(Error::new(crate::ErrorKind::Unsupported, call, why, at)),
-        _ => Ok(()),
-    }
 }

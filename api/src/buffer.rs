@@ -61,7 +61,7 @@ impl Span {
 /// # use onesided::{Backend, Pe, Result};
 /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
 /// let buf = pe.alloc::<u32>(4)?;
-/// assert_eq!(onesided::span_of(buf.slice(1..)).len, 12);
+/// assert_eq!(onesided::backend::span_of(buf.slice(1..)).len, 12);
 /// # pe.free(buf) }
 /// ```
 pub fn span_of<T: Element>(buf: impl Own<T>) -> Span {

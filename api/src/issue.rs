@@ -6,7 +6,8 @@
 use std::ops::Deref;
 
 use crate::at::At;
-use crate::backend::{Backend, require};
+use crate::backend::Backend;
+use crate::capability::require;
 use crate::error::Result;
 use crate::op::Op;
 use crate::pe::Pe;

@@ -13,16 +13,18 @@
 //! | `signal.rs`, `atomic.rs`, `collective.rs` | further verbs of the same two types |
 //! | `peer.rs` | loads and stores to other PEs' memory, multicast |
 //! | `stream.rs`, `team.rs`, `buffer.rs`, `element.rs` | streams and events, teams, handles to memory, element types |
-//! | `op.rs` | [`Op`]: every operation as plain data |
 //! | `operator.rs` | comparisons, signal updates, reductions, atomics |
-//! | `backend.rs` | [`Backend`]: what a backend implements |
+//! | `capability.rs` | [`Capabilities`]: what of the optional families a backend has |
+//! | `backend.rs` | [`backend`]: for writers of backends and of tools |
+//! | `op.rs`, `values.rs` | [`Op`](backend::Op): every operation as plain data |
 //! | `error.rs` | [`Error`] and its kinds |
 //! | `at.rs` | [`At`]: a place in the source |
 
 mod at;
 mod atomic;
-mod backend;
+pub mod backend;
 mod buffer;
+mod capability;
 mod collective;
 mod element;
 mod error;
@@ -42,20 +44,18 @@ mod values;
 pub use at::At;
 #[doc(hidden)]
 pub use at::{Foreign, Place};
-pub use backend::{Backend, Capabilities, Layout, NewTeams, Support, TeamRequest};
+pub use backend::Backend;
 pub use buffer::{
-    AllocId, ExternalBuf, Local, Own, RegisteredLocal, RegisteredSymmetric, Signal, Span, Symmetric, SymmetricBuf,
-    SymmetricSlice, span_of,
+    ExternalBuf, Local, Own, RegisteredLocal, RegisteredSymmetric, Signal, Symmetric, SymmetricBuf, SymmetricSlice,
 };
+pub use capability::{Capabilities, Support};
 pub use element::{Atomic, AtomicBits, AtomicSwap, DType, Element, Waitable};
 pub use error::{Error, ErrorKind, Result, expect_eq};
 pub use half::{bf16, f16};
 pub use issue::{Host, Issue};
 pub use life::{Bootstrap, InitMethod, InitStatus, ThreadSupport, UniqueId, VERSION, Version};
-pub use op::{Against, Op, SignalUpdate};
-pub use operator::{AmoOp, Cmp, ReduceOp, SignalOp};
-pub use pe::{Live, LiveKind, Pe};
+pub use operator::{Cmp, ReduceOp, SignalOp};
+pub use pe::Pe;
 pub use peer::{Multicast, Peer};
 pub use stream::{Event, Stream};
-pub use team::{Members, Predefined, Team, TeamConfig, TeamId, TeamUniqueId};
-pub use values::Values;
+pub use team::{Members, Predefined, Team, TeamConfig, TeamUniqueId};

@@ -1,8 +1,9 @@
 //! Memory: collective allocation, local access, registration of external memory.
 
 use crate::at::At;
-use crate::backend::{Backend, Layout, require};
+use crate::backend::{Backend, Layout};
 use crate::buffer::{ExternalBuf, Own, RegisteredLocal, RegisteredSymmetric, SymmetricBuf};
+use crate::capability::require;
 use crate::element::Element;
 use crate::error::{Error, ErrorKind, Result};
 use crate::pe::{Live, LiveKind, Pe};

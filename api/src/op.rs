@@ -26,7 +26,7 @@ pub struct SignalUpdate {
 pub enum Against {
     /// The same value for every variable.
     One(u64),
-    /// One value a variable (`wait_until_all_vector`), in [`Values`](crate::Values).
+    /// One value a variable (`wait_until_all_vector`), in [`Values`](crate::backend::Values).
     Each,
 }
 
@@ -34,7 +34,7 @@ pub enum Against {
 ///
 /// `dst`, `src` and words are spans of bytes; `pe` is a world rank; values are element bits, zero-extended.
 /// An operation is issued by the host or enqueued on a stream; the variant is the same. What it takes from the host's
-/// private memory travels beside it, as [`Values`](crate::Values).
+/// private memory travels beside it, as [`Values`](crate::backend::Values).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// Copy my `src` to `dst` on `pe`, optionally followed by a signal.
@@ -131,7 +131,7 @@ pub enum Op {
         /// The word.
         word: Span,
     },
-    /// Block until every variable compares true that is not skipped ([`Values::skip`](crate::Values)).
+    /// Block until every variable compares true that is not skipped ([`Values::skip`](crate::backend::Values)).
     Wait {
         /// My own variables, contiguous.
         vars: Span,

@@ -4,8 +4,9 @@ use std::cell::{OnceCell, RefCell};
 use std::marker::PhantomData;
 
 use crate::at::At;
-use crate::backend::{Backend, Capabilities};
+use crate::backend::Backend;
 use crate::buffer::AllocId;
+use crate::capability::Capabilities;
 use crate::error::{Error, Result};
 use crate::issue::{Host, Issue};
 use crate::life::{InitStatus, ThreadSupport, Version};

@@ -1,8 +1,9 @@
 //! Signals and waits: how one PE tells another that data is there.
 
 use crate::at::At;
-use crate::backend::{Backend, require};
+use crate::backend::Backend;
 use crate::buffer::{Local, Signal, Span, Symmetric};
+use crate::capability::require;
 use crate::element::{DType, Waitable};
 use crate::error::{Error, Result};
 use crate::issue::{Host, Issue};

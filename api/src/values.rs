@@ -1,10 +1,10 @@
 //! [`Values`]: what an operation takes from the host's private memory.
 
-/// Values of an operation that lie in the host's private memory. They travel beside the [`Op`](crate::Op), borrowed: a
+/// Values of an operation that lie in the host's private memory. They travel beside the [`Op`](crate::backend::Op), borrowed: a
 /// backend that needs them after the call copies them.
 ///
-/// Which operations have values: [`Op::Fill`](crate::Op::Fill) stores `bytes`; [`Op::Wait`](crate::Op::Wait) compares
-/// with them where it says [`Against::Each`](crate::Against::Each), and leaves out what `skip` says. The others have
+/// Which operations have values: [`Op::Fill`](crate::backend::Op::Fill) stores `bytes`; [`Op::Wait`](crate::backend::Op::Wait) compares
+/// with them where it says [`Against::Each`](crate::backend::Against::Each), and leaves out what `skip` says. The others have
 /// [`Values::NONE`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Values<'a> {

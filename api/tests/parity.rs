@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use onesided::Op;
+use onesided::backend::Op;
 
 const PARITY: &str = include_str!("../PARITY.md");
 

@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use cudarc::driver::sys::{CUdeviceptr, CUstream};
 use cudarc::driver::{CudaContext, CudaSlice, CudaView, CudaViewMut};
-use onesided::{At, Element, Error, ErrorKind, Own, Pe, Result, Span, Stream, Symmetric, span_of};
+use onesided::backend::{Span, span_of};
+use onesided::{At, Element, Error, ErrorKind, Own, Pe, Result, Stream, Symmetric};
 
 use crate::pe::{CudaStream, Nvshmem};
 use crate::table::function;

@@ -2,7 +2,8 @@
 //! the backend's own and waited for.
 #![allow(unsafe_code)]
 
-use onesided::{At, Backend, Error, ErrorKind, Op, Result, Values};
+use onesided::backend::{Op, Values};
+use onesided::{At, Backend, Error, ErrorKind, Result};
 
 use crate::cuda::device;
 use crate::memory::check;

@@ -5,7 +5,8 @@ use std::cell::{Ref, RefCell};
 use std::ffi::{c_int, c_void};
 
 use cudarc::driver::sys::CUdeviceptr;
-use onesided::{AllocId, At, Error, ErrorKind, Layout, Result, Span};
+use onesided::backend::{AllocId, Layout, Span};
+use onesided::{At, Error, ErrorKind, Result};
 
 use crate::cuda::{self, Device};
 use crate::room::Room;

@@ -6,9 +6,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use cudarc::driver::{CudaEvent as Event, CudaStream as Stream};
+use onesided::backend::{AllocId, Layout, Live, LiveKind, NewTeams, Op, Span, TeamId, TeamRequest, Values};
 use onesided::{
-    AllocId, At, Backend, Capabilities, DType, Error, ErrorKind, InitStatus, Layout, Live, LiveKind, Members, NewTeams,
-    Op, Predefined, ReduceOp, Result, Span, Support, TeamId, TeamRequest, TeamUniqueId, ThreadSupport, Values, Version,
+    At, Backend, Capabilities, DType, Error, ErrorKind, InitStatus, Members, Predefined, ReduceOp, Result, Support,
+    TeamUniqueId, ThreadSupport, Version,
 };
 
 use crate::claim::Claim;

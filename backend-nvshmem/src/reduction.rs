@@ -12,7 +12,8 @@
 
 use cudarc::driver::sys::CUdeviceptr;
 use cudarc::driver::{CudaStream, result};
-use onesided::{At, Error, ErrorKind, Result, Span};
+use onesided::backend::Span;
+use onesided::{At, Error, ErrorKind, Result};
 
 use crate::bindings::cudaStream_t;
 use crate::cuda::device;
@@ -218,7 +219,8 @@ fn blocks(scatter: &Reduction) -> impl Iterator<Item = Reduction> + use<> {
 
 #[cfg(test)]
 mod tests {
-    use onesided::{AllocId, DType, ReduceOp, TeamId};
+    use onesided::backend::{AllocId, TeamId};
+    use onesided::{DType, ReduceOp};
 
     use super::*;
 

@@ -4,7 +4,8 @@
 //! call about teams (3.8.0; 3.4.5 goes on). A team has the same slot on all its members, and its handle is the number of
 //! the slot. So before a split the PEs of the parent agree on which slots none of the future members uses.
 
-use onesided::{At, Error, ErrorKind, ReduceOp, Result, TeamId};
+use onesided::backend::TeamId;
+use onesided::{At, Error, ErrorKind, ReduceOp, Result};
 
 use crate::pe::Nvshmem;
 use crate::setting;

@@ -4,7 +4,8 @@
 use std::ffi::c_int;
 
 use cudarc::driver::CudaStream;
-use onesided::{Against, At, Backend, Cmp, DType, Error, ErrorKind, Op, Result, SignalOp, Span, Values};
+use onesided::backend::{Against, Op, Span, Values};
+use onesided::{At, Backend, Cmp, DType, Error, ErrorKind, Result, SignalOp};
 
 use crate::bindings::{
     NVSHMEM_CMP_EQ, NVSHMEM_CMP_GE, NVSHMEM_CMP_GT, NVSHMEM_CMP_LE, NVSHMEM_CMP_LT, NVSHMEM_CMP_NE, NVSHMEM_SIGNAL_ADD,

@@ -1,7 +1,7 @@
 //! Strided transfers, element by element: for PEs that are reached by a network and for strides of gigabytes, where the
 //! library's own strided calls end the process.
 
-use onesided::{Op, Span};
+use onesided::backend::{Op, Span};
 
 /// Whether the strides are wider than CUDA's two-dimensional copies take, which the library uses for strided transfers:
 /// it ends the process where they fail.
@@ -44,7 +44,8 @@ pub(crate) fn elements(op: &Op) -> impl Iterator<Item = Op> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use onesided::{AllocId, DType};
+    use onesided::DType;
+    use onesided::backend::AllocId;
 
     #[test]
     fn each_element_is_a_transfer_of_its_own() {

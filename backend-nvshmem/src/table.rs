@@ -5,7 +5,8 @@ use std::ffi::{c_int, c_void};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use onesided::{AllocId, At, DType, Error, ErrorKind, Op, ReduceOp, Span, TeamId};
+use onesided::backend::{AllocId, Op, Span, TeamId};
+use onesided::{At, DType, Error, ErrorKind, ReduceOp};
 
 use crate::bindings::{Functions, cudaStream_t, nvshmem_team_t};
 use crate::library::Library;

@@ -3,9 +3,8 @@
 
 use std::ffi::c_int;
 
-use onesided::{
-    At, Error, ErrorKind, Members, NewTeams, Predefined, Result, TeamConfig, TeamId, TeamRequest, TeamUniqueId,
-};
+use onesided::backend::{NewTeams, TeamId, TeamRequest};
+use onesided::{At, Error, ErrorKind, Members, Predefined, Result, TeamConfig, TeamUniqueId};
 
 use crate::bindings::{NVSHMEM_TEAM_INVALID, nvshmem_team_t};
 use crate::layout;

@@ -5,7 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use onesided::{AllocId, At, Layout, Span};
+use onesided::At;
+use onesided::backend::{AllocId, Layout, Span};
 
 /// What fresh memory holds unless it was asked for zeroed: recognizable, and never mistaken for a result.
 const POISON: u8 = 0xA5;

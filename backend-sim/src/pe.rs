@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
+use onesided::backend::{AllocId, Layout, Live, NewTeams, Op, Span, TeamId, TeamRequest, Values};
 use onesided::{
-    AllocId, At, Backend, Bootstrap, Capabilities, DType, Error, InitMethod, InitStatus, Layout, Live, Members,
-    NewTeams, Op, Pe, Predefined, ReduceOp, Result, Span, Support, TeamId, TeamRequest, TeamUniqueId, ThreadSupport,
-    UniqueId, VERSION, Values, Version,
+    At, Backend, Bootstrap, Capabilities, DType, Error, InitMethod, InitStatus, Members, Pe, Predefined, ReduceOp,
+    Result, Support, TeamUniqueId, ThreadSupport, UniqueId, VERSION, Version,
 };
 
 use crate::config::Config;

@@ -1,8 +1,7 @@
 //! What a PE asks of the machine, and what it gets back.
 
-use onesided::{
-    AllocId, DType, Error, Layout, Live, NewTeams, Op, ReduceOp, Span, TeamId, TeamRequest, UniqueId, Values,
-};
+use onesided::backend::{AllocId, Layout, Live, NewTeams, Op, Span, TeamId, TeamRequest, Values};
+use onesided::{DType, Error, ReduceOp, UniqueId};
 
 /// A call of the host program. It borrows what lies on the PE's stack, which stands still until the reply.
 #[derive(Debug)]

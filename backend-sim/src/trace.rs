@@ -1,6 +1,7 @@
 //! The trace of a run: one log of events, from which everything else is told.
 
-use onesided::{Against, At, DType, Op, SignalUpdate, Span, Values};
+use onesided::backend::{Against, Op, SignalUpdate, Span, Values};
+use onesided::{At, DType};
 use serde_json::{Value, json};
 
 /// Something that happened in a run.

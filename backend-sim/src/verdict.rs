@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use onesided::{AllocId, At, Error, Live, LiveKind, Span};
+use onesided::backend::{AllocId, Live, LiveKind, Span};
+use onesided::{At, Error};
 
 /// The end of a run, with what every PE was doing then.
 #[derive(Clone, Debug)]

@@ -4,9 +4,10 @@
 use std::marker::PhantomData;
 use std::path::Path;
 
+use onesided::backend::LiveKind;
 use onesided::{
-    Cmp, ExternalBuf, LiveKind, Local, Multicast, Own, Pe, Peer, Predefined, RegisteredLocal, RegisteredSymmetric,
-    Result, SignalOp, Symmetric, SymmetricBuf, SymmetricSlice, Team, TeamConfig, TeamUniqueId,
+    Cmp, ExternalBuf, Local, Multicast, Own, Pe, Peer, Predefined, RegisteredLocal, RegisteredSymmetric, Result,
+    SignalOp, Symmetric, SymmetricBuf, SymmetricSlice, Team, TeamConfig, TeamUniqueId,
 };
 use onesided_sim::{Config, Sim, VerdictKind};
 

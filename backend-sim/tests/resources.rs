@@ -1,8 +1,9 @@
 //! What there is only so much of, and who is who: heaps, memory, teams, topologies, initialization.
 
+use onesided::backend::{Live, LiveKind};
 use onesided::{
-    Bootstrap, ErrorKind, InitMethod, InitStatus, Live, LiveKind, Pe, Predefined, ReduceOp, Result, Team, TeamConfig,
-    TeamUniqueId, UniqueId,
+    Bootstrap, ErrorKind, InitMethod, InitStatus, Pe, Predefined, ReduceOp, Result, Team, TeamConfig, TeamUniqueId,
+    UniqueId,
 };
 use onesided_sim::{Config, Sim, SimProcess, Simulation, VerdictKind};
 

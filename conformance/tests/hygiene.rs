@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use onesided::{DType, Op};
+use onesided::DType;
+use onesided::backend::Op;
 use onesided_conformance::case::Case;
 use onesided_conformance::expected::Folder;
 use onesided_conformance::known;

@@ -139,7 +139,7 @@ impl Chooser for All {
 mod tests {
     use super::*;
     use crate::machine::Touch;
-    use onesided::AllocId;
+    use onesided::backend::AllocId;
 
     fn access(start: usize, write: bool) -> Access {
         let how = if write { Touch::Write } else { Touch::Read };

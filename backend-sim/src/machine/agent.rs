@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use onesided::{Against, At, Cmp, DType, Op, Span, Values};
+use onesided::backend::{Against, Op, Span, Values};
+use onesided::{At, Cmp, DType};
 
 use crate::heap::Heap;
 use crate::machine::collective::Collective;

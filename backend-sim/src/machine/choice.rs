@@ -1,6 +1,6 @@
 //! Choices: which steps wait to be chosen, and what taking one does.
 
-use onesided::{Op, TeamRequest};
+use onesided::backend::{Op, TeamRequest};
 
 use super::agent::{Agent, NONE, Phase};
 use super::flight::Unit;

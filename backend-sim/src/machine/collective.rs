@@ -4,7 +4,8 @@
 //! be the same call as the other members'. What data moves is `data.rs`'s business; an instance only counts how much
 //! of it each member still waits for.
 
-use onesided::{AllocId, At, Layout, Members, Op, TeamConfig, TeamId, UniqueId};
+use onesided::backend::{AllocId, Layout, Op, TeamId};
+use onesided::{At, Members, TeamConfig, UniqueId};
 
 use super::agent::{Agent, NONE, Phase, Work};
 use super::{Access, Machine, Progress, TEAM_TURNS, Touch};

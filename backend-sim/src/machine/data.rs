@@ -3,7 +3,8 @@
 //! There is no synchronization on entry: a part leaves as soon as *its source's* PE has entered, whatever its target is
 //! doing. In a relaxed run every part is a transfer with a late source read, outside every fence and quiet.
 
-use onesided::{DType, Op, ReduceOp, Span};
+use onesided::backend::{Op, Span};
+use onesided::{DType, ReduceOp};
 
 use super::Machine;
 use super::flight::{Data, Kind, Part, Shape};
@@ -85,7 +86,7 @@ impl Machine {
         }
         let Part { team, seq, .. } = part;
         let kind = Kind::Combine { team, seq };
-        let nothing = (0, Span { alloc: onesided::AllocId(u32::MAX), start: 0, len: 1 });
+        let nothing = (0, Span { alloc: onesided::backend::AllocId(u32::MAX), start: 0, len: 1 });
         let slot = self.draft_part(Part { from: 0, to: 0, ..part }, kind, nothing, nothing, DType::U8);
         self.flight.get_mut(slot).key |= 1 << 53; // apart from the result to member 0
         self.flight.launch(slot, NONE, 1, false);

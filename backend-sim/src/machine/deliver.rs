@@ -1,6 +1,6 @@
 //! The steps of a transfer: its source is read, it is delivered, its signal follows.
 
-use onesided::Span;
+use onesided::backend::Span;
 
 use super::agent::{NONE, Phase};
 use super::flight::{Data, Kind, Step, Transfer, Unit};

@@ -5,7 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use onesided::{AmoOp, At, SignalUpdate, Span};
+use onesided::At;
+use onesided::backend::{AmoOp, SignalUpdate, Span};
 
 use crate::machine::agent::NONE;
 
@@ -156,7 +157,7 @@ impl Shape {
 impl Transfer {
     /// What [`Flight::draft`] fills in; also what a landed transfer becomes.
     fn blank(at: At) -> Transfer {
-        let nothing = Span { alloc: onesided::AllocId(u32::MAX), start: 0, len: 0 };
+        let nothing = Span { alloc: onesided::backend::AllocId(u32::MAX), start: 0, len: 0 };
         Transfer {
             key: 0,
             kind: Kind::Put,

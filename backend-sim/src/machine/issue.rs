@@ -3,7 +3,8 @@
 //! In order, the effect happens at once. Relaxed, it becomes a transfer (`flight.rs`), and the call ends when the memory model
 //! says so: at once, when the source is read, or when the data is there.
 
-use onesided::{AmoOp, At, DType, Op, SignalUpdate, Span, Values};
+use onesided::backend::{AmoOp, Op, SignalUpdate, Span, Values};
+use onesided::{At, DType};
 
 use super::agent::{OwnedValues, Phase};
 use super::flight::{Data, Kind, Shape};
@@ -11,7 +12,7 @@ use super::{Collective, Condition, Machine, Progress, Touch};
 use crate::request::Reply;
 
 /// Names the word of an atomic or a scalar where a transfer wants a source.
-const NO_SPAN: Span = Span { alloc: onesided::AllocId(u32::MAX), start: 0, len: 0 };
+const NO_SPAN: Span = Span { alloc: onesided::backend::AllocId(u32::MAX), start: 0, len: 0 };
 
 /// Bits of a transfer's name that number its issuer's transfers; above them stands the issuer.
 pub(super) const ISSUED: u32 = 26;

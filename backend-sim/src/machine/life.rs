@@ -1,6 +1,7 @@
 //! The life cycle, memory and registration: calls that are not operations.
 
-use onesided::{AllocId, At, Error, ErrorKind, Span, UniqueId};
+use onesided::backend::{AllocId, Span};
+use onesided::{At, Error, ErrorKind, UniqueId};
 
 use super::agent::{Phase, Work};
 use super::flight::Transfer;

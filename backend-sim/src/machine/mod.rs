@@ -37,7 +37,8 @@ mod wait;
 
 use std::collections::VecDeque;
 
-use onesided::{AllocId, At, Error, ErrorKind, Span};
+use onesided::backend::{AllocId, Span};
+use onesided::{At, Error, ErrorKind};
 
 use crate::config::Config;
 use crate::heap::Heap;
@@ -132,7 +133,7 @@ pub(crate) struct Machine {
     woken: VecDeque<u32>,
     /// The bug of the whole program, once one is found.
     finding: Option<VerdictKind>,
-    leaks: Vec<(usize, onesided::Live)>,
+    leaks: Vec<(usize, onesided::backend::Live)>,
     unique_ids: u64,
     /// Steps taken, choices or not.
     pub(crate) steps: u64,

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-use onesided::{AllocId, At, Error, ErrorKind, Members, NewTeams, Predefined, TeamId, TeamRequest};
+use onesided::backend::{AllocId, NewTeams, TeamId, TeamRequest};
+use onesided::{At, Error, ErrorKind, Members, Predefined};
 
 use super::agent::{NONE, Phase};
 use super::collective::{Collective, Entry, Instance};

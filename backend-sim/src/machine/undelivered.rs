@@ -1,6 +1,7 @@
 //! What was in flight when a run ended: often the cause of the finding.
 
-use onesided::{At, Span};
+use onesided::At;
+use onesided::backend::Span;
 
 use super::Machine;
 use super::flight::{Kind, Transfer};

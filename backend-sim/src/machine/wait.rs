@@ -1,7 +1,8 @@
 //! Waiting: for memory, for transfers, for streams and events. Nothing polls: a wait is simply not a choice until it
 //! can end.
 
-use onesided::{At, Span};
+use onesided::At;
+use onesided::backend::Span;
 
 use super::agent::{Agent, NONE, Phase, Work};
 use super::{Collective, Condition, Machine, Progress, Touch};

@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use onesided::{At, Op, Pe, Result, Span};
+use onesided::backend::{Op, Span};
+use onesided::{At, Pe, Result};
 use onesided_sim::{Config, Event, EventKind, Explore, Run, Sim, Simulation};
 
 /// A step, by a name that it has in every schedule. No line may be passed twice by the same PE.

@@ -1,6 +1,6 @@
 //! Transfers without a machine: what may happen next, after fences, reads and landings.
 
-use onesided::AllocId;
+use onesided::backend::AllocId;
 
 use super::*;
 

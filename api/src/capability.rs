@@ -1,0 +1,57 @@
+//! What of the optional families of calls a backend has.
+
+use crate::at::At;
+use crate::error::{Error, ErrorKind, Result};
+
+/// How a backend provides a family of calls that not every library has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Support {
+    /// Directly.
+    Native,
+    /// By other calls, with the same meaning and a higher cost.
+    Composed(&'static str),
+    /// Not at all: the calls return `Unsupported` with this reason.
+    Missing(&'static str),
+}
+
+impl Support {
+    /// Whether the calls work.
+    pub fn is_available(self) -> bool {
+        !matches!(self, Support::Missing(_))
+    }
+}
+
+impl std::fmt::Display for Support {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Support::Native => f.write_str("yes"),
+            Support::Composed(how) => write!(f, "composed: {how}"),
+            Support::Missing(why) => write!(f, "no: {why}"),
+        }
+    }
+}
+
+/// The families of calls in which libraries differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Atomic memory operations issued by the host. libnvshmem exports them as stubs that do nothing.
+    pub host_atomics: Support,
+    /// `put_signal`, `signal_op` and waits issued by the host without a stream.
+    pub host_signals: Support,
+    /// `fence` on a stream.
+    pub stream_fence: Support,
+    /// Loads and stores through a peer's pointer.
+    pub peer_access: Support,
+    /// Multicast loads and stores.
+    pub multicast: Support,
+    /// Memory from outside the heap: registered, locally or symmetrically.
+    pub registration: Support,
+}
+
+/// Refuses a call of a family that is missing.
+pub(crate) fn require(support: Support, call: &'static str, at: At) -> Result<()> {
+    match support {
+        Support::Missing(why) => Err(Error::new(ErrorKind::Unsupported, call, why, at)),
+        _ => Ok(()),
+    }
+}
