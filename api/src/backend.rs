@@ -1,6 +1,19 @@
 //! For writers of backends and of tools: the trait that a backend implements, and the plain data that it sees.
 //!
 //! A program needs none of this. It names [`Backend`] as a bound, under `onesided::Backend`, and calls [`Pe`](crate::Pe).
+//! No program gets at a value of its backend, so none can call the trait's methods with arguments that `Pe` has not checked:
+//! ```compile_fail,E0616
+//! # use onesided::{At, Backend, Pe, Result, backend::{Op, Values}};
+//! fn wrong<B: Backend>(pe: &Pe<B>) -> Result<u64> {
+//!     pe.backend.issue(&Op::Quiet, &Values::NONE, None, At::caller()) // error: the field is private
+//! }
+//! ```
+//! ```compile_fail,E0277
+//! # use onesided::{At, Backend, Pe, Result};
+//! fn wrong<B: Backend>(pe: &Pe<B>) -> Result<()> {
+//!     Backend::finalize(pe, &[], At::caller()) // error: `&Pe<B>` is no `Backend`
+//! }
+//! ```
 //!
 //! Typing, validation, bookkeeping and documentation live in [`Pe`](crate::Pe), once. A backend can rely on
 //! arguments being valid *as far as one PE can see* (PE numbers in range, spans inside their allocation, matching
@@ -100,9 +113,18 @@ pub trait Backend: Sized {
     type Stream;
     /// A point in a stream that others can wait for.
     type Event;
+    /// What programs for this backend alone get from [`Pe::extension`](crate::Pe::extension); `()` if there is nothing.
+    ///
+    /// It must not lead a program to the methods of this trait: their arguments are not checked.
+    type Extension<'a>
+    where
+        Self: 'a;
 
     /// The backend's name: `sim`, `nvshmem`.
     const NAME: &'static str;
+
+    /// What [`Pe::extension`](crate::Pe::extension) returns. Local.
+    fn extension(&self) -> Self::Extension<'_>;
 
     /// My world rank. Local.
     fn my_pe(&self) -> usize;

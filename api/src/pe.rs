@@ -148,10 +148,18 @@ impl<B: Backend> Pe<B> {
         self.backend.capabilities()
     }
 
-    /// The backend itself, for code that is about one backend: device pointers of the one on GPUs, say. Local.
+    /// What only this backend has, for programs that are written for it: the one on GPUs has device pointers and
+    /// foreign streams (`onesided_nvshmem::DeviceAccess`), the simulator has nothing. Local.
+    ///
+    /// ```
+    /// # use onesided::{Backend, Pe};
+    /// fn simulated(pe: &Pe<impl for<'a> Backend<Extension<'a> = ()>>) {
+    ///     let () = pe.extension(); // nothing
+    /// }
+    /// ```
     #[inline]
-    pub fn backend(&self) -> &B {
-        &self.backend
+    pub fn extension(&self) -> B::Extension<'_> {
+        self.backend.extension()
     }
 
     /// The verbs, issued by the host: each returns when its contract says so.

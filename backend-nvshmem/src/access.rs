@@ -78,6 +78,10 @@ pub trait DeviceAccess {
     unsafe fn foreign_stream(&self, stream: CUstream) -> Stream<Nvshmem>;
 }
 
+/// The way from a PE to its GPU. [`DeviceAccess`] goes it; for a program there is nothing else in it.
+#[derive(Clone, Copy, Debug)]
+pub struct Extension<'a>(pub(crate) &'a Nvshmem);
+
 /// Symmetric memory as a slice of cudarc; dropping it frees nothing.
 #[derive(Debug)]
 pub struct DeviceSlice<'a, T> {
@@ -120,18 +124,18 @@ impl CudaStream {
 
 impl DeviceAccess for Pe<Nvshmem> {
     fn cuda(&self) -> &Arc<CudaContext> {
-        self.backend().device().context()
+        self.extension().0.device().context()
     }
 
     unsafe fn device_ptr<T: Element>(&self, buf: impl Own<T>) -> CUdeviceptr {
-        self.backend().memory.address(span_of(buf)) as CUdeviceptr
+        self.extension().0.memory.address(span_of(buf)) as CUdeviceptr
     }
 
     unsafe fn peer_ptr<T: Element>(&self, buf: impl Symmetric<T>, pe: usize) -> Option<CUdeviceptr> {
         if pe >= self.n_pes() {
             return None;
         }
-        let address = self.backend().peer_address(span_of(buf), pe, At::caller()).ok()?;
+        let address = self.extension().0.peer_address(span_of(buf), pe, At::caller()).ok()?;
         Some(address as CUdeviceptr)
     }
 
@@ -141,7 +145,7 @@ impl DeviceAccess for Pe<Nvshmem> {
         stream: &Stream<Nvshmem>,
     ) -> DeviceSlice<'a, T> {
         let span = span_of(buf);
-        let address = self.backend().memory.address(span) as CUdeviceptr;
+        let address = self.extension().0.memory.address(span) as CUdeviceptr;
         // SAFETY: memory of this length that stays as long as the slice does; `DeviceSlice` never lets cudarc free it.
         // Elements have no invalid bits.
         let slice = unsafe { stream.backend_stream().0.upgrade_device_ptr(address, span.len / size_of::<T>()) };

@@ -63,7 +63,7 @@ mod team;
 mod vmm;
 mod workspace;
 
-pub use access::{DeviceAccess, DeviceSlice};
+pub use access::{DeviceAccess, DeviceSlice, Extension};
 pub use doctor::{doctor, driver, host_library, host_report, kernel_module};
 pub use launcher::{Launcher, Placement, placement};
 pub use network::Network;

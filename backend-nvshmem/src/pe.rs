@@ -12,6 +12,7 @@ use onesided::{
     TeamUniqueId, ThreadSupport, Version,
 };
 
+use crate::access::Extension;
 use crate::claim::Claim;
 use crate::cuda::{self, Device};
 use crate::host::NO_ATOMICS;
@@ -53,7 +54,7 @@ pub struct Nvshmem {
 }
 
 /// A CUDA stream of a PE.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct CudaStream(pub(crate) Arc<Stream>);
 
 /// A CUDA event of a PE.
@@ -168,7 +169,13 @@ impl Backend for Nvshmem {
     type Stream = CudaStream;
     type Event = CudaEvent;
 
+    type Extension<'a> = Extension<'a>;
+
     const NAME: &'static str = "nvshmem";
+
+    fn extension(&self) -> Extension<'_> {
+        Extension(self)
+    }
 
     fn my_pe(&self) -> usize {
         self.my_pe

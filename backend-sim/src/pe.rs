@@ -162,7 +162,11 @@ impl Backend for Sim {
     type Stream = SimStream;
     type Event = SimEvent;
 
+    type Extension<'a> = ();
+
     const NAME: &'static str = "sim";
+
+    fn extension(&self) {}
 
     fn my_pe(&self) -> usize {
         self.channel.pe() as usize
