@@ -354,6 +354,18 @@ impl<T> Run<T> {
         self.verdict.is_ok()
     }
 
+    /// The run without what the PEs returned: all that [`Simulation::reproduce`] needs of it. (A run that is visited is
+    /// borrowed from the search.)
+    pub fn without_results(&self) -> Run<T> {
+        Run {
+            verdict: self.verdict.clone(),
+            results: Vec::new(),
+            steps: self.steps,
+            schedule: self.schedule.clone(),
+            trace: None,
+        }
+    }
+
     /// What every PE returned.
     ///
     /// # Errors

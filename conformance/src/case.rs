@@ -5,8 +5,8 @@
 
 use std::fmt;
 
-use onesided::{Backend, Capabilities, Pe, Result, Support};
-use serde::{Deserialize, Serialize};
+use onesided::{Backend, Pe, Result};
+use onesided_harness::hardware::protocol::Missing;
 
 /// What one PE saw in one run, as text: `x=1 y=0`. Empty for a PE that only helps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,35 +63,6 @@ pub struct Needs {
     pub registration: bool,
     /// A bug of the whole program, on purpose: only the simulator survives it, with a verdict.
     pub verdict: bool,
-}
-
-/// What a backend does not offer: for each family of [`Needs`], why not.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Missing {
-    /// Atomics issued by the host.
-    pub host_atomics: Option<String>,
-    /// Loads and stores to peers on the same node.
-    pub peer_access: Option<String>,
-    /// Multicast on the world team.
-    pub multicast: Option<String>,
-    /// Registration of external memory.
-    pub registration: Option<String>,
-}
-
-impl Missing {
-    /// What a PE's capabilities deny.
-    pub fn of(can: &Capabilities) -> Missing {
-        let why = |support: Support| match support {
-            Support::Missing(why) => Some(why.to_string()),
-            _ => None,
-        };
-        Missing {
-            host_atomics: why(can.host_atomics),
-            peer_access: why(can.peer_access),
-            multicast: why(can.multicast),
-            registration: why(can.registration),
-        }
-    }
 }
 
 impl Needs {

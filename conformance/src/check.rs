@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use onesided::Backend;
+use onesided_harness::tool::{count, interrupt};
 use onesided_sim::{Explore, Profile, Sim};
 
 use crate::case::Case;
 use crate::expected::{Difference, Folder, Relation};
 use crate::known::Known;
 use crate::outcome::{self, Visited};
-use crate::tool::interrupt;
 
 /// How cases are checked.
 #[derive(Clone, Debug)]
@@ -148,11 +148,6 @@ impl Checked {
         let why = why.split("; ").filter(|part| !part.is_empty()).map(|part| format!("\n        {part}"));
         format!("{status}  {name:<width$}  {numbers}{}", why.collect::<String>())
     }
-}
-
-/// A number of things: `1 case`, `2 cases`.
-pub(crate) fn count(number: u64, thing: &str) -> String {
-    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
 /// The difference, with the command that shows the first unexpected outcome.

@@ -7,10 +7,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use onesided::Backend;
+use onesided_harness::tool::output::Output;
 
 use crate::case::Case;
 use crate::outcome::Visited;
-use crate::tool::output::Output;
 
 /// Where outcome files lie: `chapter/case.txt` in this folder.
 #[derive(Clone, Debug)]

@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use std::ops::ControlFlow;
 
 use onesided::Result;
+use onesided_harness::tool::interrupt;
 use onesided_sim::{Config, Explore, Profile, Run, Schedule, Sim, Simulation, VerdictKind};
 
 use crate::case::{Case, Seen, Visit};
-use crate::tool::interrupt;
 
 /// The most schedules of a case that an exhaustive search begins. A case with more is visited at random.
 pub const LIMIT: u64 = 2_000_000;
@@ -63,7 +63,7 @@ pub fn visit(case: &Case<Sim>, profile: Profile, how: Explore) -> Result<Visited
         write_outcome(&mut text, run);
         match tallies.get_mut(&text) {
             Some((count, _)) => *count += 1,
-            None => drop(tallies.insert(text.clone(), (1, without_results(run)))),
+            None => drop(tallies.insert(text.clone(), (1, run.without_results()))),
         }
         ControlFlow::Continue(())
     })?;
@@ -120,16 +120,5 @@ fn write_seen<'a>(text: &mut String, recorded: impl Iterator<Item = (usize, &'a 
     }
     if text.is_empty() {
         text.push_str("finished");
-    }
-}
-
-/// What of a run is needed to replay it. (A run that is visited is borrowed from the search.)
-pub(crate) fn without_results<T>(run: &Run<T>) -> Run<T> {
-    Run {
-        verdict: run.verdict.clone(),
-        results: Vec::new(),
-        steps: run.steps,
-        schedule: run.schedule.clone(),
-        trace: None,
     }
 }

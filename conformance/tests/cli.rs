@@ -263,6 +263,15 @@ fn what_cannot_run_is_an_error() {
 }
 
 #[test]
+fn without_a_library_nothing_is_measured_on_gpus() {
+    let output = onesided(&["bench", "--backend", "nvshmem", "--quick"]);
+    let said = stderr(&output);
+    assert_eq!(status(&output), 2, "{said}");
+    assert!(said.starts_with("error: nothing can be measured on GPUs here: "), "{said}");
+    assert!(said.ends_with("; see `onesided doctor`\n") && output.stdout.is_empty(), "{said}");
+}
+
+#[test]
 fn an_id_file_that_exists_is_refused_by_pe_0() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("id");

@@ -8,12 +8,12 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use onesided_conformance::case::{Case, Missing, Seen};
+use onesided_conformance::case::{Case, Seen};
 use onesided_conformance::check::Status;
 use onesided_conformance::expected::Folder;
-use onesided_conformance::hardware::protocol::{Message, Ready};
 use onesided_conformance::hardware::{self, Ran, Results, Settings};
 use onesided_conformance::known::Known;
+use onesided_harness::hardware::protocol::{Message, Missing, Ready};
 use onesided_sim::Sim;
 
 /// Runs of each case.

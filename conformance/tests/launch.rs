@@ -8,7 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use onesided_conformance::launch::{Channel, Event, Job, PeStatus};
+use onesided_harness::launch::{Channel, Event, Job, PeStatus};
 
 const LONG: Duration = Duration::from_secs(60);
 

@@ -11,10 +11,9 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use onesided::{Bootstrap, InitMethod, Pe, ReduceOp, UniqueId, expect_eq};
+use onesided_harness::say;
+use onesided_harness::tool::command::failed;
 use onesided_nvshmem::{Nvshmem, Placement, Process, Settings, placement};
-
-use super::failed;
-use crate::tool::say::say;
 
 /// What `onesided bootstrap` takes.
 #[derive(Debug, clap::Args)]

@@ -5,10 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use onesided_harness::say;
+use onesided_harness::tool::command::failed;
 use serde::Deserialize;
-
-use super::failed;
-use crate::tool::say::say;
 
 /// What `onesided compare` takes.
 #[derive(Debug, clap::Args)]

@@ -4,10 +4,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use onesided::{Backend, Pe, ReduceOp, Result};
+use onesided_harness::say;
+use onesided_harness::tool::command::failed;
 use onesided_sim::{Config, Simulation};
-
-use super::failed;
-use crate::tool::say::say;
 
 const AFTER: &str =
     "Started as a program is, once for each PE (`onesided launch -n N -- onesided doctor`), the doctors \

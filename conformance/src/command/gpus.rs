@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
+use onesided_harness::hardware::machine::{self, Machine};
+
 use crate::expected::Folder;
 use crate::hardware::Settings;
-use crate::hardware::machine::{self, Machine};
 
 /// Runs of each case unless the user asks for another number.
 const RUNS: u64 = 20;

@@ -9,11 +9,12 @@ use std::process::{Command, ExitCode};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
+use onesided_harness::launch::{
+    Channel, Event, Job, Mps, PeStatus, cannot_start, devices, load_kernels_early, replace,
+};
+use onesided_harness::tool::command::failed;
+use onesided_harness::tool::interrupt;
 use onesided_nvshmem::{Launcher, Placement};
-
-use super::failed;
-use crate::launch::{Channel, Event, Job, Mps, PeStatus, cannot_start, devices, load_kernels_early, replace};
-use crate::tool::interrupt;
 
 /// How long the others may still speak after one PE failed.
 const LAST_WORDS: Duration = Duration::from_secs(1);

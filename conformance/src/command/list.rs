@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 
 use onesided::Backend;
+use onesided_harness::say;
+use onesided_harness::tool::command::failed;
 use onesided_sim::Sim;
 
-use super::failed;
 use crate::case::{Case, Visit};
 use crate::suite;
-use crate::tool::say::say;
 
 /// What `onesided list` takes.
 #[derive(Debug, clap::Args)]

@@ -5,18 +5,19 @@ use std::process::ExitCode;
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
+use onesided_harness::say;
+use onesided_harness::tool::command::{Backend, failed};
+use onesided_harness::tool::{interrupt, quiet};
 use onesided_nvshmem::Nvshmem;
 use onesided_sim::{Explore, Profile, Schedule, Sim, Simulation};
 
 use super::gpus::{OnGpus, refuse};
-use super::{Backend, failed, list};
+use super::list;
 use crate::case::Case;
 use crate::check::{Checked, Status, replay_command};
 use crate::expected::{Difference, Folder, Relation};
 use crate::hardware;
 use crate::outcome::{self, LIMIT, Visited};
-use crate::tool::say::say;
-use crate::tool::{interrupt, quiet};
 
 /// What `onesided litmus` takes.
 #[derive(Debug, clap::Args)]
@@ -36,7 +37,7 @@ pub(super) struct Options {
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
     /// Run this schedule alone and print what happened in it, event by event
-    #[arg(value_parser = crate::tool::schedule, long, value_name = "SCHEDULE", conflicts_with_all = ["profile", "schedules", "seed"])]
+    #[arg(value_parser = onesided_harness::tool::schedule, long, value_name = "SCHEDULE", conflicts_with_all = ["profile", "schedules", "seed"])]
     replay: Option<Schedule>,
     /// Where the outcome files are, if not in the sources of this command
     #[arg(long, value_name = "DIR")]

@@ -13,14 +13,12 @@
 //! | `launch.rs` | `launch`: the PEs of a program, on this host |
 //! | `doctor.rs` | `doctor`: what of CUDA, NVSHMEM and MPI is found here |
 //!
-//! `bench` is in [`crate::bench`].
+//! `bench` is the package `onesided-bench`.
 
-use std::fmt;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand, ValueEnum};
-
-use crate::bench;
+use clap::{Parser, Subcommand};
+use onesided_harness::tool::command::refused;
 
 mod bootstrap;
 mod compare;
@@ -64,7 +62,7 @@ enum Command {
     /// Become a PE on a GPU, meet the others, and say so; started once for each PE.
     Bootstrap(bootstrap::Options),
     /// Measure what the simulator costs, or the backend for GPUs, beside what others cost on this machine.
-    Bench(bench::Options),
+    Bench(onesided_bench::Options),
 }
 
 /// The `main` of the command. Exit status 0: all is well; 1: something was found; 2: wrong usage, or it could not run;
@@ -83,27 +81,6 @@ pub fn main() -> ExitCode {
         Command::Launch(options) => launch::run(&options),
         Command::Doctor(options) => doctor::run(&options),
         Command::Bootstrap(options) => bootstrap::run(&options),
-        Command::Bench(options) => bench::run(&options),
+        Command::Bench(options) => onesided_bench::run(&options),
     }
-}
-
-/// Prints what clap says: an error, or a help text that was asked for.
-pub(crate) fn refused(error: &clap::Error) -> ExitCode {
-    let _ = error.print(); // nobody is left to tell
-    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
-}
-
-/// Says why a command could not do its work.
-pub(crate) fn failed(why: impl fmt::Display) -> ExitCode {
-    eprintln!("error: {why}");
-    ExitCode::from(2)
-}
-
-/// Where programs and cases run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Backend {
-    /// The deterministic simulator: all PEs in this process, no GPU needed
-    Sim,
-    /// libnvshmem on GPUs: one process for each PE
-    Nvshmem,
 }

@@ -2,13 +2,13 @@
 
 use std::process::ExitCode;
 
+use onesided_harness::say;
+use onesided_harness::tool::{interrupt, quiet};
 use onesided_sim::{Explore, Profile, Sim};
 
 use crate::case::Case;
 use crate::expected::Folder;
 use crate::outcome::{self, LIMIT};
-use crate::tool::say::say;
-use crate::tool::{interrupt, quiet};
 
 /// Writes the file of each case from all its schedules. Status 1 if that was impossible for one of them.
 pub(super) fn run(cases: &[Case<Sim>], expected: &Folder) -> Result<ExitCode, String> {

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use onesided::Backend;
+use onesided_harness::launch;
 
 use crate::case::Case;
-use crate::launch;
 
 /// Cases that run on as many PEs and GPUs, so that one job can run them all.
 #[derive(Clone, Debug, PartialEq, Eq)]

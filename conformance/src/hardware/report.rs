@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use onesided::Backend;
+use onesided_harness::hardware::machine::Machine;
+use onesided_harness::say;
+use onesided_harness::tool::count;
 use serde_json::{Value, json};
 
-use super::machine::Machine;
 use super::suite::{Ran, Results, Settings};
 use crate::case::Case;
-use crate::check::{Checked, Status, count};
-use crate::tool::say::say;
+use crate::check::{Checked, Status};
 
 /// What belongs to all results of a suite.
 #[derive(Clone, Copy, Debug)]

@@ -6,16 +6,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use onesided::Backend;
+use onesided_harness::hardware::job::{End, News, Script, follow};
+use onesided_harness::hardware::protocol::Ready;
+use onesided_harness::hardware::trouble::Trouble;
+use onesided_harness::launch::{self, Job, Mps};
 
-use super::job::{End, News, Script, follow};
 use super::plan::{self, Group};
-use super::protocol::Ready;
-use super::trouble::Trouble;
 use crate::case::Case;
 use crate::check::{Checked, Status};
 use crate::expected::{Difference, Folder, Relation};
 use crate::known::Known;
-use crate::launch::{self, Job, Mps};
 use crate::outcome::combine;
 
 /// By how much NVSHMEM's heap grows at a time, and what memory must be a multiple of to be registered: half a gigabyte,

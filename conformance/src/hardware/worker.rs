@@ -1,37 +1,14 @@
 //! The PE's side: what a process does that the suite started.
 
-use std::any::Any;
-use std::panic::{self, AssertUnwindSafe};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use onesided::{Backend, Bootstrap as _, Error, InitMethod, Pe, ReduceOp, Result, SymmetricBuf};
-use onesided_nvshmem::{Nvshmem, Process, Settings};
+use onesided::{Backend, Pe, ReduceOp, Result, SymmetricBuf};
+use onesided_harness::hardware::pe::{Lost, guarded, init, lost, not_started, ready};
+use onesided_harness::hardware::protocol::{Message, Missing};
+use onesided_nvshmem::Nvshmem;
 
-use super::protocol::{Message, Ready};
-use crate::case::{Case, Missing, Seen};
-
-/// Why a PE cannot go on. Whoever gets it has told about it already, and ends the process without finalizing: the
-/// other PEs will not come to a collective any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Lost(
-    /// The exit status.
-    pub(crate) u8,
-);
-
-/// Becomes a PE, as the launcher's environment says.
-pub(crate) fn init() -> Result<Pe<Nvshmem>> {
-    Process::open(Settings::from_environment()?)?.init(InitMethod::Launcher)
-}
-
-/// What a PE says first.
-pub(crate) fn ready<B: Backend>(pe: &Pe<B>) -> Message {
-    Message::Ready(Ready {
-        library: pe.version().library,
-        status: pe.init_status().name().to_string(),
-        missing: Missing::of(&pe.capabilities()),
-    })
-}
+use crate::case::{Case, Seen};
 
 /// Runs cases on the hardware backend: the whole life of a PE.
 pub(crate) fn main(names: &[String], runs: u64) -> ExitCode {
@@ -104,44 +81,11 @@ impl Clock {
     }
 }
 
-/// Calls a program; says so if it fails or panics.
-pub(crate) fn guarded<T>(program: impl FnOnce() -> Result<T>, say: &dyn Fn(Message)) -> Result<T, Lost> {
-    match panic::catch_unwind(AssertUnwindSafe(program)) {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(error)) => Err(lost(&error, say)),
-        Err(panic) => {
-            say(Message::Panicked { text: message(&*panic) });
-            Err(Lost(101)) // what a panic ends a process with
-        }
-    }
-}
-
-/// Says what failed.
-pub(crate) fn lost(error: &Error, say: &dyn Fn(Message)) -> Lost {
-    lost_with(Message::failed(error), say)
-}
-
-/// Tells that there is no PE.
-pub(crate) fn not_started(error: &Error, say: &dyn Fn(Message)) -> Lost {
-    lost_with(Message::not_started(error), say)
-}
-
-fn lost_with(message: Message, say: &dyn Fn(Message)) -> Lost {
-    let status = if matches!(message, Message::Failed { operating: true, .. }) { 2 } else { 1 };
-    say(message);
-    Lost(status)
-}
-
-/// A panic's message.
-fn message(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "with no message".to_string())
-}
-
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
 
+    use onesided::Error;
     use onesided_sim::{Config, Sim, Simulation};
 
     use super::*;

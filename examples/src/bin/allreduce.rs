@@ -15,7 +15,7 @@
 use std::process::ExitCode;
 
 use onesided::{Backend, Cmp, Pe, Result, SignalOp, expect_eq};
-use onesided_conformance::harness::{self, Program};
+use onesided_harness::Program;
 
 /// Elements of a chunk; the array has as many chunks as there are PEs.
 const CHUNK: usize = 2;
@@ -84,5 +84,5 @@ fn ring_allreduce<B: Backend>(pe: &Pe<B>, mine: &[f32]) -> Result<Vec<f32>> {
 }
 
 fn main() -> ExitCode {
-    harness::main::<Allreduce>()
+    onesided_harness::main::<Allreduce>()
 }

@@ -9,7 +9,7 @@
 use std::process::ExitCode;
 
 use onesided::{Backend, Pe, Result, Support, expect_eq};
-use onesided_conformance::harness::{self, Program};
+use onesided_harness::Program;
 
 /// Elements of each buffer.
 const LEN: usize = 4;
@@ -91,5 +91,5 @@ fn registered_local<B: Backend>(pe: &Pe<B>) -> Result<()> {
 }
 
 fn main() -> ExitCode {
-    harness::main::<Buffers>()
+    onesided_harness::main::<Buffers>()
 }

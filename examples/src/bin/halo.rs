@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::process::ExitCode;
 
 use onesided::{Backend, Cmp, Pe, Result, SignalOp, SymmetricBuf, SymmetricSlice, expect_eq};
-use onesided_conformance::harness::{self, Program};
+use onesided_harness::Program;
 
 /// Rows of a PE's tile, without the halo.
 const ROWS: usize = 2;
@@ -188,5 +188,5 @@ fn serial(rows_of_pes: usize, columns_of_pes: usize) -> Vec<f64> {
 }
 
 fn main() -> ExitCode {
-    harness::main::<Halo>()
+    onesided_harness::main::<Halo>()
 }

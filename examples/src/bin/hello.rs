@@ -8,7 +8,7 @@
 use std::process::ExitCode;
 
 use onesided::{Backend, InitStatus, Pe, Result, Version, expect_eq};
-use onesided_conformance::harness::{self, Program};
+use onesided_harness::Program;
 
 struct Hello;
 
@@ -50,5 +50,5 @@ fn capabilities<B: Backend>(pe: &Pe<B>) -> String {
 }
 
 fn main() -> ExitCode {
-    harness::main::<Hello>()
+    onesided_harness::main::<Hello>()
 }

@@ -9,7 +9,7 @@
 use std::process::ExitCode;
 
 use onesided::{Backend, Pe, Result, expect_eq};
-use onesided_conformance::harness::{self, Program};
+use onesided_harness::Program;
 
 /// Bins that each PE owns.
 const BINS_PER_PE: usize = 2;
@@ -58,5 +58,5 @@ fn bins_of(pe: usize, n_pes: usize) -> impl Iterator<Item = usize> {
 }
 
 fn main() -> ExitCode {
-    harness::main::<Histogram>()
+    onesided_harness::main::<Histogram>()
 }

@@ -8,7 +8,7 @@
 use std::process::ExitCode;
 
 use onesided::{Backend, Cmp, Pe, Result, SignalOp, expect_eq};
-use onesided_conformance::harness::{self, Program};
+use onesided_harness::Program;
 
 /// What PE 0 sends.
 const DATA: [u32; 4] = [1, 2, 3, 4];
@@ -50,5 +50,5 @@ impl Program for MissingFence {
 }
 
 fn main() -> ExitCode {
-    harness::main::<MissingFence>()
+    onesided_harness::main::<MissingFence>()
 }

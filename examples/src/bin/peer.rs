@@ -9,7 +9,7 @@
 use std::process::ExitCode;
 
 use onesided::{Backend, Pe, Predefined, Result, expect_eq};
-use onesided_conformance::harness::{self, Program};
+use onesided_harness::Program;
 
 struct PeerStore;
 
@@ -47,5 +47,5 @@ impl Program for PeerStore {
 }
 
 fn main() -> ExitCode {
-    harness::main::<PeerStore>()
+    onesided_harness::main::<PeerStore>()
 }

@@ -14,7 +14,7 @@
 use std::process::ExitCode;
 
 use onesided::{Backend, Cmp, Pe, Result, SignalOp, expect_eq};
-use onesided_conformance::harness::{self, Program};
+use onesided_harness::Program;
 
 /// Chunks that each PE sends.
 const CHUNKS: usize = 5;
@@ -85,5 +85,5 @@ fn content(pe: usize, chunk: usize) -> [u32; LEN] {
 }
 
 fn main() -> ExitCode {
-    harness::main::<Pipeline>()
+    onesided_harness::main::<Pipeline>()
 }

@@ -9,7 +9,7 @@
 use std::process::ExitCode;
 
 use onesided::{Backend, Cmp, Pe, Result, SignalOp, expect_eq};
-use onesided_conformance::harness::{self, Program};
+use onesided_harness::Program;
 
 /// Elements of the 4×4 matrix that is sent.
 const SIZE: usize = 4 * 4;
@@ -57,5 +57,5 @@ impl Program for PutSignal {
 }
 
 fn main() -> ExitCode {
-    harness::main::<PutSignal>()
+    onesided_harness::main::<PutSignal>()
 }

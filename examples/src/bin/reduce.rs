@@ -8,7 +8,7 @@
 use std::process::ExitCode;
 
 use onesided::{Backend, Pe, ReduceOp, Result, expect_eq};
-use onesided_conformance::harness::{self, Program};
+use onesided_harness::Program;
 
 /// Elements of the array of floats.
 const SIZE: usize = 10;
@@ -55,5 +55,5 @@ fn score_of(pe: usize) -> i32 {
 }
 
 fn main() -> ExitCode {
-    harness::main::<Reduce>()
+    onesided_harness::main::<Reduce>()
 }

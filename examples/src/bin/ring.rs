@@ -9,7 +9,7 @@
 use std::process::ExitCode;
 
 use onesided::{Backend, Pe, Result, expect_eq};
-use onesided_conformance::harness::{self, Program};
+use onesided_harness::Program;
 
 /// Elements that each PE sends.
 const SIZE: usize = 10;
@@ -42,5 +42,5 @@ impl Program for Ring {
 }
 
 fn main() -> ExitCode {
-    harness::main::<Ring>()
+    onesided_harness::main::<Ring>()
 }

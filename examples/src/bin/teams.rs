@@ -9,7 +9,7 @@
 use std::process::ExitCode;
 
 use onesided::{Backend, Pe, Predefined, ReduceOp, Result, SymmetricBuf, Team, TeamConfig, TeamUniqueId, expect_eq};
-use onesided_conformance::harness::{self, Program};
+use onesided_harness::Program;
 
 /// PEs in a row of the 2-d split.
 const XRANGE: usize = 2;
@@ -103,5 +103,5 @@ fn report<B: Backend>(pe: &Pe<B>, teams: &[(&str, Team)]) -> String {
 }
 
 fn main() -> ExitCode {
-    harness::main::<Teams>()
+    onesided_harness::main::<Teams>()
 }

@@ -3,6 +3,8 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
+use onesided_harness::tool::output::Output;
+use onesided_harness::tool::progress::Progress;
 use onesided_nvshmem::Nvshmem;
 
 use super::{Options, counts, status};
@@ -11,8 +13,6 @@ use crate::command::list;
 use crate::hardware::report::{Facts, Printer};
 use crate::hardware::{self, report};
 use crate::known;
-use crate::tool::output::Output;
-use crate::tool::progress::Progress;
 
 /// Runs the cases that the user chose.
 pub(super) fn run(options: &Options) -> Result<ExitCode, String> {

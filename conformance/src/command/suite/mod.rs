@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use onesided_harness::tool::command::{Backend, failed};
+use onesided_harness::tool::interrupt;
 use onesided_sim::Profile;
 
 use super::gpus::{OnGpus, refuse};
-use super::{Backend, failed};
 use crate::check::{Checked, Status};
-use crate::tool::interrupt;
 
 mod hardware;
 mod sim;

@@ -6,19 +6,20 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Instant;
 
+use onesided_harness::say;
+use onesided_harness::tool::count;
+use onesided_harness::tool::output::Output;
+use onesided_harness::tool::progress::Progress;
+use onesided_harness::tool::quiet;
 use onesided_sim::{Profile, Sim};
 use serde_json::{Value, json};
 
 use super::{Options, counts, status};
 use crate::case::Case;
-use crate::check::{Checked, Settings, Status, check, count};
+use crate::check::{Checked, Settings, Status, check};
 use crate::command::{list, promote};
 use crate::expected::Folder;
 use crate::known::{self, Known};
-use crate::tool::output::Output;
-use crate::tool::progress::Progress;
-use crate::tool::quiet;
-use crate::tool::say::say;
 
 /// Checks the cases that the user chose, or writes their files.
 pub(super) fn run(options: &Options) -> Result<ExitCode, String> {

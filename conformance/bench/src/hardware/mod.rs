@@ -1,0 +1,184 @@
+//! `onesided bench --backend nvshmem`: what the API costs on GPUs, beside a C++ program that makes the same calls.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `plan.rs` | what is measured, and how often |
+//! | `worker.rs` | one PE of ours; `../peers/nvshmem.cpp` is one of the peer's |
+//! | `loops.rs`, `cpp.rs` | the calls that are measured: through the API, and in C++ within a process of ours |
+//! | `job.rs` | two processes of one program, and what they print |
+//! | `compare.rs` | both programs in turn |
+//! | `figures.rs` | which numbers are shown, and the targets |
+//! | `report.rs` | the table and its JSON |
+//!
+//! Calls are compared in pairs: a process of ours makes them through the API and in C++, sample by sample in turn, on the
+//! same memory and stream. Between processes of one program they differ by more than what the API adds. The C++ program
+//! is what initialization is compared with, and shows what calls cost where nothing of ours is loaded.
+//!
+//! Two PEs share one GPU under MPS; where there are two GPUs, everything is measured again with a GPU for each.
+
+mod compare;
+mod cpp;
+mod figures;
+mod job;
+mod loops;
+mod plan;
+mod report;
+mod worker;
+
+use std::ffi::OsString;
+use std::fmt::Display;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use onesided_harness::hardware::machine::settings;
+use onesided_harness::launch::Mps;
+use onesided_harness::tool::interrupt;
+use onesided_harness::tool::output::Output;
+
+use self::compare::{Limits, Line, Place, compare};
+use self::figures::{Figure, chosen};
+use self::job::{PES, Program};
+use self::plan::{Measurement, plan};
+use self::report::{Hardware, Report};
+use super::Options;
+use super::machine::Machine;
+use super::peers::Nvshmem;
+use super::row::{Cell, Row, Unit};
+
+pub(crate) use self::worker::run as work;
+
+/// Seconds that one job may take; it takes about three.
+const JOB: u64 = 40;
+
+/// How long one place may begin new rounds.
+const ALL: Duration = Duration::from_secs(80);
+
+/// The places, as the rows name them.
+const ONE_GPU: &str = "1 GPU (MPS)";
+const TWO_GPUS: &str = "2 GPUs";
+
+/// Measures, prints the table, and writes the JSON if that is asked for.
+///
+/// # Errors
+/// There is no GPU or no library here, no benchmark is called as asked for, or the file cannot be written.
+pub(super) fn run(options: &Options) -> Result<ExitCode, String> {
+    let (plan, figures) = chosen(plan(options.quick), options.only.as_deref())?;
+    let json = options.json.as_deref().map(Output::prepare).transpose()?;
+    let hardware = find()?;
+    eprintln!("compiling the C++ program, then measuring: up to a minute and a half in each place");
+    let peer = Nvshmem::compile(&hardware.file);
+    let loops = peer.as_ref().map_err(Clone::clone).and_then(Nvshmem::compile_loops);
+    let environment = environment(&hardware);
+    let me = std::env::current_exe().map_err(|error| format!("this program's file is unknown: {error}"))?;
+    let mut arguments = vec![OsString::from("bench")];
+    if let Ok(loops) = &loops {
+        arguments.extend(["--loops".into(), loops.into()]);
+    }
+    arguments.push("--worker".into());
+    let ours = Program { file: me, arguments, environment: environment.clone() };
+    let next = peer.as_ref().map_err(Clone::clone).map(|peer| {
+        move || Program {
+            file: peer.program(),
+            arguments: vec![peer.id_file().into()],
+            environment: environment.clone(),
+        }
+    });
+    let rounds = if options.quick { 1 } else { usize::from(options.rounds) };
+    let gpus = hardware.gpus.len();
+    let mut session = Session {
+        plan,
+        figures,
+        ours,
+        peer: next.as_ref().map(|next| next as &dyn Fn() -> Program).map_err(Clone::clone),
+        no_loops: loops.err(),
+        limits: Limits { rounds, job: Duration::from_secs(JOB), all: ALL },
+        report: Report::new(Machine::here(), hardware, options.date.clone(), options.quick),
+    };
+    match Mps::start(&[0]) {
+        Ok(mps) => {
+            session.measure(&Place { name: ONE_GPU, devices: [0, 0], environment: mps.environment(PES) });
+        }
+        Err(why) => session.leave_out(ONE_GPU, &why),
+    }
+    match gpus {
+        2.. => session.measure(&Place { name: TWO_GPUS, devices: [0, 1], environment: Vec::new() }),
+        _ => session.leave_out(TWO_GPUS, &format!("{gpus} GPU here")),
+    }
+    let report = session.report;
+    if interrupt::is_wanted() {
+        return Ok(interrupt::status());
+    }
+    print!("{report}");
+    if let Some(json) = json {
+        json.finish(|out| writeln!(out, "{:#}", report.to_json()))?;
+    }
+    Ok(ExitCode::from(report.status()))
+}
+
+/// What is the same in every place, and what came out so far.
+struct Session<'a> {
+    plan: Vec<Measurement>,
+    figures: Vec<Figure>,
+    ours: Program,
+    peer: Result<&'a dyn Fn() -> Program, String>,
+    /// Why there are no C++ loops for the processes of ours.
+    no_loops: Option<String>,
+    limits: Limits,
+    report: Report,
+}
+
+impl Session<'_> {
+    fn measure(&mut self, place: &Place) {
+        if interrupt::is_wanted() {
+            return;
+        }
+        let compared = compare(place, &self.plan, &self.ours, self.peer.clone(), self.limits);
+        let no_pair = self.no_loops.as_deref().or(compared.no_pair());
+        self.report.lines.extend(compared.lines(place.name, &self.figures, no_pair));
+        self.report.rounds.push((place.name, compared.ours.jobs.len()));
+        let sides = [
+            ("ours", compared.ours.failed.as_deref()),
+            ("C++ in our processes", no_pair),
+            ("C++ alone", compared.peer.failed.as_deref()),
+        ];
+        for (who, why) in sides {
+            self.report.notes.extend(why.map(|why| format!("{}, {who}: {why}", place.name)));
+        }
+    }
+
+    /// Says why there is nothing to be seen of a place.
+    fn leave_out(&mut self, place: &'static str, why: &str) {
+        let first = why.lines().next().unwrap_or_default().to_string();
+        let row = Row::new("everything", Unit::Ns, Cell::NotRun(first));
+        self.report.lines.push(Line { place, row, ours: Vec::new(), peer: Vec::new(), program: None });
+        self.report.notes.push(format!("{place}: not run: {why}"));
+    }
+}
+
+/// The GPUs and the library of this machine.
+fn find() -> Result<Hardware, String> {
+    let found = onesided_nvshmem::host_report(None);
+    let lacks = |why: &dyn Display| format!("nothing can be measured on GPUs here: {why}; see `onesided doctor`");
+    let driver = found.driver.map_err(|why| lacks(&why))?;
+    let library = found.nvshmem.map_err(|why| lacks(&why))?;
+    if driver.gpus.is_empty() {
+        return Err(lacks(&"CUDA shows no GPU"));
+    }
+    let (major, minor) = driver.cuda;
+    Ok(Hardware {
+        gpus: driver.gpus,
+        driver: found.kernel_module.unwrap_or_else(|| "unknown".to_string()),
+        cuda: format!("{major}.{minor}"),
+        library: library.version.map(|number| number.to_string()).join("."),
+        file: library.file.canonicalize().unwrap_or(library.file),
+        settings: settings(std::env::vars_os()),
+    })
+}
+
+/// What every process needs: the same library for both programs, and a limit for meeting.
+fn environment(hardware: &Hardware) -> Vec<(String, OsString)> {
+    vec![
+        ("ONESIDED_NVSHMEM_LIB".to_string(), hardware.file.clone().into()),
+        ("ONESIDED_TIMEOUT".to_string(), (JOB - 5).to_string().into()),
+    ]
+}

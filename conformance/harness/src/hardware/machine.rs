@@ -1,0 +1,158 @@
+//! What of this machine the starting process must know: its GPUs, the driver, the library. It creates no CUDA context:
+//! the GPUs are the PEs'.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+
+use onesided_nvshmem::{Problem, Row};
+use serde_json::{Value, json};
+
+use crate::launch::KERNELS_EARLY;
+
+/// A machine on which PEs can be started.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Machine {
+    /// The GPUs' names, by CUDA's numbers.
+    pub gpus: Vec<String>,
+    /// The newest CUDA that the driver supports, as `13.0`.
+    pub cuda: String,
+    /// The driver's version, where the system tells it.
+    pub driver: Option<String>,
+    /// The library's settings, `NVSHMEM_…`, as the environment has them, and when PEs let CUDA load kernels.
+    pub settings: BTreeMap<String, String>,
+}
+
+impl Machine {
+    /// Looks for GPUs and the library.
+    ///
+    /// # Errors
+    /// What is missing, and what would help.
+    pub fn look() -> Result<Machine, String> {
+        let found = onesided_nvshmem::driver().and_then(|driver| Ok((driver, onesided_nvshmem::host_library(None)?)));
+        match found {
+            Ok((driver, _)) if !driver.gpus.is_empty() => Ok(Machine {
+                gpus: driver.gpus,
+                cuda: format!("{}.{}", driver.cuda.0, driver.cuda.1),
+                driver: onesided_nvshmem::kernel_module(),
+                settings: settings(std::env::vars_os()),
+            }),
+            Ok(_) => Err(refusal(None)),
+            Err(problem) => Err(refusal(Some(&problem))),
+        }
+    }
+
+    /// The GPUs in a few words: `2 x NVIDIA H200`.
+    pub fn gpus_in_words(&self, which: &[u32]) -> String {
+        let names: Vec<&str> =
+            which.iter().filter_map(|&gpu| self.gpus.get(gpu as usize)).map(String::as_str).collect();
+        match names.as_slice() {
+            [] => "no known GPU".to_string(),
+            [one] => (*one).to_string(),
+            [first, rest @ ..] if rest.iter().all(|name| name == first) => format!("{} x {first}", names.len()),
+            several => several.join(", "),
+        }
+    }
+
+    /// The fields that reports have of it.
+    pub fn to_json(&self, which: &[u32]) -> Value {
+        let gpus: Vec<&String> = which.iter().filter_map(|&gpu| self.gpus.get(gpu as usize)).collect();
+        json!({ "gpus": gpus, "cuda": self.cuda, "driver": self.driver, "settings": self.settings })
+    }
+}
+
+/// What an environment tells the library in the PEs that are started from it: results can depend on it.
+pub fn settings(environment: impl Iterator<Item = (OsString, OsString)>) -> BTreeMap<String, String> {
+    let text = |text: OsString| text.to_string_lossy().into_owned();
+    let (loading, early) = KERNELS_EARLY;
+    let mut settings: BTreeMap<_, _> = environment
+        .map(|(name, value)| (text(name), text(value)))
+        .filter(|(name, _)| name.starts_with("NVSHMEM_") || name == loading)
+        .collect();
+    settings.entry(loading.to_string()).or_insert(early.to_string());
+    settings
+}
+
+/// Why the backend cannot be used here: the doctor's rows of what it needs and did not find.
+fn refusal(problem: Option<&Problem>) -> String {
+    let mut text = "the backend nvshmem needs a GPU with its driver, and libnvshmem_host:\n".to_string();
+    let [driver, nvshmem, ..] = onesided_nvshmem::host_report(None).rows();
+    let mut rows = [driver, nvshmem].into_iter().filter(|row| !row.found).peekable();
+    if let (None, Some(problem)) = (rows.peek(), problem) {
+        let _ = writeln!(text, "  {problem}"); // writing to a String cannot fail
+    } else if rows.peek().is_none() {
+        text += "  the driver shows no GPU: see what nvidia-smi says, and CUDA_VISIBLE_DEVICES\n";
+    }
+    for Row { what, says, then, .. } in rows {
+        let _ = writeln!(text, "  {what}: {says}\n    {then}");
+    }
+    text + "`onesided doctor` looks closer; without --backend the simulator runs it, which needs neither."
+}
+
+/// Which GPUs to use: `2` is the first two, `0,3` is those. All if nothing is said.
+///
+/// # Errors
+/// A sentence when there are no such GPUs here.
+pub fn choose(asked: Option<&str>, there: usize) -> Result<Vec<u32>, String> {
+    let here = format!("there {} here", if there == 1 { "is 1".into() } else { format!("are {there}") });
+    let Some(asked) = asked else {
+        return Ok((0..there as u32).collect());
+    };
+    let wrong = || format!("--gpus {asked}: expected a number of GPUs, or their numbers as 0,1");
+    let numbers: Vec<u32> =
+        asked.split(',').map(|part| part.trim().parse().map_err(|_| wrong())).collect::<Result<_, _>>()?;
+    match numbers.as_slice() {
+        [0] => Err("--gpus 0: at least one GPU is needed".to_string()),
+        [count] if *count as usize <= there => Ok((0..*count).collect()),
+        [count] => Err(format!("--gpus {count}: {here}")),
+        several => match several.iter().enumerate().find(|(i, gpu)| several[..*i].contains(gpu)) {
+            Some((_, twice)) => Err(format!("--gpus {asked}: GPU {twice} stands there twice")),
+            None => match several.iter().find(|gpu| **gpu as usize >= there) {
+                Some(absent) => Err(format!("--gpus {asked}: no GPU {absent}, {here}, numbered from 0")),
+                None => Ok(numbers),
+            },
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gpus_are_chosen_by_number_or_by_name() {
+        assert_eq!(choose(None, 2).unwrap(), [0, 1]);
+        assert_eq!(choose(Some("1"), 2).unwrap(), [0]);
+        assert_eq!(choose(Some("1,0"), 2).unwrap(), [1, 0]);
+        for (asked, there, why) in [
+            ("0", 2, "at least one"),
+            ("3", 2, "there are 2 here"),
+            ("0,1", 1, "no GPU 1, there is 1 here"),
+            ("1,1", 2, "twice"),
+            ("a", 2, "expected a number"),
+            ("", 2, "expected a number"),
+        ] {
+            let error = choose(Some(asked), there).unwrap_err();
+            assert!(error.contains(why), "{asked}: {error}");
+        }
+    }
+
+    #[test]
+    fn reports_have_the_settings_of_the_library() {
+        for (set, loading) in [("HOME", "EAGER"), ("CUDA_MODULE_LOADING", "LAZY")] {
+            let environment = [("NVSHMEM_DISABLE_NVLS", "1"), ("ONESIDED_NVSHMEM_LIB", "/lib"), (set, "LAZY")];
+            let settings = settings(environment.into_iter().map(|(name, value)| (name.into(), value.into())));
+            let json = Machine { settings, ..Machine::default() }.to_json(&[]);
+            assert_eq!(json["settings"], json!({ "CUDA_MODULE_LOADING": loading, "NVSHMEM_DISABLE_NVLS": "1" }));
+        }
+    }
+
+    #[test]
+    fn equal_gpus_are_counted() {
+        let gpus = ["A", "A", "B"].map(String::from).to_vec();
+        let machine = Machine { gpus, ..Machine::default() };
+        assert_eq!(machine.gpus_in_words(&[0]), "A");
+        assert_eq!(machine.gpus_in_words(&[0, 1]), "2 x A");
+        assert_eq!(machine.gpus_in_words(&[1, 2]), "A, B");
+    }
+}

@@ -1,0 +1,65 @@
+//! A process that is a PE: what a program and a worker of the suite both do.
+
+use std::any::Any;
+use std::panic::{self, AssertUnwindSafe};
+
+use onesided::{Backend, Bootstrap as _, Error, InitMethod, Pe, Result};
+use onesided_nvshmem::{Nvshmem, Process, Settings};
+
+use super::protocol::{Message, Missing, Ready};
+
+/// Why a PE cannot go on. Whoever gets it has told about it already, and ends the process without finalizing: the
+/// other PEs will not come to a collective any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lost(
+    /// The exit status.
+    pub u8,
+);
+
+/// Becomes a PE, as the launcher's environment says.
+pub fn init() -> Result<Pe<Nvshmem>> {
+    Process::open(Settings::from_environment()?)?.init(InitMethod::Launcher)
+}
+
+/// What a PE says first.
+pub fn ready<B: Backend>(pe: &Pe<B>) -> Message {
+    Message::Ready(Ready {
+        library: pe.version().library,
+        status: pe.init_status().name().to_string(),
+        missing: Missing::of(&pe.capabilities()),
+    })
+}
+
+/// Calls a program; says so if it fails or panics.
+pub fn guarded<T>(program: impl FnOnce() -> Result<T>, say: &dyn Fn(Message)) -> Result<T, Lost> {
+    match panic::catch_unwind(AssertUnwindSafe(program)) {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(error)) => Err(lost(&error, say)),
+        Err(panic) => {
+            say(Message::Panicked { text: message(&*panic) });
+            Err(Lost(101)) // what a panic ends a process with
+        }
+    }
+}
+
+/// Says what failed.
+pub fn lost(error: &Error, say: &dyn Fn(Message)) -> Lost {
+    lost_with(Message::failed(error), say)
+}
+
+/// Tells that there is no PE.
+pub fn not_started(error: &Error, say: &dyn Fn(Message)) -> Lost {
+    lost_with(Message::not_started(error), say)
+}
+
+fn lost_with(message: Message, say: &dyn Fn(Message)) -> Lost {
+    let status = if matches!(message, Message::Failed { operating: true, .. }) { 2 } else { 1 };
+    say(message);
+    Lost(status)
+}
+
+/// A panic's message.
+fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "with no message".to_string())
+}

@@ -1,0 +1,137 @@
+//! [`Trouble`]: why a job did not end as it should, in the words of reports.
+
+use std::fmt;
+use std::time::Duration;
+
+/// What went wrong in a job, and the last lines that its PEs printed before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// What happened.
+    pub what: What,
+    /// The PE that began it, where one did.
+    pub pe: Option<usize>,
+    /// The last lines printed, each with its PE.
+    pub tail: Vec<String>,
+}
+
+/// What can go wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// The job could not be started, or its PEs do not fit together.
+    Start(String),
+    /// A call returned an error.
+    Failed {
+        /// The error's kind, by name.
+        kind: String,
+        /// Whether it says nothing about the program.
+        operating: bool,
+        /// The error with its source line.
+        text: String,
+    },
+    /// The program panicked.
+    Panicked(String),
+    /// The process ended, and said nothing before.
+    Exited(i32),
+    /// A signal ended the process.
+    Killed(i32),
+    /// No PE got further in time.
+    Hung {
+        /// The limit.
+        limit: Duration,
+        /// Where the PEs were.
+        places: String,
+    },
+}
+
+/// With this status libnvshmem ends a process, whatever was wrong.
+const LIBRARY_EXIT: i32 = 255;
+
+impl Trouble {
+    /// The outcome of a run that ended so, under the simulator's name; `None` where the simulator has none.
+    pub fn outcome(&self) -> Option<String> {
+        match &self.what {
+            What::Failed { kind, .. } => Some(format!("failed: {kind}")),
+            What::Panicked(_) => Some("panicked".to_string()),
+            What::Exited(LIBRARY_EXIT) => None,
+            What::Exited(status) => Some(format!("exited: {status}")),
+            What::Start(_) | What::Killed(_) | What::Hung { .. } => None,
+        }
+    }
+
+    /// The same of a case that is meant to end so, where PEs that get no further are what the simulator calls a deadlock.
+    pub fn verdict(&self) -> Option<String> {
+        match self.what {
+            What::Hung { .. } => Some("deadlock".to_string()),
+            _ => self.outcome(),
+        }
+    }
+
+    /// Whether it says that something is not to be had here, and nothing about the program.
+    pub fn is_operating(&self) -> bool {
+        matches!(self.what, What::Start(_) | What::Failed { operating: true, .. })
+    }
+
+    /// The sentence, and below it the last lines that were printed.
+    pub fn with_tail(&self) -> String {
+        let lines = self.tail.iter().map(|line| format!("; | {line}"));
+        format!("{self}{}", lines.collect::<String>())
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.pe, &self.what) {
+            (Some(pe), _) => write!(f, "PE {pe} ")?,
+            (None, What::Start(_) | What::Hung { .. }) => {}
+            (None, _) => f.write_str("a PE ")?,
+        }
+        match &self.what {
+            What::Start(why) => f.write_str(why),
+            What::Failed { text, .. } => write!(f, "failed: {text}"),
+            What::Panicked(text) => write!(f, "panicked: {text}"),
+            What::Exited(LIBRARY_EXIT) => write!(f, "was ended by the library (status {LIBRARY_EXIT})"),
+            What::Exited(0) => write!(f, "ended before it was done (status 0)"),
+            What::Exited(status) => write!(f, "ended the job with status {status}"),
+            What::Killed(signal) => write!(f, "was killed by signal {signal}{}", name(*signal)),
+            What::Hung { limit, places } => {
+                write!(f, "no PE got further within {} s: {places}", limit.as_secs_f64())
+            }
+        }
+    }
+}
+
+/// The names of the signals that say something about a program.
+fn name(signal: i32) -> &'static str {
+    match signal {
+        4 => " (SIGILL)",
+        6 => " (SIGABRT)",
+        7 => " (SIGBUS)",
+        8 => " (SIGFPE)",
+        9 => " (SIGKILL: out of memory, or by hand)",
+        11 => " (SIGSEGV)",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_the_simulator_knows_is_an_outcome() {
+        let outcome = |what| Trouble { what, pe: Some(1), tail: Vec::new() }.outcome();
+        let failed = What::Failed { kind: "device".into(), operating: true, text: String::new() };
+        assert_eq!(outcome(failed).unwrap(), "failed: device");
+        assert_eq!(outcome(What::Panicked("here".into())).unwrap(), "panicked");
+        assert_eq!(outcome(What::Exited(3)).unwrap(), "exited: 3");
+        for what in [What::Exited(255), What::Killed(11), What::Start(String::new())] {
+            assert_eq!(outcome(what), None);
+        }
+    }
+
+    #[test]
+    fn the_last_lines_stand_below_the_sentence() {
+        let trouble = Trouble { what: What::Killed(11), pe: Some(0), tail: vec!["PE 0: boom".into()] };
+        assert_eq!(trouble.with_tail(), "PE 0 was killed by signal 11 (SIGSEGV); | PE 0: boom");
+    }
+}

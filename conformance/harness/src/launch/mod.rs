@@ -1,0 +1,176 @@
+//! Starts the PEs of a program on this host, one process each, and reports what they print and how they end.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `running.rs` | [`Running`]: the PEs from start to end, as a sequence of [`Event`]s |
+//! | `group.rs` | the process group: whatever happens to this process, what is in the group ends with it |
+//! | `port.rs` | where the PEs meet |
+//! | `loading.rs` | that CUDA loads kernels before they are launched |
+//! | `mps.rs` | [`Mps`]: CUDA's multi-process service, for several PEs on one GPU |
+//! | `end_mps.sh` | how such a service is ended, also when this process was killed, and by `ci/hardware` |
+//!
+//! A PE learns who it is from its environment: `ONESIDED_RANK`, `ONESIDED_PES`, `ONESIDED_LOCAL_RANK`,
+//! `ONESIDED_RENDEZVOUS` and, where it was assigned a GPU, `ONESIDED_DEVICE`. `CUDA_MODULE_LOADING` is set to `EAGER`
+//! where it is not set. Everything else in the environment is the user's and stays as it is.
+//!
+//! What is left behind: a process that left the job's group, as under `setsid` or in a shell with job control. If it is a
+//! PE itself, it is killed all the same, but not if this process is killed first; if a PE started it, nobody ends it. A
+//! PE that the system cannot end, because a driver holds on to it, is given up some seconds after it was killed, and
+//! [`Event::Stuck`] names it.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+mod group;
+mod loading;
+mod mps;
+mod port;
+mod running;
+
+#[doc(hidden)]
+pub use loading::{KERNELS_EARLY, load_kernels_early, replace, restart_to_load_kernels_early};
+pub use mps::Mps;
+#[doc(hidden)]
+pub use running::cannot_start;
+pub use running::{Event, Running};
+
+/// A program to be started once for each PE, all on this host.
+///
+/// ```
+/// use onesided_harness::launch::{Event, Job};
+/// use std::time::Duration;
+///
+/// let job = Job { arguments: vec!["-c".into(), "echo I am $ONESIDED_RANK".into()], ..Job::new(2, "sh") };
+/// let mut running = job.start()?;
+/// let mut lines = Vec::new();
+/// loop {
+///     match running.next(Duration::from_secs(10)) {
+///         Event::Line { pe, text, .. } => lines.push((pe, text)),
+///         Event::Ended { .. } | Event::Stuck { .. } => {}
+///         Event::AllEnded => break,
+///         Event::Quiet => running.kill(),
+///     }
+/// }
+/// lines.sort();
+/// assert_eq!(lines, [(0, "I am 0".to_string()), (1, "I am 1".to_string())]);
+/// # Ok::<(), String>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// How many PEs, at least 1.
+    pub pes: usize,
+    /// The program: a path, or a name to be found on `PATH`.
+    pub program: PathBuf,
+    /// Its arguments, the same for each PE.
+    pub arguments: Vec<OsString>,
+    /// What is set in each PE's environment beside what this process has.
+    pub environment: Vec<(String, OsString)>,
+    /// The GPU of each PE, as CUDA numbers it; empty: the PEs choose themselves.
+    pub devices: Vec<u32>,
+}
+
+/// Which of its two outputs a PE wrote to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Channel {
+    /// Standard output.
+    Out,
+    /// Standard error.
+    Err,
+}
+
+/// How a PE's process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PeStatus {
+    /// By itself, with this status.
+    Exited(i32),
+    /// By this signal.
+    Killed(i32),
+}
+
+impl PeStatus {
+    /// Whether it ended well: by itself, with status 0.
+    pub fn is_ok(self) -> bool {
+        self == PeStatus::Exited(0)
+    }
+
+    /// The status that a shell reports for it: a signal's number counts from 128.
+    pub fn code(self) -> i32 {
+        match self {
+            PeStatus::Exited(status) => status,
+            PeStatus::Killed(signal) => 128 + signal,
+        }
+    }
+}
+
+/// `ended with status 3`, `was killed by signal 9`.
+impl fmt::Display for PeStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PeStatus::Exited(status) => write!(f, "ended with status {status}"),
+            PeStatus::Killed(signal) => write!(f, "was killed by signal {signal}"),
+        }
+    }
+}
+
+impl Job {
+    /// A job of so many PEs, without arguments, additions to the environment and GPUs.
+    pub fn new(pes: usize, program: impl Into<PathBuf>) -> Job {
+        Job { pes, program: program.into(), arguments: vec![], environment: vec![], devices: vec![] }
+    }
+
+    /// Starts all PEs. Their standard input is empty.
+    ///
+    /// From now on the first Ctrl-C ends the PEs, and is otherwise only noted.
+    ///
+    /// # Errors
+    /// A sentence that says what cannot be started, and why. Nothing is left running then.
+    pub fn start(&self) -> Result<Running, String> {
+        if self.pes == 0 {
+            return Err("a job has at least 1 PE".to_string());
+        }
+        if !self.devices.is_empty() && self.devices.len() != self.pes {
+            return Err(format!("{} GPUs are assigned to {} PEs; each needs one", self.devices.len(), self.pes));
+        }
+        let meeting = port::meeting()?;
+        Running::start((0..self.pes).map(|pe| self.command(pe, &meeting)))
+    }
+
+    /// What starts one PE.
+    fn command(&self, pe: usize, meeting: &str) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        load_kernels_early(&mut command);
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command.env("ONESIDED_RANK", pe.to_string());
+        command.env("ONESIDED_PES", self.pes.to_string());
+        command.env("ONESIDED_LOCAL_RANK", pe.to_string()); // all PEs are on this host
+        command.env("ONESIDED_RENDEZVOUS", meeting);
+        if let Some(device) = self.devices.get(pe) {
+            command.env("ONESIDED_DEVICE", device.to_string());
+        }
+        command
+    }
+}
+
+/// Of so many GPUs, how many these PEs use: all, or the most that can have the same number of PEs. Where PEs share GPUs
+/// unevenly, NVSHMEM does not initialize (3 PEs on 2 GPUs, seen with 3.8.0).
+///
+/// ```
+/// use onesided_harness::launch::evenly;
+/// assert_eq!([evenly(1, 4), evenly(4, 4), evenly(4, 3), evenly(3, 2), evenly(2, 0)], [1, 4, 2, 1, 0]);
+/// ```
+pub fn evenly(pes: usize, gpus: usize) -> usize {
+    (1..=gpus.min(pes)).rev().find(|number| pes.is_multiple_of(*number)).unwrap_or(0)
+}
+
+/// Which GPU each PE gets: one after the other, and from the front again. Empty where there are no GPUs.
+///
+/// ```
+/// assert_eq!(onesided_harness::launch::devices(4, &[0, 2]), [0, 2, 0, 2]);
+/// assert_eq!(onesided_harness::launch::devices(3, &[0, 2]), [0, 0, 0]); // see `evenly`
+/// ```
+pub fn devices(pes: usize, gpus: &[u32]) -> Vec<u32> {
+    gpus[..evenly(pes, gpus.len())].iter().copied().cycle().take(pes).collect()
+}

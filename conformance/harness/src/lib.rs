@@ -1,0 +1,20 @@
+#![doc = include_str!("../README.md")]
+#![deny(unsafe_code)]
+//!
+//! # Module map
+//!
+//! | folder | what it holds |
+//! |---|---|
+//! | `program/` | [`Program`] and [`main`]: a program's command line, its runs on the simulator and on GPUs, its reports |
+//! | `launch/` | [`launch::Job`]: the PEs of a program as processes on this host |
+//! | `hardware/` | what those PEs tell the process that started them, and the machine they run on |
+//! | `tool/` | Ctrl-C, progress, output files |
+
+#[doc(hidden)]
+pub mod hardware;
+pub mod launch;
+mod program;
+#[doc(hidden)]
+pub mod tool;
+
+pub use program::{Program, main};

@@ -1,0 +1,198 @@
+//! A program on GPUs: what the options ask for, and the process that starts the PEs, hears them and ends them.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use super::options::{Machine as Asked, Options, Output as Files, Search};
+use super::{Facts, Program, gpus_report, pe, wrote};
+use crate::hardware::job::{End, News, Script, follow};
+use crate::hardware::machine::{self, Machine};
+use crate::hardware::protocol::{LISTENS, Ready};
+use crate::hardware::trouble::Trouble;
+use crate::launch::{self, Channel, Job, Mps};
+use crate::say;
+use crate::tool::interrupt;
+use crate::tool::output::Output;
+
+/// Seconds for which nobody may get further, unless the user gives others.
+const TIMEOUT: u64 = 60;
+/// How long the PEs may take to initialize: they give each other a minute.
+const START: Duration = Duration::from_secs(90);
+/// NVSHMEM's variable for the size of the symmetric heap.
+const HEAP: &str = "NVSHMEM_SYMMETRIC_SIZE";
+
+/// What the options ask for.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) pes: Option<usize>,
+    pub(super) gpus: Option<String>,
+    pub(super) heap: Option<usize>,
+    pub(super) mps: bool,
+    pub(super) timeout: Option<u64>,
+    pub(super) json: Option<PathBuf>,
+}
+
+/// What became of it.
+#[derive(Debug)]
+pub(super) struct Done {
+    /// PEs.
+    pub(super) pes: usize,
+    /// The machine, and the GPUs that were used, as CUDA numbers them.
+    pub(super) machine: Machine,
+    pub(super) gpus: Vec<u32>,
+    /// What the PEs say of themselves, if all were initialized.
+    pub(super) ready: Option<Ready>,
+    /// What each returned; `None` where that is not known.
+    pub(super) lines: Vec<Option<String>>,
+    /// How it ended.
+    pub(super) end: End,
+    /// How long it took.
+    pub(super) time: Duration,
+}
+
+impl Plan {
+    /// What the options ask for.
+    ///
+    /// # Errors
+    /// An option of the simulator; too few PEs.
+    pub(super) fn new(facts: &Facts, options: Options) -> Result<Plan, String> {
+        let Options { machine, search, output } = options;
+        let Asked { pes, nodes, gpus, heap, memory, stack, profile, pieces, on_gpus, .. } = machine;
+        let Search { schedules, all, strategy, seed, max_steps, replay } = search;
+        let Files { trace, json } = output;
+        let of_the_simulator = [
+            ("--nodes", nodes.is_some()),
+            ("--memory", memory.is_some()),
+            ("--stack", stack.is_some()),
+            ("--profile", profile.is_some()),
+            ("--pieces", pieces.is_some()),
+            ("--schedules", schedules.is_some()),
+            ("--all", all),
+            ("--strategy", strategy.is_some()),
+            ("--seed", seed.is_some()),
+            ("--max-steps", max_steps.is_some()),
+            ("--replay", replay.is_some()),
+            ("--trace", trace.is_some()),
+        ];
+        if let Some((option, _)) = of_the_simulator.into_iter().find(|(_, is_given)| *is_given) {
+            return Err(format!("{option} is about the simulator: leave it out, or leave --backend nvshmem out"));
+        }
+        match pes {
+            Some(0) => return Err("0 PEs: a job has at least 1".to_string()),
+            Some(pes) if pes < facts.min_pes => {
+                return Err(format!("{} needs at least {} PEs, not {pes}", facts.name, facts.min_pes));
+            }
+            _ => {}
+        }
+        Ok(Plan { pes, gpus, heap, mps: on_gpus.mps, timeout: on_gpus.timeout, json })
+    }
+
+    /// Refuses, in a process that was started as a PE, what only the process can do that starts them.
+    ///
+    /// # Errors
+    /// A sentence with the option.
+    pub(super) fn check_pe(&self, n_pes: usize) -> Result<(), String> {
+        let Plan { pes, gpus, heap, mps, timeout, json } = self;
+        if let Some(pes) = pes.filter(|pes| *pes != n_pes) {
+            return Err(format!("--pes {pes} contradicts the launcher, which started {n_pes}; leave it out"));
+        }
+        if heap.is_some() {
+            return Err(format!("--heap cannot be set in a PE that runs already; set {HEAP} for all of them"));
+        }
+        let given =
+            [("--gpus", gpus.is_some()), ("--mps", *mps), ("--timeout", timeout.is_some()), ("--json", json.is_some())];
+        match given.into_iter().find(|(_, is_given)| *is_given) {
+            Some((option, _)) => Err(format!(
+                "{option} is for the process that starts the PEs, and here a launcher did; leave it out, or start the \
+                 program without a launcher"
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// The job, and the GPUs that it uses.
+    ///
+    /// # Errors
+    /// More PEs than GPUs without a service that lets them share, and what else cannot be had here.
+    fn job(&self, facts: &Facts, machine: &Machine) -> Result<(Job, Vec<u32>, Option<Mps>), String> {
+        let mut gpus = machine::choose(self.gpus.as_deref(), machine.gpus.len())?;
+        let pes = self.pes.unwrap_or(facts.pes);
+        if pes > gpus.len() && !self.mps {
+            let (n, s) = (gpus.len(), if gpus.len() == 1 { "" } else { "s" });
+            return Err(format!(
+                "{pes} PEs on {n} GPU{s}: let them share by --mps (CUDA's multi-process service), or use --pes {n}"
+            ));
+        }
+        gpus.truncate(launch::evenly(pes, gpus.len()));
+        let mps = self.mps.then(|| Mps::start(&gpus)).transpose()?;
+        let mut environment = vec![(LISTENS.to_string(), "1".into())];
+        environment.extend(mps.iter().flat_map(|mps| mps.environment(pes / gpus.len())));
+        environment.extend(self.heap.map(|bytes| (HEAP.to_string(), bytes.to_string().into())));
+        let program = std::env::current_exe().map_err(|why| format!("this program does not know its file: {why}"))?;
+        let arguments = vec!["--backend".into(), "nvshmem".into()];
+        let devices = launch::devices(pes, &gpus);
+        Ok((Job { pes, program, arguments, environment, devices }, gpus, mps))
+    }
+}
+
+/// Runs the program: as one of its PEs if this process was started as one, otherwise by starting them all.
+pub(super) fn run<P: Program>(facts: &Facts, plan: &Plan) -> Result<ExitCode, String> {
+    match onesided_nvshmem::placement().map_err(|problem| problem.to_string())? {
+        Some(placement) => {
+            launch::restart_to_load_kernels_early();
+            pe::run::<P>(facts, plan, &placement)
+        }
+        None => start(facts, plan),
+    }
+}
+
+/// Starts the PEs, prints what they return, and says how it ended.
+fn start(facts: &Facts, plan: &Plan) -> Result<ExitCode, String> {
+    interrupt::watch();
+    let machine = Machine::look()?;
+    let json = plan.json.as_deref().map(Output::prepare).transpose()?;
+    let (job, gpus, mps) = plan.job(facts, &machine)?;
+    let limit = Duration::from_secs(plan.timeout.unwrap_or(TIMEOUT));
+    let done = hear(facts.name, &job, limit, machine, gpus);
+    drop(mps); // before what is printed last, so that its end delays no one who reads that
+
+    gpus_report::print(facts, &done);
+    if let Some(json) = json {
+        json.finish(|out| gpus_report::write_json(out, facts, plan, &done))?;
+        wrote(plan.json.as_deref(), "a summary");
+    }
+    match &done.end {
+        End::Complete => Ok(ExitCode::SUCCESS),
+        End::Interrupted => Ok(interrupt::status()),
+        End::NotStarted(trouble) => Err(format!("the PEs could not be started: {}", gpus_report::advised(trouble))),
+        End::Broke { trouble, .. } if trouble.is_operating() => Err(gpus_report::advised(trouble)),
+        End::Broke { trouble, .. } if is_wanted(trouble) => Ok(ExitCode::SUCCESS),
+        End::Broke { .. } => Ok(ExitCode::from(1)),
+    }
+}
+
+/// Whether a PE ended the job as a program may: by `global_exit` with status 0.
+pub(super) fn is_wanted(trouble: &Trouble) -> bool {
+    trouble.outcome().as_deref() == Some("exited: 0")
+}
+
+/// Runs the job. What PEs print themselves is passed on at once; what they return is kept.
+pub(super) fn hear(name: &str, job: &Job, limit: Duration, machine: Machine, gpus: Vec<u32>) -> Done {
+    let start = Instant::now();
+    let (mut ready, mut lines) = (None, vec![None; job.pes]);
+    let end = follow(job, &Script { names: &[name], start: START, limit }, &mut |news| match news {
+        News::Ready(about) => ready = Some(about.clone()),
+        News::Returned { pe, text } => lines[pe] = Some(text.to_string()),
+        News::Printed { channel: Channel::Out, text, .. } => say!("{text}"),
+        News::Printed { pe, channel: Channel::Err, text } => eprintln!("PE {pe}: {text}"),
+        News::Done { .. } => {}
+    });
+    Done { pes: job.pes, machine, gpus, ready, lines, end, time: start.elapsed() }
+}
+
+/// What a run that ended well proves: `4 PEs on nvshmem (…): every PE checked that …`.
+pub(super) fn sentence(facts: &Facts, pes: usize, about: &[&str]) -> String {
+    let s = if pes == 1 { "" } else { "s" };
+    format!("{pes} PE{s} on nvshmem ({}): every PE checked that {}.", about.join(", "), facts.checks)
+}

@@ -1,0 +1,205 @@
+//! What the options ask for: a cluster, and the schedules to visit on it.
+
+use std::fmt::Display;
+use std::path::PathBuf;
+
+use onesided_sim::{Config, Explore, Schedule};
+
+use super::Facts;
+use super::options::{LIMIT, Options, SCHEDULES, Strategy};
+
+/// Steps of one schedule under `--all`: the simulator gives each up there.
+const MAX_STEPS_OF_ALL: u64 = 100_000;
+
+/// Everything that a simulated run depends on besides the program.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) config: Config,
+    pub(super) search: Search,
+    pub(super) trace: Option<PathBuf>,
+    pub(super) json: Option<PathBuf>,
+}
+
+/// Which schedules are visited.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Search {
+    /// The one in order, then others.
+    InOrder {
+        /// The others.
+        then: Option<Explore>,
+    },
+    /// Random ones only.
+    Random {
+        /// How many.
+        schedules: u64,
+        /// Where they start.
+        seed: u64,
+    },
+    /// This one.
+    Replay(Schedule),
+}
+
+impl Plan {
+    /// What the options ask for.
+    ///
+    /// # Errors
+    /// A sentence for the user: what contradicts what, or cannot be simulated.
+    pub(super) fn new(facts: &Facts, options: Options) -> Result<Plan, String> {
+        let Options { machine, search, output } = options;
+        if machine.on_gpus.mps || machine.on_gpus.timeout.is_some() {
+            return Err("--mps and --timeout are about GPUs: they need --backend nvshmem".to_string());
+        }
+        if let Some(file) = output.trace.as_deref().filter(|file| output.json.as_deref() == Some(*file)) {
+            return Err(format!("--trace and --json both name {}: each writes a file of its own", file.display()));
+        }
+        let given_gpus = machine.gpus.as_deref().map(number_of_gpus).transpose()?;
+        if let Some(schedule) = &search.replay {
+            let Schedule { pes, nodes, gpus, profile, pieces, .. } = schedule;
+            agree("--pes", machine.pes, *pes)?;
+            agree("--nodes", machine.nodes, *nodes)?;
+            agree("--gpus", given_gpus, gpus.unwrap_or(*pes))?;
+            agree("--profile", machine.profile, *profile)?;
+            agree("--pieces", machine.pieces, *pieces)?;
+        }
+        let usual = Config::default();
+        let mut config = Config {
+            pes: machine.pes.unwrap_or(facts.pes),
+            nodes: machine.nodes.unwrap_or(usual.nodes),
+            gpus: given_gpus,
+            heap: machine.heap.unwrap_or(usual.heap),
+            memory: machine.memory.unwrap_or(usual.memory),
+            stack: machine.stack.unwrap_or(usual.stack),
+            profile: machine.profile.unwrap_or(usual.profile),
+            pieces: machine.pieces.unwrap_or(usual.pieces),
+            max_steps: search.max_steps.unwrap_or(usual.max_steps),
+            ..usual
+        };
+        if search.all {
+            config.max_steps = config.max_steps.min(MAX_STEPS_OF_ALL);
+        }
+        if let Some(schedule) = &search.replay {
+            config = schedule.configure(&config);
+        }
+        config.check().map_err(|error| error.message().to_string())?;
+        if config.pes < facts.min_pes {
+            return Err(format!("{} needs at least {} PEs, not {}", facts.name, facts.min_pes, config.pes));
+        }
+
+        let seed = search.seed.unwrap_or(0);
+        let schedules = search.schedules.unwrap_or(SCHEDULES);
+        let search = match (search.replay, search.strategy) {
+            (Some(schedule), _) => Search::Replay(schedule),
+            (None, Some(Strategy::InOrder)) if search.schedules.is_some_and(|schedules| schedules > 1) => {
+                return Err("in order there is one schedule; leave --schedules out".to_string());
+            }
+            (None, Some(Strategy::InOrder)) => Search::InOrder { then: None },
+            (None, Some(Strategy::Random)) => Search::Random { schedules, seed },
+            (None, None) if search.all => {
+                Search::InOrder { then: Some(Explore::All { limit: search.schedules.unwrap_or(LIMIT) }) }
+            }
+            (None, None) => {
+                let others = Explore::Random { schedules: schedules - 1, seed };
+                Search::InOrder { then: (schedules > 1).then_some(others) }
+            }
+        };
+        Ok(Plan { config, search, trace: output.trace, json: output.json })
+    }
+
+    /// The command that runs a schedule again, as it is typed in this workspace.
+    pub(super) fn replay_command(&self, facts: &Facts, schedule: &Schedule, with_step_limit: bool) -> String {
+        let usual = Config::default();
+        let mut command = format!("cargo run --release --bin {} -- --replay {schedule}", facts.name);
+        let Config { heap, memory, stack, .. } = self.config;
+        let sizes = [("heap", heap, usual.heap), ("memory", memory, usual.memory), ("stack", stack, usual.stack)];
+        for (option, size, _) in sizes.into_iter().filter(|(_, size, usual)| size != usual) {
+            command += &format!(" --{option} {size}");
+        }
+        if with_step_limit && self.config.max_steps != usual.max_steps {
+            command += &format!(" --max-steps {}", self.config.max_steps);
+        }
+        command
+    }
+}
+
+/// The simulator's GPUs have no numbers to be named by.
+fn number_of_gpus(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| format!("--gpus {text}: expected a number of GPUs"))
+}
+
+/// Refuses an option that says something else than the schedule to be replayed.
+fn agree<T: PartialEq + Display>(option: &str, given: Option<T>, recorded: T) -> Result<(), String> {
+    match given {
+        Some(given) if given != recorded => {
+            Err(format!("{option} {given} contradicts the schedule, which has {recorded}; leave {option} out"))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::options::{command, parse};
+
+    const FACTS: Facts = Facts { name: "demo", about: "", checks: "", pes: 4, min_pes: 2 };
+
+    fn plan(arguments: &str) -> Result<Plan, String> {
+        let words = std::iter::once("demo").chain(arguments.split_whitespace()).map(Into::into);
+        let options = parse(&mut command(&FACTS), words).map_err(|error| error.to_string())?;
+        Plan::new(&FACTS, options)
+    }
+
+    #[test]
+    fn schedules_count_the_one_in_order() {
+        let search = |arguments| plan(arguments).unwrap().search;
+        let random = |schedules, seed| Some(Explore::Random { schedules, seed });
+        assert_eq!(search(""), Search::InOrder { then: random(199, 0) });
+        assert_eq!(search("--schedules 1"), Search::InOrder { then: None });
+        assert_eq!(search("--strategy in-order"), Search::InOrder { then: None });
+        assert_eq!(search("--strategy random --seed 3"), Search::Random { schedules: 200, seed: 3 });
+        assert_eq!(search("--all"), Search::InOrder { then: Some(Explore::All { limit: 1_000_000 }) });
+        assert_eq!(search("--all --schedules 9"), Search::InOrder { then: Some(Explore::All { limit: 9 }) });
+    }
+
+    #[test]
+    fn a_schedule_brings_its_cluster() {
+        let plan = plan("--replay os1.8x2g4.nvlink.p2.o.0 --pes 8 --heap 1M").unwrap();
+        let Config { pes, nodes, gpus, pieces, heap, .. } = plan.config;
+        assert_eq!((pes, nodes, gpus, pieces, heap), (8, 2, Some(4), 2, 1 << 20));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_a_reason() {
+        for (arguments, why) in [
+            ("--pes 1", "needs at least 2 PEs"),
+            ("--pes 40000", "40000 PEs"),
+            ("--pes 4 --nodes 3", "3 nodes"),
+            ("--schedules 0", "0 is not in 1.."),
+            ("--all --strategy random", "cannot be used with"),
+            ("--strategy in-order --schedules 2", "there is one schedule"),
+            ("--strategy pct", "invalid value 'pct'"),
+            ("--profile ibgda", "there are spec, nvlink"),
+            ("--replay os1.4x1.spec.p4.o.0 --pes 8", "--pes 8 contradicts the schedule, which has 4"),
+            ("--replay os1.4x1.spec.p4.o.0 --all", "cannot be used with"),
+            ("--replay os1.1x1.spec.p4.o.0", "needs at least 2 PEs"),
+            ("--replay nonsense", "is no schedule"),
+            ("--heap 1T", "K, M or G"),
+            ("--gpus 0,1", "expected a number of GPUs"),
+            ("--mps", "need --backend nvshmem"),
+            ("--timeout 3", "need --backend nvshmem"),
+            ("--unknown", "unexpected argument"),
+        ] {
+            let error = plan(arguments).unwrap_err();
+            assert!(error.contains(why), "{arguments}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_replay_takes_along_what_is_not_in_the_schedule() {
+        let plan = plan("--all --heap 64K").unwrap();
+        let schedule: Schedule = "os1.4x1.spec.p4.o.0".parse().unwrap();
+        let expected = format!("cargo run --release --bin demo -- --replay {schedule} --heap 65536");
+        assert_eq!(plan.replay_command(&FACTS, &schedule, false), expected);
+        assert_eq!(plan.replay_command(&FACTS, &schedule, true), format!("{expected} --max-steps 100000"));
+    }
+}

@@ -1,0 +1,195 @@
+//! Runs a plan on the simulator, up to the first finding.
+
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use onesided::{Error, ErrorKind, Result};
+use onesided_sim::{Explore, Explored, Run, Simulation, VerdictKind};
+
+use super::Program;
+use super::plan::{Plan, Search};
+use super::results::Results;
+use crate::say;
+use crate::tool::progress::Progress;
+use crate::tool::stall::Watch;
+use crate::tool::{interrupt, quiet};
+
+/// What became of a plan.
+#[derive(Debug)]
+pub(super) struct Done {
+    pub(super) end: End,
+    /// What the PEs returned on the first schedule.
+    pub(super) lines: Vec<Option<String>>,
+    /// Schedules visited, the one in order included.
+    pub(super) schedules: u64,
+    /// Schedules that were begun and found equivalent to visited ones: they cost time and count towards the limit.
+    pub(super) redundant: u64,
+    /// Whether every schedule was visited.
+    pub(super) complete: bool,
+    pub(super) steps: u64,
+    pub(super) time: Duration,
+    /// The finding's run, or else the first; recorded, unless nobody asked for it.
+    pub(super) recorded: Option<Run<String>>,
+    /// Where nothing wrong was found but the PEs' results differ: how many different ones there are, and a recorded run
+    /// whose results are not those of the first.
+    pub(super) differing: Option<(String, Run<String>)>,
+}
+
+/// How it ended.
+#[derive(Debug, PartialEq)]
+pub(super) enum End {
+    /// Nothing wrong was found.
+    Fine,
+    /// Something was, in the recorded run.
+    Finding,
+    /// The user ended it before anything was found.
+    Interrupted,
+    /// It could not be run.
+    Error(String),
+}
+
+/// Runs a plan.
+pub(super) fn run<P: Program>(plan: &Plan) -> Done {
+    let start = Instant::now();
+    let mut done = Done {
+        end: End::Fine,
+        lines: Vec::new(),
+        schedules: 0,
+        redundant: 0,
+        complete: false,
+        steps: 0,
+        time: Duration::ZERO,
+        recorded: None,
+        differing: None,
+    };
+    if let Err(error) = visit::<P>(plan, &mut done) {
+        done.end = End::Error(error.message().to_string());
+    }
+    if let Some(run) = done.recorded.as_ref().filter(|_| done.end == End::Finding)
+        && let VerdictKind::Failed { pe, error } = &run.verdict.kind
+        && is_operating(error.kind())
+    {
+        done.end = End::Error(advise(*pe, error));
+    }
+    done.time = start.elapsed();
+    done
+}
+
+fn visit<P: Program>(plan: &Plan, done: &mut Done) -> Result<()> {
+    let mut simulation = Simulation::new(plan.config.clone())?;
+    simulation.stop_when(interrupt::flag());
+    let _watch = Watch::start(simulation.pulse());
+    if let Search::Replay(schedule) = &plan.search {
+        let run = simulation.replay(schedule, P::run)?;
+        done.saw_first(&run, &mut |line| say!("{line}"));
+        done.end = if run.is_ok() { End::Fine } else { End::Finding };
+        done.recorded = Some(run);
+        return Ok(());
+    }
+
+    let mut results = Results::default();
+    let (first, finding) = search::<P>(plan, &mut simulation, done, &mut results)?;
+    if finding.is_some() {
+        done.end = End::Finding;
+    } else if interrupt::is_wanted() && !done.complete {
+        done.end = End::Interrupted;
+    }
+    if let (None, Some(other)) = (&finding, results.other()) {
+        done.differing = Some((results.count(), simulation.reproduce(other, P::run)?));
+    }
+    // Runs are recorded afterwards, when it is known which of them somebody wants to see. Recorded runs print panics.
+    let wanted = finding.or_else(|| first.filter(|_| plan.trace.is_some()));
+    done.recorded = wanted.map(|run| simulation.reproduce(&run, P::run)).transpose()?;
+    Ok(())
+}
+
+/// The first run, and the first finding.
+type Found = (Option<Run<String>>, Option<Run<String>>);
+
+/// Visits what the plan asks for, up to the first finding.
+fn search<P: Program>(
+    plan: &Plan,
+    simulation: &mut Simulation,
+    done: &mut Done,
+    results: &mut Results,
+) -> Result<Found> {
+    let mut first = None;
+    let explore = match plan.search {
+        Search::InOrder { then } => {
+            let run = quiet::panics(|| simulation.run(P::run))?;
+            done.saw_first(&run, &mut |line| say!("{line}"));
+            if !run.is_ok() {
+                return Ok((None, Some(run)));
+            }
+            results.add(&run);
+            first = Some(run);
+            then
+        }
+        Search::Random { schedules, seed } => Some(Explore::Random { schedules, seed }),
+        Search::Replay(_) => None,
+    };
+    let finding = match explore {
+        Some(how) => quiet::panics(|| explore_up_to_a_finding::<P>(simulation, how, done, &mut first, results))?,
+        None => None,
+    };
+    Ok((first, finding))
+}
+
+/// Visits schedules up to the first finding, which it returns.
+fn explore_up_to_a_finding<P: Program>(
+    simulation: &mut Simulation,
+    how: Explore,
+    done: &mut Done,
+    first: &mut Option<Run<String>>,
+    results: &mut Results,
+) -> Result<Option<Run<String>>> {
+    let total = match how {
+        Explore::Random { schedules, .. } => Some(schedules),
+        Explore::All { .. } => None,
+    };
+    let progress = Progress::new(total, "schedules");
+    let mut finding = None;
+    let before = (done.schedules, done.steps);
+    let Explored { schedules, redundant, complete, steps } = simulation.explore(how, P::run, |run| {
+        progress.step();
+        if first.is_none() {
+            *first = Some(run.without_results());
+            done.saw_first(run, &mut |line| progress.println(line));
+        }
+        if run.is_ok() {
+            results.add(run);
+            return ControlFlow::Continue(());
+        }
+        finding = Some(run.without_results());
+        ControlFlow::Break(())
+    })?;
+    (done.schedules, done.steps) = (before.0 + schedules, before.1 + steps);
+    (done.redundant, done.complete) = (redundant, complete);
+    Ok(finding)
+}
+
+impl Done {
+    /// Prints what the PEs returned at once: what follows may take long.
+    fn saw_first(&mut self, run: &Run<String>, print: &mut dyn FnMut(&str)) {
+        run.results.iter().flatten().filter(|text| !text.is_empty()).for_each(|text| print(text));
+        self.lines = run.results.clone();
+        self.schedules = 1;
+        self.steps = run.steps;
+    }
+}
+
+/// Whether an error says that something is not to be had here, and nothing about the program.
+pub(crate) fn is_operating(kind: ErrorKind) -> bool {
+    use ErrorKind::{Device, Initialization, OutOfMemory, OutOfTeams, Timeout, Unsupported};
+    matches!(kind, OutOfMemory | OutOfTeams | Unsupported | Initialization | Timeout | Device)
+}
+
+fn advise(pe: usize, error: &Error) -> String {
+    let advice = match error.kind() {
+        ErrorKind::OutOfMemory => {
+            "; give each PE more by --heap, or all of them by --memory, or free what is no longer needed"
+        }
+        _ => "",
+    };
+    format!("PE {pe}: {error}{advice}")
+}

@@ -1,0 +1,91 @@
+//! Files that are there whole or not at all.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// A file to be written at the end of a long run: that it *can* be written is known at its start.
+///
+/// The text goes to a file beside it, which then takes its name.
+#[derive(Debug)]
+pub struct Output {
+    path: PathBuf,
+    /// The file beside it; `None` where the path is no regular file (`/dev/stdout`) and is written directly.
+    beside: Option<PathBuf>,
+    file: File,
+}
+
+impl Output {
+    /// Makes sure that `path` can be written.
+    ///
+    /// # Errors
+    /// A sentence with the path.
+    pub fn prepare(path: &Path) -> Result<Output, String> {
+        let wrong = |why: &dyn std::fmt::Display| format!("cannot write {}: {why}", path.display());
+        let beside = match fs::metadata(path) {
+            Ok(there) if there.is_dir() => return Err(wrong(&"it is a folder")),
+            Ok(there) if !there.is_file() => None,
+            _ => {
+                let name = path.file_name().ok_or_else(|| wrong(&"it names no file"))?;
+                Some(path.with_file_name(format!(".{}.{}", name.to_string_lossy(), std::process::id())))
+            }
+        };
+        let file = File::create(beside.as_deref().unwrap_or(path)).map_err(|why| wrong(&why))?;
+        Ok(Output { path: path.to_path_buf(), beside, file })
+    }
+
+    /// Lets `write` write the text, and gives the file its name.
+    ///
+    /// # Errors
+    /// A sentence with the path.
+    pub fn finish(mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), String> {
+        let written = (|| {
+            let mut out = BufWriter::new(&self.file);
+            write(&mut out)?;
+            out.flush()?;
+            self.beside.as_ref().map_or(Ok(()), |beside| fs::rename(beside, &self.path))
+        })();
+        if written.is_ok() {
+            self.beside = None;
+        }
+        written.map_err(|why| format!("cannot write {}: {why}", self.path.display()))
+    }
+}
+
+impl Drop for Output {
+    /// Leaves nothing behind where nothing was written.
+    fn drop(&mut self) {
+        if let Some(beside) = &self.beside {
+            let _ = fs::remove_file(beside); // it is hidden, and there is nobody to tell
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_appears_at_the_end_and_nothing_else_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.json");
+        let names = || fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>();
+
+        let output = Output::prepare(&path).unwrap();
+        assert!(!path.exists());
+        output.finish(|out| writeln!(out, "text")).unwrap();
+        assert_eq!((fs::read_to_string(&path).unwrap().as_str(), names().len()), ("text\n", 1));
+
+        drop(Output::prepare(&path).unwrap());
+        assert_eq!((fs::read_to_string(&path).unwrap().as_str(), names().len()), ("text\n", 1));
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_known_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        for path in [folder.path().to_path_buf(), folder.path().join("absent/out.json"), PathBuf::new()] {
+            let why = Output::prepare(&path).unwrap_err();
+            assert!(why.starts_with("cannot write "), "{why}");
+        }
+    }
+}
