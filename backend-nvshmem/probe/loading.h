@@ -5,7 +5,7 @@
 
 // The first launch of a kernel, on a stream that waits for what this process does afterwards.
 inline void ask_first_launch() {
-    Pe pe = start();
+    start();
     auto *to = symmetric<uint16_t>(8), *from = symmetric<uint16_t>(64);
     auto *word = symmetric<uint64_t>(1);
     Desk desk;

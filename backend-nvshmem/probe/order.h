@@ -115,12 +115,15 @@ inline void ask_quiet_takeover() {
 inline void ask_pending(const std::string &call) {
     Pe pe = start();
     Desk desk;
-    auto *to = symmetric<uint64_t>(1), *from = symmetric<uint64_t>(1);
+    auto *to = symmetric<uint64_t>(1), *from = symmetric<uint64_t>(1), *elsewhere = symmetric<uint64_t>(1);
     Blocker blocker(symmetric<uint64_t>(1));
     auto *there = (uint64_t *)CALL(nvshmem_ptr(to, pe.peer()));
     if (!there) throw Broken{"nvshmem_ptr of the peer's word is NULL"};
     cudaStream_t stream = new_stream(), other = new_stream();
-    bool collective = call == "barrier_all" || call == "barrier_all_on_stream" || call == "sync_all";
+    const std::vector<std::string> collectives{"barrier_all", "barrier_all_on_stream", "sync_all", "malloc", "free"};
+    bool collective = std::count(collectives.begin(), collectives.end(), call) > 0;
+    void *block = nullptr;  // what malloc gave, or free will get
+    if (call == "free") block = CALL(nvshmem_malloc(64));
 
     auto run = [&] {
         if (call == "barrier_all") CALL(nvshmem_barrier_all());
@@ -129,8 +132,14 @@ inline void ask_pending(const std::string &call) {
         else if (call == "fence") CALL(nvshmem_fence());
         else if (call == "quiet_on_stream") CALL(nvshmemx_quiet_on_stream(other));
         else if (call == "barrier_all_on_stream") CALL(nvshmemx_barrier_all_on_stream(other));
+        else if (call == "malloc") block = CALL(nvshmem_malloc(64));
+        else if (call == "free") CALL(nvshmem_free(block));
+        else if (call == "putmem") CALL(nvshmem_putmem(elsewhere, from, 8, pe.peer()));
+        else if (call == "getmem") CALL(nvshmem_getmem(elsewhere, from, 8, pe.peer()));
+        else if (call == "p") CALL(nvshmem_uint64_p(elsewhere, 7, pe.peer()));
+        else if (call == "g") CALL(nvshmem_uint64_g(from, pe.peer()));
         else throw Broken{"no such call: " + call};
-        CUDA(drained(other, 4));  // empty but for the last two
+        CUDA(drained(other, 4));  // empty but for what goes on a stream
     };
     // First uses load kernels, which may wait for the device.
     desk.put(blocker.word, uint64_t(1));
@@ -143,6 +152,8 @@ inline void ask_pending(const std::string &call) {
     bool meaningful = true;
     const char *kinds[] = {"none", "put", "put_nbi"};
     for (int kind = 0; kind < 3; kind++) {
+        if (call == "malloc") CALL(nvshmem_free(block));
+        if (call == "free") block = CALL(nvshmem_malloc(64));
         desk.put(to, uint64_t(0));
         desk.put(from, uint64_t(7));
         desk.put(blocker.word, uint64_t(0));

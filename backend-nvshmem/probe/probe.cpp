@@ -1,6 +1,7 @@
 // The open questions about libnvshmem, one a command: `probe QUESTION [ARGUMENTS]`. A process is one PE; `run` beside
 // this file starts them, with ONESIDED_RANK, ONESIDED_PES, ONESIDED_DEVICE and a folder for them to meet in. A question
 // that ends the process is answered by that: what a PE saw and which call it was in stands in its record.
+#include "claims.h"
 #include "collectives.h"
 #include "context.h"
 #include "full.h"
@@ -11,6 +12,7 @@
 #include "sizes.h"
 #include "teams.h"
 #include "transfers.h"
+#include "waits.h"
 
 // The machine and the versions, for the head of the report. Initializes nothing.
 static void tell_facts() {
@@ -74,6 +76,9 @@ static void ask(const std::string &question, const std::vector<std::string> &arg
     else if (question == "quiet-takeover") ask_quiet_takeover();
     else if (question == "pending") ask_pending(word(0));
     else if (question == "quiet-cost") ask_quiet_cost();
+    else if (question == "claim") ask_claim(word(0));
+    else if (question == "overtaken") ask_overtaken(one_of(0, "stream", "host"));
+    else if (question == "wait-order") ask_wait_order();
     else if (question == "zero") ask_zero(word(0), one_of(1, "stream", "host"));
     else if (question == "single-pe") ask_single_pe();
     else if (question == "sizes") ask_sizes(word(0));

@@ -31,7 +31,7 @@ _teams = _topic("Teams")
 _alone = _topic("Several PEs on one GPU without MPS", one_gpu=True, mps=False, limit=8)
 _memory = _topic("Symmetric memory")
 _transfers = _topic("Transfers, atomics, signals")
-_order = _topic("What quiet and barrier wait for", limit=20)
+_order = _topic("What a call waits for that is pending on a stream", limit=20)
 _collectives = _topic("Collectives")
 _full = _topic("A GPU without free memory", limit=25)
 _loading = _topic("When kernels are loaded", limit=8)
@@ -43,6 +43,9 @@ SAYS = {"lazy": "`CUDA_MODULE_LOADING` as CUDA has it, `LAZY`", "eager": "with `
 def loading(mode):
     return {"CUDA_MODULE_LOADING": mode.upper()}
 
+
+# Nothing may be loaded while a stream waits.
+_nbi = _topic("What overtakes an nbi operation, and what claims it", limit=25, settings=loading("eager"))
 
 NCCL_ON = {"NVSHMEM_DISABLE_NCCL": "0"}
 
@@ -151,7 +154,55 @@ QUESTIONS = [
     _order(
         "barrier-on-stream-pending", "`barrier_all_on_stream` of another stream", "pending", "barrier_all_on_stream"
     ),
+    *(
+        _order(f"{name}-pending", f"host `{name}` with the same", "pending", call)
+        for name, call in (
+            ("malloc", "malloc"),
+            ("free", "free"),
+            ("put", "putmem"),
+            ("get", "getmem"),
+            ("p", "p"),
+            ("g", "g"),
+        )
+    ),
     _order("quiet-cost", "medians of calls with nothing to do", "quiet-cost"),
+    _nbi(
+        "overtaken-on-stream",
+        "1 GiB by `putmem_nbi_on_stream`, then on the same stream what the peer waits for: is the data old?",
+        "overtaken",
+        "stream",
+    ),
+    _nbi(
+        "overtaken-host",
+        "1 GiB by the host's `putmem_nbi`, then what the peer waits for: is the data old?",
+        "overtaken",
+        "host",
+    ),
+    *(
+        _nbi(f"claim-{by}", f"{about}: is the data old?", "claim", by)
+        for by, about in (
+            (
+                "stream-before-host",
+                "the host's `putmem_nbi` of 1 GiB; first `quiet_on_stream`; then `quiet`; a signal",
+            ),
+            (
+                "blocked-stream",
+                "stream A waits for the peer's answer; `putmem_nbi_on_stream(B)`; first `quiet_on_stream(A)`; then "
+                "`quiet_on_stream(B)`; a signal",
+            ),
+            (
+                "fence",
+                "`putmem_nbi_on_stream(B)`; first a fence as the backend composes it, `quiet_on_stream(B)`; then "
+                "`quiet_on_stream(C)`; a signal on C",
+            ),
+            (
+                "fence-and-nothing",
+                "the same with a `putmem_nbi` of 0 bytes by the host behind the fence",
+            ),
+            ("flush", "the same with `flush_on_stream(B)` in the place of the fence"),
+        )
+    ),
+    _nbi("wait-order", "waits on a stream for values beyond half the range: how are they compared?", "wait-order", pes=1),
     _collectives("alltoall-zero-host", "`int_alltoall` of 0 elements", "zero", "alltoall", "host"),
     _collectives("alltoall-zero-stream", "`int_alltoall_on_stream` of 0 elements", "zero", "alltoall", "stream"),
     _collectives("broadcast-zero-host", "`int_broadcast` of 0 elements", "zero", "broadcast", "host"),

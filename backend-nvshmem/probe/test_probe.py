@@ -183,6 +183,38 @@ class WholeRuns(Pretended):
         self.start("translate")
         self.assertEqual(list(self.answers()), ["init-2", "translate"])
 
+    def test_results_of_another_machine_are_taken_over(self):
+        self.start("init-2")
+        results = os.path.join(self.folder, "results")
+        self.assertEqual(self.merge(results).stdout, "written: 3.4.5-1xh0.json\n")
+        self.start("translate")
+        self.assertEqual(self.merge(results).stdout, "written: 3.4.5-1xh0.json\n")
+        with open(os.path.join(results, "3.4.5-1xh0.json"), encoding="utf-8") as file:
+            self.assertEqual([entry["name"] for entry in json.load(file)["questions"]], ["init-2", "translate"])
+
+    def test_results_of_another_driver_get_a_file_of_their_own(self):
+        self.start("init-2")
+        results = os.path.join(self.folder, "results")
+        self.merge(results)
+        with open(self.out, encoding="utf-8") as file:
+            other = {**json.load(file), "driver": "1.2"}
+        with open(self.out, "w", encoding="utf-8") as file:
+            json.dump(other, file)
+        self.assertEqual(self.merge(results).stdout, "written: 3.4.5-1xh0-1.2-13.0.json\n")
+        self.assertEqual(sorted(os.listdir(results)), ["3.4.5-1xh0-1.2-13.0.json", "3.4.5-1xh0.json"])
+
+    def test_what_is_no_result_file_is_refused_before_anything_is_written(self):
+        self.start("init-2")
+        results = os.path.join(self.folder, "results")
+        done = self.merge(results, self.program)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("is no result file of the probe", done.stderr)
+        self.assertFalse(os.path.exists(results))
+
+    def merge(self, results, *more):
+        command = [sys.executable, os.path.join(HERE, "run"), "--merge", self.out, *more, "--out", results]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
     def test_bits_of_two_jobs_are_compared(self):
         self.start("sum-order")
         self.assertEqual(self.answers()["sum-order"], "returns; equal bits in a second job")
