@@ -5,15 +5,12 @@
 use onesided::backend::{Op, Values};
 use onesided::{At, Backend, Error, ErrorKind, Result};
 
+use crate::capabilities::NO_ATOMICS;
 use crate::cuda::device;
 use crate::memory::check;
 use crate::pe::Nvshmem;
 use crate::strided::{elements, is_wide};
 use crate::table::{Reduction, function};
-
-/// Why atomics are refused.
-pub(crate) const NO_ATOMICS: &str =
-    "libnvshmem exports the atomics of the host as stubs that print a line and do nothing";
 
 impl Nvshmem {
     /// Performs an operation of the host. Returns the bits that it fetched, else 0.

@@ -6,6 +6,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `process.rs` | [`Process`]: finds the library, and becomes a PE |
+//! | `capabilities.rs` | [`CAPABILITIES`]: what works on GPUs, known without one |
 //! | `claim.rs` | one PE at a time in a process |
 //! | `join.rs`, `lifecycle.rs` | joining the other PEs within a limit; status, versions, the end |
 //! | `launcher.rs`, `rendezvous.rs` | who am I, according to what started me; the unique id over TCP |
@@ -27,6 +28,7 @@
 mod access;
 #[rustfmt::skip] // generated
 mod bindings;
+mod capabilities;
 mod claim;
 mod cuda;
 mod doctor;
@@ -64,6 +66,7 @@ mod vmm;
 mod workspace;
 
 pub use access::{DeviceAccess, DeviceSlice, Extension};
+pub use capabilities::CAPABILITIES;
 pub use doctor::{doctor, driver, host_library, host_report, kernel_module};
 pub use launcher::{Launcher, Placement, placement};
 pub use network::Network;

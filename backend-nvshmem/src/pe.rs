@@ -8,22 +8,19 @@ use std::sync::Arc;
 use cudarc::driver::{CudaEvent as Event, CudaStream as Stream};
 use onesided::backend::{AllocId, Layout, Live, LiveKind, NewTeams, Op, Span, TeamId, TeamRequest, Values};
 use onesided::{
-    At, Backend, Capabilities, DType, Error, ErrorKind, InitStatus, Members, Predefined, ReduceOp, Result, Support,
+    At, Backend, Capabilities, DType, Error, ErrorKind, InitStatus, Members, Predefined, ReduceOp, Result,
     TeamUniqueId, ThreadSupport, Version,
 };
 
 use crate::access::Extension;
+use crate::capabilities::{CAPABILITIES, NO_MULTICAST};
 use crate::claim::Claim;
 use crate::cuda::{self, Device};
-use crate::host::NO_ATOMICS;
 use crate::lifecycle;
 use crate::memory::Memory;
 use crate::reduction::Scratch;
 use crate::table::Table;
 use crate::workspace::Workspaces;
-
-/// Why multicast is refused.
-const NO_MULTICAST: &str = "multicast loads and stores are instructions of kernels; the host has none";
 
 /// One PE on a GPU, through libnvshmem.
 ///
@@ -210,14 +207,7 @@ impl Backend for Nvshmem {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            host_atomics: Support::Missing(NO_ATOMICS),
-            host_signals: Support::Composed("issued on a stream of the backend's own, and waited for"),
-            stream_fence: Support::Composed("a quiet on the stream"),
-            peer_access: Support::Composed("copies through the pointer that nvshmem_ptr gives"),
-            multicast: Support::Missing(NO_MULTICAST),
-            registration: Support::Native,
-        }
+        CAPABILITIES
     }
 
     fn finalize(&self, leaks: &[Live], at: At) -> Result<()> {

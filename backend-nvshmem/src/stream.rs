@@ -11,7 +11,7 @@ use crate::bindings::{
     NVSHMEM_CMP_EQ, NVSHMEM_CMP_GE, NVSHMEM_CMP_GT, NVSHMEM_CMP_LE, NVSHMEM_CMP_LT, NVSHMEM_CMP_NE, NVSHMEM_SIGNAL_ADD,
     NVSHMEM_SIGNAL_SET, cudaStream_t,
 };
-use crate::host::NO_ATOMICS;
+use crate::capabilities::NO_ATOMICS;
 use crate::memory::check;
 use crate::pe::Nvshmem;
 use crate::strided::{elements, is_wide};
