@@ -28,6 +28,9 @@ use crate::operator::ReduceOp;
 use crate::team::{Members, Predefined, TeamConfig, TeamUniqueId};
 
 pub use crate::buffer::{AllocId, Span, span_of};
+pub use crate::effect::{
+    Access, Collective, CollectiveKind, Data, Effect, How, Moves, Order, Pattern, Shape, Transfer, Until, Wait, Whose,
+};
 pub use crate::op::{Against, Op, SignalUpdate};
 pub use crate::operator::AmoOp;
 pub use crate::pe::{Live, LiveKind};

@@ -16,6 +16,7 @@
 //! | `operator.rs` | comparisons, signal updates, reductions, atomics |
 //! | `capability.rs` | [`Capabilities`]: what of the optional families a backend has |
 //! | `backend.rs` | [`backend`]: for writers of backends and of tools |
+//! | `effect.rs` | [`Effect`](backend::Effect): what each operation does, described once |
 //! | `op.rs`, `values.rs` | [`Op`](backend::Op): every operation as plain data |
 //! | `error.rs` | [`Error`] and its kinds |
 //! | `at.rs` | [`At`]: a place in the source |
@@ -26,6 +27,7 @@ pub mod backend;
 mod buffer;
 mod capability;
 mod collective;
+mod effect;
 mod element;
 mod error;
 mod issue;

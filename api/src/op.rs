@@ -331,44 +331,6 @@ impl Op {
             Op::Fence | Op::Quiet | Op::Flush | Op::Barrier { .. } | Op::Sync { .. } => None,
         }
     }
-
-    /// Whether an operand lies in the allocation.
-    pub fn uses(&self, alloc: AllocId) -> bool {
-        let spans = match self {
-            Op::Put { dst, src, signal, .. } => [Some(*dst), Some(*src), signal.map(|update| update.word)],
-            Op::Get { dst, src, .. }
-            | Op::IPut { dst, src, .. }
-            | Op::IGet { dst, src, .. }
-            | Op::Broadcast { dst, src, .. }
-            | Op::Fcollect { dst, src, .. }
-            | Op::Alltoall { dst, src, .. }
-            | Op::Reduce { dst, src, .. }
-            | Op::ReduceScatter { dst, src, .. } => [Some(*dst), Some(*src), None],
-            Op::P { dst: span, .. }
-            | Op::G { src: span, .. }
-            | Op::Signal { update: SignalUpdate { word: span, .. }, .. }
-            | Op::SignalFetch { word: span }
-            | Op::Wait { vars: span, .. }
-            | Op::Amo { dst: span, .. }
-            | Op::Fill { dst: span, .. } => [Some(*span), None, None],
-            Op::Fence | Op::Quiet | Op::Flush | Op::Barrier { .. } | Op::Sync { .. } => [None; 3],
-        };
-        spans.iter().flatten().any(|span| span.alloc == alloc)
-    }
-
-    /// The team, for collectives.
-    pub fn team(&self) -> Option<TeamId> {
-        match self {
-            Op::Barrier { team }
-            | Op::Sync { team }
-            | Op::Broadcast { team, .. }
-            | Op::Fcollect { team, .. }
-            | Op::Alltoall { team, .. }
-            | Op::Reduce { team, .. }
-            | Op::ReduceScatter { team, .. } => Some(*team),
-            _ => None,
-        }
-    }
 }
 
 impl fmt::Display for Op {
