@@ -264,7 +264,9 @@ impl<B: Backend> Pe<B> {
     /// Adds external memory to the symmetric heap, keeping its content (`nvshmemx_buffer_register_symmetric`).
     ///
     /// # Collective
-    /// Over all PEs, with buffers of the same size. Ends with a barrier.
+    /// Over all PEs, with buffers of the same size.
+    /// The call promises no synchronization: what a PE wrote before it may still be on its way when another PE returns.
+    /// Data needs a barrier of its own.
     ///
     /// # Errors
     /// Those of the library. Sizes that differ are a mismatch of the whole program: a verdict.
@@ -281,7 +283,8 @@ impl<B: Backend> Pe<B> {
     /// (`nvshmemx_buffer_unregister_symmetric`).
     ///
     /// # Collective
-    /// Over all PEs, with the same buffer. Begins with a barrier, like [`Pe::free`].
+    /// Over all PEs, with the same buffer. It promises no synchronization, like [`Pe::register_symmetric`]: pass a
+    /// barrier first if another PE may still use the memory.
     ///
     /// # Errors
     /// Those of the library.

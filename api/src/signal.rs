@@ -143,6 +143,10 @@ impl<B: Backend> Issue<'_, B> {
     /// Local. What the signal that ended the wait covers can be read afterwards. A wait with [`Cmp::Eq`] can miss a
     /// value that passes by.
     ///
+    /// The host compares unsigned numbers. A stream does what CUDA's `cuStreamWaitValue64` does: it takes `>=` for
+    /// "the difference, as a signed number, is not negative". So 0 `>=` `u64::MAX` holds on a stream, and `u64::MAX`
+    /// `>=` 0 does not. The two agree as long as values are less than half the range apart.
+    ///
     /// # Errors
     /// Those of the device. A wait that can never end is a deadlock: a verdict of the simulator, a hang on hardware.
     ///
@@ -188,11 +192,12 @@ impl<B: Backend> Issue<'_, B> {
         self.wait::<T>("wait_until", vars, cmp, Against::One(value.to_bits64()), Values::NONE, at)
     }
 
-    /// Waits until all my variables compare true with `value` (`nvshmemx_wait_until_all_on_stream`). Where `skip` is
-    /// given, variables with `skip[i]` are left out.
+    /// Waits until each of my variables has compared true with `value` (`nvshmemx_wait_until_all_on_stream`). Where
+    /// `skip` is given, variables with `skip[i]` are left out.
     ///
     /// # One-sided
-    /// As [`Issue::wait_until`].
+    /// As [`Issue::wait_until`], for one variable after the other: each has compared true at some time, and the first may
+    /// have changed again when the last does.
     ///
     /// # Errors
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when `skip` is not as long as `vars`.
@@ -220,11 +225,11 @@ impl<B: Backend> Issue<'_, B> {
         self.wait::<T>(CALL, vars, cmp, Against::One(value.to_bits64()), Values { bytes: &[], skip }, at)
     }
 
-    /// Waits until each of my variables compares true with its own value
+    /// Waits until each of my variables has compared true with its own value
     /// (`nvshmemx_wait_until_all_vector_on_stream`).
     ///
     /// # One-sided
-    /// As [`Issue::wait_until`].
+    /// As [`Issue::wait_until_all`].
     ///
     /// # Errors
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when `skip` or `values` is not as long as `vars`.

@@ -270,6 +270,8 @@ impl<B: Backend> Pe<B> {
     ///
     /// # Collective
     /// Over the parent, members and non-members of the new team, with the same arguments.
+    /// The call promises no synchronization: what a PE wrote before it may still be on its way when another PE returns.
+    /// Data needs a barrier of its own.
     ///
     /// # Errors
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when `size` or `stride` is 0 or the last member lies
@@ -311,7 +313,7 @@ impl<B: Backend> Pe<B> {
     /// (`nvshmem_team_split_2d`). The last row may be shorter.
     ///
     /// # Collective
-    /// Over the parent, with the same arguments.
+    /// Over the parent, with the same arguments. It promises no synchronization, like [`Pe::team_split_strided`].
     ///
     /// # Errors
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when `xrange` is 0 (the library divides by it);
@@ -351,7 +353,7 @@ impl<B: Backend> Pe<B> {
     /// own index (`nvshmemx_team_init`).
     ///
     /// # Collective
-    /// Over the new team's members only.
+    /// Over the new team's members only. It promises no synchronization, like [`Pe::team_split_strided`].
     ///
     /// # Errors
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when `config.unique_id` is missing, `n_pes` is 0 or
@@ -378,7 +380,7 @@ impl<B: Backend> Pe<B> {
     /// Ends a team (`nvshmem_team_destroy`).
     ///
     /// # Collective
-    /// Over the team.
+    /// Over the team. It promises no synchronization, like [`Pe::team_split_strided`].
     ///
     /// # Errors
     /// Those of the backend.

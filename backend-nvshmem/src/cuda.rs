@@ -3,11 +3,11 @@
 //! cudarc opens the driver at run time. Its first call panics where there is none, so [`Device::open`] asks first.
 #![allow(unsafe_code)]
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
 
-use cudarc::driver::sys::{self, CUdeviceptr};
-use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result};
+use cudarc::driver::sys::{self, CU_MEMHOSTALLOC_PORTABLE, CUdeviceptr};
+use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, PinnedHostSlice, result};
 use onesided::{At, Error, ErrorKind, Result};
 
 use crate::problem::Problem;
@@ -24,6 +24,8 @@ pub(crate) struct Device {
     /// What the library offers on streams only and the host wants: enqueued here, then waited for. Made when first needed.
     side: OnceCell<Arc<CudaStream>>,
     staging: Staging,
+    /// Page-locked: what a stream reads for the host. Made when first needed.
+    answer: OnceCell<RefCell<PinnedHostSlice<u64>>>,
 }
 
 /// A GPU whose context exists.
@@ -63,7 +65,7 @@ impl Device {
     /// Makes the GPU this thread's.
     pub(crate) fn new(Awake { context, copies }: Awake) -> std::result::Result<Device, Problem> {
         context.bind_to_thread().map_err(|error| failed("cuCtxSetCurrent", error))?;
-        Ok(Device { copies, side: OnceCell::new(), staging: Staging::default(), context })
+        Ok(Device { copies, side: OnceCell::new(), staging: Staging::default(), answer: OnceCell::new(), context })
     }
 
     /// The context, for programs that launch their own kernels.
@@ -117,6 +119,32 @@ impl Device {
         // SAFETY: the caller's promise for `src`; `into` outlives the copy, which is waited for.
         unsafe { result::memcpy_dtoh_async(into, src, stream.cu_stream()) }.map_err(|e| device("read", e, at))?;
         stream.synchronize().map_err(|error| device("read", error, at))
+    }
+
+    /// The word at `src` as it is when the stream gets there, for which this waits.
+    ///
+    /// # Safety
+    /// `src` must be 8 bytes that this context can read. The context must be bound.
+    pub(crate) unsafe fn read_word(
+        &self,
+        src: CUdeviceptr,
+        stream: &CudaStream,
+        call: &'static str,
+        at: At,
+    ) -> Result<u64> {
+        let read = || {
+            if self.answer.get().is_none() {
+                // SAFETY: it is written before it is read.
+                let word = unsafe { self.context.alloc_pinned_with_flags(1, CU_MEMHOSTALLOC_PORTABLE)? };
+                let _ = self.answer.set(RefCell::new(word)); // it is empty
+            }
+            let mut word = self.answer.get().expect("just set").borrow_mut();
+            // SAFETY: the caller's promise for `src`; the word stays, and is borrowed until the copy has run.
+            unsafe { result::memcpy_dtoh_async(word.as_mut_slice()?, src, stream.cu_stream())? };
+            stream.synchronize()?;
+            Ok(word.as_slice()?[0])
+        };
+        read().map_err(|error| device(call, error, at))
     }
 
     /// Copies `from` to the device; done when it returns.

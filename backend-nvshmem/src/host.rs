@@ -27,7 +27,8 @@ impl Nvshmem {
         }
         let address = |span| self.memory.address(span);
         match op {
-            Op::Put { signal: Some(_), .. } | Op::Signal { .. } | Op::Wait { .. } => {
+            Op::Wait { .. } => return self.wait_from_host(op, values, at),
+            Op::Put { signal: Some(_), .. } | Op::Signal { .. } => {
                 let side = self.device().side(call, at)?;
                 self.side_used.set(true);
                 self.issue_on(op, values, side, at)?;

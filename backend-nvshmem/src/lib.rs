@@ -12,7 +12,7 @@
 //! | `launcher.rs`, `rendezvous.rs` | who am I, according to what started me; the unique id over TCP |
 //! | `mpi.rs`, `mpi_absent.rs` | MPI's world communicator, with the feature `mpi` and without |
 //! | `pe.rs` | [`Nvshmem`]: one PE's end of the backend |
-//! | `host.rs`, `stream.rs`, `strided.rs` | operations of the host and of streams |
+//! | `host.rs`, `stream.rs`, `strided.rs`, `wait.rs` | operations of the host and of streams; strided ones; waits of the host |
 //! | `reduction.rs` | reductions, and those that the library gets wrong |
 //! | `memory.rs`, `vmm.rs` | addresses behind names; memory that can be registered |
 //! | `room.rs`, `heap.rs` | whether all PEs have room for an allocation; where the library's heap is free |
@@ -63,6 +63,7 @@ mod strided;
 mod table;
 mod team;
 mod vmm;
+mod wait;
 mod workspace;
 
 pub use access::{DeviceAccess, DeviceSlice, Extension};

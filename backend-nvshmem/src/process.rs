@@ -282,7 +282,8 @@ impl Process {
             InitStatus::Initialized | InitStatus::FullMpg => {
                 let device = ManuallyDrop::into_inner(device);
                 let pe = Nvshmem::new(self.table, device, self.scratch, (*rank, *n_pes), claim, bootstrap);
-                pe.memory.room.prepare(self.table, pe.device(), *n_pes, at)?;
+                let first = pe.memory.room.prepare(self.table, pe.device(), *n_pes, at)?;
+                pe.load_waits(first, at)?;
                 Ok(Pe::new(pe))
             }
             InitStatus::LimitedMpg => {

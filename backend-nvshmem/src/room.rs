@@ -39,9 +39,9 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// Takes the first block, and lets the PEs agree for the first time, so that later nothing must be loaded for it. Collective,
-    /// at the end of `init`.
-    pub(crate) fn prepare(&self, table: &Table, device: &Device, pes: usize, at: At) -> Result<()> {
+    /// Takes the first block, and lets the PEs agree for the first time, so that later nothing must be loaded for it.
+    /// Returns the block's address. Collective, at the end of `init`.
+    pub(crate) fn prepare(&self, table: &Table, device: &Device, pes: usize, at: At) -> Result<u64> {
         // SAFETY: the size is not 0, and all PEs come here.
         let first = unsafe { function!(table, nvshmem_malloc, "init", at)(FIRST) } as u64;
         if first == 0 {
@@ -53,7 +53,7 @@ impl Room {
         if pes > 1 {
             self.agree(table, device, true, at)?;
         }
-        Ok(())
+        Ok(first)
     }
 
     /// Why there is no room for `bytes` more on each PE, at a multiple of `align`; `None` if all have it. `sharing` is the

@@ -43,10 +43,11 @@ static ALLOCATOR: Counting = Counting;
 /// A test: what a job of one PE does.
 type Test = fn(&Pe<Nvshmem>) -> Result<()>;
 
-const TESTS: [(&str, Test); 7] = [
+const TESTS: [(&str, Test); 8] = [
     ("kernels_and_verbs_share_memory_and_streams", kernels_and_verbs_share_memory_and_streams),
     ("streams_of_other_code_take_verbs", streams_of_other_code_take_verbs),
     ("no_operation_allocates", no_operation_allocates),
+    ("waits_of_the_host_compare_in_the_order_of_their_type", waits_of_the_host_compare_in_the_order_of_their_type),
     ("what_the_library_lacks_is_refused_with_its_reason", what_the_library_lacks_is_refused_with_its_reason),
     ("what_a_full_gpu_has_no_room_for_is_refused", what_a_full_gpu_has_no_room_for_is_refused),
     ("a_split_after_the_last_team_is_an_error", a_split_after_the_last_team_is_an_error),
@@ -212,6 +213,38 @@ fn no_operation_allocates(pe: &Pe<Nvshmem>) -> Result<()> {
     pe.free(words)?;
     pe.free(src)?;
     pe.free(dst)
+}
+
+/// A stream's wait compares a signal by `>=` in another way: one of these waits would never end, another would end at once.
+fn waits_of_the_host_compare_in_the_order_of_their_type(pe: &Pe<Nvshmem>) -> Result<()> {
+    const MIB: usize = 1 << 20;
+    let (me, host) = (pe.my_pe(), pe.host());
+    let words = pe.alloc_zeroed::<u64>(1)?;
+    let signal = words.signal(0);
+    pe.write(&words, &[u64::MAX])?;
+    host.signal_wait_until(signal, Cmp::Ge, 0)?;
+    host.signal_wait_until(signal, Cmp::Ge, 1)?;
+
+    // 0 is one more than the largest number, if one counts on. What ends the wait comes behind copies that take a while.
+    pe.write(&words, &[0])?;
+    let block = pe.alloc::<u8>(512 * MIB)?;
+    let stream = pe.stream()?;
+    for _ in 0..20 {
+        pe.on(&stream).put(block.slice(..256 * MIB), block.slice(256 * MIB..), me)?;
+    }
+    pe.on(&stream).signal_op(signal, u64::MAX, SignalOp::Set, me)?;
+    host.signal_wait_until(signal, Cmp::Ge, u64::MAX)?;
+    expect_eq(host.signal_fetch(signal)?, u64::MAX, "the signal when the wait was over")?;
+    pe.synchronize(&stream)?;
+
+    let numbers = pe.alloc::<i64>(2)?;
+    pe.write(&numbers, &[i64::MIN, i64::MAX])?;
+    host.wait_until(numbers.at(0), Cmp::Le, i64::MAX)?;
+    host.wait_until(numbers.at(1), Cmp::Ge, i64::MIN)?;
+    host.wait_until_all_vector(&numbers, None, Cmp::Ge, &[i64::MIN, 1])?;
+    pe.free(numbers)?;
+    pe.free(block)?;
+    pe.free(words)
 }
 
 fn what_the_library_lacks_is_refused_with_its_reason(pe: &Pe<Nvshmem>) -> Result<()> {
