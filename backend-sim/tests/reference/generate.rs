@@ -1,0 +1,301 @@
+//! Random programs.
+
+use onesided::backend::AmoOp;
+use onesided::{Cmp, ReduceOp};
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+
+use super::program::{Call, Collective, Op, Program, Update};
+
+/// What a kind of random program consists of.
+#[derive(Clone, Copy)]
+pub(crate) struct Kind {
+    /// Calls in all, of all PEs, collectives left out.
+    pub(crate) calls: usize,
+    /// The most streams of a PE.
+    pub(crate) streams: usize,
+    pub(crate) collectives: usize,
+    /// Every PE enters them on a stream.
+    pub(crate) on_streams: bool,
+}
+
+/// Programs whose calls and their places are all random.
+pub(crate) fn programs(kind: Kind) -> impl Strategy<Value = Program> {
+    // collectives with a block for each PE need the room
+    let sizes = if kind.collectives > 0 { (2usize..=3, 3usize..=4) } else { (2usize..=3, 2usize..=3) };
+    let pieces = prop_oneof![3 => Just(4usize), 1 => Just(1), 1 => Just(2)];
+    (sizes, pieces).prop_flat_map(move |((pes, words), pieces)| {
+        let calls = prop::collection::vec((0..pes, call(pes, words, kind.streams)), 1..=kind.calls);
+        let entering = (collective(pes, words, kind.on_streams), prop::collection::vec(any::<Index>(), pes));
+        (calls, prop::collection::vec(entering, kind.collectives)).prop_map(move |(calls, entered)| {
+            let mut hosts = vec![Vec::new(); pes];
+            calls.into_iter().for_each(|(pe, call)| hosts[pe].push(call));
+            for pe in 0..pes {
+                let entered = entered.iter().map(|(collective, places)| (*collective, &places[pe]));
+                insert_collectives(&mut hosts[pe], entered, kind.on_streams);
+            }
+            number(Program { words, pieces, hosts })
+        })
+    })
+}
+
+/// Programs in which PE 0 sends something, then a flag, and PE 1 waits for the flag and looks.
+pub(crate) fn messages(kind: Kind) -> impl Strategy<Value = Program> {
+    const WORDS: usize = 3;
+    const FLAG: usize = 2;
+    let streams = kind.streams;
+    let send = prop::collection::vec(call(2, WORDS, streams), 1..=kind.calls);
+    let update = Update { word: FLAG, value: 1, add: false };
+    let amo = Op::Amo { to: 1, dst: FLAG, op: AmoOp::Set, value: 1, cond: 0, fetch: false };
+    let flag = prop_oneof![
+        (Just(Op::Signal { to: 1, update }), by(streams)),
+        (Just(Op::P { to: 1, dst: FLAG, value: 1 }), by(streams)),
+        any::<bool>().prop_flat_map(move |nbi| {
+            let put = Op::Put { to: 1, dst: 0, src: 1, len: 1, nbi, signal: Some(update) };
+            (Just(put), by(streams))
+        }),
+        (Just(amo), Just(None)),
+        (Just(Op::PeerStore { to: 1, dst: FLAG, len: 1, value: 1 }), Just(None)),
+    ];
+    let look = prop_oneof![
+        Just(Op::Read { src: 0, len: 3 }),
+        Just(Op::Read { src: 0, len: 2 }),
+        Just(Op::Put { to: 0, dst: 0, src: 0, len: 2, nbi: false, signal: None }),
+        Just(Op::G { from: 1, src: 0 }),
+    ];
+    let wait = Op::Wait { word: FLAG, cmp: Cmp::Ge, value: 1, signal: false };
+    (send, flag, prop::option::weighted(0.8, Just(wait)), look, 1usize..=4).prop_map(
+        move |(send, (flag, stream), wait, look, pieces)| {
+            // the flag's word is the flag's alone, and everything else goes to the words that are looked at
+            let send = send.into_iter().map(|call| Call { op: aimed(call.op), ..call });
+            let sender = send.chain([Call { stream, op: flag }]).collect();
+            let receiver = wait.into_iter().chain([look]).map(|op| Call { stream: None, op }).collect();
+            number(Program { words: WORDS, pieces, hosts: vec![sender, receiver] })
+        },
+    )
+}
+
+/// The same operation on words 0 and 1 of PE 1.
+fn aimed(mut op: Op) -> Op {
+    match &mut op {
+        Op::P { to, dst, .. } | Op::Amo { to, dst, .. } | Op::PeerStore { to, dst, len: 1, .. } => {
+            (*to, *dst) = (1, *dst % 2);
+        }
+        Op::Put { to, dst, signal, .. } => {
+            *to = 1;
+            *dst = 0;
+            *signal = None;
+        }
+        Op::PeerStore { to, dst, .. } | Op::IPut { to, dst, strides: (1, _), .. } => (*to, *dst) = (1, 0),
+        Op::Signal { to, update } => (*to, update.word) = (1, update.word % 2),
+        Op::Wait { .. } | Op::WaitAll { .. } => op = Op::Fence,
+        Op::Get { .. } | Op::IGet { .. } | Op::IPut { .. } | Op::Read { .. } | Op::PeerLoad { .. } => op = Op::Quiet,
+        _ => {}
+    }
+    op
+}
+
+/// A call of a PE that has up to `streams` streams.
+fn call(pes: usize, words: usize, streams: usize) -> impl Strategy<Value = Call> {
+    by(streams).prop_flat_map(move |stream| {
+        let op = match stream {
+            None => prop_oneof![4 => anywhere(pes, words), 3 => of_hosts(pes, words, streams)].boxed(),
+            Some(_) => prop_oneof![8 => anywhere(pes, words), 1 => of_streams()].boxed(),
+        };
+        op.prop_map(move |op| Call { stream, op })
+    })
+}
+
+fn by(streams: usize) -> impl Strategy<Value = Option<usize>> {
+    match streams {
+        0 => Just(None).boxed(),
+        _ => prop_oneof![1 => Just(None), 2 => (0..streams).prop_map(Some)].boxed(),
+    }
+}
+
+/// Two places for `len` words each.
+fn ranges(words: usize) -> impl Strategy<Value = (usize, usize, usize)> {
+    (0..words, 0..words, 1usize..=2).prop_map(move |(a, b, len)| (a.min(words - len), b.min(words - len), len))
+}
+
+/// Two places for words with a stride each.
+fn strided(words: usize) -> impl Strategy<Value = (usize, usize, (usize, usize), usize)> {
+    (ranges(words), 1usize..words, 1usize..words).prop_map(move |((dst, src, count), a, b)| match count {
+        1 => (dst, src, (1, 1), 1),
+        _ => (dst.min(words - 1 - a), src.min(words - 1 - b), (a, b), 2),
+    })
+}
+
+/// Whether a store's value is to be zero (it may take away what a wait waits for) or a number of its own.
+fn value() -> impl Strategy<Value = u64> {
+    prop_oneof![1 => Just(0), 5 => Just(1)]
+}
+
+fn update(words: usize) -> impl Strategy<Value = Update> {
+    (0..words, any::<bool>()).prop_map(|(word, add)| Update { word, value: 1, add })
+}
+
+/// What hosts do as well as streams.
+fn anywhere(pes: usize, words: usize) -> impl Strategy<Value = Op> {
+    let (pe, word) = (move || 0..pes, move || 0..words);
+    let put = (pe(), ranges(words), any::<bool>(), prop::option::weighted(0.3, update(words))).prop_map(
+        |(to, (dst, src, len), nbi, signal)| {
+            let signal = signal.filter(|update| !(dst..dst + len).contains(&update.word));
+            Op::Put { to, dst, src, len, nbi, signal }
+        },
+    );
+    let get = (pe(), ranges(words), any::<bool>()).prop_map(|(from, (dst, src, len), nbi)| Op::Get {
+        from,
+        dst,
+        src,
+        len,
+        nbi,
+    });
+    let iput =
+        (pe(), strided(words)).prop_map(|(to, (dst, src, strides, count))| Op::IPut { to, dst, src, strides, count });
+    let iget = (pe(), strided(words)).prop_map(|(from, (dst, src, strides, count))| Op::IGet {
+        from,
+        dst,
+        src,
+        strides,
+        count,
+    });
+    prop_oneof![
+        4 => (pe(), word(), value()).prop_map(|(to, dst, value)| Op::P { to, dst, value }),
+        5 => put,
+        2 => get,
+        1 => iput,
+        1 => iget,
+        2 => (pe(), update(words)).prop_map(|(to, update)| Op::Signal { to, update }),
+        2 => (word(), 1usize..=2, value()).prop_map(move |(dst, len, value)| {
+            Op::Write { dst: dst.min(words - len), len, value }
+        }),
+        3 => Just(Op::Fence),
+        3 => Just(Op::Quiet),
+        1 => Just(Op::Flush),
+        3 => wait(words),
+    ]
+}
+
+fn wait(words: usize) -> impl Strategy<Value = Op> {
+    let cmp = || prop_oneof![4 => Just(Cmp::Ge), 2 => select(Cmp::ALL.to_vec())];
+    // mostly until something has come; from the far half of the circle, a zero is ahead
+    let wanted = || prop_oneof![8 => Just(1u64), 1 => Just(0), 1 => Just((1 << 63) + 1)];
+    let one = (0..words, cmp(), wanted(), any::<bool>()).prop_map(|(word, cmp, value, signal)| Op::Wait {
+        word,
+        cmp,
+        value,
+        signal,
+    });
+    let all = (0..words - 1, cmp(), prop::option::of(wanted()), prop::option::of(wanted()))
+        .prop_map(|(word, cmp, a, b)| Op::WaitAll { word, cmp, values: [a, b] });
+    prop_oneof![3 => one, 1 => all]
+}
+
+/// What only hosts do.
+fn of_hosts(pes: usize, words: usize, streams: usize) -> impl Strategy<Value = Op> {
+    let (pe, word) = (move || 0..pes, move || 0..words);
+    let amo =
+        (pe(), word(), select(AmoOp::ALL.to_vec()), any::<bool>(), 0u64..=1).prop_map(|(to, dst, op, fetch, cond)| {
+            let fetch = fetch || matches!(op, AmoOp::Fetch | AmoOp::CompareSwap);
+            Op::Amo { to, dst, op, value: 1, cond, fetch }
+        });
+    let store =
+        (pe(), ranges(words), value()).prop_map(|(to, (dst, _, len), value)| Op::PeerStore { to, dst, len, value });
+    let on_host = prop_oneof![
+        3 => amo,
+        2 => (pe(), word()).prop_map(|(from, src)| Op::G { from, src }),
+        4 => ranges(words).prop_map(|(_, src, len)| Op::Read { src, len }),
+        1 => word().prop_map(|word| Op::SignalFetch { word }),
+        2 => store,
+        1 => (pe(), ranges(words)).prop_map(|(of, (_, src, len))| Op::PeerLoad { of, src, len }),
+    ];
+    if streams == 0 {
+        return on_host.boxed();
+    }
+    let of_streams = prop_oneof![
+        2 => (0..streams).prop_map(|stream| Op::Synchronize { stream }),
+        1 => (0..EVENTS).prop_map(|event| Op::SynchronizeEvent { event }),
+    ];
+    prop_oneof![3 => on_host, 1 => of_streams].boxed()
+}
+
+/// Events of a PE.
+const EVENTS: usize = 2;
+
+/// What only streams do.
+fn of_streams() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        (0..EVENTS).prop_map(|event| Op::Record { event }),
+        (0..EVENTS).prop_map(|event| Op::WaitEvent { event })
+    ]
+}
+
+fn collective(pes: usize, words: usize, on_streams: bool) -> impl Strategy<Value = Collective> {
+    let op = || select(ReduceOp::ALL.to_vec());
+    let (dst, shift) = (move || 0..words, move || 1..words);
+    let everywhere = prop_oneof![
+        1 => Just(Collective::Sync),
+        1 => Just(Collective::Barrier),
+        2 => (0..pes, dst(), shift()).prop_map(move |(root, dst, shift)| {
+            Collective::Broadcast { root, dst, src: (dst + shift) % words, len: 1 }
+        }),
+        2 => (dst(), 0..words, op()).prop_map(|(dst, src, op)| Collective::Reduce { dst, src, len: 1, op }),
+        1 => op().prop_map(|op| Collective::Reduce { dst: 0, src: 0, len: 2, op }),
+    ];
+    let everywhere = match words.checked_sub(pes) {
+        None | Some(0) => everywhere.boxed(),
+        Some(_) => {
+            // blocks for all members, and one more word
+            let fcollect = prop_oneof![Just((1, 0)), Just((0, pes))];
+            prop_oneof![
+                4 => everywhere,
+                1 => fcollect.prop_map(|(dst, src)| Collective::Fcollect { dst, src, len: 1 }),
+                1 => op().prop_map(move |op| Collective::ReduceScatter { dst: pes, src: 0, len: 1, op }),
+            ]
+            .boxed()
+        }
+    };
+    let everywhere = if words < 2 * pes {
+        everywhere
+    } else {
+        let alltoall = prop_oneof![Just((0, pes)), Just((pes, 0))];
+        prop_oneof![4 => everywhere, 1 => alltoall.prop_map(|(dst, src)| Collective::Alltoall { dst, src, len: 1 })]
+            .boxed()
+    };
+    if on_streams {
+        return everywhere;
+    }
+    prop_oneof![6 => everywhere, 1 => Just(Collective::AllocFree), 1 => Just(Collective::Team)].boxed()
+}
+
+/// Puts collectives among a PE's calls, in their order.
+fn insert_collectives<'a>(
+    calls: &mut Vec<Call>,
+    entered: impl Iterator<Item = (Collective, &'a Index)>,
+    on_streams: bool,
+) {
+    let mut earliest = 0;
+    for (collective, place) in entered {
+        let place = earliest + place.index(calls.len() + 1 - earliest);
+        calls.insert(place, Call { stream: on_streams.then_some(0), op: Op::Enter(collective) });
+        earliest = place + 1;
+    }
+}
+
+/// Gives everything that stores, and does not store a zero, a value of its own. Sums stay below 256.
+fn number(mut program: Program) -> Program {
+    for (n, call) in program.hosts.iter_mut().flatten().enumerate() {
+        let n = n as u64 + 1;
+        match &mut call.op {
+            Op::P { value, .. } | Op::Write { value, .. } | Op::PeerStore { value, .. } => *value *= n,
+            Op::Amo { op: AmoOp::Add, value, .. } => *value = 16 * n,
+            Op::Amo { value, .. } => *value = n,
+            Op::Signal { update, .. } | Op::Put { signal: Some(update), .. } => {
+                update.value = if update.add { 16 * n } else { n };
+            }
+            _ => {}
+        }
+    }
+    program
+}

@@ -1,0 +1,129 @@
+//! A program taken apart: what each host and each stream does, in order, and what each quiet waits for.
+//!
+//! All of this follows from the program's text, because programs are straight lines: no schedule changes the order in
+//! which a host makes its calls.
+
+use super::profiles::Rules;
+use super::program::{Collective, Op, Program};
+
+/// The agents of a program and what each does.
+pub(crate) struct Plan {
+    pub(crate) pes: usize,
+    pub(crate) words: usize,
+    pub(crate) pieces: usize,
+    pub(crate) rules: Rules,
+    /// The hosts, in order of their PEs; then the streams.
+    pub(crate) agents: Vec<Agent>,
+}
+
+/// A host or a stream.
+pub(crate) struct Agent {
+    pub(crate) pe: usize,
+    pub(crate) is_host: bool,
+    pub(crate) work: Vec<Work>,
+}
+
+/// One thing that an agent does.
+pub(crate) struct Work {
+    pub(crate) task: Task,
+    /// The number of things that the PE's host has done before it makes the call.
+    pub(crate) called_after: usize,
+}
+
+/// What a call becomes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Task {
+    /// A transfer, a local access, a fence, a flush or a wait.
+    Op(Op),
+    /// Until these non-blocking operations, and the scope's blocking ones, have been delivered.
+    Quiet {
+        claims: Vec<Place>,
+    },
+    /// Until the agent's stores through peers' pointers have been delivered.
+    CompleteStores,
+    /// The PE's collective with this number.
+    Enter {
+        collective: Collective,
+        number: usize,
+    },
+    /// Until an agent has done so many things.
+    Await(Option<Place>),
+    Nothing,
+}
+
+/// A place in the work of an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    pub(crate) agent: usize,
+    pub(crate) index: usize,
+}
+
+impl Plan {
+    pub(crate) fn new(program: &Program, rules: Rules) -> Plan {
+        let pes = program.pes();
+        let agent = |pe, is_host| Agent { pe, is_host, work: Vec::new() };
+        let agents = (0..pes).map(|pe| agent(pe, true)).collect();
+        let mut plan = Plan { pes, words: program.words, pieces: program.pieces, rules, agents };
+        for pe in 0..pes {
+            let first = plan.agents.len();
+            plan.agents.extend((0..program.streams(pe)).map(|_| agent(pe, false)));
+            plan.take_apart(program, pe, first);
+        }
+        plan
+    }
+
+    /// The calls of one PE, whose streams are the agents from `first`.
+    fn take_apart(&mut self, program: &Program, pe: usize, first: usize) {
+        // what no quiet has claimed yet: every quiet and barrier claims at its call what all agents of the PE were
+        // given before, whether or not they have reached it
+        let mut pending = Vec::new();
+        let mut records = vec![None; program.events(pe)];
+        let mut entered = 0;
+        for call in &program.hosts[pe] {
+            let agent = call.stream.map_or(pe, |stream| first + stream);
+            let called_after = self.agents[pe].work.len();
+            let next = self.agents[agent].work.len();
+            let mut quiet = || Task::Quiet { claims: std::mem::take(&mut pending) };
+            let mut enter = |collective| {
+                entered += 1;
+                Task::Enter { collective, number: entered - 1 }
+            };
+            let tasks = match call.op {
+                Op::Quiet => vec![quiet()],
+                Op::Fence if self.rules.fence_is_quiet => vec![quiet()],
+                Op::Enter(Collective::Barrier) => vec![quiet(), enter(Collective::Sync)],
+                Op::Enter(Collective::AllocFree) => {
+                    vec![quiet(), enter(Collective::Sync), quiet(), enter(Collective::Sync)]
+                }
+                Op::Enter(Collective::Sync) => vec![Task::CompleteStores, enter(Collective::Sync)],
+                Op::Enter(Collective::Team) => vec![Task::Nothing], // promises no synchronization
+                Op::Enter(collective) => vec![enter(collective)],
+                Op::Record { event } => {
+                    records[event] = Some(Place { agent, index: next });
+                    vec![Task::Nothing]
+                }
+                Op::WaitEvent { event } | Op::SynchronizeEvent { event } => vec![Task::Await(records[event])],
+                Op::Synchronize { stream } => {
+                    let agent = first + stream;
+                    let last = self.agents[agent].work.len().checked_sub(1);
+                    vec![Task::Await(last.map(|index| Place { agent, index }))]
+                }
+                op => vec![Task::Op(op)],
+            };
+            if call.op.is_nbi() && self.rules.corrected {
+                pending.push(Place { agent, index: next });
+            }
+            self.agents[agent].work.extend(tasks.into_iter().map(|task| Work { task, called_after }));
+        }
+    }
+
+    /// The issue scope of an agent: a PE has two, its host's and its streams'.
+    pub(crate) fn scope(&self, agent: usize) -> usize {
+        2 * self.agents[agent].pe + usize::from(!self.agents[agent].is_host)
+    }
+
+    /// The index of a word in the memory of all PEs.
+    pub(crate) fn place(&self, pe: usize, word: usize) -> usize {
+        pe * self.words + word
+    }
+}

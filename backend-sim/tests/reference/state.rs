@@ -1,0 +1,192 @@
+//! The reference: a transition system on a few words, as plainly as it can be said.
+//!
+//! It shares nothing with the simulator. Every call is begun by a step of its own, every piece of a transfer is read and
+//! delivered by steps of its own, and all orders of all steps are visited.
+
+use std::collections::BTreeSet;
+
+use onesided::Cmp;
+
+use super::plan::{Plan, Task};
+use super::profiles::Rules;
+use super::program::{Op, Program};
+use super::transfers::Transfer;
+
+/// How a run of a program ends.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Outcome {
+    /// What each host saw, then every PE's memory.
+    Finished(Vec<Vec<u64>>),
+    /// Somebody waits, and nothing can happen.
+    Deadlock,
+    /// A plain write reached a word that somebody was waiting for as a signal.
+    MixedAtomicity,
+}
+
+/// Where everything stands. Transfers leave the list when they are complete.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct State {
+    pub(crate) memory: Vec<u64>,
+    pub(crate) agents: Vec<Progress>,
+    /// Collectives that each PE has entered.
+    pub(crate) entered: Vec<usize>,
+    /// What each host has seen.
+    pub(crate) saw: Vec<Vec<u64>>,
+    /// Fences of each scope so far.
+    pub(crate) fences: Vec<u8>,
+    pub(crate) flying: Vec<Transfer>,
+    pub(crate) mixed: bool,
+}
+
+/// How far an agent is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Progress {
+    /// Things that it has begun. The last of them may not be done.
+    pub(crate) begun: usize,
+    /// In a wait: the variable that it looks at.
+    pub(crate) looks_at: Option<usize>,
+}
+
+/// The outcomes of all interleavings; `None` when there are more than `limit` states.
+pub(crate) fn outcomes(program: &Program, rules: Rules, limit: usize) -> Option<BTreeSet<Outcome>> {
+    let plan = Plan::new(program, rules);
+    let start = State {
+        memory: vec![0; plan.pes * plan.words],
+        agents: vec![Progress { begun: 0, looks_at: None }; plan.agents.len()],
+        entered: vec![0; plan.pes],
+        saw: vec![Vec::new(); plan.pes],
+        fences: vec![0; 2 * plan.pes],
+        flying: Vec::new(),
+        mixed: false,
+    };
+    let mut outcomes = BTreeSet::new();
+    let mut visited = BTreeSet::from([start.clone()]);
+    let mut to_visit = vec![start];
+    while let Some(state) = to_visit.pop() {
+        let next = plan.next(&state);
+        if next.is_empty() {
+            outcomes.insert(plan.outcome(&state));
+        }
+        for mut state in next {
+            plan.forget_order(&mut state);
+            if visited.insert(state.clone()) {
+                to_visit.push(state);
+            }
+        }
+        if visited.len() > limit {
+            return None;
+        }
+    }
+    Some(outcomes)
+}
+
+impl Plan {
+    /// Every state that one step leads to.
+    fn next(&self, state: &State) -> Vec<State> {
+        let mut next = Vec::new();
+        if state.mixed {
+            return next; // a finding ends the run
+        }
+        for agent in 0..self.agents.len() {
+            self.step_of_agent(state, agent, &mut next);
+        }
+        for index in 0..state.flying.len() {
+            self.steps_of_transfer(state, index, &mut next);
+        }
+        next
+    }
+
+    /// What the end of a run, after which nothing can happen, amounts to.
+    fn outcome(&self, state: &State) -> Outcome {
+        if state.mixed {
+            return Outcome::MixedAtomicity;
+        }
+        assert!(state.flying.is_empty(), "what is in flight arrives");
+        let done = |agent: usize| self.has_done(state, agent, self.agents[agent].work.len());
+        if !(0..self.agents.len()).all(done) {
+            return Outcome::Deadlock;
+        }
+        let memory = state.memory.chunks(self.words).map(<[u64]>::to_vec);
+        Outcome::Finished(state.saw.iter().cloned().chain(memory).collect())
+    }
+
+    /// An agent's next step, if it can take one: it goes on in its wait, or begins its next thing.
+    fn step_of_agent(&self, state: &State, agent: usize, next: &mut Vec<State>) {
+        let Progress { begun, looks_at } = state.agents[agent];
+        if let Some(variable) = looks_at {
+            let Task::Op(op) = &self.agents[agent].work[begun - 1].task else { unreachable!("a wait is an operation") };
+            if self.is_satisfied(state, agent, op, variable) {
+                let mut state = state.clone();
+                state.agents[agent].looks_at = next_variable(op, variable + 1);
+                next.push(state);
+            }
+            return;
+        }
+        let Some(work) = self.agents[agent].work.get(begun) else { return };
+        let called = self.agents[agent].is_host || self.has_done(state, self.agents[agent].pe, work.called_after);
+        if called && self.has_done(state, agent, begun) {
+            let mut state = state.clone();
+            state.agents[agent].begun += 1;
+            match &work.task {
+                Task::Op(op @ (Op::Wait { .. } | Op::WaitAll { .. })) => {
+                    state.agents[agent].looks_at = next_variable(op, 0);
+                }
+                Task::Op(op) => self.begin(&mut state, agent, op),
+                Task::Quiet { .. } => self.claim(&mut state, agent),
+                Task::Enter { collective, number } => self.enter(&mut state, agent, *collective, *number),
+                Task::CompleteStores | Task::Await(_) | Task::Nothing => {}
+            }
+            next.push(state);
+        }
+    }
+
+    /// Whether a variable of a wait compares true now.
+    fn is_satisfied(&self, state: &State, agent: usize, op: &Op, variable: usize) -> bool {
+        let found = |word: usize| state.memory[self.place(self.agents[agent].pe, word)];
+        match *op {
+            // a stream's wait is the GPU's own, which compares in a circle
+            Op::Wait { word, cmp: Cmp::Ge, value, signal: true }
+                if !self.agents[agent].is_host && self.rules.corrected =>
+            {
+                found(word).wrapping_sub(value) as i64 >= 0
+            }
+            Op::Wait { word, cmp, value, .. } => compares(cmp, found(word), value),
+            Op::WaitAll { word, cmp, values } => {
+                values[variable].is_none_or(|value| compares(cmp, found(word + variable), value))
+            }
+            _ => unreachable!("only waits have variables"),
+        }
+    }
+
+    /// A write that is no signal and no atomic.
+    pub(crate) fn write_plainly(&self, state: &mut State, place: usize, value: u64) {
+        state.memory[place] = value;
+        for (progress, agent) in state.agents.iter().zip(&self.agents) {
+            if progress.looks_at.is_some()
+                && let Task::Op(Op::Wait { word, signal: true, .. }) = agent.work[progress.begun - 1].task
+                && self.place(agent.pe, word) == place
+            {
+                state.mixed = true;
+            }
+        }
+    }
+}
+
+/// The next variable, from one on, that a wait has to look at.
+fn next_variable(op: &Op, from: usize) -> Option<usize> {
+    match op {
+        Op::WaitAll { values, .. } => (from..values.len()).find(|&variable| values[variable].is_some()),
+        _ => (from == 0).then_some(0),
+    }
+}
+
+fn compares(cmp: Cmp, found: u64, wanted: u64) -> bool {
+    match cmp {
+        Cmp::Eq => found == wanted,
+        Cmp::Ne => found != wanted,
+        Cmp::Gt => found > wanted,
+        Cmp::Le => found <= wanted,
+        Cmp::Lt => found < wanted,
+        Cmp::Ge => found >= wanted,
+    }
+}
