@@ -36,7 +36,7 @@ pub(crate) struct Awake {
 
 impl Device {
     /// Number of GPUs that CUDA shows to this process.
-    pub(crate) fn count() -> std::result::Result<usize, Problem> {
+    pub(crate) fn count() -> Result<usize, Problem> {
         // SAFETY: looks whether libcuda can be opened; its initializers need nothing from us.
         if !unsafe { sys::is_culib_present() } {
             return Err(Problem::NotFound {
@@ -50,7 +50,7 @@ impl Device {
     }
 
     /// Waits for the driver, which may have to start the GPU. Any thread can.
-    pub(crate) fn wake(ordinal: usize) -> std::result::Result<Awake, Problem> {
+    pub(crate) fn wake(ordinal: usize) -> Result<Awake, Problem> {
         let count = Device::count()?;
         if ordinal >= count {
             let there = if count == 0 { "CUDA shows no GPU".to_string() } else { format!("CUDA shows {count}") };
@@ -63,7 +63,7 @@ impl Device {
     }
 
     /// Makes the GPU this thread's.
-    pub(crate) fn new(Awake { context, copies }: Awake) -> std::result::Result<Device, Problem> {
+    pub(crate) fn new(Awake { context, copies }: Awake) -> Result<Device, Problem> {
         context.bind_to_thread().map_err(|error| failed("cuCtxSetCurrent", error))?;
         Ok(Device { copies, side: OnceCell::new(), staging: Staging::default(), answer: OnceCell::new(), context })
     }
@@ -93,7 +93,7 @@ impl Device {
     /// [`Device::bind`], as the path of every operation has it: no name is looked up, and there is no atomic exchange, with
     /// which cudarc's `bind_to_thread` begins.
     #[inline]
-    pub(crate) fn make_current(&self) -> std::result::Result<(), DriverError> {
+    pub(crate) fn make_current(&self) -> Result<(), DriverError> {
         let mut current = std::ptr::null_mut();
         // SAFETY: writes the pointer.
         let asked = unsafe { sys::cuCtxGetCurrent(&raw mut current) };
@@ -104,7 +104,7 @@ impl Device {
     }
 
     #[cold]
-    fn take_thread(&self) -> std::result::Result<(), DriverError> {
+    fn take_thread(&self) -> Result<(), DriverError> {
         // SAFETY: the primary context, which `self.context` retains.
         unsafe { result::ctx::set_current(self.context.cu_ctx()) }
     }

@@ -14,7 +14,7 @@ use crate::limit::{on_path, output, within};
 use crate::network::network;
 use crate::problem::Problem;
 use crate::rendezvous;
-use crate::report::{Driver, Finding, HostLibrary, Report, Tool};
+use crate::report::{Driver, HostLibrary, Report, Tool};
 use crate::search::{SONAME, Search};
 
 const COMMAND_LIMIT: Duration = Duration::from_secs(10);
@@ -105,7 +105,7 @@ pub fn host_report(library: Option<&Path>) -> Report {
 
 /// Tries whether the PEs find each other: their doctors meet where they would, and tell each other nothing. `None`
 /// where there is nobody to be met, or no place is known.
-fn meet(placement: Option<&Placement>, limit: Duration) -> Finding<Option<usize>> {
+fn meet(placement: Option<&Placement>, limit: Duration) -> Result<Option<usize>, Problem> {
     let Some(Placement { rank, n_pes: n_pes @ 2.., meeting: Some(meeting), .. }) = placement else { return Ok(None) };
     // A job of its own, so that a doctor is never taken for a PE of a program that meets there.
     let met = rendezvous::exchange(*rank, *n_pes, &format!("{meeting}/doctor"), limit, || Ok([0; 128]));
@@ -126,7 +126,7 @@ pub fn kernel_module() -> Option<String> {
 ///
 /// # Errors
 /// Why there is no driver, or why it gives no GPU.
-pub fn driver() -> Finding<Driver> {
+pub fn driver() -> Result<Driver, Problem> {
     // cuInit wakes every GPU of the machine.
     within(library::LIMIT, LIBCUDA, || {
         // cudarc panics where it finds no driver: then the loader gives the reason. What else it panics at, a driver
@@ -150,11 +150,11 @@ pub fn driver() -> Finding<Driver> {
 ///
 /// # Errors
 /// Why there is none, or why it cannot be opened.
-pub fn host_library(library: Option<&Path>) -> Finding<HostLibrary> {
+pub fn host_library(library: Option<&Path>) -> Result<HostLibrary, Problem> {
     nvshmem(&Search::from_environment(library))
 }
 
-fn nvshmem(search: &Search) -> Finding<HostLibrary> {
+fn nvshmem(search: &Search) -> Result<HostLibrary, Problem> {
     let search = search.clone();
     within(library::LIMIT, SONAME, move || {
         let (library, origin) = Library::find(&search)?;
@@ -166,7 +166,7 @@ fn nvshmem(search: &Search) -> Finding<HostLibrary> {
     })
 }
 
-fn mpirun() -> Finding<Tool> {
+fn mpirun() -> Result<Tool, Problem> {
     let file = tool("mpirun")?;
     let printed = output(&file, &["--version"], COMMAND_LIMIT)?;
     Ok(Tool { version: printed.lines().next().unwrap_or("prints no version").to_string(), file })

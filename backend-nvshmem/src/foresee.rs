@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::problem::Problem;
-use crate::report::{ANOTHER_LIBRARY, HostLibrary, Report, VERSION_REMEDY};
+use crate::problem::{ANOTHER_LIBRARY, Problem, VERSION_REMEDY};
+use crate::report::{HostLibrary, Report};
 use crate::table::TESTED;
 
 impl Report {

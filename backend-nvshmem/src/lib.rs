@@ -74,5 +74,5 @@ pub use network::Network;
 pub use pe::{CudaEvent, CudaStream, Nvshmem};
 pub use problem::Problem;
 pub use process::{Process, Settings};
-pub use report::{Driver, Finding, HostLibrary, Report, Row, Tool};
+pub use report::{Driver, HostLibrary, Report, Row, Tool};
 pub use search::{Origin, SONAME, Search};

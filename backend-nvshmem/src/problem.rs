@@ -1,10 +1,15 @@
 //! [`Problem`]: why a part of the machine cannot be used.
+//!
+//! This is the only error below the API. A function returns a `Problem` as long as it belongs to no call of a program; the
+//! call that it ends turns it into an [`Error`], by the functions of this file.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Why a library or a tool cannot be used. Each names the file or the command that it is about.
+use onesided::{At, Error, ErrorKind};
+
+/// Why a library, a tool or a setting cannot be used. Each names the file, the command or the variable that it is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {
@@ -78,6 +83,10 @@ pub enum Problem {
         /// What they disagree on.
         why: String,
     },
+    /// This process is a PE already, or becomes one in another thread.
+    Taken,
+    /// An earlier initialization failed in this process.
+    Spent,
 }
 
 impl fmt::Display for Problem {
@@ -94,8 +103,58 @@ impl fmt::Display for Problem {
             Problem::Variable { variable, why } => write!(f, "{variable}: {why}"),
             Problem::Missing { at, why } => write!(f, "the PEs did not meet at {at}: {why}"),
             Problem::Disagreement { at, why } => write!(f, "the PEs that met at {at} do not fit together: {why}"),
+            Problem::Taken => f.write_str(
+                "this process is a PE already, or is becoming one in another thread; the library would ignore the new \
+                 parameters",
+            ),
+            Problem::Spent => {
+                f.write_str("an earlier initialization failed, and the library allows no second one; start again")
+            }
         }
     }
 }
 
 impl std::error::Error for Problem {}
+
+impl Problem {
+    /// What kind of error it is to a program.
+    pub(crate) fn kind(&self) -> ErrorKind {
+        match self {
+            Problem::NoAnswer { .. } | Problem::Missing { .. } => ErrorKind::Timeout,
+            Problem::Variable { .. } | Problem::Taken => ErrorKind::InvalidArgument,
+            _ => ErrorKind::Initialization,
+        }
+    }
+
+    /// The error of the call that it ends.
+    #[cold]
+    pub(crate) fn error(&self, call: &'static str, at: At) -> Error {
+        Error::new(self.kind(), call, self.to_string(), at)
+    }
+
+    /// [`Problem::error`] with what would help, where the problem does not say it.
+    #[cold]
+    pub(crate) fn error_with_remedy(&self, remedy: &str, call: &'static str, at: At) -> Error {
+        Error::new(self.kind(), call, format!("{self}; remedy: {remedy}"), at)
+    }
+}
+
+/// Against the absence of a driver.
+pub(crate) const INSTALL_DRIVER: &str = "install NVIDIA's driver; a container must be started with access to the GPUs";
+/// Against a library that is damaged or lacks something.
+pub(crate) const ANOTHER_LIBRARY: &str = "install the library again, or set ONESIDED_NVSHMEM_LIB to another one";
+/// Against a library of a version that does not fit.
+pub(crate) const VERSION_REMEDY: &str =
+    "pip install nvidia-nvshmem-cu13 (cu12 for CUDA 12), or set ONESIDED_NVSHMEM_LIB to a release that fits";
+
+/// What helps where NVSHMEM's library cannot be used for this reason.
+pub(crate) fn nvshmem_remedy(problem: &Problem) -> &'static str {
+    match problem {
+        Problem::NotFound { .. } => {
+            "pip install nvidia-nvshmem-cu13 (cu12 for CUDA 12), or set ONESIDED_NVSHMEM_LIB to libnvshmem_host.so.3"
+        }
+        Problem::Absent { .. } => "name the file libnvshmem_host.so.3, or the folder that holds it",
+        Problem::Version { .. } => VERSION_REMEDY,
+        _ => ANOTHER_LIBRARY,
+    }
+}

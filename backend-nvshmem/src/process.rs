@@ -17,10 +17,10 @@ use crate::lifecycle::{self, Bootstrapped};
 use crate::limit::within;
 use crate::mpi::World;
 use crate::pe::Nvshmem;
-use crate::problem::Problem;
+use crate::problem::{INSTALL_DRIVER, Problem, nvshmem_remedy};
 use crate::reduction::Scratch;
-use crate::report::{INSTALL_DRIVER, nvshmem_remedy};
 use crate::search::{SONAME, Search};
+use crate::setting;
 use crate::table::Table;
 use crate::{join, rendezvous, vmm};
 
@@ -57,26 +57,17 @@ impl Settings {
     #[track_caller]
     pub fn from_environment() -> Result<Settings> {
         let at = At::caller();
+        let number =
+            |variable, largest| setting::number(variable, largest).map_err(|problem| problem.error("settings", at));
         let mut settings = Settings::default();
-        if let Some(device) = number("ONESIDED_DEVICE", i32::MAX as u64, at)? {
+        if let Some(device) = number("ONESIDED_DEVICE", i32::MAX as u64)? {
             settings.device = Some(device as usize);
         }
-        if let Some(seconds) = number("ONESIDED_TIMEOUT", LONGEST, at)? {
+        if let Some(seconds) = number("ONESIDED_TIMEOUT", LONGEST)? {
             settings.limit = Duration::from_secs(seconds);
         }
         Ok(settings)
     }
-}
-
-/// A whole number in an environment variable, up to `largest`.
-fn number(variable: &str, largest: u64, at: At) -> Result<Option<u64>> {
-    let Some(text) = std::env::var_os(variable).filter(|text| !text.is_empty()) else { return Ok(None) };
-    number_in(variable, &text.to_string_lossy(), largest).map(Some).map_err(|why| Error::invalid("settings", why, at))
-}
-
-fn number_in(variable: &str, text: &str, largest: u64) -> std::result::Result<u64, String> {
-    let number = text.parse().ok().filter(|number| *number <= largest);
-    number.ok_or_else(|| format!("{variable} is {text:?}; expected a whole number from 0 to {largest}"))
 }
 
 /// A process that is not yet a PE, with the library loaded: what [`Bootstrap`] is on GPUs.
@@ -119,11 +110,11 @@ impl Process {
     pub fn open(settings: Settings) -> Result<Process> {
         let settings = Settings { limit: settings.limit.min(Duration::from_secs(LONGEST)), ..settings };
         let at = At::caller();
-        let invalid = |why| Error::invalid("open", why, at);
-        let scratch = Scratch::from_environment().map_err(invalid)?;
-        vmm::check_step().map_err(invalid)?;
+        let wrong = |problem: Problem| problem.error("open", at);
+        let scratch = Scratch::from_environment().map_err(wrong)?;
+        vmm::check_step().map_err(wrong)?;
         let table = load(&Search::from_environment(settings.library.as_deref()));
-        let table = table.map_err(|problem| advised("open", &problem, nvshmem_remedy(&problem), at))?;
+        let table = table.map_err(|problem| problem.error_with_remedy(nvshmem_remedy(&problem), "open", at))?;
         Ok(Process { table, settings, scratch, world: OnceCell::new() })
     }
 
@@ -139,19 +130,14 @@ impl Process {
         let claim = match (Claim::take(), self.init_status()) {
             (Ok(claim), InitStatus::NotInitialized) => claim,
             (Err(Refusal::Failed), _) | (Ok(_), InitStatus::Bootstrapped) => {
-                let message = "an earlier initialization failed, and the library allows no second one; start again";
-                return Err(Error::new(ErrorKind::Initialization, CALL, message, at));
+                return Err(Problem::Spent.error(CALL, at));
             }
-            (Err(Refusal::Taken), _) | (Ok(_), _) => {
-                let message = "this process is a PE already, or is becoming one in another thread; the library would \
-                               ignore the new parameters";
-                return wrong(message.to_string());
-            }
+            (Err(Refusal::Taken), _) | (Ok(_), _) => return Err(Problem::Taken.error(CALL, at)),
         };
-        let problem = |problem: Problem| error(CALL, &problem, at);
+        let problem = |problem: Problem| problem.error(CALL, at);
         let by_mpi = |problem: Problem| match problem {
-            Problem::NoAnswer { .. } => advised(CALL, &problem, MPI_REMEDY, at),
-            _ => error(CALL, &problem, at), // says itself what would help
+            Problem::NoAnswer { .. } => problem.error_with_remedy(MPI_REMEDY, CALL, at),
+            _ => problem.error(CALL, at), // says itself what would help
         };
         let limit = self.settings.limit;
         match *method {
@@ -206,7 +192,7 @@ impl Process {
         }
     }
 
-    fn world(&self) -> std::result::Result<Rc<World>, Problem> {
+    fn world(&self) -> Result<Rc<World>, Problem> {
         if self.world.get().is_none() {
             let _ = self.world.set(Rc::new(World::join(self.settings.limit)?)); // it is empty
         }
@@ -232,7 +218,7 @@ impl Process {
 
     /// Takes this PE's GPU and makes it this thread's. This waits for the driver and not for other PEs, and so may take
     /// longer than a short limit for these.
-    fn device(&self, local_rank: usize) -> std::result::Result<Device, Problem> {
+    fn device(&self, local_rank: usize) -> Result<Device, Problem> {
         let chosen = self.settings.device;
         let awake = within(self.settings.limit.max(library::LIMIT), "waking the GPU", move || match chosen {
             Some(device) => Device::wake(device),
@@ -246,8 +232,8 @@ impl Process {
         &self,
         claim: Claim,
         place: &Place,
-        device: std::result::Result<Device, Problem>,
-        joined: std::result::Result<(), Problem>,
+        device: Result<Device, Problem>,
+        joined: Result<(), Problem>,
         world: Option<Rc<World>>,
         at: At,
     ) -> Result<Pe<Nvshmem>> {
@@ -269,7 +255,7 @@ impl Process {
             }
             (Err(problem), _) => {
                 let met = if status == InitStatus::Bootstrapped { "the PEs met, but " } else { "" };
-                return failed(claim, kind(&problem), format!("{met}this PE has no GPU: {}", no_gpu(&problem)));
+                return failed(claim, problem.kind(), format!("{met}this PE has no GPU: {}", no_gpu(&problem)));
             }
             (Ok(_), Err(problem)) => {
                 let why =
@@ -315,25 +301,25 @@ impl Bootstrap for Process {
     #[track_caller]
     fn unique_id(&self) -> Result<UniqueId> {
         let at = At::caller();
-        join::unique_id(self.table).map_err(|problem| error("unique_id", &problem, at))
+        join::unique_id(self.table).map_err(|problem| problem.error("unique_id", at))
     }
 
     #[track_caller]
     fn init(&self, method: InitMethod) -> Result<Pe<Nvshmem>> {
         let at = At::caller();
-        self.table.check_complete().map_err(|problem| error("init", &problem, at))?;
+        self.table.check_complete().map_err(|problem| problem.error("init", at))?;
         self.initialize(&method, at)
     }
 }
 
 /// Opens the library that the search finds.
-fn load(search: &Search) -> std::result::Result<&'static Table, Problem> {
+fn load(search: &Search) -> Result<&'static Table, Problem> {
     let search = search.clone();
     within(library::LIMIT, SONAME, move || Table::new(Library::find(&search)?.0))
 }
 
 /// Whether the driver did not answer. The library would ask it next, and wait.
-fn is_dead(device: &std::result::Result<Device, Problem>) -> bool {
+fn is_dead(device: &Result<Device, Problem>) -> bool {
     matches!(device, Err(Problem::NoAnswer { .. }))
 }
 
@@ -347,23 +333,6 @@ fn no_gpu(problem: &Problem) -> String {
         Problem::NotFound { .. } => format!("{problem}; remedy: {INSTALL_DRIVER}"),
         Problem::NoAnswer { .. } => format!("{problem}; remedy: see whether nvidia-smi answers"),
         _ => problem.to_string(),
-    }
-}
-
-/// What a problem is to a program, with what would help where the problem does not say it.
-fn advised(call: &'static str, problem: &Problem, remedy: &str, at: At) -> Error {
-    Error::new(kind(problem), call, format!("{problem}; remedy: {remedy}"), at)
-}
-
-/// What a problem is to a program.
-fn error(call: &'static str, problem: &Problem, at: At) -> Error {
-    Error::new(kind(problem), call, problem.to_string(), at)
-}
-
-fn kind(problem: &Problem) -> ErrorKind {
-    match problem {
-        Problem::NoAnswer { .. } | Problem::Missing { .. } => ErrorKind::Timeout,
-        _ => ErrorKind::Initialization,
     }
 }
 
@@ -397,13 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_the_clock_cannot_count_is_refused_with_the_longest() {
-        let number = |text| number_in("ONESIDED_TIMEOUT", text, LONGEST);
-        assert_eq!((number("0"), number("2147483647")), (Ok(0), Ok(LONGEST)));
-        for text in ["2147483648", "18446744073709551615", "18446744073709551616", "-1", "soon"] {
-            let expected = "expected a whole number from 0 to 2147483647";
-            assert_eq!(number(text), Err(format!("ONESIDED_TIMEOUT is {text:?}; {expected}")));
-        }
+    fn the_clock_counts_the_longest_limit() {
         assert!(std::time::Instant::now().checked_add(Duration::from_secs(LONGEST)).is_some());
     }
 }

@@ -19,6 +19,7 @@ use crate::bindings::cudaStream_t;
 use crate::cuda::device;
 use crate::memory::check;
 use crate::pe::Nvshmem;
+use crate::problem::Problem;
 use crate::setting;
 use crate::table::{Form, Reduction, function};
 
@@ -52,22 +53,20 @@ impl Scratch {
     /// The size that the library reads too, when it is initialized.
     ///
     /// # Errors
-    /// In words: it is no size, or one with which the library leaves elements out.
-    pub(crate) fn from_environment() -> std::result::Result<Scratch, String> {
-        Scratch::of(setting::size(SCRATCH_SIZE))
+    /// [`Problem::Variable`]: it is no size, or one with which the library leaves elements out.
+    pub(crate) fn from_environment() -> Result<Scratch, Problem> {
+        Scratch::of(setting::size(SCRATCH_SIZE)?)
     }
 
-    fn of(size: std::result::Result<Option<usize>, String>) -> std::result::Result<Scratch, String> {
-        let found = match size {
-            Ok(None) => return Ok(Scratch(512 << 10)), // the library's own
-            Ok(Some(size)) if size.is_multiple_of(STEP) => return Ok(Scratch(size)),
-            Ok(Some(size)) => size.to_string(),
-            Err(text) => text,
-        };
-        Err(format!(
-            "{SCRATCH_SIZE} is '{found}'; expected a number of bytes, with K, M or G behind it if need be, that is a \
-             multiple of {STEP}"
-        ))
+    fn of(size: Option<usize>) -> Result<Scratch, Problem> {
+        match size {
+            None => Ok(Scratch(512 << 10)), // the library's own
+            Some(size) if size.is_multiple_of(STEP) => Ok(Scratch(size)),
+            Some(size) => {
+                let why = format!("expected a multiple of {STEP} bytes, the same on all PEs");
+                Err(setting::wrong(SCRATCH_SIZE, &size.to_string(), &why))
+            }
+        }
     }
 
     /// `members` is the size of the team.
@@ -237,12 +236,9 @@ mod tests {
     #[test]
     fn a_scratch_that_is_not_understood_is_refused() {
         let size = |size| Scratch::of(size).map(|scratch| scratch.0);
-        assert_eq!([size(Ok(None)), size(Ok(Some(1280)))], [Ok(512 << 10), Ok(1280)]);
-        for (wrong, words) in
-            [(Ok(Some(1000)), "is '1000'; expected"), (Err("large".to_string()), "is 'large'; expected")]
-        {
-            assert!(size(wrong).unwrap_err().contains(words));
-        }
+        assert_eq!([size(None), size(Some(1280))], [Ok(512 << 10), Ok(1280)]);
+        let why = size(Some(1000)).unwrap_err().to_string();
+        assert_eq!(why, "NVSHMEM_REDUCE_SCRATCH_SIZE=1000: expected a multiple of 128 bytes, the same on all PEs");
     }
 
     /// What was measured: 3 PEs are right up to 16 KiB, 4 PEs as far as one round reaches.

@@ -7,11 +7,8 @@ use onesided::InitStatus;
 
 use crate::launcher::Placement;
 use crate::network::Network;
-use crate::problem::Problem;
+use crate::problem::{INSTALL_DRIVER, Problem, nvshmem_remedy};
 use crate::search::Origin;
-
-/// A part of the machine, or why it cannot be used.
-pub type Finding<T> = Result<T, Problem>;
 
 /// What [`doctor`](crate::doctor) found. Its `Display` is a table for people, which ends with what would work.
 #[derive(Clone, Debug)]
@@ -20,22 +17,22 @@ pub struct Report {
     /// Version of the NVIDIA kernel module that is loaded, which says whether there is a driver at all.
     pub kernel_module: Option<String>,
     /// NVIDIA's driver library and the GPUs behind it.
-    pub driver: Finding<Driver>,
+    pub driver: Result<Driver, Problem>,
     /// NVSHMEM's host library.
-    pub nvshmem: Finding<HostLibrary>,
+    pub nvshmem: Result<HostLibrary, Problem>,
     /// MPI's launcher, `mpirun`.
-    pub mpirun: Finding<Tool>,
+    pub mpirun: Result<Tool, Problem>,
     /// Open MPI's library, which NVSHMEM's bootstrap through MPI loads.
-    pub libmpi: Finding<Tool>,
+    pub libmpi: Result<Tool, Problem>,
     /// The control program of CUDA's multi-process service.
-    pub mps: Finding<Tool>,
+    pub mps: Result<Tool, Problem>,
     /// The ways for PEs of this host to find each other.
-    pub network: Finding<Network>,
+    pub network: Result<Network, Problem>,
     /// Who this process is according to a launcher, if one started it; an error where that contradicts itself.
-    pub launcher: Finding<Option<Placement>>,
+    pub launcher: Result<Option<Placement>, Problem>,
     /// How many PEs met just now, if a launcher started several and where they meet is known: their doctors tried.
     /// `Ok(None)` where there was nothing to try; an error says which PE did not come, or which came twice.
-    pub met: Finding<Option<usize>>,
+    pub met: Result<Option<usize>, Problem>,
 }
 
 /// NVIDIA's driver, initialized in this process.
@@ -125,13 +122,6 @@ const NETWORK_REMEDY: &str =
 const LAUNCHER_REMEDY: &str = "set both variables or neither; `onesided launch` sets its own";
 const MEETING_REMEDY: &str = "start the doctor in the same way as the program, once for each PE: \
                               `onesided launch -n N -- onesided doctor`, `srun onesided doctor`";
-/// Against a library that is damaged or lacks something.
-pub(crate) const ANOTHER_LIBRARY: &str = "install the library again, or set ONESIDED_NVSHMEM_LIB to another one";
-/// Against the absence of a driver.
-pub(crate) const INSTALL_DRIVER: &str = "install NVIDIA's driver; a container must be started with access to the GPUs";
-/// Against a library of a version that does not fit.
-pub(crate) const VERSION_REMEDY: &str =
-    "pip install nvidia-nvshmem-cu13 (cu12 for CUDA 12), or set ONESIDED_NVSHMEM_LIB to a release that fits";
 
 fn driver_remedy(problem: &Problem) -> &'static str {
     match problem {
@@ -140,25 +130,13 @@ fn driver_remedy(problem: &Problem) -> &'static str {
     }
 }
 
-/// What helps against a library that cannot be used for this reason.
-pub(crate) fn nvshmem_remedy(problem: &Problem) -> &'static str {
-    match problem {
-        Problem::NotFound { .. } => {
-            "pip install nvidia-nvshmem-cu13 (cu12 for CUDA 12), or set ONESIDED_NVSHMEM_LIB to libnvshmem_host.so.3"
-        }
-        Problem::Absent { .. } => "name the file libnvshmem_host.so.3, or the folder that holds it",
-        Problem::Version { .. } => VERSION_REMEDY,
-        _ => ANOTHER_LIBRARY,
-    }
-}
-
 fn row<T>(
     what: &'static str,
-    finding: &Finding<T>,
+    part: &Result<T, Problem>,
     describe: impl Fn(&T) -> (String, String),
     remedy: impl Fn(&Problem) -> &'static str,
 ) -> Row {
-    match finding {
+    match part {
         Ok(part) => {
             let (says, then) = describe(part);
             Row { what, found: true, says, then }

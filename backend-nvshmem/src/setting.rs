@@ -1,15 +1,41 @@
-//! Sizes that the library takes from its environment, read here as the library reads them.
+//! Numbers and sizes in environment variables. Sizes are those of the library, and are read as the library reads them.
+
+use crate::problem::Problem;
 
 /// The bytes that `variable` says: a number, with K, M, G or T behind it. `None` if it is not set.
 ///
 /// # Errors
-/// What it says, if that is no such number: the library may make something of it, and nobody knows what.
-pub(crate) fn size(variable: &str) -> Result<Option<usize>, String> {
-    match std::env::var(variable) {
-        Ok(text) => parse(&text).map(Some).ok_or(text),
-        Err(std::env::VarError::NotPresent) => Ok(None),
-        Err(std::env::VarError::NotUnicode(text)) => Err(text.to_string_lossy().into_owned()),
-    }
+/// [`Problem::Variable`] for any other text: it is not known what the library would make of it.
+pub(crate) fn size(variable: &str) -> Result<Option<usize>, Problem> {
+    text(variable).map(|text| size_in(variable, &text)).transpose()
+}
+
+pub(crate) fn size_in(variable: &str, text: &str) -> Result<usize, Problem> {
+    parse(text).ok_or_else(|| {
+        wrong(variable, text, "expected a number of bytes, with K, M, G or T behind it if need be, the same on all PEs")
+    })
+}
+
+/// The whole number that `variable` says. `None` if it is not set, or empty.
+///
+/// # Errors
+/// [`Problem::Variable`] for any other text, and for a number above `largest`.
+pub(crate) fn number(variable: &str, largest: u64) -> Result<Option<u64>, Problem> {
+    text(variable).filter(|text| !text.is_empty()).map(|text| number_in(variable, &text, largest)).transpose()
+}
+
+fn number_in(variable: &str, text: &str, largest: u64) -> Result<u64, Problem> {
+    let number = text.parse().ok().filter(|number| *number <= largest);
+    number.ok_or_else(|| wrong(variable, text, &format!("expected a whole number from 0 to {largest}")))
+}
+
+/// A variable that says what it cannot say.
+pub(crate) fn wrong(variable: &str, text: &str, why: &str) -> Problem {
+    Problem::Variable { variable: format!("{variable}={text}"), why: why.to_string() }
+}
+
+fn text(variable: &str) -> Option<String> {
+    std::env::var_os(variable).map(|text| text.to_string_lossy().into_owned())
 }
 
 /// The number that `variable` says, if it says one.
@@ -47,7 +73,18 @@ mod tests {
     #[test]
     fn what_is_no_size_is_not_guessed() {
         for text in ["nonsense", "0", "", "-1", "0x8000", "1e5", "64 K", "."] {
-            assert_eq!(parse(text), None, "{text}");
+            let why = size_in("NVSHMEM_SIZE", text).unwrap_err().to_string();
+            assert!(why.starts_with(&format!("NVSHMEM_SIZE={text}: expected a number of bytes")), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_number_out_of_range_is_refused_with_the_range() {
+        let number = |text| number_in("ONESIDED_TIMEOUT", text, 2147483647);
+        assert_eq!((number("0"), number("2147483647")), (Ok(0), Ok(2147483647)));
+        for text in ["2147483648", "18446744073709551615", "18446744073709551616", "-1", "soon"] {
+            let expected = format!("ONESIDED_TIMEOUT={text}: expected a whole number from 0 to 2147483647");
+            assert_eq!(number(text).unwrap_err().to_string(), expected);
         }
     }
 

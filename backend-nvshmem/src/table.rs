@@ -10,8 +10,7 @@ use onesided::{At, DType, Error, ErrorKind, ReduceOp};
 
 use crate::bindings::{Functions, cudaStream_t, nvshmem_team_t};
 use crate::library::Library;
-use crate::problem::Problem;
-use crate::report::ANOTHER_LIBRARY;
+use crate::problem::{ANOTHER_LIBRARY, Problem};
 
 /// `int nvshmem_T_OP_reduce(team, T*, const T*, size_t)`, and the same of `reducescatter`: one shape for all types.
 pub(crate) type HostReduction = unsafe extern "C" fn(nvshmem_team_t, *mut c_void, *const c_void, usize) -> c_int;
@@ -116,7 +115,7 @@ impl Table {
     /// A function that this library lacks, before there is a PE.
     pub(crate) fn absent(&self, symbol: &str) -> Problem {
         let file = self.file.display();
-        let why = format!("{file} does not export it; remedy: {}", ANOTHER_LIBRARY);
+        let why = format!("{file} does not export it; remedy: {ANOTHER_LIBRARY}");
         Problem::Failed { call: symbol.to_string(), why }
     }
 

@@ -9,6 +9,7 @@
 use cudarc::driver::sys::{self, CUdeviceptr};
 use cudarc::driver::{CudaContext, DriverError};
 
+use crate::problem::Problem;
 use crate::setting;
 
 /// What the library takes its step from.
@@ -107,20 +108,12 @@ pub(crate) fn registration_step() -> usize {
     setting::size(STEP).ok().flatten().unwrap_or(512 << 20) // `check_step` refused what is no size
 }
 
-/// Refuses a step that is no size: the library may make something of it, and nobody knows what.
+/// Refuses a step that is no size.
 ///
 /// # Errors
-/// In words.
-pub(crate) fn check_step() -> Result<(), String> {
-    accept_step(setting::size(STEP))
-}
-
-fn accept_step(size: Result<Option<usize>, String>) -> Result<(), String> {
-    size.map(drop).map_err(|text| {
-        format!(
-            "{STEP} is '{text}'; expected a number of bytes, with K, M or G behind it if need be, the same on all PEs"
-        )
-    })
+/// [`Problem::Variable`].
+pub(crate) fn check_step() -> Result<(), Problem> {
+    setting::size(STEP).map(drop)
 }
 
 /// `bytes`, rounded up to whole steps of both kinds; neither need be a multiple of the other.
@@ -150,13 +143,5 @@ mod tests {
         }
         assert_eq!(whole_steps(usize::MAX, mib(512), mib(2)), None);
         assert_eq!(whole_steps(1, usize::MAX, usize::MAX - 1), None);
-    }
-
-    #[test]
-    fn a_step_that_is_no_size_is_refused_and_named() {
-        assert_eq!(accept_step(Ok(None)), Ok(()));
-        assert_eq!(accept_step(Ok(Some(2 << 20))), Ok(()));
-        let why = accept_step(Err("half a gig".to_string())).unwrap_err();
-        assert!(why.starts_with("NVSHMEM_CUMEM_GRANULARITY is 'half a gig'; expected a number of bytes"), "{why}");
     }
 }
