@@ -184,8 +184,17 @@ impl<B: Backend> Pe<B> {
     /// with a leak verdict, hardware prints them and frees them in allocation order.
     #[track_caller]
     pub fn finalize(self) -> Result<()> {
+        self.finalize_at(At::caller())
+    }
+
+    /// As [`Pe::finalize`], for what runs programs: `at` is the place that reports name.
+    ///
+    /// # Errors
+    /// As [`Pe::finalize`].
+    #[doc(hidden)]
+    pub fn finalize_at(self, at: At) -> Result<()> {
         let leaks = self.ledger.borrow();
-        self.backend.finalize(&leaks, At::caller())
+        self.backend.finalize(&leaks, at)
     }
 
     /// Ends the job on all PEs, with `status` (`nvshmem_global_exit`).

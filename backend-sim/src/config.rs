@@ -3,6 +3,7 @@
 use onesided::{At, Error, ErrorKind, Result};
 
 use crate::profile::Profile;
+use crate::schedule::hash_of;
 
 /// A simulated cluster and the limits of one run.
 ///
@@ -32,8 +33,12 @@ pub struct Config {
     pub profile: Profile,
     /// A transfer of several elements arrives in at most so many pieces (1 to 64), in any order.
     pub pieces: usize,
-    /// Steps after which a run is given up, as one that may never end.
-    pub max_steps: u64,
+    /// Steps after which a run is given up, as one that may never end. `None`: a million, and 100,000 for each schedule of
+    /// an exhaustive search, in which a program that polls has endless ones.
+    pub max_steps: Option<u64>,
+    /// What the program is given besides its cluster, as a number: a hash of its arguments, say. It stands in schedules, so
+    /// that a replay with other arguments is refused. 0: nothing is given.
+    pub arguments: u32,
     /// Size of each PE's stack, in bytes. Only pages that are touched count.
     pub stack: usize,
 }
@@ -54,7 +59,8 @@ impl Default for Config {
             max_teams: 256,
             profile: Profile::Spec,
             pieces: 4,
-            max_steps: 1_000_000,
+            max_steps: None,
+            arguments: 0,
             stack: 256 << 10,
         }
     }
@@ -64,6 +70,18 @@ impl Config {
     /// The default cluster with another number of PEs.
     pub fn pes(pes: usize) -> Config {
         Config { pes, ..Config::default() }
+    }
+
+    /// The cluster with [`Config::arguments`] made from a text that tells one input of the program from others.
+    ///
+    /// ```
+    /// use onesided_sim::Config;
+    /// let given = |text| Config::pes(2).with_arguments(text).arguments;
+    /// assert!(given("--rows 4") != given("--rows 5") && given("") == 0);
+    /// ```
+    #[must_use]
+    pub fn with_arguments(self, text: &str) -> Config {
+        Config { arguments: if text.is_empty() { 0 } else { hash_of(text) }, ..self }
     }
 
     /// PEs on one node.
@@ -99,7 +117,7 @@ impl Config {
         if self.pieces > MAX_PIECES {
             return wrong(format!("{} pieces; a transfer arrives in at most {MAX_PIECES}", self.pieces));
         }
-        if self.heap == 0 || self.memory == 0 || self.pieces == 0 || self.max_steps == 0 {
+        if self.heap == 0 || self.memory == 0 || self.pieces == 0 || self.max_steps == Some(0) {
             return wrong("heap size, memory, pieces and step limit must be at least 1".into());
         }
         if self.max_teams < 6 {

@@ -43,6 +43,11 @@ impl Link {
         })
     }
 
+    /// Whether a PE has the processor.
+    pub(crate) fn is_in_a_pe(&self) -> bool {
+        self.running.get() != NOBODY
+    }
+
     /// After a panic: the PE whose host it came from, if it came from one.
     pub(crate) fn panicked(&self) -> Option<u32> {
         let pe = self.running.replace(NOBODY);
@@ -210,6 +215,7 @@ impl<T> Hosts<'_, T> {
     /// Runs `n` hosts of `body`, and `f` as their scheduler. Hosts that have not returned when `f` does are unwound.
     ///
     /// Fails where there is no memory for their stacks.
+    #[track_caller]
     pub(crate) fn with<'b, R>(
         n: usize,
         link: &Rc<Link>,
@@ -272,6 +278,7 @@ thread_local! {
 }
 
 impl Alone {
+    #[track_caller]
     fn enter() -> Alone {
         assert!(!IN_SIMULATION.replace(true), "a simulation cannot be started inside a PE of another");
         Alone

@@ -11,6 +11,7 @@ use crate::config::Config;
 use crate::coroutine::{Channel, Hosts, Link, Pulse, Stacks, Turn};
 use crate::explore::Chooser;
 use crate::machine::Machine;
+use crate::panics::{self, Watch};
 use crate::pe::SimProcess;
 use crate::trace::Event;
 use crate::verdict::{Standing, Verdict, VerdictKind};
@@ -33,6 +34,7 @@ pub(crate) struct Engine {
 
 impl Engine {
     pub(crate) fn new(config: Config) -> Engine {
+        panics::install_hook();
         let link = Link::new(Machine::new(config.clone()));
         Engine { link, stacks: Stacks::new(config.stack), config: Rc::new(config) }
     }
@@ -65,11 +67,16 @@ impl Engine {
         link.machine.borrow_mut().reset(C::RELAXED, C::TRACKING, tracing);
         let mut results = Vec::with_capacity(n);
         results.resize_with(n, || None);
-        let drive = |hosts: &mut Hosts<'_, Result<T>>| drive(link, hosts, chooser, max_steps, &mut results);
-        let verdict = Hosts::with(n, link, &mut self.stacks, &body, drive)
+        let watch = Watch::over(link);
+        let drive = |hosts: &mut Hosts<'_, Result<T>>| drive(link, hosts, &watch, chooser, max_steps, &mut results);
+        let mut verdict = Hosts::with(n, link, &mut self.stacks, &body, drive)
             .map_err(|why| Error::new(ErrorKind::OutOfMemory, "simulation", why, at))?;
         let mut machine = link.machine.borrow_mut();
-        Ok(Executed { verdict, results, steps: machine.steps, trace: machine.take_trace() })
+        let trace = machine.take_trace();
+        if let (VerdictKind::StepLimit { .. }, Some(trace)) = (&verdict.kind, &trace) {
+            verdict.name_last_calls(trace);
+        }
+        Ok(Executed { verdict, results, steps: machine.steps, trace })
     }
 }
 
@@ -77,6 +84,7 @@ impl Engine {
 fn drive<T, C: Chooser>(
     link: &Link,
     hosts: &mut Hosts<'_, Result<T>>,
+    watch: &Watch,
     chooser: &mut C,
     max_steps: u64,
     results: &mut [Option<T>],
@@ -89,7 +97,7 @@ fn drive<T, C: Chooser>(
                 let mut machine = link.machine.borrow_mut();
                 chooser.took(&machine.touched); // the search has to know why this step matters
                 machine.host_returned(pe);
-                VerdictKind::Panicked { pe: pe as usize, message: panic_message(&*panic) }
+                VerdictKind::Panicked { pe: pe as usize, message: panic_message(&*panic), at: watch.line() }
             }
             None => resume_unwind(panic), // not a PE's: a bug of the simulator
         },

@@ -12,6 +12,7 @@
 //! | `trace.rs` | [`Event`]: what happened, in one log |
 //! | `pe.rs`, `request.rs` | a PE's end of the simulator; what it asks and gets |
 //! | `execution.rs` | one program, one schedule |
+//! | `panics.rs` | the source line of a PE's panic |
 //! | `explore/` | who picks when several steps are possible |
 //! | `machine/` | the semantics: all state, and what each step does to it |
 //! | `heap.rs`, `reduce.rs` | symmetric memory; arithmetic of reductions |
@@ -24,6 +25,7 @@ mod execution;
 mod explore;
 mod heap;
 mod machine;
+mod panics;
 mod pe;
 mod profile;
 mod reduce;

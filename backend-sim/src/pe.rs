@@ -88,7 +88,13 @@ impl Bootstrap for SimProcess {
 
     #[track_caller]
     fn init(&self, method: InitMethod) -> Result<Pe<Sim>> {
-        let at = At::caller();
+        self.init_at(method, At::caller())
+    }
+}
+
+impl SimProcess {
+    /// As [`Bootstrap::init`], from the place `at`.
+    pub(crate) fn init_at(&self, method: InitMethod, at: At) -> Result<Pe<Sim>> {
         let (rank, launched) = (self.rank(), self.n_ranks());
         let name = method.name();
         let id = match method {

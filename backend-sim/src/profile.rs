@@ -59,6 +59,6 @@ impl FromStr for Profile {
         Profile::ALL
             .into_iter()
             .find(|profile| profile.name() == name)
-            .ok_or_else(|| format!("{name:?} is no profile; there are {}", known()))
+            .ok_or_else(|| format!("{name:?} is not a profile; there are {}", known()))
     }
 }

@@ -11,16 +11,35 @@ use crate::trace::{Event, EventKind, in_words};
 
 /// Which of the possible runs of a program on a cluster.
 ///
-/// The text form names everything that the run depends on besides the program: cluster, profile, pieces, and how each
-/// choice is made; and it ends with a fingerprint of what happened, by which a replay notices that the program is
-/// another one.
+/// The text form names everything that the run depends on besides the program: cluster, profile, pieces, what the program
+/// was given, and how each choice is made. It ends with a fingerprint of what happened, by which a replay notices that
+/// the program is another one.
+///
+/// The parts of `os2.8x2g4.spec.p4.a5d1c9a02.r2a.8c1d03e2`:
+///
+/// | part | meaning |
+/// |---|---|
+/// | `os2` | the version of this form |
+/// | `8x2g4` | 8 PEs on 2 nodes, which share 4 GPUs; without `g…`, each PE has a GPU |
+/// | `spec` | the profile |
+/// | `p4` | a transfer arrives in at most 4 pieces |
+/// | `a5d1c9a02` | [`Config::arguments`], 8 hexadecimal digits; left out where it is 0 |
+/// | `r2a` | the choices: `o` in order; `r` and a seed in hexadecimal, at random; `c` and picks, one after the other |
+/// | `8c1d03e2` | the fingerprint, 8 hexadecimal digits; `none` if the run was not recorded |
+///
+/// A pick is the number of the step that was taken, among those that were possible: a base-32 digit, or `w28w` for 40.
+/// `1y3e8y` are 1000 times the pick 1 (lengths are hexadecimal). Behind the last pick the first possible step is taken.
 ///
 /// ```
-/// use onesided_sim::Schedule;
-/// let text = "os1.4x2.spec.p4.r2a.0";
-/// let schedule: Schedule = text.parse().unwrap();
-/// assert_eq!((schedule.pes, schedule.nodes), (4, 2));
+/// use onesided_sim::{Choices, Schedule};
+/// let text = "os2.4x2.spec.p4.r2a.8c1d03e2";
+/// let schedule: Schedule = text.parse()?;
+/// assert_eq!((schedule.pes, schedule.nodes, schedule.choices.clone()), (4, 2, Choices::Seed(0x2a)));
 /// assert_eq!(schedule.to_string(), text);
+///
+/// let cut = "os2.4x2.spec.p4.r2a.8c1d03".parse::<Schedule>().unwrap_err();
+/// assert!(cut.message().contains("its fingerprint has 6 of 8 digits"));
+/// # Ok::<(), onesided::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
@@ -36,8 +55,11 @@ pub struct Schedule {
     pub pieces: usize,
     /// How each choice is made.
     pub choices: Choices,
-    /// What happened, as a hash; 0 if it was not recorded.
-    pub fingerprint: u32,
+    /// What the program was given: [`Config::arguments`].
+    pub arguments: u32,
+    /// What happened, as a hash; `None` if it was not recorded. Then nothing tells whether a program is the one that the
+    /// schedule is of.
+    pub fingerprint: Option<u32>,
 }
 
 /// How the choices of a run are made.
@@ -51,15 +73,19 @@ pub enum Choices {
     Picks(Vec<u32>),
 }
 
-const VERSION: &str = "os1";
+const VERSION: &str = "os2";
+/// Stands for the fingerprint of a run that was not recorded.
+const UNRECORDED: &str = "none";
+/// Digits of a fingerprint, and of a hash of arguments: always so many, so that a text that was cut is noticed.
+const DIGITS: usize = 8;
 
 impl Schedule {
     pub(crate) fn new(config: &Config, choices: Choices) -> Schedule {
-        let Config { pes, nodes, gpus, profile, pieces, .. } = *config;
-        Schedule { pes, nodes, gpus, profile, pieces, choices, fingerprint: 0 }
+        let Config { pes, nodes, gpus, profile, pieces, arguments, .. } = *config;
+        Schedule { pes, nodes, gpus, profile, pieces, choices, arguments, fingerprint: None }
     }
 
-    /// `config` with the cluster, profile and pieces of this schedule.
+    /// `config` with the cluster, profile and pieces of this schedule. What the program is given stays that of `config`.
     pub fn configure(&self, config: &Config) -> Config {
         let Schedule { pes, nodes, gpus, profile, pieces, .. } = *self;
         Config { pes, nodes, gpus, profile, pieces, ..config.clone() }
@@ -79,11 +105,25 @@ pub(crate) fn fingerprint(trace: &[Event]) -> u32 {
             other => write!(hash, "{other:?}"),
         };
     }
-    ((hash.0 >> 32) ^ hash.0) as u32 | 1
+    hash.folded()
+}
+
+/// Hashes a text to a number that is not 0.
+pub(crate) fn hash_of(text: &str) -> u32 {
+    use std::fmt::Write as _;
+    let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
+    let _ = hash.write_str(text); // hashing cannot fail
+    hash.folded().max(1)
 }
 
 /// FNV-1a, so that a fingerprint is the same on every machine and in every version.
 struct Fnv(u64);
+
+impl Fnv {
+    fn folded(&self) -> u32 {
+        ((self.0 >> 32) ^ self.0) as u32
+    }
+}
 
 impl fmt::Write for Fnv {
     fn write_str(&mut self, text: &str) -> fmt::Result {
@@ -96,12 +136,15 @@ impl fmt::Write for Fnv {
 
 impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Schedule { pes, nodes, gpus, profile, pieces, choices, fingerprint } = self;
+        let Schedule { pes, nodes, gpus, profile, pieces, choices, arguments, fingerprint } = self;
         write!(f, "{VERSION}.{pes}x{nodes}")?;
         if let Some(gpus) = gpus {
             write!(f, "g{gpus}")?;
         }
         write!(f, ".{profile}.p{pieces}.")?;
+        if *arguments != 0 {
+            write!(f, "a{arguments:0DIGITS$x}.")?;
+        }
         match choices {
             Choices::InOrder => f.write_str("o")?,
             Choices::Seed(seed) => write!(f, "r{seed:x}")?,
@@ -110,7 +153,10 @@ impl fmt::Display for Schedule {
                 write_picks(f, picks)?;
             }
         }
-        write!(f, ".{fingerprint:x}")
+        match fingerprint {
+            Some(fingerprint) => write!(f, ".{fingerprint:0DIGITS$x}"),
+            None => write!(f, ".{UNRECORDED}"),
+        }
     }
 }
 
@@ -164,25 +210,46 @@ impl FromStr for Schedule {
     #[track_caller]
     fn from_str(text: &str) -> Result<Schedule> {
         let wrong = |what: &str| {
-            let message = format!("{text:?} is no schedule: {what}; expected e.g. os1.4x1.spec.p4.r2a.8c1d03e2");
+            let message =
+                format!("{text:?} is not a schedule: {what}; expected e.g. {VERSION}.4x1.spec.p4.r2a.8c1d03e2");
             Error::invalid("replay", message, At::caller())
         };
         let fields: Vec<&str> = text.trim().split('.').collect();
-        let [version, cluster, profile, pieces, choices, fingerprint] = fields[..] else {
-            return Err(wrong("it has not six parts"));
-        };
-        if version != VERSION {
-            return Err(wrong(&format!("it does not begin with {VERSION:?}")));
+        match fields[0] {
+            VERSION => {}
+            "os1" => {
+                return Err(wrong("it is of an older version of this project, and cannot be replayed by this one"));
+            }
+            _ => return Err(wrong(&format!("it does not begin with {VERSION:?}"))),
         }
+        let (cluster, profile, pieces, arguments, choices, fingerprint) = match fields[1..] {
+            [cluster, profile, pieces, choices, fingerprint] => (cluster, profile, pieces, None, choices, fingerprint),
+            [cluster, profile, pieces, arguments, choices, fingerprint] => {
+                (cluster, profile, pieces, Some(arguments), choices, fingerprint)
+            }
+            _ => return Err(wrong(&format!("it has {} parts of 6; a part is missing, or it was cut", fields.len()))),
+        };
         let (pes, nodes) = cluster.split_once('x').ok_or_else(|| wrong("the cluster is not PEs x nodes"))?;
         let (nodes, gpus) = nodes.split_once('g').map_or((nodes, None), |(nodes, gpus)| (nodes, Some(gpus)));
-        let number = |text: &str| text.parse::<usize>().map_err(|_| wrong(&format!("{text:?} is no number")));
-        let hex = |text: &str| u64::from_str_radix(text, 16).map_err(|_| wrong(&format!("{text:?} is no number")));
+        let number = |text: &str| text.parse::<usize>().map_err(|_| wrong(&format!("{text:?} is not a number")));
+        let hex = |text: &str| match text.chars().all(|c| c.is_ascii_hexdigit()) {
+            true => u64::from_str_radix(text, 16).map_err(|_| wrong(&format!("{text:?} is not a number of 64 bits"))),
+            false => Err(wrong(&format!("{text:?} is not a hexadecimal number"))),
+        };
+        let hash = |what: &str, text: &str| match text.len() {
+            DIGITS => hex(text).map(|hash| hash as u32),
+            length => Err(wrong(&format!("its {what} has {length} of {DIGITS} digits"))),
+        };
+        let arguments = match arguments.map(|part| part.split_at_checked(1)) {
+            None => 0,
+            Some(Some(("a", digits))) => hash("part for arguments", digits)?,
+            Some(_) => return Err(wrong("its fifth of seven parts does not begin with a")),
+        };
         let choices = match choices.split_at_checked(1) {
             Some(("o", "")) => Choices::InOrder,
             Some(("r", seed)) => Choices::Seed(hex(seed)?),
             Some(("c", picks)) => Choices::Picks(read_picks(picks).ok_or_else(|| wrong("its picks are damaged"))?),
-            _ => return Err(wrong(&format!("{choices:?} is no way to choose"))),
+            _ => return Err(wrong(&format!("{choices:?} is not a way to choose"))),
         };
         Ok(Schedule {
             pes: number(pes)?,
@@ -191,7 +258,11 @@ impl FromStr for Schedule {
             profile: profile.parse().map_err(|why: String| wrong(&why))?,
             pieces: number(pieces.strip_prefix('p').ok_or_else(|| wrong("the pieces do not begin with p"))?)?,
             choices,
-            fingerprint: u32::try_from(hex(fingerprint)?).map_err(|_| wrong("its fingerprint is too long"))?,
+            arguments,
+            fingerprint: match fingerprint {
+                UNRECORDED => None,
+                digits => Some(hash("fingerprint", digits)?),
+            },
         })
     }
 }
@@ -202,7 +273,11 @@ mod tests {
     use proptest::prelude::*;
 
     fn with(picks: Vec<u32>) -> Schedule {
-        Schedule { fingerprint: 0xabc, ..Schedule::new(&Config::default(), Choices::Picks(picks)) }
+        Schedule {
+            fingerprint: Some(0xabc),
+            arguments: 0xd,
+            ..Schedule::new(&Config::default(), Choices::Picks(picks))
+        }
     }
 
     proptest! {
@@ -216,24 +291,37 @@ mod tests {
         #[test]
         fn no_text_breaks_the_parser(text in "[ -~]{0,60}") {
             let _ = text.parse::<Schedule>();
-            let _ = format!("os1.4x1.spec.p4.c{text}.0").parse::<Schedule>();
+            let _ = format!("os2.4x1.spec.p4.c{text}.none").parse::<Schedule>();
         }
     }
 
     #[test]
     fn long_runs_are_short() {
-        assert_eq!(with([vec![1; 1000], vec![40, 3]].concat()).to_string(), "os1.4x1.spec.p4.c1y3e8yw28w3.abc");
+        assert_eq!(
+            with([vec![1; 1000], vec![40, 3]].concat()).to_string(),
+            "os2.4x1.spec.p4.a0000000d.c1y3e8yw28w3.00000abc"
+        );
     }
 
     #[test]
     fn errors_say_what_is_wrong() {
         for (text, why) in [
-            ("", "six parts"),
-            ("os0.4x1.spec.p4.o.0", "begin with \"os1\""),
-            ("os1.4.spec.p4.o.0", "PEs x nodes"),
-            ("os1.4x1.fast.p4.o.0", "\"fast\" is no profile"),
-            ("os1.4x1.spec.p4.q.0", "\"q\" is no way to choose"),
-            ("os1.4x1.spec.p4.cyy.0", "picks are damaged"),
+            ("", "begin with \"os2\""),
+            ("os3.4x1.spec.p4.o.none", "begin with \"os2\""),
+            ("os1.4x1.spec.p4.o.0", "of an older version of this project"),
+            ("os2.4x1.spec.p4.o", "5 parts of 6"),
+            ("os2.4.spec.p4.o.none", "PEs x nodes"),
+            ("os2.-4x1.spec.p4.o.none", "\"-4\" is not a number"),
+            ("os2.4x1.fast.p4.o.none", "\"fast\" is not a profile"),
+            ("os2.4x1.spec.p4.q.none", "\"q\" is not a way to choose"),
+            ("os2.4x1.spec.p4.r+1.none", "\"+1\" is not a hexadecimal number"),
+            ("os2.4x1.spec.p4.cyy.none", "picks are damaged"),
+            ("os2.4x1.spec.p4.o.0", "its fingerprint has 1 of 8 digits"),
+            ("os2.4x1.spec.p4.o.8c1d03e", "its fingerprint has 7 of 8 digits"),
+            ("os2.4x1.spec.p4.o.", "its fingerprint has 0 of 8 digits"),
+            ("os2.4x1.spec.p4.o.8c1d03ex", "not a hexadecimal number"),
+            ("os2.4x1.spec.p4.a1.o.8c1d03e2", "its part for arguments has 1 of 8 digits"),
+            ("os2.4x1.spec.p4.b12345678.o.8c1d03e2", "does not begin with a"),
         ] {
             let error = text.parse::<Schedule>().unwrap_err();
             assert!(error.message().contains(why), "{error}");

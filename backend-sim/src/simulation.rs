@@ -1,10 +1,10 @@
 //! [`Simulation`]: run one schedule, many, or all; replay one.
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 
-use onesided::{At, Bootstrap, Error, ErrorKind, InitMethod, Pe, Result};
+use onesided::{At, Error, ErrorKind, InitMethod, Pe, Result};
 
 use crate::config::Config;
 use crate::coroutine::Pulse;
@@ -15,7 +15,9 @@ use crate::schedule::{Choices, Schedule, fingerprint};
 use crate::trace::Event;
 use crate::verdict::{Verdict, VerdictKind};
 
-/// Steps after which a schedule of an exhaustive search is given up: a program that polls has endless ones.
+/// Steps after which a run is given up, unless [`Config::max_steps`] says otherwise.
+const MAX_STEPS: u64 = 1_000_000;
+/// The same for each schedule of an exhaustive search.
 const MAX_STEPS_OF_ALL: u64 = 100_000;
 
 /// A simulated cluster, ready to run programs.
@@ -64,7 +66,7 @@ pub struct Run<T> {
     pub results: Vec<Option<T>>,
     /// Steps taken.
     pub steps: u64,
-    /// Which run it was. Its fingerprint is set if the run was recorded.
+    /// Which run it was. It has a fingerprint if the run was recorded.
     pub schedule: Schedule,
     /// What happened, if the run was recorded.
     pub trace: Option<Vec<Event>>,
@@ -88,13 +90,15 @@ pub enum Explore {
 }
 
 /// What an exploration did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Explored {
     /// Schedules visited; no two of an exhaustive search are equivalent.
     pub schedules: u64,
     /// Further schedules of an exhaustive search that were begun and found equivalent to visited ones.
     pub redundant: u64,
-    /// Whether these are all there are.
+    /// Of the schedules visited, those that were given up at the step limit: what follows in them was not seen.
+    pub given_up: u64,
+    /// Whether these are all there are, and none was given up.
     pub complete: bool,
     /// Steps taken in all.
     pub steps: u64,
@@ -181,22 +185,26 @@ impl Simulation {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] when the schedule is of another cluster or profile (see
-    /// [`Schedule::configure`]), or was recorded from another program: nothing else is run in its place.
+    /// [`Schedule::configure`]), was recorded with other arguments ([`Config::arguments`]), or from another program:
+    /// nothing else is run in its place. A schedule without a fingerprint is replayed unless its choices do not fit.
     #[track_caller]
     pub fn replay<T>(&mut self, schedule: &Schedule, program: impl Fn(&Pe<Sim>) -> Result<T>) -> Result<Run<T>> {
         let at = At::caller();
         let other = |message: String| Err(Error::new(ErrorKind::InvalidArgument, "replay", message, at));
-        let here =
-            Schedule { fingerprint: schedule.fingerprint, ..Schedule::new(self.config(), schedule.choices.clone()) };
-        if here != *schedule {
+        let here = Schedule::new(self.config(), schedule.choices.clone());
+        if (Schedule { fingerprint: schedule.fingerprint, arguments: schedule.arguments, ..here }) != *schedule {
             return other(format!("the schedule {schedule} is of another cluster or profile than this simulation"));
         }
+        if self.config().arguments != schedule.arguments {
+            return other(format!("the schedule {schedule} was recorded with other arguments of the program"));
+        }
         let run = self.record(&schedule.choices, &with_pe(program))?;
-        if schedule.fingerprint != 0 && run.schedule.fingerprint != schedule.fingerprint {
+        if let (Some(recorded), Some(found)) = (schedule.fingerprint, run.schedule.fingerprint)
+            && recorded != found
+        {
             return other(format!(
                 "the schedule {schedule} was recorded from a different program, or another version of this one: \
-                 what happened here has fingerprint {:x}",
-                run.schedule.fingerprint
+                 what happened here has fingerprint {found:08x}"
             ));
         }
         Ok(run)
@@ -247,14 +255,14 @@ impl Simulation {
         tracing: bool,
         program: &dyn Fn(&SimProcess) -> Result<T>,
     ) -> Result<Run<T>> {
-        let max = self.config().max_steps;
+        let given = self.config().max_steps;
+        let max = given.unwrap_or(MAX_STEPS);
         let executed = match choices {
             Choices::InOrder => self.engine.execute(&mut InOrder, max, tracing, program)?,
             Choices::Seed(seed) => self.engine.execute(&mut Random::new(*seed), max, tracing, program)?,
             Choices::Picks(picks) => {
                 let mut replay = Replay::new(picks);
-                // picks come from an exhaustive search, which has a limit of its own
-                let max = max.min(MAX_STEPS_OF_ALL);
+                let max = given.unwrap_or(MAX_STEPS_OF_ALL); // picks come from an exhaustive search
                 let executed = self.engine.execute(&mut replay, max, tracing, program)?;
                 if replay.diverged || !replay.is_used_up() {
                     let message = "the schedule was recorded from a different program: its choices do not fit";
@@ -269,7 +277,7 @@ impl Simulation {
     #[track_caller]
     fn record<T>(&mut self, choices: &Choices, program: &dyn Fn(&SimProcess) -> Result<T>) -> Result<Run<T>> {
         let mut run = self.execute(choices, true, program)?;
-        run.schedule.fingerprint = run.trace.as_deref().map_or(0, fingerprint);
+        run.schedule.fingerprint = run.trace.as_deref().map(fingerprint);
         Ok(run)
     }
 
@@ -285,11 +293,10 @@ impl Simulation {
         program: &dyn Fn(&SimProcess) -> Result<T>,
         mut visit: impl FnMut(&Run<T>) -> ControlFlow<()>,
     ) -> Result<Explored> {
-        let mut explored = Explored { schedules: 0, redundant: 0, complete: false, steps: 0 };
+        let mut explored = Explored::default();
         for index in 0..schedules {
             let run = self.execute(&Choices::Seed(Random::nth_seed(seed, index)), false, program)?;
-            explored.schedules += 1;
-            explored.steps += run.steps;
+            explored.count(&run);
             if visit(&run).is_break() || self.is_stopped() {
                 break;
             }
@@ -303,26 +310,26 @@ impl Simulation {
         program: &dyn Fn(&SimProcess) -> Result<T>,
         mut visit: impl FnMut(&Run<T>) -> ControlFlow<()>,
     ) -> Result<Explored> {
-        let max = self.config().max_steps.min(MAX_STEPS_OF_ALL);
-        let mut explored = Explored { schedules: 0, redundant: 0, complete: false, steps: 0 };
+        let max = self.config().max_steps.unwrap_or(MAX_STEPS_OF_ALL);
+        let mut explored = Explored::default();
         let mut all = All::new();
         loop {
             let executed = self.engine.execute(&mut all, max, false, program)?;
-            explored.steps += executed.steps;
             if all.has_diverged() {
                 return Err(not_deterministic("the same choices led to different ones later"));
             }
             if all.is_redundant() {
                 explored.redundant += 1;
+                explored.steps += executed.steps;
             } else {
-                explored.schedules += 1;
                 let run = self.finished(Choices::Picks(all.picks()), executed);
+                explored.count(&run);
                 if visit(&run).is_break() {
                     return Ok(explored);
                 }
             }
             if !all.next_schedule() {
-                explored.complete = true;
+                explored.complete = explored.given_up == 0;
                 return Ok(explored);
             }
             if explored.schedules + explored.redundant >= limit || self.is_stopped() {
@@ -338,13 +345,26 @@ fn not_deterministic(what: &str) -> Error {
     Error::new(ErrorKind::WrongResult, "explore", message, At::caller())
 }
 
+/// Where a run initializes and finalizes PEs: no line of the program does.
+static FRAME: LazyLock<[At; 2]> =
+    LazyLock::new(|| ["the start of the run", "the end of the run"].map(|place| At::foreign(place, 0, 0, None)));
+
 /// A program over a PE as one over a process: initialized before, finalized after.
 fn with_pe<T>(program: impl Fn(&Pe<Sim>) -> Result<T>) -> impl Fn(&SimProcess) -> Result<T> {
     move |process| {
-        let pe = process.init(InitMethod::Launcher)?;
+        let [start, end] = *FRAME;
+        let pe = process.init_at(InitMethod::Launcher, start)?;
         let result = program(&pe)?;
-        pe.finalize()?;
+        pe.finalize_at(end)?;
         Ok(result)
+    }
+}
+
+impl Explored {
+    fn count<T>(&mut self, run: &Run<T>) {
+        self.schedules += 1;
+        self.given_up += u64::from(run.is_given_up());
+        self.steps += run.steps;
     }
 }
 
@@ -352,6 +372,11 @@ impl<T> Run<T> {
     /// Whether the run found nothing wrong.
     pub fn is_ok(&self) -> bool {
         self.verdict.is_ok()
+    }
+
+    /// Whether the run was given up at the step limit: nothing wrong was found in it, and its end is not known.
+    pub fn is_given_up(&self) -> bool {
+        matches!(self.verdict.kind, VerdictKind::StepLimit { .. })
     }
 
     /// The run without what the PEs returned: all that [`Simulation::reproduce`] needs of it. (A run that is visited is

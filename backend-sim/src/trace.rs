@@ -92,8 +92,22 @@ pub enum EventKind {
 impl Event {
     /// The event as JSON; the same bytes for the same event.
     pub fn to_json(&self) -> Value {
-        let Event { step, pe, stream, kind, at } = self;
-        let (event, op, text) = match kind {
+        let Event { step, pe, stream, at, .. } = self;
+        let (event, op, text) = self.in_words();
+        json!({
+            "step": step,
+            "pe": pe,
+            "stream": stream,
+            "event": event,
+            "op": op,
+            "text": text,
+            "at": at.to_string(),
+        })
+    }
+
+    /// The kind of the event, the operation's name, and the event in words.
+    fn in_words(&self) -> (&'static str, &'static str, String) {
+        match &self.kind {
             EventKind::Call(name) => ("call", *name, (*name).to_string()),
             EventKind::Op { op, values } => ("op", op.name(), in_words(op, values)),
             EventKind::Enqueued { stream, op, values } => {
@@ -110,16 +124,16 @@ impl Event {
             EventKind::Signaled { to, update } => {
                 ("signaled", "", format!("{} {} on PE {to}, {}", update.op.name(), update.word, update.value))
             }
-        };
-        json!({
-            "step": step,
-            "pe": pe,
-            "stream": stream,
-            "event": event,
-            "op": op,
-            "text": text,
-            "at": at.to_string(),
-        })
+        }
+    }
+
+    /// The call in words, for events that are a call of the host.
+    pub(crate) fn call_in_words(&self) -> Option<String> {
+        match self.kind {
+            EventKind::SourceRead { .. } | EventKind::Delivered { .. } | EventKind::Signaled { .. } => None,
+            _ if self.stream.is_some() => None,
+            _ => Some(self.in_words().2),
+        }
     }
 
     /// The operation, for events that are one.

@@ -5,6 +5,8 @@ use std::fmt;
 use onesided::backend::{AllocId, Live, LiveKind, Span};
 use onesided::{At, Error};
 
+use crate::trace::Event;
+
 /// The end of a run, with what every PE was doing then.
 #[derive(Clone, Debug)]
 pub struct Verdict {
@@ -106,7 +108,7 @@ pub enum VerdictKind {
         /// What each PE held.
         leaks: Vec<(usize, Live)>,
     },
-    /// The run took more steps than allowed.
+    /// The run was given up, because it took more steps than allowed. Nothing wrong was found in it.
     StepLimit {
         /// The limit.
         steps: u64,
@@ -117,6 +119,8 @@ pub enum VerdictKind {
         pe: usize,
         /// The panic's message.
         message: String,
+        /// Its line; `None` where the process's panic hook was replaced after the first simulation was made.
+        at: Option<At>,
     },
     /// A PE's program returned an error.
     Failed {
@@ -154,6 +158,9 @@ pub struct AgentState {
     pub stream: Option<usize>,
     /// The call that it is in, if it waits.
     pub call: &'static str,
+    /// Its last call in words, if it could have gone on and the run was recorded: what it polled, in a run that was given
+    /// up.
+    pub last: Option<String>,
     /// The line of its last call.
     pub at: Option<At>,
     /// How it stood.
@@ -182,6 +189,14 @@ impl Verdict {
     /// Whether nothing was wrong.
     pub fn is_ok(&self) -> bool {
         self.kind.is_ok()
+    }
+
+    /// Says of each host that could have gone on what it called last.
+    pub(crate) fn name_last_calls(&mut self, trace: &[Event]) {
+        for state in self.agents.iter_mut().filter(|state| state.stream.is_none() && state.standing == Standing::Runs) {
+            let of_this_host = trace.iter().rev().filter(|event| event.pe as usize == state.pe);
+            state.last = of_this_host.filter_map(Event::call_in_words).next();
+        }
     }
 }
 
@@ -274,10 +289,10 @@ impl fmt::Display for VerdictKind {
                 leaks.iter().try_for_each(|(pe, live)| write!(f, "\n    PE {pe} holds {}", held(live)))
             }
             VerdictKind::StepLimit { steps } => {
-                write!(f, "step limit: the run took {steps} steps and may never end; ")?;
-                f.write_str("wait with wait_until instead of polling, or raise the limit")
+                write!(f, "step limit: given up after {steps} steps, and whether the run would have ended is not known")
             }
-            VerdictKind::Panicked { pe, message } => write!(f, "PE {pe} panicked: {message}"),
+            VerdictKind::Panicked { pe, message, at: Some(at) } => write!(f, "PE {pe} panicked at {at}: {message}"),
+            VerdictKind::Panicked { pe, message, at: None } => write!(f, "PE {pe} panicked: {message}"),
             VerdictKind::Failed { pe, error } => write!(f, "PE {pe} failed: {error}"),
             VerdictKind::Exited { pe, status } => write!(f, "PE {pe} ended the job with status {status}"),
         }
@@ -317,17 +332,24 @@ impl fmt::Display for Undelivered {
 
 impl fmt::Display for AgentState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let AgentState { pe, stream, call, at, standing } = self;
+        let AgentState { pe, stream, call, last, at, standing } = self;
         write!(f, "PE {pe}")?;
         if let Some(stream) = stream {
             write!(f, " stream {stream}")?;
         }
-        let at = at.map(|at| format!(" at {at}")).unwrap_or_default();
-        match standing {
-            Standing::Finished => write!(f, ": has returned; its last call was{at}"),
-            Standing::Failed => write!(f, ": failed here; its last call was{at}"),
-            Standing::Runs => write!(f, ": could go on; its last call was{at}"),
-            Standing::Waits(what) => write!(f, ": in {call}{at}, waits for {what}"),
+        let stands = match standing {
+            Standing::Waits(what) => {
+                let at = at.map(|at| format!(" at {at}")).unwrap_or_default();
+                return write!(f, ": in {call}{at}, waits for {what}");
+            }
+            Standing::Finished => "has returned",
+            Standing::Failed => "failed here",
+            Standing::Runs => "could go on",
+        };
+        match (at, last) {
+            (Some(at), Some(last)) => write!(f, ": {stands}; its last call was {last} at {at}"),
+            (Some(at), None) => write!(f, ": {stands}; its last call was at {at}"),
+            (None, _) => write!(f, ": {stands}; it made no call"),
         }
     }
 }

@@ -95,7 +95,7 @@ fn a_run_that_reached_the_step_limit_of_a_search_comes_back() {
         while pe.my_pe() == 1 && pe.read(&x)?[0] == 0 {}
         pe.free(x)
     };
-    let mut simulation = Simulation::new(Config { max_steps: 300_000, ..Config::pes(2) }).unwrap();
+    let mut simulation = Simulation::new(Config::pes(2)).unwrap();
     let mut found = None;
     let explored = simulation.explore(Explore::All { limit: 1 }, polls, |run| {
         let Run { verdict, steps, schedule, .. } = run;

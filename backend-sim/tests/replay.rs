@@ -80,7 +80,7 @@ fn every_run_comes_back(config: &Config, how: Explore, program: fn(&Pe<Sim>) -> 
         assert_eq!(first_trace, second_trace, "{text}");
         assert!(!first_trace.is_empty());
         // recorded, it has a fingerprint; and with that it replays too
-        assert_ne!(first.schedule.fingerprint, 0);
+        assert!(first.schedule.fingerprint.is_some());
         let text = first.schedule.to_string();
         let third = one.replay(&text.parse().unwrap(), program).unwrap();
         assert_eq!((third.verdict.to_string(), third.schedule.to_string()), (verdict.clone(), text));
@@ -125,11 +125,11 @@ fn schedules_round_trip_through_text_with_every_part() {
     let run = simulation.run(program).unwrap();
     let recorded = simulation.reproduce(&run, program).unwrap().schedule;
     let text = recorded.to_string();
-    assert!(text.starts_with("os1.8x2g4.nvlink.p2.o."), "{text}");
+    assert!(text.starts_with("os2.8x2g4.nvlink.p2.o."), "{text}");
     assert_eq!(text.parse::<Schedule>().unwrap(), recorded);
     let configured = recorded.configure(&Config { heap: 4096, ..Config::default() });
     assert_eq!((configured.pes, configured.nodes, configured.gpus, configured.heap), (8, 2, Some(4), 4096));
-    let random: Schedule = "os1.8x2g4.nvlink.p2.r1f.0".parse().unwrap();
+    let random: Schedule = "os2.8x2g4.nvlink.p2.r1f.none".parse().unwrap();
     assert_eq!(simulation.replay(&random, program).unwrap().schedule.choices, Choices::Seed(0x1f));
 }
 
@@ -193,9 +193,37 @@ fn a_schedule_of_another_program_is_refused() {
         assert!(message.contains("do not fit"), "{message}");
     }
     // another fingerprint
-    let wrong = Schedule { fingerprint: schedule.fingerprint ^ 2, ..schedule.clone() };
+    let wrong = Schedule { fingerprint: schedule.fingerprint.map(|hash| hash ^ 2), ..schedule.clone() };
     assert!(refused(simulation.replay(&wrong, stale)).contains("different program"));
     assert!(simulation.replay(&schedule, stale).is_ok());
+}
+
+#[test]
+fn a_schedule_with_other_arguments_is_refused() {
+    let given = |text| Config::pes(2).with_arguments(text);
+    let mut simulation = Simulation::new(given("--rows 4")).unwrap();
+    let run = simulation.run(stale).unwrap();
+    let recorded = simulation.reproduce(&run, stale).unwrap().schedule;
+    assert!(recorded.to_string().contains(&format!(".p4.a{:08x}.o.", recorded.arguments)), "{recorded}");
+    assert!(simulation.replay(&recorded, stale).is_ok());
+    for other in [given("--rows 5"), given("")] {
+        let message = refused(Simulation::new(recorded.configure(&other)).unwrap().replay(&recorded, stale));
+        assert!(message.contains("with other arguments"), "{message}");
+    }
+}
+
+/// Where a run begins and ends is no line of the program, and none of the simulator's, which is a path of another machine.
+#[test]
+fn a_trace_names_lines_of_the_program_only() {
+    let mut simulation = Simulation::new(Config::pes(2)).unwrap();
+    let run = simulation.run(overtaken).unwrap();
+    let trace = simulation.reproduce(&run, overtaken).unwrap().trace.unwrap();
+    let places: Vec<String> = trace.iter().map(|event| event.to_json()["at"].as_str().unwrap().to_string()).collect();
+    let elsewhere = places.iter().filter(|place| !place.contains("tests/replay.rs:"));
+    assert_eq!(
+        elsewhere.collect::<Vec<_>>(),
+        ["the start of the run", "the start of the run", "the end of the run", "the end of the run"]
+    );
 }
 
 #[test]
@@ -214,7 +242,7 @@ fn moving_lines_does_not_invalidate_a_schedule() {
 #[test]
 fn the_same_seed_gives_the_same_trace_byte_for_byte() {
     let traces = |seed: u64| {
-        let schedule: Schedule = format!("os1.2x1.spec.p4.r{seed:x}.0").parse().unwrap();
+        let schedule: Schedule = format!("os2.2x1.spec.p4.r{seed:x}.none").parse().unwrap();
         let run = Simulation::new(Config::pes(2)).unwrap().replay(&schedule, overtaken).unwrap();
         json(run.trace.as_deref().unwrap())
     };

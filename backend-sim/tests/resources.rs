@@ -307,7 +307,7 @@ fn clusters_that_do_not_divide_are_refused() {
         (Config { pieces: 0, ..Config::default() }, "at least 1"),
         (Config { pieces: 65, ..Config::default() }, "at most 64"),
         (Config { heap: 0, ..Config::default() }, "at least 1"),
-        (Config { max_steps: 0, ..Config::default() }, "at least 1"),
+        (Config { max_steps: Some(0), ..Config::default() }, "at least 1"),
     ] {
         let error = Simulation::new(config).map(drop).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);

@@ -324,16 +324,79 @@ fn poll(pe: &Pe<Sim>, sender: usize) -> Result<()> {
 
 #[test]
 fn a_polling_loop_that_nobody_satisfies_reaches_the_step_limit() {
-    let config = Config { max_steps: 1000, ..Config::pes(2) };
-    let run = Simulation::new(config).unwrap().run(|pe| poll(pe, 2)).unwrap();
+    let config = Config { max_steps: Some(1000), ..Config::pes(2) };
+    let mut simulation = Simulation::new(config).unwrap();
+    let run = simulation.run(|pe| poll(pe, 2)).unwrap();
     assert!(matches!(run.verdict.kind, VerdictKind::StepLimit { steps: 1000 }), "{}", run.verdict);
     assert!(run.steps > 1000 && run.steps < 2000, "{} steps", run.steps);
-    let report = without_lines(&run.verdict);
-    assert!(
-        report.starts_with("step limit: the run took 1000 steps and may never end; wait with wait_until"),
-        "{report}"
-    );
-    assert!(report.contains("PE 0: could go on; its last call was at backend-sim/tests/verdicts.rs:_"), "{report}");
+    assert!(run.is_given_up() && !run.is_ok());
+    // What was polled is known of a run that was recorded.
+    let recorded = simulation.reproduce(&run, |pe| poll(pe, 2)).unwrap();
+    insta::assert_snapshot!(without_lines(recorded.verdict), @r"
+    step limit: given up after 1000 steps, and whether the run would have ended is not known
+      PE 0: could go on; its last call was read<u64>(buf0+0..8 on PE 0) at backend-sim/tests/verdicts.rs:_
+      PE 1: in free at backend-sim/tests/verdicts.rs:_, waits for PE 0 to enter free #2 on TEAM_WORLD
+    ");
+}
+
+/// A loop that polls has endless schedules: a search of them is not complete, also where the bound on schedules is never
+/// reached, and each that was given up is counted.
+#[test]
+fn a_search_in_which_schedules_are_given_up_is_never_complete() {
+    let lock = |pe: &Pe<Sim>| {
+        let word = pe.alloc_zeroed::<u64>(1)?;
+        while pe.host().atomic_compare_swap(&word, 0, 1, 0)? != 0 {}
+        pe.host().atomic_set(&word, 0, 0)?;
+        pe.free(word)
+    };
+    let tickets = |pe: &Pe<Sim>| {
+        let words = pe.alloc_zeroed::<u64>(2)?;
+        let mine = pe.host().atomic_fetch_inc(words.at(0), 0)?;
+        while pe.host().atomic_fetch(words.at(1), 0)? != mine {}
+        pe.host().atomic_inc(words.at(1), 0)?;
+        pe.free(words)
+    };
+    for program in [|pe: &Pe<Sim>| poll(pe, 1), lock, tickets] {
+        let config = Config { max_steps: Some(60), ..Config::pes(2) };
+        let mut given_up = 0;
+        let all = Explore::All { limit: 100_000 };
+        let explored = Simulation::new(config).unwrap().explore(all, program, |run| {
+            assert!(run.is_ok() || run.is_given_up(), "{}", run.verdict);
+            given_up += u64::from(run.is_given_up());
+            std::ops::ControlFlow::Continue(())
+        });
+        let explored = explored.unwrap();
+        assert!(!explored.complete && explored.given_up == given_up && given_up > 0, "{explored:?}");
+    }
+}
+
+#[test]
+fn a_step_limit_that_is_given_replaces_the_default_also_in_a_search() {
+    for (max_steps, steps) in [(None, 100_000), (Some(500), 500), (Some(150_000), 150_000)] {
+        let config = Config { max_steps, ..Config::pes(2) };
+        let mut found = None;
+        let all = Explore::All { limit: 1 };
+        let explored = Simulation::new(config).unwrap().explore(
+            all,
+            |pe| poll(pe, 2),
+            |run| {
+                found = Some(run.verdict.kind.clone());
+                std::ops::ControlFlow::Break(())
+            },
+        );
+        explored.unwrap();
+        assert!(matches!(found, Some(VerdictKind::StepLimit { steps: found }) if found == steps), "{found:?}");
+    }
+}
+
+#[test]
+fn a_pe_without_a_call_has_no_last_call() {
+    let run = Simulation::new(Config::pes(2)).unwrap().run_process(|process| -> Result<()> {
+        assert!(process.rank() == 1, "at once");
+        Ok(())
+    });
+    let report = without_lines(run.unwrap().verdict);
+    assert!(report.contains("PE 0: failed here; it made no call\n"), "{report}");
 }
 
 #[test]

@@ -39,7 +39,7 @@ pub struct Sighting {
 /// The cluster that a case runs on.
 pub fn cluster<B: onesided::Backend>(case: &Case<B>, profile: Profile) -> Config {
     let Case { pes, nodes, gpus, .. } = *case;
-    Config { pes, nodes, gpus, profile, max_steps: MAX_STEPS, ..Config::default() }
+    Config { pes, nodes, gpus, profile, max_steps: Some(MAX_STEPS), ..Config::default() }
 }
 
 /// The way in which a case asks to be visited.

@@ -142,7 +142,7 @@ fn litmus_prints_outcomes_with_examples() {
     let output = onesided(&["litmus", "mp"]);
     assert_eq!(status(&output), 0, "{}", stderr(&output));
     let said = stdout(&output);
-    assert!(said.contains("1: x=0") && said.contains("1: x=1") && said.contains("os1.2x1.spec.p4."), "{said}");
+    assert!(said.contains("1: x=0") && said.contains("1: x=1") && said.contains("os2.2x1.spec.p4."), "{said}");
     assert!(said.ends_with("Equal to expected/litmus/mp.txt.\n"), "{said}");
 
     let nvlink = stdout(&onesided(&["litmus", "litmus/mp", "--profile", "nvlink"]));
@@ -250,8 +250,8 @@ fn what_cannot_run_is_an_error() {
         (&["suite", "litmus/mp", "--json", "/no/such/folder/suite.json"], "cannot write"),
         (&["litmus", "fenced"], "part of cases' names"),
         (&["litmus", "alone"], "several chapters"),
-        (&["litmus", "litmus/mp", "--replay", "os1.2x1.spec.p4.o.1"], "recorded from a different program"),
-        (&["litmus", "litmus/mp", "--replay", "os1.4x1.spec.p4.o.1"], "another cluster"),
+        (&["litmus", "litmus/mp", "--replay", "os2.2x1.spec.p4.o.00000001"], "recorded from a different program"),
+        (&["litmus", "litmus/mp", "--replay", "os2.4x1.spec.p4.o.00000001"], "another cluster"),
         (&["list", "no_such_case"], "no case matches"),
         (&[], "Usage"),
         (&["unknown"], "unrecognized subcommand"),

@@ -116,7 +116,7 @@ fn without_numbers(said: &str) -> String {
                 let after: String = rest.chars().skip_while(char::is_ascii_digit).collect();
                 format!("{file}.rs:[line]{after}")
             }
-            None if word.starts_with("os1.") => "[schedule]".to_string(),
+            None if word.starts_with("os2.") => "[schedule]".to_string(),
             None if digits(word) => "[number]".to_string(),
             None => word.to_string(),
         }
@@ -226,7 +226,7 @@ fn what_cannot_run_is_an_error() {
         (&["--gpus", "0,1"], "expected a number of GPUs"),
         (&["--trace", "/no/such/folder/trace.json"], "cannot write"),
         (&["--trace", "a.json", "--json", "a.json"], "--trace and --json both name a.json"),
-        (&["--replay", "nonsense"], "is no schedule"),
+        (&["--replay", "nonsense"], "is not a schedule"),
         (&["--replay", &of_hello], "recorded from a different program"),
         (&["--replay", &of_hello, "--pes", "2"], "contradicts the schedule"),
         (&["--replay", &of_hello, "--seed", "2"], "cannot be used with"),

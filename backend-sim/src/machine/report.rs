@@ -23,7 +23,14 @@ impl Machine {
             Phase::Running | Phase::Pending => Standing::Runs,
             _ => Standing::Waits(self.waits_for(agent)),
         };
-        AgentState { pe: pe as usize, stream: (stream != NONE).then_some(stream as usize), call, at, standing }
+        AgentState {
+            pe: pe as usize,
+            stream: (stream != NONE).then_some(stream as usize),
+            call,
+            last: None,
+            at,
+            standing,
+        }
     }
 
     fn waits_for(&self, agent: u32) -> String {

@@ -125,7 +125,7 @@ pub(super) fn random<T>(pes: usize, schedules: u64, program: impl Fn(&Pe<Sim>) -
 
 /// The default cluster without a limit of steps: a benchmark takes many, and ends.
 pub(super) fn endless(pes: usize) -> Config {
-    Config { max_steps: u64::MAX, ..Config::pes(pes) }
+    Config { max_steps: Some(u64::MAX), ..Config::pes(pes) }
 }
 
 /// Nanoseconds for each of `count` things since `start`.

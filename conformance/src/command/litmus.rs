@@ -7,7 +7,7 @@ use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 use onesided_harness::say;
 use onesided_harness::tool::command::{Backend, failed};
-use onesided_harness::tool::{interrupt, quiet};
+use onesided_harness::tool::interrupt;
 use onesided_nvshmem::Nvshmem;
 use onesided_sim::{Explore, Profile, Schedule, Sim, Simulation};
 
@@ -135,7 +135,7 @@ fn explore(case: &Case<Sim>, options: &Options) -> Result<ExitCode, String> {
         Some(schedules) => Explore::Random { schedules, seed: options.seed },
         None => Explore::All { limit: LIMIT },
     };
-    let visited = quiet::panics(|| outcome::visit(case, options.profile, how)).map_err(|error| error.to_string())?;
+    let visited = outcome::visit(case, options.profile, how).map_err(|error| error.to_string())?;
     print(case, options.profile, &visited);
     if interrupt::is_wanted() {
         return Ok(interrupt::status());

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use onesided_harness::say;
-use onesided_harness::tool::{interrupt, quiet};
+use onesided_harness::tool::interrupt;
 use onesided_sim::{Explore, Profile, Sim};
 
 use crate::case::Case;
@@ -18,7 +18,7 @@ pub(super) fn run(cases: &[Case<Sim>], expected: &Folder) -> Result<ExitCode, St
             return Ok(interrupt::status());
         }
         let name = &case.name;
-        match quiet::panics(|| outcome::visit(case, Profile::Spec, Explore::All { limit: LIMIT })) {
+        match outcome::visit(case, Profile::Spec, Explore::All { limit: LIMIT }) {
             Ok(visited) if visited.complete => {
                 let what = if expected.write(case, &visited)? { "written" } else { "unchanged" };
                 say!("{what}  {name}: {} outcomes of {} schedules", visited.outcomes.len(), visited.schedules);

@@ -60,7 +60,7 @@ pub struct Ready {
     pub missing: Missing,
 }
 
-/// What a backend does not offer: for each family of [`Needs`], why not.
+/// What a backend does not offer: for each family of calls that a case can need, why not.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Missing {
     /// Atomics issued by the host.

@@ -32,10 +32,11 @@ pub(super) fn write_summary(out: &mut dyn Write, facts: &Facts, plan: &Plan, don
     let (status, error) = match &done.end {
         End::Fine => ("ok", Value::Null),
         End::Finding => ("finding", Value::Null),
+        End::GivenUp => ("not complete", Value::Null),
         End::Interrupted => ("interrupted", Value::Null),
         End::Error(why) => ("error", json!(why)),
     };
-    let finding = done.recorded.as_ref().filter(|_| done.end == End::Finding);
+    let finding = done.recorded.as_ref().filter(|_| matches!(done.end, End::Finding | End::GivenUp));
     let finding = finding.map(|run| {
         json!({
             "verdict": run.verdict.kind.outcome(),

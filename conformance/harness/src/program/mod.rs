@@ -150,6 +150,7 @@ fn follow<P: Program>(facts: &Facts, plan: &Plan) -> std::result::Result<ExitCod
     match done.end {
         End::Fine => Ok(ExitCode::SUCCESS),
         End::Finding => Ok(ExitCode::from(1)),
+        End::GivenUp => Ok(ExitCode::from(3)),
         End::Interrupted => Ok(interrupt::status()),
         End::Error(why) => Err(why),
     }

@@ -8,9 +8,6 @@ use onesided_sim::{Config, Explore, Schedule};
 use super::Facts;
 use super::options::{LIMIT, Options, SCHEDULES, Strategy};
 
-/// Steps of one schedule under `--all`: the simulator gives each up there.
-const MAX_STEPS_OF_ALL: u64 = 100_000;
-
 /// Everything that a simulated run depends on besides the program.
 #[derive(Debug)]
 pub(super) struct Plan {
@@ -71,12 +68,9 @@ impl Plan {
             stack: machine.stack.unwrap_or(usual.stack),
             profile: machine.profile.unwrap_or(usual.profile),
             pieces: machine.pieces.unwrap_or(usual.pieces),
-            max_steps: search.max_steps.unwrap_or(usual.max_steps),
+            max_steps: search.max_steps,
             ..usual
         };
-        if search.all {
-            config.max_steps = config.max_steps.min(MAX_STEPS_OF_ALL);
-        }
         if let Some(schedule) = &search.replay {
             config = schedule.configure(&config);
         }
@@ -106,7 +100,7 @@ impl Plan {
     }
 
     /// The command that runs a schedule again, as it is typed in this workspace.
-    pub(super) fn replay_command(&self, facts: &Facts, schedule: &Schedule, with_step_limit: bool) -> String {
+    pub(super) fn replay_command(&self, facts: &Facts, schedule: &Schedule) -> String {
         let usual = Config::default();
         let mut command = format!("cargo run --release --bin {} -- --replay {schedule}", facts.name);
         let Config { heap, memory, stack, .. } = self.config;
@@ -114,8 +108,8 @@ impl Plan {
         for (option, size, _) in sizes.into_iter().filter(|(_, size, usual)| size != usual) {
             command += &format!(" --{option} {size}");
         }
-        if with_step_limit && self.config.max_steps != usual.max_steps {
-            command += &format!(" --max-steps {}", self.config.max_steps);
+        if let Some(steps) = self.config.max_steps {
+            command += &format!(" --max-steps {steps}");
         }
         command
     }
@@ -163,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_schedule_brings_its_cluster() {
-        let plan = plan("--replay os1.8x2g4.nvlink.p2.o.0 --pes 8 --heap 1M").unwrap();
+        let plan = plan("--replay os2.8x2g4.nvlink.p2.o.none --pes 8 --heap 1M").unwrap();
         let Config { pes, nodes, gpus, pieces, heap, .. } = plan.config;
         assert_eq!((pes, nodes, gpus, pieces, heap), (8, 2, Some(4), 2, 1 << 20));
     }
@@ -179,10 +173,10 @@ mod tests {
             ("--strategy in-order --schedules 2", "there is one schedule"),
             ("--strategy pct", "invalid value 'pct'"),
             ("--profile ibgda", "there are spec, nvlink"),
-            ("--replay os1.4x1.spec.p4.o.0 --pes 8", "--pes 8 contradicts the schedule, which has 4"),
-            ("--replay os1.4x1.spec.p4.o.0 --all", "cannot be used with"),
-            ("--replay os1.1x1.spec.p4.o.0", "needs at least 2 PEs"),
-            ("--replay nonsense", "is no schedule"),
+            ("--replay os2.4x1.spec.p4.o.none --pes 8", "--pes 8 contradicts the schedule, which has 4"),
+            ("--replay os2.4x1.spec.p4.o.none --all", "cannot be used with"),
+            ("--replay os2.1x1.spec.p4.o.none", "needs at least 2 PEs"),
+            ("--replay nonsense", "is not a schedule"),
             ("--heap 1T", "K, M or G"),
             ("--gpus 0,1", "expected a number of GPUs"),
             ("--mps", "need --backend nvshmem"),
@@ -196,10 +190,11 @@ mod tests {
 
     #[test]
     fn a_replay_takes_along_what_is_not_in_the_schedule() {
-        let plan = plan("--all --heap 64K").unwrap();
-        let schedule: Schedule = "os1.4x1.spec.p4.o.0".parse().unwrap();
+        let command =
+            |options| plan(options).unwrap().replay_command(&FACTS, &"os2.4x1.spec.p4.o.none".parse().unwrap());
+        let schedule: Schedule = "os2.4x1.spec.p4.o.none".parse().unwrap();
         let expected = format!("cargo run --release --bin demo -- --replay {schedule} --heap 65536");
-        assert_eq!(plan.replay_command(&FACTS, &schedule, false), expected);
-        assert_eq!(plan.replay_command(&FACTS, &schedule, true), format!("{expected} --max-steps 100000"));
+        assert_eq!(command("--all --heap 64K"), expected);
+        assert_eq!(command("--heap 64K --max-steps 500"), format!("{expected} --max-steps 500"));
     }
 }

@@ -1,6 +1,6 @@
 //! What a person reads after the program's own lines.
 
-use onesided_sim::{Explore, Profile, Run, VerdictKind};
+use onesided_sim::{Explore, Profile, Run};
 
 use super::Facts;
 use super::plan::{Plan, Search};
@@ -11,8 +11,9 @@ use crate::say;
 pub(super) fn print(facts: &Facts, plan: &Plan, done: &Done) {
     match (&done.end, &done.recorded) {
         (End::Error(_), _) => {}
-        (End::Finding, Some(run)) => {
-            say!("\nFINDING {}", finding(facts, plan, done, run));
+        (End::Finding | End::GivenUp, Some(run)) => {
+            let what = if done.end == End::Finding { "FINDING" } else { "GIVEN UP" };
+            say!("\n{what} {}", finding(facts, plan, done, run));
             say!("\n{}", what_ran(plan, done));
             say!("Every PE checks that {}.", facts.checks);
             say!("Next: {}", after_a_finding(plan));
@@ -45,8 +46,7 @@ fn finding(facts: &Facts, plan: &Plan, done: &Done, run: &Run<String>) -> String
 
 /// The command that runs this run again.
 pub(super) fn replay(facts: &Facts, plan: &Plan, run: &Run<String>) -> String {
-    let with_step_limit = matches!(run.verdict.kind, VerdictKind::StepLimit { .. });
-    plan.replay_command(facts, &run.schedule, with_step_limit)
+    plan.replay_command(facts, &run.schedule)
 }
 
 /// Schedules, cluster, profile, steps and seconds.

@@ -10,9 +10,9 @@ use super::Program;
 use super::plan::{Plan, Search};
 use super::results::Results;
 use crate::say;
+use crate::tool::interrupt;
 use crate::tool::progress::Progress;
 use crate::tool::stall::Watch;
-use crate::tool::{interrupt, quiet};
 
 /// What became of a plan.
 #[derive(Debug)]
@@ -42,6 +42,8 @@ pub(super) enum End {
     Fine,
     /// Something was, in the recorded run.
     Finding,
+    /// Nothing wrong was found until the recorded run, which was given up at the step limit.
+    GivenUp,
     /// The user ended it before anything was found.
     Interrupted,
     /// It could not be run.
@@ -82,22 +84,22 @@ fn visit<P: Program>(plan: &Plan, done: &mut Done) -> Result<()> {
     if let Search::Replay(schedule) = &plan.search {
         let run = simulation.replay(schedule, P::run)?;
         done.saw_first(&run, &mut |line| say!("{line}"));
-        done.end = if run.is_ok() { End::Fine } else { End::Finding };
+        done.end = End::of(&run);
         done.recorded = Some(run);
         return Ok(());
     }
 
     let mut results = Results::default();
     let (first, finding) = search::<P>(plan, &mut simulation, done, &mut results)?;
-    if finding.is_some() {
-        done.end = End::Finding;
+    if let Some(run) = &finding {
+        done.end = End::of(run);
     } else if interrupt::is_wanted() && !done.complete {
         done.end = End::Interrupted;
     }
     if let (None, Some(other)) = (&finding, results.other()) {
         done.differing = Some((results.count(), simulation.reproduce(other, P::run)?));
     }
-    // Runs are recorded afterwards, when it is known which of them somebody wants to see. Recorded runs print panics.
+    // Runs are recorded afterwards, when it is known which of them somebody wants to see.
     let wanted = finding.or_else(|| first.filter(|_| plan.trace.is_some()));
     done.recorded = wanted.map(|run| simulation.reproduce(&run, P::run)).transpose()?;
     Ok(())
@@ -116,7 +118,7 @@ fn search<P: Program>(
     let mut first = None;
     let explore = match plan.search {
         Search::InOrder { then } => {
-            let run = quiet::panics(|| simulation.run(P::run))?;
+            let run = simulation.run(P::run)?;
             done.saw_first(&run, &mut |line| say!("{line}"));
             if !run.is_ok() {
                 return Ok((None, Some(run)));
@@ -129,7 +131,7 @@ fn search<P: Program>(
         Search::Replay(_) => None,
     };
     let finding = match explore {
-        Some(how) => quiet::panics(|| explore_up_to_a_finding::<P>(simulation, how, done, &mut first, results))?,
+        Some(how) => explore_up_to_a_finding::<P>(simulation, how, done, &mut first, results)?,
         None => None,
     };
     Ok((first, finding))
@@ -150,7 +152,7 @@ fn explore_up_to_a_finding<P: Program>(
     let progress = Progress::new(total, "schedules");
     let mut finding = None;
     let before = (done.schedules, done.steps);
-    let Explored { schedules, redundant, complete, steps } = simulation.explore(how, P::run, |run| {
+    let Explored { schedules, redundant, complete, steps, .. } = simulation.explore(how, P::run, |run| {
         progress.step();
         if first.is_none() {
             *first = Some(run.without_results());
@@ -166,6 +168,17 @@ fn explore_up_to_a_finding<P: Program>(
     (done.schedules, done.steps) = (before.0 + schedules, before.1 + steps);
     (done.redundant, done.complete) = (redundant, complete);
     Ok(finding)
+}
+
+impl End {
+    /// That of the last run.
+    fn of(run: &Run<String>) -> End {
+        match run.is_ok() {
+            true => End::Fine,
+            false if run.is_given_up() => End::GivenUp,
+            false => End::Finding,
+        }
+    }
 }
 
 impl Done {

@@ -4,7 +4,6 @@ pub mod command;
 pub mod interrupt;
 pub mod output;
 pub mod progress;
-pub mod quiet;
 mod say;
 pub mod stall;
 

@@ -10,7 +10,6 @@ use onesided_harness::say;
 use onesided_harness::tool::count;
 use onesided_harness::tool::output::Output;
 use onesided_harness::tool::progress::Progress;
-use onesided_harness::tool::quiet;
 use onesided_sim::{Profile, Sim};
 use serde_json::{Value, json};
 
@@ -36,7 +35,7 @@ pub(super) fn run(options: &Options) -> Result<ExitCode, String> {
     let settings = Settings { profile: options.profile, schedules: options.schedules, seed: options.seed, expected };
 
     let start = Instant::now();
-    let mut results = quiet::panics(|| check_all(&cases, &settings, &known));
+    let mut results = check_all(&cases, &settings, &known);
     results.sort_by_key(|(index, _)| *index);
     let results: Vec<Checked> = results.into_iter().map(|(_, checked)| checked).collect();
     let counts = counts(results.iter());
