@@ -2,13 +2,12 @@
 
 use crate::at::At;
 use crate::backend::Backend;
-use crate::buffer::Symmetric;
-use crate::capability::require;
+use crate::call::Call;
 use crate::element::{Atomic, AtomicBits, AtomicSwap, Element};
 use crate::error::Result;
 use crate::issue::Host;
-use crate::memory::same_len;
 use crate::op::Op;
+use crate::operand::Symmetric;
 use crate::operator::AmoOp;
 
 /// # Atomics
@@ -41,7 +40,7 @@ impl<B: Backend> Host<'_, B> {
     #[inline]
     #[track_caller]
     pub fn atomic_fetch<T: AtomicSwap>(&self, word: impl Symmetric<T>, pe: usize) -> Result<T> {
-        self.amo("atomic_fetch", word, AmoOp::Fetch, [None, None], true, pe, At::caller())
+        self.amo(self.call("atomic_fetch", At::caller()), word, AmoOp::Fetch, [None, None], true, pe)
     }
 
     /// Stores `value` (`nvshmem_atomic_set`).
@@ -54,7 +53,7 @@ impl<B: Backend> Host<'_, B> {
     #[inline]
     #[track_caller]
     pub fn atomic_set<T: AtomicSwap>(&self, word: impl Symmetric<T>, value: T, pe: usize) -> Result<()> {
-        self.amo("atomic_set", word, AmoOp::Set, [Some(value), None], false, pe, At::caller()).map(drop)
+        self.amo(self.call("atomic_set", At::caller()), word, AmoOp::Set, [Some(value), None], false, pe).map(drop)
     }
 
     /// Stores `value` and returns the old one (`nvshmem_atomic_swap`).
@@ -67,7 +66,7 @@ impl<B: Backend> Host<'_, B> {
     #[inline]
     #[track_caller]
     pub fn atomic_swap<T: AtomicSwap>(&self, word: impl Symmetric<T>, value: T, pe: usize) -> Result<T> {
-        self.amo("atomic_swap", word, AmoOp::Set, [Some(value), None], true, pe, At::caller())
+        self.amo(self.call("atomic_swap", At::caller()), word, AmoOp::Set, [Some(value), None], true, pe)
     }
 
     /// Stores `value` if the word equals `cond`; returns the old value (`nvshmem_atomic_compare_swap`).
@@ -81,7 +80,7 @@ impl<B: Backend> Host<'_, B> {
     #[track_caller]
     pub fn atomic_compare_swap<T: Atomic>(&self, word: impl Symmetric<T>, cond: T, value: T, pe: usize) -> Result<T> {
         let operands = [Some(value), Some(cond)];
-        self.amo("atomic_compare_swap", word, AmoOp::CompareSwap, operands, true, pe, At::caller())
+        self.amo(self.call("atomic_compare_swap", At::caller()), word, AmoOp::CompareSwap, operands, true, pe)
     }
 
     /// Adds one (`nvshmem_atomic_inc`).
@@ -95,7 +94,7 @@ impl<B: Backend> Host<'_, B> {
     #[track_caller]
     pub fn atomic_inc<T: Atomic>(&self, word: impl Symmetric<T>, pe: usize) -> Result<()> {
         let one = Some(T::from_bits64(1));
-        self.amo("atomic_inc", word, AmoOp::Add, [one, None], false, pe, At::caller()).map(drop)
+        self.amo(self.call("atomic_inc", At::caller()), word, AmoOp::Add, [one, None], false, pe).map(drop)
     }
 
     /// Adds one and returns the old value (`nvshmem_atomic_fetch_inc`).
@@ -109,27 +108,24 @@ impl<B: Backend> Host<'_, B> {
     #[track_caller]
     pub fn atomic_fetch_inc<T: Atomic>(&self, word: impl Symmetric<T>, pe: usize) -> Result<T> {
         let one = Some(T::from_bits64(1));
-        self.amo("atomic_fetch_inc", word, AmoOp::Add, [one, None], true, pe, At::caller())
+        self.amo(self.call("atomic_fetch_inc", At::caller()), word, AmoOp::Add, [one, None], true, pe)
     }
 
     #[inline]
-    #[expect(clippy::too_many_arguments, reason = "the one place where all atomics meet")]
     fn amo<T: Element>(
         &self,
-        call: &'static str,
+        call: Call,
         word: impl Symmetric<T>,
         op: AmoOp,
         [value, cond]: [Option<T>; 2],
         fetch: bool,
         pe: usize,
-        at: At,
     ) -> Result<T> {
-        let dst = word.span();
-        same_len(call, dst.len / size_of::<T>(), 1, at)?;
-        let pe = self.pe.check_pe(pe, call, at)?;
-        require(self.pe.backend.capabilities().host_atomics, call, at)?;
+        let dst = call.element::<T>("word", word)?;
+        let pe = call.pe(pe)?;
+        call.require(self.pe.backend.capabilities().host_atomics)?;
         let [value, cond] = [value, cond].map(|operand| operand.map_or(0, T::to_bits64));
-        self.issue(Op::Amo { dst, dtype: T::DTYPE, op, value, cond, fetch, pe }, at).map(T::from_bits64)
+        self.issue(Op::Amo { dst, dtype: T::DTYPE, op, value, cond, fetch, pe }, call.at).map(T::from_bits64)
     }
 }
 
@@ -148,7 +144,7 @@ macro_rules! pairs {
             #[inline]
             #[track_caller]
             pub fn $plain<T: $bound>(&self, word: impl Symmetric<T>, value: T, pe: usize) -> Result<()> {
-                self.amo(stringify!($plain), word, AmoOp::$op, [Some(value), None], false, pe, At::caller())
+                self.amo(self.call(stringify!($plain), At::caller()), word, AmoOp::$op, [Some(value), None], false, pe)
                     .map(drop)
             }
 
@@ -162,7 +158,7 @@ macro_rules! pairs {
             #[inline]
             #[track_caller]
             pub fn $fetching<T: $bound>(&self, word: impl Symmetric<T>, value: T, pe: usize) -> Result<T> {
-                self.amo(stringify!($fetching), word, AmoOp::$op, [Some(value), None], true, pe, At::caller())
+                self.amo(self.call(stringify!($fetching), At::caller()), word, AmoOp::$op, [Some(value), None], true, pe)
             }
         )*}
     };

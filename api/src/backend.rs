@@ -1,6 +1,6 @@
 //! For writers of backends and of tools: the trait that a backend implements, and the plain data that it sees.
 //!
-//! A program needs none of this. It names [`Backend`] as a bound, under `onesided::Backend`, and calls [`Pe`](crate::Pe).
+//! A program needs none of this. It names [`Backend`] as a bound, under `onesided::Backend`, and calls [`Pe`].
 //! No program gets at a value of its backend, so none can call the trait's methods with arguments that `Pe` has not checked:
 //! ```compile_fail,E0616
 //! # use onesided::{At, Backend, Pe, Result, backend::{Op, Values}};
@@ -15,25 +15,28 @@
 //! }
 //! ```
 //!
-//! Typing, validation, bookkeeping and documentation live in [`Pe`](crate::Pe), once. A backend can rely on
+//! Typing, validation, bookkeeping and documentation live in [`Pe`], once. A backend can rely on
 //! arguments being valid *as far as one PE can see* (PE numbers in range, spans inside their allocation, matching
 //! lengths, alignment); it still asserts what its memory safety depends on.
 
 use crate::at::At;
 use crate::capability::Capabilities;
-use crate::element::DType;
+use crate::element::{DType, Element};
 use crate::error::Result;
 use crate::life::{InitStatus, ThreadSupport, Version};
+use crate::operand::Own;
 use crate::operator::ReduceOp;
+use crate::pe::Pe;
+use crate::stream::Stream;
 use crate::team::{Members, Predefined, TeamConfig, TeamUniqueId};
 
-pub use crate::buffer::{AllocId, Span, span_of};
 pub use crate::effect::{
     Access, Collective, CollectiveKind, Data, Effect, How, Moves, Order, Pattern, Shape, Transfer, Until, Wait, Whose,
 };
 pub use crate::op::{Against, Op, SignalUpdate};
 pub use crate::operator::AmoOp;
 pub use crate::pe::{Live, LiveKind};
+pub use crate::span::{AllocId, Span};
 pub use crate::team::TeamId;
 pub use crate::values::Values;
 
@@ -109,7 +112,7 @@ pub struct NewTeams {
 /// One PE's end of a backend.
 ///
 /// Every method that can fail gets `at`, the program's line, for its error or its report. Whether a method is
-/// collective is said here in one word; the contract stands at the verb of [`Pe`](crate::Pe) that calls it.
+/// collective is said here in one word; the contract stands at the verb of [`Pe`] that calls it.
 #[expect(clippy::missing_errors_doc, reason = "errors stand at the verb of `Pe` that calls the method")]
 pub trait Backend: Sized {
     /// A queue of work that runs beside the host.
@@ -194,8 +197,8 @@ pub trait Backend: Sized {
     fn team_unique_id(&self, at: At) -> Result<TeamUniqueId>;
 
     /// Issues an operation: from the host (returns when the operation's contract says so), or on a stream (returns
-    /// when enqueued). The values are the program's again when it returns. Returns the fetched bits for operations that
-    /// fetch, else 0.
+    /// when enqueued). The values are the program's again when it returns. From the host, returns the fetched bits for
+    /// operations that fetch, and the bits of a value that compared true for a wait for a signal; else 0.
     fn issue(&self, op: &Op, values: &Values<'_>, stream: Option<&Self::Stream>, at: At) -> Result<u64>;
 
     /// A new stream. Local.
@@ -210,4 +213,31 @@ pub trait Backend: Sized {
     fn event_wait(&self, event: &Self::Event, stream: &Self::Stream, at: At) -> Result<()>;
     /// Blocks the host until the event's last record has been reached. Local.
     fn event_synchronize(&self, event: &Self::Event, at: At) -> Result<()>;
+}
+
+/// The PE on top of an initialized backend.
+pub fn new_pe<B: Backend>(backend: B) -> Pe<B> {
+    Pe::new(backend)
+}
+
+/// A stream that the backend did not make in [`Backend::stream`], for the verbs of `pe`.
+pub fn adopt_stream<B: Backend>(pe: &Pe<B>, stream: B::Stream) -> Stream<B> {
+    Stream { inner: stream, brand: pe.brand }
+}
+
+/// The bytes of `buf`, for calls that only one backend has.
+///
+/// # Errors
+/// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when `pe` did not make the handle.
+///
+/// ```
+/// # use onesided::{At, Backend, Pe, Result};
+/// # fn demo(pe: &Pe<impl Backend>) -> Result<()> {
+/// let buf = pe.alloc::<u32>(4)?;
+/// let span = onesided::backend::span_of(pe, "device_ptr", buf.slice(1..), At::caller())?;
+/// assert_eq!((span.start, span.len), (4, 12));
+/// # pe.free(buf) }
+/// ```
+pub fn span_of<B: Backend, T: Element>(pe: &Pe<B>, call: &'static str, buf: impl Own<T>, at: At) -> Result<Span> {
+    pe.call(call, at).span("buf", buf)
 }

@@ -1,7 +1,7 @@
-//! Handles to memory: who owns it, who may look at it, and what may be an argument of what.
+//! Handles to memory: [`Buf`] owns an allocation, [`Slice`] is a view of a part of one.
 //!
-//! No handle ever gives `&[T]`: another PE may write behind it. Local access copies (`Pe::read`, `Pe::write`), so a
-//! race is a wrong value and never undefined behaviour.
+//! No handle gives `&[T]`: another PE may write behind it. `Pe::read` and `Pe::write` copy, so a race is a wrong value and
+//! never undefined behaviour.
 //!
 //! | handle | made by | ended by | may be |
 //! |---|---|---|---|
@@ -10,187 +10,134 @@
 //! | [`RegisteredLocal`] | `Pe::register_local` | `Pe::unregister_local` | local operand |
 //! | [`ExternalBuf`] | `Pe::alloc_external` | `Pe::free_external` | read and written by its own PE |
 //!
-//! The three sealed traits [`Own`], [`Local`] and [`Symmetric`] say the last column in types: passing memory that
-//! NVSHMEM could not reach does not compile.
+//! A handle is valid only on the [`Pe`](crate::Pe) that made it. Every verb refuses one of another PE or of an earlier run
+//! with [`InvalidArgument`](crate::ErrorKind::InvalidArgument).
 
+use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, Deref, RangeBounds};
 
+use crate::brand::Brand;
 use crate::element::Element;
+use crate::span::{AllocId, Span};
 
-/// Names an allocation: the same number on every PE for symmetric memory, a private number for external memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct AllocId(pub u32);
-
-impl AllocId {
-    const EXTERNAL: u32 = 1 << 31;
-
-    /// The `n`-th external allocation of a PE.
-    pub const fn new_external(n: u32) -> AllocId {
-        AllocId(n | Self::EXTERNAL)
-    }
-
-    /// The private number, if this is external memory that is not registered symmetrically.
-    pub const fn external(self) -> Option<u32> {
-        if self.0 & Self::EXTERNAL != 0 { Some(self.0 & !Self::EXTERNAL) } else { None }
-    }
+/// Kinds of memory: the second parameter of [`Buf`](crate::Buf) and [`Slice`](crate::Slice). None has a value.
+pub mod kind {
+    /// On every PE, in the symmetric heap.
+    #[derive(Clone, Copy, Debug)]
+    pub enum Symmetric {}
+    /// On this PE, outside the heap, registered as a local operand.
+    #[derive(Clone, Copy, Debug)]
+    pub enum Registered {}
+    /// On this PE, outside the heap.
+    #[derive(Clone, Copy, Debug)]
+    pub enum External {}
 }
 
-/// Bytes of one allocation: what operations carry instead of pointers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Span {
-    /// The allocation.
-    pub alloc: AllocId,
-    /// First byte, from the start of the allocation.
-    pub start: usize,
-    /// Number of bytes.
-    pub len: usize,
-}
-
-impl Span {
-    /// Whether both spans share a byte (on the same PE). An empty span shares none.
-    #[inline]
-    pub fn overlaps(&self, other: &Span) -> bool {
-        self.alloc == other.alloc && self.start.max(other.start) < (self.start + self.len).min(other.start + other.len)
-    }
-}
-
-/// The bytes that a handle stands for. Called by backends, for what only one of them has: device pointers, say.
+/// An allocation of `len` elements of `T`, owned. `K` says which [`kind`] of memory it is.
 ///
-/// ```
-/// # use onesided::{Backend, Pe, Result};
-/// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
-/// let buf = pe.alloc::<u32>(4)?;
-/// assert_eq!(onesided::backend::span_of(buf.slice(1..)).len, 12);
-/// # pe.free(buf) }
-/// ```
-pub fn span_of<T: Element>(buf: impl Own<T>) -> Span {
-    buf.span()
+/// Programs name the aliases: [`SymmetricBuf`], [`ExternalBuf`], [`RegisteredLocal`]. Each ends only by the call of
+/// [`Pe`](crate::Pe) that consumes it. Dropping it frees nothing.
+#[must_use = "memory is given back by a call of Pe (free, free_external, unregister_local), never by drop"]
+pub struct Buf<T, K> {
+    pub(crate) alloc: AllocId,
+    pub(crate) brand: Brand,
+    len: usize,
+    of: PhantomData<(T, K)>,
 }
-
-mod sealed {
-    use super::Span;
-    /// Gives the bytes that a handle stands for.
-    pub trait HasSpan {
-        fn span(&self) -> Span;
-    }
-}
-pub(crate) use sealed::HasSpan;
-
-/// Memory of this PE that [`Pe::read`](crate::Pe::read) and [`Pe::write`](crate::Pe::write) accept.
-pub trait Own<T: Element>: HasSpan {}
-
-/// Memory of this PE that may be the *local* operand of a transfer: symmetric or registered.
-///
-/// External memory that is not registered is none:
-/// ```compile_fail
-/// # use onesided::{Backend, Pe, Result};
-/// fn wrong<B: Backend>(pe: &Pe<B>) -> Result<()> {
-///     let dst = pe.alloc::<f32>(4)?;
-///     let src = pe.alloc_external::<f32>(4)?;
-///     pe.host().put(&dst, &src, 0) // error: `&ExternalBuf<f32>` is not `Local<f32>`
-/// }
-/// ```
-pub trait Local<T: Element>: Own<T> {}
-
-/// Memory that exists on every PE: what the *remote* operand of a transfer, and both operands of a collective, must be.
-pub trait Symmetric<T: Element>: Local<T> {}
 
 /// Symmetric memory: `len` elements of `T` on every PE, at the same offset of the symmetric heap.
 ///
-/// Owned, and freed only by the collective [`Pe::free`](crate::Pe::free), which consumes it. Dropping it
-/// communicates nothing and frees nothing: it is then reported as a leak, with the line that allocated it, when the
-/// PE finalizes. (A collective free in `Drop` would hang the others as soon as one PE unwinds.)
+/// The collective [`Pe::free`](crate::Pe::free) consumes it. A buffer that is dropped is not freed: the PE reports it as a
+/// leak when it finalizes, with the line that allocated it. (A collective free in `Drop` would hang the other PEs as soon as
+/// one PE unwinds.)
 ///
 /// Freeing under a borrow does not compile:
-/// ```compile_fail
+/// ```compile_fail,E0505
 /// # use onesided::{Backend, Pe, Result};
-/// fn wrong<B: Backend>(pe: &Pe<B>) -> Result<()> {
+/// fn wrong(pe: &Pe<impl Backend>) -> Result<()> {
 ///     let buf = pe.alloc::<u32>(4)?;
 ///     let view = buf.slice(..2);
 ///     pe.free(buf)?; // error: cannot move out of `buf` because it is borrowed
 ///     pe.write(view, &[1, 2])
 /// }
 /// ```
-/// nor does freeing twice:
-/// ```compile_fail
+/// Freeing twice does not compile either:
+/// ```compile_fail,E0382
 /// # use onesided::{Backend, Pe, Result};
-/// fn wrong<B: Backend>(pe: &Pe<B>) -> Result<()> {
+/// fn wrong(pe: &Pe<impl Backend>) -> Result<()> {
 ///     let buf = pe.alloc::<u32>(4)?;
 ///     pe.free(buf)?;
 ///     pe.free(buf) // error: use of moved value
 /// }
 /// ```
-#[derive(Debug)]
-#[must_use = "symmetric memory is freed by the collective Pe::free, never by drop"]
-pub struct SymmetricBuf<T> {
-    pub(crate) alloc: AllocId,
-    len: usize,
-    of: PhantomData<T>,
-}
+pub type SymmetricBuf<T> = Buf<T, kind::Symmetric>;
 
-/// A view of part of a [`SymmetricBuf`], copied freely.
-#[derive(Debug)]
-pub struct SymmetricSlice<'a, T> {
-    alloc: AllocId,
-    start: usize,
-    len: usize,
-    of: PhantomData<&'a T>,
-}
-
-/// One signal word: an aligned `u64` of symmetric memory, updated by signals and waited on.
-///
-/// Made by [`SymmetricBuf::signal`], so that a word of another size, type or alignment cannot be passed:
-/// ```compile_fail
-/// # use onesided::{Backend, Pe, Result, SignalOp};
-/// fn wrong<B: Backend>(pe: &Pe<B>) -> Result<()> {
-///     let words = pe.alloc::<u32>(1)?;
-///     pe.host().signal_op(words.signal(0), 1, SignalOp::Set, 0) // error: no method `signal` for u32
-/// }
-/// ```
-#[derive(Clone, Copy, Debug)]
-pub struct Signal<'a> {
-    span: Span,
-    of: PhantomData<&'a u64>,
-}
-
-/// Device memory of this PE outside the symmetric heap, as an application's own allocator would give.
-#[derive(Debug)]
-#[must_use = "external memory is freed by Pe::free_external"]
-pub struct ExternalBuf<T> {
-    alloc: AllocId,
-    len: usize,
-    of: PhantomData<T>,
-}
+/// Device memory of this PE outside the symmetric heap, as an application's own allocator would give it.
+pub type ExternalBuf<T> = Buf<T, kind::External>;
 
 /// External memory registered as a *local* operand (`nvshmemx_buffer_register`).
-#[derive(Debug)]
-#[must_use = "a registration is ended by Pe::unregister_local"]
-pub struct RegisteredLocal<T>(pub(crate) ExternalBuf<T>);
+pub type RegisteredLocal<T> = Buf<T, kind::Registered>;
 
 /// External memory that joined the symmetric heap (`nvshmemx_buffer_register_symmetric`).
 ///
-/// Dereferences to the [`SymmetricBuf`] it behaves as. It cannot be freed, only unregistered:
-/// ```compile_fail
+/// It dereferences to a [`SymmetricBuf`] and is used as one. It cannot be freed, only unregistered:
+/// ```compile_fail,E0507
 /// # use onesided::{Backend, Pe, Result};
-/// fn wrong<B: Backend>(pe: &Pe<B>) -> Result<()> {
+/// fn wrong(pe: &Pe<impl Backend>) -> Result<()> {
 ///     let registered = pe.register_symmetric(pe.alloc_external::<u8>(64)?)?;
 ///     pe.free(*registered) // error: cannot move out of dereference
 /// }
 /// ```
 #[derive(Debug)]
 #[must_use = "a registration is ended by the collective Pe::unregister_symmetric"]
-pub struct RegisteredSymmetric<T> {
+pub struct RegisteredSymmetric<T: Element> {
     pub(crate) symmetric: SymmetricBuf<T>,
     pub(crate) external: ExternalBuf<T>,
 }
 
-impl<T: Element> SymmetricBuf<T> {
-    pub(crate) fn new(alloc: AllocId, len: usize) -> Self {
-        SymmetricBuf { alloc, len, of: PhantomData }
+/// A view of a part of a [`Buf`], copied freely.
+pub struct Slice<'a, T, K> {
+    alloc: AllocId,
+    pub(crate) brand: Brand,
+    start: usize,
+    len: usize,
+    of: PhantomData<(&'a T, K)>,
+}
+
+/// A view of symmetric memory.
+pub type SymmetricSlice<'a, T> = Slice<'a, T, kind::Symmetric>;
+
+/// A view of external memory that is registered as a local operand.
+pub type RegisteredSlice<'a, T> = Slice<'a, T, kind::Registered>;
+
+/// A view of external memory.
+pub type ExternalSlice<'a, T> = Slice<'a, T, kind::External>;
+
+/// One signal word: an aligned `u64` of symmetric memory, updated by signals and waited on.
+///
+/// [`SymmetricBuf::signal`] makes it, so a word of another size, type or alignment cannot be passed:
+/// ```compile_fail,E0599
+/// # use onesided::{Backend, Pe, Result, SignalOp};
+/// fn wrong(pe: &Pe<impl Backend>) -> Result<()> {
+///     let words = pe.alloc::<u32>(1)?;
+///     pe.host().signal_op(words.signal(0), 1, SignalOp::Set, 0) // error: no method `signal` for u32
+/// }
+/// ```
+#[derive(Clone, Copy)]
+pub struct Signal<'a>(SymmetricSlice<'a, u64>);
+
+impl<T: Element, K> Buf<T, K> {
+    pub(crate) fn new(alloc: AllocId, brand: Brand, len: usize) -> Self {
+        Buf { alloc, brand, len, of: PhantomData }
     }
 
-    /// Number of elements on each PE.
+    /// The same allocation as memory of another kind.
+    pub(crate) fn becomes<L>(self) -> Buf<T, L> {
+        Buf { alloc: self.alloc, brand: self.brand, len: self.len, of: PhantomData }
+    }
+
+    /// Number of elements (on each PE).
     #[inline]
     pub fn len(&self) -> usize {
         self.len
@@ -209,29 +156,34 @@ impl<T: Element> SymmetricBuf<T> {
     /// The elements of `range`, as a view.
     ///
     /// # Panics
-    /// When the range reaches past the end, as slices do.
+    /// When the range is not inside the buffer, as slices of Rust do.
     ///
     /// ```
     /// # use onesided::{Backend, Pe, Result};
-    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # fn demo(pe: &Pe<impl Backend>) -> Result<()> {
     /// let buf = pe.alloc::<f64>(10)?;
     /// assert_eq!(buf.slice(2..5).len(), 3);
     /// # pe.free(buf) }
     /// ```
     #[inline]
     #[track_caller]
-    pub fn slice(&self, range: impl RangeBounds<usize>) -> SymmetricSlice<'_, T> {
-        SymmetricSlice { alloc: self.alloc, start: 0, len: self.len, of: PhantomData }.slice(range)
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> Slice<'_, T, K> {
+        self.all().slice(range)
     }
 
     /// The element at `index`, as a view of one element.
     ///
     /// # Panics
-    /// When `index` is past the end.
+    /// When there is no such element.
     #[inline]
     #[track_caller]
-    pub fn at(&self, index: usize) -> SymmetricSlice<'_, T> {
-        self.slice(index..=index)
+    pub fn at(&self, index: usize) -> Slice<'_, T, K> {
+        self.all().at(index)
+    }
+
+    #[inline]
+    fn all(&self) -> Slice<'_, T, K> {
+        Slice { alloc: self.alloc, brand: self.brand, start: 0, len: self.len, of: PhantomData }
     }
 }
 
@@ -239,15 +191,15 @@ impl SymmetricBuf<u64> {
     /// The word at `index`, as a signal.
     ///
     /// # Panics
-    /// When `index` is past the end.
+    /// When there is no such element.
     #[inline]
     #[track_caller]
     pub fn signal(&self, index: usize) -> Signal<'_> {
-        self.slice(..).signal(index)
+        Signal(self.at(index))
     }
 }
 
-impl<'a, T: Element> SymmetricSlice<'a, T> {
+impl<'a, T: Element, K> Slice<'a, T, K> {
     /// Number of elements.
     #[inline]
     pub fn len(&self) -> usize {
@@ -262,28 +214,51 @@ impl<'a, T: Element> SymmetricSlice<'a, T> {
     /// The elements of `range` of this view.
     ///
     /// # Panics
-    /// When the range reaches past the end, as slices do.
+    /// When the range is not inside the view, as slices of Rust do.
     #[inline]
     #[track_caller]
-    pub fn slice(self, range: impl RangeBounds<usize>) -> SymmetricSlice<'a, T> {
+    pub fn slice(self, range: impl RangeBounds<usize>) -> Self {
         let from = match range.start_bound() {
-            Bound::Included(&from) => from,
-            Bound::Excluded(&before) => before + 1,
-            Bound::Unbounded => 0,
+            Bound::Included(&from) => Some(from),
+            Bound::Excluded(&before) => before.checked_add(1),
+            Bound::Unbounded => Some(0),
         };
         let to = match range.end_bound() {
-            Bound::Included(&last) => last + 1,
-            Bound::Excluded(&to) => to,
-            Bound::Unbounded => self.len,
+            Bound::Included(&last) => last.checked_add(1),
+            Bound::Excluded(&to) => Some(to),
+            Bound::Unbounded => Some(self.len),
         };
-        assert!(from <= to && to <= self.len, "range {from}..{to} of a symmetric slice of {} elements", self.len);
-        SymmetricSlice { start: self.start + from, len: to - from, ..self }
+        match (from, to) {
+            (Some(from), Some(to)) if from <= to && to <= self.len => {
+                Slice { start: self.start + from, len: to - from, ..self }
+            }
+            _ => no_range(range.start_bound().cloned(), range.end_bound().cloned(), self.len),
+        }
+    }
+
+    /// The element at `index`, as a view of one element.
+    ///
+    /// # Panics
+    /// When there is no such element.
+    #[inline]
+    #[track_caller]
+    pub fn at(self, index: usize) -> Self {
+        if index >= self.len {
+            no_element(index, self.len);
+        }
+        Slice { start: self.start + index, len: 1, ..self }
     }
 
     /// The same memory as plain bytes.
-    pub fn as_bytes(self) -> SymmetricSlice<'a, u8> {
+    pub fn as_bytes(self) -> Slice<'a, u8, K> {
+        let Span { alloc, start, len } = self.bytes();
+        Slice { alloc, brand: self.brand, start, len, of: PhantomData }
+    }
+
+    #[inline]
+    pub(crate) fn bytes(&self) -> Span {
         let size = size_of::<T>();
-        SymmetricSlice { alloc: self.alloc, start: self.start * size, len: self.len * size, of: PhantomData }
+        Span { alloc: self.alloc, start: self.start * size, len: self.len * size }
     }
 }
 
@@ -291,126 +266,129 @@ impl<'a> SymmetricSlice<'a, u64> {
     /// The word at `index` of the view, as a signal.
     ///
     /// # Panics
-    /// When `index` is past the end.
+    /// When there is no such element.
     #[inline]
     #[track_caller]
     pub fn signal(self, index: usize) -> Signal<'a> {
-        Signal { span: self.slice(index..=index).span(), of: PhantomData }
+        Signal(self.at(index))
     }
 }
 
-impl<T> Clone for SymmetricSlice<'_, T> {
+#[cold]
+#[track_caller]
+fn no_range(start: Bound<usize>, end: Bound<usize>, len: usize) -> ! {
+    let start = match start {
+        Bound::Included(from) => from.to_string(),
+        Bound::Excluded(before) => format!("({before} excluded)"),
+        Bound::Unbounded => String::new(),
+    };
+    let end = match end {
+        Bound::Included(last) => format!("={last}"),
+        Bound::Excluded(to) => to.to_string(),
+        Bound::Unbounded => String::new(),
+    };
+    panic!("range {start}..{end} of a buffer or slice of {len} elements")
+}
+
+#[cold]
+#[track_caller]
+fn no_element(index: usize, len: usize) -> ! {
+    panic!("element {index} of a buffer or slice of {len} elements")
+}
+
+impl<T, K> Clone for Slice<'_, T, K> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<T> Copy for SymmetricSlice<'_, T> {}
+impl<T, K> Copy for Slice<'_, T, K> {}
 
 impl Signal<'_> {
     #[inline]
     pub(crate) fn span(&self) -> Span {
-        self.span
+        self.0.bytes()
+    }
+
+    #[inline]
+    pub(crate) fn brand(&self) -> Brand {
+        self.0.brand
     }
 }
 
-impl<T: Element> ExternalBuf<T> {
-    pub(crate) fn new(alloc: AllocId, len: usize) -> Self {
-        ExternalBuf { alloc, len, of: PhantomData }
-    }
-
-    /// Number of elements.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Always false: allocations of no element are refused.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    pub(crate) fn id(&self) -> AllocId {
-        self.alloc
-    }
-}
-
-impl<T> Deref for RegisteredSymmetric<T> {
+impl<T: Element> Deref for RegisteredSymmetric<T> {
     type Target = SymmetricBuf<T>;
     fn deref(&self) -> &SymmetricBuf<T> {
         &self.symmetric
     }
 }
 
-impl<T: Element> HasSpan for SymmetricSlice<'_, T> {
-    #[inline]
-    fn span(&self) -> Span {
-        let size = size_of::<T>();
-        Span { alloc: self.alloc, start: self.start * size, len: self.len * size }
-    }
-}
-impl<T: Element> HasSpan for &SymmetricBuf<T> {
-    #[inline]
-    fn span(&self) -> Span {
-        Span { alloc: self.alloc, start: 0, len: self.len * size_of::<T>() }
-    }
-}
-impl<T: Element> HasSpan for &RegisteredSymmetric<T> {
-    #[inline]
-    fn span(&self) -> Span {
-        (&self.symmetric).span()
-    }
-}
-impl<T: Element> HasSpan for &RegisteredLocal<T> {
-    #[inline]
-    fn span(&self) -> Span {
-        (&self.0).span()
-    }
-}
-impl<T: Element> HasSpan for &ExternalBuf<T> {
-    #[inline]
-    fn span(&self) -> Span {
-        Span { alloc: self.alloc, start: 0, len: self.len * size_of::<T>() }
+impl<T: Element, K> fmt::Debug for Buf<T, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({} of {})", self.alloc, self.len, T::DTYPE)
     }
 }
 
-impl<T: Element> Own<T> for SymmetricSlice<'_, T> {}
-impl<T: Element> Own<T> for &SymmetricBuf<T> {}
-impl<T: Element> Own<T> for &RegisteredSymmetric<T> {}
-impl<T: Element> Own<T> for &RegisteredLocal<T> {}
-impl<T: Element> Own<T> for &ExternalBuf<T> {}
-impl<T: Element> Local<T> for SymmetricSlice<'_, T> {}
-impl<T: Element> Local<T> for &SymmetricBuf<T> {}
-impl<T: Element> Local<T> for &RegisteredSymmetric<T> {}
-impl<T: Element> Local<T> for &RegisteredLocal<T> {}
-impl<T: Element> Symmetric<T> for SymmetricSlice<'_, T> {}
-impl<T: Element> Symmetric<T> for &SymmetricBuf<T> {}
-impl<T: Element> Symmetric<T> for &RegisteredSymmetric<T> {}
+impl<T: Element, K> fmt::Debug for Slice<'_, T, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({} of {})", self.bytes(), self.len, T::DTYPE)
+    }
+}
+
+impl fmt::Debug for Signal<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "signal {}", self.0.bytes())
+    }
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    fn ten() -> SymmetricBuf<u32> {
+        SymmetricBuf::new(AllocId(3), Brand::fresh(), 10)
+    }
 
     #[test]
     fn slices_count_in_elements_and_spans_in_bytes() {
-        let buf = SymmetricBuf::<u32>::new(AllocId(3), 10);
+        let buf = ten();
         let part = buf.slice(2..6).slice(1..=2);
         assert_eq!(part.len(), 2);
-        assert_eq!(part.span(), Span { alloc: AllocId(3), start: 12, len: 8 });
-        assert_eq!(part.as_bytes().span(), part.span());
+        assert_eq!(part.bytes(), Span { alloc: AllocId(3), start: 12, len: 8 });
+        assert_eq!(part.as_bytes().bytes(), part.bytes());
+        assert_eq!(part.at(1).bytes(), Span { alloc: AllocId(3), start: 16, len: 4 });
         assert!(buf.slice(10..).is_empty());
+        assert_eq!(buf.slice((Bound::Excluded(7), Bound::Unbounded)).bytes().start, 32);
     }
 
     #[test]
-    #[should_panic(expected = "range 8..11 of a symmetric slice of 10 elements")]
-    fn a_slice_past_the_end_panics() {
-        let _ = SymmetricBuf::<u32>::new(AllocId(0), 10).slice(8..11);
+    fn what_is_not_inside_panics_with_the_range() {
+        type Wrong = fn(SymmetricSlice<'_, u32>) -> SymmetricSlice<'_, u32>;
+        const MAX: usize = usize::MAX;
+        const WRONG: [(Wrong, &str); 9] = [
+            (|all| all.slice(8..11), "range 8..11 of a buffer or slice of 10 elements"),
+            (|all| all.slice(5..=10), "range 5..=10 "),
+            (|all| all.slice(..=MAX), "range ..=18446744073709551615 "),
+            (|all| all.slice(MAX..), "range 18446744073709551615.. "),
+            (|all| all.slice(MAX..=MAX), "range 18446744073709551615..=18446744073709551615 "),
+            (|all| all.slice((Bound::Excluded(MAX), Bound::Unbounded)), "range (18446744073709551615 excluded).. "),
+            (|all| all.slice(1..).slice(2..10), "range 2..10 of a buffer or slice of 9 elements"),
+            (|all| all.at(10), "element 10 of a buffer or slice of 10 elements"),
+            (|all| all.at(MAX), "element 18446744073709551615 "),
+        ];
+        let buf = ten();
+        for (wrong, message) in WRONG {
+            let panic = catch_unwind(AssertUnwindSafe(|| wrong(buf.slice(..)))).unwrap_err();
+            let found = panic.downcast_ref::<String>().expect("a formatted message");
+            assert!(found.starts_with(message), "{found:?}, expected {message:?}");
+        }
     }
 
     #[test]
-    fn overlap_needs_the_same_allocation_and_a_shared_byte() {
-        let span = |alloc, start, len| Span { alloc: AllocId(alloc), start, len };
-        assert!(span(1, 0, 8).overlaps(&span(1, 7, 1)));
-        assert!(!span(1, 0, 8).overlaps(&span(1, 8, 1)));
-        assert!(!span(1, 0, 8).overlaps(&span(2, 0, 8)));
-        assert!(!span(1, 0, 8).overlaps(&span(1, 4, 0)), "an empty span overlaps nothing");
+    fn handles_are_shown_without_their_brand() {
+        let [first, second] = [ten(), ten()];
+        assert!(first.brand != second.brand);
+        assert_eq!(format!("{first:?}"), "buf3 (10 of u32)");
+        assert_eq!(format!("{first:?} {:?}", first.at(1)), format!("{second:?} {:?}", second.at(1)));
     }
 }

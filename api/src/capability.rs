@@ -1,8 +1,5 @@
 //! What of the optional families of calls a backend has.
 
-use crate::at::At;
-use crate::error::{Error, ErrorKind, Result};
-
 /// How a backend provides a family of calls that not every library has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Support {
@@ -46,12 +43,4 @@ pub struct Capabilities {
     pub multicast: Support,
     /// Memory from outside the heap: registered, locally or symmetrically.
     pub registration: Support,
-}
-
-/// Refuses a call of a family that is missing.
-pub(crate) fn require(support: Support, call: &'static str, at: At) -> Result<()> {
-    match support {
-        Support::Missing(why) => Err(Error::new(ErrorKind::Unsupported, call, why, at)),
-        _ => Ok(()),
-    }
 }

@@ -2,12 +2,14 @@
 
 use crate::at::At;
 use crate::backend::Backend;
-use crate::buffer::{Span, Symmetric};
-use crate::element::{DType, Element};
+use crate::call::Call;
+use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::issue::Issue;
 use crate::op::Op;
+use crate::operand::Symmetric;
 use crate::operator::ReduceOp;
+use crate::span::Span;
 use crate::team::{Predefined, Team};
 
 /// # Collectives
@@ -42,7 +44,8 @@ impl<B: Backend> Issue<'_, B> {
     #[inline]
     #[track_caller]
     pub fn barrier(&self, team: &Team) -> Result<()> {
-        self.issue(Op::Barrier { team: team.id() }, At::caller()).map(drop)
+        let call = self.call("barrier", At::caller());
+        self.issue(Op::Barrier { team: call.team("team", team)? }, call.at).map(drop)
     }
 
     /// [`Issue::barrier`] over all PEs (`nvshmem_barrier_all`).
@@ -83,7 +86,8 @@ impl<B: Backend> Issue<'_, B> {
     #[inline]
     #[track_caller]
     pub fn sync(&self, team: &Team) -> Result<()> {
-        self.issue(Op::Sync { team: team.id() }, At::caller()).map(drop)
+        let call = self.call("sync", At::caller());
+        self.issue(Op::Sync { team: call.team("team", team)? }, call.at).map(drop)
     }
 
     /// [`Issue::sync`] over all PEs (`nvshmem_sync_all`).
@@ -131,15 +135,15 @@ impl<B: Backend> Issue<'_, B> {
         src: impl Symmetric<T>,
         root: usize,
     ) -> Result<()> {
-        const CALL: &str = "broadcast";
-        let (dst, src, at) = (dst.span(), src.span(), At::caller());
-        check_lengths::<T>(CALL, dst, src, [1, 1], at)?;
-        check_disjoint(CALL, dst, src, at)?;
+        let call = self.call("broadcast", At::caller());
+        let (id, dst, src) = (call.team("team", team)?, call.span("dst", dst)?, call.span("src", src)?);
+        check_lengths::<T>(call, dst, src, [1, 1])?;
+        check_disjoint(call, dst, src)?;
         if root >= team.n_pes() {
             let message = format!("root {root} is not in the team, which has PEs 0 to {}", team.n_pes() - 1);
-            return Err(Error::invalid(CALL, message, at));
+            return Err(call.refuse(message));
         }
-        self.issue(Op::Broadcast { team: team.id(), dst, src, dtype: T::DTYPE, root: root as u32 }, at).map(drop)
+        self.issue(Op::Broadcast { team: id, dst, src, dtype: T::DTYPE, root: root as u32 }, call.at).map(drop)
     }
 
     /// Gathers every member's `src`, in team order, in `dst` on every member (`nvshmem_fcollect`).
@@ -162,11 +166,11 @@ impl<B: Backend> Issue<'_, B> {
     /// ```
     #[track_caller]
     pub fn fcollect<T: Element>(&self, team: &Team, dst: impl Symmetric<T>, src: impl Symmetric<T>) -> Result<()> {
-        const CALL: &str = "fcollect";
-        let (dst, src, at) = (dst.span(), src.span(), At::caller());
-        check_lengths::<T>(CALL, dst, src, [1, team.n_pes()], at)?;
-        check_disjoint(CALL, dst, src, at)?;
-        self.issue(Op::Fcollect { team: team.id(), dst, src, dtype: T::DTYPE }, at).map(drop)
+        let call = self.call("fcollect", At::caller());
+        let (id, dst, src) = (call.team("team", team)?, call.span("dst", dst)?, call.span("src", src)?);
+        check_lengths::<T>(call, dst, src, [1, team.n_pes()])?;
+        check_disjoint(call, dst, src)?;
+        self.issue(Op::Fcollect { team: id, dst, src, dtype: T::DTYPE }, call.at).map(drop)
     }
 
     /// Sends block `j` of my `src` to block *my rank* of `dst` on member `j` (`nvshmem_alltoall`).
@@ -187,16 +191,16 @@ impl<B: Backend> Issue<'_, B> {
     /// ```
     #[track_caller]
     pub fn alltoall<T: Element>(&self, team: &Team, dst: impl Symmetric<T>, src: impl Symmetric<T>) -> Result<()> {
-        const CALL: &str = "alltoall";
-        let (dst, src, at) = (dst.span(), src.span(), At::caller());
-        check_lengths::<T>(CALL, dst, src, [1, 1], at)?;
+        let call = self.call("alltoall", At::caller());
+        let (id, dst, src) = (call.team("team", team)?, call.span("dst", dst)?, call.span("src", src)?);
+        check_lengths::<T>(call, dst, src, [1, 1])?;
         let elements = src.len / size_of::<T>();
         if !elements.is_multiple_of(team.n_pes()) {
             let message = format!("{elements} elements do not divide into a block for each of {} PEs", team.n_pes());
-            return Err(Error::invalid(CALL, message, at));
+            return Err(call.refuse(message));
         }
-        check_disjoint(CALL, dst, src, at)?;
-        self.issue(Op::Alltoall { team: team.id(), dst, src, dtype: T::DTYPE }, at).map(drop)
+        check_disjoint(call, dst, src)?;
+        self.issue(Op::Alltoall { team: id, dst, src, dtype: T::DTYPE }, call.at).map(drop)
     }
 
     /// Reduces all members' `src` element by element into `dst` on every member:
@@ -225,14 +229,14 @@ impl<B: Backend> Issue<'_, B> {
         src: impl Symmetric<T>,
         op: ReduceOp,
     ) -> Result<()> {
-        const CALL: &str = "reduce";
-        let (dst, src, at) = (dst.span(), src.span(), At::caller());
-        check_lengths::<T>(CALL, dst, src, [1, 1], at)?;
-        check_reduction(CALL, T::DTYPE, op, at)?;
+        let call = self.call("reduce", At::caller());
+        let (id, dst, src) = (call.team("team", team)?, call.span("dst", dst)?, call.span("src", src)?);
+        check_lengths::<T>(call, dst, src, [1, 1])?;
+        call.reduction(T::DTYPE, op)?;
         if dst != src {
-            check_disjoint(CALL, dst, src, at)?;
+            check_disjoint(call, dst, src)?;
         }
-        self.issue(Op::Reduce { team: team.id(), dst, src, dtype: T::DTYPE, op }, at).map(drop)
+        self.issue(Op::Reduce { team: id, dst, src, dtype: T::DTYPE, op }, call.at).map(drop)
     }
 
     /// Reduces all members' `src` element by element and leaves block `i` of the result in `dst` on member `i`
@@ -262,53 +266,42 @@ impl<B: Backend> Issue<'_, B> {
         src: impl Symmetric<T>,
         op: ReduceOp,
     ) -> Result<()> {
-        const CALL: &str = "reducescatter";
-        let (dst, src, at) = (dst.span(), src.span(), At::caller());
-        check_lengths::<T>(CALL, dst, src, [team.n_pes(), 1], at)?;
-        check_reduction(CALL, T::DTYPE, op, at)?;
-        check_disjoint(CALL, dst, src, at)?;
-        self.issue(Op::ReduceScatter { team: team.id(), dst, src, dtype: T::DTYPE, op }, at).map(drop)
+        let call = self.call("reducescatter", At::caller());
+        let (id, dst, src) = (call.team("team", team)?, call.span("dst", dst)?, call.span("src", src)?);
+        check_lengths::<T>(call, dst, src, [team.n_pes(), 1])?;
+        call.reduction(T::DTYPE, op)?;
+        check_disjoint(call, dst, src)?;
+        self.issue(Op::ReduceScatter { team: id, dst, src, dtype: T::DTYPE, op }, call.at).map(drop)
     }
 }
 
 /// `dst` must be `src.len() / of_src * of_dst` elements long, and neither may be empty.
 #[inline]
-fn check_lengths<T: Element>(call: &'static str, dst: Span, src: Span, parts: [usize; 2], at: At) -> Result<()> {
+fn check_lengths<T: Element>(call: Call, dst: Span, src: Span, parts: [usize; 2]) -> Result<()> {
     let [of_src, of_dst] = parts;
-    if src.len > 0 && src.len * of_dst == dst.len * of_src {
+    let [want, have] = [(src.len, of_dst), (dst.len, of_src)].map(|(len, parts)| len.checked_mul(parts));
+    if src.len > 0 && want.is_some() && want == have {
         return Ok(());
     }
-    Err(wrong_lengths(call, [dst.len, src.len].map(|bytes| bytes / size_of::<T>()), parts, at))
+    Err(wrong_lengths(call, [dst.len, src.len].map(|bytes| bytes / size_of::<T>()), parts))
 }
 
 #[cold]
-fn wrong_lengths(call: &'static str, [dst, src]: [usize; 2], parts: [usize; 2], at: At) -> Error {
+fn wrong_lengths(call: Call, [dst, src]: [usize; 2], parts: [usize; 2]) -> Error {
     let want = match parts {
         [1, 1] => "as long as src".to_string(),
         [1, n] => format!("{n} times as long as src (one part for each PE of the team)"),
         [n, _] => format!("1/{n} as long as src (one part for each PE of the team)"),
     };
-    let message = format!("dst has {dst} elements and src {src}; dst must be {want}, and neither empty");
-    Error::invalid(call, message, at)
+    call.refuse(format!("dst has {dst} elements and src {src}; dst must be {want}, and neither empty"))
 }
 
 #[inline]
-fn check_disjoint(call: &'static str, dst: Span, src: Span, at: At) -> Result<()> {
-    if dst.overlaps(&src) { Err(overlapping(call, dst, src, at)) } else { Ok(()) }
+fn check_disjoint(call: Call, dst: Span, src: Span) -> Result<()> {
+    if dst.overlaps(&src) { Err(overlapping(call, dst, src)) } else { Ok(()) }
 }
 
 #[cold]
-fn overlapping(call: &'static str, dst: Span, src: Span, at: At) -> Error {
-    let in_place = if call == "reduce" { "; in place, both must be exactly the same" } else { "" };
-    Error::invalid(call, format!("dst {dst} and src {src} overlap{in_place}"), at)
-}
-
-#[inline]
-pub(crate) fn check_reduction(call: &'static str, dtype: DType, op: ReduceOp, at: At) -> Result<()> {
-    if dtype.is_float() && op.is_bitwise() { Err(no_such_reduction(call, dtype, op, at)) } else { Ok(()) }
-}
-
-#[cold]
-fn no_such_reduction(call: &'static str, dtype: DType, op: ReduceOp, at: At) -> Error {
-    Error::invalid(call, format!("{dtype} does not reduce with {}; only integers do", op.name()), at)
+fn overlapping(call: Call, dst: Span, src: Span) -> Error {
+    call.refuse(format!("dst {dst} and src {src} overlap; only reduce works in place, with both exactly the same"))
 }

@@ -5,10 +5,10 @@
 //! [`Op::effect`] states them. It has an arm for each variant of [`Op`] and no other: a new operation does not compile until
 //! it is described here, and everything else follows from the description.
 
-use crate::buffer::{AllocId, Span};
 use crate::element::DType;
 use crate::op::{Against, Op, SignalUpdate};
 use crate::operator::{AmoOp, Cmp, ReduceOp};
+use crate::span::{AllocId, Span};
 use crate::team::TeamId;
 
 /// What an operation does.

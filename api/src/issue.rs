@@ -7,8 +7,8 @@ use std::ops::Deref;
 
 use crate::at::At;
 use crate::backend::Backend;
-use crate::capability::require;
-use crate::error::Result;
+use crate::call::Call;
+use crate::error::{Error, Result};
 use crate::op::Op;
 use crate::pe::Pe;
 use crate::stream::Stream;
@@ -19,7 +19,7 @@ use crate::values::Values;
 /// The two are separate *scopes*: a fence, quiet or barrier of one says nothing about what the other issued.
 pub struct Issue<'a, B: Backend> {
     pub(crate) pe: &'a Pe<B>,
-    stream: Option<&'a B::Stream>,
+    stream: Option<&'a Stream<B>>,
 }
 
 /// [`Issue`] from the host, which can also return values.
@@ -28,7 +28,7 @@ pub struct Host<'a, B: Backend>(Issue<'a, B>);
 impl<'a, B: Backend> Issue<'a, B> {
     #[inline]
     pub(crate) fn new(pe: &'a Pe<B>, stream: Option<&'a Stream<B>>) -> Self {
-        Issue { pe, stream: stream.map(|stream| &stream.0) }
+        Issue { pe, stream }
     }
 
     /// Hands a validated operation to the backend.
@@ -40,7 +40,23 @@ impl<'a, B: Backend> Issue<'a, B> {
     /// The same for one that has values.
     #[inline]
     pub(crate) fn issue_with(&self, op: Op, values: Values<'_>, at: At) -> Result<u64> {
-        self.pe.backend.issue(&op, &values, self.stream, at)
+        let stream = match self.stream {
+            None => None,
+            Some(stream) if stream.brand == self.pe.brand => Some(&stream.inner),
+            Some(stream) => return Err(self.foreign(&op, stream, at)),
+        };
+        self.pe.backend.issue(&op, &values, stream, at)
+    }
+
+    #[cold]
+    fn foreign(&self, op: &Op, stream: &Stream<B>, at: At) -> Error {
+        self.call(op.name(), at).stream(stream).err().expect("a stream of another PE")
+    }
+
+    /// A call of the verb `name`.
+    #[inline]
+    pub(crate) fn call(&self, name: &'static str, at: At) -> Call {
+        self.pe.call(name, at)
     }
 
     pub(crate) fn is_on_stream(&self) -> bool {
@@ -102,7 +118,7 @@ impl<B: Backend> Issue<'_, B> {
     pub fn fence(&self) -> Result<()> {
         let at = At::caller();
         if self.is_on_stream() {
-            require(self.pe.backend.capabilities().stream_fence, "fence", at)?;
+            self.call("fence", at).require(self.pe.backend.capabilities().stream_fence)?;
         }
         self.issue(Op::Fence, at).map(drop)
     }

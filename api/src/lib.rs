@@ -24,7 +24,9 @@
 mod at;
 mod atomic;
 pub mod backend;
+mod brand;
 mod buffer;
+mod call;
 mod capability;
 mod collective;
 mod effect;
@@ -34,11 +36,13 @@ mod issue;
 mod life;
 mod memory;
 mod op;
+mod operand;
 mod operator;
 mod pe;
 mod peer;
 mod rma;
 mod signal;
+mod span;
 mod stream;
 mod team;
 mod values;
@@ -48,7 +52,8 @@ pub use at::At;
 pub use at::{Foreign, Place};
 pub use backend::Backend;
 pub use buffer::{
-    ExternalBuf, Local, Own, RegisteredLocal, RegisteredSymmetric, Signal, Symmetric, SymmetricBuf, SymmetricSlice,
+    Buf, ExternalBuf, ExternalSlice, RegisteredLocal, RegisteredSlice, RegisteredSymmetric, Signal, Slice,
+    SymmetricBuf, SymmetricSlice, kind,
 };
 pub use capability::{Capabilities, Support};
 pub use element::{Atomic, AtomicBits, AtomicSwap, DType, Element, Waitable};
@@ -56,6 +61,7 @@ pub use error::{Error, ErrorKind, Result, expect_eq};
 pub use half::{bf16, f16};
 pub use issue::{Host, Issue};
 pub use life::{Bootstrap, InitMethod, InitStatus, ThreadSupport, UniqueId, VERSION, Version};
+pub use operand::{Local, Own, Symmetric};
 pub use operator::{Cmp, ReduceOp, SignalOp};
 pub use pe::Pe;
 pub use peer::{Multicast, Peer};

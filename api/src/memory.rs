@@ -2,10 +2,11 @@
 
 use crate::at::At;
 use crate::backend::{Backend, Layout};
-use crate::buffer::{ExternalBuf, Own, RegisteredLocal, RegisteredSymmetric, SymmetricBuf};
-use crate::capability::require;
+use crate::buffer::{ExternalBuf, RegisteredLocal, RegisteredSymmetric, SymmetricBuf};
+use crate::call::Call;
 use crate::element::Element;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{ErrorKind, Result};
+use crate::operand::Own;
 use crate::pe::{Live, LiveKind, Pe};
 
 /// # Memory
@@ -32,7 +33,7 @@ impl<B: Backend> Pe<B> {
     /// ```
     #[track_caller]
     pub fn alloc<T: Element>(&self, len: usize) -> Result<SymmetricBuf<T>> {
-        self.alloc_with("alloc", len, None, false, At::caller())
+        self.alloc_with(self.call("alloc", At::caller()), len, None, false)
     }
 
     /// As [`Pe::alloc`], with every byte zero on every PE when it returns (`nvshmem_calloc`).
@@ -52,7 +53,7 @@ impl<B: Backend> Pe<B> {
     /// ```
     #[track_caller]
     pub fn alloc_zeroed<T: Element>(&self, len: usize) -> Result<SymmetricBuf<T>> {
-        self.alloc_with("alloc_zeroed", len, None, true, At::caller())
+        self.alloc_with(self.call("alloc_zeroed", At::caller()), len, None, true)
     }
 
     /// As [`Pe::alloc`], with the first byte at a multiple of `align` bytes from the heap's base (`nvshmem_align`).
@@ -73,26 +74,24 @@ impl<B: Backend> Pe<B> {
     /// ```
     #[track_caller]
     pub fn alloc_aligned<T: Element>(&self, len: usize, align: usize) -> Result<SymmetricBuf<T>> {
-        let at = At::caller();
+        let call = self.call("alloc_aligned", At::caller());
         if !align.is_power_of_two() || !align.is_multiple_of(8) {
-            let message = format!("alignment {align} must be a power of two and a multiple of 8");
-            return Err(Error::invalid("alloc_aligned", message, at));
+            return Err(call.refuse(format!("alignment {align} must be a power of two and a multiple of 8")));
         }
-        self.alloc_with("alloc_aligned", len, Some(align), false, at)
+        self.alloc_with(call, len, Some(align), false)
     }
 
     fn alloc_with<T: Element>(
         &self,
-        call: &'static str,
+        call: Call,
         len: usize,
         align: Option<usize>,
         zeroed: bool,
-        at: At,
     ) -> Result<SymmetricBuf<T>> {
-        let bytes = bytes_of::<T>(call, len, at)?;
-        let alloc = self.backend.alloc(Layout { bytes, align, zeroed }, at)?;
-        self.ledger.borrow_mut().push(Live { what: LiveKind::Buffer(alloc), bytes, at });
-        Ok(SymmetricBuf::new(alloc, len))
+        let bytes = bytes_of::<T>(call, len)?;
+        let alloc = self.backend.alloc(Layout { bytes, align, zeroed }, call.at)?;
+        self.note(LiveKind::Buffer(alloc), bytes, call.at);
+        Ok(SymmetricBuf::new(alloc, self.brand, len))
     }
 
     /// Frees symmetric memory (`nvshmem_free`).
@@ -105,7 +104,9 @@ impl<B: Backend> Pe<B> {
     /// Those of the backend.
     #[track_caller]
     pub fn free<T: Element>(&self, buf: SymmetricBuf<T>) -> Result<()> {
-        self.backend.free(buf.alloc, At::caller())?;
+        let call = self.call("free", At::caller());
+        call.own(buf.brand, "buf", "memory")?;
+        self.backend.free(buf.alloc, call.at)?;
         self.settle(LiveKind::Buffer(buf.alloc));
         Ok(())
     }
@@ -129,10 +130,10 @@ impl<B: Backend> Pe<B> {
     /// ```
     #[track_caller]
     pub fn read<T: Element>(&self, src: impl Own<T>) -> Result<Vec<T>> {
-        let span = src.span();
+        let call = self.call("read", At::caller());
+        let span = call.span("src", src)?;
         let mut values = vec![T::zeroed(); span.len / size_of::<T>()];
-        let bytes = bytemuck::must_cast_slice_mut(&mut values);
-        self.backend.read(span, self.my_pe(), T::DTYPE, bytes, At::caller())?;
+        self.backend.read(span, self.my_pe(), T::DTYPE, bytemuck::must_cast_slice_mut(&mut values), call.at)?;
         Ok(values)
     }
 
@@ -154,9 +155,36 @@ impl<B: Backend> Pe<B> {
     /// ```
     #[track_caller]
     pub fn read_into<T: Element>(&self, src: impl Own<T>, into: &mut [T]) -> Result<()> {
-        let (span, at) = (src.span(), At::caller());
-        same_len("read_into", span.len / size_of::<T>(), into.len(), at)?;
-        self.backend.read(span, self.my_pe(), T::DTYPE, bytemuck::must_cast_slice_mut(into), at)
+        let call = self.call("read_into", At::caller());
+        let span = call.span("src", src)?;
+        call.same_len([("src", span.len / size_of::<T>()), ("into", into.len())])?;
+        self.backend.read(span, self.my_pe(), T::DTYPE, bytemuck::must_cast_slice_mut(into), call.at)
+    }
+
+    /// The value of one element of my own memory. Allocates nothing.
+    ///
+    /// # One-sided
+    /// Local, as [`Pe::read`].
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) when `src` is not one element; those of the device.
+    ///
+    /// ```
+    /// # use onesided::{Backend, Pe, Result};
+    /// # fn demo(pe: &Pe<impl Backend>) -> Result<()> {
+    /// # let buf = pe.alloc_zeroed::<f32>(8)?;
+    /// let second: f32 = pe.read_one(buf.at(1))?;
+    /// # pe.free(buf) }
+    /// ```
+    #[inline]
+    #[track_caller]
+    pub fn read_one<T: Element>(&self, src: impl Own<T>) -> Result<T> {
+        let call = self.call("read_one", At::caller());
+        let span = call.element::<T>("src", src)?;
+        let mut value = T::zeroed();
+        let bytes = bytemuck::bytes_of_mut(&mut value);
+        self.backend.read(span, self.my_pe(), T::DTYPE, bytes, call.at)?;
+        Ok(value)
     }
 
     /// Stores `values` in my own memory.
@@ -176,9 +204,10 @@ impl<B: Backend> Pe<B> {
     /// ```
     #[track_caller]
     pub fn write<T: Element>(&self, dst: impl Own<T>, values: &[T]) -> Result<()> {
-        let (span, at) = (dst.span(), At::caller());
-        same_len("write", span.len / size_of::<T>(), values.len(), at)?;
-        self.backend.write(span, self.my_pe(), T::DTYPE, bytemuck::must_cast_slice(values), at)
+        let call = self.call("write", At::caller());
+        let span = call.span("dst", dst)?;
+        call.same_len([("dst", span.len / size_of::<T>()), ("values", values.len())])?;
+        self.backend.write(span, self.my_pe(), T::DTYPE, bytemuck::must_cast_slice(values), call.at)
     }
 
     /// Device memory of this PE outside the symmetric heap, zeroed, of the kind that can be registered.
@@ -200,11 +229,10 @@ impl<B: Backend> Pe<B> {
     /// ```
     #[track_caller]
     pub fn alloc_external<T: Element>(&self, len: usize) -> Result<ExternalBuf<T>> {
-        const CALL: &str = "alloc_external";
-        let at = At::caller();
-        require(self.capabilities().registration, CALL, at)?;
-        let bytes = bytes_of::<T>(CALL, len, at)?;
-        Ok(ExternalBuf::new(self.backend.alloc_external(bytes, at)?, len))
+        let call = self.call("alloc_external", At::caller());
+        call.require(self.capabilities().registration)?;
+        let bytes = bytes_of::<T>(call, len)?;
+        Ok(ExternalBuf::new(self.backend.alloc_external(bytes, call.at)?, self.brand, len))
     }
 
     /// Frees external memory.
@@ -216,7 +244,9 @@ impl<B: Backend> Pe<B> {
     /// Those of the device.
     #[track_caller]
     pub fn free_external<T: Element>(&self, buf: ExternalBuf<T>) -> Result<()> {
-        self.backend.free_external(buf.id(), At::caller())
+        let call = self.call("free_external", At::caller());
+        call.own(buf.brand, "buf", "memory")?;
+        self.backend.free_external(buf.alloc, call.at)
     }
 
     /// Lets external memory be the *local* operand of transfers (`nvshmemx_buffer_register`).
@@ -239,11 +269,11 @@ impl<B: Backend> Pe<B> {
     /// ```
     #[track_caller]
     pub fn register_local<T: Element>(&self, buf: ExternalBuf<T>) -> Result<RegisteredLocal<T>> {
-        let at = At::caller();
-        self.backend.register_local(buf.id(), at)?;
-        let bytes = buf.len() * size_of::<T>();
-        self.ledger.borrow_mut().push(Live { what: LiveKind::Registered(buf.id()), bytes, at });
-        Ok(RegisteredLocal(buf))
+        let call = self.call("register_local", At::caller());
+        let bytes = call.span("buf", &buf)?.len;
+        self.backend.register_local(buf.alloc, call.at)?;
+        self.note(LiveKind::Registered(buf.alloc), bytes, call.at);
+        Ok(buf.becomes())
     }
 
     /// Ends a local registration (`nvshmemx_buffer_unregister`).
@@ -255,10 +285,11 @@ impl<B: Backend> Pe<B> {
     /// Those of the library.
     #[track_caller]
     pub fn unregister_local<T: Element>(&self, buf: RegisteredLocal<T>) -> Result<ExternalBuf<T>> {
-        let RegisteredLocal(external) = buf;
-        self.backend.unregister_local(external.id(), At::caller())?;
-        self.settle(LiveKind::Registered(external.id()));
-        Ok(external)
+        let call = self.call("unregister_local", At::caller());
+        call.own(buf.brand, "buf", "memory")?;
+        self.backend.unregister_local(buf.alloc, call.at)?;
+        self.settle(LiveKind::Registered(buf.alloc));
+        Ok(buf.becomes())
     }
 
     /// Adds external memory to the symmetric heap, keeping its content (`nvshmemx_buffer_register_symmetric`).
@@ -272,11 +303,11 @@ impl<B: Backend> Pe<B> {
     /// Those of the library. Sizes that differ are a mismatch of the whole program: a verdict.
     #[track_caller]
     pub fn register_symmetric<T: Element>(&self, buf: ExternalBuf<T>) -> Result<RegisteredSymmetric<T>> {
-        let at = At::caller();
-        let alloc = self.backend.register_symmetric(buf.id(), at)?;
-        let bytes = buf.len() * size_of::<T>();
-        self.ledger.borrow_mut().push(Live { what: LiveKind::RegisteredSymmetric(alloc), bytes, at });
-        Ok(RegisteredSymmetric { symmetric: SymmetricBuf::new(alloc, buf.len()), external: buf })
+        let call = self.call("register_symmetric", At::caller());
+        let bytes = call.span("buf", &buf)?.len;
+        let alloc = self.backend.register_symmetric(buf.alloc, call.at)?;
+        self.note(LiveKind::RegisteredSymmetric(alloc), bytes, call.at);
+        Ok(RegisteredSymmetric { symmetric: SymmetricBuf::new(alloc, self.brand, buf.len()), external: buf })
     }
 
     /// Takes external memory out of the symmetric heap again, keeping its content
@@ -290,37 +321,31 @@ impl<B: Backend> Pe<B> {
     /// Those of the library.
     #[track_caller]
     pub fn unregister_symmetric<T: Element>(&self, buf: RegisteredSymmetric<T>) -> Result<ExternalBuf<T>> {
-        self.backend.unregister_symmetric(buf.symmetric.alloc, At::caller())?;
+        let call = self.call("unregister_symmetric", At::caller());
+        call.own(buf.brand, "buf", "memory")?;
+        self.backend.unregister_symmetric(buf.symmetric.alloc, call.at)?;
         self.settle(LiveKind::RegisteredSymmetric(buf.symmetric.alloc));
         Ok(buf.external)
     }
 
-    fn settle(&self, what: LiveKind) {
+    /// Notes what the PE must give back before it finalizes.
+    pub(crate) fn note(&self, what: LiveKind, bytes: usize, at: At) {
+        self.ledger.borrow_mut().push(Live { what, bytes, at });
+    }
+
+    /// It was given back.
+    pub(crate) fn settle(&self, what: LiveKind) {
         self.ledger.borrow_mut().retain(|live| live.what != what);
     }
 }
 
 /// The size in bytes of `len` elements, unless that is nothing or more than there can be.
-fn bytes_of<T: Element>(call: &'static str, len: usize, at: At) -> Result<usize> {
+fn bytes_of<T: Element>(call: Call, len: usize) -> Result<usize> {
     if len == 0 {
-        return Err(Error::invalid(call, "the length must be at least 1", at));
+        return Err(call.refuse("the length must be at least 1"));
     }
     len.checked_mul(size_of::<T>()).filter(|&bytes| bytes <= isize::MAX as usize).ok_or_else(|| {
         let message = format!("{len} elements of {} bytes are more than can be addressed", size_of::<T>());
-        Error::new(ErrorKind::OutOfMemory, call, message, at)
+        call.fail(ErrorKind::OutOfMemory, message)
     })
-}
-
-/// Refuses two operands of different length.
-#[inline]
-pub(crate) fn same_len(call: &'static str, symmetric: usize, other: usize, at: At) -> Result<()> {
-    if symmetric == other {
-        return Ok(());
-    }
-    Err(lengths_differ(call, symmetric, other, at))
-}
-
-#[cold]
-fn lengths_differ(call: &'static str, first: usize, second: usize, at: At) -> Error {
-    Error::invalid(call, format!("the operands have {first} and {second} elements; both must be equal"), at)
 }

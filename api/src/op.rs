@@ -5,9 +5,9 @@
 
 use std::fmt;
 
-use crate::buffer::{AllocId, Span};
 use crate::element::DType;
 use crate::operator::{AmoOp, Cmp, ReduceOp, SignalOp};
+use crate::span::Span;
 use crate::team::TeamId;
 
 /// The signal that follows the data of a put.
@@ -384,30 +384,6 @@ impl fmt::Display for Op {
             Op::Reduce { team, dst, src, dtype, op } | Op::ReduceScatter { team, dst, src, dtype, op } => {
                 write!(f, "<{dtype}>({team}, {} {dst} <- {src})", op.name())
             }
-        }
-    }
-}
-
-impl fmt::Display for Span {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}+{}..{}", self.alloc, self.start, self.start + self.len)
-    }
-}
-
-impl fmt::Display for AllocId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.external() {
-            Some(n) => write!(f, "ext{n}"),
-            None => write!(f, "buf{}", self.0),
-        }
-    }
-}
-
-impl fmt::Display for TeamId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match crate::team::Predefined::ALL.iter().find(|p| p.id() == *self) {
-            Some(predefined) => f.write_str(predefined.name()),
-            None => write!(f, "team {}", self.0),
         }
     }
 }

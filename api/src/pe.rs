@@ -5,11 +5,12 @@ use std::marker::PhantomData;
 
 use crate::at::At;
 use crate::backend::Backend;
-use crate::buffer::AllocId;
+use crate::brand::Brand;
 use crate::capability::Capabilities;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::issue::{Host, Issue};
 use crate::life::{InitStatus, ThreadSupport, Version};
+use crate::span::AllocId;
 use crate::stream::Stream;
 use crate::team::{Team, TeamId};
 
@@ -56,6 +57,7 @@ pub struct Pe<B: Backend> {
     /// Filled in when they are first asked for.
     pub(crate) predefined: [OnceCell<Option<Box<Team>>>; 6],
     pub(crate) ledger: RefCell<Vec<Live>>,
+    pub(crate) brand: Brand,
     my_pe: u32,
     n_pes: u32,
     one_thread: PhantomData<*const ()>,
@@ -86,13 +88,12 @@ pub enum LiveKind {
 }
 
 impl<B: Backend> Pe<B> {
-    /// The PE on top of an initialized backend. Called by backends; programs are given a `Pe`.
-    #[doc(hidden)]
-    pub fn new(backend: B) -> Self {
+    pub(crate) fn new(backend: B) -> Self {
         let (my_pe, n_pes) = (backend.my_pe(), backend.n_pes());
         Pe {
             predefined: [const { OnceCell::new() }; 6],
             ledger: RefCell::default(),
+            brand: Brand::fresh(),
             my_pe: my_pe as u32,
             n_pes: n_pes as u32,
             backend,
@@ -204,20 +205,6 @@ impl<B: Backend> Pe<B> {
     #[track_caller]
     pub fn global_exit(&self, status: i32) -> ! {
         self.backend.global_exit(status, At::caller())
-    }
-
-    /// Refuses a PE number that does not exist.
-    #[inline]
-    pub(crate) fn check_pe(&self, pe: usize, call: &'static str, at: At) -> Result<u32> {
-        if pe < self.n_pes as usize {
-            return Ok(pe as u32);
-        }
-        Err(self.no_such_pe(pe, call, at))
-    }
-
-    #[cold]
-    fn no_such_pe(&self, pe: usize, call: &'static str, at: At) -> Error {
-        Error::invalid(call, format!("there is no PE {pe}; the job has PEs 0 to {}", self.n_pes - 1), at)
     }
 }
 

@@ -2,13 +2,12 @@
 
 use crate::at::At;
 use crate::backend::Backend;
-use crate::buffer::{Span, Symmetric};
-use crate::collective::check_reduction;
 use crate::element::Element;
 use crate::error::Result;
-use crate::memory::same_len;
+use crate::operand::Symmetric;
 use crate::operator::ReduceOp;
 use crate::pe::Pe;
+use crate::span::Span;
 use crate::team::Team;
 
 /// Another PE's copy of symmetric memory, reached by loads and stores: what `nvshmem_ptr` gives.
@@ -59,11 +58,12 @@ impl<B: Backend> Pe<B> {
     /// ```
     #[track_caller]
     pub fn peer<'a, T: Element>(&'a self, buf: impl Symmetric<T> + 'a, of_pe: usize) -> Result<Option<Peer<'a, B, T>>> {
-        let of_pe = self.check_pe(of_pe, "peer", At::caller())? as usize;
+        let call = self.call("peer", At::caller());
+        let (span, of_pe) = (call.span("buf", buf)?, call.pe(of_pe)? as usize);
         if !self.backend.reaches(of_pe) {
             return Ok(None);
         }
-        Ok(Some(Peer { pe: self, span: buf.span(), of_pe, of: std::marker::PhantomData }))
+        Ok(Some(Peer { pe: self, span, of_pe, of: std::marker::PhantomData }))
     }
 
     /// All of `team`'s copies of `buf` under one address, if the topology offers it (`nvshmemx_mc_ptr`).
@@ -79,10 +79,12 @@ impl<B: Backend> Pe<B> {
         team: &'a Team,
         buf: impl Symmetric<T> + 'a,
     ) -> Result<Option<Multicast<'a, B, T>>> {
-        if !self.backend.has_multicast(team.id()) {
+        let call = self.call("multicast", At::caller());
+        let (id, span) = (call.team("team", team)?, call.span("buf", buf)?);
+        if !self.backend.has_multicast(id) {
             return Ok(None);
         }
-        Ok(Some(Multicast { pe: self, team, span: buf.span(), of: std::marker::PhantomData }))
+        Ok(Some(Multicast { pe: self, team, span, of: std::marker::PhantomData }))
     }
 }
 
@@ -122,9 +124,9 @@ impl<B: Backend, T: Element> Peer<'_, B, T> {
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when the lengths differ.
     #[track_caller]
     pub fn write(&self, values: &[T]) -> Result<()> {
-        let at = At::caller();
-        same_len("peer write", self.len(), values.len(), at)?;
-        self.pe.backend.write(self.span, self.of_pe, T::DTYPE, bytemuck::must_cast_slice(values), at)
+        let call = self.pe.call("peer write", At::caller());
+        call.same_len([("the memory", self.len()), ("values", values.len())])?;
+        self.pe.backend.write(self.span, self.of_pe, T::DTYPE, bytemuck::must_cast_slice(values), call.at)
     }
 }
 
@@ -148,10 +150,10 @@ impl<B: Backend, T: Element> Multicast<'_, B, T> {
     /// As [`Peer::write`].
     #[track_caller]
     pub fn write(&self, values: &[T]) -> Result<()> {
-        let at = At::caller();
-        same_len("multicast write", self.len(), values.len(), at)?;
+        let call = self.pe.call("multicast write", At::caller());
+        call.same_len([("the memory", self.len()), ("values", values.len())])?;
         let bytes = bytemuck::must_cast_slice(values);
-        self.pe.backend.multicast_write(self.team.id(), self.span, T::DTYPE, bytes, at)
+        self.pe.backend.multicast_write(self.team.id(), self.span, T::DTYPE, bytes, call.at)
     }
 
     /// Loads the reduction of all members' elements (`multimem.ld_reduce`).
@@ -163,11 +165,11 @@ impl<B: Backend, T: Element> Multicast<'_, B, T> {
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when `op` is bitwise and the elements are floats.
     #[track_caller]
     pub fn read_reduce(&self, op: ReduceOp) -> Result<Vec<T>> {
-        let at = At::caller();
-        check_reduction("multicast read", T::DTYPE, op, at)?;
+        let call = self.pe.call("multicast read", At::caller());
+        call.reduction(T::DTYPE, op)?;
         let mut values = vec![T::zeroed(); self.len()];
         let bytes = bytemuck::must_cast_slice_mut(&mut values);
-        self.pe.backend.multicast_read(self.team.id(), self.span, T::DTYPE, op, bytes, at)?;
+        self.pe.backend.multicast_read(self.team.id(), self.span, T::DTYPE, op, bytes, call.at)?;
         Ok(values)
     }
 }

@@ -2,12 +2,13 @@
 
 use crate::at::At;
 use crate::backend::Backend;
-use crate::buffer::{Local, Span, Symmetric};
+use crate::call::Call;
 use crate::element::Element;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::issue::{Host, Issue};
-use crate::memory::same_len;
 use crate::op::Op;
+use crate::operand::{Local, Symmetric};
+use crate::span::Span;
 use crate::values::Values;
 
 /// # Remote memory access
@@ -45,7 +46,7 @@ impl<B: Backend> Issue<'_, B> {
     #[inline]
     #[track_caller]
     pub fn put<T: Element>(&self, dst: impl Symmetric<T>, src: impl Local<T>, pe: usize) -> Result<()> {
-        self.put_op("put", dst, src, pe, false, At::caller())
+        self.put_op(self.call("put", At::caller()), dst, src, pe, false)
     }
 
     /// As [`Issue::put`], but returns at once: `src` must not change until a quiet or flush of this scope
@@ -69,23 +70,22 @@ impl<B: Backend> Issue<'_, B> {
     #[inline]
     #[track_caller]
     pub fn put_nbi<T: Element>(&self, dst: impl Symmetric<T>, src: impl Local<T>, pe: usize) -> Result<()> {
-        self.put_op("put_nbi", dst, src, pe, true, At::caller())
+        self.put_op(self.call("put_nbi", At::caller()), dst, src, pe, true)
     }
 
     #[inline]
     fn put_op<T: Element>(
         &self,
-        call: &'static str,
+        call: Call,
         dst: impl Symmetric<T>,
         src: impl Local<T>,
         pe: usize,
         nbi: bool,
-        at: At,
     ) -> Result<()> {
-        let (dst, src) = (dst.span(), src.span());
-        same_len(call, dst.len / size_of::<T>(), src.len / size_of::<T>(), at)?;
-        let pe = self.pe.check_pe(pe, call, at)?;
-        self.issue(Op::Put { dst, src, dtype: T::DTYPE, pe, nbi, signal: None }, at).map(drop)
+        let (dst, src) = (call.span("dst", dst)?, call.span("src", src)?);
+        call.same_elements(dst, src, T::DTYPE)?;
+        let pe = call.pe(pe)?;
+        self.issue(Op::Put { dst, src, dtype: T::DTYPE, pe, nbi, signal: None }, call.at).map(drop)
     }
 
     /// Copies `src` on `pe` to my `dst`; returns when the data is there (`nvshmem_get`).
@@ -106,7 +106,7 @@ impl<B: Backend> Issue<'_, B> {
     #[inline]
     #[track_caller]
     pub fn get<T: Element>(&self, dst: impl Local<T>, src: impl Symmetric<T>, pe: usize) -> Result<()> {
-        self.get_op("get", dst, src, pe, false, At::caller())
+        self.get_op(self.call("get", At::caller()), dst, src, pe, false)
     }
 
     /// As [`Issue::get`], but returns at once: `dst` is undefined until a quiet of this scope (`nvshmem_get_nbi`).
@@ -128,23 +128,22 @@ impl<B: Backend> Issue<'_, B> {
     #[inline]
     #[track_caller]
     pub fn get_nbi<T: Element>(&self, dst: impl Local<T>, src: impl Symmetric<T>, pe: usize) -> Result<()> {
-        self.get_op("get_nbi", dst, src, pe, true, At::caller())
+        self.get_op(self.call("get_nbi", At::caller()), dst, src, pe, true)
     }
 
     #[inline]
     fn get_op<T: Element>(
         &self,
-        call: &'static str,
+        call: Call,
         dst: impl Local<T>,
         src: impl Symmetric<T>,
         pe: usize,
         nbi: bool,
-        at: At,
     ) -> Result<()> {
-        let (dst, src) = (dst.span(), src.span());
-        same_len(call, dst.len / size_of::<T>(), src.len / size_of::<T>(), at)?;
-        let pe = self.pe.check_pe(pe, call, at)?;
-        self.issue(Op::Get { dst, src, dtype: T::DTYPE, pe, nbi }, at).map(drop)
+        let (dst, src) = (call.span("dst", dst)?, call.span("src", src)?);
+        call.same_elements(dst, src, T::DTYPE)?;
+        let pe = call.pe(pe)?;
+        self.issue(Op::Get { dst, src, dtype: T::DTYPE, pe, nbi }, call.at).map(drop)
     }
 
     /// Stores one value to `dst` on `pe` (`nvshmem_p`).
@@ -165,10 +164,10 @@ impl<B: Backend> Issue<'_, B> {
     #[inline]
     #[track_caller]
     pub fn p<T: Element>(&self, dst: impl Symmetric<T>, value: T, pe: usize) -> Result<()> {
-        let (dst, at) = (dst.span(), At::caller());
-        same_len("p", dst.len / size_of::<T>(), 1, at)?;
-        let pe = self.pe.check_pe(pe, "p", at)?;
-        self.issue(Op::P { dst, dtype: T::DTYPE, value: value.to_bits64(), pe }, at).map(drop)
+        let call = self.call("p", At::caller());
+        let dst = call.element::<T>("dst", dst)?;
+        let pe = call.pe(pe)?;
+        self.issue(Op::P { dst, dtype: T::DTYPE, value: value.to_bits64(), pe }, call.at).map(drop)
     }
 
     /// Strided put: copies `count` elements, from every `src_stride`-th of `src` to every `dst_stride`-th of `dst` on
@@ -199,14 +198,14 @@ impl<B: Backend> Issue<'_, B> {
         count: usize,
         pe: usize,
     ) -> Result<()> {
-        let at = At::caller();
-        let operands = [dst.span(), src.span()];
+        let call = self.call("iput", At::caller());
+        let operands = [call.span("dst", dst)?, call.span("src", src)?];
         let Some(Strided { dst, src, dst_stride, src_stride, count, pe }) =
-            self.strided::<T>("iput", operands, [dst_stride, src_stride], count, pe, at)?
+            strided::<T>(call, operands, [dst_stride, src_stride], count, pe)?
         else {
             return Ok(());
         };
-        self.issue(Op::IPut { dst, src, dst_stride, src_stride, count, dtype: T::DTYPE, pe }, at).map(drop)
+        self.issue(Op::IPut { dst, src, dst_stride, src_stride, count, dtype: T::DTYPE, pe }, call.at).map(drop)
     }
 
     /// Strided get: copies `count` elements, from every `src_stride`-th of `src` on `pe` to every `dst_stride`-th of
@@ -236,33 +235,14 @@ impl<B: Backend> Issue<'_, B> {
         count: usize,
         pe: usize,
     ) -> Result<()> {
-        let at = At::caller();
-        let operands = [dst.span(), src.span()];
+        let call = self.call("iget", At::caller());
+        let operands = [call.span("dst", dst)?, call.span("src", src)?];
         let Some(Strided { dst, src, dst_stride, src_stride, count, pe }) =
-            self.strided::<T>("iget", operands, [dst_stride, src_stride], count, pe, at)?
+            strided::<T>(call, operands, [dst_stride, src_stride], count, pe)?
         else {
             return Ok(());
         };
-        self.issue(Op::IGet { dst, src, dst_stride, src_stride, count, dtype: T::DTYPE, pe }, at).map(drop)
-    }
-
-    /// Checks the arguments of a strided transfer; `None` if there is nothing to move.
-    fn strided<T: Element>(
-        &self,
-        call: &'static str,
-        [mut dst, mut src]: [Span; 2],
-        [dst_stride, src_stride]: [usize; 2],
-        count: usize,
-        pe: usize,
-        at: At,
-    ) -> Result<Option<Strided>> {
-        let pe = self.pe.check_pe(pe, call, at)?;
-        if count == 0 {
-            return Ok(None);
-        }
-        let dst_stride = clip_strided::<T>(call, "dst", &mut dst.len, dst_stride, count, at)?;
-        let src_stride = clip_strided::<T>(call, "src", &mut src.len, src_stride, count, at)?;
-        Ok(Some(Strided { dst, src, dst_stride, src_stride, count: count as u32, pe }))
+        self.issue(Op::IGet { dst, src, dst_stride, src_stride, count, dtype: T::DTYPE, pe }, call.at).map(drop)
     }
 
     /// Stores private values in my own symmetric memory, in the order of this scope: at once from the host, in stream
@@ -285,14 +265,15 @@ impl<B: Backend> Issue<'_, B> {
     /// ```
     #[track_caller]
     pub fn write<T: Element>(&self, dst: impl Symmetric<T>, values: &[T]) -> Result<()> {
-        let (dst, at) = (dst.span(), At::caller());
-        same_len("write", dst.len / size_of::<T>(), values.len(), at)?;
+        let call = self.call("write", At::caller());
+        let dst = call.span("dst", dst)?;
+        call.same_len([("dst", dst.len / size_of::<T>()), ("values", values.len())])?;
         let bytes = bytemuck::must_cast_slice(values);
         if self.is_on_stream() {
             let values = Values { bytes, skip: &[] };
-            return self.issue_with(Op::Fill { dst, dtype: T::DTYPE }, values, at).map(drop);
+            return self.issue_with(Op::Fill { dst, dtype: T::DTYPE }, values, call.at).map(drop);
         }
-        self.pe.backend.write(dst, self.pe.my_pe(), T::DTYPE, bytes, at)
+        self.pe.backend.write(dst, self.pe.my_pe(), T::DTYPE, bytes, call.at)
     }
 }
 
@@ -316,10 +297,10 @@ impl<B: Backend> Host<'_, B> {
     #[inline]
     #[track_caller]
     pub fn g<T: Element>(&self, src: impl Symmetric<T>, pe: usize) -> Result<T> {
-        let (src, at) = (src.span(), At::caller());
-        same_len("g", src.len / size_of::<T>(), 1, at)?;
-        let pe = self.pe.check_pe(pe, "g", at)?;
-        self.issue(Op::G { src, dtype: T::DTYPE, pe }, at).map(T::from_bits64)
+        let call = self.call("g", At::caller());
+        let src = call.element::<T>("src", src)?;
+        let pe = call.pe(pe)?;
+        self.issue(Op::G { src, dtype: T::DTYPE, pe }, call.at).map(T::from_bits64)
     }
 }
 
@@ -333,15 +314,25 @@ struct Strided {
     pe: u32,
 }
 
-/// Checks that an operand of `len` bytes holds `count` elements at `stride`, and shortens it to those.
-fn clip_strided<T: Element>(
-    call: &'static str,
-    operand: &str,
-    len: &mut usize,
-    stride: usize,
+/// Checks the arguments of a strided transfer; `None` if there is nothing to move.
+fn strided<T: Element>(
+    call: Call,
+    [mut dst, mut src]: [Span; 2],
+    [dst_stride, src_stride]: [usize; 2],
     count: usize,
-    at: At,
-) -> Result<u32> {
+    pe: usize,
+) -> Result<Option<Strided>> {
+    let pe = call.pe(pe)?;
+    if count == 0 {
+        return Ok(None);
+    }
+    let dst_stride = clip_strided::<T>(call, "dst", &mut dst.len, dst_stride, count)?;
+    let src_stride = clip_strided::<T>(call, "src", &mut src.len, src_stride, count)?;
+    Ok(Some(Strided { dst, src, dst_stride, src_stride, count: count as u32, pe }))
+}
+
+/// Checks that an operand of `len` bytes holds `count` elements at `stride`, and shortens it to those.
+fn clip_strided<T: Element>(call: Call, operand: &str, len: &mut usize, stride: usize, count: usize) -> Result<u32> {
     let have = *len / size_of::<T>();
     let need = (count - 1).checked_mul(stride).and_then(|last| last.checked_add(1));
     let small = u32::try_from(stride).ok().filter(|_| u32::try_from(count).is_ok());
@@ -352,7 +343,7 @@ fn clip_strided<T: Element>(
         }
         _ => {
             let message = format!("{operand} has {have} elements, too few for {count} at stride {stride} (at least 1)");
-            Err(Error::invalid(call, message, at))
+            Err(call.refuse(message))
         }
     }
 }

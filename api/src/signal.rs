@@ -2,14 +2,15 @@
 
 use crate::at::At;
 use crate::backend::Backend;
-use crate::buffer::{Local, Signal, Span, Symmetric};
-use crate::capability::require;
+use crate::buffer::Signal;
+use crate::call::Call;
 use crate::element::{DType, Waitable};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::issue::{Host, Issue};
-use crate::memory::same_len;
 use crate::op::{Against, Op, SignalUpdate};
+use crate::operand::{Local, Operand, Symmetric};
 use crate::operator::{Cmp, SignalOp};
+use crate::span::Span;
 use crate::values::Values;
 
 /// # Signals
@@ -55,8 +56,8 @@ impl<B: Backend> Issue<'_, B> {
         op: SignalOp,
         pe: usize,
     ) -> Result<()> {
-        let update = SignalUpdate { word: signal.span(), value, op };
-        self.put_signal_op("put_signal", (dst.span(), src.span(), T::DTYPE), update, pe, false, At::caller())
+        let call = self.call("put_signal", At::caller());
+        self.put_signal_op(call, (dst, src, T::DTYPE), (signal, value, op), pe, false)
     }
 
     /// As [`Issue::put_signal`], but returns at once: `src` must not change until a quiet or flush
@@ -89,27 +90,28 @@ impl<B: Backend> Issue<'_, B> {
         op: SignalOp,
         pe: usize,
     ) -> Result<()> {
-        let update = SignalUpdate { word: signal.span(), value, op };
-        self.put_signal_op("put_signal_nbi", (dst.span(), src.span(), T::DTYPE), update, pe, true, At::caller())
+        let call = self.call("put_signal_nbi", At::caller());
+        self.put_signal_op(call, (dst, src, T::DTYPE), (signal, value, op), pe, true)
     }
 
     #[inline]
     fn put_signal_op(
         &self,
-        call: &'static str,
-        (dst, src, dtype): (Span, Span, DType),
-        signal: SignalUpdate,
+        call: Call,
+        (dst, src, dtype): (impl Operand, impl Operand, DType),
+        (signal, value, op): (Signal<'_>, u64, SignalOp),
         pe: usize,
         nbi: bool,
-        at: At,
     ) -> Result<()> {
-        same_len(call, dst.len / dtype.size(), src.len / dtype.size(), at)?;
-        let pe = self.pe.check_pe(pe, call, at)?;
-        if dst.overlaps(&signal.word) {
-            return Err(Error::invalid(call, format!("the signal {} lies inside dst {dst}", signal.word), at));
+        let (dst, src, word) = (call.span("dst", dst)?, call.span("src", src)?, call.signal(signal)?);
+        call.same_elements(dst, src, dtype)?;
+        let pe = call.pe(pe)?;
+        if dst.overlaps(&word) {
+            return Err(call.refuse(format!("the signal {word} lies inside dst {dst}")));
         }
-        self.check_host_signals(call, at)?;
-        self.issue(Op::Put { dst, src, dtype, pe, nbi, signal: Some(signal) }, at).map(drop)
+        self.check_host_signals(call)?;
+        let signal = Some(SignalUpdate { word, value, op });
+        self.issue(Op::Put { dst, src, dtype, pe, nbi, signal }, call.at).map(drop)
     }
 
     /// Updates `signal` on `pe` (`nvshmemx_signal_op_on_stream`).
@@ -131,10 +133,10 @@ impl<B: Backend> Issue<'_, B> {
     #[inline]
     #[track_caller]
     pub fn signal_op(&self, signal: Signal<'_>, value: u64, op: SignalOp, pe: usize) -> Result<()> {
-        let at = At::caller();
-        let pe = self.pe.check_pe(pe, "signal_op", at)?;
-        self.check_host_signals("signal_op", at)?;
-        self.issue(Op::Signal { update: SignalUpdate { word: signal.span(), value, op }, pe }, at).map(drop)
+        let call = self.call("signal_op", At::caller());
+        let (word, pe) = (call.signal(signal)?, call.pe(pe)?);
+        self.check_host_signals(call)?;
+        self.issue(Op::Signal { update: SignalUpdate { word, value, op }, pe }, call.at).map(drop)
     }
 
     /// Waits until my `signal` compares true with `value` (`nvshmemx_signal_wait_until_on_stream`).
@@ -161,10 +163,16 @@ impl<B: Backend> Issue<'_, B> {
     #[inline]
     #[track_caller]
     pub fn signal_wait_until(&self, signal: Signal<'_>, cmp: Cmp, value: u64) -> Result<()> {
-        let at = At::caller();
-        self.check_host_signals("signal_wait_until", at)?;
+        self.signal_wait(signal, cmp, value, At::caller()).map(drop)
+    }
+
+    #[inline]
+    fn signal_wait(&self, signal: Signal<'_>, cmp: Cmp, value: u64, at: At) -> Result<u64> {
+        let call = self.call("signal_wait_until", at);
+        let vars = call.signal(signal)?;
+        self.check_host_signals(call)?;
         let (against, dtype) = (Against::One(value), DType::U64);
-        self.issue(Op::Wait { vars: signal.span(), dtype, cmp, against, signal: true }, at).map(drop)
+        self.issue(Op::Wait { vars, dtype, cmp, against, signal: true }, at)
     }
 
     /// Waits until my variable compares true with `value` (`nvshmemx_wait_until_on_stream`).
@@ -187,9 +195,9 @@ impl<B: Backend> Issue<'_, B> {
     #[inline]
     #[track_caller]
     pub fn wait_until<T: Waitable>(&self, var: impl Symmetric<T>, cmp: Cmp, value: T) -> Result<()> {
-        let (vars, at) = (var.span(), At::caller());
-        same_len("wait_until", vars.len / size_of::<T>(), 1, at)?;
-        self.wait::<T>("wait_until", vars, cmp, Against::One(value.to_bits64()), Values::NONE, at)
+        let call = self.call("wait_until", At::caller());
+        let var = call.element::<T>("var", var)?;
+        self.wait::<T>(call, var, cmp, Against::One(value.to_bits64()), Values::NONE)
     }
 
     /// Waits until each of my variables has compared true with `value` (`nvshmemx_wait_until_all_on_stream`). Where
@@ -219,10 +227,10 @@ impl<B: Backend> Issue<'_, B> {
         cmp: Cmp,
         value: T,
     ) -> Result<()> {
-        const CALL: &str = "wait_until_all";
-        let (vars, at) = (vars.span(), At::caller());
-        let skip = checked_skip::<T>(CALL, vars, skip, at)?;
-        self.wait::<T>(CALL, vars, cmp, Against::One(value.to_bits64()), Values { bytes: &[], skip }, at)
+        let call = self.call("wait_until_all", At::caller());
+        let vars = call.span("vars", vars)?;
+        let skip = checked_skip::<T>(call, vars, skip)?;
+        self.wait::<T>(call, vars, cmp, Against::One(value.to_bits64()), Values { bytes: &[], skip })
     }
 
     /// Waits until each of my variables has compared true with its own value
@@ -249,34 +257,26 @@ impl<B: Backend> Issue<'_, B> {
         cmp: Cmp,
         values: &[T],
     ) -> Result<()> {
-        const CALL: &str = "wait_until_all_vector";
-        let (vars, at) = (vars.span(), At::caller());
-        same_len(CALL, vars.len / size_of::<T>(), values.len(), at)?;
-        let skip = checked_skip::<T>(CALL, vars, skip, at)?;
+        let call = self.call("wait_until_all_vector", At::caller());
+        let vars = call.span("vars", vars)?;
+        call.same_len([("vars", vars.len / size_of::<T>()), ("values", values.len())])?;
+        let skip = checked_skip::<T>(call, vars, skip)?;
         let bytes = bytemuck::must_cast_slice(values);
-        self.wait::<T>(CALL, vars, cmp, Against::Each, Values { bytes, skip }, at)
+        self.wait::<T>(call, vars, cmp, Against::Each, Values { bytes, skip })
     }
 
     #[inline]
-    fn wait<T: Waitable>(
-        &self,
-        call: &'static str,
-        vars: Span,
-        cmp: Cmp,
-        against: Against,
-        values: Values<'_>,
-        at: At,
-    ) -> Result<()> {
-        self.check_host_signals(call, at)?;
-        self.issue_with(Op::Wait { vars, dtype: T::DTYPE, cmp, against, signal: false }, values, at).map(drop)
+    fn wait<T: Waitable>(&self, call: Call, vars: Span, cmp: Cmp, against: Against, values: Values<'_>) -> Result<()> {
+        self.check_host_signals(call)?;
+        self.issue_with(Op::Wait { vars, dtype: T::DTYPE, cmp, against, signal: false }, values, call.at).map(drop)
     }
 
     #[inline]
-    fn check_host_signals(&self, call: &'static str, at: At) -> Result<()> {
+    fn check_host_signals(&self, call: Call) -> Result<()> {
         if self.is_on_stream() {
             return Ok(());
         }
-        require(self.pe.backend.capabilities().host_signals, call, at)
+        call.require(self.pe.backend.capabilities().host_signals)
     }
 }
 
@@ -299,18 +299,37 @@ impl<B: Backend> Host<'_, B> {
     #[inline]
     #[track_caller]
     pub fn signal_fetch(&self, signal: Signal<'_>) -> Result<u64> {
-        self.issue(Op::SignalFetch { word: signal.span() }, At::caller())
+        let call = self.call("signal_fetch", At::caller());
+        self.issue(Op::SignalFetch { word: call.signal(signal)? }, call.at)
+    }
+
+    /// As [`Issue::signal_wait_until`]; returns a value of the signal that compared true (`nvshmem_signal_wait_until`).
+    ///
+    /// # One-sided
+    /// Local. When it returns, the signal may have changed again. The value is one that ended the wait.
+    ///
+    /// # Errors
+    /// As [`Issue::signal_wait_until`].
+    ///
+    /// ```
+    /// # use onesided::{Backend, Cmp, Pe, Result, SignalOp};
+    /// # fn demo(pe: &Pe<impl Backend>) -> Result<()> {
+    /// # let flags = pe.alloc_zeroed::<u64>(8)?;
+    /// pe.host().signal_op(flags.signal(0), 3, SignalOp::Set, pe.my_pe())?;
+    /// let arrived = pe.host().signal_wait_until(flags.signal(0), Cmp::Ge, 1)?;
+    /// assert_eq!(arrived, 3);
+    /// # pe.free(flags) }
+    /// ```
+    #[inline]
+    #[track_caller]
+    pub fn signal_wait_until(&self, signal: Signal<'_>, cmp: Cmp, value: u64) -> Result<u64> {
+        self.signal_wait(signal, cmp, value, At::caller())
     }
 }
 
 /// The flags of variables that a wait leaves out, as [`Values`] has them.
-fn checked_skip<'a, T: Waitable>(
-    call: &'static str,
-    vars: Span,
-    skip: Option<&'a [bool]>,
-    at: At,
-) -> Result<&'a [bool]> {
+fn checked_skip<T: Waitable>(call: Call, vars: Span, skip: Option<&[bool]>) -> Result<&[bool]> {
     let Some(skip) = skip else { return Ok(&[]) };
-    same_len(call, vars.len / size_of::<T>(), skip.len(), at)?;
+    call.same_len([("vars", vars.len / size_of::<T>()), ("skip", skip.len())])?;
     Ok(skip)
 }

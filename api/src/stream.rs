@@ -2,6 +2,7 @@
 
 use crate::at::At;
 use crate::backend::Backend;
+use crate::brand::Brand;
 use crate::error::Result;
 use crate::pe::Pe;
 
@@ -9,21 +10,21 @@ use crate::pe::Pe;
 ///
 /// Operations are enqueued through [`Pe::on`]. Two streams, and a stream and its host, run concurrently: only
 /// [`Pe::synchronize`] and events order them. Dropping a stream lets its work run on.
-pub struct Stream<B: Backend>(pub(crate) B::Stream);
+pub struct Stream<B: Backend> {
+    pub(crate) inner: B::Stream,
+    pub(crate) brand: Brand,
+}
 
 /// A point in a stream that the host and other streams can wait for, like a CUDA event.
-pub struct Event<B: Backend>(pub(crate) B::Event);
+pub struct Event<B: Backend> {
+    pub(crate) inner: B::Event,
+    pub(crate) brand: Brand,
+}
 
 impl<B: Backend> Stream<B> {
     /// The backend's own stream, for code that is about one backend (launching kernels, say).
     pub fn backend_stream(&self) -> &B::Stream {
-        &self.0
-    }
-
-    /// Wraps a stream of the backend. Called by backends.
-    #[doc(hidden)]
-    pub fn from_backend(stream: B::Stream) -> Self {
-        Stream(stream)
+        &self.inner
     }
 }
 
@@ -56,7 +57,8 @@ impl<B: Backend> Pe<B> {
     /// ```
     #[track_caller]
     pub fn stream(&self) -> Result<Stream<B>> {
-        self.backend.stream(At::caller()).map(Stream)
+        let inner = self.backend.stream(At::caller())?;
+        Ok(Stream { inner, brand: self.brand })
     }
 
     /// Blocks until everything enqueued on `stream` so far has run. Local.
@@ -68,7 +70,8 @@ impl<B: Backend> Pe<B> {
     /// Those of the device; failures of the stream's work appear here.
     #[track_caller]
     pub fn synchronize(&self, stream: &Stream<B>) -> Result<()> {
-        self.backend.stream_synchronize(&stream.0, At::caller())
+        let call = self.call("synchronize", At::caller());
+        self.backend.stream_synchronize(call.stream(stream)?, call.at)
     }
 
     /// A new event, not recorded yet. Local.
@@ -77,7 +80,8 @@ impl<B: Backend> Pe<B> {
     /// Those of the device.
     #[track_caller]
     pub fn event(&self) -> Result<Event<B>> {
-        self.backend.event(At::caller()).map(Event)
+        let inner = self.backend.event(At::caller())?;
+        Ok(Event { inner, brand: self.brand })
     }
 
     /// Enqueues a record: the event happens when `stream` reaches it. Local.
@@ -96,7 +100,8 @@ impl<B: Backend> Pe<B> {
     /// ```
     #[track_caller]
     pub fn record(&self, event: &Event<B>, stream: &Stream<B>) -> Result<()> {
-        self.backend.event_record(&event.0, &stream.0, At::caller())
+        let call = self.call("record", At::caller());
+        self.backend.event_record(call.event(event)?, call.stream(stream)?, call.at)
     }
 
     /// Makes what is enqueued on `stream` from now on wait for the event's last record; none if there was no record.
@@ -106,7 +111,8 @@ impl<B: Backend> Pe<B> {
     /// Those of the device.
     #[track_caller]
     pub fn wait_event(&self, event: &Event<B>, stream: &Stream<B>) -> Result<()> {
-        self.backend.event_wait(&event.0, &stream.0, At::caller())
+        let call = self.call("wait_event", At::caller());
+        self.backend.event_wait(call.event(event)?, call.stream(stream)?, call.at)
     }
 
     /// Blocks the host until the event's last record has been reached; returns at once if there was none. Local.
@@ -115,6 +121,7 @@ impl<B: Backend> Pe<B> {
     /// Those of the device.
     #[track_caller]
     pub fn synchronize_event(&self, event: &Event<B>) -> Result<()> {
-        self.backend.event_synchronize(&event.0, At::caller())
+        let call = self.call("synchronize_event", At::caller());
+        self.backend.event_synchronize(call.event(event)?, call.at)
     }
 }

@@ -3,12 +3,14 @@
 //! A [`Team`] is owned; predefined teams are borrowed from the [`Pe`], so destroying one does not compile. A PE
 //! outside a new team gets `None`, so calling a collective on a team that one is not in does not compile either.
 
+use std::fmt;
 use std::rc::Rc;
 
 use crate::at::At;
 use crate::backend::{Backend, NewTeams, TeamRequest};
+use crate::brand::Brand;
 use crate::error::{Error, Result};
-use crate::pe::{Live, LiveKind, Pe};
+use crate::pe::{LiveKind, Pe};
 
 /// Names a team on this PE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -158,18 +160,23 @@ pub struct TeamConfig {
 ///     pe.team_destroy(*pe.world()) // error: predefined teams are only borrowed
 /// }
 /// ```
-#[derive(Debug)]
 pub struct Team {
     id: TeamId,
+    brand: Brand,
     members: Members,
     my_pe: u32,
     config: TeamConfig,
 }
 
 impl Team {
-    pub(crate) fn new(id: TeamId, members: Members, world: usize, config: TeamConfig) -> Option<Team> {
-        let my_pe = members.position(world)? as u32;
-        Some(Team { id, members, my_pe, config })
+    fn new<B: Backend>(pe: &Pe<B>, id: TeamId, members: Members, config: TeamConfig) -> Option<Team> {
+        let my_pe = members.position(pe.my_pe())? as u32;
+        Some(Team { id, brand: pe.brand, members, my_pe, config })
+    }
+
+    #[inline]
+    pub(crate) fn brand(&self) -> Brand {
+        self.brand
     }
 
     /// The team's handle on this PE.
@@ -223,6 +230,10 @@ impl Team {
             let message = format!("PE {pe} is not in the team, which has PEs 0 to {}", self.n_pes() - 1);
             return Err(Error::invalid("team_translate_pe", message, At::caller()));
         }
+        if self.brand != dest.brand {
+            let message = "dest belongs to another PE or to an earlier run; pass a team of the same PE and run";
+            return Err(Error::invalid("team_translate_pe", message, At::caller()));
+        }
         Ok(dest.members.position(self.members.get(pe)))
     }
 }
@@ -247,7 +258,7 @@ impl<B: Backend> Pe<B> {
     pub fn team(&self, which: Predefined) -> Option<&Team> {
         let make = || {
             let members = self.backend.predefined(which)?;
-            Team::new(which.id(), members, self.my_pe(), TeamConfig::default()).map(Box::new)
+            Team::new(self, which.id(), members, TeamConfig::default()).map(Box::new)
         };
         self.predefined[which as usize].get_or_init(make).as_deref()
     }
@@ -288,12 +299,11 @@ impl<B: Backend> Pe<B> {
         size: usize,
         config: TeamConfig,
     ) -> Result<Option<Team>> {
-        const CALL: &str = "team_split_strided";
-        let at = At::caller();
-        let n = parent.n_pes();
+        let call = self.call("team_split_strided", At::caller());
+        let (id, n) = (call.team("parent", parent)?, parent.n_pes());
         if size == 0 || stride == 0 {
             let message = format!("size {size} and stride {stride} must be at least 1");
-            return Err(Error::invalid(CALL, message, at));
+            return Err(call.refuse(message));
         }
         let last = (size - 1).checked_mul(stride).and_then(|span| span.checked_add(start));
         if last.is_none_or(|last| last >= n) {
@@ -301,12 +311,12 @@ impl<B: Backend> Pe<B> {
                 "start {start}, stride {stride}, size {size} reach past the parent, which has PEs 0 to {}",
                 n - 1
             );
-            return Err(Error::invalid(CALL, message, at));
+            return Err(call.refuse(message));
         }
         let members = parent.members.strided(start, stride, size);
-        let request = TeamRequest::SplitStrided { parent: parent.id, start, stride, members: &members, config };
-        let NewTeams { first, .. } = self.backend.team(&request, at)?;
-        Ok(first.map(|id| self.adopt(id, members, config, at)))
+        let request = TeamRequest::SplitStrided { parent: id, start, stride, members: &members, config };
+        let NewTeams { first, .. } = self.backend.team(&request, call.at)?;
+        Ok(first.map(|id| self.adopt(id, members, config, call.at)))
     }
 
     /// Lays the parent's PEs out in rows of `xrange` and returns my row (x) and my column (y)
@@ -327,23 +337,24 @@ impl<B: Backend> Pe<B> {
         x_config: TeamConfig,
         y_config: TeamConfig,
     ) -> Result<(Team, Team)> {
-        let at = At::caller();
+        let call = self.call("team_split_2d", At::caller());
+        let (id, n) = (call.team("parent", parent)?, parent.n_pes());
         if xrange == 0 {
-            return Err(Error::invalid("team_split_2d", "xrange must be at least 1", at));
+            return Err(call.refuse("xrange must be at least 1"));
         }
-        let n = parent.n_pes();
         let xrange = xrange.min(n);
         let (row, column) = (parent.my_pe() / xrange, parent.my_pe() % xrange);
         let x_members = parent.members.strided(row * xrange, 1, xrange.min(n - row * xrange));
         let y_members = parent.members.strided(column, xrange, (n - column).div_ceil(xrange));
         let request = TeamRequest::Split2d {
-            parent: parent.id,
+            parent: id,
             xrange,
             x_members: &x_members,
             y_members: &y_members,
             x_config,
             y_config,
         };
+        let at = call.at;
         let NewTeams { first, second } = self.backend.team(&request, at)?;
         let (x, y) = first.zip(second).expect("every member of the parent is in one row and one column");
         Ok((self.adopt(x, x_members, x_config, at), self.adopt(y, y_members, y_config, at)))
@@ -361,20 +372,19 @@ impl<B: Backend> Pe<B> {
     /// Members that disagree are a mismatch of the whole program: a verdict.
     #[track_caller]
     pub fn team_init(&self, config: TeamConfig, n_pes: usize, index: usize) -> Result<Team> {
-        const CALL: &str = "team_init";
-        let at = At::caller();
+        let call = self.call("team_init", At::caller());
         let Some(unique_id) = config.unique_id else {
-            return Err(Error::invalid(CALL, "config.unique_id is missing; make one with team_unique_id", at));
+            return Err(call.refuse("config.unique_id is missing; make one with team_unique_id"));
         };
         if n_pes == 0 || n_pes > self.n_pes() || index >= n_pes {
             let message = format!("index {index} of {n_pes} PEs: expected index < n_pes <= {}", self.n_pes());
-            return Err(Error::invalid(CALL, message, at));
+            return Err(call.refuse(message));
         }
         let request = TeamRequest::Init { unique_id, n_pes, index, config };
-        let NewTeams { first, .. } = self.backend.team(&request, at)?;
+        let NewTeams { first, .. } = self.backend.team(&request, call.at)?;
         let id = first.expect("a PE that calls team_init is a member");
         let members = self.backend.team_members(id);
-        Ok(self.adopt(id, members, config, at))
+        Ok(self.adopt(id, members, config, call.at))
     }
 
     /// Ends a team (`nvshmem_team_destroy`).
@@ -386,14 +396,31 @@ impl<B: Backend> Pe<B> {
     /// Those of the backend.
     #[track_caller]
     pub fn team_destroy(&self, team: Team) -> Result<()> {
-        self.backend.team(&TeamRequest::Destroy { team: team.id }, At::caller())?;
-        self.ledger.borrow_mut().retain(|live| live.what != LiveKind::Team(team.id));
+        let call = self.call("team_destroy", At::caller());
+        let team = call.team("team", &team)?;
+        self.backend.team(&TeamRequest::Destroy { team }, call.at)?;
+        self.settle(LiveKind::Team(team));
         Ok(())
     }
 
     fn adopt(&self, id: TeamId, members: Members, config: TeamConfig, at: At) -> Team {
-        self.ledger.borrow_mut().push(Live { what: LiveKind::Team(id), bytes: 0, at });
-        Team::new(id, members, self.my_pe(), config).expect("the backend gives ids to members only")
+        self.note(LiveKind::Team(id), 0, at);
+        Team::new(self, id, members, config).expect("the backend gives ids to members only")
+    }
+}
+
+impl fmt::Debug for Team {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (PE {} of {:?})", self.id, self.my_pe, self.members)
+    }
+}
+
+impl fmt::Display for TeamId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match Predefined::ALL.iter().find(|predefined| predefined.id() == *self) {
+            Some(predefined) => f.write_str(predefined.name()),
+            None => write!(f, "team {}", self.0),
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use cudarc::driver::sys::{CUdeviceptr, CUstream};
 use cudarc::driver::{CudaContext, CudaSlice, CudaView, CudaViewMut};
-use onesided::backend::{Span, span_of};
+use onesided::backend::{self, Span};
 use onesided::{At, Element, Error, ErrorKind, Own, Pe, Result, Stream, Symmetric};
 
 use crate::pe::{CudaStream, Nvshmem};
@@ -30,7 +30,7 @@ use crate::table::function;
 ///     let pe = Process::open(Settings::from_environment()?)?.init(InitMethod::Launcher)?;
 ///     let buf = pe.alloc_zeroed::<f32>(1024)?;
 ///     // SAFETY: the pointer is passed to kernels on `stream` only, and the buffer is freed after them.
-///     let pointer = unsafe { pe.device_ptr(&buf) };
+///     let pointer = unsafe { pe.device_ptr(&buf)? };
 ///     println!("{pointer:#x} on GPU {}", pe.cuda().ordinal());
 ///     pe.free(buf)?;
 ///     pe.finalize()
@@ -45,23 +45,35 @@ pub trait DeviceAccess {
     /// # Safety
     /// Whoever uses the address must keep inside `buf`, must not use it after the buffer is freed or the PE finalized, and
     /// must order its accesses with those of operations, of other kernels and of other PEs.
-    unsafe fn device_ptr<T: Element>(&self, buf: impl Own<T>) -> CUdeviceptr;
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`] when this PE did not make `buf`.
+    #[track_caller]
+    unsafe fn device_ptr<T: Element>(&self, buf: impl Own<T>) -> Result<CUdeviceptr>;
 
     /// The address of `pe`'s copy of `buf`, if loads and stores reach it (`nvshmem_ptr`).
     ///
     /// # Safety
     /// As [`DeviceAccess::device_ptr`]. The address must not be passed to NVSHMEM, which takes it for one of its own.
-    unsafe fn peer_ptr<T: Element>(&self, buf: impl Symmetric<T>, pe: usize) -> Option<CUdeviceptr>;
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`] when this PE did not make `buf`.
+    #[track_caller]
+    unsafe fn peer_ptr<T: Element>(&self, buf: impl Symmetric<T>, pe: usize) -> Result<Option<CUdeviceptr>>;
 
     /// My memory as a slice of cudarc, to be passed to kernels and to libraries that take one. It frees nothing.
     ///
     /// # Safety
     /// As [`DeviceAccess::device_ptr`], for everything that is done through the slice.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`] when this PE did not make `buf`.
+    #[track_caller]
     unsafe fn device_slice<'a, T: Element>(
         &self,
         buf: impl Own<T> + 'a,
         stream: &Stream<Nvshmem>,
-    ) -> DeviceSlice<'a, T>;
+    ) -> Result<DeviceSlice<'a, T>>;
 
     /// A stream that the program made through cudarc, for the verbs.
     ///
@@ -127,29 +139,35 @@ impl DeviceAccess for Pe<Nvshmem> {
         self.extension().0.device().context()
     }
 
-    unsafe fn device_ptr<T: Element>(&self, buf: impl Own<T>) -> CUdeviceptr {
-        self.extension().0.memory.address(span_of(buf)) as CUdeviceptr
+    #[track_caller]
+    unsafe fn device_ptr<T: Element>(&self, buf: impl Own<T>) -> Result<CUdeviceptr> {
+        let span = backend::span_of(self, "device_ptr", buf, At::caller())?;
+        Ok(self.extension().0.memory.address(span) as CUdeviceptr)
     }
 
-    unsafe fn peer_ptr<T: Element>(&self, buf: impl Symmetric<T>, pe: usize) -> Option<CUdeviceptr> {
+    #[track_caller]
+    unsafe fn peer_ptr<T: Element>(&self, buf: impl Symmetric<T>, pe: usize) -> Result<Option<CUdeviceptr>> {
+        let at = At::caller();
+        let span = backend::span_of(self, "peer_ptr", buf, at)?;
         if pe >= self.n_pes() {
-            return None;
+            return Ok(None);
         }
-        let address = self.extension().0.peer_address(span_of(buf), pe, At::caller()).ok()?;
-        Some(address as CUdeviceptr)
+        let address = self.extension().0.peer_address(span, pe, at).ok();
+        Ok(address.map(|address| address as CUdeviceptr))
     }
 
+    #[track_caller]
     unsafe fn device_slice<'a, T: Element>(
         &self,
         buf: impl Own<T> + 'a,
         stream: &Stream<Nvshmem>,
-    ) -> DeviceSlice<'a, T> {
-        let span = span_of(buf);
+    ) -> Result<DeviceSlice<'a, T>> {
+        let span = backend::span_of(self, "device_slice", buf, At::caller())?;
         let address = self.extension().0.memory.address(span) as CUdeviceptr;
         // SAFETY: memory of this length that stays as long as the slice does; `DeviceSlice` never lets cudarc free it.
         // Elements have no invalid bits.
         let slice = unsafe { stream.backend_stream().0.upgrade_device_ptr(address, span.len / size_of::<T>()) };
-        DeviceSlice { slice: ManuallyDrop::new(slice), of: PhantomData }
+        Ok(DeviceSlice { slice: ManuallyDrop::new(slice), of: PhantomData })
     }
 
     #[track_caller]
@@ -158,12 +176,12 @@ impl DeviceAccess for Pe<Nvshmem> {
             let message = "the stream belongs to another CUDA context than this PE";
             return Err(Error::invalid("adopt_stream", message, At::caller()));
         }
-        Ok(Stream::from_backend(CudaStream(stream)))
+        Ok(backend::adopt_stream(self, CudaStream(stream)))
     }
 
     unsafe fn foreign_stream(&self, stream: CUstream) -> Stream<Nvshmem> {
         // SAFETY: the caller's promise.
-        Stream::from_backend(CudaStream(unsafe { self.cuda().wrap_borrowed_stream(stream) }))
+        backend::adopt_stream(self, CudaStream(unsafe { self.cuda().wrap_borrowed_stream(stream) }))
     }
 }
 

@@ -16,20 +16,11 @@ enum Use {
     Failed,
 }
 
-struct Holder {
-    use_of_it: Use,
-    /// PEs and attempts so far.
-    count: u32,
-}
-
-static HOLDER: Mutex<Holder> = Mutex::new(Holder { use_of_it: Use::Free, count: 0 });
+static HOLDER: Mutex<Use> = Mutex::new(Use::Free);
 
 /// The right to be the PE of this process; given back when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Claim {
-    /// Different for each PE that this process was.
-    pub(crate) number: u32,
-}
+pub(crate) struct Claim(());
 
 /// Why there is no claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,19 +32,19 @@ pub(crate) enum Refusal {
 impl Claim {
     pub(crate) fn take() -> Result<Claim, Refusal> {
         let mut holder = holder();
-        match holder.use_of_it {
+        match *holder {
             Use::Taken => Err(Refusal::Taken),
             Use::Failed => Err(Refusal::Failed),
             Use::Free => {
-                *holder = Holder { use_of_it: Use::Taken, count: holder.count + 1 };
-                Ok(Claim { number: holder.count })
+                *holder = Use::Taken;
+                Ok(Claim(()))
             }
         }
     }
 
     /// No other PE in this process: the library was left in the middle of an initialization.
     pub(crate) fn fail(self) {
-        holder().use_of_it = Use::Failed;
+        *holder() = Use::Failed;
         mem::forget(self);
     }
 
@@ -65,12 +56,12 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        holder().use_of_it = Use::Free;
+        *holder() = Use::Free;
     }
 }
 
 /// Nothing panics while it is held, so that it is never half changed.
-fn holder() -> MutexGuard<'static, Holder> {
+fn holder() -> MutexGuard<'static, Use> {
     HOLDER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -83,10 +74,8 @@ mod tests {
     fn one_at_a_time_and_none_after_a_failure() {
         let first = Claim::take().unwrap();
         assert_eq!(std::thread::spawn(|| Claim::take().unwrap_err()).join().unwrap(), Refusal::Taken);
-        let number = first.number;
         drop(first);
         let second = Claim::take().unwrap();
-        assert_ne!(second.number, number);
         second.fail();
         assert_eq!(Claim::take().unwrap_err(), Refusal::Failed);
     }

@@ -44,8 +44,6 @@ pub struct Nvshmem {
     pub(crate) side_used: Cell<bool>,
     /// Until finalize.
     claim: RefCell<Option<Claim>>,
-    /// Tells the teams of this PE from those of an earlier one of this process.
-    pub(crate) generation: u32,
     /// What keeps the means of the bootstrap alive: MPI, say.
     bootstrap: lifecycle::Bootstrapped,
 }
@@ -79,7 +77,6 @@ impl Nvshmem {
             workspaces: Workspaces::default(),
             teams: RefCell::default(),
             side_used: Cell::new(false),
-            generation: claim.number,
             claim: RefCell::new(Some(claim)),
             bootstrap,
         };
@@ -113,7 +110,7 @@ impl Nvshmem {
     }
 
     pub(crate) fn adopt_team(&self, handle: i32) -> TeamId {
-        let team = self.team_id(handle);
+        let team = TeamId(handle as u32);
         let size = self.members(handle).map_or(0, |members| members.len());
         self.teams.borrow_mut().insert(team, size);
         team

@@ -270,7 +270,7 @@ impl Process {
                 let pe = Nvshmem::new(self.table, device, self.scratch, (*rank, *n_pes), claim, bootstrap);
                 let first = pe.memory.room.prepare(self.table, pe.device(), *n_pes, at)?;
                 pe.load_waits(first, at)?;
-                Ok(Pe::new(pe))
+                Ok(onesided::backend::new_pe(pe))
             }
             InitStatus::LimitedMpg => {
                 let why = "several PEs share a GPU without MPS, or with shares that sum up to more than 100 %: teams, \

@@ -4,7 +4,7 @@
 use std::ffi::c_int;
 
 use onesided::backend::{NewTeams, TeamId, TeamRequest};
-use onesided::{At, Error, ErrorKind, Members, Predefined, Result, TeamConfig, TeamUniqueId};
+use onesided::{At, Error, ErrorKind, Members, Result, TeamConfig, TeamUniqueId};
 
 use crate::bindings::{NVSHMEM_TEAM_INVALID, nvshmem_team_t};
 use crate::layout;
@@ -15,27 +15,12 @@ use crate::table::function;
 /// The library's handle of the team of all PEs.
 pub(crate) const WORLD: nvshmem_team_t = 0;
 
-/// Bits of a team's id that are the library's handle. Above them stands which PE of this process made the team: the library
-/// gives out the same handles after each initialization, and a program may keep a [`Team`](onesided::Team) for longer.
-const HANDLE_BITS: u32 = 16;
-
 impl Nvshmem {
-    /// The library's handle.
-    ///
-    /// # Panics
-    /// When an earlier PE of this process made the team: the library would take it for another one.
+    /// The library's handle. After each initialization the library gives out the same handles; the API refuses a team of
+    /// an earlier PE.
     #[inline]
     pub(crate) fn handle(&self, team: TeamId) -> nvshmem_team_t {
-        let handle = team.0 & ((1 << HANDLE_BITS) - 1);
-        let mine = (handle as usize) < Predefined::ALL.len() || self.team_id(handle as nvshmem_team_t) == team;
-        assert!(mine, "this team was made before an earlier finalize, which ended it");
-        handle as nvshmem_team_t
-    }
-
-    /// The id of a team that this PE made.
-    #[inline]
-    pub(crate) fn team_id(&self, handle: nvshmem_team_t) -> TeamId {
-        TeamId(self.generation << HANDLE_BITS | handle as u32)
+        team.0 as nvshmem_team_t
     }
 
     /// World ranks of a team, if this PE is a member.

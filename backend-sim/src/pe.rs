@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use onesided::backend::{AllocId, Layout, Live, NewTeams, Op, Span, TeamId, TeamRequest, Values};
+use onesided::backend::{self, AllocId, Layout, Live, NewTeams, Op, Span, TeamId, TeamRequest, Values};
 use onesided::{
     At, Backend, Bootstrap, Capabilities, DType, Error, InitMethod, InitStatus, Members, Pe, Predefined, ReduceOp,
     Result, Support, TeamUniqueId, ThreadSupport, UniqueId, VERSION, Version,
@@ -30,19 +30,13 @@ pub struct SimProcess {
     config: Rc<Config>,
 }
 
-/// A simulated stream.
+/// A simulated stream: its number on its PE.
 #[derive(Debug)]
-pub struct SimStream {
-    pe: u32,
-    number: u32,
-}
+pub struct SimStream(u32);
 
-/// A simulated event.
+/// A simulated event: its number on its PE.
 #[derive(Debug)]
-pub struct SimEvent {
-    pe: u32,
-    number: u32,
-}
+pub struct SimEvent(u32);
 
 impl SimProcess {
     pub(crate) fn new(channel: Channel, config: Rc<Config>) -> SimProcess {
@@ -112,17 +106,7 @@ impl SimProcess {
             InitMethod::Launcher | InitMethod::Mpi | InitMethod::EmulatedMpi => None,
         };
         unit(self.channel.call(Call::Init { method: name, id }, at))?;
-        Ok(Pe::new(Sim { channel: self.channel.clone(), config: Rc::clone(&self.config) }))
-    }
-}
-
-impl Sim {
-    fn own(&self, pe: u32, what: &str, call: &'static str, at: At) -> Result<()> {
-        if pe == self.channel.pe() {
-            return Ok(());
-        }
-        let message = format!("the {what} belongs to PE {pe}, this is PE {}", self.channel.pe());
-        Err(Error::invalid(call, message, at))
+        Ok(backend::new_pe(Sim { channel: self.channel.clone(), config: Rc::clone(&self.config) }))
     }
 }
 
@@ -315,45 +299,33 @@ impl Backend for Sim {
 
     #[inline]
     fn issue(&self, op: &Op, values: &Values<'_>, stream: Option<&SimStream>, at: At) -> Result<u64> {
-        let stream = match stream {
-            None => None,
-            Some(stream) => {
-                self.own(stream.pe, "stream", op.name(), at)?;
-                Some(stream.number)
-            }
-        };
+        let stream = stream.map(|stream| stream.0);
         value(self.channel.call(Call::Issue { op, values, stream }, at))
     }
 
     fn stream(&self, at: At) -> Result<SimStream> {
         let number = value(self.channel.call(Call::Stream, at))?;
-        Ok(SimStream { pe: self.channel.pe(), number: number as u32 })
+        Ok(SimStream(number as u32))
     }
 
     fn stream_synchronize(&self, stream: &SimStream, at: At) -> Result<()> {
-        self.own(stream.pe, "stream", "synchronize", at)?;
-        unit(self.channel.call(Call::Synchronize { stream: stream.number }, at))
+        unit(self.channel.call(Call::Synchronize { stream: stream.0 }, at))
     }
 
     fn event(&self, at: At) -> Result<SimEvent> {
         let number = value(self.channel.call(Call::Event, at))?;
-        Ok(SimEvent { pe: self.channel.pe(), number: number as u32 })
+        Ok(SimEvent(number as u32))
     }
 
     fn event_record(&self, event: &SimEvent, stream: &SimStream, at: At) -> Result<()> {
-        self.own(event.pe, "event", "record", at)?;
-        self.own(stream.pe, "stream", "record", at)?;
-        unit(self.channel.call(Call::Record { event: event.number, stream: stream.number }, at))
+        unit(self.channel.call(Call::Record { event: event.0, stream: stream.0 }, at))
     }
 
     fn event_wait(&self, event: &SimEvent, stream: &SimStream, at: At) -> Result<()> {
-        self.own(event.pe, "event", "wait_event", at)?;
-        self.own(stream.pe, "stream", "wait_event", at)?;
-        unit(self.channel.call(Call::WaitEvent { event: event.number, stream: stream.number }, at))
+        unit(self.channel.call(Call::WaitEvent { event: event.0, stream: stream.0 }, at))
     }
 
     fn event_synchronize(&self, event: &SimEvent, at: At) -> Result<()> {
-        self.own(event.pe, "event", "synchronize_event", at)?;
-        unit(self.channel.call(Call::SynchronizeEvent { event: event.number }, at))
+        unit(self.channel.call(Call::SynchronizeEvent { event: event.0 }, at))
     }
 }

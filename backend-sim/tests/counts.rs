@@ -230,7 +230,7 @@ fn the_end_of_a_wait_is_a_read() {
             if pe.my_pe() > 0 {
                 return pe.host().signal_op(x.signal(0), 1, SignalOp::Add, 0);
             }
-            pe.host().signal_wait_until(x.signal(0), Cmp::Ge, least)
+            pe.host().signal_wait_until(x.signal(0), Cmp::Ge, least).map(drop)
         });
         common::visit_all(Config::pes(3), program, |run| assert!(run.is_ok())).schedules
     };

@@ -314,3 +314,25 @@ fn clusters_that_do_not_divide_are_refused() {
         assert!(error.message().contains(why), "{error}");
     }
 }
+
+#[test]
+fn external_memory_has_slices_and_elements() {
+    let found = in_order(Config::pes(2), |pe| {
+        let external = pe.alloc_external::<u16>(8)?;
+        pe.write(external.slice(2..4), &[5, 6])?;
+        let mut found = pe.read(external.slice(1..).slice(..3))?;
+        found.push(pe.read_one(external.at(3))?);
+
+        let dst = pe.alloc_zeroed::<u16>(8)?;
+        let registered = pe.register_local(external)?;
+        pe.host().put(dst.slice(..2), registered.slice(2..=3), 1 - pe.my_pe())?;
+        pe.host().barrier_all()?;
+        pe.host().get(registered.at(7), dst.at(1), pe.my_pe())?;
+        found.push(pe.read_one(registered.at(7))?);
+        found.push(registered.at(7).as_bytes().len() as u16);
+        pe.free_external(pe.unregister_local(registered)?)?;
+        pe.free(dst)?;
+        Ok(found)
+    });
+    assert_eq!(found, [[0, 5, 6, 6, 6, 2], [0, 5, 6, 6, 6, 2]]);
+}

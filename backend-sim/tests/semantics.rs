@@ -350,3 +350,24 @@ fn teams_of_several_nodes_have_their_own_sequences_of_collectives() {
     });
     assert_eq!(Vec::from_iter(seen.into_keys()), [vec![(3, 15), (3, 15), (12, 15), (12, 15)]]);
 }
+
+#[test]
+fn a_wait_for_a_signal_returns_a_value_that_ended_it() {
+    let waited = |at_least| {
+        seen_by_1(move |pe| {
+            let flag = pe.alloc_zeroed::<u64>(1)?;
+            let mut found = 0;
+            if pe.my_pe() == 0 {
+                pe.host().signal_op(flag.signal(0), 1, SignalOp::Add, 1)?;
+                pe.host().signal_op(flag.signal(0), 1, SignalOp::Add, 1)?;
+            } else {
+                found = pe.host().signal_wait_until(flag.signal(0), Cmp::Ge, at_least)?;
+            }
+            pe.free(flag)?;
+            Ok(found)
+        })
+    };
+    assert_eq!(Vec::from_iter(waited(0)), [0, 1, 2]);
+    assert_eq!(Vec::from_iter(waited(1)), [1, 2]);
+    assert_eq!(Vec::from_iter(waited(2)), [2]);
+}

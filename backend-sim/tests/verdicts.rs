@@ -15,7 +15,7 @@ fn a_deadlock_names_everybody_and_what_they_wait_for() {
         let stream = pe.stream()?;
         match pe.my_pe() {
             0 => pe.host().signal_op(flags.signal(3), 2, SignalOp::Set, 1)?,
-            1 => pe.host().signal_wait_until(flags.signal(3), Cmp::Eq, 1)?,
+            1 => pe.host().signal_wait_until(flags.signal(3), Cmp::Eq, 1).map(drop)?,
             2 => pe.host().wait_until(words.at(2), Cmp::Gt, 7)?,
             _ => {
                 pe.on(&stream).wait_until_all_vector(words.slice(..2), None, Cmp::Ge, &[0, 1])?;

@@ -6,6 +6,7 @@ use onesided::backend::Span;
 
 use super::agent::{Agent, NONE, Phase, Work};
 use super::{Collective, Condition, Machine, Progress, Touch};
+use crate::request::Reply;
 use crate::trace::{EventKind, compared};
 use crate::verdict::VerdictKind;
 
@@ -22,6 +23,7 @@ impl Machine {
             self.touch_as(pe, condition.vars, Touch::Entry);
         }
         if holds && !self.relaxed {
+            self.found_value(agent, &condition);
             return Progress::Done;
         }
         self.agents[agent as usize].condition = Some(condition);
@@ -39,7 +41,16 @@ impl Machine {
         let condition = self.agents[agent as usize].condition.take().expect("an agent in a wait has a condition");
         self.touch(pe, condition.vars, false);
         self.pes[pe as usize].waiting.retain(|&other| other != agent);
+        self.found_value(agent, &condition);
         self.finish(agent);
+    }
+
+    /// A wait for a signal ends: its reply is the value that compares true.
+    fn found_value(&mut self, agent: u32, condition: &Condition) {
+        if condition.signal {
+            let value = self.heap.load(self.agents[agent as usize].pe, condition.vars);
+            self.agents[agent as usize].reply = Reply::Value(value);
+        }
     }
 
     /// Memory of `pe` has changed: waits on it may now end, or no longer end.

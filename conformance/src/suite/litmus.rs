@@ -55,7 +55,7 @@ pub(super) fn set<B: Backend>(pe: &Pe<B>, signal: Signal<'_>, to: usize) -> Resu
 
 /// Waits until my `signal` is 1.
 pub(super) fn wait<B: Backend>(pe: &Pe<B>, signal: Signal<'_>) -> Result<()> {
-    pe.host().signal_wait_until(signal, Cmp::Eq, 1)
+    pe.host().signal_wait_until(signal, Cmp::Eq, 1).map(drop)
 }
 
 /// Message passing: data, then a signal, to the same PE. Without a fence the data may be stale.

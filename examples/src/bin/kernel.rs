@@ -42,7 +42,7 @@ fn run(pe: &Pe<Nvshmem>) -> Result<()> {
 
     // SAFETY: the kernel stays inside `src`, and everything on the stream is over before `src` is freed.
     unsafe {
-        let address = pe.device_ptr(&src);
+        let address = pe.device_ptr(&src)?;
         gpu.launch_builder(&scale).arg(&address).arg(&10.0f32).arg(&count).launch(launch).map_err(cuda)?;
     }
     pe.on(&stream).put(&dst, &src, next)?;
@@ -50,7 +50,7 @@ fn run(pe: &Pe<Nvshmem>) -> Result<()> {
     let mut expected = 10.0 * (previous as f32 + 1.0);
     // SAFETY: as above, on the next PE's copy of `dst`: the barrier before says that nobody else writes it, the one
     // after says so to the next PE.
-    if let Some(address) = unsafe { pe.peer_ptr(&dst, next) } {
+    if let Some(address) = unsafe { pe.peer_ptr(&dst, next)? } {
         // SAFETY: as above.
         unsafe { gpu.launch_builder(&increment).arg(&address).arg(&count).launch(launch).map_err(cuda)? };
         expected += 1.0;

@@ -105,7 +105,7 @@ impl Loops<Nvshmem> for Cpp {
 /// As [`DeviceAccess::device_ptr`].
 unsafe fn address<T: Element>(pe: &Pe<Nvshmem>, view: impl Own<T>) -> *mut c_void {
     // SAFETY: the caller's promise.
-    unsafe { pe.device_ptr(view) as *mut c_void }
+    unsafe { pe.device_ptr(view).expect("memory that this PE made") as *mut c_void }
 }
 
 #[cfg(test)]
