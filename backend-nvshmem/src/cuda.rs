@@ -1,6 +1,6 @@
-//! CUDA, through cudarc: one device with its context, copies between host and device, memory of an own allocation.
+//! CUDA, through cudarc: one device with its context, streams, events, and copies between host and device.
 //!
-//! cudarc opens the driver at run time. Its first call panics where there is none, so [`Device::open`] asks first.
+//! cudarc opens the driver at run time. Its first call panics if there is no driver, so [`Device::count`] looks for one first.
 #![allow(unsafe_code)]
 
 use std::cell::{OnceCell, RefCell};
@@ -13,18 +13,19 @@ use onesided::{At, Error, ErrorKind, Result};
 use crate::problem::Problem;
 use crate::staging::Staging;
 
-/// The GPU of this PE: its primary context, which NVSHMEM uses too, and streams for the backend's own work.
+/// The GPU of this PE: the primary context, which NVSHMEM uses too, and streams for the backend's own work.
 #[derive(Debug)]
 pub(crate) struct Device {
     context: Arc<CudaContext>,
-    /// Copies of `read` and `write`. Made at once: for its first stream cudarc waits for everything in the context, which
-    /// may have to wait for this thread later. As `side`, it does not wait for the legacy default stream: a wait enqueued
-    /// there would stop everything else.
+    /// For the copies of `read` and `write`. It is made at the start, because cudarc waits for everything in the context
+    /// when it makes its first stream; later that work may wait for this thread. Like `side`, it does not wait for the
+    /// legacy default stream, where a wait would stop everything else.
     copies: Arc<CudaStream>,
-    /// What the library offers on streams only and the host wants: enqueued here, then waited for. Made when first needed.
+    /// For operations of the host that the library has on streams only: they are enqueued here, and waited for. Made when
+    /// first needed.
     side: OnceCell<Arc<CudaStream>>,
     staging: Staging,
-    /// Page-locked: what a stream reads for the host. Made when first needed.
+    /// A page-locked word, to which a stream copies what the host reads. Made when first needed.
     answer: OnceCell<RefCell<PinnedHostSlice<u64>>>,
 }
 
@@ -49,7 +50,7 @@ impl Device {
         Ok(usize::try_from(count).unwrap_or(0))
     }
 
-    /// Waits for the driver, which may have to start the GPU. Any thread can.
+    /// Makes the context. This waits for the driver, which may have to start the GPU. Any thread can call it.
     pub(crate) fn wake(ordinal: usize) -> Result<Awake, Problem> {
         let count = Device::count()?;
         if ordinal >= count {
@@ -62,7 +63,7 @@ impl Device {
         Ok(Awake { context, copies })
     }
 
-    /// Makes the GPU this thread's.
+    /// Makes the context current in this thread.
     pub(crate) fn new(Awake { context, copies }: Awake) -> Result<Device, Problem> {
         context.bind_to_thread().map_err(|error| failed("cuCtxSetCurrent", error))?;
         Ok(Device { copies, side: OnceCell::new(), staging: Staging::default(), answer: OnceCell::new(), context })
@@ -83,14 +84,14 @@ impl Device {
         Ok(self.side.get_or_init(|| stream))
     }
 
-    /// Makes the context this thread's, if other code has put another one there: with that of another GPU puts
+    /// Makes the context current in this thread again, if other code has changed that. With the context of another GPU, puts
     /// and gets end the process (`MEASURED.md`).
     #[inline]
     pub(crate) fn bind(&self, call: &'static str, at: At) -> Result<()> {
         self.make_current().map_err(|error| device(call, error, at))
     }
 
-    /// [`Device::bind`], as the path of every operation has it: no name is looked up, and there is no atomic exchange, with
+    /// [`Device::bind`] for the path of every operation: it needs no name of a call, and avoids the atomic exchange with
     /// which cudarc's `bind_to_thread` begins.
     #[inline]
     pub(crate) fn make_current(&self) -> Result<(), DriverError> {
@@ -121,7 +122,7 @@ impl Device {
         stream.synchronize().map_err(|error| device("read", error, at))
     }
 
-    /// The word at `src` as it is when the stream gets there, for which this waits.
+    /// Waits for the stream, and returns the word at `src` as it was when the stream got there.
     ///
     /// # Safety
     /// `src` must be 8 bytes that this context can read. The context must be bound.
@@ -197,13 +198,13 @@ impl Device {
         self.context.synchronize().map_err(|error| device(call, error, at))
     }
 
-    /// The GPU's free memory in bytes, whoever uses the rest.
+    /// The bytes of the GPU's memory that no process uses.
     pub(crate) fn free_memory(&self) -> usize {
         self.context.mem_get_info().map_or(usize::MAX, |(free, _)| free)
     }
 }
 
-/// What a failed CUDA call is to a program.
+/// The error of a program's call in which a call of CUDA failed.
 #[cold]
 pub(crate) fn device(call: &'static str, error: DriverError, at: At) -> Error {
     let kind = match error.0 {

@@ -1,7 +1,7 @@
-//! Whether a file is a whole shared library of this machine's kind, told from its header.
+//! Reads from a file's header whether it is a whole shared library for this machine.
 //!
-//! The loader maps a library and only then finds out what it has: a file that was cut off (a full disk, a broken
-//! download) ends the process with SIGBUS. So the header is read first. Damage in the middle stays unseen.
+//! The loader maps a library before it knows that the file is whole. A file that was cut off (a full disk, a broken download)
+//! then ends the process with SIGBUS. So the header is read first. This does not see damage in the middle.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -24,7 +24,7 @@ const MACHINE: Option<u16> = if cfg!(target_arch = "x86_64") {
     None
 };
 
-/// Accepts what the loader can map without danger. Elsewhere than on Linux, whose libraries are ELF, it accepts all.
+/// Accepts a file that the loader can map without danger. On systems other than Linux it accepts every file.
 pub(crate) fn check(file: &Path) -> Result<(), Problem> {
     if !cfg!(target_os = "linux") {
         return Ok(());
@@ -63,7 +63,7 @@ fn fault(path: &Path) -> io::Result<Option<String>> {
     })
 }
 
-/// Where the last part that the loader maps ends in the file. Past any file when there is no such part.
+/// The end in the file of the last part that the loader maps. If there is no such part, a number beyond every file.
 fn loaded_end(file: &mut File, header: &[u8; HEADER]) -> io::Result<u64> {
     let (start, size, count) = (u64_at(header, 32), u16_at(header, 54), u16_at(header, 56));
     if usize::from(size) != PART {

@@ -1,21 +1,21 @@
-//! [`Heap`]: where the library's heap is known to have room, from the addresses that it has given out.
+//! [`Heap`]: where the library's heap has room, derived from the addresses that it has given out.
 //!
-//! The library takes from its heap in `init`, and not for teams or anything else later (`MEASURED.md`): what lies above the
-//! first block that it gives out then, if that is too large for any hole, is given out too or free.
+//! The library takes memory from its heap in `init`, and nothing later, not even for teams (`MEASURED.md`). The first block that
+//! it gives out afterwards is too large for any hole between its own. So all memory above that block is given out or free.
 
 use std::collections::BTreeMap;
 
-/// What the library may put around an allocation, generously: a header, and what aligns to 512 bytes.
+/// What the library may put around an allocation, at most: a header, and padding to 512 bytes.
 const AROUND: u64 = 1024;
 
-/// What the heap holds and has held. The same on all PEs, but for the address at which it begins.
+/// What the heap holds and has held. It is the same on all PEs, apart from the address at which the heap begins.
 #[derive(Debug, Default)]
 pub(crate) struct Heap {
-    /// What is in use, by its first byte.
+    /// The allocations in use, by their first byte.
     live: BTreeMap<u64, Block>,
-    /// First byte and end of what was freed, and has not been used again: it can hold what is no larger.
+    /// First byte and end of each block that was freed and has not been used again.
     freed: BTreeMap<u64, u64>,
-    /// As far as the heap has memory of the GPU, from its highest allocation on.
+    /// The end of the GPU memory that is mapped behind the highest allocation.
     end: u64,
 }
 
@@ -23,12 +23,12 @@ pub(crate) struct Heap {
 #[derive(Clone, Copy, Debug)]
 struct Block {
     end: u64,
-    /// As far as the library may keep what is behind it.
+    /// The end of what the library may keep behind the allocation.
     kept: u64,
 }
 
 impl Heap {
-    /// Whether the heap is known to have `bytes` in one piece; for an alignment, there must be as much more: the library
+    /// Whether the heap has `bytes` in one piece, as far as is known. An alignment needs as much more, because the library
     /// looks for a piece in which it can move the block.
     pub(crate) fn fits(&self, bytes: usize, align: Option<usize>) -> bool {
         let bytes = bytes as u64;
@@ -41,17 +41,17 @@ impl Heap {
         self.live.values().zip(above).any(|(block, next)| next.saturating_sub(block.kept) >= needed)
     }
 
-    /// Notes an allocation, and as far as there is memory from there on.
+    /// Notes an allocation, and where the memory that is mapped there ends.
     pub(crate) fn took(&mut self, start: u64, bytes: usize, align: Option<usize>, mapped: u64) {
         let end = start + bytes as u64;
-        // What is left over of an aligned block stays with it, behind it.
+        // The library looks for more than an aligned block needs. The rest stays with the block, behind it.
         let kept = end.saturating_add(align.unwrap_or(0) as u64);
         self.freed.retain(|other, other_end| *other_end <= start || *other >= kept);
         self.live.insert(start, Block { end, kept });
         self.end = self.end.max(mapped).max(end);
     }
 
-    /// Notes its end.
+    /// Notes that an allocation was freed.
     pub(crate) fn gave_back(&mut self, start: u64) {
         if let Some(block) = self.live.remove(&start) {
             self.freed.insert(start, block.end);

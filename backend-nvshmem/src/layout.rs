@@ -1,8 +1,8 @@
-//! Structs of NVSHMEM, ready to be given to the library.
+//! Structs of NVSHMEM, filled for a call of the library.
 //!
-//! Each begins with a version word: the layout's number and the struct's size. NVSHMEM's headers fill these structs
-//! by macros, which bindgen cannot read, so that is done here. A library reads older layouts than its own; nothing is
-//! promised for newer ones, so the layout follows the version that the loaded library reports.
+//! Each begins with a version word: the layout's number and the struct's size. NVSHMEM's headers fill these structs by
+//! macros. bindgen cannot read macros, so this file fills the structs. A library accepts layouts older than its own, and
+//! promises nothing about newer ones. So the layout follows the version that the loaded library reports.
 
 use std::ffi::{c_int, c_long};
 use std::mem::{offset_of, size_of};
@@ -13,10 +13,10 @@ use crate::bindings::{
     nvshmemx_init_args_t, nvshmemx_init_attr_t, nvshmemx_uniqueid_args_t, nvshmemx_uniqueid_t,
 };
 
-/// From here on there is `cuda_device_id` in the attributes of initialization (layout 2). 3.4.5 has layout 1.
+/// From this version on, the attributes of initialization have `cuda_device_id` (layout 2). 3.4.5 has layout 1.
 const DEVICE_IN_ATTR: [i32; 3] = [3, 5, 0];
 
-/// What the headers write into a number that is not set.
+/// The headers write this into a number that is not set.
 const UNSET: c_int = -1;
 
 /// The version word of `T` in layout `number`.
@@ -55,7 +55,7 @@ pub(crate) fn init_attr(version: [i32; 3]) -> nvshmemx_init_attr_t {
 pub(crate) fn team_config(num_contexts: Option<u32>, unique_id: Option<u64>) -> (nvshmem_team_config_t, c_long) {
     let config = nvshmem_team_config_t {
         version: word::<nvshmem_team_config_t>(2),
-        // The library ignores contexts today; more than it can count are as many as it can count.
+        // The library ignores contexts today. A number that is too large for its field becomes the largest.
         num_contexts: num_contexts.map_or(UNSET, |number| c_int::try_from(number).unwrap_or(c_int::MAX)),
         uniqueid: unique_id.unwrap_or(u64::MAX),
         padding: [0; 48],
@@ -65,7 +65,7 @@ pub(crate) fn team_config(num_contexts: Option<u32>, unique_id: Option<u64>) -> 
     (config, c_long::from(contexts | id))
 }
 
-// The sizes are part of the version words, and the library reads these places whatever bindgen saw.
+// The sizes are part of the version words. The library reads these places, whatever bindgen saw.
 const _: () = {
     assert!(size_of::<nvshmemx_uniqueid_t>() == 128);
     assert!(size_of::<nvshmemx_uniqueid_args_t>() == 24);

@@ -1,8 +1,7 @@
 //! Opens libraries and calls those of their functions that are safe before initialization.
 //!
-//! Most functions of libnvshmem_host end the process when they are called before initialization; the ones here were
-//! measured not to. Everything is done under a time limit and nothing is closed again: these libraries start threads and
-//! register exit handlers.
+//! Most functions of libnvshmem_host end the process if they are called before initialization. Those here were measured not
+//! to. Callers set a time limit. Nothing is closed again, because these libraries start threads and register exit handlers.
 #![allow(unsafe_code)]
 
 use std::error::Error as _;
@@ -21,7 +20,7 @@ use crate::elf;
 use crate::problem::Problem;
 use crate::search::{Origin, SONAME, Search};
 
-/// For opening a library, and for what it then does by itself.
+/// How long opening a library may take, with what it then does by itself.
 pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 
 /// An open library.
@@ -35,7 +34,7 @@ impl Library {
     pub(crate) fn find(search: &Search) -> Result<(Library, Origin), Problem> {
         let (file, origin) = search.locate()?;
         match Library::open(&file) {
-            // Only the loader's own list was left: the other places belong to the answer.
+            // Only the loader's own list was left. The answer must name the other places too.
             Err(refused) if file == Path::new(SONAME) => {
                 let looked = search.places().into_iter().chain([format!("the loader: {refused}")]).collect();
                 Err(Problem::NotFound { what: SONAME, looked })
@@ -44,7 +43,7 @@ impl Library {
         }
     }
 
-    /// Opens a file, or what the loader finds under a bare name.
+    /// Opens a file, or the library that the loader finds under a bare name.
     pub(crate) fn open(file: &Path) -> Result<Library, Problem> {
         if file.components().count() > 1 {
             elf::check(file)?;
@@ -60,7 +59,7 @@ impl Library {
         Ok(Library { handle: ManuallyDrop::new(handle), file: loaded.unwrap_or_else(|| file.to_path_buf()) })
     }
 
-    /// The file that was loaded, where the system tells; otherwise what was to be opened.
+    /// The file that was loaded, if the system tells it; otherwise the name that was opened.
     pub(crate) fn file(&self) -> &Path {
         &self.file
     }
@@ -120,8 +119,8 @@ pub(crate) fn cuda_version() -> Result<i32, DriverError> {
     Ok(version)
 }
 
-/// Opens a library with all its symbols resolved: what is missing is an error here, not a crash at the first call. Says
-/// also which file it is, which may lie anywhere if it was opened by a name.
+/// Opens a library and resolves all its symbols, so that a missing symbol is an error here and not a crash at the first
+/// call. Also returns the file, which may lie anywhere if the library was opened by name.
 ///
 /// # Safety
 /// The library's initializers must be safe to run.
@@ -146,8 +145,8 @@ unsafe fn open_now(file: &Path) -> Result<(libloading::Library, Option<PathBuf>)
     }
 }
 
-/// The file behind a handle, as the loader found it. Links are not followed: the library's own `$ORIGIN`, where it looks
-/// for its plugins, is the folder of this path.
+/// The file behind a handle, as the loader found it. Links are not followed, because the folder of this path is the library's
+/// own `$ORIGIN`, where it looks for its plugins.
 ///
 /// # Safety
 /// The handle must be one of `dlopen`, not closed.

@@ -10,12 +10,12 @@ use onesided::{At, InitStatus, Result, ThreadSupport, VERSION, Version};
 use crate::mpi::World;
 use crate::table::{Table, function};
 
-/// What has to stay alive as long as the PE: MPI, where it brought the PEs together.
+/// What must live as long as the PE: MPI, if it brought the PEs together.
 #[derive(Debug)]
 pub(crate) struct Bootstrapped(pub(crate) Option<Rc<World>>);
 
 impl Bootstrapped {
-    /// Lets go without the collective end, which other PEs may never reach.
+    /// Gives it up without its collective end, which other PEs may never reach.
     pub(crate) fn abandon(&self) {
         if let Some(world) = &self.0 {
             world.abandon();
@@ -37,8 +37,7 @@ pub(crate) fn version(table: &Table) -> Version {
     }
 }
 
-/// The library's status; safe before initialization. A number that this version does not know is the least that it can
-/// be: not initialized.
+/// The library's status; safe before initialization. A number that this crate does not know counts as "not initialized".
 pub(crate) fn init_status(table: &Table) -> InitStatus {
     let Ok(status) = &table.functions.nvshmemx_init_status else { return InitStatus::NotInitialized };
     // SAFETY: reads one variable, and needs no initialization.
@@ -66,7 +65,7 @@ pub(crate) fn thread_support(table: &Table) -> ThreadSupport {
     }
 }
 
-/// Ends the library. Collective. Only after an initialization that succeeded: otherwise it ends the process.
+/// Ends the library. Collective. Call it only after an initialization that succeeded: otherwise it ends the process.
 pub(crate) fn finalize(table: &Table, at: At) -> Result<()> {
     if init_status(table) < InitStatus::Initialized {
         return Ok(());

@@ -1,5 +1,5 @@
-//! Time limits: a broken driver, a network file system or a stray script may never answer, and nothing here waits
-//! for longer than it said.
+//! Time limits. A broken driver, a network file system or a stray script may never answer. Nothing here waits longer than its
+//! limit.
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use crate::problem::Problem;
 
-/// More output than any of the commands prints; the rest is not read.
+/// More bytes than any of the commands prints. The rest is not read.
 const OUTPUT: u64 = 1 << 20;
 
-/// Runs `work` on a thread of its own. When it does not end in time, the thread is left behind.
+/// Runs `work` on a thread of its own. If it does not end in time, the thread is left behind.
 pub(crate) fn within<T: Send + 'static>(
     limit: Duration,
     call: &str,
@@ -35,8 +35,8 @@ pub(crate) fn within<T: Send + 'static>(
     })
 }
 
-/// Runs `work` here, where nothing can interrupt it: when it does not end in time, says so and ends the process, without
-/// what is done at a process's end, which may wait for the same.
+/// Runs `work` in this thread, where nothing can interrupt it. If it does not end in time, prints the message and aborts the
+/// process. It does not run exit handlers, which may wait for the same.
 pub(crate) fn or_abort<T>(limit: Duration, message: String, work: impl FnOnce() -> T) -> T {
     let (done, waits) = mpsc::channel::<()>();
     let watch = thread::Builder::new().spawn(move || {
@@ -51,7 +51,7 @@ pub(crate) fn or_abort<T>(limit: Duration, message: String, work: impl FnOnce() 
     result
 }
 
-/// What `program` prints to its standard output, if it ends well and in time; it is killed otherwise.
+/// Runs `program` and returns its standard output, if it ends well and in time. A program that does not is killed.
 pub(crate) fn output(program: &Path, arguments: &[&str], limit: Duration) -> Result<String, Problem> {
     let call = program.display().to_string();
     let failed = |why: String| Problem::Failed { call: call.clone(), why };
@@ -82,7 +82,7 @@ pub(crate) fn output(program: &Path, arguments: &[&str], limit: Duration) -> Res
     }
 }
 
-/// Whether the child ended well; `None` while it runs at the deadline.
+/// Whether the child ended well; `None` if it still runs at the deadline.
 fn poll(child: &mut Child, deadline: Instant) -> Option<bool> {
     loop {
         match child.try_wait() {

@@ -1,4 +1,4 @@
-//! [`Memory`]: which addresses stand behind the names that operations carry.
+//! [`Memory`]: the addresses of the allocations that operations name.
 #![allow(unsafe_code)]
 
 use std::cell::{Ref, RefCell};
@@ -15,8 +15,8 @@ use crate::vmm::Mapping;
 
 /// All memory of this PE that operations may name.
 ///
-/// Symmetric memory is numbered in the order of the collective calls that made it, so that a number means the same on
-/// every PE. Numbers are not used twice.
+/// Symmetric memory is numbered in the order of the collective calls that made it. So a number means the same on every PE.
+/// Numbers are not used twice.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     symmetric: RefCell<Vec<Region>>,
@@ -24,16 +24,16 @@ pub(crate) struct Memory {
     pub(crate) room: Room,
 }
 
-/// A range of addresses; empty when it has been freed.
+/// A range of addresses; empty after it was freed.
 #[derive(Clone, Copy, Debug, Default)]
 struct Region {
     base: u64,
     len: usize,
-    /// For registered memory: the external allocation, by number.
+    /// The number of the external allocation, for registered memory.
     registered: Option<u32>,
 }
 
-/// Failures of the library's `int` functions, with the number that it returned.
+/// Turns the status of a library function into an error, unless it is 0.
 #[inline]
 pub(crate) fn check(status: c_int, symbol: &str, call: &'static str, at: At) -> Result<()> {
     if status == 0 { Ok(()) } else { Err(refused(status, symbol, call, at)) }
@@ -102,14 +102,14 @@ impl Memory {
         const CALL: &str = "alloc";
         let Layout { bytes, align, zeroed } = layout;
         device.bind(CALL, at)?;
-        // The library may end the process when the heap cannot grow.
+        // The library may end the process if the heap cannot grow.
         if let Some(why) = self.room.lacks(table, device, (bytes, align), (sharing, pes), at)? {
             return Err(no_room(bytes, &why, at));
         }
         let base = match (align, zeroed) {
             // SAFETY: the size is not 0.
             (None, false) => unsafe { function!(table, nvshmem_malloc, CALL, at)(bytes) },
-            // One element of all bytes: 3.4.5 lets the heap grow by the size of one element.
+            // One element of all bytes, because 3.4.5 grows the heap by the size of one element only.
             // SAFETY: neither number is 0 and their product is `bytes`.
             (None, true) => unsafe { function!(table, nvshmem_calloc, CALL, at)(1, bytes) },
             // SAFETY: `Pe` checked that the alignment is a power of two, at least 8.

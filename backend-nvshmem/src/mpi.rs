@@ -1,14 +1,14 @@
 //! [`World`]: MPI's world communicator, for the two ways to initialize that go through MPI.
 //!
-//! Only with the feature `mpi`: MPI is linked, so that a program built with it starts only where `libmpi` is.
+//! Only with the feature `mpi`. It links MPI, so a program that is built with it starts only on machines that have `libmpi`.
 //!
-//! Nothing here waits without a limit, though MPI itself knows none:
+//! Everything here has a limit, though MPI itself knows none:
 //!
-//! * `MPI_Init` and `MPI_Finalize` wait for all processes. They run on a thread of their own, which is left behind when
-//!   it does not answer. It is one thread for both, because MPI wants to be finalized where it was initialized.
-//! * What is sent is sent by nonblocking collectives, which are tested until the time is up.
+//! * `MPI_Init` and `MPI_Finalize` wait for all processes. They run on a thread of their own, which is left behind if it does
+//!   not answer. Both run on the same thread, because MPI must be finalized by the thread that initialized it.
+//! * Data is sent by nonblocking collectives, which are tested until the time is up.
 //!
-//! After a failure MPI is not finalized: that would wait for processes that may never come. The process must end, and
+//! After a failure MPI is not finalized, because that would wait for processes that may never come. The process must end.
 //! `mpirun` then ends the job, because a process left without `MPI_Finalize`.
 
 use std::ffi::c_void;
@@ -28,27 +28,27 @@ use mpi::traits::{AsRaw, Communicator, CommunicatorCollectives, Root};
 
 use crate::problem::Problem;
 
-/// How long to sleep between two looks at something that MPI has not finished.
+/// How long to sleep between two tests of a request.
 const PAUSE: Duration = Duration::from_micros(200);
 
-/// Launchers' variables that tell a process how many there are. A process that is alone in MPI's world although one
-/// of them says more was started by a launcher that this MPI does not understand.
+/// Variables by which launchers tell the number of processes. If one of them says more than one, but MPI's world has one
+/// process, this MPI does not understand the launcher.
 const SIZES: [&str; 5] =
     ["ONESIDED_PES", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_NUM_TASKS"];
 
-/// MPI's world. Whoever holds one may use MPI; the last one that goes finalizes MPI, if we initialized it.
+/// MPI's world. Whoever holds one may use MPI. The last one that is dropped finalizes MPI, if we initialized it.
 ///
-/// MPI cannot be started twice: a process keeps its `World` until it needs MPI no more. NVSHMEM must be finalized
-/// before the `World` goes.
+/// MPI cannot be started twice, so a process keeps its `World` as long as it needs MPI. NVSHMEM must be finalized before the
+/// `World` is dropped.
 #[derive(Debug)]
 pub(crate) struct World {
-    /// Leaked, some bytes a process: its address is handed out, also to a thread that may be left behind.
+    /// Leaked, because its address is passed on, also to a thread that may be left behind. It has a few bytes.
     communicator: &'static <SimpleCommunicator as AsRaw>::Raw,
     rank: usize,
     n_pes: usize,
     local_rank: usize,
     limit: Duration,
-    /// Absent when the application initialized MPI: then it finalizes MPI too.
+    /// Absent if the application initialized MPI, and so finalizes it.
     ours: Option<Arc<Ours>>,
 }
 
@@ -59,7 +59,7 @@ struct Ours {
     leave: Option<Sender<()>>,
     thread: JoinHandle<()>,
     limit: Duration,
-    /// Something failed, and MPI is left as it is.
+    /// Whether something failed, so that MPI is left as it is.
     abandoned: AtomicBool,
 }
 
@@ -67,8 +67,8 @@ struct Ours {
 static OURS: Mutex<Weak<Ours>> = Mutex::new(Weak::new());
 
 impl World {
-    /// Initializes MPI, unless that was done already, and learns who this process is. Collective over all processes of
-    /// the job; waits for them for `limit`, which is also the limit of everything that follows.
+    /// Initializes MPI, unless that was done already, and asks who this process is. Collective over all processes of the job.
+    /// It waits for them for `limit`, which is also the limit of everything that follows.
     ///
     /// Without `mpirun`, the world has one process.
     pub(crate) fn join(limit: Duration) -> Result<World, Problem> {
@@ -119,8 +119,8 @@ impl World {
         Ok(())
     }
 
-    /// Whether MPI may be called by a thread that may be left behind in the call: where we initialized it, we make no other
-    /// call then, but an application that did may.
+    /// Whether a thread may call MPI that may be left behind in the call. It may if we initialized MPI, because we then make no
+    /// other call. An application that initialized MPI may make one.
     pub(crate) fn takes_calls_of_any_thread(&self) -> bool {
         self.ours.is_some() || mpi::environment::threading_support() == Threading::Multiple
     }
@@ -130,9 +130,9 @@ impl World {
         std::ptr::from_ref(self.communicator).cast_mut().cast()
     }
 
-    /// For a process that goes because something failed: leaves MPI as it is instead of waiting for the others in
-    /// `MPI_Finalize`. They may never come, or may wait for this process elsewhere; `mpirun` ends them when this
-    /// process ends. An application's own MPI is not touched by it.
+    /// Leaves MPI as it is, for a process that ends because something failed. `MPI_Finalize` would wait for the other
+    /// processes, which may never come, or may wait for this process elsewhere. `mpirun` ends them when this process ends.
+    /// MPI that the application initialized is not touched.
     pub(crate) fn abandon(&self) {
         if let Some(ours) = &self.ours {
             ours.abandoned.store(true, Ordering::Relaxed);
@@ -152,9 +152,9 @@ impl World {
         Ok(hosts[..self.rank].iter().filter(|host| **host == mine[0]).count())
     }
 
-    /// Tests `request` until it is complete, for [`World::limit`] if no other deadline is given.
+    /// Tests `request` until it is complete, or until [`World::limit`] if no other deadline is given.
     ///
-    /// Buffers are leaked by the callers, some bytes a process: a request that is given up may still be written to.
+    /// Callers leak their buffers of a few bytes, because MPI may still write to a request that was given up.
     fn wait<D: ?Sized>(
         &self,
         mut request: Request<'static, D, StaticScope>,
@@ -179,7 +179,7 @@ impl World {
 
 /// `MPI_Init_thread`, on a thread that stays to finalize.
 ///
-/// Others than that thread call MPI, one at a time: this is what MPI calls serialized.
+/// Other threads call MPI too, one at a time. MPI calls this level "serialized".
 fn initialize(limit: Duration) -> Result<Arc<Ours>, Problem> {
     let (ready, level) = mpsc::channel();
     let (leave, left) = mpsc::channel::<()>();
@@ -221,7 +221,7 @@ impl Drop for Ours {
     }
 }
 
-/// Whether the launcher speaks of more processes than MPI knows.
+/// The problem of a launcher that speaks of more processes than MPI knows.
 fn alone_by_mistake(n_pes: usize) -> Option<Problem> {
     let said = |name: &str| std::env::var(name).ok()?.trim().parse::<usize>().ok();
     let (name, said) = SIZES.into_iter().filter_map(|name| Some((name, said(name)?))).find(|(_, n)| *n > 1)?;

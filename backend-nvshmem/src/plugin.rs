@@ -1,7 +1,7 @@
-//! [`check`]: whether the library will find the plugin by which it brings PEs together.
+//! [`check`]: whether the library will find its bootstrap plugin.
 //!
-//! The plugins are libraries of their own, which lie beside libnvshmem_host. Without its plugin, 3.4 to 3.6 end the
-//! process (`free(): double free detected`), so that is found out before the library is asked.
+//! The plugins are libraries of their own beside libnvshmem_host. If the plugin is missing, 3.4 to 3.6 end the process
+//! (`free(): double free detected`). So the backend looks before it asks the library.
 
 use std::path::Path;
 

@@ -13,7 +13,7 @@ use onesided::{At, Error, ErrorKind};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {
-    /// It is nowhere where it was looked for.
+    /// It is in none of the places where it was looked for.
     NotFound {
         /// What was looked for.
         what: &'static str,
@@ -27,7 +27,7 @@ pub enum Problem {
         /// What names it: an argument or an environment variable.
         named_by: &'static str,
     },
-    /// The file is there, but is no whole library of this machine's kind.
+    /// The file exists, but is not a whole library for this machine.
     Damaged {
         /// The file.
         file: PathBuf,
@@ -41,14 +41,14 @@ pub enum Problem {
         /// The loader's reason.
         why: String,
     },
-    /// The library is whole, but of a version that the backend is not for.
+    /// The library is whole, but the backend does not support its version.
     Version {
         /// The file.
         file: PathBuf,
         /// Its version, and those that fit.
         why: String,
     },
-    /// A function or a command was there, but failed.
+    /// A function or a command failed.
     Failed {
         /// The function or the command.
         call: String,
@@ -62,7 +62,7 @@ pub enum Problem {
         /// How long it was given.
         limit: Duration,
     },
-    /// An environment variable says what cannot be, or is missing beside others.
+    /// An environment variable has a value that is not possible, or is missing beside others.
     Variable {
         /// The variable, with its value where it has one.
         variable: String,

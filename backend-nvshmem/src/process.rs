@@ -24,10 +24,10 @@ use crate::setting;
 use crate::table::Table;
 use crate::{join, rendezvous, vmm};
 
-/// As long as a limit can be, in seconds: 68 years. The clock has no number for the end of a much longer one.
+/// The longest limit, in seconds: 68 years. The clock cannot count the end of a much longer one.
 const LONGEST: u64 = i32::MAX as u64;
 
-/// What a process may say about itself before it becomes a PE.
+/// Choices of a process before it becomes a PE.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Settings {
@@ -35,9 +35,9 @@ pub struct Settings {
     pub library: Option<PathBuf>,
     /// The GPU of this PE, as CUDA numbers it; `None` for the rank on this host, modulo the number of GPUs.
     pub device: Option<usize>,
-    /// How long to wait for the other PEs in `init`. They wait for each other twice, when they meet and when the library
-    /// connects them, and each has this limit: who comes last to the first must not run out of time in the second. More
-    /// than 2147483647 s, 68 years, is as much as that.
+    /// How long to wait for the other PEs in `init`. PEs wait for each other twice: when they meet, and when the library
+    /// connects them. Each wait has this limit, so that the last PE to come has time for the second. The longest limit is
+    /// 2147483647 s (68 years); more counts as that.
     pub limit: Duration,
 }
 
@@ -49,11 +49,11 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// [`Settings::default`], with what the environment says otherwise: `ONESIDED_DEVICE`, which `onesided launch` sets,
-    /// and `ONESIDED_TIMEOUT` (seconds), which is the user's.
+    /// [`Settings::default`], changed by two environment variables: `ONESIDED_DEVICE`, which `onesided launch` sets, and
+    /// `ONESIDED_TIMEOUT` (seconds), for the user.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`] for a value that is no number, and for more than 2147483647 seconds.
+    /// [`ErrorKind::InvalidArgument`] if a value is not a whole number, or too large.
     #[track_caller]
     pub fn from_environment() -> Result<Settings> {
         let at = At::caller();
@@ -70,7 +70,7 @@ impl Settings {
     }
 }
 
-/// A process that is not yet a PE, with the library loaded: what [`Bootstrap`] is on GPUs.
+/// A process that is not yet a PE, with the library loaded. It implements [`Bootstrap`].
 ///
 /// ```no_run
 /// use onesided::{Bootstrap, InitMethod, Result};
@@ -87,7 +87,7 @@ pub struct Process {
     table: &'static Table,
     settings: Settings,
     scratch: Scratch,
-    /// MPI, once it was asked for: it can be initialized once only, and PEs come and go.
+    /// MPI, after the first PE that used it. MPI can be initialized only once, but a process can be several PEs in turn.
     world: OnceCell<Rc<World>>,
 }
 
@@ -102,10 +102,11 @@ impl Process {
     /// Finds and loads the library. No GPU is needed yet.
     ///
     /// # Errors
-    /// [`ErrorKind::Initialization`] when the library is absent, damaged, or of a version that this crate does not
-    /// describe; the message says where it was looked for. [`ErrorKind::Timeout`] when it cannot be opened in 30 s.
-    /// [`ErrorKind::InvalidArgument`] when `NVSHMEM_REDUCE_SCRATCH_SIZE` or `NVSHMEM_CUMEM_GRANULARITY` is set to what is
-    /// no size, or the first to one that is no multiple of 128: the library would leave elements out of reductions.
+    /// * [`ErrorKind::Initialization`] if the library is absent, damaged, or of a version that this crate does not support. The
+    ///   message says where it was looked for.
+    /// * [`ErrorKind::Timeout`] if it cannot be opened in 30 s.
+    /// * [`ErrorKind::InvalidArgument`] if `NVSHMEM_REDUCE_SCRATCH_SIZE` or `NVSHMEM_CUMEM_GRANULARITY` is not a size, or if the
+    ///   first is not a multiple of 128 bytes. The library would then leave elements out of reductions.
     #[track_caller]
     pub fn open(settings: Settings) -> Result<Process> {
         let settings = Settings { limit: settings.limit.min(Duration::from_secs(LONGEST)), ..settings };
@@ -126,7 +127,7 @@ impl Process {
     fn initialize(&self, method: &InitMethod, at: At) -> Result<Pe<Nvshmem>> {
         const CALL: &str = "init";
         let wrong = |message: String| Err(Error::invalid(CALL, message, at));
-        // Until something reaches the library, an error gives the claim back.
+        // An error gives the claim back, as long as nothing has reached the library.
         let claim = match (Claim::take(), self.init_status()) {
             (Ok(claim), InitStatus::NotInitialized) => claim,
             (Err(Refusal::Failed), _) | (Ok(_), InitStatus::Bootstrapped) => {
@@ -137,7 +138,7 @@ impl Process {
         let problem = |problem: Problem| problem.error(CALL, at);
         let by_mpi = |problem: Problem| match problem {
             Problem::NoAnswer { .. } => problem.error_with_remedy(MPI_REMEDY, CALL, at),
-            _ => problem.error(CALL, at), // says itself what would help
+            _ => problem.error(CALL, at), // its text says what would help
         };
         let limit = self.settings.limit;
         match *method {
@@ -150,7 +151,7 @@ impl Process {
                 let Placement { rank, n_pes, local_rank, .. } = placement;
                 let make = || join::unique_id(self.table).map(|id| id.0);
                 let id = match n_pes {
-                    1 => make(), // nobody to be met
+                    1 => make(), // there is nobody to meet
                     _ => placement.meeting().and_then(|place| rendezvous::exchange(rank, n_pes, place, limit, make)),
                 };
                 self.by_unique_id(claim, UniqueId(id.map_err(problem)?), &Place { rank, n_pes, local_rank }, None, at)
@@ -207,7 +208,7 @@ impl Process {
         world: Option<Rc<World>>,
         at: At,
     ) -> Result<Pe<Nvshmem>> {
-        // Without a GPU the PEs still meet: each then says what it lacks, and none waits for one that gave up early.
+        // Without a GPU the PEs still meet. Each then says what it lacks, and nobody waits for a PE that gave up early.
         let device = self.device(place.local_rank);
         let context = device.as_ref().ok().map(|device| device.context().clone());
         let Place { rank, n_pes, .. } = *place;
@@ -216,8 +217,8 @@ impl Process {
         self.become_pe(claim, place, device, joined, world, at)
     }
 
-    /// Takes this PE's GPU and makes it this thread's. This waits for the driver and not for other PEs, and so may take
-    /// longer than a short limit for these.
+    /// Takes this PE's GPU and makes its context current. This waits for the driver and not for other PEs, so a short limit for
+    /// PEs does not apply.
     fn device(&self, local_rank: usize) -> Result<Device, Problem> {
         let chosen = self.settings.device;
         let awake = within(self.settings.limit.max(library::LIMIT), "waking the GPU", move || match chosen {
@@ -227,7 +228,7 @@ impl Process {
         Device::new(awake)
     }
 
-    /// Looks at what became of the initialization. What failed is never finalized: the library would end the process.
+    /// Looks at the result of the initialization. A failed one is never finalized, because the library would end the process.
     fn become_pe(
         &self,
         claim: Claim,
@@ -246,7 +247,7 @@ impl Process {
             bootstrap.abandon();
             Err(Error::new(kind, CALL, format!("PE {rank} of {n_pes}: {why}"), at))
         };
-        // What fails from here on leaves the device as it is: the library may still use its context.
+        // A failure from here on leaves the device as it is, because the library may still use its context.
         let device = device.map(ManuallyDrop::new);
         let device = match (device, joined) {
             (_, Err(problem @ Problem::NoAnswer { .. })) => {
@@ -323,11 +324,11 @@ fn is_dead(device: &Result<Device, Problem>) -> bool {
     matches!(device, Err(Problem::NoAnswer { .. }))
 }
 
-/// When processes do not come to MPI, or come and go no further.
+/// What helps if processes do not come to MPI, or stop there.
 const MPI_REMEDY: &str =
     "see whether one mpirun started all of them, whether each initializes by MPI, and whether one ended";
 
-/// Why there is no GPU, and what would help where the reason does not say it.
+/// Why there is no GPU, with what would help unless the reason says it.
 fn no_gpu(problem: &Problem) -> String {
     match problem {
         Problem::NotFound { .. } => format!("{problem}; remedy: {INSTALL_DRIVER}"),

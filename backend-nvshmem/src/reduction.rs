@@ -1,13 +1,13 @@
-//! Reductions, also those that the library gets wrong when it is called once for the whole.
+//! Reductions, with those that the library computes wrongly if it is called once for the whole.
 //!
-//! Its algorithms have a scratch of `NVSHMEM_REDUCE_SCRATCH_SIZE` bytes for each team (3.4.5 and 3.8.0: `MEASURED.md` has the
-//! sizes that were seen to be wrong, and the library's header files the reason):
+//! The library's algorithms use a scratch of `NVSHMEM_REDUCE_SCRATCH_SIZE` bytes for each team. `MEASURED.md` has the sizes that
+//! were seen to be wrong with 3.4.5 and 3.8.0. The library's header files show the reason:
 //!
-//! * A large reduction goes in rounds. Each sends from the source, then adds what came to the target. In place the target
-//!   is the source: from the second round on the others get sums. What fits into one round is right.
+//! * A large reduction works in rounds. Each round sends from the source, then adds what came to the target. In place the
+//!   target is the source, so from the second round on the others get sums. A reduction that fits into one round is right.
 //! * A large reducescatter writes beyond the scratch: into other areas of its team, and then into those of other teams.
 //!
-//! So the first is made in pieces of one round, and the second block by block.
+//! So a large reduction in place is made in pieces of one round, and a large reducescatter block by block.
 #![allow(unsafe_code)]
 
 use cudarc::driver::sys::CUdeviceptr;
@@ -27,33 +27,33 @@ use crate::table::{Form, Reduction, function};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scratch(usize);
 
-/// How a reduction is made of calls.
+/// Of which calls a reduction is composed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     /// One call.
     Whole,
-    /// A call for each so many bytes.
+    /// A call for each piece of so many bytes.
     Pieces(usize),
-    /// A reduction for each block, of which one is kept.
+    /// A reduction for each block. Each PE keeps the result of its own block.
     Blocks,
-    /// Not even one element is right.
+    /// None: the scratch is too small for one element.
     Refused,
 }
 
-/// What the library takes the size of the scratch from.
+/// The variable from which the library takes the size of the scratch.
 const SCRATCH_SIZE: &str = "NVSHMEM_REDUCE_SCRATCH_SIZE";
 
-/// The rounds of the library are whole numbers of any element only if the scratch is a multiple of this.
+/// A round of the library holds a whole number of elements of every type only if the scratch is a multiple of this.
 const STEP: usize = 128;
 
-/// Where pieces begin, as far as they are large enough: the library's fast paths take aligned data only.
+/// The alignment of pieces that are at least as large: the library's fast paths need it.
 const ALIGNED: usize = 16;
 
 impl Scratch {
-    /// The size that the library reads too, when it is initialized.
+    /// The size that the library too reads, when it is initialized.
     ///
     /// # Errors
-    /// [`Problem::Variable`]: it is no size, or one with which the library leaves elements out.
+    /// [`Problem::Variable`] if it is not a size, or one with which the library leaves elements out.
     pub(crate) fn from_environment() -> Result<Scratch, Problem> {
         Scratch::of(setting::size(SCRATCH_SIZE)?)
     }
@@ -74,13 +74,13 @@ impl Scratch {
     fn way(self, reduction: &Reduction, members: usize) -> Way {
         let Reduction { form, dst, src, dtype, .. } = *reduction;
         if form == Form::ReduceScatter {
-            // Two operations in turn share the scratch.
+            // The library uses each half of the scratch in turn.
             return if src.len <= self.0 / 2 || members == 1 { Way::Whole } else { Way::Blocks };
         }
         if dst != src || members <= 2 {
             return Way::Whole;
         }
-        // One round takes an eighth of that, and all other members' contributions must fit into it.
+        // A round takes an eighth of one half. The contributions of all other members must fit into it.
         let piece = self.0 / 2 / 8 / (members - 1);
         match piece - piece % if piece < ALIGNED { dtype.size() } else { ALIGNED } {
             0 => Way::Refused,
@@ -97,7 +97,7 @@ impl Nvshmem {
         if self.scratch.way(reduction, self.team_size(reduction.team)) != Way::Whole {
             let side = self.device().side(call, at)?;
             let enqueued = self.reduce_on(reduction, side, at);
-            // Also after an error: what was enqueued before it uses the operands.
+            // After an error too: what was enqueued before the error uses the operands.
             let done = side.synchronize().map_err(|error| device(call, error, at));
             return enqueued.and(done);
         }
@@ -147,15 +147,15 @@ impl Nvshmem {
         check(status, form.name(), form.name(), at)
     }
 
-    /// A reduction in place, as one of each piece in turn.
+    /// A reduction in place: a call for each piece in turn.
     #[cold]
     fn pieces_on(&self, reduction: &Reduction, most: usize, stream: &CudaStream, at: At) -> Result<()> {
         pieces(reduction, most).try_for_each(|piece| self.call_on(&piece, stream, at))
     }
 
-    /// A reducescatter, as a reduction of each block in turn. All go to the target; my own is laid by until the others
-    /// are done. Between blocks the PEs meet: no target may be written before its PE is done with the block before.
-    /// Whatever fails here, the others count on my part in every block.
+    /// A reducescatter: a reduction of each block in turn, into the target. My own block is copied away until all are done.
+    /// Between blocks the PEs meet, because no target may be written before its PE has finished the block before. If
+    /// something fails here, this PE still takes part in every block: the others count on it.
     #[cold]
     fn scatter_on(&self, scatter: &Reduction, stream: &CudaStream, at: At) -> Result<()> {
         const CALL: &str = "reducescatter";
@@ -197,7 +197,7 @@ impl Nvshmem {
     }
 }
 
-/// A reduction as several, of `most` bytes and a rest.
+/// The pieces of a reduction: of `most` bytes each, and a rest.
 fn pieces(whole: &Reduction, most: usize) -> impl Iterator<Item = Reduction> + use<> {
     let whole = *whole;
     (0..whole.dst.len).step_by(most).map(move |start| {
@@ -207,7 +207,7 @@ fn pieces(whole: &Reduction, most: usize) -> impl Iterator<Item = Reduction> + u
     })
 }
 
-/// A reducescatter as reductions: of each member's block, in the order of the members, to the target.
+/// The reductions of a reducescatter: each member's block, in the order of the members, into the target.
 fn blocks(scatter: &Reduction) -> impl Iterator<Item = Reduction> + use<> {
     let scatter = *scatter;
     (0..scatter.src.len).step_by(scatter.dst.len).map(move |start| {

@@ -1,8 +1,8 @@
-//! [`Room`]: whether the heap can take an allocation, found out before the library is asked.
+//! [`Room`]: whether the heap has room for an allocation. It is asked before the library is.
 //!
-//! The library grows its heap by physical memory of the GPU, and where there is none it ends the process (3.4.5) or says so
-//! (3.8.0). Whether there is any is a matter of each PE, but all must decide alike: a PE that refuses while others call
-//! `nvshmem_malloc` leaves them waiting. So the PEs agree first.
+//! The library grows its heap by physical memory of the GPU. If there is none, 3.4.5 ends the process and 3.8.0 returns NULL. The
+//! memory differs from PE to PE, but all PEs must decide alike: a PE that refuses while others call `nvshmem_malloc` leaves them
+//! waiting. So the PEs agree first.
 #![allow(unsafe_code)]
 
 use std::cell::{Cell, RefCell};
@@ -21,26 +21,26 @@ use crate::vmm::{mapped_end, registration_step};
 
 const CALL: &str = "alloc";
 
-/// What is left to others on the GPU, and to the library's own needs.
+/// What stays free on the GPU for others and for the library's own needs.
 const RESERVE: usize = 256 << 20;
-/// The first block that the library gives out: taken to be larger than any hole between its own allocations, so that all
-/// above is free. (So it was with 3.4.5 and 3.8.0: `full-malloc` in `MEASURED.md`.)
+/// The size of the first block that the library gives out. It is larger than any hole between the library's own allocations, so
+/// that all memory above the block is free. (Seen with 3.4.5 and 3.8.0: `full-malloc` in `MEASURED.md`.)
 const FIRST: usize = 1 << 20;
-/// What the library aligns to.
+/// The library's own alignment.
 const ALIGNMENT: usize = 512;
 
 #[derive(Debug, Default)]
 pub(crate) struct Room {
     heap: RefCell<Heap>,
-    /// Whether memory was registered symmetrically: it is mapped behind the heap, and no longer told apart.
+    /// Whether memory was registered symmetrically. It is mapped behind the heap, and cannot be told apart from it.
     registered: Cell<bool>,
-    /// Where the first block is, in which PEs agree.
+    /// The address of the first block, through which the PEs agree.
     first: Cell<u64>,
 }
 
 impl Room {
-    /// Takes the first block, and lets the PEs agree for the first time, so that later nothing must be loaded for it.
-    /// Returns the block's address. Collective, at the end of `init`.
+    /// Takes the first block and returns its address. The PEs also agree for the first time, so that the kernel for it is
+    /// loaded. Collective, at the end of `init`.
     pub(crate) fn prepare(&self, table: &Table, device: &Device, pes: usize, at: At) -> Result<u64> {
         // SAFETY: the size is not 0, and all PEs come here.
         let first = unsafe { function!(table, nvshmem_malloc, "init", at)(FIRST) } as u64;
@@ -56,8 +56,8 @@ impl Room {
         Ok(first)
     }
 
-    /// Why there is no room for `bytes` more on each PE, at a multiple of `align`; `None` if all have it. `sharing` is the
-    /// number of PEs on this GPU, `pes` that of all. Collective.
+    /// Why some PE has no room for `bytes` more at a multiple of `align`; `None` if all have it. `sharing` is the number of
+    /// PEs on this GPU, `pes` the number of all. Collective.
     pub(crate) fn lacks(
         &self,
         table: &Table,
@@ -73,7 +73,7 @@ impl Room {
         Ok(here.or_else(|| Some("that of another PE cannot grow".to_string())))
     }
 
-    /// Why this PE has none, as long as no other program gives memory of the GPU back.
+    /// Why this PE has no room, as far as it knows.
     fn lacks_here(&self, device: &Device, bytes: usize, align: Option<usize>, sharing: usize) -> Option<String> {
         if self.heap.borrow().fits(bytes, align) {
             return None;
@@ -99,7 +99,7 @@ impl Room {
         self.heap.borrow_mut().took(base, bytes, align, mapped);
     }
 
-    /// Notes its end.
+    /// Notes that an allocation was freed.
     pub(crate) fn gave_back(&self, base: u64) {
         self.heap.borrow_mut().gave_back(base);
     }
@@ -114,7 +114,7 @@ impl Room {
         self.combined(table, device, (WORLD, ReduceOp::Min), [u64::from(enough)], CALL, at).map(|[all]| all == 1)
     }
 
-    /// What the members of a team say, word by word reduced. Collective over the team.
+    /// Reduces the members' words, one by one. Collective over the team.
     pub(crate) fn combined<const WORDS: usize>(
         &self,
         table: &Table,

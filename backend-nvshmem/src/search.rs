@@ -35,14 +35,13 @@ pub enum Origin {
 /// The places to look at, in this order: the caller's, `ONESIDED_NVSHMEM_LIB`, `NVSHMEM_HOME`, Python's packages, the
 /// loader's.
 ///
-/// The first place that has the library decides, even if that library turns out to be damaged: a run must never take
-/// another library than the one that the user meant. For the same reason a file that the user *named* (the first
-/// two) must exist.
+/// The first place that has the library decides, even if that library turns out to be damaged. So a run never takes another
+/// library than the user meant. For the same reason a file that the user *named* (the first two places) must exist.
 #[derive(Clone, Debug)]
 pub struct Search {
     /// A file, or a folder with the library in it.
     pub argument: Option<PathBuf>,
-    /// Likewise, from `ONESIDED_NVSHMEM_LIB`.
+    /// The same, from `ONESIDED_NVSHMEM_LIB`.
     pub variable: Option<PathBuf>,
     /// NVSHMEM's own folder, from `NVSHMEM_HOME`.
     pub home: Option<PathBuf>,
@@ -53,7 +52,7 @@ pub struct Search {
 }
 
 impl Search {
-    /// The places that the environment names, behind `argument`. Python is not asked when the user named a file.
+    /// `argument`, then the places that the environment names. Python is not asked if the user named a file.
     pub fn from_environment(argument: Option<&Path>) -> Search {
         let folder = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let variable = folder(VARIABLE);
@@ -67,12 +66,14 @@ impl Search {
         }
     }
 
-    /// The library's file, as an absolute path, and what led to it. The bare name [`SONAME`] with [`Origin::Loader`] when
-    /// it is in none of the folders and only the loader's own list is left: the loader looks nowhere else for a path, and
-    /// never in the current folder for a name.
+    /// The library's file, as an absolute path, and what led to it.
+    ///
+    /// If the library is in none of the folders, only the loader's own list is left. Then this is the bare name [`SONAME`]
+    /// with [`Origin::Loader`]. Given a path, the loader looks nowhere else; given a name, it never looks in the current
+    /// folder.
     ///
     /// # Errors
-    /// [`Problem::Absent`] when a file that the user named is not there.
+    /// [`Problem::Absent`] if a file that the user named does not exist.
     pub fn locate(&self) -> Result<(PathBuf, Origin), Problem> {
         let named =
             [(&self.argument, "the path given", Origin::Argument), (&self.variable, VARIABLE, Origin::Variable)];
@@ -103,12 +104,12 @@ impl Search {
     }
 }
 
-/// The path from the root. Without a current folder there is none, and no file under a relative path either.
+/// The path from the root. Without a current folder there is none, and a relative path leads to no file.
 fn absolute(file: PathBuf) -> PathBuf {
     std::path::absolute(&file).unwrap_or(file)
 }
 
-/// The folders in which `python3` looks for packages. It imports nothing of them: only the file is of interest.
+/// The folders in which `python3` looks for packages. It imports none of them: only the file matters.
 fn python_folders() -> Result<Vec<PathBuf>, Problem> {
     let python = limit::on_path("python3")
         .ok_or_else(|| Problem::NotFound { what: "python3", looked: vec!["not on PATH".to_string()] })?;

@@ -1,8 +1,8 @@
-//! Whether the library has a slot for another team, found out before it is asked.
+//! Whether the library has a slot for another team. It is asked before the library is.
 //!
-//! From some version on, a library that is asked for one team too many returns an error and ends the process at a later
-//! call about teams (3.8.0; 3.4.5 goes on). A team has the same slot on all its members, and its handle is the number of
-//! the slot. So before a split the PEs of the parent agree on which slots none of the future members uses.
+//! If 3.8.0 is asked for one team too many, it returns an error, and ends the process at a later call about teams. (3.4.5 goes
+//! on.) A team has the same slot on all its members, and its handle is the number of the slot. So before a split, the PEs of the
+//! parent agree which slots none of the future members uses.
 
 use onesided::backend::TeamId;
 use onesided::{At, Error, ErrorKind, ReduceOp, Result};
@@ -10,14 +10,14 @@ use onesided::{At, Error, ErrorKind, ReduceOp, Result};
 use crate::pe::Nvshmem;
 use crate::setting;
 
-/// Slots that are told apart: more than any version has unless `NVSHMEM_MAX_TEAMS` says so.
+/// The number of slots that are counted: more than any version has, unless `NVSHMEM_MAX_TEAMS` says more.
 const MOST: usize = 1024;
 const WORDS: usize = MOST / 64;
 
 /// Bit `i` stands for slot `i`.
 type Slots = [u64; WORDS];
 
-/// How many slots a library has; `None` where running out of them does no harm.
+/// How many slots a library has; `None` if running out of them does no harm.
 pub(crate) fn of_library(version: [i32; 3]) -> Option<usize> {
     let unless_set = match version {
         [3, ..5, _] => return None,
@@ -28,8 +28,8 @@ pub(crate) fn of_library(version: [i32; 3]) -> Option<usize> {
 }
 
 impl Nvshmem {
-    /// Refuses `wanted` new teams with the same members if there are not as many slots that no member uses. Collective over
-    /// the parent, whose PEs all decide alike; `is_member` says whether this one will be a member.
+    /// Refuses `wanted` new teams with the same members, unless there are as many slots that no member uses. `is_member` says
+    /// whether this PE will be a member. Collective over the parent: all its PEs decide alike.
     pub(crate) fn check_slots(
         &self,
         parent: TeamId,

@@ -1,8 +1,7 @@
 //! [`Staging`]: page-locked memory for values on their way to the device.
 //!
-//! A copy from ordinary memory may wait for the stream's earlier work before it returns, and a program that enqueues a
-//! write behind a wait would then never reach the call that ends the wait. From page-locked memory the copy is
-//! enqueued and no more.
+//! A copy from ordinary memory may wait for the stream's earlier work before it returns. A program that enqueues a write
+//! behind a wait would then never reach the call that ends the wait. A copy from page-locked memory is only enqueued.
 #![allow(unsafe_code)]
 
 use std::cell::RefCell;
@@ -11,7 +10,7 @@ use std::sync::Arc;
 use cudarc::driver::sys::{CU_MEMHOSTALLOC_PORTABLE, CUdeviceptr};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result};
 
-/// The smallest block: many small writes share few blocks over time.
+/// The size of the smallest block. Many small writes share few blocks over time.
 const SMALLEST: usize = 4096;
 
 /// Blocks of page-locked memory, used again when their copy has run. They stay as long as the PE.
@@ -39,7 +38,7 @@ impl Staging {
         stream: &CudaStream,
     ) -> Result<(), DriverError> {
         let mut blocks = self.0.borrow_mut();
-        // The smallest that will do: a small write must not hold the block of the next large one.
+        // The smallest block that is large enough: a small write must not hold the block that the next large one needs.
         let free =
             blocks.iter().enumerate().filter(|(_, block)| block.size >= from.len() && block.copied.is_complete());
         let index = match free.min_by_key(|(_, block)| block.size) {
@@ -59,7 +58,7 @@ impl Staging {
         unsafe { result::memcpy_htod_async(dst, staged, stream.cu_stream())? };
         let recorded = block.copied.record(stream);
         if recorded.is_err() {
-            // Nothing tells when the copy has run: the block is never used again, and never freed.
+            // Nothing tells when the copy has run. So the block is never used again, and never freed.
             std::mem::forget(blocks.swap_remove(index));
         }
         recorded
@@ -78,8 +77,8 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        // A copy that is still enqueued reads the block, and may wait for something that never happens: then the block
-        // is left to the end of the process.
+        // A copy that is still enqueued reads the block, and may wait for something that never happens. Then the block
+        // stays until the process ends.
         if self.copied.is_complete() {
             // SAFETY: allocated by `new`, and nothing uses it any more.
             let _ = unsafe { result::free_host(self.memory.cast()) };

@@ -1,4 +1,4 @@
-//! Operations on streams: each is one call of the library's `…_on_stream` functions, unless said otherwise.
+//! Operations on streams. Each is one call of a `…_on_stream` function of the library, unless its comment says otherwise.
 #![allow(unsafe_code)]
 
 use std::ffi::c_int;
@@ -17,8 +17,8 @@ use crate::pe::Nvshmem;
 use crate::strided::{elements, is_wide};
 use crate::table::{Reduction, function};
 
-/// Calls a function of the library, in a method of [`Nvshmem`]. Where the library lacks it, the method ends with an error;
-/// only then the operation's name is looked up.
+/// Calls a function of the library, in a method of [`Nvshmem`]. If the library lacks it, the method returns an error. Only
+/// then is the operation's name looked up.
 macro_rules! call_of {
     ($table:expr, $op:expr, $at:expr, $name:ident($($argument:expr),* $(,)?)) => {{
         let f = function!($table, $name, $op.name(), $at);
@@ -31,8 +31,8 @@ macro_rules! call_of {
 impl Nvshmem {
     /// Enqueues an operation.
     ///
-    /// Always inlined: each verb knows which operation it makes, so the compiler keeps one arm of the match. On one H100 the
-    /// issue of a put of 8 B went from 1.028 to 1.007 of C++ by that and by operations that are plain copies. What is rare is
+    /// Always inlined: each verb knows which operation it makes, so the compiler keeps one arm of the match. On one H100 that,
+    /// and operations that are plain copies, reduced the issue of a put of 8 B from 1.028 to 1.007 of C++. Rare operations are
     /// in `issue_other_on`, so that little code is repeated.
     #[inline(always)]
     pub(crate) fn issue_on(&self, op: &Op, values: &Values<'_>, stream: &CudaStream, at: At) -> Result<()> {
@@ -84,7 +84,7 @@ impl Nvshmem {
             Op::Wait { vars, cmp, against: Against::One(value), signal: true, .. } => {
                 call!(nvshmemx_signal_wait_until_on_stream(address(*vars).cast(), compare(*cmp), *value, s));
             }
-            // There is no fence on a stream; a quiet is one.
+            // The library has no fence on a stream. A quiet is a fence.
             Op::Fence | Op::Quiet => call!(nvshmemx_quiet_on_stream(s)),
             Op::Barrier { team } if team.0 == 0 => call!(nvshmemx_barrier_all_on_stream(s)),
             Op::Reduce { .. } | Op::ReduceScatter { .. } => {
@@ -104,7 +104,7 @@ impl Nvshmem {
         }
         let address = |span| self.memory.address(span);
         match op {
-            // A put of nothing still signals.
+            // A put of no bytes still signals.
             Op::Put { src, signal: Some(update), pe, .. } if src.len == 0 => {
                 return self.issue_on(&Op::Signal { update: *update, pe: *pe }, values, stream, at);
             }
@@ -136,7 +136,7 @@ impl Nvshmem {
             }
             Op::Wait { vars, dtype, cmp, against, .. } => {
                 // The library's vector forms read statuses and values in device memory, when the stream gets there. One
-                // wait a variable does the same: each variable has to compare true once.
+                // wait for each variable means the same: each has to compare true once.
                 let size = dtype.size();
                 for index in (0..vars.len / size).filter(|index| !values.skips(*index)) {
                     let value = match against {

@@ -1,10 +1,10 @@
-//! Strided transfers, element by element: for PEs that are reached by a network and for strides of gigabytes, where the
+//! Strided transfers, element by element. They are for PEs behind a network and for strides of gigabytes, for which the
 //! library's own strided calls end the process.
 
 use onesided::backend::{Op, Span};
 
-/// Whether the strides are wider than CUDA's two-dimensional copies take, which the library uses for strided transfers:
-/// it ends the process where they fail.
+/// Whether the strides are wider than CUDA's two-dimensional copies take. The library uses these for strided transfers, and
+/// ends the process if they fail.
 pub(crate) fn is_wide(op: &Op) -> bool {
     match *op {
         Op::IPut { dst_stride, src_stride, dtype, .. } | Op::IGet { dst_stride, src_stride, dtype, .. } => {
@@ -14,7 +14,7 @@ pub(crate) fn is_wide(op: &Op) -> bool {
     }
 }
 
-/// The transfers of single elements that a strided one consists of. None for other operations.
+/// The transfers of single elements of which a strided one consists. Empty for other operations.
 pub(crate) fn elements(op: &Op) -> impl Iterator<Item = Op> {
     let (dst, src, dst_stride, src_stride, count, dtype, pe, put) = match *op {
         Op::IPut { dst, src, dst_stride, src_stride, count, dtype, pe } => {

@@ -12,7 +12,7 @@ use crate::bindings::{Functions, cudaStream_t, nvshmem_team_t};
 use crate::library::Library;
 use crate::problem::{ANOTHER_LIBRARY, Problem};
 
-/// `int nvshmem_T_OP_reduce(team, T*, const T*, size_t)`, and the same of `reducescatter`: one shape for all types.
+/// `int nvshmem_T_OP_reduce(team, T*, const T*, size_t)` and the same for `reducescatter`: one shape for all types.
 pub(crate) type HostReduction = unsafe extern "C" fn(nvshmem_team_t, *mut c_void, *const c_void, usize) -> c_int;
 /// The same on a stream.
 pub(crate) type StreamReduction =
@@ -21,7 +21,7 @@ pub(crate) type StreamReduction =
 /// The versions that this crate was tested with: the first and the last.
 pub(crate) const TESTED: [[i32; 3]; 2] = [[3, 4, 5], [3, 8, 0]];
 
-/// The functions of a loaded library. A function that the library lacks is found out when it is called.
+/// The functions of a loaded library. If the library lacks a function, only a call of it is an error.
 pub(crate) struct Table {
     pub(crate) functions: Functions,
     pub(crate) version: [i32; 3],
@@ -29,7 +29,7 @@ pub(crate) struct Table {
     reductions: [Reductions; 2],
 }
 
-/// What a reduction leaves on each PE.
+/// Which part of the result a reduction leaves on each PE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// Everything.
@@ -38,7 +38,7 @@ pub(crate) enum Form {
     ReduceScatter,
 }
 
-/// A reduction: what both operations of this kind have.
+/// The arguments that `reduce` and `reducescatter` have in common.
 #[derive(Clone, Copy)]
 pub(crate) struct Reduction {
     pub(crate) form: Form,
@@ -50,13 +50,13 @@ pub(crate) struct Reduction {
 }
 
 impl Reduction {
-    /// The reduction of single words of the world, for the backend's own use: its function is all that is asked of it.
+    /// A reduction of single words over the world, for the backend's own use. Only its function is looked up.
     pub(crate) fn of_words(dtype: DType, op: ReduceOp) -> Reduction {
         let nothing = Span { alloc: AllocId(0), start: 0, len: 0 };
         Reduction { form: Form::Reduce, team: TeamId(0), dst: nothing, src: nothing, dtype, op }
     }
 
-    /// The reduction that an operation is, if it is one.
+    /// The operation as a reduction, if it is one.
     #[inline]
     pub(crate) fn of(op: &Op) -> Option<Reduction> {
         let (form, team, dst, src, dtype, op) = match op {
@@ -76,10 +76,10 @@ struct Reductions {
 type ByTypeAndOperator<F> = [[Option<F>; ReduceOp::ALL.len()]; DType::ALL.len()];
 
 impl Table {
-    /// Looks up the functions of an open library, which stays open for good: it starts threads.
+    /// Looks up the functions of an open library. The library is never closed, because it starts threads.
     ///
     /// # Errors
-    /// When the library is of another major version or older than the first that was tested.
+    /// [`Problem::Version`] if the library has another major version, or is older than the first that was tested.
     pub(crate) fn new(library: Library) -> Result<&'static Table, Problem> {
         let (version, file) = (library.nvshmem_version()?, library.file().to_path_buf());
         check_version(version, &file)?;
@@ -96,8 +96,8 @@ impl Table {
         Ok(Box::leak(Box::new(Table { functions, version, file, reductions })))
     }
 
-    /// Whether the library has what every PE needs to become one and to end. What only some operations need is found out
-    /// when they are called.
+    /// Checks that the library has what every PE needs to begin and to end. What only some operations need is checked when
+    /// they are called.
     ///
     /// # Errors
     /// [`Problem::Failed`] with the first function that is missing.
@@ -112,7 +112,7 @@ impl Table {
         Ok(())
     }
 
-    /// A function that this library lacks, before there is a PE.
+    /// The problem of a function that this library lacks, before there is a PE.
     pub(crate) fn absent(&self, symbol: &str) -> Problem {
         let file = self.file.display();
         let why = format!("{file} does not export it; remedy: {ANOTHER_LIBRARY}");
@@ -152,7 +152,7 @@ impl Table {
     }
 }
 
-/// The function of a table, or an early return with the error that names it.
+/// A function of the table. If the library lacks it, returns the error that names it from the method.
 macro_rules! function {
     ($table:expr, $name:ident, $call:expr, $at:expr) => {
         match &$table.functions.$name {
@@ -163,7 +163,7 @@ macro_rules! function {
 }
 pub(crate) use function;
 
-/// Refuses a library that this crate's declarations do not describe.
+/// Refuses a library of a version that the bindings do not describe.
 fn check_version(version: [i32; 3], file: &Path) -> Result<(), Problem> {
     let [major, minor, patch] = version;
     let [first, last] = TESTED;

@@ -1,4 +1,4 @@
-//! Teams: what a request is in the library's calls.
+//! Teams: the library's calls for each request.
 #![allow(unsafe_code)]
 
 use std::ffi::c_int;
@@ -23,7 +23,7 @@ impl Nvshmem {
         team.0 as nvshmem_team_t
     }
 
-    /// World ranks of a team, if this PE is a member.
+    /// The world ranks of a team's members, if this PE is a member.
     pub(crate) fn members(&self, team: nvshmem_team_t) -> Option<Members> {
         let functions = &self.table.functions;
         let (Ok(my_pe), Ok(n_pes), Ok(translate)) =
@@ -123,7 +123,7 @@ impl Nvshmem {
         layout::team_config(config.num_contexts, config.unique_id.map(|id| id.0))
     }
 
-    /// The new team's id on a member, none elsewhere. Some versions report success without a team.
+    /// The new team's id on a member, `None` elsewhere. Some versions report success without a team.
     fn accept(
         &self,
         team: nvshmem_team_t,
@@ -141,7 +141,7 @@ impl Nvshmem {
     }
 
     fn check_team(&self, status: c_int, symbol: &str, call: &'static str, at: At) -> Result<()> {
-        // `Pe` has checked the arguments, so that there is one cause left. 3.4.5 returns an internal error for it.
+        // `Pe` has checked the arguments, so only one cause is left. 3.4.5 returns an internal error for it.
         const NO_ROOM: [c_int; 2] = [2, 7];
         if NO_ROOM.contains(&status) {
             let message = format!("{}; it returned {status}", no_more(symbol));
@@ -159,7 +159,7 @@ fn no_handle(symbol: &str, call: &'static str, at: At) -> Error {
     Error::new(ErrorKind::OutOfTeams, call, no_more(symbol), at)
 }
 
-/// World ranks, as a start and a stride where that says it all.
+/// World ranks, as a start and a stride if that describes them.
 fn as_members(world: &[u32]) -> Members {
     let start = world.first().copied().unwrap_or(0);
     let stride = world.get(1).map_or(1, |second| second.saturating_sub(start));

@@ -1,9 +1,8 @@
 //! [`Mapping`]: device memory outside the symmetric heap, of the kind that NVSHMEM can register.
 //!
-//! `nvshmemx_buffer_register_symmetric` takes memory of CUDA's virtual memory management only, with handles that can be
-//! passed to other processes, and maps it in steps of its own granularity: half a gigabyte, unless
-//! `NVSHMEM_CUMEM_GRANULARITY` says otherwise. A buffer that is no whole number of steps makes it give up its whole heap
-//! (seen with 3.4.5), so that much is allocated.
+//! `nvshmemx_buffer_register_symmetric` takes only memory of CUDA's virtual memory management, with handles that can be passed
+//! to other processes. It maps the memory in steps of its own granularity: half a gigabyte, unless `NVSHMEM_CUMEM_GRANULARITY`
+//! says otherwise. If a buffer is not a whole number of steps, 3.4.5 gives up its whole heap. So whole steps are allocated.
 #![allow(unsafe_code)]
 
 use cudarc::driver::sys::{self, CUdeviceptr};
@@ -12,10 +11,10 @@ use cudarc::driver::{CudaContext, DriverError};
 use crate::problem::Problem;
 use crate::setting;
 
-/// What the library takes its step from.
+/// The variable from which the library takes its step.
 const STEP: &str = "NVSHMEM_CUMEM_GRANULARITY";
 
-/// Memory of one physical allocation, mapped at one address.
+/// One physical allocation, mapped at one address.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     address: CUdeviceptr,
@@ -36,7 +35,7 @@ impl Mapping {
             win32HandleMetaData: std::ptr::null_mut(),
             allocFlags: sys::CUmemAllocationProp_st__bindgen_ty_1 {
                 compressionType: 0,
-                // NVSHMEM's own heap has it where the device can, and what is registered should not differ.
+                // NVSHMEM's own heap has it if the device can. Registered memory should not differ.
                 gpuDirectRDMACapable: u8::from(has_rdma(context)),
                 usage: 0,
                 reserved: [0; 4],
@@ -51,7 +50,7 @@ impl Mapping {
             let mut granularity = 0;
             let how = sys::CUmemAllocationGranularity_flags::CU_MEM_ALLOC_GRANULARITY_RECOMMENDED;
             sys::cuMemGetAllocationGranularity(&mut granularity, &properties, how).result()?;
-            // What no number can say is more than any GPU has.
+            // A size that no number can hold is more than any GPU has.
             let size = whole_steps(bytes, registration_step(), granularity.max(1));
             let size = size.ok_or(DriverError(sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY))?;
             let (mut handle, mut address) = (0, 0);
@@ -89,7 +88,7 @@ impl Drop for Mapping {
     }
 }
 
-/// Whether such memory can be reached by network cards.
+/// Whether network cards can reach such memory.
 fn has_rdma(context: &CudaContext) -> bool {
     let attribute = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED;
     context.attribute(attribute).is_ok_and(|supported| supported != 0)
@@ -108,15 +107,15 @@ pub(crate) fn registration_step() -> usize {
     setting::size(STEP).ok().flatten().unwrap_or(512 << 20) // `check_step` refused what is no size
 }
 
-/// Refuses a step that is no size.
+/// Checks the step.
 ///
 /// # Errors
-/// [`Problem::Variable`].
+/// [`Problem::Variable`] if it is not a size.
 pub(crate) fn check_step() -> Result<(), Problem> {
     setting::size(STEP).map(drop)
 }
 
-/// `bytes`, rounded up to whole steps of both kinds; neither need be a multiple of the other.
+/// `bytes`, rounded up to whole steps of both kinds. Neither need be a multiple of the other.
 fn whole_steps(bytes: usize, step: usize, granularity: usize) -> Option<usize> {
     let (mut common, mut rest) = (step, granularity); // Euclid's: the largest that divides both
     while rest != 0 {

@@ -1,7 +1,7 @@
-//! [`Workspaces`]: memory of the GPU in which a large reducescatter lays this PE's own block by (`reduction.rs`).
+//! [`Workspaces`]: memory of the GPU to which a large reducescatter copies this PE's own block (`reduction.rs`).
 //!
-//! It is kept and used again, but never such as another stream still uses: if streams waited for each other here, PEs that
-//! enqueue collectives of two teams in different orders would, too.
+//! The memory is kept and used again, but not while another stream still uses it. If a stream waited for another one here, two
+//! PEs that enqueue collectives of two teams in different orders would wait for each other.
 #![allow(unsafe_code)]
 
 use std::cell::RefCell;
@@ -13,12 +13,12 @@ use cudarc::driver::{CudaEvent, CudaStream, DriverError, result};
 #[derive(Debug, Default)]
 pub(crate) struct Workspaces(RefCell<Vec<Workspace>>);
 
-/// A block of memory. Dropped, it stays allocated: something on the GPU may use it.
+/// A block of memory. It stays allocated when it is dropped, because something on the GPU may use it.
 #[derive(Debug)]
 pub(crate) struct Workspace {
     memory: CUdeviceptr,
     size: usize,
-    /// Where it was used last, and what is recorded there behind the use.
+    /// The stream that used it last, and the event behind that use.
     stream: CUstream,
     used: CudaEvent,
 }
@@ -32,7 +32,7 @@ impl Workspaces {
             |workspace: &Workspace| workspace.size >= bytes && (workspace.stream == s || workspace.used.is_complete());
         if let Some(index) = workspaces.iter().position(fits) {
             let workspace = workspaces.swap_remove(index);
-            // No wait at all, unless this stream has the handle of one that was destroyed before its work was done.
+            // The stream waits for nothing, unless it has the handle of a stream that was destroyed before its work was done.
             // SAFETY: both are alive.
             unsafe {
                 result::stream::wait_event(s, workspace.used.cu_event(), CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT)?
@@ -41,14 +41,14 @@ impl Workspaces {
         }
         free_idle(&mut workspaces); // they are too small
         let used = stream.context().new_event(None)?;
-        // In the order of the stream: an allocation that waited for the GPU could wait for PEs that wait for this one.
+        // In stream order: an allocation that waits for the GPU could wait for PEs that wait for this one.
         // SAFETY: allocates; what uses the memory is enqueued behind.
         let memory = unsafe { result::malloc_async(s, bytes)? };
         Ok(Workspace { memory, size: bytes, stream: s, used })
     }
 
-    /// The last use of the workspace is what is enqueued on this stream so far. After an error nothing tells when it is over,
-    /// and the workspace is lost.
+    /// Puts a workspace back. Its last use is what is enqueued on this stream so far. After an error nothing tells when that
+    /// use is over, and the workspace is lost.
     pub(crate) fn put_back(&self, mut workspace: Workspace, stream: &CudaStream) -> Result<(), DriverError> {
         workspace.stream = stream.cu_stream();
         // SAFETY: both are alive, and of the same context.
@@ -57,7 +57,7 @@ impl Workspaces {
         Ok(())
     }
 
-    /// Frees what nothing uses any more.
+    /// Frees the workspaces that nothing uses any more.
     pub(crate) fn free_idle(&self) {
         free_idle(&mut self.0.borrow_mut());
     }
