@@ -1,6 +1,6 @@
 //! What a simulated machine looks like, and how far a run may go.
 
-use onesided::{At, Error, ErrorKind, Result};
+use onesided::{At, Capabilities, Error, ErrorKind, Result, Support};
 
 use crate::profile::Profile;
 use crate::schedule::hash_of;
@@ -21,8 +21,9 @@ pub struct Config {
     pub nodes: usize,
     /// Number of GPUs in all; PEs of a node share its GPUs in blocks of equal size. `None`: one GPU a PE.
     pub gpus: Option<usize>,
-    /// Whether the GPUs of a node offer multicast.
-    pub multicast: bool,
+    /// Which of the optional families of calls work. All do in the simulator; a program that is to run elsewhere too can be
+    /// held to what works there, as `onesided_nvshmem::CAPABILITIES` tells it for GPUs.
+    pub capabilities: Capabilities,
     /// Size of each PE's symmetric heap, in bytes.
     pub heap: usize,
     /// Memory that all PEs' allocations may take together, in bytes: what this computer is ready to give.
@@ -46,6 +47,16 @@ pub struct Config {
 /// The most pieces of a transfer.
 const MAX_PIECES: usize = 64;
 
+/// What the simulator has.
+const EVERYTHING: Capabilities = Capabilities {
+    host_atomics: Support::Native,
+    host_signals: Support::Native,
+    stream_fence: Support::Native,
+    peer_access: Support::Native,
+    multicast: Support::Native,
+    registration: Support::Native,
+};
+
 impl Default for Config {
     /// Four PEs with a GPU each on one node, 1 GiB of heap each (as NVSHMEM's default), under [`Profile::Spec`].
     fn default() -> Self {
@@ -53,7 +64,7 @@ impl Default for Config {
             pes: 4,
             nodes: 1,
             gpus: None,
-            multicast: true,
+            capabilities: EVERYTHING,
             heap: 1 << 30,
             memory: 8 << 30,
             max_teams: 256,

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use onesided::backend::{self, AllocId, Layout, Live, NewTeams, Op, Span, TeamId, TeamRequest, Values};
 use onesided::{
     At, Backend, Bootstrap, Capabilities, DType, Error, InitMethod, InitStatus, Members, Pe, Predefined, ReduceOp,
-    Result, Support, TeamUniqueId, ThreadSupport, UniqueId, VERSION, Version,
+    Result, TeamUniqueId, ThreadSupport, UniqueId, VERSION, Version,
 };
 
 use crate::config::Config;
@@ -182,20 +182,9 @@ impl Backend for Sim {
         ThreadSupport::Serialized
     }
 
+    #[inline]
     fn capabilities(&self) -> Capabilities {
-        let multicast = if self.config.multicast {
-            Support::Native
-        } else {
-            Support::Missing("this cluster was made without multicast")
-        };
-        Capabilities {
-            host_atomics: Support::Native,
-            host_signals: Support::Native,
-            stream_fence: Support::Native,
-            peer_access: Support::Native,
-            multicast,
-            registration: Support::Native,
-        }
+        self.config.capabilities
     }
 
     fn finalize(&self, leaks: &[Live], at: At) -> Result<()> {
@@ -242,7 +231,7 @@ impl Backend for Sim {
 
     fn reaches(&self, pe: usize) -> bool {
         let per_node = self.config.pes_per_node();
-        pe / per_node == self.my_pe() / per_node
+        self.config.capabilities.peer_access.is_available() && pe / per_node == self.my_pe() / per_node
     }
 
     #[inline]
@@ -259,7 +248,7 @@ impl Backend for Sim {
         let here = At::caller();
         let call = Call::TeamMembers(team);
         let Reply::Members(members) = self.channel.call(call, here) else { return false };
-        self.config.multicast && members.iter().all(|pe| self.reaches(pe))
+        self.config.capabilities.multicast.is_available() && members.iter().all(|pe| self.reaches(pe))
     }
 
     fn multicast_write(&self, team: TeamId, dst: Span, dtype: DType, from: &[u8], at: At) -> Result<()> {

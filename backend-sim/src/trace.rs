@@ -1,7 +1,7 @@
 //! The trace of a run: one log of events, from which everything else is told.
 
-use onesided::backend::{Against, Op, SignalUpdate, Span, Values};
-use onesided::{At, DType};
+use onesided::backend::{Against, Effect, Moves, Op, Order, SignalUpdate, Span, Transfer, Values};
+use onesided::{At, Capabilities, DType, Support};
 use serde_json::{Value, json};
 
 /// Something that happened in a run.
@@ -136,12 +136,65 @@ impl Event {
         }
     }
 
+    /// Which family of calls the event is of, and why a library with these capabilities has none; `None` if it has it, or
+    /// if every library has.
+    ///
+    /// ```
+    /// use onesided::{Capabilities, Support};
+    /// use onesided_sim::{Config, Simulation};
+    ///
+    /// let mut simulation = Simulation::new(Config::pes(2))?;
+    /// let program = |pe: &onesided::Pe<onesided_sim::Sim>| {
+    ///     let word = pe.alloc_zeroed::<u64>(1)?;
+    ///     pe.host().atomic_inc(&word, 0)?;
+    ///     pe.free(word)
+    /// };
+    /// let run = simulation.run(program)?;
+    /// let trace = simulation.reproduce(&run, program)?.trace.unwrap();
+    ///
+    /// let can = Capabilities { host_atomics: Support::Missing("it has none"), ..simulation.config().capabilities };
+    /// let lacks = trace.iter().find_map(|event| event.unsupported(&can));
+    /// assert_eq!(lacks, Some(("atomics of the host", "it has none")));
+    /// # Ok::<(), onesided::Error>(())
+    /// ```
+    pub fn unsupported(&self, can: &Capabilities) -> Option<(&'static str, &'static str)> {
+        let (family, support) = match &self.kind {
+            EventKind::Op { op, .. } => family(op, self.stream.is_some(), can)?,
+            EventKind::Enqueued { op, .. } => family(op, true, can)?,
+            EventKind::Read { of, .. } | EventKind::Write { of, .. } if *of != self.pe => {
+                ("access to a peer's memory", can.peer_access)
+            }
+            EventKind::Call("multicast write" | "multicast read") => ("multicast", can.multicast),
+            EventKind::Call("alloc_external" | "register_local" | "register_symmetric") => {
+                ("memory from outside the heap", can.registration)
+            }
+            _ => return None,
+        };
+        match support {
+            Support::Missing(why) => Some((family, why)),
+            _ => None,
+        }
+    }
+
     /// The operation, for events that are one.
     pub fn op(&self) -> Option<&Op> {
         match &self.kind {
             EventKind::Op { op, .. } | EventKind::Enqueued { op, .. } => Some(op),
             _ => None,
         }
+    }
+}
+
+/// The optional family of an operation, and how it is provided.
+fn family(op: &Op, on_stream: bool, can: &Capabilities) -> Option<(&'static str, Support)> {
+    match op.effect() {
+        Effect::Transfer(Transfer { moves: Moves::Amo { .. }, .. }) => Some(("atomics of the host", can.host_atomics)),
+        Effect::Transfer(Transfer { signal: Some(_), .. }) | Effect::Wait(_) if !on_stream => {
+            Some(("signals and waits of the host", can.host_signals))
+        }
+        Effect::Order(Order::Fence) if on_stream => Some(("fences on a stream", can.stream_fence)),
+        Effect::Transfer(_) | Effect::FetchSignal { .. } | Effect::Fill { .. } | Effect::Wait(_) => None,
+        Effect::Order(_) | Effect::Collective(_) => None,
     }
 }
 

@@ -1,9 +1,11 @@
 //! What there is only so much of, and who is who: heaps, memory, teams, topologies, initialization.
 
+use std::collections::BTreeSet;
+
 use onesided::backend::{Live, LiveKind};
 use onesided::{
-    Bootstrap, ErrorKind, InitMethod, InitStatus, Pe, Predefined, ReduceOp, Result, Team, TeamConfig, TeamUniqueId,
-    UniqueId,
+    Bootstrap, Capabilities, Cmp, ErrorKind, InitMethod, InitStatus, Pe, Predefined, ReduceOp, Result, SignalOp,
+    Support, Team, TeamConfig, TeamUniqueId, UniqueId,
 };
 use onesided_sim::{Config, Sim, SimProcess, Simulation, VerdictKind};
 
@@ -174,7 +176,86 @@ fn other_nodes_are_out_of_reach_of_loads_stores_and_multicast() {
     let (first, second) = (vec![true, true, false, false], vec![false, false, true, true]);
     let near = |peers: &Vec<bool>| (peers.clone(), false, true);
     assert_eq!(reach(two), [near(&first), near(&first), near(&second), near(&second)]);
-    assert_eq!(reach(Config { multicast: false, ..one }), vec![(vec![true; 4], false, false); 4]);
+    let everything = one.capabilities;
+    let without = |capabilities| Config { capabilities, ..one.clone() };
+    let no_multicast = Capabilities { multicast: Support::Missing("none here"), ..everything };
+    assert_eq!(reach(without(no_multicast)), vec![(vec![true; 4], false, false); 4]);
+    let no_access = Capabilities { peer_access: Support::Missing("none here"), ..everything };
+    assert_eq!(reach(without(no_access)), vec![(vec![false; 4], false, false); 4]);
+}
+
+/// A program that uses every optional family, as far as it is told that they work.
+fn uses_everything(pe: &Pe<Sim>) -> Result<()> {
+    let can = pe.capabilities();
+    let (words, stream) = (pe.alloc_zeroed::<u64>(2)?, pe.stream()?);
+    if can.host_atomics.is_available() {
+        pe.host().atomic_inc(words.at(0), 0)?;
+    }
+    if can.host_signals.is_available() {
+        pe.host().signal_op(words.signal(1), 1, SignalOp::Set, pe.my_pe())?;
+        pe.host().signal_wait_until(words.signal(1), Cmp::Eq, 1)?;
+    }
+    if can.stream_fence.is_available() {
+        pe.on(&stream).fence()?;
+        pe.synchronize(&stream)?;
+    }
+    if let Some(peer) = pe.peer(words.at(0), (pe.my_pe() + 1) % pe.n_pes())? {
+        peer.read()?;
+    }
+    if let Some(all) = pe.multicast(pe.world(), words.at(0))? {
+        all.write(&[1])?;
+    }
+    if can.registration.is_available() {
+        pe.free_external(pe.alloc_external::<u64>(1)?)?;
+    }
+    pe.free(words)
+}
+
+#[test]
+fn a_family_that_is_missing_is_refused_and_its_use_is_told() {
+    let without = |family: usize| {
+        let support = |of: usize| if of == family { Support::Missing("none here") } else { Support::Native };
+        Capabilities {
+            host_atomics: support(0),
+            host_signals: support(1),
+            stream_fence: support(2),
+            peer_access: support(3),
+            multicast: support(4),
+            registration: support(5),
+        }
+    };
+    let mut simulation = Simulation::new(Config::pes(2)).unwrap();
+    let run = simulation.run(uses_everything).unwrap();
+    let trace = simulation.reproduce(&run, uses_everything).unwrap().trace.unwrap();
+    assert_eq!(trace.iter().find_map(|event| event.unsupported(&without(9))), None);
+
+    let families = [
+        "atomics of the host",
+        "signals and waits of the host",
+        "fences on a stream",
+        "access to a peer's memory",
+        "multicast",
+        "memory from outside the heap",
+    ];
+    for (number, family) in families.into_iter().enumerate() {
+        let lacks: BTreeSet<_> = trace.iter().filter_map(|event| event.unsupported(&without(number))).collect();
+        assert_eq!(Vec::from_iter(lacks), [(family, "none here")]);
+
+        // A program that asks goes on without it, and then nothing is told of it.
+        let mut simulation = Simulation::new(Config { capabilities: without(number), ..Config::pes(2) }).unwrap();
+        let run = simulation.run(uses_everything).unwrap();
+        assert!(run.is_ok(), "{}", run.verdict);
+        let trace = simulation.reproduce(&run, uses_everything).unwrap().trace.unwrap();
+        assert_eq!(trace.iter().find_map(|event| event.unsupported(&without(number))), None);
+    }
+    // One that does not ask is refused.
+    let config = Config { capabilities: without(0), ..Config::pes(1) };
+    let run = Simulation::new(config).unwrap().run(|pe| {
+        let word = pe.alloc_zeroed::<u64>(1)?;
+        pe.host().atomic_inc(&word, 0)
+    });
+    let error = run.unwrap().into_results().unwrap_err();
+    assert_eq!((error.kind(), error.message()), (ErrorKind::Unsupported, "none here"));
 }
 
 #[test]
