@@ -126,6 +126,6 @@ mod tests {
         assert!(with(18, &[0xff, 0xff]).contains("another machine"));
         assert!(with(16, &[2, 0]).contains("not a shared library"));
         assert!(with(54, &[55, 0]).contains("table of parts"));
-        assert!(with(32, &u64::MAX.to_le_bytes()).contains("no usable library")); // it cannot even be read
+        assert!(with(32, &u64::MAX.to_le_bytes()).contains("not a usable library")); // it cannot even be read
     }
 }

@@ -141,7 +141,7 @@ impl World {
 
     /// Counts the lower ranks that give the same name to the machine that they run on.
     fn learn_local_rank(&self, deadline: Instant) -> Result<usize, Problem> {
-        let host = mpi::environment::processor_name().map_err(|_| failed("the host's name is no text".to_string()))?;
+        let host = mpi::environment::processor_name().map_err(|_| failed("the host's name is not text".to_string()))?;
         let mut hasher = DefaultHasher::new(); // the same on all hosts: its keys are fixed
         host.hash(&mut hasher);
         let mine: &[u64] = Box::leak(Box::new([hasher.finish()]));
@@ -227,7 +227,7 @@ fn alone_by_mistake(n_pes: usize) -> Option<Problem> {
     let (name, said) = SIZES.into_iter().filter_map(|name| Some((name, said(name)?))).find(|(_, n)| *n > 1)?;
     (n_pes == 1).then(|| {
         failed(format!(
-            "MPI knows only this process, but {name} is {said}: whatever started it is not of this program's MPI. \
+            "MPI knows only this process, but {name} is {said}: its launcher does not belong to this program's MPI. \
              Use the mpirun of the MPI that the program was built with (under Slurm: srun --mpi=pmix), or initialize \
              by the launcher's environment"
         ))

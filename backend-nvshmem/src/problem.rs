@@ -94,7 +94,7 @@ impl fmt::Display for Problem {
         match self {
             Problem::NotFound { what, looked } => write!(f, "no {what}: {}", looked.join("; ")),
             Problem::Absent { file, named_by } => write!(f, "{named_by} names {}: no such file", file.display()),
-            Problem::Damaged { file, why } => write!(f, "{} is no usable library: {why}", file.display()),
+            Problem::Damaged { file, why } => write!(f, "{} is not a usable library: {why}", file.display()),
             // The loader's reason nearly always begins with the name of the file that it could not open.
             Problem::Refused { file, why } if why.starts_with(&*file.to_string_lossy()) => f.write_str(why),
             Problem::Refused { file, why } | Problem::Version { file, why } => write!(f, "{}: {why}", file.display()),

@@ -165,7 +165,7 @@ impl Process {
                 }
                 if !join::is_unique_id(&id) {
                     return wrong(
-                        "these bytes are no unique id; one PE makes it by unique_id and gives it to all".into(),
+                        "these bytes are not a unique id: one PE makes it by unique_id() and gives it to all".into(),
                     );
                 }
                 let local_rank = launcher::placement().ok().flatten().map_or(rank, |placement| placement.local_rank);

@@ -270,7 +270,7 @@ pub(crate) mod tests {
         let expected = "\
 NVIDIA driver  not found  libcuda.so.1: no such file (no kernel module)
                           remedy: install NVIDIA's driver; a container must be started with access to the GPUs
-NVSHMEM        not found  /opt/lib.so is no usable library: it is cut off
+NVSHMEM        not found  /opt/lib.so is not a usable library: it is cut off
                           remedy: install the library again, or set ONESIDED_NVSHMEM_LIB to another one
 mpirun         not found  no mpirun: not on PATH
                           remedy: only for launching by MPI: install Open MPI 4 or 5
