@@ -1,6 +1,6 @@
-//! Memory and streams as CUDA sees them: for programs that launch their own kernels, and for local access.
+//! Memory and streams as CUDA sees them, for programs that launch their own kernels, and for local access.
 //!
-//! This is what only this backend has. A program that uses it is about GPUs.
+//! Only this backend has these. A program that uses them runs on GPUs only.
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
@@ -19,8 +19,8 @@ use crate::table::function;
 
 /// Device pointers, streams and views of a PE on a GPU.
 ///
-/// Implemented for `Pe<Nvshmem>`. What is reached through it is ordered by nothing but CUDA's streams and the verbs of
-/// NVSHMEM: a kernel that stores through a peer's pointer needs a fence or a quiet like any put.
+/// Implemented for `Pe<Nvshmem>`. Only CUDA's streams and the verbs of NVSHMEM order accesses through these pointers: a kernel
+/// that stores through a peer's pointer needs a fence or a quiet, like any put.
 ///
 /// ```no_run
 /// use onesided::{Bootstrap, InitMethod, Result};
@@ -43,8 +43,8 @@ pub trait DeviceAccess {
     /// The address of my memory, for kernels.
     ///
     /// # Safety
-    /// Whoever uses the address must keep inside `buf`, must not use it after the buffer is freed or the PE finalized, and
-    /// must order its accesses with those of operations, of other kernels and of other PEs.
+    /// Code that uses the address must stay inside `buf`. It must not use the address after the buffer is freed or the PE is
+    /// finalized. It must order its accesses with those of operations, of other kernels and of other PEs.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] when this PE did not make `buf`.
@@ -54,7 +54,7 @@ pub trait DeviceAccess {
     /// The address of `pe`'s copy of `buf`, if loads and stores reach it (`nvshmem_ptr`).
     ///
     /// # Safety
-    /// As [`DeviceAccess::device_ptr`]. The address must not be passed to NVSHMEM, which takes it for one of its own.
+    /// As [`DeviceAccess::device_ptr`]. Do not pass the address to NVSHMEM, which would take it for one of its own.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] when this PE did not make `buf`.
@@ -85,16 +85,16 @@ pub trait DeviceAccess {
     /// A stream of other code, by its handle, for the verbs.
     ///
     /// # Safety
-    /// The stream must belong to this PE's context and stay alive as long as what is returned. The legacy default
-    /// stream waits for other streams, and they for it: a wait enqueued there may never end.
+    /// The stream must belong to this PE's context, and must live as long as the returned stream. Do not pass the legacy default
+    /// stream: it waits for other streams and they wait for it, so a wait that is enqueued there may never end.
     unsafe fn foreign_stream(&self, stream: CUstream) -> Stream<Nvshmem>;
 }
 
-/// The way from a PE to its GPU. [`DeviceAccess`] goes it; for a program there is nothing else in it.
+/// Leads [`DeviceAccess`] from a PE to its GPU. A program can do nothing else with it.
 #[derive(Clone, Copy, Debug)]
 pub struct Extension<'a>(pub(crate) &'a Nvshmem);
 
-/// Symmetric memory as a slice of cudarc; dropping it frees nothing.
+/// Symmetric memory as a slice of cudarc. Dropping it frees nothing.
 #[derive(Debug)]
 pub struct DeviceSlice<'a, T> {
     slice: ManuallyDrop<CudaSlice<T>>,
@@ -102,12 +102,12 @@ pub struct DeviceSlice<'a, T> {
 }
 
 impl<T> DeviceSlice<'_, T> {
-    /// The whole as a view.
+    /// A view of all elements.
     pub fn view(&self) -> CudaView<'_, T> {
         self.slice.as_view()
     }
 
-    /// The whole as a view that can be written through. (Not the slice itself: what is taken out of it would be freed.)
+    /// A view of all elements for writing. (The slice itself is not given out, because its owner would free the memory.)
     pub fn view_mut(&mut self) -> CudaViewMut<'_, T> {
         self.slice.as_view_mut()
     }

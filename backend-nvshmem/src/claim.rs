@@ -1,16 +1,17 @@
 //! [`Claim`]: the library serves one PE of a process at a time, and none after an initialization that failed.
 //!
-//! Its own status does not say so in time: two threads can be inside the initialization at once, and the library then
-//! ends the process.
+//! The library's own status comes too late: two threads can be inside the initialization at once, and then the library ends
+//! the process.
 
 use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::problem::Problem;
+
 /// What the library of this process is used for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Use {
     Free,
-    /// By a PE, or by a thread that initializes it.
+    /// For a PE, or for a thread that initializes it.
     Taken,
     /// An initialization reached the library and failed.
     Failed,
@@ -22,19 +23,14 @@ static HOLDER: Mutex<Use> = Mutex::new(Use::Free);
 #[derive(Debug)]
 pub(crate) struct Claim(());
 
-/// Why there is no claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    Taken,
-    Failed,
-}
-
 impl Claim {
-    pub(crate) fn take() -> Result<Claim, Refusal> {
+    /// # Errors
+    /// [`Problem::Taken`] or [`Problem::Spent`].
+    pub(crate) fn take() -> Result<Claim, Problem> {
         let mut holder = holder();
         match *holder {
-            Use::Taken => Err(Refusal::Taken),
-            Use::Failed => Err(Refusal::Failed),
+            Use::Taken => Err(Problem::Taken),
+            Use::Failed => Err(Problem::Spent),
             Use::Free => {
                 *holder = Use::Taken;
                 Ok(Claim(()))
@@ -42,13 +38,13 @@ impl Claim {
         }
     }
 
-    /// No other PE in this process: the library was left in the middle of an initialization.
+    /// Leaves no room for another PE in this process: the library was left in the middle of an initialization.
     pub(crate) fn fail(self) {
         *holder() = Use::Failed;
         mem::forget(self);
     }
 
-    /// No other PE in this process: this one was left without its end.
+    /// Leaves no room for another PE in this process: this one ends without `finalize`.
     pub(crate) fn keep(self) {
         mem::forget(self);
     }
@@ -60,7 +56,7 @@ impl Drop for Claim {
     }
 }
 
-/// Nothing panics while it is held, so that it is never half changed.
+/// Nothing panics while the lock is held, so the state is never half changed.
 fn holder() -> MutexGuard<'static, Use> {
     HOLDER.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -73,10 +69,10 @@ mod tests {
     #[test]
     fn one_at_a_time_and_none_after_a_failure() {
         let first = Claim::take().unwrap();
-        assert_eq!(std::thread::spawn(|| Claim::take().unwrap_err()).join().unwrap(), Refusal::Taken);
+        assert_eq!(std::thread::spawn(|| Claim::take().unwrap_err()).join().unwrap(), Problem::Taken);
         drop(first);
         let second = Claim::take().unwrap();
         second.fail();
-        assert_eq!(Claim::take().unwrap_err(), Refusal::Failed);
+        assert_eq!(Claim::take().unwrap_err(), Problem::Spent);
     }
 }

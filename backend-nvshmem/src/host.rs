@@ -1,5 +1,5 @@
-//! Operations issued by the host: what the library has is called; what it has on streams only is enqueued on a stream of
-//! the backend's own and waited for.
+//! Operations issued by the host. Most are a call of the library. What the library has on streams only is enqueued on a stream
+//! of the backend's own, and waited for.
 #![allow(unsafe_code)]
 
 use onesided::backend::{Op, Values};
@@ -34,7 +34,7 @@ impl Nvshmem {
                 self.issue_on(op, values, side, at)?;
                 side.synchronize().map_err(|error| device(call, error, at))?;
             }
-            // Nothing to be moved: the library passes lengths on unchecked.
+            // There is nothing to move, and the library does not check lengths.
             Op::Put { src, .. } | Op::Get { src, .. } if src.len == 0 => {}
             Op::IPut { count: 0, .. } | Op::IGet { count: 0, .. } => {}
             Op::Put { dst, src, pe, nbi: false, .. } => {
@@ -105,7 +105,7 @@ impl Nvshmem {
                 // SAFETY: `Memory` asserts that the span lies inside a living allocation, and it has room for the bytes.
                 unsafe { self.device().write(address(*dst) as u64, values.bytes, at)? }
             }
-            // The library's fence knows nothing of the stream on which signals of the host run; a quiet is a fence.
+            // The library's fence does not order the stream on which signals of the host run. A quiet is a fence.
             Op::Fence | Op::Quiet => {
                 self.quiet_side(call, at)?;
                 call!(nvshmem_quiet());
@@ -149,7 +149,7 @@ impl Nvshmem {
         Ok(0)
     }
 
-    /// Completes what was enqueued for the host: the host's own quiet does not know of it.
+    /// Completes the signals that were enqueued for the host, which the library's quiet of the host does not do.
     #[inline]
     pub(crate) fn quiet_side(&self, call: &'static str, at: At) -> Result<()> {
         if !self.side_used.get() {

@@ -24,27 +24,27 @@ use crate::workspace::Workspaces;
 
 /// One PE on a GPU, through libnvshmem.
 ///
-/// Dropped without `finalize`, because a program failed or panicked, it communicates nothing and frees nothing on the
-/// device: the others would be waited for, and may wait for this one. The process is expected to end.
+/// If it is dropped without `finalize`, because a program failed or panicked, it communicates nothing and frees nothing on
+/// the device. To do so would wait for other PEs, which may wait for this one. The process is expected to end.
 #[derive(Debug)]
 pub struct Nvshmem {
     pub(crate) table: &'static Table,
-    // Before the device, whose context it needs when it goes.
+    // Stands before the device, because it needs the device's context when it is dropped.
     pub(crate) memory: Memory,
     device: Rc<Device>,
     pub(crate) my_pe: usize,
     n_pes: usize,
-    /// PEs whose memory can be loaded and stored: the members of the library's team SHARED.
+    /// The PEs whose memory can be loaded and stored: the members of the library's team SHARED.
     reachable: Members,
     pub(crate) scratch: Scratch,
     pub(crate) workspaces: Workspaces,
     /// Sizes of the teams that this PE is in.
     teams: RefCell<BTreeMap<TeamId, usize>>,
-    /// Whether something was enqueued for the host since its last quiet.
+    /// Whether a signal was enqueued for the host since its last quiet.
     pub(crate) side_used: Cell<bool>,
     /// Until finalize.
     claim: RefCell<Option<Claim>>,
-    /// What keeps the means of the bootstrap alive: MPI, say.
+    /// Keeps alive what brought the PEs together: MPI, for example.
     bootstrap: lifecycle::Bootstrapped,
 }
 
@@ -95,14 +95,14 @@ impl Nvshmem {
         &self.device
     }
 
-    /// Number of members of a team that this PE is in. Of one that the library does not have, this PE is the only member:
-    /// the backend asks for the team of those who share a GPU without knowing whether there is one.
+    /// Number of members of a team that this PE is in. If the library does not have the team, 1: the backend asks for the team
+    /// of the PEs that share a GPU without knowing whether there is one.
     #[inline]
     pub(crate) fn team_size(&self, team: TeamId) -> usize {
         if team == Predefined::World.id() { self.n_pes } else { self.teams.borrow().get(&team).copied().unwrap_or(1) }
     }
 
-    /// The library's handles of the teams that this PE is in. The predefined ones are taken for one more than have names here,
+    /// The library's handles of the teams that this PE is in. The predefined teams are one more than have names here, which is
     /// as many as 3.8.0 has.
     pub(crate) fn team_handles(&self) -> impl Iterator<Item = usize> {
         let own: Vec<_> = self.teams.borrow().keys().map(|team| self.handle(*team) as usize).collect();
@@ -120,8 +120,8 @@ impl Nvshmem {
         self.teams.borrow_mut().remove(&team);
     }
 
-    /// Gives back what the program did not, in the order in which it was made. Each of these calls is collective, and
-    /// so was the one that made the thing: all PEs concerned made them in the same order.
+    /// Gives back what the program did not, in the order in which it was made. Each of these calls is collective, and so was
+    /// the call that made the thing. So all PEs concerned made the things in the same order.
     fn release(&self, leaks: &[Live], at: At) -> Result<()> {
         let mut done = Ok(());
         for Live { what, bytes, at: made } in leaks {
@@ -139,7 +139,7 @@ impl Nvshmem {
                 LiveKind::RegisteredSymmetric(alloc) => self.unregister_symmetric(*alloc, at),
                 LiveKind::Team(team) => self.team(&TeamRequest::Destroy { team: *team }, at).map(drop),
             };
-            // The others count on my part in the rest.
+            // After an error too: the other PEs count on this one for the rest.
             done = done.and(given_back);
         }
         done
@@ -150,9 +150,9 @@ impl Drop for Nvshmem {
     fn drop(&mut self) {
         if let Some(claim) = self.claim.take() {
             claim.keep();
-            // Closing the context waits for what is enqueued, which may wait for PEs that will never answer.
+            // Closing the context would wait for what is enqueued, which may wait for PEs that never answer.
             std::mem::forget(Rc::clone(&self.device));
-            // Nor is memory given back that peers or streams may still use.
+            // Memory is not given back either: peers or streams may still use it.
             std::mem::forget((std::mem::take(&mut self.memory), std::mem::take(&mut self.workspaces)));
             self.bootstrap.abandon();
         }
@@ -180,8 +180,8 @@ impl Backend for Nvshmem {
     }
 
     fn predefined(&self, which: Predefined) -> Option<Members> {
-        // A PE that is no leader has no such team, and 3.4.5 ends the process when it is asked about it. The leader is
-        // the first PE of each GPU.
+        // A PE that is not a leader does not have this team, and 3.4.5 ends the process when it is asked about it. The leader
+        // is the first PE of each GPU.
         if which == Predefined::GpuLeaders {
             let same_gpu = self.members(Predefined::SameGpu.id().0 as i32)?;
             if same_gpu.position(self.my_pe) != Some(0) {
@@ -209,7 +209,7 @@ impl Backend for Nvshmem {
 
     fn finalize(&self, leaks: &[Live], at: At) -> Result<()> {
         self.device.synchronize("finalize", at)?;
-        self.workspaces.free_idle(); // by now all, unless the GPU has failed
+        self.workspaces.free_idle(); // these are all, unless the GPU has failed
         let released = self.release(leaks, at);
         lifecycle::finalize(self.table, at)?;
         self.claim.take();
@@ -305,7 +305,7 @@ impl Backend for Nvshmem {
 
     #[inline(always)] // as `issue_on` in stream.rs, and because a verb knows whether there is a stream
     fn issue(&self, op: &Op, values: &Values<'_>, stream: Option<&CudaStream>, at: At) -> Result<u64> {
-        // A name is for errors only: to look it up costs a jump through a table.
+        // The operation's name is looked up only for an error, because that costs a jump through a table.
         self.device.make_current().map_err(|error| cuda::device(op.name(), error, at))?;
         match stream {
             None => self.issue_from_host(op, values, at),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use onesided::{At, Bootstrap, Error, ErrorKind, InitMethod, InitStatus, Pe, Result, UniqueId, Version};
 
-use crate::claim::{Claim, Refusal};
+use crate::claim::Claim;
 use crate::cuda::Device;
 use crate::join::MISSING;
 use crate::launcher::{self, MOST_PES, Placement};
@@ -128,14 +128,13 @@ impl Process {
         const CALL: &str = "init";
         let wrong = |message: String| Err(Error::invalid(CALL, message, at));
         // An error gives the claim back, as long as nothing has reached the library.
-        let claim = match (Claim::take(), self.init_status()) {
-            (Ok(claim), InitStatus::NotInitialized) => claim,
-            (Err(Refusal::Failed), _) | (Ok(_), InitStatus::Bootstrapped) => {
-                return Err(Problem::Spent.error(CALL, at));
-            }
-            (Err(Refusal::Taken), _) | (Ok(_), _) => return Err(Problem::Taken.error(CALL, at)),
-        };
         let problem = |problem: Problem| problem.error(CALL, at);
+        let claim = Claim::take().map_err(problem)?;
+        match self.init_status() {
+            InitStatus::NotInitialized => {}
+            InitStatus::Bootstrapped => return Err(Problem::Spent.error(CALL, at)),
+            _ => return Err(Problem::Taken.error(CALL, at)),
+        }
         let by_mpi = |problem: Problem| match problem {
             Problem::NoAnswer { .. } => problem.error_with_remedy(MPI_REMEDY, CALL, at),
             _ => problem.error(CALL, at), // its text says what would help

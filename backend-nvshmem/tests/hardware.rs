@@ -1,7 +1,7 @@
-//! What only a GPU can show: the things that only this backend has, by one PE of its own in this process; by several, where a
-//! launcher started this program.
+//! Tests of what only this backend has, on a GPU. Each test is a job of one PE in this process, or of several PEs if a launcher
+//! started this program.
 //!
-//! Without a GPU nothing runs, and the program says why; with `ONESIDED_REQUIRE_HARDWARE=1` it fails instead.
+//! Without a GPU nothing runs, and the program says why. With `ONESIDED_REQUIRE_HARDWARE=1` it fails instead.
 #![allow(unsafe_code)] // device pointers and kernels are unsafe to use, and the counting allocator is an allocator
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -71,8 +71,8 @@ fn main() -> ExitCode {
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-/// Runs a test as a job of one PE, or as one of those that the launcher started. It is initialized for the test and
-/// finalized after it.
+/// Runs a test as a job of one PE, or as one PE of those that the launcher started. Initializes before the test and finalizes
+/// after it.
 fn run(test: impl FnOnce(&Pe<Nvshmem>) -> Result<()>) -> std::result::Result<(), Failed> {
     let process = Process::open(Settings::from_environment()?)?;
     let method = match placement()? {
@@ -222,8 +222,8 @@ fn waits_of_the_host_compare_in_the_order_of_their_type(pe: &Pe<Nvshmem>) -> Res
     let words = pe.alloc_zeroed::<u64>(1)?;
     let signal = words.signal(0);
     pe.write(&words, &[u64::MAX])?;
-    host.signal_wait_until(signal, Cmp::Ge, 0)?;
-    host.signal_wait_until(signal, Cmp::Ge, 1)?;
+    expect_eq(host.signal_wait_until(signal, Cmp::Ge, 0)?, u64::MAX, "what ended the wait for >= 0")?;
+    expect_eq(host.signal_wait_until(signal, Cmp::Ge, 1)?, u64::MAX, "what ended the wait for >= 1")?;
 
     // 0 is one more than the largest number, if one counts on. What ends the wait comes behind copies that take a while.
     pe.write(&words, &[0])?;
@@ -233,8 +233,7 @@ fn waits_of_the_host_compare_in_the_order_of_their_type(pe: &Pe<Nvshmem>) -> Res
         pe.on(&stream).put(block.slice(..256 * MIB), block.slice(256 * MIB..), me)?;
     }
     pe.on(&stream).signal_op(signal, u64::MAX, SignalOp::Set, me)?;
-    host.signal_wait_until(signal, Cmp::Ge, u64::MAX)?;
-    expect_eq(host.signal_fetch(signal)?, u64::MAX, "the signal when the wait was over")?;
+    expect_eq(host.signal_wait_until(signal, Cmp::Ge, u64::MAX)?, u64::MAX, "what ended the wait for the largest")?;
     pe.synchronize(&stream)?;
 
     let numbers = pe.alloc::<i64>(2)?;
@@ -267,8 +266,8 @@ fn what_the_library_lacks_is_refused_with_its_reason(pe: &Pe<Nvshmem>) -> Result
     pe.free(word)
 }
 
-/// Small allocations go on where the heap has memory already, and end in an error on all PEs where it would have to grow: the
-/// library would end the process. Only the GPU of PE 0 is full, which the others cannot know by themselves.
+/// Small allocations work as long as the heap has memory. When it would have to grow, they are an error on all PEs, where the
+/// library would end the process. Only the GPU of PE 0 is full, which the other PEs cannot know by themselves.
 fn what_a_full_gpu_has_no_room_for_is_refused(pe: &Pe<Nvshmem>) -> Result<()> {
     const MIB: usize = 1 << 20;
     const MORE_THAN_A_STEP: usize = 600 * MIB;
@@ -308,7 +307,7 @@ fn what_a_full_gpu_has_no_room_for_is_refused(pe: &Pe<Nvshmem>) -> Result<()> {
     small.into_iter().try_for_each(|block| pe.free(block))
 }
 
-/// No library is asked for more teams than it can have: 3.8.0 would end the process later. What is destroyed makes room.
+/// The library is never asked for more teams than it can have: 3.8.0 would end the process later. A destroyed team makes room.
 fn a_split_after_the_last_team_is_an_error(pe: &Pe<Nvshmem>) -> Result<()> {
     if std::env::var_os("NVSHMEM_MAX_TEAMS").is_none() {
         println!("not run: hundreds of teams; NVSHMEM_MAX_TEAMS=12 allows few");
