@@ -1,12 +1,11 @@
-// Nbi operations run beside the stream that they were put on. Which calls wait for them, which later calls overtake them,
-// and which quiet finds them already claimed by another quiet.
+// The library runs nbi operations on streams of its own. Which later calls overtake them, and which quiet no longer waits for
+// them because another one has claimed them.
 #pragma once
 
 #include "transfers.h"
 
-// PE 0 sends a large block to PE 1, and then a mark that says it is there. PE 1 has enqueued beforehand: a wait for the
-// mark, a copy of some words of the block, and an answer to PE 0. So no thread of a host stands between the mark and the
-// look.
+// PE 0 sends a large block to PE 1, and then a mark. PE 1 has enqueued beforehand: a wait for the mark, a copy of some words of
+// the block, and an answer to PE 0. So no thread of a host delays the copy.
 class Block {
   public:
     static constexpr size_t bytes = (size_t)1 << 30;  // takes hundreds of microseconds at least
@@ -17,8 +16,8 @@ class Block {
         CUDA(cudaMallocHost(&seen_, samples * sizeof *seen_));
     }
 
-    // What PE 0 may do in an arrangement. The streams are new for each repetition, so that no two of them share a queue
-    // of the GPU in all repetitions.
+    // The calls that an arrangement of PE 0 is made of. The streams are new in each repetition, so that no two of them share a
+    // queue of the GPU in all repetitions.
     struct Sender {
         Block &block;
         uint64_t mark;
@@ -111,7 +110,7 @@ class Block {
     cudaStream_t reader_;
 };
 
-// Whether a quiet still waits for a put_nbi after another call has waited for it, or will.
+// Whether a quiet still waits for a put_nbi after another call has claimed it.
 inline void ask_claim(const std::string &by) {
     using Sender = Block::Sender;
     Pe pe = start();
@@ -155,7 +154,7 @@ inline void ask_claim(const std::string &by) {
     finish();
 }
 
-// Which calls of PE 0 that come after a put_nbi are seen by PE 1 before the data.
+// Which later calls of PE 0 are seen by PE 1 before the data of a put_nbi.
 inline void ask_overtaken(bool on_stream) {
     using Sender = Block::Sender;
     Pe pe = start();

@@ -1,4 +1,4 @@
-// What a quiet or a barrier waits for that was put on a stream.
+// Which work on streams a quiet, a barrier or another call waits for.
 #pragma once
 
 #include <algorithm>
@@ -110,8 +110,8 @@ inline void ask_quiet_takeover() {
     finish();
 }
 
-// Whether a call waits for a put that stands behind a wait on a stream. The wait is ended by a thread after a second: a
-// call that waits for the put returns after that, one that does not returns at once.
+// Whether a call waits for a put that stands behind a wait on a stream. A thread ends the wait after a second. A call that
+// waits for the put returns after that; a call that does not returns at once.
 inline void ask_pending(const std::string &call) {
     Pe pe = start();
     Desk desk;
@@ -141,7 +141,7 @@ inline void ask_pending(const std::string &call) {
         else throw Broken{"no such call: " + call};
         CUDA(drained(other, 4));  // empty but for what goes on a stream
     };
-    // First uses load kernels, which may wait for the device.
+    // The first use of a call loads its kernel, which may wait for the device.
     desk.put(blocker.word, uint64_t(1));
     CALL(nvshmemx_signal_wait_until_on_stream(blocker.word, NVSHMEM_CMP_EQ, 1, stream));
     CALL(nvshmemx_putmem_on_stream(to, from, 8, pe.peer(), stream));
@@ -203,7 +203,7 @@ inline void ask_pending(const std::string &call) {
     finish();
 }
 
-// What a call costs that has nothing to do, in microseconds.
+// The cost of calls that have nothing to do, in microseconds.
 inline void ask_quiet_cost() {
     Pe pe = start();
     auto *word = symmetric<uint64_t>(1);

@@ -1,4 +1,4 @@
-// One PE: its device, the library's initialization by a unique id, and small things that most questions need.
+// One PE: its device, the library's initialization by a unique id, and helpers for most questions.
 #pragma once
 
 #include <cuda.h>
@@ -10,7 +10,7 @@
 
 #include "record.h"
 
-// For calls of CUDA that must succeed for the question to make sense.
+// For calls of CUDA without which the question makes no sense.
 inline void expect(const char *what, cudaError_t error) {
     if (error != cudaSuccess) throw Broken{text("%s: %s", what, cudaGetErrorName(error))};
 }
@@ -20,7 +20,7 @@ struct Pe {
     int rank = my_rank();
     int pes = all_pes();
 
-    // The PE that this one talks to: with one PE, itself.
+    // The PE that this one talks to. With one PE that is itself.
     int peer() const { return (rank + 1) % pes; }
 };
 
@@ -74,7 +74,7 @@ inline void finish() {
     calling("the end of the program");
 }
 
-// Ends the process without finalize, when all PEs are here or do not come.
+// Ends the process without finalize, as soon as all PEs are here or one does not come.
 [[noreturn]] inline void leave() {
     calling("leave without finalize");
     try {
@@ -86,7 +86,7 @@ inline void finish() {
     _exit(0);
 }
 
-// Whether the stream gets empty within the limit. An error of the stream is an answer too.
+// Waits until the stream is empty, up to the limit. An error of the stream is an answer too.
 inline cudaError_t drained(cudaStream_t stream, double limit) {
     for (auto start = Clock::now();; pause_ms(1)) {
         cudaError_t state = cudaStreamQuery(stream);
@@ -100,7 +100,7 @@ inline cudaStream_t new_stream() {
     return stream;
 }
 
-// Copies between host and device on a stream of its own, through pinned memory: never waits for another stream.
+// Copies between host and device on a stream of its own, through pinned memory. It never waits for another stream.
 class Desk {
   public:
     Desk() : stream_(new_stream()) { CUDA(cudaMallocHost(&words_, size_)); }
@@ -169,7 +169,7 @@ inline std::string error_word(cudaError_t error) {
     return error == cudaErrorNotReady ? "not finished" : error == cudaSuccess ? "finished" : cudaGetErrorName(error);
 }
 
-// After a call that was odd: do an allocation, a put and a barrier still work? Collective.
+// Whether an allocation, a put and a barrier still work after an odd call. Collective.
 inline void still_works(const Pe &pe, const char *after) {
     auto *word = (uint64_t *)CALL(nvshmem_malloc(64));
     observed("malloc_afterwards", pointer_word(word));

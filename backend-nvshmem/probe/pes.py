@@ -46,7 +46,7 @@ def run(words, folder, environments, limit):
 
 
 def _wait(processes, deadline):
-    """Until all have ended, or must. Returns why each of the others is ended: {rank: reason}."""
+    """Waits until all have ended, or must be ended. Returns why those that still run are ended: {rank: reason}."""
     bad_since = None
     while True:
         running = [rank for rank, process in enumerate(processes) if process.poll() is None]

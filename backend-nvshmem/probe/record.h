@@ -1,5 +1,5 @@
-// What a PE of the probe leaves behind: one JSON object a line, written at once, so that a process that ends in the
-// middle has told which call it was in. Also how the PEs of a run meet without the library: by files in one folder.
+// The record of a PE: one JSON object on each line, written at once. So if the process ends in the middle, the record says in
+// which call. Also how the PEs of a run meet without the library: by files in one folder.
 #pragma once
 
 #include <fcntl.h>
@@ -21,7 +21,7 @@ inline double seconds_since(Clock::time_point start) {
 
 inline void pause_ms(int milliseconds) { std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds)); }
 
-// The probe itself cannot go on: not an answer about the library.
+// The probe itself cannot go on. This is not an answer about the library.
 struct Broken {
     std::string why;
 };
@@ -77,7 +77,7 @@ inline void observed(const std::string &key, bool yes) { field(key, yes ? "true"
 inline void observed(const std::string &key, const std::string &words) { field(key, quoted(words)); }
 inline void observed(const std::string &key, const char *words) { field(key, quoted(words)); }
 
-// A piece of the answer, in words. Says nothing that differs from run to run without a reason.
+// A part of the answer, in words. It must not differ from run to run without a reason.
 inline void say(const std::string &words) { line("{\"say\": " + quoted(words) + "}"); }
 
 // Before every call of the library or of CUDA: what a process was in when it ended.
@@ -106,7 +106,7 @@ inline std::string collect(const std::string &name, int from, double limit = tim
     }
 }
 
-// All PEs get here before one goes on. Knows nothing of the library.
+// Waits until all PEs are here, without the library.
 inline void meet(const std::string &name, double limit = time_limit()) {
     post(name, "");
     for (int pe = 0; pe < all_pes(); pe++) collect(name, pe, limit);

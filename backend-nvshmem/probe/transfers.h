@@ -27,7 +27,7 @@ class Later {
     std::thread thread_;
 };
 
-// A stream that waits for a word to become 1, which a thread brings about after a while.
+// Blocks a stream until a word is 1. A thread sets the word after a while.
 struct Blocker {
     static constexpr double seconds = 1.0;
     uint64_t *word;  // symmetric, 0
@@ -147,7 +147,7 @@ __attribute__((noinline)) inline void wipe_stack() {
     for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = 0x55;
 }
 
-// A value handed over to a stream that is still blocked when the call returns: from where is it read later?
+// A value is given to a stream that is still blocked when the call returns. From where is it read later?
 inline void ask_p_behind_a_wait() {
     Pe pe = start();
     Desk desk;

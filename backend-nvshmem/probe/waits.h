@@ -1,4 +1,4 @@
-// What a wait on a stream compares: as unsigned numbers, as signed ones, or by the sign of their difference.
+// How a wait on a stream compares: as unsigned numbers, as signed numbers, or by the sign of the difference.
 #pragma once
 
 #include <dlfcn.h>
@@ -7,7 +7,7 @@
 
 #include "pe.h"
 
-// One way to wait for numbers of type T. Waits on a word of symmetric memory, on a stream that must be empty.
+// One way to wait for numbers of type T, on a word of symmetric memory.
 template <class T>
 class WaitOrder {
   public:
@@ -35,7 +35,7 @@ class WaitOrder {
     }
 
   private:
-    // Values and what is waited for. Any two of the three orders differ for one of them at least, for each comparison.
+    // Pairs of a value and what is waited for. For each comparison, any two of the three orders differ in one pair at least.
     static std::vector<std::pair<U, U>> pairs() {
         const U max = std::numeric_limits<U>::max(), half = max / 2 + 1;
         return {{5, 3}, {3, 5}, {4, 4}, {half, U(half - 1)}, {U(half - 1), half}, {0, max}, {max, 0}, {half, 0}, {0, half}, {max, half}};
@@ -65,7 +65,7 @@ class WaitOrder {
         desk_.put((U *)word_, value);
         wait_(word_, comparison, T(wanted), stream_);
         bool passed = drained(stream_, 0.03) == cudaSuccess;
-        // Ends the wait, in whichever order it compares.
+        // One of these values ends the wait, whatever its order.
         const U max = std::numeric_limits<U>::max(), half = max / 2 + 1;
         for (U rescue : {wanted, U(wanted + 1), U(wanted - 1), U(0), max, half, U(half - 1), U(half + wanted)}) {
             if (drained(stream_, 0.03) == cudaSuccess) return passed;
