@@ -117,7 +117,9 @@ inline void ask_claim(const std::string &by) {
     Block block(pe);
     int claimed, alone, without;
     if (by == "stream-before-host") {
-        claimed = block.old("claimed", [](Sender &pe) { pe.put_nbi(), pe.quiet(pe.a), pe.quiet(), pe.mark_by_signal(pe.c); });
+        claimed = block.old("claimed", [](Sender &pe) {
+            pe.put_nbi(), pe.quiet(pe.a), pe.quiet(), pe.mark_by_signal(pe.c);
+        });
         alone = block.old("alone", [](Sender &pe) { pe.put_nbi(), pe.quiet(), pe.mark_by_signal(pe.c); });
         without = block.old("without", [](Sender &pe) { pe.put_nbi(), pe.mark_by_signal(pe.c); });
     } else if (by == "blocked-stream") {
@@ -147,8 +149,8 @@ inline void ask_claim(const std::string &by) {
         without = block.old("without", [](Sender &pe) { pe.put_nbi(pe.b), pe.mark_by_signal(pe.c); });
     }
     if (pe.rank == 1) {
-        say(text("old data in %s", Block::of(claimed).c_str()) + text("; without the first in %s", Block::of(alone).c_str()) +
-            text("; with neither in %s", Block::of(without).c_str()));
+        say("old data in " + Block::of(claimed) + "; without the first in " + Block::of(alone) + "; with neither in " +
+            Block::of(without));
         if (without == 0) say("inconclusive: the data was always there, even with neither");
     }
     finish();

@@ -38,7 +38,8 @@ class WaitOrder {
     // Pairs of a value and what is waited for. For each comparison, any two of the three orders differ in one pair at least.
     static std::vector<std::pair<U, U>> pairs() {
         const U max = std::numeric_limits<U>::max(), half = max / 2 + 1;
-        return {{5, 3}, {3, 5}, {4, 4}, {half, U(half - 1)}, {U(half - 1), half}, {0, max}, {max, 0}, {half, 0}, {0, half}, {max, half}};
+        return {{5, 3},   {3, 5},   {4, 4},    {half, U(half - 1)}, {U(half - 1), half},
+                {0, max}, {max, 0}, {half, 0}, {0, half},           {max, half}};
     }
 
     static const char *sign_of(int comparison) {
@@ -91,7 +92,8 @@ inline void ask_wait_order() {
     if (!wait_value) throw Broken{"libcuda has no cuStreamWaitValue64_v2"};
     const auto all = {NVSHMEM_CMP_GE, NVSHMEM_CMP_GT, NVSHMEM_CMP_LE, NVSHMEM_CMP_LT};
 
-    WaitOrder<uint64_t> plain("cuStreamWaitValue64", word, [&](uint64_t *word, int, uint64_t wanted, cudaStream_t stream) {
+    using Stream = cudaStream_t;
+    WaitOrder<uint64_t> plain("cuStreamWaitValue64", word, [&](uint64_t *word, int, uint64_t wanted, Stream stream) {
         CUresult result = wait_value(stream, (CUdeviceptr)word, wanted, CU_STREAM_WAIT_VALUE_GEQ);
         if (result != CUDA_SUCCESS) throw Broken{text("cuStreamWaitValue64 returned %d", int(result))};
     });
