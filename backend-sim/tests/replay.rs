@@ -226,6 +226,50 @@ fn a_trace_names_lines_of_the_program_only() {
     );
 }
 
+/// PE `who` loads from PE 0. A load is a choice, so everything else has happened by then: only who loads tells the runs apart.
+fn load_by(who: usize) -> impl Fn(&Pe<Sim>) -> Result<()> {
+    move |pe| {
+        let x = pe.alloc_zeroed::<u64>(1)?;
+        if pe.my_pe() == who {
+            pe.peer(&x, 0)?.expect("one node").read()?;
+        }
+        pe.free(x)
+    }
+}
+
+/// Every PE puts to PE 0, on this one of two streams.
+fn put_on(which: usize) -> impl Fn(&Pe<Sim>) -> Result<()> {
+    move |pe| {
+        let x = pe.alloc_zeroed::<u64>(1)?;
+        let stream = &[pe.stream()?, pe.stream()?][which];
+        pe.on(stream).p(&x, 1, 0)?;
+        pe.on(stream).quiet()?;
+        pe.synchronize(stream)?;
+        pe.free(x)
+    }
+}
+
+/// Checks that a schedule of `one` is none of `other`.
+fn tell_apart(one: impl Fn(&Pe<Sim>) -> Result<()>, other: impl Fn(&Pe<Sim>) -> Result<()>) {
+    let mut simulation = Simulation::new(Config::pes(2)).unwrap();
+    let mut first = None;
+    let explored = simulation.explore(Explore::All { limit: 100 }, &one, |run| {
+        first = Some(run.without_results());
+        ControlFlow::Break(())
+    });
+    explored.unwrap();
+    let schedule = simulation.reproduce(&first.expect("there is a run"), &one).unwrap().schedule;
+    simulation.replay(&schedule, &one).unwrap();
+    let message = refused(simulation.replay(&schedule, &other));
+    assert!(message.contains("different program"), "{message}");
+}
+
+#[test]
+fn a_schedule_of_the_same_calls_by_others_is_refused() {
+    tell_apart(load_by(0), load_by(1));
+    tell_apart(put_on(0), put_on(1));
+}
+
 #[test]
 fn moving_lines_does_not_invalidate_a_schedule() {
     let program = |pe: &Pe<Sim>| pe.host().barrier_all();
