@@ -8,7 +8,7 @@ use std::time::Duration;
 use cudarc::driver::result::{self, DriverError, device};
 use onesided::InitStatus;
 
-use crate::launcher::{Placement, RENDEZVOUS, placement};
+use crate::launcher::{Placement, placement};
 use crate::library::{self, Library, cuda_version};
 use crate::limit::{on_path, output, within};
 use crate::network::network;
@@ -106,14 +106,8 @@ pub fn host_report(library: Option<&Path>) -> Report {
 /// Tries whether the PEs find each other: their doctors meet where they would, and tell each other nothing. `None`
 /// where there is nobody to be met, or no place is known.
 fn meet(placement: Option<&Placement>, limit: Duration) -> Result<Option<usize>, Problem> {
-    let Some(Placement { rank, n_pes: n_pes @ 2.., meeting: Some(meeting), .. }) = placement else { return Ok(None) };
-    // A job of its own, so that a doctor is never taken for a PE of a program that meets there.
-    let met = rendezvous::exchange(*rank, *n_pes, &format!("{meeting}/doctor"), limit, || Ok([0; 128]));
-    met.map(|_| Some(*n_pes)).map_err(|problem| match problem {
-        // As the user wrote it.
-        Problem::Variable { why, .. } => Problem::Variable { variable: format!("{RENDEZVOUS}={meeting}"), why },
-        other => other,
-    })
+    let Some(placement @ Placement { n_pes: n_pes @ 2.., meeting: Some(_), .. }) = placement else { return Ok(None) };
+    rendezvous::exchange(placement, rendezvous::DOCTOR, limit, || Ok([0; 128])).map(|_| Some(*n_pes))
 }
 
 /// The part of [`doctor`] that is about the kernel module: its version, if it is loaded.
@@ -206,6 +200,7 @@ fn behind_links(library: &Library) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::key::Key;
     use crate::launcher::Launcher;
     use crate::search::Origin;
 
@@ -280,37 +275,45 @@ mod tests {
         assert!(cut.to_string().contains("cut off"), "{cut}");
     }
 
-    /// One of two PEs, with a place to meet that is nobody else's.
-    fn one_of_two(rank: usize, meeting: &str) -> Placement {
-        let meeting = Some(meeting.to_string());
-        Placement { rank, n_pes: 2, local_rank: rank, local_size: None, meeting, from: Launcher::Onesided }
+    /// The two PEs of a job.
+    fn two(meeting: &str) -> [Placement; 2] {
+        let (meeting, key) = (Some(meeting.to_string()), Some(Key::random().unwrap()));
+        [0, 1].map(|rank| {
+            let (meeting, key) = (meeting.clone(), key.clone());
+            Placement { rank, n_pes: 2, local_rank: rank, local_size: None, meeting, key, from: Launcher::Onesided }
+        })
     }
 
     #[test]
     fn doctors_meet_as_a_job_of_their_own() {
         const LONG: Duration = Duration::from_secs(30);
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let place = format!("{}/job", free.local_addr().unwrap());
+        let [first, second] = &two(&format!("{}/job", free.local_addr().unwrap()));
         drop(free);
         std::thread::scope(|scope| {
-            let first = scope.spawn(|| meet(Some(&one_of_two(0, &place)), LONG));
+            let met = scope.spawn(|| meet(Some(first), LONG));
             std::thread::sleep(Duration::from_millis(50));
             // A PE of a program with the same place is sent away, and no doctor takes it for one of its own.
-            let program = rendezvous::exchange(1, 2, &place, LONG, || Ok([1; 128])).unwrap_err().to_string();
-            assert!(program.contains("two jobs meet there"), "{program}");
-            assert_eq!(meet(Some(&one_of_two(1, &place)), LONG), Ok(Some(2)));
-            assert_eq!(first.join().unwrap(), Ok(Some(2)));
+            let program = rendezvous::exchange(second, rendezvous::PROGRAM, LONG, || Ok([1; 128]));
+            let why = program.unwrap_err().to_string();
+            assert!(why.contains("PE 0 there is of another job"), "{why}");
+            assert_eq!(meet(Some(second), LONG), Ok(Some(2)));
+            assert_eq!(met.join().unwrap(), Ok(Some(2)));
         });
     }
 
     #[test]
     fn a_doctor_meets_nobody_where_there_is_nobody_or_no_place() {
-        let nowhere = Placement { meeting: None, ..one_of_two(0, "") };
+        let [nowhere, wrong] = two("no place");
+        let nowhere = Placement { meeting: None, ..nowhere };
         for placement in [None, Some(&Placement::alone()), Some(&nowhere)] {
             assert_eq!(meet(placement, Duration::ZERO), Ok(None));
         }
-        let wrong = meet(Some(&one_of_two(1, "no place")), Duration::ZERO).unwrap_err().to_string();
+        let wrong = meet(Some(&wrong), Duration::ZERO).unwrap_err().to_string();
         assert!(wrong.starts_with("ONESIDED_RENDEZVOUS=no place: "), "{wrong}");
+        let [_, keyless] = two("127.0.0.1:9");
+        let keyless = meet(Some(&Placement { key: None, ..keyless }), Duration::ZERO).unwrap_err().to_string();
+        assert!(keyless.starts_with("ONESIDED_KEY: not set"), "{keyless}");
     }
 
     /// The list above is a choice from the table of bindings, not a second one.

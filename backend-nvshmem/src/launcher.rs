@@ -6,6 +6,7 @@
 use std::env;
 use std::fmt;
 
+use crate::key::Key;
 use crate::problem::Problem;
 
 /// The variable in which a user, or our launcher, says where PEs meet.
@@ -33,6 +34,8 @@ pub struct Placement {
     /// Where the PEs meet: `host:port`, or `host:port/job` with what tells this job from others. `None` where nothing
     /// is known of it; see [`meeting`](Self::meeting).
     pub meeting: Option<String>,
+    /// What only the PEs of this job know. `None` where the launcher passes nothing of that kind; see [`key`](Self::key).
+    pub key: Option<Key>,
     /// What started this process.
     pub from: Launcher,
 }
@@ -74,6 +77,9 @@ pub(crate) fn placement_in(lookup: &dyn Fn(&str) -> Option<String>) -> Result<Op
             if let Some(meeting) = environment.text(RENDEZVOUS) {
                 placement.meeting = Some(meeting);
             }
+            if let Some(key) = environment.text(Key::VARIABLE) {
+                placement.key = Some(Key::from_user(key)?);
+            }
             return Ok(Some(placement));
         }
     }
@@ -83,7 +89,15 @@ pub(crate) fn placement_in(lookup: &dyn Fn(&str) -> Option<String>) -> Result<Op
 impl Placement {
     /// The place of a process that is a job by itself.
     pub fn alone() -> Placement {
-        Placement { rank: 0, n_pes: 1, local_rank: 0, local_size: Some(1), meeting: None, from: Launcher::Alone }
+        Placement {
+            rank: 0,
+            n_pes: 1,
+            local_rank: 0,
+            local_size: Some(1),
+            meeting: None,
+            key: None,
+            from: Launcher::Alone,
+        }
     }
 
     /// Where the PEs meet.
@@ -96,6 +110,22 @@ impl Placement {
             why: format!(
                 "not set, and {} does not say where the {} PEs can meet: set it, the same for all, to host:port with \
                  the host of PE 0 and a free port there",
+                self.from, self.n_pes
+            ),
+        })
+    }
+
+    /// What the PEs prove to each other that they know when they meet.
+    ///
+    /// # Errors
+    /// [`Problem::Variable`] when the launcher passes nothing of that kind, and the user has set nothing.
+    pub fn key(&self) -> Result<&Key, Problem> {
+        let variable = Key::VARIABLE;
+        self.key.as_ref().ok_or_else(|| Problem::Variable {
+            variable: variable.to_string(),
+            why: format!(
+                "not set, and {} passes no secret by which the {} PEs would know each other: set it, the same for all, \
+                 to random text before they are started (export {variable}=$(openssl rand -hex 32))",
                 self.from, self.n_pes
             ),
         })
@@ -148,7 +178,9 @@ impl Environment<'_> {
         let names = ["PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "OMPI_MCA_orte_precondition_transports"];
         let job: Vec<String> = names.into_iter().filter_map(|name| self.text(name)).collect();
         let job = Some(job.join(".")).filter(|job| !job.is_empty());
-        Ok(Some(Placement::new(rank, n_pes, Launcher::OpenMpi).here(here).meet_here(job)))
+        let mut placement = Placement::new(rank, n_pes, Launcher::OpenMpi).here(here).meet_here(job);
+        placement.key = self.text(names[2]).and_then(|text| Key::of_open_mpi(&text));
+        Ok(Some(placement))
     }
 
     /// `RANK` and `WORLD_SIZE` are words that anyone may use; torchrun sets one of two others with them.
@@ -263,7 +295,7 @@ impl Environment<'_> {
 
 impl Placement {
     fn new(rank: usize, n_pes: usize, from: Launcher) -> Placement {
-        Placement { rank, n_pes, local_rank: rank, local_size: None, meeting: None, from }
+        Placement { rank, n_pes, local_rank: rank, local_size: None, meeting: None, key: None, from }
     }
 
     fn here(self, (local_rank, local_size): (usize, Option<usize>)) -> Placement {

@@ -9,7 +9,7 @@
 //! | `capabilities.rs` | [`CAPABILITIES`]: what works on GPUs, known without one |
 //! | `claim.rs` | one PE at a time in a process |
 //! | `join.rs`, `lifecycle.rs` | joining the other PEs within a limit; status, versions, the end |
-//! | `launcher.rs`, `rendezvous.rs` | who am I, according to what started me; the unique id over TCP |
+//! | `launcher.rs`, `key.rs`, `rendezvous.rs` | who am I, according to what started me; what only my job's PEs know; the unique id over TCP |
 //! | `mpi.rs`, `mpi_absent.rs` | MPI's world communicator, with the feature `mpi` and without |
 //! | `pe.rs` | [`Nvshmem`]: one PE's end of the backend |
 //! | `host.rs`, `stream.rs`, `strided.rs`, `wait.rs` | operations of the host and of streams; strided ones; waits of the host |
@@ -37,6 +37,7 @@ mod foresee;
 mod heap;
 mod host;
 mod join;
+mod key;
 mod launcher;
 mod layout;
 mod library;
@@ -69,6 +70,7 @@ mod workspace;
 pub use access::{DeviceAccess, DeviceSlice, Extension};
 pub use capabilities::CAPABILITIES;
 pub use doctor::{doctor, driver, host_library, host_report, kernel_module};
+pub use key::Key;
 pub use launcher::{Launcher, Placement, placement};
 pub use network::Network;
 pub use pe::{CudaEvent, CudaStream, Nvshmem};

@@ -149,10 +149,7 @@ impl Process {
                 };
                 let Placement { rank, n_pes, local_rank, .. } = placement;
                 let make = || join::unique_id(self.table).map(|id| id.0);
-                let id = match n_pes {
-                    1 => make(), // there is nobody to meet
-                    _ => placement.meeting().and_then(|place| rendezvous::exchange(rank, n_pes, place, limit, make)),
-                };
+                let id = rendezvous::exchange(&placement, rendezvous::PROGRAM, limit, make);
                 self.by_unique_id(claim, UniqueId(id.map_err(problem)?), &Place { rank, n_pes, local_rank }, None, at)
             }
             InitMethod::UniqueId { id, rank, n_pes } => {

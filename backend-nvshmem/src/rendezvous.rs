@@ -1,56 +1,81 @@
 //! [`exchange`]: PE 0 makes 128 bytes, and every PE of the job has them, within a limit of time.
 //!
-//! PE 0 listens; the others connect, again and again until it does. Each says who it is, and when all have come, each
-//! gets the bytes. Whatever goes wrong before (somebody is missing, two have the same rank, PEs disagree on how many
-//! they are) becomes a message that all get who wait. A program that has nothing to do with it and connects, or has the
-//! port, is told from a PE by the first bytes.
+//! PE 0 listens; the others connect, again and again until it does. Each proves that it knows the job's key and says who it
+//! is. When all have come, each gets the bytes. Whatever goes wrong before (somebody is missing, two have the same rank,
+//! PEs disagree on how many they are) becomes a message that all get who wait.
+//!
+//! Anybody may connect to PE 0, and any program may listen where PE 0 should. Therefore:
+//!
+//! * Who does not know the key gets no rank and no bytes. PE 0 says nothing at all to who does not begin as a PE would, and
+//!   to who does begin so a random number and a refusal.
+//! * The key itself is never sent. Both ends prove that they know it, so a PE takes nothing from a program that only has
+//!   PE 0's address.
+//! * Who says nothing is heard for 5 s, and for a quarter of a second when many wait (`root.rs`). Nothing that a stranger
+//!   does ends or changes a rendezvous; at worst it takes as long as its limit.
+//!
+//! What is exchanged is not encrypted: who can record the traffic between PEs can read it.
 //!
 //! | file | what it holds |
 //! |---|---|
 //! | `rendezvous/wire.rs` | what is said: a hello to PE 0, an answer from it |
+//! | `rendezvous/seal.rs` | how both prove that they know the key |
 //! | `rendezvous/root.rs` | PE 0's end |
 
+use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::launcher::{RENDEZVOUS, fnv, is_loopback};
+use crate::key::Key;
+use crate::launcher::{Placement, RENDEZVOUS, is_loopback};
 use crate::limit::within;
 use crate::problem::Problem;
 
 mod root;
+mod seal;
 mod wire;
 
-use wire::{Answer, Hello, Talk};
+use seal::{Challenge, Session};
+use wire::{Answer, Greeting, Hello, Talk};
 
 /// What is exchanged: the size of NVSHMEM's unique id.
 pub(crate) type Bytes = [u8; 128];
 
+/// What PEs meet for: to run a program.
+pub(crate) const PROGRAM: &str = "";
+/// To see whether they can meet. A doctor is never taken for a PE of a program that meets at the same place.
+pub(crate) const DOCTOR: &str = "doctor";
+
 /// How long one attempt to connect may take.
 const CONNECT: Duration = Duration::from_secs(1);
+/// How long PE 0 may take to greet a PE. What does not answer within this is not PE 0.
+const GREETING: Duration = Duration::from_secs(5);
+/// How long a PE lets itself be refused: PE 0 of an earlier job may be there for a moment.
+const REFUSED: Duration = Duration::from_secs(2);
 /// Attempts follow each other after 5 ms, then after twice as long, up to this.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The bytes that `make` makes on PE 0, on every PE. `meeting` is `host:port`, or `host:port/job` with what tells the
-/// job from others; it is the same on all PEs, and `host` is PE 0's.
+/// The bytes that `make` makes on PE 0, on every PE of the job of which `placement` is one. `topic` tells apart what the same
+/// PEs meet for.
 ///
 /// # Errors
 /// On all PEs that wait: [`Problem::Missing`] if not all came within the limit, or one ended while it waited;
-/// [`Problem::Disagreement`] if two have the same rank, or another number of PEs, or belong to another job;
-/// [`Problem::Failed`] if `make` failed, or if the address cannot be used.
+/// [`Problem::Disagreement`] if two have the same rank, or another number of PEs; [`Problem::Failed`] if `make` failed, or
+/// if the address cannot be used. On this PE: [`Problem::Variable`] if it has no key or no address;
+/// [`Problem::Disagreement`] if its key or its job is not that of PE 0.
 pub(crate) fn exchange(
-    rank: usize,
-    n_pes: usize,
-    meeting: &str,
+    placement: &Placement,
+    topic: &str,
     limit: Duration,
     make: impl FnOnce() -> Result<Bytes, Problem>,
 ) -> Result<Bytes, Problem> {
+    let Placement { rank, n_pes, .. } = *placement;
     if n_pes <= 1 {
-        return made(make());
+        return make(); // there is nobody to meet
     }
     let deadline = Instant::now() + limit;
-    let place = Place::resolve(meeting, limit)?;
-    let hello = Hello { job: place.job, rank: rank as u64, n_pes: n_pes as u64 };
+    let place = Place::resolve(placement.meeting()?, topic, placement.key()?.clone(), limit)?;
+    let hello = Hello { rank: rank as u64, n_pes: n_pes as u64 };
     match rank {
         0 => root::host(&place, hello, limit, deadline, make),
         _ => visit(&place, hello, limit, deadline),
@@ -70,11 +95,14 @@ struct Place {
     /// Whether the name says that all PEs are on this host. What it is looked up to does not: a host may know its own name
     /// as 127.0.1.1, and yet PEs of other hosts come to it.
     is_local: bool,
-    job: u64,
+    /// The job's name and the topic: what tells meetings apart that have the same key.
+    job: String,
+    key: Key,
 }
 
 impl Place {
-    fn resolve(meeting: &str, limit: Duration) -> Result<Place, Problem> {
+    /// `meeting` is `host:port`, or `host:port/job`.
+    fn resolve(meeting: &str, topic: &str, key: Key, limit: Duration) -> Result<Place, Problem> {
         let (name, job) = meeting.split_once('/').unwrap_or((meeting, ""));
         let wrong = |why: String| Problem::Variable { variable: format!("{RENDEZVOUS}={meeting}"), why };
         let port = name.rsplit_once(':').and_then(|(host, port)| port.parse::<u16>().ok().filter(|_| !host.is_empty()));
@@ -89,8 +117,8 @@ impl Place {
         });
         match found {
             Ok(addresses) if !addresses.is_empty() => {
-                let is_local = is_loopback(name);
-                Ok(Place { name: name.to_string(), addresses, is_local, job: fnv(job.as_bytes()) })
+                let (name, is_local) = (name.to_string(), is_loopback(name));
+                Ok(Place { name, addresses, is_local, job: format!("{job}/{topic}"), key })
             }
             Ok(_) => Err(wrong("the host has no address; set it to PE 0's host by another name".to_string())),
             Err(Problem::Failed { why, .. }) => Err(wrong(format!(
@@ -98,6 +126,10 @@ impl Place {
             ))),
             Err(problem) => Err(problem),
         }
+    }
+
+    fn session(&self, of_pe_0: &Challenge, of_the_other: &Challenge) -> Session {
+        Session::new(&self.key, &self.job, of_pe_0, of_the_other)
     }
 
     fn missing(&self, why: String) -> Problem {
@@ -112,10 +144,11 @@ impl Place {
 /// The end of every PE but PE 0.
 fn visit(place: &Place, hello: Hello, limit: Duration, deadline: Instant) -> Result<Bytes, Problem> {
     let mut pause = Duration::from_millis(5);
+    let (mut last, mut refused_since) = (None, None);
     loop {
-        let mut last = String::new();
+        let mut is_refused = false;
         for address in &place.addresses {
-            match ask(address, hello, deadline) {
+            match ask(address, place, hello, deadline)? {
                 Asked::Answered(Answer::Bytes(bytes)) => return Ok(bytes),
                 Asked::Answered(Answer::Missing(why)) => return Err(place.missing(why)),
                 Asked::Answered(Answer::Disagreement(why)) => return Err(place.disagreement(why)),
@@ -123,12 +156,23 @@ fn visit(place: &Place, hello: Hello, limit: Duration, deadline: Instant) -> Res
                 Asked::Left => {
                     return Err(place.missing("PE 0 ended before all had arrived; see what it printed".to_string()));
                 }
-                Asked::Nothing(why) => last = why,
+                Asked::Refused => is_refused = true,
+                Asked::Nothing(why) => last = Some(why),
+                // The time of the last attempt may have been too short for an answer: an earlier one says more.
+                Asked::NoAnswer => {
+                    last.get_or_insert_with(|| another_port("what listens there does not answer"));
+                }
             }
         }
-        let left = deadline.saturating_duration_since(Instant::now());
+        let now = Instant::now();
+        let left = deadline.saturating_duration_since(now);
+        refused_since = is_refused.then(|| refused_since.unwrap_or(now));
+        if refused_since.is_some_and(|since| left.is_zero() || now.duration_since(since) >= REFUSED) {
+            return Err(place.disagreement(refusal()));
+        }
         if left.is_zero() {
             let seconds = limit.as_secs_f32();
+            let last = last.unwrap_or_default();
             return Err(place.missing(format!("PE {} waited {seconds} s for PE 0: {last}", hello.rank)));
         }
         thread::sleep(pause.min(left));
@@ -136,42 +180,64 @@ fn visit(place: &Place, hello: Hello, limit: Duration, deadline: Instant) -> Res
     }
 }
 
+/// What it means to be refused.
+fn refusal() -> String {
+    format!(
+        "PE 0 there is of another job, or has another {key}; give each job its own port with {RENDEZVOUS}, and all PEs of \
+         a job the same {key}",
+        key = Key::VARIABLE
+    )
+}
+
 /// How an attempt to ask PE 0 ended.
 enum Asked {
     Answered(Answer),
     /// PE 0 was there, and is not any more.
     Left,
+    /// Another PE 0 was there, or who says so.
+    Refused,
     /// It was not PE 0, or nobody: why.
     Nothing(String),
+    /// Somebody listens, and says nothing.
+    NoAnswer,
 }
 
-fn ask(address: &SocketAddr, hello: Hello, deadline: Instant) -> Asked {
+fn another_port(why: &str) -> String {
+    format!("{why}; set {RENDEZVOUS} to another port")
+}
+
+/// # Errors
+/// [`Problem::Failed`] if the system has no random numbers.
+fn ask(address: &SocketAddr, place: &Place, hello: Hello, deadline: Instant) -> Result<Asked, Problem> {
+    let challenge = seal::challenge()?;
     let left = deadline.saturating_duration_since(Instant::now());
     let stream = match TcpStream::connect_timeout(address, left.clamp(Duration::from_millis(1), CONNECT)) {
         Ok(stream) => stream,
         Err(why) => {
             let remedy = format!("see whether it was started, with the same {RENDEZVOUS}");
-            return Asked::Nothing(format!("it does not listen there ({why}); {remedy}"));
+            return Ok(Asked::Nothing(format!("it does not listen there ({why}); {remedy}")));
         }
     };
-    let mut talk = Talk::new(stream, deadline);
-    let mut is_welcome = false;
-    let spoken = talk.say(&hello.bytes(left)).and_then(|()| {
-        is_welcome = wire::read_welcome(&mut talk)?;
-        if is_welcome { wire::read_answer(&mut talk).map(Some) } else { Ok(None) }
-    });
-    match spoken {
-        Ok(Some(answer)) => Asked::Answered(answer),
-        Ok(None) => Asked::Nothing(format!("another program listens there; set {RENDEZVOUS} to another port")),
-        Err(why) if wire::is_timeout(&why) && is_welcome => {
+    let mut talk = Talk::new(stream, deadline.min(Instant::now() + GREETING));
+    let greeted = wire::greet(&mut talk, hello, left, &challenge, |of_pe_0| place.session(of_pe_0, &challenge));
+    let session = match greeted {
+        Ok(Greeting::Welcome(session)) => session,
+        Ok(Greeting::Refusal) => return Ok(Asked::Refused),
+        Ok(Greeting::Strange) => return Ok(Asked::Nothing(another_port("another program listens there"))),
+        Err(why) if wire::is_timeout(&why) => return Ok(Asked::NoAnswer),
+        Err(why) => {
+            return Ok(Asked::Nothing(format!("what listens there does not answer as PE 0 would ({why})")));
+        }
+    };
+    talk.deadline = deadline;
+    Ok(match wire::read_answer(&mut talk, &session) {
+        Ok(answer) => Asked::Answered(answer),
+        Err(why) if wire::is_timeout(&why) => {
             Asked::Nothing("it still waits for others; see whether all were started".to_string())
         }
-        Err(why) if wire::is_timeout(&why) => {
-            Asked::Nothing(format!("what listens there does not answer; set {RENDEZVOUS} to another port"))
-        }
-        Err(_) if is_welcome => Asked::Left,
-        Err(why) => Asked::Nothing(format!("what listens there does not answer as PE 0 would ({why})")),
-    }
+        Err(why) if why.kind() == ErrorKind::InvalidData => Asked::Nothing(format!("it sent {why}")),
+        Err(_) => Asked::Left,
+    })
 }
 
 #[cfg(test)]

@@ -259,6 +259,7 @@ pub(crate) mod tests {
                 local_rank: 1,
                 local_size: Some(2),
                 meeting: Some("127.0.0.1:20000/7".to_string()),
+                key: None,
                 from: Launcher::OpenMpi,
             })),
             met: Ok(Some(2)),

@@ -56,6 +56,7 @@ fn our_own_launcher_comes_first() {
         local_rank: 1,
         local_size: Some(3),
         meeting: Some("127.0.0.1:20000/7.1".to_string()),
+        key: None,
         from: Launcher::Onesided,
     };
     assert_eq!(placed(&with(&OPEN_MPI, &ours)), expected);
@@ -82,6 +83,25 @@ fn open_mpi_on_one_host_needs_no_address() {
     assert!(why.starts_with("ONESIDED_RENDEZVOUS: not set") && why.contains("Open MPI's mpirun"), "{why}");
     let told = placed(&with(&OPEN_MPI, &[("OMPI_COMM_WORLD_LOCAL_SIZE", "3"), (RENDEZVOUS, "gpu07:5000")]));
     assert_eq!(told.meeting().unwrap(), "gpu07:5000");
+}
+
+#[test]
+fn the_users_key_comes_first_and_open_mpi_makes_one() {
+    let text = "a text that nobody guesses";
+    let users = Key::from_user(text.to_string()).unwrap();
+    for launcher in [&[("ONESIDED_RANK", "1"), ("ONESIDED_PES", "3")][..], &OPEN_MPI, &SLURM] {
+        assert_eq!(placed(&with(launcher, &[(Key::VARIABLE, text)])).key().unwrap(), &users);
+    }
+    assert_eq!(placed(&OPEN_MPI).key().unwrap().reveal(), "234e8008136622ea-96fd945f23984785");
+    let derived = [("OMPI_MCA_orte_precondition_transports", "017569a900000000-017569a900000000")];
+    for (launcher, name) in [(&with(&OPEN_MPI, &derived)[..], "Open MPI's mpirun"), (&SLURM, "Slurm's srun")] {
+        let why = placed(launcher).key().unwrap_err().to_string();
+        assert!(why.starts_with(&format!("ONESIDED_KEY: not set, and {name} passes no secret by which")), "{why}");
+    }
+    let short = refused(&with(&SLURM, &[(Key::VARIABLE, "hunter2")]));
+    assert!(short.starts_with("ONESIDED_KEY: it has 7 characters") && !short.contains("hunter2"), "{short}");
+    let whole = format!("{:?}", placed(&with(&SLURM, &[(Key::VARIABLE, text)])));
+    assert!(whole.contains("Key(…)") && !whole.contains("nobody"), "{whole}");
 }
 
 #[test]

@@ -1,20 +1,30 @@
 //! PE 0's end of the rendezvous: it listens, counts who comes, and answers all at once.
+//!
+//! Strangers take places and nothing else. At most [`ROOM`] newcomers are heard at a time; the others wait in the system's
+//! queue, or try again. One that has not said all that a PE says within [`SILENCE`] is sent away, and within [`HURRY`] when
+//! there is no room. So N strangers that come at once and say nothing keep a PE out for N / 256 quarters of a second.
 
 use std::fmt::Write as _;
-use std::io::{self, ErrorKind, Read as _};
+use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::wire::{Answer, Hello, Talk, WELCOME};
-use super::{Asked, Bytes, Place, ask, made};
+use super::seal::{self, Challenge, Session};
+use super::wire::{self, Answer, Hello, KNOCK, Talk};
+use super::{Asked, Bytes, Place, ask, made, refusal};
+use crate::key::Key;
 use crate::launcher::RENDEZVOUS;
 use crate::problem::Problem;
 
 /// How often PE 0 looks who came.
 const GLANCE: Duration = Duration::from_millis(1);
-/// Who connects and does not say within this who it is, is no PE.
-const SILENCE: Duration = Duration::from_secs(5);
+/// So many newcomers are heard at a time: each takes one of the files that a process may have open.
+pub(super) const ROOM: usize = 256;
+/// How long a newcomer is heard.
+pub(super) const SILENCE: Duration = Duration::from_secs(5);
+/// How long a newcomer is heard when there is no room for others.
+pub(super) const HURRY: Duration = Duration::from_millis(250);
 /// How long the address may be somebody else's: a connection of the past may still hold it for a moment.
 const TAKEN: Duration = Duration::from_secs(2);
 /// How long PE 0 stays after a failure to tell those who come only now.
@@ -30,9 +40,7 @@ pub(super) fn host(
     deadline: Instant,
     make: impl FnOnce() -> Result<Bytes, Problem>,
 ) -> Result<Bytes, Problem> {
-    let listener = listen(place, hello, deadline)?;
-    let pes = (0..hello.n_pes).map(|_| None).collect();
-    let mut root = Root { place, hello, limit, deadline, listener, newcomers: Vec::new(), pes };
+    let mut root = Root::new(place, hello, limit, deadline)?;
     let end = deadline; // the root's own may be brought forward
     let outcome = root.gather().and_then(|()| made(make()));
     let answer = match &outcome {
@@ -51,6 +59,7 @@ pub(super) fn host(
 /// Takes the address. If somebody has it, it may be another PE of this job that thinks that it is PE 0.
 fn listen(place: &Place, hello: Hello, deadline: Instant) -> Result<TcpListener, Problem> {
     let until = deadline.min(Instant::now() + TAKEN);
+    let mut by_another = false;
     loop {
         let why = match bind(place) {
             Ok(listener) => return Ok(listener),
@@ -58,13 +67,17 @@ fn listen(place: &Place, hello: Hello, deadline: Instant) -> Result<TcpListener,
         };
         let is_taken = why.kind() == ErrorKind::AddrInUse;
         for address in place.addresses.iter().filter(|_| is_taken) {
-            match ask(address, hello, until) {
+            match ask(address, place, hello, until)? {
                 Asked::Answered(Answer::Missing(why)) => return Err(place.missing(why)),
                 Asked::Answered(Answer::Disagreement(why)) => return Err(place.disagreement(why)),
+                Asked::Refused => by_another = true,
                 _ => {}
             }
         }
         if !is_taken || Instant::now() >= until {
+            if by_another {
+                return Err(place.disagreement(refusal()));
+            }
             let why = format!("{why}; set {RENDEZVOUS} to host:port with PE 0's host and a port that is free there");
             return Err(Problem::Failed { call: format!("PE 0 listens at {}", place.name), why });
         }
@@ -85,33 +98,43 @@ fn bind(place: &Place) -> io::Result<TcpListener> {
     Ok(listener)
 }
 
-struct Root<'a> {
+pub(super) struct Root<'a> {
     place: &'a Place,
     hello: Hello,
     limit: Duration,
     /// When PE 0 gives up: early enough for those who wait to hear of it.
     deadline: Instant,
     listener: TcpListener,
-    newcomers: Vec<Newcomer>,
+    pub(super) newcomers: Vec<Newcomer>,
     /// By rank, who has come.
-    pes: Vec<Option<TcpStream>>,
+    pes: Vec<Option<Pe>>,
+    /// How many said hello as a PE does, and did not know the key.
+    pub(super) refused: usize,
+    /// Why the system let nobody in, if it did not.
+    not_accepted: Option<io::Error>,
 }
 
-/// Somebody who has not yet said who it is.
-struct Newcomer {
+/// Somebody who has shown that it is of this job.
+pub(super) struct Pe {
     stream: TcpStream,
-    said: Vec<u8>,
-    since: Instant,
+    session: Session,
 }
 
-impl Root<'_> {
+impl<'a> Root<'a> {
+    /// Listens from now on.
+    pub(super) fn new(place: &'a Place, hello: Hello, limit: Duration, deadline: Instant) -> Result<Root<'a>, Problem> {
+        let listener = listen(place, hello, deadline)?;
+        let pes = (0..hello.n_pes).map(|_| None).collect();
+        Ok(Root { place, hello, limit, deadline, listener, newcomers: vec![], pes, refused: 0, not_accepted: None })
+    }
+
     /// Waits until all PEs have come.
     fn gather(&mut self) -> Result<(), Problem> {
         loop {
-            for (stream, hello, left) in self.arrivals() {
-                self.admit(stream, hello, left)?;
+            for (pe, hello, left) in self.arrivals() {
+                self.admit(pe, hello, left)?;
             }
-            if let Some(rank) = self.pes.iter().position(|pe| pe.as_ref().is_some_and(has_left)) {
+            if let Some(rank) = self.pes.iter().position(|pe| pe.as_ref().is_some_and(Pe::has_left)) {
                 return Err(self.place.missing(format!("PE {rank} ended while it waited; see what it printed")));
             }
             let missing: Vec<usize> = (1..self.pes.len()).filter(|&rank| self.pes[rank].is_none()).collect();
@@ -119,50 +142,70 @@ impl Root<'_> {
                 return Ok(());
             }
             if Instant::now() >= self.deadline {
-                return Err(self.place.missing(format!(
-                    "{} of {} did not arrive within {} s; see whether all were started, with the same {RENDEZVOUS}",
-                    ranks(&missing),
-                    self.pes.len(),
-                    self.limit.as_secs_f32()
-                )));
+                return Err(self.place.missing(self.who_is_missing(&missing)));
             }
             thread::sleep(GLANCE);
         }
     }
 
-    /// Those who have said by now who they are.
-    fn arrivals(&mut self) -> Vec<(TcpStream, Hello, Duration)> {
-        while let Ok((stream, _)) = self.listener.accept() {
-            if stream.set_nonblocking(true).is_ok() {
-                self.newcomers.push(Newcomer { stream, said: Vec::new(), since: Instant::now() });
+    pub(super) fn who_is_missing(&self, missing: &[usize]) -> String {
+        let mut why = format!(
+            "{} of {} did not arrive within {} s; see whether all were started, with the same {RENDEZVOUS}",
+            ranks(missing),
+            self.pes.len(),
+            self.limit.as_secs_f32()
+        );
+        // Writing to a String cannot fail.
+        let _ = match self.refused {
+            0 => Ok(()),
+            1 => write!(why, "; 1 that came was refused: it has not the same {}, or is of another job", Key::VARIABLE),
+            n => write!(why, "; {n} that came were refused: not the same {}, or of another job", Key::VARIABLE),
+        };
+        let _ = self.not_accepted.as_ref().map_or(Ok(()), |system| write!(why, "; the system let nobody in: {system}"));
+        why
+    }
+
+    /// Those who have said by now who they are, and shown that they know the key.
+    pub(super) fn arrivals(&mut self) -> Vec<(Pe, Hello, Duration)> {
+        while self.newcomers.len() < ROOM {
+            match self.listener.accept() {
+                Ok((stream, _)) => self.newcomers.extend(Newcomer::new(stream)),
+                Err(why) => {
+                    self.not_accepted = Some(why).filter(|why| why.kind() != ErrorKind::WouldBlock);
+                    break;
+                }
             }
         }
+        let patience = if self.newcomers.len() < ROOM { SILENCE } else { HURRY };
         let mut arrived = Vec::new();
         for mut newcomer in std::mem::take(&mut self.newcomers) {
             match newcomer.listen() {
                 Said::Everything(bytes) => {
-                    arrived.extend(Hello::read(&bytes).map(|(hello, left)| (newcomer.stream, hello, left)));
+                    let session = |of_the_other: &Challenge| self.place.session(&newcomer.challenge, of_the_other);
+                    match Hello::read(&bytes, session) {
+                        Some((hello, left, session)) => {
+                            arrived.push((Pe { stream: newcomer.stream, session }, hello, left));
+                        }
+                        None => {
+                            self.refused += 1;
+                            let _ = newcomer.stream.write(&wire::REFUSAL); // it may not want to know
+                        }
+                    }
                 }
-                Said::Something => self.newcomers.push(newcomer),
-                Said::Nonsense => {} // no PE
+                Said::Something if newcomer.since.elapsed() < patience => self.newcomers.push(newcomer),
+                Said::Something | Said::Nonsense => {} // no PE
             }
         }
         arrived
     }
 
-    /// Somebody said who it is.
-    fn admit(&mut self, stream: TcpStream, hello: Hello, left: Duration) -> Result<(), Problem> {
-        let mut talk = talk(&stream);
-        let _ = talk.as_mut().map(|talk| talk.say(&WELCOME)); // one that does not hear it has left
-        if hello.job != self.hello.job {
-            let why = format!("two jobs meet there; give each its own port with {RENDEZVOUS}");
-            let _ = talk.map(|mut talk| talk.say(&Answer::Disagreement(why).bytes()));
-            return Ok(());
-        }
+    /// A PE of this job said who it is.
+    pub(super) fn admit(&mut self, pe: Pe, hello: Hello, left: Duration) -> Result<(), Problem> {
+        pe.tell(&wire::welcome_bytes(&pe.session));
         // The one who waits for the shortest time decides, less what an answer takes.
         let margin = (self.limit / 20).min(Duration::from_secs(1));
         self.deadline = self.deadline.min(Instant::now() + left.saturating_sub(margin));
-        let Hello { rank, n_pes, .. } = hello;
+        let Hello { rank, n_pes } = hello;
         let ours = self.hello.n_pes;
         let wrong = if n_pes != ours {
             format!(
@@ -173,42 +216,54 @@ impl Root<'_> {
         } else if rank == 0 || self.pes[rank as usize].is_some() {
             format!("two PEs have rank {rank}; start each once and with its own rank, best by one launcher")
         } else {
-            self.pes[rank as usize] = Some(stream);
+            self.pes[rank as usize] = Some(pe);
             return Ok(());
         };
-        let _ = talk.map(|mut talk| talk.say(&Answer::Disagreement(wrong.clone()).bytes()));
+        pe.tell(&Answer::Disagreement(wrong.clone()).bytes(&pe.session));
         Err(self.place.disagreement(wrong))
     }
 
     /// Tells those who come after all was lost.
     fn linger(&mut self, answer: &Answer, until: Instant) {
         while Instant::now() < until {
-            for (stream, ..) in self.arrivals() {
-                let _ = talk(&stream).map(|mut talk| talk.say(&WELCOME).and_then(|()| talk.say(&answer.bytes())));
+            for (pe, ..) in self.arrivals() {
+                pe.tell(&wire::welcome_bytes(&pe.session));
+                pe.tell(&answer.bytes(&pe.session));
             }
             thread::sleep(GLANCE);
         }
     }
 
-    /// Tells all who wait. One that cannot be told has left, and finds that out for itself.
+    /// Tells all who wait.
     fn answer(&self, answer: &Answer) {
-        let bytes = answer.bytes();
-        for mut talk in self.pes.iter().flatten().filter_map(talk) {
-            let _ = talk.say(&bytes);
-        }
+        self.pes.iter().flatten().for_each(|pe| pe.tell(&answer.bytes(&pe.session)));
     }
 }
 
-/// A connection to be written to.
-fn talk(stream: &TcpStream) -> Option<Talk> {
-    stream.set_nonblocking(false).ok()?;
-    Some(Talk::new(stream.try_clone().ok()?, Instant::now() + WRITE))
+impl Pe {
+    /// Tells it something. One that cannot be told has left, and finds that out for itself.
+    fn tell(&self, bytes: &[u8]) {
+        let stream = self.stream.set_nonblocking(false).and_then(|()| self.stream.try_clone());
+        let _ = stream.and_then(|stream| Talk::new(stream, Instant::now() + WRITE).say(bytes));
+    }
+
+    /// Whether it has closed its end: it says nothing more, so there is nothing else to read.
+    fn has_left(&self) -> bool {
+        let peeked = self.stream.set_nonblocking(true).and_then(|()| self.stream.peek(&mut [0]));
+        !matches!(peeked, Err(why) if matches!(why.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted))
+    }
 }
 
-/// Whether a PE that was admitted has closed its end: it says nothing more, so there is nothing else to read.
-fn has_left(stream: &TcpStream) -> bool {
-    let peeked = stream.set_nonblocking(true).and_then(|()| stream.peek(&mut [0]));
-    !matches!(peeked, Err(why) if matches!(why.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted))
+/// Somebody who has not yet said who it is.
+pub(super) struct Newcomer {
+    stream: TcpStream,
+    pub(super) since: Instant,
+    /// What it said since it was answered last.
+    said: Vec<u8>,
+    /// What it has to seal.
+    challenge: Challenge,
+    /// Whether it began as a PE does, and got its challenge.
+    has_knocked: bool,
 }
 
 enum Said {
@@ -218,21 +273,39 @@ enum Said {
 }
 
 impl Newcomer {
-    /// What it has said by now.
+    /// `None` if the system cannot serve it.
+    fn new(stream: TcpStream) -> Option<Newcomer> {
+        stream.set_nonblocking(true).ok()?;
+        let challenge = seal::challenge().ok()?;
+        Some(Newcomer { stream, since: Instant::now(), said: Vec::new(), challenge, has_knocked: false })
+    }
+
+    /// What it has said by now. When it has knocked, it is given its challenge.
     fn listen(&mut self) -> Said {
+        let wanted = if self.has_knocked { Hello::SIZE } else { KNOCK.len() };
         let mut bytes = [0; Hello::SIZE];
-        let room = Hello::SIZE - self.said.len();
-        match self.stream.read(&mut bytes[..room]) {
+        match self.stream.read(&mut bytes[..wanted - self.said.len()]) {
             Ok(0) => return Said::Nonsense,
             Ok(more) => self.said.extend_from_slice(&bytes[..more]),
             Err(why) if matches!(why.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
             Err(_) => return Said::Nonsense,
         }
-        match self.said.as_slice().try_into() {
-            Ok(bytes) => Said::Everything(bytes),
-            Err(_) if Hello::may_begin_with(&self.said) && self.since.elapsed() < SILENCE => Said::Something,
-            Err(_) => Said::Nonsense,
+        if self.has_knocked {
+            return self.said.as_slice().try_into().map_or(Said::Something, Said::Everything);
         }
+        if !KNOCK.starts_with(&self.said) {
+            return Said::Nonsense;
+        }
+        if self.said.len() == KNOCK.len() {
+            let challenge = wire::challenge_bytes(&self.challenge);
+            // A few bytes always fit into the buffer of a new connection.
+            if !self.stream.write(&challenge).is_ok_and(|written| written == challenge.len()) {
+                return Said::Nonsense;
+            }
+            self.has_knocked = true;
+            self.said.clear();
+        }
+        Said::Something
     }
 }
 
@@ -268,7 +341,8 @@ mod tests {
     #[test]
     fn pe_0_listens_to_all_unless_the_place_is_written_as_local() {
         let bound = |name: &str| {
-            let mut place = Place::resolve(&format!("{name}:1"), Duration::from_secs(30)).unwrap();
+            let mut place =
+                Place::resolve(&format!("{name}:1"), "", Key::random().unwrap(), Duration::from_secs(30)).unwrap();
             place.addresses = vec![(Ipv4Addr::new(127, 0, 1, 1), 0).into()];
             bind(&place).unwrap().local_addr().unwrap().ip()
         };

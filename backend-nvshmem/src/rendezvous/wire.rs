@@ -1,14 +1,23 @@
 //! What PEs say to PE 0, and what it answers. All numbers are little-endian.
+//!
+//! | who | says | bytes |
+//! |---|---|---|
+//! | a PE | `1sided>2` | 8 |
+//! | PE 0 | `1sided<2`, a challenge | 40 |
+//! | the PE | a challenge, who it is, a seal: [`Hello`] | 88 |
+//! | PE 0 | 0, and the connection ends; or 1 and a seal | 1 or 33 |
+//! | PE 0, when all have come | [`Answer`] with a seal | up to 65,573 |
 
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use super::Bytes;
+use super::seal::{Challenge, Seal, Session, What};
 
-/// The first bytes of a PE, and of PE 0: they differ, for a connection can meet itself.
-const VISITOR: [u8; 8] = *b"1sided>1";
-const ROOT: [u8; 8] = *b"1sided<1";
+/// The first bytes of a PE, and of PE 0: they differ, because a connection can meet itself.
+pub(super) const KNOCK: [u8; 8] = *b"1sided>2";
+const ROOT: [u8; 8] = *b"1sided<2";
 
 /// No message is longer.
 const LONGEST: u32 = 1 << 16;
@@ -16,43 +25,93 @@ const LONGEST: u32 = 1 << 16;
 /// What a PE says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hello {
-    /// What tells its job from others.
-    pub(super) job: u64,
     pub(super) rank: u64,
     pub(super) n_pes: u64,
 }
 
 impl Hello {
-    pub(super) const SIZE: usize = 40;
+    /// Challenge, three numbers, seal.
+    pub(super) const SIZE: usize = 32 + 24 + 32;
 
     /// As it is sent, with how long the PE will wait.
-    pub(super) fn bytes(self, left: Duration) -> [u8; Hello::SIZE] {
+    pub(super) fn bytes(self, session: &Session, challenge: &Challenge, left: Duration) -> [u8; Hello::SIZE] {
         let left = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
-        let words = [u64::from_le_bytes(VISITOR), self.job, self.rank, self.n_pes, left];
         let mut bytes = [0; Hello::SIZE];
-        for (chunk, word) in bytes.chunks_exact_mut(8).zip(words) {
+        let (challenges, rest) = bytes.split_at_mut(32);
+        let (words, seal) = rest.split_at_mut(24);
+        challenges.copy_from_slice(challenge);
+        for (chunk, word) in words.chunks_exact_mut(8).zip([self.rank, self.n_pes, left]) {
             chunk.copy_from_slice(&word.to_le_bytes());
         }
+        seal.copy_from_slice(&session.seal(What::Hello, words));
         bytes
     }
 
-    /// What was sent, and how long that PE will wait; `None` if it was no PE.
-    pub(super) fn read(bytes: &[u8; Hello::SIZE]) -> Option<(Hello, Duration)> {
-        let mut words = bytes.chunks_exact(8).map(|chunk| {
-            let mut word = [0; 8];
-            word.copy_from_slice(chunk);
-            u64::from_le_bytes(word)
-        });
-        let mut next = || words.next();
-        let (magic, job, rank, n_pes, left) = (next()?, next()?, next()?, next()?, next()?);
-        let is_pe = magic == u64::from_le_bytes(VISITOR);
-        is_pe.then_some((Hello { job, rank, n_pes }, Duration::from_millis(left)))
+    /// What was sent, how long that PE will wait, and the connection with it. `None` if who sent it does not know the key.
+    pub(super) fn read(
+        bytes: &[u8; Hello::SIZE],
+        session: impl FnOnce(&Challenge) -> Session,
+    ) -> Option<(Hello, Duration, Session)> {
+        let (challenge, rest) = bytes.split_first_chunk()?;
+        let (words, seal) = rest.split_last_chunk::<32>()?;
+        let session = session(challenge);
+        if !session.is_sealed(What::Hello, words, seal) {
+            return None;
+        }
+        let mut words = words.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
+        let (rank, n_pes, left) = (words.next()?, words.next()?, words.next()?);
+        Some((Hello { rank, n_pes }, Duration::from_millis(left), session))
     }
+}
 
-    /// Whether these bytes may be the beginning of a hello.
-    pub(super) fn may_begin_with(bytes: &[u8]) -> bool {
-        bytes.iter().zip(VISITOR).all(|(byte, expected)| *byte == expected)
+/// What PE 0 says to whom knocked.
+pub(super) fn challenge_bytes(challenge: &Challenge) -> [u8; 40] {
+    let mut bytes = [0; 40];
+    bytes[..8].copy_from_slice(&ROOT);
+    bytes[8..].copy_from_slice(challenge);
+    bytes
+}
+
+/// What PE 0 says to a PE of its job.
+pub(super) fn welcome_bytes(session: &Session) -> [u8; 33] {
+    let mut bytes = [1; 33];
+    bytes[1..].copy_from_slice(&session.seal(What::Welcome, &[]));
+    bytes
+}
+
+/// What PE 0 says to anyone else.
+pub(super) const REFUSAL: [u8; 1] = [0];
+
+/// How PE 0 took it that somebody said hello.
+pub(super) enum Greeting {
+    Welcome(Session),
+    /// It has another key, or another job; or it only says so.
+    Refusal,
+    /// It is not PE 0.
+    Strange,
+}
+
+/// Says hello to PE 0. `session` is the connection, once both challenges are known.
+pub(super) fn greet(
+    talk: &mut Talk,
+    hello: Hello,
+    left: Duration,
+    challenge: &Challenge,
+    session: impl FnOnce(&Challenge) -> Session,
+) -> io::Result<Greeting> {
+    talk.say(&KNOCK)?;
+    let magic: [u8; 8] = talk.hear()?;
+    if magic != ROOT {
+        return Ok(Greeting::Strange);
     }
+    let session = session(&talk.hear()?);
+    talk.say(&hello.bytes(&session, challenge, left))?;
+    if talk.hear::<1>()? == REFUSAL {
+        return Ok(Greeting::Refusal);
+    }
+    let seal: Seal = talk.hear()?;
+    let is_pe_0 = session.is_sealed(What::Welcome, &[], &seal);
+    Ok(if is_pe_0 { Greeting::Welcome(session) } else { Greeting::Strange })
 }
 
 /// What PE 0 answers in the end.
@@ -65,7 +124,7 @@ pub(super) enum Answer {
 }
 
 impl Answer {
-    pub(super) fn bytes(&self) -> Vec<u8> {
+    pub(super) fn bytes(&self, session: &Session) -> Vec<u8> {
         let (kind, text) = match self {
             Answer::Bytes(bytes) => (0, &bytes[..]),
             Answer::Missing(why) => (1, why.as_bytes()),
@@ -73,31 +132,29 @@ impl Answer {
             Answer::Failed(why) => (3, why.as_bytes()),
         };
         let text = &text[..text.len().min(LONGEST as usize)];
-        [&[kind], &(text.len() as u32).to_le_bytes()[..], text].concat()
+        let mut bytes = [&[kind], &(text.len() as u32).to_le_bytes()[..], text].concat();
+        bytes.extend(session.seal(What::Answer, &bytes));
+        bytes
     }
 }
 
-/// What PE 0 says as soon as it heard a hello.
-pub(super) const WELCOME: [u8; 8] = ROOT;
-
-/// Whether it is PE 0 that listens.
-pub(super) fn read_welcome(talk: &mut Talk) -> io::Result<bool> {
-    let mut magic = [0; 8];
-    talk.hear(&mut magic)?;
-    Ok(magic == WELCOME)
-}
-
-pub(super) fn read_answer(talk: &mut Talk) -> io::Result<Answer> {
+/// The answer. What is damaged is an error of the kind [`ErrorKind::InvalidData`].
+pub(super) fn read_answer(talk: &mut Talk, session: &Session) -> io::Result<Answer> {
     let damaged = || io::Error::new(ErrorKind::InvalidData, "a damaged answer");
-    let mut head = [0; 5];
-    talk.hear(&mut head)?;
+    let head: [u8; 5] = talk.hear()?;
     let [kind, length @ ..] = head;
     let length = Some(u32::from_le_bytes(length)).filter(|&length| length <= LONGEST).ok_or_else(damaged)?;
-    let mut text = vec![0; length as usize];
-    talk.hear(&mut text)?;
-    let words = || String::from_utf8_lossy(&text).into_owned();
+    let mut message = head.to_vec();
+    message.resize(head.len() + length as usize, 0);
+    talk.hear_into(&mut message[head.len()..])?;
+    let seal: Seal = talk.hear()?;
+    if !session.is_sealed(What::Answer, &message, &seal) {
+        return Err(damaged());
+    }
+    let text = &message[head.len()..];
+    let words = || String::from_utf8_lossy(text).into_owned();
     Ok(match kind {
-        0 => Answer::Bytes(text.as_slice().try_into().map_err(|_| damaged())?),
+        0 => Answer::Bytes(text.try_into().map_err(|_| damaged())?),
         1 => Answer::Missing(words()),
         2 => Answer::Disagreement(words()),
         3 => Answer::Failed(words()),
@@ -108,7 +165,7 @@ pub(super) fn read_answer(talk: &mut Talk) -> io::Result<Answer> {
 /// A connection with a limit: that of each read alone would start anew with every byte.
 pub(super) struct Talk {
     stream: TcpStream,
-    deadline: Instant,
+    pub(super) deadline: Instant,
 }
 
 impl Talk {
@@ -122,7 +179,13 @@ impl Talk {
         self.stream.write_all(bytes)
     }
 
-    fn hear(&mut self, bytes: &mut [u8]) -> io::Result<()> {
+    fn hear<const N: usize>(&mut self) -> io::Result<[u8; N]> {
+        let mut bytes = [0; N];
+        self.hear_into(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn hear_into(&mut self, bytes: &mut [u8]) -> io::Result<()> {
         let mut heard = 0;
         while heard < bytes.len() {
             self.stream.set_read_timeout(Some(self.left()?))?;
