@@ -18,6 +18,9 @@ set -euo pipefail
 # same port.
 first=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 export ONESIDED_RENDEZVOUS=$first:$((20000 + SLURM_JOB_ID % 10000))/$SLURM_JOB_ID
+# What the PEs of this job know and nobody else: they prove it to each other when they meet. srun passes it on.
+ONESIDED_KEY=${ONESIDED_KEY:-$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')}
+export ONESIDED_KEY
 # Nodes start their tasks at different times.
 export ONESIDED_TIMEOUT=${ONESIDED_TIMEOUT:-120}
 

@@ -174,12 +174,12 @@ impl Environment<'_> {
     fn open_mpi(&self) -> Result<Option<Placement>, Problem> {
         let Some((rank, n_pes)) = self.rank("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")? else { return Ok(None) };
         let here = self.local("OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", rank, n_pes)?;
-        // The first two are numbers that a later job may have again, the third is random; version 5 has only the first.
-        let names = ["PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "OMPI_MCA_orte_precondition_transports"];
+        // Numbers that a later job may have again. The key tells it from this one; version 5 makes no key.
+        let names = ["PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"];
         let job: Vec<String> = names.into_iter().filter_map(|name| self.text(name)).collect();
         let job = Some(job.join(".")).filter(|job| !job.is_empty());
         let mut placement = Placement::new(rank, n_pes, Launcher::OpenMpi).here(here).meet_here(job);
-        placement.key = self.text(names[2]).and_then(|text| Key::of_open_mpi(&text));
+        placement.key = self.text("OMPI_MCA_orte_precondition_transports").and_then(|text| Key::of_open_mpi(&text));
         Ok(Some(placement))
     }
 

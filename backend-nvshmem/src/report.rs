@@ -101,7 +101,8 @@ impl Report {
         if let (true, Err(problem)) = (launcher.found, &self.met) {
             launcher.found = false; // PEs that cannot meet are none
             launcher.says += &format!(", but {problem}");
-            launcher.then = format!("remedy: {MEETING_REMEDY}");
+            let is_setting = matches!(problem, Problem::Variable { .. });
+            launcher.then = format!("remedy: {}", if is_setting { LAUNCHER_REMEDY } else { MEETING_REMEDY });
         }
         [
             driver,
@@ -119,7 +120,7 @@ const MPI_REMEDY: &str = "only for launching by MPI: install Open MPI 4 or 5";
 const MPS_REMEDY: &str = "only for several PEs on one GPU: it comes with NVIDIA's driver";
 const NETWORK_REMEDY: &str =
     "PEs meet over TCP: bring up the loopback interface, and see NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME";
-const LAUNCHER_REMEDY: &str = "set both variables or neither; `onesided launch` sets its own";
+const LAUNCHER_REMEDY: &str = "set this variable as it says; `onesided launch` sets its own";
 const MEETING_REMEDY: &str = "start the doctor in the same way as the program, once for each PE: \
                               `onesided launch -n N -- onesided doctor`, `srun onesided doctor`";
 
@@ -325,6 +326,12 @@ launcher       not found  Open MPI's mpirun started this process as PE 1 of 2, b
 -n N -- onesided doctor`, `srun onesided doctor`
 ";
         assert!(report.to_string().contains(expected), "{report}");
+
+        // What has to be set says the problem itself.
+        report.met = Err(Problem::Variable { variable: "ONESIDED_KEY".into(), why: "not set".into() });
+        let [.., launcher] = report.rows();
+        assert!(launcher.says.ends_with("as PE 1 of 2, but ONESIDED_KEY: not set"), "{launcher:?}");
+        assert_eq!(launcher.then, "remedy: set this variable as it says; `onesided launch` sets its own");
 
         // Where it was not tried, only the place is told.
         report.met = Ok(None);

@@ -165,6 +165,7 @@ fn doctors(ranks: &[usize], n_pes: usize) -> (Vec<String>, Duration) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_onesided"));
         command.args(["doctor", "--library", "/no/such/library"]).stdout(Stdio::piped());
         command.env("ONESIDED_RANK", rank.to_string()).env("ONESIDED_PES", n_pes.to_string());
+        command.env("ONESIDED_KEY", "a key for this test");
         command.env("ONESIDED_RENDEZVOUS", format!("127.0.0.1:{port}/job")).spawn().unwrap()
     };
     let children: Vec<_> = ranks.iter().map(start).collect();
@@ -215,6 +216,23 @@ fn doctors_with_the_same_rank_are_told() {
             assert!(said.contains(", and the PEs that met do not fit together.\n"), "{said}");
         }
     }
+}
+
+#[test]
+fn a_doctor_without_a_key_says_what_to_set() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_onesided"));
+    command.args(["doctor", "--library", "/no/such/library"]).env("ONESIDED_RENDEZVOUS", "127.0.0.1:9");
+    let output =
+        command.env("ONESIDED_RANK", "1").env("ONESIDED_PES", "2").env_remove("ONESIDED_KEY").output().unwrap();
+    let said = stdout(&output);
+    assert!(
+        said.contains("ONESIDED_KEY: not set") && said.contains("export ONESIDED_KEY=$(openssl rand -hex 32)"),
+        "{said}"
+    );
+    assert!(said.contains("remedy: set this variable as it says"), "{said}");
+    let output = command.env("ONESIDED_KEY", "hunter2").output().unwrap();
+    assert!(stdout(&output).contains("ONESIDED_KEY: it has 7 characters"), "{}", stdout(&output));
+    assert!(!stdout(&output).contains("hunter2"), "{}", stdout(&output));
 }
 
 #[test]

@@ -79,6 +79,23 @@ fn every_pe_knows_who_it_is_and_keeps_the_users_environment() {
     assert!(meetings.len() == 1 && meetings[0].contains('/'), "{errors}"); // all meet at the same place
 }
 
+/// The key is in the environment of the PEs, and in no process's arguments, which everybody can read.
+#[test]
+fn the_pes_of_a_job_have_a_key_that_no_other_job_has() {
+    let script = "echo key $ONESIDED_KEY; [ $ONESIDED_RANK = 1 ] || \
+                  printf %s $ONESIDED_KEY | grep -F -l -s -f - /proc/[0-9]*/cmdline; exit 0";
+    let keys = [0, 1].map(|_| {
+        let output = launch(&["-n", "2"], script).env("ONESIDED_KEY", "what the user has set").output().unwrap();
+        let lines = sorted(&output.stdout);
+        let [one, other] = lines.as_slice() else { panic!("the key is an argument of a process: {lines:?}") };
+        let key = |line: &str| line.split_once("] key ").unwrap().1.to_string();
+        assert_eq!(key(one), key(other));
+        assert!(key(one).len() == 64 && !stderr(&output).contains(&key(one)), "{lines:?}");
+        key(one)
+    });
+    assert_ne!(keys[0], keys[1]);
+}
+
 #[test]
 fn the_worst_status_is_returned_and_the_first_failure_told() {
     let script = "case $ONESIDED_RANK in 0) echo careful >&2; exit 3;; 1) kill -9 $$;; *) exit 0;; esac";
@@ -266,6 +283,7 @@ fn under_open_mpi(arguments: &[&str]) -> Command {
 fn in_open_mpi(mut command: Command) -> Command {
     command.env("OMPI_COMM_WORLD_RANK", "1").env("OMPI_COMM_WORLD_SIZE", "2");
     command.env("OMPI_COMM_WORLD_LOCAL_RANK", "1").env("OMPI_COMM_WORLD_LOCAL_SIZE", "2").env("PMIX_NAMESPACE", "x");
+    command.env("ONESIDED_KEY", "a key for this test");
     command
 }
 
@@ -277,6 +295,8 @@ fn under_another_launcher_it_becomes_the_program() {
         let said = String::from_utf8(output.stdout).unwrap();
         assert!(said.starts_with("1 of 2, 1 here, GPU 6, 127.0.0.1:") && said.ends_with("/x\n"), "{said}");
     }
+    let key = in_open_mpi(launch(&[], "echo $ONESIDED_KEY")).output().unwrap();
+    assert_eq!(String::from_utf8(key.stdout).unwrap(), "a key for this test\n");
     let told = under_open_mpi(&[]).env("ONESIDED_RENDEZVOUS", "head:5000").output().unwrap();
     assert_eq!(String::from_utf8(told.stdout).unwrap(), "1 of 2, 1 here, GPU , head:5000\n");
 }
@@ -308,6 +328,8 @@ fn what_contradicts_the_other_launcher_is_an_error() {
     let elsewhere =
         under_open_mpi(&[]).env("OMPI_COMM_WORLD_LOCAL_SIZE", "1").env("OMPI_COMM_WORLD_LOCAL_RANK", "0").output();
     assert!(stderr(&elsewhere.unwrap()).contains("set it, the same for all, to host:port"));
+    let keyless = under_open_mpi(&[]).env_remove("ONESIDED_KEY").output().unwrap();
+    assert!(stderr(&keyless).contains("ONESIDED_KEY: not set, and Open MPI's mpirun passes no secret"));
     let half = under_open_mpi(&[]).env_remove("OMPI_COMM_WORLD_SIZE").output().unwrap();
     assert!(stderr(&half).contains("OMPI_COMM_WORLD_RANK=1: OMPI_COMM_WORLD_SIZE is not set beside it"));
 }

@@ -14,7 +14,7 @@ use onesided_harness::launch::{
 };
 use onesided_harness::tool::command::failed;
 use onesided_harness::tool::interrupt;
-use onesided_nvshmem::{Launcher, Placement};
+use onesided_nvshmem::{Key, Launcher, Placement, Problem};
 
 /// How long the others may still speak after one PE failed.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -262,7 +262,9 @@ fn become_the_program(options: &Options, placement: &Placement) -> Result<Infall
     command.env("ONESIDED_RANK", rank.to_string()).env("ONESIDED_PES", n_pes.to_string());
     command.env("ONESIDED_LOCAL_RANK", local_rank.to_string());
     if *n_pes > 1 {
-        command.env("ONESIDED_RENDEZVOUS", placement.meeting().map_err(|problem| problem.to_string())?);
+        let text = |problem: Problem| problem.to_string();
+        command.env("ONESIDED_RENDEZVOUS", placement.meeting().map_err(text)?);
+        command.env(Key::VARIABLE, placement.key().map_err(text)?.reveal());
     }
     if let Some(Gpus(gpus)) = &options.gpus {
         command.env("ONESIDED_DEVICE", gpus[local_rank % gpus.len()].to_string());

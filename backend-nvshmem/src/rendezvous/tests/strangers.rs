@@ -2,7 +2,6 @@
 
 use super::super::root::{HURRY, ROOM, Root};
 use super::*;
-use crate::rendezvous::seal::What;
 
 /// All that PE 0 says to somebody until it ends the connection.
 fn heard(mut stream: &TcpStream) -> Vec<u8> {

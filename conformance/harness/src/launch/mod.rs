@@ -10,8 +10,9 @@
 //! | `end_mps.sh` | how such a service is ended, also when this process was killed, and by `ci/hardware` |
 //!
 //! A PE learns who it is from its environment: `ONESIDED_RANK`, `ONESIDED_PES`, `ONESIDED_LOCAL_RANK`,
-//! `ONESIDED_RENDEZVOUS` and, where it was assigned a GPU, `ONESIDED_DEVICE`. `CUDA_MODULE_LOADING` is set to `EAGER`
-//! where it is not set. Everything else in the environment is the user's and stays as it is.
+//! `ONESIDED_RENDEZVOUS`, `ONESIDED_KEY` and, where it was assigned a GPU, `ONESIDED_DEVICE`. The key is random and only of
+//! this job: PEs that meet prove to each other that they know it. `CUDA_MODULE_LOADING` is set to `EAGER` where it is not
+//! set. Everything else in the environment is the user's and stays as it is.
 //!
 //! What is left behind: a process that left the job's group, as under `setsid` or in a shell with job control. If it is a
 //! PE itself, it is killed all the same, but not if this process is killed first; if a PE started it, nobody ends it. A
@@ -22,6 +23,8 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+
+use onesided_nvshmem::Key;
 
 mod group;
 mod loading;
@@ -134,11 +137,12 @@ impl Job {
             return Err(format!("{} GPUs are assigned to {} PEs; each needs one", self.devices.len(), self.pes));
         }
         let meeting = port::meeting()?;
-        Running::start((0..self.pes).map(|pe| self.command(pe, &meeting)))
+        let key = Key::random().map_err(|problem| problem.to_string())?;
+        Running::start((0..self.pes).map(|pe| self.command(pe, &meeting, &key)))
     }
 
     /// What starts one PE.
-    fn command(&self, pe: usize, meeting: &str) -> Command {
+    fn command(&self, pe: usize, meeting: &str, key: &Key) -> Command {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         load_kernels_early(&mut command);
@@ -146,7 +150,7 @@ impl Job {
         command.env("ONESIDED_RANK", pe.to_string());
         command.env("ONESIDED_PES", self.pes.to_string());
         command.env("ONESIDED_LOCAL_RANK", pe.to_string()); // all PEs are on this host
-        command.env("ONESIDED_RENDEZVOUS", meeting);
+        command.env("ONESIDED_RENDEZVOUS", meeting).env(Key::VARIABLE, key.reveal());
         if let Some(device) = self.devices.get(pe) {
             command.env("ONESIDED_DEVICE", device.to_string());
         }
