@@ -207,8 +207,10 @@ fn without_a_key_nobody_meets() {
     }
 }
 
+type Welcome<'a> = dyn Fn(&[u8; Hello::SIZE]) -> Vec<u8> + Sync + 'a;
+
 /// A program in PE 0's place, which knows how PE 0 speaks and not the key. `welcome` makes its welcome of the PE's hello.
-fn impostor(listener: &TcpListener, welcome: impl Fn(&[u8; Hello::SIZE]) -> Vec<u8>) {
+fn impostor(listener: &TcpListener, welcome: &Welcome<'_>) {
     for stream in listener.incoming() {
         let mut stream = stream.unwrap();
         let mut knock = [0; 8];
@@ -233,7 +235,7 @@ fn a_pe_takes_nothing_from_a_program_that_has_pe_0s_place() {
     // The PE's own seal, given back to it.
     let reflected =
         |hello: &[u8; Hello::SIZE]| [&[1], hello.last_chunk::<32>().unwrap().as_slice(), &[0; 200]].concat();
-    let welcomes: [&(dyn Fn(&[u8; Hello::SIZE]) -> Vec<u8> + Sync); 2] = [&with_other_key, &reflected];
+    let welcomes: [&Welcome<'_>; 2] = [&with_other_key, &reflected];
     for welcome in welcomes {
         let listener = &TcpListener::bind("127.0.0.1:0").unwrap();
         let meeting = format!("{}/impostor", listener.local_addr().unwrap());
@@ -254,7 +256,7 @@ fn an_answer_that_was_changed_on_the_way_is_not_taken() {
     let job = &Job { meeting, key: Key::random().unwrap() };
     thread::scope(|scope| {
         scope.spawn(move || {
-            impostor(listener, |hello| {
+            impostor(listener, &|hello| {
                 let session = job.place().session(&[7; 32], hello.first_chunk().unwrap());
                 let mut answer = Answer::Bytes([9; 128]).bytes(&session);
                 answer[100] ^= 1;
