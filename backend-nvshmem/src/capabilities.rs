@@ -9,9 +9,9 @@ pub(crate) const NO_ATOMICS: &str =
 /// Why multicast is refused.
 pub(crate) const NO_MULTICAST: &str = "multicast loads and stores are instructions of kernels; the host has none";
 
-/// What `Pe::capabilities` answers on every GPU, with every version of the library.
+/// What `Pe::capabilities` returns on every GPU, with every version of the library.
 ///
-/// It needs no GPU and no library: a tool can say on a laptop what will not run.
+/// This needs no GPU and no library. So a tool can say on a laptop what will not run on GPUs.
 ///
 /// ```
 /// use onesided::Support;

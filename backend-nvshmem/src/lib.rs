@@ -7,14 +7,14 @@
 //! |---|---|
 //! | `process.rs` | [`Process`]: finds the library, and becomes a PE |
 //! | `capabilities.rs` | [`CAPABILITIES`]: what works on GPUs, known without one |
-//! | `claim.rs` | one PE at a time in a process |
+//! | `claim.rs` | at most one PE at a time in a process |
 //! | `join.rs`, `lifecycle.rs` | joining the other PEs within a limit; status, versions, the end |
-//! | `launcher.rs`, `key.rs`, `rendezvous.rs` | who am I, according to what started me; what only my job's PEs know; the unique id over TCP |
+//! | `launcher.rs`, `key.rs`, `rendezvous.rs` | rank and number of PEs, from the launcher's environment; what only my job's PEs know; the unique id over TCP |
 //! | `mpi.rs`, `mpi_absent.rs` | MPI's world communicator, with the feature `mpi` and without |
 //! | `pe.rs` | [`Nvshmem`]: one PE's end of the backend |
 //! | `host.rs`, `stream.rs`, `strided.rs`, `wait.rs` | operations of the host and of streams; strided ones; waits of the host |
-//! | `reduction.rs` | reductions, and those that the library gets wrong |
-//! | `memory.rs`, `vmm.rs` | addresses behind names; memory that can be registered |
+//! | `reduction.rs` | reductions, with those that the library computes wrongly |
+//! | `memory.rs`, `vmm.rs` | the addresses of allocations; memory that can be registered |
 //! | `room.rs`, `heap.rs` | whether all PEs have room for an allocation; where the library's heap is free |
 //! | `team.rs`, `slots.rs` | teams; whether the library has room for another one |
 //! | `access.rs` | [`DeviceAccess`]: pointers and streams, for kernels; local access |
@@ -23,7 +23,7 @@
 //! | `library.rs`, `search.rs`, `elf.rs`, `plugin.rs` | opening libraries, where they may lie, damage that the loader would not survive, the library's own plugins |
 //! | `doctor.rs`, `report.rs`, `foresee.rs`, `network.rs`, `problem.rs` | [`doctor`], which also meets the doctors of other PEs, its [`Report`], what will work, whether PEs can meet, why a part cannot be used |
 //! | `limit.rs` | runs commands and foreign code with a time limit |
-//! | `setting.rs` | sizes that the library takes from its environment |
+//! | `setting.rs` | numbers and sizes in environment variables |
 
 mod access;
 #[rustfmt::skip] // generated

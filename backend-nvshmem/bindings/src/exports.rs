@@ -6,7 +6,7 @@ use std::path::Path;
 
 use object::{Object, ObjectSymbol};
 
-/// Which of the functions the library in `lib` of the folder lacks, or has although it is expected `later`.
+/// Which of the functions the library in `lib` of the folder lacks, or has although they are expected `later`.
 pub(crate) fn differences(folder: &Path, functions: &[String], later: &[&str]) -> Result<Vec<String>, String> {
     let file = folder.join("lib/libnvshmem_host.so.3");
     let wrong = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());

@@ -50,7 +50,7 @@ fn usage() -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Does everything and returns what is wrong with the table; an error when that cannot be told.
+/// Does everything, and returns what is wrong with the table. An error means that this is not known.
 fn run(write: bool, cuda: &[PathBuf], file: &Path, newest: &Path, older: &[PathBuf]) -> Result<Vec<String>, String> {
     let curated = names::curated();
     let reductions = names::reductions();

@@ -1,12 +1,12 @@
 //! The functions that the backend calls, by name.
 //!
-//! Most are in the table of bindings. Of the reductions, which have one shape for each form, one of each form is; the
-//! backend finds the others by name.
+//! Most are in the table of bindings. The reductions of a form all have the same shape, so the table has one reduction of each
+//! form. The backend finds the others by name.
 
 /// Widths, in bits, of the elements that are moved one by one.
 const WIDTHS: [u32; 4] = [8, 16, 32, 64];
 
-/// The types whose waits the backend uses. Those of 16 bits have no name with a number.
+/// The types whose waits the backend uses. The types of 16 bits have no name with a number.
 const WAITS: [&str; 6] = ["short", "int32", "int64", "ushort", "uint32", "uint64"];
 
 const FIXED: &[&str] = &[

@@ -47,7 +47,7 @@ impl Table {
         Ok(table)
     }
 
-    /// Where this table is not like `reference` in the functions named and in the constants. The functions that come
+    /// Where this table differs from `reference`, in the functions named and in the constants. The functions that come
     /// `later` must be missing.
     pub(crate) fn differences(&self, reference: &Table, functions: &[String], later: &[&str]) -> Vec<String> {
         let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! With the genuine libnvshmem, and without a GPU: opening it, unique ids, and the bootstrap of several processes.
+//! Tests with the genuine libnvshmem and without a GPU: opening it, unique ids, and the bootstrap of several processes.
 
 mod processes;
 
@@ -11,8 +11,7 @@ use onesided_nvshmem::{Process, SONAME, Settings, doctor};
 
 use processes::{Job, Outcome, Role, SLACK};
 
-/// The library of this machine; where it has none, the test prints that it is not run, or fails if it must not be left
-/// out.
+/// The library of this machine. If there is none, the test prints that it is not run, or fails if it is required.
 fn library() -> Option<Process> {
     match Process::open(Settings::default()) {
         Ok(process) => Some(process),
@@ -97,8 +96,8 @@ fn one_pe_says_that_it_has_no_gpu() {
     assert_met_without_gpu(&Job { test, roles: vec![Role::Pe(0, 1)], limit: Duration::from_secs(60) }.run());
 }
 
-/// The library would end the process by a signal. Which thread comes first is left open: one fails because there is no GPU,
-/// the other is refused, while that happens or after it.
+/// The library would end the process by a signal. Either thread may come first: one fails because there is no GPU, and the
+/// other is refused, at that time or after it.
 #[test]
 fn two_threads_cannot_both_become_the_pe() {
     let Some(_) = library() else { return };

@@ -1,7 +1,7 @@
 //! Processes that try to become the PEs of one job: the test's own executable, started once for each.
 //!
-//! A test calls [`Job::run`] wherever it stands. In the process that the user started, that starts the others and
-//! waits for them; in one of the others, which runs the same test, it becomes a PE and does not return.
+//! A test calls [`Job::run`]. In the process that the user started, that starts the other processes and waits for them. The
+//! others run the same test; there the call becomes a PE and does not return.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -68,8 +68,7 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// Runs the job. Every process has ended when it returns: what does not end by itself in time is killed, and has no
-    /// status.
+    /// Runs the job. When it returns, every process has ended. A process that does not end in time is killed, and has no status.
     pub(crate) fn run(&self) -> Vec<Outcome> {
         if let Some(index) = std::env::var(INDEX).ok().and_then(|index| index.parse().ok()) {
             self.be(index);
