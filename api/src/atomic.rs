@@ -1,4 +1,4 @@
-//! Atomic memory operations, issued by the host: a capability that a backend may lack.
+//! Atomic memory operations. The host issues them, and a backend may lack them.
 
 use crate::at::At;
 use crate::backend::Backend;
@@ -12,21 +12,20 @@ use crate::operator::AmoOp;
 
 /// # Atomics
 ///
-/// Each works on one element of symmetric memory on `pe`, atomically against the other atomics of the same type.
-/// Those that fetch return when the old value is back, and are visible then; the others return at once and are
-/// visible at any time until completed, as a put.
+/// Each works on one element of symmetric memory on `pe`, and is atomic against the other atomics of the same type. One that
+/// fetches returns when the old value is back, and is visible then. One that does not fetch returns at once, and becomes visible
+/// at any time until it is completed, as a put.
 ///
-/// [`Capabilities::host_atomics`](crate::Capabilities::host_atomics) says whether they work: libnvshmem exports them
-/// for the host as stubs that print and do nothing, so its backend refuses them with
+/// [`Capabilities::host_atomics`](crate::Capabilities::host_atomics) says whether they work. libnvshmem exports them for the host
+/// as stubs that print a line and do nothing, so its backend refuses them with
 /// [`Unsupported`](crate::ErrorKind::Unsupported). NVSHMEM has no atomics on streams.
 ///
 /// ```
-/// # use onesided::{Backend, Pe, Result};
-/// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+/// # onesided_sim::example(2, |pe| {
 /// let counter = pe.alloc_zeroed::<u64>(1)?;
 /// let ticket = pe.host().atomic_fetch_add(&counter, 1, 0)?;
 /// println!("PE {} drew ticket {ticket}", pe.my_pe());
-/// # pe.free(counter) }
+/// # pe.free(counter) });
 /// ```
 impl<B: Backend> Host<'_, B> {
     /// The word's value (`nvshmem_atomic_fetch`).
@@ -37,6 +36,14 @@ impl<B: Backend> Host<'_, B> {
     /// # Errors
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when `word` is not one element or there is no such PE;
     /// [`Unsupported`](crate::ErrorKind::Unsupported) without host atomics.
+    ///
+    /// ```
+    /// # onesided_sim::example(2, |pe| {
+    /// # let word = pe.alloc_zeroed::<u64>(1)?;
+    /// let value = pe.host().atomic_fetch(&word, 0)?;
+    /// assert_eq!(value, 0);
+    /// # pe.free(word) });
+    /// ```
     #[inline]
     #[track_caller]
     pub fn atomic_fetch<T: AtomicSwap>(&self, word: impl Symmetric<T>, pe: usize) -> Result<T> {
@@ -50,6 +57,15 @@ impl<B: Backend> Host<'_, B> {
     ///
     /// # Errors
     /// As [`Host::atomic_fetch`].
+    ///
+    /// ```
+    /// # onesided_sim::example(2, |pe| {
+    /// # let word = pe.alloc_zeroed::<u64>(1)?;
+    /// pe.host().atomic_set(&word, 7, pe.my_pe())?;
+    /// pe.host().quiet()?;
+    /// assert_eq!(pe.read_one(&word)?, 7);
+    /// # pe.free(word) });
+    /// ```
     #[inline]
     #[track_caller]
     pub fn atomic_set<T: AtomicSwap>(&self, word: impl Symmetric<T>, value: T, pe: usize) -> Result<()> {
@@ -63,6 +79,15 @@ impl<B: Backend> Host<'_, B> {
     ///
     /// # Errors
     /// As [`Host::atomic_fetch`].
+    ///
+    /// ```
+    /// # onesided_sim::example(2, |pe| {
+    /// # let word = pe.alloc_zeroed::<u64>(1)?;
+    /// let mine = pe.my_pe() as u64 + 1;
+    /// let before = pe.host().atomic_swap(&word, mine, 0)?;
+    /// assert!(before != mine);
+    /// # pe.free(word) });
+    /// ```
     #[inline]
     #[track_caller]
     pub fn atomic_swap<T: AtomicSwap>(&self, word: impl Symmetric<T>, value: T, pe: usize) -> Result<T> {
@@ -76,6 +101,16 @@ impl<B: Backend> Host<'_, B> {
     ///
     /// # Errors
     /// As [`Host::atomic_fetch`].
+    ///
+    /// ```
+    /// # onesided_sim::example(2, |pe| {
+    /// # let word = pe.alloc_zeroed::<u64>(1)?;
+    /// let mine = pe.my_pe() as u64 + 1;
+    /// let before = pe.host().atomic_compare_swap(&word, 0, mine, 0)?;
+    /// let winner = if before == 0 { mine } else { before };
+    /// assert_eq!(pe.host().atomic_fetch(&word, 0)?, winner);
+    /// # pe.free(word) });
+    /// ```
     #[inline]
     #[track_caller]
     pub fn atomic_compare_swap<T: Atomic>(&self, word: impl Symmetric<T>, cond: T, value: T, pe: usize) -> Result<T> {
@@ -90,6 +125,15 @@ impl<B: Backend> Host<'_, B> {
     ///
     /// # Errors
     /// As [`Host::atomic_fetch`].
+    ///
+    /// ```
+    /// # onesided_sim::example(2, |pe| {
+    /// # let word = pe.alloc_zeroed::<u64>(1)?;
+    /// pe.host().atomic_inc(&word, 0)?;
+    /// pe.host().barrier_all()?;
+    /// assert_eq!(pe.host().g(&word, 0)?, pe.n_pes() as u64);
+    /// # pe.free(word) });
+    /// ```
     #[inline]
     #[track_caller]
     pub fn atomic_inc<T: Atomic>(&self, word: impl Symmetric<T>, pe: usize) -> Result<()> {
@@ -104,6 +148,14 @@ impl<B: Backend> Host<'_, B> {
     ///
     /// # Errors
     /// As [`Host::atomic_fetch`].
+    ///
+    /// ```
+    /// # onesided_sim::example(2, |pe| {
+    /// # let word = pe.alloc_zeroed::<u64>(1)?;
+    /// let ticket = pe.host().atomic_fetch_inc(&word, 0)?;
+    /// assert!(ticket < pe.n_pes() as u64);
+    /// # pe.free(word) });
+    /// ```
     #[inline]
     #[track_caller]
     pub fn atomic_fetch_inc<T: Atomic>(&self, word: impl Symmetric<T>, pe: usize) -> Result<T> {
@@ -129,9 +181,9 @@ impl<B: Backend> Host<'_, B> {
     }
 }
 
-/// The verbs that come as a pair, with and without the old value.
+/// The verbs that come as a pair, with and without the old value. `$start`, `$value` and `$end` are for their examples.
 macro_rules! pairs {
-    ($($plain:ident, $fetching:ident, $bound:ident, $op:ident, $does:literal;)*) => {
+    ($($plain:ident, $fetching:ident, $bound:ident, $op:ident, $does:literal, [$start:literal, $value:literal, $end:literal];)*) => {
         /// # Atomics that combine
         impl<B: Backend> Host<'_, B> {$(
             #[doc = concat!($does, " (`nvshmem_", stringify!($plain), "`).")]
@@ -141,11 +193,21 @@ macro_rules! pairs {
             ///
             /// # Errors
             /// As [`Host::atomic_fetch`].
+            ///
+            /// ```
+            /// # onesided_sim::example(2, |pe| {
+            /// # let word = pe.alloc::<u32>(1)?;
+            #[doc = concat!("pe.write(&word, &[", $start, "])?;")]
+            #[doc = concat!("pe.host().", stringify!($plain), "(&word, ", $value, ", pe.my_pe())?;")]
+            /// pe.host().quiet()?;
+            #[doc = concat!("assert_eq!(pe.read_one(&word)?, ", $end, ");")]
+            /// # pe.free(word) });
+            /// ```
             #[inline]
             #[track_caller]
             pub fn $plain<T: $bound>(&self, word: impl Symmetric<T>, value: T, pe: usize) -> Result<()> {
-                self.amo(self.call(stringify!($plain), At::caller()), word, AmoOp::$op, [Some(value), None], false, pe)
-                    .map(drop)
+                let call = self.call(stringify!($plain), At::caller());
+                self.amo(call, word, AmoOp::$op, [Some(value), None], false, pe).map(drop)
             }
 
             #[doc = concat!($does, " and returns the old value (`nvshmem_", stringify!($fetching), "`).")]
@@ -155,18 +217,28 @@ macro_rules! pairs {
             ///
             /// # Errors
             /// As [`Host::atomic_fetch`].
+            ///
+            /// ```
+            /// # onesided_sim::example(2, |pe| {
+            /// # let word = pe.alloc::<u32>(1)?;
+            #[doc = concat!("pe.write(&word, &[", $start, "])?;")]
+            #[doc = concat!("let old = pe.host().", stringify!($fetching), "(&word, ", $value, ", pe.my_pe())?;")]
+            #[doc = concat!("assert_eq!((old, pe.read_one(&word)?), (", $start, ", ", $end, "));")]
+            /// # pe.free(word) });
+            /// ```
             #[inline]
             #[track_caller]
             pub fn $fetching<T: $bound>(&self, word: impl Symmetric<T>, value: T, pe: usize) -> Result<T> {
-                self.amo(self.call(stringify!($fetching), At::caller()), word, AmoOp::$op, [Some(value), None], true, pe)
+                let call = self.call(stringify!($fetching), At::caller());
+                self.amo(call, word, AmoOp::$op, [Some(value), None], true, pe)
             }
         )*}
     };
 }
 
 pairs! {
-    atomic_add, atomic_fetch_add, Atomic, Add, "Adds `value`, wrapping";
-    atomic_and, atomic_fetch_and, AtomicBits, And, "Combines with `value` by bitwise and";
-    atomic_or, atomic_fetch_or, AtomicBits, Or, "Combines with `value` by bitwise or";
-    atomic_xor, atomic_fetch_xor, AtomicBits, Xor, "Combines with `value` by bitwise exclusive or";
+    atomic_add, atomic_fetch_add, Atomic, Add, "Adds `value`, wrapping", ["40", "2", "42"];
+    atomic_and, atomic_fetch_and, AtomicBits, And, "Combines with `value` by bitwise and", ["0b1100", "0b1010", "0b1000"];
+    atomic_or, atomic_fetch_or, AtomicBits, Or, "Combines with `value` by bitwise or", ["0b1100", "0b1010", "0b1110"];
+    atomic_xor, atomic_fetch_xor, AtomicBits, Xor, "Combines with `value` by bitwise exclusive or", ["0b1100", "0b1010", "0b0110"];
 }

@@ -15,9 +15,9 @@
 //! }
 //! ```
 //!
-//! Typing, validation, bookkeeping and documentation live in [`Pe`], once. A backend can rely on
-//! arguments being valid *as far as one PE can see* (PE numbers in range, spans inside their allocation, matching
-//! lengths, alignment); it still asserts what its memory safety depends on.
+//! Typing, validation, bookkeeping and documentation are in [`Pe`], once. A backend relies on arguments being valid *as far as one PE
+//! can see*: PE numbers in range, spans inside their allocation, lengths that fit, alignment, handles of this PE. It still asserts
+//! what its memory safety depends on.
 
 use crate::at::At;
 use crate::capability::Capabilities;
@@ -231,12 +231,12 @@ pub fn adopt_stream<B: Backend>(pe: &Pe<B>, stream: B::Stream) -> Stream<B> {
 /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when `pe` did not make the handle.
 ///
 /// ```
-/// # use onesided::{At, Backend, Pe, Result};
-/// # fn demo(pe: &Pe<impl Backend>) -> Result<()> {
+/// # use onesided::At;
+/// # onesided_sim::example(2, |pe| {
 /// let buf = pe.alloc::<u32>(4)?;
 /// let span = onesided::backend::span_of(pe, "device_ptr", buf.slice(1..), At::caller())?;
 /// assert_eq!((span.start, span.len), (4, 12));
-/// # pe.free(buf) }
+/// # pe.free(buf) });
 /// ```
 pub fn span_of<B: Backend, T: Element>(pe: &Pe<B>, call: &'static str, buf: impl Own<T>, at: At) -> Result<Span> {
     pe.call(call, at).span("buf", buf)

@@ -23,10 +23,10 @@ use crate::span::{AllocId, Span};
 
 /// Kinds of memory: the second parameter of [`Buf`](crate::Buf) and [`Slice`](crate::Slice). None has a value.
 pub mod kind {
-    /// On every PE, in the symmetric heap.
+    /// On every PE, in the symmetric heap: symmetric memory.
     #[derive(Clone, Copy, Debug)]
-    pub enum Symmetric {}
-    /// On this PE, outside the heap, registered as a local operand.
+    pub enum Heap {}
+    /// On this PE, outside the heap, and registered as a local operand.
     #[derive(Clone, Copy, Debug)]
     pub enum Registered {}
     /// On this PE, outside the heap.
@@ -71,7 +71,7 @@ pub struct Buf<T, K> {
 ///     pe.free(buf) // error: use of moved value
 /// }
 /// ```
-pub type SymmetricBuf<T> = Buf<T, kind::Symmetric>;
+pub type SymmetricBuf<T> = Buf<T, kind::Heap>;
 
 /// Device memory of this PE outside the symmetric heap, as an application's own allocator would give it.
 pub type ExternalBuf<T> = Buf<T, kind::External>;
@@ -106,7 +106,7 @@ pub struct Slice<'a, T, K> {
 }
 
 /// A view of symmetric memory.
-pub type SymmetricSlice<'a, T> = Slice<'a, T, kind::Symmetric>;
+pub type SymmetricSlice<'a, T> = Slice<'a, T, kind::Heap>;
 
 /// A view of external memory that is registered as a local operand.
 pub type RegisteredSlice<'a, T> = Slice<'a, T, kind::Registered>;
@@ -137,6 +137,11 @@ impl<T: Element, K> Buf<T, K> {
         Buf { alloc: self.alloc, brand: self.brand, len: self.len, of: PhantomData }
     }
 
+    /// All elements as a view. Whoever calls this sees to it that no view outlives the allocation.
+    pub(crate) fn into_slice<'a>(self) -> Slice<'a, T, K> {
+        Slice { alloc: self.alloc, brand: self.brand, start: 0, len: self.len, of: PhantomData }
+    }
+
     /// Number of elements (on each PE).
     #[inline]
     pub fn len(&self) -> usize {
@@ -159,11 +164,10 @@ impl<T: Element, K> Buf<T, K> {
     /// When the range is not inside the buffer, as slices of Rust do.
     ///
     /// ```
-    /// # use onesided::{Backend, Pe, Result};
-    /// # fn demo(pe: &Pe<impl Backend>) -> Result<()> {
+    /// # onesided_sim::example(2, |pe| {
     /// let buf = pe.alloc::<f64>(10)?;
     /// assert_eq!(buf.slice(2..5).len(), 3);
-    /// # pe.free(buf) }
+    /// # pe.free(buf) });
     /// ```
     #[inline]
     #[track_caller]

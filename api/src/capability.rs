@@ -1,4 +1,4 @@
-//! What of the optional families of calls a backend has.
+//! [`Capabilities`]: which optional families of calls a backend has.
 
 /// How a backend provides a family of calls that not every library has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -7,7 +7,7 @@ pub enum Support {
     Native,
     /// By other calls, with the same meaning and a higher cost.
     Composed(&'static str),
-    /// Not at all: the calls return `Unsupported` with this reason.
+    /// Not at all. The calls return [`Unsupported`](crate::ErrorKind::Unsupported) with this reason.
     Missing(&'static str),
 }
 

@@ -5,7 +5,7 @@ use crate::backend::Backend;
 use crate::call::Call;
 use crate::element::Element;
 use crate::error::{Error, Result};
-use crate::issue::Issue;
+use crate::issue::{Host, Issue};
 use crate::op::Op;
 use crate::operand::Symmetric;
 use crate::operator::ReduceOp;
@@ -14,15 +14,15 @@ use crate::team::{Predefined, Team};
 
 /// # Collectives
 ///
-/// Every member of the team calls the same collectives in the same order, one at a time per team, with the same
-/// element type, count, operator, root and symmetric objects. Members that disagree are a bug of the whole program:
-/// the simulator's verdict names the field and every member's line; hardware hangs or corrupts memory. On streams, a team's
-/// collectives must also run in the order in which the PE calls them, whatever stream each is on; those of the world include
-/// allocating and freeing. Between GPUs, libnvshmem hangs otherwise.
+/// Every member of the team calls the same collectives in the same order, one at a time for each team, with the same element type,
+/// count, operator, root and symmetric objects. Members that disagree are a bug of the whole program: the simulator's verdict names
+/// what differs and every member's line; hardware hangs or corrupts memory. On streams, a team's collectives must also *run* in the
+/// order in which the PE calls them, whatever stream each is on. Those of the world include allocating and freeing. Between
+/// GPUs, libnvshmem hangs otherwise.
 ///
-/// **There is no synchronization on entry.** A peer may write my `dst` as soon as *that peer* has entered, even before
-/// I have: `dst` must be free on every member before any member enters. A member returns when its own `dst` is
-/// complete and its own `src` reusable, which says nothing about the others.
+/// **No member waits for the others on entry.** A PE that has entered may write my `dst` at once, even before I have entered. So `dst`
+/// must be free on every member before any member enters. A member returns when its own `dst` is complete and its own `src` may be
+/// reused. That says nothing about the other members.
 ///
 /// NVSHMEM documentation, "Collective Communication".
 impl<B: Backend> Issue<'_, B> {
@@ -30,16 +30,17 @@ impl<B: Backend> Issue<'_, B> {
     /// (`nvshmem_barrier`).
     ///
     /// # Collective
-    /// Over the team. From the host it does not wait for streams.
+    /// Over the team. From the host it does not wait for streams. As with a quiet, it completes a non-blocking transfer only if no
+    /// earlier quiet or barrier of this PE was called after the transfer was issued.
     ///
     /// # Errors
     /// Those of the device.
     ///
     /// ```
-    /// # use onesided::{Backend, Pe, Predefined, Result};
-    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # use onesided::Predefined;
+    /// # onesided_sim::example(2, |pe| {
     /// pe.host().barrier(pe.team(Predefined::Node).expect("every PE is on a node"))?;
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     #[inline]
     #[track_caller]
@@ -57,10 +58,9 @@ impl<B: Backend> Issue<'_, B> {
     /// Those of the device.
     ///
     /// ```
-    /// # use onesided::{Backend, Pe, Result};
-    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # onesided_sim::example(2, |pe| {
     /// pe.host().barrier_all()?;
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     #[inline]
     #[track_caller]
@@ -68,7 +68,7 @@ impl<B: Backend> Issue<'_, B> {
         self.issue(Op::Barrier { team: Predefined::World.id() }, At::caller()).map(drop)
     }
 
-    /// Waits for every member's arrival, and completes *no* transfer (`nvshmem_team_sync`).
+    /// Waits for every member's arrival (`nvshmem_team_sync`). Completes stores through a peer's pointer, and *no* transfer.
     ///
     /// # Collective
     /// Over the team.
@@ -77,11 +77,10 @@ impl<B: Backend> Issue<'_, B> {
     /// Those of the device.
     ///
     /// ```
-    /// # use onesided::{Backend, Pe, Result};
-    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # onesided_sim::example(2, |pe| {
     /// pe.host().quiet()?;
     /// pe.host().sync(pe.world())?; // both together are a barrier
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     #[inline]
     #[track_caller]
@@ -99,10 +98,9 @@ impl<B: Backend> Issue<'_, B> {
     /// Those of the device.
     ///
     /// ```
-    /// # use onesided::{Backend, Pe, Result};
-    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # onesided_sim::example(2, |pe| {
     /// pe.host().sync_all()?;
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     #[inline]
     #[track_caller]
@@ -113,19 +111,18 @@ impl<B: Backend> Issue<'_, B> {
     /// Copies the root's `src` to `dst` on every member, the root included (`nvshmem_broadcast`).
     ///
     /// # Collective
-    /// Over the team. `root` is a rank *of the team*. Both operands have the same length. A member may return before
-    /// others have entered.
+    /// Over the team. `root` is a rank *of the team*. Both operands have the same length. A member may return before others have
+    /// entered.
     ///
     /// # Errors
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when the lengths differ or are 0, the operands overlap,
     /// or there is no such root.
     ///
     /// ```
-    /// # use onesided::{Backend, Pe, Result};
-    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # onesided_sim::example(2, |pe| {
     /// # let (dst, src) = (pe.alloc::<f32>(8)?, pe.alloc::<f32>(8)?);
     /// pe.host().broadcast(pe.world(), &dst, &src, 0)?; // from the team's first PE
-    /// # pe.free(dst)?; pe.free(src) }
+    /// # pe.free(dst)?; pe.free(src) });
     /// ```
     #[track_caller]
     pub fn broadcast<T: Element>(
@@ -155,14 +152,13 @@ impl<B: Backend> Issue<'_, B> {
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for other lengths, length 0, or overlapping operands.
     ///
     /// ```
-    /// # use onesided::{Backend, Pe, Result};
-    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # onesided_sim::example(2, |pe| {
     /// let mine = pe.alloc::<u32>(2)?;
     /// let all = pe.alloc::<u32>(2 * pe.n_pes())?;
     /// pe.host().fcollect(pe.world(), &all, &mine)?;
     /// pe.free(all)?;
     /// pe.free(mine)?;
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     #[track_caller]
     pub fn fcollect<T: Element>(&self, team: &Team, dst: impl Symmetric<T>, src: impl Symmetric<T>) -> Result<()> {
@@ -183,11 +179,10 @@ impl<B: Backend> Issue<'_, B> {
     /// team's size, or the operands overlap.
     ///
     /// ```
-    /// # use onesided::{Backend, Pe, Result};
-    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # onesided_sim::example(2, |pe| {
     /// # let (dst, src) = (pe.alloc::<u32>(pe.n_pes())?, pe.alloc::<u32>(pe.n_pes())?);
     /// pe.host().alltoall(pe.world(), &dst, &src)?; // a transposition
-    /// # pe.free(dst)?; pe.free(src) }
+    /// # pe.free(dst)?; pe.free(src) });
     /// ```
     #[track_caller]
     pub fn alltoall<T: Element>(&self, team: &Team, dst: impl Symmetric<T>, src: impl Symmetric<T>) -> Result<()> {
@@ -203,23 +198,24 @@ impl<B: Backend> Issue<'_, B> {
         self.issue(Op::Alltoall { team: id, dst, src, dtype: T::DTYPE }, call.at).map(drop)
     }
 
-    /// Reduces all members' `src` element by element into `dst` on every member:
-    /// (`nvshmem_sum_reduce` and so on).
+    /// Reduces all members' `src` element by element into `dst` on every member (`nvshmem_sum_reduce` and so on).
     ///
     /// # Collective
-    /// Over the team. Both operands have the same length; `dst` may be exactly `src`. Floating-point sums promise no
-    /// order, nor the same one on all PEs: compare them with a tolerance, also with each other.
+    /// Over the team. Both operands have the same length; `dst` may be exactly `src`. A floating-point reduction promises no order of
+    /// its operations, and not the same order on all PEs: compare results with a tolerance, also with each other.
     ///
     /// # Errors
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when the lengths differ or are 0, the operands overlap
     /// without being the same, or `op` is bitwise and the elements are floats.
     ///
     /// ```
-    /// # use onesided::{Backend, Pe, ReduceOp, Result};
-    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
-    /// # let sums = pe.alloc::<f32>(16)?;
+    /// # use onesided::ReduceOp;
+    /// # onesided_sim::example(2, |pe| {
+    /// # let sums = pe.alloc_zeroed::<u32>(16)?;
+    /// pe.write(&sums, &[1; 16])?;
     /// pe.host().reduce(pe.world(), &sums, &sums, ReduceOp::Sum)?; // in place
-    /// # pe.free(sums) }
+    /// assert_eq!(pe.read(&sums)?, [pe.n_pes() as u32; 16]);
+    /// # pe.free(sums) });
     /// ```
     #[track_caller]
     pub fn reduce<T: Element>(
@@ -249,14 +245,13 @@ impl<B: Backend> Issue<'_, B> {
     /// As [`Issue::reduce`]; operands must not overlap at all.
     ///
     /// ```
-    /// # use onesided::{Backend, Pe, Result};
-    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # onesided_sim::example(2, |pe| {
     /// let parts = pe.alloc::<u32>(pe.n_pes())?;
     /// let mine = pe.alloc::<u32>(1)?;
     /// pe.host().reducescatter(pe.world(), &mine, &parts, onesided::ReduceOp::Sum)?;
     /// pe.free(mine)?;
     /// pe.free(parts)?;
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     #[track_caller]
     pub fn reducescatter<T: Element>(
@@ -272,6 +267,51 @@ impl<B: Backend> Issue<'_, B> {
         call.reduction(T::DTYPE, op)?;
         check_disjoint(call, dst, src)?;
         self.issue(Op::ReduceScatter { team: id, dst, src, dtype: T::DTYPE, op }, call.at).map(drop)
+    }
+}
+
+/// # Collectives that return a value
+impl<B: Backend> Host<'_, B> {
+    /// Reduces one value of each member, and returns the result on every member: the sum of a local count, the largest local
+    /// error.
+    ///
+    /// Composed: stores `value` to `scratch`, reduces `scratch` in place, and reads it.
+    ///
+    /// # Collective
+    /// Over the team. `scratch` is one element of symmetric memory, the same on every member. Its content is replaced by the
+    /// result. Nothing else may use it during the call. It can serve any number of calls.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when `scratch` is not one element, or `op` is bitwise and the value is
+    /// a float.
+    ///
+    /// ```
+    /// # use onesided::ReduceOp;
+    /// # onesided_sim::example(3, |pe| {
+    /// let scratch = pe.alloc::<u64>(1)?;
+    /// let mine = pe.my_pe() as u64;
+    /// let sum = pe.host().reduce_value(pe.world(), &scratch, mine, ReduceOp::Sum)?;
+    /// let largest = pe.host().reduce_value(pe.world(), &scratch, mine, ReduceOp::Max)?;
+    /// assert_eq!((sum, largest), (3, 2));
+    /// # pe.free(scratch) });
+    /// ```
+    #[track_caller]
+    pub fn reduce_value<T: Element>(
+        &self,
+        team: &Team,
+        scratch: impl Symmetric<T>,
+        value: T,
+        op: ReduceOp,
+    ) -> Result<T> {
+        let call = self.call("reduce_value", At::caller());
+        let (team, word) = (call.team("team", team)?, call.element::<T>("scratch", scratch)?);
+        call.reduction(T::DTYPE, op)?;
+        let (backend, me) = (&self.pe.backend, self.pe.my_pe());
+        backend.write(word, me, T::DTYPE, bytemuck::bytes_of(&value), call.at)?;
+        self.issue(Op::Reduce { team, dst: word, src: word, dtype: T::DTYPE, op }, call.at)?;
+        let mut result = T::zeroed();
+        backend.read(word, me, T::DTYPE, bytemuck::bytes_of_mut(&mut result), call.at)?;
+        Ok(result)
     }
 }
 

@@ -1,8 +1,7 @@
 //! What can lie in symmetric memory: the element types of NVSHMEM, and which operations each allows.
 //!
-//! NVSHMEM's typed functions come in families of types: every type moves and sums, only integers reduce bitwise,
-//! a few can be waited on or updated atomically. Each family is a trait here, so that a call that the library does
-//! not have does not compile.
+//! NVSHMEM's typed functions come in families of types. Every type can be moved and summed, only integers reduce bitwise, some can
+//! be waited on or updated atomically. Each family is a trait here: a call that the library does not have does not compile.
 
 use std::fmt;
 
@@ -100,11 +99,15 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// An element of symmetric memory: any bit pattern is a value, so a race is a wrong value and never undefined
-/// behaviour.
+/// An element of symmetric memory. Every bit pattern is a value, so a race is a wrong value and never undefined behaviour.
 ///
-/// Implemented for the types of [`DType`] and for nothing else: these are the types that NVSHMEM names. Larger plain
-/// data goes through a buffer of `u8`, as with NVSHMEM's `mem` functions.
+/// Implemented for the types of [`DType`] and for no others: these are the types that NVSHMEM names. Larger plain data goes through
+/// a buffer of `u8`, as with NVSHMEM's `mem` functions.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an element of symmetric memory",
+    note = "elements are i8, i16, i32, i64, u8, u16, u32, u64, onesided::f16, onesided::bf16, f32 and f64",
+    note = "other plain data goes through a buffer of `u8`"
+)]
 pub trait Element: bytemuck::Pod + PartialEq + PartialOrd + fmt::Debug + fmt::Display + sealed::Sealed {
     /// The type as data.
     const DTYPE: DType;
@@ -118,13 +121,29 @@ pub trait Element: bytemuck::Pod + PartialEq + PartialOrd + fmt::Debug + fmt::Di
     fn as_f64(self) -> f64;
 }
 
-/// Elements that can be waited on (`wait_until` and its forms): integers of 16, 32 and 64 bits.
+/// Elements that can be waited for (`wait_until` and its forms): integers of 16, 32 and 64 bits.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be waited for",
+    note = "NVSHMEM waits for i16, i32, i64, u16, u32 and u64; a signal says that data of another type is there"
+)]
 pub trait Waitable: Element {}
 /// Elements that can be fetched, set and swapped atomically: 32- and 64-bit integers and floats.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be fetched, set or swapped atomically",
+    note = "NVSHMEM does so with i32, i64, u32, u64, f32 and f64"
+)]
 pub trait AtomicSwap: Element {}
 /// Elements with atomic add, inc and compare-and-swap: 32- and 64-bit integers.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no atomic add, inc or compare-and-swap",
+    note = "NVSHMEM has them for i32, i64, u32 and u64"
+)]
 pub trait Atomic: AtomicSwap {}
-/// Elements with atomic and, or, xor: as [`Atomic`], except that NVSHMEM's list has no other type.
+/// Elements with atomic and, or, xor: 32- and 64-bit integers.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no atomic and, or, xor",
+    note = "NVSHMEM has them for i32, i64, u32 and u64"
+)]
 pub trait AtomicBits: Atomic {}
 
 macro_rules! elements {

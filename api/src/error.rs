@@ -1,4 +1,4 @@
-//! The one error type, with a kind that is compared across backends.
+//! [`Error`]: the one error type, with a kind that is the same on all backends.
 
 use std::fmt;
 
@@ -7,19 +7,17 @@ use crate::at::At;
 /// What every verb returns.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, in the words that programs and tests compare.
-///
-/// Two backends that refuse the same call refuse it with the same kind.
+/// What kind of failure an error is. Two backends that refuse the same call refuse it with the same kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The caller's mistake, visible to this PE alone; nothing was sent.
+    /// A mistake of the caller that this PE sees by itself. Nothing was sent.
     InvalidArgument,
     /// The symmetric heap has no room for an allocation.
     OutOfMemory,
-    /// No further team can be made (NVSHMEM_MAX_TEAMS).
+    /// There is no room for another team (`NVSHMEM_MAX_TEAMS`).
     OutOfTeams,
-    /// This backend, or this version of its library, cannot do it; the message says why.
+    /// This backend, or this version of its library, cannot do it. The message says why.
     Unsupported,
     /// The library could not be found, loaded or initialized.
     Initialization,
@@ -27,9 +25,9 @@ pub enum ErrorKind {
     Timeout,
     /// CUDA or the library reported a failure.
     Device,
-    /// The run is being torn down; nothing can be issued any more.
+    /// The run is ending, and nothing can be issued any more.
     Aborted,
-    /// A program's own check failed: what it computed is not what it should be.
+    /// A check of the program itself failed: what it computed is not what it expected.
     WrongResult,
 }
 
@@ -56,10 +54,10 @@ impl fmt::Display for ErrorKind {
     }
 }
 
-/// An operating condition or a caller's mistake: what, in which call, at which source line.
+/// An operating condition, or a mistake of the caller: what happened, in which call, at which source line.
 ///
-/// Bugs of the whole program (a deadlock, a collective mismatch, a leak) are never an `Error`: a program could
-/// swallow it and go on where real hardware hangs. They are verdicts of the run.
+/// Bugs of the whole program (a deadlock, a collective mismatch, a leak) are never an `Error`, because a program could ignore the
+/// error and go on where hardware hangs. They are verdicts of the run.
 ///
 /// ```
 /// use onesided::{Error, ErrorKind};
@@ -132,22 +130,3 @@ impl fmt::Debug for Error {
 }
 
 impl std::error::Error for Error {}
-
-/// Returns `Err` with [`ErrorKind::WrongResult`] unless both values are equal.
-///
-/// Programs check themselves with it: the failure then is an ordinary error that names the line, on every backend.
-///
-/// # Errors
-/// [`ErrorKind::WrongResult`] when `found` is not `expected`.
-///
-/// ```
-/// assert!(onesided::expect_eq(2 + 2, 4, "the sum").is_ok());
-/// assert!(onesided::expect_eq(2 + 2, 5, "the sum").is_err());
-/// ```
-#[track_caller]
-pub fn expect_eq<T: PartialEq + fmt::Debug>(found: T, expected: T, what: &str) -> Result<()> {
-    if found == expected {
-        return Ok(());
-    }
-    Err(Error::wrong_result(format!("{what} is {found:?}, expected {expected:?}")))
-}

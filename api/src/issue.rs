@@ -1,7 +1,7 @@
 //! Who issues: [`Issue`] has the verbs that the host and streams share, [`Host`] adds those that return a value.
 //!
-//! The verbs that order stand here; those that move data, signal, combine atomically and work collectively are further
-//! verbs of the same two types, in files of their own.
+//! This file has the verbs that order operations. The other verbs of the same two types are in `rma.rs`, `signal.rs`,
+//! `atomic.rs` and `collective.rs`.
 
 use std::ops::Deref;
 
@@ -16,7 +16,8 @@ use crate::values::Values;
 
 /// Issues operations: from the host ([`Pe::host`]) or on a stream ([`Pe::on`]).
 ///
-/// The two are separate *scopes*: a fence, quiet or barrier of one says nothing about what the other issued.
+/// What the host issued and what streams issued are two *scopes*. A fence, quiet or barrier of one scope promises nothing about
+/// the other.
 pub struct Issue<'a, B: Backend> {
     pub(crate) pe: &'a Pe<B>,
     stream: Option<&'a Stream<B>>,
@@ -93,25 +94,24 @@ impl<B: Backend> std::fmt::Debug for Host<'_, B> {
 
 /// # Ordering
 impl<B: Backend> Issue<'_, B> {
-    /// Orders what this scope issued before, *per target PE*: puts, signals and atomics issued earlier to a PE are
-    /// delivered there before those issued later to the same PE (`nvshmem_fence`).
+    /// Orders what this scope issued, *for each target PE*: puts, signals and atomics that were issued to a PE before the fence
+    /// are delivered there before those that are issued to the same PE after it (`nvshmem_fence`).
     ///
     /// # One-sided
-    /// Completes nothing, orders no gets, and says nothing about different targets.
+    /// Completes nothing, does not order gets, and promises nothing about operations to different PEs.
     ///
     /// # Errors
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) on a stream where the backend cannot compose it.
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) on a stream where the backend has no such fence.
     ///
     /// NVSHMEM documentation, "Memory Ordering".
     ///
     /// ```
-    /// # use onesided::{Backend, Pe, Result};
-    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # onesided_sim::example(2, |pe| {
     /// # let dst = pe.alloc_zeroed::<f32>(8)?;
     /// pe.host().p(dst.at(0), 1.0, 0)?;
     /// pe.host().fence()?;
-    /// pe.host().p(dst.at(1), 2.0, 0)?; // never there before the first
-    /// # pe.free(dst) }
+    /// pe.host().p(dst.at(1), 2.0, 0)?; // is never seen without the first
+    /// # pe.free(dst) });
     /// ```
     #[inline]
     #[track_caller]
@@ -123,23 +123,25 @@ impl<B: Backend> Issue<'_, B> {
         self.issue(Op::Fence, at).map(drop)
     }
 
-    /// Completes everything this scope issued: delivered at all targets, gets landed (`nvshmem_quiet`,
-    /// `nvshmemx_quiet_on_stream`).
+    /// Completes what this scope issued: puts, signals and atomics are delivered at all targets, and gets have landed
+    /// (`nvshmem_quiet`, `nvshmemx_quiet_on_stream`).
     ///
     /// # One-sided
-    /// Says nothing about what other PEs, or the other scope of this PE, issued. A quiet on one stream takes over the
-    /// pending transfers of *all* streams of the PE: a later quiet on another stream no longer waits for them.
+    /// Promises nothing about what other PEs, or the other scope of this PE, issued.
+    ///
+    /// A non-blocking transfer is completed by the first quiet or barrier that this PE *calls* after it was issued, from the host
+    /// or on any stream. A later quiet does not wait for it again, even where the first has not been reached by its stream yet.
+    /// So a quiet that must complete non-blocking transfers is called in the scope that issued them, before any other.
     ///
     /// # Errors
     /// Those of the device.
     ///
     /// ```
-    /// # use onesided::{Backend, Pe, Result};
-    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # onesided_sim::example(2, |pe| {
     /// # let dst = pe.alloc_zeroed::<f32>(8)?;
     /// pe.host().p(dst.at(0), 1.0, 0)?;
     /// pe.host().quiet()?; // delivered
-    /// # pe.free(dst) }
+    /// # pe.free(dst) });
     /// ```
     #[inline]
     #[track_caller]
@@ -147,22 +149,22 @@ impl<B: Backend> Issue<'_, B> {
         self.issue(Op::Quiet, At::caller()).map(drop)
     }
 
-    /// Makes the sources of this scope's non-blocking puts reusable (`nvshmemx_flush`, `nvshmemx_flush_on_stream`).
+    /// Makes the sources of non-blocking puts reusable: of those that the host issued, or of those that were enqueued on the same
+    /// stream before (`nvshmemx_flush`, `nvshmemx_flush_on_stream`).
     ///
     /// # One-sided
-    /// Nothing becomes visible at the target by it.
+    /// Completes nothing at the target.
     ///
     /// # Errors
     /// Those of the device.
     ///
     /// ```
-    /// # use onesided::{Backend, Pe, Result};
-    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # onesided_sim::example(2, |pe| {
     /// # let (dst, src) = (pe.alloc::<f32>(8)?, pe.alloc::<f32>(8)?);
     /// pe.host().put_nbi(&dst, &src, 0)?;
     /// pe.host().flush()?;
     /// pe.write(&src, &[0.0; 8])?; // the put has read it already
-    /// # pe.free(dst)?; pe.free(src) }
+    /// # pe.free(dst)?; pe.free(src) });
     /// ```
     #[inline]
     #[track_caller]

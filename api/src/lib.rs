@@ -7,20 +7,22 @@
 //! |---|---|
 //! | `pe.rs` | [`Pe`]: what a program holds; queries, finalize, the ledger of what is alive |
 //! | `life.rs` | versions, unique ids, initialization methods, status |
-//! | `memory.rs` | allocation, local access, registration (verbs of [`Pe`]) |
+//! | `memory.rs`, `arena.rs` | allocation, local access, registration (verbs of [`Pe`]); memory that is freed together |
 //! | `issue.rs` | [`Issue`] and [`Host`]: who issues; fence, quiet, flush |
 //! | `rma.rs` | put and get in all forms |
 //! | `signal.rs`, `atomic.rs`, `collective.rs` | further verbs of the same two types |
 //! | `peer.rs` | loads and stores to other PEs' memory, multicast |
-//! | `stream.rs`, `team.rs`, `buffer.rs`, `element.rs` | streams and events, teams, handles to memory, element types |
-//! | `operator.rs` | comparisons, signal updates, reductions, atomics |
-//! | `capability.rs` | [`Capabilities`]: what of the optional families a backend has |
+//! | `buffer.rs`, `operand.rs` | handles to memory; which of them may be which argument |
+//! | `stream.rs`, `team.rs` | streams and events; teams |
+//! | `element.rs`, `operator.rs` | element types; comparisons, signal updates, reductions, atomics |
+//! | `call.rs`, `brand.rs` | what a verb checks of its arguments; which `Pe` made a handle |
+//! | `capability.rs` | [`Capabilities`]: which optional families of calls a backend has |
+//! | `error.rs`, `expect.rs`, `at.rs` | [`Error`] and its kinds; [`expect_eq`]; [`At`], a place in the source |
 //! | `backend.rs` | [`backend`]: for writers of backends and of tools |
+//! | `op.rs`, `values.rs`, `span.rs` | [`Op`](backend::Op): every operation as plain data, and what it carries |
 //! | `effect.rs` | [`Effect`](backend::Effect): what each operation does, described once |
-//! | `op.rs`, `values.rs` | [`Op`](backend::Op): every operation as plain data |
-//! | `error.rs` | [`Error`] and its kinds |
-//! | `at.rs` | [`At`]: a place in the source |
 
+mod arena;
 mod at;
 mod atomic;
 pub mod backend;
@@ -32,6 +34,7 @@ mod collective;
 mod effect;
 mod element;
 mod error;
+mod expect;
 mod issue;
 mod life;
 mod memory;
@@ -47,6 +50,7 @@ mod stream;
 mod team;
 mod values;
 
+pub use arena::Arena;
 pub use at::At;
 #[doc(hidden)]
 pub use at::{Foreign, Place};
@@ -57,7 +61,8 @@ pub use buffer::{
 };
 pub use capability::{Capabilities, Support};
 pub use element::{Atomic, AtomicBits, AtomicSwap, DType, Element, Waitable};
-pub use error::{Error, ErrorKind, Result, expect_eq};
+pub use error::{Error, ErrorKind, Result};
+pub use expect::expect_eq;
 pub use half::{bf16, f16};
 pub use issue::{Host, Issue};
 pub use life::{Bootstrap, InitMethod, InitStatus, ThreadSupport, UniqueId, VERSION, Version};

@@ -22,9 +22,9 @@ pub struct Version {
 /// This crate's version.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// 128 bytes by which the PEs of one job find each other: made by one PE, given to all others before `init`.
+/// 128 bytes by which the PEs of one job find each other. One PE makes them and gives them to all others before `init`.
 ///
-/// Its text form is 256 hexadecimal digits, to be passed through an environment variable or a file.
+/// As text they are 256 hexadecimal digits, which fit into an environment variable or a file.
 /// ```
 /// use onesided::UniqueId;
 /// let id = UniqueId([7; 128]);
@@ -34,7 +34,7 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub struct UniqueId(pub [u8; 128]);
 
 impl UniqueId {
-    /// An id of zeros: what a PE holds before it has received the real one.
+    /// An id of zeros: the place for one that is received later.
     pub const EMPTY: UniqueId = UniqueId([0; 128]);
 }
 
@@ -62,16 +62,17 @@ impl FromStr for UniqueId {
         let mut id = UniqueId::EMPTY;
         for (i, byte) in id.0.iter_mut().enumerate() {
             let digits = &text[2 * i..2 * i + 2];
-            *byte = u8::from_str_radix(digits, 16).map_err(|_| wrong(format!("{digits:?} is no hexadecimal byte")))?;
+            *byte =
+                u8::from_str_radix(digits, 16).map_err(|_| wrong(format!("{digits:?} is not a hexadecimal byte")))?;
         }
         Ok(id)
     }
 }
 
-/// How the PEs of a job find each other. The last three are NVSHMEM4Py's `initializer_method`s.
+/// How the PEs of a job find each other. The last three are the `initializer_method`s of NVSHMEM4Py.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InitMethod {
-    /// Whatever started this process says who it is: the simulator, or a launcher's environment.
+    /// What started this process says who it is: the simulator, or a launcher by environment variables.
     Launcher,
     /// `"uid"`: a unique id, received from the PE that made it.
     UniqueId {
@@ -84,7 +85,7 @@ pub enum InitMethod {
     },
     /// `"mpi"`: MPI's world communicator.
     Mpi,
-    /// `"emulated_mpi"`: MPI broadcasts a unique id, and nothing else.
+    /// `"emulated_mpi"`: MPI broadcasts a unique id and does nothing else.
     EmulatedMpi,
 }
 
@@ -107,7 +108,7 @@ pub enum InitStatus {
     NotInitialized,
     /// The PEs know each other, but no GPU was selected.
     Bootstrapped,
-    /// Ready, one PE a GPU.
+    /// Ready, with one PE on each GPU.
     Initialized,
     /// Several PEs share a GPU without MPS: no teams, collectives or waits.
     LimitedMpg,
@@ -153,14 +154,15 @@ impl ThreadSupport {
     }
 }
 
-/// A process that is not yet a PE: what exists before `init` and again after `finalize`.
+/// A process that is not a PE: before `init`, and again after `finalize`.
 ///
-/// Programs normally start with a ready [`Pe`], because whatever runs them initializes and finalizes. A program that
-/// is about the life cycle itself is written against this trait.
+/// Programs usually start with a ready [`Pe`], because the harness that runs them initializes and finalizes. A program that does so
+/// itself is written against this trait.
 ///
 /// ```
 /// use onesided::{Bootstrap, InitMethod, Result};
-/// fn twice<H: Bootstrap>(process: &H) -> Result<()> {
+///
+/// fn twice(process: &impl Bootstrap) -> Result<()> {
 ///     for _ in 0..2 {
 ///         let pe = process.init(InitMethod::Launcher)?;
 ///         pe.host().barrier_all()?;
@@ -168,12 +170,15 @@ impl ThreadSupport {
 ///     }
 ///     Ok(())
 /// }
+/// # use onesided_sim::{Config, Simulation};
+/// # Simulation::new(Config::pes(2))?.run_process(|process| twice(process))?.into_results()?;
+/// # Ok::<(), onesided::Error>(())
 /// ```
 pub trait Bootstrap {
     /// The backend that `init` starts.
     type Backend: Backend;
 
-    /// Versions; callable before `init`. Local.
+    /// Versions; can be called before `init`. Local.
     fn version(&self) -> Version;
 
     /// How far initialization has come. Local.
@@ -183,6 +188,22 @@ pub trait Bootstrap {
     ///
     /// # Errors
     /// [`ErrorKind::Initialization`] when the library cannot listen for the others.
+    ///
+    /// ```
+    /// use onesided::{Bootstrap, InitMethod, Result, UniqueId};
+    ///
+    /// /// `exchange` gives all processes what process 0 made.
+    /// fn join(process: &impl Bootstrap, rank: usize, n_pes: usize, exchange: impl Fn(UniqueId) -> UniqueId) -> Result<()> {
+    ///     let made = if rank == 0 { process.unique_id()? } else { UniqueId::EMPTY };
+    ///     let pe = process.init(InitMethod::UniqueId { id: exchange(made), rank, n_pes })?;
+    ///     pe.finalize()
+    /// }
+    /// # use onesided_sim::{Config, Simulation};
+    /// # let first = std::cell::Cell::new(UniqueId::EMPTY);
+    /// # let exchange = |made| { if made != UniqueId::EMPTY { first.set(made) }; first.get() };
+    /// # Simulation::new(Config::pes(2))?.run_process(|process| join(process, process.rank(), 2, exchange))?.into_results()?;
+    /// # Ok::<(), onesided::Error>(())
+    /// ```
     #[track_caller]
     fn unique_id(&self) -> Result<UniqueId>;
 
@@ -192,8 +213,8 @@ pub trait Bootstrap {
     /// Over all PEs of the job, with the same method.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`] when the rank is not below the number of PEs, or this process is a PE already
-    /// (the library ignores the second call's parameters); [`ErrorKind::Initialization`] when the library fails;
+    /// [`ErrorKind::InvalidArgument`] when the rank is not below the number of PEs, or this process is a PE already (the library
+    /// would ignore the second call's parameters); [`ErrorKind::Initialization`] when the library fails;
     /// [`ErrorKind::Unsupported`] for a method that this backend does not have.
     #[track_caller]
     fn init(&self, method: InitMethod) -> Result<Pe<Self::Backend>>;

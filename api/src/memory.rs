@@ -14,22 +14,20 @@ impl<B: Backend> Pe<B> {
     /// Allocates `len` elements on every PE, with undefined content (`nvshmem_malloc`).
     ///
     /// # Collective
-    /// Over all PEs, with the same `len` and `T`, in the same order as all other collectives of the world. Ends with
-    /// a barrier.
+    /// Over all PEs, with the same `len` and `T`. Ends with a barrier, which completes what hosts issued.
     ///
     /// # Errors
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument) when `len` is 0 (the library would skip its barrier, and PEs
-    /// could diverge); [`OutOfMemory`](ErrorKind::OutOfMemory), on all PEs alike.
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) when `len` is 0: the library would skip its barrier, and PEs could
+    /// diverge. [`OutOfMemory`](ErrorKind::OutOfMemory), on all PEs alike.
     ///
     /// NVSHMEM documentation, "Memory Management".
     ///
     /// ```
-    /// # use onesided::{Backend, Pe, Result};
-    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # onesided_sim::example(2, |pe| {
     /// let buf = pe.alloc::<f32>(1024)?;
     /// pe.write(&buf, &[1.0; 1024])?;
     /// pe.free(buf)?;
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     #[track_caller]
     pub fn alloc<T: Element>(&self, len: usize) -> Result<SymmetricBuf<T>> {
@@ -45,11 +43,11 @@ impl<B: Backend> Pe<B> {
     /// As [`Pe::alloc`].
     ///
     /// ```
-    /// # use onesided::{Backend, Pe, Result};
-    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # onesided_sim::example(2, |pe| {
     /// let flags = pe.alloc_zeroed::<u64>(4)?;
+    /// assert_eq!(pe.read(&flags)?, [0; 4]);
     /// pe.free(flags)?;
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     #[track_caller]
     pub fn alloc_zeroed<T: Element>(&self, len: usize) -> Result<SymmetricBuf<T>> {
@@ -59,18 +57,17 @@ impl<B: Backend> Pe<B> {
     /// As [`Pe::alloc`], with the first byte at a multiple of `align` bytes from the heap's base (`nvshmem_align`).
     ///
     /// # Collective
-    /// As [`Pe::alloc`].
+    /// As [`Pe::alloc`], with the same `align`.
     ///
     /// # Errors
-    /// As [`Pe::alloc`]; also [`InvalidArgument`](ErrorKind::InvalidArgument) when `align` is no power of two or no
-    /// multiple of 8.
+    /// As [`Pe::alloc`]; also [`InvalidArgument`](ErrorKind::InvalidArgument) unless `align` is a power of two and a multiple
+    /// of 8.
     ///
     /// ```
-    /// # use onesided::{Backend, Pe, Result};
-    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # onesided_sim::example(2, |pe| {
     /// let page = pe.alloc_aligned::<u8>(4096, 4096)?;
     /// pe.free(page)?;
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     #[track_caller]
     pub fn alloc_aligned<T: Element>(&self, len: usize, align: usize) -> Result<SymmetricBuf<T>> {
@@ -81,7 +78,7 @@ impl<B: Backend> Pe<B> {
         self.alloc_with(call, len, Some(align), false)
     }
 
-    fn alloc_with<T: Element>(
+    pub(crate) fn alloc_with<T: Element>(
         &self,
         call: Call,
         len: usize,
@@ -97,11 +94,19 @@ impl<B: Backend> Pe<B> {
     /// Frees symmetric memory (`nvshmem_free`).
     ///
     /// # Collective
-    /// Over all PEs, with the same buffer. Begins with a barrier, which completes what *hosts* issued: transfers
-    /// still in flight from a stream, to or from this buffer, are a bug that the simulator reports.
+    /// Over all PEs, with the same buffer. Begins with a barrier, which completes what *hosts* issued. A transfer that a
+    /// stream issued and that still uses the buffer is a bug, which the simulator reports.
     ///
     /// # Errors
-    /// Those of the backend.
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) when another PE or an earlier run made the buffer.
+    ///
+    /// ```
+    /// # onesided_sim::example(2, |pe| {
+    /// let buf = pe.alloc::<f32>(8)?;
+    /// pe.host().put(buf.slice(4..), buf.slice(..4), 0)?;
+    /// pe.free(buf)?; // completes the put first
+    /// # Ok(()) });
+    /// ```
     #[track_caller]
     pub fn free<T: Element>(&self, buf: SymmetricBuf<T>) -> Result<()> {
         let call = self.call("free", At::caller());
@@ -111,22 +116,23 @@ impl<B: Backend> Pe<B> {
         Ok(())
     }
 
-    /// My own copy of the elements.
+    /// The elements of my own memory.
     ///
     /// # One-sided
-    /// Local: a copy from the device to private memory. What other PEs' transfers have delivered *and* something has
-    /// ordered before this call is there; anything else may or may not be.
+    /// Local: copies from the device to private memory. The copy has everything that other PEs' transfers delivered and that
+    /// something ordered before this call. Anything else may or may not be in it, element by element: the copy is not one
+    /// step, so a later element can be newer than an earlier one.
     ///
     /// # Errors
     /// Those of the device.
     ///
     /// ```
-    /// # use onesided::{Backend, Pe, Result};
-    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
-    /// # let buf = pe.alloc_zeroed::<f32>(8)?;
+    /// # onesided_sim::example(2, |pe| {
+    /// let buf = pe.alloc_zeroed::<f32>(8)?;
     /// let all: Vec<f32> = pe.read(&buf)?;
-    /// let second = pe.read(buf.at(1))?[0];
-    /// # pe.free(buf) }
+    /// let some = pe.read(buf.slice(2..5))?;
+    /// assert_eq!((all.len(), some.len()), (8, 3));
+    /// # pe.free(buf) });
     /// ```
     #[track_caller]
     pub fn read<T: Element>(&self, src: impl Own<T>) -> Result<Vec<T>> {
@@ -137,21 +143,21 @@ impl<B: Backend> Pe<B> {
         Ok(values)
     }
 
-    /// [`Pe::read`] without an allocation.
+    /// As [`Pe::read`], into memory of the caller. Allocates nothing.
     ///
     /// # One-sided
-    /// Local.
+    /// As [`Pe::read`].
     ///
     /// # Errors
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) when `into` has another length; those of the device.
     ///
     /// ```
-    /// # use onesided::{Backend, Pe, Result};
-    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # onesided_sim::example(2, |pe| {
     /// # let buf = pe.alloc_zeroed::<f32>(8)?;
-    /// let mut values = [0.0; 8];
+    /// let mut values = [1.0; 8];
     /// pe.read_into(&buf, &mut values)?;
-    /// # pe.free(buf) }
+    /// assert_eq!(values, [0.0; 8]);
+    /// # pe.free(buf) });
     /// ```
     #[track_caller]
     pub fn read_into<T: Element>(&self, src: impl Own<T>, into: &mut [T]) -> Result<()> {
@@ -164,17 +170,17 @@ impl<B: Backend> Pe<B> {
     /// The value of one element of my own memory. Allocates nothing.
     ///
     /// # One-sided
-    /// Local, as [`Pe::read`].
+    /// As [`Pe::read`].
     ///
     /// # Errors
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) when `src` is not one element; those of the device.
     ///
     /// ```
-    /// # use onesided::{Backend, Pe, Result};
-    /// # fn demo(pe: &Pe<impl Backend>) -> Result<()> {
+    /// # onesided_sim::example(2, |pe| {
     /// # let buf = pe.alloc_zeroed::<f32>(8)?;
     /// let second: f32 = pe.read_one(buf.at(1))?;
-    /// # pe.free(buf) }
+    /// assert_eq!(second, 0.0);
+    /// # pe.free(buf) });
     /// ```
     #[inline]
     #[track_caller]
@@ -182,25 +188,24 @@ impl<B: Backend> Pe<B> {
         let call = self.call("read_one", At::caller());
         let span = call.element::<T>("src", src)?;
         let mut value = T::zeroed();
-        let bytes = bytemuck::bytes_of_mut(&mut value);
-        self.backend.read(span, self.my_pe(), T::DTYPE, bytes, call.at)?;
+        self.backend.read(span, self.my_pe(), T::DTYPE, bytemuck::bytes_of_mut(&mut value), call.at)?;
         Ok(value)
     }
 
     /// Stores `values` in my own memory.
     ///
     /// # One-sided
-    /// Local: a copy from private memory to the device, done when the call returns.
+    /// Local: copies from private memory to the device, and returns when that is done.
     ///
     /// # Errors
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) when the lengths differ; those of the device.
     ///
     /// ```
-    /// # use onesided::{Backend, Pe, Result};
-    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # onesided_sim::example(2, |pe| {
     /// # let buf = pe.alloc_zeroed::<f32>(8)?;
     /// pe.write(buf.slice(..2), &[1.0, 2.0])?;
-    /// # pe.free(buf) }
+    /// assert_eq!(pe.read(buf.slice(..3))?, [1.0, 2.0, 0.0]);
+    /// # pe.free(buf) });
     /// ```
     #[track_caller]
     pub fn write<T: Element>(&self, dst: impl Own<T>, values: &[T]) -> Result<()> {
@@ -210,22 +215,34 @@ impl<B: Backend> Pe<B> {
         self.backend.write(span, self.my_pe(), T::DTYPE, bytemuck::must_cast_slice(values), call.at)
     }
 
+    /// Notes what the PE must give back before it finalizes.
+    pub(crate) fn note(&self, what: LiveKind, bytes: usize, at: At) {
+        self.ledger.borrow_mut().push(Live { what, bytes, at });
+    }
+
+    /// Strikes it out again.
+    pub(crate) fn settle(&self, what: LiveKind) {
+        self.ledger.borrow_mut().retain(|live| live.what != what);
+    }
+}
+
+/// # Memory from outside the heap
+impl<B: Backend> Pe<B> {
     /// Device memory of this PE outside the symmetric heap, zeroed, of the kind that can be registered.
     ///
     /// # One-sided
     /// Local.
     ///
     /// # Errors
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument) when `len` is 0; [`OutOfMemory`](ErrorKind::OutOfMemory).
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) when `len` is 0; [`OutOfMemory`](ErrorKind::OutOfMemory);
+    /// [`Unsupported`](ErrorKind::Unsupported) where the backend has no registration.
     ///
     /// ```
-    /// # use onesided::{Backend, Pe, Result};
-    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # onesided_sim::example(2, |pe| {
     /// let weights = pe.alloc_external::<f32>(256)?;
-    /// let shared = pe.register_symmetric(weights)?; // now every PE can put to it
-    /// let weights = pe.unregister_symmetric(shared)?; // private again
+    /// pe.write(weights.at(0), &[0.5])?; // mine alone: no verb takes it
     /// pe.free_external(weights)?;
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     #[track_caller]
     pub fn alloc_external<T: Element>(&self, len: usize) -> Result<ExternalBuf<T>> {
@@ -242,6 +259,15 @@ impl<B: Backend> Pe<B> {
     ///
     /// # Errors
     /// Those of the device.
+    ///
+    /// ```
+    /// # onesided_sim::example(2, |pe| {
+    /// let buf = pe.alloc_external::<f32>(4)?;
+    /// let registered = pe.register_local(buf)?;
+    /// let buf = pe.unregister_local(registered)?; // registered memory cannot be freed
+    /// pe.free_external(buf)?;
+    /// # Ok(()) });
+    /// ```
     #[track_caller]
     pub fn free_external<T: Element>(&self, buf: ExternalBuf<T>) -> Result<()> {
         let call = self.call("free_external", At::caller());
@@ -258,14 +284,14 @@ impl<B: Backend> Pe<B> {
     /// Those of the library.
     ///
     /// ```
-    /// # use onesided::{Backend, Pe, Result};
-    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
-    /// let dst = pe.alloc::<f32>(4)?;
+    /// # onesided_sim::example(2, |pe| {
+    /// # let dst = pe.alloc::<f32>(4)?;
     /// let src = pe.register_local(pe.alloc_external::<f32>(4)?)?;
     /// pe.host().put(&dst, &src, 0)?;
+    /// pe.host().put(dst.at(0), src.at(3), 0)?;
+    /// pe.host().quiet()?;
     /// pe.free_external(pe.unregister_local(src)?)?;
-    /// pe.free(dst)?;
-    /// # Ok(()) }
+    /// # pe.free(dst) });
     /// ```
     #[track_caller]
     pub fn register_local<T: Element>(&self, buf: ExternalBuf<T>) -> Result<RegisteredLocal<T>> {
@@ -279,10 +305,21 @@ impl<B: Backend> Pe<B> {
     /// Ends a local registration (`nvshmemx_buffer_unregister`).
     ///
     /// # One-sided
-    /// Local.
+    /// Local. A transfer that still uses the memory is a bug, which the simulator reports: complete it first.
     ///
     /// # Errors
     /// Those of the library.
+    ///
+    /// ```
+    /// # onesided_sim::example(2, |pe| {
+    /// # let dst = pe.alloc::<f32>(4)?;
+    /// # let src = pe.register_local(pe.alloc_external::<f32>(4)?)?;
+    /// pe.host().put_nbi(&dst, &src, 0)?;
+    /// pe.host().quiet()?; // the put no longer reads src
+    /// let external = pe.unregister_local(src)?;
+    /// # pe.free_external(external)?;
+    /// # pe.free(dst) });
+    /// ```
     #[track_caller]
     pub fn unregister_local<T: Element>(&self, buf: RegisteredLocal<T>) -> Result<ExternalBuf<T>> {
         let call = self.call("unregister_local", At::caller());
@@ -295,12 +332,23 @@ impl<B: Backend> Pe<B> {
     /// Adds external memory to the symmetric heap, keeping its content (`nvshmemx_buffer_register_symmetric`).
     ///
     /// # Collective
-    /// Over all PEs, with buffers of the same size.
-    /// The call promises no synchronization: what a PE wrote before it may still be on its way when another PE returns.
-    /// Data needs a barrier of its own.
+    /// Over all PEs, with buffers of the same size. Promises no synchronization: what a PE wrote before it may still be on its way
+    /// when another PE returns. Data needs a barrier of its own.
     ///
     /// # Errors
     /// Those of the library. Sizes that differ are a mismatch of the whole program: a verdict.
+    ///
+    /// ```
+    /// # onesided_sim::example(2, |pe| {
+    /// let weights = pe.alloc_external::<f32>(256)?;
+    /// let shared = pe.register_symmetric(weights)?; // now every PE can put to it
+    /// pe.host().barrier_all()?; // and every PE has registered it
+    /// pe.host().p(shared.at(7), 1.0, 0)?;
+    /// pe.host().barrier_all()?;
+    /// let weights = pe.unregister_symmetric(shared)?; // private again
+    /// pe.free_external(weights)?;
+    /// # Ok(()) });
+    /// ```
     #[track_caller]
     pub fn register_symmetric<T: Element>(&self, buf: ExternalBuf<T>) -> Result<RegisteredSymmetric<T>> {
         let call = self.call("register_symmetric", At::caller());
@@ -314,32 +362,34 @@ impl<B: Backend> Pe<B> {
     /// (`nvshmemx_buffer_unregister_symmetric`).
     ///
     /// # Collective
-    /// Over all PEs, with the same buffer. It promises no synchronization, like [`Pe::register_symmetric`]: pass a
-    /// barrier first if another PE may still use the memory.
+    /// Over all PEs, with the same buffer. Promises no synchronization, as [`Pe::register_symmetric`]: if another PE may still use
+    /// the memory, a barrier comes first.
     ///
     /// # Errors
     /// Those of the library.
+    ///
+    /// ```
+    /// # onesided_sim::example(2, |pe| {
+    /// let shared = pe.register_symmetric(pe.alloc_external::<u32>(1)?)?;
+    /// pe.host().barrier_all()?;
+    /// pe.host().p(shared.at(0), 7, 1 - pe.my_pe())?;
+    /// pe.host().barrier_all()?; // the puts are done
+    /// let private = pe.unregister_symmetric(shared)?;
+    /// assert_eq!(pe.read_one(&private)?, 7);
+    /// pe.free_external(private)?;
+    /// # Ok(()) });
+    /// ```
     #[track_caller]
     pub fn unregister_symmetric<T: Element>(&self, buf: RegisteredSymmetric<T>) -> Result<ExternalBuf<T>> {
         let call = self.call("unregister_symmetric", At::caller());
-        call.own(buf.brand, "buf", "memory")?;
+        call.own(buf.symmetric.brand, "buf", "memory")?;
         self.backend.unregister_symmetric(buf.symmetric.alloc, call.at)?;
         self.settle(LiveKind::RegisteredSymmetric(buf.symmetric.alloc));
         Ok(buf.external)
     }
-
-    /// Notes what the PE must give back before it finalizes.
-    pub(crate) fn note(&self, what: LiveKind, bytes: usize, at: At) {
-        self.ledger.borrow_mut().push(Live { what, bytes, at });
-    }
-
-    /// It was given back.
-    pub(crate) fn settle(&self, what: LiveKind) {
-        self.ledger.borrow_mut().retain(|live| live.what != what);
-    }
 }
 
-/// The size in bytes of `len` elements, unless that is nothing or more than there can be.
+/// The size in bytes of `len` elements: at least 1, and not more than can be addressed.
 fn bytes_of<T: Element>(call: Call, len: usize) -> Result<usize> {
     if len == 0 {
         return Err(call.refuse("the length must be at least 1"));

@@ -1,7 +1,7 @@
-//! Operations as plain data: what a program asks of a backend.
+//! [`Op`]: operations as plain data, what a program asks of a backend.
 //!
-//! Every verb of the API builds one [`Op`]. Traces, replay, random programs and checkers all look at this value;
-//! adding an operation means adding a variant, and the compiler lists every place that must learn it.
+//! Every verb builds one `Op`. Traces, replay, random programs and checkers look at this value. To add an operation, add a variant:
+//! the compiler then lists every place that must learn it.
 
 use std::fmt;
 
@@ -26,15 +26,15 @@ pub struct SignalUpdate {
 pub enum Against {
     /// The same value for every variable.
     One(u64),
-    /// One value a variable (`wait_until_all_vector`), in [`Values`](crate::backend::Values).
+    /// A value for each variable (`wait_until_all_vector`), in [`Values`](crate::backend::Values).
     Each,
 }
 
-/// One operation, already validated by [`Pe`](crate::Pe).
+/// One operation, whose arguments [`Pe`](crate::Pe) has checked.
 ///
-/// `dst`, `src` and words are spans of bytes; `pe` is a world rank; values are element bits, zero-extended.
-/// An operation is issued by the host or enqueued on a stream; the variant is the same. What it takes from the host's
-/// private memory travels beside it, as [`Values`](crate::backend::Values).
+/// `dst`, `src` and words are spans of bytes; `pe` is a world rank; values are element bits, zero-extended. The host issues an
+/// operation, or enqueues it on a stream; the variant is the same. What the operation takes from the host's private memory travels
+/// beside it, as [`Values`](crate::backend::Values).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// Copy my `src` to `dst` on `pe`, optionally followed by a signal.
@@ -47,7 +47,7 @@ pub enum Op {
         dtype: DType,
         /// Target PE.
         pe: u32,
-        /// Ends at once; the source is read at any time until quiet or flush.
+        /// Whether the call ends at once; the source is then read at any time until quiet or flush.
         nbi: bool,
         /// Applied on `pe` after this put's own data.
         signal: Option<SignalUpdate>,
@@ -62,7 +62,7 @@ pub enum Op {
         dtype: DType,
         /// PE read from.
         pe: u32,
-        /// Ends at once; `dst` is undefined until quiet.
+        /// Whether the call ends at once; `dst` is then undefined until quiet.
         nbi: bool,
     },
     /// Store one value to `dst` on `pe`.

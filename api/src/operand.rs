@@ -93,12 +93,12 @@ impl<T: Element, K> Own<T> for Slice<'_, T, K> {}
 impl<T: Element, K> Own<T> for &Buf<T, K> {}
 impl<T: Element> Own<T> for &RegisteredSymmetric<T> {}
 
-impl<T: Element> Local<T> for Slice<'_, T, kind::Symmetric> {}
+impl<T: Element> Local<T> for Slice<'_, T, kind::Heap> {}
 impl<T: Element> Local<T> for Slice<'_, T, kind::Registered> {}
-impl<T: Element> Local<T> for &Buf<T, kind::Symmetric> {}
+impl<T: Element> Local<T> for &Buf<T, kind::Heap> {}
 impl<T: Element> Local<T> for &Buf<T, kind::Registered> {}
 impl<T: Element> Local<T> for &RegisteredSymmetric<T> {}
 
-impl<T: Element> Symmetric<T> for Slice<'_, T, kind::Symmetric> {}
-impl<T: Element> Symmetric<T> for &Buf<T, kind::Symmetric> {}
+impl<T: Element> Symmetric<T> for Slice<'_, T, kind::Heap> {}
+impl<T: Element> Symmetric<T> for &Buf<T, kind::Heap> {}
 impl<T: Element> Symmetric<T> for &RegisteredSymmetric<T> {}

@@ -1,4 +1,4 @@
-//! What comparisons, signals, reductions and atomics do to values: plain data with its arithmetic.
+//! What comparisons, signals, reductions and atomics do to values, as plain data with its arithmetic.
 
 use crate::element::DType;
 
@@ -119,7 +119,7 @@ impl ReduceOp {
     pub const ALL: [ReduceOp; 7] =
         [ReduceOp::Sum, ReduceOp::Prod, ReduceOp::Min, ReduceOp::Max, ReduceOp::And, ReduceOp::Or, ReduceOp::Xor];
 
-    /// Whether only integers can be reduced so.
+    /// Whether it reduces integers only.
     pub fn is_bitwise(self) -> bool {
         matches!(self, ReduceOp::And | ReduceOp::Or | ReduceOp::Xor)
     }

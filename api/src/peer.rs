@@ -1,4 +1,4 @@
-//! Direct access to other PEs' memory: by loads and stores through a peer's pointer, and by multicast.
+//! Direct access to other PEs' memory: loads and stores through a peer's pointer, and multicast.
 
 use crate::at::At;
 use crate::backend::Backend;
@@ -12,13 +12,13 @@ use crate::team::Team;
 
 /// Another PE's copy of symmetric memory, reached by loads and stores: what `nvshmem_ptr` gives.
 ///
-/// It is no operand of any verb, as the pointer that NVSHMEM returns must not be passed back to it:
-/// ```compile_fail
+/// No verb takes it as an operand, because the pointer that NVSHMEM returns must not be passed back to NVSHMEM:
+/// ```compile_fail,E0277
 /// # use onesided::{Backend, Pe, Result};
-/// fn wrong<B: Backend>(pe: &Pe<B>) -> Result<()> {
+/// fn wrong(pe: &Pe<impl Backend>) -> Result<()> {
 ///     let buf = pe.alloc::<f32>(4)?;
 ///     let alias = pe.peer(&buf, 1)?.unwrap();
-///     pe.host().put(alias, &buf, 2) // error: `Peer` is not `Symmetric<f32>`
+///     pe.host().put(alias, &buf, 2) // error: `Peer` is not symmetric memory
 /// }
 /// ```
 pub struct Peer<'a, B: Backend, T> {
@@ -38,7 +38,7 @@ pub struct Multicast<'a, B: Backend, T> {
 
 /// # Direct access
 impl<B: Backend> Pe<B> {
-    /// `of_pe`'s copy of `buf`, if loads and stores reach it (`nvshmem_ptr`); `None` otherwise.
+    /// The copy of `buf` on PE `of_pe`, if loads and stores reach it (`nvshmem_ptr`); `None` otherwise.
     ///
     /// # One-sided
     /// Local.
@@ -47,14 +47,13 @@ impl<B: Backend> Pe<B> {
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when there is no such PE.
     ///
     /// ```
-    /// # use onesided::{Backend, Pe, Result};
-    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # onesided_sim::example(2, |pe| {
     /// # let buf = pe.alloc::<i32>(4)?;
     /// let next = (pe.my_pe() + 1) % pe.n_pes();
     /// if let Some(peer) = pe.peer(&buf, next)? {
     ///     peer.write(&[1, 2, 3, 4])?; // a store over NVLink
     /// }
-    /// # pe.free(buf) }
+    /// # pe.free(buf) });
     /// ```
     #[track_caller]
     pub fn peer<'a, T: Element>(&'a self, buf: impl Symmetric<T> + 'a, of_pe: usize) -> Result<Option<Peer<'a, B, T>>> {
@@ -66,13 +65,24 @@ impl<B: Backend> Pe<B> {
         Ok(Some(Peer { pe: self, span, of_pe, of: std::marker::PhantomData }))
     }
 
-    /// All of `team`'s copies of `buf` under one address, if the topology offers it (`nvshmemx_mc_ptr`).
+    /// The copies of `buf` on all members of `team` under one address, if the hardware offers that (`nvshmemx_mc_ptr`); `None`
+    /// otherwise.
     ///
     /// # One-sided
     /// Local.
     ///
     /// # Errors
-    /// None today.
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when another PE or an earlier run made the team or the memory.
+    ///
+    /// ```
+    /// # onesided_sim::example(2, |pe| {
+    /// # let buf = pe.alloc_zeroed::<i32>(1)?;
+    /// match pe.multicast(pe.world(), &buf)? {
+    ///     Some(all) => assert_eq!(all.len(), 1),
+    ///     None => println!("{} has no multicast", pe.name()),
+    /// }
+    /// # pe.free(buf) });
+    /// ```
     #[track_caller]
     pub fn multicast<'a, T: Element>(
         &'a self,
@@ -90,6 +100,14 @@ impl<B: Backend> Pe<B> {
 
 impl<B: Backend, T: Element> Peer<'_, B, T> {
     /// Number of elements.
+    ///
+    /// ```
+    /// # onesided_sim::example(2, |pe| {
+    /// # let buf = pe.alloc::<i32>(4)?;
+    /// let peer = pe.peer(buf.slice(1..), 0)?.expect("PE 0 is on this node");
+    /// assert!(peer.len() == 3 && !peer.is_empty());
+    /// # pe.free(buf) });
+    /// ```
     pub fn len(&self) -> usize {
         self.span.len / size_of::<T>()
     }
@@ -102,10 +120,20 @@ impl<B: Backend, T: Element> Peer<'_, B, T> {
     /// Loads the elements.
     ///
     /// # One-sided
-    /// Returns whatever has been delivered there by now.
+    /// Returns what has been delivered there by now, and what this PE's host stored there before.
     ///
     /// # Errors
     /// Those of the device.
+    ///
+    /// ```
+    /// # onesided_sim::example(2, |pe| {
+    /// # let buf = pe.alloc_zeroed::<i32>(2)?;
+    /// pe.write(&buf, &[pe.my_pe() as i32; 2])?;
+    /// pe.host().barrier_all()?;
+    /// let peer = pe.peer(&buf, 1)?.expect("PE 1 is on this node");
+    /// assert_eq!(peer.read()?, [1, 1]);
+    /// # pe.free(buf) });
+    /// ```
     #[track_caller]
     pub fn read(&self) -> Result<Vec<T>> {
         let mut values = vec![T::zeroed(); self.len()];
@@ -117,11 +145,23 @@ impl<B: Backend, T: Element> Peer<'_, B, T> {
     /// Stores the elements.
     ///
     /// # One-sided
-    /// Returns at once. A store orders like a put of the host under fence and quiet: until then it may become visible
-    /// at any time.
+    /// Returns at once. These are ordinary stores of this PE's host: its own later loads and stores of the same address follow
+    /// them. A fence, quiet, sync or barrier of the host orders them for other PEs. Until then they may become visible at any
+    /// time.
     ///
     /// # Errors
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when the lengths differ.
+    ///
+    /// ```
+    /// # onesided_sim::example(2, |pe| {
+    /// # let buf = pe.alloc_zeroed::<i32>(1)?;
+    /// if let Some(peer) = pe.peer(&buf, 1 - pe.my_pe())? {
+    ///     peer.write(&[7])?;
+    /// }
+    /// pe.host().barrier_all()?;
+    /// assert_eq!(pe.read_one(&buf)?, 7);
+    /// # pe.free(buf) });
+    /// ```
     #[track_caller]
     pub fn write(&self, values: &[T]) -> Result<()> {
         let call = self.pe.call("peer write", At::caller());
@@ -132,6 +172,14 @@ impl<B: Backend, T: Element> Peer<'_, B, T> {
 
 impl<B: Backend, T: Element> Multicast<'_, B, T> {
     /// Number of elements on each member.
+    ///
+    /// ```
+    /// # onesided_sim::example(2, |pe| {
+    /// # let buf = pe.alloc::<i32>(4)?;
+    /// let all = pe.multicast(pe.world(), buf.slice(1..))?.expect("a cluster with multicast");
+    /// assert!(all.len() == 3 && !all.is_empty());
+    /// # pe.free(buf) });
+    /// ```
     pub fn len(&self) -> usize {
         self.span.len / size_of::<T>()
     }
@@ -148,6 +196,18 @@ impl<B: Backend, T: Element> Multicast<'_, B, T> {
     ///
     /// # Errors
     /// As [`Peer::write`].
+    ///
+    /// ```
+    /// # onesided_sim::example(2, |pe| {
+    /// # let buf = pe.alloc_zeroed::<i32>(1)?;
+    /// let all = pe.multicast(pe.world(), &buf)?.expect("a cluster with multicast");
+    /// if pe.my_pe() == 0 {
+    ///     all.write(&[7])?;
+    /// }
+    /// pe.host().barrier_all()?;
+    /// assert_eq!(pe.read_one(&buf)?, 7);
+    /// # pe.free(buf) });
+    /// ```
     #[track_caller]
     pub fn write(&self, values: &[T]) -> Result<()> {
         let call = self.pe.call("multicast write", At::caller());
@@ -159,10 +219,21 @@ impl<B: Backend, T: Element> Multicast<'_, B, T> {
     /// Loads the reduction of all members' elements (`multimem.ld_reduce`).
     ///
     /// # One-sided
-    /// Reads whatever has been delivered on each member by now.
+    /// Reads what has been delivered on each member by now.
     ///
     /// # Errors
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when `op` is bitwise and the elements are floats.
+    ///
+    /// ```
+    /// # use onesided::ReduceOp;
+    /// # onesided_sim::example(2, |pe| {
+    /// # let buf = pe.alloc_zeroed::<i32>(1)?;
+    /// pe.write(&buf, &[pe.my_pe() as i32])?;
+    /// pe.host().barrier_all()?;
+    /// let all = pe.multicast(pe.world(), &buf)?.expect("a cluster with multicast");
+    /// assert_eq!(all.read_reduce(ReduceOp::Max)?, [1]);
+    /// # pe.free(buf) });
+    /// ```
     #[track_caller]
     pub fn read_reduce(&self, op: ReduceOp) -> Result<Vec<T>> {
         let call = self.pe.call("multicast read", At::caller());

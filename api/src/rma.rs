@@ -13,8 +13,8 @@ use crate::values::Values;
 
 /// # Remote memory access
 ///
-/// Every verb takes the number of elements from its operands, which must agree, and a *world* rank. On a stream, "the
-/// call returns" reads "the next operation of the stream starts".
+/// Every verb takes the number of elements from its operands, which must have the same number, and a *world* rank. On a stream,
+/// read "the next operation of the stream starts" for "the call returns".
 ///
 /// ```text
 /// put      call ──► source read ──► returns ·········► visible at the target (any time until quiet)
@@ -22,13 +22,13 @@ use crate::values::Values;
 /// get      call ──► remote read ──► data in dst ──► returns
 /// get_nbi  call ──► returns ·······► remote read ····► data in dst          (any time until quiet)
 /// ```
-/// A put becomes visible element by element, in any order; one element never tears.
+/// A put becomes visible element by element, in any order. One element never tears.
 impl<B: Backend> Issue<'_, B> {
     /// Copies my `src` to `dst` on `pe`; returns when `src` may be reused (`nvshmem_put`, `nvshmemx_put_on_stream`).
     ///
     /// # One-sided
-    /// The data becomes visible at the target at any time until a completing call of this scope ([`Issue::quiet`],
-    /// [`Issue::barrier`]); in no order with other transfers, except across a [`Issue::fence`].
+    /// The data becomes visible at the target at any time until this scope completes it ([`Issue::quiet`],
+    /// [`Issue::barrier`]). Only a [`Issue::fence`] orders it with other transfers.
     ///
     /// # Errors
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when the lengths differ or there is no such PE.
@@ -36,12 +36,12 @@ impl<B: Backend> Issue<'_, B> {
     /// NVSHMEM documentation, "Remote Memory Access".
     ///
     /// ```
-    /// # use onesided::{Backend, Pe, Result};
-    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # onesided_sim::example(2, |pe| {
     /// # let (dst, src) = (pe.alloc::<f32>(8)?, pe.alloc::<f32>(8)?);
-    /// pe.host().put(&dst, &src, 0)?;
-    /// pe.host().put(dst.slice(4..), src.slice(..4), 0)?;
-    /// # pe.free(dst)?; pe.free(src) }
+    /// # let next = 1 - pe.my_pe();
+    /// pe.host().put(&dst, &src, next)?;
+    /// pe.host().put(dst.slice(4..), src.slice(..4), next)?;
+    /// # pe.free(dst)?; pe.free(src) });
     /// ```
     #[inline]
     #[track_caller]
@@ -49,8 +49,7 @@ impl<B: Backend> Issue<'_, B> {
         self.put_op(self.call("put", At::caller()), dst, src, pe, false)
     }
 
-    /// As [`Issue::put`], but returns at once: `src` must not change until a quiet or flush of this scope
-    /// (`nvshmem_put_nbi`).
+    /// As [`Issue::put`], but returns at once: `src` must not change until a quiet or flush (`nvshmem_put_nbi`).
     ///
     /// # One-sided
     /// `src` is read, and the data becomes visible, at any time until [`Issue::quiet`].
@@ -59,13 +58,12 @@ impl<B: Backend> Issue<'_, B> {
     /// As [`Issue::put`].
     ///
     /// ```
-    /// # use onesided::{Backend, Pe, Result};
-    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # onesided_sim::example(2, |pe| {
     /// # let (dst, src) = (pe.alloc::<f32>(8)?, pe.alloc::<f32>(8)?);
     /// pe.host().put_nbi(&dst, &src, 0)?;
     /// // src must not change here
     /// pe.host().quiet()?; // now it may, and the data is there
-    /// # pe.free(dst)?; pe.free(src) }
+    /// # pe.free(dst)?; pe.free(src) });
     /// ```
     #[inline]
     #[track_caller]
@@ -91,17 +89,17 @@ impl<B: Backend> Issue<'_, B> {
     /// Copies `src` on `pe` to my `dst`; returns when the data is there (`nvshmem_get`).
     ///
     /// # One-sided
-    /// Reads whatever mix of other PEs' transfers has been delivered by then.
+    /// Reads what other PEs' transfers have delivered by then, element by element.
     ///
     /// # Errors
     /// As [`Issue::put`].
     ///
     /// ```
-    /// # use onesided::{Backend, Pe, Result};
-    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # onesided_sim::example(2, |pe| {
     /// # let (dst, src) = (pe.alloc::<f32>(8)?, pe.alloc::<f32>(8)?);
-    /// pe.host().get(&dst, &src, 0)?; // PE 0's src is in my dst
-    /// # pe.free(dst)?; pe.free(src) }
+    /// pe.host().get(&dst, &src, 0)?;
+    /// let values = pe.read(&dst)?; // PE 0's
+    /// # pe.free(dst)?; pe.free(src) });
     /// ```
     #[inline]
     #[track_caller]
@@ -112,18 +110,17 @@ impl<B: Backend> Issue<'_, B> {
     /// As [`Issue::get`], but returns at once: `dst` is undefined until a quiet of this scope (`nvshmem_get_nbi`).
     ///
     /// # One-sided
-    /// A fence does not order it.
+    /// No fence orders it.
     ///
     /// # Errors
     /// As [`Issue::put`].
     ///
     /// ```
-    /// # use onesided::{Backend, Pe, Result};
-    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # onesided_sim::example(2, |pe| {
     /// # let (dst, src) = (pe.alloc::<f32>(8)?, pe.alloc::<f32>(8)?);
     /// pe.host().get_nbi(&dst, &src, 0)?;
     /// pe.host().quiet()?; // before this, dst is undefined
-    /// # pe.free(dst)?; pe.free(src) }
+    /// # pe.free(dst)?; pe.free(src) });
     /// ```
     #[inline]
     #[track_caller]
@@ -149,17 +146,16 @@ impl<B: Backend> Issue<'_, B> {
     /// Stores one value to `dst` on `pe` (`nvshmem_p`).
     ///
     /// # One-sided
-    /// As [`Issue::put`]; the value is taken when the call is made.
+    /// As [`Issue::put`]. The value is taken when the call is made.
     ///
     /// # Errors
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when `dst` is not one element or there is no such PE.
     ///
     /// ```
-    /// # use onesided::{Backend, Pe, Result};
-    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # onesided_sim::example(2, |pe| {
     /// # let dst = pe.alloc::<i32>(8)?;
     /// pe.host().p(dst.at(3), 42, 0)?;
-    /// # pe.free(dst) }
+    /// # pe.free(dst) });
     /// ```
     #[inline]
     #[track_caller]
@@ -177,16 +173,15 @@ impl<B: Backend> Issue<'_, B> {
     /// As [`Issue::put`].
     ///
     /// # Errors
-    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when a stride is 0, an operand is too short for its
-    /// stride and count, or there is no such PE. `count` 0 does nothing.
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when a stride is 0, an operand is too short for its stride and
+    /// count, or there is no such PE. A `count` of 0 moves nothing.
     ///
     /// ```
-    /// # use onesided::{Backend, Pe, Result};
-    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # onesided_sim::example(2, |pe| {
     /// # let (matrix, column) = (pe.alloc::<f32>(12)?, pe.alloc::<f32>(3)?);
     /// // column 1 of a 3×4 matrix on PE 0
     /// pe.host().iput(matrix.slice(1..), &column, 4, 1, 3, 0)?;
-    /// # pe.free(matrix)?; pe.free(column) }
+    /// # pe.free(matrix)?; pe.free(column) });
     /// ```
     #[track_caller]
     pub fn iput<T: Element>(
@@ -218,12 +213,11 @@ impl<B: Backend> Issue<'_, B> {
     /// As [`Issue::iput`].
     ///
     /// ```
-    /// # use onesided::{Backend, Pe, Result};
-    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # onesided_sim::example(2, |pe| {
     /// # let (dst, src) = (pe.alloc::<f32>(8)?, pe.alloc::<f32>(8)?);
     /// // every second element of PE 0's src, side by side
     /// pe.host().iget(&dst, &src, 1, 2, 4, 0)?;
-    /// # pe.free(dst)?; pe.free(src) }
+    /// # pe.free(dst)?; pe.free(src) });
     /// ```
     #[track_caller]
     pub fn iget<T: Element>(
@@ -245,8 +239,8 @@ impl<B: Backend> Issue<'_, B> {
         self.issue(Op::IGet { dst, src, dst_stride, src_stride, count, dtype: T::DTYPE, pe }, call.at).map(drop)
     }
 
-    /// Stores private values in my own symmetric memory, in the order of this scope: at once from the host, in stream
-    /// order on a stream (`cudaMemcpyAsync` from host memory). The values are taken when the call is made.
+    /// Stores private values in my own symmetric memory: at once from the host, in stream order on a stream
+    /// (`cudaMemcpyAsync` from host memory). The values are taken when the call is made.
     ///
     /// # One-sided
     /// Local.
@@ -255,13 +249,13 @@ impl<B: Backend> Issue<'_, B> {
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when the lengths differ.
     ///
     /// ```
-    /// # use onesided::{Backend, Pe, Result};
-    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # onesided_sim::example(2, |pe| {
     /// # let dst = pe.alloc_zeroed::<f32>(8)?;
     /// let stream = pe.stream()?;
     /// pe.on(&stream).write(&dst, &[1.0; 8])?; // enqueued
     /// pe.synchronize(&stream)?; // stored
-    /// # pe.free(dst) }
+    /// assert_eq!(pe.read(&dst)?, [1.0; 8]);
+    /// # pe.free(dst) });
     /// ```
     #[track_caller]
     pub fn write<T: Element>(&self, dst: impl Symmetric<T>, values: &[T]) -> Result<()> {
@@ -288,11 +282,11 @@ impl<B: Backend> Host<'_, B> {
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when `src` is not one element or there is no such PE.
     ///
     /// ```
-    /// # use onesided::{Backend, Pe, Result};
-    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # onesided_sim::example(2, |pe| {
     /// # let src = pe.alloc_zeroed::<f32>(8)?;
     /// let first = pe.host().g(src.at(0), 0)?;
-    /// # pe.free(src) }
+    /// assert_eq!(first, 0.0);
+    /// # pe.free(src) });
     /// ```
     #[inline]
     #[track_caller]
@@ -304,7 +298,7 @@ impl<B: Backend> Host<'_, B> {
     }
 }
 
-/// A strided transfer whose arguments are in order.
+/// A strided transfer whose arguments are right.
 struct Strided {
     dst: Span,
     src: Span,

@@ -24,8 +24,8 @@ impl<B: Backend> Issue<'_, B> {
     /// (`nvshmemx_put_signal_on_stream`).
     ///
     /// # One-sided
-    /// Who sees the signal sees *this* put's data. The signal is unordered with every other transfer, earlier ones of
-    /// the same PE included. From the host, the real library composes it from a stream operation and a synchronize.
+    /// Whoever waits for the signal sees *this* put's data. The signal is not ordered with any other transfer, not even with
+    /// earlier ones of the same PE. From the host, the backend for GPUs composes it of a stream operation and a synchronize.
     ///
     /// # Errors
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when the lengths differ, the signal lies inside `dst`,
@@ -34,16 +34,16 @@ impl<B: Backend> Issue<'_, B> {
     /// NVSHMEM documentation, "Signaling Operations".
     ///
     /// ```
-    /// # use onesided::{Backend, Cmp, Pe, Result, SignalOp};
-    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # use onesided::{Cmp, SignalOp};
+    /// # onesided_sim::example(2, |pe| {
     /// # let (dst, src, flags) = (pe.alloc::<f32>(8)?, pe.alloc::<f32>(8)?, pe.alloc_zeroed::<u64>(1)?);
     /// if pe.my_pe() == 0 {
     ///     pe.host().put_signal(&dst, &src, flags.signal(0), 1, SignalOp::Set, 1)?;
     /// } else if pe.my_pe() == 1 {
     ///     pe.host().signal_wait_until(flags.signal(0), Cmp::Eq, 1)?;
-    ///     let data = pe.read(&dst)?;
+    ///     let data = pe.read(&dst)?; // PE 0's src
     /// }
-    /// # pe.free(dst)?; pe.free(src)?; pe.free(flags) }
+    /// # pe.free(dst)?; pe.free(src)?; pe.free(flags) });
     /// ```
     #[inline]
     #[track_caller]
@@ -64,20 +64,19 @@ impl<B: Backend> Issue<'_, B> {
     /// (`nvshmemx_put_signal_nbi_on_stream`).
     ///
     /// # One-sided
-    /// As [`Issue::put_signal`]; two of them are unordered unless a fence stands between.
+    /// As [`Issue::put_signal`]. Without a fence between them, two of these calls are not ordered.
     ///
     /// # Errors
     /// As [`Issue::put_signal`].
     ///
     /// ```
-    /// # use onesided::{Backend, Pe, Result};
-    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # onesided_sim::example(2, |pe| {
     /// # let (dst, src) = (pe.alloc::<f32>(8)?, pe.alloc::<f32>(8)?);
     /// let flags = pe.alloc_zeroed::<u64>(1)?;
     /// pe.host().put_signal_nbi(&dst, &src, flags.signal(0), 1, onesided::SignalOp::Add, 0)?;
     /// pe.host().quiet()?; // src may change again
     /// pe.free(flags)?;
-    /// # pe.free(dst)?; pe.free(src) }
+    /// # pe.free(dst)?; pe.free(src) });
     /// ```
     #[inline]
     #[track_caller]
@@ -117,18 +116,17 @@ impl<B: Backend> Issue<'_, B> {
     /// Updates `signal` on `pe` (`nvshmemx_signal_op_on_stream`).
     ///
     /// # One-sided
-    /// Returns at once; the update is visible at any time until completed, and ordered after earlier transfers to the
-    /// same PE only by [`Issue::fence`] or [`Issue::quiet`].
+    /// Returns at once. The update becomes visible at any time until this scope completes it. Only [`Issue::fence`] or
+    /// [`Issue::quiet`] orders it behind earlier transfers to the same PE.
     ///
     /// # Errors
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when there is no such PE.
     ///
     /// ```
-    /// # use onesided::{Backend, Pe, Result};
-    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # onesided_sim::example(2, |pe| {
     /// # let flags = pe.alloc_zeroed::<u64>(8)?;
     /// pe.host().signal_op(flags.signal(0), 1, onesided::SignalOp::Add, 0)?; // count me in
-    /// # pe.free(flags) }
+    /// # pe.free(flags) });
     /// ```
     #[inline]
     #[track_caller]
@@ -142,8 +140,8 @@ impl<B: Backend> Issue<'_, B> {
     /// Waits until my `signal` compares true with `value` (`nvshmemx_signal_wait_until_on_stream`).
     ///
     /// # One-sided
-    /// Local. What the signal that ended the wait covers can be read afterwards. A wait with [`Cmp::Eq`] can miss a
-    /// value that passes by.
+    /// Local. Afterwards the data that the signal covers can be read. A wait with [`Cmp::Eq`] can miss a value that is overwritten
+    /// at once.
     ///
     /// The host compares unsigned numbers. A stream does what CUDA's `cuStreamWaitValue64` does: it takes `>=` for
     /// "the difference, as a signed number, is not negative". So 0 `>=` `u64::MAX` holds on a stream, and `u64::MAX`
@@ -153,12 +151,11 @@ impl<B: Backend> Issue<'_, B> {
     /// Those of the device. A wait that can never end is a deadlock: a verdict of the simulator, a hang on hardware.
     ///
     /// ```
-    /// # use onesided::{Backend, Pe, Result};
-    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # onesided_sim::example(2, |pe| {
     /// # let flags = pe.alloc_zeroed::<u64>(8)?;
     /// pe.host().signal_op(flags.signal(0), 1, onesided::SignalOp::Set, pe.my_pe())?;
     /// pe.host().signal_wait_until(flags.signal(0), onesided::Cmp::Ge, 1)?;
-    /// # pe.free(flags) }
+    /// # pe.free(flags) });
     /// ```
     #[inline]
     #[track_caller]
@@ -178,19 +175,18 @@ impl<B: Backend> Issue<'_, B> {
     /// Waits until my variable compares true with `value` (`nvshmemx_wait_until_on_stream`).
     ///
     /// # One-sided
-    /// Local. Only atomics and signals synchronize with a wait: polling on what a plain put wrote is a race, even
-    /// through this call.
+    /// Local. Atomics and signals synchronize with a wait: what they cover can be read afterwards. NVSHMEM also lets one wait for
+    /// a value that a plain put of the whole variable wrote. OpenSHMEM 1.6 no longer does.
     ///
     /// # Errors
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when `var` is not one element.
     ///
     /// ```
-    /// # use onesided::{Backend, Pe, Result};
-    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # onesided_sim::example(2, |pe| {
     /// # let words = pe.alloc_zeroed::<i32>(8)?;
     /// pe.host().atomic_set(words.at(0), 7, pe.my_pe())?;
     /// pe.host().wait_until(words.at(0), onesided::Cmp::Eq, 7)?;
-    /// # pe.free(words) }
+    /// # pe.free(words) });
     /// ```
     #[inline]
     #[track_caller]
@@ -211,13 +207,12 @@ impl<B: Backend> Issue<'_, B> {
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when `skip` is not as long as `vars`.
     ///
     /// ```
-    /// # use onesided::{Backend, Pe, Result};
-    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # onesided_sim::example(2, |pe| {
     /// # let words = pe.alloc_zeroed::<u64>(8)?;
     /// // all but the last
     /// let skip = [false, false, false, false, false, false, false, true];
     /// pe.host().wait_until_all(&words, Some(&skip), onesided::Cmp::Ge, 0)?;
-    /// # pe.free(words) }
+    /// # pe.free(words) });
     /// ```
     #[track_caller]
     pub fn wait_until_all<T: Waitable>(
@@ -243,11 +238,11 @@ impl<B: Backend> Issue<'_, B> {
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when `skip` or `values` is not as long as `vars`.
     ///
     /// ```
-    /// # use onesided::{Backend, Cmp, Pe, Result};
-    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # use onesided::Cmp;
+    /// # onesided_sim::example(2, |pe| {
     /// # let counters = pe.alloc_zeroed::<u64>(3)?;
     /// pe.host().wait_until_all_vector(&counters, None, Cmp::Ge, &[0, 0, 0])?;
-    /// # pe.free(counters) }
+    /// # pe.free(counters) });
     /// ```
     #[track_caller]
     pub fn wait_until_all_vector<T: Waitable>(
@@ -280,21 +275,23 @@ impl<B: Backend> Issue<'_, B> {
     }
 }
 
+/// # Signals that return a value
 impl<B: Backend> Host<'_, B> {
     /// My signal's value (`nvshmem_signal_fetch`).
     ///
     /// # One-sided
-    /// Local, atomic against signals. Seeing a signal's value makes what that signal covers readable.
+    /// Local, and atomic against signals. When it returns a signal's value, the data that the signal covers can be read.
     ///
     /// # Errors
     /// Those of the device.
     ///
     /// ```
-    /// # use onesided::{Backend, Pe, Result};
-    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # onesided_sim::example(2, |pe| {
     /// # let flags = pe.alloc_zeroed::<u64>(8)?;
-    /// let seen = pe.host().signal_fetch(flags.signal(0))?;
-    /// # pe.free(flags) }
+    /// pe.host().signal_op(flags.signal(0), 2, onesided::SignalOp::Set, pe.my_pe())?;
+    /// pe.host().quiet()?;
+    /// assert_eq!(pe.host().signal_fetch(flags.signal(0))?, 2);
+    /// # pe.free(flags) });
     /// ```
     #[inline]
     #[track_caller]
@@ -306,19 +303,19 @@ impl<B: Backend> Host<'_, B> {
     /// As [`Issue::signal_wait_until`]; returns a value of the signal that compared true (`nvshmem_signal_wait_until`).
     ///
     /// # One-sided
-    /// Local. When it returns, the signal may have changed again. The value is one that ended the wait.
+    /// Local. The value is one with which the wait ended. The signal may have changed again since.
     ///
     /// # Errors
     /// As [`Issue::signal_wait_until`].
     ///
     /// ```
-    /// # use onesided::{Backend, Cmp, Pe, Result, SignalOp};
-    /// # fn demo(pe: &Pe<impl Backend>) -> Result<()> {
+    /// # use onesided::{Cmp, SignalOp};
+    /// # onesided_sim::example(2, |pe| {
     /// # let flags = pe.alloc_zeroed::<u64>(8)?;
     /// pe.host().signal_op(flags.signal(0), 3, SignalOp::Set, pe.my_pe())?;
     /// let arrived = pe.host().signal_wait_until(flags.signal(0), Cmp::Ge, 1)?;
     /// assert_eq!(arrived, 3);
-    /// # pe.free(flags) }
+    /// # pe.free(flags) });
     /// ```
     #[inline]
     #[track_caller]

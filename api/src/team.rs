@@ -1,7 +1,7 @@
 //! Teams: who takes part in a collective.
 //!
-//! A [`Team`] is owned; predefined teams are borrowed from the [`Pe`], so destroying one does not compile. A PE
-//! outside a new team gets `None`, so calling a collective on a team that one is not in does not compile either.
+//! A program owns the [`Team`]s that it makes. It only borrows predefined teams from the [`Pe`], so destroying one does not compile. A
+//! PE outside a new team gets `None`, so it cannot call the team's collectives.
 
 use std::fmt;
 use std::rc::Rc;
@@ -25,11 +25,11 @@ pub enum Predefined {
     Shared,
     /// PEs of the same node.
     Node,
-    /// PEs with the same rank within their node, one a node.
+    /// PEs with the same rank within their node, one on each node.
     SameMypeNode,
     /// PEs on the same GPU.
     SameGpu,
-    /// The first PE of each GPU; the others are no members.
+    /// The first PE of each GPU. The other PEs are not members.
     GpuLeaders,
 }
 
@@ -153,11 +153,12 @@ pub struct TeamConfig {
 
 /// A team that this PE is a member of.
 ///
-/// Ended by the collective [`Pe::team_destroy`], which consumes it: no double destroy, no use after destroy.
-/// ```compile_fail
+/// The collective [`Pe::team_destroy`] consumes it: it cannot be destroyed twice, nor used afterwards. Predefined teams are only
+/// borrowed:
+/// ```compile_fail,E0507
 /// # use onesided::{Backend, Pe, Result};
-/// fn wrong<B: Backend>(pe: &Pe<B>) -> Result<()> {
-///     pe.team_destroy(*pe.world()) // error: predefined teams are only borrowed
+/// fn wrong(pe: &Pe<impl Backend>) -> Result<()> {
+///     pe.team_destroy(*pe.world()) // error: cannot move out of a reference
 /// }
 /// ```
 pub struct Team {
@@ -179,50 +180,78 @@ impl Team {
         self.brand
     }
 
-    /// The team's handle on this PE.
+    /// The team's name in reports and traces.
+    ///
+    /// ```
+    /// # onesided_sim::example(1, |pe| {
+    /// assert_eq!(pe.world().id().to_string(), "TEAM_WORLD");
+    /// # Ok(()) });
+    /// ```
     #[inline]
     pub fn id(&self) -> TeamId {
         self.id
     }
 
     /// My rank in the team (`nvshmem_team_my_pe`). Local.
+    ///
+    /// ```
+    /// # onesided_sim::example(2, |pe| {
+    /// assert_eq!(pe.world().my_pe(), pe.my_pe());
+    /// # Ok(()) });
+    /// ```
     #[inline]
     pub fn my_pe(&self) -> usize {
         self.my_pe as usize
     }
 
     /// Number of members (`nvshmem_team_n_pes`). Local.
+    ///
+    /// ```
+    /// # onesided_sim::example(2, |pe| {
+    /// assert_eq!(pe.world().n_pes(), 2);
+    /// # Ok(()) });
+    /// ```
     #[inline]
     pub fn n_pes(&self) -> usize {
         self.members.len()
     }
 
     /// The members' world ranks, in team order.
+    ///
+    /// ```
+    /// # onesided_sim::example(3, |pe| {
+    /// assert!(pe.world().members().iter().eq(0..3));
+    /// # Ok(()) });
+    /// ```
     pub fn members(&self) -> &Members {
         &self.members
     }
 
     /// What the team was made with (`nvshmem_team_get_config`). Local.
+    ///
+    /// ```
+    /// # onesided_sim::example(1, |pe| {
+    /// assert_eq!(pe.world().config(), onesided::TeamConfig::default());
+    /// # Ok(()) });
+    /// ```
     pub fn config(&self) -> TeamConfig {
         self.config
     }
 
-    /// The rank in `dest` of this team's member `pe`; `None` if it is no member there
-    /// (`nvshmem_team_translate_pe`). Local.
+    /// The rank in `dest` of this team's member `pe`; `None` if it is not a member there (`nvshmem_team_translate_pe`). Local.
     ///
     /// # Errors
-    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when `pe` is not below [`Team::n_pes`]. (The library
-    /// wraps `pe == n_pes` around to PE 0.)
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when `pe` is not below [`Team::n_pes`] (the library takes
+    /// `pe == n_pes` for PE 0), or the teams are not of the same PE and run.
     ///
     /// ```
-    /// # use onesided::{Backend, Pe, Result};
-    /// # fn demo<B: Backend>(pe: &Pe<B>) -> Result<()> {
+    /// # onesided_sim::example(2, |pe| {
     /// let evens = pe.team_split_strided(pe.world(), 0, 2, pe.n_pes().div_ceil(2), Default::default())?;
     /// if let Some(evens) = evens {
     ///     assert_eq!(evens.translate_pe(0, pe.world())?, Some(0));
     ///     pe.team_destroy(evens)?;
     /// }
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     #[track_caller]
     pub fn translate_pe(&self, pe: usize, dest: &Team) -> Result<Option<usize>> {
@@ -240,20 +269,26 @@ impl Team {
 
 /// # Teams
 impl<B: Backend> Pe<B> {
-    /// The team of all PEs (`NVSHMEM_TEAM_WORLD`).
+    /// The team of all PEs (`NVSHMEM_TEAM_WORLD`). Local.
+    ///
+    /// ```
+    /// # onesided_sim::example(2, |pe| {
+    /// pe.host().barrier(pe.world())?;
+    /// # Ok(()) });
+    /// ```
     #[inline]
     pub fn world(&self) -> &Team {
         self.team(Predefined::World).expect("every PE is in the world")
     }
 
-    /// A predefined team; `None` if this PE is no member of it, which only [`Predefined::GpuLeaders`] allows.
+    /// A predefined team; `None` if this PE is not a member, which can be so with [`Predefined::GpuLeaders`] only. Local.
     ///
     /// ```
-    /// # use onesided::{Backend, Pe, Predefined};
-    /// # fn demo<B: Backend>(pe: &Pe<B>) {
+    /// # use onesided::Predefined;
+    /// # onesided_sim::example(2, |pe| {
     /// let node = pe.team(Predefined::Node).expect("every PE is on a node");
     /// println!("PE {} of {} on this node", node.my_pe(), node.n_pes());
-    /// # }
+    /// # Ok(()) });
     /// ```
     pub fn team(&self, which: Predefined) -> Option<&Team> {
         let make = || {
@@ -263,14 +298,20 @@ impl<B: Backend> Pe<B> {
         self.predefined[which as usize].get_or_init(make).as_deref()
     }
 
-    /// A value, fresh on every call, that identifies a team to be made by [`Pe::team_init`]
-    /// (`nvshmemx_team_get_uniqueid`). One PE makes it and gives it to the other members.
+    /// A value that identifies a team which [`Pe::team_init`] will make (`nvshmemx_team_get_uniqueid`). Each call gives another one.
+    /// One PE makes it and gives it to the other members.
     ///
     /// # One-sided
     /// Local.
     ///
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) where the library has no such call.
+    ///
+    /// ```
+    /// # onesided_sim::example(2, |pe| {
+    /// assert_ne!(pe.team_unique_id()?, pe.team_unique_id()?);
+    /// # Ok(()) });
+    /// ```
     #[track_caller]
     pub fn team_unique_id(&self) -> Result<TeamUniqueId> {
         self.backend.team_unique_id(At::caller())
@@ -280,16 +321,26 @@ impl<B: Backend> Pe<B> {
     /// (`nvshmem_team_split_strided`).
     ///
     /// # Collective
-    /// Over the parent, members and non-members of the new team, with the same arguments.
-    /// The call promises no synchronization: what a PE wrote before it may still be on its way when another PE returns.
-    /// Data needs a barrier of its own.
+    /// Over the parent, members and non-members of the new team, with the same arguments. Promises no synchronization: what a
+    /// PE wrote before it may still be on its way when another PE returns. Data needs a barrier of its own.
     ///
     /// # Errors
-    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when `size` or `stride` is 0 or the last member lies
-    /// outside the parent (the library accepts several of these and hangs later);
-    /// [`OutOfTeams`](crate::ErrorKind::OutOfTeams) on all members alike when there is no room for another team.
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when `size` or `stride` is 0 or the last member lies outside the parent
+    /// (the library accepts some of these and hangs later); [`OutOfTeams`](crate::ErrorKind::OutOfTeams) on all members alike when
+    /// there is no room for another team.
     ///
     /// NVSHMEM documentation, "Team Management".
+    ///
+    /// ```
+    /// # use onesided::TeamConfig;
+    /// # onesided_sim::example(4, |pe| {
+    /// let odd = pe.team_split_strided(pe.world(), 1, 2, 2, TeamConfig::default())?;
+    /// if let Some(odd) = odd {
+    ///     assert_eq!(odd.my_pe(), pe.my_pe() / 2); // PEs 1 and 3
+    ///     pe.team_destroy(odd)?;
+    /// }
+    /// # Ok(()) });
+    /// ```
     #[track_caller]
     pub fn team_split_strided(
         &self,
@@ -323,12 +374,22 @@ impl<B: Backend> Pe<B> {
     /// (`nvshmem_team_split_2d`). The last row may be shorter.
     ///
     /// # Collective
-    /// Over the parent, with the same arguments. It promises no synchronization, like [`Pe::team_split_strided`].
+    /// Over the parent, with the same arguments. Promises no synchronization, as [`Pe::team_split_strided`].
     ///
     /// # Errors
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when `xrange` is 0 (the library divides by it);
-    /// [`OutOfTeams`](crate::ErrorKind::OutOfTeams) as for [`Pe::team_split_strided`]. An `xrange` above the parent's
-    /// size is the parent's size, as in the library.
+    /// [`OutOfTeams`](crate::ErrorKind::OutOfTeams) as for [`Pe::team_split_strided`]. An `xrange` above the parent's size counts as the
+    /// parent's size, as in the library.
+    ///
+    /// ```
+    /// # use onesided::TeamConfig;
+    /// # onesided_sim::example(4, |pe| {
+    /// let (row, column) = pe.team_split_2d(pe.world(), 2, TeamConfig::default(), TeamConfig::default())?;
+    /// assert_eq!((row.my_pe(), column.my_pe()), (pe.my_pe() % 2, pe.my_pe() / 2));
+    /// pe.team_destroy(row)?;
+    /// pe.team_destroy(column)?;
+    /// # Ok(()) });
+    /// ```
     #[track_caller]
     pub fn team_split_2d(
         &self,
@@ -364,12 +425,27 @@ impl<B: Backend> Pe<B> {
     /// own index (`nvshmemx_team_init`).
     ///
     /// # Collective
-    /// Over the new team's members only. It promises no synchronization, like [`Pe::team_split_strided`].
+    /// Over the new team's members only. Promises no synchronization, as [`Pe::team_split_strided`].
     ///
     /// # Errors
-    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when `config.unique_id` is missing, `n_pes` is 0 or
-    /// above the number of PEs, or `index` is not below `n_pes`; [`OutOfTeams`](crate::ErrorKind::OutOfTeams).
-    /// Members that disagree are a mismatch of the whole program: a verdict.
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when `config.unique_id` is missing, `n_pes` is 0 or above the number of PEs,
+    /// or `index` is not below `n_pes`; [`OutOfTeams`](crate::ErrorKind::OutOfTeams). Members that disagree are a mismatch of the whole
+    /// program: a verdict.
+    ///
+    /// ```
+    /// # use onesided::{TeamConfig, TeamUniqueId};
+    /// # onesided_sim::example(3, |pe| {
+    /// # let id = pe.alloc::<u64>(1)?;
+    /// pe.write(&id, &[pe.team_unique_id()?.0])?;
+    /// pe.host().barrier_all()?;
+    /// let unique_id = TeamUniqueId(pe.host().g(&id, 0)?); // PE 0's
+    /// if pe.my_pe() != 1 {
+    ///     let config = TeamConfig { unique_id: Some(unique_id), ..TeamConfig::default() };
+    ///     let team = pe.team_init(config, 2, pe.my_pe() / 2)?; // PEs 0 and 2
+    ///     pe.team_destroy(team)?;
+    /// }
+    /// # pe.free(id) });
+    /// ```
     #[track_caller]
     pub fn team_init(&self, config: TeamConfig, n_pes: usize, index: usize) -> Result<Team> {
         let call = self.call("team_init", At::caller());
@@ -390,10 +466,18 @@ impl<B: Backend> Pe<B> {
     /// Ends a team (`nvshmem_team_destroy`).
     ///
     /// # Collective
-    /// Over the team. It promises no synchronization, like [`Pe::team_split_strided`].
+    /// Over the team. Promises no synchronization, as [`Pe::team_split_strided`].
     ///
     /// # Errors
-    /// Those of the backend.
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when another PE or an earlier run made the team.
+    ///
+    /// ```
+    /// # onesided_sim::example(2, |pe| {
+    /// let all = pe.team_split_strided(pe.world(), 0, 1, pe.n_pes(), Default::default())?.expect("all are in it");
+    /// pe.host().barrier(&all)?;
+    /// pe.team_destroy(all)?;
+    /// # Ok(()) });
+    /// ```
     #[track_caller]
     pub fn team_destroy(&self, team: Team) -> Result<()> {
         let call = self.call("team_destroy", At::caller());

@@ -1,16 +1,16 @@
 //! [`Values`]: what an operation takes from the host's private memory.
 
-/// Values of an operation that lie in the host's private memory. They travel beside the [`Op`](crate::backend::Op), borrowed: a
+/// Values of an operation that lie in the host's private memory. They travel beside the [`Op`](crate::backend::Op), borrowed. A
 /// backend that needs them after the call copies them.
 ///
-/// Which operations have values: [`Op::Fill`](crate::backend::Op::Fill) stores `bytes`; [`Op::Wait`](crate::backend::Op::Wait) compares
-/// with them where it says [`Against::Each`](crate::backend::Against::Each), and leaves out what `skip` says. The others have
+/// [`Op::Fill`](crate::backend::Op::Fill) stores `bytes`. [`Op::Wait`](crate::backend::Op::Wait) leaves out the variables that `skip`
+/// names, and compares with `bytes` if it says [`Against::Each`](crate::backend::Against::Each). The other operations have
 /// [`Values::NONE`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Values<'a> {
     /// Elements of the operation's type.
     pub bytes: &'a [u8],
-    /// Variables to leave out (`status[i] != 0`): one flag a variable, or none at all.
+    /// Which variables are left out (`status[i] != 0`): a flag for each variable, or none.
     pub skip: &'a [bool],
 }
 

@@ -21,6 +21,7 @@
 mod config;
 #[expect(unsafe_code, reason = "switches stacks; every block says why it is sound")]
 mod coroutine;
+mod example;
 mod execution;
 mod explore;
 mod heap;
@@ -37,6 +38,8 @@ mod verdict;
 
 pub use config::Config;
 pub use coroutine::{Beat, Pulse};
+#[doc(hidden)]
+pub use example::example;
 pub use pe::{Sim, SimEvent, SimProcess, SimStream};
 pub use profile::Profile;
 pub use schedule::{Choices, Schedule};

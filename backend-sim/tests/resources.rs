@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use onesided::backend::{Live, LiveKind};
 use onesided::{
-    Bootstrap, Capabilities, Cmp, ErrorKind, InitMethod, InitStatus, Pe, Predefined, ReduceOp, Result, SignalOp,
+    Bootstrap, Capabilities, Cmp, Error, ErrorKind, InitMethod, InitStatus, Pe, Predefined, ReduceOp, Result, SignalOp,
     Support, Team, TeamConfig, TeamUniqueId, UniqueId,
 };
 use onesided_sim::{Config, Sim, SimProcess, Simulation, VerdictKind};
@@ -416,4 +416,44 @@ fn external_memory_has_slices_and_elements() {
         Ok(found)
     });
     assert_eq!(found, [[0, 5, 6, 6, 6, 2], [0, 5, 6, 6, 6, 2]]);
+}
+
+/// PE 0 has an arena. PE 1 frees by itself what it allocated: the same order, or another.
+fn beside_an_arena(last_first: bool) -> VerdictKind {
+    let run = Simulation::new(Config::pes(2)).unwrap().run(|pe| {
+        if pe.my_pe() == 0 {
+            return pe.arena(|arena| arena.alloc::<u8>(1).and(arena.alloc_zeroed::<u64>(2)).map(drop));
+        }
+        let (first, last) = (pe.alloc::<u8>(1)?, pe.alloc_zeroed::<u64>(2)?);
+        if last_first {
+            pe.free(last)?;
+            pe.free(first)
+        } else {
+            pe.free(first)?;
+            pe.free(last)
+        }
+    });
+    run.unwrap().verdict.kind
+}
+
+#[test]
+fn an_arena_frees_the_last_allocation_first() {
+    assert!(matches!(beside_an_arena(true), VerdictKind::Finished));
+    assert!(matches!(beside_an_arena(false), VerdictKind::Mismatch { .. }));
+}
+
+#[test]
+fn an_arena_whose_body_fails_frees_nothing() {
+    let run = Simulation::new(Config::pes(1)).unwrap().run(|pe| {
+        let failed = pe.arena(|arena| {
+            arena.alloc::<u16>(3)?;
+            pe.arena(|inner| inner.alloc::<u8>(1).map(drop))?; // freed: its own body succeeds
+            Err::<(), _>(Error::wrong_result("no"))
+        });
+        assert_eq!(failed.unwrap_err().message(), "no");
+        Ok(())
+    });
+    let VerdictKind::Leak { leaks } = run.unwrap().verdict.kind else { panic!("a leak") };
+    let [(0, Live { bytes: 6, at, .. })] = &leaks[..] else { panic!("{leaks:?}") };
+    assert!(at.file().ends_with("resources.rs"), "the line of the allocation: {at}");
 }

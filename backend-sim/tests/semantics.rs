@@ -371,3 +371,19 @@ fn a_wait_for_a_signal_returns_a_value_that_ended_it() {
     assert_eq!(Vec::from_iter(waited(1)), [1, 2]);
     assert_eq!(Vec::from_iter(waited(2)), [2]);
 }
+
+#[test]
+fn values_are_reduced_again_and_again_with_one_scratch() {
+    for pes in [2, 3] {
+        let seen = results(Config::pes(pes), |pe| {
+            let scratch = pe.alloc::<u64>(1)?;
+            let mine = 1 + pe.my_pe() as u64;
+            let sum = pe.host().reduce_value(pe.world(), &scratch, mine, ReduceOp::Sum)?;
+            let product = pe.host().reduce_value(pe.world(), scratch.at(0), mine, ReduceOp::Prod)?;
+            pe.free(scratch)?;
+            Ok((sum, product))
+        });
+        let expected = if pes == 2 { (3, 2) } else { (6, 6) };
+        assert_eq!(Vec::from_iter(seen.into_keys()), [vec![expected; pes]]);
+    }
+}

@@ -18,6 +18,7 @@ pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
         freed_in_any_order: 2,
         free_completes_host_puts: 2,
         allocations_are_apart: 1,
+        arena: 2,
         slices: 1,
         empty_slices: 1,
         as_bytes: 1,
@@ -37,6 +38,22 @@ pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
         multicast_store: 2 => |case| case.needs_multicast(),
         multicast_reduce: 2 => |case| case.needs_multicast(),
     ]
+}
+
+/// The memory of an arena is used as any other, and is free when its body is over: nothing is left for finalize.
+fn arena<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    let mut saw = Vec::new();
+    for round in 0..2 {
+        let number = pe.arena(|arena| {
+            let (dst, src) = (arena.alloc_zeroed::<u32>(2)?, arena.alloc::<u32>(1)?);
+            pe.write(src, &[10 * round + pe.my_pe() as u32])?;
+            pe.host().put(dst.at(1), src, 1 - pe.my_pe())?;
+            pe.host().barrier_all()?;
+            pe.read_one(dst.at(1))
+        })?;
+        saw.push(number);
+    }
+    Ok(seen("received", saw))
 }
 
 /// Memory of every element type gives back what was written; the list has each type that did.

@@ -36,6 +36,7 @@ pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
         reducescatter: 2,
         reducescatter_on_stream: 2,
         reductions_behind_a_wait: 2,
+        reduce_value: 2,
         reduction_errors: 1,
     ]
 }
@@ -70,6 +71,17 @@ fn reductions_behind_a_wait<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     pe.free(flag)?;
     pe.free(numbers)?;
     pe.free(least)?;
+    Ok(saw)
+}
+
+/// One value of each PE, three times with the same scratch and nothing between the calls.
+fn reduce_value<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    let scratch = pe.alloc::<u32>(1)?;
+    let of_all = |value, op| pe.host().reduce_value(pe.world(), &scratch, value, op);
+    let mine = 1 + pe.my_pe() as u32;
+    let (sum, prod) = (of_all(mine, ReduceOp::Sum)?, of_all(1 + mine, ReduceOp::Prod)?);
+    let saw = seen("sum", sum).and("prod", prod).and("max", of_all(10 * mine, ReduceOp::Max)?);
+    pe.free(scratch)?;
     Ok(saw)
 }
 
