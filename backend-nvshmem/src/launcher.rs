@@ -5,9 +5,11 @@
 
 use std::env;
 use std::fmt;
+use std::time::Duration;
 
 use crate::key::Key;
 use crate::problem::Problem;
+use crate::rendezvous;
 
 /// The variable in which a user, or our launcher, says where PEs meet.
 pub(crate) const RENDEZVOUS: &str = "ONESIDED_RENDEZVOUS";
@@ -129,6 +131,19 @@ impl Placement {
                 self.from, self.n_pes
             ),
         })
+    }
+
+    /// Tries whether the PEs find each other: all meet where the PEs of a program would, tell each other nothing, and know
+    /// then how many met. They are never taken for PEs of a program that meets at the same place.
+    ///
+    /// Every process of the job has to call this.
+    ///
+    /// # Errors
+    /// On all that wait: [`Problem::Missing`] if not all came within the limit, [`Problem::Disagreement`] if two have the same
+    /// rank or another number of PEs. Here: what [`meeting`](Self::meeting) and [`key`](Self::key) report, or that the
+    /// address cannot be used.
+    pub fn rehearse(&self, limit: Duration) -> Result<usize, Problem> {
+        rendezvous::exchange(self, rendezvous::REHEARSAL, limit, || Ok([0; 128])).map(|_| self.n_pes)
     }
 
     /// If all PEs are on this host, they meet here, at a port that follows from the job's name.

@@ -21,7 +21,7 @@
 //! | `cuda.rs`, `staging.rs`, `workspace.rs` | the device, copies, memory of the backend's own |
 //! | `bindings.rs`, `layout.rs`, `table.rs` | the library's functions and structs: generated; by hand; looked up |
 //! | `library.rs`, `search.rs`, `elf.rs`, `plugin.rs` | opening libraries, where they may lie, damage that the loader would not survive, the library's own plugins |
-//! | `doctor.rs`, `report.rs`, `foresee.rs`, `network.rs`, `problem.rs` | [`doctor`], which also meets the doctors of other PEs, its [`Report`], what will work, whether PEs can meet, why a part cannot be used |
+//! | `machine.rs`, `problem.rs` | the driver and the library of a machine, for a process that is not a PE; why a part cannot be used |
 //! | `limit.rs` | runs commands and foreign code with a time limit |
 //! | `setting.rs` | numbers and sizes in environment variables |
 
@@ -31,9 +31,7 @@ mod bindings;
 mod capabilities;
 mod claim;
 mod cuda;
-mod doctor;
 mod elf;
-mod foresee;
 mod heap;
 mod host;
 mod join;
@@ -43,17 +41,16 @@ mod layout;
 mod library;
 mod lifecycle;
 mod limit;
+mod machine;
 mod memory;
 #[cfg_attr(not(feature = "mpi"), path = "mpi_absent.rs")]
 mod mpi;
-mod network;
 mod pe;
 mod plugin;
 mod problem;
 mod process;
 mod reduction;
 mod rendezvous;
-mod report;
 mod room;
 mod search;
 mod setting;
@@ -69,12 +66,10 @@ mod workspace;
 
 pub use access::{DeviceAccess, DeviceSlice, Extension};
 pub use capabilities::CAPABILITIES;
-pub use doctor::{doctor, driver, host_library, host_report, kernel_module};
 pub use key::Key;
 pub use launcher::{Launcher, Placement, placement};
-pub use network::Network;
+pub use machine::{Driver, HostLibrary, driver, host_library, kernel_module, open_library};
 pub use pe::{CudaEvent, CudaStream, Nvshmem};
 pub use problem::Problem;
 pub use process::{Process, Settings};
-pub use report::{Driver, HostLibrary, Report, Row, Tool};
-pub use search::{Origin, SONAME, Search};
+pub use search::{Origin, SONAME};

@@ -31,7 +31,8 @@ const LONGEST: u64 = i32::MAX as u64;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Settings {
-    /// NVSHMEM's host library or the folder that holds it; `None` for the usual places (see [`Search`]).
+    /// NVSHMEM's host library or the folder that holds it; `None` for the usual places (see "Where the
+    /// library is looked for" above).
     pub library: Option<PathBuf>,
     /// The GPU of this PE, as CUDA numbers it; `None` for the rank on this host, modulo the number of GPUs.
     pub device: Option<usize>,

@@ -43,8 +43,8 @@ pub(crate) type Bytes = [u8; 128];
 
 /// What PEs meet for: to run a program.
 pub(crate) const PROGRAM: &str = "";
-/// To see whether they can meet. A doctor is never taken for a PE of a program that meets at the same place.
-pub(crate) const DOCTOR: &str = "doctor";
+/// What PEs meet for: to see whether they can.
+pub(crate) const REHEARSAL: &str = "rehearsal";
 
 /// How long one attempt to connect may take.
 const CONNECT: Duration = Duration::from_secs(1);

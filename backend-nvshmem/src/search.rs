@@ -38,22 +38,22 @@ pub enum Origin {
 /// The first place that has the library decides, even if that library turns out to be damaged. So a run never takes another
 /// library than the user meant. For the same reason a file that the user *named* (the first two places) must exist.
 #[derive(Clone, Debug)]
-pub struct Search {
+pub(crate) struct Search {
     /// A file, or a folder with the library in it.
-    pub argument: Option<PathBuf>,
+    pub(crate) argument: Option<PathBuf>,
     /// The same, from `ONESIDED_NVSHMEM_LIB`.
-    pub variable: Option<PathBuf>,
+    pub(crate) variable: Option<PathBuf>,
     /// NVSHMEM's own folder, from `NVSHMEM_HOME`.
-    pub home: Option<PathBuf>,
+    pub(crate) home: Option<PathBuf>,
     /// The folders in which Python looks for packages, or why they are not known.
-    pub python: Result<Vec<PathBuf>, Problem>,
+    pub(crate) python: Result<Vec<PathBuf>, Problem>,
     /// The folders of `LD_LIBRARY_PATH`.
-    pub loader: Vec<PathBuf>,
+    pub(crate) loader: Vec<PathBuf>,
 }
 
 impl Search {
     /// `argument`, then the places that the environment names. Python is not asked if the user named a file.
-    pub fn from_environment(argument: Option<&Path>) -> Search {
+    pub(crate) fn from_environment(argument: Option<&Path>) -> Search {
         let folder = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let variable = folder(VARIABLE);
         let is_named = argument.is_some() || variable.is_some();
@@ -74,7 +74,7 @@ impl Search {
     ///
     /// # Errors
     /// [`Problem::Absent`] if a file that the user named does not exist.
-    pub fn locate(&self) -> Result<(PathBuf, Origin), Problem> {
+    pub(crate) fn locate(&self) -> Result<(PathBuf, Origin), Problem> {
         let named =
             [(&self.argument, "the path given", Origin::Argument), (&self.variable, VARIABLE, Origin::Variable)];
         for (path, named_by, origin) in named {

@@ -11,6 +11,7 @@
 //! | `check.rs` | one case against its file |
 //! | `hardware/` | [`hardware::run`]: the cases on GPUs, in jobs with a time limit |
 //! | `command/` | the `onesided` command |
+//! | `processes.rs` | runs other programs, with a limit |
 
 pub mod case;
 pub mod check;
@@ -19,6 +20,7 @@ pub mod expected;
 pub mod hardware;
 pub mod known;
 pub mod outcome;
+mod processes;
 pub mod suite;
 
 /// The code in the project's README compiles.

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use onesided::{Bootstrap, ErrorKind, InitMethod, InitStatus, UniqueId};
-use onesided_nvshmem::{Process, SONAME, Settings, doctor};
+use onesided_nvshmem::{Process, SONAME, Settings, host_library};
 
 use processes::{Job, Outcome, Role, SLACK};
 
@@ -42,7 +42,7 @@ fn refusal(file: &Path) -> String {
 #[test]
 fn versions_are_those_that_the_library_reports() {
     let Some(process) = library() else { return };
-    let found = doctor(None).nvshmem.unwrap();
+    let found = host_library(None).unwrap();
     let [major, minor, patch] = found.version;
     let version = process.version();
     assert_eq!(version.library, format!("libnvshmem {major}.{minor}.{patch}"));

@@ -71,8 +71,8 @@ fn who_has_another_key_or_another_job_or_repeats_a_pe_is_refused_and_learns_no_m
         let with_other_key =
             |of_pe_0: &Challenge| hello(&Place { key: Key::random().unwrap(), ..job.place() }, of_pe_0);
         let with_other_job = |of_pe_0: &Challenge| hello(&Place { job: "other/".to_string(), ..job.place() }, of_pe_0);
-        let as_a_doctor =
-            |of_pe_0: &Challenge| hello(&Place { job: ours.job.clone() + DOCTOR, ..job.place() }, of_pe_0);
+        let in_a_rehearsal =
+            |of_pe_0: &Challenge| hello(&Place { job: ours.job.clone() + REHEARSAL, ..job.place() }, of_pe_0);
         let repeated = |_: &Challenge| right;
         let damaged = |of_pe_0: &Challenge| {
             let mut bytes = hello(&ours, of_pe_0);
@@ -80,7 +80,8 @@ fn who_has_another_key_or_another_job_or_repeats_a_pe_is_refused_and_learns_no_m
             bytes
         };
         let mut challenges = vec![challenge];
-        let all: [&dyn Fn(&Challenge) -> _; 5] = [&with_other_key, &with_other_job, &as_a_doctor, &repeated, &damaged];
+        let all: [&dyn Fn(&Challenge) -> _; 5] =
+            [&with_other_key, &with_other_job, &in_a_rehearsal, &repeated, &damaged];
         for says in all {
             let mut stream = job.connect();
             let challenge = knock(&stream);
@@ -174,6 +175,18 @@ fn another_job_at_the_same_place_is_told_and_disturbs_nobody() {
         }
         assert_eq!(mine.exchange(1, 2, LONG), Ok(id().unwrap()));
         assert_eq!(root.join().unwrap(), Ok(id().unwrap()));
+    });
+}
+
+#[test]
+fn a_rehearsal_is_a_job_of_its_own() {
+    let job = &job("rehearsal");
+    thread::scope(|scope| {
+        let first = scope.spawn(|| job.pe(0, 2).rehearse(LONG));
+        drop(job.connect()); // it listens
+        says(&job.exchange(1, 2, LONG), "PE 0 there is of another job"); // a PE of a program
+        assert_eq!(job.pe(1, 2).rehearse(LONG), Ok(2));
+        assert_eq!(first.join().unwrap(), Ok(2));
     });
 }
 

@@ -110,13 +110,15 @@ unsafe fn address<T: Element>(pe: &Pe<Nvshmem>, view: impl Own<T>) -> *mut c_voi
 
 #[cfg(test)]
 mod tests {
+    use onesided_nvshmem::HostLibrary;
+
     use super::super::super::peers::Nvshmem;
     use super::Cpp;
 
     /// The genuine library, which no test initializes: the loops find it, and say that it is not the one of a PE.
     #[test]
     fn loops_of_a_library_that_is_not_initialized_are_refused() {
-        let Ok((library, _)) = onesided_nvshmem::Search::from_environment(None).locate() else {
+        let Ok(HostLibrary { file: library, .. }) = onesided_nvshmem::host_library(None) else {
             println!("not run: no library");
             return;
         };

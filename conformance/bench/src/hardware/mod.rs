@@ -157,17 +157,16 @@ impl Session<'_> {
 
 /// The GPUs and the library of this machine.
 fn find() -> Result<Hardware, String> {
-    let found = onesided_nvshmem::host_report(None);
     let lacks = |why: &dyn Display| format!("nothing can be measured on GPUs here: {why}; see `onesided doctor`");
-    let driver = found.driver.map_err(|why| lacks(&why))?;
-    let library = found.nvshmem.map_err(|why| lacks(&why))?;
+    let driver = onesided_nvshmem::driver().map_err(|why| lacks(&why))?;
+    let library = onesided_nvshmem::host_library(None).map_err(|why| lacks(&why))?;
     if driver.gpus.is_empty() {
         return Err(lacks(&"CUDA shows no GPU"));
     }
     let (major, minor) = driver.cuda;
     Ok(Hardware {
         gpus: driver.gpus,
-        driver: found.kernel_module.unwrap_or_else(|| "unknown".to_string()),
+        driver: onesided_nvshmem::kernel_module().unwrap_or_else(|| "unknown".to_string()),
         cuda: format!("{major}.{minor}"),
         library: library.version.map(|number| number.to_string()).join("."),
         file: library.file.canonicalize().unwrap_or(library.file),

@@ -164,6 +164,8 @@ impl Cuda {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
+    use onesided_nvshmem::HostLibrary;
+
     use super::*;
 
     /// Makes empty files in a fresh folder.
@@ -232,7 +234,7 @@ mod tests {
     /// what is wrong with its arguments before it touches a GPU.
     #[test]
     fn the_program_and_the_loops_compile() {
-        let Ok((library, _)) = onesided_nvshmem::Search::from_environment(None).locate() else {
+        let Ok(HostLibrary { file: library, .. }) = onesided_nvshmem::host_library(None) else {
             println!("not run: no library");
             return;
         };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 
-use onesided_nvshmem::{Problem, Row};
+use onesided_nvshmem::{Driver, HostLibrary, Problem};
 use serde_json::{Value, json};
 
 use crate::launch::KERNELS_EARLY;
@@ -29,16 +29,15 @@ impl Machine {
     /// # Errors
     /// What is missing, and what would help.
     pub fn look() -> Result<Machine, String> {
-        let found = onesided_nvshmem::driver().and_then(|driver| Ok((driver, onesided_nvshmem::host_library(None)?)));
-        match found {
-            Ok((driver, _)) if !driver.gpus.is_empty() => Ok(Machine {
+        let module = onesided_nvshmem::kernel_module();
+        match (onesided_nvshmem::driver(), onesided_nvshmem::host_library(None)) {
+            (Ok(driver), Ok(_)) if !driver.gpus.is_empty() => Ok(Machine {
                 gpus: driver.gpus,
                 cuda: format!("{}.{}", driver.cuda.0, driver.cuda.1),
-                driver: onesided_nvshmem::kernel_module(),
+                driver: module,
                 settings: settings(std::env::vars_os()),
             }),
-            Ok(_) => Err(refusal(None)),
-            Err(problem) => Err(refusal(Some(&problem))),
+            (driver, library) => Err(refusal(&driver, module.as_deref(), &library)),
         }
     }
 
@@ -73,18 +72,23 @@ pub fn settings(environment: impl Iterator<Item = (OsString, OsString)>) -> BTre
     settings
 }
 
-/// Why the backend cannot be used here: the doctor's rows of what it needs and did not find.
-fn refusal(problem: Option<&Problem>) -> String {
+/// Why the backend cannot be used here, and what would help.
+fn refusal(driver: &Result<Driver, Problem>, module: Option<&str>, library: &Result<HostLibrary, Problem>) -> String {
     let mut text = "the backend nvshmem needs a GPU with its driver, and libnvshmem_host:\n".to_string();
-    let [driver, nvshmem, ..] = onesided_nvshmem::host_report(None).rows();
-    let mut rows = [driver, nvshmem].into_iter().filter(|row| !row.found).peekable();
-    if let (None, Some(problem)) = (rows.peek(), problem) {
-        let _ = writeln!(text, "  {problem}"); // writing to a String cannot fail
-    } else if rows.peek().is_none() {
-        text += "  the driver shows no GPU: see what nvidia-smi says, and CUDA_VISIBLE_DEVICES\n";
-    }
-    for Row { what, says, then, .. } in rows {
-        let _ = writeln!(text, "  {what}: {says}\n    {then}");
+    // Writing to a String cannot fail.
+    let _ = match driver {
+        Err(problem) => {
+            let module = module.map_or("no kernel module".to_string(), |version| format!("kernel module {version}"));
+            let remedy = Driver::remedy(problem);
+            writeln!(text, "  NVIDIA driver: {problem} ({module})\n    remedy: {remedy}")
+        }
+        Ok(driver) if driver.gpus.is_empty() => {
+            writeln!(text, "  the driver shows no GPU: see what nvidia-smi says, and CUDA_VISIBLE_DEVICES")
+        }
+        Ok(_) => Ok(()),
+    };
+    if let Err(problem) = library {
+        let _ = writeln!(text, "  NVSHMEM: {problem}\n    remedy: {}", HostLibrary::remedy(problem));
     }
     text + "`onesided doctor` looks closer; without --backend the simulator runs it, which needs neither."
 }
@@ -145,6 +149,25 @@ mod tests {
             let json = Machine { settings, ..Machine::default() }.to_json(&[]);
             assert_eq!(json["settings"], json!({ "CUDA_MODULE_LOADING": loading, "NVSHMEM_DISABLE_NVLS": "1" }));
         }
+    }
+
+    #[test]
+    fn all_that_is_missing_is_told_with_what_would_help() {
+        let driver = Problem::Refused { file: "libcuda.so.1".into(), why: "libcuda.so.1: no such file".into() };
+        let library = Problem::Absent { file: "/lib/x.so".into(), named_by: "ONESIDED_NVSHMEM_LIB" };
+        let expected = "\
+the backend nvshmem needs a GPU with its driver, and libnvshmem_host:
+  NVIDIA driver: libcuda.so.1: no such file (no kernel module)
+    remedy: install NVIDIA's driver; a container must be started with access to the GPUs
+  NVSHMEM: ONESIDED_NVSHMEM_LIB names /lib/x.so: no such file
+    remedy: name the file libnvshmem_host.so.3, or the folder that holds it
+`onesided doctor` looks closer; without --backend the simulator runs it, which needs neither.";
+        assert_eq!(refusal(&Err(driver), None, &Err(library.clone())), expected);
+        let driver = Driver { cuda: (13, 0), gpus: vec![], file: "/lib/cuda".into() };
+        let said = refusal(&Ok(driver.clone()), Some("580.1"), &Err(library.clone()));
+        assert!(said.contains("\n  the driver shows no GPU: ") && said.contains("\n  NVSHMEM: "), "{said}");
+        let gpus = vec!["A".to_string()];
+        assert!(!refusal(&Ok(Driver { gpus, ..driver }), None, &Err(library)).contains("GPU:"));
     }
 
     #[test]

@@ -22,7 +22,7 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use onesided_nvshmem::Key;
 
@@ -144,7 +144,7 @@ impl Job {
     /// What starts one PE.
     fn command(&self, pe: usize, meeting: &str, key: &Key) -> Command {
         let mut command = Command::new(&self.program);
-        command.args(&self.arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.args(&self.arguments);
         load_kernels_early(&mut command);
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.env("ONESIDED_RANK", pe.to_string());

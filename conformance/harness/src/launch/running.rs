@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -105,12 +105,20 @@ enum Note {
 }
 
 impl Running {
-    pub(super) fn start(commands: impl Iterator<Item = Command>) -> Result<Running, String> {
+    /// Starts these commands as the PEs of one job, whatever they are: nothing is added to their environment. Their standard
+    /// input is empty, and their outputs are read.
+    ///
+    /// From now on the first Ctrl-C ends them, and is otherwise only noted.
+    ///
+    /// # Errors
+    /// A sentence that says what cannot be started, and why. Nothing is left running then.
+    pub fn start(commands: impl IntoIterator<Item = Command>) -> Result<Running, String> {
         interrupt::watch();
         let group = Group::start()?;
         let (sender, notes) = mpsc::sync_channel(WAITING);
         let mut running = Running { pes: Vec::new(), notes, group, kill_at: None, give_up_at: None };
-        for (pe, mut command) in commands.enumerate() {
+        for (pe, mut command) in commands.into_iter().enumerate() {
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
             running.group.adopt(&mut command)?;
             let child = command.spawn().map_err(|why| cannot_start(&command, &why))?;
             running.pes.push(State::attend(pe, child, &sender));
@@ -292,8 +300,6 @@ fn status(status: ExitStatus) -> PeStatus {
 
 #[cfg(all(test, unix))]
 mod tests {
-    use std::process::Stdio;
-
     use super::*;
 
     #[test]

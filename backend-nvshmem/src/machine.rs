@@ -1,30 +1,20 @@
-//! [`doctor`]: looks for each part, one after the other.
+//! What the backend needs of a machine: NVIDIA's driver, and NVSHMEM's library. A process that is no PE and will not be one
+//! can look at both, and neither CUDA's context nor NVSHMEM is initialized.
 
 use std::ffi::CStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use cudarc::driver::result::{self, DriverError, device};
 use onesided::InitStatus;
 
-use crate::launcher::{Placement, placement};
 use crate::library::{self, Library, cuda_version};
-use crate::limit::{on_path, output, within};
-use crate::network::network;
-use crate::problem::Problem;
-use crate::rendezvous;
-use crate::report::{Driver, HostLibrary, Report, Tool};
-use crate::search::{SONAME, Search};
-
-const COMMAND_LIMIT: Duration = Duration::from_secs(10);
-const NETWORK_LIMIT: Duration = Duration::from_secs(5);
-/// For the doctors of all PEs to meet: launchers start processes within a moment of each other.
-const MEETING_LIMIT: Duration = Duration::from_secs(5);
+use crate::limit::within;
+use crate::problem::{ANOTHER_LIBRARY, INSTALL_DRIVER, Problem, VERSION_REMEDY, nvshmem_remedy};
+use crate::search::{Origin, SONAME, Search};
+use crate::table::TESTED;
 
 const LIBCUDA: &str = "libcuda.so.1";
-/// Open MPI 4 and 5, the MPI that NVSHMEM's bootstrap plugin was built for.
-const LIBMPI: &str = "libmpi.so.40";
 
 /// Of each group of functions that the backend is built on, one or two: a library without one of them is too old.
 /// All are in 3.4.5. What the backend can compose where it is missing (`nvshmemx_flush_on_stream`, by a quiet) is not here.
@@ -70,53 +60,41 @@ const NEEDED: [&str; 39] = [
     "nvshmemx_float_sum_reduce_on_stream",
 ];
 
-/// Looks for everything that a program on GPUs needs. `library` is NVSHMEM's host library or its folder, if the user
-/// named one; see [`Search`] for where else it may lie.
-///
-/// Where a launcher started this process as one of several PEs, it also meets the doctors of the others, at the place
-/// where the PEs of a program would meet, and waits 5 s for them: so a PE that never comes, or two with the same rank,
-/// are found out before a program runs. [`host_report`] meets nobody.
-///
-/// Opens the libraries that it finds, and initializes the CUDA driver to count the GPUs, but never NVSHMEM. Ends
-/// within a minute or two even if nothing answers, normally in a fraction of a second, and never ends the process.
-pub fn doctor(library: Option<&Path>) -> Report {
-    // Before all else: the rest takes longer on one host than on another.
-    let met = meet(placement().ok().flatten().as_ref(), MEETING_LIMIT);
-    Report { met, ..host_report(library) }
+/// NVIDIA's driver, initialized in this process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Driver {
+    /// The newest CUDA that it supports, as major and minor.
+    pub cuda: (i32, i32),
+    /// Each GPU's name. Only those that `CUDA_VISIBLE_DEVICES` lets through.
+    pub gpus: Vec<String>,
+    /// The file, where the system tells it.
+    pub file: PathBuf,
 }
 
-/// [`doctor`] for this host alone: for a process that does not run once for each PE.
-pub fn host_report(library: Option<&Path>) -> Report {
-    Report {
-        kernel_module: kernel_module(),
-        driver: driver(),
-        nvshmem: host_library(library),
-        mpirun: mpirun(),
-        libmpi: within(library::LIMIT, LIBMPI, || {
-            let library = Library::open(Path::new(LIBMPI))?;
-            Ok(Tool { version: LIBMPI.to_string(), file: behind_links(&library) })
-        }),
-        mps: tool("nvidia-cuda-mps-control").map(|file| Tool { version: "can be started".to_string(), file }),
-        network: within(NETWORK_LIMIT, "127.0.0.1", || network(NETWORK_LIMIT)),
-        launcher: placement(),
-        met: Ok(None),
-    }
+/// NVSHMEM's host library, opened but not initialized.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostLibrary {
+    /// Major, minor, patch.
+    pub version: [i32; 3],
+    /// What it says about its own state.
+    pub status: InitStatus,
+    /// Functions that the backend needs and this library lacks.
+    pub missing: Vec<&'static str>,
+    /// How many functions were looked for.
+    pub needed: usize,
+    /// The file.
+    pub file: PathBuf,
+    /// What led to it.
+    pub origin: Origin,
 }
 
-/// Tries whether the PEs find each other: their doctors meet where they would, and tell each other nothing. `None`
-/// where there is nobody to be met, or no place is known.
-fn meet(placement: Option<&Placement>, limit: Duration) -> Result<Option<usize>, Problem> {
-    let Some(placement @ Placement { n_pes: n_pes @ 2.., meeting: Some(_), .. }) = placement else { return Ok(None) };
-    rendezvous::exchange(placement, rendezvous::DOCTOR, limit, || Ok([0; 128])).map(|_| Some(*n_pes))
-}
-
-/// The part of [`doctor`] that is about the kernel module: its version, if it is loaded.
+/// The version of NVIDIA's kernel module, if it is loaded.
 pub fn kernel_module() -> Option<String> {
     fs::read_to_string("/proc/driver/nvidia/version").ok().as_deref().and_then(module_version)
 }
 
-/// The part of [`doctor`] that is about the driver and its GPUs. It initializes the CUDA driver, and makes no context:
-/// a process that only starts others may call it.
+/// NVIDIA's driver and its GPUs. This initializes the CUDA driver and makes no context, so a process that only starts others
+/// may call it.
 ///
 /// # Errors
 /// Why there is no driver, or why it gives no GPU.
@@ -140,12 +118,25 @@ pub fn driver() -> Result<Driver, Problem> {
     })
 }
 
-/// The part of [`doctor`] that is about NVSHMEM's host library, which it opens and does not initialize.
+/// NVSHMEM's host library. This opens the library and does not initialize it. `library` is its file or its folder, if the user
+/// named one; "Where the library is looked for" in this crate's documentation says where else it may lie.
 ///
 /// # Errors
-/// Why there is none, or why it cannot be opened.
+/// Why there is no library, or why it cannot be opened.
 pub fn host_library(library: Option<&Path>) -> Result<HostLibrary, Problem> {
     nvshmem(&Search::from_environment(library))
+}
+
+/// Opens a library as this crate opens its own: within 30 s, never closed, and an error where the loader would crash. `library` is
+/// a path, or a name for the system's loader. Gives its file, with links followed.
+///
+/// # Errors
+/// Why it cannot be opened.
+pub fn open_library(library: &Path) -> Result<PathBuf, Problem> {
+    let owned = library.to_path_buf();
+    within(library::LIMIT, &library.display().to_string(), move || {
+        Library::open(&owned).map(|library| behind_links(&library))
+    })
 }
 
 fn nvshmem(search: &Search) -> Result<HostLibrary, Problem> {
@@ -158,16 +149,6 @@ fn nvshmem(search: &Search) -> Result<HostLibrary, Problem> {
         let file = library.file().to_path_buf();
         Ok(HostLibrary { version, status, missing, needed: NEEDED.len(), file, origin })
     })
-}
-
-fn mpirun() -> Result<Tool, Problem> {
-    let file = tool("mpirun")?;
-    let printed = output(&file, &["--version"], COMMAND_LIMIT)?;
-    Ok(Tool { version: printed.lines().next().unwrap_or("prints no version").to_string(), file })
-}
-
-fn tool(what: &'static str) -> Result<PathBuf, Problem> {
-    on_path(what).ok_or_else(|| Problem::NotFound { what, looked: vec!["not on PATH".to_string()] })
 }
 
 /// The status that NVSHMEM numbers so.
@@ -197,22 +178,64 @@ fn behind_links(library: &Library) -> PathBuf {
     fs::canonicalize(library.file()).unwrap_or_else(|_| library.file().to_path_buf())
 }
 
+impl Driver {
+    /// What helps against this reason why it cannot be used.
+    pub fn remedy(problem: &Problem) -> &'static str {
+        match problem {
+            Problem::Refused { .. } => INSTALL_DRIVER,
+            _ => "the driver is there but gives no GPU: see what nvidia-smi says, and CUDA_VISIBLE_DEVICES",
+        }
+    }
+}
+
+impl HostLibrary {
+    /// What helps against this reason why it cannot be used.
+    pub fn remedy(problem: &Problem) -> &'static str {
+        nvshmem_remedy(problem)
+    }
+
+    /// Why the backend cannot use it, if that is so, with what would help.
+    pub fn misfit(&self) -> Option<String> {
+        let [major, minor, _] = self.version;
+        let [[first, oldest, _], [_, newest, _]] = TESTED;
+        let ours = format!("the backend is for {first}.{oldest} to {first}.{newest}");
+        if major != first {
+            Some(format!(
+                "libnvshmem_host is {}, another major version: {ours}; remedy: {VERSION_REMEDY}",
+                self.release()
+            ))
+        } else if minor < oldest {
+            Some(format!("libnvshmem_host is {}, too old: {ours}; remedy: {VERSION_REMEDY}", self.release()))
+        } else if !self.missing.is_empty() {
+            let (lacks, s) = (self.missing.len(), if self.missing.len() == 1 { "" } else { "s" });
+            Some(format!("libnvshmem_host lacks {lacks} function{s} that the backend needs; remedy: {ANOTHER_LIBRARY}"))
+        } else {
+            None
+        }
+    }
+
+    /// If it is newer than any release that was tested, a sentence that says so.
+    pub fn untested(&self) -> Option<String> {
+        let [major, minor, _] = self.version;
+        let [_, [first, newest, _]] = TESTED;
+        (major == first && minor > newest).then(|| {
+            let release = self.release();
+            format!("NVSHMEM {release} is newer than {first}.{newest}, the last that was tested; it will probably work")
+        })
+    }
+
+    /// `3.4.5`.
+    pub fn release(&self) -> String {
+        self.version.map(|part| part.to_string()).join(".")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::key::Key;
-    use crate::launcher::Launcher;
-    use crate::search::Origin;
 
     fn only(argument: PathBuf) -> Search {
         Search { argument: Some(argument), variable: None, home: None, python: Ok(vec![]), loader: vec![] }
-    }
-
-    #[test]
-    fn the_doctor_answers_on_any_machine() {
-        let report = doctor(None);
-        assert_eq!(report.rows().len(), 7);
-        assert!(report.to_string().contains("The simulator works here"));
     }
 
     #[test]
@@ -275,47 +298,6 @@ mod tests {
         assert!(cut.to_string().contains("cut off"), "{cut}");
     }
 
-    /// The two PEs of a job.
-    fn two(meeting: &str) -> [Placement; 2] {
-        let (meeting, key) = (Some(meeting.to_string()), Some(Key::random().unwrap()));
-        [0, 1].map(|rank| {
-            let (meeting, key) = (meeting.clone(), key.clone());
-            Placement { rank, n_pes: 2, local_rank: rank, local_size: None, meeting, key, from: Launcher::Onesided }
-        })
-    }
-
-    #[test]
-    fn doctors_meet_as_a_job_of_their_own() {
-        const LONG: Duration = Duration::from_secs(30);
-        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let [first, second] = &two(&format!("{}/job", free.local_addr().unwrap()));
-        drop(free);
-        std::thread::scope(|scope| {
-            let met = scope.spawn(|| meet(Some(first), LONG));
-            std::thread::sleep(Duration::from_millis(50));
-            // A PE of a program with the same place is sent away, and no doctor takes it for one of its own.
-            let program = rendezvous::exchange(second, rendezvous::PROGRAM, LONG, || Ok([1; 128]));
-            let why = program.unwrap_err().to_string();
-            assert!(why.contains("PE 0 there is of another job"), "{why}");
-            assert_eq!(meet(Some(second), LONG), Ok(Some(2)));
-            assert_eq!(met.join().unwrap(), Ok(Some(2)));
-        });
-    }
-
-    #[test]
-    fn a_doctor_meets_nobody_where_there_is_nobody_or_no_place() {
-        let [nowhere, wrong] = two("no place");
-        let nowhere = Placement { meeting: None, ..nowhere };
-        for placement in [None, Some(&Placement::alone()), Some(&nowhere)] {
-            assert_eq!(meet(placement, Duration::ZERO), Ok(None));
-        }
-        let wrong = meet(Some(&wrong), Duration::ZERO).unwrap_err().to_string();
-        assert!(wrong.starts_with("ONESIDED_RENDEZVOUS=no place: "), "{wrong}");
-        let [_, keyless] = two("127.0.0.1:9");
-        let keyless = meet(Some(&Placement { key: None, ..keyless }), Duration::ZERO).unwrap_err().to_string();
-        assert!(keyless.starts_with("ONESIDED_KEY: not set"), "{keyless}");
-    }
-
     /// The list above is a choice from the table of bindings, not a second one.
     #[test]
     fn what_is_needed_is_what_is_called() {
@@ -341,5 +323,60 @@ mod tests {
         let numbers: Vec<_> = (0..5).map(|number| init_status(number).unwrap()).collect();
         assert!(numbers.is_sorted() && numbers[4] == InitStatus::FullMpg);
         assert!(init_status(5).is_err());
+    }
+
+    fn library() -> HostLibrary {
+        HostLibrary {
+            version: [3, 4, 5],
+            status: InitStatus::NotInitialized,
+            missing: vec![],
+            needed: NEEDED.len(),
+            file: "/opt/nvshmem/lib/libnvshmem_host.so.3".into(),
+            origin: Origin::Home,
+        }
+    }
+
+    #[test]
+    fn the_librarys_version_decides() {
+        let with = |version| {
+            let library = HostLibrary { version, ..library() };
+            (library.misfit(), library.untested())
+        };
+        for fits in [[3, 4, 0], [3, 4, 5], [3, 8, 0], [3, 8, 9]] {
+            assert_eq!(with(fits), (None, None), "{fits:?}");
+        }
+        let newer = "NVSHMEM 3.9.0 is newer than 3.8, the last that was tested; it will probably work";
+        assert_eq!(with([3, 9, 0]), (None, Some(newer.to_string())));
+        for (version, why) in [
+            ([2, 11, 0], "2.11.0, another major version"),
+            ([4, 0, 1], "4.0.1, another major version"),
+            ([3, 3, 9], "3.3.9, too old"),
+        ] {
+            let remedy = "pip install nvidia-nvshmem-cu13 (cu12 for CUDA 12), or set ONESIDED_NVSHMEM_LIB to a \
+                          release that fits";
+            let said = format!("libnvshmem_host is {why}: the backend is for 3.4 to 3.8; remedy: {remedy}");
+            assert_eq!(with(version), (Some(said), None));
+        }
+    }
+
+    #[test]
+    fn a_library_that_lacks_functions_does_not_fit() {
+        let lacks = |missing| HostLibrary { missing, ..library() }.misfit().unwrap();
+        let remedy = "remedy: install the library again, or set ONESIDED_NVSHMEM_LIB to another one";
+        let one = format!("libnvshmem_host lacks 1 function that the backend needs; {remedy}");
+        assert_eq!(lacks(vec!["nvshmemx_team_init"]), one);
+        assert!(lacks(NEEDED.to_vec()).contains("lacks 39 functions that"));
+    }
+
+    #[test]
+    fn remedies_fit_the_problem() {
+        let version = Problem::Version { file: "/x.so".into(), why: "4.0.0".into() };
+        assert!(HostLibrary::remedy(&version).starts_with("pip install"));
+        let absent = Problem::Absent { file: "/x.so".into(), named_by: "the path given" };
+        assert!(HostLibrary::remedy(&absent).contains("name the file"));
+        let refused = Problem::Refused { file: "libcuda.so.1".into(), why: "no such file".into() };
+        assert!(Driver::remedy(&refused).starts_with("install NVIDIA's driver"));
+        let failed = Problem::Failed { call: "cuInit".into(), why: "error 100, no device".into() };
+        assert!(Driver::remedy(&failed).contains("CUDA_VISIBLE_DEVICES"));
     }
 }

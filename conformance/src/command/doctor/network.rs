@@ -6,7 +6,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::time::Duration;
 
-use crate::problem::Problem;
+use onesided_nvshmem::Problem;
 
 /// Where Linux lists its interfaces, each with its flags.
 const INTERFACES: &str = "/sys/class/net";
@@ -17,13 +17,13 @@ const UP: u32 = 1;
 
 /// How PEs of this host can find each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Network {
+pub(super) struct Network {
     /// The network interfaces that are up and that NVSHMEM may use. Empty where the system does not list them.
-    pub interfaces: Vec<String>,
+    pub(super) interfaces: Vec<String>,
 }
 
 /// Tries loopback, and looks for the interfaces.
-pub(crate) fn network(limit: Duration) -> Result<Network, Problem> {
+pub(super) fn look(limit: Duration) -> Result<Network, Problem> {
     let failed = |why: std::io::Error| Problem::Failed {
         call: "a connection of 127.0.0.1 with itself".into(),
         why: why.to_string(),
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn pes_can_meet_on_the_machine_that_tests_this() {
-        let network = network(Duration::from_secs(10)).unwrap();
+        let network = look(Duration::from_secs(10)).unwrap();
         assert_eq!(network.interfaces.is_empty(), interfaces().is_none(), "{network:?}");
     }
 

@@ -3,96 +3,64 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use onesided::InitStatus;
+use onesided_nvshmem::{Driver, HostLibrary, Placement, Problem};
 
-use crate::launcher::Placement;
-use crate::network::Network;
-use crate::problem::{INSTALL_DRIVER, Problem, nvshmem_remedy};
-use crate::search::Origin;
+use super::network::Network;
 
-/// What [`doctor`](crate::doctor) found. Its `Display` is a table for people, which ends with what would work.
+/// What the doctor found. Its `Display` is a table for people, which ends with what would work.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Report {
+pub(super) struct Report {
     /// Version of the NVIDIA kernel module that is loaded, which says whether there is a driver at all.
-    pub kernel_module: Option<String>,
+    pub(super) kernel_module: Option<String>,
     /// NVIDIA's driver library and the GPUs behind it.
-    pub driver: Result<Driver, Problem>,
+    pub(super) driver: Result<Driver, Problem>,
     /// NVSHMEM's host library.
-    pub nvshmem: Result<HostLibrary, Problem>,
+    pub(super) nvshmem: Result<HostLibrary, Problem>,
     /// MPI's launcher, `mpirun`.
-    pub mpirun: Result<Tool, Problem>,
+    pub(super) mpirun: Result<Tool, Problem>,
     /// Open MPI's library, which NVSHMEM's bootstrap through MPI loads.
-    pub libmpi: Result<Tool, Problem>,
+    pub(super) libmpi: Result<Tool, Problem>,
     /// The control program of CUDA's multi-process service.
-    pub mps: Result<Tool, Problem>,
+    pub(super) mps: Result<Tool, Problem>,
     /// The ways for PEs of this host to find each other.
-    pub network: Result<Network, Problem>,
+    pub(super) network: Result<Network, Problem>,
     /// Who this process is according to a launcher, if one started it; an error where that contradicts itself.
-    pub launcher: Result<Option<Placement>, Problem>,
+    pub(super) launcher: Result<Option<Placement>, Problem>,
     /// How many PEs met just now, if a launcher started several and where they meet is known: their doctors tried.
     /// `Ok(None)` where there was nothing to try; an error says which PE did not come, or which came twice.
-    pub met: Result<Option<usize>, Problem>,
-}
-
-/// NVIDIA's driver, initialized in this process.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Driver {
-    /// The newest CUDA that it supports, as major and minor.
-    pub cuda: (i32, i32),
-    /// Each GPU's name. Only those that `CUDA_VISIBLE_DEVICES` lets through.
-    pub gpus: Vec<String>,
-    /// The file, where the system tells it.
-    pub file: PathBuf,
-}
-
-/// NVSHMEM's host library, opened but not initialized.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HostLibrary {
-    /// Major, minor, patch.
-    pub version: [i32; 3],
-    /// What it says about its own state.
-    pub status: InitStatus,
-    /// Functions that the backend needs and this library lacks.
-    pub missing: Vec<&'static str>,
-    /// How many functions were looked for.
-    pub needed: usize,
-    /// The file.
-    pub file: PathBuf,
-    /// What led to it.
-    pub origin: Origin,
+    pub(super) met: Result<Option<usize>, Problem>,
 }
 
 /// A program or a library of which only the presence and the version matter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tool {
+pub(super) struct Tool {
     /// Its version, in its own words.
-    pub version: String,
+    pub(super) version: String,
     /// The file.
-    pub file: PathBuf,
+    pub(super) file: PathBuf,
 }
 
 /// A row of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub(super) struct Row {
     /// The part's name.
-    pub what: &'static str,
+    pub(super) what: &'static str,
     /// Whether it can be used.
-    pub found: bool,
+    pub(super) found: bool,
     /// Its version, or why it cannot be used.
-    pub says: String,
+    pub(super) says: String,
     /// Where it is, or what would help.
-    pub then: String,
+    pub(super) then: String,
 }
 
 impl Report {
     /// The table's rows, in the order in which the backend needs the parts.
-    pub fn rows(&self) -> [Row; 7] {
+    pub(super) fn rows(&self) -> [Row; 7] {
         let module = match &self.kernel_module {
             Some(version) => format!("kernel module {version}"),
             None => "no kernel module".to_string(),
         };
-        let mut driver = row("NVIDIA driver", &self.driver, |driver| driver.describe(&module), driver_remedy);
+        let mut driver = row("NVIDIA driver", &self.driver, |driver| describe_driver(driver, &module), Driver::remedy);
         if !driver.found {
             driver.says += &format!(" ({module})");
         }
@@ -106,11 +74,11 @@ impl Report {
         }
         [
             driver,
-            row("NVSHMEM", &self.nvshmem, HostLibrary::describe, nvshmem_remedy),
-            row("mpirun", &self.mpirun, Tool::describe, |_| MPI_REMEDY),
-            row("libmpi", &self.libmpi, Tool::describe, |_| MPI_REMEDY),
-            row("CUDA MPS", &self.mps, Tool::describe, |_| MPS_REMEDY),
-            row("network", &self.network, Network::describe, |_| NETWORK_REMEDY),
+            row("NVSHMEM", &self.nvshmem, describe_library, HostLibrary::remedy),
+            row("mpirun", &self.mpirun, describe_tool, |_| MPI_REMEDY),
+            row("libmpi", &self.libmpi, describe_tool, |_| MPI_REMEDY),
+            row("CUDA MPS", &self.mps, describe_tool, |_| MPS_REMEDY),
+            row("network", &self.network, describe_network, |_| NETWORK_REMEDY),
             launcher,
         ]
     }
@@ -123,13 +91,6 @@ const NETWORK_REMEDY: &str =
 const LAUNCHER_REMEDY: &str = "set this variable as it says; `onesided launch` sets its own";
 const MEETING_REMEDY: &str = "start the doctor in the same way as the program, once for each PE: \
                               `onesided launch -n N -- onesided doctor`, `srun onesided doctor`";
-
-fn driver_remedy(problem: &Problem) -> &'static str {
-    match problem {
-        Problem::Refused { .. } => INSTALL_DRIVER,
-        _ => "the driver is there but gives no GPU: see what nvidia-smi says, and CUDA_VISIBLE_DEVICES",
-    }
-}
 
 fn row<T>(
     what: &'static str,
@@ -148,38 +109,36 @@ fn row<T>(
     }
 }
 
-impl Driver {
-    fn describe(&self, module: &str) -> (String, String) {
-        let (major, minor) = self.cuda;
-        let gpus = match self.gpus.as_slice() {
-            [] => "no GPU".to_string(),
-            [first, rest @ ..] if rest.iter().all(|gpu| gpu == first) => format!("{} x {first}", self.gpus.len()),
-            several => several.join(", "),
-        };
-        (format!("CUDA {major}.{minor}, {module}, {gpus}"), self.file.display().to_string())
-    }
+fn describe_driver(driver: &Driver, module: &str) -> (String, String) {
+    let (major, minor) = driver.cuda;
+    let gpus = match driver.gpus.as_slice() {
+        [] => "no GPU".to_string(),
+        [first, rest @ ..] if rest.iter().all(|gpu| gpu == first) => format!("{} x {first}", driver.gpus.len()),
+        several => several.join(", "),
+    };
+    (format!("CUDA {major}.{minor}, {module}, {gpus}"), driver.file.display().to_string())
 }
 
-impl HostLibrary {
-    fn describe(&self) -> (String, String) {
-        let have = self.needed - self.missing.len();
-        let mut says = format!("{}, {}", self.release(), self.status.name());
-        says += &format!(", {have} of the {} functions that the backend needs", self.needed);
-        if !self.missing.is_empty() {
-            says += &format!("; missing: {}", self.missing.join(", "));
-        }
-        (says, format!("{} (found through {})", self.file.display(), self.origin))
+fn describe_library(library: &HostLibrary) -> (String, String) {
+    let have = library.needed - library.missing.len();
+    let mut says = format!("{}, {}", library.release(), library.status.name());
+    says += &format!(", {have} of the {} functions that the backend needs", library.needed);
+    if !library.missing.is_empty() {
+        says += &format!("; missing: {}", library.missing.join(", "));
     }
+    (says, format!("{} (found through {})", library.file.display(), library.origin))
 }
 
-impl Network {
-    fn describe(&self) -> (String, String) {
-        let interfaces = match self.interfaces.as_slice() {
-            [] => "which network interfaces there are is not known here".to_string(),
-            names => names.join(", "),
-        };
-        ("PEs of this host can meet".to_string(), interfaces)
-    }
+fn describe_network(network: &Network) -> (String, String) {
+    let interfaces = match network.interfaces.as_slice() {
+        [] => "which network interfaces there are is not known here".to_string(),
+        names => names.join(", "),
+    };
+    ("PEs of this host can meet".to_string(), interfaces)
+}
+
+fn describe_tool(tool: &Tool) -> (String, String) {
+    (tool.version.clone(), tool.file.display().to_string())
 }
 
 /// Who this process is, and what that means for it.
@@ -193,12 +152,6 @@ fn describe(placement: Option<&Placement>, met: Result<&Option<usize>, &Problem>
         (Some(at), _) => format!("they meet at {at}"),
     };
     (format!("{from} started this process as PE {rank} of {n_pes}"), meeting)
-}
-
-impl Tool {
-    fn describe(&self) -> (String, String) {
-        (self.version.clone(), self.file.display().to_string())
-    }
 }
 
 impl fmt::Display for Report {
@@ -216,13 +169,15 @@ impl fmt::Display for Report {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+pub(super) mod tests {
     use std::time::Duration;
 
-    use super::*;
-    use crate::launcher::Launcher;
+    use onesided::InitStatus;
+    use onesided_nvshmem::{Launcher, Origin};
 
-    pub(crate) fn laptop() -> Report {
+    use super::*;
+
+    pub(in super::super) fn laptop() -> Report {
         let not_found = |what| Problem::NotFound { what, looked: vec!["not on PATH".to_string()] };
         Report {
             kernel_module: None,
@@ -237,7 +192,7 @@ pub(crate) mod tests {
         }
     }
 
-    pub(crate) fn server() -> Report {
+    pub(in super::super) fn server() -> Report {
         let tool = |version: &str, file: &str| Ok(Tool { version: version.to_string(), file: file.into() });
         Report {
             kernel_module: Some("580.95.05".to_string()),
@@ -352,8 +307,6 @@ launcher       not found  Open MPI's mpirun started this process as PE 1 of 2, b
         assert_eq!(driver.says, "cuInit: error 100, no device (kernel module 580.95.05)");
         assert!(driver.then.contains("CUDA_VISIBLE_DEVICES"), "{driver:?}");
         assert!(nvshmem.then.contains("name the file"), "{nvshmem:?}");
-        let version = Problem::Version { file: "/x.so".into(), why: "4.0.0".into() };
-        assert!(nvshmem_remedy(&version).starts_with("pip install"));
 
         let mut report = server();
         report.nvshmem.as_mut().unwrap().missing.push("nvshmemx_team_init");
