@@ -1,8 +1,10 @@
 //! Checks one case on the simulator: visits its schedules and compares the outcomes with its file.
 
 use std::collections::BTreeMap;
+use std::env;
 
 use onesided::Backend;
+use onesided_harness::tool::invocation::invocation;
 use onesided_harness::tool::{count, interrupt};
 use onesided_sim::{Explore, Profile, Sim};
 
@@ -159,9 +161,11 @@ fn explain(case: &Case<Sim>, difference: &Difference, visited: &Visited) -> Stri
     why
 }
 
-/// The command that replays a schedule of a case.
+/// The command that replays a schedule of a case: this program, unless it is another one that checks cases (a test).
 pub(crate) fn replay_command(case: &str, schedule: &str) -> String {
-    format!("cargo run --release --bin onesided -- litmus {case} --replay {schedule}")
+    let is_this = env::current_exe().is_ok_and(|file| file.file_stem().is_some_and(|name| name == "onesided"));
+    let onesided = if is_this { invocation() } else { "cargo run --release --bin onesided --".to_string() };
+    format!("{onesided} litmus {case} --replay {schedule}")
 }
 
 #[cfg(test)]

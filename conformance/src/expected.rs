@@ -27,6 +27,19 @@ impl Folder {
         &self.0
     }
 
+    /// Makes sure that there is such a folder, before cases are compared with its files.
+    ///
+    /// # Errors
+    /// A sentence that names it.
+    pub fn check(&self) -> Result<(), String> {
+        match self.0.is_dir() {
+            true => Ok(()),
+            false => {
+                Err(format!("there is no folder {}; run from the sources, or name it by --expected", self.0.display()))
+            }
+        }
+    }
+
     /// The file of a case.
     pub fn file(&self, case: &str) -> PathBuf {
         self.0.join(format!("{case}.txt"))
@@ -39,11 +52,8 @@ impl Folder {
     pub fn read(&self, case: &str) -> Result<BTreeSet<String>, String> {
         let file = self.file(case);
         let text = fs::read_to_string(&file).map_err(|why| match why.kind() {
-            io::ErrorKind::NotFound if self.0.is_dir() => {
-                format!("there is no file {}; `onesided suite {case} --promote` writes it", file.display())
-            }
             io::ErrorKind::NotFound => {
-                format!("there is no folder {}; run from the sources, or name it by --expected", self.0.display())
+                format!("there is no file {}; `onesided suite {case} --promote` writes it", file.display())
             }
             _ => format!("{}: {why}", file.display()),
         })?;

@@ -87,7 +87,7 @@ fn a_suite_that_differs_says_how_and_fails() {
     assert!(case["why"].as_str().unwrap().contains("not in the file"), "{case}");
 
     // The difference comes with the command that shows it.
-    let replay = said.split("cargo run --release --bin onesided -- ").nth(1).unwrap().lines().next().unwrap();
+    let replay = said.split("cargo run --bin onesided -- ").nth(1).unwrap().lines().next().unwrap();
     let shown = onesided(&replay.split(' ').collect::<Vec<_>>());
     assert!(status(&shown) == 0 && stdout(&shown).contains("outcome: 1: x=0"), "{}", stdout(&shown));
 }
@@ -147,6 +147,33 @@ fn litmus_prints_outcomes_with_examples() {
 
     let nvlink = stdout(&onesided(&["litmus", "litmus/mp", "--profile", "nvlink"]));
     assert!(nvlink.ends_with("1 of the 2 outcomes in expected/litmus/mp.txt.\n"), "{nvlink}");
+}
+
+/// Where the summary is on standard output, it is alone there.
+#[test]
+fn a_report_on_standard_output_is_alone_there() {
+    let output = onesided(&["suite", "litmus/mp", "--json", "-"]);
+    assert_eq!(status(&output), 0, "{}", stderr(&output));
+    let suite: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(suite["cases"][0]["status"], "passed");
+    assert!(stderr(&output).ends_with("\n1 passed, 0 failed\n"), "{}", stderr(&output));
+}
+
+#[test]
+fn what_cannot_be_printed_is_an_error() {
+    let full = || fs::File::options().write(true).open("/dev/full");
+    if full().is_err() {
+        return println!("not run: no /dev/full");
+    }
+    for arguments in
+        [&["list"][..], &["litmus", "mp"], &["suite", "litmus/mp"], &["--help"], &["launch", "-n", "1", "echo"]]
+    {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_onesided"));
+        let output = command.args(arguments).stdout(full().unwrap()).output().unwrap();
+        let said = stderr(&output);
+        assert_eq!(status(&output), 2, "{arguments:?}: {said}");
+        assert!(said.contains("error: cannot write to standard output: No space left"), "{arguments:?}: {said}");
+    }
 }
 
 #[test]
@@ -257,15 +284,21 @@ fn what_cannot_run_is_an_error() {
         (&["suite", "--backend", "nvshmem", "--promote"], "--promote is about simulated schedules"),
         (&["suite", "--runs", "3"], "--runs is about GPUs"),
         (&["suite", "--gpus", "1"], "--gpus is about GPUs"),
-        (&["suite", "--backend", "nvshmem", "--timeout", "0"], "0 is not in 1.."),
+        (&["suite", "--backend", "nvshmem", "--timeout", "0"], "expected a whole number"),
         (&["litmus", "litmus/mp", "--backend", "nvshmem"], "ONESIDED_NVSHMEM_LIB names /no/such/library"),
         (&["litmus", "litmus/mp", "--backend", "nvshmem", "--seed", "2"], "--seed is about simulated schedules"),
         (&["litmus", "litmus/mp", "--timeout", "2"], "--timeout is about GPUs"),
         (&["compare", "/no/such/a.json", "/no/such/b.json"], "/no/such/a.json"),
-        (&["suite", "litmus/mp", "--schedules", "0"], "0 is not in 1.."),
+        (&["suite", "litmus/mp", "--schedules", "0"], "expected a whole number"),
         (&["suite", "litmus/mp", "--promote", "--profile", "nvlink"], "belong to the profile spec"),
         (&["suite", "litmus/mp", "--promote", "--schedules", "3"], "cannot be used with"),
         (&["suite", "litmus/mp", "--json", "/no/such/folder/suite.json"], "cannot write"),
+        (&["suite", "litmus/mp", "--expected", "/no/such/folder"], "there is no folder /no/such/folder"),
+        (&["litmus", "litmus/mp", "--expected", "/no/such/folder"], "there is no folder /no/such/folder"),
+        (&["suite", "--backend", "nvshmem", "--expected", "/no/such/folder"], "there is no folder /no/such/folder"),
+        (&["suite", "--schedules", "-1"], "'-1' for '--schedules <N>': expected a whole number, at least 1"),
+        (&["suite", "--runs", "1e6"], "'1e6' for '--runs <N>': expected a whole number, at least 1"),
+        (&["bench", "--rounds", "0"], "'0' for '--rounds <N>': expected a whole number from 1 to 255"),
         (&["litmus", "fenced"], "part of cases' names"),
         (&["litmus", "alone"], "several chapters"),
         (&["litmus", "litmus/mp", "--replay", "os2.2x1.spec.p4.o.00000001"], "recorded from a different program"),

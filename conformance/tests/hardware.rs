@@ -116,7 +116,7 @@ fn go_wrong(script: &str) -> u32 {
             exit(2);
         }
         "panics" => {
-            Message::Panicked { text: "at the disco".into() }.send();
+            Message::Panicked { text: "at the disco".into(), at: Some("demo.rs:3".into()) }.send();
             exit(101);
         }
         "hangs" => sleep(Duration::from_secs(60)),
@@ -209,7 +209,7 @@ fn an_outcome_that_is_not_allowed_fails_its_case() {
 fn an_error_and_a_panic_cost_one_case() {
     let error = "seen, not in the file: failed: device; PE 1 failed: get: a CUDA error (device, demo.rs:2)";
     assert_eq!(costs_one("fails"), error);
-    assert_eq!(costs_one("panics"), "seen, not in the file: panicked; PE 1 panicked: at the disco");
+    assert_eq!(costs_one("panics"), "seen, not in the file: panicked; PE 1 panicked at demo.rs:3: at the disco");
 }
 
 fn a_case_that_is_meant_to_break_passes_when_it_does() {
@@ -228,7 +228,10 @@ fn a_case_that_is_meant_to_break_passes_when_it_does() {
         assert_eq!(status(script, verdict), (Status::Passed, 1, String::new()), "{script}");
     }
     let (failed, _, why) = status("at once: panics", "deadlock\n");
-    assert_eq!((failed, &*why), (Status::Failed, "seen, not in the file: panicked; PE 1 panicked: at the disco"));
+    assert_eq!(
+        (failed, &*why),
+        (Status::Failed, "seen, not in the file: panicked; PE 1 panicked at demo.rs:3: at the disco")
+    );
     let (failed, _, why) = status("at once: crashes", "panicked\n");
     assert!(failed == Status::Failed && why.starts_with("PE 1 was killed by signal 6"), "{why}");
     let (failed, visits, why) = status("well", "panicked\n");

@@ -91,8 +91,9 @@ fn a_finding_comes_with_the_command_that_replays_it() {
 /// The arguments of the command that a finding prints.
 fn replay_arguments(said: &str) -> Vec<&str> {
     let command = said.lines().find_map(|line| line.strip_prefix("Replay it: ")).expect("a command");
-    let arguments = command.strip_prefix("cargo run --release --bin missing_fence -- ").expect("a command of cargo");
-    arguments.split(' ').collect()
+    let profile = if cfg!(debug_assertions) { "" } else { " --release" };
+    let arguments = command.strip_prefix(&format!("cargo run{profile} --bin missing_fence -- "));
+    arguments.expect("a command of cargo").split(' ').collect()
 }
 
 /// The finding without its schedule's number.
@@ -160,9 +161,11 @@ fn traces_are_the_same_byte_for_byte() {
 #[test]
 fn without_a_finding_the_trace_is_of_the_first_schedule() {
     let folder = tempfile::tempdir().unwrap();
-    for (arguments, choices) in [(&[][..], ".o."), (&["--strategy", "random"], ".r0."), (&["--all"], ".o.")] {
+    for (arguments, choices) in
+        [(&[][..], ".o."), (&["--strategy", "random"], ".r0."), (&["--all", "--pieces", "1"], ".o.")]
+    {
         let file = folder.path().join("trace.json");
-        let trace = ["--pes", "2", "--schedules", "20", "--trace", path(&file)];
+        let trace = ["--pes", "2", "--schedules", "200", "--trace", path(&file)];
         let output = example("ring", &[arguments, &trace].concat());
         assert_eq!(status(&output), 0, "{}", stderr(&output));
         assert!(json(&file)["schedule"].as_str().unwrap().contains(choices), "{}", json(&file)["schedule"]);
@@ -175,7 +178,7 @@ fn a_summary_says_what_was_run_and_found() {
     let file = folder.path().join("run.json");
     example("ring", &["--pes", "3", "--schedules", "9", "--seed", "5", "--json", path(&file)]);
     let run = json(&file);
-    assert_eq!([&run["schema"], &run["program"], &run["status"]], ["onesided-run/1", "ring", "ok"]);
+    assert_eq!([&run["schema"], &run["program"], &run["status"]], ["onesided-run/2", "ring", "ok"]);
     assert_eq!([&run["pes"], &run["schedules"], &run["seed"]], [3, 9, 5]);
     assert_eq!(run["lines"].as_array().unwrap().len(), 3);
 
@@ -190,15 +193,18 @@ fn a_summary_says_what_was_run_and_found() {
 
 #[test]
 fn schedules_are_chosen_as_asked() {
-    for (arguments, said) in [
-        (&["--schedules", "1"][..], "1 schedule (in order)"),
-        (&["--strategy", "in-order"], "1 schedule (in order)"),
-        (&["--strategy", "random", "--schedules", "3", "--seed", "4"], "3 schedules (random from seed 4)"),
-        (&["--all", "--schedules", "2", "--pes", "3"], "not complete)"),
-        (&["--pes", "8", "--nodes", "2"], "8 PEs on 2 nodes, profile spec"),
+    for (arguments, ends, said) in [
+        (&["--schedules", "1"][..], 0, "1 schedule (in order)"),
+        (&["--strategy", "in-order"], 0, "1 schedule (in order)"),
+        (&["--strategy", "random", "--schedules", "3", "--seed", "4"], 0, "3 schedules (random from seed 4)"),
+        (&["--all", "--schedules", "2", "--pes", "3"], 3, "not complete)"),
+        (&["--pes", "8", "--nodes", "2"], 0, "8 PEs on 2 nodes, profile spec"),
+        (&["--chunks", "3", "--slots", "1"], 0, "PE 0 received [300, 301, 310, 311, 320, 321] from PE 3"),
+        (&["--slots", "0"], 2, "pipeline cannot run on 4 PEs: it needs a chunk and a slot"),
     ] {
         let output = example("pipeline", arguments);
-        assert_eq!(status(&output), 0, "{}", stderr(&output));
+        assert_eq!(status(&output), ends, "{}", stderr(&output));
+        let stdout = |output| stdout(output) + &stderr(output);
         assert!(stdout(&output).contains(said), "{arguments:?}: {}", stdout(&output));
     }
 }
@@ -207,21 +213,21 @@ fn schedules_are_chosen_as_asked() {
 fn what_cannot_run_is_an_error() {
     let of_hello = schedule_of("hello");
     for (arguments, why) in [
-        (&["--schedules", "0"][..], "0 is not in 1.."),
+        (&["--schedules", "0"][..], "expected a whole number, at least 1"),
         (&["--unknown"], "unexpected argument"),
-        (&["--pes", "0"], "0 PEs"),
-        (&["--pes", "40000"], "40000 PEs"),
+        (&["--pes", "0"], "'0' for '--pes <N>': expected a whole number from 1 to 32000"),
+        (&["--pes", "40000"], "expected a whole number from 1 to 32000"),
         (&["--nodes", "3"], "3 nodes"),
-        (&["--pieces", "0"], "pieces"),
-        (&["--heap", "much"], "expected a number"),
+        (&["--pieces", "0"], "'0' for '--pieces <N>'"),
+        (&["--heap", "much"], "expected a size from 1 to 1T"),
         (&["--heap", "8"], "--heap"),
         (&["--strategy", "pct"], "invalid value"),
         (&["--backend", "nvshmem"], "ONESIDED_NVSHMEM_LIB names /no/such/library"),
         (&["--backend", "nvshmem"], "remedy: name the file libnvshmem_host.so.3"),
         (&["--backend", "nvshmem", "--all"], "--all is about the simulator"),
         (&["--backend", "nvshmem", "--trace", "trace.json"], "--trace is about the simulator"),
-        (&["--backend", "nvshmem", "--pes", "0"], "0 PEs"),
-        (&["--backend", "nvshmem", "--timeout", "0"], "0 is not in 1.."),
+        (&["--backend", "nvshmem", "--like", "nvshmem"], "--like is about the simulator"),
+        (&["--backend", "nvshmem", "--timeout", "0"], "expected a whole number from 1 to 86400"),
         (&["--mps"], "need --backend nvshmem"),
         (&["--gpus", "0,1"], "expected a number of GPUs"),
         (&["--trace", "/no/such/folder/trace.json"], "cannot write"),
@@ -298,7 +304,7 @@ fn a_launcher_that_starts_simulations_is_told() {
 #[test]
 fn an_exploration_that_is_too_large_advises_fewer_pes() {
     let output = example("halo", &["--all", "--schedules", "10", "--pes", "4"]);
-    assert_eq!(status(&output), 0);
+    assert_eq!(status(&output), 3);
     assert!(
         stdout(&output).contains("not complete") && stdout(&output).contains("--pes 3 (fewer PEs)"),
         "{}",

@@ -31,9 +31,12 @@ mod start;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use onesided_harness::tool::interrupt;
+use onesided_harness::complain;
+use onesided_harness::tool::command::failed;
+use onesided_harness::tool::number::whole;
 use onesided_harness::tool::output::Output;
 use onesided_harness::tool::progress::Progress;
+use onesided_harness::tool::{interrupt, say};
 
 use lab::{Bench, Lab};
 use machine::Machine;
@@ -59,7 +62,7 @@ pub struct Options {
     #[arg(long, value_name = "DATE")]
     pub date: Option<String>,
     /// On GPUs: how often both programs are started, in turn
-    #[arg(long, value_name = "N", default_value_t = ROUNDS, value_parser = clap::value_parser!(u8).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = ROUNDS, value_parser = whole::<u8>(1, 255))]
     pub rounds: u8,
     /// What a process that `--backend nvshmem` started is to measure.
     #[doc(hidden)]
@@ -114,10 +117,7 @@ pub fn run(options: &Options) -> ExitCode {
         Backend::Sim => measure(options),
         Backend::Nvshmem => hardware::run(options),
     };
-    measured.unwrap_or_else(|why| {
-        eprintln!("error: {why}");
-        ExitCode::from(2)
-    })
+    measured.unwrap_or_else(failed)
 }
 
 fn measure(options: &Options) -> Result<ExitCode, String> {
@@ -127,7 +127,7 @@ fn measure(options: &Options) -> Result<ExitCode, String> {
     let mut report = Report::new(Machine::here(), options.date.clone(), options.quick);
     let progress = Progress::new(Some(benches.len() as u64), "benchmarks");
     if !options.quick {
-        eprintln!("measuring for about a minute; --quick only tries everything out");
+        complain!("measuring for about a minute; --quick only tries everything out");
     }
     for bench in &benches {
         report.rows.extend((bench.measure)(&lab));
@@ -137,7 +137,7 @@ fn measure(options: &Options) -> Result<ExitCode, String> {
         }
     }
     drop(progress);
-    print!("{report}");
+    say::bytes(report.to_string().as_bytes());
     if let Some(json) = json {
         json.finish(|out| writeln!(out, "{:#}", report.to_json()))?;
     }

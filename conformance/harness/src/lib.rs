@@ -17,4 +17,5 @@ mod program;
 #[doc(hidden)]
 pub mod tool;
 
-pub use program::{Program, main};
+pub use clap;
+pub use program::{Program, main, main_with_options};

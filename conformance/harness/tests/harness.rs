@@ -3,13 +3,14 @@
 //! This test is its own program: started with a name in the environment, it runs that program instead of the tests.
 
 use std::env;
-use std::process::{Command, ExitCode, Output, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use onesided::{Backend, Cmp, Pe, Result, SignalOp};
 use onesided_harness::Program;
 
-const VARIABLE: &str = "ONESIDED_TEST_PROGRAM";
+mod common;
+use common::{Said, VARIABLE, arguments_of, program, run};
 
 fn main() -> ExitCode {
     if let Ok(name) = env::var(VARIABLE) {
@@ -20,6 +21,8 @@ fn main() -> ExitCode {
         trial("a_panic_is_a_finding_and_is_printed_once", a_panic_is_a_finding_and_is_printed_once),
         trial("a_deadlock_names_who_waits", a_deadlock_names_who_waits),
         trial("an_endless_run_is_given_up", an_endless_run_is_given_up),
+        trial("a_loop_that_polls_is_no_finding_of_an_exhaustive_search", polling_is_no_finding),
+        trial("a_search_that_is_bounded_is_not_complete", a_search_that_is_bounded_is_not_complete),
         trial("a_full_heap_is_no_finding", a_full_heap_is_no_finding),
         trial("an_exit_status_is_a_finding_unless_0", an_exit_status_is_a_finding_unless_0),
         trial("a_program_that_is_not_deterministic_is_refused", a_program_that_is_not_deterministic_is_refused),
@@ -34,64 +37,24 @@ fn main() -> ExitCode {
 /// Runs the program of that name.
 fn play(name: &str) -> ExitCode {
     match name {
-        Panics::NAME => onesided_harness::main::<Panics>(),
-        Deadlocks::NAME => onesided_harness::main::<Deadlocks>(),
-        Polls::NAME => onesided_harness::main::<Polls>(),
-        Hoards::NAME => onesided_harness::main::<Hoards>(),
-        Exits::NAME => onesided_harness::main::<Exits>(),
-        Changes::NAME => onesided_harness::main::<Changes>(),
-        Races::NAME => onesided_harness::main::<Races>(),
-        Spins::NAME => onesided_harness::main::<Spins>(),
-        Unchecked::NAME => onesided_harness::main::<Unchecked>(),
+        Panics::NAME => onesided_harness::main(Panics),
+        Deadlocks::NAME => onesided_harness::main(Deadlocks),
+        Polls::NAME => onesided_harness::main(Polls),
+        Hoards::NAME => onesided_harness::main(Hoards),
+        Exits::NAME => onesided_harness::main(Exits),
+        Changes::NAME => onesided_harness::main(Changes),
+        Races::NAME => onesided_harness::main(Races),
+        Spins::NAME => onesided_harness::main(Spins),
+        Unchecked::NAME => onesided_harness::main(Unchecked),
+        Bulk::NAME => onesided_harness::main(Bulk),
+        WaitsByPolling::NAME => onesided_harness::main(WaitsByPolling),
         other => panic!("{other} is no program of this file"),
     }
 }
 
-/// What a program printed, and its exit status.
-struct Said {
-    status: Option<i32>,
-    out: String,
-    err: String,
-}
-
-fn run(name: &str, arguments: &[&str]) -> Said {
-    let program = env::current_exe().expect("the path of this test");
-    let output: Output = Command::new(program).env(VARIABLE, name).args(arguments).output().expect("it can be started");
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
-    Said { status: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
-}
-
-impl Said {
-    /// The arguments of the command that replays the finding.
-    fn replay(&self) -> Vec<&str> {
-        let (_, command) = self.out.split_once("\nReplay it: ").expect("a command");
-        let (_, arguments) = command.lines().next().and_then(|line| line.split_once(" -- ")).expect("its arguments");
-        arguments.split(' ').collect()
-    }
-
-    fn expect(&self, status: i32, text: &str) -> std::result::Result<(), Failed> {
-        if self.status == Some(status) && (self.out.contains(text) || self.err.contains(text)) {
-            return Ok(());
-        }
-        let Said { status: found, out, err } = self;
-        Err(format!("expected status {status} and {text:?}; found {found:?}, standard output and error:\n{out}\n{err}")
-            .into())
-    }
-}
-
-macro_rules! program {
-    ($name:ident, $text:literal, $pes:literal, |$pe:ident| $body:block) => {
-        struct $name;
-
-        impl Program for $name {
-            const NAME: &'static str = $text;
-            const ABOUT: &'static str = "Goes wrong on purpose.";
-            const CHECKS: &'static str = "it goes wrong";
-            const PES: usize = $pes;
-
-            fn run<B: Backend>($pe: &Pe<B>) -> Result<String> $body
-        }
-    };
+/// The line that says what would help next.
+fn next(said: &Said) -> &str {
+    said.out.split_once("\nNext: ").expect("an advice").1.lines().next().expect("a line")
 }
 
 program!(Panics, "panics", 2, |pe| {
@@ -143,7 +106,64 @@ fn an_endless_run_is_given_up() -> std::result::Result<(), Failed> {
     let said = run("polls", &["--max-steps", "1000"]);
     said.expect(3, "GIVEN UP in order: step limit: given up after 1000 steps")?;
     said.expect(3, " --max-steps 1000\n")?;
-    run("polls", &said.replay()).expect(3, "GIVEN UP again: step limit")
+    run("polls", &said.replay()).expect(3, "GIVEN UP again: step limit")?;
+    if !next(&said).starts_with("--max-steps 10000 (a higher limit)") {
+        return Err(format!("no higher limit is suggested: {}", next(&said)).into());
+    }
+    Ok(())
+}
+
+program!(WaitsByPolling, "waits by polling", 2, |pe| {
+    let words = pe.alloc_zeroed::<u64>(1)?;
+    if pe.my_pe() == 1 {
+        pe.host().signal_op(words.signal(0), 1, SignalOp::Set, 0)?;
+    } else {
+        while pe.host().signal_fetch(words.signal(0))? == 0 {}
+    }
+    pe.free(words)?;
+    Ok(String::new())
+});
+
+/// In order and at random its loop ends. Of all schedules, some let it poll for ever, which says nothing against it.
+fn polling_is_no_finding() -> std::result::Result<(), Failed> {
+    run("waits by polling", &[]).expect(0, "nothing wrong")?;
+    for arguments in [&["--all", "--max-steps", "5000"][..], &["--all", "--max-steps", "150000"]] {
+        let said = run("waits by polling", arguments);
+        let given_up = format!("step limit: given up after {} steps", arguments[2]);
+        said.expect(3, &given_up)?;
+        said.expect(
+            3,
+            "PE 0: could go on; its last call was signal_fetch(buf0+0..8) at conformance/harness/tests/harness.rs:",
+        )?;
+        said.expect(3, "not complete), 2 PEs")?;
+        run("waits by polling", &said.replay()).expect(3, &given_up)?;
+        if said.out.contains("FINDING") || !next(&said).contains("the same without --all (in random orders") {
+            return Err(said.out.into());
+        }
+    }
+    Ok(())
+}
+
+program!(Bulk, "bulk", 4, |pe| {
+    let (mine, other) = (pe.alloc_zeroed::<u32>(4)?, pe.alloc_zeroed::<u32>(4)?);
+    pe.host().put(&other, &mine, pe.my_pe() ^ 1)?;
+    pe.host().barrier_all()?;
+    pe.free(other)?;
+    pe.free(mine)?;
+    Ok(String::new())
+});
+
+fn a_search_that_is_bounded_is_not_complete() -> std::result::Result<(), Failed> {
+    let said = run("unchecked", &["--all", "--schedules", "2"]);
+    said.expect(3, "not complete), 2 PEs")?;
+    said.expect(3, "nothing wrong in those")?;
+    // Its transfers are words: pieces would change nothing, and there cannot be fewer PEs.
+    let limits = "--schedules 20 (a higher limit), --schedules 20000 instead of --all (random ones)";
+    assert_eq!(next(&said), limits);
+    let several = run("bulk", &["--all", "--schedules", "2"]);
+    let smaller = "--pieces 1 (transfers arrive whole: far fewer schedules), --pes 3 (fewer PEs)";
+    assert_eq!(next(&several), format!("{smaller}, {limits}"));
+    run("unchecked", &["--all"]).expect(0, "complete)")
 }
 
 program!(Hoards, "hoards", 2, |pe| {
@@ -247,10 +267,10 @@ fn results_that_differ_are_noted_and_no_finding() -> std::result::Result<(), Fai
         said.expect(0, "nothing wrong")?;
         said.expect(0, "note: the PEs' results differ between schedules (2 different ones)")?;
         let (_, replay) = said.out.split_once("One that differs from the first: ").expect("a command");
-        let replay = replay.lines().next().and_then(|line| line.split_once(" -- ")).expect("its arguments").1;
+        let replay = arguments_of(replay.lines().next().expect("a line"));
         let first = said.out.lines().find(|line| line.starts_with("PE 1")).expect("its line");
         let other = if first == "PE 1 found 1" { "PE 1 found 2" } else { "PE 1 found 1" };
-        run("unchecked", &replay.split(' ').collect::<Vec<_>>()).expect(0, other)?;
+        run("unchecked", &replay).expect(0, other)?;
     }
     let file = tempfile::NamedTempFile::new()?;
     let path = file.path().to_str().expect("a path in UTF-8");

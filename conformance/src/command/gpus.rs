@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use onesided_harness::hardware::machine::{self, Machine};
+use onesided_harness::tool::number::whole;
 
 use crate::expected::Folder;
 use crate::hardware::Settings;
@@ -20,13 +21,13 @@ const START: Duration = Duration::from_secs(90);
 #[command(next_help_heading = "On GPUs (--backend nvshmem)")]
 pub(super) struct OnGpus {
     /// Run each case N times [default: 20]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(1, u64::MAX))]
     runs: Option<u64>,
     /// The GPUs to use: their number, or CUDA's numbers of them as 0,1 [default: all]
     #[arg(long, value_name = "GPUS")]
     gpus: Option<String>,
     /// Give a case up when none of its PEs got further for S seconds [default: 20]
-    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    #[arg(long, value_name = "S", value_parser = whole::<u64>(1, 3600))]
     timeout: Option<u64>,
 }
 

@@ -9,11 +9,13 @@ use std::process::{Command, ExitCode};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
+use onesided_harness::complain;
 use onesided_harness::launch::{
     Channel, Event, Job, Mps, PeStatus, cannot_start, devices, load_kernels_early, replace,
 };
 use onesided_harness::tool::command::failed;
-use onesided_harness::tool::interrupt;
+use onesided_harness::tool::number::whole;
+use onesided_harness::tool::{interrupt, say};
 use onesided_nvshmem::{Key, Launcher, Placement, Problem};
 
 /// How long the others may still speak after one PE failed.
@@ -38,14 +40,14 @@ the time was up; 130 after Ctrl-C; 2 if the PEs could not be started."
 )]
 pub(super) struct Options {
     /// How many PEs; may be left out under mpirun, srun or torchrun
-    #[arg(short = 'n', long = "pes", value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(short = 'n', long = "pes", value_name = "N", value_parser = whole::<u16>(1, 65_535))]
     pes: Option<u16>,
     /// The GPUs, which the PEs get in turn: how many (`2`), or which, as CUDA numbers them (`0,3`; `3,` is one). By
     /// default all that CUDA shows
     #[arg(long, value_name = "GPUS")]
     gpus: Option<Gpus>,
     /// Seconds after which all PEs are ended
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=YEAR))]
+    #[arg(long, value_name = "SECONDS", value_parser = whole::<u64>(1, YEAR))]
     timeout: Option<u64>,
     /// Start a CUDA multi-process service of its own, so that PEs can share a GPU, and end it with them
     #[arg(long)]
@@ -108,7 +110,7 @@ fn start(options: &Options) -> Result<ExitCode, String> {
     let on_gpu = |device| devices.iter().filter(|other| *other == device).count();
     let most = devices.iter().map(on_gpu).max().unwrap_or(1);
     if most > 1 && mps.is_none() && env::var_os("CUDA_MPS_PIPE_DIRECTORY").is_none() {
-        eprintln!("{NAME}: {most} PEs share a GPU, where most of NVSHMEM does not work without --mps");
+        complain!("{NAME}: {most} PEs share a GPU, where most of NVSHMEM does not work without --mps");
     }
     let (program, arguments) = options.program.split_first().ok_or("no program")?;
     let job = Job {
@@ -119,13 +121,13 @@ fn start(options: &Options) -> Result<ExitCode, String> {
     };
     let end = attend(&job, options.timeout.map(Duration::from_secs))?;
     if !end.stuck.is_empty() {
-        eprintln!("{NAME}: {} stayed behind, killed and still there; a driver may hold on to it", Pes(&end.stuck));
+        complain!("{NAME}: {} stayed behind, killed and still there; a driver may hold on to it", Pes(&end.stuck));
     }
     if interrupt::is_wanted() {
         return Ok(interrupt::status());
     }
     if let Some(text) = end.text(options.timeout.unwrap_or(0)) {
-        eprintln!("{NAME}: {text}");
+        complain!("{NAME}: {text}");
     }
     Ok(end.status())
 }
@@ -236,10 +238,10 @@ impl Labels {
     fn print(&self, pe: usize, channel: Channel, text: &str) {
         let is_faint = if channel == Channel::Out { self.out } else { self.err };
         let line = if is_faint { format!("\x1b[2m[{pe}]\x1b[0m {text}\n") } else { format!("[{pe}] {text}\n") };
-        let _ = match channel {
-            Channel::Out => io::stdout().write_all(line.as_bytes()),
-            Channel::Err => io::stderr().write_all(line.as_bytes()),
-        }; // where nobody reads, nobody misses it
+        match channel {
+            Channel::Out => say::bytes(line.as_bytes()),
+            Channel::Err => drop(io::stderr().write_all(line.as_bytes())), // where nobody reads, nobody misses it
+        }
     }
 }
 

@@ -5,9 +5,10 @@ use std::process::ExitCode;
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
-use onesided_harness::say;
 use onesided_harness::tool::command::{Backend, failed};
 use onesided_harness::tool::interrupt;
+use onesided_harness::tool::number::whole;
+use onesided_harness::{complain, say};
 use onesided_nvshmem::Nvshmem;
 use onesided_sim::{Explore, Profile, Schedule, Sim, Simulation};
 
@@ -31,10 +32,10 @@ pub(super) struct Options {
     #[arg(long, default_value_t = Profile::Spec)]
     profile: Profile,
     /// Visit N random schedules instead of all
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(1, u64::MAX))]
     schedules: Option<u64>,
     /// Where random schedules start
-    #[arg(long, value_name = "S", default_value_t = 0)]
+    #[arg(long, value_name = "S", default_value_t = 0, value_parser = whole::<u64>(0, u64::MAX))]
     seed: u64,
     /// Run this schedule alone and print what happened in it, event by event
     #[arg(value_parser = onesided_harness::tool::schedule, long, value_name = "SCHEDULE", conflicts_with_all = ["profile", "schedules", "seed"])]
@@ -75,6 +76,7 @@ fn on_gpus(options: &Options) -> Result<ExitCode, String> {
         ("--replay", options.replay.is_some()),
     ])?;
     let case = one_case::<Nvshmem>(&options.case)?;
+    Folder::new(options.expected.as_deref()).check()?;
     let (machine, settings) = options.on_gpus.settings(options.expected.as_deref())?;
     let results = hardware::run(std::slice::from_ref(&case), &settings, &[], &mut |_| {});
     let place = hardware::report::place(&results, &machine, &settings);
@@ -114,6 +116,9 @@ fn one_case<B: onesided::Backend>(name: &str) -> Result<Case<B>, String> {
 
 /// Prints what happens on one schedule.
 fn replay(case: &Case<Sim>, schedule: &Schedule) -> Result<ExitCode, String> {
+    if schedule.fingerprint.is_none() {
+        complain!("note: the schedule has no fingerprint, so nothing tells whether it is of this version of the case");
+    }
     let cluster = outcome::cluster(case, schedule.profile);
     let mut simulation = Simulation::new(cluster).map_err(|error| error.message().to_string())?;
     let run = simulation.replay(schedule, case.body).map_err(|error| error.message().to_string())?;
@@ -131,6 +136,7 @@ fn replay(case: &Case<Sim>, schedule: &Schedule) -> Result<ExitCode, String> {
 }
 
 fn explore(case: &Case<Sim>, options: &Options) -> Result<ExitCode, String> {
+    Folder::new(options.expected.as_deref()).check()?;
     let how = match options.schedules {
         Some(schedules) => Explore::Random { schedules, seed: options.seed },
         None => Explore::All { limit: LIMIT },

@@ -17,8 +17,8 @@
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
-use onesided_harness::tool::command::refused;
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use onesided_harness::tool::command::{ended, let_values_be_negative, refused};
 
 mod bootstrap;
 mod compare;
@@ -65,14 +65,15 @@ enum Command {
     Bench(onesided_bench::Options),
 }
 
-/// The `main` of the command. Exit status 0: all is well; 1: something was found; 2: wrong usage, or it could not run;
-/// 130: ended by Ctrl-C.
+/// The `main` of the command. Exit status 0: all is well; 1: something was found; 2: wrong usage, or it could not run, or
+/// what it printed was lost; 130 and 143: ended by Ctrl-C, or by SIGTERM.
 pub fn main() -> ExitCode {
-    let options = match Options::try_parse() {
+    let command = Options::command().mut_subcommands(let_values_be_negative);
+    let options = match command.try_get_matches().and_then(|matches| Options::from_arg_matches(&matches)) {
         Ok(options) => options,
         Err(error) => return refused(&error),
     };
-    match options.command {
+    let status = match options.command {
         Command::List(options) => list::run(&options),
         Command::Suite(options) => suite::run(&options),
         Command::Litmus(options) => litmus::run(&options),
@@ -82,5 +83,6 @@ pub fn main() -> ExitCode {
         Command::Doctor(options) => doctor::run(&options),
         Command::Bootstrap(options) => bootstrap::run(&options),
         Command::Bench(options) => onesided_bench::run(&options),
-    }
+    };
+    ended(Ok(status))
 }

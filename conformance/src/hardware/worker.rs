@@ -140,6 +140,7 @@ mod tests {
 
         let panics = Case::<Sim>::new("panics", 1, |pe| panic!("PE {} is lost", pe.my_pe()));
         let last = said(1, &[&panics, &after], 2).pop().unwrap().1;
-        assert_eq!(last, Message::Panicked { text: "PE 0 is lost".to_string() });
+        let Message::Panicked { text, at: Some(at) } = last else { panic!("{last:?}") };
+        assert!(text == "PE 0 is lost" && at.starts_with("conformance/src/hardware/worker.rs:"), "{text} at {at}");
     }
 }

@@ -29,7 +29,7 @@ impl Program for Allreduce {
     const ABOUT: &'static str = "Sums an array over all PEs around a ring, by puts with signals only.";
     const CHECKS: &'static str = "it holds the sum over all PEs, in every element";
 
-    fn run<B: Backend>(pe: &Pe<B>) -> Result<String> {
+    fn run<B: Backend>(&self, pe: &Pe<B>) -> Result<String> {
         let (me, n) = (pe.my_pe(), pe.n_pes());
         let mine: Vec<f32> = (0..n * CHUNK).map(|i| contribution(me, i)).collect();
         let sum = ring_allreduce(pe, &mine)?;
@@ -84,5 +84,5 @@ fn ring_allreduce<B: Backend>(pe: &Pe<B>, mine: &[f32]) -> Result<Vec<f32>> {
 }
 
 fn main() -> ExitCode {
-    onesided_harness::main::<Allreduce>()
+    onesided_harness::main(Allreduce)
 }

@@ -23,7 +23,7 @@ impl Program for Buffers {
     const ABOUT: &'static str = "Allocates, reads, writes, registers and frees memory of every kind.";
     const CHECKS: &'static str = "each kind of memory holds what was written or transferred to it";
 
-    fn run<B: Backend>(pe: &Pe<B>) -> Result<String> {
+    fn run<B: Backend>(&self, pe: &Pe<B>) -> Result<String> {
         symmetric(pe)?;
         if let Support::Missing(why) = pe.capabilities().registration {
             let told = format!("external memory was left out: {why}");
@@ -91,5 +91,5 @@ fn registered_local<B: Backend>(pe: &Pe<B>) -> Result<()> {
 }
 
 fn main() -> ExitCode {
-    onesided_harness::main::<Buffers>()
+    onesided_harness::main(Buffers)
 }

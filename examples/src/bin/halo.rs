@@ -35,7 +35,7 @@ impl Program for Halo {
     const ABOUT: &'static str = "Computes a stencil on a distributed grid, exchanging halos without any barrier.";
     const CHECKS: &'static str = "its tile equals, exactly, the one of a serial computation";
 
-    fn run<B: Backend>(pe: &Pe<B>) -> Result<String> {
+    fn run<B: Backend>(&self, pe: &Pe<B>) -> Result<String> {
         let place = Place::new(pe.my_pe(), pe.n_pes());
         let tiles = pe.alloc_zeroed::<f64>(2 * TILE)?; // beyond the grid's edge, halos stay 0
         let arrived = pe.alloc_zeroed::<u64>(2 * SIDES)?;
@@ -188,5 +188,5 @@ fn serial(rows_of_pes: usize, columns_of_pes: usize) -> Vec<f64> {
 }
 
 fn main() -> ExitCode {
-    onesided_harness::main::<Halo>()
+    onesided_harness::main(Halo)
 }

@@ -17,7 +17,7 @@ impl Program for Hello {
     const ABOUT: &'static str = "Each PE tells who it is; PE 0 also tells what it runs on.";
     const CHECKS: &'static str = "the library is initialized and the world counts the PEs as the job does";
 
-    fn run<B: Backend>(pe: &Pe<B>) -> Result<String> {
+    fn run<B: Backend>(&self, pe: &Pe<B>) -> Result<String> {
         let (me, n) = (pe.my_pe(), pe.n_pes());
         expect_eq(pe.init_status() >= InitStatus::Initialized, true, "being initialized")?;
         expect_eq((pe.world().my_pe(), pe.world().n_pes()), (me, n), "my rank in the world, and its size")?;
@@ -50,5 +50,5 @@ fn capabilities<B: Backend>(pe: &Pe<B>) -> String {
 }
 
 fn main() -> ExitCode {
-    onesided_harness::main::<Hello>()
+    onesided_harness::main(Hello)
 }

@@ -1,4 +1,4 @@
-//! A stream of chunks from each PE to the next, through a ring of two slots, with no host in the loop.
+//! A stream of chunks from each PE to the next, through a ring of slots, with no host in the loop.
 //!
 //! Beyond the tutorial. Each PE has two streams that run concurrently:
 //! ```text
@@ -9,41 +9,54 @@
 //! update of a word is under way, and its value is simply the round.
 //!
 //! To see it break: leave out the wait for credit (chunks get overwritten, and a wait can miss its round), the barrier
-//! at the end (memory is freed under the last credits), or use one `full` signal for both slots (signals keep no order).
+//! at the end (memory is freed under the last credits), or use one `full` signal for all slots (signals keep no order).
 
 use std::process::ExitCode;
 
 use onesided::{Backend, Cmp, Pe, Result, SignalOp, expect_eq};
-use onesided_harness::Program;
+use onesided_harness::{Program, clap};
 
-/// Chunks that each PE sends.
-const CHUNKS: usize = 5;
-/// Slots at the receiver: chunks that may be under way at once.
-const SLOTS: usize = 2;
 /// Elements of a chunk.
 const LEN: usize = 2;
 
-struct Pipeline;
+/// Its options: `pipeline --chunks 9 --slots 3`.
+#[derive(clap::Args)]
+struct Pipeline {
+    /// Chunks that each PE sends
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    chunks: usize,
+    /// Slots at the receiver: chunks that may be under way at once
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    slots: usize,
+}
 
 impl Program for Pipeline {
     const NAME: &'static str = "pipeline";
-    const ABOUT: &'static str = "Sends chunks to the next PE through two slots, with credits flowing back.";
+    const ABOUT: &'static str = "Sends chunks to the next PE through a few slots, with credits flowing back.";
     const CHECKS: &'static str = "it received all chunks of the PE before it, whole and in sequence";
 
-    fn run<B: Backend>(pe: &Pe<B>) -> Result<String> {
+    fn precondition(&self, _n_pes: usize) -> std::result::Result<(), String> {
+        match self {
+            Pipeline { chunks: 0, .. } | Pipeline { slots: 0, .. } => Err("it needs a chunk and a slot".to_string()),
+            _ => Ok(()),
+        }
+    }
+
+    fn run<B: Backend>(&self, pe: &Pe<B>) -> Result<String> {
+        let Pipeline { chunks, slots: n_slots } = *self;
         let (me, n) = (pe.my_pe(), pe.n_pes());
         let (next, previous) = ((me + 1) % n, (me + n - 1) % n);
         let outgoing = pe.alloc::<u32>(LEN)?;
-        let slots = pe.alloc::<u32>(SLOTS * LEN)?; // written by the previous PE
-        let full = pe.alloc_zeroed::<u64>(SLOTS)?; // likewise
-        let credit = pe.alloc_zeroed::<u64>(SLOTS)?; // written by the next PE
-        let received = pe.alloc::<u32>(CHUNKS * LEN)?;
+        let slots = pe.alloc::<u32>(n_slots * LEN)?; // written by the previous PE
+        let full = pe.alloc_zeroed::<u64>(n_slots)?; // likewise
+        let credit = pe.alloc_zeroed::<u64>(n_slots)?; // written by the next PE
+        let received = pe.alloc::<u32>(chunks * LEN)?;
 
         let (producer, consumer) = (pe.stream()?, pe.stream()?);
-        for chunk in 0..CHUNKS {
-            let at = chunk % SLOTS;
+        for chunk in 0..chunks {
+            let at = chunk % n_slots;
             let slot = slots.slice(at * LEN..(at + 1) * LEN);
-            let round = (chunk / SLOTS) as u64; // times that the slot was used before
+            let round = (chunk / n_slots) as u64; // times that the slot was used before
 
             let produce = pe.on(&producer);
             if round > 0 {
@@ -68,7 +81,7 @@ impl Program for Pipeline {
         pe.synchronize(&consumer)?;
 
         let found = pe.read(&received)?;
-        let expected: Vec<u32> = (0..CHUNKS).flat_map(|chunk| content(previous, chunk)).collect();
+        let expected: Vec<u32> = (0..chunks).flat_map(|chunk| content(previous, chunk)).collect();
         expect_eq(&found, &expected, "the sequence of chunks")?;
         pe.free(received)?;
         pe.free(credit)?;
@@ -85,5 +98,5 @@ fn content(pe: usize, chunk: usize) -> [u32; LEN] {
 }
 
 fn main() -> ExitCode {
-    onesided_harness::main::<Pipeline>()
+    onesided_harness::main_with_options::<Pipeline>()
 }

@@ -23,7 +23,7 @@ impl Program for Teams {
     const ABOUT: &'static str = "Splits the PEs into teams, in all the ways there are.";
     const CHECKS: &'static str = "each of its teams has the members that the team names, and no other";
 
-    fn run<B: Backend>(pe: &Pe<B>) -> Result<String> {
+    fn run<B: Backend>(&self, pe: &Pe<B>) -> Result<String> {
         let n = pe.n_pes();
         let mut teams = Vec::new();
 
@@ -103,5 +103,5 @@ fn report<B: Backend>(pe: &Pe<B>, teams: &[(&str, Team)]) -> String {
 }
 
 fn main() -> ExitCode {
-    onesided_harness::main::<Teams>()
+    onesided_harness::main(Teams)
 }

@@ -30,10 +30,11 @@ use std::fmt::Display;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use onesided_harness::complain;
 use onesided_harness::hardware::machine::settings;
 use onesided_harness::launch::Mps;
-use onesided_harness::tool::interrupt;
 use onesided_harness::tool::output::Output;
+use onesided_harness::tool::{interrupt, say};
 
 use self::compare::{Limits, Line, Place, compare};
 use self::figures::{Figure, chosen};
@@ -65,7 +66,7 @@ pub(super) fn run(options: &Options) -> Result<ExitCode, String> {
     let (plan, figures) = chosen(plan(options.quick), options.only.as_deref())?;
     let json = options.json.as_deref().map(Output::prepare).transpose()?;
     let hardware = find()?;
-    eprintln!("compiling the C++ program, then measuring: up to a minute and a half in each place");
+    complain!("compiling the C++ program, then measuring: up to a minute and a half in each place");
     let peer = Nvshmem::compile(&hardware.file);
     let loops = peer.as_ref().map_err(Clone::clone).and_then(Nvshmem::compile_loops);
     let environment = environment(&hardware);
@@ -108,7 +109,7 @@ pub(super) fn run(options: &Options) -> Result<ExitCode, String> {
     if interrupt::is_wanted() {
         return Ok(interrupt::status());
     }
-    print!("{report}");
+    say::bytes(report.to_string().as_bytes());
     if let Some(json) = json {
         json.finish(|out| writeln!(out, "{:#}", report.to_json()))?;
     }

@@ -14,6 +14,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use onesided::{Backend, Bootstrap, Error, InitMethod, Pe, ReduceOp, Result, Stream, SymmetricBuf, expect_eq};
+use onesided_harness::tool::command::failed;
 use onesided_nvshmem::{Process, Settings};
 use serde_json::json;
 
@@ -26,13 +27,7 @@ use super::plan::{Kind, Measurement};
 pub(crate) fn run(measurements: &[String], loops: Option<&Path>) -> ExitCode {
     let plan: std::result::Result<Vec<Measurement>, String> = measurements.iter().map(|text| text.parse()).collect();
     let ran = plan.and_then(|plan| on_hardware(&plan, loops).map_err(|error| error.to_string()));
-    match ran {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            eprintln!("error: {why}");
-            ExitCode::from(2)
-        }
-    }
+    ran.map_or_else(failed, |()| ExitCode::SUCCESS)
 }
 
 fn on_hardware(plan: &[Measurement], loops: Option<&Path>) -> Result<()> {

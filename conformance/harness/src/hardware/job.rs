@@ -195,7 +195,7 @@ impl<'a> State<'a> {
             }
             Message::Enough => state.enough.extend(state.at),
             Message::Failed { kind, operating, text } => self.blame(pe, What::Failed { kind, operating, text }),
-            Message::Panicked { text } => self.blame(pe, What::Panicked(text)),
+            Message::Panicked { text, at } => self.blame(pe, What::Panicked { text, at }),
             Message::Finalized => state.finalized = true,
         }
     }

@@ -1,7 +1,9 @@
 //! A process that is a PE: what a program and a worker of the suite both do.
 
 use std::any::Any;
+use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe};
+use std::sync::Once;
 
 use onesided::{Backend, Bootstrap as _, Error, InitMethod, Pe, Result};
 use onesided_nvshmem::{Nvshmem, Process, Settings};
@@ -30,13 +32,31 @@ pub fn ready<B: Backend>(pe: &Pe<B>) -> Message {
     })
 }
 
+thread_local! {
+    /// The line of this thread's last panic.
+    static LINE: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// From now on the lines of panics are known here. They are printed as before.
+fn note_lines_of_panics() {
+    static NOTED: Once = Once::new();
+    NOTED.call_once(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            LINE.set(info.location().map(|at| format!("{}:{}", at.file(), at.line())));
+            before(info);
+        }));
+    });
+}
+
 /// Calls a program; says so if it fails or panics.
 pub fn guarded<T>(program: impl FnOnce() -> Result<T>, say: &dyn Fn(Message)) -> Result<T, Lost> {
+    note_lines_of_panics();
     match panic::catch_unwind(AssertUnwindSafe(program)) {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(lost(&error, say)),
         Err(panic) => {
-            say(Message::Panicked { text: message(&*panic) });
+            say(Message::Panicked { text: message(&*panic), at: LINE.take() });
             Err(Lost(101)) // what a panic ends a process with
         }
     }

@@ -43,6 +43,9 @@ pub enum Message {
     Panicked {
         /// The panic's message.
         text: String,
+        /// Its source line, where that is known.
+        #[serde(default)]
+        at: Option<String>,
     },
     /// It is finalized, and about to end.
     Finalized,
@@ -139,7 +142,7 @@ mod tests {
             Message::Start { name: "litmus/mp".into() },
             Message::Returned { text: "x=\"a\"\nb".into() },
             Message::Failed { kind: "device".into(), operating: true, text: "put: …".into() },
-            Message::Panicked { text: String::new() },
+            Message::Panicked { text: String::new(), at: Some("demo.rs:1".into()) },
             Message::Finalized,
         ] {
             let line = message.line();

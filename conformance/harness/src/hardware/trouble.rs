@@ -29,7 +29,12 @@ pub enum What {
         text: String,
     },
     /// The program panicked.
-    Panicked(String),
+    Panicked {
+        /// The panic's message.
+        text: String,
+        /// Its source line, where that is known.
+        at: Option<String>,
+    },
     /// The process ended, and said nothing before.
     Exited(i32),
     /// A signal ended the process.
@@ -51,7 +56,7 @@ impl Trouble {
     pub fn outcome(&self) -> Option<String> {
         match &self.what {
             What::Failed { kind, .. } => Some(format!("failed: {kind}")),
-            What::Panicked(_) => Some("panicked".to_string()),
+            What::Panicked { .. } => Some("panicked".to_string()),
             What::Exited(LIBRARY_EXIT) => None,
             What::Exited(status) => Some(format!("exited: {status}")),
             What::Start(_) | What::Killed(_) | What::Hung { .. } => None,
@@ -88,7 +93,8 @@ impl fmt::Display for Trouble {
         match &self.what {
             What::Start(why) => f.write_str(why),
             What::Failed { text, .. } => write!(f, "failed: {text}"),
-            What::Panicked(text) => write!(f, "panicked: {text}"),
+            What::Panicked { text, at: Some(at) } => write!(f, "panicked at {at}: {text}"),
+            What::Panicked { text, at: None } => write!(f, "panicked: {text}"),
             What::Exited(LIBRARY_EXIT) => write!(f, "was ended by the library (status {LIBRARY_EXIT})"),
             What::Exited(0) => write!(f, "ended before it was done (status 0)"),
             What::Exited(status) => write!(f, "ended the job with status {status}"),
@@ -122,7 +128,7 @@ mod tests {
         let outcome = |what| Trouble { what, pe: Some(1), tail: Vec::new() }.outcome();
         let failed = What::Failed { kind: "device".into(), operating: true, text: String::new() };
         assert_eq!(outcome(failed).unwrap(), "failed: device");
-        assert_eq!(outcome(What::Panicked("here".into())).unwrap(), "panicked");
+        assert_eq!(outcome(What::Panicked { text: "here".into(), at: None }).unwrap(), "panicked");
         assert_eq!(outcome(What::Exited(3)).unwrap(), "exited: 3");
         for what in [What::Exited(255), What::Killed(11), What::Start(String::new())] {
             assert_eq!(outcome(what), None);

@@ -5,15 +5,16 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use super::options::{Machine as Asked, Options, Output as Files, Search};
+use super::own::Own;
 use super::{Facts, Program, gpus_report, pe, wrote};
 use crate::hardware::job::{End, News, Script, follow};
 use crate::hardware::machine::{self, Machine};
 use crate::hardware::protocol::{LISTENS, Ready};
 use crate::hardware::trouble::Trouble;
 use crate::launch::{self, Channel, Job, Mps};
-use crate::say;
 use crate::tool::interrupt;
 use crate::tool::output::Output;
+use crate::{complain, say};
 
 /// Seconds for which nobody may get further, unless the user gives others.
 const TIMEOUT: u64 = 60;
@@ -31,6 +32,8 @@ pub(super) struct Plan {
     pub(super) mps: bool,
     pub(super) timeout: Option<u64>,
     pub(super) json: Option<PathBuf>,
+    /// The program's own options.
+    pub(super) own: Own,
 }
 
 /// What became of it.
@@ -56,9 +59,9 @@ impl Plan {
     ///
     /// # Errors
     /// An option of the simulator; too few PEs.
-    pub(super) fn new(facts: &Facts, options: Options) -> Result<Plan, String> {
+    pub(super) fn new(facts: &Facts, options: Options, own: Own) -> Result<Plan, String> {
         let Options { machine, search, output } = options;
-        let Asked { pes, nodes, gpus, heap, memory, stack, profile, pieces, on_gpus, .. } = machine;
+        let Asked { pes, nodes, gpus, heap, memory, stack, profile, pieces, like, on_gpus, .. } = machine;
         let Search { schedules, all, strategy, seed, max_steps, replay } = search;
         let Files { trace, json } = output;
         let of_the_simulator = [
@@ -67,6 +70,7 @@ impl Plan {
             ("--stack", stack.is_some()),
             ("--profile", profile.is_some()),
             ("--pieces", pieces.is_some()),
+            ("--like", like.is_some()),
             ("--schedules", schedules.is_some()),
             ("--all", all),
             ("--strategy", strategy.is_some()),
@@ -78,14 +82,10 @@ impl Plan {
         if let Some((option, _)) = of_the_simulator.into_iter().find(|(_, is_given)| *is_given) {
             return Err(format!("{option} is about the simulator: leave it out, or leave --backend nvshmem out"));
         }
-        match pes {
-            Some(0) => return Err("0 PEs: a job has at least 1".to_string()),
-            Some(pes) if pes < facts.min_pes => {
-                return Err(format!("{} needs at least {} PEs, not {pes}", facts.name, facts.min_pes));
-            }
-            _ => {}
+        if let Some(pes) = pes.filter(|pes| *pes < facts.min_pes) {
+            return Err(format!("{} needs at least {} PEs, not {pes}", facts.name, facts.min_pes));
         }
-        Ok(Plan { pes, gpus, heap, mps: on_gpus.mps, timeout: on_gpus.timeout, json })
+        Ok(Plan { pes, gpus, heap, mps: on_gpus.mps, timeout: on_gpus.timeout, json, own })
     }
 
     /// Refuses, in a process that was started as a PE, what only the process can do that starts them.
@@ -93,7 +93,7 @@ impl Plan {
     /// # Errors
     /// A sentence with the option.
     pub(super) fn check_pe(&self, n_pes: usize) -> Result<(), String> {
-        let Plan { pes, gpus, heap, mps, timeout, json } = self;
+        let Plan { pes, gpus, heap, mps, timeout, json, own: _ } = self;
         if let Some(pes) = pes.filter(|pes| *pes != n_pes) {
             return Err(format!("--pes {pes} contradicts the launcher, which started {n_pes}; leave it out"));
         }
@@ -130,20 +130,25 @@ impl Plan {
         environment.extend(mps.iter().flat_map(|mps| mps.environment(pes / gpus.len())));
         environment.extend(self.heap.map(|bytes| (HEAP.to_string(), bytes.to_string().into())));
         let program = std::env::current_exe().map_err(|why| format!("this program does not know its file: {why}"))?;
-        let arguments = vec!["--backend".into(), "nvshmem".into()];
+        let arguments =
+            ["--backend".into(), "nvshmem".into()].into_iter().chain(self.own.given.iter().cloned()).collect();
         let devices = launch::devices(pes, &gpus);
         Ok((Job { pes, program, arguments, environment, devices }, gpus, mps))
     }
 }
 
 /// Runs the program: as one of its PEs if this process was started as one, otherwise by starting them all.
-pub(super) fn run<P: Program>(facts: &Facts, plan: &Plan) -> Result<ExitCode, String> {
+pub(super) fn run<P: Program>(facts: &Facts, program: &P, plan: &Plan) -> Result<ExitCode, String> {
     match onesided_nvshmem::placement().map_err(|problem| problem.to_string())? {
         Some(placement) => {
             launch::restart_to_load_kernels_early();
-            pe::run::<P>(facts, plan, &placement)
+            pe::run(facts, program, plan, &placement)
         }
-        None => start(facts, plan),
+        None => {
+            let pes = plan.pes.unwrap_or(facts.pes);
+            program.precondition(pes).map_err(|why| facts.cannot_run(pes, &why))?;
+            start(facts, plan)
+        }
     }
 }
 
@@ -185,7 +190,7 @@ pub(super) fn hear(name: &str, job: &Job, limit: Duration, machine: Machine, gpu
         News::Ready(about) => ready = Some(about.clone()),
         News::Returned { pe, text } => lines[pe] = Some(text.to_string()),
         News::Printed { channel: Channel::Out, text, .. } => say!("{text}"),
-        News::Printed { pe, channel: Channel::Err, text } => eprintln!("PE {pe}: {text}"),
+        News::Printed { pe, channel: Channel::Err, text } => complain!("PE {pe}: {text}"),
         News::Done { .. } => {}
     });
     Done { pes: job.pes, machine, gpus, ready, lines, end, time: start.elapsed() }

@@ -89,7 +89,7 @@ pub(super) fn write_json(out: &mut dyn Write, facts: &Facts, plan: &Plan, done: 
     let nothing = Value::Null;
     let machine = done.machine.to_json(&done.gpus);
     let summary = json!({
-        "schema": "onesided-run/1",
+        "schema": "onesided-run/2",
         "date": humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
         "program": facts.name,
         "backend": "nvshmem",
@@ -97,6 +97,8 @@ pub(super) fn write_json(out: &mut dyn Write, facts: &Facts, plan: &Plan, done: 
         "pes": done.pes, "nodes": 1, "gpus": done.gpus.len(), "heap": plan.heap,
         "gpu_names": machine["gpus"], "cuda": machine["cuda"], "driver": machine["driver"],
         "settings": machine["settings"], "mps": is_shared(done),
+        "like": nothing, "unsupported": nothing,
+        "options": plan.own.given.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>(),
         "profile": nothing, "pieces": nothing, "max_steps": nothing, "search": nothing, "seed": nothing,
         "schedules": 1, "redundant": 0, "complete": false, "steps": nothing,
         "seconds": done.time.as_secs_f64(),
@@ -112,6 +114,7 @@ mod tests {
     use std::time::Duration;
 
     use super::super::gpus::hear;
+    use super::super::own::Own;
     use super::*;
     use crate::hardware::machine::Machine;
     use crate::hardware::protocol::{Message, Ready};
@@ -131,7 +134,8 @@ mod tests {
     }
 
     fn json(done: &Done) -> Value {
-        let plan = Plan { pes: None, gpus: None, heap: Some(64), mps: true, timeout: None, json: None };
+        let plan =
+            Plan { pes: None, gpus: None, heap: Some(64), mps: true, timeout: None, json: None, own: Own::default() };
         let mut text = Vec::new();
         write_json(&mut text, &FACTS, &plan, done).unwrap();
         serde_json::from_slice(&text).unwrap()
@@ -146,7 +150,7 @@ mod tests {
         let done = done(&[returned("fine"), Message::Finalized], "echo a line of its own");
         assert_eq!((&done.end, about(&done).join(", ")), (&End::Complete, "libdemo 1.0, A, MPS".to_string()));
         let json = json(&done);
-        assert_eq!([&json["schema"], &json["status"], &json["library"]], ["onesided-run/1", "ok", "libdemo 1.0"]);
+        assert_eq!([&json["schema"], &json["status"], &json["library"]], ["onesided-run/2", "ok", "libdemo 1.0"]);
         assert_eq!((&json["gpus"], &json["mps"], &json["heap"]), (&json!(1), &json!(true), &json!(64)));
         assert_eq!((&json["gpu_names"], &json["lines"]), (&json!(["A"]), &json!(["fine", "fine"])));
     }

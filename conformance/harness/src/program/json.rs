@@ -32,7 +32,7 @@ pub(super) fn write_summary(out: &mut dyn Write, facts: &Facts, plan: &Plan, don
     let (status, error) = match &done.end {
         End::Fine => ("ok", Value::Null),
         End::Finding => ("finding", Value::Null),
-        End::GivenUp => ("not complete", Value::Null),
+        End::GivenUp | End::Bounded => ("not complete", Value::Null),
         End::Interrupted => ("interrupted", Value::Null),
         End::Error(why) => ("error", json!(why)),
     };
@@ -42,7 +42,7 @@ pub(super) fn write_summary(out: &mut dyn Write, facts: &Facts, plan: &Plan, don
             "verdict": run.verdict.kind.outcome(),
             "report": run.verdict.to_string(),
             "schedule": run.schedule.to_string(),
-            "replay": replay(facts, plan, run),
+            "replay": replay(plan, run),
         })
     });
     let differing = done.differing.as_ref().map(|(count, run)| {
@@ -50,7 +50,7 @@ pub(super) fn write_summary(out: &mut dyn Write, facts: &Facts, plan: &Plan, don
             "results": count,
             "lines": run.results,
             "schedule": run.schedule.to_string(),
-            "replay": replay(facts, plan, run),
+            "replay": replay(plan, run),
         })
     });
     let (search, seed) = match plan.search {
@@ -61,12 +61,15 @@ pub(super) fn write_summary(out: &mut dyn Write, facts: &Facts, plan: &Plan, don
         Search::InOrder { then: Some(Explore::All { .. }) } => ("in order, all", None),
     };
     let summary = json!({
-        "schema": "onesided-run/1",
+        "schema": "onesided-run/2",
         "program": facts.name,
         "backend": "sim",
         "library": format!("onesided-sim {}", onesided::VERSION),
         "pes": pes, "nodes": nodes, "gpus": gpus, "heap": heap,
         "profile": profile.name(), "pieces": pieces, "max_steps": max_steps,
+        "like": plan.like.map(|_| "nvshmem"),
+        "options": plan.own.given.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>(),
+        "unsupported": done.unsupported.map(|(family, why)| json!({ "family": family, "why": why })),
         "search": search, "seed": seed,
         "schedules": done.schedules, "redundant": done.redundant, "complete": done.complete, "steps": done.steps,
         "seconds": done.time.as_secs_f64(),

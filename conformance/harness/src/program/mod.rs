@@ -3,10 +3,11 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `options.rs` | the command line |
+//! | `own.rs` | what of it is the program's own |
 //! | `plan.rs` | what the options ask for on the simulator, or why that is impossible |
 //! | `run.rs` | runs the plan, up to the first finding |
 //! | `results.rs` | whether the PEs returned the same on every schedule |
-//! | `report.rs` | what a person reads |
+//! | `report.rs`, `next.rs` | what a person reads; what would help next |
 //! | `json.rs` | what `--trace` and `--json` write |
 //! | `gpus.rs` | on GPUs: what the options ask for, and the process that starts the PEs |
 //! | `gpus_report.rs` | what a person reads of that, and its `--json` |
@@ -16,24 +17,28 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
+use clap::ArgMatches;
 use onesided::{Backend, Pe, Result};
 use onesided_nvshmem::Placement;
 
-use crate::say;
-use crate::tool::command::{self, failed, refused};
+use crate::tool::command::{self, NOT_COMPLETE, ended, failed, refused};
 use crate::tool::interrupt;
 use crate::tool::output::Output;
+use crate::{complain, say};
 
 mod gpus;
 mod gpus_report;
 mod json;
+mod next;
 mod options;
+mod own;
 mod pe;
 mod plan;
 mod report;
 mod results;
 mod run;
 
+use own::{Augment, Own};
 use plan::Plan;
 use run::End;
 pub(crate) use run::is_operating;
@@ -42,6 +47,40 @@ pub(crate) use run::is_operating;
 ///
 /// Each program checks its own result: a wrong one is an `Err` (see [`onesided::expect_eq`]). What it returns is
 /// printed, one PE after the other, for the first schedule.
+///
+/// A program with options of its own is a struct of them, which derives [`clap::Args`](crate::clap::Args); its `main` is
+/// [`main_with_options`]. Every PE gets the same struct, on every schedule. The options that were given stand in the
+/// command that replays a finding, and a replay with other ones is refused.
+///
+/// ```no_run
+/// use onesided::{Backend, Pe, Result};
+/// use onesided_harness::{Program, clap, main_with_options};
+///
+/// #[derive(clap::Args)]
+/// struct Pairs {
+///     /// Rounds that each pair plays
+///     #[arg(long, default_value_t = 3)]
+///     rounds: u64,
+/// }
+///
+/// impl Program for Pairs {
+///     const NAME: &'static str = "pairs";
+///     const ABOUT: &'static str = "PEs exchange words, two by two.";
+///     const CHECKS: &'static str = "it received every word of its partner";
+///
+///     fn precondition(&self, n_pes: usize) -> std::result::Result<(), String> {
+///         if n_pes.is_multiple_of(2) { Ok(()) } else { Err("it needs an even number of PEs".to_string()) }
+///     }
+///
+///     fn run<B: Backend>(&self, pe: &Pe<B>) -> Result<String> {
+///         Ok(format!("PE {} played {} rounds", pe.my_pe(), self.rounds))
+///     }
+/// }
+///
+/// fn main() -> std::process::ExitCode {
+///     main_with_options::<Pairs>()
+/// }
+/// ```
 pub trait Program {
     /// The program's name, as the user types it.
     const NAME: &'static str;
@@ -54,11 +93,20 @@ pub trait Program {
     /// The fewest PEs with which it makes sense; fewer are refused as wrong usage.
     const MIN_PES: usize = 1;
 
+    /// Whether the program can run on so many PEs, with its options. Asked before anything runs.
+    ///
+    /// # Errors
+    /// A sentence that says what it needs. The command then ends with status 2: this is not a finding.
+    fn precondition(&self, n_pes: usize) -> std::result::Result<(), String> {
+        let _ = n_pes;
+        Ok(())
+    }
+
     /// The program, run by every PE. Returns a few readable lines, or nothing on PEs that have nothing to say.
     ///
     /// # Errors
     /// The first call that failed, or the program's own check.
-    fn run<B: Backend>(pe: &Pe<B>) -> Result<String>;
+    fn run<B: Backend>(&self, pe: &Pe<B>) -> Result<String>;
 }
 
 /// What is known of a program besides its code: the constants of [`Program`].
@@ -73,26 +121,51 @@ struct Facts {
 
 /// The `main` of a program: reads the command line, runs, reports.
 ///
-/// The exit status is 0 when nothing wrong was found, 1 after a finding, 2 after wrong usage or an operating error, and
-/// 130 when Ctrl-C ended it before it had found anything.
+/// | exit status | |
+/// |---|---|
+/// | 0 | nothing wrong was found |
+/// | 1 | a finding |
+/// | 2 | wrong usage, or an operating error: what was asked for could not be done, or its result not be written |
+/// | 3 | nothing wrong was found, and not everything was seen: `--all` is not complete, or a run was given up at the step limit |
+/// | 130, 143 | Ctrl-C or SIGTERM ended it before it had found anything |
 ///
 /// On GPUs, the process starts itself again for each PE; a process that was started as a PE, by `onesided launch`,
 /// `mpirun`, `srun` or `torchrun`, is that PE.
-pub fn main<P: Program>() -> ExitCode {
+pub fn main(program: impl Program) -> ExitCode {
+    start(|command| command, |_| Ok(program))
+}
+
+/// As [`main`], for a program with options of its own: they are read into `P`.
+///
+/// # Panics
+/// When `P` has an option that all programs have already.
+pub fn main_with_options<P: Program + clap::Args>() -> ExitCode {
+    start(P::augment_args, P::from_arg_matches)
+}
+
+/// Reads the command line and does what it asks for.
+fn start<P: Program>(
+    augment: Augment,
+    program: impl FnOnce(&ArgMatches) -> std::result::Result<P, clap::Error>,
+) -> ExitCode {
     let facts = Facts { name: P::NAME, about: P::ABOUT, checks: P::CHECKS, pes: P::PES, min_pes: P::MIN_PES };
-    let asked = match plan(&facts, std::env::args_os()) {
-        Ok(asked) => asked,
+    let read = read(&facts, augment, std::env::args_os());
+    let (asked, program) = match read.and_then(|(asked, matches)| Ok((asked, program(&matches)?))) {
+        Ok(read) => read,
         Err(error) => return refused(&error),
     };
     let done = match &asked {
-        Asked::Sim(plan) => {
-            interrupt::watch();
-            say_if_launched();
-            follow::<P>(&facts, plan)
-        }
-        Asked::Gpus(plan) => gpus::run::<P>(&facts, plan),
+        Asked::Sim(plan) => match program.precondition(plan.config.pes) {
+            Err(why) => return failed(facts.cannot_run(plan.config.pes, &why)),
+            Ok(()) => {
+                interrupt::watch();
+                say_if_launched();
+                follow(&facts, &program, plan)
+            }
+        },
+        Asked::Gpus(plan) => gpus::run(&facts, &program, plan),
     };
-    done.unwrap_or_else(failed)
+    ended(done)
 }
 
 /// What the command line asks for.
@@ -102,14 +175,29 @@ enum Asked {
     Gpus(gpus::Plan),
 }
 
-fn plan(facts: &Facts, arguments: impl IntoIterator<Item = OsString>) -> std::result::Result<Asked, clap::Error> {
-    let mut command = options::command(facts);
-    let options = options::parse(&mut command, arguments)?;
+fn read(
+    facts: &Facts,
+    augment: Augment,
+    arguments: impl IntoIterator<Item = OsString>,
+) -> std::result::Result<(Asked, ArgMatches), clap::Error> {
+    let mut command = options::command(facts, augment);
+    let (options, matches) = options::parse(&mut command, arguments)?;
+    let own = Own::of(augment, &matches);
     let asked = match options.machine.backend {
-        command::Backend::Sim => Plan::new(facts, options).map(|plan| Asked::Sim(Box::new(plan))),
-        command::Backend::Nvshmem => gpus::Plan::new(facts, options).map(Asked::Gpus),
+        command::Backend::Sim => Plan::new(facts, options, own).map(|plan| Asked::Sim(Box::new(plan))),
+        command::Backend::Nvshmem => gpus::Plan::new(facts, options, own).map(Asked::Gpus),
     };
-    asked.map_err(|why| command.error(clap::error::ErrorKind::ValueValidation, why))
+    match asked {
+        Ok(asked) => Ok((asked, matches)),
+        Err(why) => Err(command.error(clap::error::ErrorKind::ValueValidation, why)),
+    }
+}
+
+impl Facts {
+    fn cannot_run(&self, pes: usize, why: &str) -> String {
+        let s = if pes == 1 { "" } else { "s" };
+        format!("{} cannot run on {pes} PE{s}: {why}", self.name)
+    }
 }
 
 /// Says, in the first of the processes that a launcher started, that each of them simulates a whole job: that is hardly
@@ -118,7 +206,7 @@ fn say_if_launched() {
     if let Ok(Some(Placement { rank: 0, n_pes, .. })) = onesided_nvshmem::placement()
         && n_pes > 1
     {
-        eprintln!(
+        complain!(
             "note: a launcher started {n_pes} processes, and each simulates all PEs by itself; with --backend nvshmem each \
              is one PE"
         );
@@ -126,18 +214,18 @@ fn say_if_launched() {
 }
 
 fn wrote(file: Option<&Path>, what: &str) {
-    if let Some(file) = file {
+    if let Some(file) = file.filter(|file| *file != Path::new("-")) {
         say!("Wrote {what} to {}.", file.display());
     }
 }
 
 /// Runs the plan on the simulator and writes the files.
-fn follow<P: Program>(facts: &Facts, plan: &Plan) -> std::result::Result<ExitCode, String> {
+fn follow<P: Program>(facts: &Facts, program: &P, plan: &Plan) -> std::result::Result<ExitCode, String> {
     // Before the long run, so that no result is lost to a wrong path.
     let trace = plan.trace.as_deref().map(Output::prepare).transpose()?;
     let summary = plan.json.as_deref().map(Output::prepare).transpose()?;
 
-    let done = run::run::<P>(plan);
+    let done = run::run(program, plan);
     report::print(facts, plan, &done);
     if let (Some(trace), Some(run)) = (trace, &done.recorded) {
         trace.finish(|out| json::write_trace(out, facts, run))?;
@@ -150,7 +238,7 @@ fn follow<P: Program>(facts: &Facts, plan: &Plan) -> std::result::Result<ExitCod
     match done.end {
         End::Fine => Ok(ExitCode::SUCCESS),
         End::Finding => Ok(ExitCode::from(1)),
-        End::GivenUp => Ok(ExitCode::from(3)),
+        End::GivenUp | End::Bounded => Ok(ExitCode::from(NOT_COMPLETE)),
         End::Interrupted => Ok(interrupt::status()),
         End::Error(why) => Err(why),
     }

@@ -10,25 +10,31 @@ use super::gpus::{Plan, sentence};
 use super::{Facts, Program};
 use crate::hardware::pe::{guarded, init, lost, not_started, ready};
 use crate::hardware::protocol::{LISTENS, Message, Ready};
-use crate::say;
+use crate::{complain, say};
 
 /// Becomes the PE that the launcher made this process, and runs the program.
 ///
 /// # Errors
 /// Options that only the process understands that starts the PEs; too few PEs.
-pub(super) fn run<P: Program>(facts: &Facts, plan: &Plan, placement: &Placement) -> Result<ExitCode, String> {
+pub(super) fn run<P: Program>(
+    facts: &Facts,
+    program: &P,
+    plan: &Plan,
+    placement: &Placement,
+) -> Result<ExitCode, String> {
     let &Placement { rank, n_pes, .. } = placement;
     plan.check_pe(n_pes)?;
     if n_pes < facts.min_pes {
         return Err(format!("{} needs at least {} PEs, not {n_pes}", facts.name, facts.min_pes));
     }
+    program.precondition(n_pes).map_err(|why| facts.cannot_run(n_pes, &why))?;
     let is_heard = env::var_os(LISTENS).is_some();
     let say = |message: Message| if is_heard { message.send() } else { tell(rank, &message) };
     let done = init().map_err(|error| not_started(&error, &say)).and_then(|pe| {
         let about = ready(&pe);
         say(about.clone());
         say(Message::Start { name: facts.name.to_string() });
-        let text = guarded(|| P::run(&pe), &say)?;
+        let text = guarded(|| program.run(&pe), &say)?;
         say(Message::Returned { text });
         pe.finalize().map_err(|error| lost(&error, &say))?;
         Ok(about)
@@ -52,9 +58,9 @@ fn tell(rank: usize, message: &Message) {
     match message {
         Message::Returned { text } if !text.is_empty() => say!("{text}"),
         Message::Failed { text, kind, .. } => {
-            eprintln!("PE {rank} failed: {text}");
+            complain!("PE {rank} failed: {text}");
             if *kind == ErrorKind::Initialization.to_string() {
-                eprintln!("`onesided doctor`, started in the same way, says what this host lacks, and the remedies");
+                complain!("`onesided doctor`, started in the same way, says what this host lacks, and the remedies");
             }
         }
         _ => {}

@@ -3,15 +3,22 @@
 use std::fmt::Display;
 use std::path::PathBuf;
 
+use onesided_nvshmem::CAPABILITIES;
 use onesided_sim::{Config, Explore, Schedule};
 
 use super::Facts;
-use super::options::{LIMIT, Options, SCHEDULES, Strategy};
+use super::options::{LIMIT, Like, Options, SCHEDULES, Strategy};
+use super::own::Own;
+use crate::tool::invocation::invocation;
 
 /// Everything that a simulated run depends on besides the program.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) config: Config,
+    /// Which backend the simulator is held to.
+    pub(super) like: Option<Like>,
+    /// The program's own options.
+    pub(super) own: Own,
     pub(super) search: Search,
     pub(super) trace: Option<PathBuf>,
     pub(super) json: Option<PathBuf>,
@@ -41,7 +48,7 @@ impl Plan {
     ///
     /// # Errors
     /// A sentence for the user: what contradicts what, or cannot be simulated.
-    pub(super) fn new(facts: &Facts, options: Options) -> Result<Plan, String> {
+    pub(super) fn new(facts: &Facts, options: Options, own: Own) -> Result<Plan, String> {
         let Options { machine, search, output } = options;
         if machine.on_gpus.mps || machine.on_gpus.timeout.is_some() {
             return Err("--mps and --timeout are about GPUs: they need --backend nvshmem".to_string());
@@ -70,9 +77,16 @@ impl Plan {
             pieces: machine.pieces.unwrap_or(usual.pieces),
             max_steps: search.max_steps,
             ..usual
-        };
+        }
+        .with_arguments(&own.in_effect);
+        if machine.like == Some(Like::Nvshmem) {
+            config.capabilities = CAPABILITIES;
+        }
         if let Some(schedule) = &search.replay {
             config = schedule.configure(&config);
+            if schedule.arguments != config.arguments {
+                return Err(other_arguments(facts, &own, schedule));
+            }
         }
         config.check().map_err(|error| error.message().to_string())?;
         if config.pes < facts.min_pes {
@@ -96,28 +110,51 @@ impl Plan {
                 Search::InOrder { then: (schedules > 1).then_some(others) }
             }
         };
-        Ok(Plan { config, search, trace: output.trace, json: output.json })
+        Ok(Plan { config, like: machine.like, own, search, trace: output.trace, json: output.json })
     }
 
-    /// The command that runs a schedule again, as it is typed in this workspace.
-    pub(super) fn replay_command(&self, facts: &Facts, schedule: &Schedule) -> String {
+    /// The command that runs a schedule again, as it is typed where this program was started.
+    pub(super) fn replay_command(&self, schedule: &Schedule) -> String {
+        format!("{} --replay {schedule}{}", invocation(), self.beside_the_schedule())
+    }
+
+    /// The options that a replay needs beside the schedule.
+    fn beside_the_schedule(&self) -> String {
         let usual = Config::default();
-        let mut command = format!("cargo run --release --bin {} -- --replay {schedule}", facts.name);
+        let mut options = String::new();
         let Config { heap, memory, stack, .. } = self.config;
         let sizes = [("heap", heap, usual.heap), ("memory", memory, usual.memory), ("stack", stack, usual.stack)];
         for (option, size, _) in sizes.into_iter().filter(|(_, size, usual)| size != usual) {
-            command += &format!(" --{option} {size}");
+            options += &format!(" --{option} {size}");
         }
         if let Some(steps) = self.config.max_steps {
-            command += &format!(" --max-steps {steps}");
+            options += &format!(" --max-steps {steps}");
         }
-        command
+        if self.like == Some(Like::Nvshmem) {
+            options += " --like nvshmem";
+        }
+        options + &self.own.typed()
     }
+}
+
+/// Why a schedule is not replayed with these options of the program.
+fn other_arguments(facts: &Facts, own: &Own, schedule: &Schedule) -> String {
+    let given = match own.typed() {
+        none if none.is_empty() => "none".to_string(),
+        given => given.trim_start().to_string(),
+    };
+    format!(
+        "the schedule {schedule} was recorded with other options of {} than are given here ({given}); give those that stand \
+         behind it in the command that was printed with it",
+        facts.name
+    )
 }
 
 /// The simulator's GPUs have no numbers to be named by.
 fn number_of_gpus(text: &str) -> Result<usize, String> {
-    text.parse().map_err(|_| format!("--gpus {text}: expected a number of GPUs"))
+    let most = 32_000;
+    let number = text.parse().ok().filter(|number| (1..=most).contains(number));
+    number.ok_or_else(|| format!("--gpus {text}: expected a number of GPUs from 1 to {most}"))
 }
 
 /// Refuses an option that says something else than the schedule to be replayed.
@@ -137,10 +174,15 @@ mod tests {
 
     const FACTS: Facts = Facts { name: "demo", about: "", checks: "", pes: 4, min_pes: 2 };
 
+    /// The program's own option.
+    fn rounds(command: clap::Command) -> clap::Command {
+        command.arg(clap::Arg::new("rounds").long("rounds").default_value("3"))
+    }
+
     fn plan(arguments: &str) -> Result<Plan, String> {
         let words = std::iter::once("demo").chain(arguments.split_whitespace()).map(Into::into);
-        let options = parse(&mut command(&FACTS), words).map_err(|error| error.to_string())?;
-        Plan::new(&FACTS, options)
+        let (options, matches) = parse(&mut command(&FACTS, rounds), words).map_err(|error| error.to_string())?;
+        Plan::new(&FACTS, options, Own::of(rounds, &matches))
     }
 
     #[test]
@@ -155,29 +197,53 @@ mod tests {
         assert_eq!(search("--all --schedules 9"), Search::InOrder { then: Some(Explore::All { limit: 9 }) });
     }
 
+    /// A schedule of the program with its usual option.
+    fn of(cluster: &str) -> String {
+        format!("os2.{cluster}.a{:08x}.o.none", plan("").unwrap().config.arguments)
+    }
+
     #[test]
     fn a_schedule_brings_its_cluster() {
-        let plan = plan("--replay os2.8x2g4.nvlink.p2.o.none --pes 8 --heap 1M").unwrap();
+        let plan = plan(&format!("--replay {} --pes 8 --heap 1M", of("8x2g4.nvlink.p2"))).unwrap();
         let Config { pes, nodes, gpus, pieces, heap, .. } = plan.config;
         assert_eq!((pes, nodes, gpus, pieces, heap), (8, 2, Some(4), 2, 1 << 20));
     }
 
     #[test]
     fn what_cannot_be_is_refused_with_a_reason() {
+        let replay = |of: String, more: &str| format!("--replay {of} {more}");
+        for (arguments, why) in [
+            (replay(of("4x1.spec.p4"), "--pes 8"), "--pes 8 contradicts the schedule, which has 4"),
+            (replay(of("4x1.spec.p4"), "--all"), "cannot be used with"),
+            (replay(of("1x1.spec.p4"), ""), "needs at least 2 PEs"),
+            (
+                replay(of("4x1.spec.p4"), "--rounds 4"),
+                "recorded with other options of demo than are given here (--rounds 4)",
+            ),
+            (replay("os2.4x1.spec.p4.o.none".into(), ""), "with other options of demo than are given here (none)"),
+            (replay("os1.4x1.spec.p4.o.0".into(), ""), "of an older version of this project"),
+        ] {
+            let error = plan(&arguments).unwrap_err();
+            assert!(error.contains(why), "{arguments}: {error}");
+        }
         for (arguments, why) in [
             ("--pes 1", "needs at least 2 PEs"),
-            ("--pes 40000", "40000 PEs"),
+            ("--pes 40000", "'40000' for '--pes <N>': expected a whole number from 1 to 32000"),
+            ("--pes 0", "'0' for '--pes <N>': expected a whole number from 1 to 32000"),
+            ("--pes -1", "'-1' for '--pes <N>': expected a whole number from 1 to 32000"),
+            ("--schedules 1e6", "'1e6' for '--schedules <N>': expected a whole number, at least 1"),
+            ("--pieces 65", "'65' for '--pieces <N>': expected a whole number from 1 to 64"),
+            ("--heap 99999999999G", "'99999999999G' for '--heap <SIZE>': expected a size from 1 to 1T"),
+            ("--stack 1K", "'1K' for '--stack <SIZE>': expected a size from 32K to 1G"),
+            ("--gpus 0", "--gpus 0: expected a number of GPUs from 1 to 32000"),
             ("--pes 4 --nodes 3", "3 nodes"),
-            ("--schedules 0", "0 is not in 1.."),
+            ("--schedules 0", "expected a whole number, at least 1"),
             ("--all --strategy random", "cannot be used with"),
             ("--strategy in-order --schedules 2", "there is one schedule"),
             ("--strategy pct", "invalid value 'pct'"),
             ("--profile ibgda", "there are spec, nvlink"),
-            ("--replay os2.4x1.spec.p4.o.none --pes 8", "--pes 8 contradicts the schedule, which has 4"),
-            ("--replay os2.4x1.spec.p4.o.none --all", "cannot be used with"),
-            ("--replay os2.1x1.spec.p4.o.none", "needs at least 2 PEs"),
             ("--replay nonsense", "is not a schedule"),
-            ("--heap 1T", "K, M or G"),
+            ("--like sim", "invalid value 'sim'"),
             ("--gpus 0,1", "expected a number of GPUs"),
             ("--mps", "need --backend nvshmem"),
             ("--timeout 3", "need --backend nvshmem"),
@@ -190,11 +256,16 @@ mod tests {
 
     #[test]
     fn a_replay_takes_along_what_is_not_in_the_schedule() {
-        let command =
-            |options| plan(options).unwrap().replay_command(&FACTS, &"os2.4x1.spec.p4.o.none".parse().unwrap());
-        let schedule: Schedule = "os2.4x1.spec.p4.o.none".parse().unwrap();
-        let expected = format!("cargo run --release --bin demo -- --replay {schedule} --heap 65536");
-        assert_eq!(command("--all --heap 64K"), expected);
-        assert_eq!(command("--heap 64K --max-steps 500"), format!("{expected} --max-steps 500"));
+        for (given, beside) in [
+            ("", ""),
+            ("--all --schedules 7", ""),
+            ("--heap 64K", " --heap 65536"),
+            ("--max-steps 500 --like nvshmem", " --max-steps 500 --like nvshmem"),
+            ("--rounds 4", " --rounds 4"),
+        ] {
+            assert_eq!(plan(given).unwrap().beside_the_schedule(), beside);
+        }
+        let command = plan("--rounds 4").unwrap().replay_command(&of("4x1.spec.p4").parse().unwrap());
+        assert!(command.ends_with(&format!(" --replay {} --rounds 4", of("4x1.spec.p4"))), "{command}");
     }
 }

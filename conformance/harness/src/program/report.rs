@@ -1,11 +1,13 @@
 //! What a person reads after the program's own lines.
 
-use onesided_sim::{Explore, Profile, Run};
+use onesided_sim::{Explore, Run};
 
 use super::Facts;
+use super::next::next;
 use super::plan::{Plan, Search};
 use super::run::{Done, End};
 use crate::say;
+use crate::tool::count;
 
 /// Prints the finding if there is one, and a few lines about what was done.
 pub(super) fn print(facts: &Facts, plan: &Plan, done: &Done) {
@@ -13,10 +15,11 @@ pub(super) fn print(facts: &Facts, plan: &Plan, done: &Done) {
         (End::Error(_), _) => {}
         (End::Finding | End::GivenUp, Some(run)) => {
             let what = if done.end == End::Finding { "FINDING" } else { "GIVEN UP" };
-            say!("\n{what} {}", finding(facts, plan, done, run));
+            say!("\n{what} {}", finding(plan, done, run));
             say!("\n{}", what_ran(plan, done));
+            note_unsupported(plan, done);
             say!("Every PE checks that {}.", facts.checks);
-            say!("Next: {}", after_a_finding(plan));
+            say!("Next: {}", next(facts, plan, done));
         }
         _ => {
             say!("\n{}: {}", what_ran(plan, done), result(done));
@@ -24,29 +27,37 @@ pub(super) fn print(facts: &Facts, plan: &Plan, done: &Done) {
                 say!(
                     "note: the PEs' results differ between schedules ({count} different ones); only what a program checks \
                      can fail. One that differs from the first: {}",
-                    replay(facts, plan, run)
+                    replay(plan, run)
                 );
             }
+            note_unsupported(plan, done);
             say!("Every PE checked that {}.", facts.checks);
-            say!("Next: {}", after_success(facts, plan, done));
+            say!("Next: {}", next(facts, plan, done));
         }
     }
 }
 
+/// Says, where nobody has asked for it, what of the program will not run on GPUs.
+fn note_unsupported(plan: &Plan, done: &Done) {
+    if let (Some((family, why)), None) = (done.unsupported, plan.like) {
+        say!("note: it uses {family}, which --backend nvshmem does not have: {why} (--like nvshmem refuses it)");
+    }
+}
+
 /// The verdict, and how to see it again.
-fn finding(facts: &Facts, plan: &Plan, done: &Done, run: &Run<String>) -> String {
+fn finding(plan: &Plan, done: &Done, run: &Run<String>) -> String {
     let which = match plan.search {
         Search::Replay(_) => "again".to_string(),
         Search::InOrder { .. } if done.schedules == 1 => "in order".to_string(),
         _ => format!("on schedule {}", done.schedules),
     };
-    let replay = replay(facts, plan, run);
+    let replay = replay(plan, run);
     format!("{which}: {}\n\nReplay it: {replay}", run.verdict)
 }
 
 /// The command that runs this run again.
-pub(super) fn replay(facts: &Facts, plan: &Plan, run: &Run<String>) -> String {
-    plan.replay_command(facts, &run.schedule)
+pub(super) fn replay(plan: &Plan, run: &Run<String>) -> String {
+    plan.replay_command(&run.schedule)
 }
 
 /// Schedules, cluster, profile, steps and seconds.
@@ -85,46 +96,7 @@ fn what_ran(plan: &Plan, done: &Done) -> String {
 fn result(done: &Done) -> &'static str {
     match done.end {
         End::Interrupted => "ended by you, nothing wrong until then",
+        End::Bounded => "nothing wrong in those",
         _ => "nothing wrong",
     }
-}
-
-fn after_success(facts: &Facts, plan: &Plan, done: &Done) -> String {
-    let all = matches!(plan.search, Search::InOrder { then: Some(Explore::All { .. }) });
-    let search = match all {
-        true if !done.complete => "--schedules N (a higher limit), ",
-        true => "",
-        false => "--all (every schedule), ",
-    };
-    let (pes, fewest) = (plan.config.pes, facts.min_pes.max(2));
-    let pes = match all {
-        true if !done.complete && pes > fewest => format!("--pes {} (fewer PEs)", pes - 1),
-        _ if pes >= 8 => format!("--pes {} (fewer PEs)", fewest.max(3)),
-        _ => "--pes 8 (more PEs)".to_string(),
-    };
-    let profile = match plan.config.profile {
-        Profile::Spec => "",
-        _ => ", --profile spec (whatever the network)",
-    };
-    let trace = if plan.trace.is_some() { "" } else { ", --trace FILE (what happened)" };
-    format!("{search}{pes}{profile}{trace}")
-}
-
-fn after_a_finding(plan: &Plan) -> String {
-    let trace = match (&plan.trace, &plan.search) {
-        (Some(_), _) => "",
-        (None, Search::Replay(_)) => "--trace FILE (what happened, event by event), ",
-        (None, _) => "the line above with --trace FILE (what happened, event by event), ",
-    };
-    let profile = match (plan.config.profile, &plan.search) {
-        (Profile::Spec, Search::InOrder { .. } | Search::Random { .. }) => {
-            "this line with --profile nvlink (would it show there?), "
-        }
-        _ => "",
-    };
-    format!("{trace}{profile}--help")
-}
-
-fn count(number: u64, thing: &str) -> String {
-    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }

@@ -3,16 +3,18 @@
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use onesided::{Error, ErrorKind, Result};
-use onesided_sim::{Explore, Explored, Run, Simulation, VerdictKind};
+use onesided::{Error, ErrorKind, Pe, Result};
+use onesided_nvshmem::CAPABILITIES;
+use onesided_sim::{Explore, Explored, Run, Sim, Simulation, VerdictKind};
 
 use super::Program;
+use super::next::has_several_elements;
 use super::plan::{Plan, Search};
 use super::results::Results;
-use crate::say;
 use crate::tool::interrupt;
 use crate::tool::progress::Progress;
 use crate::tool::stall::Watch;
+use crate::{complain, say};
 
 /// What became of a plan.
 #[derive(Debug)]
@@ -30,6 +32,10 @@ pub(super) struct Done {
     pub(super) time: Duration,
     /// The finding's run, or else the first; recorded, unless nobody asked for it.
     pub(super) recorded: Option<Run<String>>,
+    /// What the program uses that libnvshmem does not have: the family of calls, and why.
+    pub(super) unsupported: Option<(&'static str, &'static str)>,
+    /// Whether it sends several elements at once, which can arrive in pieces.
+    pub(super) sends_several_elements: bool,
     /// Where nothing wrong was found but the PEs' results differ: how many different ones there are, and a recorded run
     /// whose results are not those of the first.
     pub(super) differing: Option<(String, Run<String>)>,
@@ -44,14 +50,19 @@ pub(super) enum End {
     Finding,
     /// Nothing wrong was found until the recorded run, which was given up at the step limit.
     GivenUp,
+    /// Nothing wrong was found, and there are more schedules than were to be visited.
+    Bounded,
     /// The user ended it before anything was found.
     Interrupted,
     /// It could not be run.
     Error(String),
 }
 
+/// The first run is recorded, to see what it uses, unless it took so many steps.
+const LONG: u64 = 100_000;
+
 /// Runs a plan.
-pub(super) fn run<P: Program>(plan: &Plan) -> Done {
+pub(super) fn run<P: Program>(program: &P, plan: &Plan) -> Done {
     let start = Instant::now();
     let mut done = Done {
         end: End::Fine,
@@ -62,9 +73,11 @@ pub(super) fn run<P: Program>(plan: &Plan) -> Done {
         steps: 0,
         time: Duration::ZERO,
         recorded: None,
+        unsupported: None,
+        sends_several_elements: false,
         differing: None,
     };
-    if let Err(error) = visit::<P>(plan, &mut done) {
+    if let Err(error) = visit(program, plan, &mut done) {
         done.end = End::Error(error.message().to_string());
     }
     if let Some(run) = done.recorded.as_ref().filter(|_| done.end == End::Finding)
@@ -77,31 +90,45 @@ pub(super) fn run<P: Program>(plan: &Plan) -> Done {
     done
 }
 
-fn visit<P: Program>(plan: &Plan, done: &mut Done) -> Result<()> {
+fn visit<P: Program>(program: &P, plan: &Plan, done: &mut Done) -> Result<()> {
+    let main = |pe: &Pe<Sim>| program.run(pe);
     let mut simulation = Simulation::new(plan.config.clone())?;
     simulation.stop_when(interrupt::flag());
     let _watch = Watch::start(simulation.pulse());
     if let Search::Replay(schedule) = &plan.search {
-        let run = simulation.replay(schedule, P::run)?;
+        if schedule.fingerprint.is_none() {
+            complain!(
+                "note: the schedule has no fingerprint, because its run was not recorded; so nothing tells whether it is a \
+                 schedule of this program"
+            );
+        }
+        let run = simulation.replay(schedule, main)?;
         done.saw_first(&run, &mut |line| say!("{line}"));
         done.end = End::of(&run);
+        done.look(&run);
         done.recorded = Some(run);
         return Ok(());
     }
 
     let mut results = Results::default();
-    let (first, finding) = search::<P>(plan, &mut simulation, done, &mut results)?;
+    let (first, finding) = search(&main, plan, &mut simulation, done, &mut results)?;
     if let Some(run) = &finding {
         done.end = End::of(run);
     } else if interrupt::is_wanted() && !done.complete {
         done.end = End::Interrupted;
+    } else if matches!(plan.search, Search::InOrder { then: Some(Explore::All { .. }) }) && !done.complete {
+        done.end = End::Bounded;
     }
     if let (None, Some(other)) = (&finding, results.other()) {
-        done.differing = Some((results.count(), simulation.reproduce(other, P::run)?));
+        done.differing = Some((results.count(), simulation.reproduce(other, main)?));
     }
     // Runs are recorded afterwards, when it is known which of them somebody wants to see.
-    let wanted = finding.or_else(|| first.filter(|_| plan.trace.is_some()));
-    done.recorded = wanted.map(|run| simulation.reproduce(&run, P::run)).transpose()?;
+    let has_finding = finding.is_some();
+    if let Some(run) = finding.or(first).filter(|run| has_finding || plan.trace.is_some() || run.steps < LONG) {
+        let recorded = simulation.reproduce(&run, main)?;
+        done.look(&recorded);
+        done.recorded = Some(recorded).filter(|_| has_finding || plan.trace.is_some());
+    }
     Ok(())
 }
 
@@ -109,7 +136,8 @@ fn visit<P: Program>(plan: &Plan, done: &mut Done) -> Result<()> {
 type Found = (Option<Run<String>>, Option<Run<String>>);
 
 /// Visits what the plan asks for, up to the first finding.
-fn search<P: Program>(
+fn search(
+    main: &impl Fn(&Pe<Sim>) -> Result<String>,
     plan: &Plan,
     simulation: &mut Simulation,
     done: &mut Done,
@@ -118,7 +146,7 @@ fn search<P: Program>(
     let mut first = None;
     let explore = match plan.search {
         Search::InOrder { then } => {
-            let run = simulation.run(P::run)?;
+            let run = simulation.run(main)?;
             done.saw_first(&run, &mut |line| say!("{line}"));
             if !run.is_ok() {
                 return Ok((None, Some(run)));
@@ -131,14 +159,15 @@ fn search<P: Program>(
         Search::Replay(_) => None,
     };
     let finding = match explore {
-        Some(how) => explore_up_to_a_finding::<P>(simulation, how, done, &mut first, results)?,
+        Some(how) => explore_up_to_a_finding(main, simulation, how, done, &mut first, results)?,
         None => None,
     };
     Ok((first, finding))
 }
 
 /// Visits schedules up to the first finding, which it returns.
-fn explore_up_to_a_finding<P: Program>(
+fn explore_up_to_a_finding(
+    main: &impl Fn(&Pe<Sim>) -> Result<String>,
     simulation: &mut Simulation,
     how: Explore,
     done: &mut Done,
@@ -152,7 +181,7 @@ fn explore_up_to_a_finding<P: Program>(
     let progress = Progress::new(total, "schedules");
     let mut finding = None;
     let before = (done.schedules, done.steps);
-    let Explored { schedules, redundant, complete, steps, .. } = simulation.explore(how, P::run, |run| {
+    let Explored { schedules, redundant, complete, steps, .. } = simulation.explore(how, main, |run| {
         progress.step();
         if first.is_none() {
             *first = Some(run.without_results());
@@ -182,6 +211,14 @@ impl End {
 }
 
 impl Done {
+    /// Looks at what a recorded run uses.
+    fn look(&mut self, run: &Run<String>) {
+        let events = || run.trace.iter().flatten();
+        self.unsupported = events().find_map(|event| event.unsupported(&CAPABILITIES));
+        let mut ops = events().filter_map(|event| event.op());
+        self.sends_several_elements = ops.any(|op| has_several_elements(&op.effect()));
+    }
+
     /// Prints what the PEs returned at once: what follows may take long.
     fn saw_first(&mut self, run: &Run<String>, print: &mut dyn FnMut(&str)) {
         run.results.iter().flatten().filter(|text| !text.is_empty()).for_each(|text| print(text));

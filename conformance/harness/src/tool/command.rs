@@ -5,16 +5,42 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 
+use super::say;
+use crate::complain;
+
+/// The status of wrong usage, and of a command that could not do its work.
+const FAILED: u8 = 2;
+/// The status of a search that found nothing wrong and did not see everything that it was asked for.
+pub const NOT_COMPLETE: u8 = 3;
+
 /// Prints what clap says: an error, or a help text that was asked for.
 pub fn refused(error: &clap::Error) -> ExitCode {
-    let _ = error.print(); // nobody is left to tell
-    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+    match error.print() {
+        Err(why) if !error.use_stderr() => failed(format_args!("cannot write to standard output: {why}")),
+        _ => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(FAILED)),
+    }
 }
 
 /// Says why a command could not do its work.
 pub fn failed(why: impl fmt::Display) -> ExitCode {
-    eprintln!("error: {why}");
-    ExitCode::from(2)
+    complain!("error: {why}");
+    ExitCode::from(FAILED)
+}
+
+/// The end of a command: its status, unless it failed or what it printed was lost.
+pub fn ended(done: Result<ExitCode, String>) -> ExitCode {
+    match done.and_then(|status| say::all_printed().map(|()| status)) {
+        Ok(status) => status,
+        Err(why) => failed(why),
+    }
+}
+
+/// Lets `-1` be the value of an option: it is refused, as 0 is, by the name of the option and what it takes.
+pub fn let_values_be_negative(command: clap::Command) -> clap::Command {
+    command.mut_args(|arg| {
+        let takes_values = arg.get_action().takes_values() && !arg.is_allow_hyphen_values_set();
+        if takes_values { arg.allow_negative_numbers(true) } else { arg }
+    })
 }
 
 /// Where programs and cases run.

@@ -1,23 +1,19 @@
-//! Ctrl-C ends a long exploration in good order: with what was found so far.
+//! Ctrl-C and SIGTERM end a long exploration in good order: with what was found so far.
 
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, LazyLock};
 
-/// The exit status of a command that the user ended: that of a process ended by SIGINT, as shells report it.
-const STATUS: u8 = 130;
+/// SIGINT, which Ctrl-C sends.
+const INT: u8 = 2;
 
 static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+/// The first signal that came.
+static SIGNAL: AtomicU8 = AtomicU8::new(INT);
 
-/// From now on the first Ctrl-C is only noted; the second ends the process.
+/// From now on the first Ctrl-C or SIGTERM is only noted; the second ends the process.
 pub fn watch() {
-    // It fails where a handler is set already, which then is ours.
-    let _ = ctrlc::set_handler(|| {
-        if INTERRUPTED.swap(true, Ordering::Relaxed) {
-            std::process::exit(i32::from(STATUS));
-        }
-        eprintln!("\nending; once more to end at once");
-    });
+    system::watch();
 }
 
 /// Whether the user wants an end.
@@ -30,7 +26,47 @@ pub fn flag() -> Arc<AtomicBool> {
     Arc::clone(&INTERRUPTED)
 }
 
-/// The exit status after an interruption.
+/// The exit status after an interruption, as shells report it of a process that the signal ended: 130 after Ctrl-C, 143
+/// after SIGTERM.
 pub fn status() -> ExitCode {
-    ExitCode::from(STATUS)
+    ExitCode::from(128 + SIGNAL.load(Ordering::Relaxed))
+}
+
+#[cfg(unix)]
+mod system {
+    use std::sync::Once;
+    use std::sync::atomic::Ordering;
+    use std::thread;
+
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    use signal_hook::iterator::Signals;
+
+    use super::{INTERRUPTED, SIGNAL};
+    use crate::complain;
+
+    static WATCHED: Once = Once::new();
+
+    pub(super) fn watch() {
+        WATCHED.call_once(|| {
+            // Where signals cannot be heard, they end the process, as they always do.
+            let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else { return };
+            let hear = move || {
+                for signal in signals.forever() {
+                    if INTERRUPTED.load(Ordering::Relaxed) {
+                        std::process::exit(128 + signal);
+                    }
+                    SIGNAL.store(signal as u8, Ordering::Relaxed);
+                    INTERRUPTED.store(true, Ordering::Relaxed);
+                    complain!("\nending; once more to end at once");
+                }
+            };
+            let _ = thread::Builder::new().name("signals".into()).spawn(hear);
+        });
+    }
+}
+
+/// Elsewhere the first Ctrl-C ends the process.
+#[cfg(not(unix))]
+mod system {
+    pub(super) fn watch() {}
 }

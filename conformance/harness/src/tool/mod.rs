@@ -2,9 +2,11 @@
 
 pub mod command;
 pub mod interrupt;
+pub mod invocation;
+pub mod number;
 pub mod output;
 pub mod progress;
-mod say;
+pub mod say;
 pub mod stall;
 
 use onesided_sim::Schedule;

@@ -4,23 +4,31 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use super::say;
+
 /// A file to be written at the end of a long run: that it *can* be written is known at its start.
 ///
 /// The text goes to a file beside it, which then takes its name.
 #[derive(Debug)]
 pub struct Output {
     path: PathBuf,
-    /// The file beside it; `None` where the path is no regular file (`/dev/stdout`) and is written directly.
+    /// The file beside it; `None` where the path is not a regular file (`/dev/full`) and is written directly.
     beside: Option<PathBuf>,
-    file: File,
+    /// `None`: standard output.
+    file: Option<File>,
 }
 
 impl Output {
-    /// Makes sure that `path` can be written.
+    /// Makes sure that `path` can be written. `-` is standard output, which then has nothing else: lines for people go to
+    /// standard error from now on.
     ///
     /// # Errors
     /// A sentence with the path.
     pub fn prepare(path: &Path) -> Result<Output, String> {
+        if path == Path::new("-") {
+            say::take_standard_output();
+            return Ok(Output { path: PathBuf::from("to standard output"), beside: None, file: None });
+        }
         let wrong = |why: &dyn std::fmt::Display| format!("cannot write {}: {why}", path.display());
         let beside = match fs::metadata(path) {
             Ok(there) if there.is_dir() => return Err(wrong(&"it is a folder")),
@@ -31,7 +39,7 @@ impl Output {
             }
         };
         let file = File::create(beside.as_deref().unwrap_or(path)).map_err(|why| wrong(&why))?;
-        Ok(Output { path: path.to_path_buf(), beside, file })
+        Ok(Output { path: path.to_path_buf(), beside, file: Some(file) })
     }
 
     /// Lets `write` write the text, and gives the file its name.
@@ -40,9 +48,10 @@ impl Output {
     /// A sentence with the path.
     pub fn finish(mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), String> {
         let written = (|| {
-            let mut out = BufWriter::new(&self.file);
-            write(&mut out)?;
-            out.flush()?;
+            match &self.file {
+                Some(file) => write_to(file, write)?,
+                None => write_to(io::stdout().lock(), write)?,
+            }
             self.beside.as_ref().map_or(Ok(()), |beside| fs::rename(beside, &self.path))
         })();
         if written.is_ok() {
@@ -50,6 +59,12 @@ impl Output {
         }
         written.map_err(|why| format!("cannot write {}: {why}", self.path.display()))
     }
+}
+
+fn write_to(out: impl Write, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut out = BufWriter::new(out);
+    write(&mut out)?;
+    out.flush()
 }
 
 impl Drop for Output {
@@ -78,6 +93,14 @@ mod tests {
 
         drop(Output::prepare(&path).unwrap());
         assert_eq!((fs::read_to_string(&path).unwrap().as_str(), names().len()), ("text\n", 1));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_disk_is_an_error() {
+        let output = Output::prepare(Path::new("/dev/full")).unwrap();
+        let why = output.finish(|out| writeln!(out, "text")).unwrap_err();
+        assert!(why.starts_with("cannot write /dev/full: No space left"), "{why}");
     }
 
     #[test]

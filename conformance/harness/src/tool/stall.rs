@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use onesided_sim::{Beat, Pulse};
 
+use crate::complain;
+
 /// For so long a PE may make no call before somebody is told.
 const LIMIT: Duration = Duration::from_secs(10);
 /// How often is looked.
@@ -27,7 +29,7 @@ impl Watch {
             let (start, mut stall) = (Instant::now(), Stall::default());
             while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(EVERY) {
                 if let Some(text) = stall.look(pulse.look(), start.elapsed()) {
-                    eprintln!("\n{text}");
+                    complain!("\n{text}");
                     return;
                 }
             }

@@ -10,12 +10,14 @@ use onesided_nvshmem::Nvshmem;
 use super::{Options, counts, status};
 use crate::check::Status;
 use crate::command::list;
+use crate::expected::Folder;
 use crate::hardware::report::{Facts, Printer};
 use crate::hardware::{self, report};
 use crate::known;
 
 /// Runs the cases that the user chose.
 pub(super) fn run(options: &Options) -> Result<ExitCode, String> {
+    Folder::new(options.expected.as_deref()).check()?;
     let cases = list::chosen::<Nvshmem>(&options.patterns)?;
     let known = known::of("nvshmem", &crate::suite::cases::<Nvshmem>())?;
     let (machine, settings) = options.on_gpus.settings(options.expected.as_deref())?;

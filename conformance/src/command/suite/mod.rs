@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use onesided_harness::tool::command::{Backend, failed};
 use onesided_harness::tool::interrupt;
+use onesided_harness::tool::number::whole;
 use onesided_sim::Profile;
 
 use super::gpus::{OnGpus, refuse};
@@ -28,10 +29,10 @@ pub(super) struct Options {
     #[arg(long, default_value_t = Profile::Spec)]
     profile: Profile,
     /// Visit N random schedules of each case: a quick look, which sees part of the outcomes
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(1, u64::MAX))]
     schedules: Option<u64>,
     /// Where random schedules start
-    #[arg(long, value_name = "S", default_value_t = 0)]
+    #[arg(long, value_name = "S", default_value_t = 0, value_parser = whole::<u64>(0, u64::MAX))]
     seed: u64,
     /// Write the result of each case to FILE
     #[arg(long, value_name = "FILE")]

@@ -30,6 +30,7 @@ pub(super) fn run(options: &Options) -> Result<ExitCode, String> {
         }
         return promote::run(&cases, &expected);
     }
+    expected.check()?;
     let known = known::of("sim", &crate::suite::cases::<Sim>())?;
     let json = options.json.as_deref().map(Output::prepare).transpose()?;
     let settings = Settings { profile: options.profile, schedules: options.schedules, seed: options.seed, expected };

@@ -1,0 +1,111 @@
+//! What would help next: a few options, each with what it would show.
+
+use onesided::backend::{Collective, CollectiveKind, Effect};
+use onesided_sim::{Explore, Profile, VerdictKind};
+
+use super::Facts;
+use super::options::{LIMIT, SCHEDULES};
+use super::plan::{Plan, Search};
+use super::run::{Done, End};
+
+/// How much higher a limit is suggested.
+const MORE: u64 = 10;
+
+/// The options to try, or the advice.
+pub(super) fn next(facts: &Facts, plan: &Plan, done: &Done) -> String {
+    let tried: Vec<String> = match done.end {
+        End::Finding => after_a_finding(plan),
+        End::GivenUp => after_giving_up(plan, done),
+        End::Bounded => smaller(facts, plan, done),
+        _ => after_success(facts, plan, done),
+    };
+    tried.join(", ")
+}
+
+fn is_all(plan: &Plan) -> bool {
+    matches!(plan.search, Search::InOrder { then: Some(Explore::All { .. }) })
+}
+
+fn after_success(facts: &Facts, plan: &Plan, done: &Done) -> Vec<String> {
+    let mut tried = Vec::new();
+    if is_all(plan) && !done.complete {
+        return smaller(facts, plan, done); // the user ended it
+    }
+    if !is_all(plan) {
+        tried.push("--all (every schedule)".to_string());
+    }
+    tried.push(match plan.config.pes {
+        8.. => fewer_pes(facts.min_pes.max(3)),
+        _ => "--pes 8 (more PEs)".to_string(),
+    });
+    if plan.config.profile != Profile::Spec {
+        tried.push("--profile spec (whatever the network)".to_string());
+    }
+    if plan.trace.is_none() {
+        tried.push("--trace FILE (what happened)".to_string());
+    }
+    tried
+}
+
+/// After an exhaustive search that did not complete: what makes it smaller, and what lets it go on.
+fn smaller(facts: &Facts, plan: &Plan, done: &Done) -> Vec<String> {
+    let mut tried = Vec::new();
+    let (pes, fewest) = (plan.config.pes, facts.min_pes.max(2));
+    if plan.config.pieces > 1 && done.sends_several_elements {
+        tried.push("--pieces 1 (transfers arrive whole: far fewer schedules)".to_string());
+    }
+    if pes > fewest {
+        tried.push(fewer_pes(pes - 1));
+    }
+    if done.end == End::Bounded {
+        let limit = match plan.search {
+            Search::InOrder { then: Some(Explore::All { limit }) } => limit,
+            _ => LIMIT,
+        };
+        tried.push(format!("--schedules {} (a higher limit)", limit.saturating_mul(MORE)));
+    }
+    tried.push(format!("--schedules {} instead of --all (random ones)", 100 * SCHEDULES));
+    tried
+}
+
+/// After a run that reached the step limit.
+fn after_giving_up(plan: &Plan, done: &Done) -> Vec<String> {
+    let limit = match done.recorded.as_ref().map(|run| &run.verdict.kind) {
+        Some(VerdictKind::StepLimit { steps }) => *steps,
+        _ => SCHEDULES,
+    };
+    let mut tried = vec![format!("--max-steps {} (a higher limit)", limit.saturating_mul(MORE))];
+    if is_all(plan) {
+        // An exhaustive search has schedules in which the one that polls never lets others go on.
+        tried.push("the same without --all (in random orders, a loop that polls ends if anything ends it)".to_string());
+    }
+    tried.push("--trace FILE (what happened)".to_string());
+    tried
+}
+
+fn after_a_finding(plan: &Plan) -> Vec<String> {
+    let mut tried = Vec::new();
+    match (&plan.trace, &plan.search) {
+        (Some(_), _) => {}
+        (None, Search::Replay(_)) => tried.push("--trace FILE (what happened, event by event)".to_string()),
+        (None, _) => tried.push("the line above with --trace FILE (what happened, event by event)".to_string()),
+    }
+    if plan.config.profile == Profile::Spec && !matches!(plan.search, Search::Replay(_)) {
+        tried.push("this line with --profile nvlink (would it show there?)".to_string());
+    }
+    tried.push("--help".to_string());
+    tried
+}
+
+fn fewer_pes(pes: usize) -> String {
+    format!("--pes {pes} (fewer PEs)")
+}
+
+/// Whether an operation moves data that can arrive in several pieces.
+pub(super) fn has_several_elements(effect: &Effect) -> bool {
+    match effect {
+        Effect::Transfer(transfer) => transfer.shape.count > 1,
+        Effect::Collective(Collective { kind: CollectiveKind::Data(data), .. }) => data.src.len > data.dtype.size(),
+        _ => false,
+    }
+}

@@ -1,0 +1,61 @@
+//! Numbers on command lines: what is refused comes with what would be right.
+
+/// Reads a whole number from `least` to `most`.
+pub fn whole<T: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync {
+    move |text| {
+        let number = text.parse().ok().filter(|number| (least..=most).contains(number));
+        number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| match most {
+            u64::MAX if least == 0 => format!("expected a whole number up to {most}"),
+            u64::MAX => format!("expected a whole number, at least {least}"),
+            _ => format!("expected a whole number from {least} to {most}"),
+        })
+    }
+}
+
+/// Reads a number of bytes from `least` to `most`, both sizes themselves: `4096`, `64K`, `16M`, `1G`, `1T`.
+pub fn bytes(least: &'static str, most: &'static str) -> impl Fn(&str) -> Result<usize, String> + Clone + Send + Sync {
+    move |text| {
+        let range = size(least)..=size(most);
+        size(text).filter(|bytes| range.contains(&Some(*bytes))).ok_or_else(|| {
+            format!("expected a size from {least} to {most}: a whole number, and K, M, G or T behind it")
+        })
+    }
+}
+
+fn size(text: &str) -> Option<usize> {
+    let (digits, factor) = match text.char_indices().last()? {
+        (at, 'k' | 'K') => (&text[..at], 1 << 10),
+        (at, 'm' | 'M') => (&text[..at], 1 << 20),
+        (at, 'g' | 'G') => (&text[..at], 1 << 30),
+        (at, 't' | 'T') => (&text[..at], 1 << 40),
+        _ => (text, 1),
+    };
+    digits.parse::<usize>().ok()?.checked_mul(factor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_a_range() {
+        let read = whole::<u64>(1, 32_000);
+        assert_eq!(["1", "32000"].map(&read), [Ok(1), Ok(32_000)]);
+        for wrong in ["0", "32001", "-1", "1e6", "1.5", "", "one", "99999999999999999999"] {
+            assert_eq!(read(wrong).unwrap_err(), "expected a whole number from 1 to 32000", "{wrong}");
+        }
+        assert_eq!(whole::<u64>(1, u64::MAX)("1e6").unwrap_err(), "expected a whole number, at least 1");
+        assert_eq!(whole::<u64>(0, u64::MAX)("0"), Ok(0));
+        assert_eq!(whole::<u8>(0, 300)("300").unwrap_err(), "expected a whole number from 0 to 300");
+    }
+
+    #[test]
+    fn sizes_have_suffixes_and_a_range() {
+        let read = bytes("1", "1T");
+        assert_eq!(["1", "64K", "16m", "2G", "1T"].map(&read), [1, 64 << 10, 16 << 20, 2 << 30, 1 << 40].map(Ok));
+        for wrong in ["", "K", "1.5G", "-1", "0", "1e6", "2T", "1025G", "99999999999G"] {
+            let why = read(wrong).unwrap_err();
+            assert_eq!(why, "expected a size from 1 to 1T: a whole number, and K, M, G or T behind it", "{wrong}");
+        }
+    }
+}

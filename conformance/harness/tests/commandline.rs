@@ -1,0 +1,209 @@
+//! The command line of a program: its own options, what it is held to, where it is replayed, and what is written where.
+//!
+//! As `harness.rs`, this test is its own programs.
+
+use std::env;
+use std::process::{Command, ExitCode, Stdio};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use onesided::{Backend, Pe, Result};
+use onesided_harness::{Program, clap};
+
+mod common;
+use common::{Said, VARIABLE, arguments_of, program, run};
+
+fn main() -> ExitCode {
+    if let Ok(name) = env::var(VARIABLE) {
+        return play(&name);
+    }
+    let trial = |name: &str, test: fn() -> std::result::Result<(), Failed>| Trial::test(name, test);
+    let trials = vec![
+        trial("a_program_has_options_and_a_precondition", a_program_has_options_and_a_precondition),
+        trial("an_option_that_all_programs_have_is_refused", an_option_that_all_programs_have_is_refused),
+        trial("what_gpus_lack_is_noted_and_refused_on_demand", what_gpus_lack_is_noted_and_refused_on_demand),
+        trial("a_program_elsewhere_is_replayed_where_it_is", a_program_elsewhere_is_replayed_where_it_is),
+        trial("output_that_cannot_be_written_is_an_error", output_that_cannot_be_written_is_an_error),
+        trial("a_file_on_standard_output_is_alone_there", a_file_on_standard_output_is_alone_there),
+        trial("a_schedule_without_a_fingerprint_is_not_taken_in_silence", unrecorded_schedules_are_noted),
+    ];
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+/// Runs the program of that name.
+fn play(name: &str) -> ExitCode {
+    match name {
+        Pairs::NAME => onesided_harness::main_with_options::<Pairs>(),
+        Greedy::NAME => onesided_harness::main_with_options::<Greedy>(),
+        Counts::NAME => onesided_harness::main(Counts),
+        other => panic!("{other} is no program of this file"),
+    }
+}
+
+/// PEs exchange an array, two by two.
+#[derive(clap::Args)]
+struct Pairs {
+    /// Elements of the array
+    #[arg(long, default_value_t = 4)]
+    elements: usize,
+    /// What to say
+    #[arg(long, default_value = "")]
+    words: String,
+}
+
+impl Program for Pairs {
+    const NAME: &'static str = "pairs";
+    const ABOUT: &'static str = "PEs exchange an array, two by two.";
+    const CHECKS: &'static str = "it says something";
+    const PES: usize = 2;
+
+    fn precondition(&self, n_pes: usize) -> std::result::Result<(), String> {
+        if n_pes.is_multiple_of(2) { Ok(()) } else { Err("it needs an even number".to_string()) }
+    }
+
+    fn run<B: Backend>(&self, pe: &Pe<B>) -> Result<String> {
+        let (mine, other) = (pe.alloc_zeroed::<u32>(self.elements)?, pe.alloc_zeroed::<u32>(self.elements)?);
+        pe.host().put(&other, &mine, pe.my_pe() ^ 1)?;
+        pe.host().barrier_all()?;
+        pe.free(other)?;
+        pe.free(mine)?;
+        onesided::expect_eq(self.words == "nothing at all", false, "what it says")?;
+        Ok(format!("PE {} says {:?} {} times", pe.my_pe(), self.words, self.elements))
+    }
+}
+
+fn a_program_has_options_and_a_precondition() -> std::result::Result<(), Failed> {
+    run("pairs", &["--elements", "7", "--words", "a b"]).expect(0, "PE 1 says \"a b\" 7 times")?;
+    run("pairs", &["--help"])
+        .expect(0, "The program:\n      --elements <ELEMENTS>\n          Elements of the array\n")?;
+    run("pairs", &["--elements", "x"]).expect(2, "invalid value 'x' for '--elements <ELEMENTS>'")?;
+    run("pairs", &["--pes", "3"]).expect(2, "error: pairs cannot run on 3 PEs: it needs an even number\n")?;
+    run("pairs", &["--pes", "3", "--backend", "nvshmem"]).expect(2, "error: pairs cannot run on 3 PEs")?;
+
+    // A finding comes back with the options of the program, which may have blanks, and with no others.
+    let said = run("pairs", &["--words", "nothing at all", "--elements", "2"]);
+    said.expect(1, "FINDING in order: PE ")?;
+    let line = said.replay_line();
+    assert!(line.ends_with(" --elements 2 --words 'nothing at all'"), "{line}");
+    let schedule = arguments_of(line)[1];
+    let replay = |own: &[&str]| run("pairs", &[&["--replay", schedule], own].concat());
+    replay(&["--elements", "2", "--words", "nothing at all"]).expect(1, "FINDING again")?;
+    for other in [&["--elements", "3", "--words", "nothing at all"][..], &["--words", "nothing at all"], &[]] {
+        replay(other).expect(2, "was recorded with other options of pairs than are given here")?;
+    }
+    Ok(())
+}
+
+/// Its option has the name of one that all programs have.
+#[derive(clap::Args)]
+struct Greedy {
+    #[arg(long)]
+    trace: bool,
+}
+
+impl Program for Greedy {
+    const NAME: &'static str = "greedy";
+    const ABOUT: &'static str = "Takes an option that is not its own.";
+    const CHECKS: &'static str = "nothing";
+
+    fn run<B: Backend>(&self, _: &Pe<B>) -> Result<String> {
+        Ok(self.trace.to_string())
+    }
+}
+
+fn an_option_that_all_programs_have_is_refused() -> std::result::Result<(), Failed> {
+    run("greedy", &[]).expect(101, "greedy: its option trace has the name of --trace, which all programs have")
+}
+
+program!(Counts, "counts", 2, |pe| {
+    let words = pe.alloc_zeroed::<u64>(1)?;
+    pe.host().atomic_inc(&words, 0)?;
+    pe.free(words)?;
+    Ok(String::new())
+});
+
+fn what_gpus_lack_is_noted_and_refused_on_demand() -> std::result::Result<(), Failed> {
+    let note = "note: it uses atomics of the host, which --backend nvshmem does not have: libnvshmem exports";
+    let said = run("counts", &[]);
+    said.expect(0, note)?;
+    assert_eq!(said.out.matches("note: ").count(), 1);
+    run("counts", &["--like", "nvshmem"])
+        .expect(2, "atomic_inc: libnvshmem exports the atomics of the host as stubs")?;
+    for arguments in [&[][..], &["--like", "nvshmem"]] {
+        let without = run("pairs", arguments);
+        without.expect(0, "nothing wrong")?;
+        assert!(!without.out.contains("note: "), "{}", without.out);
+    }
+
+    let file = tempfile::NamedTempFile::new()?;
+    run("counts", &["--json", file.path().to_str().expect("a path in UTF-8")]).expect(0, note)?;
+    let json: serde_json::Value = serde_json::from_slice(&std::fs::read(file.path())?)?;
+    assert_eq!(
+        (&json["unsupported"]["family"], &json["like"]),
+        (&"atomics of the host".into(), &serde_json::Value::Null)
+    );
+    Ok(())
+}
+
+/// The command that a finding prints is how the program was started, in words that a shell reads.
+#[cfg(unix)]
+fn a_program_elsewhere_is_replayed_where_it_is() -> std::result::Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    let program = folder.path().join("my programs");
+    std::os::unix::fs::symlink(env::current_exe()?, &program)?;
+    let output = Command::new(&program).env(VARIABLE, Pairs::NAME).args(["--words", "nothing at all"]).output()?;
+    let said = String::from_utf8(output.stdout)?;
+    let line = said.split_once("Replay it: ").expect("a command").1.lines().next().expect("a line");
+    assert!(line.starts_with(&format!("'{}' --replay os2.", program.display())), "{line}");
+    let again = Command::new("sh").args(["-c", line]).env(VARIABLE, Pairs::NAME).output()?;
+    assert_eq!(again.status.code(), Some(1), "{}", String::from_utf8_lossy(&again.stderr));
+    assert!(String::from_utf8(again.stdout)?.contains("FINDING again"));
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn a_program_elsewhere_is_replayed_where_it_is() -> std::result::Result<(), Failed> {
+    println!("not run: no symbolic links");
+    Ok(())
+}
+
+/// Nothing panics, and what was lost is not passed over: a full disk, a reader that has gone.
+fn output_that_cannot_be_written_is_an_error() -> std::result::Result<(), Failed> {
+    run("counts", &["--json", "/dev/full"]).expect(2, "error: cannot write /dev/full: No space left")?;
+    let start = |out: Stdio| {
+        Command::new(env::current_exe()?).env(VARIABLE, Counts::NAME).stdout(out).stderr(Stdio::piped()).spawn()
+    };
+    let end = |child: std::process::Child| {
+        let output = child.wait_with_output()?;
+        let err = String::from_utf8_lossy(&output.stderr).into_owned();
+        let said = Said { status: output.status.code(), out: String::new(), err };
+        said.expect(2, "error: cannot write to standard output: ")?;
+        if said.err.contains("panicked") { Err(said.err.into()) } else { Ok::<(), Failed>(()) }
+    };
+    match std::fs::File::options().write(true).open("/dev/full") {
+        Ok(full) => end(start(full.into())?)?,
+        Err(_) => println!("not run: no /dev/full"),
+    }
+    let (reader, writer) = std::io::pipe()?;
+    drop(reader);
+    end(start(writer.into())?)
+}
+
+fn a_file_on_standard_output_is_alone_there() -> std::result::Result<(), Failed> {
+    for (option, schema) in [("--json", "onesided-run/2"), ("--trace", "onesided-trace/1")] {
+        let said = run("counts", &[option, "-"]);
+        let json: serde_json::Value = serde_json::from_str(&said.out)?;
+        assert_eq!(json["schema"], schema);
+        said.expect(0, "nothing wrong")?; // on standard error
+    }
+    run("counts", &["--json", "-", "--trace", "-"]).expect(2, "--trace and --json both name -")
+}
+
+fn unrecorded_schedules_are_noted() -> std::result::Result<(), Failed> {
+    let said = run("counts", &["--replay", "os2.2x1.spec.p4.o.none"]);
+    said.expect(0, "note: the schedule has no fingerprint")?;
+    let recorded = run("pairs", &["--words", "nothing at all"]);
+    let own = ["--words", "nothing at all"];
+    let replayed = run("pairs", &[&recorded.replay()[..2], &own].concat());
+    replayed.expect(1, "FINDING again")?;
+    if replayed.err.contains("note: ") { Err(replayed.err.into()) } else { Ok(()) }
+}
