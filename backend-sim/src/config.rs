@@ -2,6 +2,7 @@
 
 use onesided::{At, Capabilities, Error, ErrorKind, Result, Support};
 
+use crate::coroutine::Ending;
 use crate::profile::Profile;
 use crate::schedule::hash_of;
 
@@ -42,6 +43,8 @@ pub struct Config {
     pub arguments: u32,
     /// Size of each PE's stack, in bytes. Only pages that are touched count.
     pub stack: usize,
+    /// How hosts are ended that have not returned when a run is over.
+    pub ending: Ending,
 }
 
 /// The most pieces of a transfer.
@@ -73,6 +76,7 @@ impl Default for Config {
             max_steps: None,
             arguments: 0,
             stack: 256 << 10,
+            ending: Ending::Unwind,
         }
     }
 }

@@ -4,8 +4,9 @@
 //! stack switched to the scheduler's, which lets others run until this host can go on. The machine lies in a `RefCell`
 //! that is never borrowed across a switch: host and scheduler take turns.
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
-use std::panic::Location;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::ptr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,12 +14,31 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use corosensei::stack::{DefaultStack, Stack, StackPointer};
 use corosensei::{Coroutine, CoroutineResult, Yielder};
+use onesided::backend::Live;
 use onesided::{At, Error, ErrorKind, Foreign, Place, Result};
 
-use crate::machine::{Machine, Progress};
+use crate::machine::{AgentId, Machine, PeId, Progress};
 use crate::request::{Call, Reply};
 
-type HostCoroutine<T> = Coroutine<(), (), T, PeStack>;
+/// A host returns its program's result, or what it panicked with.
+type HostCoroutine<T> = Coroutine<(), (), std::thread::Result<T>, PeStack>;
+
+/// How a host is ended that has not returned when a run is over: when another PE failed, say, or in a deadlock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ending {
+    /// Its stack is unwound from the call that it is in, as by a panic: destructors run.
+    #[default]
+    Unwind,
+    /// The call that it is in returns an error of kind [`Aborted`](ErrorKind::Aborted), and so does every later one, until the
+    /// host returns. For programs in other languages, whose frames no panic may cross.
+    Error,
+}
+
+/// What a host's stack is unwound with.
+struct Ended;
+
+/// So many calls a host may make after it was ended, with errors in return; as many more, each of which unwinds it.
+const PATIENCE: u32 = 1000;
 
 /// What the scheduler and all PEs of a simulation share.
 #[derive(Debug)]
@@ -26,6 +46,12 @@ pub(crate) struct Link {
     pub(crate) machine: RefCell<Machine>,
     /// The PE whose host runs; `NOBODY` while the scheduler does.
     running: Cell<u32>,
+    /// The PE whose host is being ended, because the run is over; `NOBODY` otherwise.
+    ending: Cell<u32>,
+    /// Calls that the host being ended has made since.
+    refused: Cell<u32>,
+    /// How hosts are ended.
+    how: Cell<Ending>,
     /// Which run this is: what is left of an earlier one is refused.
     run: Cell<u64>,
     pub(crate) pulse: Arc<Pulse>,
@@ -38,6 +64,9 @@ impl Link {
         Rc::new(Link {
             machine: RefCell::new(machine),
             running: Cell::new(NOBODY),
+            ending: Cell::new(NOBODY),
+            refused: Cell::new(0),
+            how: Cell::default(),
             run: Cell::new(0),
             pulse: Arc::default(),
         })
@@ -48,11 +77,9 @@ impl Link {
         self.running.get() != NOBODY
     }
 
-    /// After a panic: the PE whose host it came from, if it came from one.
-    pub(crate) fn panicked(&self) -> Option<u32> {
-        let pe = self.running.replace(NOBODY);
-        self.pulse.pe.store(NOBODY, Ordering::Relaxed);
-        (pe != NOBODY).then_some(pe)
+    /// Whether a PE has it whose host is being ended.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.ending.get() != NOBODY
     }
 }
 
@@ -126,6 +153,7 @@ impl Pulse {
 pub(crate) struct Channel {
     link: Rc<Link>,
     pe: u32,
+    host: AgentId,
     run: u64,
     /// Lives on the host's stack, as long as its coroutine.
     yielder: *const Yielder<(), ()>,
@@ -142,51 +170,103 @@ impl Channel {
     #[inline(always)] // where the kind of call is known, most of this is not there
     pub(crate) fn call(&self, mut call: Call<'_>, at: At) -> Reply {
         if self.link.running.get() != self.pe || self.link.run.get() != self.run || std::thread::panicking() {
-            return self.refuse(&call, at);
+            return self.refuse(call.name(), at);
         }
         self.link.pulse.call(at);
         let mut machine = self.link.machine.borrow_mut();
-        let mut progress = machine.submit(self.pe, &mut call, at);
+        let mut progress = machine.submit(self.host, &mut call, at);
         loop {
             match progress {
-                Progress::Done => return machine.reply(self.pe),
+                Progress::Done => return machine.reply(self.host),
                 Progress::DoneLater => {
                     drop(machine);
-                    self.suspend(at);
-                    return self.link.machine.borrow_mut().reply(self.pe);
+                    if !self.suspend(at) {
+                        return self.end(call.name(), at);
+                    }
+                    return self.link.machine.borrow_mut().reply(self.host);
                 }
                 Progress::Blocked => {
                     drop(machine);
-                    self.suspend(at);
-                    machine = self.link.machine.borrow_mut();
-                    if !machine.is_chosen(self.pe) {
-                        return machine.reply(self.pe);
+                    if !self.suspend(at) {
+                        return self.end(call.name(), at);
                     }
-                    progress = machine.perform(self.pe, &mut call, at);
+                    machine = self.link.machine.borrow_mut();
+                    if !machine.is_chosen(self.host) {
+                        return machine.reply(self.host);
+                    }
+                    progress = machine.perform_chosen(self.host, &mut call, at);
                 }
             }
         }
     }
 
-    /// Lets the scheduler run until it resumes this host.
+    /// The host finalizes as the last thing it does: it returns at once, and the machine does the rest without it.
+    pub(crate) fn leave(&self, leaks: &[Live], at: At) -> Result<()> {
+        if self.link.running.get() != self.pe || self.link.run.get() != self.run {
+            let Reply::Failed(error) = self.refuse("finalize", at) else { unreachable!("it refuses") };
+            return Err(error);
+        }
+        self.link.machine.borrow_mut().leave_job(self.host, leaks, at);
+        Ok(())
+    }
+
+    /// Gives a reply's buffer back, to be used again.
+    pub(crate) fn recycle(&self, bytes: Vec<u8>) {
+        if let Ok(mut machine) = self.link.machine.try_borrow_mut() {
+            machine.recycle(bytes);
+        }
+    }
+
+    /// Lets the scheduler run until it resumes this host. False: it resumed the host to end it.
     #[inline]
-    fn suspend(&self, at: At) {
+    fn suspend(&self, at: At) -> bool {
         debug_assert_eq!(self.link.running.get(), self.pe);
         // SAFETY: `call` has checked that `running` equals `pe` in the run that this channel was made in, which holds only
         // while this host's coroutine runs (`Hosts::resume` sets it around every switch, every run has its number, and
         // simulations do not nest): its yielder is alive, and this code is on its stack.
         unsafe { &*self.yielder }.suspend(());
         self.link.pulse.on(Some(at)); // others have made calls meanwhile
+        self.link.ending.get() != self.pe
     }
 
+    /// A call that cannot be made.
     #[cold]
-    fn refuse(&self, call: &Call<'_>, at: At) -> Reply {
+    fn refuse(&self, call: &'static str, at: At) -> Reply {
+        let same_run = self.link.run.get() == self.run;
+        if same_run && self.link.ending.get() == self.pe && !std::thread::panicking() {
+            self.insist();
+        }
         let message = match self.link.running.get() {
-            _ if self.link.run.get() != self.run => "the Pe belongs to a run that is over",
+            _ if !same_run => "the Pe belongs to a run that is over",
             running if running == self.pe || running == NOBODY => "the run is over; destructors cannot communicate",
             _ => "a Pe is used by the program that it was given to, and by no other",
         };
-        Reply::Failed(Error::new(ErrorKind::Aborted, call.name(), message, at))
+        Reply::Failed(Error::new(ErrorKind::Aborted, call, message, at))
+    }
+
+    /// The host that is being ended makes a call all the same. At first it gets errors. If it goes on, it is unwound again,
+    /// and at last it is left where it is.
+    fn insist(&self) {
+        let refused = self.link.refused.get();
+        self.link.refused.set(refused + 1);
+        if refused >= 2 * PATIENCE {
+            // SAFETY: `ending` equals `pe` only while `Hosts::end` runs this host's coroutine, in the run that the channel was
+            // made in: its yielder is alive, and this code is on its stack.
+            unsafe { &*self.yielder }.suspend(());
+            unreachable!("a host that was left is not resumed");
+        }
+        if refused >= PATIENCE && self.link.how.get() == Ending::Unwind {
+            resume_unwind(Box::new(Ended));
+        }
+    }
+
+    /// The host was resumed to be ended.
+    #[cold]
+    fn end(&self, call: &'static str, at: At) -> Reply {
+        if self.link.how.get() == Ending::Unwind && !std::thread::panicking() {
+            resume_unwind(Box::new(Ended));
+        }
+        self.refuse(call, at)
     }
 }
 
@@ -202,6 +282,8 @@ pub(crate) enum Turn<T> {
     Suspended,
     /// With its result.
     Returned(T),
+    /// With a panic.
+    Panicked(Box<dyn Any + Send>),
 }
 
 /// The hosts of one run.
@@ -212,7 +294,7 @@ pub(crate) struct Hosts<'s, T> {
 }
 
 impl<T> Hosts<'_, T> {
-    /// Runs `n` hosts of `body`, and `f` as their scheduler. Hosts that have not returned when `f` does are unwound.
+    /// Runs `n` hosts of `body`, and `f` as their scheduler. Hosts that have not returned when `f` does are ended.
     ///
     /// Fails where there is no memory for their stacks.
     #[track_caller]
@@ -220,30 +302,34 @@ impl<T> Hosts<'_, T> {
         n: usize,
         link: &Rc<Link>,
         stacks: &mut Stacks,
+        how: Ending,
         body: &'b (dyn Fn(Channel) -> T + 'b),
         f: impl FnOnce(&mut Hosts<'_, T>) -> R,
     ) -> Result<R, String> {
         let _alone = Alone::enter();
         let run = link.run.get() + 1;
         link.run.set(run);
+        link.how.set(how);
         let mut hosts = Hosts { coroutines: Vec::with_capacity(n), link, stacks };
         for pe in 0..n as u32 {
             let link = Rc::clone(link);
+            let host = link.machine.borrow().host(PeId(pe));
             let main = move |yielder: &Yielder<(), ()>, ()| {
                 link.pulse.on(None);
-                body(Channel { link, pe, run, yielder })
+                let channel = Channel { link, pe, host, run, yielder };
+                catch_unwind(AssertUnwindSafe(|| body(channel)))
             };
             let stack = hosts.stacks.take(pe)?;
-            // SAFETY: `main` borrows `body`, which outlives this function; the destructor of `Hosts` drives every
-            // coroutine to its end before this function returns, also when `f` panics.
+            // SAFETY: `main` borrows `body`, which outlives this function; the destructor of `Hosts` ends every coroutine
+            // before this function returns, also when `f` panics. One that refuses to end is never resumed again, so nothing
+            // on its stack runs after `body` is gone.
             let coroutine = unsafe { Coroutine::with_stack_unchecked(stack, main) };
             hosts.coroutines.push(Some(coroutine));
         }
         Ok(f(&mut hosts))
     }
 
-    /// Lets a host run until its next call that cannot end yet, or to its end. Its panic is the caller's; then
-    /// [`Link::panicked`] says whose it was.
+    /// Lets a host run until its next call that cannot end yet, or to its end.
     #[inline]
     pub(crate) fn resume(&mut self, pe: u32) -> Turn<T> {
         let coroutine = self.coroutines[pe as usize].as_mut().expect("the host has not been closed");
@@ -254,18 +340,37 @@ impl<T> Hosts<'_, T> {
         self.link.pulse.pe.store(NOBODY, Ordering::Relaxed);
         match result {
             CoroutineResult::Yield(()) => Turn::Suspended,
-            CoroutineResult::Return(value) => Turn::Returned(value),
+            CoroutineResult::Return(Ok(value)) => Turn::Returned(value),
+            CoroutineResult::Return(Err(panic)) => Turn::Panicked(panic),
         }
+    }
+
+    /// Ends a host that has begun and not returned: resumes it in its pending call, which unwinds its stack or returns an
+    /// error. True if it has returned then.
+    fn end(&self, pe: u32, coroutine: &mut HostCoroutine<T>) -> bool {
+        self.link.refused.set(0);
+        self.link.ending.set(pe);
+        let result = coroutine.resume(());
+        self.link.ending.set(NOBODY);
+        // what it returned, or panicked with, comes after the verdict
+        matches!(result, CoroutineResult::Return(_))
     }
 }
 
 impl<T> Drop for Hosts<'_, T> {
-    /// Ends all hosts, unwinding those that have not returned, and gives their stacks back.
+    /// Ends all hosts that have not returned, and gives their stacks back. A host that cannot be ended keeps its stack for
+    /// ever: one that goes on calling, or all of them where this thread is panicking already.
     fn drop(&mut self) {
-        for coroutine in self.coroutines.drain(..).flatten() {
-            let mut coroutine = coroutine;
-            coroutine.force_unwind();
-            self.stacks.give_back(coroutine.into_stack());
+        for (pe, coroutine) in std::mem::take(&mut self.coroutines).into_iter().enumerate() {
+            let Some(mut coroutine) = coroutine else { continue };
+            if !coroutine.started() {
+                coroutine.force_unwind(); // nothing is on its stack: it only drops `main`
+            }
+            let has_ended = coroutine.done() || !std::thread::panicking() && self.end(pe as u32, &mut coroutine);
+            match has_ended {
+                true => self.stacks.give_back(coroutine.into_stack()),
+                false => std::mem::forget(coroutine),
+            }
         }
     }
 }

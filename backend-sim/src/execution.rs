@@ -1,7 +1,6 @@
 //! One program, one schedule, from start to verdict.
 
 use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -10,11 +9,18 @@ use onesided::{At, Error, ErrorKind, Result};
 use crate::config::Config;
 use crate::coroutine::{Channel, Hosts, Link, Pulse, Stacks, Turn};
 use crate::explore::Chooser;
-use crate::machine::Machine;
+use crate::machine::{Machine, Mode};
 use crate::panics::{self, Watch};
 use crate::pe::SimProcess;
 use crate::trace::Event;
 use crate::verdict::{Standing, Verdict, VerdictKind};
+
+/// A program, as every PE's process runs it.
+pub(crate) struct Program<'a, T> {
+    pub(crate) run: &'a dyn Fn(&SimProcess) -> Result<T>,
+    /// The place at which every process becomes a PE before it begins; `None` if the program does that itself.
+    pub(crate) starts: Option<At>,
+}
 
 /// What one run left behind.
 pub(crate) struct Executed<T> {
@@ -57,19 +63,20 @@ impl Engine {
         chooser: &mut C,
         max_steps: u64,
         tracing: bool,
-        program: &dyn Fn(&SimProcess) -> Result<T>,
+        program: &Program<'_, T>,
     ) -> Result<Executed<T>> {
         let n = self.config.pes;
         let at = At::caller();
         let config = Rc::clone(&self.config);
-        let body = move |channel: Channel| program(&SimProcess::new(channel, Rc::clone(&config)));
+        let body = move |channel: Channel| (program.run)(&SimProcess::new(channel, Rc::clone(&config)));
         let link = &self.link;
-        link.machine.borrow_mut().reset(C::RELAXED, C::TRACKING, tracing);
+        let mode = Mode { relaxed: C::RELAXED, tracking: C::TRACKING, tracing, initialized: program.starts };
+        link.machine.borrow_mut().reset(mode);
         let mut results = Vec::with_capacity(n);
         results.resize_with(n, || None);
         let watch = Watch::over(link);
         let drive = |hosts: &mut Hosts<'_, Result<T>>| drive(link, hosts, &watch, chooser, max_steps, &mut results);
-        let mut verdict = Hosts::with(n, link, &mut self.stacks, &body, drive)
+        let mut verdict = Hosts::with(n, link, &mut self.stacks, self.config.ending, &body, drive)
             .map_err(|why| Error::new(ErrorKind::OutOfMemory, "simulation", why, at))?;
         let mut machine = link.machine.borrow_mut();
         let trace = machine.take_trace();
@@ -89,19 +96,7 @@ fn drive<T, C: Chooser>(
     max_steps: u64,
     results: &mut [Option<T>],
 ) -> Verdict {
-    // One guard for the whole run: a PE's panic ends it anyway, and a guard for each turn would cost more than the turn.
-    let kind = match catch_unwind(AssertUnwindSafe(|| take_turns(link, hosts, chooser, max_steps, results))) {
-        Ok(kind) => kind,
-        Err(panic) => match link.panicked() {
-            Some(pe) => {
-                let mut machine = link.machine.borrow_mut();
-                chooser.took(&machine.touched); // the search has to know why this step matters
-                machine.host_returned(pe);
-                VerdictKind::Panicked { pe: pe as usize, message: panic_message(&*panic), at: watch.line() }
-            }
-            None => resume_unwind(panic), // not a PE's: a bug of the simulator
-        },
-    };
+    let kind = take_turns(link, hosts, watch, chooser, max_steps, results);
     if let VerdictKind::Finished = kind {
         return Verdict::finished();
     }
@@ -119,54 +114,60 @@ fn drive<T, C: Chooser>(
 fn take_turns<T, C: Chooser>(
     link: &Link,
     hosts: &mut Hosts<'_, Result<T>>,
+    watch: &Watch,
     chooser: &mut C,
     max_steps: u64,
     results: &mut [Option<T>],
 ) -> VerdictKind {
     let mut machine = link.machine.borrow_mut();
-    let mut taken = false; // a choice whose footprint the chooser has not seen: what follows without a choice adds to it
-    let kind = loop {
+    loop {
         if machine.has_finding() {
-            break machine.take_finding().expect("there is one");
+            return machine.take_finding().expect("there is one");
         }
         if machine.steps > max_steps {
-            break VerdictKind::StepLimit { steps: max_steps };
+            return VerdictKind::StepLimit { steps: max_steps };
         }
         // A host that can go on without a choice goes first, because nothing depends on when.
-        let pe = match machine.next_host() {
-            Some(pe) => pe,
+        let (pe, chosen) = match machine.next_host() {
+            Some(pe) => (pe, false),
             None => {
                 let n = machine.choices();
                 if n == 0 {
-                    break if machine.is_over() { VerdictKind::Finished } else { VerdictKind::Deadlock };
-                }
-                if std::mem::replace(&mut taken, true) {
-                    chooser.took(&machine.touched);
+                    return if machine.is_over() { VerdictKind::Finished } else { VerdictKind::Deadlock };
                 }
                 let index = chooser.pick(&machine, n);
-                let Some(pe) = machine.take(index) else { continue };
-                pe
+                match machine.take(index) {
+                    Some(pe) => (pe, true),
+                    None => {
+                        chooser.took(&machine.step);
+                        continue;
+                    }
+                }
             }
         };
         drop(machine);
-        let turn = hosts.resume(pe);
+        let turn = hosts.resume(pe.0);
         machine = link.machine.borrow_mut();
+        if chosen {
+            chooser.took(&machine.step);
+        }
+        let index = pe.0 as usize;
         match turn {
             Turn::Suspended => {}
             Turn::Returned(Ok(value)) => {
-                results[pe as usize] = Some(value);
+                results[index] = Some(value);
                 machine.host_returned(pe);
             }
             Turn::Returned(Err(error)) => {
                 machine.host_returned(pe);
-                break VerdictKind::Failed { pe: pe as usize, error };
+                return VerdictKind::Failed { pe: index, error };
+            }
+            Turn::Panicked(panic) => {
+                machine.host_returned(pe);
+                return VerdictKind::Panicked { pe: index, message: panic_message(&*panic), at: watch.line() };
             }
         }
-    };
-    if taken {
-        chooser.took(&machine.touched);
     }
-    kind
 }
 
 fn panic_message(panic: &(dyn Any + Send)) -> String {

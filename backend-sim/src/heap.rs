@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use onesided::At;
 use onesided::backend::{AllocId, Layout, Span};
 
+use crate::machine::{Id as _, PeId};
+
 /// What fresh memory holds unless it was asked for zeroed: recognizable, and never mistaken for a result.
 const POISON: u8 = 0xA5;
 
@@ -18,8 +20,10 @@ const GRANULE: usize = 512;
 #[derive(Debug, Default)]
 pub(crate) struct Heap {
     symmetric: Vec<Option<Slab>>,
-    external: BTreeMap<(u32, u32), External>,
-    next_external: BTreeMap<u32, u32>,
+    external: BTreeMap<(PeId, u32), External>,
+    next_external: BTreeMap<PeId, u32>,
+    /// Registrations of which parts are missing.
+    incomplete: usize,
     places: Places,
     retired: Vec<Vec<u8>>,
     n_pes: usize,
@@ -39,8 +43,14 @@ struct Slab {
 /// Where a slab comes from: a block of the heap, or each PE's registered external memory.
 #[derive(Debug)]
 enum Place {
-    Block { offset: usize },
-    Registered { externals: Vec<u32> },
+    Block {
+        offset: usize,
+    },
+    Registered {
+        externals: Vec<u32>,
+        /// PEs that have not registered their part yet.
+        missing: usize,
+    },
 }
 
 /// One PE's memory outside the heap.
@@ -57,6 +67,7 @@ impl Heap {
         }
         self.external.clear();
         self.next_external.clear();
+        self.incomplete = 0;
         self.places.reset(capacity);
         self.n_pes = n_pes;
         self.left = memory;
@@ -94,7 +105,7 @@ impl Heap {
     }
 
     /// A new external allocation of `pe`, zeroed, or why there is no room for it.
-    pub(crate) fn alloc_external(&mut self, pe: u32, bytes: usize) -> Result<AllocId, String> {
+    pub(crate) fn alloc_external(&mut self, pe: PeId, bytes: usize) -> Result<AllocId, String> {
         self.left = self.left.checked_sub(bytes).ok_or_else(|| {
             format!("{bytes} bytes are more memory than the simulation may still take ({} bytes)", self.left)
         })?;
@@ -106,34 +117,60 @@ impl Heap {
     }
 
     /// Frees one.
-    pub(crate) fn free_external(&mut self, pe: u32, alloc: AllocId) {
+    pub(crate) fn free_external(&mut self, pe: PeId, alloc: AllocId) {
         if let Some(external) = self.external.remove(&(pe, external_number(alloc))) {
             self.left += external.memory.len();
         }
     }
 
     /// Size of an external allocation.
-    pub(crate) fn external_len(&self, pe: u32, alloc: AllocId) -> usize {
+    pub(crate) fn external_len(&self, pe: PeId, alloc: AllocId) -> usize {
         self.external[&(pe, external_number(alloc))].memory.len()
     }
 
-    /// Moves every PE's external memory into one symmetric allocation.
-    pub(crate) fn register(&mut self, parts: &[AllocId], at: At) -> AllocId {
-        let bytes = self.external_len(0, parts[0]);
-        let mut memory = Vec::with_capacity(bytes * self.n_pes);
-        for (pe, &part) in parts.iter().enumerate() {
-            memory.extend_from_slice(&self.external[&(pe as u32, external_number(part))].memory);
-        }
-        let externals = parts.iter().map(|&part| external_number(part)).collect();
-        self.insert(Slab { bytes, memory, place: Place::Registered { externals }, at })
+    /// A symmetric allocation for external memory of so many bytes on each PE, which each PE brings in.
+    pub(crate) fn begin_registration(&mut self, bytes: usize, at: At) -> AllocId {
+        let memory = vec![0; bytes * self.n_pes];
+        let place = Place::Registered { externals: vec![u32::MAX; self.n_pes], missing: self.n_pes };
+        self.incomplete += 1;
+        self.insert(Slab { bytes, memory, place, at })
+    }
+
+    /// Moves a PE's external memory into it; whether that was the last part.
+    pub(crate) fn register_part(&mut self, alloc: AllocId, pe: PeId, part: AllocId) -> bool {
+        let slab = self.symmetric[alloc.0 as usize].as_mut().expect("the registration has begun");
+        let Place::Registered { externals, missing } = &mut slab.place else {
+            unreachable!("only registrations have parts")
+        };
+        let number = external_number(part);
+        externals[pe.index()] = number;
+        *missing -= 1;
+        let complete = *missing == 0;
+        let start = pe.index() * slab.bytes;
+        slab.memory[start..start + slab.bytes].copy_from_slice(&self.external[&(pe, number)].memory);
+        self.incomplete -= usize::from(complete);
+        complete
+    }
+
+    /// Whether parts of a registration are missing.
+    #[inline]
+    pub(crate) fn is_incomplete(&self, alloc: AllocId) -> bool {
+        self.incomplete > 0 && self.misses_parts(alloc)
+    }
+
+    fn misses_parts(&self, alloc: AllocId) -> bool {
+        let slab = self.symmetric.get(alloc.0 as usize).and_then(Option::as_ref);
+        slab.is_some_and(|slab| matches!(slab.place, Place::Registered { missing, .. } if missing > 0))
     }
 
     /// Moves the content back and ends the symmetric allocation.
     pub(crate) fn unregister(&mut self, alloc: AllocId) {
         let slab = self.symmetric[alloc.0 as usize].take().expect("registrations are ended once");
-        let Place::Registered { externals } = slab.place else { unreachable!("only registrations are unregistered") };
+        let Place::Registered { externals, .. } = slab.place else {
+            unreachable!("only registrations are unregistered")
+        };
         for (pe, (number, part)) in externals.iter().zip(slab.memory.chunks_exact(slab.bytes)).enumerate() {
-            if let Some(external) = self.external.get_mut(&(pe as u32, *number)) {
+            if let Some(external) = self.external.get_mut(&(PeId::new(pe), *number)) {
                 external.memory.copy_from_slice(part);
             }
         }
@@ -146,7 +183,7 @@ impl Heap {
 
     /// The bytes of `span` on `pe`.
     #[inline(always)] // the hottest line of the simulator
-    pub(crate) fn bytes(&self, pe: u32, span: Span) -> &[u8] {
+    pub(crate) fn bytes(&self, pe: PeId, span: Span) -> &[u8] {
         match self.symmetric.get(span.alloc.0 as usize) {
             Some(Some(slab)) => {
                 let start = slab.place_of(pe, span);
@@ -158,7 +195,7 @@ impl Heap {
 
     /// The bytes of `span` on `pe`, to be written.
     #[inline(always)] // likewise
-    pub(crate) fn bytes_mut(&mut self, pe: u32, span: Span) -> &mut [u8] {
+    pub(crate) fn bytes_mut(&mut self, pe: PeId, span: Span) -> &mut [u8] {
         match self.symmetric.get_mut(span.alloc.0 as usize) {
             Some(Some(slab)) => {
                 let start = slab.place_of(pe, span);
@@ -173,14 +210,14 @@ impl Heap {
     }
 
     #[cold]
-    fn external_bytes(&self, pe: u32, span: Span) -> &[u8] {
+    fn external_bytes(&self, pe: PeId, span: Span) -> &[u8] {
         let external = self.external.get(&(pe, external_number(span.alloc))).expect("freed memory is never accessed");
         &external.memory[span.start..span.start + span.len]
     }
 
     /// Copies `src` on `src_pe` to `dst` on `dst_pe`, once, whatever they are.
     #[inline]
-    pub(crate) fn copy(&mut self, dst_pe: u32, dst: Span, src_pe: u32, src: Span) {
+    pub(crate) fn copy(&mut self, dst_pe: PeId, dst: Span, src_pe: PeId, src: Span) {
         debug_assert_eq!(dst.len, src.len);
         if dst.len == 8 {
             let value = self.load(src_pe, src);
@@ -204,7 +241,7 @@ impl Heap {
 
     /// An element of at most 8 bytes, zero-extended.
     #[inline]
-    pub(crate) fn load(&self, pe: u32, span: Span) -> u64 {
+    pub(crate) fn load(&self, pe: PeId, span: Span) -> u64 {
         let bytes = self.bytes(pe, span);
         if let Ok(bytes) = bytes.try_into() {
             return u64::from_le_bytes(bytes);
@@ -216,7 +253,7 @@ impl Heap {
 
     /// Stores an element of at most 8 bytes.
     #[inline]
-    pub(crate) fn store(&mut self, pe: u32, span: Span, value: u64) {
+    pub(crate) fn store(&mut self, pe: PeId, span: Span, value: u64) {
         let bytes = self.bytes_mut(pe, span);
         if let Ok(word) = <&mut [u8; 8]>::try_from(&mut *bytes) {
             *word = value.to_le_bytes();
@@ -229,9 +266,9 @@ impl Heap {
 
 impl Slab {
     #[inline]
-    fn place_of(&self, pe: u32, span: Span) -> usize {
+    fn place_of(&self, pe: PeId, span: Span) -> usize {
         assert!(span.start + span.len <= self.bytes, "{span} lies outside its allocation of {} bytes", self.bytes);
-        pe as usize * self.bytes + span.start
+        pe.index() * self.bytes + span.start
     }
 }
 
@@ -336,10 +373,10 @@ mod tests {
     fn parts_of_different_pes_are_separate() {
         let mut heap = heap(3, 1 << 20);
         let a = heap.alloc(layout(16), At::caller()).unwrap();
-        heap.store(1, span(a, 8, 8), 7);
-        assert_eq!([0, 1, 2].map(|pe| heap.load(pe, span(a, 8, 8))), [0, 7, 0]);
-        heap.copy(2, span(a, 0, 8), 1, span(a, 8, 8));
-        assert_eq!(heap.load(2, span(a, 0, 8)), 7);
+        heap.store(PeId(1), span(a, 8, 8), 7);
+        assert_eq!([0, 1, 2].map(|pe| heap.load(PeId(pe), span(a, 8, 8))), [0, 7, 0]);
+        heap.copy(PeId(2), span(a, 0, 8), PeId(1), span(a, 8, 8));
+        assert_eq!(heap.load(PeId(2), span(a, 0, 8)), 7);
     }
 
     #[test]
@@ -347,11 +384,11 @@ mod tests {
         let mut heap = heap(2, 1 << 20);
         let a = heap.alloc(layout(4), At::caller()).unwrap();
         let b = heap.alloc(layout(4), At::caller()).unwrap();
-        let e = heap.alloc_external(1, 4).unwrap();
-        heap.store(0, span(a, 0, 4), 0x0403_0201);
-        heap.copy(1, span(b, 0, 4), 0, span(a, 0, 4));
-        heap.copy(1, span(e, 0, 4), 1, span(b, 0, 4));
-        assert_eq!(heap.bytes(1, span(e, 1, 2)), [2, 3]);
+        let e = heap.alloc_external(PeId(1), 4).unwrap();
+        heap.store(PeId(0), span(a, 0, 4), 0x0403_0201);
+        heap.copy(PeId(1), span(b, 0, 4), PeId(0), span(a, 0, 4));
+        heap.copy(PeId(1), span(e, 0, 4), PeId(1), span(b, 0, 4));
+        assert_eq!(heap.bytes(PeId(1), span(e, 1, 2)), [2, 3]);
     }
 
     #[test]
@@ -374,13 +411,15 @@ mod tests {
     #[test]
     fn registration_keeps_the_content_both_ways() {
         let mut heap = heap(2, 4096);
-        let parts = [0, 1].map(|pe| heap.alloc_external(pe, 8).unwrap());
-        heap.store(1, span(parts[1], 0, 8), 11);
-        let symmetric = heap.register(&parts, At::caller());
-        assert_eq!(heap.load(1, span(symmetric, 0, 8)), 11);
-        heap.store(0, span(symmetric, 0, 8), 5);
+        let parts = [0, 1].map(|pe| heap.alloc_external(PeId(pe), 8).unwrap());
+        heap.store(PeId(1), span(parts[1], 0, 8), 11);
+        let symmetric = heap.begin_registration(8, At::caller());
+        assert!(!heap.register_part(symmetric, PeId(1), parts[1]) && heap.is_incomplete(symmetric));
+        assert!(heap.register_part(symmetric, PeId(0), parts[0]) && !heap.is_incomplete(symmetric));
+        assert_eq!(heap.load(PeId(1), span(symmetric, 0, 8)), 11);
+        heap.store(PeId(0), span(symmetric, 0, 8), 5);
         heap.unregister(symmetric);
-        assert_eq!(heap.load(0, span(parts[0], 0, 8)), 5);
+        assert_eq!(heap.load(PeId(0), span(parts[0], 0, 8)), 5);
     }
 
     #[test]

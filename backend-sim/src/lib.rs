@@ -37,7 +37,7 @@ mod trace;
 mod verdict;
 
 pub use config::Config;
-pub use coroutine::{Beat, Pulse};
+pub use coroutine::{Beat, Ending, Pulse};
 #[doc(hidden)]
 pub use example::example;
 pub use pe::{Sim, SimEvent, SimProcess, SimStream};

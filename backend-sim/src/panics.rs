@@ -69,7 +69,11 @@ impl Drop for Watch {
 /// Notes a PE's panic. False if it must be printed: it is not a PE's, or it follows one that no verdict has taken, and the
 /// process may be about to abort.
 fn note(info: &PanicHookInfo<'_>) -> bool {
-    if !SIMULATION.with_borrow(|link| link.as_ref().is_some_and(|link| link.is_in_a_pe())) {
+    let is = |what: fn(&Link) -> bool| SIMULATION.with_borrow(|link| link.as_ref().is_some_and(|link| what(link)));
+    if is(Link::is_ending) {
+        return true; // the run has its verdict already
+    }
+    if !is(Link::is_in_a_pe) {
         return false;
     }
     let place = info.location().map(|at| At::foreign(at.file(), at.line(), at.column(), None));

@@ -18,6 +18,8 @@ use crate::request::{Call, Reply};
 pub struct Sim {
     channel: Channel,
     config: Rc<Config>,
+    /// Whether the run initialized this PE: then it also finalizes it, as the last thing that happens.
+    launched: bool,
 }
 
 /// A simulated process: becomes a PE by [`Bootstrap::init`].
@@ -87,8 +89,16 @@ impl Bootstrap for SimProcess {
 }
 
 impl SimProcess {
-    /// As [`Bootstrap::init`], from the place `at`.
-    pub(crate) fn init_at(&self, method: InitMethod, at: At) -> Result<Pe<Sim>> {
+    fn pe(&self, launched: bool) -> Sim {
+        Sim { channel: self.channel.clone(), config: Rc::clone(&self.config), launched }
+    }
+
+    /// The PE that this process is from the start, where the run initializes it.
+    pub(crate) fn launched(&self) -> Pe<Sim> {
+        backend::new_pe(self.pe(true))
+    }
+
+    fn init_at(&self, method: InitMethod, at: At) -> Result<Pe<Sim>> {
         let (rank, launched) = (self.rank(), self.n_ranks());
         let name = method.name();
         let id = match method {
@@ -106,7 +116,7 @@ impl SimProcess {
             InitMethod::Launcher | InitMethod::Mpi | InitMethod::EmulatedMpi => None,
         };
         unit(self.channel.call(Call::Init { method: name, id }, at))?;
-        Ok(backend::new_pe(Sim { channel: self.channel.clone(), config: Rc::clone(&self.config) }))
+        Ok(backend::new_pe(self.pe(false)))
     }
 }
 
@@ -188,6 +198,9 @@ impl Backend for Sim {
     }
 
     fn finalize(&self, leaks: &[Live], at: At) -> Result<()> {
+        if self.launched {
+            return self.channel.leave(leaks, at);
+        }
         unit(self.channel.call(Call::Finalize { leaks }, at))
     }
 
@@ -236,7 +249,14 @@ impl Backend for Sim {
 
     #[inline]
     fn read(&self, src: Span, pe: usize, dtype: DType, into: &mut [u8], at: At) -> Result<()> {
-        unit(self.channel.call(Call::Read { src, pe: pe as u32, dtype, into }, at))
+        match self.channel.call(Call::Read { src, pe: pe as u32, dtype, into }, at) {
+            Reply::Bytes(bytes) => {
+                into.copy_from_slice(&bytes);
+                self.channel.recycle(bytes);
+                Ok(())
+            }
+            reply => unit(reply),
+        }
     }
 
     #[inline]

@@ -108,6 +108,8 @@ pub(crate) enum Reply {
     Unit,
     /// A number: fetched bits, a stream, an event, an id.
     Value(u64),
+    /// What was loaded.
+    Bytes(Vec<u8>),
     /// An allocation.
     Alloc(AllocId),
     /// Teams.

@@ -4,11 +4,11 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 
-use onesided::{At, Error, ErrorKind, InitMethod, Pe, Result};
+use onesided::{At, Error, ErrorKind, Pe, Result};
 
 use crate::config::Config;
 use crate::coroutine::Pulse;
-use crate::execution::{Engine, Executed};
+use crate::execution::{Engine, Executed, Program};
 use crate::explore::{All, InOrder, Random, Replay};
 use crate::pe::{Sim, SimProcess};
 use crate::schedule::{Choices, Schedule, fingerprint};
@@ -156,7 +156,7 @@ impl Simulation {
     /// run's verdict.
     #[track_caller]
     pub fn run<T>(&mut self, program: impl Fn(&Pe<Sim>) -> Result<T>) -> Result<Run<T>> {
-        self.run_process(with_pe(program))
+        self.execute(&Choices::InOrder, false, &launched(&with_pe(program)))
     }
 
     /// As [`Simulation::run`], for a program that initializes itself.
@@ -178,7 +178,7 @@ impl Simulation {
     /// ```
     #[track_caller]
     pub fn run_process<T>(&mut self, program: impl Fn(&SimProcess) -> Result<T>) -> Result<Run<T>> {
-        self.execute(&Choices::InOrder, false, &program)
+        self.execute(&Choices::InOrder, false, &process(&program))
     }
 
     /// Runs one schedule of a program, and records what happens.
@@ -189,6 +189,24 @@ impl Simulation {
     /// nothing else is run in its place. A schedule without a fingerprint is replayed unless its choices do not fit.
     #[track_caller]
     pub fn replay<T>(&mut self, schedule: &Schedule, program: impl Fn(&Pe<Sim>) -> Result<T>) -> Result<Run<T>> {
+        self.replay_program(schedule, &launched(&with_pe(program)))
+    }
+
+    /// As [`Simulation::replay`], for a program that initializes itself.
+    ///
+    /// # Errors
+    /// As [`Simulation::replay`].
+    #[track_caller]
+    pub fn replay_process<T>(
+        &mut self,
+        schedule: &Schedule,
+        program: impl Fn(&SimProcess) -> Result<T>,
+    ) -> Result<Run<T>> {
+        self.replay_program(schedule, &process(&program))
+    }
+
+    #[track_caller]
+    fn replay_program<T>(&mut self, schedule: &Schedule, program: &Program<'_, T>) -> Result<Run<T>> {
         let at = At::caller();
         let other = |message: String| Err(Error::new(ErrorKind::InvalidArgument, "replay", message, at));
         let here = Schedule::new(self.config(), schedule.choices.clone());
@@ -198,7 +216,7 @@ impl Simulation {
         if self.config().arguments != schedule.arguments {
             return other(format!("the schedule {schedule} was recorded with other arguments of the program"));
         }
-        let run = self.record(&schedule.choices, &with_pe(program))?;
+        let run = self.record(&schedule.choices, program)?;
         if let (Some(recorded), Some(found)) = (schedule.fingerprint, run.schedule.fingerprint)
             && recorded != found
         {
@@ -222,12 +240,54 @@ impl Simulation {
         program: impl Fn(&Pe<Sim>) -> Result<T>,
         visit: impl FnMut(&Run<T>) -> ControlFlow<()>,
     ) -> Result<Explored> {
+        self.explore_program(how, &launched(&with_pe(program)), visit)
+    }
+
+    /// As [`Simulation::explore`], for a program that initializes itself.
+    ///
+    /// # Errors
+    /// As [`Simulation::explore`].
+    ///
+    /// ```
+    /// use onesided::{Bootstrap, InitMethod};
+    /// use onesided_sim::{Config, Explore, Simulation};
+    /// use std::ops::ControlFlow;
+    ///
+    /// let mut simulation = Simulation::new(Config::pes(2))?;
+    /// let explored = simulation.explore_process(
+    ///     Explore::All { limit: 1000 },
+    ///     |process| process.init(InitMethod::Launcher)?.finalize(),
+    ///     |run| {
+    ///         assert!(run.is_ok());
+    ///         ControlFlow::Continue(())
+    ///     },
+    /// )?;
+    /// assert!(explored.complete);
+    /// # Ok::<(), onesided::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn explore_process<T>(
+        &mut self,
+        how: Explore,
+        program: impl Fn(&SimProcess) -> Result<T>,
+        visit: impl FnMut(&Run<T>) -> ControlFlow<()>,
+    ) -> Result<Explored> {
+        self.explore_program(how, &process(&program), visit)
+    }
+
+    #[track_caller]
+    fn explore_program<T>(
+        &mut self,
+        how: Explore,
+        program: &Program<'_, T>,
+        visit: impl FnMut(&Run<T>) -> ControlFlow<()>,
+    ) -> Result<Explored> {
         match how {
             Explore::Random { schedules: 0, .. } | Explore::All { limit: 0 } => {
                 Err(Error::invalid("explore", "the number of schedules must be at least 1", At::caller()))
             }
-            Explore::Random { schedules, seed } => self.explore_random(schedules, seed, &with_pe(program), visit),
-            Explore::All { limit } => self.explore_all(limit, &with_pe(program), visit),
+            Explore::Random { schedules, seed } => self.explore_random(schedules, seed, program, visit),
+            Explore::All { limit } => self.explore_all(limit, program, visit),
         }
     }
 
@@ -237,7 +297,21 @@ impl Simulation {
     /// [`ErrorKind::WrongResult`] when it ends differently, because the program is not deterministic.
     #[track_caller]
     pub fn reproduce<T>(&mut self, run: &Run<T>, program: impl Fn(&Pe<Sim>) -> Result<T>) -> Result<Run<T>> {
-        let again = self.record(&run.schedule.choices, &with_pe(program))?;
+        self.reproduce_program(run, &launched(&with_pe(program)))
+    }
+
+    /// As [`Simulation::reproduce`], for a program that initializes itself.
+    ///
+    /// # Errors
+    /// As [`Simulation::reproduce`].
+    #[track_caller]
+    pub fn reproduce_process<T>(&mut self, run: &Run<T>, program: impl Fn(&SimProcess) -> Result<T>) -> Result<Run<T>> {
+        self.reproduce_program(run, &process(&program))
+    }
+
+    #[track_caller]
+    fn reproduce_program<T>(&mut self, run: &Run<T>, program: &Program<'_, T>) -> Result<Run<T>> {
+        let again = self.record(&run.schedule.choices, program)?;
         let (first, second) = (run.verdict.kind.outcome(), again.verdict.kind.outcome());
         if first != second || run.steps != again.steps {
             return Err(not_deterministic(&format!(
@@ -249,12 +323,7 @@ impl Simulation {
     }
 
     #[track_caller]
-    fn execute<T>(
-        &mut self,
-        choices: &Choices,
-        tracing: bool,
-        program: &dyn Fn(&SimProcess) -> Result<T>,
-    ) -> Result<Run<T>> {
+    fn execute<T>(&mut self, choices: &Choices, tracing: bool, program: &Program<'_, T>) -> Result<Run<T>> {
         let given = self.config().max_steps;
         let max = given.unwrap_or(MAX_STEPS);
         let executed = match choices {
@@ -275,7 +344,7 @@ impl Simulation {
     }
 
     #[track_caller]
-    fn record<T>(&mut self, choices: &Choices, program: &dyn Fn(&SimProcess) -> Result<T>) -> Result<Run<T>> {
+    fn record<T>(&mut self, choices: &Choices, program: &Program<'_, T>) -> Result<Run<T>> {
         let mut run = self.execute(choices, true, program)?;
         run.schedule.fingerprint = run.trace.as_deref().map(fingerprint);
         Ok(run)
@@ -290,7 +359,7 @@ impl Simulation {
         &mut self,
         schedules: u64,
         seed: u64,
-        program: &dyn Fn(&SimProcess) -> Result<T>,
+        program: &Program<'_, T>,
         mut visit: impl FnMut(&Run<T>) -> ControlFlow<()>,
     ) -> Result<Explored> {
         let mut explored = Explored::default();
@@ -307,7 +376,7 @@ impl Simulation {
     fn explore_all<T>(
         &mut self,
         limit: u64,
-        program: &dyn Fn(&SimProcess) -> Result<T>,
+        program: &Program<'_, T>,
         mut visit: impl FnMut(&Run<T>) -> ControlFlow<()>,
     ) -> Result<Explored> {
         let max = self.config().max_steps.unwrap_or(MAX_STEPS_OF_ALL);
@@ -349,15 +418,24 @@ fn not_deterministic(what: &str) -> Error {
 static FRAME: LazyLock<[At; 2]> =
     LazyLock::new(|| ["the start of the run", "the end of the run"].map(|place| At::foreign(place, 0, 0, None)));
 
-/// A program over a PE as one over a process: initialized before, finalized after.
+/// A program over a PE as one over a process that is a PE already.
 fn with_pe<T>(program: impl Fn(&Pe<Sim>) -> Result<T>) -> impl Fn(&SimProcess) -> Result<T> {
     move |process| {
-        let [start, end] = *FRAME;
-        let pe = process.init_at(InitMethod::Launcher, start)?;
+        let pe = process.launched();
         let result = program(&pe)?;
-        pe.finalize_at(end)?;
+        pe.finalize_at(FRAME[1])?;
         Ok(result)
     }
+}
+
+/// Every process becomes a PE before the program begins.
+fn launched<T>(run: &dyn Fn(&SimProcess) -> Result<T>) -> Program<'_, T> {
+    Program { run, starts: Some(FRAME[0]) }
+}
+
+/// The program initializes itself.
+fn process<T>(run: &dyn Fn(&SimProcess) -> Result<T>) -> Program<'_, T> {
+    Program { run, starts: None }
 }
 
 impl Explored {

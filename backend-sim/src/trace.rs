@@ -40,14 +40,18 @@ pub enum EventKind {
         /// As of `Op`.
         values: Vec<u64>,
     },
-    /// The host loaded memory.
+    /// The host loaded memory: all of it, or a piece.
     Read {
         /// Of this PE.
         of: u32,
-        /// The bytes.
+        /// The bytes of all pieces.
         span: Span,
         /// Their type.
         dtype: DType,
+        /// Which piece.
+        piece: u16,
+        /// Of how many.
+        pieces: u16,
     },
     /// The host stored to memory.
     Write {
@@ -113,7 +117,12 @@ impl Event {
             EventKind::Enqueued { stream, op, values } => {
                 ("enqueue", op.name(), format!("on stream {stream}: {}", in_words(op, values)))
             }
-            EventKind::Read { of, span, dtype } => ("op", "read", format!("read<{dtype}>({span} on PE {of})")),
+            EventKind::Read { of, span, dtype, piece: _, pieces: 1 } => {
+                ("op", "read", format!("read<{dtype}>({span} on PE {of})"))
+            }
+            EventKind::Read { of, span, dtype, piece, pieces } => {
+                ("op", "read", format!("read<{dtype}>({span} on PE {of}), piece {} of {pieces}", piece + 1))
+            }
             EventKind::Write { of, span, dtype } => ("op", "write", format!("write<{dtype}>({span} on PE {of})")),
             EventKind::SourceRead { from, span, piece, pieces } => {
                 ("source read", "", format!("{span} on PE {from}, piece {} of {pieces}", piece + 1))

@@ -22,11 +22,11 @@ fn two_collectives_of_a_team_at_a_time() {
     };
     let verdict = verdict(2, program);
     insta::assert_snapshot!(without_lines(verdict), @r"
-    concurrent collectives: PE 0 entered barrier on TEAM_WORLD while it was still in reduce; a team has one collective at a time, so order the two by an event or use two teams
+    concurrent collectives: PE 1 entered barrier on TEAM_WORLD while it was still in reduce; a team has one collective at a time, so order the two by an event or use two teams
       PE 0: could go on; its last call was at backend-sim/tests/turns.rs:_
-      PE 0 stream 0: in reduce at backend-sim/tests/turns.rs:_, waits for PE 1 to enter reduce #2 on TEAM_WORLD
-      PE 0 stream 1: in barrier at backend-sim/tests/turns.rs:_, waits for a collective that went wrong
       PE 1: could go on; its last call was at backend-sim/tests/turns.rs:_
+      PE 1 stream 0: in reduce at backend-sim/tests/turns.rs:_, waits for PE 0 to enter reduce #2 on TEAM_WORLD
+      PE 1 stream 1: in barrier at backend-sim/tests/turns.rs:_, waits for a collective that went wrong
     ");
 }
 
@@ -43,11 +43,11 @@ fn a_collective_before_one_that_was_called_earlier() {
         pe.free(words)
     };
     insta::assert_snapshot!(without_lines(verdict(2, program)), @r"
-    collectives out of order: PE 0 entered barrier on TEAM_WORLD (called at backend-sim/tests/turns.rs:_), while reduce (called before it, at backend-sim/tests/turns.rs:_) has not begun; between GPUs, a team's collectives must run in the order of their calls: call them in that order, order the two by an event, or use two teams
+    collectives out of order: PE 1 entered barrier on TEAM_WORLD (called at backend-sim/tests/turns.rs:_), while reduce (called before it, at backend-sim/tests/turns.rs:_) has not begun; between GPUs, a team's collectives must run in the order of their calls: call them in that order, order the two by an event, or use two teams
       PE 0: could go on; its last call was at backend-sim/tests/turns.rs:_
-      PE 0 stream 0: in signal_wait_until at backend-sim/tests/turns.rs:_, waits for buf0+0 (made at backend-sim/tests/turns.rs:_) == 1, found 0 (u64)
-      PE 0 stream 1: in barrier at backend-sim/tests/turns.rs:_, waits for a collective that went wrong
       PE 1: could go on; its last call was at backend-sim/tests/turns.rs:_
+      PE 1 stream 0: in signal_wait_until at backend-sim/tests/turns.rs:_, waits for buf0+0 (made at backend-sim/tests/turns.rs:_) == 1, found 0 (u64)
+      PE 1 stream 1: in barrier at backend-sim/tests/turns.rs:_, waits for a collective that went wrong
     ");
 }
 

@@ -5,7 +5,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use onesided::{Bootstrap, Cmp, Error, ErrorKind, InitMethod, Pe, ReduceOp, Result, SignalOp, expect_eq};
-use onesided_sim::{Config, Explore, Sim, SimProcess, Simulation, VerdictKind};
+use onesided_sim::{Config, Ending, Explore, Sim, SimProcess, Simulation, VerdictKind};
 
 mod common;
 use common::{in_order, verdict, without_lines};
@@ -40,6 +40,7 @@ const ABORTED: Option<ErrorKind> = Some(ErrorKind::Aborted);
 #[test]
 fn when_one_pe_panics_all_are_unwound_and_their_destructors_cannot_communicate() {
     let (kind, dropped) = guarded(|pe| {
+        pe.host().sync_all()?; // everybody has begun
         assert!(pe.my_pe() != 1, "PE {} has had enough", pe.my_pe());
         pe.host().barrier_all()
     });
@@ -51,6 +52,7 @@ fn when_one_pe_panics_all_are_unwound_and_their_destructors_cannot_communicate()
 #[test]
 fn when_one_pe_fails_the_others_are_unwound() {
     let (kind, dropped) = guarded(|pe| {
+        pe.host().sync_all()?; // everybody has begun
         expect_eq(pe.my_pe() % 2, 0, "the parity")?;
         pe.host().barrier_all()
     });
@@ -59,13 +61,14 @@ fn when_one_pe_fails_the_others_are_unwound() {
     assert_eq!(dropped, [(0, ABORTED), (1, None), (2, ABORTED)]);
 
     let failing = |pe: &Pe<Sim>| {
+        pe.host().sync_all()?;
         expect_eq(pe.my_pe() % 2, 0, "the parity")?;
         pe.host().barrier_all()
     };
     let verdict = verdict(3, failing);
     insta::assert_snapshot!(without_lines(&verdict.kind), @"PE 1 failed: check: the parity is 1, expected 0 (wrong result, backend-sim/tests/unwinding.rs:_)");
     let report = verdict.to_string();
-    for waiting in ["PE 0: in barrier at", "PE 2: in barrier at", "waits for PE 1 to enter barrier #1 on TEAM_WORLD"] {
+    for waiting in ["PE 0: in barrier at", "PE 2: in barrier at", "waits for PE 1 to enter barrier #2 on TEAM_WORLD"] {
         assert!(report.contains(waiting), "{report}");
     }
     let run = Simulation::new(Config::pes(3)).unwrap().run(failing).unwrap();
@@ -156,6 +159,73 @@ fn a_program_that_catches_its_unwinding_is_refused_further_calls() {
     assert!(matches!(run.unwrap().verdict.kind, VerdictKind::Failed { pe: 0, .. }));
     let refused = refused.take();
     assert!(refused.contains("the run is over"), "{refused}");
+}
+
+#[test]
+fn a_program_that_panics_while_it_is_unwound_ends_with_its_verdict() {
+    for _ in 0..2 {
+        let run = Simulation::new(Config::pes(3)).unwrap().run(|pe| -> Result<()> {
+            pe.host().sync_all()?;
+            if pe.my_pe() == 1 {
+                return Err(Error::wrong_result("over"));
+            }
+            let caught = catch_unwind(AssertUnwindSafe(|| pe.host().barrier_all()));
+            panic!("PE {} panics again: {}", pe.my_pe(), caught.is_err())
+        });
+        assert!(matches!(run.unwrap().verdict.kind, VerdictKind::Failed { pe: 1, .. }));
+    }
+}
+
+#[test]
+fn a_program_that_goes_on_calling_ends_with_its_verdict() {
+    let fails = |pe: &Pe<Sim>| {
+        pe.host().sync_all()?;
+        expect_eq(pe.my_pe() != 0, true, "the PE") // PE 1 is in its next call then
+    };
+    let calls = Cell::new(0);
+    // errors are ignored
+    let ignores = Simulation::new(Config::pes(2)).unwrap().run(|pe| -> Result<()> {
+        fails(pe)?;
+        let _ = catch_unwind(AssertUnwindSafe(|| pe.host().barrier_all()));
+        loop {
+            calls.set(calls.get() + 1);
+            let _ = pe.host().quiet();
+        }
+    });
+    assert!(matches!(ignores.unwrap().verdict.kind, VerdictKind::Failed { pe: 0, .. }));
+    assert!(calls.get() > 0);
+    // panics are caught
+    let mut simulation = Simulation::new(Config::pes(2)).unwrap();
+    let catches = simulation.run(|pe| -> Result<()> {
+        fails(pe)?;
+        loop {
+            let _ = catch_unwind(AssertUnwindSafe(|| pe.host().barrier_all()));
+        }
+    });
+    assert!(matches!(catches.unwrap().verdict.kind, VerdictKind::Failed { pe: 0, .. }));
+    // and the simulation can be used again
+    assert!(simulation.run(|pe| pe.host().barrier_all()).unwrap().is_ok());
+}
+
+#[test]
+fn hosts_can_be_ended_by_errors_instead_of_unwinding() {
+    let config = Config { ending: Ending::Error, ..Config::pes(3) };
+    let ended = RefCell::new(Vec::new());
+    let run = Simulation::new(config).unwrap().run(|pe| -> Result<()> {
+        pe.host().sync_all()?;
+        if pe.my_pe() == 1 {
+            return Err(Error::wrong_result("over"));
+        }
+        let caught = catch_unwind(AssertUnwindSafe(|| pe.host().barrier_all()));
+        let error = caught.expect("no panic crosses the host's frames").unwrap_err();
+        let next = pe.host().quiet().unwrap_err();
+        ended.borrow_mut().push((pe.my_pe(), error.call(), error.kind(), next.kind()));
+        Err(error)
+    });
+    let verdict = run.unwrap().verdict;
+    assert!(matches!(verdict.kind, VerdictKind::Failed { pe: 1, .. }), "{verdict}");
+    let aborted = ErrorKind::Aborted;
+    assert_eq!(ended.take(), [(0, "barrier", aborted, aborted), (2, "barrier", aborted, aborted)]);
 }
 
 #[test]

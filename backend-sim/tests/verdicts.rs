@@ -153,12 +153,12 @@ fn a_failure_lists_what_was_on_its_way_and_what_overtook_it() {
         pe.free(data)
     };
     insta::assert_snapshot!(without_lines(first_failure(Config::pes(3), sends)), @r"
-    PE 1 failed: check: the data is [2, 0, 0, 0], expected [2, 2, 2, 2] (wrong result, backend-sim/tests/verdicts.rs:_)
-      PE 0: in free at backend-sim/tests/verdicts.rs:_, waits for 2 transfers to be delivered
+    PE 1 failed: check: the data is [2, 0, 2, 2], expected [2, 2, 2, 2] (wrong result, backend-sim/tests/verdicts.rs:_)
+      PE 0: in free at backend-sim/tests/verdicts.rs:_, waits for a transfer to be delivered
       PE 1: failed here; its last call was at backend-sim/tests/verdicts.rs:_
       PE 2: in free at backend-sim/tests/verdicts.rs:_, waits for PEs 0, 1 to enter free #3 on TEAM_WORLD
       not yet delivered to PE 1:
-        put by PE 0 at backend-sim/tests/verdicts.rs:_: 16 bytes of buf0+0..16 on PE 1, 3 of 4 pieces, overtaken by signal_op at backend-sim/tests/verdicts.rs:_
+        put by PE 0 at backend-sim/tests/verdicts.rs:_: 16 bytes of buf0+0..16 on PE 1, 1 of 4 pieces, overtaken by signal_op at backend-sim/tests/verdicts.rs:_
     ");
 }
 
@@ -168,7 +168,7 @@ fn many_undelivered_transfers_are_counted() {
         let data = pe.alloc_zeroed::<u32>(20)?;
         if pe.my_pe() == 0 {
             (0..20).try_for_each(|i| pe.host().p(data.at(i), 1, 1))?;
-            expect_eq(pe.read(&data)?[0], 1, "the data here")?;
+            expect_eq(0, 1, "the data here")?;
         }
         pe.free(data)
     };
@@ -266,14 +266,14 @@ fn memory_freed_under_a_transfer_or_a_wait() {
 fn a_plain_put_to_a_word_that_is_waited_on_as_a_signal() {
     let verdict = verdict(2, |pe| {
         let words = pe.alloc_zeroed::<u64>(4)?;
-        if pe.my_pe() == 1 {
-            pe.host().p(words.at(2), 1, 0)?;
+        if pe.my_pe() == 0 {
+            pe.host().p(words.at(2), 1, 1)?;
         } else {
-            pe.host().signal_wait_until(words.signal(2), Cmp::Eq, 1)?;
+            pe.host().signal_wait_until(words.signal(2), Cmp::Eq, 1)?; // in order, the last PE to allocate goes on first
         }
         pe.free(words)
     });
-    let report = "mixed atomicity: a plain store reached buf0+16..24 of PE 0 while a signal wait looked at it; \
+    let report = "mixed atomicity: a plain store reached buf0+16..24 of PE 1 while a signal wait looked at it; \
                   update signals by put_signal and signal_op only";
     assert_eq!(verdict.kind.to_string(), report);
 }

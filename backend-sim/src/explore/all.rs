@@ -6,7 +6,7 @@
 //! is completed; some more are begun and found redundant on the way, and are not counted.
 
 use super::Chooser;
-use crate::machine::{Access, Machine};
+use crate::machine::{Access, Machine, Step};
 
 /// The search, across schedules.
 #[derive(Debug, Default)]
@@ -123,13 +123,13 @@ impl Chooser for All {
         first
     }
 
-    fn took(&mut self, touched: &[Access]) {
+    fn took(&mut self, step: &Step) {
         if self.redundant {
             return;
         }
         let Some(node) = self.path.get_mut(self.depth) else { return };
         if node.touched.is_empty() {
-            node.touched.extend_from_slice(touched);
+            node.touched.extend_from_slice(&step.touched);
         }
         self.depth += 1;
     }
@@ -138,12 +138,13 @@ impl Chooser for All {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::Touch;
-    use onesided::backend::AllocId;
+    use crate::machine::{Actor, Object, PeId, Touch};
+    use onesided::backend::{AllocId, Span};
 
     fn access(start: usize, write: bool) -> Access {
-        let how = if write { Touch::Write } else { Touch::Read };
-        Access { pe: 0, alloc: AllocId(0), start, end: start + 8, how }
+        let touch = if write { Touch::Write } else { Touch::Read };
+        let object = Object::memory(PeId(0), Span { alloc: AllocId(0), start, len: 8 });
+        Access { object, touch, by: Actor { agent: None, scope: None, call: "put", at: None } }
     }
 
     fn asleep(step: u64, touches: Access) -> Asleep {

@@ -12,7 +12,7 @@ mod in_order;
 mod random;
 mod replay;
 
-use crate::machine::{Access, Machine};
+use crate::machine::{Machine, Step};
 
 pub(crate) use all::All;
 pub(crate) use in_order::InOrder;
@@ -23,12 +23,12 @@ pub(crate) use replay::Replay;
 pub(crate) trait Chooser {
     /// Whether there is anything to choose: otherwise every step happens at once.
     const RELAXED: bool = true;
-    /// Whether it wants to know what each step touched.
+    /// Whether it wants to know what each step touched, and what comes before it.
     const TRACKING: bool = false;
 
     /// The index of the step to take, below `n`; `n` is at least 1.
     fn pick(&mut self, machine: &Machine, n: usize) -> usize;
 
-    /// The step that was picked has been taken, and touched this.
-    fn took(&mut self, _touched: &[Access]) {}
+    /// The step that was picked has been taken: this is what it touched, and what comes before it.
+    fn took(&mut self, _step: &Step) {}
 }

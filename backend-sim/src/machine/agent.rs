@@ -2,39 +2,36 @@
 
 use std::collections::VecDeque;
 
-use onesided::backend::{Against, Op, Span, Values};
+use onesided::backend::{Against, AllocId, Op, Span, TeamId, Values, Wait};
 use onesided::{At, Cmp, DType};
 
+use super::claim::Claimed;
+use super::collective::Collective;
+use super::ids::{AgentId, ClaimId, PeId, ScopeId, TeamIndex};
+use super::past::Past;
 use crate::heap::Heap;
-use crate::machine::collective::Collective;
 use crate::request::Reply;
 
-/// An index that names nothing.
-pub(crate) const NONE: u32 = u32::MAX;
-
-/// The host program of a PE (agents `0..n_pes`) or one of its streams.
+/// The host program of a PE, or one of its streams.
 #[derive(Debug)]
 pub(crate) struct Agent {
-    pub(crate) pe: u32,
-    /// Number among the PE's streams; `NONE` for the host.
-    pub(crate) stream: u32,
-    pub(crate) phase: Phase,
+    pub(crate) pe: PeId,
+    pub(crate) kind: AgentKind,
+    /// The scope in which it issues.
+    pub(crate) scope: ScopeId,
+    pub(crate) state: State,
     /// The call that the agent is in, if it blocks.
     pub(crate) call: &'static str,
     /// The line of the agent's last call.
     pub(crate) at: Option<At>,
-    /// The host's step was chosen, and is to be performed.
+    /// The host's call was chosen, and is to be performed.
     pub(crate) chosen: bool,
-    /// Where the agent stands in the machine's list of choices.
-    pub(crate) ready: u32,
+    /// Where the agent stands in the machine's list of choices, if its next step is one.
+    pub(crate) ready: Option<u32>,
     /// Transfers issued so far, to name them.
     pub(crate) issued: u32,
-    /// Transfers that a quiet of this agent still waits for.
-    pub(crate) quieting: u32,
-    /// The collective to enter when the quiet is done.
-    pub(crate) then: Option<Box<Collective>>,
-    /// What a wait in progress waits for.
-    pub(crate) condition: Option<Condition>,
+    /// Pieces of its own non-blocking puts whose source is not read yet.
+    pub(crate) unread: u32,
     /// What the call returns, once it does.
     pub(crate) reply: Reply,
     /// The number of the current operation among those that the PE called, over all of its streams. The host, which calls
@@ -45,70 +42,111 @@ pub(crate) struct Agent {
     /// Work enqueued and finished, ever (streams).
     pub(crate) enqueued: u64,
     pub(crate) finished: u64,
+    /// Steps that come before whatever the agent does next.
+    pub(crate) past: Past,
+    /// Source reads of its non-blocking puts: what a flush learns.
+    pub(crate) reads: Past,
 }
 
-/// What an agent is doing.
+/// What an agent is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum AgentKind {
+    /// The host program.
+    Host,
+    /// A stream, by its number among the PE's.
+    Stream(u32),
+}
+
+/// What an agent is doing. What it waits for lies here.
+#[derive(Debug)]
+pub(crate) enum State {
     /// A host that runs its own code, or a stream with nothing to do.
     Running,
-    /// A step that touches memory is asked for, and is one of the choices.
-    Pending,
-    /// Waits for a condition on its memory; a choice while the condition holds.
-    Memory,
-    /// Waits until the transfers it claimed are delivered.
-    Quiet,
-    /// Waits until its scope has nothing in flight.
-    Fence,
-    /// Waits until the sources of its scope's transfers are read.
-    Flush,
+    /// Its next step is one of the choices.
+    Pending(Pending),
+    /// Waits for its memory; a choice while the condition holds.
+    Waiting(Condition),
+    /// Waits until what it claimed is complete; then goes on with a collective, if there is one.
+    Completing { claim: ClaimId, then: Option<Box<Collective>> },
+    /// Waits until the sources of its own non-blocking puts are read.
+    Flushing,
     /// Waits until its own transfer is done.
-    Transfer,
+    Transferring,
+    /// Waits until the source of its own blocking put is read.
+    Reading,
     /// Waits in a collective.
-    Collective { team: u32, seq: u32 },
-    /// Waits for the other members of a team that is being made.
-    TeamInit { unique_id: u64 },
+    Inside { team: TeamIndex, seq: u32 },
+    /// Waits for the other members of a team that `team_init` makes.
+    JoiningTeam { unique_id: u64 },
+    /// Waits until every member has entered the registration or `team_init` of what its call needs.
+    Exchanging(Exchange),
     /// Waits until a stream has finished so much.
-    Synchronize { stream: u32, upto: u64 },
+    Synchronizing { stream: AgentId, upto: u64 },
     /// Waits until a record of an event has been reached.
-    Event { event: u32, record: usize },
+    AwaitingEvent { event: u32, record: usize },
     /// Finalizes: waits for its streams and everything in flight.
-    Drain,
+    Draining,
     /// The program has returned.
     Done,
 }
 
+/// A step that is a choice.
+#[derive(Debug)]
+pub(crate) enum Pending {
+    /// The host's call, or the operation at the front of a stream's queue.
+    Call,
+    /// Entering a collective, after what it had to complete.
+    Enter(Box<Collective>),
+}
+
+/// What members exchange when it is first used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exchange {
+    /// The handles of a symmetric registration.
+    Registration(AllocId),
+}
+
 /// Work on a stream.
 #[derive(Debug)]
-pub(crate) enum Work {
+pub(crate) struct Work {
+    pub(crate) what: Task,
+    pub(crate) at: At,
+    /// Steps before the call that enqueued it.
+    pub(crate) past: Past,
+}
+
+/// What a stream has to do.
+#[derive(Debug)]
+pub(crate) enum Task {
     Op {
         op: Op,
         values: OwnedValues,
-        at: At,
         /// Its number among the operations that the PE called, over all of its streams.
         called: u64,
+        /// For an operation that completes others: what it claimed when it was called.
+        claim: Option<ClaimId>,
+        /// For a non-blocking operation: who has claimed it before it started.
+        claimed: Claimed,
     },
     Record {
         event: u32,
         record: usize,
-        at: At,
     },
     WaitEvent {
         event: u32,
         record: usize,
-        at: At,
     },
 }
 
-/// What a wait waits for.
+/// What a wait waits for: each variable in turn, at a moment of its own.
 #[derive(Debug)]
 pub(crate) struct Condition {
-    pub(crate) vars: Span,
-    pub(crate) dtype: DType,
-    pub(crate) cmp: Cmp,
-    pub(crate) against: Against,
+    pub(crate) wait: Wait,
     pub(crate) values: OwnedValues,
-    pub(crate) signal: bool,
+    /// The variable that it looks at.
+    next: usize,
+    /// Whether `>=` is the driver's: true where the difference, as a signed number, is not negative.
+    cyclic: bool,
 }
 
 /// The values of an operation that runs, or waits, after its call has returned. Few operations have any.
@@ -132,83 +170,154 @@ impl OwnedValues {
 }
 
 impl Agent {
-    pub(crate) fn new(pe: u32, stream: u32) -> Agent {
+    pub(crate) fn new(pe: PeId, kind: AgentKind, scope: ScopeId) -> Agent {
         Agent {
             pe,
-            stream,
-            phase: Phase::Running,
+            kind,
+            scope,
+            state: State::Running,
             call: "start",
             at: None,
             chosen: false,
-            ready: NONE,
+            ready: None,
             issued: 0,
-            quieting: 0,
-            then: None,
-            condition: None,
+            unread: 0,
             reply: Reply::Unit,
             called: u64::MAX,
             queue: VecDeque::new(),
             enqueued: 0,
             finished: 0,
+            past: Past::default(),
+            reads: Past::default(),
         }
     }
 
     /// Back to the start, keeping allocations.
-    pub(crate) fn reset(&mut self, pe: u32) {
+    pub(crate) fn reset(&mut self, pe: PeId, kind: AgentKind, scope: ScopeId) {
         // field by field: a run of a few steps starts often enough for a copied Agent to show
         self.pe = pe;
-        self.stream = NONE;
-        self.phase = Phase::Running;
+        self.kind = kind;
+        self.scope = scope;
+        self.state = State::Running;
         self.call = "start";
         self.at = None;
         self.chosen = false;
-        self.ready = NONE;
+        self.ready = None;
         self.issued = 0;
-        self.quieting = 0;
-        self.then = None;
-        self.condition = None;
+        self.unread = 0;
         self.reply = Reply::Unit;
         self.called = u64::MAX;
         self.queue.clear();
         self.enqueued = 0;
         self.finished = 0;
+        self.past.clear();
+        self.reads.clear();
     }
 
+    #[inline]
     pub(crate) fn is_host(&self) -> bool {
-        self.stream == NONE
+        self.kind == AgentKind::Host
     }
 
-    /// The issue scope: one for the host of a PE, one for all its streams.
-    pub(crate) fn scope(&self) -> u32 {
-        self.pe * 2 + u32::from(!self.is_host())
+    /// Its number among the PE's agents: the host, then the streams.
+    #[inline]
+    pub(crate) fn ordinal(&self) -> u32 {
+        match self.kind {
+            AgentKind::Host => 0,
+            AgentKind::Stream(number) => number + 1,
+        }
+    }
+
+    /// Its number among the PE's streams.
+    pub(crate) fn stream(&self) -> Option<u32> {
+        match self.kind {
+            AgentKind::Host => None,
+            AgentKind::Stream(number) => Some(number),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_running(&self) -> bool {
+        matches!(self.state, State::Running)
+    }
+
+    /// Whether it still completes what comes before a collective of the team, or is about to enter it.
+    pub(crate) fn is_about_to_enter(&self, team: Option<TeamId>) -> bool {
+        match &self.state {
+            State::Completing { then: Some(collective), .. } | State::Pending(Pending::Enter(collective)) => {
+                collective.team() == team
+            }
+            _ => false,
+        }
     }
 
     /// A stream with nothing left to do.
     pub(crate) fn is_idle(&self) -> bool {
-        self.queue.is_empty() && self.phase == Phase::Running
+        self.queue.is_empty() && self.is_running()
     }
 }
 
 impl Condition {
-    /// Whether it holds now.
-    pub(crate) fn holds(&self, heap: &Heap, pe: u32) -> bool {
-        self.first_unmet(heap, pe).is_none()
+    /// A wait of a host, or of a stream, where the driver compares signals.
+    pub(crate) fn new(wait: Wait, values: OwnedValues, on_stream: bool) -> Condition {
+        let mut condition = Condition { wait, values, next: 0, cyclic: on_stream && wait.signal };
+        condition.skip();
+        condition
     }
 
-    /// The first variable that does not compare true: its span, the value found and the value wanted.
-    pub(crate) fn first_unmet(&self, heap: &Heap, pe: u32) -> Option<(Span, u64, u64)> {
-        let (size, values) = (self.dtype.size(), self.values.borrow());
-        (0..self.vars.len / size).find_map(|i| {
-            if values.skips(i) {
-                return None;
-            }
-            let wanted = match self.against {
-                Against::One(value) => value,
-                Against::Each => values.bits(i, size),
-            };
-            let span = Span { start: self.vars.start + i * size, len: size, ..self.vars };
-            let found = heap.load(pe, span);
-            (!self.cmp.holds_bits(self.dtype, found, wanted)).then_some((span, found, wanted))
-        })
+    /// Whether nothing is left to wait for.
+    pub(crate) fn is_over(&self) -> bool {
+        self.next >= self.count()
+    }
+
+    /// The variable that it looks at now.
+    pub(crate) fn variable(&self) -> Span {
+        let size = self.wait.dtype.size();
+        Span { start: self.wait.vars.start + self.next * size, len: size, ..self.wait.vars }
+    }
+
+    /// Whether that variable compares true.
+    pub(crate) fn holds(&self, heap: &Heap, pe: PeId) -> bool {
+        let (found, wanted) = (heap.load(pe, self.variable()), self.wanted());
+        match self.wait.cmp {
+            Cmp::Ge if self.cyclic => found.wrapping_sub(wanted) as i64 >= 0,
+            cmp => cmp.holds_bits(self.wait.dtype, found, wanted),
+        }
+    }
+
+    /// The value that the variable is compared with.
+    pub(crate) fn wanted(&self) -> u64 {
+        match self.wait.against {
+            Against::One(value) => value,
+            Against::Each => self.values.borrow().bits(self.next, self.wait.dtype.size()),
+        }
+    }
+
+    /// The variable was seen to compare true: on to the next.
+    pub(crate) fn advance(&mut self) {
+        self.next += 1;
+        self.skip();
+    }
+
+    fn skip(&mut self) {
+        while self.next < self.count() && self.values.borrow().skips(self.next) {
+            self.next += 1;
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.wait.vars.len / self.wait.dtype.size()
+    }
+}
+
+/// The number that the bits of an element stand for. Only integers can be waited on.
+pub(crate) fn signed(dtype: DType, bits: u64) -> i128 {
+    match dtype {
+        DType::I8 => i128::from(bits as i8),
+        DType::I16 => i128::from(bits as i16),
+        DType::I32 => i128::from(bits as i32),
+        DType::I64 => i128::from(bits as i64),
+        DType::U8 | DType::U16 | DType::U32 | DType::U64 => i128::from(bits),
+        DType::F16 | DType::BF16 | DType::F32 | DType::F64 => i128::from(bits),
     }
 }

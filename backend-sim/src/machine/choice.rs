@@ -1,39 +1,57 @@
 //! Choices: which steps wait to be chosen, and what taking one does.
 
-use onesided::backend::{Op, TeamRequest};
+use onesided::backend::{Effect, TeamRequest, Until};
 
-use super::agent::{Agent, NONE, Phase};
-use super::flight::Unit;
-use super::{Machine, TURN};
+use super::agent::{Pending, State};
+use super::claim::Completes;
+use super::collective::Collective;
+use super::ids::{AgentId, PeId};
+use super::transfer::{Transfer, Unit};
+use super::{Actor, Machine, TURN};
 use crate::request::Call;
 
 impl Machine {
-    /// Whether a host's call touches memory that others may touch, so that its order matters.
+    /// Whether the order of a host's call matters, because it touches what others may touch.
     #[inline(always)]
-    pub(super) fn is_choice(&self, pe: u32, call: &Call<'_>) -> bool {
+    pub(super) fn is_choice(&self, host: AgentId, call: &Call<'_>) -> bool {
         match call {
-            Call::Issue { op, stream: None, .. } => self.op_is_choice(pe, op),
-            Call::Read { .. } | Call::MulticastRead { .. } => true,
-            Call::Write { pe: of, .. } => *of == pe,
+            Call::Issue { op, stream: None, .. } => self.effect_is_choice(host, op.effect()),
+            Call::Issue { op, stream: Some(_), .. } => self.claims_lent(host) && self.completes(op.effect()).is_some(),
+            // a load in pieces is issued at once; each piece is a choice
+            Call::Read { src, dtype, .. } => !self.is_in_pieces(*src, *dtype),
+            Call::Write { pe: of, .. } => PeId(*of) == self.agents[host].pe,
+            Call::MulticastRead { .. } | Call::UnregisterLocal(_) => true,
             // the members of a new team are not known beforehand: who comes first can decide who is one
             Call::Team(TeamRequest::Init { .. }) => true,
+            Call::Alloc(_) | Call::Free(_) | Call::UnregisterSymmetric(_) => self.claims_lent(host),
             _ => false,
         }
     }
 
-    /// Whether an operation touches memory, or anything else that other agents touch, when it is issued.
-    pub(super) fn op_is_choice(&self, agent: u32, op: &Op) -> bool {
-        match op {
-            Op::Put { nbi: false, src, .. } => src.len > 0 || self.shares_scope(agent),
-            Op::IPut { .. } | Op::SignalFetch { .. } | Op::Fill { .. } => true,
-            Op::Wait { .. } => false,
-            _ => self.shares_scope(agent),
+    /// Whether an operation touches something that others may touch, when its agent performs it.
+    #[inline(always)]
+    pub(super) fn effect_is_choice(&self, agent: AgentId, effect: Effect) -> bool {
+        // a PE's streams share a scope, with streams too that are made later
+        let shares = !self.agents[agent].is_host();
+        match effect {
+            Effect::Transfer(transfer) => {
+                let reads = transfer.until == Until::SourceRead && transfer.reads_source();
+                shares || reads && self.is_read_at_once(transfer.shape)
+            }
+            Effect::FetchSignal { .. } | Effect::Fill { .. } => true,
+            Effect::Wait(wait) => wait.signal,
+            Effect::Order(_) | Effect::Collective(_) => match self.completes(effect) {
+                // a flush, or an entry: a collective that completes something first is entered by a step of its own
+                None => matches!(effect, Effect::Collective(collective) if self.is_contested(agent, collective.team)),
+                Some(Completes::Scope | Completes::Delivery | Completes::Nothing) => shares || self.claims_lent(agent),
+                Some(Completes::Stores) => false,
+            },
         }
     }
 
-    /// Whether other agents may issue in the same scope: other streams of the PE, also such as are made later.
-    pub(super) fn shares_scope(&self, agent: u32) -> bool {
-        !self.agents[agent as usize].is_host()
+    /// Whether streams of the agent's PE have claimed what they need not deliver: who finds that matters.
+    fn claims_lent(&self, agent: AgentId) -> bool {
+        self.pes[self.agents[agent].pe].lent > 0
     }
 
     /// Number of steps to choose from.
@@ -52,61 +70,115 @@ impl Machine {
     pub(crate) fn choice_key(&self, index: usize) -> u64 {
         match index.checked_sub(self.ready.len()) {
             None => {
-                let agent = &self.agents[self.ready[index] as usize];
-                1 << 63 | u64::from(agent.pe) << 32 | u64::from(agent.stream)
+                let agent = &self.agents[self.ready[index]];
+                // ending early is no step of the agent's program: the agent may go on without it
+                let early = matches!(agent.state, State::Completing { .. });
+                1 << 63 | u64::from(early) << 62 | u64::from(agent.pe.0) << 32 | u64::from(agent.ordinal())
             }
             Some(index) => {
-                let Unit { slot, piece, step } = self.flight.units[index];
-                self.flight.get(slot).key << 8 | u64::from(piece) << 2 | step as u64
+                let Unit { transfer, piece, step } = self.flight.units[index];
+                self.flight.get(transfer).key << 8 | u64::from(piece) << 2 | step as u64
             }
         }
     }
 
-    /// Takes a choice. Returns the host that is to be resumed for it, if it is one's.
+    /// Takes a choice. Returns the PE whose host is to be resumed for it, if it is one's.
     #[inline]
-    pub(crate) fn take(&mut self, index: usize) -> Option<u32> {
+    pub(crate) fn take(&mut self, index: usize) -> Option<PeId> {
         self.steps += 1;
-        self.touched.clear();
+        if self.mode.tracking {
+            self.begin_step(index);
+        }
+        let host = self.take_step(index);
+        self.taken += 1;
+        host
+    }
+
+    fn take_step(&mut self, index: usize) -> Option<PeId> {
         if let Some(index) = index.checked_sub(self.ready.len()) {
             let unit = self.flight.units.swap_remove(index);
             self.step_transfer(unit);
+            self.noting = false;
             return None;
         }
         let agent = self.ready[index];
         self.unready(agent);
-        let Agent { phase, stream, pe, .. } = self.agents[agent as usize];
-        match phase {
-            Phase::Memory => self.end_wait(agent),
-            Phase::Pending if stream == NONE => {
-                self.agents[agent as usize].phase = Phase::Running;
-                self.agents[agent as usize].chosen = true;
+        match self.agents[agent].state {
+            State::Waiting(_) => {
+                self.end_wait(agent);
+                self.noting = false;
+                return None;
+            }
+            State::Completing { .. } => {
+                self.end_early(agent);
+                return None;
+            }
+            _ => {}
+        }
+        match std::mem::replace(&mut self.agents[agent].state, State::Running) {
+            State::Pending(Pending::Call) if self.agents[agent].is_host() => {
+                self.agents[agent].chosen = true;
                 self.turn_ends = self.steps + TURN;
-                return Some(pe);
+                return Some(self.agents[agent].pe); // it notes until its call is performed
             }
-            Phase::Pending => {
-                self.agents[agent as usize].phase = Phase::Running;
-                self.perform_stream_op(agent);
-            }
+            State::Pending(Pending::Call) => self.perform_stream_op(agent),
+            State::Pending(Pending::Enter(collective)) => self.enter_pending(agent, &collective),
             other => unreachable!("an agent that is {other:?} is no choice"),
         }
+        self.noting = false;
         None
     }
 
+    /// From here on, what is touched belongs to this step.
+    fn begin_step(&mut self, index: usize) {
+        self.noting = true;
+        self.step.touched.clear();
+        let Some(unit) = index.checked_sub(self.ready.len()) else {
+            let id = self.ready[index];
+            let agent = &mut self.agents[id];
+            self.step.past.clone_from(&agent.past);
+            agent.past.add(self.taken);
+            let (call, at) = match agent.queue.front() {
+                Some(work) if !agent.is_host() && matches!(agent.state, State::Pending(Pending::Call)) => {
+                    (work.what.name(), Some(work.at))
+                }
+                _ => (agent.call, agent.at),
+            };
+            self.step.by = Actor { agent: Some(id), scope: Some(agent.scope), call, at };
+            return;
+        };
+        let transfer = self.flight.get(self.flight.units[unit].transfer);
+        let Transfer { issuer, scope, call, at, .. } = *transfer;
+        self.step.by = Actor { agent: issuer, scope, call, at: Some(at) };
+    }
+
+    /// The agent's next step is a choice.
     #[inline]
-    pub(super) fn make_ready(&mut self, agent: u32, phase: Phase) {
-        let state = &mut self.agents[agent as usize];
-        debug_assert_eq!(state.ready, NONE);
-        state.phase = phase;
-        state.ready = self.ready.len() as u32;
+    pub(super) fn make_pending(&mut self, agent: AgentId) {
+        self.agents[agent].state = State::Pending(Pending::Call);
+        self.make_ready(agent);
+    }
+
+    /// Entering the collective is the agent's next step, and a choice.
+    pub(super) fn make_entering(&mut self, agent: AgentId, collective: &Collective) {
+        self.agents[agent].state = State::Pending(Pending::Enter(Box::new(collective.clone())));
+        self.make_ready(agent);
+    }
+
+    #[inline]
+    pub(super) fn make_ready(&mut self, agent: AgentId) {
+        let state = &mut self.agents[agent];
+        debug_assert_eq!(state.ready, None);
+        state.ready = Some(self.ready.len() as u32);
         self.ready.push(agent);
     }
 
     #[inline]
-    pub(super) fn unready(&mut self, agent: u32) {
-        let at = std::mem::replace(&mut self.agents[agent as usize].ready, NONE);
+    pub(super) fn unready(&mut self, agent: AgentId) {
+        let at = self.agents[agent].ready.take().expect("it is ready");
         self.ready.swap_remove(at as usize);
         if let Some(&moved) = self.ready.get(at as usize) {
-            self.agents[moved as usize].ready = at;
+            self.agents[moved].ready = Some(at);
         }
     }
 }

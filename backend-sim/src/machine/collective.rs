@@ -1,21 +1,25 @@
 //! Collectives as a matter of who entered what: matching, entering, leaving.
 //!
 //! A team's collectives form a sequence. A member's `n`-th call on the team belongs to the `n`-th [`Instance`], and must
-//! be the same call as the other members'. What data moves is `data.rs`'s business; an instance only counts how much
-//! of it each member still waits for.
+//! be the same call as the other members'. Some let a member go when everyone has entered, some when the member's data is
+//! there, and some at once: these promise no synchronization. What data moves is `data.rs`'s business; an instance only counts
+//! how much of it each member still waits for.
 
-use onesided::backend::{AllocId, Layout, Op, TeamId};
-use onesided::{At, Members, TeamConfig, UniqueId};
+use onesided::backend::{self, AllocId, CollectiveKind, Data, Effect, Layout, NewTeams, Op, Pattern, TeamId};
+use onesided::{At, Error, Members, TeamConfig, UniqueId};
 
-use super::agent::{Agent, NONE, Phase, Work};
-use super::{Access, Machine, Progress, TEAM_TURNS, Touch};
+use super::agent::{Agent, State, Task};
+use super::ids::{AgentId, Id as _, PeId, TeamIndex};
+use super::past::Past;
+use super::{Machine, Object, Progress, Touch};
+use crate::request::Reply;
 use crate::verdict::{Entered, VerdictKind};
 
 /// What members enter: everything that must be the same on all of them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Collective {
     Op(Op),
-    Init { method: &'static str, id: Option<UniqueId> },
+    Init { method: &'static str, id: Option<Box<UniqueId>> },
     Finalize,
     Alloc(Layout),
     Free(AllocId),
@@ -26,44 +30,73 @@ pub(crate) enum Collective {
     Destroy,
 }
 
+/// When a member goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Leaves {
+    /// When everyone has entered.
+    Together,
+    /// When its own data is there, and its own source has been read.
+    WithItsData,
+    /// At once.
+    AtOnce,
+}
+
 /// One collective of a team, from the first entry to the last leave.
 #[derive(Debug, Default)]
 pub(crate) struct Instance {
     /// What the first member entered.
     pub(crate) what: Option<Collective>,
     pub(crate) entries: Vec<Entry>,
+    /// What members get that leave at once.
+    pub(crate) made: Made,
+    /// Steps before all entries so far.
+    pub(crate) past: Past,
     entered: usize,
     left: usize,
 }
 
 /// One member in an instance.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Entry {
-    /// The agent that entered; `NONE` before.
-    pub(crate) agent: u32,
+    /// The agent that entered.
+    pub(crate) agent: Option<AgentId>,
     pub(crate) at: Option<At>,
-    /// Private to the member: the external allocation that it registers.
-    pub(crate) private: u32,
     /// Parts of its own dest that are still to come.
     pub(crate) dst_parts: u32,
     /// Parts that have yet to read its source.
     pub(crate) src_parts: u32,
+    /// Steps before the entry.
+    pub(crate) past: Past,
+    /// Steps of the parts that the member waits for.
+    pub(crate) learned: Past,
     left: bool,
+}
+
+/// What a collective made when its first member entered.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Made {
+    #[default]
+    Nothing,
+    /// A team for each member of the parent, in its order.
+    Teams(Vec<NewTeams>),
+    Alloc(AllocId),
+    Failed(Error),
 }
 
 impl Instance {
     fn open(&mut self, what: &Collective, n: usize) {
-        let dst_parts = match what {
-            Collective::Op(Op::Broadcast { .. } | Op::Reduce { .. } | Op::ReduceScatter { .. }) => 1,
-            Collective::Op(Op::Fcollect { .. } | Op::Alltoall { .. }) => n as u32,
-            _ => 0,
+        let (dst_parts, src_parts) = match what.data() {
+            Some(Data { pattern: Pattern::Broadcast { .. }, .. }) => (1, 0),
+            Some(Data { pattern: Pattern::Fcollect | Pattern::Alltoall, .. }) => (n as u32, 0),
+            Some(Data { pattern: Pattern::Reduce(_) | Pattern::ReduceScatter(_), .. }) => (1, 1),
+            None => (0, 0),
         };
-        let src_parts = u32::from(what.reduces());
-        let entry = Entry { agent: NONE, at: None, private: 0, dst_parts, src_parts, left: false };
         self.entries.clear();
-        self.entries.resize(n, entry);
+        self.entries.resize(n, Entry { dst_parts, src_parts, ..Entry::default() });
         (self.entered, self.left) = (0, 0);
         self.what = Some(what.clone());
+        self.made = Made::Nothing;
+        self.past.clear();
     }
 
     /// Whether every member has left.
@@ -73,8 +106,8 @@ impl Instance {
 
     /// Whether a member of a collective that moves data has nothing to wait for.
     fn can_leave(&self, member: u32) -> bool {
-        let Entry { agent, dst_parts, src_parts, left, .. } = self.entries[member as usize];
-        agent != NONE && !left && dst_parts == 0 && src_parts == 0
+        let Entry { agent, dst_parts, src_parts, left, .. } = &self.entries[member as usize];
+        agent.is_some() && !left && *dst_parts == 0 && *src_parts == 0
     }
 }
 
@@ -102,16 +135,32 @@ impl Collective {
         }
     }
 
-    /// Whether members wait for data instead of for each other.
-    pub(crate) fn moves_data(&self) -> bool {
-        match self {
-            Collective::Op(op) => !matches!(op, Op::Barrier { .. } | Op::Sync { .. }),
-            _ => false,
+    /// The data that it moves, if it moves any.
+    pub(crate) fn data(&self) -> Option<Data> {
+        let Collective::Op(op) = self else { return None };
+        match op.effect() {
+            Effect::Collective(backend::Collective { kind: CollectiveKind::Data(data), .. }) => Some(data),
+            Effect::Collective(backend::Collective {
+                kind: CollectiveKind::Barrier | CollectiveKind::Sync, ..
+            }) => None,
+            _ => unreachable!("only collectives are entered"),
         }
     }
 
-    fn reduces(&self) -> bool {
-        matches!(self, Collective::Op(Op::Reduce { .. } | Op::ReduceScatter { .. }))
+    fn leaves(&self) -> Leaves {
+        match self {
+            Collective::Op(_) if self.data().is_some() => Leaves::WithItsData,
+            Collective::Op(_)
+            | Collective::Init { .. }
+            | Collective::Finalize
+            | Collective::Alloc(_)
+            | Collective::Free(_)
+            | Collective::Unregister(_) => Leaves::Together,
+            Collective::Register { .. }
+            | Collective::Split { .. }
+            | Collective::Split2d { .. }
+            | Collective::Destroy => Leaves::AtOnce,
+        }
     }
 
     /// The first argument in which two members' calls differ.
@@ -124,7 +173,11 @@ impl Collective {
             return Some("call");
         }
         Some(match (self, other) {
-            (Op(a), Op(b)) => differing_operand(a, b),
+            (Op(a), Op(b)) if a.dtype() != b.dtype() => "element type",
+            (Op(_), Op(_)) => match self.data().zip(other.data()) {
+                Some((a, b)) => differing_operand(&a, &b),
+                None => "arguments",
+            },
             (Alloc(a), Alloc(b)) if a.bytes != b.bytes => "size",
             (Alloc(a), Alloc(b)) if a.align != b.align => "alignment",
             (Alloc(_), Alloc(_)) => "zeroed",
@@ -142,66 +195,84 @@ impl Collective {
     }
 }
 
-fn differing_operand(a: &Op, b: &Op) -> &'static str {
-    if a.dtype() != b.dtype() {
-        return "element type";
-    }
-    let operands = |op: &Op| match *op {
-        Op::Broadcast { dst, src, .. }
-        | Op::Fcollect { dst, src, .. }
-        | Op::Alltoall { dst, src, .. }
-        | Op::Reduce { dst, src, .. }
-        | Op::ReduceScatter { dst, src, .. } => Some((dst, src)),
-        _ => None,
-    };
-    let Some(((dst_a, src_a), (dst_b, src_b))) = operands(a).zip(operands(b)) else { return "arguments" };
-    if dst_a.len != dst_b.len || src_a.len != src_b.len {
+fn differing_operand(a: &Data, b: &Data) -> &'static str {
+    if a.dst.len != b.dst.len || a.src.len != b.src.len {
         return "count";
     }
-    match (a, b) {
-        (Op::Broadcast { root: a, .. }, Op::Broadcast { root: b, .. }) if a != b => "root",
-        (Op::Reduce { op: a, .. }, Op::Reduce { op: b, .. })
-        | (Op::ReduceScatter { op: a, .. }, Op::ReduceScatter { op: b, .. })
-            if a != b =>
-        {
+    match (a.pattern, b.pattern) {
+        (Pattern::Broadcast { root: a }, Pattern::Broadcast { root: b }) if a != b => "root",
+        (Pattern::Reduce(a), Pattern::Reduce(b)) | (Pattern::ReduceScatter(a), Pattern::ReduceScatter(b)) if a != b => {
             "operator"
         }
-        _ if dst_a != dst_b => "dst",
-        _ if src_a != src_b => "src",
+        _ if a.dst != b.dst => "dst",
+        _ if a.src != b.src => "src",
         _ => "arguments",
     }
 }
 
+/// # Entering
 impl Machine {
-    /// A member enters its team's next collective.
-    pub(super) fn enter(&mut self, agent: u32, team: u32, what: &Collective, at: At) -> Progress {
-        self.enter_with(agent, team, what, 0, at)
+    /// Whether agents of one PE may enter a team's collectives beside each other, so that their order matters.
+    pub(super) fn is_contested(&self, agent: AgentId, team: TeamId) -> bool {
+        if self.agents.len() == self.pes.len() {
+            return false; // nobody has a stream
+        }
+        let pe = self.agents[agent].pe;
+        self.teams.members_of(&self.config, pe, team).iter().any(|pe| !self.pes[PeId::new(pe)].streams.is_empty())
     }
 
-    pub(super) fn enter_with(&mut self, agent: u32, team: u32, what: &Collective, private: u32, at: At) -> Progress {
-        let pe = self.agents[agent as usize].pe;
-        self.touch_team(agent, team);
-        let state = self.teams.get_mut(team);
-        let member = state.members.position(pe as usize).expect("only members have a handle") as u32;
+    /// An agent that has completed what it had to enters: now, or by a step of its own where the order matters.
+    pub(super) fn enter_in_turn(&mut self, agent: AgentId, what: &Collective) -> Progress {
+        let team = what.team().unwrap_or(onesided::Predefined::World.id());
+        if self.mode.relaxed && self.is_contested(agent, team) {
+            self.make_entering(agent, what);
+            return Progress::Blocked;
+        }
+        self.enter_now(agent, what)
+    }
+
+    /// Entering was chosen.
+    pub(super) fn enter_pending(&mut self, agent: AgentId, what: &Collective) {
+        let progress = self.enter_now(agent, what);
+        self.noting = false;
+        if progress == Progress::Done {
+            self.finish(agent);
+        }
+    }
+
+    /// An agent enters the next collective of the team that its call names.
+    pub(super) fn enter_now(&mut self, agent: AgentId, what: &Collective) -> Progress {
+        let Agent { pe, at, .. } = self.agents[agent];
+        let team = what.team().map_or(TeamIndex(0), |team| self.team_index(pe, team));
+        self.enter(agent, team, what, at.expect("a call has a place"))
+    }
+
+    /// A member enters its team's next collective.
+    pub(super) fn enter(&mut self, agent: AgentId, team: TeamIndex, what: &Collective, at: At) -> Progress {
+        let pe = self.agents[agent].pe;
+        let state = self.teams.get(team);
+        let member = state.members.position(pe.index()).expect("only members have a handle") as u32;
         let n = state.members.len();
-        let other = std::mem::replace(&mut state.busy[member as usize], agent);
-        if other != NONE {
-            let calls = [self.agents[other as usize].call, what.name()];
+        self.touch_turns(pe, team, state.next[member as usize]);
+        let state = self.teams.get_mut(team);
+        if let Some(other) = state.busy[member as usize].replace(agent) {
+            let calls = [self.agents[other].call, what.name()];
             let team = self.team_name(team);
-            self.found(VerdictKind::ConcurrentCollectives { team, pe: pe as usize, calls });
-            return self.block(agent, Phase::Collective { team: 0, seq: u32::MAX });
+            self.found(VerdictKind::ConcurrentCollectives { team, pe: pe.index(), calls });
+            return self.block_for_ever(agent);
         }
         if n > 1
             && let Some(earlier) = self.overtaken(agent, team)
         {
             let (team, calls) = (self.team_name(team), [(what.name(), at), earlier]);
-            self.found(VerdictKind::CollectivesOutOfOrder { team, pe: pe as usize, calls });
-            return self.block(agent, Phase::Collective { team: 0, seq: u32::MAX });
+            self.found(VerdictKind::CollectivesOutOfOrder { team, pe: pe.index(), calls });
+            return self.block_for_ever(agent);
         }
         let state = self.teams.get_mut(team);
         let seq = state.next[member as usize];
         state.next[member as usize] += 1;
         let instance = state.instance_or_new(seq);
+        let first = instance.what.is_none();
         match &instance.what {
             None => instance.open(what, n),
             Some(first) => {
@@ -211,19 +282,36 @@ impl Machine {
             }
         }
         let instance = self.teams.get_mut(team).instance(seq);
+        let past = &self.agents[agent].past;
+        instance.past.join(past);
         let entry = &mut instance.entries[member as usize];
-        (entry.agent, entry.at, entry.private) = (agent, Some(at), private);
+        (entry.agent, entry.at) = (Some(agent), Some(at));
+        entry.past.join(past);
         instance.entered += 1;
         let last = instance.entered == n;
-        if !what.moves_data() {
-            if last {
+        match what.leaves() {
+            Leaves::Together if last => {
                 self.everyone_entered(team, seq, what, agent);
-                return Progress::Done;
+                Progress::Done
             }
-            return self.block(agent, Phase::Collective { team, seq });
+            Leaves::Together => self.block(agent, State::Inside { team, seq }),
+            Leaves::AtOnce => {
+                if first {
+                    let made = self.make(pe, team, what, at);
+                    self.teams.get_mut(team).instance(seq).made = made;
+                }
+                self.member_made(team, seq, member, what);
+                self.leave(team, seq, member);
+                Progress::Done
+            }
+            Leaves::WithItsData => self.enter_data(agent, team, (seq, member), last),
         }
+    }
+
+    fn enter_data(&mut self, agent: AgentId, team: TeamIndex, (seq, member): (u32, u32), last: bool) -> Progress {
+        let n = self.teams.get(team).members.len() as u32;
         self.member_entered(team, seq, member, last);
-        for other in 0..if last { n as u32 } else { 0 } {
+        for other in 0..if last { n } else { 0 } {
             if self.teams.get(team).is_over(seq) {
                 break;
             }
@@ -237,105 +325,150 @@ impl Machine {
             self.leave(team, seq, member);
             return Progress::Done;
         }
-        self.block(agent, Phase::Collective { team, seq })
+        self.block(agent, State::Inside { team, seq })
+    }
+
+    /// An agent in a collective that went wrong.
+    fn block_for_ever(&mut self, agent: AgentId) -> Progress {
+        self.block(agent, State::Inside { team: TeamIndex(0), seq: u32::MAX })
     }
 
     /// A collective of the team that the agent's PE called before the agent's own, and that has not been entered: it is
     /// still enqueued on a stream, or is a barrier that still waits for its stream's puts.
-    fn overtaken(&self, agent: u32, team: u32) -> Option<(&'static str, At)> {
-        let Agent { pe, called, .. } = self.agents[agent as usize];
+    fn overtaken(&self, agent: AgentId, team: TeamIndex) -> Option<(&'static str, At)> {
+        let Agent { pe, called, .. } = self.agents[agent];
         let team = Some(self.teams.get(team).handle);
-        let others = self.pes[pe as usize].streams.iter().filter(|&&stream| stream != agent);
-        others.map(|&stream| &self.agents[stream as usize]).find_map(|stream| {
-            if stream.called < called && stream.then.as_ref().is_some_and(|then| then.team() == team) {
+        let others = self.pes[pe].streams.iter().filter(|&&stream| stream != agent);
+        others.map(|&stream| &self.agents[stream]).find_map(|stream| {
+            if stream.called < called && stream.is_about_to_enter(team) {
                 return stream.at.map(|at| (stream.call, at));
             }
             for work in &stream.queue {
-                match work {
-                    Work::Op { called: other, .. } if *other > called => break,
-                    Work::Op { op, at, .. } if op.team() == team => return Some((op.name(), *at)),
-                    _ => {}
+                match &work.what {
+                    Task::Op { called: other, .. } if *other > called => break,
+                    Task::Op { op, .. } if op.team() == team => return Some((op.name(), work.at)),
+                    Task::Op { .. } | Task::Record { .. } | Task::WaitEvent { .. } => {}
                 }
             }
             None
         })
     }
 
-    /// The last member has entered a collective that moves no data: does it, and lets everyone go.
-    fn everyone_entered(&mut self, team: u32, seq: u32, what: &Collective, last: u32) {
-        self.complete_life(team, seq, what);
-        let state = self.teams.get_mut(team);
-        state.busy.fill(NONE);
-        let members = state.members.len();
-        for member in 0..members {
-            let agent = self.teams.get(team).instance_ref(seq).entries[member].agent;
-            self.touch_team(agent, team);
-            if agent != last {
-                self.finish(agent);
+    /// Notes that an agent of `pe` enters collective `seq` of the team, and may let the other members leave it. Where agents of
+    /// one PE compete, who enters first matters, and whether the one before has left.
+    fn touch_turns(&mut self, pe: PeId, team: TeamIndex, seq: u32) {
+        if !self.noting {
+            return;
+        }
+        if !self.pes[pe].streams.is_empty() {
+            self.touch(Object::Turn { pe, team }, Touch::Write);
+            if let Some(seq) = seq.checked_sub(1) {
+                self.touch(Object::Leaving { pe, team, seq }, Touch::Write);
             }
         }
-        let state = self.teams.get_mut(team);
-        state.instance(seq).left = members;
-        state.close_finished();
+        let members = self.teams.get(team).members.clone();
+        members.iter().map(PeId::new).filter(|&member| member != pe).for_each(|member| {
+            self.touch_leaving(member, team, seq);
+        });
     }
 
-    /// Lets a member go that waits in the collective, if it can.
-    pub(super) fn try_leave(&mut self, team: u32, seq: u32, member: u32) {
-        let instance = self.teams.get(team).instance_ref(seq);
-        let agent = instance.entries[member as usize].agent;
-        if instance.can_leave(member) && self.agents[agent as usize].phase == (Phase::Collective { team, seq }) {
-            self.leave(team, seq, member);
-            self.finish(agent);
-        }
-    }
-
-    fn leave(&mut self, team: u32, seq: u32, member: u32) {
-        self.touch_team(self.teams.get(team).instance_ref(seq).entries[member as usize].agent, team);
-        let state = self.teams.get_mut(team);
-        state.busy[member as usize] = NONE;
-        let instance = state.instance(seq);
-        instance.entries[member as usize].left = true;
-        instance.left += 1;
-        if instance.left == instance.entries.len() {
-            state.close_finished();
-        }
-    }
-
-    /// Notes that an agent enters or leaves a collective of the team: whether another agent of its PE enters one before,
-    /// meanwhile or after decides what is found. A host without streams has no other agent.
-    fn touch_team(&mut self, agent: u32, team: u32) {
-        let pe = self.agents[agent as usize].pe;
-        if self.tracking && !self.pes[pe as usize].streams.is_empty() {
-            let start = team as usize;
-            self.touched.push(Access { pe, alloc: TEAM_TURNS, start, end: start + 1, how: Touch::Write });
+    /// Notes that the step may let a member leave. A host without streams has nobody to compete with.
+    pub(super) fn touch_leaving(&mut self, pe: PeId, team: TeamIndex, seq: u32) {
+        if self.noting && !self.pes[pe].streams.is_empty() {
+            self.touch(Object::Leaving { pe, team, seq }, Touch::Read);
         }
     }
 
     #[cold]
     fn mismatch(
         &mut self,
-        team: u32,
+        team: TeamIndex,
         seq: u32,
         field: &'static str,
         what: &Collective,
-        agent: u32,
+        agent: AgentId,
         at: At,
     ) -> Progress {
         let instance = self.teams.get(team).instance_ref(seq);
         let first = instance.what.as_ref().expect("compared with the first entry");
         let mut calls: Vec<Entered> = (instance.entries.iter())
             .filter_map(|entry| {
-                let at = entry.at?;
-                let pe = self.agents[entry.agent as usize].pe as usize;
-                Some(Entered { pe, call: first.to_string(), at })
+                let pe = self.agents[entry.agent?].pe.index();
+                Some(Entered { pe, call: first.to_string(), at: entry.at? })
             })
             .collect();
-        let pe = self.agents[agent as usize].pe as usize;
+        let pe = self.agents[agent].pe.index();
         calls.push(Entered { pe, call: what.to_string(), at });
         calls.sort_by_key(|call| call.pe);
         let team_name = self.team_name(team);
         self.found(VerdictKind::Mismatch { team: team_name, number: seq, field, calls });
-        self.block(agent, Phase::Collective { team: 0, seq: u32::MAX })
+        self.block_for_ever(agent)
+    }
+}
+
+/// # Leaving
+impl Machine {
+    /// The last member has entered a collective that members leave together: does it, and lets everyone go.
+    fn everyone_entered(&mut self, team: TeamIndex, seq: u32, what: &Collective, last: AgentId) {
+        self.complete_life(team, seq, what);
+        let state = self.teams.get_mut(team);
+        state.busy.fill(None);
+        let members = state.members.len();
+        let past = std::mem::take(&mut state.instance(seq).past);
+        for member in 0..members {
+            let entry = &self.teams.get(team).instance_ref(seq).entries[member];
+            let agent = entry.agent.expect("everyone has entered");
+            self.agents[agent].past.join(&past);
+            if agent != last {
+                self.finish(agent);
+            }
+        }
+        let state = self.teams.get_mut(team);
+        let instance = state.instance(seq);
+        instance.left = members;
+        instance.past = past;
+        state.close_finished();
+    }
+
+    /// A member that leaves at once gets what was made for it.
+    fn member_made(&mut self, team: TeamIndex, seq: u32, member: u32, what: &Collective) {
+        let instance = self.teams.get(team).instance_ref(seq);
+        let entry = &instance.entries[member as usize];
+        let (agent, at) = entry.agent.zip(entry.at).expect("the member has entered");
+        let reply = match &instance.made {
+            Made::Nothing => Reply::Unit,
+            Made::Teams(teams) => Reply::Teams(teams[member as usize]),
+            Made::Alloc(alloc) => Reply::Alloc(*alloc),
+            Made::Failed(error) => Reply::Failed(Error::new(error.kind(), error.call(), error.message(), at)),
+        };
+        self.member_takes(agent, what, &reply);
+        self.agents[agent].reply = reply;
+    }
+
+    /// Lets a member go that waits in the collective, if it can.
+    pub(super) fn try_leave(&mut self, team: TeamIndex, seq: u32, member: u32) {
+        let instance = self.teams.get(team).instance_ref(seq);
+        if !instance.can_leave(member) {
+            return;
+        }
+        let agent = instance.entries[member as usize].agent.expect("it can leave");
+        if matches!(self.agents[agent].state, State::Inside { team: of, seq: which } if (of, which) == (team, seq)) {
+            self.leave(team, seq, member);
+            self.finish(agent);
+        }
+    }
+
+    fn leave(&mut self, team: TeamIndex, seq: u32, member: u32) {
+        let state = self.teams.get_mut(team);
+        state.busy[member as usize] = None;
+        let instance = state.instance(seq);
+        let entry = &mut instance.entries[member as usize];
+        entry.left = true;
+        instance.left += 1;
+        self.agents[entry.agent.expect("only members that entered leave")].past.join(&entry.learned);
+        if instance.left == instance.entries.len() {
+            state.close_finished();
+        }
     }
 }
 

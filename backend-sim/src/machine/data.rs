@@ -3,13 +3,14 @@
 //! There is no synchronization on entry: a part leaves as soon as *its source's* PE has entered, whatever its target is
 //! doing. In a relaxed run every part is a transfer with a late source read, outside every fence and quiet.
 
-use onesided::backend::{Op, Span};
-use onesided::{DType, ReduceOp};
+use onesided::DType;
+use onesided::backend::{Data, Pattern, Shape, Span};
 
-use super::Machine;
-use super::flight::{Data, Kind, Part, Shape};
-use super::issue::part as part_of;
-use super::{Collective, agent::NONE};
+use super::flight::Draft;
+use super::ids::{Id as _, PeId, TeamIndex, TransferId};
+use super::past::Past;
+use super::transfer::{self, Kind, NO_SPAN, Part, TransferPast, part_of};
+use super::{Collective, Machine, Touch};
 use crate::reduce;
 
 /// Parts of collectives are named apart from agents' transfers.
@@ -17,148 +18,177 @@ const PART: u64 = 1 << 54;
 
 impl Machine {
     /// A member has entered a collective that moves data: what only needs its source starts.
-    pub(super) fn member_entered(&mut self, team: u32, seq: u32, member: u32, last: bool) {
-        let state = self.teams.get(team);
-        let n = state.members.len() as u32;
-        let Some(Collective::Op(op)) = &state.instance_ref(seq).what else { unreachable!("data moves by operations") };
-        let op = *op;
+    pub(super) fn member_entered(&mut self, team: TeamIndex, seq: u32, member: u32, last: bool) {
+        let n = self.teams.get(team).members.len() as u32;
+        let Data { pattern, dst, src, dtype } = self.moved_data(team, seq);
         let part = |to| Part { team, seq, from: member, to };
-        match op {
-            Op::Broadcast { dst, src, dtype, root, .. } if root == member => {
+        match pattern {
+            Pattern::Broadcast { root } if root == member => {
                 (0..n).for_each(|to| self.move_part(part(to), dst, src, dtype));
             }
-            Op::Fcollect { dst, src, dtype, .. } => {
+            Pattern::Broadcast { .. } => {}
+            Pattern::Fcollect => {
                 let block = part_of(dst, member as usize * src.len, src.len);
                 (0..n).for_each(|to| self.move_part(part(to), block, src, dtype));
             }
-            Op::Alltoall { dst, src, dtype, .. } => {
+            Pattern::Alltoall => {
                 let len = src.len / n as usize;
                 for to in 0..n {
                     let from = part_of(src, to as usize * len, len);
                     self.move_part(part(to), part_of(dst, member as usize * len, len), from, dtype);
                 }
             }
-            Op::Reduce { .. } | Op::ReduceScatter { .. } if last => self.start_reduction(part(member)),
-            _ => {}
+            Pattern::Reduce(_) | Pattern::ReduceScatter(_) if last => self.start_reduction(part(member)),
+            Pattern::Reduce(_) | Pattern::ReduceScatter(_) => {}
         }
+    }
+
+    fn moved_data(&self, team: TeamIndex, seq: u32) -> Data {
+        let what = self.teams.get(team).instance_ref(seq).what.as_ref();
+        what.and_then(Collective::data).expect("a collective that moves data")
+    }
+
+    fn member_pe(&self, team: TeamIndex, member: u32) -> PeId {
+        PeId::new(self.teams.get(team).members.get(member as usize))
     }
 
     /// Moves one member's source to one member's target: now, or as a transfer.
     fn move_part(&mut self, part: Part, dst: Span, src: Span, dtype: DType) {
-        let members = &self.teams.get(part.team).members;
-        let (from, to) = (members.get(part.from as usize) as u32, members.get(part.to as usize) as u32);
-        if !self.relaxed {
+        let (from, to) = (self.member_pe(part.team, part.from), self.member_pe(part.team, part.to));
+        if !self.mode.relaxed {
             self.heap.copy(to, dst, from, src);
             self.wrote_plain(to, dst);
-            self.part_landed(part);
-            return;
+            return self.part_landed(part, None);
         }
         self.teams.get_mut(part.team).instance(part.seq).entries[part.from as usize].src_parts += 1;
-        let slot = self.draft_part(part, Kind::Put, (to, dst), (from, src), dtype);
-        self.flight.get_mut(slot).part = Some(part);
-        self.flight.launch(slot, NONE, self.config.pieces, false);
+        let id = self.draft_part(part, Kind::Put, (to, dst), (from, src), dtype);
+        let past = self.teams.get(part.team).instance_ref(part.seq).entries[part.from as usize].past.clone();
+        self.launch_part(id, Some(part), past);
     }
 
-    fn draft_part(&mut self, part: Part, kind: Kind, dst: (u32, Span), src: (u32, Span), dtype: DType) -> u32 {
+    fn draft_part(&mut self, part: Part, kind: Kind, dst: (PeId, Span), src: (PeId, Span), dtype: DType) -> TransferId {
         let state = self.teams.get(part.team);
         let n = state.members.len() as u64;
         let pair = u64::from(part.from) * n + u64::from(part.to);
-        let key = PART | u64::from(part.team & 0xff) << 44 | u64::from(part.seq & 0xfff) << 32 | (pair & 0xffff_ffff);
+        let team = u64::from(part.team.0 & 0xff);
+        let key = PART | team << 44 | u64::from(part.seq & 0xfff) << 32 | (pair & 0xffff_ffff);
         let instance = state.instance_ref(part.seq);
         let call = instance.what.as_ref().map_or("collective", Collective::name);
         let at = instance.entries.iter().find_map(|entry| entry.at).expect("somebody has entered");
         let shape = Shape::contiguous(dst.1.len, dtype.size());
-        self.flight.draft(key, kind, dst, src, shape, (call, at))
+        self.flight.draft(Draft { key, kind, dst, src, shape, call, at })
+    }
+
+    fn launch_part(&mut self, id: TransferId, part: Option<Part>, issued: Past) {
+        let transfer = self.flight.get_mut(id);
+        transfer.part = part;
+        if self.mode.tracking {
+            transfer.past = Some(Box::new(TransferPast { issued, ..TransferPast::default() }));
+        }
+        self.flight.launch(id, None, self.config.pieces, false);
     }
 
     /// Everyone has entered a reduction: the sources are read and combined, now or at a time of its own.
     fn start_reduction(&mut self, part: Part) {
-        if !self.relaxed {
-            let results = self.reduction(part.team, part.seq);
+        let Part { team, seq, .. } = part;
+        if !self.mode.relaxed {
+            let results = self.reduction(team, seq);
             for (to, (dst, bytes)) in results.into_iter().enumerate() {
-                let pe = self.teams.get(part.team).members.get(to) as u32;
+                let pe = self.member_pe(team, to as u32);
                 self.heap.bytes_mut(pe, dst).copy_from_slice(&bytes);
                 self.wrote_plain(pe, dst);
-                let entry = &mut self.teams.get_mut(part.team).instance(part.seq).entries[to];
+                let entry = &mut self.teams.get_mut(team).instance(seq).entries[to];
                 (entry.dst_parts, entry.src_parts) = (0, 0);
             }
             return;
         }
-        let Part { team, seq, .. } = part;
+        let nothing = (PeId(0), Span { len: 1, ..NO_SPAN });
         let kind = Kind::Combine { team, seq };
-        let nothing = (0, Span { alloc: onesided::backend::AllocId(u32::MAX), start: 0, len: 1 });
-        let slot = self.draft_part(Part { from: 0, to: 0, ..part }, kind, nothing, nothing, DType::U8);
-        self.flight.get_mut(slot).key |= 1 << 53; // apart from the result to member 0
-        self.flight.launch(slot, NONE, 1, false);
+        let id = self.draft_part(Part { from: 0, to: 0, ..part }, kind, nothing, nothing, DType::U8);
+        self.flight.get_mut(id).key |= 1 << 53; // apart from the result to member 0
+        let past = self.teams.get(team).instance_ref(seq).past.clone();
+        self.launch_part(id, None, past);
     }
 
     /// The sources of a reduction are read: results start towards every member's target.
-    pub(super) fn combine(&mut self, team: u32, seq: u32) {
+    pub(super) fn combine(&mut self, team: TeamIndex, seq: u32) {
         let results = self.reduction(team, seq);
+        self.noting = false;
+        let mut past = self.teams.get(team).instance_ref(seq).past.clone();
+        if self.mode.tracking {
+            past.add(self.taken);
+        }
         let n = results.len() as u32;
+        let dtype = self.moved_data(team, seq).dtype;
         for (to, (dst, bytes)) in results.into_iter().enumerate() {
             let part = Part { team, seq, from: to as u32, to: to as u32 };
-            let pe = self.teams.get(team).members.get(to) as u32;
-            let dtype = self.reduction_type(team, seq).1;
-            let slot = self.draft_part(part, Kind::Put, (pe, dst), (pe, dst), dtype);
-            let transfer = self.flight.get_mut(slot);
-            transfer.data = match bytes.len() {
+            let pe = self.member_pe(team, to as u32);
+            let id = self.draft_part(part, Kind::Put, (pe, dst), (pe, dst), dtype);
+            self.flight.get_mut(id).data = match bytes.len() {
                 len if len == dtype.size() => {
                     let mut word = [0; 8];
                     word[..len].copy_from_slice(&bytes);
-                    Data::Word(u64::from_le_bytes(word))
+                    transfer::Data::Word(u64::from_le_bytes(word))
                 }
-                _ => Data::Bytes(bytes),
+                _ => transfer::Data::Bytes(bytes),
             };
-            transfer.part = Some(part);
-            self.flight.launch(slot, NONE, self.config.pieces, false);
+            self.launch_part(id, Some(part), past.clone());
         }
         for member in 0..n {
-            self.teams.get_mut(team).instance(seq).entries[member as usize].src_parts -= 1;
+            let entry = &mut self.teams.get_mut(team).instance(seq).entries[member as usize];
+            entry.src_parts -= 1;
+            entry.learned.join(&past);
             self.try_leave(team, seq, member);
         }
     }
 
-    fn reduction_type(&self, team: u32, seq: u32) -> (Span, DType, ReduceOp) {
-        match self.teams.get(team).instance_ref(seq).what {
-            Some(Collective::Op(Op::Reduce { src, dtype, op, .. } | Op::ReduceScatter { src, dtype, op, .. })) => {
-                (src, dtype, op)
-            }
-            _ => unreachable!("only reductions combine"),
-        }
-    }
-
     /// Reads all sources and reduces them in team order; the target and bytes of each member.
-    fn reduction(&mut self, team: u32, seq: u32) -> Vec<(Span, Vec<u8>)> {
-        let (src, dtype, op) = self.reduction_type(team, seq);
+    fn reduction(&mut self, team: TeamIndex, seq: u32) -> Vec<(Span, Vec<u8>)> {
+        let Data { pattern, dst, src, dtype } = self.moved_data(team, seq);
+        let (Pattern::Reduce(op) | Pattern::ReduceScatter(op)) = pattern else {
+            unreachable!("only reductions combine")
+        };
         let members = self.teams.get(team).members.clone();
         let mut result = Vec::new();
-        for (i, pe) in members.iter().enumerate() {
-            self.touch(pe as u32, src, false);
-            let bytes = self.heap.bytes(pe as u32, src);
+        for (i, pe) in members.iter().map(PeId::new).enumerate() {
+            self.touch_memory(pe, src, Touch::Read);
+            self.touch_leaving(pe, team, seq);
+            let bytes = self.heap.bytes(pe, src);
             match i {
                 0 => result.extend_from_slice(bytes),
                 _ => reduce::combine(dtype, op, &mut result, bytes),
             }
         }
-        match self.teams.get(team).instance_ref(seq).what {
-            Some(Collective::Op(Op::ReduceScatter { dst, .. })) => {
-                result.chunks_exact(dst.len).map(|block| (dst, block.to_vec())).collect()
-            }
-            Some(Collective::Op(Op::Reduce { dst, .. })) => vec![(dst, result); members.len()],
-            _ => unreachable!("only reductions combine"),
+        match pattern {
+            Pattern::ReduceScatter(_) => result.chunks_exact(dst.len).map(|block| (dst, block.to_vec())).collect(),
+            _ => vec![(dst, result); members.len()],
         }
     }
 
     /// The whole source of a part has been read.
-    pub(super) fn part_read(&mut self, part: Part) {
-        self.teams.get_mut(part.team).instance(part.seq).entries[part.from as usize].src_parts -= 1;
+    pub(super) fn part_read(&mut self, part: Part, id: TransferId) {
+        let entry = &mut self.teams.get_mut(part.team).instance(part.seq).entries[part.from as usize];
+        entry.src_parts -= 1;
+        if let Some(past) = &self.flight.get(id).past {
+            past.reads.iter().for_each(|read| entry.learned.join(read));
+        }
         self.try_leave(part.team, part.seq, part.from);
     }
 
     /// A part has arrived.
-    pub(super) fn part_landed(&mut self, part: Part) {
-        self.teams.get_mut(part.team).instance(part.seq).entries[part.to as usize].dst_parts -= 1;
+    pub(super) fn part_landed(&mut self, part: Part, past: Option<&Past>) {
+        let entry = &mut self.teams.get_mut(part.team).instance(part.seq).entries[part.to as usize];
+        entry.dst_parts -= 1;
+        if let Some(past) = past {
+            entry.learned.join(past);
+        }
         self.try_leave(part.team, part.seq, part.to);
+    }
+
+    /// Notes that a step of a part may let a member leave.
+    pub(super) fn touch_part(&mut self, part: Part, delivers: bool) {
+        let member = if delivers { part.to } else { part.from };
+        let pe = self.member_pe(part.team, member);
+        self.touch_leaving(pe, part.team, part.seq);
     }
 }

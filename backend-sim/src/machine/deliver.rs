@@ -1,66 +1,95 @@
 //! The steps of a transfer: its source is read, it is delivered, its signal follows.
 
-use onesided::backend::Span;
+use onesided::backend::{Span, Until};
 
-use super::agent::{NONE, Phase};
-use super::flight::{Data, Kind, Step, Transfer, Unit};
-use super::issue::{element, part};
-use super::{Machine, Reply};
+use super::agent::State;
+use super::ids::{AgentId, TransferId};
+use super::past::Past;
+use super::transfer::{Data, Kind, Transfer, Unit, UnitStep, element, part_of};
+use super::{Machine, Object, Reply, Touch};
 use crate::trace::EventKind;
 
 impl Machine {
     /// Takes the next step of a transfer.
+    #[inline]
     pub(super) fn step_transfer(&mut self, unit: Unit) {
+        if self.mode.tracking {
+            self.begin_unit(unit);
+        }
         if self.trace.is_some() {
             self.trace_unit(unit);
         }
         match unit.step {
-            Step::Read => self.read_source(unit),
-            Step::Deliver => self.deliver(unit),
-            Step::Signal => {
-                let Transfer { dst_pe, signal, .. } = *self.flight.get(unit.slot);
+            UnitStep::Read => self.read_source(unit),
+            UnitStep::Deliver => self.deliver(unit),
+            UnitStep::Signal => {
+                let Transfer { dst_pe, signal, .. } = *self.flight.get(unit.transfer);
                 if let Some(update) = signal {
                     self.apply_signal(dst_pe, update);
                 }
-                self.land(unit.slot, 0);
+                self.noting = false;
+                self.land(unit.transfer, 0);
             }
         }
     }
 
-    fn read_source(&mut self, Unit { slot, piece, .. }: Unit) {
-        let transfer = self.flight.get_mut(slot);
-        let Transfer { src_pe, src, shape, pieces, scope, part: of, .. } = *transfer;
+    fn read_source(&mut self, Unit { transfer: id, piece, .. }: Unit) {
+        let transfer = self.flight.get_mut(id);
+        let Transfer { src_pe, src, shape, .. } = *transfer;
+        let (elements, range) = (transfer.elements(piece), transfer.bytes_of(piece));
         let data = std::mem::replace(&mut transfer.data, Data::Source);
         let mut bytes = match data {
             Data::Bytes(bytes) => bytes,
-            _ => {
+            Data::Source | Data::Word(_) => {
                 let mut bytes = self.flight.buffer();
                 bytes.resize(shape.count * shape.size, 0);
                 bytes
             }
         };
-        let elements = shape.elements(piece, pieces);
-        let (start, len) = (elements.start * shape.size, elements.len() * shape.size);
-        let source = part(src, start, len);
-        self.touch(src_pe, source, false);
-        bytes[start..start + len].copy_from_slice(self.heap.bytes(src_pe, source));
-        self.flight.get_mut(slot).data = Data::Bytes(bytes);
-        let all_read = self.flight.note_read(slot, piece);
-        if scope != NONE {
-            self.source_read(scope);
+        let mut read = self.flight.buffer();
+        self.gather(src_pe, src, shape, elements, &mut read);
+        self.noting = false;
+        bytes[range].copy_from_slice(&read);
+        self.flight.recycle(read);
+        self.flight.get_mut(id).data = Data::Bytes(bytes);
+        let all_read = self.flight.note_read(id, piece);
+        let Transfer { issuer, nbi, waiter, part, .. } = *self.flight.get(id);
+        if let (true, Some(issuer)) = (nbi, issuer) {
+            self.nbi_source_read(issuer, id, piece);
         }
-        if let (true, Some(of)) = (all_read, of) {
-            self.part_read(of);
+        if !all_read {
+            return;
+        }
+        if let Some((waiter, Until::SourceRead)) = waiter {
+            self.learn(waiter, id);
+            self.finish(waiter);
+            self.flight.get_mut(id).waiter = None;
+        }
+        if let Some(part) = part {
+            self.part_read(part, id);
         }
     }
 
-    fn deliver(&mut self, Unit { slot, piece, .. }: Unit) {
-        let transfer = self.flight.get(slot);
-        let Transfer { kind, dst_pe, src_pe, dst, src, shape, pieces, .. } = *transfer;
-        let elements = shape.elements(piece, pieces);
+    /// A source of a non-blocking put was read: its issuer's flush may end.
+    fn nbi_source_read(&mut self, issuer: AgentId, id: TransferId, piece: u16) {
+        let agent = &mut self.agents[issuer];
+        agent.unread -= 1;
+        if let Some(past) = &self.flight.get(id).past {
+            agent.reads.join(&past.reads[piece as usize]);
+        }
+        if agent.unread == 0 && matches!(agent.state, State::Flushing) {
+            self.flushed(issuer);
+            self.finish(issuer);
+        }
+    }
+
+    fn deliver(&mut self, Unit { transfer: id, piece, .. }: Unit) {
+        let transfer = self.flight.get(id);
+        let Transfer { kind, dst_pe, src_pe, dst, src, shape, .. } = *transfer;
+        let elements = transfer.elements(piece);
         let value = match kind {
-            Kind::Put => {
-                self.deliver_put(slot, elements);
+            Kind::Put | Kind::Store => {
+                self.deliver_put(id, elements);
                 0
             }
             Kind::Get => {
@@ -68,8 +97,12 @@ impl Machine {
                 0
             }
             Kind::Fetch => {
-                self.touch(src_pe, src, false);
+                self.touch_memory(src_pe, src, Touch::Read);
                 self.heap.load(src_pe, src)
+            }
+            Kind::Load { .. } => {
+                self.deliver_load(id, piece);
+                0
             }
             Kind::Amo { op, value, cond } => self.apply_amo(dst_pe, dst, op, value, cond),
             Kind::Combine { team, seq } => {
@@ -77,93 +110,160 @@ impl Machine {
                 0
             }
         };
-        let transfer = self.flight.get_mut(slot);
+        self.noting = false;
+        let transfer = self.flight.get_mut(id);
         transfer.undelivered -= 1;
+        transfer.delivered |= 1 << piece;
         if transfer.undelivered > 0 {
             return;
         }
         if transfer.signal.is_some() {
-            self.flight.units.push(Unit { slot, piece: 0, step: Step::Signal });
+            self.flight.units.push(Unit { transfer: id, piece: 0, step: UnitStep::Signal });
             return;
         }
-        self.land(slot, value);
+        self.land(id, value);
     }
 
-    pub(super) fn deliver_put(&mut self, slot: u32, elements: std::ops::Range<usize>) {
-        let transfer = self.flight.get_mut(slot);
+    fn deliver_put(&mut self, id: TransferId, elements: std::ops::Range<usize>) {
+        let transfer = self.flight.get_mut(id);
         let Transfer { dst_pe, dst, shape, .. } = *transfer;
         match std::mem::replace(&mut transfer.data, Data::Source) {
             Data::Word(value) => {
                 let word = Span { len: shape.size, ..dst };
-                self.touch(dst_pe, word, true);
+                self.touch_memory(dst_pe, word, Touch::Write);
                 self.heap.store(dst_pe, word, value);
                 self.wrote_plain(dst_pe, word);
             }
             Data::Bytes(bytes) => {
                 if shape.dst_stride == 1 {
                     let (start, len) = (elements.start * shape.size, elements.len() * shape.size);
-                    self.deliver_bytes(dst_pe, part(dst, start, len), &bytes[start..start + len]);
+                    self.put_bytes(dst_pe, part_of(dst, start, len), &bytes[start..start + len]);
                 } else {
                     for i in elements {
                         let to = element(dst, i * shape.dst_stride, shape.size);
-                        self.deliver_bytes(dst_pe, to, &bytes[i * shape.size..(i + 1) * shape.size]);
+                        self.put_bytes(dst_pe, to, &bytes[i * shape.size..(i + 1) * shape.size]);
                     }
                 }
-                self.flight.get_mut(slot).data = Data::Bytes(bytes);
+                self.flight.get_mut(id).data = Data::Bytes(bytes);
             }
             Data::Source => unreachable!("a put is delivered after its source was read"),
         }
     }
 
-    fn deliver_bytes(&mut self, pe: u32, dst: Span, bytes: &[u8]) {
-        self.touch(pe, dst, true);
-        self.heap.bytes_mut(pe, dst).copy_from_slice(bytes);
-        self.wrote_plain(pe, dst);
+    /// A piece of a load: what is there, under what the host itself has stored.
+    fn deliver_load(&mut self, id: TransferId, piece: u16) {
+        let transfer = self.flight.get_mut(id);
+        let (of, me) = (transfer.src_pe, transfer.dst_pe);
+        let range = transfer.bytes_of(piece);
+        let span = part_of(transfer.src, range.start, range.len());
+        let Data::Bytes(mut bytes) = std::mem::replace(&mut transfer.data, Data::Source) else {
+            unreachable!("a load has a buffer")
+        };
+        self.touch_memory(of, span, Touch::Read);
+        let into = &mut bytes[range];
+        into.copy_from_slice(self.heap.bytes(of, span));
+        if of != me {
+            self.flight.lay_stores_over(self.pes[me].host_scope, of, span, into);
+        }
+        self.flight.get_mut(id).data = Data::Bytes(bytes);
     }
 
     /// Everything of the transfer has happened: whoever waits for it goes on.
-    fn land(&mut self, slot: u32, value: u64) {
-        let Transfer { scope, claim, waiter, part: of, .. } = *self.flight.get(slot);
-        self.landed.note(self.flight.get(slot));
-        self.flight.land(slot);
-        if waiter != NONE {
-            debug_assert_eq!(self.agents[waiter as usize].phase, Phase::Transfer);
-            self.agents[waiter as usize].reply = Reply::Value(value);
+    fn land(&mut self, id: TransferId, value: u64) {
+        let transfer = self.flight.get_mut(id);
+        let Transfer { kind, scope, claimed, waiter, part, .. } = *transfer;
+        let awaited = transfer.awaited.clone();
+        let loaded = match (kind, &mut transfer.data) {
+            (Kind::Load { .. }, Data::Bytes(bytes)) => Some(std::mem::take(bytes)),
+            _ => None,
+        };
+        self.landed.note(self.flight.get(id));
+        if let Some((waiter, _)) = waiter {
+            self.learn(waiter, id);
+        }
+        if let Some(part) = part {
+            let past = self.flight.get(id).past.as_ref().map(|past| past.done.clone());
+            self.part_landed(part, past.as_ref());
+        }
+        self.flight.land(id);
+        if let Some((waiter, _)) = waiter {
+            self.agents[waiter].reply = loaded.map_or(Reply::Value(value), Reply::Bytes);
             self.finish(waiter);
         }
-        if claim != NONE {
-            self.claimed_landed(claim);
+        self.claimed_landed(claimed, &awaited);
+        if let Some(scope) = scope {
+            self.drain_further(self.scopes[scope]);
         }
-        if scope != NONE {
-            self.fence_further(scope);
-            self.drain_further(scope / 2);
+    }
+
+    /// An agent learns what has happened to a transfer that it waited for.
+    fn learn(&mut self, agent: AgentId, id: TransferId) {
+        if let Some(past) = &self.flight.get(id).past {
+            let agent = &mut self.agents[agent].past;
+            match past.reads.is_empty() || self.flight.get(id).undelivered == 0 {
+                true => agent.join(&past.done),
+                false => past.reads.iter().for_each(|read| agent.join(read)),
+            }
         }
-        if let Some(of) = of {
-            self.part_landed(of);
+    }
+
+    /// What comes before a step of a transfer, and what comes after it.
+    fn begin_unit(&mut self, Unit { transfer: id, piece, step }: Unit) {
+        let mut before = match step {
+            UnitStep::Read => Past::default(),
+            UnitStep::Deliver | UnitStep::Signal => self.flight.ordered_before(id),
+        };
+        let number = self.taken;
+        let transfer = self.flight.get_mut(id);
+        let (pieces, claimed) = (transfer.pieces as usize, transfer.claimed.by);
+        let Some(past) = &mut transfer.past else { unreachable!("pasts are kept") };
+        match step {
+            UnitStep::Signal => {
+                before.join(&past.issued);
+                before.join(&past.done);
+            }
+            UnitStep::Deliver if !past.reads.is_empty() => before.join(&past.reads[piece as usize]),
+            UnitStep::Read | UnitStep::Deliver => before.join(&past.issued),
+        }
+        let mut with = before.clone();
+        with.add(number);
+        past.done.join(&with);
+        if step == UnitStep::Read {
+            past.reads.resize_with(pieces, Past::default);
+            past.reads[piece as usize] = with;
+        }
+        self.step.past = before;
+        if let Some(part) = self.flight.get(id).part {
+            self.touch_part(part, step != UnitStep::Read);
+        }
+        if claimed.is_some_and(|claim| self.claims.lends(claim)) {
+            let scope = self.flight.get(id).scope.expect("only transfers of a scope are claimed");
+            self.touch(Object::Claims(self.scopes[scope]), Touch::Read);
         }
     }
 
     #[cold]
-    fn trace_unit(&mut self, Unit { slot, piece, step }: Unit) {
-        let transfer = self.flight.get(slot);
+    fn trace_unit(&mut self, Unit { transfer: id, piece, step }: Unit) {
+        let transfer = self.flight.get(id);
         let (pieces, at) = (transfer.pieces, transfer.at);
         let kind = match step {
-            Step::Read => EventKind::SourceRead { from: transfer.src_pe, span: transfer.src, piece, pieces },
-            Step::Signal => match transfer.signal {
-                Some(update) => EventKind::Signaled { to: transfer.dst_pe, update },
+            UnitStep::Read => EventKind::SourceRead { from: transfer.src_pe.0, span: transfer.src, piece, pieces },
+            UnitStep::Signal => match transfer.signal {
+                Some(update) => EventKind::Signaled { to: transfer.dst_pe.0, update },
                 None => return,
             },
-            Step::Deliver if matches!(transfer.kind, Kind::Combine { .. }) => EventKind::Call("reduction combined"),
-            Step::Deliver => {
-                let (to, span) = if transfer.kind == Kind::Fetch {
-                    (transfer.src_pe, transfer.src)
-                } else {
-                    (transfer.dst_pe, transfer.dst)
-                };
-                EventKind::Delivered { to, span, piece, pieces }
-            }
+            UnitStep::Deliver => match transfer.kind {
+                Kind::Combine { .. } => EventKind::Call("reduction combined"),
+                Kind::Load { dtype } => {
+                    EventKind::Read { of: transfer.src_pe.0, span: transfer.src, dtype, piece, pieces }
+                }
+                Kind::Fetch => EventKind::Delivered { to: transfer.src_pe.0, span: transfer.src, piece, pieces },
+                Kind::Put | Kind::Get | Kind::Amo { .. } | Kind::Store => {
+                    EventKind::Delivered { to: transfer.dst_pe.0, span: transfer.dst, piece, pieces }
+                }
+            },
         };
-        let issuer = transfer.issuer();
-        self.record(issuer, kind, at);
+        let issuer = transfer.issuing_pe();
+        self.record_as(issuer, None, kind, at);
     }
 }

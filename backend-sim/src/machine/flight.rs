@@ -1,4 +1,4 @@
-//! Transfers in flight, and the only place that knows what fence and quiet mean for them.
+//! Transfers in flight, and the only place that knows which of them a fence orders.
 //!
 //! A transfer is issued, its source is read, it is delivered piece by piece. Each thing that may happen to it next is
 //! a [`Unit`] in [`Flight::units`]: these are the choices of a schedule.
@@ -6,119 +6,24 @@
 use std::collections::BTreeSet;
 
 use onesided::At;
-use onesided::backend::{AmoOp, SignalUpdate, Span};
+use onesided::backend::{Shape, Span};
 
-use crate::machine::agent::NONE;
-
-/// One put, get, signal, atomic, or part of a collective, from issue to delivery.
-#[derive(Debug)]
-pub(crate) struct Transfer {
-    /// The same in every schedule that issues it: the issuer, and a number among its transfers.
-    pub(crate) key: u64,
-    pub(crate) kind: Kind,
-    pub(crate) dst_pe: u32,
-    pub(crate) src_pe: u32,
-    pub(crate) dst: Span,
-    pub(crate) src: Span,
-    pub(crate) shape: Shape,
-    pub(crate) data: Data,
-    pub(crate) signal: Option<SignalUpdate>,
-    /// Pieces in all, not yet delivered, and whose source is not yet read.
-    pub(crate) pieces: u16,
-    pub(crate) undelivered: u16,
-    pub(crate) unread: u16,
-    /// Bit `i`: the source of piece `i` has been read.
-    pub(crate) read: u64,
-    /// The issue scope; `NONE` for parts of collectives, which no fence or quiet touches.
-    pub(crate) scope: u32,
-    /// Earlier transfers that a fence puts before this one.
-    pub(crate) blockers: u32,
-    epoch: u32,
-    position: u32,
-    /// The agent whose quiet waits for this.
-    pub(crate) claim: u32,
-    /// The agent whose call ends with this.
-    pub(crate) waiter: u32,
-    pub(crate) part: Option<Part>,
-    /// The operation and line that asked for it.
-    pub(crate) call: &'static str,
-    pub(crate) at: At,
-}
-
-/// What a transfer does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// Data, then perhaps a signal.
-    Put,
-    /// Remote data to local memory.
-    Get,
-    /// Remote data to the caller.
-    Fetch,
-    /// An atomic; the old value goes to the caller if it waits.
-    Amo { op: AmoOp, value: u64, cond: u64 },
-    /// The moment in which a reduction has read every source.
-    Combine { team: u32, seq: u32 },
-}
-
-/// How the elements of a transfer lie.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape {
-    pub(crate) count: usize,
-    pub(crate) size: usize,
-    pub(crate) dst_stride: usize,
-    pub(crate) src_stride: usize,
-}
-
-/// Where a put's data is.
-#[derive(Debug)]
-pub(crate) enum Data {
-    /// Still in the source.
-    Source,
-    /// One element, captured.
-    Word(u64),
-    /// Captured, contiguous.
-    Bytes(Vec<u8>),
-}
-
-/// Which part of which collective.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Part {
-    pub(crate) team: u32,
-    pub(crate) seq: u32,
-    pub(crate) from: u32,
-    pub(crate) to: u32,
-}
-
-/// One thing that may happen to a transfer next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Unit {
-    pub(crate) slot: u32,
-    pub(crate) piece: u16,
-    pub(crate) step: Step,
-}
-
-/// What happens to the piece.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// Its source is read.
-    Read,
-    /// It is delivered.
-    Deliver,
-    /// The signal behind all pieces is delivered.
-    Signal,
-}
+use super::claim::Claimed;
+use super::ids::{ClaimId, Id as _, PeId, ScopeId, Table, TransferId};
+use super::past::Past;
+use super::transfer::{Data, Kind, Rank, Transfer, Unit, UnitStep};
 
 /// Everything in flight.
 #[derive(Debug, Default)]
 pub(crate) struct Flight {
-    slots: Vec<Transfer>,
-    /// Slots that this run has used, from 0; those above are left over from earlier runs.
+    transfers: Table<TransferId, Transfer>,
+    /// Transfers that this run has used, from 0; those above are left over from earlier runs.
     used: usize,
-    /// Used slots that are free again.
-    free: Vec<u32>,
+    /// Used transfers that are free again.
+    free: Vec<TransferId>,
     /// What may happen next, in no meaningful but a deterministic order.
     pub(crate) units: Vec<Unit>,
-    scopes: Vec<Scope>,
+    scopes: Table<ScopeId, Scope>,
     /// Byte buffers of finished transfers, to be used again.
     buffers: Vec<Vec<u8>>,
 }
@@ -126,106 +31,45 @@ pub(crate) struct Flight {
 /// What one issue scope has in flight.
 #[derive(Debug, Default)]
 struct Scope {
-    live: Vec<u32>,
-    /// Live transfers that wait for blockers.
-    held: Vec<u32>,
+    live: Vec<TransferId>,
+    /// Live transfers that wait for earlier ones.
+    held: Vec<TransferId>,
     epoch: u32,
-    /// Pieces of non-blocking puts whose source is not yet read.
-    unread: u32,
+    /// Transfers so far.
+    number: u32,
+    /// Those that have landed, while pasts are kept.
+    landed: Vec<Landed>,
 }
 
-impl Shape {
-    pub(crate) fn contiguous(len: usize, size: usize) -> Shape {
-        Shape { count: len / size, size, dst_stride: 1, src_stride: 1 }
-    }
-
-    pub(crate) fn is_contiguous(&self) -> bool {
-        self.dst_stride == 1 && self.src_stride == 1
-    }
-
-    /// The elements of piece `piece` of `pieces`.
-    #[inline]
-    pub(crate) fn elements(&self, piece: u16, pieces: u16) -> std::ops::Range<usize> {
-        let (piece, pieces) = (piece as usize, pieces as usize);
-        if pieces == 1 {
-            return 0..self.count; // the most frequent case, without its division
-        }
-        self.count * piece / pieces..self.count * (piece + 1) / pieces
-    }
+/// A transfer that has landed. While pasts are kept, fences order it and quiets learn of it as if it were in flight: neither may
+/// depend on how early it landed.
+#[derive(Debug)]
+pub(crate) struct Landed {
+    pub(crate) rank: Rank,
+    pub(crate) nbi: bool,
+    pub(crate) claimed: Claimed,
+    pub(crate) awaited: Vec<ClaimId>,
+    /// Steps that come before whoever waits for it.
+    pub(crate) past: Past,
+    /// Whether a quiet has completed it.
+    pub(crate) complete: bool,
 }
 
-impl Transfer {
-    /// What [`Flight::draft`] fills in; also what a landed transfer becomes.
-    fn blank(at: At) -> Transfer {
-        let nothing = Span { alloc: onesided::backend::AllocId(u32::MAX), start: 0, len: 0 };
-        Transfer {
-            key: 0,
-            kind: Kind::Put,
-            dst_pe: 0,
-            src_pe: 0,
-            dst: nothing,
-            src: nothing,
-            shape: Shape::contiguous(0, 1),
-            data: Data::Source,
-            signal: None,
-            pieces: 0,
-            undelivered: 0,
-            unread: 0,
-            read: 0,
-            scope: NONE,
-            blockers: 0,
-            epoch: 0,
-            position: NONE,
-            claim: NONE,
-            waiter: NONE,
-            part: None,
-            call: "",
-            at,
-        }
-    }
-
-    /// Makes it blank again, except for what `draft` and `launch` set; returns its buffer.
-    #[inline]
-    fn clear(&mut self) -> Option<Vec<u8>> {
-        self.signal = None;
-        self.read = 0;
-        self.blockers = 0;
-        self.claim = NONE;
-        self.waiter = NONE;
-        self.part = None;
-        match std::mem::replace(&mut self.data, Data::Source) {
-            Data::Bytes(bytes) => Some(bytes),
-            Data::Source | Data::Word(_) => None,
-        }
-    }
-
-    /// Gets are neither ordered by a fence nor do they order anything.
-    fn is_orderable(&self) -> bool {
-        !matches!(self.kind, Kind::Get | Kind::Fetch)
-    }
-
-    /// The PE whose memory a fence is about.
-    fn target(&self) -> u32 {
-        self.dst_pe
-    }
-
-    /// The PE that asked for it.
-    pub(crate) fn issuer(&self) -> u32 {
-        match self.kind {
-            Kind::Get | Kind::Fetch => self.dst_pe,
-            _ => self.src_pe,
-        }
-    }
-
-    /// Whether its source is read at a time of its own choosing.
-    pub(crate) fn is_late(&self) -> bool {
-        self.kind == Kind::Put && matches!(self.data, Data::Source)
-    }
+/// What drafting a transfer needs: everything that every transfer has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Draft {
+    pub(crate) key: u64,
+    pub(crate) kind: Kind,
+    pub(crate) dst: (PeId, Span),
+    pub(crate) src: (PeId, Span),
+    pub(crate) shape: Shape,
+    pub(crate) call: &'static str,
+    pub(crate) at: At,
 }
 
 impl Flight {
     pub(crate) fn reset(&mut self, n_scopes: usize) {
-        for transfer in &mut self.slots[..self.used] {
+        for transfer in self.transfers.iter_mut().take(self.used) {
             self.buffers.extend(transfer.clear());
         }
         self.used = 0;
@@ -233,22 +77,23 @@ impl Flight {
         self.free.clear();
         self.units.clear();
         self.scopes.resize_with(n_scopes, Scope::default);
-        for scope in &mut self.scopes {
+        for scope in self.scopes.iter_mut() {
             scope.live.clear();
             scope.held.clear();
             scope.epoch = 0;
-            scope.unread = 0;
+            scope.number = 0;
+            scope.landed.clear();
         }
     }
 
     #[inline]
-    pub(crate) fn get(&self, slot: u32) -> &Transfer {
-        &self.slots[slot as usize]
+    pub(crate) fn get(&self, id: TransferId) -> &Transfer {
+        &self.transfers[id]
     }
 
     #[inline]
-    pub(crate) fn get_mut(&mut self, slot: u32) -> &mut Transfer {
-        &mut self.slots[slot as usize]
+    pub(crate) fn get_mut(&mut self, id: TransferId) -> &mut Transfer {
+        &mut self.transfers[id]
     }
 
     /// A cleared buffer for captured bytes.
@@ -258,127 +103,126 @@ impl Flight {
         bytes
     }
 
-    /// A new transfer, not yet in flight: everything is unset that [`Flight::launch`] sets.
-    #[inline]
-    pub(crate) fn draft(
-        &mut self,
-        key: u64,
-        kind: Kind,
-        (dst_pe, dst): (u32, Span),
-        (src_pe, src): (u32, Span),
-        shape: Shape,
-        (call, at): (&'static str, At),
-    ) -> u32 {
-        let slot = self.free.pop().unwrap_or_else(|| {
-            if self.used == self.slots.len() {
-                self.slots.push(Transfer::blank(at));
-            }
-            self.used += 1;
-            self.used as u32 - 1
-        });
-        // field by field, because a transfer is too large to be built elsewhere and copied
-        let transfer = &mut self.slots[slot as usize];
-        transfer.key = key;
-        transfer.kind = kind;
-        transfer.dst_pe = dst_pe;
-        transfer.dst = dst;
-        transfer.src_pe = src_pe;
-        transfer.src = src;
-        transfer.shape = shape;
-        transfer.call = call;
-        transfer.at = at;
-        slot
+    /// A buffer is used again.
+    pub(crate) fn recycle(&mut self, bytes: Vec<u8>) {
+        if self.buffers.len() < 64 {
+            self.buffers.push(bytes);
+        }
     }
 
-    /// Puts a drafted transfer into flight, in at most `pieces` pieces.
+    /// A new transfer, not yet in flight: what is unset is set by [`Flight::launch`].
     #[inline]
-    pub(crate) fn launch(&mut self, slot: u32, scope: u32, pieces: usize, in_order: bool) {
-        let transfer = &mut self.slots[slot as usize];
-        let whole = matches!(transfer.kind, Kind::Fetch | Kind::Amo { .. } | Kind::Combine { .. });
-        let pieces = if whole { 1 } else { transfer.shape.count.min(pieces) as u16 };
+    pub(crate) fn draft(&mut self, draft: Draft) -> TransferId {
+        let id = self.free.pop().unwrap_or_else(|| {
+            if self.used == self.transfers.len() {
+                self.transfers.push(Transfer::blank(draft.at));
+            }
+            self.used += 1;
+            TransferId::new(self.used - 1)
+        });
+        // field by field, because a transfer is too large to be built elsewhere and copied
+        let transfer = &mut self.transfers[id];
+        transfer.key = draft.key;
+        transfer.kind = draft.kind;
+        (transfer.dst_pe, transfer.dst) = draft.dst;
+        (transfer.src_pe, transfer.src) = draft.src;
+        transfer.shape = draft.shape;
+        transfer.call = draft.call;
+        transfer.at = draft.at;
+        id
+    }
+
+    /// Puts a drafted transfer into flight, in at most `pieces` pieces. `in_order`: transfers of the scope to one PE are
+    /// delivered in the order of issue, non-blocking ones excepted.
+    #[inline]
+    pub(crate) fn launch(&mut self, id: TransferId, scope: Option<ScopeId>, pieces: usize, in_order: bool) {
+        let transfer = &mut self.transfers[id];
+        let pieces = transfer.pieces_of(pieces);
         let late = transfer.is_late();
         transfer.pieces = pieces;
         transfer.undelivered = pieces;
         transfer.unread = if late { pieces } else { 0 };
         transfer.scope = scope;
-        if scope != NONE {
-            self.join_scope(slot, scope, in_order);
+        if let Some(scope) = scope {
+            self.join_scope(id, scope, in_order);
         }
         if late {
-            self.units.extend((0..pieces).map(|piece| Unit { slot, piece, step: Step::Read }));
+            self.units.extend((0..pieces).map(|piece| Unit { transfer: id, piece, step: UnitStep::Read }));
         }
-        let transfer = &self.slots[slot as usize];
+        let transfer = &self.transfers[id];
         if transfer.blockers == 0 {
-            release(&mut self.units, slot, transfer);
+            release(&mut self.units, id, transfer);
         }
     }
 
-    /// Adds a transfer to what its scope has in flight, behind what fences put before it.
+    /// Adds a transfer to what its scope has in flight, behind what comes before it.
     #[inline]
-    fn join_scope(&mut self, slot: u32, scope: u32, in_order: bool) {
-        let scope = &mut self.scopes[scope as usize];
-        if in_order {
-            scope.epoch += 1;
-        }
-        let transfer = &mut self.slots[slot as usize];
-        transfer.epoch = scope.epoch;
+    fn join_scope(&mut self, id: TransferId, scope: ScopeId, in_order: bool) {
+        let scope = &mut self.scopes[scope];
+        let transfer = &mut self.transfers[id];
+        let fenced = transfer.is_ordered_by_fence() && !(in_order && transfer.nbi);
+        let covered = (in_order && fenced).then(|| {
+            scope.epoch += u32::from(!transfer.continues); // as if a fence stood before and behind it
+            scope.epoch + 1
+        });
+        scope.number += 1;
+        let store = (transfer.kind == Kind::Store).then_some(transfer.dst);
+        let rank = Rank { target: transfer.dst_pe, fenced, epoch: scope.epoch, covered, number: scope.number, store };
+        transfer.rank = rank;
         transfer.position = scope.live.len() as u32;
-        scope.unread += u32::from(transfer.unread);
-        if scope.epoch > 0 && transfer.is_orderable() {
-            let (target, epoch) = (transfer.target(), transfer.epoch);
-            let before = |other: &&Transfer| other.is_orderable() && other.target() == target && other.epoch < epoch;
-            let earlier = scope.live.iter().map(|&other| &self.slots[other as usize]).filter(before).count();
-            self.slots[slot as usize].blockers = earlier as u32;
+        if scope.epoch > 0 && fenced || store.is_some() {
+            let earlier = scope.live.iter().filter(|&&other| self.transfers[other].rank.precedes(&rank)).count();
+            self.transfers[id].blockers = earlier as u32;
             if earlier > 0 {
-                scope.held.push(slot);
+                scope.held.push(id);
             }
         }
-        scope.live.push(slot);
+        scope.live.push(id);
     }
 
     /// Notes that the source of a piece was read; returns whether that was the last piece.
-    pub(crate) fn note_read(&mut self, slot: u32, piece: u16) -> bool {
-        let transfer = &mut self.slots[slot as usize];
+    pub(crate) fn note_read(&mut self, id: TransferId, piece: u16) -> bool {
+        let transfer = &mut self.transfers[id];
         transfer.unread -= 1;
         transfer.read |= 1 << piece;
-        let last = transfer.unread == 0;
         if transfer.blockers == 0 {
-            self.units.push(Unit { slot, piece, step: Step::Deliver });
+            self.units.push(Unit { transfer: id, piece, step: UnitStep::Deliver });
         }
-        if transfer.scope != NONE {
-            self.scopes[transfer.scope as usize].unread -= 1;
-        }
-        last
+        transfer.unread == 0
     }
 
-    /// Takes a finished transfer out of flight and releases what a fence kept behind it.
-    pub(crate) fn land(&mut self, slot: u32) {
-        let transfer = &mut self.slots[slot as usize];
+    /// Takes a finished transfer out of flight and releases what waited for it.
+    pub(crate) fn land(&mut self, id: TransferId) {
+        let transfer = &mut self.transfers[id];
+        let (rank, position, scope) = (transfer.rank, transfer.position, transfer.scope);
+        let landed = transfer.past.take().map(|past| Landed {
+            rank,
+            nbi: transfer.nbi,
+            claimed: transfer.claimed,
+            awaited: transfer.awaited.clone(),
+            past: past.done,
+            complete: false,
+        });
         self.buffers.extend(transfer.clear());
-        self.free.push(slot);
-        if transfer.scope == NONE {
+        self.free.push(id);
+        let Some(scope) = scope else { return };
+        let Flight { transfers, units, scopes, .. } = self;
+        let scope = &mut scopes[scope];
+        scope.live.swap_remove(position as usize);
+        if let Some(&moved) = scope.live.get(position as usize) {
+            transfers[moved].position = position;
+        }
+        if let Some(landed) = landed {
+            scope.landed.push(landed);
+        } else if scope.live.is_empty() {
+            scope.epoch = 0; // nothing is left for later transfers to be ordered after
+        }
+        if scope.held.is_empty() {
             return;
         }
-        let (target, epoch, orderable) = (transfer.target(), transfer.epoch, transfer.is_orderable());
-        let (scope, position) = (transfer.scope as usize, transfer.position);
-        let live = &mut self.scopes[scope];
-        live.live.swap_remove(position as usize);
-        if let Some(&moved) = live.live.get(position as usize) {
-            self.slots[moved as usize].position = position;
-        }
-        let live = &mut self.scopes[scope];
-        if live.live.is_empty() {
-            live.epoch = 0; // nothing is left for later transfers to be ordered after
-        }
-        if !orderable || live.held.is_empty() {
-            return;
-        }
-        let Flight { slots, units, scopes, .. } = self;
-        scopes[scope].held.retain(|&other| {
-            let transfer = &mut slots[other as usize];
-            if transfer.target() == target && transfer.epoch > epoch {
-                transfer.blockers -= 1;
-            }
+        scope.held.retain(|&other| {
+            let transfer = &mut transfers[other];
+            transfer.blockers -= u32::from(rank.precedes(&transfer.rank));
             if transfer.blockers == 0 {
                 release(units, other, transfer);
             }
@@ -386,47 +230,92 @@ impl Flight {
         });
     }
 
-    /// A fence of the scope: what follows is delivered after what is in flight, per target.
-    pub(crate) fn fence(&mut self, scope: u32) {
-        let scope = &mut self.scopes[scope as usize];
-        if !scope.live.is_empty() {
-            scope.epoch += 1;
+    /// A fence of the scope: what follows is delivered after what was issued before, per target. Of the non-blocking operations
+    /// that is said of those that the fence itself has claimed (`claim`), or, if a host waits for it, that nobody has.
+    pub(crate) fn fence(&mut self, scope: ScopeId, claim: Option<ClaimId>, is_host: bool) {
+        let Flight { scopes, transfers, .. } = self;
+        let scope = &mut scopes[scope];
+        if scope.live.is_empty() && scope.landed.is_empty() {
+            return;
+        }
+        scope.epoch += 1;
+        let epoch = scope.epoch;
+        let cover = |rank: &mut Rank, nbi: bool, claimed: Claimed| {
+            let is_mine = is_host && claimed.by.is_none() || claim.is_some() && claimed.by == claim;
+            if rank.fenced && rank.covered.is_none() && (!nbi || is_mine) {
+                rank.covered = Some(epoch);
+            }
+        };
+        for &id in &scope.live {
+            let transfer = &mut transfers[id];
+            cover(&mut transfer.rank, transfer.nbi, transfer.claimed);
+        }
+        for landed in &mut scope.landed {
+            // what a quiet has completed is over, whoever had claimed it
+            let claimed = if landed.complete { Claimed { by: claim, owed: false } } else { landed.claimed };
+            cover(&mut landed.rank, landed.nbi && !landed.complete, claimed);
         }
     }
 
-    /// A quiet of the scope by `agent`: claims what no other quiet has claimed; returns how many that are.
-    pub(crate) fn claim(&mut self, scope: u32, agent: u32) -> u32 {
-        let mut claimed = 0;
-        for &slot in &self.scopes[scope as usize].live {
-            let transfer = &mut self.slots[slot as usize];
-            if transfer.claim == NONE {
-                transfer.claim = agent;
-                claimed += 1;
-            }
+    /// Steps of transfers that have landed and that come before this one's deliveries.
+    pub(crate) fn ordered_before(&self, id: TransferId) -> Past {
+        let mut past = Past::default();
+        let transfer = &self.transfers[id];
+        if let Some(scope) = transfer.scope {
+            let before = self.scopes[scope].landed.iter().filter(|landed| landed.rank.precedes(&transfer.rank));
+            before.for_each(|landed| past.join(&landed.past));
         }
-        claimed
+        past
+    }
+
+    /// What the scope has in flight no more, while pasts are kept.
+    pub(crate) fn for_each_landed(&mut self, scope: ScopeId, f: impl FnMut(&mut Landed)) {
+        self.scopes[scope].landed.iter_mut().for_each(f);
     }
 
     /// Whether the scope has nothing in flight.
-    pub(crate) fn is_quiet(&self, scope: u32) -> bool {
-        self.scopes[scope as usize].live.is_empty()
+    #[inline]
+    pub(crate) fn is_quiet(&self, scope: ScopeId) -> bool {
+        self.scopes[scope].live.is_empty()
     }
 
-    /// Whether every source of the scope's non-blocking puts has been read.
-    pub(crate) fn is_flushed(&self, scope: u32) -> bool {
-        self.scopes[scope as usize].unread == 0
+    /// What the scope has in flight.
+    pub(crate) fn live(&self, scope: ScopeId) -> impl Iterator<Item = &Transfer> {
+        self.scopes[scope].live.iter().map(|&id| &self.transfers[id])
     }
 
-    /// What the scope has in flight, for reports and the check at a free.
-    pub(crate) fn live(&self, scope: u32) -> impl Iterator<Item = &Transfer> + '_ {
-        self.scopes[scope as usize].live.iter().map(|&slot| &self.slots[slot as usize])
+    /// The same, to be changed.
+    pub(crate) fn for_each_live(&mut self, scope: ScopeId, mut f: impl FnMut(&mut Transfer)) {
+        let Flight { scopes, transfers, .. } = self;
+        scopes[scope].live.iter().for_each(|&id| f(&mut transfers[id]));
     }
 
-    /// Everything in flight, by name. Parts of collectives are in no scope, so this looks at every slot.
+    /// Lays over `bytes`, which were loaded from `span` on `pe`, what the scope has stored there and is not yet delivered: an
+    /// agent sees its own stores.
+    pub(crate) fn lay_stores_over(&self, scope: ScopeId, pe: PeId, span: Span, bytes: &mut [u8]) {
+        let mut stores: Vec<&Transfer> = (self.live(scope))
+            .filter(|transfer| transfer.kind == Kind::Store && transfer.dst_pe == pe && transfer.dst.overlaps(&span))
+            .collect();
+        stores.sort_by_key(|transfer| transfer.rank.number);
+        for store in stores {
+            let Data::Bytes(stored) = &store.data else { unreachable!("a store carries its data") };
+            for piece in (0..store.pieces).filter(|piece| store.delivered & (1 << piece) == 0) {
+                let piece = store.bytes_of(piece);
+                let (start, end) = (store.dst.start + piece.start, store.dst.start + piece.end);
+                let (from, to) = (start.max(span.start), end.min(span.start + span.len));
+                if from < to {
+                    let source = &stored[from - store.dst.start..to - store.dst.start];
+                    bytes[from - span.start..to - span.start].copy_from_slice(source);
+                }
+            }
+        }
+    }
+
+    /// Everything in flight, by name. Parts of collectives are in no scope, so this looks at every transfer.
     pub(crate) fn in_flight(&self) -> Vec<&Transfer> {
-        let free: BTreeSet<usize> = self.free.iter().map(|&slot| slot as usize).collect();
-        let mut all: Vec<&Transfer> =
-            (0..self.used).filter(|slot| !free.contains(slot)).map(|slot| &self.slots[slot]).collect();
+        let free: BTreeSet<TransferId> = self.free.iter().copied().collect();
+        let used = (0..self.used).map(TransferId::new).filter(|id| !free.contains(id));
+        let mut all: Vec<&Transfer> = used.map(|id| &self.transfers[id]).collect();
         all.sort_by_key(|transfer| transfer.key);
         all
     }
@@ -434,15 +323,8 @@ impl Flight {
 
 /// Makes what is left of a transfer deliverable.
 #[inline]
-fn release(units: &mut Vec<Unit>, slot: u32, transfer: &Transfer) {
-    if transfer.pieces == 0 {
-        // no data: only the signal, or nothing at all
-        units.push(Unit { slot, piece: 0, step: Step::Signal });
-        return;
-    }
-    let unread = transfer.is_late() || transfer.unread > 0;
-    let pieces = (0..transfer.pieces).filter(|piece| !unread || transfer.read & (1 << piece) != 0);
-    units.extend(pieces.map(|piece| Unit { slot, piece, step: Step::Deliver }));
+fn release(units: &mut Vec<Unit>, id: TransferId, transfer: &Transfer) {
+    units.extend(transfer.deliverable().map(|(piece, step)| Unit { transfer: id, piece, step }));
 }
 
 #[cfg(test)]

@@ -1,44 +1,60 @@
 //! The machine: all state of a simulated cluster, and what each step does to it.
 //!
-//! Small-step semantics without coroutines, clocks or choices. A host asks with [`Machine::submit`]; what touches
-//! memory becomes one of [`Machine::choices`], which somebody else picks from; [`Machine::take`] does it.
+//! Small-step semantics without coroutines, clocks or choices. A host asks with [`Machine::submit`]. A step whose order can
+//! matter becomes one of [`Machine::choices`], which somebody else picks from; [`Machine::take`] does it.
 //!
-//! | file | what it does |
+//! | file | what it holds |
 //! |---|---|
+//! | `ids.rs` | a type for each kind of index |
 //! | `agent.rs` | hosts and streams: what each is doing |
 //! | `choice.rs` | which steps are choices, and taking one |
-//! | `flight.rs` | transfers in flight; fence and quiet |
-//! | `issue.rs` | an operation becomes an effect or a transfer |
+//! | `access.rs`, `past.rs` | what a step touches; what must come before it |
+//! | `issue.rs` | an operation begins: its description decides what happens |
+//! | `immediate.rs`, `relaxed.rs` | the two ways of doing it: at once, or as transfers |
+//! | `transfer.rs`, `flight.rs` | one transfer; all that are in flight, and what fences order |
 //! | `deliver.rs` | a transfer's next step |
-//! | `wait.rs` | waits on memory, quiet, flush, streams and events |
+//! | `claim.rs` | quiet, fence, sync: which transfers each completes |
+//! | `wait.rs`, `stream.rs` | waits on memory; streams and events |
 //! | `collective.rs` | matching: who entered what; entering, completing, leaving |
 //! | `data.rs` | what collectives move |
 //! | `team.rs` | teams |
-//! | `life.rs` | init, finalize, allocation, registration |
+//! | `life.rs`, `memory.rs` | init and finalize; allocation and registration |
 //! | `report.rs` | what every agent is doing, in words |
 //! | `undelivered.rs` | what was in flight at the end, and what overtook it |
 //!
-//! **Relaxed or in order.** In a relaxed run, a step that touches memory waits until it is chosen, and transfers are
+//! **Relaxed or in order.** In a relaxed run, a step whose order can matter waits until it is chosen, and transfers are
 //! delivered when that is chosen. In an in-order run every step happens at once and nothing is ever in flight: this is
 //! one of the relaxed schedules, without its bookkeeping.
+//!
+//! **Choices are small.** A choice does one thing whose footprint its agent knows beforehand. What follows without a choice
+//! (a host that goes on, a quiet that ends) touches nothing that others touch, so nothing depends on when it happens.
 
+mod access;
 mod agent;
 mod choice;
+mod claim;
 mod collective;
 mod data;
 mod deliver;
 mod flight;
+mod ids;
+mod immediate;
 mod issue;
 mod life;
+mod memory;
+mod past;
+mod relaxed;
 mod report;
+mod stream;
 mod team;
+mod transfer;
 mod undelivered;
 mod wait;
 
 use std::collections::VecDeque;
 
-use onesided::backend::{AllocId, Span};
-use onesided::{At, Error, ErrorKind};
+use onesided::At;
+use onesided::backend::{AllocId, Live, Span};
 
 use crate::config::Config;
 use crate::heap::Heap;
@@ -46,12 +62,18 @@ use crate::profile::Rules;
 use crate::request::{Call, Reply};
 use crate::trace::{Event, EventKind, compared};
 use crate::verdict::VerdictKind;
-use agent::{Agent, Condition, NONE, OwnedValues, Phase, Work};
+use agent::{Agent, AgentKind, State};
+use claim::{Claimed, Claims};
 use collective::Collective;
 use flight::Flight;
+use ids::{ScopeId, Table};
 use team::Teams;
-pub(crate) use team::predefined_members;
 use undelivered::Landed;
+
+pub(crate) use access::{Access, Actor, Object, Touch};
+pub(crate) use ids::{AgentId, Id, PeId};
+pub(crate) use past::Past;
+pub(crate) use team::predefined_members;
 
 /// Whether a call is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,76 +86,61 @@ pub(crate) enum Progress {
     Blocked,
 }
 
-/// Memory that a step touched: the step's footprint, for whoever must know which steps commute.
+/// How a run is performed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Access {
-    pub(crate) pe: u32,
-    pub(crate) alloc: AllocId,
-    pub(crate) start: usize,
-    pub(crate) end: usize,
-    pub(crate) how: Touch,
+pub(crate) struct Mode {
+    /// Whether steps wait to be chosen.
+    pub(crate) relaxed: bool,
+    /// Whether footprints and pasts are kept.
+    pub(crate) tracking: bool,
+    /// Whether the run is recorded.
+    pub(crate) tracing: bool,
+    /// Where every process became a PE, if each is one from the start.
+    pub(crate) initialized: Option<At>,
 }
 
-/// How memory was touched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Touch {
-    /// Looked at.
-    Read,
-    /// Changed, by something that is not atomic against signals.
-    Write,
-    /// Changed by a signal or an atomic.
-    Atomic,
-    /// A wait on a signal began, which no plain write must reach while it lasts.
-    Entry,
-}
-
-impl Access {
-    /// Whether the order of the two matters.
-    pub(crate) fn conflicts(&self, other: &Access) -> bool {
-        let matters = match (self.how, other.how) {
-            (Touch::Write, _) | (_, Touch::Write) => true,
-            (Touch::Atomic, with) | (with, Touch::Atomic) => with != Touch::Entry,
-            _ => false,
-        };
-        matters && self.pe == other.pe && self.alloc == other.alloc && self.start < other.end && other.start < self.end
-    }
+/// The step that was chosen last: what an exhaustive search knows of it.
+#[derive(Debug)]
+pub(crate) struct Step {
+    /// What it touched.
+    pub(crate) touched: Vec<Access>,
+    /// The steps that come before it in every schedule.
+    pub(crate) past: Past,
+    by: Actor,
 }
 
 /// A host that never blocks lets the others go first after so many steps: polling loops make progress.
 const TURN: u64 = 256;
 
-/// Stands for the transfers of a PE's streams as a whole: a quiet on one stream and an issue on another do not commute.
-const STREAM_SCOPE: AllocId = AllocId(u32::MAX);
-
-/// Stands for the teams that are being made by `team_init`, each at its unique id.
-const TEAM_INITS: AllocId = AllocId(u32::MAX - 1);
-
-/// Stands for a PE's turns in its teams, each team at its index: what its agents enter does not commute.
-const TEAM_TURNS: AllocId = AllocId(u32::MAX - 2);
-
 /// The whole cluster.
 #[derive(Debug)]
 pub(crate) struct Machine {
     pub(crate) config: Config,
-    pub(crate) rules: Rules,
-    pub(crate) heap: Heap,
-    /// Whether steps wait to be chosen.
-    relaxed: bool,
-    /// Whether footprints are kept.
-    tracking: bool,
-    /// What the step taken last touched.
-    pub(crate) touched: Vec<Access>,
-    agents: Vec<Agent>,
-    pes: Vec<PeState>,
+    rules: Rules,
+    heap: Heap,
+    mode: Mode,
+    pub(crate) step: Step,
+    /// Whether what is touched belongs to the step that was chosen, and is noted.
+    noting: bool,
+    /// Choices taken.
+    taken: usize,
+    agents: Table<AgentId, Agent>,
+    pes: Table<PeId, PeState>,
+    scopes: Table<ScopeId, PeId>,
     flight: Flight,
+    claims: Claims,
+    /// Who has claimed the non-blocking operation that a stream starts; taken over by the transfer, if one is launched.
+    starting: Option<Claimed>,
     teams: Teams,
     /// Agents whose next step is a choice.
-    ready: Vec<u32>,
+    ready: Vec<AgentId>,
     /// Agents that can go on without a choice.
-    woken: VecDeque<u32>,
+    woken: VecDeque<AgentId>,
     /// The bug of the whole program, once one is found.
     finding: Option<VerdictKind>,
-    leaks: Vec<(usize, onesided::backend::Live)>,
+    leaks: Vec<(usize, Live)>,
+    /// Symmetric registrations, in their order.
+    registrations: Vec<memory::Registration>,
     unique_ids: u64,
     /// Steps taken, choices or not.
     pub(crate) steps: u64,
@@ -144,17 +151,30 @@ pub(crate) struct Machine {
 }
 
 /// What belongs to a PE besides its host.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct PeState {
-    /// Agents.
-    streams: Vec<u32>,
-    /// Per event, its records: which have been reached.
-    events: Vec<Vec<bool>>,
+    host: AgentId,
+    streams: Vec<AgentId>,
+    /// The issue scopes: what the host issues, and what its streams issue.
+    host_scope: ScopeId,
+    stream_scope: ScopeId,
+    /// Per event, its records.
+    events: Vec<Vec<stream::Record>>,
     /// Agents that wait on this PE's memory.
-    waiting: Vec<u32>,
+    waiting: Vec<AgentId>,
     /// Operations called so far, on all streams.
     called: u64,
+    /// Non-blocking operations enqueued on its streams that have not started.
+    unstarted: u32,
+    /// Claims of its streams that have taken what they need not deliver.
+    lent: u32,
     initialized: bool,
+    /// The program has called its last: whatever ends then is the end of the host.
+    leaving: bool,
+    /// The external memory that it registers.
+    registering: Option<AllocId>,
+    /// Teams that it is a member of and has not destroyed, without the predefined ones.
+    teams: usize,
 }
 
 impl Machine {
@@ -163,17 +183,26 @@ impl Machine {
             rules: config.profile.rules(),
             config,
             heap: Heap::default(),
-            relaxed: false,
-            tracking: false,
-            touched: Vec::new(),
-            agents: Vec::new(),
-            pes: Vec::new(),
+            mode: Mode { relaxed: false, tracking: false, tracing: false, initialized: None },
+            step: Step {
+                touched: Vec::new(),
+                past: Past::default(),
+                by: Actor { agent: None, scope: None, call: "", at: None },
+            },
+            noting: false,
+            taken: 0,
+            agents: Table::default(),
+            pes: Table::default(),
+            scopes: Table::default(),
             flight: Flight::default(),
+            claims: Claims::default(),
+            starting: None,
             teams: Teams::default(),
             ready: Vec::new(),
             woken: VecDeque::new(),
             finding: None,
             leaks: Vec::new(),
+            registrations: Vec::new(),
             unique_ids: 0,
             steps: 0,
             turn_ends: 0,
@@ -183,47 +212,68 @@ impl Machine {
     }
 
     /// Back to the start of a run: every host runs, nothing is allocated.
-    pub(crate) fn reset(&mut self, relaxed: bool, tracking: bool, tracing: bool) {
+    pub(crate) fn reset(&mut self, mode: Mode) {
         let n = self.config.pes;
-        self.relaxed = relaxed;
-        self.tracking = tracking;
-        self.touched.clear();
+        self.mode = mode;
+        self.step.touched.clear();
+        self.step.past.clear();
+        self.noting = false;
+        self.taken = 0;
         self.heap.reset(n, self.config.heap, self.config.memory);
-        self.agents.truncate(n);
-        for (pe, agent) in self.agents.iter_mut().enumerate() {
-            agent.reset(pe as u32);
-        }
-        for pe in self.agents.len()..n {
-            self.agents.push(Agent::new(pe as u32, NONE));
-        }
-        self.pes.resize_with(n, PeState::default);
-        for pe in &mut self.pes {
-            pe.streams.clear();
-            pe.events.clear();
-            pe.waiting.clear();
-            pe.called = 0;
-            pe.initialized = false;
-        }
-        self.flight.reset(2 * n);
-        self.teams.reset(n);
+        self.reset_agents(n);
+        self.flight.reset(self.scopes.len());
+        self.claims.clear();
+        self.starting = None;
+        self.teams.reset(n, mode.initialized.is_some());
         self.ready.clear();
         self.woken.clear();
-        self.woken.extend(0..n as u32);
+        self.woken.extend(self.pes.iter().map(|pe| pe.host));
         self.finding = None;
         self.leaks.clear();
+        self.registrations.clear();
         self.unique_ids = 0;
         self.steps = 0;
-        self.trace = tracing.then(Vec::new);
+        self.trace = mode.tracing.then(Vec::new);
         self.landed.clear();
+        if let (Some(at), true) = (mode.initialized, mode.tracing) {
+            for pe in self.pes.ids() {
+                self.record_as(pe, None, EventKind::Call("init"), at);
+            }
+        }
     }
 
-    /// The next host to be resumed with its reply; streams that can go on do so on the way.
+    /// A host and two scopes for each PE.
+    fn reset_agents(&mut self, n: usize) {
+        self.agents.truncate(n);
+        if self.pes.len() != n {
+            self.agents.truncate(0);
+            self.pes.truncate(0);
+            self.scopes.truncate(0);
+        }
+        for pe in (self.pes.len()..n).map(PeId::new) {
+            let (host_scope, stream_scope) = (self.scopes.push(pe), self.scopes.push(pe));
+            let host = self.agents.push(Agent::new(pe, AgentKind::Host, host_scope));
+            self.pes.push(PeState::new(host, host_scope, stream_scope));
+        }
+        for pe in self.pes.ids() {
+            let state = &mut self.pes[pe];
+            state.reset(self.mode.initialized.is_some());
+            self.agents[state.host].reset(pe, AgentKind::Host, state.host_scope);
+        }
+    }
+
+    /// The host of a PE.
+    pub(crate) fn host(&self, pe: PeId) -> AgentId {
+        self.pes[pe].host
+    }
+
+    /// The PE whose host is to be resumed with its reply; streams that can go on do so on the way.
     #[inline]
-    pub(crate) fn next_host(&mut self) -> Option<u32> {
+    pub(crate) fn next_host(&mut self) -> Option<PeId> {
         while let Some(agent) = self.woken.pop_front() {
-            if self.agents[agent as usize].is_host() {
+            if self.agents[agent].is_host() {
                 self.turn_ends = self.steps + TURN;
-                return Some(agent);
+                return Some(self.agents[agent].pe);
             }
             self.run_stream(agent);
         }
@@ -232,8 +282,8 @@ impl Machine {
 
     /// What the host's call returned.
     #[inline]
-    pub(crate) fn reply(&mut self, pe: u32) -> Reply {
-        std::mem::take(&mut self.agents[pe as usize].reply)
+    pub(crate) fn reply(&mut self, host: AgentId) -> Reply {
+        std::mem::take(&mut self.agents[host].reply)
     }
 
     /// A host makes a call.
@@ -241,22 +291,26 @@ impl Machine {
     /// `Blocked`: [`Machine::next_host`] or [`Machine::take`] will name the host again; if [`Machine::is_chosen`] then,
     /// the call is to be performed, else it has ended.
     #[inline(always)] // as its only caller
-    pub(crate) fn submit(&mut self, pe: u32, call: &mut Call<'_>, at: At) -> Progress {
-        self.agents[pe as usize].at = Some(at);
+    pub(crate) fn submit(&mut self, host: AgentId, call: &mut Call<'_>, at: At) -> Progress {
+        self.agents[host].at = Some(at);
         self.steps += 1;
-        if self.relaxed && self.is_choice(pe, call) {
-            self.make_ready(pe, Phase::Pending);
+        if !self.registrations.is_empty() && self.exchanges(host, call) {
             return Progress::Blocked;
         }
-        let progress = self.perform(pe, call, at);
+        if self.mode.relaxed && self.is_choice(host, call) {
+            self.make_pending(host);
+            self.agents[host].call = call.name();
+            return Progress::Blocked;
+        }
+        let progress = self.perform(host, call, at);
         match progress {
             Progress::Done if self.steps < self.turn_ends && self.finding.is_none() => Progress::Done,
             Progress::Done => {
-                self.woken.push_back(pe);
+                self.woken.push_back(host);
                 Progress::DoneLater
             }
             blocked => {
-                self.agents[pe as usize].call = call.name();
+                self.agents[host].call = call.name();
                 blocked
             }
         }
@@ -264,52 +318,52 @@ impl Machine {
 
     /// Whether the host was resumed because its step was chosen.
     #[inline]
-    pub(crate) fn is_chosen(&mut self, pe: u32) -> bool {
-        std::mem::take(&mut self.agents[pe as usize].chosen)
+    pub(crate) fn is_chosen(&mut self, host: AgentId) -> bool {
+        std::mem::take(&mut self.agents[host].chosen)
+    }
+
+    /// Performs the host's call that was chosen.
+    pub(crate) fn perform_chosen(&mut self, host: AgentId, call: &mut Call<'_>, at: At) -> Progress {
+        let progress = self.perform(host, call, at);
+        self.noting = false; // what the host does next is no part of the step
+        progress
     }
 
     /// Does what the call says, now.
-    #[inline(always)] // as its only caller
-    pub(crate) fn perform(&mut self, pe: u32, call: &mut Call<'_>, at: At) -> Progress {
+    #[inline(always)] // as its callers
+    fn perform(&mut self, host: AgentId, call: &mut Call<'_>, at: At) -> Progress {
         if self.trace.is_some() {
-            self.trace_call(pe, call, at);
+            self.trace_call(host, call, at);
         }
         match call {
-            Call::Issue { op, values, stream: None } => self.issue(pe, op, values, at),
-            Call::Read { src, pe: of, into, .. } => {
-                self.touch(*of, *src, false);
-                copy_bytes(into, self.heap.bytes(*of, *src));
+            Call::Issue { op, values, stream: None } => self.issue(host, op, values, at),
+            Call::Read { src, pe: of, dtype, into } => self.load(host, PeId(*of), *src, *dtype, into, at),
+            Call::Write { dst, pe: of, from, .. } if PeId(*of) == self.agents[host].pe => {
+                self.write(PeId(*of), *dst, from);
                 Progress::Done
             }
-            Call::Write { dst, pe: of, from, .. } if *of == pe => {
-                self.touch(pe, *dst, true);
-                copy_bytes(self.heap.bytes_mut(pe, *dst), from);
-                self.wrote(pe, *dst);
-                Progress::Done
-            }
-            rare => self.perform_rare(pe, rare, at),
+            rare => self.perform_rare(host, rare, at),
         }
     }
 
-    fn perform_rare(&mut self, pe: u32, call: &mut Call<'_>, at: At) -> Progress {
+    fn perform_rare(&mut self, host: AgentId, call: &mut Call<'_>, at: At) -> Progress {
+        let pe = self.agents[host].pe;
         match call {
-            Call::Issue { op, values, stream: Some(stream) } => {
-                let called = &mut self.pes[pe as usize].called;
-                *called += 1;
-                let work = Work::Op { op: **op, values: OwnedValues::new(values), at, called: *called };
-                self.enqueue(pe, *stream, work)
+            Call::Issue { op, values, stream: Some(stream) } => self.enqueue_op(pe, *stream, op, values, at),
+            Call::Write { dst, pe: of, dtype, from } => {
+                self.store(host, PeId(*of), *dst, *dtype, from, at);
+                Progress::Done
             }
-            Call::Write { dst, pe: of, dtype, from } => self.store_remote(pe, *of, *dst, *dtype, from, at),
             Call::MulticastWrite { team, dst, dtype, from } => {
                 for of in self.team_members(pe, *team).iter() {
-                    self.store_remote(pe, of as u32, *dst, *dtype, from, at);
+                    self.store(host, PeId::new(of), *dst, *dtype, from, at);
                 }
                 Progress::Done
             }
             Call::MulticastRead { team, src, dtype, op, into } => {
                 for (i, of) in self.team_members(pe, *team).iter().enumerate() {
-                    self.touch(of as u32, *src, false);
-                    let bytes = self.heap.bytes(of as u32, *src);
+                    self.touch_memory(PeId::new(of), *src, Touch::Read);
+                    let bytes = self.heap.bytes(PeId::new(of), *src);
                     match i {
                         0 => into.copy_from_slice(bytes),
                         _ => crate::reduce::combine(*dtype, *op, into, bytes),
@@ -317,87 +371,62 @@ impl Machine {
                 }
                 Progress::Done
             }
-            Call::Stream => {
-                let reply = match self.new_stream(pe) {
-                    Some(stream) => Reply::Value(u64::from(stream)),
-                    None => {
-                        let message = format!("a PE has at most {} streams in the simulator", wait::MAX_STREAMS);
-                        Reply::Failed(Error::new(ErrorKind::Unsupported, "stream", message, at))
-                    }
-                };
-                self.answer(pe, reply)
-            }
-            Call::Synchronize { stream } => self.synchronize(pe, *stream),
+            Call::Stream => self.new_stream(host, at),
+            Call::Synchronize { stream } => self.synchronize(host, *stream),
             Call::Event => {
-                let events = &mut self.pes[pe as usize].events;
+                let events = &mut self.pes[pe].events;
                 events.push(Vec::new());
                 let event = events.len() as u64 - 1;
-                self.answer(pe, Reply::Value(event))
+                self.answer(host, Reply::Value(event))
             }
             Call::Record { event, stream } => self.enqueue_record(pe, *event, *stream, at),
-            Call::WaitEvent { event, stream } => {
-                let record = self.last_record(pe, *event);
-                self.enqueue(pe, *stream, Work::WaitEvent { event: *event, record, at })
-            }
+            Call::WaitEvent { event, stream } => self.enqueue_wait_event(pe, *event, *stream, at),
             Call::SynchronizeEvent { event } => {
                 let record = self.last_record(pe, *event);
-                self.wait_event(pe, *event, record)
+                self.wait_event(host, *event, record)
             }
-            _ => self.live(pe, call, at),
+            _ => self.live(host, call, at),
         }
     }
 
     /// Ends an agent's call: the host is resumed, the stream goes on.
-    fn finish(&mut self, agent: u32) {
-        let state = &mut self.agents[agent as usize];
-        state.phase = Phase::Running;
-        if !state.is_host() {
-            self.stream_op_finished(agent);
+    fn finish(&mut self, agent: AgentId) {
+        let state = &mut self.agents[agent];
+        state.state = State::Running;
+        let pe = state.pe;
+        match state.kind {
+            AgentKind::Host if self.pes[pe].leaving => state.state = State::Done,
+            AgentKind::Host => self.woken.push_back(agent),
+            AgentKind::Stream(_) => {
+                self.stream_op_finished(agent);
+                self.woken.push_back(agent);
+            }
         }
-        self.woken.push_back(agent);
     }
 
     /// Sets a host's reply and is done.
-    fn answer(&mut self, agent: u32, reply: Reply) -> Progress {
-        self.agents[agent as usize].reply = reply;
+    fn answer(&mut self, agent: AgentId, reply: Reply) -> Progress {
+        self.agents[agent].reply = reply;
         Progress::Done
     }
 
-    fn block(&mut self, agent: u32, phase: Phase) -> Progress {
-        self.agents[agent as usize].phase = phase;
+    fn block(&mut self, agent: AgentId, state: State) -> Progress {
+        self.agents[agent].state = state;
         Progress::Blocked
     }
 
-    /// Notes memory that the step in progress reads or plainly writes.
+    /// Notes memory that the chosen step touches.
     #[inline]
-    fn touch(&mut self, pe: u32, span: Span, write: bool) {
-        self.touch_as(pe, span, if write { Touch::Write } else { Touch::Read });
-    }
-
-    /// Notes memory that the step in progress touches. Steps that are no choices count to the choice before them.
-    #[inline]
-    fn touch_as(&mut self, pe: u32, span: Span, how: Touch) {
-        if self.tracking {
-            let (start, end) = (span.start, span.start + span.len);
-            self.touched.push(Access { pe, alloc: span.alloc, start, end, how });
+    fn touch_memory(&mut self, pe: PeId, span: Span, touch: Touch) {
+        if self.noting {
+            self.touch(Object::memory(pe, span), touch);
         }
     }
 
-    /// Notes that the step works on the transfers of a scope that several streams share.
-    fn touch_scope(&mut self, agent: u32, write: bool) {
-        if self.tracking && self.shares_scope(agent) {
-            let pe = self.agents[agent as usize].pe;
-            let how = if write { Touch::Write } else { Touch::Read };
-            self.touched.push(Access { pe, alloc: STREAM_SCOPE, start: 0, end: 1, how });
-        }
-    }
-
-    /// Notes that the step joins a team that is being made.
-    fn touch_team_init(&mut self, unique_id: u64) {
-        if self.tracking {
-            let start = unique_id as usize;
-            let end = start.saturating_add(1);
-            self.touched.push(Access { pe: 0, alloc: TEAM_INITS, start, end, how: Touch::Write });
+    /// Notes that the chosen step touches something that others may touch.
+    fn touch(&mut self, object: Object, touch: Touch) {
+        if self.noting {
+            self.step.touched.push(Access { object, touch, by: self.step.by });
         }
     }
 
@@ -418,51 +447,93 @@ impl Machine {
         self.finding.take()
     }
 
-    /// A host's program has returned.
-    pub(crate) fn host_returned(&mut self, pe: u32) {
-        self.agents[pe as usize].phase = Phase::Done;
+    /// A host's program has returned. If it has called `finalize` as its last, the host ends with that.
+    pub(crate) fn host_returned(&mut self, pe: PeId) {
+        let host = &mut self.agents[self.pes[pe].host];
+        if !self.pes[pe].leaving {
+            host.state = State::Done;
+        }
     }
 
     /// Whether every host has returned and every stream is idle.
     pub(crate) fn is_over(&self) -> bool {
-        let n = self.config.pes;
-        self.agents[..n].iter().all(|host| host.phase == Phase::Done)
-            && self.agents[n..].iter().all(|stream| stream.is_idle())
+        self.agents.iter().all(|agent| match agent.kind {
+            AgentKind::Host => matches!(agent.state, State::Done),
+            AgentKind::Stream(_) => agent.is_idle(),
+        })
     }
 
     #[cold]
-    fn trace_call(&mut self, pe: u32, call: &Call<'_>, at: At) {
+    fn trace_call(&mut self, host: AgentId, call: &Call<'_>, at: At) {
         let kind = match call {
             Call::Issue { op, values, stream: None } => EventKind::Op { op: **op, values: compared(op, values) },
             Call::Issue { op, values, stream: Some(stream) } => {
                 EventKind::Enqueued { stream: *stream, op: **op, values: compared(op, values) }
             }
-            Call::Read { src, pe: of, dtype, .. } => EventKind::Read { of: *of, span: *src, dtype: *dtype },
+            Call::Read { src, dtype, .. } if self.is_in_pieces(*src, *dtype) => return, // each piece is an event
+            Call::Read { src, pe: of, dtype, .. } => {
+                EventKind::Read { of: *of, span: *src, dtype: *dtype, piece: 0, pieces: 1 }
+            }
             Call::Write { dst, pe: of, dtype, .. } => EventKind::Write { of: *of, span: *dst, dtype: *dtype },
             other => EventKind::Call(other.name()),
         };
-        self.record(pe, kind, at);
+        self.record(host, kind, at);
     }
 
     /// Adds an event of an agent to the trace, if there is one.
     #[inline]
-    fn record(&mut self, agent: u32, kind: EventKind, at: At) {
+    fn record(&mut self, agent: AgentId, kind: EventKind, at: At) {
+        if self.trace.is_some() {
+            let (pe, stream) = (self.agents[agent].pe, self.agents[agent].stream());
+            self.record_as(pe, stream, kind, at);
+        }
+    }
+
+    fn record_as(&mut self, pe: PeId, stream: Option<u32>, kind: EventKind, at: At) {
         if let Some(trace) = &mut self.trace {
-            let Agent { pe, stream, .. } = self.agents[agent as usize];
-            trace.push(Event { step: self.steps, pe, stream: (stream != NONE).then_some(stream), kind, at });
+            trace.push(Event { step: self.steps, pe: pe.0, stream, kind, at });
         }
     }
 
     pub(crate) fn take_trace(&mut self) -> Option<Vec<Event>> {
         self.trace.take()
     }
+
+    /// A buffer that a reply carried is used again.
+    pub(crate) fn recycle(&mut self, bytes: Vec<u8>) {
+        self.flight.recycle(bytes);
+    }
 }
 
-/// Copies bytes; a single word without calling memcpy.
-#[inline]
-fn copy_bytes(to: &mut [u8], from: &[u8]) {
-    match (<&mut [u8; 8]>::try_from(&mut *to), <&[u8; 8]>::try_from(from)) {
-        (Ok(to), Ok(from)) => *to = *from,
-        _ => to.copy_from_slice(from),
+impl PeState {
+    fn new(host: AgentId, host_scope: ScopeId, stream_scope: ScopeId) -> PeState {
+        PeState {
+            host,
+            streams: Vec::new(),
+            host_scope,
+            stream_scope,
+            events: Vec::new(),
+            waiting: Vec::new(),
+            called: 0,
+            unstarted: 0,
+            lent: 0,
+            initialized: false,
+            leaving: false,
+            registering: None,
+            teams: 0,
+        }
+    }
+
+    fn reset(&mut self, initialized: bool) {
+        self.streams.clear();
+        self.events.clear();
+        self.waiting.clear();
+        self.called = 0;
+        self.unstarted = 0;
+        self.lent = 0;
+        self.initialized = initialized;
+        self.leaving = false;
+        self.registering = None;
+        self.teams = 0;
     }
 }

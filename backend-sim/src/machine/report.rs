@@ -1,80 +1,99 @@
 //! What every agent is doing and waits for, in words: the body of every report.
 
-use onesided::DType;
-
 use super::Machine;
-use super::agent::{Agent, NONE, Phase};
+use super::agent::{Agent, Condition, Exchange, State, Task, signed};
+use super::claim::is_nbi;
+use super::ids::{AgentId, ClaimId, Id as _, PeId, TeamIndex};
 use crate::verdict::{AgentState, Standing};
 
 impl Machine {
     /// Where every host stands, and every stream that has something to do.
     pub(crate) fn agents_report(&self) -> Vec<AgentState> {
-        let n = self.config.pes as u32;
-        let streams = |pe: u32| {
-            self.pes[pe as usize].streams.iter().copied().filter(|&stream| !self.agents[stream as usize].is_idle())
+        let of = |pe: PeId| {
+            let streams = self.pes[pe].streams.iter().copied().filter(|&stream| !self.agents[stream].is_idle());
+            std::iter::once(self.pes[pe].host).chain(streams).map(|agent| self.agent_report(agent))
         };
-        (0..n).flat_map(|pe| std::iter::once(pe).chain(streams(pe))).map(|agent| self.agent_report(agent)).collect()
+        self.pes.ids().flat_map(of).collect()
     }
 
-    fn agent_report(&self, agent: u32) -> AgentState {
-        let Agent { pe, stream, call, at, phase, .. } = self.agents[agent as usize];
-        let standing = match phase {
-            Phase::Done => Standing::Finished,
-            Phase::Running | Phase::Pending => Standing::Runs,
-            _ => Standing::Waits(self.waits_for(agent)),
+    fn agent_report(&self, id: AgentId) -> AgentState {
+        let agent = &self.agents[id];
+        let standing = match &agent.state {
+            State::Done => Standing::Finished,
+            State::Running | State::Pending(_) => Standing::Runs,
+            waiting => Standing::Waits(self.waits_for(agent, waiting)),
         };
-        AgentState {
-            pe: pe as usize,
-            stream: (stream != NONE).then_some(stream as usize),
-            call,
-            last: None,
-            at,
-            standing,
+        let stream = agent.stream().map(|number| number as usize);
+        AgentState { pe: agent.pe.index(), stream, call: agent.call, last: None, at: agent.at, standing }
+    }
+
+    fn waits_for(&self, agent: &Agent, state: &State) -> String {
+        match state {
+            State::Waiting(condition) => self.condition_report(agent.pe, condition),
+            State::Completing { claim, .. } => self.claim_report(agent.pe, *claim),
+            State::Flushing => "the sources of its non-blocking puts to be read".into(),
+            State::Transferring => "its transfer to be delivered".into(),
+            State::Reading => "the source of its put to be read".into(),
+            State::Inside { team, seq } => self.collective_report(*team, *seq),
+            State::JoiningTeam { unique_id } => format!("the other members of the new team with id {unique_id}"),
+            State::Exchanging(Exchange::Registration(alloc)) => {
+                format!("every PE to register its part of {alloc}{}", self.made_at(*alloc))
+            }
+            State::Synchronizing { stream, .. } => format!("{} to finish", self.stream_name(*stream)),
+            State::AwaitingEvent { event, .. } => format!("its event {event} to be reached"),
+            State::Draining => {
+                let busy = self.pes[agent.pe].streams.iter().find(|&&stream| !self.agents[stream].is_idle());
+                busy.map_or("its transfers to be delivered".into(), |&busy| {
+                    format!("{} to finish", self.stream_name(busy))
+                })
+            }
+            State::Running | State::Pending(_) | State::Done => "nothing".into(),
         }
     }
 
-    fn waits_for(&self, agent: u32) -> String {
-        let Agent { pe, stream, phase, quieting, .. } = self.agents[agent as usize];
-        match phase {
-            Phase::Memory => self.condition_report(agent),
-            Phase::Quiet if quieting == 1 => "a transfer to be delivered".into(),
-            Phase::Quiet => format!("{quieting} transfers to be delivered"),
-            Phase::Fence => "its transfers to be delivered (a fence completes, under this profile)".into(),
-            Phase::Flush => "the sources of its non-blocking puts to be read".into(),
-            Phase::Transfer => "its transfer to be delivered".into(),
-            Phase::Collective { team, seq } => self.collective_report(team, seq),
-            Phase::TeamInit { unique_id } => format!("the other members of the new team with id {unique_id}"),
-            Phase::Synchronize { stream, .. } => {
-                format!("its stream {} to finish", self.agents[stream as usize].stream)
-            }
-            Phase::Event { event, .. } => format!("its event {event} to be reached"),
-            Phase::Drain => {
-                let busy = self.pes[pe as usize].streams.iter().find(|&&s| !self.agents[s as usize].is_idle());
-                match busy {
-                    Some(&busy) => format!("its stream {} to finish", self.agents[busy as usize].stream),
-                    None => "its transfers to be delivered".into(),
-                }
-            }
-            Phase::Running | Phase::Pending | Phase::Done => format!("nothing (stream {stream})"),
+    fn stream_name(&self, stream: AgentId) -> String {
+        format!("its stream {}", self.agents[stream].stream().unwrap_or_default())
+    }
+
+    /// What a quiet still waits for. An operation that its stream has not reached may never start: it is named.
+    fn claim_report(&self, pe: PeId, claim: ClaimId) -> String {
+        let (unstarted, owed) = self.claims.waits_for(claim);
+        if unstarted > 0 {
+            let mut streams = self.pes[pe].streams.iter().map(|&stream| (stream, &self.agents[stream].queue));
+            let pending = streams.find_map(|(stream, queue)| {
+                queue.iter().find_map(|work| match &work.what {
+                    Task::Op { op, claim: Some(by), .. } if is_nbi(op) && *by == claim => Some(format!(
+                        "{} at {}, which {} has not reached",
+                        op.name(),
+                        work.at,
+                        self.stream_name(stream)
+                    )),
+                    Task::Op { .. } | Task::Record { .. } | Task::WaitEvent { .. } => None,
+                })
+            });
+            return pending.unwrap_or_else(|| "non-blocking operations of its streams".into());
+        }
+        match owed {
+            1 => "a transfer to be delivered".into(),
+            more => format!("{more} transfers to be delivered"),
         }
     }
 
-    fn condition_report(&self, agent: u32) -> String {
-        let Agent { pe, ref condition, .. } = self.agents[agent as usize];
-        let condition = condition.as_ref().expect("an agent in a wait has a condition");
-        match condition.first_unmet(&self.heap, pe) {
-            Some((span, found, wanted)) => {
-                let (symbol, dtype) = (condition.cmp.symbol(), condition.dtype);
-                let made = self.heap.made_at(span.alloc).map(|at| format!(" (made at {at})"));
-                let made = made.unwrap_or_default();
-                let (wanted, found) = (signed(dtype, wanted), signed(dtype, found));
-                format!("{}+{}{made} {symbol} {wanted}, found {found} ({dtype})", span.alloc, span.start)
-            }
-            None => "its condition, which holds".into(),
-        }
+    fn made_at(&self, alloc: onesided::backend::AllocId) -> String {
+        self.heap.made_at(alloc).map(|at| format!(" (made at {at})")).unwrap_or_default()
     }
 
-    fn collective_report(&self, team: u32, seq: u32) -> String {
+    fn condition_report(&self, pe: PeId, condition: &Condition) -> String {
+        if condition.holds(&self.heap, pe) {
+            return "its condition, which holds".into();
+        }
+        let (span, dtype) = (condition.variable(), condition.wait.dtype);
+        let (wanted, found) = (signed(dtype, condition.wanted()), signed(dtype, self.heap.load(pe, span)));
+        let (made, symbol) = (self.made_at(span.alloc), condition.wait.cmp.symbol());
+        format!("{}+{}{made} {symbol} {wanted}, found {found} ({dtype})", span.alloc, span.start)
+    }
+
+    fn collective_report(&self, team: TeamIndex, seq: u32) -> String {
         if seq == u32::MAX || self.teams.get(team).is_over(seq) {
             return "a collective that went wrong".into();
         }
@@ -82,8 +101,8 @@ impl Machine {
         let instance = state.instance_ref(seq);
         let what = instance.what.as_ref().map_or("a collective", |what| what.name());
         let missing: Vec<usize> = (instance.entries.iter().enumerate())
-            .filter(|(_, e)| e.agent == NONE)
-            .map(|(m, _)| state.members.get(m))
+            .filter(|(_, entry)| entry.agent.is_none())
+            .map(|(member, _)| state.members.get(member))
             .collect();
         if missing.is_empty() {
             return format!("its data of {what} #{seq} on {}", self.team_name(team));
@@ -100,16 +119,5 @@ fn pes(list: &[usize]) -> String {
             format!("PEs {}", few.iter().map(usize::to_string).collect::<Vec<_>>().join(", "))
         }
         many => format!("PEs {}, {}, {} and {} others", many[0], many[1], many[2], many.len() - 3),
-    }
-}
-
-/// The number that the bits of an element stand for. Only integers can be waited on.
-fn signed(dtype: DType, bits: u64) -> i128 {
-    match dtype {
-        DType::I8 => i128::from(bits as i8),
-        DType::I16 => i128::from(bits as i16),
-        DType::I32 => i128::from(bits as i32),
-        DType::I64 => i128::from(bits as i64),
-        _ => i128::from(bits),
     }
 }

@@ -6,9 +6,10 @@ use std::rc::Rc;
 use onesided::backend::{AllocId, NewTeams, TeamId, TeamRequest};
 use onesided::{At, Error, ErrorKind, Members, Predefined};
 
-use super::agent::{NONE, Phase};
-use super::collective::{Collective, Entry, Instance};
-use super::{Machine, Progress, Reply};
+use super::agent::State;
+use super::collective::{Collective, Entry, Instance, Made};
+use super::ids::{AgentId, Id as _, PeId, Table, TeamIndex};
+use super::{Machine, Object, Progress, Reply, Touch};
 use crate::config::Config;
 use crate::verdict::{Entered, VerdictKind};
 
@@ -18,12 +19,11 @@ const FIRST_OWN: u32 = Predefined::ALL.len() as u32;
 /// All teams. Index 0 is the world; predefined groups appear when they are first used.
 #[derive(Debug, Default)]
 pub(crate) struct Teams {
-    states: Vec<TeamState>,
-    predefined: BTreeMap<(TeamId, usize), u32>,
+    states: Table<TeamIndex, TeamState>,
+    predefined: BTreeMap<(TeamId, usize), TeamIndex>,
     /// Teams being made by `team_init`, by unique id.
     inits: BTreeMap<u64, PendingInit>,
     unique_ids: u64,
-    own_alive: usize,
 }
 
 /// One team.
@@ -34,7 +34,7 @@ pub(crate) struct TeamState {
     /// Per member: the number of its next collective.
     pub(crate) next: Vec<u32>,
     /// Per member: the agent that is in a collective.
-    pub(crate) busy: Vec<u32>,
+    pub(crate) busy: Vec<Option<AgentId>>,
     open: VecDeque<Box<Instance>>,
     first_open: u32,
     #[expect(clippy::vec_box, reason = "an instance moves between here and `open` as a pointer, and is reused")]
@@ -45,7 +45,9 @@ pub(crate) struct TeamState {
 #[derive(Debug)]
 struct PendingInit {
     /// Agent and place of each member that has.
-    slots: Vec<Option<(u32, At)>>,
+    slots: Vec<Option<(AgentId, At)>>,
+    /// Steps before the entries so far.
+    past: super::Past,
 }
 
 impl TeamState {
@@ -55,7 +57,7 @@ impl TeamState {
             members,
             handle,
             next: vec![0; n],
-            busy: vec![NONE; n],
+            busy: vec![None; n],
             open: VecDeque::new(),
             first_open: 0,
             spare: Vec::new(),
@@ -95,44 +97,51 @@ impl TeamState {
 }
 
 impl Teams {
-    pub(crate) fn reset(&mut self, n_pes: usize) {
+    /// Back to the world alone. `initialized`: its first collective, the initialization, is over.
+    pub(crate) fn reset(&mut self, n_pes: usize, initialized: bool) {
         self.states.truncate(1);
-        match self.states.first_mut() {
-            Some(world) if world.members.len() == n_pes => {
-                world.next.fill(0);
-                world.busy.fill(NONE);
-                world.spare.extend(world.open.drain(..));
-                world.first_open = 0;
-            }
-            _ => {
-                let all = Members::Strided { start: 0, stride: 1, size: n_pes as u32 };
-                self.states = vec![TeamState::new(all, Predefined::World.id())];
-            }
+        if self.states.iter().next().is_none_or(|world| world.members.len() != n_pes) {
+            self.states.truncate(0);
+            let all = Members::Strided { start: 0, stride: 1, size: n_pes as u32 };
+            self.states.push(TeamState::new(all, Predefined::World.id()));
         }
+        let world = &mut self.states[TeamIndex(0)];
+        world.next.fill(u32::from(initialized));
+        world.busy.fill(None);
+        world.spare.extend(world.open.drain(..));
+        world.first_open = u32::from(initialized);
         self.predefined.clear();
         self.inits.clear();
         self.unique_ids = 0;
-        self.own_alive = 0;
     }
 
     #[inline]
-    pub(crate) fn get(&self, team: u32) -> &TeamState {
-        &self.states[team as usize]
+    pub(crate) fn get(&self, team: TeamIndex) -> &TeamState {
+        &self.states[team]
     }
 
     #[inline]
-    pub(crate) fn get_mut(&mut self, team: u32) -> &mut TeamState {
-        &mut self.states[team as usize]
+    pub(crate) fn get_mut(&mut self, team: TeamIndex) -> &mut TeamState {
+        &mut self.states[team]
+    }
+
+    /// The members of the team that a handle names on a PE.
+    pub(crate) fn members_of(&self, config: &Config, pe: PeId, team: TeamId) -> Members {
+        match team.0.checked_sub(FIRST_OWN) {
+            Some(own) => self.states[TeamIndex(own)].members.clone(),
+            None => predefined_members(config, Predefined::ALL[team.0 as usize], pe.index())
+                .expect("only members have a handle"),
+        }
     }
 
     /// A member of a collective in progress that uses the memory, and its line.
-    pub(crate) fn collective_using(&self, alloc: AllocId) -> Option<(u32, At)> {
+    pub(crate) fn collective_using(&self, alloc: AllocId) -> Option<(PeId, At)> {
         let uses = |instance: &&Instance| {
             !instance.is_left() && matches!(&instance.what, Some(Collective::Op(op)) if op.uses(alloc))
         };
         self.states.iter().find_map(|team| {
             let instance = team.open.iter().map(Box::as_ref).find(uses)?;
-            let inside = |(member, entry): (usize, &Entry)| Some((team.members.get(member) as u32, entry.at?));
+            let inside = |(member, entry): (usize, &Entry)| Some((PeId::new(team.members.get(member)), entry.at?));
             instance.entries.iter().enumerate().find_map(inside)
         })
     }
@@ -141,7 +150,6 @@ impl Teams {
     fn add(&mut self, members: Members) -> TeamId {
         let handle = TeamId(self.states.len() as u32 + FIRST_OWN);
         self.states.push(TeamState::new(members, handle));
-        self.own_alive += 1;
         handle
     }
 }
@@ -168,148 +176,155 @@ pub(crate) fn predefined_members(config: &Config, which: Predefined, pe: usize) 
 impl Machine {
     /// The team that a handle names on a PE.
     #[inline]
-    pub(super) fn team_index(&mut self, pe: u32, team: TeamId) -> u32 {
+    pub(super) fn team_index(&mut self, pe: PeId, team: TeamId) -> TeamIndex {
         match team.0 {
-            0 => 0,
-            own if own >= FIRST_OWN => own - FIRST_OWN,
-            _ => self.predefined_index(pe as usize, team),
+            0 => TeamIndex(0),
+            own if own >= FIRST_OWN => TeamIndex(own - FIRST_OWN),
+            _ => self.predefined_index(pe, team),
         }
     }
 
-    fn predefined_index(&mut self, pe: usize, team: TeamId) -> u32 {
-        let which = Predefined::ALL[team.0 as usize];
-        let members = predefined_members(&self.config, which, pe).expect("only members have a handle");
+    fn predefined_index(&mut self, pe: PeId, team: TeamId) -> TeamIndex {
+        let members = self.teams.members_of(&self.config, pe, team);
+        let Teams { states, predefined, .. } = &mut self.teams;
         let key = (team, members.get(0));
-        if let Some(&index) = self.teams.predefined.get(&key) {
-            return index;
-        }
-        self.teams.states.push(TeamState::new(members, team));
-        let index = self.teams.states.len() as u32 - 1;
-        self.teams.predefined.insert(key, index);
-        index
+        *predefined.entry(key).or_insert_with(|| states.push(TeamState::new(members, team)))
     }
 
-    pub(super) fn team_members(&mut self, pe: u32, team: TeamId) -> Members {
+    pub(super) fn team_members(&mut self, pe: PeId, team: TeamId) -> Members {
         let index = self.team_index(pe, team);
         self.teams.get(index).members.clone()
     }
 
     /// A team in words.
-    pub(super) fn team_name(&self, team: u32) -> String {
+    pub(super) fn team_name(&self, team: TeamIndex) -> String {
         self.teams.get(team).handle.to_string()
     }
 
-    pub(super) fn fresh_team_unique_id(&mut self, pe: u32) -> u64 {
+    pub(super) fn fresh_team_unique_id(&mut self, pe: PeId) -> u64 {
         self.teams.unique_ids += 1;
-        u64::from(pe) << 32 | self.teams.unique_ids
+        u64::from(pe.0) << 32 | self.teams.unique_ids
     }
 
     /// A PE asks for a team, or for its end.
-    pub(super) fn team_request(&mut self, pe: u32, request: &TeamRequest<'_>, at: At) -> Progress {
-        match *request {
+    pub(super) fn team_request(&mut self, host: AgentId, request: &TeamRequest<'_>, at: At) -> Progress {
+        let pe = self.agents[host].pe;
+        let (team, what) = match *request {
             TeamRequest::SplitStrided { parent, start, stride, members, config } => {
-                let parent = self.team_index(pe, parent);
-                let members = members.clone();
-                self.enter(pe, parent, &Collective::Split { start, stride, members, config }, at)
+                (parent, Collective::Split { start, stride, members: members.clone(), config })
             }
             TeamRequest::Split2d { parent, xrange, x_config, y_config, .. } => {
-                let parent = self.team_index(pe, parent);
-                self.enter(pe, parent, &Collective::Split2d { xrange, configs: [x_config, y_config] }, at)
+                (parent, Collective::Split2d { xrange, configs: [x_config, y_config] })
             }
-            TeamRequest::Destroy { team } => {
-                let team = self.team_index(pe, team);
-                self.enter(pe, team, &Collective::Destroy, at)
+            TeamRequest::Destroy { team } => (team, Collective::Destroy),
+            TeamRequest::Init { unique_id, n_pes, index, .. } => {
+                return self.team_init(host, unique_id.0, n_pes, index, at);
             }
-            TeamRequest::Init { unique_id, n_pes, index, .. } => self.team_init(pe, unique_id.0, n_pes, index, at),
-        }
+        };
+        let team = self.team_index(pe, team);
+        self.enter(host, team, &what, at)
     }
 
-    /// Whether `more` further teams fit.
-    fn room_for_teams(&self, more: usize) -> bool {
-        Predefined::ALL.len() + self.teams.own_alive + more <= self.config.max_teams
+    /// Whether a PE can be a member of `more` further teams.
+    fn room_for_teams(&self, pe: PeId, more: usize) -> bool {
+        Predefined::ALL.len() + self.pes[pe].teams + more <= self.config.max_teams
     }
 
-    pub(super) fn out_of_teams(&self, call: &'static str, at: At) -> Error {
+    fn out_of_teams(&self, call: &'static str, at: At) -> Error {
         let message = format!("there are {} teams already, the most there can be", self.config.max_teams);
         Error::new(ErrorKind::OutOfTeams, call, message, at)
     }
 
-    /// Everyone has entered a split: the new team of each of the parent's members, in the parent's order.
-    pub(super) fn split(&mut self, parent: u32, what: &Collective) -> Result<Vec<NewTeams>, &'static str> {
+    /// The first member has entered a split: the new team of each of the parent's members, in the parent's order. All get the
+    /// same answer, so that PE decides whether there is room.
+    pub(super) fn split(&mut self, pe: PeId, parent: TeamIndex, what: &Collective, at: At) -> Made {
         let parent = self.teams.get(parent).members.clone();
-        let call = what.name();
         match what {
             Collective::Split { members, .. } => {
-                if !self.room_for_teams(1) {
-                    return Err(call);
+                if !self.room_for_teams(pe, usize::from(members.position(pe.index()).is_some())) {
+                    return Made::Failed(self.out_of_teams(what.name(), at));
                 }
                 let team = self.teams.add(members.clone());
                 let of = |pe| NewTeams { first: members.position(pe).map(|_| team), second: None };
-                Ok(parent.iter().map(of).collect())
+                Made::Teams(parent.iter().map(of).collect())
             }
             Collective::Split2d { xrange, .. } => {
                 let (n, xrange) = (parent.len(), *xrange);
-                let rows = n.div_ceil(xrange);
-                if !self.room_for_teams(rows + xrange) {
-                    return Err(call);
+                if !self.room_for_teams(pe, 2) {
+                    return Made::Failed(self.out_of_teams(what.name(), at));
                 }
-                let rows: Vec<TeamId> = (0..rows)
+                let rows: Vec<TeamId> = (0..n.div_ceil(xrange))
                     .map(|row| self.teams.add(parent.strided(row * xrange, 1, xrange.min(n - row * xrange))))
                     .collect();
                 let columns: Vec<TeamId> = (0..xrange)
                     .map(|column| self.teams.add(parent.strided(column, xrange, (n - column).div_ceil(xrange))))
                     .collect();
-                Ok((0..n)
-                    .map(|i| NewTeams { first: Some(rows[i / xrange]), second: Some(columns[i % xrange]) })
-                    .collect())
+                let of = |i| NewTeams { first: Some(rows[i / xrange]), second: Some(columns[i % xrange]) };
+                Made::Teams((0..n).map(of).collect())
             }
             other => unreachable!("{other} makes no team"),
         }
     }
 
-    pub(super) fn team_destroyed(&mut self) {
-        self.teams.own_alive -= 1;
-    }
-
-    fn team_init(&mut self, pe: u32, unique_id: u64, n_pes: usize, index: usize, at: At) -> Progress {
-        self.touch_team_init(unique_id);
-        let pending = self.teams.inits.entry(unique_id).or_insert_with(|| PendingInit { slots: vec![None; n_pes] });
+    fn team_init(&mut self, host: AgentId, unique_id: u64, n_pes: usize, index: usize, at: At) -> Progress {
+        self.touch(Object::TeamInit(unique_id), Touch::Write);
+        let fresh = || PendingInit { slots: vec![None; n_pes], past: super::Past::default() };
+        let pending = self.teams.inits.entry(unique_id).or_insert_with(fresh);
         let field = match pending.slots.get(index) {
             _ if pending.slots.len() != n_pes => Some("n_pes"),
             Some(None) => None,
             _ => Some("index"),
         };
         if let Some(field) = field {
-            let size = pending.slots.len();
-            let mut calls: Vec<Entered> = (pending.slots.iter().enumerate())
-                .filter_map(|(i, slot)| {
-                    let (agent, at) = (*slot)?;
-                    let pe = self.agents[agent as usize].pe as usize;
-                    Some(Entered { pe, call: format!("team_init(n_pes {size}, index {i})"), at })
-                })
-                .collect();
-            calls.push(Entered { pe: pe as usize, call: format!("team_init(n_pes {n_pes}, index {index})"), at });
-            calls.sort_by_key(|call| call.pe);
-            self.found(VerdictKind::Mismatch { team: "a new team".into(), number: 0, field, calls });
-            return self.block(pe, Phase::TeamInit { unique_id });
+            return self.team_init_differs(host, unique_id, (n_pes, index), field, at);
         }
-        pending.slots[index] = Some((pe, at));
+        pending.slots[index] = Some((host, at));
+        pending.past.join(&self.agents[host].past);
         if pending.slots.iter().any(Option::is_none) {
-            return self.block(pe, Phase::TeamInit { unique_id });
+            return self.block(host, State::JoiningTeam { unique_id });
         }
         let pending = self.teams.inits.remove(&unique_id).expect("it was just completed");
-        let members: Rc<[u32]> = pending.slots.iter().flatten().map(|&(agent, _)| agent).collect();
-        let result = if self.room_for_teams(1) { Ok(self.teams.add(Members::List(members))) } else { Err(()) };
-        for (agent, at) in pending.slots.into_iter().flatten() {
-            let reply = match result {
-                Ok(team) => Reply::Teams(NewTeams { first: Some(team), second: None }),
-                Err(()) => Reply::Failed(self.out_of_teams("team_init", at)),
+        let agents = || pending.slots.iter().flatten().map(|&(agent, _)| agent);
+        let members: Rc<[u32]> = agents().map(|agent| self.agents[agent].pe.0).collect();
+        let room = agents().all(|agent| self.room_for_teams(self.agents[agent].pe, 1));
+        let team = room.then(|| self.teams.add(Members::List(members)));
+        for &(agent, at) in pending.slots.iter().flatten() {
+            let pe = self.agents[agent].pe;
+            let reply = match team {
+                Some(team) => Reply::Teams(NewTeams { first: Some(team), second: None }),
+                None => Reply::Failed(self.out_of_teams("team_init", at)),
             };
-            self.agents[agent as usize].reply = reply;
-            if agent != pe {
+            self.pes[pe].teams += usize::from(room);
+            self.agents[agent].reply = reply;
+            self.agents[agent].past.join(&pending.past);
+            if agent != host {
                 self.finish(agent);
             }
         }
         Progress::Done
+    }
+
+    #[cold]
+    fn team_init_differs(
+        &mut self,
+        host: AgentId,
+        unique_id: u64,
+        (n_pes, index): (usize, usize),
+        field: &'static str,
+        at: At,
+    ) -> Progress {
+        let pending = &self.teams.inits[&unique_id];
+        let call = |n_pes, index| format!("team_init(n_pes {n_pes}, index {index})");
+        let mut calls: Vec<Entered> = (pending.slots.iter().enumerate())
+            .filter_map(|(i, slot)| {
+                let (agent, at) = (*slot)?;
+                let pe = self.agents[agent].pe.index();
+                Some(Entered { pe, call: call(pending.slots.len(), i), at })
+            })
+            .collect();
+        calls.push(Entered { pe: self.agents[host].pe.index(), call: call(n_pes, index), at });
+        calls.sort_by_key(|call| call.pe);
+        self.found(VerdictKind::Mismatch { team: "a new team".into(), number: 0, field, calls });
+        self.block(host, State::JoiningTeam { unique_id })
     }
 }

@@ -4,8 +4,9 @@ use onesided::At;
 use onesided::backend::Span;
 
 use super::Machine;
-use super::flight::{Kind, Transfer};
-use super::issue::ISSUED;
+use super::ids::{Id as _, PeId};
+use super::relaxed::ISSUED;
+use super::transfer::{Kind, Transfer};
 use crate::verdict::Undelivered;
 
 /// Delivered transfers that are remembered.
@@ -22,7 +23,7 @@ pub(super) struct Landed {
 #[derive(Clone, Copy, Debug)]
 struct Delivered {
     key: u64,
-    to: u32,
+    to: PeId,
     signals: bool,
     call: &'static str,
     at: At,
@@ -73,16 +74,16 @@ impl Machine {
 
     fn undelivered_transfer(&self, transfer: &Transfer) -> Undelivered {
         let Transfer { kind, dst_pe, dst, src_pe, src, shape, undelivered, pieces, call, at, .. } = *transfer;
-        let (to, span, bytes): (u32, Span, usize) = match (kind, transfer.signal) {
-            (Kind::Fetch, _) => (src_pe, src, src.len),
+        let (to, span, bytes): (PeId, Span, usize) = match (kind, transfer.signal) {
+            (Kind::Fetch | Kind::Load { .. }, _) => (src_pe, src, src.len),
             (_, Some(update)) if undelivered == 0 => (dst_pe, update.word, update.word.len),
             _ => (dst_pe, dst, shape.count * shape.size),
         };
         Undelivered {
-            pe: transfer.issuer() as usize,
+            pe: transfer.issuing_pe().index(),
             call,
             at,
-            to: to as usize,
+            to: to.index(),
             span,
             bytes,
             missing: undelivered,

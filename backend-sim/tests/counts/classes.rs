@@ -62,6 +62,7 @@ fn class(trace: &[Event]) -> Class {
 fn name(event: &Event) -> Step {
     let (tag, piece) = match event.kind {
         EventKind::SourceRead { piece, .. } => ("source", piece),
+        EventKind::Read { piece, .. } => ("read", piece),
         EventKind::Delivered { piece, .. } => ("delivery", piece),
         EventKind::Signaled { .. } => ("signal", 0),
         _ => ("call", 0),
@@ -87,8 +88,13 @@ fn accesses(trace: &[Event], event: &Event) -> Vec<Access> {
     let read = |pe, span| Access { pe, span, write: false };
     let write = |pe, span| Access { pe, span, write: true };
     match event.kind {
-        EventKind::Op { op: Op::Put { nbi: false, src, .. }, .. } => vec![read(event.pe, src)],
-        EventKind::Read { of, span, .. } => vec![read(of, span)],
+        // a blocking put of one element reads its source when it is issued; of several, in pieces
+        EventKind::Op { op: Op::Put { nbi: false, src, dtype, .. }, .. } if src.len == dtype.size() => {
+            vec![read(event.pe, src)]
+        }
+        EventKind::Read { of, span, dtype, piece, pieces } => {
+            vec![read(of, elements(span, dtype.size(), piece, pieces))]
+        }
         EventKind::Write { of, span, .. } => vec![write(of, span)],
         EventKind::SourceRead { from, span, piece, pieces } => {
             vec![read(from, part(span, op_at(trace, event.at), piece, pieces))]
@@ -111,7 +117,10 @@ fn op_at(trace: &[Event], at: At) -> &Op {
 
 /// The elements of one piece.
 fn part(span: Span, op: &Op, piece: u16, pieces: u16) -> Span {
-    let size = op.dtype().expect("it moves elements").size();
+    elements(span, op.dtype().expect("it moves elements").size(), piece, pieces)
+}
+
+fn elements(span: Span, size: usize, piece: u16, pieces: u16) -> Span {
     let (count, piece, pieces) = (span.len / size, piece as usize, pieces as usize);
     let (start, end) = (count * piece / pieces, count * (piece + 1) / pieces);
     Span { start: span.start + start * size, len: (end - start) * size, ..span }

@@ -1,6 +1,6 @@
 //! Transfers without a machine: what may happen next, after fences, reads and landings.
 
-use onesided::backend::AllocId;
+use onesided::backend::{AllocId, AmoOp};
 
 use super::*;
 
@@ -11,7 +11,7 @@ struct Bench {
     in_order: bool,
 }
 
-const SCOPE: u32 = 0;
+const SCOPE: ScopeId = ScopeId(0);
 
 impl Bench {
     fn new() -> Bench {
@@ -20,61 +20,78 @@ impl Bench {
         Bench { flight, launched: 0, in_order: false }
     }
 
-    /// Launches a transfer of `count` words towards PE `target`; returns its slot.
-    fn launch(&mut self, kind: Kind, data: Data, target: u32, count: usize) -> u32 {
+    /// Drafts a transfer of `count` words towards PE `target`.
+    fn draft(&mut self, kind: Kind, data: Data, target: u32, count: usize) -> TransferId {
         let span = Span { alloc: AllocId(0), start: 0, len: 8 * count };
+        let (dst, src) = ((PeId(target), span), (PeId(0), span));
         let shape = Shape::contiguous(span.len, 8);
         let key = self.launched;
         self.launched += 1;
-        let slot = self.flight.draft(key, kind, (target, span), (0, span), shape, ("put", At::caller()));
-        self.flight.get_mut(slot).data = data;
-        self.flight.launch(slot, SCOPE, 4, self.in_order);
-        slot
+        let id = self.flight.draft(Draft { key, kind, dst, src, shape, call: "put", at: At::caller() });
+        self.flight.get_mut(id).data = data;
+        id
     }
 
-    fn put(&mut self, target: u32) -> u32 {
+    fn launch(&mut self, kind: Kind, data: Data, target: u32, count: usize) -> TransferId {
+        let id = self.draft(kind, data, target, count);
+        self.flight.launch(id, Some(SCOPE), 4, self.in_order);
+        id
+    }
+
+    fn put(&mut self, target: u32) -> TransferId {
         self.launch(Kind::Put, Data::Word(1), target, 1)
     }
 
-    fn put_nbi(&mut self, target: u32, count: usize) -> u32 {
-        self.launch(Kind::Put, Data::Source, target, count)
+    fn put_nbi(&mut self, target: u32, count: usize) -> TransferId {
+        let id = self.draft(Kind::Put, Data::Source, target, count);
+        self.flight.get_mut(id).nbi = true;
+        self.flight.launch(id, Some(SCOPE), 4, self.in_order);
+        id
+    }
+
+    /// A store through a peer pointer, of words from `start` on.
+    fn store(&mut self, target: u32, start: usize, count: usize) -> TransferId {
+        let id = self.draft(Kind::Store, Data::Bytes(vec![self.launched as u8; 8 * count]), target, count);
+        self.flight.get_mut(id).dst.start = 8 * start;
+        self.flight.launch(id, Some(SCOPE), 4, self.in_order);
+        id
     }
 
     /// What may happen next, in order.
-    fn units(&self) -> Vec<(u32, u16, Step)> {
-        let mut units: Vec<_> = self.flight.units.iter().map(|unit| (unit.slot, unit.piece, unit.step)).collect();
-        units.sort_by_key(|&(slot, piece, step)| (slot, step as u8, piece));
+    fn units(&self) -> Vec<(TransferId, u16, UnitStep)> {
+        let mut units: Vec<_> = self.flight.units.iter().map(|unit| (unit.transfer, unit.piece, unit.step)).collect();
+        units.sort_by_key(|&(id, piece, step)| (id, step as u8, piece));
         units
     }
 
     /// The transfers of which something may be delivered.
-    fn deliverable(&self) -> Vec<u32> {
-        let mut slots: Vec<u32> =
-            (self.units().into_iter()).filter(|unit| unit.2 != Step::Read).map(|unit| unit.0).collect();
-        slots.dedup();
-        slots
+    fn deliverable(&self) -> Vec<TransferId> {
+        let units = self.units().into_iter().filter(|unit| unit.2 != UnitStep::Read);
+        let mut ids: Vec<TransferId> = units.map(|unit| unit.0).collect();
+        ids.dedup();
+        ids
     }
 
-    fn take(&mut self, slot: u32, piece: u16, step: Step) {
-        let at = self.flight.units.iter().position(|unit| *unit == Unit { slot, piece, step });
+    fn take(&mut self, transfer: TransferId, piece: u16, step: UnitStep) {
+        let at = self.flight.units.iter().position(|unit| *unit == Unit { transfer, piece, step });
         self.flight.units.swap_remove(at.expect("it may happen"));
     }
 
     /// Reads the source of a piece; whether that was the last.
-    fn read(&mut self, slot: u32, piece: u16) -> bool {
-        self.take(slot, piece, Step::Read);
-        self.flight.get_mut(slot).data = Data::Bytes(Vec::new());
-        self.flight.note_read(slot, piece)
+    fn read(&mut self, id: TransferId, piece: u16) -> bool {
+        self.take(id, piece, UnitStep::Read);
+        self.flight.get_mut(id).data = Data::Bytes(Vec::new());
+        self.flight.note_read(id, piece)
     }
 
     /// Delivers a transfer of one piece, and so ends it.
-    fn land(&mut self, slot: u32) {
-        self.take(slot, 0, Step::Deliver);
-        self.flight.land(slot);
+    fn land(&mut self, id: TransferId) {
+        self.take(id, 0, UnitStep::Deliver);
+        self.flight.land(id);
     }
 
     fn fence(&mut self) {
-        self.flight.fence(SCOPE);
+        self.flight.fence(SCOPE, None, true);
     }
 }
 
@@ -154,41 +171,13 @@ fn the_source_of_a_held_transfer_may_be_read_early() {
     let first = bench.put(1);
     bench.fence();
     let late = bench.put_nbi(1, 2);
-    assert_eq!(bench.units(), [(first, 0, Step::Deliver), (late, 0, Step::Read), (late, 1, Step::Read)]);
+    assert_eq!(bench.units(), [(first, 0, UnitStep::Deliver), (late, 0, UnitStep::Read), (late, 1, UnitStep::Read)]);
     assert!(!bench.read(late, 1));
     assert_eq!(bench.deliverable(), [first], "read, but held");
     bench.land(first);
-    assert_eq!(bench.units(), [(late, 0, Step::Read), (late, 1, Step::Deliver)]);
+    assert_eq!(bench.units(), [(late, 0, UnitStep::Read), (late, 1, UnitStep::Deliver)]);
     assert!(bench.read(late, 0), "the last piece");
-    assert_eq!(bench.units(), [(late, 0, Step::Deliver), (late, 1, Step::Deliver)]);
-}
-
-#[test]
-fn a_flush_waits_for_sources_and_a_quiet_for_everything() {
-    let mut bench = Bench::new();
-    let (put, late) = (bench.put(1), bench.put_nbi(2, 1));
-    assert!(!bench.flight.is_flushed(SCOPE));
-    bench.read(late, 0);
-    assert!(bench.flight.is_flushed(SCOPE) && !bench.flight.is_quiet(SCOPE));
-    bench.land(late);
-    bench.land(put);
-    assert!(bench.flight.is_quiet(SCOPE));
-}
-
-#[test]
-fn what_one_quiet_has_claimed_no_other_claims() {
-    let mut bench = Bench::new();
-    let first = bench.put(1);
-    bench.launch(Kind::Get, Data::Source, 0, 1);
-    assert_eq!(bench.flight.claim(SCOPE, 7), 2);
-    assert_eq!(bench.flight.claim(SCOPE, 8), 0);
-    let later = bench.put(1);
-    assert_eq!(bench.flight.claim(SCOPE, 8), 1);
-    assert_eq!([first, later].map(|slot| bench.flight.get(slot).claim), [7, 8]);
-    // a landed transfer's claim does not pass to the next in its slot
-    bench.land(first);
-    let again = bench.put(1);
-    assert_eq!((again, bench.flight.get(again).claim), (first, NONE));
+    assert_eq!(bench.units(), [(late, 0, UnitStep::Deliver), (late, 1, UnitStep::Deliver)]);
 }
 
 #[test]
@@ -201,27 +190,68 @@ fn in_order_to_the_same_pe_each_waits_for_the_one_before() {
 }
 
 #[test]
+fn in_order_non_blocking_operations_are_in_no_order() {
+    let mut bench = Bench { in_order: true, ..Bench::new() };
+    let (a, late, b) = (bench.put(1), bench.put_nbi(1, 1), bench.put(1));
+    bench.read(late, 0);
+    assert_eq!(bench.deliverable(), [a, late]);
+    bench.land(a);
+    assert_eq!(bench.deliverable(), [late, b]);
+}
+
+#[test]
+fn stores_to_one_place_are_delivered_in_program_order() {
+    let mut bench = Bench::new();
+    let (first, beside, second) = (bench.store(1, 0, 2), bench.store(1, 2, 1), bench.store(1, 1, 1));
+    assert_eq!(bench.deliverable(), [first, beside], "the third overlaps the first");
+    for piece in [1, 0] {
+        bench.take(first, piece, UnitStep::Deliver);
+    }
+    bench.flight.land(first);
+    assert_eq!(bench.deliverable(), [beside, second]);
+}
+
+#[test]
+fn an_agent_sees_its_own_stores_until_they_are_delivered() {
+    let mut bench = Bench::new();
+    bench.launched = 7;
+    let store = bench.store(1, 1, 2);
+    let words = |bench: &Bench, pe: u32, start: usize, count: usize| {
+        let mut bytes = vec![0; 8 * count];
+        let span = Span { alloc: AllocId(0), start: 8 * start, len: 8 * count };
+        bench.flight.lay_stores_over(SCOPE, PeId(pe), span, &mut bytes);
+        bytes.chunks(8).map(|word| word[0]).collect::<Vec<_>>()
+    };
+    assert_eq!(words(&bench, 1, 0, 4), [0, 7, 7, 0]);
+    assert_eq!((words(&bench, 1, 2, 1), words(&bench, 0, 0, 4)), (vec![7], vec![0; 4]));
+    bench.flight.get_mut(store).delivered = 1;
+    assert_eq!(words(&bench, 1, 0, 4), [0, 0, 7, 0], "what is delivered is read from there");
+    let over = bench.store(1, 2, 1);
+    assert_eq!(bench.flight.get(over).blockers, 1);
+    assert_eq!(words(&bench, 1, 0, 4), [0, 0, 8, 0], "the later store lies over the earlier one");
+}
+
+#[test]
 fn parts_of_collectives_have_no_scope() {
     let mut bench = Bench::new();
     let put = bench.put(1);
     bench.fence();
-    let span = Span { alloc: AllocId(0), start: 0, len: 8 };
-    let at = At::caller();
-    let part = bench.flight.draft(9, Kind::Put, (1, span), (0, span), Shape::contiguous(8, 8), ("put", at));
-    bench.flight.get_mut(part).data = Data::Word(1);
-    bench.flight.launch(part, NONE, 4, false);
+    let part = bench.draft(Kind::Put, Data::Word(1), 1, 1);
+    bench.flight.launch(part, None, 4, false);
     assert_eq!(bench.deliverable(), [put, part]);
     assert_eq!(bench.flight.live(SCOPE).count(), 1);
-    assert_eq!(bench.flight.claim(SCOPE, 1), 1);
 }
 
 #[test]
 fn pieces_cover_all_elements_once() {
+    let mut bench = Bench::new();
     for count in 0..20 {
         for pieces in 1..=count.max(1) {
-            let shape = Shape::contiguous(count * 4, 4);
-            let covered = (0..pieces as u16).flat_map(|piece| shape.elements(piece, pieces as u16));
-            assert_eq!(covered.collect::<Vec<_>>(), Vec::from_iter(0..count), "{count} in {pieces}");
+            let id = bench.draft(Kind::Get, Data::Source, 1, count);
+            bench.flight.launch(id, None, pieces, false);
+            let transfer = bench.flight.get(id);
+            let covered: Vec<usize> = (0..transfer.pieces).flat_map(|piece| transfer.elements(piece)).collect();
+            assert_eq!(covered, Vec::from_iter(0..count), "{count} in {pieces}");
         }
     }
 }
@@ -230,10 +260,10 @@ fn pieces_cover_all_elements_once() {
 fn a_put_of_nothing_is_only_its_signal() {
     let mut bench = Bench::new();
     let signal = bench.launch(Kind::Put, Data::Source, 1, 0);
-    assert_eq!(bench.units(), [(signal, 0, Step::Signal)]);
+    assert_eq!(bench.units(), [(signal, 0, UnitStep::Signal)]);
     bench.fence();
     let held = bench.put(1);
-    bench.take(signal, 0, Step::Signal);
+    bench.take(signal, 0, UnitStep::Signal);
     bench.flight.land(signal);
     assert_eq!(bench.deliverable(), [held]);
 }
@@ -244,9 +274,9 @@ fn a_reset_forgets_everything() {
     bench.put(1);
     bench.fence();
     bench.put(1);
-    bench.flight.claim(SCOPE, 3);
+    bench.flight.for_each_live(SCOPE, |transfer| transfer.claimed.by = Some(ClaimId(3)));
     bench.flight.reset(2);
     assert!(bench.units().is_empty() && bench.flight.is_quiet(SCOPE));
     let fresh = bench.put(1);
-    assert_eq!((bench.deliverable(), bench.flight.get(fresh).claim), (vec![fresh], NONE));
+    assert_eq!((bench.deliverable(), bench.flight.get(fresh).claimed.by), (vec![fresh], None));
 }

@@ -1,0 +1,119 @@
+//! Accesses: what a step touches, by which two steps are known to commute or not.
+
+use onesided::At;
+use onesided::backend::{AllocId, Span};
+
+use super::ids::{AgentId, PeId, ScopeId, TeamIndex};
+
+/// One access of a step that was chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Access {
+    pub(crate) object: Object,
+    pub(crate) touch: Touch,
+    pub(crate) by: Actor,
+}
+
+/// Who made an access, and for which operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Actor {
+    /// The agent, or the one that issued the transfer; `None` for parts of collectives, which belong to the team.
+    pub(crate) agent: Option<AgentId>,
+    /// The issue scope.
+    pub(crate) scope: Option<ScopeId>,
+    /// The operation.
+    pub(crate) call: &'static str,
+    /// The line that asked for it.
+    pub(crate) at: Option<At>,
+}
+
+/// What is shared, so that the order of accesses can matter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Object {
+    /// Bytes of a PE's memory.
+    Memory { pe: PeId, alloc: AllocId, start: usize, end: usize },
+    /// What a scope has issued: a fence or quiet takes all of it.
+    Scope(ScopeId),
+    /// Who has claimed a PE's non-blocking operations.
+    Claims(PeId),
+    /// Whose turn it is in a team's collectives, among the agents of a PE.
+    Turn { pe: PeId, team: TeamIndex },
+    /// Whether a member has left a team's collective, so that another agent of its PE may enter the next.
+    Leaving { pe: PeId, team: TeamIndex, seq: u32 },
+    /// The team that is being made by `team_init` with a unique id.
+    TeamInit(u64),
+}
+
+/// How an object is touched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Touch {
+    /// Looked at.
+    Read,
+    /// Changed, by something that is not atomic against signals.
+    Write,
+    /// Changed by a signal or an atomic.
+    Atomic,
+    /// A wait on a signal begins: no plain write may reach the word while it lasts.
+    Entry,
+}
+
+impl Object {
+    pub(crate) fn memory(pe: PeId, span: Span) -> Object {
+        Object::Memory { pe, alloc: span.alloc, start: span.start, end: span.start.saturating_add(span.len) }
+    }
+
+    fn overlaps(&self, other: &Object) -> bool {
+        match (*self, *other) {
+            (
+                Object::Memory { pe, alloc, start, end },
+                Object::Memory { pe: other_pe, alloc: other_alloc, start: other_start, end: other_end },
+            ) => pe == other_pe && alloc == other_alloc && start < other_end && other_start < end,
+            (object, other) => object == other,
+        }
+    }
+}
+
+impl Access {
+    /// Whether the order of the two matters.
+    #[inline]
+    pub(crate) fn conflicts(&self, other: &Access) -> bool {
+        let matters = match (self.touch, other.touch) {
+            (Touch::Write, _) | (_, Touch::Write) => true,
+            (Touch::Atomic, with) | (with, Touch::Atomic) => with != Touch::Entry,
+            (Touch::Read | Touch::Entry, Touch::Read | Touch::Entry) => false,
+        };
+        matters && self.object.overlaps(&other.object)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(object: Object, touch: Touch) -> Access {
+        Access { object, touch, by: Actor { agent: None, scope: None, call: "put", at: None } }
+    }
+
+    fn bytes(start: usize, len: usize) -> Object {
+        Object::memory(PeId(0), Span { alloc: AllocId(0), start, len })
+    }
+
+    #[test]
+    fn overlapping_bytes_conflict_if_one_access_writes() {
+        let conflict = |a, b, touches: [Touch; 2]| access(a, touches[0]).conflicts(&access(b, touches[1]));
+        use Touch::{Atomic, Entry, Read, Write};
+        assert!(conflict(bytes(0, 8), bytes(4, 8), [Write, Read]));
+        assert!(!conflict(bytes(0, 8), bytes(8, 8), [Write, Write]));
+        assert!(!conflict(bytes(0, 8), bytes(0, 8), [Read, Read]));
+        assert!(conflict(bytes(0, 8), bytes(0, 8), [Atomic, Read]));
+        assert!(conflict(bytes(0, 8), bytes(0, 8), [Entry, Write]));
+        assert!(!conflict(bytes(0, 8), bytes(0, 8), [Entry, Atomic]), "a signal may arrive while a wait begins");
+    }
+
+    #[test]
+    fn objects_of_different_kinds_never_conflict() {
+        let turn = |team| Object::Turn { pe: PeId(0), team: TeamIndex(team) };
+        assert!(access(turn(1), Touch::Write).conflicts(&access(turn(1), Touch::Read)));
+        assert!(!access(turn(1), Touch::Write).conflicts(&access(turn(2), Touch::Write)));
+        assert!(!access(Object::Claims(PeId(0)), Touch::Write).conflicts(&access(bytes(0, 8), Touch::Write)));
+    }
+}

@@ -1,0 +1,403 @@
+//! Quiet, fence and sync: which transfers each completes, and who has claimed what.
+//!
+//! The library runs non-blocking operations beside their stream and keeps one list of them for each PE. *Any* quiet or
+//! barrier, at its call, claims everything on that list. A later quiet does not wait for it again. The text promises less in one
+//! way and more in another: a quiet completes what its own issue scope issued, and nothing else. `spec` allows what either
+//! allows:
+//!
+//! * A quiet claims, when it is called, every non-blocking operation of the PE that nobody has claimed. When its turn comes, it
+//!   also claims the blocking operations of its own scope.
+//! * It waits for the delivery of what its own scope issued. Of what the other scope issued, it waits for the start:
+//!   the library would hang where that never starts. It may wait for the delivery, as the library does, or not, as the text
+//!   allows: ending early is a step of its own.
+//! * What it has claimed and need not deliver is *lent*. A quiet of the right scope that finds a lent operation leaves it to the
+//!   claimer, which then has to deliver it. What is still lent when the claimer ends is free again.
+//! * A fence is composed as a quiet, so it claims as one. It has to deliver nothing.
+
+use onesided::backend::{Effect, Op};
+
+use super::agent::{AgentKind, State, Task};
+use super::collective::Collective;
+use super::ids::{AgentId, ClaimId, Table};
+use super::transfer::Kind;
+use super::{Machine, Object, Progress, Touch};
+
+/// What a call completes before it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Completes {
+    /// Everything of the issuer's scope: quiet, barrier, and what contains one.
+    Scope,
+    /// The same, but blocking operations stay on their streams' account: a fence that completes.
+    Delivery,
+    /// Nothing: a fence, which claims all the same.
+    Nothing,
+    /// The issuer's stores through peer pointers: sync.
+    Stores,
+}
+
+impl Completes {
+    /// Whether it waits for the delivery of its own scope's non-blocking operations.
+    fn delivers_nbi(self) -> bool {
+        match self {
+            Completes::Scope | Completes::Delivery => true,
+            Completes::Nothing | Completes::Stores => false,
+        }
+    }
+
+    /// Whether it waits for the delivery of a blocking operation of its own scope.
+    pub(crate) fn delivers(self, is_store: bool) -> bool {
+        match self {
+            Completes::Scope | Completes::Delivery => true,
+            Completes::Nothing => false,
+            Completes::Stores => is_store,
+        }
+    }
+}
+
+/// All claims.
+#[derive(Debug, Default)]
+pub(crate) struct Claims {
+    claims: Table<ClaimId, Claim>,
+    free: Vec<ClaimId>,
+}
+
+/// What a call has claimed.
+#[derive(Debug)]
+struct Claim {
+    owner: AgentId,
+    /// Whether the owner's turn has come, so that it waits.
+    waiting: bool,
+    /// Claimed operations that have not started.
+    unstarted: u32,
+    /// Claimed operations that must be delivered, and are not.
+    owed: u32,
+    /// Claimed operations in flight that need not be delivered.
+    lent: u32,
+    /// Whether there is or was one of them.
+    lends: bool,
+}
+
+/// Who has claimed an operation, and whether that one must deliver it: of a transfer, or of work on a stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Claimed {
+    pub(crate) by: Option<ClaimId>,
+    pub(crate) owed: bool,
+}
+
+/// How far an operation has come when it is claimed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Queued,
+    InFlight,
+    Landed,
+}
+
+impl Claims {
+    pub(crate) fn clear(&mut self) {
+        self.claims.truncate(0);
+        self.free.clear();
+    }
+
+    fn open(&mut self, owner: AgentId) -> ClaimId {
+        let claim = Claim { owner, waiting: false, unstarted: 0, owed: 0, lent: 0, lends: false };
+        match self.free.pop() {
+            Some(id) => {
+                self.claims[id] = claim;
+                id
+            }
+            None => self.claims.push(claim),
+        }
+    }
+
+    /// Operations that a claim still waits for: not started, not delivered.
+    pub(crate) fn waits_for(&self, claim: ClaimId) -> (u32, u32) {
+        (self.claims[claim].unstarted, self.claims[claim].owed)
+    }
+
+    pub(crate) fn lends(&self, claim: ClaimId) -> bool {
+        self.claims[claim].lends
+    }
+
+    /// Whether the owner may end.
+    fn is_complete(&self, claim: ClaimId) -> bool {
+        self.waits_for(claim) == (0, 0)
+    }
+}
+
+/// A call that claims.
+struct Claimer<'a> {
+    claims: &'a mut Claims,
+    claim: Option<ClaimId>,
+    owner: AgentId,
+    /// Claims that were left something, which they have to deliver now.
+    burdened: Vec<ClaimId>,
+}
+
+impl Claimer<'_> {
+    /// Claims an operation, or leaves it to its claimer.
+    fn take(&mut self, claimed: &mut Claimed, must_deliver: bool, stage: Stage) {
+        let (owes, in_flight) = (stage != Stage::Landed, stage == Stage::InFlight);
+        match claimed.by {
+            None => {
+                let id = *self.claim.get_or_insert_with(|| self.claims.open(self.owner));
+                *claimed = Claimed { by: Some(id), owed: must_deliver };
+                let claim = &mut self.claims.claims[id];
+                claim.unstarted += u32::from(stage == Stage::Queued);
+                claim.owed += u32::from(must_deliver && owes);
+                claim.lent += u32::from(!must_deliver && in_flight);
+                claim.lends |= !must_deliver;
+            }
+            Some(other) if must_deliver && !claimed.owed => {
+                claimed.owed = true;
+                let claim = &mut self.claims.claims[other];
+                claim.owed += u32::from(owes);
+                claim.lent -= u32::from(in_flight);
+                self.burdened.push(other);
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+/// # Claiming
+impl Machine {
+    /// A call that completes is made, by a host or for a stream: it claims the PE's non-blocking operations.
+    pub(super) fn claim_at_call(&mut self, agent: AgentId, completes: Completes) -> Option<ClaimId> {
+        let (pe, own, is_host) = (self.agents[agent].pe, self.agents[agent].scope, self.agents[agent].is_host());
+        let state = &self.pes[pe];
+        let scopes = [state.host_scope, state.stream_scope];
+        let idle = state.unstarted == 0 && scopes.iter().all(|&scope| self.flight.is_quiet(scope));
+        if completes == Completes::Stores || idle && !self.mode.tracking {
+            return None;
+        }
+        let mut claimer = Claimer { claims: &mut self.claims, claim: None, owner: agent, burdened: Vec::new() };
+        for scope in scopes {
+            let must_deliver = completes.delivers_nbi() && scope == own;
+            // a host waits in its call, so nobody would see what it lends
+            if must_deliver || !is_host {
+                self.flight.for_each_live(scope, |transfer| {
+                    if transfer.nbi {
+                        claimer.take(&mut transfer.claimed, must_deliver, Stage::InFlight);
+                    }
+                });
+                self.flight.for_each_landed(scope, |landed| {
+                    if landed.nbi && !landed.complete {
+                        claimer.take(&mut landed.claimed, must_deliver, Stage::Landed);
+                    }
+                });
+            }
+        }
+        if state.unstarted > 0 {
+            let must_deliver = completes.delivers_nbi() && !is_host;
+            for &stream in &state.streams {
+                for work in &mut self.agents[stream].queue {
+                    if let Task::Op { op, claimed, .. } = &mut work.what
+                        && is_nbi(op)
+                    {
+                        claimer.take(claimed, must_deliver, Stage::Queued);
+                    }
+                }
+            }
+        }
+        let Claimer { claim, burdened, .. } = claimer;
+        for other in burdened {
+            self.settle(other); // it may not end early any more
+        }
+        let claim = claim?;
+        if !is_host && self.claims.lends(claim) {
+            self.pes[pe].lent += 1;
+        }
+        Some(claim)
+    }
+
+    /// The turn of a call that completes has come: it claims what is left of its scope, and waits. Then it enters a
+    /// collective, if there is one.
+    pub(super) fn complete(
+        &mut self,
+        agent: AgentId,
+        claim: Option<ClaimId>,
+        completes: Completes,
+        then: Option<&Collective>,
+    ) -> Progress {
+        let (pe, scope) = (self.agents[agent].pe, self.agents[agent].scope);
+        if self.noting {
+            if !self.agents[agent].is_host() && completes != Completes::Stores {
+                self.touch(Object::Scope(scope), Touch::Write);
+            }
+            if claim.is_some_and(|claim| self.claims.lends(claim)) {
+                self.touch(Object::Claims(pe), Touch::Read);
+            }
+        }
+        if self.flight.is_quiet(scope) && !self.mode.tracking {
+            return self.wait_for_claim(agent, claim, then);
+        }
+        let claim = self.claim_scope(agent, claim, completes);
+        self.wait_for_claim(agent, claim, then)
+    }
+
+    /// Claims the blocking operations of the agent's scope that the call completes.
+    fn claim_scope(&mut self, agent: AgentId, claim: Option<ClaimId>, completes: Completes) -> Option<ClaimId> {
+        let scope = self.agents[agent].scope;
+        let mut claimer = Claimer { claims: &mut self.claims, claim, owner: agent, burdened: Vec::new() };
+        self.flight.for_each_live(scope, |transfer| {
+            if transfer.nbi || !completes.delivers(transfer.kind == Kind::Store) {
+                return;
+            }
+            if completes == Completes::Delivery {
+                let id = *claimer.claim.get_or_insert_with(|| claimer.claims.open(agent));
+                claimer.claims.claims[id].owed += 1;
+                transfer.awaited.push(id);
+            } else if transfer.claimed.by.is_none() {
+                claimer.take(&mut transfer.claimed, true, Stage::InFlight);
+            }
+        });
+        let past = &mut self.agents[agent].past;
+        self.flight.for_each_landed(scope, |landed| {
+            if !landed.nbi && !landed.complete && completes.delivers(landed.rank.store.is_some()) {
+                past.join(&landed.past);
+                landed.complete = completes == Completes::Scope;
+            }
+        });
+        claimer.claim
+    }
+}
+
+/// # Waiting for what is claimed
+impl Machine {
+    fn wait_for_claim(&mut self, agent: AgentId, claim: Option<ClaimId>, then: Option<&Collective>) -> Progress {
+        let Some(claim) = claim else { return self.completed(agent, then) };
+        if self.claims.is_complete(claim) && !self.may_wait_on(claim) {
+            self.end_claim(claim);
+            return self.completed(agent, then);
+        }
+        self.claims.claims[claim].waiting = true;
+        let then = then.map(|then| Box::new(then.clone()));
+        self.agents[agent].state = State::Completing { claim, then };
+        self.settle(claim);
+        Progress::Blocked
+    }
+
+    /// Whether the owner may end, and may also wait on for what it has lent.
+    fn may_wait_on(&self, claim: ClaimId) -> bool {
+        let Claim { owner, lent, .. } = self.claims.claims[claim];
+        lent > 0 && self.agents[owner].kind != AgentKind::Host
+    }
+
+    /// What the agent had to complete is complete.
+    fn completed(&mut self, agent: AgentId, then: Option<&Collective>) -> Progress {
+        match then {
+            None => Progress::Done,
+            Some(collective) => self.enter_in_turn(agent, collective),
+        }
+    }
+
+    /// An operation that may be claimed has started.
+    pub(super) fn started(&mut self, Claimed { by, owed }: Claimed, launched: bool) {
+        let Some(claim) = by else { return };
+        let is_host = self.agents[self.claims.claims[claim].owner].is_host();
+        let state = &mut self.claims.claims[claim];
+        state.unstarted -= 1;
+        match owed {
+            true if launched => {}
+            true => state.owed -= 1, // in order, or without data: it is delivered already
+            false => state.lent += u32::from(launched && !is_host),
+        }
+        self.settle(claim);
+    }
+
+    /// What a transfer is claimed by once it has started. What a host has claimed and need not deliver is free then.
+    pub(super) fn claimed_by_transfer(&self, claimed: Claimed) -> Claimed {
+        match claimed.by {
+            Some(claim) if !claimed.owed && self.agents[self.claims.claims[claim].owner].is_host() => {
+                Claimed::default()
+            }
+            _ => claimed,
+        }
+    }
+
+    /// A claimed operation has been delivered.
+    pub(super) fn claimed_landed(&mut self, Claimed { by, owed }: Claimed, awaited: &[ClaimId]) {
+        if let Some(claim) = by {
+            let state = &mut self.claims.claims[claim];
+            *(if owed { &mut state.owed } else { &mut state.lent }) -= 1;
+            self.settle(claim);
+        }
+        for &claim in awaited {
+            self.claims.claims[claim].owed -= 1;
+            self.settle(claim);
+        }
+    }
+
+    /// Lets the owner go on, if it waits and nothing is left to wait for. While it may end early, that is a choice.
+    fn settle(&mut self, claim: ClaimId) {
+        let Claim { owner, waiting, .. } = self.claims.claims[claim];
+        if !waiting {
+            return;
+        }
+        let (complete, may_wait_on) = (self.claims.is_complete(claim), self.may_wait_on(claim));
+        let ready = self.agents[owner].ready.is_some();
+        match complete && may_wait_on {
+            true if !ready => self.make_ready(owner),
+            false if ready => self.unready(owner),
+            _ => {}
+        }
+        if complete && !may_wait_on {
+            self.end_completing(owner);
+        }
+    }
+
+    /// The owner ends, although it has lent something that is not delivered.
+    pub(super) fn end_early(&mut self, owner: AgentId) {
+        self.touch(Object::Claims(self.agents[owner].pe), Touch::Read);
+        self.noting = false;
+        self.end_completing(owner);
+    }
+
+    fn end_completing(&mut self, owner: AgentId) {
+        let state = std::mem::replace(&mut self.agents[owner].state, State::Running);
+        let State::Completing { claim, then } = state else { unreachable!("the owner of a claim waits for it") };
+        self.end_claim(claim);
+        if self.completed(owner, then.as_deref()) == Progress::Done {
+            self.finish(owner);
+        }
+    }
+
+    /// The owner learns what it waited for, and what it lent is free again.
+    fn end_claim(&mut self, claim: ClaimId) {
+        let Claim { owner, lends, .. } = self.claims.claims[claim];
+        let pe = self.agents[owner].pe;
+        let scopes = [self.pes[pe].host_scope, self.pes[pe].stream_scope];
+        if lends && !self.agents[owner].is_host() {
+            self.pes[pe].lent -= 1;
+            for scope in scopes {
+                self.flight.for_each_live(scope, |transfer| {
+                    if transfer.claimed.by == Some(claim) {
+                        transfer.claimed = Claimed::default();
+                    }
+                });
+            }
+        }
+        let past = &mut self.agents[owner].past;
+        for scope in scopes {
+            self.flight.for_each_landed(scope, |landed| {
+                if landed.claimed.by == Some(claim) {
+                    if landed.claimed.owed {
+                        past.join(&landed.past);
+                        landed.complete = true;
+                    }
+                    landed.claimed = Claimed::default();
+                }
+                if landed.awaited.contains(&claim) {
+                    past.join(&landed.past);
+                    landed.awaited.retain(|&other| other != claim);
+                }
+            });
+        }
+        self.claims.free.push(claim);
+    }
+}
+
+/// Whether the operation is one of those that run beside their stream.
+pub(super) fn is_nbi(op: &Op) -> bool {
+    matches!(op.effect(), Effect::Transfer(transfer) if transfer.nbi)
+}

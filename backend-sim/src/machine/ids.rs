@@ -1,0 +1,105 @@
+//! Indices of what the machine keeps in tables: a type for each, so that none is taken for another.
+
+use std::marker::PhantomData;
+use std::ops::{Index, IndexMut};
+
+/// An index into a [`Table`].
+pub(crate) trait Id: Copy {
+    fn new(index: usize) -> Self;
+    fn index(self) -> usize;
+}
+
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub(crate) struct $name(pub(crate) u32);
+
+        impl Id for $name {
+            #[inline(always)]
+            fn new(index: usize) -> Self {
+                $name(index as u32)
+            }
+            #[inline(always)]
+            fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    )*};
+}
+
+ids! {
+    /// A PE: its world rank.
+    PeId;
+    /// Who acts: the host program of a PE, or one of its streams.
+    AgentId;
+    /// An issue scope: what a fence, quiet or barrier is about.
+    ScopeId;
+    /// A team, as an index of the machine's teams. Programs see a [`TeamId`](onesided::backend::TeamId).
+    TeamIndex;
+    /// A transfer in flight.
+    TransferId;
+    /// What a quiet has claimed.
+    ClaimId;
+}
+
+/// A vector with an index type of its own.
+#[derive(Debug)]
+pub(crate) struct Table<I, T> {
+    items: Vec<T>,
+    index: PhantomData<I>,
+}
+
+impl<I: Id, T> Table<I, T> {
+    pub(crate) fn push(&mut self, item: T) -> I {
+        self.items.push(item);
+        I::new(self.items.len() - 1)
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.items.truncate(len);
+    }
+
+    pub(crate) fn resize_with(&mut self, len: usize, item: impl FnMut() -> T) {
+        self.items.resize_with(len, item);
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.items.iter()
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.items.iter_mut()
+    }
+
+    /// All indices, in order.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = I> + use<I, T> {
+        (0..self.items.len()).map(I::new)
+    }
+}
+
+impl<I, T> Default for Table<I, T> {
+    fn default() -> Self {
+        Table { items: Vec::new(), index: PhantomData }
+    }
+}
+
+impl<I: Id, T> Index<I> for Table<I, T> {
+    type Output = T;
+    #[inline(always)]
+    fn index(&self, id: I) -> &T {
+        &self.items[id.index()]
+    }
+}
+
+impl<I: Id, T> IndexMut<I> for Table<I, T> {
+    #[inline(always)]
+    fn index_mut(&mut self, id: I) -> &mut T {
+        &mut self.items[id.index()]
+    }
+}

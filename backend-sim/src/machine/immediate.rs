@@ -1,0 +1,151 @@
+//! An operation happens at once: what an in-order run does with every one, and what a delivery does to memory.
+
+use onesided::backend::{AmoOp, Moves, Shape, SignalUpdate, Span, Transfer};
+use onesided::{At, DType};
+
+use super::ids::{AgentId, PeId};
+use super::transfer::{element, part_of};
+use super::{Machine, Progress, Touch};
+use crate::request::Reply;
+
+impl Machine {
+    /// The whole transfer: source, target and signal.
+    #[inline]
+    pub(super) fn transfer_now(&mut self, agent: AgentId, transfer: &Transfer) -> Progress {
+        let me = self.agents[agent].pe;
+        let Transfer { moves, remote, shape, signal, .. } = *transfer;
+        let peer = PeId(transfer.peer);
+        match moves {
+            Moves::Put { src } => {
+                self.copy_elements(shape, 0..shape.count, (peer, remote), (me, src));
+                if let Some(update) = signal {
+                    self.apply_signal(peer, update);
+                }
+                Progress::Done
+            }
+            Moves::Value(value) => {
+                self.heap.store(peer, remote, value);
+                self.wrote_plain(peer, remote);
+                Progress::Done
+            }
+            Moves::Nothing => {
+                if let Some(update) = signal {
+                    self.apply_signal(peer, update);
+                }
+                Progress::Done
+            }
+            Moves::Get { dst } => {
+                self.copy_elements(shape, 0..shape.count, (me, dst), (peer, remote));
+                Progress::Done
+            }
+            Moves::Fetch => {
+                let value = self.heap.load(peer, remote);
+                self.answer(agent, Reply::Value(value))
+            }
+            Moves::Amo { op, value, cond } => {
+                let old = self.apply_amo(peer, remote, op, value, cond);
+                self.answer(agent, Reply::Value(old))
+            }
+        }
+    }
+
+    /// Copies elements from memory to memory and tells whoever waits there. The source is read before anything is written,
+    /// also where both overlap.
+    #[inline]
+    pub(super) fn copy_elements(
+        &mut self,
+        shape: Shape,
+        elements: std::ops::Range<usize>,
+        dst: (PeId, Span),
+        src: (PeId, Span),
+    ) {
+        if shape.is_contiguous() {
+            let (start, len) = (elements.start * shape.size, elements.len() * shape.size);
+            let (to, from) = (part_of(dst.1, start, len), part_of(src.1, start, len));
+            self.touch_memory(src.0, from, Touch::Read);
+            self.touch_memory(dst.0, to, Touch::Write);
+            self.heap.copy(dst.0, to, src.0, from);
+            return self.wrote_plain(dst.0, to);
+        }
+        self.copy_strided(shape, elements, dst, src);
+    }
+
+    fn copy_strided(
+        &mut self,
+        shape: Shape,
+        elements: std::ops::Range<usize>,
+        (dst_pe, dst): (PeId, Span),
+        (src_pe, src): (PeId, Span),
+    ) {
+        let mut bytes = self.flight.buffer();
+        self.gather(src_pe, src, shape, elements.clone(), &mut bytes);
+        for (i, value) in elements.zip(bytes.chunks_exact(shape.size)) {
+            self.put_bytes(dst_pe, element(dst, i * shape.dst_stride, shape.size), value);
+        }
+        self.flight.recycle(bytes);
+    }
+
+    /// Stores bytes that were in transit.
+    pub(super) fn put_bytes(&mut self, pe: PeId, dst: Span, bytes: &[u8]) {
+        self.touch_memory(pe, dst, Touch::Write);
+        self.heap.bytes_mut(pe, dst).copy_from_slice(bytes);
+        self.wrote_plain(pe, dst);
+    }
+
+    /// A PE stores to its own memory.
+    #[inline]
+    pub(super) fn write(&mut self, pe: PeId, dst: Span, bytes: &[u8]) {
+        self.touch_memory(pe, dst, Touch::Write);
+        copy_bytes(self.heap.bytes_mut(pe, dst), bytes);
+        self.wrote(pe, dst);
+    }
+
+    /// A host loads its own memory, or a peer's that it reaches: several elements in pieces, if that makes a difference.
+    #[inline]
+    pub(super) fn load(
+        &mut self,
+        host: AgentId,
+        of: PeId,
+        src: Span,
+        dtype: DType,
+        into: &mut [u8],
+        at: At,
+    ) -> Progress {
+        if self.is_in_pieces(src, dtype) {
+            return self.load_in_pieces(host, (of, src), dtype, at);
+        }
+        self.touch_memory(of, src, Touch::Read);
+        copy_bytes(into, self.heap.bytes(of, src));
+        if self.mode.relaxed && of != self.agents[host].pe {
+            self.flight.lay_stores_over(self.agents[host].scope, of, src, into);
+        }
+        Progress::Done
+    }
+
+    pub(super) fn apply_signal(&mut self, pe: PeId, SignalUpdate { word, value, op }: SignalUpdate) {
+        self.touch_memory(pe, word, Touch::Atomic);
+        let new = op.apply(self.heap.load(pe, word), value);
+        self.heap.store(pe, word, new);
+        self.wrote(pe, word);
+    }
+
+    /// Does an atomic and returns the old value.
+    pub(super) fn apply_amo(&mut self, pe: PeId, word: Span, op: AmoOp, value: u64, cond: u64) -> u64 {
+        self.touch_memory(pe, word, if op == AmoOp::Fetch { Touch::Read } else { Touch::Atomic });
+        let old = self.heap.load(pe, word);
+        if op != AmoOp::Fetch {
+            self.heap.store(pe, word, op.apply(old, value, cond, word.len));
+            self.wrote(pe, word);
+        }
+        old
+    }
+}
+
+/// Copies bytes; a single word without calling memcpy.
+#[inline]
+fn copy_bytes(to: &mut [u8], from: &[u8]) {
+    match (<&mut [u8; 8]>::try_from(&mut *to), <&[u8; 8]>::try_from(from)) {
+        (Ok(to), Ok(from)) => *to = *from,
+        _ => to.copy_from_slice(from),
+    }
+}

@@ -1,0 +1,61 @@
+//! [`Past`]: which steps must come before something, in every schedule. An exhaustive search tells by it which steps it can
+//! exchange; other runs leave it empty, which costs nothing.
+
+/// A set of the chosen steps of a run, by their numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Past(Vec<u64>);
+
+impl Past {
+    /// Adds a step.
+    pub(crate) fn add(&mut self, step: usize) {
+        let word = step / 64;
+        if self.0.len() <= word {
+            self.0.resize(word + 1, 0);
+        }
+        self.0[word] |= 1 << (step % 64);
+    }
+
+    /// Adds everything of another past.
+    #[inline]
+    pub(crate) fn join(&mut self, other: &Past) {
+        if !other.0.is_empty() {
+            self.join_some(other);
+        }
+    }
+
+    fn join_some(&mut self, other: &Past) {
+        if self.0.len() < other.0.len() {
+            self.0.resize(other.0.len(), 0);
+        }
+        for (word, more) in self.0.iter_mut().zip(&other.0) {
+            *word |= more;
+        }
+    }
+
+    #[allow(dead_code, reason = "read by the search that comes next")]
+    pub(crate) fn contains(&self, step: usize) -> bool {
+        self.0.get(step / 64).is_some_and(|word| word & 1 << (step % 64) != 0)
+    }
+
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pasts_are_sets() {
+        let (mut a, mut b) = (Past::default(), Past::default());
+        a.add(3);
+        b.add(200);
+        a.join(&b);
+        a.join(&Past::default());
+        assert_eq!([3, 4, 200, 264].map(|step| a.contains(step)), [true, false, true, false]);
+        a.clear();
+        assert_eq!(a, Past::default());
+    }
+}

@@ -1,0 +1,195 @@
+//! An operation becomes a transfer, and its call ends when the memory model says so: at once, when the source is read, or
+//! when the data is there.
+
+use onesided::backend::{Moves, Shape, Span, Transfer, Until};
+use onesided::{At, DType};
+
+use super::agent::State;
+use super::flight::Draft;
+use super::ids::{AgentId, PeId, TransferId};
+use super::transfer::{Data, Kind, NO_SPAN, TransferPast, element, part_of};
+use super::{Machine, Progress, Touch};
+
+/// Bits of a transfer's name that number its issuer's transfers; above them stands the issuer.
+pub(super) const ISSUED: u32 = 26;
+
+/// The operation that asks, and its line.
+pub(super) type Asked = (&'static str, At);
+
+impl Machine {
+    /// An agent issues a transfer.
+    pub(super) fn launch(&mut self, agent: AgentId, transfer: &Transfer, asked: Asked) -> Progress {
+        let me = self.agents[agent].pe;
+        let Transfer { moves, remote, shape, signal, until, nbi, .. } = *transfer;
+        if shape.count == 0 && signal.is_none() {
+            return Progress::Done;
+        }
+        let remote = (PeId(transfer.peer), remote);
+        let (kind, dst, src) = match moves {
+            Moves::Put { src } => (Kind::Put, remote, (me, src)),
+            Moves::Value(_) => (Kind::Put, remote, (me, NO_SPAN)),
+            // its target is that of its signal
+            Moves::Nothing => (Kind::Put, (remote.0, signal.map_or(remote.1, |update| update.word)), (me, NO_SPAN)),
+            Moves::Get { dst } => (Kind::Get, (me, dst), remote),
+            Moves::Fetch => (Kind::Fetch, (me, NO_SPAN), remote),
+            Moves::Amo { op, value, cond } => (Kind::Amo { op, value, cond }, remote, (me, NO_SPAN)),
+        };
+        let id = self.draft(agent, kind, dst, src, shape, asked);
+        let flying = self.flight.get_mut(id);
+        flying.signal = signal;
+        flying.nbi = nbi;
+        match moves {
+            Moves::Value(value) => flying.data = Data::Word(value),
+            Moves::Put { .. } if until == Until::SourceRead && self.is_read_at_once(shape) => self.capture(id),
+            _ => {}
+        }
+        // a blocking put under a profile in which it has arrived when it returns
+        let arrives = self.rules.put_returns_delivered && until == Until::SourceRead && shape.count > 0;
+        let late = self.flight.get(id).is_late();
+        match until {
+            Until::Delivered => self.launch_and_wait(agent, id, Until::Delivered),
+            Until::SourceRead if arrives => self.launch_and_wait(agent, id, Until::Delivered),
+            Until::SourceRead if late => self.launch_and_wait(agent, id, Until::SourceRead),
+            Until::SourceRead | Until::Issued => {
+                self.fly(agent, id);
+                Progress::Done
+            }
+        }
+    }
+
+    /// Whether a blocking put reads its source in one step, by which its call ends.
+    pub(super) fn is_read_at_once(&self, shape: Shape) -> bool {
+        shape.count.min(self.config.pieces) <= 1
+    }
+
+    /// Whether a load of several elements is several steps.
+    #[inline]
+    pub(super) fn is_in_pieces(&self, src: Span, dtype: DType) -> bool {
+        self.mode.relaxed && src.len > dtype.size() && self.config.pieces > 1
+    }
+
+    /// A load becomes a transfer to the host's private memory; its reply carries the bytes.
+    pub(super) fn load_in_pieces(&mut self, host: AgentId, src: (PeId, Span), dtype: DType, at: At) -> Progress {
+        let me = self.agents[host].pe;
+        let shape = Shape::contiguous(src.1.len, dtype.size());
+        let mut bytes = self.flight.buffer();
+        bytes.resize(src.1.len, 0);
+        let id = self.draft(host, Kind::Load { dtype }, (me, NO_SPAN), src, shape, ("read", at));
+        let load = self.flight.get_mut(id);
+        load.data = Data::Bytes(bytes);
+        load.waiter = Some((host, Until::Delivered));
+        self.begin_past(host, id);
+        self.flight.launch(id, None, self.config.pieces, false);
+        self.block(host, State::Transferring)
+    }
+
+    /// A store of values to another PE's memory: ordinary stores, which others see at times of their own. Each piece is a
+    /// transfer of its own, because it is ordered with other stores to the same bytes only.
+    pub(super) fn store(&mut self, host: AgentId, pe: PeId, dst: Span, dtype: DType, bytes: &[u8], at: At) {
+        if !self.mode.relaxed {
+            self.heap.bytes_mut(pe, dst).copy_from_slice(bytes);
+            return self.wrote_plain(pe, dst);
+        }
+        let me = self.agents[host].pe;
+        let count = Shape::contiguous(dst.len, dtype.size()).count;
+        let pieces = count.min(self.config.pieces);
+        for piece in 0..pieces {
+            let [start, end] = [piece, piece + 1].map(|piece| count * piece / pieces * dtype.size());
+            let mut buffer = self.flight.buffer();
+            buffer.extend_from_slice(&bytes[start..end]);
+            let dst = part_of(dst, start, end - start);
+            // one step: its elements are delivered together
+            let shape = Shape::contiguous(end - start, end - start);
+            let id = self.draft(host, Kind::Store, (pe, dst), (me, NO_SPAN), shape, ("write", at));
+            let store = self.flight.get_mut(id);
+            (store.data, store.continues) = (Data::Bytes(buffer), piece > 0);
+            self.fly(host, id);
+        }
+    }
+
+    /// A transfer of an agent, named by its issuer and its number among that issuer's.
+    #[inline]
+    fn draft(
+        &mut self,
+        agent: AgentId,
+        kind: Kind,
+        dst: (PeId, Span),
+        src: (PeId, Span),
+        shape: Shape,
+        (call, at): Asked,
+    ) -> TransferId {
+        let issuer = &mut self.agents[agent];
+        let name = u64::from(issuer.pe.0) << 11 | u64::from(issuer.ordinal());
+        let key = name << ISSUED | (u64::from(issuer.issued) & ((1 << ISSUED) - 1));
+        issuer.issued += 1;
+        let id = self.flight.draft(Draft { key, kind, dst, src, shape, call, at });
+        self.flight.get_mut(id).issuer = Some(agent);
+        id
+    }
+
+    fn launch_and_wait(&mut self, agent: AgentId, id: TransferId, until: Until) -> Progress {
+        self.flight.get_mut(id).waiter = Some((agent, until));
+        self.fly(agent, id);
+        let state = if until == Until::SourceRead { State::Reading } else { State::Transferring };
+        self.block(agent, state)
+    }
+
+    /// The transfer is in flight, in its issuer's scope.
+    #[inline]
+    fn fly(&mut self, agent: AgentId, id: TransferId) {
+        self.begin_past(agent, id);
+        let scope = self.agents[agent].scope;
+        self.flight.launch(id, Some(scope), self.config.pieces, self.rules.same_target_in_order);
+        let transfer = self.flight.get_mut(id);
+        if transfer.nbi {
+            self.agents[agent].unread += u32::from(transfer.unread);
+            if let Some(claimed) = self.starting.take() {
+                transfer.claimed = claimed;
+            }
+        }
+    }
+
+    #[inline]
+    fn begin_past(&mut self, agent: AgentId, id: TransferId) {
+        if self.mode.tracking {
+            let issued = self.agents[agent].past.clone();
+            self.flight.get_mut(id).past = Some(Box::new(TransferPast { issued, ..TransferPast::default() }));
+        }
+    }
+
+    /// Reads the source of a put of one piece, now.
+    fn capture(&mut self, id: TransferId) {
+        let transfer = self.flight.get(id);
+        let (pe, src, shape) = (transfer.src_pe, transfer.src, transfer.shape);
+        if shape.count == 1 {
+            let src = element(src, 0, shape.size);
+            self.touch_memory(pe, src, Touch::Read);
+            self.flight.get_mut(id).data = Data::Word(self.heap.load(pe, src));
+            return;
+        }
+        let mut bytes = self.flight.buffer();
+        self.gather(pe, src, shape, 0..shape.count, &mut bytes);
+        self.flight.get_mut(id).data = Data::Bytes(bytes);
+    }
+
+    /// Reads elements of a source, and appends them to `bytes`.
+    pub(super) fn gather(
+        &mut self,
+        pe: PeId,
+        src: Span,
+        shape: Shape,
+        elements: std::ops::Range<usize>,
+        bytes: &mut Vec<u8>,
+    ) {
+        if shape.src_stride == 1 {
+            let source = part_of(src, elements.start * shape.size, elements.len() * shape.size);
+            self.touch_memory(pe, source, Touch::Read);
+            return bytes.extend_from_slice(self.heap.bytes(pe, source));
+        }
+        for i in elements {
+            let element = element(src, i * shape.src_stride, shape.size);
+            self.touch_memory(pe, element, Touch::Read);
+            bytes.extend_from_slice(self.heap.bytes(pe, element));
+        }
+    }
+}

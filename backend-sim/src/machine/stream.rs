@@ -1,0 +1,272 @@
+//! Streams and events: work that runs beside the host, in its own order.
+
+use onesided::backend::{Op, Values};
+use onesided::{At, Error, ErrorKind};
+
+use super::agent::{Agent, AgentKind, Exchange, OwnedValues, State, Task, Work};
+use super::claim::{Claimed, Completes, is_nbi};
+use super::ids::{AgentId, PeId};
+use super::past::Past;
+use super::{Machine, Object, Progress, Touch};
+use crate::request::Reply;
+use crate::trace::{EventKind, compared};
+
+/// The most streams of a PE: names of transfers have room for so many.
+const MAX_STREAMS: u32 = 2000;
+
+/// One record of an event.
+#[derive(Debug, Default)]
+pub(crate) struct Record {
+    reached: bool,
+    /// Steps before it.
+    past: Past,
+}
+
+impl Task {
+    /// The work's name in the API.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Task::Op { op, .. } => op.name(),
+            Task::Record { .. } => "record",
+            Task::WaitEvent { .. } => "wait_event",
+        }
+    }
+}
+
+/// # Streams
+impl Machine {
+    /// A new stream of the PE; the reply is its number there.
+    pub(super) fn new_stream(&mut self, host: AgentId, at: At) -> Progress {
+        let pe = self.agents[host].pe;
+        let number = self.pes[pe].streams.len() as u32;
+        if number >= MAX_STREAMS {
+            let message = format!("a PE has at most {MAX_STREAMS} streams in the simulator");
+            return self.answer(host, Reply::Failed(Error::new(ErrorKind::Unsupported, "stream", message, at)));
+        }
+        let scope = self.pes[pe].stream_scope;
+        let stream = self.agents.push(Agent::new(pe, AgentKind::Stream(number), scope));
+        self.pes[pe].streams.push(stream);
+        self.answer(host, Reply::Value(u64::from(number)))
+    }
+
+    /// The host enqueues an operation.
+    pub(super) fn enqueue_op(&mut self, pe: PeId, stream: u32, op: &Op, values: &Values<'_>, at: At) -> Progress {
+        let agent = self.pes[pe].streams[stream as usize];
+        let completes = self.completes(op.effect());
+        if completes.is_some() {
+            self.touch(Object::Claims(pe), Touch::Write);
+        }
+        let claim = completes
+            .filter(|&completes| completes != Completes::Stores) // a stream stores nothing through pointers
+            .and_then(|completes| self.claim_at_call(agent, completes));
+        let state = &mut self.pes[pe];
+        state.called += 1;
+        state.unstarted += u32::from(is_nbi(op));
+        let called = state.called;
+        let values = OwnedValues::new(values);
+        let what = Task::Op { op: *op, values, called, claim, claimed: Claimed::default() };
+        self.enqueue(pe, stream, what, at)
+    }
+
+    /// The host adds work to a stream, which starts it if it is idle.
+    fn enqueue(&mut self, pe: PeId, stream: u32, what: Task, at: At) -> Progress {
+        let agent = self.pes[pe].streams[stream as usize];
+        let past = self.agents[self.pes[pe].host].past.clone();
+        let state = &mut self.agents[agent];
+        let idle = state.is_idle();
+        state.queue.push_back(Work { what, at, past });
+        state.enqueued += 1;
+        if idle {
+            self.run_stream(agent);
+        }
+        Progress::Done
+    }
+
+    /// A stream goes on until it blocks, has to be chosen, or has nothing left.
+    pub(super) fn run_stream(&mut self, agent: AgentId) {
+        loop {
+            if !self.agents[agent].is_running() {
+                return;
+            }
+            let Some(work) = self.agents[agent].queue.front() else {
+                return self.drain_further(self.agents[agent].pe);
+            };
+            if let Task::Op { op, .. } = &work.what {
+                if let Some(alloc) = self.missing(op) {
+                    self.agents[agent].state = State::Exchanging(Exchange::Registration(alloc));
+                    return;
+                }
+                if self.mode.relaxed && self.effect_is_choice(agent, op.effect()) {
+                    self.learn_enqueued(agent);
+                    return self.make_pending(agent);
+                }
+            }
+            self.learn_enqueued(agent);
+            if self.perform_front(agent) == Progress::Blocked {
+                return;
+            }
+            self.stream_op_finished(agent);
+        }
+    }
+
+    /// The stream's work comes after the call that enqueued it.
+    fn learn_enqueued(&mut self, agent: AgentId) {
+        let Agent { queue, past, .. } = &mut self.agents[agent];
+        if let Some(work) = queue.front() {
+            past.join(&work.past);
+        }
+        self.learn_registrations(agent);
+    }
+
+    /// The stream's next operation was chosen.
+    pub(super) fn perform_stream_op(&mut self, agent: AgentId) {
+        if self.perform_front(agent) == Progress::Done {
+            self.noting = false;
+            self.finish(agent);
+        }
+    }
+
+    /// Takes the stream's next work and does it.
+    fn perform_front(&mut self, agent: AgentId) -> Progress {
+        let Work { what, at, .. } = self.agents[agent].queue.pop_front().expect("a running stream has work");
+        let state = &mut self.agents[agent];
+        state.call = what.name();
+        state.at = Some(at);
+        self.steps += 1;
+        match what {
+            Task::Op { op, values, called, claim, claimed } => {
+                self.agents[agent].called = called;
+                if self.trace.is_some() {
+                    self.record(agent, EventKind::Op { op, values: compared(&op, &values.borrow()) }, at);
+                }
+                if is_nbi(&op) {
+                    return self.start_nbi(agent, &op, at, claimed);
+                }
+                self.begin(agent, &op, op.effect(), &values.borrow(), at, claim)
+            }
+            Task::Record { event, record } => {
+                self.record_reached(agent, event, record);
+                Progress::Done
+            }
+            Task::WaitEvent { event, record } => self.wait_event(agent, event, record),
+        }
+    }
+
+    /// A non-blocking operation of a stream starts. From now on its claim, if there is one, is the transfer's.
+    fn start_nbi(&mut self, agent: AgentId, op: &Op, at: At, claimed: Claimed) -> Progress {
+        let pe = self.agents[agent].pe;
+        self.pes[pe].unstarted -= 1;
+        if claimed.by.is_some_and(|claim| self.claims.lends(claim)) {
+            self.touch(Object::Claims(pe), Touch::Read);
+        }
+        self.starting = Some(self.claimed_by_transfer(claimed));
+        let progress = self.begin(agent, op, op.effect(), &Values::NONE, at, None);
+        let launched = self.starting.take().is_none();
+        self.noting = false;
+        self.started(claimed, launched);
+        progress
+    }
+
+    /// The stream's current work is over: a host that waits for that is woken.
+    pub(super) fn stream_op_finished(&mut self, agent: AgentId) {
+        let state = &mut self.agents[agent];
+        state.finished += 1;
+        let (pe, finished) = (state.pe, state.finished);
+        let host = self.pes[pe].host;
+        if let State::Synchronizing { stream, upto } = self.agents[host].state
+            && stream == agent
+            && finished >= upto
+        {
+            self.learn_past(host, agent);
+            self.finish(host);
+        }
+    }
+
+    /// The host waits until a stream has run everything enqueued so far.
+    pub(super) fn synchronize(&mut self, host: AgentId, stream: u32) -> Progress {
+        let stream = self.pes[self.agents[host].pe].streams[stream as usize];
+        let Agent { enqueued: upto, finished, .. } = self.agents[stream];
+        if finished >= upto {
+            self.learn_past(host, stream);
+            return Progress::Done;
+        }
+        self.block(host, State::Synchronizing { stream, upto })
+    }
+
+    /// An agent learns everything that another has done.
+    fn learn_past(&mut self, agent: AgentId, from: AgentId) {
+        if self.mode.tracking {
+            let past = self.agents[from].past.clone();
+            self.agents[agent].past.join(&past);
+        }
+    }
+
+    /// An agent waits until the sources of its own non-blocking puts are reusable.
+    pub(super) fn flush(&mut self, agent: AgentId) -> Progress {
+        if self.agents[agent].unread > 0 {
+            return self.block(agent, State::Flushing);
+        }
+        self.flushed(agent);
+        Progress::Done
+    }
+
+    /// Every source has been read.
+    pub(super) fn flushed(&mut self, agent: AgentId) {
+        let Agent { past, reads, .. } = &mut self.agents[agent];
+        past.join(reads);
+    }
+}
+
+/// # Events
+impl Machine {
+    /// The host records an event on a stream.
+    pub(super) fn enqueue_record(&mut self, pe: PeId, event: u32, stream: u32, at: At) -> Progress {
+        let records = &mut self.pes[pe].events[event as usize];
+        records.push(Record::default());
+        let record = records.len();
+        self.enqueue(pe, stream, Task::Record { event, record }, at)
+    }
+
+    /// A stream is to wait for the event's last record so far.
+    pub(super) fn enqueue_wait_event(&mut self, pe: PeId, event: u32, stream: u32, at: At) -> Progress {
+        let record = self.last_record(pe, event);
+        self.enqueue(pe, stream, Task::WaitEvent { event, record }, at)
+    }
+
+    /// The number of the event's last record so far; 0 if there was none.
+    pub(super) fn last_record(&self, pe: PeId, event: u32) -> usize {
+        self.pes[pe].events[event as usize].len()
+    }
+
+    /// A host or stream waits until a record of an event has been reached.
+    pub(super) fn wait_event(&mut self, agent: AgentId, event: u32, record: usize) -> Progress {
+        let Agent { pe, past, .. } = &mut self.agents[agent];
+        let Some(number) = record.checked_sub(1) else { return Progress::Done };
+        let record_state = &self.pes[*pe].events[event as usize][number];
+        if record_state.reached {
+            past.join(&record_state.past);
+            return Progress::Done;
+        }
+        self.block(agent, State::AwaitingEvent { event, record })
+    }
+
+    fn record_reached(&mut self, stream: AgentId, event: u32, record: usize) {
+        let Agent { pe, ref past, .. } = self.agents[stream];
+        let past = past.clone();
+        let state = &mut self.pes[pe].events[event as usize][record - 1];
+        state.reached = true;
+        state.past.clone_from(&past);
+        for agent in self.agents_of(pe) {
+            if matches!(self.agents[agent].state, State::AwaitingEvent { event: of, record: which } if (of, which) == (event, record))
+            {
+                self.agents[agent].past.join(&past);
+                self.finish(agent);
+            }
+        }
+    }
+
+    /// The host of a PE and its streams.
+    pub(super) fn agents_of(&self, pe: PeId) -> Vec<AgentId> {
+        std::iter::once(self.pes[pe].host).chain(self.pes[pe].streams.iter().copied()).collect()
+    }
+}
