@@ -26,6 +26,7 @@ pub struct At(Place);
 /// no pointer.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::exhaustive_enums, reason = "the two words that a stack switch passes on")]
 pub enum Place {
     Rust(&'static Location<'static>),
     Foreign(&'static Foreign),

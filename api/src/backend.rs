@@ -53,6 +53,7 @@ pub struct Layout {
 
 /// A team to be made or ended.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::exhaustive_enums, reason = "a backend must answer every request")]
 pub enum TeamRequest<'a> {
     /// `team_split_strided`; `members` holds world ranks.
     SplitStrided {

@@ -25,12 +25,15 @@ use crate::span::{AllocId, Span};
 pub mod kind {
     /// On every PE, in the symmetric heap: symmetric memory.
     #[derive(Clone, Copy, Debug)]
+    #[expect(clippy::exhaustive_enums, reason = "it has no value")]
     pub enum Heap {}
     /// On this PE, outside the heap, and registered as a local operand.
     #[derive(Clone, Copy, Debug)]
+    #[expect(clippy::exhaustive_enums, reason = "it has no value")]
     pub enum Registered {}
     /// On this PE, outside the heap.
     #[derive(Clone, Copy, Debug)]
+    #[expect(clippy::exhaustive_enums, reason = "it has no value")]
     pub enum External {}
 }
 

@@ -2,6 +2,7 @@
 
 /// How a backend provides a family of calls that not every library has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "directly, by other calls, or not at all")]
 pub enum Support {
     /// Directly.
     Native,

@@ -4,6 +4,7 @@
 //! where, what it reads and writes and who does so, whether that is atomic, when its call ends, which collective it is.
 //! [`Op::effect`] states them. It has an arm for each variant of [`Op`] and no other: a new operation does not compile until
 //! it is described here, and everything else follows from the description.
+#![expect(clippy::exhaustive_enums, reason = "who asks what an operation does must learn of every new kind of effect")]
 
 use crate::element::DType;
 use crate::op::{Against, Op, SignalUpdate};

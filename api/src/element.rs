@@ -9,6 +9,7 @@ use half::{bf16, f16};
 
 /// The element type of an operation, as data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(clippy::exhaustive_enums, reason = "a backend has functions for each type")]
 pub enum DType {
     /// Signed 8-bit integer.
     I8,

@@ -71,6 +71,7 @@ impl FromStr for UniqueId {
 
 /// How the PEs of a job find each other. The last three are the `initializer_method`s of NVSHMEM4Py.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "a backend must answer every method")]
 pub enum InitMethod {
     /// What started this process says who it is: the simulator, or a launcher by environment variables.
     Launcher,
@@ -103,6 +104,7 @@ impl InitMethod {
 
 /// How far initialization has come (`nvshmemx_init_status`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum InitStatus {
     /// Nothing has been initialized, or everything was finalized.
     NotInitialized,
@@ -131,6 +133,7 @@ impl InitStatus {
 
 /// Which threads may call the library (`nvshmem_query_thread`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(clippy::exhaustive_enums, reason = "the levels of the specification")]
 pub enum ThreadSupport {
     /// The process has one thread.
     Single,

@@ -1,4 +1,5 @@
 //! What comparisons, signals, reductions and atomics do to values, as plain data with its arithmetic.
+#![expect(clippy::exhaustive_enums, reason = "a backend must do each of them")]
 
 use crate::element::DType;
 

@@ -77,6 +77,7 @@ pub struct Live {
 
 /// What a PE can forget to give back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "a backend must give back each of them")]
 pub enum LiveKind {
     /// Symmetric memory.
     Buffer(AllocId),

@@ -18,6 +18,7 @@ pub struct TeamId(pub u32);
 
 /// The teams that exist from the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(clippy::exhaustive_enums, reason = "a backend must know the members of each")]
 pub enum Predefined {
     /// All PEs.
     World,
@@ -64,6 +65,7 @@ impl Predefined {
 
 /// The world ranks of a team's members, in team order.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Members {
     /// `start`, `start + stride`, … (`size` of them).
     Strided {

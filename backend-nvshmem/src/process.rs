@@ -276,7 +276,7 @@ impl Process {
                            give each a GPU of its own";
                 failed(claim, ErrorKind::Initialization, why.to_string())
             }
-            InitStatus::NotInitialized | InitStatus::Bootstrapped => {
+            _ => {
                 let why =
                     format!("the library is {} only, and gives no reason; NVSHMEM_DEBUG=WARN does", status.name());
                 failed(claim, ErrorKind::Initialization, why)

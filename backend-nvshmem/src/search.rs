@@ -19,6 +19,7 @@ const PYTHON_LIMIT: Duration = Duration::from_secs(5);
 
 /// What led to the library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Origin {
     /// The caller named it.
     Argument,

@@ -25,6 +25,7 @@ type HostCoroutine<T> = Coroutine<(), (), std::thread::Result<T>, PeStack>;
 
 /// How a host is ended that has not returned when a run is over: when another PE failed, say, or in a deadlock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "a stack is unwound, or its program returns")]
 pub enum Ending {
     /// Its stack is unwound from the call that it is in, as by a panic: destructors run.
     #[default]

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 /// Which promises a run makes. A set of outcomes is always labelled with its profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[expect(clippy::exhaustive_enums, reason = "who describes what profiles promise must describe each")]
 pub enum Profile {
     /// Only what the specification promises: latest delivery, latest source reads, any arrival order.
     #[default]

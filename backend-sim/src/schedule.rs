@@ -64,6 +64,7 @@ pub struct Schedule {
 
 /// How the choices of a run are made.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Choices {
     /// Every step happens at once.
     InOrder,

@@ -74,6 +74,7 @@ pub struct Run<T> {
 
 /// Which schedules to visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "who starts a search must say what each found")]
 pub enum Explore {
     /// So many random ones, from a seed.
     Random {

@@ -21,6 +21,7 @@ pub struct Event {
 
 /// What can happen.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum EventKind {
     /// A call that is no operation.
     Call(&'static str),

@@ -169,6 +169,7 @@ pub struct AgentState {
 
 /// Whether an agent was done.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "an agent is over, or goes on, or waits")]
 pub enum Standing {
     /// The program has returned.
     Finished,

@@ -43,6 +43,7 @@ pub fn seen(name: &str, value: impl fmt::Debug) -> Seen {
 
 /// How the simulator visits the schedules of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "all schedules, or some")]
 pub enum Visit {
     /// Every schedule: the outcomes must equal the file.
     All,

@@ -54,6 +54,7 @@ pub struct Checked {
 
 /// Whether a case agreed with its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "a case ran and agreed, ran and did not, or did not run")]
 pub enum Status {
     /// It did.
     Passed,

@@ -22,6 +22,7 @@ pub struct Script<'a> {
 
 /// What is heard while a job runs.
 #[derive(Debug)]
+#[expect(clippy::exhaustive_enums, reason = "who listens to a job must learn of everything that it can say")]
 pub enum News<'a> {
     /// All PEs are initialized; what they say of themselves is the same.
     Ready(&'a Ready),
@@ -54,6 +55,7 @@ pub enum News<'a> {
 
 /// How a job ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "who runs a job must learn of every way in which it can end")]
 pub enum End {
     /// All PEs did everything, finalized, and ended.
     Complete,

@@ -15,6 +15,7 @@ pub const LISTENS: &str = "ONESIDED_LISTENS";
 /// A message of one PE.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "say", rename_all = "lowercase")]
+#[expect(clippy::exhaustive_enums, reason = "both ends of the protocol must understand every message")]
 pub enum Message {
     /// It is initialized.
     Ready(Ready),

@@ -16,6 +16,7 @@ pub struct Trouble {
 
 /// What can go wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "who reports trouble must have words for each kind")]
 pub enum What {
     /// The job could not be started, or its PEs do not fit together.
     Start(String),

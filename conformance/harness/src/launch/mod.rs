@@ -76,6 +76,7 @@ pub struct Job {
 
 /// Which of its two outputs a PE wrote to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "a process has two outputs")]
 pub enum Channel {
     /// Standard output.
     Out,
@@ -85,6 +86,7 @@ pub enum Channel {
 
 /// How a PE's process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "a process ends by itself or by a signal")]
 pub enum PeStatus {
     /// By itself, with this status.
     Exited(i32),

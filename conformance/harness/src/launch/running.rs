@@ -27,6 +27,7 @@ const WAITING: usize = 1 << 12;
 
 /// What happened to a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "who runs a job must learn of everything that can happen to it")]
 pub enum Event {
     /// A PE wrote a line; the last one may have had no end.
     Line {

@@ -45,6 +45,7 @@ pub fn let_values_be_negative(command: clap::Command) -> clap::Command {
 
 /// Where programs and cases run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[expect(clippy::exhaustive_enums, reason = "each is run by code of its own")]
 pub enum Backend {
     /// The deterministic simulator: all PEs in this process, no GPU needed
     Sim,
