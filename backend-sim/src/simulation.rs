@@ -26,7 +26,7 @@ const MAX_STEPS_OF_ALL: u64 = 100_000;
 /// use onesided::{Backend, Pe, Result};
 /// use onesided_sim::{Config, Explore, Simulation};
 ///
-/// fn program<B: Backend>(pe: &Pe<B>) -> Result<u64> {
+/// fn program(pe: &Pe<impl Backend>) -> Result<u64> {
 ///     let x = pe.alloc_zeroed::<u64>(1)?;
 ///     if pe.my_pe() == 0 {
 ///         pe.host().p(&x, 1, 1)?;

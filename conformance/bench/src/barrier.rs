@@ -31,7 +31,7 @@ fn row(lab: &Lab, name: &str, pes: usize, most: Option<f64>) -> Row {
 }
 
 /// Nanoseconds per barrier, all PEs through it.
-fn barriers<B: Backend>(pe: &Pe<B>, count: u64) -> Result<f64> {
+fn barriers(pe: &Pe<impl Backend>, count: u64) -> Result<f64> {
     pe.host().barrier_all()?;
     let start = Instant::now();
     for _ in 0..count {

@@ -44,7 +44,7 @@ fn oshmem_row(lab: &Lab, name: &str) -> Row {
 }
 
 /// PE 0 puts its buffer to PE 1's, `count` times after a first time; gives GB/s.
-fn puts<B: Backend>(pe: &Pe<B>, bytes: usize, count: u64, quiet: bool) -> Result<f64> {
+fn puts(pe: &Pe<impl Backend>, bytes: usize, count: u64, quiet: bool) -> Result<f64> {
     let buf = pe.alloc::<u8>(bytes)?;
     let mut rate = 0.0;
     if pe.my_pe() == 0 {

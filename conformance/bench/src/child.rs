@@ -76,7 +76,7 @@ pub(super) fn play() -> Option<ExitCode> {
 }
 
 /// Every PE puts a word to the next one, and all meet.
-fn ring<B: Backend>(pe: &Pe<B>) -> Result<()> {
+fn ring(pe: &Pe<impl Backend>) -> Result<()> {
     let (me, n) = (pe.my_pe(), pe.n_pes());
     let (dst, src) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(1)?);
     pe.write(&src, &[me as u64])?;

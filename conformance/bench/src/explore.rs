@@ -54,7 +54,7 @@ fn rows(lab: &Lab, name: &str, (pes, events, schedules): (usize, u64, u64), targ
 }
 
 /// As many local writes as events.
-fn writes<B: Backend>(pe: &Pe<B>, events: u64) -> Result<()> {
+fn writes(pe: &Pe<impl Backend>, events: u64) -> Result<()> {
     let word = pe.alloc_zeroed::<u64>(1)?;
     for i in 0..events {
         pe.write(&word, &[i])?;
@@ -63,7 +63,7 @@ fn writes<B: Backend>(pe: &Pe<B>, events: u64) -> Result<()> {
 }
 
 /// Puts of one word each to the next PE: each is read, then delivered to a word of its own.
-fn puts<B: Backend>(pe: &Pe<B>, events: u64) -> Result<()> {
+fn puts(pe: &Pe<impl Backend>, events: u64) -> Result<()> {
     let next = (pe.my_pe() + 1) % pe.n_pes();
     let puts = events as usize / 2;
     let words = pe.alloc_zeroed::<u64>(puts + 1)?;

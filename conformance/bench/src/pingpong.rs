@@ -26,7 +26,7 @@ fn row(lab: &Lab, name: &str) -> Row {
 }
 
 /// Nanoseconds for one way, over `count` ways there and back.
-fn ping_pong<B: Backend>(pe: &Pe<B>, count: u64) -> Result<f64> {
+fn ping_pong(pe: &Pe<impl Backend>, count: u64) -> Result<f64> {
     let (dst, src, flag) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(1)?);
     let start = Instant::now();
     for turn in 1..=count {

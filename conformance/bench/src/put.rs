@@ -60,7 +60,7 @@ fn oshmem_put(lab: &Lab) -> Cell {
 }
 
 /// PE 0 puts a word to each word of PE 1, `rounds` times; gives nanoseconds per put.
-fn puts<B: Backend>(pe: &Pe<B>, rounds: u64) -> Result<f64> {
+fn puts(pe: &Pe<impl Backend>, rounds: u64) -> Result<f64> {
     let (dst, src) = (pe.alloc_zeroed::<u64>(WORDS)?, pe.alloc_zeroed::<u64>(1)?);
     pe.write(&src, &[7])?;
     let start = Instant::now();
@@ -81,7 +81,7 @@ fn puts<B: Backend>(pe: &Pe<B>, rounds: u64) -> Result<f64> {
 }
 
 /// PE 0 puts one word to PE 1 and completes it, `count` times; gives nanoseconds per pair of calls.
-fn puts_and_quiets<B: Backend>(pe: &Pe<B>, count: u64) -> Result<f64> {
+fn puts_and_quiets(pe: &Pe<impl Backend>, count: u64) -> Result<f64> {
     let (dst, src) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(1)?);
     let start = Instant::now();
     if pe.my_pe() == 0 {

@@ -60,7 +60,7 @@ impl Program for Pairs {
         if n_pes.is_multiple_of(2) { Ok(()) } else { Err("it needs an even number".to_string()) }
     }
 
-    fn run<B: Backend>(&self, pe: &Pe<B>) -> Result<String> {
+    fn run(&self, pe: &Pe<impl Backend>) -> Result<String> {
         let (mine, other) = (pe.alloc_zeroed::<u32>(self.elements)?, pe.alloc_zeroed::<u32>(self.elements)?);
         pe.host().put(&other, &mine, pe.my_pe() ^ 1)?;
         pe.host().barrier_all()?;
@@ -105,7 +105,7 @@ impl Program for Greedy {
     const ABOUT: &'static str = "Takes an option that is not its own.";
     const CHECKS: &'static str = "nothing";
 
-    fn run<B: Backend>(&self, _: &Pe<B>) -> Result<String> {
+    fn run(&self, _: &Pe<impl Backend>) -> Result<String> {
         Ok(self.trace.to_string())
     }
 }

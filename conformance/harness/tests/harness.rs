@@ -202,7 +202,7 @@ fn a_program_that_is_not_deterministic_is_refused() -> std::result::Result<(), F
 }
 
 /// PE 0 puts twice to PE 1, without a fence between: either may come last.
-fn found_after_two_puts<B: Backend>(pe: &Pe<B>) -> Result<u32> {
+fn found_after_two_puts(pe: &Pe<impl Backend>) -> Result<u32> {
     let x = pe.alloc_zeroed::<u32>(1)?;
     if pe.my_pe() == 0 {
         pe.host().p(&x, 1, 1)?;

@@ -29,7 +29,7 @@ impl Program for Allreduce {
     const ABOUT: &'static str = "Sums an array over all PEs around a ring, by puts with signals only.";
     const CHECKS: &'static str = "it holds the sum over all PEs, in every element";
 
-    fn run<B: Backend>(&self, pe: &Pe<B>) -> Result<String> {
+    fn run(&self, pe: &Pe<impl Backend>) -> Result<String> {
         let (me, n) = (pe.my_pe(), pe.n_pes());
         let mine: Vec<f32> = (0..n * CHUNK).map(|i| contribution(me, i)).collect();
         let sum = ring_allreduce(pe, &mine)?;
@@ -47,7 +47,7 @@ fn contribution(pe: usize, i: usize) -> f32 {
 }
 
 /// The sum of all PEs' `mine`, on every PE. Collective over the world; `mine` is a chunk for each PE.
-fn ring_allreduce<B: Backend>(pe: &Pe<B>, mine: &[f32]) -> Result<Vec<f32>> {
+fn ring_allreduce(pe: &Pe<impl Backend>, mine: &[f32]) -> Result<Vec<f32>> {
     let (me, n) = (pe.my_pe(), pe.n_pes());
     let next = (me + 1) % n;
     let part = |i: usize| i * CHUNK..(i + 1) * CHUNK;

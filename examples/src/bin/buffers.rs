@@ -23,7 +23,7 @@ impl Program for Buffers {
     const ABOUT: &'static str = "Allocates, reads, writes, registers and frees memory of every kind.";
     const CHECKS: &'static str = "each kind of memory holds what was written or transferred to it";
 
-    fn run<B: Backend>(&self, pe: &Pe<B>) -> Result<String> {
+    fn run(&self, pe: &Pe<impl Backend>) -> Result<String> {
         symmetric(pe)?;
         if let Support::Missing(why) = pe.capabilities().registration {
             let told = format!("external memory was left out: {why}");
@@ -36,7 +36,7 @@ impl Program for Buffers {
 }
 
 /// Memory of the symmetric heap: the same length on every PE.
-fn symmetric<B: Backend>(pe: &Pe<B>) -> Result<()> {
+fn symmetric(pe: &Pe<impl Backend>) -> Result<()> {
     let plain = pe.alloc::<f32>(LEN)?; // undefined content
     let zeroed = pe.alloc_zeroed::<u64>(LEN)?; // zeros on every PE when this returns
     let aligned = pe.alloc_aligned::<u8>(LEN, ALIGN)?;
@@ -54,7 +54,7 @@ fn symmetric<B: Backend>(pe: &Pe<B>) -> Result<()> {
 }
 
 /// An application's own memory joins the symmetric heap: other PEs can then reach it.
-fn registered_symmetric<B: Backend>(pe: &Pe<B>) -> Result<Vec<f32>> {
+fn registered_symmetric(pe: &Pe<impl Backend>) -> Result<Vec<f32>> {
     let next = (pe.my_pe() + 1) % pe.n_pes();
     let weights = pe.alloc_external::<f32>(LEN)?;
     pe.write(&weights, &[pe.my_pe() as f32; LEN])?;
@@ -73,7 +73,7 @@ fn registered_symmetric<B: Backend>(pe: &Pe<B>) -> Result<Vec<f32>> {
 }
 
 /// An application's own memory becomes the *local* side of transfers: no copy to the symmetric heap first.
-fn registered_local<B: Backend>(pe: &Pe<B>) -> Result<()> {
+fn registered_local(pe: &Pe<impl Backend>) -> Result<()> {
     let (me, n) = (pe.my_pe(), pe.n_pes());
     let (next, previous) = ((me + 1) % n, (me + n - 1) % n);
     let message = pe.alloc_external::<u32>(LEN)?;

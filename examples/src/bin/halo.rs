@@ -35,7 +35,7 @@ impl Program for Halo {
     const ABOUT: &'static str = "Computes a stencil on a distributed grid, exchanging halos without any barrier.";
     const CHECKS: &'static str = "its tile equals, exactly, the one of a serial computation";
 
-    fn run<B: Backend>(&self, pe: &Pe<B>) -> Result<String> {
+    fn run(&self, pe: &Pe<impl Backend>) -> Result<String> {
         let place = Place::new(pe.my_pe(), pe.n_pes());
         let tiles = pe.alloc_zeroed::<f64>(2 * TILE)?; // beyond the grid's edge, halos stay 0
         let arrived = pe.alloc_zeroed::<u64>(2 * SIDES)?;
@@ -96,8 +96,8 @@ impl Place {
 }
 
 /// Sends the edges of this step's tile to the neighbours, and waits for theirs.
-fn exchange<B: Backend>(
-    pe: &Pe<B>,
+fn exchange(
+    pe: &Pe<impl Backend>,
     place: &Place,
     tiles: &SymmetricBuf<f64>,
     arrived: &SymmetricBuf<u64>,
@@ -139,7 +139,7 @@ fn exchange<B: Backend>(
 }
 
 /// Computes the next step's interior from this step's tile. The halo of the next tile belongs to the neighbours.
-fn advance<B: Backend>(pe: &Pe<B>, tiles: &SymmetricBuf<f64>, step: usize) -> Result<()> {
+fn advance(pe: &Pe<impl Backend>, tiles: &SymmetricBuf<f64>, step: usize) -> Result<()> {
     let tile = pe.read(tile_of(tiles, step))?;
     for r in 0..ROWS {
         let row: Vec<f64> = interior(r).map(|at| stencil(&tile, at, PITCH)).collect();

@@ -17,7 +17,7 @@ impl Program for Hello {
     const ABOUT: &'static str = "Each PE tells who it is; PE 0 also tells what it runs on.";
     const CHECKS: &'static str = "the library is initialized and the world counts the PEs as the job does";
 
-    fn run<B: Backend>(&self, pe: &Pe<B>) -> Result<String> {
+    fn run(&self, pe: &Pe<impl Backend>) -> Result<String> {
         let (me, n) = (pe.my_pe(), pe.n_pes());
         expect_eq(pe.init_status() >= InitStatus::Initialized, true, "being initialized")?;
         expect_eq((pe.world().my_pe(), pe.world().n_pes()), (me, n), "my rank in the world, and its size")?;
@@ -29,14 +29,14 @@ impl Program for Hello {
 }
 
 /// Versions, status and thread level, in one line.
-fn platform<B: Backend>(pe: &Pe<B>) -> String {
+fn platform(pe: &Pe<impl Backend>) -> String {
     let Version { openshmem_spec: (major, minor), onesided, library } = pe.version();
     let (name, status, threads) = (pe.name(), pe.init_status().name(), pe.query_thread().name());
     format!("onesided {onesided} on {name} ({library}, OpenSHMEM {major}.{minor}): {status}, threads: {threads}")
 }
 
 /// The families of calls in which libraries differ, in one line.
-fn capabilities<B: Backend>(pe: &Pe<B>) -> String {
+fn capabilities(pe: &Pe<impl Backend>) -> String {
     let can = pe.capabilities();
     let families = [
         ("host atomics", can.host_atomics),

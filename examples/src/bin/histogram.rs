@@ -23,7 +23,7 @@ impl Program for Histogram {
     const ABOUT: &'static str = "All PEs count their values in the bins of one distributed histogram.";
     const CHECKS: &'static str = "its bins hold the counts that a serial program finds, and the total is right";
 
-    fn run<B: Backend>(&self, pe: &Pe<B>) -> Result<String> {
+    fn run(&self, pe: &Pe<impl Backend>) -> Result<String> {
         let (me, n) = (pe.my_pe(), pe.n_pes());
         let bins = pe.alloc_zeroed::<u64>(BINS_PER_PE)?; // mine; everyone counts in them
         let total = pe.alloc_zeroed::<u64>(1)?; // PE 0's is used

@@ -22,7 +22,7 @@ impl Program for MissingFence {
     const PES: usize = 2;
     const MIN_PES: usize = 2;
 
-    fn run<B: Backend>(&self, pe: &Pe<B>) -> Result<String> {
+    fn run(&self, pe: &Pe<impl Backend>) -> Result<String> {
         let me = pe.my_pe();
         let src = pe.alloc::<u32>(DATA.len())?;
         let dst = pe.alloc_zeroed::<u32>(DATA.len())?;

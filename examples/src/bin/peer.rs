@@ -18,7 +18,7 @@ impl Program for PeerStore {
     const ABOUT: &'static str = "Each PE stores its number in the next PE's memory directly.";
     const CHECKS: &'static str = "it holds the number of the PE before it on the node";
 
-    fn run<B: Backend>(&self, pe: &Pe<B>) -> Result<String> {
+    fn run(&self, pe: &Pe<impl Backend>) -> Result<String> {
         let me = pe.my_pe();
         let node = pe.team(Predefined::Node).expect("every PE is on a node");
         let (rank, size) = (node.my_pe(), node.n_pes());

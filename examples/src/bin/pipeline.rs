@@ -42,7 +42,7 @@ impl Program for Pipeline {
         }
     }
 
-    fn run<B: Backend>(&self, pe: &Pe<B>) -> Result<String> {
+    fn run(&self, pe: &Pe<impl Backend>) -> Result<String> {
         let Pipeline { chunks, slots: n_slots } = *self;
         let (me, n) = (pe.my_pe(), pe.n_pes());
         let (next, previous) = ((me + 1) % n, (me + n - 1) % n);

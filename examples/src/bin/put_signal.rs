@@ -25,7 +25,7 @@ impl Program for PutSignal {
     const PES: usize = 2;
     const MIN_PES: usize = 2;
 
-    fn run<B: Backend>(&self, pe: &Pe<B>) -> Result<String> {
+    fn run(&self, pe: &Pe<impl Backend>) -> Result<String> {
         let me = pe.my_pe();
         let src = pe.alloc::<f32>(SIZE)?;
         let dst = pe.alloc_zeroed::<f32>(SIZE)?;

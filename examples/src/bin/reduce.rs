@@ -20,7 +20,7 @@ impl Program for Reduce {
     const ABOUT: &'static str = "Sums an array over all PEs, and finds the largest of one number a PE.";
     const CHECKS: &'static str = "it holds the sum and the maximum over all PEs";
 
-    fn run<B: Backend>(&self, pe: &Pe<B>) -> Result<String> {
+    fn run(&self, pe: &Pe<impl Backend>) -> Result<String> {
         let (me, n) = (pe.my_pe(), pe.n_pes());
         let src = pe.alloc::<f32>(SIZE)?;
         let sums = pe.alloc::<f32>(SIZE)?;

@@ -21,7 +21,7 @@ impl Program for Ring {
     const ABOUT: &'static str = "Each PE puts an array into the next PE's buffer.";
     const CHECKS: &'static str = "the array it received is the one that the PE before it sent";
 
-    fn run<B: Backend>(&self, pe: &Pe<B>) -> Result<String> {
+    fn run(&self, pe: &Pe<impl Backend>) -> Result<String> {
         let (me, n) = (pe.my_pe(), pe.n_pes());
         let (next, previous) = ((me + 1) % n, (me + n - 1) % n);
         let src = pe.alloc::<f32>(SIZE)?;

@@ -23,7 +23,7 @@ impl Program for Teams {
     const ABOUT: &'static str = "Splits the PEs into teams, in all the ways there are.";
     const CHECKS: &'static str = "each of its teams has the members that the team names, and no other";
 
-    fn run<B: Backend>(&self, pe: &Pe<B>) -> Result<String> {
+    fn run(&self, pe: &Pe<impl Backend>) -> Result<String> {
         let n = pe.n_pes();
         let mut teams = Vec::new();
 
@@ -59,7 +59,7 @@ impl Program for Teams {
 }
 
 /// A team of the PEs in `group`, in that order; `None` on the others. Collective over the world.
-fn team_of<B: Backend>(pe: &Pe<B>, group: &[usize]) -> Result<Option<Team>> {
+fn team_of(pe: &Pe<impl Backend>, group: &[usize]) -> Result<Option<Team>> {
     let leader = group[0];
     let made = pe.alloc::<u64>(1)?;
     let received = pe.alloc::<u64>(1)?;
@@ -78,7 +78,7 @@ fn team_of<B: Backend>(pe: &Pe<B>, group: &[usize]) -> Result<Option<Team>> {
 }
 
 /// The members add up their world ranks; each compares the sum with the members that the team names.
-fn meet<B: Backend>(pe: &Pe<B>, team: &Team, mine: &SymmetricBuf<u32>, sum: &SymmetricBuf<u32>) -> Result<()> {
+fn meet(pe: &Pe<impl Backend>, team: &Team, mine: &SymmetricBuf<u32>, sum: &SymmetricBuf<u32>) -> Result<()> {
     // Collectives do not synchronize on entry: every member must have read its last sum before one writes the next.
     pe.host().sync(team)?;
     pe.host().reduce(team, sum, mine, ReduceOp::Sum)?;
@@ -87,7 +87,7 @@ fn meet<B: Backend>(pe: &Pe<B>, team: &Team, mine: &SymmetricBuf<u32>, sum: &Sym
 }
 
 /// My place in every team; on PE 0, the predefined teams too.
-fn report<B: Backend>(pe: &Pe<B>, teams: &[(&str, Team)]) -> String {
+fn report(pe: &Pe<impl Backend>, teams: &[(&str, Team)]) -> String {
     let place = |team: &Team| format!("rank {} of {:?}", team.my_pe(), team.members().iter().collect::<Vec<_>>());
     let own: Vec<String> = teams.iter().map(|(name, team)| format!("{name} {}", place(team))).collect();
     let own = if own.is_empty() { "in no new team".to_string() } else { own.join(", ") };

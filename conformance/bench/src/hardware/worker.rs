@@ -55,7 +55,7 @@ fn on_hardware(plan: &[Measurement], loops: Option<&Path>) -> Result<()> {
 }
 
 /// Whether every PE says yes. Collective.
-fn everybody<B: Backend>(pe: &Pe<B>, mine: bool) -> Result<bool> {
+fn everybody(pe: &Pe<impl Backend>, mine: bool) -> Result<bool> {
     let word = pe.alloc_zeroed::<u32>(1)?;
     pe.write(&word, &[u32::from(mine)])?;
     pe.host().reduce(pe.world(), &word, &word, ReduceOp::Min)?;

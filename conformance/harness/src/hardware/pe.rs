@@ -24,7 +24,7 @@ pub fn init() -> Result<Pe<Nvshmem>> {
 }
 
 /// What a PE says first.
-pub fn ready<B: Backend>(pe: &Pe<B>) -> Message {
+pub fn ready(pe: &Pe<impl Backend>) -> Message {
     Message::Ready(Ready {
         library: pe.version().library,
         status: pe.init_status().name().to_string(),

@@ -72,7 +72,7 @@ pub(crate) use run::is_operating;
 ///         if n_pes.is_multiple_of(2) { Ok(()) } else { Err("it needs an even number of PEs".to_string()) }
 ///     }
 ///
-///     fn run<B: Backend>(&self, pe: &Pe<B>) -> Result<String> {
+///     fn run(&self, pe: &Pe<impl Backend>) -> Result<String> {
 ///         Ok(format!("PE {} played {} rounds", pe.my_pe(), self.rounds))
 ///     }
 /// }
@@ -106,7 +106,7 @@ pub trait Program {
     ///
     /// # Errors
     /// The first call that failed, or the program's own check.
-    fn run<B: Backend>(&self, pe: &Pe<B>) -> Result<String>;
+    fn run(&self, pe: &Pe<impl Backend>) -> Result<String>;
 }
 
 /// What is known of a program besides its code: the constants of [`Program`].

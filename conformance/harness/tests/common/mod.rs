@@ -61,7 +61,7 @@ macro_rules! program {
             const CHECKS: &'static str = "it goes wrong";
             const PES: usize = $pes;
 
-            fn run<B: Backend>(&self, $pe: &Pe<B>) -> Result<String> $body
+            fn run(&self, $pe: &Pe<impl Backend>) -> Result<String> $body
         }
     };
 }
