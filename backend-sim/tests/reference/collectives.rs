@@ -93,6 +93,8 @@ impl Plan {
             target: to,
             nbi: false,
             fences: 0,
+            covered: None,
+            awaited: 0,
             quiet: None,
             elements,
             signal: None,

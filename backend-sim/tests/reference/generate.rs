@@ -1,4 +1,4 @@
-//! Random programs.
+//! Random programs about everything.
 
 use onesided::backend::AmoOp;
 use onesided::{Cmp, ReduceOp};
@@ -21,10 +21,11 @@ pub(crate) struct Kind {
 
 /// Programs whose calls and their places are all random.
 pub(crate) fn programs(kind: Kind) -> impl Strategy<Value = Program> {
-    // collectives with a block for each PE need the room
-    let sizes = if kind.collectives > 0 { (2usize..=3, 3usize..=4) } else { (2usize..=3, 2usize..=3) };
+    // collectives with a block for each PE need the room; on streams they have many schedules
+    let pes = if kind.on_streams { 2usize..=2 } else { 2..=3 };
+    let words = if kind.collectives > 0 { 3usize..=4 } else { 2..=3 };
     let pieces = prop_oneof![3 => Just(4usize), 1 => Just(1), 1 => Just(2)];
-    (sizes, pieces).prop_flat_map(move |((pes, words), pieces)| {
+    (pes, words, pieces).prop_flat_map(move |(pes, words, pieces)| {
         let calls = prop::collection::vec((0..pes, call(pes, words, kind.streams)), 1..=kind.calls);
         let entering = (collective(pes, words, kind.on_streams), prop::collection::vec(any::<Index>(), pes));
         (calls, prop::collection::vec(entering, kind.collectives)).prop_map(move |(calls, entered)| {
@@ -39,64 +40,8 @@ pub(crate) fn programs(kind: Kind) -> impl Strategy<Value = Program> {
     })
 }
 
-/// Programs in which PE 0 sends something, then a flag, and PE 1 waits for the flag and looks.
-pub(crate) fn messages(kind: Kind) -> impl Strategy<Value = Program> {
-    const WORDS: usize = 3;
-    const FLAG: usize = 2;
-    let streams = kind.streams;
-    let send = prop::collection::vec(call(2, WORDS, streams), 1..=kind.calls);
-    let update = Update { word: FLAG, value: 1, add: false };
-    let amo = Op::Amo { to: 1, dst: FLAG, op: AmoOp::Set, value: 1, cond: 0, fetch: false };
-    let flag = prop_oneof![
-        (Just(Op::Signal { to: 1, update }), by(streams)),
-        (Just(Op::P { to: 1, dst: FLAG, value: 1 }), by(streams)),
-        any::<bool>().prop_flat_map(move |nbi| {
-            let put = Op::Put { to: 1, dst: 0, src: 1, len: 1, nbi, signal: Some(update) };
-            (Just(put), by(streams))
-        }),
-        (Just(amo), Just(None)),
-        (Just(Op::PeerStore { to: 1, dst: FLAG, len: 1, value: 1 }), Just(None)),
-    ];
-    let look = prop_oneof![
-        Just(Op::Read { src: 0, len: 3 }),
-        Just(Op::Read { src: 0, len: 2 }),
-        Just(Op::Put { to: 0, dst: 0, src: 0, len: 2, nbi: false, signal: None }),
-        Just(Op::G { from: 1, src: 0 }),
-    ];
-    let wait = Op::Wait { word: FLAG, cmp: Cmp::Ge, value: 1, signal: false };
-    (send, flag, prop::option::weighted(0.8, Just(wait)), look, 1usize..=4).prop_map(
-        move |(send, (flag, stream), wait, look, pieces)| {
-            // the flag's word is the flag's alone, and everything else goes to the words that are looked at
-            let send = send.into_iter().map(|call| Call { op: aimed(call.op), ..call });
-            let sender = send.chain([Call { stream, op: flag }]).collect();
-            let receiver = wait.into_iter().chain([look]).map(|op| Call { stream: None, op }).collect();
-            number(Program { words: WORDS, pieces, hosts: vec![sender, receiver] })
-        },
-    )
-}
-
-/// The same operation on words 0 and 1 of PE 1.
-fn aimed(mut op: Op) -> Op {
-    match &mut op {
-        Op::P { to, dst, .. } | Op::Amo { to, dst, .. } | Op::PeerStore { to, dst, len: 1, .. } => {
-            (*to, *dst) = (1, *dst % 2);
-        }
-        Op::Put { to, dst, signal, .. } => {
-            *to = 1;
-            *dst = 0;
-            *signal = None;
-        }
-        Op::PeerStore { to, dst, .. } | Op::IPut { to, dst, strides: (1, _), .. } => (*to, *dst) = (1, 0),
-        Op::Signal { to, update } => (*to, update.word) = (1, update.word % 2),
-        Op::Wait { .. } | Op::WaitAll { .. } => op = Op::Fence,
-        Op::Get { .. } | Op::IGet { .. } | Op::IPut { .. } | Op::Read { .. } | Op::PeerLoad { .. } => op = Op::Quiet,
-        _ => {}
-    }
-    op
-}
-
 /// A call of a PE that has up to `streams` streams.
-fn call(pes: usize, words: usize, streams: usize) -> impl Strategy<Value = Call> {
+pub(super) fn call(pes: usize, words: usize, streams: usize) -> impl Strategy<Value = Call> {
     by(streams).prop_flat_map(move |stream| {
         let op = match stream {
             None => prop_oneof![4 => anywhere(pes, words), 3 => of_hosts(pes, words, streams)].boxed(),
@@ -106,7 +51,7 @@ fn call(pes: usize, words: usize, streams: usize) -> impl Strategy<Value = Call>
     })
 }
 
-fn by(streams: usize) -> impl Strategy<Value = Option<usize>> {
+pub(super) fn by(streams: usize) -> impl Strategy<Value = Option<usize>> {
     match streams {
         0 => Just(None).boxed(),
         _ => prop_oneof![1 => Just(None), 2 => (0..streams).prop_map(Some)].boxed(),
@@ -270,7 +215,7 @@ fn collective(pes: usize, words: usize, on_streams: bool) -> impl Strategy<Value
 }
 
 /// Puts collectives among a PE's calls, in their order.
-fn insert_collectives<'a>(
+pub(super) fn insert_collectives<'a>(
     calls: &mut Vec<Call>,
     entered: impl Iterator<Item = (Collective, &'a Index)>,
     on_streams: bool,
@@ -284,7 +229,7 @@ fn insert_collectives<'a>(
 }
 
 /// Gives everything that stores, and does not store a zero, a value of its own. Sums stay below 256.
-fn number(mut program: Program) -> Program {
+pub(super) fn number(mut program: Program) -> Program {
     for (n, call) in program.hosts.iter_mut().flatten().enumerate() {
         let n = n as u64 + 1;
         match &mut call.op {

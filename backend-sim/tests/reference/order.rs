@@ -1,6 +1,6 @@
-//! What holds transfers back, and what agents wait for: fence, quiet, flush, and the order of stores.
+//! What agents wait for, and what holds transfers back: fences, and the order of stores.
 
-use super::plan::{Place, Plan, Task};
+use super::plan::{Plan, Task};
 use super::program::Op;
 use super::state::State;
 use super::transfers::{Issuer, Kind, Transfer};
@@ -22,14 +22,11 @@ impl Plan {
             // a flush is about non-blocking puts: other puts were read when their calls ended
             Task::Op(Op::Flush) => mine.any(Transfer::has_unread_source),
             Task::Op(_) => mine.any(|transfer| self.keeps_its_caller(transfer)),
-            Task::Quiet { claims } => {
-                let claimed = claims.iter().any(|&claim| !self.is_complete(state, claim));
-                claimed || state.flying.iter().any(|transfer| transfer.quiet == Some(agent))
-            }
-            Task::CompleteStores => self.rules.corrected && mine.any(|transfer| transfer.kind == Kind::Store),
+            Task::Complete(completing) => self.is_completing(state, completing),
+            Task::CompleteStores => mine.any(|transfer| transfer.kind == Kind::Store),
             Task::Enter { collective, number } => self.is_in_collective(state, agent, *collective, *number),
             Task::Await(place) => place.is_some_and(|place| !self.has_done(state, place.agent, place.index + 1)),
-            Task::Nothing => false,
+            Task::Call(_) | Task::Nothing => false,
         }
     }
 
@@ -46,22 +43,6 @@ impl Plan {
             Kind::Combine => unreachable!("no agent combines"),
         }
     }
-
-    /// Whether an operation has been issued, and nothing of it is in flight any more.
-    fn is_complete(&self, state: &State, of: Place) -> bool {
-        let is_of = |transfer: &Transfer| matches!(transfer.issuer, Issuer::Agent { place, .. } if place == of);
-        state.agents[of.agent].begun > of.index && !state.flying.iter().any(is_of)
-    }
-
-    /// A quiet begins: what its scope has in flight is its business now, unless another quiet came first. Non-blocking
-    /// operations were claimed when the quiet was called.
-    pub(crate) fn claim(&self, state: &mut State, agent: usize) {
-        let scope = self.scope(agent);
-        let outstanding = |transfer: &&mut Transfer| {
-            transfer.is_of(scope) && transfer.quiet.is_none() && !(transfer.nbi && self.rules.corrected)
-        };
-        state.flying.iter_mut().filter(outstanding).for_each(|transfer| transfer.quiet = Some(agent));
-    }
 }
 
 /// # Transfers
@@ -77,7 +58,7 @@ impl Plan {
         let mut earlier = state.flying[..index].iter();
         let ahead =
             |other: &Transfer| other.is_ordered_by_fences() && other.is_of(scope) && other.target == transfer.target;
-        state.flying.iter().any(|other| ahead(other) && other.fences < transfer.fences)
+        state.flying.iter().any(|other| ahead(other) && other.covered.is_some_and(|fence| fence <= transfer.fences))
             || earlier.any(|other| ahead(other) && in_order(other))
             || self.follows_a_store(state, transfer, piece)
     }
@@ -85,8 +66,7 @@ impl Plan {
     /// Whether a piece of a store follows an earlier store of the same agent to the same word.
     fn follows_a_store(&self, state: &State, transfer: &Transfer, piece: usize) -> bool {
         let same = |other: &&Transfer| other.kind == Kind::Store && other.is_before(transfer);
-        self.rules.corrected
-            && transfer.kind == Kind::Store
+        transfer.kind == Kind::Store
             && state.flying.iter().filter(same).any(|earlier| {
                 let mut words = earlier.elements.iter().filter(|element| !element.delivered);
                 words.any(|word| transfer.undelivered(piece).any(|element| element.to == word.to))

@@ -1,4 +1,4 @@
-//! A program taken apart: what each host and each stream does, in order, and what each quiet waits for.
+//! A program taken apart: what each host and each stream does, in order.
 //!
 //! All of this follows from the program's text, because programs are straight lines: no schedule changes the order in
 //! which a host makes its calls.
@@ -33,12 +33,12 @@ pub(crate) struct Work {
 /// What a call becomes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Task {
-    /// A transfer, a local access, a fence, a flush or a wait.
+    /// A transfer, a local access, a flush or a wait.
     Op(Op),
-    /// Until these non-blocking operations, and the scope's blocking ones, have been delivered.
-    Quiet {
-        claims: Vec<Place>,
-    },
+    /// A quiet or a fence, when its turn has come.
+    Complete(Completing),
+    /// The host calls a quiet or a fence for one of its streams.
+    Call(Completing),
     /// Until the agent's stores through peers' pointers have been delivered.
     CompleteStores,
     /// The PE's collective with this number.
@@ -46,8 +46,29 @@ pub(crate) enum Task {
         collective: Collective,
         number: usize,
     },
-    /// Until an agent has done so many things.
+    /// Until an agent has done a thing.
     Await(Option<Place>),
+    Nothing,
+}
+
+/// A call that completes what was issued before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Completing {
+    /// Where it is done.
+    pub(crate) by: Place,
+    /// The non-blocking operations of the PE that were called before.
+    pub(crate) earlier: Vec<Place>,
+    pub(crate) kind: Completes,
+}
+
+/// What a call that completes waits for, of what its scope has issued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Completes {
+    /// A quiet: everything that no other quiet is answerable for.
+    Quiet,
+    /// A fence that completes: non-blocking operations as a quiet, blocking ones whoever is answerable.
+    Fence,
+    /// A fence that orders: nothing.
     Nothing,
 }
 
@@ -74,26 +95,26 @@ impl Plan {
 
     /// The calls of one PE, whose streams are the agents from `first`.
     fn take_apart(&mut self, program: &Program, pe: usize, first: usize) {
-        // what no quiet has claimed yet: every quiet and barrier claims at its call what all agents of the PE were
-        // given before, whether or not they have reached it
-        let mut pending = Vec::new();
+        let mut nbi = Vec::new();
         let mut records = vec![None; program.events(pe)];
         let mut entered = 0;
         for call in &program.hosts[pe] {
             let agent = call.stream.map_or(pe, |stream| first + stream);
-            let called_after = self.agents[pe].work.len();
             let next = self.agents[agent].work.len();
-            let mut quiet = || Task::Quiet { claims: std::mem::take(&mut pending) };
+            let complete = |kind| Completing { by: Place { agent, index: next }, earlier: nbi.clone(), kind };
+            let quiet = || Task::Complete(complete(Completes::Quiet));
             let mut enter = |collective| {
                 entered += 1;
                 Task::Enter { collective, number: entered - 1 }
             };
             let tasks = match call.op {
                 Op::Quiet => vec![quiet()],
-                Op::Fence if self.rules.fence_is_quiet => vec![quiet()],
+                Op::Fence if self.rules.fence_is_quiet => vec![Task::Complete(complete(Completes::Fence))],
+                Op::Fence => vec![Task::Complete(complete(Completes::Nothing))],
                 Op::Enter(Collective::Barrier) => vec![quiet(), enter(Collective::Sync)],
                 Op::Enter(Collective::AllocFree) => {
-                    vec![quiet(), enter(Collective::Sync), quiet(), enter(Collective::Sync)]
+                    // the second barrier finds nothing that the first has not completed, or seen start
+                    vec![quiet(), enter(Collective::Sync), enter(Collective::Sync)]
                 }
                 Op::Enter(Collective::Sync) => vec![Task::CompleteStores, enter(Collective::Sync)],
                 Op::Enter(Collective::Team) => vec![Task::Nothing], // promises no synchronization
@@ -110,9 +131,14 @@ impl Plan {
                 }
                 op => vec![Task::Op(op)],
             };
-            if call.op.is_nbi() && self.rules.corrected {
-                pending.push(Place { agent, index: next });
+            if call.op.is_nbi() {
+                nbi.push(Place { agent, index: next });
             }
+            // most calls for streams change nothing when they are made, and need no step of the host
+            if let (Some(_), Task::Complete(completing)) = (call.stream, &tasks[0]) {
+                self.agents[pe].work.push(Work { task: Task::Call(completing.clone()), called_after: 0 });
+            }
+            let called_after = self.agents[pe].work.len();
             self.agents[agent].work.extend(tasks.into_iter().map(|task| Work { task, called_after }));
         }
     }

@@ -11,8 +11,6 @@ pub(crate) struct Rules {
     pub(crate) put_returns_delivered: bool,
     /// Transfers of one scope to the same PE are delivered in the order of issue; non-blocking ones excepted.
     pub(crate) same_target_in_order: bool,
-    /// Rules that the simulator does not follow yet.
-    pub(crate) corrected: bool,
 }
 
 impl Rules {
@@ -21,6 +19,6 @@ impl Rules {
             Profile::Spec => false,
             Profile::Nvlink => true,
         };
-        Rules { fence_is_quiet: nvlink, put_returns_delivered: nvlink, same_target_in_order: nvlink, corrected: false }
+        Rules { fence_is_quiet: nvlink, put_returns_delivered: nvlink, same_target_in_order: nvlink }
     }
 }

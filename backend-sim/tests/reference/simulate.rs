@@ -119,7 +119,12 @@ impl Running<'_> {
             Op::Fence => on.fence(),
             Op::Quiet => on.quiet(),
             Op::Flush => on.flush(),
-            Op::Wait { word, cmp, value, signal: true } => on.signal_wait_until(buf.signal(word), cmp, value),
+            Op::Wait { word, cmp, value, signal: true } if call.stream.is_some() => {
+                on.signal_wait_until(buf.signal(word), cmp, value)
+            }
+            Op::Wait { word, cmp, value, signal: true } => {
+                host.signal_wait_until(buf.signal(word), cmp, value).map(|value| saw.push(value))
+            }
             Op::Wait { word, cmp, value, signal: false } => on.wait_until(buf.at(word), cmp, value),
             Op::WaitAll { word, cmp, values } => {
                 let skip = values.map(|value| value.is_none());

@@ -3,11 +3,12 @@
 //! It shares nothing with the simulator. Every call is begun by a step of its own, every piece of a transfer is read and
 //! delivered by steps of its own, and all orders of all steps are visited.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use onesided::Cmp;
 
-use super::plan::{Plan, Task};
+use super::claims::Claim;
+use super::plan::{Place, Plan, Task};
 use super::profiles::Rules;
 use super::program::{Op, Program};
 use super::transfers::Transfer;
@@ -23,6 +24,17 @@ pub(crate) enum Outcome {
     MixedAtomicity,
 }
 
+impl Outcome {
+    /// What the first `hosts` hosts saw, one after another; or how else it ended.
+    pub(crate) fn in_words(&self, hosts: usize) -> String {
+        match self {
+            Outcome::Finished(saw) => saw[..hosts].concat().iter().map(u64::to_string).collect::<Vec<_>>().join(" "),
+            Outcome::Deadlock => "deadlock".into(),
+            Outcome::MixedAtomicity => "mixed atomicity".into(),
+        }
+    }
+}
+
 /// Where everything stands. Transfers leave the list when they are complete.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct State {
@@ -35,6 +47,8 @@ pub(crate) struct State {
     /// Fences of each scope so far.
     pub(crate) fences: Vec<u8>,
     pub(crate) flying: Vec<Transfer>,
+    /// Non-blocking operations that are not complete, and who has claimed them.
+    pub(crate) claims: BTreeMap<Place, Claim>,
     pub(crate) mixed: bool,
 }
 
@@ -57,6 +71,7 @@ pub(crate) fn outcomes(program: &Program, rules: Rules, limit: usize) -> Option<
         saw: vec![Vec::new(); plan.pes],
         fences: vec![0; 2 * plan.pes],
         flying: Vec::new(),
+        claims: BTreeMap::new(),
         mixed: false,
     };
     let mut outcomes = BTreeSet::new();
@@ -118,10 +133,15 @@ impl Plan {
             if self.is_satisfied(state, agent, op, variable) {
                 let mut state = state.clone();
                 state.agents[agent].looks_at = next_variable(op, variable + 1);
+                if let (Op::Wait { word, signal: true, .. }, true) = (op, self.agents[agent].is_host) {
+                    let pe = self.agents[agent].pe;
+                    state.saw[pe].push(state.memory[self.place(pe, *word)]);
+                }
                 next.push(state);
             }
             return;
         }
+        self.end_early(state, agent, next);
         let Some(work) = self.agents[agent].work.get(begun) else { return };
         let called = self.agents[agent].is_host || self.has_done(state, self.agents[agent].pe, work.called_after);
         if called && self.has_done(state, agent, begun) {
@@ -132,7 +152,8 @@ impl Plan {
                     state.agents[agent].looks_at = next_variable(op, 0);
                 }
                 Task::Op(op) => self.begin(&mut state, agent, op),
-                Task::Quiet { .. } => self.claim(&mut state, agent),
+                Task::Call(completing) => self.claim_at_call(&mut state, completing),
+                Task::Complete(completing) => self.complete(&mut state, completing),
                 Task::Enter { collective, number } => self.enter(&mut state, agent, *collective, *number),
                 Task::CompleteStores | Task::Await(_) | Task::Nothing => {}
             }
@@ -145,9 +166,7 @@ impl Plan {
         let found = |word: usize| state.memory[self.place(self.agents[agent].pe, word)];
         match *op {
             // a stream's wait is the GPU's own, which compares in a circle
-            Op::Wait { word, cmp: Cmp::Ge, value, signal: true }
-                if !self.agents[agent].is_host && self.rules.corrected =>
-            {
+            Op::Wait { word, cmp: Cmp::Ge, value, signal: true } if !self.agents[agent].is_host => {
                 found(word).wrapping_sub(value) as i64 >= 0
             }
             Op::Wait { word, cmp, value, .. } => compares(cmp, found(word), value),

@@ -17,6 +17,10 @@ pub(crate) struct Transfer {
     pub(crate) nbi: bool,
     /// Fences of the scope before it.
     pub(crate) fences: u8,
+    /// The first fence that puts it before what follows.
+    pub(crate) covered: Option<u8>,
+    /// The agents whose fences wait for it, as bits.
+    pub(crate) awaited: u16,
     /// The agent whose quiet waits for it: the first that came.
     pub(crate) quiet: Option<usize>,
     pub(crate) elements: Vec<Element>,
@@ -116,11 +120,11 @@ impl Plan {
                 let elements = between((to, dst), (me, src), (1, 1), len);
                 let put = self.launch(state, agent, Kind::Put, to, elements);
                 (put.nbi, put.signal) = (nbi, signal);
-                self.read_at_once(state);
+                self.read_single_piece(state);
             }
             Op::IPut { to, dst, src, strides, count } => {
                 self.launch(state, agent, Kind::Put, to, between((to, dst), (me, src), strides, count));
-                self.read_at_once(state);
+                self.read_single_piece(state);
             }
             Op::Get { from, dst, src, len, nbi } => {
                 let get = self.launch(state, agent, Kind::Get, me, between((me, dst), (from, src), (1, 1), len));
@@ -144,7 +148,6 @@ impl Plan {
             Op::Write { dst, len, value } => {
                 (dst..dst + len).for_each(|word| state.memory[self.place(me, word)] = value);
             }
-            Op::Fence => state.fences[self.scope(agent)] += 1,
             Op::Flush => {} // waits for what is in flight, and changes nothing
             _ => unreachable!("{op:?} is no operation of its own"),
         }
@@ -163,7 +166,18 @@ impl Plan {
         let place = Place { agent, index: state.agents[agent].begun - 1 };
         let fences = state.fences[scope];
         let issuer = Issuer::Agent { scope, place };
-        state.flying.push(Transfer { issuer, kind, target, nbi: false, fences, quiet: None, elements, signal: None });
+        state.flying.push(Transfer {
+            issuer,
+            kind,
+            target,
+            nbi: false,
+            fences,
+            covered: None,
+            awaited: 0,
+            quiet: None,
+            elements,
+            signal: None,
+        });
         state.flying.last_mut().expect("just pushed")
     }
 
@@ -182,9 +196,15 @@ impl Plan {
         let slot = self.slots(state, self.agents[agent].pe, len);
         let element =
             |i| Element { piece: 0, from: self.place(of, src + i), to: slot + i, read: None, delivered: false };
-        let fetch = self.launch(state, agent, kind, of, (0..len).map(element).collect());
-        if !self.rules.corrected {
-            fetch.elements.iter_mut().for_each(|element| element.piece = 0);
+        self.launch(state, agent, kind, of, (0..len).map(element).collect());
+    }
+
+    /// A blocking put of a single piece reads its source in the step that issues it.
+    fn read_single_piece(&self, state: &mut State) {
+        let State { flying, memory, .. } = state;
+        let put = flying.last_mut().expect("just launched");
+        if !put.nbi && put.elements.iter().all(|element| element.piece == 0) {
+            put.elements.iter_mut().for_each(|element| element.read = Some(memory[element.from]));
         }
     }
 
@@ -193,14 +213,6 @@ impl Plan {
         let first = state.saw[pe].len();
         state.saw[pe].resize(first + len, 0);
         first
-    }
-
-    fn read_at_once(&self, state: &mut State) {
-        let State { flying, memory, .. } = state;
-        let put = flying.last_mut().expect("just launched");
-        if !self.rules.corrected && !put.nbi {
-            put.elements.iter_mut().for_each(|element| element.read = Some(memory[element.from]));
-        }
     }
 }
 
@@ -232,7 +244,7 @@ impl Plan {
             let mut state = state.clone();
             let word = &mut state.memory[self.place(transfer.target, update.word)];
             *word = if update.add { word.wrapping_add(update.value) } else { update.value };
-            state.flying.remove(index);
+            self.land(&mut state, index);
             next.push(state);
         }
     }
@@ -243,10 +255,8 @@ impl Plan {
         let values: Vec<(usize, u64)> = (transfer.undelivered(piece))
             .map(|element| match transfer.kind {
                 Kind::Put | Kind::Store => (element.to, element.read.expect("delivered after it was read")),
-                Kind::Load if self.rules.corrected => (element.to, self.load(state, &transfer, element.from)),
-                Kind::Get | Kind::Fetch | Kind::Load | Kind::Amo { .. } | Kind::Combine => {
-                    (element.to, state.memory[element.from])
-                }
+                Kind::Load => (element.to, self.load(state, &transfer, element.from)),
+                Kind::Get | Kind::Fetch | Kind::Amo { .. } | Kind::Combine => (element.to, state.memory[element.from]),
             })
             .collect();
         let me = match transfer.issuer {
@@ -269,7 +279,14 @@ impl Plan {
         let transfer = &mut state.flying[index];
         transfer.elements.iter_mut().filter(|element| element.piece == piece).for_each(|e| e.delivered = true);
         if transfer.signal.is_none() && transfer.elements.iter().all(|element| element.delivered) {
-            state.flying.remove(index);
+            self.land(state, index);
+        }
+    }
+
+    /// A transfer is complete.
+    fn land(&self, state: &mut State, index: usize) {
+        if let Issuer::Agent { place, .. } = state.flying.remove(index).issuer {
+            state.claims.remove(&place);
         }
     }
 }

@@ -1,0 +1,94 @@
+//! The comparison: a program's outcomes on the simulator, in every way in which schedules are visited, and in the model.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+
+use onesided_sim::{Explore, Profile};
+use proptest::prelude::*;
+use proptest::test_runner::{RngSeed, TestRunner};
+
+use super::profiles::Rules;
+use super::program::Program;
+use super::simulate::{in_order, simulated};
+use super::state::{self, Outcome};
+
+/// Programs with more schedules, or more states of the model, are left out; how many is checked in the end.
+const SCHEDULES: u64 = 5_000;
+const STATES: usize = 6_000;
+
+/// Compares a program under one profile: `Ok` with the number of its outcomes, or with `None` if it is too large.
+fn compare(program: &Program, profile: Profile) -> Result<Option<usize>, String> {
+    let Some(allowed) = state::outcomes(program, Rules::of(profile), STATES) else { return Ok(None) };
+    let (seen, complete) = simulated(program, profile, Explore::All { limit: SCHEDULES });
+    if complete && seen != allowed {
+        let missing = Vec::from_iter(allowed.difference(&seen));
+        let wrong = Vec::from_iter(seen.difference(&allowed));
+        return Err(format!("{profile}: all schedules miss {missing:?}, and show {wrong:?}"));
+    }
+    let (random, _) = simulated(program, profile, Explore::Random { schedules: 20, seed: 1 });
+    let in_order = in_order(program, profile);
+    match seen.iter().chain(&random).chain([&in_order]).find(|outcome| !allowed.contains(outcome)) {
+        Some(outcome) => Err(format!("{profile}: {outcome:?} is not allowed; allowed are {allowed:?}")),
+        None => Ok(complete.then_some(allowed.len())),
+    }
+}
+
+/// Compares random programs under every profile, and checks that enough of them were small enough, and had a choice.
+pub(crate) fn compare_all(programs: impl Strategy<Value = Program>, cases: u32) {
+    let from_environment = |name: &str| std::env::var(name).ok().map(|value| value.parse::<u64>().expect("a number"));
+    let times = from_environment("REFERENCE_TIMES").unwrap_or(1);
+    let cases = cases * times as u32;
+    let config = ProptestConfig {
+        cases,
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(from_environment("REFERENCE_SEED").unwrap_or(0x6f73_696d)),
+        max_shrink_iters: 4_000,
+        ..ProptestConfig::default()
+    };
+    let (compared, branching) = (Cell::new(0), Cell::new(0));
+    let result = TestRunner::new(config).run(&programs, |program| {
+        for profile in Profile::ALL {
+            let outcomes = compare(&program, profile).map_err(TestCaseError::fail)?;
+            compared.set(compared.get() + u32::from(outcomes.is_some()));
+            branching.set(branching.get() + u32::from(outcomes.is_some_and(|outcomes| outcomes > 1)));
+        }
+        Ok(())
+    });
+    if let Err(error) = result {
+        panic!("{error}");
+    }
+    let (tried, compared, branching) = (cases * Profile::ALL.len() as u32, compared.get(), branching.get());
+    eprintln!("{compared} of {tried} comparisons made, {branching} with more than one outcome");
+    assert!(compared >= tried * 9 / 10, "only {compared} of {tried} programs were small enough to be compared");
+    assert!(branching >= tried / 10, "only {branching} of {tried} programs have more than one outcome");
+}
+
+/// What the hosts of a program see, one after another, on the simulator as in the model; or how else it ends.
+#[track_caller]
+pub(crate) fn seen(program: &Program, profile: Profile) -> Vec<String> {
+    let allowed = outcomes(program, profile);
+    let mut seen: Vec<String> = allowed.iter().map(|outcome| outcome.in_words(program.pes())).collect();
+    seen.dedup();
+    seen
+}
+
+/// What a word of a PE's memory holds in the end.
+#[track_caller]
+pub(crate) fn left(program: &Program, profile: Profile, pe: usize, word: usize) -> Vec<u64> {
+    let allowed = outcomes(program, profile);
+    let finished = allowed.iter().filter_map(|outcome| match outcome {
+        Outcome::Finished(saw) => Some(saw[program.pes() + pe][word]),
+        Outcome::Deadlock | Outcome::MixedAtomicity => None,
+    });
+    finished.collect::<BTreeSet<u64>>().into_iter().collect()
+}
+
+/// The outcomes of a program, which are the same on the simulator as in the model.
+#[track_caller]
+fn outcomes(program: &Program, profile: Profile) -> BTreeSet<Outcome> {
+    match compare(program, profile) {
+        Ok(Some(_)) => state::outcomes(program, Rules::of(profile), STATES).expect("it was compared"),
+        Ok(None) => panic!("the program is too large to be compared\n{program:?}"),
+        Err(difference) => panic!("{difference}\n{program:?}"),
+    }
+}

@@ -1,0 +1,142 @@
+//! Random programs about something: PE 0 sends, then raises a flag, and PE 1 waits for the flag and looks.
+//!
+//! Words 0 and 1 of PE 1 are what is sent, its word 2 is the flag. Word 2 of PE 0 is a flag as well, which PE 1 raises in the
+//! end, or in the beginning.
+
+use onesided::Cmp;
+use onesided::backend::AmoOp;
+use proptest::prelude::*;
+
+use super::generate::{by, call, number};
+use super::program::{Call, Op, Program, Update, host};
+
+const WORDS: usize = 4;
+const FLAG: usize = 2;
+const SOURCE: usize = 3;
+
+/// Raises a flag.
+fn raise(to: usize) -> Op {
+    Op::Signal { to, update: Update { word: FLAG, value: 1, add: false } }
+}
+
+/// Waits for it.
+fn wait() -> Op {
+    Op::Wait { word: FLAG, cmp: Cmp::Ge, value: 1, signal: false }
+}
+
+/// Messages of all kinds: up to `calls` calls of PE 0, on up to `streams` streams, before the flag.
+pub(crate) fn messages(calls: usize, streams: usize) -> impl Strategy<Value = Program> {
+    let send = prop::collection::vec(call(2, WORDS - 1, streams), 1..=calls);
+    // what everything else writes is looked at, and the flag's word is the flag's alone
+    let send = send.prop_map(|calls| calls.into_iter().map(|call| Call { op: aimed(call.op), ..call }).collect());
+    let look = prop_oneof![
+        Just(Op::Read { src: 0, len: 3 }),
+        Just(Op::Read { src: 0, len: 2 }),
+        Just(Op::Put { to: 0, dst: 0, src: 0, len: 2, nbi: false, signal: None }),
+        Just(Op::G { from: 1, src: 0 }),
+    ];
+    exchange(send, streams, look)
+}
+
+/// Messages by non-blocking puts, and what completes them: on all streams, in all orders.
+pub(crate) fn claims(calls: usize, streams: usize) -> impl Strategy<Value = Program> {
+    let put = |nbi, dst| Op::Put { to: 1, dst, src: SOURCE, len: 1, nbi, signal: None };
+    let update = Update { word: 1, value: 1, add: false };
+    let put_signal = Op::Put { to: 1, dst: 0, src: SOURCE, len: 1, nbi: true, signal: Some(update) };
+    let anywhere = prop_oneof![
+        5 => Just(put(true, 0)),
+        1 => Just(put(true, 1)),
+        1 => Just(put_signal),
+        2 => Just(put(false, 0)),
+        1 => Just(Op::Get { from: 1, dst: SOURCE, src: 1, len: 1, nbi: true }),
+        6 => Just(Op::Quiet),
+        4 => Just(Op::Fence),
+        2 => Just(Op::Flush),
+        2 => Just(wait()),
+        2 => Just(Op::Write { dst: SOURCE, len: 1, value: 1 }),
+    ];
+    let of_streams = prop_oneof![Just(Op::Record { event: 0 }), Just(Op::WaitEvent { event: 0 })];
+    let of_hosts = prop_oneof![
+        1 => (0..streams).prop_map(|stream| Op::Synchronize { stream }),
+        1 => Just(Op::SynchronizeEvent { event: 0 }),
+        2 => Just(raise(0)),
+    ];
+    let call = (by(streams), anywhere, of_streams, of_hosts, prop::bool::weighted(0.2)).prop_map(
+        |(stream, anywhere, of_streams, of_hosts, special)| {
+            let special = special.then_some(if stream.is_some() { of_streams } else { of_hosts });
+            Call { stream, op: special.unwrap_or(anywhere) }
+        },
+    );
+    let send = prop::collection::vec(call, 2..=calls);
+    let send =
+        send.prop_map(|calls| [host(Op::Write { dst: SOURCE, len: 1, value: 1 })].into_iter().chain(calls).collect());
+    exchange(send, streams, Just(Op::Read { src: 0, len: 1 }))
+}
+
+/// Messages by stores through a peer's pointer.
+pub(crate) fn stores(calls: usize) -> impl Strategy<Value = Program> {
+    let range = || (0usize..2, 1usize..=2).prop_map(|(first, len)| (first.min(2 - len), len));
+    let op = prop_oneof![
+        6 => range().prop_map(|(dst, len)| Op::PeerStore { to: 1, dst, len, value: 1 }),
+        3 => range().prop_map(|(src, len)| Op::PeerLoad { of: 1, src, len }),
+        1 => (0usize..2).prop_map(|dst| Op::P { to: 1, dst, value: 1 }),
+        1 => (0usize..2).prop_map(|src| Op::G { from: 1, src }),
+        2 => Just(Op::Fence),
+        1 => Just(Op::Quiet),
+        1 => Just(wait()),
+    ];
+    let send = prop::collection::vec(op.prop_map(host), 2..=calls);
+    exchange(send, 0, prop_oneof![Just(Op::Read { src: 0, len: 2 }), Just(Op::Read { src: 1, len: 1 })])
+}
+
+/// PE 0 sends and raises its flag, in any way; PE 1 waits and looks, and raises a flag before or behind that.
+fn exchange(
+    send: impl Strategy<Value = Vec<Call>>,
+    streams: usize,
+    look: impl Strategy<Value = Op>,
+) -> impl Strategy<Value = Program> {
+    let update = Update { word: FLAG, value: 1, add: false };
+    let amo = Op::Amo { to: 1, dst: FLAG, op: AmoOp::Set, value: 1, cond: 0, fetch: false };
+    let flag = prop_oneof![
+        2 => (Just(raise(1)), by(streams)),
+        1 => (Just(Op::P { to: 1, dst: FLAG, value: 1 }), by(streams)),
+        1 => any::<bool>().prop_flat_map(move |nbi| {
+            let put = Op::Put { to: 1, dst: 0, src: 1, len: 1, nbi, signal: Some(update) };
+            (Just(put), by(streams))
+        }),
+        1 => (Just(amo), Just(None)),
+        1 => (Just(Op::PeerStore { to: 1, dst: FLAG, len: 1, value: 1 }), Just(None)),
+    ];
+    (send, flag, prop::option::weighted(0.8, Just(wait())), look, 0u8..=2, 1usize..=4).prop_map(
+        |(mut send, (flag, stream), wait, look, answer, pieces)| {
+            send.push(Call { stream, op: flag });
+            let mut receive: Vec<Call> = wait.into_iter().chain([look]).map(host).collect();
+            match answer {
+                0 => {}
+                1 => receive.push(host(raise(0))),
+                _ => receive.insert(0, host(raise(0))),
+            }
+            number(Program { words: WORDS, pieces, hosts: vec![send, receive] })
+        },
+    )
+}
+
+/// The same operation on words 0 and 1 of PE 1.
+fn aimed(mut op: Op) -> Op {
+    match &mut op {
+        Op::P { to, dst, .. } | Op::Amo { to, dst, .. } | Op::PeerStore { to, dst, len: 1, .. } => {
+            (*to, *dst) = (1, *dst % 2);
+        }
+        Op::Put { to, dst, signal, .. } => {
+            *to = 1;
+            *dst = 0;
+            *signal = None;
+        }
+        Op::PeerStore { to, dst, .. } | Op::IPut { to, dst, strides: (1, _), .. } => (*to, *dst) = (1, 0),
+        Op::Signal { to, update } => (*to, update.word) = (1, update.word % 2),
+        Op::Wait { .. } | Op::WaitAll { .. } => op = Op::Fence,
+        Op::Get { .. } | Op::IGet { .. } | Op::IPut { .. } | Op::Read { .. } | Op::PeerLoad { .. } => op = Op::Quiet,
+        _ => {}
+    }
+    op
+}
