@@ -163,7 +163,7 @@ impl<B: Backend> Host<'_, B> {
         self.amo(self.call("atomic_fetch_inc", At::caller()), word, AmoOp::Add, [one, None], true, pe)
     }
 
-    #[inline]
+    #[inline(always)]
     fn amo<T: Element>(
         &self,
         call: Call,

@@ -189,7 +189,7 @@ impl<T: Element, K> Buf<T, K> {
     }
 
     #[inline]
-    fn all(&self) -> Slice<'_, T, K> {
+    pub(crate) fn all(&self) -> Slice<'_, T, K> {
         Slice { alloc: self.alloc, brand: self.brand, start: 0, len: self.len, of: PhantomData }
     }
 }

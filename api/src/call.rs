@@ -40,60 +40,60 @@ impl<B: Backend> Pe<B> {
 impl Call {
     /// The bytes of an operand.
     #[inline]
-    pub(crate) fn span(&self, role: &'static str, operand: impl Operand) -> Result<Span> {
+    pub(crate) fn span(self, role: &'static str, operand: impl Operand) -> Result<Span> {
         self.own(operand.brand(), role, "memory")?;
         Ok(operand.span())
     }
 
     /// The bytes of an operand that must be one element.
     #[inline]
-    pub(crate) fn element<T: Element>(&self, role: &'static str, operand: impl Operand) -> Result<Span> {
+    pub(crate) fn element<T: Element>(self, role: &'static str, operand: impl Operand) -> Result<Span> {
         let span = self.span(role, operand)?;
         if span.len == size_of::<T>() { Ok(span) } else { Err(self.not_one(role, span.len / size_of::<T>())) }
     }
 
     /// The word of a signal.
     #[inline]
-    pub(crate) fn signal(&self, signal: Signal<'_>) -> Result<Span> {
+    pub(crate) fn signal(self, signal: Signal<'_>) -> Result<Span> {
         self.own(signal.brand(), "signal", "a signal")?;
         Ok(signal.span())
     }
 
     /// The id of a team.
     #[inline]
-    pub(crate) fn team(&self, role: &'static str, team: &Team) -> Result<TeamId> {
+    pub(crate) fn team(self, role: &'static str, team: &Team) -> Result<TeamId> {
         self.own(team.brand(), role, "a team")?;
         Ok(team.id())
     }
 
     /// The backend's stream.
     #[inline]
-    pub(crate) fn stream<'a, B: Backend>(&self, stream: &'a Stream<B>) -> Result<&'a B::Stream> {
+    pub(crate) fn stream<B: Backend>(self, stream: &Stream<B>) -> Result<&B::Stream> {
         self.own(stream.brand, "stream", "a stream")?;
         Ok(&stream.inner)
     }
 
     /// The backend's event.
     #[inline]
-    pub(crate) fn event<'a, B: Backend>(&self, event: &'a Event<B>) -> Result<&'a B::Event> {
+    pub(crate) fn event<B: Backend>(self, event: &Event<B>) -> Result<&B::Event> {
         self.own(event.brand, "event", "an event")?;
         Ok(&event.inner)
     }
 
     #[inline]
-    pub(crate) fn own(&self, brand: Brand, role: &'static str, kind: &'static str) -> Result<()> {
+    pub(crate) fn own(self, brand: Brand, role: &'static str, kind: &'static str) -> Result<()> {
         if brand == self.brand { Ok(()) } else { Err(self.foreign(role, kind)) }
     }
 
     #[cold]
-    fn foreign(&self, role: &str, kind: &str) -> Error {
+    fn foreign(self, role: &str, kind: &str) -> Error {
         self.refuse(format!(
             "{role} belongs to another PE or to an earlier run; pass {kind} that this PE made in this run"
         ))
     }
 
     #[cold]
-    fn not_one(&self, role: &str, elements: usize) -> Error {
+    fn not_one(self, role: &str, elements: usize) -> Error {
         self.refuse(format!("{role} has {elements} elements; pass one element, as buf.at(i) is"))
     }
 }
@@ -102,19 +102,19 @@ impl Call {
 impl Call {
     /// The number of a PE that exists.
     #[inline]
-    pub(crate) fn pe(&self, pe: usize) -> Result<u32> {
+    pub(crate) fn pe(self, pe: usize) -> Result<u32> {
         if pe < self.n_pes as usize { Ok(pe as u32) } else { Err(self.no_such_pe(pe)) }
     }
 
     /// Refuses two operands of different lengths, in elements.
     #[inline]
-    pub(crate) fn same_len(&self, [first, second]: [(&'static str, usize); 2]) -> Result<()> {
+    pub(crate) fn same_len(self, [first, second]: [(&'static str, usize); 2]) -> Result<()> {
         if first.1 == second.1 { Ok(()) } else { Err(self.lengths_differ([first, second])) }
     }
 
     /// Refuses `dst` and `src` of different lengths; both hold elements of type `T`.
     #[inline]
-    pub(crate) fn same_elements(&self, dst: Span, src: Span, dtype: DType) -> Result<()> {
+    pub(crate) fn same_elements(self, dst: Span, src: Span, dtype: DType) -> Result<()> {
         if dst.len == src.len {
             return Ok(());
         }
@@ -124,23 +124,23 @@ impl Call {
 
     /// Refuses a bitwise reduction of floats.
     #[inline]
-    pub(crate) fn reduction(&self, dtype: DType, op: ReduceOp) -> Result<()> {
+    pub(crate) fn reduction(self, dtype: DType, op: ReduceOp) -> Result<()> {
         if dtype.is_float() && op.is_bitwise() { Err(self.no_such_reduction(dtype, op)) } else { Ok(()) }
     }
 
     #[cold]
-    fn no_such_pe(&self, pe: usize) -> Error {
+    fn no_such_pe(self, pe: usize) -> Error {
         self.refuse(format!("there is no PE {pe}; the job has PEs 0 to {}", self.n_pes - 1))
     }
 
     #[cold]
-    fn lengths_differ(&self, [first, second]: [(&str, usize); 2]) -> Error {
+    fn lengths_differ(self, [first, second]: [(&str, usize); 2]) -> Error {
         let [(first, one), (second, other)] = [first, second];
         self.refuse(format!("{first} has {one} elements and {second} has {other}; both must have the same number"))
     }
 
     #[cold]
-    fn no_such_reduction(&self, dtype: DType, op: ReduceOp) -> Error {
+    fn no_such_reduction(self, dtype: DType, op: ReduceOp) -> Error {
         self.refuse(format!("{dtype} does not reduce with {}; only integers do", op.name()))
     }
 }
@@ -149,7 +149,7 @@ impl Call {
 impl Call {
     /// Refuses a call of a family that the backend does not have.
     #[inline]
-    pub(crate) fn require(&self, support: Support) -> Result<()> {
+    pub(crate) fn require(self, support: Support) -> Result<()> {
         match support {
             Support::Missing(why) => Err(self.unsupported(why)),
             Support::Native | Support::Composed(_) => Ok(()),
@@ -157,18 +157,18 @@ impl Call {
     }
 
     #[cold]
-    fn unsupported(&self, why: &str) -> Error {
+    fn unsupported(self, why: &str) -> Error {
         self.fail(ErrorKind::Unsupported, why)
     }
 
     /// The error for an argument that is wrong.
     #[cold]
-    pub(crate) fn refuse(&self, message: impl Into<String>) -> Error {
+    pub(crate) fn refuse(self, message: impl Into<String>) -> Error {
         self.fail(ErrorKind::InvalidArgument, message)
     }
 
     #[cold]
-    pub(crate) fn fail(&self, kind: ErrorKind, message: impl Into<String>) -> Error {
+    pub(crate) fn fail(self, kind: ErrorKind, message: impl Into<String>) -> Error {
         Error::new(kind, self.name, message, self.at)
     }
 }

@@ -33,13 +33,15 @@ impl<'a, B: Backend> Issue<'a, B> {
     }
 
     /// Hands a validated operation to the backend.
-    #[inline]
+    ///
+    /// Always inlined, as what verbs share is: the compiler then knows which operation it is, and whether there is a stream.
+    #[inline(always)]
     pub(crate) fn issue(&self, op: Op, at: At) -> Result<u64> {
         self.issue_with(op, Values::NONE, at)
     }
 
     /// The same for one that has values.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn issue_with(&self, op: Op, values: Values<'_>, at: At) -> Result<u64> {
         let stream = match self.stream {
             None => None,

@@ -70,7 +70,7 @@ impl<T: Element, K> Operand for Slice<'_, T, K> {
 impl<T: Element, K> Operand for &Buf<T, K> {
     #[inline]
     fn span(&self) -> Span {
-        self.slice(..).bytes()
+        self.all().bytes()
     }
     #[inline]
     fn brand(&self) -> Brand {

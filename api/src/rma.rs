@@ -71,7 +71,7 @@ impl<B: Backend> Issue<'_, B> {
         self.put_op(self.call("put_nbi", At::caller()), dst, src, pe, true)
     }
 
-    #[inline]
+    #[inline(always)]
     fn put_op<T: Element>(
         &self,
         call: Call,
@@ -128,7 +128,7 @@ impl<B: Backend> Issue<'_, B> {
         self.get_op(self.call("get_nbi", At::caller()), dst, src, pe, true)
     }
 
-    #[inline]
+    #[inline(always)]
     fn get_op<T: Element>(
         &self,
         call: Call,

@@ -93,7 +93,7 @@ impl<B: Backend> Issue<'_, B> {
         self.put_signal_op(call, (dst, src, T::DTYPE), (signal, value, op), pe, true)
     }
 
-    #[inline]
+    #[inline(always)]
     fn put_signal_op(
         &self,
         call: Call,
@@ -163,7 +163,7 @@ impl<B: Backend> Issue<'_, B> {
         self.signal_wait(signal, cmp, value, At::caller()).map(drop)
     }
 
-    #[inline]
+    #[inline(always)]
     fn signal_wait(&self, signal: Signal<'_>, cmp: Cmp, value: u64, at: At) -> Result<u64> {
         let call = self.call("signal_wait_until", at);
         let vars = call.signal(signal)?;
@@ -260,7 +260,7 @@ impl<B: Backend> Issue<'_, B> {
         self.wait::<T>(call, vars, cmp, Against::Each, Values { bytes, skip })
     }
 
-    #[inline]
+    #[inline(always)]
     fn wait<T: Waitable>(&self, call: Call, vars: Span, cmp: Cmp, against: Against, values: Values<'_>) -> Result<()> {
         self.check_host_signals(call)?;
         self.issue_with(Op::Wait { vars, dtype: T::DTYPE, cmp, against, signal: false }, values, call.at).map(drop)
