@@ -1,5 +1,7 @@
 //! Runs programs to their end, with a limit of time.
 
+use std::env;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -7,6 +9,8 @@ use onesided_harness::launch::{Event, PeStatus, Running};
 
 /// How often is looked whether the time is up.
 const TICK: Duration = Duration::from_millis(200);
+/// What is asked to end may first have to end daemons.
+const GRACE: Duration = Duration::from_secs(10);
 /// Of what was printed, so many bytes are kept of the beginning, and as many of the end.
 const KEPT: usize = 2 << 20;
 
@@ -29,6 +33,7 @@ pub(crate) struct Ended {
 pub(crate) fn run(commands: impl IntoIterator<Item = Command>, limit: Duration) -> Result<Ended, String> {
     let start = Instant::now();
     let mut running = Running::start(commands)?;
+    running.set_grace(GRACE);
     let mut printed = Printed::default();
     let mut is_late = false;
     loop {
@@ -49,6 +54,24 @@ pub(crate) fn run(commands: impl IntoIterator<Item = Command>, limit: Duration) 
     let status = running.statuses().iter().filter_map(failed).next_back().unwrap_or(0);
     let status = Some(status).filter(|_| !is_late);
     Ok(Ended { status, printed: printed.text(), took: start.elapsed() })
+}
+
+/// The file that a shell would run, or one of that name in `others`.
+pub(crate) fn on_path(name: &str, others: &[&str]) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = env::split_paths(&path).chain(others.iter().map(PathBuf::from));
+    folders.map(|folder| folder.join(name)).find(|file| is_program(file))
+}
+
+#[cfg(unix)]
+pub(crate) fn is_program(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    file.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+pub(crate) fn is_program(file: &Path) -> bool {
+    file.is_file()
 }
 
 /// What was printed; the middle of very much is left out.

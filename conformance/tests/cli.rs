@@ -41,6 +41,7 @@ fn help() {
         ("launch", &["launch", "--help"]),
         ("compare", &["compare", "--help"]),
         ("doctor", &["doctor", "--help"]),
+        ("hardware", &["hardware", "--help"]),
     ] {
         let output = onesided(arguments);
         assert_eq!(status(&output), 0);

@@ -11,7 +11,8 @@
 //! | `gpus.rs` | the options of both that are about GPUs |
 //! | `compare.rs` | `compare`: two reports of `suite` |
 //! | `launch.rs` | `launch`: the PEs of a program, on this host |
-//! | `doctor.rs` | `doctor`: what of CUDA, NVSHMEM and MPI is found here |
+//! | `doctor/` | `doctor`: what of CUDA, NVSHMEM and MPI is found here, and what will work |
+//! | `hardware/` | `hardware`: everything that needs a GPU, step by step |
 //!
 //! `bench` is the package `onesided-bench`.
 
@@ -24,6 +25,7 @@ mod bootstrap;
 mod compare;
 mod doctor;
 mod gpus;
+mod hardware;
 mod launch;
 mod list;
 mod litmus;
@@ -61,6 +63,8 @@ enum Command {
     Doctor(doctor::Options),
     /// Become a PE on a GPU, meet the others, and say so; started once for each PE.
     Bootstrap(bootstrap::Options),
+    /// Run everything that needs a GPU: what is found, tests, suite, examples, bootstraps, mistakes, benchmarks.
+    Hardware(hardware::Options),
     /// Measure what the simulator costs, or the backend for GPUs, beside what others cost on this machine.
     Bench(onesided_bench::Options),
 }
@@ -82,6 +86,7 @@ pub fn main() -> ExitCode {
         Command::Launch(options) => launch::run(&options),
         Command::Doctor(options) => doctor::run(&options),
         Command::Bootstrap(options) => bootstrap::run(&options),
+        Command::Hardware(options) => hardware::run(&options),
         Command::Bench(options) => onesided_bench::run(&options),
     };
     ended(Ok(status))

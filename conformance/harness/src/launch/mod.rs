@@ -7,7 +7,7 @@
 //! | `port.rs` | where the PEs meet |
 //! | `loading.rs` | that CUDA loads kernels before they are launched |
 //! | `mps.rs` | [`Mps`]: CUDA's multi-process service, for several PEs on one GPU |
-//! | `end_mps.sh` | how such a service is ended, also when this process was killed, and by `ci/hardware` |
+//! | `end_mps.sh` | how such a service is ended, also when this process was killed |
 //!
 //! A PE learns who it is from its environment: `ONESIDED_RANK`, `ONESIDED_PES`, `ONESIDED_LOCAL_RANK`,
 //! `ONESIDED_RENDEZVOUS`, `ONESIDED_KEY` and, where it was assigned a GPU, `ONESIDED_DEVICE`. The key is random and only of
@@ -35,6 +35,8 @@ mod running;
 #[doc(hidden)]
 pub use loading::{KERNELS_EARLY, load_kernels_early, replace, restart_to_load_kernels_early};
 pub use mps::Mps;
+#[doc(hidden)]
+pub use port::free_port;
 #[doc(hidden)]
 pub use running::cannot_start;
 pub use running::{Event, Running};

@@ -19,9 +19,17 @@ static ASKED: AtomicU16 = AtomicU16::new(0);
 /// and the last makes it harmless: the port is not among those that the system hands out by itself, processes begin
 /// their search at different places, and a PE that meets another job there says so.
 pub(super) fn meeting() -> Result<String, String> {
-    let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
-    let port = free(span(&range)).ok_or("no TCP port of 127.0.0.1 is free; PEs meet through one")?;
+    let port = free_port()?;
     Ok(format!("127.0.0.1:{port}/{}.{}", process::id(), ASKED.load(Ordering::Relaxed)))
+}
+
+/// A port of this host that is free now, and that this process has not been given before.
+///
+/// # Errors
+/// None is free.
+pub fn free_port() -> Result<u16, String> {
+    let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
+    Ok(free(span(&range)).ok_or("no TCP port of 127.0.0.1 is free; PEs meet through one")?)
 }
 
 /// How many ports from `FIRST` on the system does not hand out by itself.

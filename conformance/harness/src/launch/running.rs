@@ -12,7 +12,7 @@ use super::group::{Group, wait_for};
 use super::{Channel, PeStatus};
 use crate::tool::interrupt;
 
-/// How long a PE has to end after it was asked to; then it is killed.
+/// How long a PE has to end after it was asked to, unless it is given more; then it is killed.
 const GRACE: Duration = Duration::from_secs(2);
 /// How long output is read after the end of a PE whose own children keep it open.
 const DRAIN: Duration = Duration::from_millis(500);
@@ -64,6 +64,8 @@ pub struct Running {
     pes: Vec<State>,
     notes: Receiver<Note>,
     group: Group,
+    /// How long those have to end that were asked to.
+    grace: Duration,
     /// When those are killed that were asked to end; `None` while nobody was.
     kill_at: Option<Instant>,
     /// When those are stuck that were killed and are still there; `None` while nobody was killed.
@@ -117,7 +119,7 @@ impl Running {
         interrupt::watch();
         let group = Group::start()?;
         let (sender, notes) = mpsc::sync_channel(WAITING);
-        let mut running = Running { pes: Vec::new(), notes, group, kill_at: None, give_up_at: None };
+        let mut running = Running { pes: Vec::new(), notes, group, grace: GRACE, kill_at: None, give_up_at: None };
         for (pe, mut command) in commands.into_iter().enumerate() {
             command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
             running.group.adopt(&mut command)?;
@@ -176,11 +178,16 @@ impl Running {
         }
     }
 
+    /// Gives processes more than two seconds to end after they were asked to: what they started may have to end first.
+    pub fn set_grace(&mut self, grace: Duration) {
+        self.grace = grace;
+    }
+
     /// Asks all PEs and their children to end; those that do not are killed two seconds later, by [`next`](Self::next).
     /// A PE that left the job's group is not asked, only killed.
     pub fn kill(&mut self) {
         if self.kill_at.is_none() {
-            self.kill_at = Some(Instant::now() + GRACE);
+            self.kill_at = Some(Instant::now() + self.grace);
             self.group.terminate();
         }
     }
@@ -313,7 +320,7 @@ mod tests {
         let processes = [0, 1].map(|pe: usize| Arc::clone(&pes[pe].process));
         wait_for(processes[0].lock().unwrap().id());
         let group = Group::start().unwrap();
-        let mut running = Running { pes, notes, group, kill_at: None, give_up_at: Some(Instant::now()) };
+        let mut running = Running { pes, notes, group, grace: GRACE, kill_at: None, give_up_at: Some(Instant::now()) };
         let ended = Event::Ended { pe: 0, status: PeStatus::Exited(3) };
         let events = [(); 3].map(|()| running.next(Duration::MAX));
         assert_eq!(events, [ended, Event::Stuck { pe: 1 }, Event::AllEnded]);

@@ -7,7 +7,6 @@
 //! | `foresee.rs` | what will work and what will not |
 //! | `network.rs` | whether PEs can find each other |
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
@@ -15,6 +14,7 @@ use std::time::Duration;
 use onesided::{Backend, Pe, ReduceOp, Result};
 use onesided_harness::say;
 use onesided_harness::tool::command::failed;
+use onesided_harness::tool::output::Output;
 use onesided_nvshmem::{Placement, Problem};
 use onesided_sim::{Config, Simulation};
 
@@ -46,15 +46,22 @@ pub(super) struct Options {
     /// NVSHMEM's host library or the folder that holds it, instead of the usual places
     #[arg(long, value_name = "PATH")]
     library: Option<PathBuf>,
+    /// Write what was found to FILE; - is standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
 }
 
 pub(super) fn run(options: &Options) -> ExitCode {
-    say!("{}", look(options.library.as_deref()));
-    match simulate() {
-        Ok(pes) => say!("Tried just now: {pes} simulated PEs met in a reduction."),
-        Err(why) => return failed(format!("the simulator does not work: {why}")),
-    }
-    ExitCode::SUCCESS
+    try_run(options).map_or_else(failed, |()| ExitCode::SUCCESS)
+}
+
+fn try_run(options: &Options) -> std::result::Result<(), String> {
+    let json = options.json.as_deref().map(Output::prepare).transpose()?;
+    let report = look(options.library.as_deref());
+    say!("{report}");
+    let pes = simulate().map_err(|why| format!("the simulator does not work: {why}"))?;
+    say!("Tried just now: {pes} simulated PEs met in a reduction.");
+    json.map_or(Ok(()), |json| json.finish(|out| writeln!(out, "{:#}", report.to_json())))
 }
 
 /// Looks for everything that a program on GPUs needs, and meets the doctors of the other PEs, if a launcher started several. So
@@ -101,12 +108,8 @@ fn mpirun() -> std::result::Result<Tool, Problem> {
     }
 }
 
-/// The file that a shell would run.
 fn tool(what: &'static str) -> std::result::Result<PathBuf, Problem> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut files = std::env::split_paths(&path).map(|folder| folder.join(what));
-    let found = files.find(|file| fs::metadata(file).is_ok_and(|file| file.is_file()));
-    found.ok_or_else(|| Problem::NotFound { what, looked: vec!["not on PATH".to_string()] })
+    processes::on_path(what, &[]).ok_or_else(|| Problem::NotFound { what, looked: vec!["not on PATH".to_string()] })
 }
 
 /// Runs a little program on the simulator: it needs memory for stacks and heaps, and nothing else.

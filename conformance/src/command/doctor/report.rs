@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use onesided_nvshmem::{Driver, HostLibrary, Placement, Problem};
+use serde_json::{Value, json};
 
 use super::network::Network;
 
@@ -81,6 +82,24 @@ impl Report {
             row("network", &self.network, describe_network, |_| NETWORK_REMEDY),
             launcher,
         ]
+    }
+}
+
+impl Report {
+    /// What programs want to know of it: schema `onesided-doctor/1`.
+    pub(super) fn to_json(&self) -> Value {
+        let (driver, library) = (self.driver.as_ref().ok(), self.nvshmem.as_ref().ok());
+        let row = |Row { what, found, says, then }| json!({ "what": what, "found": found, "says": says, "then": then });
+        json!({
+            "schema": "onesided-doctor/1",
+            "driver": self.kernel_module,
+            "cuda": driver.map(|driver| format!("{}.{}", driver.cuda.0, driver.cuda.1)),
+            "gpus": driver.map_or(&[][..], |driver| &driver.gpus),
+            "library": library.map(HostLibrary::release),
+            "parts": self.rows().map(row),
+            "obstacles": self.obstacles(),
+            "notes": self.notes(),
+        })
     }
 }
 
@@ -296,6 +315,18 @@ launcher       not found  Open MPI's mpirun started this process as PE 1 of 2, b
         report.launcher = Err(Problem::Variable { variable: "PMI_RANK=1".into(), why: "no size".into() });
         let [.., launcher] = report.rows();
         assert_eq!((launcher.found, launcher.says.as_str()), (false, "PMI_RANK=1: no size"));
+    }
+
+    #[test]
+    fn programs_are_told_the_same() {
+        let json = server().to_json();
+        assert_eq!([&json["library"], &json["driver"], &json["cuda"]], ["3.4.5", "580.95.05", "13.0"]);
+        assert_eq!(json["gpus"], json!(["NVIDIA H200", "NVIDIA H200"]));
+        assert_eq!((&json["parts"][1]["what"], &json["parts"][1]["found"]), (&json!("NVSHMEM"), &json!(true)));
+        assert_eq!([&json["obstacles"], &json["notes"]], [&json!([]), &json!([])]);
+        let json = laptop().to_json();
+        assert_eq!((&json["library"], &json["cuda"], &json["gpus"]), (&Value::Null, &Value::Null, &json!([])));
+        assert_eq!(json["obstacles"].as_array().unwrap().len(), 2);
     }
 
     #[test]

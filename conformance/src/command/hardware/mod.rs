@@ -1,0 +1,340 @@
+//! `onesided hardware`: everything that needs a GPU, step by step, each with a limit of time; `ci/hardware` calls it.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | this one | the options; runs the steps of each part, with each library |
+//! | `parts.rs` | which steps the parts have |
+//! | `step.rs` | [`Step`]: what is run, and what must come of it |
+//! | `record.rs` | what became of the steps: lines, counts, the report |
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::{Duration, SystemTime};
+
+use onesided_harness::launch::{Mps, free_port};
+use onesided_harness::say;
+use onesided_harness::tool::command::failed;
+use onesided_harness::tool::interrupt;
+use onesided_harness::tool::output::Output;
+use onesided_nvshmem::Key;
+use serde::Deserialize;
+
+use crate::processes::{self, Ended, is_program, on_path};
+use parts::{Part, Rig};
+use record::{Head, Record};
+use step::{Launcher, Outcome, Shown, Step, Task, typed};
+
+mod parts;
+mod record;
+mod step;
+
+/// How long the doctor may take.
+const DOCTOR: Duration = Duration::from_secs(120);
+/// Of the output of a step that failed, so many lines are shown.
+const TAIL: usize = 40;
+/// With it a user names the library to be used.
+const LIBRARY: &str = "ONESIDED_NVSHMEM_LIB";
+
+const AFTER: &str = "\
+With one GPU, PEs share it under CUDA's multi-process service. Every command has a limit of time. The last lines are one \
+for each step, and `N passed, N failed, N not run`.\n\n\
+Exit status: 0 if something ran and nothing failed, or if there is no GPU; 1 if a step failed, or if there is no GPU with \
+--require-hardware; 2 if it could not run; 130 and 143 if Ctrl-C or SIGTERM ended it, with what was done until then in a \
+report of its own.";
+
+/// What `onesided hardware` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER)]
+pub(super) struct Options {
+    /// The folder with the programs; an `onesided` with MPI lies in DIR/mpi [default: $ONESIDED_BINARIES, or
+    /// this program's]
+    #[arg(long, value_name = "DIR")]
+    binaries: Option<PathBuf>,
+    /// NVSHMEM's library to use, instead of the one that is found; may be repeated
+    #[arg(long = "library", value_name = "DIR")]
+    libraries: Vec<PathBuf>,
+    /// Where the JSON reports go
+    #[arg(long, value_name = "DIR", default_value = "conformance/reports")]
+    reports: PathBuf,
+    /// The folder with the sources of this project: its examples, expected outcomes and scripts
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    sources: PathBuf,
+    /// Run only this part; may be repeated
+    #[arg(long, value_name = "PART", value_enum)]
+    only: Vec<Part>,
+    /// Fail where there is no GPU, instead of saying `not run`
+    #[arg(long)]
+    require_hardware: bool,
+    /// Cases of the suite [default: all]
+    #[arg(value_name = "PATTERN")]
+    patterns: Vec<String>,
+}
+
+pub(super) fn run(options: &Options) -> ExitCode {
+    interrupt::watch();
+    try_run(options).unwrap_or_else(failed)
+}
+
+fn try_run(options: &Options) -> Result<ExitCode, String> {
+    let mut run = Run::new(options)?;
+    let libraries: Vec<Option<PathBuf>> = match options.libraries.as_slice() {
+        [] => vec![None],
+        several => several.iter().map(|library| absolute(library).map(Some)).collect::<Result<_, _>>()?,
+    };
+    for library in libraries {
+        run.library = library;
+        let machine = run.look();
+        if interrupt::is_wanted() {
+            return Ok(interrupt::status());
+        }
+        let machine = machine?;
+        if machine.gpus.is_empty() {
+            say!("not run: no GPU");
+            return Ok(ExitCode::from(u8::from(options.require_hardware)));
+        }
+        if let Some(status) = run.with_library(&machine)? {
+            return Ok(status);
+        }
+    }
+    say!("\n{}", run.record.summary());
+    Ok(ExitCode::from(u8::from(!run.record.is_well())))
+}
+
+/// What the doctor says of a machine, as far as it is needed here: `onesided-doctor/1`.
+#[derive(Debug, Deserialize)]
+struct Machine {
+    driver: Option<String>,
+    cuda: Option<String>,
+    gpus: Vec<String>,
+    library: Option<String>,
+}
+
+/// A run with its options and what was done.
+struct Run<'a> {
+    options: &'a Options,
+    binaries: PathBuf,
+    date: String,
+    parts: Vec<Part>,
+    /// The library that is used now, if the user named one.
+    library: Option<PathBuf>,
+    /// By which PEs know each other that something else starts than our launcher.
+    key: Key,
+    /// For them too, once they need it.
+    mps: Option<Mps>,
+    folder: tempfile::TempDir,
+    record: Record,
+}
+
+impl<'a> Run<'a> {
+    fn new(options: &'a Options) -> Result<Run<'a>, String> {
+        let named = std::env::var_os("ONESIDED_BINARIES").filter(|folder| !folder.is_empty()).map(PathBuf::from);
+        let binaries = match options.binaries.clone().or(named) {
+            Some(folder) => absolute(&folder)?,
+            None => {
+                let me =
+                    std::env::current_exe().map_err(|why| format!("this program does not know its file: {why}"))?;
+                me.parent().unwrap_or(Path::new("/")).to_path_buf()
+            }
+        };
+        let onesided = binaries.join("onesided");
+        if !is_program(&onesided) {
+            let onesided = onesided.display();
+            return Err(format!("no program {onesided}: name the folder with --binaries, or build it"));
+        }
+        let parts = if options.only.is_empty() { all_parts() } else { options.only.clone() };
+        let date = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+        let folder = tempfile::tempdir().map_err(|why| format!("no folder for the time of this run: {why}"))?;
+        let key = Key::random().map_err(|problem| problem.to_string())?;
+        let date = date[..10].to_string();
+        let record = Record::default();
+        Ok(Run { options, binaries, date, parts, library: None, key, mps: None, folder, record })
+    }
+
+    /// Asks the doctor, in a process of its own: a process can open one library only.
+    fn look(&self) -> Result<Machine, String> {
+        let file = self.folder.path().join("doctor.json");
+        let mut doctor = Command::new(self.binaries.join("onesided"));
+        doctor.arg("doctor").arg("--json").arg(&file);
+        doctor.envs(self.library.iter().map(|library| (LIBRARY, library)));
+        let Ended { status, printed, .. } = processes::run([doctor], DOCTOR)?;
+        let text = fs::read_to_string(&file).map_err(|why| why.to_string());
+        let found = text.and_then(|text| serde_json::from_str(&text).map_err(|why| why.to_string()));
+        found.map_err(|why| {
+            let status =
+                status.map_or("did not end in time".to_string(), |status| format!("ended with status {status}"));
+            format!("the doctor {status}, and its report cannot be read: {why}\n{}", tail(&printed, TAIL))
+        })
+    }
+
+    /// Runs all parts with one library, and writes the report. The exit status if the user ended it.
+    fn with_library(&mut self, machine: &Machine) -> Result<Option<ExitCode>, String> {
+        let or_unknown = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".to_string());
+        let head = Head {
+            schema: "onesided-hardware/1",
+            library: or_unknown(&machine.library),
+            device: device(&machine.gpus),
+            driver: or_unknown(&machine.driver),
+            cuda: or_unknown(&machine.cuda),
+            date: self.date.clone(),
+        };
+        let reports = &self.options.reports;
+        fs::create_dir_all(reports).map_err(|why| format!("cannot make the folder {}: {why}", reports.display()))?;
+        let rig = Rig {
+            binaries: self.binaries.clone(),
+            sources: absolute(&self.options.sources)?,
+            reports: absolute(reports)?,
+            suffix: format!("-{}-{}-{}", head.library, head.device, head.date),
+            date: self.date.clone(),
+            gpus: machine.gpus.len(),
+            no_slurm: parts::no_slurm(),
+            has_mpirun: on_path("mpirun", &[]).is_some(),
+            patterns: self.options.patterns.clone(),
+        };
+        let only: Vec<String> = self.options.only.iter().map(|part| format!("-{}", part.name())).collect();
+        let name = format!("steps{}{}{}", only.concat(), "{}", parts::cases(&self.options.patterns));
+        let report = |name: &str| rig.reports.join(format!("{name}{}.json", rig.suffix));
+        // What cannot run at all is known before hours are spent.
+        let tasks: Vec<(Part, Vec<Task>)> = self
+            .parts
+            .iter()
+            .map(|&part| Ok((part, part.tasks(&rig, &mut free_port)?)))
+            .collect::<Result<_, String>>()?;
+        let output = Output::prepare(&report(&name.replace("{}", "")))?;
+
+        say!("\n=== NVSHMEM {}, {}", head.library, head.device);
+        for (part, tasks) in tasks {
+            say!("\n--- {}", part.name());
+            for task in tasks {
+                self.perform(task, &head.library);
+                if interrupt::is_wanted() {
+                    drop(output); // a run that did not end never replaces the report of a whole one
+                    let why = Some("the user ended the run".to_string());
+                    say!("{}", self.record.add("the rest", &head.library, Outcome::NotRun, 0, why));
+                    self.write(Output::prepare(&report(&name.replace("{}", "-interrupted")))?, &head)?;
+                    return Ok(Some(interrupt::status()));
+                }
+            }
+        }
+        self.write(output, &head)?;
+        Ok(None)
+    }
+
+    fn write(&mut self, output: Output, head: &Head) -> Result<(), String> {
+        output.finish(|out| self.record.report(out, head))
+    }
+
+    /// Runs a step, prints how it went, and notes it. A step that the user ended is not noted.
+    fn perform(&mut self, task: Task, library: &str) {
+        let step = match task {
+            Task::NotRun { name, why } => {
+                return say!("{}", self.record.add(&name, library, Outcome::NotRun, 0, Some(why)));
+            }
+            Task::Run(step) => step,
+        };
+        let typed = step.commands.iter().map(typed).collect::<Vec<_>>().join("\n");
+        let name = step.name.clone();
+        let (ended, outcome, why, shows) = match self.start(step) {
+            Err(why) => {
+                say!("{}", self.record.add(&name, library, Outcome::Failed, 0, Some(why)));
+                return;
+            }
+            Ok(done) => done,
+        };
+        if interrupt::is_wanted() {
+            return;
+        }
+        if outcome == Outcome::Failed {
+            say!("----- {typed}\n{}\n-----", tail(&ended.printed, TAIL));
+        }
+        say!("{}", self.record.add(&name, library, outcome, ended.took.as_secs(), why));
+        match shows {
+            Shown::Last(lines) if outcome == Outcome::Ok => say!("{}", tail(&ended.printed, lines)),
+            Shown::Everything if outcome == Outcome::Ok => say!("{}", ended.printed.trim_end()),
+            _ => {}
+        }
+    }
+
+    /// Runs a step to its end, in its environment.
+    fn start(&mut self, mut step: Step) -> Result<(Ended, Outcome, Option<String>, Shown), String> {
+        let mut environment = Vec::new();
+        if let Launcher::Foreign { pes_per_gpu } = step.launcher {
+            environment.push((Key::VARIABLE.to_string(), self.key.reveal().into()));
+            if pes_per_gpu > 1 {
+                let mps = match self.mps.take() {
+                    Some(mps) => mps,
+                    None => Mps::start(&[])?,
+                };
+                environment.extend(self.mps.insert(mps).environment(pes_per_gpu));
+            }
+        }
+        for command in &mut step.commands {
+            let is_set = command.get_envs().any(|(name, _)| name == LIBRARY);
+            command.envs(environment.iter().cloned());
+            command.envs(self.library.iter().filter(|_| !is_set).map(|library| (LIBRARY, library)));
+        }
+        let ended = processes::run(std::mem::take(&mut step.commands), step.limit)?;
+        let (outcome, why) = step.judge(&ended);
+        Ok((ended, outcome, why, step.shows))
+    }
+}
+
+fn all_parts() -> Vec<Part> {
+    clap::ValueEnum::value_variants().to_vec()
+}
+
+/// The path from the root.
+fn absolute(path: &Path) -> Result<PathBuf, String> {
+    path.canonicalize().map_err(|why| format!("{}: {why}", path.display()))
+}
+
+/// The GPUs as the names of reports have them: `2xH200`.
+fn device(gpus: &[String]) -> String {
+    let name = gpus.first().map_or("", String::as_str);
+    let name = name.strip_prefix("NVIDIA ").unwrap_or(name);
+    // `H100 80GB HBM3` is an H100.
+    let is_size =
+        |word: &str| word.find("GB").is_some_and(|at| at > 0 && word[..at].bytes().all(|digit| digit.is_ascii_digit()));
+    let words: Vec<&str> =
+        name.split(' ').enumerate().take_while(|(at, word)| *at == 0 || !is_size(word)).map(|(_, word)| word).collect();
+    let mut plain = String::new();
+    for letter in words.join(" ").chars() {
+        match letter {
+            letter if letter.is_ascii_alphanumeric() => plain.push(letter),
+            _ if plain.ends_with('-') => {}
+            _ => plain.push('-'),
+        }
+    }
+    format!("{}x{plain}", gpus.len())
+}
+
+/// The last lines.
+fn tail(text: &str, lines: usize) -> String {
+    let all: Vec<&str> = text.lines().collect();
+    all[all.len().saturating_sub(lines)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gpus_have_short_names() {
+        for (name, short) in [
+            ("NVIDIA H200", "1xH200"),
+            ("NVIDIA H100 80GB HBM3", "1xH100"),
+            ("NVIDIA A100-SXM4-40GB", "1xA100-SXM4-40GB"),
+            ("NVIDIA GeForce RTX 4090 (Laptop)", "1xGeForce-RTX-4090-Laptop-"),
+            ("Tesla T4", "1xTesla-T4"),
+        ] {
+            assert_eq!(device(&[name.to_string()]), short);
+        }
+        assert_eq!(device(&vec!["NVIDIA H200".to_string(); 4]), "4xH200");
+    }
+
+    #[test]
+    fn the_parts_are_in_the_order_in_which_they_run() {
+        let names: Vec<String> = all_parts().into_iter().map(Part::name).collect();
+        assert_eq!(names, ["doctor", "tests", "suite", "examples", "bootstraps", "mistakes", "bench"]);
+    }
+}

@@ -1,0 +1,439 @@
+//! What each part of `onesided hardware` runs, as a list of steps.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::ValueEnum;
+
+use super::step::{Expected, Launcher, Shown, Step, Task};
+use crate::processes::{is_program, on_path};
+
+/// A part of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Part {
+    /// What is found
+    Doctor,
+    /// The backend's own tests on hardware
+    Tests,
+    /// The suite, with 1 to 4 PEs
+    Suite,
+    /// Each example, with 2 and with 4 PEs
+    Examples,
+    /// PEs that find each other in each way that there is
+    Bootstraps,
+    /// What must end in a message
+    Mistakes,
+    /// What calls cost, beside a C++ program
+    Bench,
+}
+
+/// Where things are, and what this machine has.
+#[derive(Clone, Debug)]
+pub(super) struct Rig {
+    /// The folder with the programs.
+    pub(super) binaries: PathBuf,
+    /// The folder with `examples`, `conformance` and `ci`.
+    pub(super) sources: PathBuf,
+    /// Where the reports go.
+    pub(super) reports: PathBuf,
+    /// What the names of reports end with: library, device and date.
+    pub(super) suffix: String,
+    pub(super) date: String,
+    /// How many GPUs there are.
+    pub(super) gpus: usize,
+    /// Why PEs cannot be started by a Slurm of this machine, if that is so.
+    pub(super) no_slurm: Option<String>,
+    pub(super) has_mpirun: bool,
+    /// Cases of the suite; all if empty.
+    pub(super) patterns: Vec<String>,
+}
+
+/// Settings of an environment.
+type Settings = &'static [(&'static str, &'static str)];
+
+/// The tests about several PEs that agree: step, test, and the settings under which it runs.
+const TOGETHER: [(&str, &str, Settings); 3] = [
+    ("a full GPU", "what_a_full_gpu_has_no_room_for_is_refused", &[]),
+    // Few teams, because making one takes a while.
+    (
+        "the last team",
+        "a_split_after_the_last_team_is_an_error",
+        &[("NVSHMEM_MAX_TEAMS", "12"), ("NVSHMEM_DISABLE_NCCL", "1")],
+    ),
+    ("what finalize gives back", "finalize_gives_back_what_the_program_forgot", &[]),
+];
+
+impl Part {
+    /// Its name on the command line and in the names of reports.
+    pub(super) fn name(self) -> String {
+        self.to_possible_value().map_or(String::new(), |value| value.get_name().to_string())
+    }
+
+    /// What it runs. `port` gives a port that is free, and another one each time.
+    ///
+    /// # Errors
+    /// The examples' sources are not where they should be; no port is free.
+    pub(super) fn tasks(self, rig: &Rig, port: &mut dyn FnMut() -> Result<u16, String>) -> Result<Vec<Task>, String> {
+        Ok(match self {
+            Part::Doctor => vec![Task::Run(Step::new("doctor", 120, [rig.onesided(&["doctor"])]))],
+            Part::Tests => rig.tests(),
+            Part::Suite => vec![rig.suite()],
+            Part::Examples => rig.examples()?,
+            Part::Bootstraps => rig.bootstraps(port)?,
+            Part::Mistakes => rig.mistakes(port)?,
+            Part::Bench => vec![rig.bench()],
+        })
+    }
+}
+
+/// What may be seen of a Slurm that this machine could start.
+pub(super) fn no_slurm() -> Option<String> {
+    if std::env::var_os("CUDA_VISIBLE_DEVICES").is_some() {
+        return Some("CUDA_VISIBLE_DEVICES is set".to_string()); // Slurm would not know
+    }
+    on_path("slurmctld", &["/usr/sbin"]).is_none().then(|| "no slurmctld".to_string())
+}
+
+fn not_run(name: impl Into<String>, why: &str) -> Task {
+    Task::NotRun { name: name.into(), why: why.to_string() }
+}
+
+impl Rig {
+    fn program(&self, name: &str) -> PathBuf {
+        self.binaries.join(name)
+    }
+
+    fn onesided(&self, arguments: &[&str]) -> Command {
+        command(&self.program("onesided"), arguments)
+    }
+
+    /// A program of the harness, with so many PEs that share GPUs where they must.
+    fn on_gpus(&self, program: &str, pes: usize) -> Command {
+        let mut command = self.alone(program);
+        command.args(["--pes", &pes.to_string()]).args(self.shared(pes));
+        command
+    }
+
+    /// A program of the harness that something else starts as a PE.
+    fn alone(&self, program: &str) -> Command {
+        command(&self.program(program), &["--backend", "nvshmem"])
+    }
+
+    /// `onesided launch`, with so many PEs that share GPUs where they must.
+    fn launch(&self, pes: usize, seconds: u64) -> Command {
+        let mut launch = self.onesided(&["launch", "-n", &pes.to_string(), "--timeout", &seconds.to_string()]);
+        launch.args(self.shared(pes)).arg("--");
+        launch
+    }
+
+    fn shared(&self, pes: usize) -> Option<&'static str> {
+        (pes > self.gpus).then_some("--mps")
+    }
+
+    /// Two PEs that something else than our launcher starts.
+    fn foreign(&self, name: &str, commands: Vec<Command>) -> Step {
+        let launcher = Launcher::Foreign { pes_per_gpu: if self.gpus < 2 { 2 } else { 1 } };
+        Step { launcher, ..Step::new(name, 120, commands) }
+    }
+
+    fn report(&self, name: &str) -> PathBuf {
+        self.reports.join(format!("{name}{}{}.json", cases(&self.patterns), self.suffix))
+    }
+
+    fn tests(&self) -> Vec<Task> {
+        let tests = self.program("hardware");
+        if !is_program(&tests) {
+            let why = format!("no program {}", tests.display());
+            return ["tests of the backend"]
+                .into_iter()
+                .chain(TOGETHER.map(|(name, ..)| name))
+                .map(|name| not_run(name, &why))
+                .collect();
+        }
+        let mut tasks = vec![Step::new("tests of the backend", 300, [command(&tests, &[])])];
+        for pes in [2, 4] {
+            for (name, test, settings) in TOGETHER {
+                let mut launch = self.launch(pes, 100);
+                launch.arg(&tests).args(["--exact", test]).envs(settings.iter().copied());
+                tasks.push(Step::new(format!("{name}, {pes} PEs"), 120, [launch]));
+            }
+        }
+        for command in tasks.iter_mut().flat_map(|step| &mut step.commands) {
+            command.env("ONESIDED_REQUIRE_HARDWARE", "1");
+        }
+        tasks.into_iter().map(Task::Run).collect()
+    }
+
+    fn suite(&self) -> Task {
+        let mut suite = self.onesided(&["suite", "--backend", "nvshmem", "--require-hardware", "--runs", "100"]);
+        suite.arg("--expected").arg(self.sources.join("conformance/expected"));
+        suite.arg("--json").arg(self.report("suite")).args(&self.patterns);
+        Task::Run(Step { shows: Shown::Last(5), ..Step::new("suite", 5400, [suite]) })
+    }
+
+    fn bench(&self) -> Task {
+        let mut bench = self.onesided(&["bench", "--backend", "nvshmem", "--date", &self.date]);
+        bench.arg("--json").arg(self.report("bench"));
+        Task::Run(Step { shows: Shown::Everything, ..Step::new("bench", 400, [bench]) })
+    }
+
+    fn examples(&self) -> Result<Vec<Task>, String> {
+        let folder = self.sources.join("examples/src/bin");
+        let wrong = |why: std::io::Error| {
+            format!("{}: {why}; the examples are known by their sources: see --sources", folder.display())
+        };
+        let files = fs::read_dir(&folder).and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect());
+        let mut files: Vec<PathBuf> = files.map_err(wrong)?;
+        files.retain(|file| file.extension().is_some_and(|extension| extension == "rs"));
+        files.sort();
+        let names = files.iter().filter_map(|file| file.file_stem()?.to_str());
+        let steps = names.flat_map(|name| [2, 4].map(|pes| self.example(name, pes)));
+        Ok(steps.map(Task::Run).collect())
+    }
+
+    fn example(&self, program: &str, pes: usize) -> Step {
+        let name = format!("{program}, {pes} PEs");
+        match program {
+            // It has kernels of its own, and no command line of the harness.
+            "kernel" => {
+                let mut launch = self.launch(pes, 60);
+                launch.arg(self.program(program));
+                Step::new(name, 120, [launch])
+            }
+            // Its bug may show here or not.
+            "missing_fence" => {
+                Step { status: Expected::One(&[0, 1]), ..Step::new(name, 120, [self.on_gpus(program, pes)]) }
+            }
+            _ => Step::new(name, 120, [self.on_gpus(program, pes)]),
+        }
+    }
+
+    fn bootstraps(&self, port: &mut dyn FnMut() -> Result<u16, String>) -> Result<Vec<Task>, String> {
+        let mut tasks = Vec::new();
+        let mut launch = self.launch(2, 60);
+        launch.arg(self.program("ring")).args(["--backend", "nvshmem"]);
+        tasks.push(Task::Run(Step::new("launch", 120, [launch])));
+        for method in ["launcher", "uid"] {
+            let mut launch = self.launch(2, 60);
+            launch.arg(self.program("onesided")).args(["bootstrap", "--method", method]);
+            tasks.push(Task::Run(Step::new(format!("launch, {method}"), 120, [launch])));
+        }
+
+        // Their PEs meet at the port behind the launcher's own.
+        let master = (port()? - 1).to_string();
+        let torchrun = [0, 1].map(|rank: usize| {
+            let mut ring = self.alone("ring");
+            ring.env("RANK", rank.to_string()).env("LOCAL_RANK", rank.to_string());
+            ring.env("WORLD_SIZE", "2").env("LOCAL_WORLD_SIZE", "2");
+            ring.env("MASTER_ADDR", "127.0.0.1").env("MASTER_PORT", &master);
+            ring
+        });
+        tasks.push(Task::Run(self.foreign("environment of torchrun", torchrun.into())));
+        let meeting = format!("127.0.0.1:{}", port()?);
+        let srun = [0, 1].map(|rank: usize| {
+            let mut ring = self.alone("ring");
+            ring.env("SLURM_PROCID", rank.to_string()).env("SLURM_LOCALID", rank.to_string());
+            ring.env("SLURM_STEP_ID", "0").env("SLURM_JOB_ID", "1");
+            ring.env("SLURM_NTASKS", "2").env("SLURM_STEP_NUM_TASKS", "2").env("ONESIDED_RENDEZVOUS", &meeting);
+            ring
+        });
+        tasks.push(Task::Run(self.foreign("environment of srun", srun.into())));
+        tasks.extend(self.slurm());
+        tasks.extend(self.mpirun(port)?);
+        Ok(tasks)
+    }
+
+    fn slurm(&self) -> Vec<Task> {
+        if let Some(why) = &self.no_slurm {
+            return ["Slurm, sbatch", "Slurm, srun"].map(|name| not_run(name, why)).into();
+        }
+        let with_slurm = || Command::new(self.sources.join("ci/with-slurm"));
+        let gpus = self.gpus.min(2);
+        let mut batch = with_slurm();
+        batch.args(["--batch", "--ntasks-per-node=2", &format!("--gpus-per-node={gpus}")]);
+        batch.arg(self.sources.join("examples/slurm.sh")).arg(self.program("ring")).args(["--backend", "nvshmem"]);
+        let mut srun = with_slurm();
+        srun.args(["srun", "--ntasks=2", &format!("--gpus={gpus}"), "--gpu-bind=none"]);
+        srun.arg(self.program("onesided")).args(["bootstrap", "--method", "launcher"]);
+        vec![
+            Task::Run(Step { says: &["every PE checked"], ..self.foreign("Slurm, sbatch", vec![batch]) }),
+            Task::Run(self.foreign("Slurm, srun", vec![srun])),
+        ]
+    }
+
+    fn mpirun(&self, port: &mut dyn FnMut() -> Result<u16, String>) -> Result<Vec<Task>, String> {
+        if !self.has_mpirun {
+            return Ok(["mpirun", "mpirun, emulated_mpi", "mpirun, mpi"].map(|name| not_run(name, "no mpirun")).into());
+        }
+        let mpirun = || command(Path::new("mpirun"), &["--allow-run-as-root", "--oversubscribe", "-n", "2"]);
+        let mut ring = mpirun();
+        ring.args(["-x", &format!("ONESIDED_RENDEZVOUS=127.0.0.1:{}", port()?)]);
+        ring.arg(self.program("ring")).args(["--backend", "nvshmem"]);
+        let mut tasks = vec![Task::Run(self.foreign("mpirun", vec![ring]))];
+        let with_mpi = Some(self.program("mpi/onesided")).filter(|program| is_program(program));
+        let onesided = with_mpi.unwrap_or_else(|| self.program("onesided"));
+        for method in ["emulated_mpi", "mpi"] {
+            let mut bootstrap = mpirun();
+            bootstrap.arg(&onesided).args(["bootstrap", "--method", method]);
+            tasks.push(Task::Run(self.foreign(&format!("mpirun, {method}"), vec![bootstrap])));
+        }
+        Ok(tasks)
+    }
+
+    fn mistakes(&self, port: &mut dyn FnMut() -> Result<u16, String>) -> Result<Vec<Task>, String> {
+        let wrong = |name: &str, says, commands: Vec<Command>| {
+            let key = Launcher::Foreign { pes_per_gpu: 1 };
+            Task::Run(Step { status: Expected::Error, says, launcher: key, ..Step::new(name, 60, commands) })
+        };
+        let mut absent = self.alone("ring");
+        absent.args(["--pes", "2"]).env("ONESIDED_NVSHMEM_LIB", self.binaries.join("absent.so"));
+        let mut too_many = self.alone("ring");
+        too_many.args(["--pes", &(self.gpus + 1).to_string()]);
+        let on = |gpus: &str| {
+            let mut launch = self.onesided(&["launch", "-n", "2", "--gpus", gpus, "--timeout", "40", "--"]);
+            launch.arg(self.program("ring")).args(["--backend", "nvshmem"]);
+            launch
+        };
+        let pe_0 = |port: u16| {
+            let mut ring = self.alone("ring");
+            ring.env("ONESIDED_RANK", "0").env("ONESIDED_PES", "2").env("ONESIDED_LOCAL_RANK", "0");
+            ring.env("ONESIDED_DEVICE", "0").env("ONESIDED_TIMEOUT", "5");
+            ring.env("ONESIDED_RENDEZVOUS", format!("127.0.0.1:{port}"));
+            ring
+        };
+        let (alone, twice) = (port()?, port()?);
+        let mut early = self.onesided(&["launch", "-n", "2", "--timeout", "40", "--"]);
+        early.args(["sh", "-c", "[ \"$ONESIDED_RANK\" = 0 ] && exit 3; sleep 600"]);
+        let early = Step {
+            status: Expected::One(&[3]),
+            says: &["PE 0 ended with status 3"],
+            ..Step::new("a PE that ends early ends the job", 60, [early])
+        };
+        Ok(vec![
+            wrong("a library that is absent", &["no such file"], vec![absent]),
+            wrong("more PEs than GPUs, no MPS", &["--mps"], vec![too_many]),
+            wrong("PEs that share a GPU without MPS", &["several PEs share a GPU without MPS"], vec![on("0,")]),
+            wrong("a GPU that is not there", &["99"], vec![on("0,99")]),
+            wrong("a PE that never comes", &["PE 1", "rank 1"], vec![pe_0(alone)]),
+            wrong("two PEs of the same rank", &["PE 0", "rank 0"], vec![pe_0(twice), pe_0(twice)]),
+            Task::Run(early),
+        ])
+    }
+}
+
+/// What the names of reports have of the cases that were chosen: a run of some must not replace the report of all.
+pub(super) fn cases(patterns: &[String]) -> String {
+    let plain = |letter: char| if letter.is_ascii_alphanumeric() || "_-".contains(letter) { letter } else { '-' };
+    patterns.iter().map(|pattern| format!("-{}", pattern.replace(|letter| plain(letter) != letter, "-"))).collect()
+}
+
+fn command(program: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(program);
+    command.args(arguments);
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+    use std::fmt::Write as _;
+
+    use super::super::step::typed;
+    use super::*;
+
+    fn rig(gpus: usize) -> Rig {
+        Rig {
+            binaries: "bin".into(),
+            sources: Path::new(env!("CARGO_MANIFEST_DIR")).join(".."),
+            reports: "reports".into(),
+            suffix: "-3.4.5-1xH100-2026-11-21".to_string(),
+            date: "2026-11-21".to_string(),
+            gpus,
+            no_slurm: None,
+            has_mpirun: true,
+            patterns: vec![],
+        }
+    }
+
+    /// Each step in a few lines.
+    fn listed(part: Part, rig: &Rig) -> String {
+        let mut last = 20_000;
+        let tasks = part.tasks(rig, &mut || {
+            last += 1;
+            Ok(last)
+        });
+        let mut text = String::new();
+        for task in tasks.unwrap() {
+            match task {
+                Task::NotRun { name, why } => writeln!(text, "{name}: not run: {why}").unwrap(),
+                Task::Run(step) => {
+                    let Step { name, limit, status, says, launcher, .. } = &step;
+                    writeln!(text, "{name}: {} s, {status:?}, {says:?}, {launcher:?}", limit.as_secs()).unwrap();
+                    for command in &step.commands {
+                        let set = |(name, value): (&OsStr, Option<&OsStr>)| {
+                            format!("{}={} ", name.display(), value.unwrap().display())
+                        };
+                        let typed = typed(command).replace(&*rig.sources.to_string_lossy(), "SOURCES");
+                        writeln!(text, "  {}{typed}", command.get_envs().map(set).collect::<String>()).unwrap();
+                    }
+                }
+            }
+        }
+        text
+    }
+
+    #[test]
+    fn parts_on_one_gpu_and_on_two() {
+        let parts = [Part::Doctor, Part::Suite, Part::Bootstraps, Part::Mistakes, Part::Bench];
+        for gpus in [1, 2] {
+            let text: String =
+                parts.iter().map(|&part| format!("--- {}\n{}", part.name(), listed(part, &rig(gpus)))).collect();
+            insta::assert_snapshot!(format!("parts_{gpus}"), text);
+        }
+    }
+
+    #[test]
+    fn examples_are_those_of_the_workspace_and_two_are_special() {
+        let text = listed(Part::Examples, &rig(2));
+        assert!(
+            text.starts_with(
+                "allreduce, 2 PEs: 120 s, One([0]), [], Ours\n  bin/allreduce --backend nvshmem --pes 2\n"
+            )
+        );
+        assert!(text.contains("  bin/hello --backend nvshmem --pes 4 --mps\n"), "{text}");
+        assert!(text.contains("missing_fence, 2 PEs: 120 s, One([0, 1]), [], Ours\n"), "{text}");
+        assert!(text.contains("  bin/onesided launch -n 4 --timeout 60 --mps -- bin/kernel\n"), "{text}");
+        let nowhere = Rig { sources: "/no/such/folder".into(), ..rig(1) };
+        let why = Part::Examples.tasks(&nowhere, &mut || Ok(1)).unwrap_err();
+        assert!(why.starts_with("/no/such/folder/examples/src/bin: ") && why.ends_with("see --sources"), "{why}");
+    }
+
+    #[test]
+    fn what_cannot_run_is_named() {
+        let text = listed(Part::Tests, &rig(1));
+        assert_eq!(text.lines().count(), 4);
+        assert!(text.contains("the last team: not run: no program bin/hardware\n"), "{text}");
+        let bare = Rig { no_slurm: Some("no slurmctld".to_string()), has_mpirun: false, ..rig(1) };
+        let text = listed(Part::Bootstraps, &bare);
+        assert!(text.contains("Slurm, sbatch: not run: no slurmctld\n"), "{text}");
+        assert!(text.ends_with("mpirun, mpi: not run: no mpirun\n"), "{text}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_backends_tests_are_run_alone_and_together() {
+        let folder = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("/bin/sh", folder.path().join("hardware")).unwrap();
+        let text = listed(Part::Tests, &Rig { binaries: folder.path().to_path_buf(), ..rig(2) });
+        let text = text.replace(&*folder.path().to_string_lossy(), "BIN");
+        insta::assert_snapshot!("parts_tests", text);
+    }
+
+    #[test]
+    fn reports_of_some_cases_have_their_names() {
+        let patterns = |texts: &[&str]| cases(&texts.iter().map(ToString::to_string).collect::<Vec<_>>());
+        assert_eq!(patterns(&[]), "");
+        assert_eq!(patterns(&["order", "litmus/sb"]), "-order-litmus-sb");
+    }
+}

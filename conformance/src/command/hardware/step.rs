@@ -1,0 +1,194 @@
+//! [`Step`]: a program that is run, and what it must do.
+
+use std::process::Command;
+use std::time::Duration;
+
+use crate::processes::Ended;
+
+/// Something that is run, or a reason not to.
+#[derive(Debug)]
+pub(super) enum Task {
+    Run(Step),
+    NotRun { name: String, why: String },
+}
+
+/// One program, or several at the same time, with a limit of time and what must come of it.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) name: String,
+    pub(super) commands: Vec<Command>,
+    pub(super) limit: Duration,
+    /// How they end if all is well.
+    pub(super) status: Expected,
+    /// One of these stands in a line that they print; if there are none, they print something.
+    pub(super) says: &'static [&'static str],
+    /// What is shown of what they print if all is well.
+    pub(super) shows: Shown,
+    /// What starts the PEs.
+    pub(super) launcher: Launcher,
+}
+
+/// The exit status that is right.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Expected {
+    /// One of these.
+    One(&'static [i32]),
+    /// Any status by which a program reports an error itself.
+    Error,
+}
+
+/// What is shown of the output of a step that is well.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Shown {
+    Nothing,
+    /// The last lines, so many.
+    Last(usize),
+    Everything,
+}
+
+/// What starts the PEs of a step.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Launcher {
+    /// `onesided launch`, or a program that starts its own PEs.
+    Ours,
+    /// Something else: the PEs need a key, and a multi-process service if so many must share each GPU.
+    Foreign { pes_per_gpu: usize },
+}
+
+/// What became of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Ok,
+    Failed,
+    NotRun,
+}
+
+/// These words in the output of a program that failed say that the machine lacks something: the step was not run. The second
+/// says whether they begin a line.
+const LACKS: [(&str, bool); 3] =
+    [("built without MPI", false), ("no Slurm: ", true), ("the atomics of the host as stubs", false)];
+/// The status of `timeout` and of our launchers when the time is up; that of a program that was killed.
+const ENDED_BY_OTHERS: [i32; 2] = [124, 137];
+
+impl Step {
+    /// A step whose program ends with status 0, and prints something.
+    pub(super) fn new(name: impl Into<String>, seconds: u64, commands: impl IntoIterator<Item = Command>) -> Step {
+        Step {
+            name: name.into(),
+            commands: commands.into_iter().collect(),
+            limit: Duration::from_secs(seconds),
+            status: Expected::One(&[0]),
+            says: &[],
+            shows: Shown::Nothing,
+            launcher: Launcher::Ours,
+        }
+    }
+
+    /// What this end means, and why it is not well.
+    pub(super) fn judge(&self, ended: &Ended) -> (Outcome, Option<String>) {
+        if ended.status != Some(0)
+            && let Some(why) = ended.printed.lines().find_map(lacks)
+        {
+            return (Outcome::NotRun, Some(why.to_string()));
+        }
+        let wrong = self.wrong_status(ended.status).or_else(|| self.wrong_text(&ended.printed));
+        (if wrong.is_some() { Outcome::Failed } else { Outcome::Ok }, wrong)
+    }
+
+    fn wrong_status(&self, status: Option<i32>) -> Option<String> {
+        let Some(status) = status else { return Some(format!("no end within {} s", self.limit.as_secs())) };
+        let is_right = match self.status {
+            _ if ENDED_BY_OTHERS.contains(&status) => false,
+            Expected::Error if status == 0 => return Some("no error".to_string()),
+            Expected::Error => status < 126, // from there on a shell or a signal ended it
+            Expected::One(right) => right.contains(&status),
+        };
+        (!is_right).then(|| format!("status {status}"))
+    }
+
+    fn wrong_text(&self, printed: &str) -> Option<String> {
+        if self.says.is_empty() {
+            return printed.trim().is_empty().then(|| "it printed nothing".to_string());
+        }
+        let is_said = printed.lines().any(|line| self.says.iter().any(|words| line.contains(words)));
+        (!is_said).then(|| format!("nothing in what it printed matches '{}'", self.says.join("' or '")))
+    }
+}
+
+/// A command as it would be typed, without its environment.
+pub(super) fn typed(command: &Command) -> String {
+    let words = [command.get_program()].into_iter().chain(command.get_args());
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+/// What the machine lacks, if this line says so: from the words on.
+fn lacks(line: &str) -> Option<&str> {
+    LACKS.iter().find_map(|&(words, begins_line)| {
+        let at = line.find(words).filter(|&at| at == 0 || !begins_line)?;
+        Some(&line[at..])
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(step: &Step, status: Option<i32>, printed: &str) -> (Outcome, String) {
+        let (outcome, why) = step.judge(&Ended { status, printed: printed.to_string(), took: Duration::ZERO });
+        (outcome, why.unwrap_or_default())
+    }
+
+    fn failed(why: &str) -> (Outcome, String) {
+        (Outcome::Failed, why.to_string())
+    }
+
+    #[test]
+    fn the_status_must_be_right_and_something_must_be_printed() {
+        let well = (Outcome::Ok, String::new());
+        let step = Step::new("works", 60, [Command::new("true")]);
+        assert_eq!(judged(&step, Some(0), "words\n"), well);
+        assert_eq!(judged(&step, Some(0), " \n"), failed("it printed nothing"));
+        assert_eq!(judged(&step, Some(1), "words\n"), failed("status 1"));
+        assert_eq!(judged(&step, None, "words\n"), failed("no end within 60 s"));
+        let either = Step { status: Expected::One(&[0, 1]), ..Step::new("a bug", 60, [Command::new("true")]) };
+        assert_eq!([judged(&either, Some(0), "x"), judged(&either, Some(1), "x")], [well.clone(), well]);
+        assert_eq!(judged(&either, Some(2), "x"), failed("status 2"));
+    }
+
+    #[test]
+    fn an_error_is_one_that_the_program_reports_itself() {
+        let step =
+            Step { status: Expected::Error, says: &["PE 1", "rank 1"], ..Step::new("x", 5, [Command::new("x")]) };
+        for status in [1, 2, 3, 125] {
+            assert_eq!(judged(&step, Some(status), "no\nwhere is rank 1?\n").0, Outcome::Ok, "{status}");
+        }
+        assert_eq!(judged(&step, Some(0), "PE 1"), failed("no error"));
+        for status in [124, 126, 127, 137, 139] {
+            assert_eq!(judged(&step, Some(status), "PE 1"), failed(&format!("status {status}")));
+        }
+        let said = "nothing in what it printed matches 'PE 1' or 'rank 1'";
+        assert_eq!(judged(&step, Some(2), "PE 2\n"), failed(said));
+    }
+
+    #[test]
+    fn what_a_machine_lacks_is_not_run() {
+        let step = Step::new("x", 60, [Command::new("x")]);
+        for (line, why) in [
+            ("error: this program was built without MPI", "built without MPI"),
+            ("no Slurm: only root can start one", "no Slurm: only root can start one"),
+            ("refused: 3.4 has the atomics of the host as stubs; see", "the atomics of the host as stubs; see"),
+        ] {
+            let printed = format!("first\n{line}\nlast\n");
+            assert_eq!(judged(&step, Some(2), &printed), (Outcome::NotRun, why.to_string()));
+            assert_eq!(judged(&step, Some(0), &printed).0, Outcome::Ok);
+        }
+        assert_eq!(judged(&step, Some(2), "there is no Slurm: why?"), failed("status 2"));
+    }
+
+    #[test]
+    fn commands_are_shown_without_their_environment() {
+        let mut command = Command::new("ring");
+        command.args(["--pes", "2"]).env("ONESIDED_KEY", "a secret");
+        assert_eq!(typed(&command), "ring --pes 2");
+    }
+}
