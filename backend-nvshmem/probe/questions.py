@@ -192,7 +192,7 @@ QUESTIONS = [
             ),
             (
                 "fence",
-                "`putmem_nbi_on_stream(B)`; first a fence as the backend composes it, `quiet_on_stream(B)`; then "
+                "`putmem_nbi_on_stream(B)`; first `quiet_on_stream(B)`, of which a fence is composed; then "
                 "`quiet_on_stream(C)`; a signal on C",
             ),
             (
@@ -202,7 +202,19 @@ QUESTIONS = [
             ("flush", "the same with `flush_on_stream(B)` in the place of the fence"),
         )
     ),
-    _nbi("wait-order", "waits on a stream for values beyond half the range: how are they compared?", "wait-order", pes=1),
+    _nbi(
+        "wait-order",
+        "waits on a stream for values that are half the range apart or more: in which order are they compared?",
+        "wait-order",
+        pes=1,
+    ),
+    _nbi(
+        "wait-order-bypass",
+        "the same with `NVSHMEM_BYPASS_FLUSH=1`",
+        "wait-order",
+        pes=1,
+        settings={**loading("eager"), "NVSHMEM_BYPASS_FLUSH": "1"},
+    ),
     _collectives("alltoall-zero-host", "`int_alltoall` of 0 elements", "zero", "alltoall", "host"),
     _collectives("alltoall-zero-stream", "`int_alltoall_on_stream` of 0 elements", "zero", "alltoall", "stream"),
     _collectives("broadcast-zero-host", "`int_broadcast` of 0 elements", "zero", "broadcast", "host"),

@@ -25,7 +25,7 @@ pub(crate) const NO_MULTICAST: &str = "multicast loads and stores are instructio
 pub const CAPABILITIES: Capabilities = Capabilities {
     host_atomics: Support::Missing(NO_ATOMICS),
     host_signals: Support::Composed("issued on a stream of the backend's own, and waited for"),
-    stream_fence: Support::Composed("a quiet on the stream"),
+    stream_fence: Support::Composed("a quiet on the stream that claims nothing"),
     peer_access: Support::Composed("copies through the pointer that nvshmem_ptr gives"),
     multicast: Support::Missing(NO_MULTICAST),
     registration: Support::Native,

@@ -41,12 +41,14 @@ impl Nvshmem {
                 call!(nvshmem_putmem(address(*dst), address(*src), src.len, *pe as i32));
             }
             Op::Put { dst, src, pe, nbi: true, .. } => {
+                self.unclaimed.add(*pe as usize);
                 call!(nvshmem_putmem_nbi(address(*dst), address(*src), src.len, *pe as i32));
             }
             Op::Get { dst, src, pe, nbi: false, .. } => {
                 call!(nvshmem_getmem(address(*dst), address(*src), src.len, *pe as i32));
             }
             Op::Get { dst, src, pe, nbi: true, .. } => {
+                self.unclaimed.add(*pe as usize);
                 call!(nvshmem_getmem_nbi(address(*dst), address(*src), src.len, *pe as i32));
             }
             Op::P { dst, value, pe, dtype } => {
@@ -109,6 +111,7 @@ impl Nvshmem {
             Op::Fence | Op::Quiet => {
                 self.quiet_side(call, at)?;
                 call!(nvshmem_quiet());
+                self.unclaimed.clear(); // all of it is complete, so a fence that claims it takes nothing away
             }
             Op::Flush => {
                 self.quiet_side(call, at)?;

@@ -13,6 +13,7 @@
 //! | `mpi.rs`, `mpi_absent.rs` | MPI's world communicator, with the feature `mpi` and without |
 //! | `pe.rs` | [`Nvshmem`]: one PE's end of the backend |
 //! | `host.rs`, `stream.rs`, `strided.rs`, `wait.rs` | operations of the host and of streams; strided ones; waits of the host |
+//! | `unclaimed.rs` | what a composed fence takes from a later quiet, and gives back |
 //! | `reduction.rs` | reductions, with those that the library computes wrongly |
 //! | `memory.rs`, `vmm.rs` | the addresses of allocations; memory that can be registered |
 //! | `room.rs`, `heap.rs` | whether all PEs have room for an allocation; where the library's heap is free |
@@ -60,6 +61,7 @@ mod stream;
 mod strided;
 mod table;
 mod team;
+mod unclaimed;
 mod vmm;
 mod wait;
 mod workspace;

@@ -20,6 +20,7 @@ use crate::lifecycle;
 use crate::memory::Memory;
 use crate::reduction::Scratch;
 use crate::table::Table;
+use crate::unclaimed::Unclaimed;
 use crate::workspace::Workspaces;
 
 /// One PE on a GPU, through libnvshmem.
@@ -42,6 +43,7 @@ pub struct Nvshmem {
     teams: RefCell<BTreeMap<TeamId, usize>>,
     /// Whether a signal was enqueued for the host since its last quiet.
     pub(crate) side_used: Cell<bool>,
+    pub(crate) unclaimed: Unclaimed,
     /// Until finalize.
     claim: RefCell<Option<Claim>>,
     /// Keeps alive what brought the PEs together: MPI, for example.
@@ -77,6 +79,7 @@ impl Nvshmem {
             workspaces: Workspaces::default(),
             teams: RefCell::default(),
             side_used: Cell::new(false),
+            unclaimed: Unclaimed::new(n_pes),
             claim: RefCell::new(Some(claim)),
             bootstrap,
         };

@@ -56,6 +56,11 @@ impl Room {
         Ok(first)
     }
 
+    /// The address of the first block.
+    pub(crate) fn first(&self) -> u64 {
+        self.first.get()
+    }
+
     /// Why some PE has no room for `bytes` more at a multiple of `align`; `None` if all have it. `sharing` is the number of
     /// PEs on this GPU, `pes` the number of all. Collective.
     pub(crate) fn lacks(

@@ -46,6 +46,7 @@ impl Nvshmem {
             Op::Put { dst, src, pe, nbi, signal: None, .. } => {
                 let (dst, src, bytes, pe) = (address(*dst), address(*src), src.len, *pe as c_int);
                 if *nbi {
+                    self.unclaimed.add(pe as usize);
                     call!(nvshmemx_putmem_nbi_on_stream(dst, src, bytes, pe, s));
                 } else {
                     call!(nvshmemx_putmem_on_stream(dst, src, bytes, pe, s));
@@ -55,6 +56,7 @@ impl Nvshmem {
                 let (dst, src, bytes, pe) = (address(*dst), address(*src), src.len, *pe as c_int);
                 let (word, value, how) = (address(update.word).cast(), update.value, signal_op(update.op));
                 if *nbi {
+                    self.unclaimed.add(pe as usize);
                     call!(nvshmemx_putmem_signal_nbi_on_stream(dst, src, bytes, word, value, how, pe, s));
                 } else {
                     call!(nvshmemx_putmem_signal_on_stream(dst, src, bytes, word, value, how, pe, s));
@@ -63,6 +65,7 @@ impl Nvshmem {
             Op::Get { dst, src, pe, nbi, .. } => {
                 let (dst, src, bytes, pe) = (address(*dst), address(*src), src.len, *pe as c_int);
                 if *nbi {
+                    self.unclaimed.add(pe as usize);
                     call!(nvshmemx_getmem_nbi_on_stream(dst, src, bytes, pe, s));
                 } else {
                     call!(nvshmemx_getmem_on_stream(dst, src, bytes, pe, s));
@@ -84,9 +87,19 @@ impl Nvshmem {
             Op::Wait { vars, cmp, against: Against::One(value), signal: true, .. } => {
                 call!(nvshmemx_signal_wait_until_on_stream(address(*vars).cast(), compare(*cmp), *value, s));
             }
-            // The library has no fence on a stream. A quiet is a fence.
-            Op::Fence | Op::Quiet => call!(nvshmemx_quiet_on_stream(s)),
-            Op::Barrier { team } if team.0 == 0 => call!(nvshmemx_barrier_all_on_stream(s)),
+            // The library has no fence on a stream. A quiet is a fence, if it claims nothing.
+            Op::Fence => {
+                call!(nvshmemx_quiet_on_stream(s));
+                self.unclaim(op.name(), at)?;
+            }
+            Op::Quiet => {
+                call!(nvshmemx_quiet_on_stream(s));
+                self.unclaimed.clear();
+            }
+            Op::Barrier { team } if team.0 == 0 => {
+                call!(nvshmemx_barrier_all_on_stream(s));
+                self.unclaimed.clear();
+            }
             Op::Reduce { .. } | Op::ReduceScatter { .. } => {
                 let reduction = Reduction::of(op).expect("a reduction");
                 self.reduce_on(&reduction, stream, at)?;
@@ -161,11 +174,14 @@ impl Nvshmem {
                 // SAFETY: `Memory` asserts that the span lies inside a living allocation, and it has room for the bytes.
                 unsafe { self.device().fill(address(*dst) as u64, values.bytes, stream, at)? }
             }
-            Op::Flush => match &self.table.functions.nvshmemx_flush_on_stream {
-                // SAFETY: the stream is alive and of the context that is bound.
-                Ok(flush) => unsafe { flush(s) },
-                Err(_) => call!(nvshmemx_quiet_on_stream(s)), // libraries before 3.8: a quiet is a flush
-            },
+            Op::Flush => {
+                match &self.table.functions.nvshmemx_flush_on_stream {
+                    // SAFETY: the stream is alive and of the context that is bound.
+                    Ok(flush) => unsafe { flush(s) },
+                    Err(_) => call!(nvshmemx_quiet_on_stream(s)), // libraries before 3.8: a quiet is a flush
+                }
+                self.unclaim(op.name(), at)?; // either claims
+            }
             Op::Barrier { team } => {
                 check(
                     call!(nvshmemx_barrier_on_stream(self.handle(*team), s)),
@@ -173,6 +189,7 @@ impl Nvshmem {
                     op.name(),
                     at,
                 )?;
+                self.unclaimed.clear();
             }
             Op::Sync { team } => {
                 check(

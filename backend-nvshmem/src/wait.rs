@@ -1,9 +1,10 @@
 //! Waits of the host. The library has waits on streams only: each is enqueued on the backend's own stream, and the host
 //! waits for that stream.
 //!
-//! On a stream the library hands a signal's `>=` to `cuStreamWaitValue64`, which looks at the sign of the difference, and so
-//! is wrong for numbers that are half the range apart or more (`wait-order` in `MEASURED.md`). All other comparisons are made
-//! by a kernel, in the order of the type. So the host asks for `> value - 1` instead of `>= value`.
+//! On a stream, where the GPU can flush remote writes, the library makes a signal's `>=` of `cuStreamWaitValue64`. That looks at
+//! the sign of the difference, and so is wrong for numbers that are half the range apart or more (`wait-order` in
+//! `MEASURED.md`). All other comparisons are made by a kernel, in the order of the type. So the host asks for `> value - 1`
+//! instead of `>= value`.
 #![allow(unsafe_code)]
 
 use std::ffi::c_int;

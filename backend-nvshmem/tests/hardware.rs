@@ -42,11 +42,15 @@ static ALLOCATOR: Counting = Counting;
 /// A test: what a job of one PE does.
 type Test = fn(&Pe<Nvshmem>) -> Result<()>;
 
-const TESTS: [(&str, Test); 8] = [
+const TESTS: [(&str, Test); 9] = [
     ("kernels_and_verbs_share_memory_and_streams", kernels_and_verbs_share_memory_and_streams),
     ("streams_of_other_code_take_verbs", streams_of_other_code_take_verbs),
     ("no_operation_allocates", no_operation_allocates),
     ("waits_of_the_host_compare_in_the_order_of_their_type", waits_of_the_host_compare_in_the_order_of_their_type),
+    (
+        "a_fence_and_a_flush_leave_the_work_of_streams_to_a_later_quiet",
+        a_fence_and_a_flush_leave_the_work_of_streams_to_a_later_quiet,
+    ),
     ("what_the_library_lacks_is_refused_with_its_reason", what_the_library_lacks_is_refused_with_its_reason),
     ("what_a_full_gpu_has_no_room_for_is_refused", what_a_full_gpu_has_no_room_for_is_refused),
     ("a_split_after_the_last_team_is_an_error", a_split_after_the_last_team_is_an_error),
@@ -248,6 +252,33 @@ fn waits_of_the_host_compare_in_the_order_of_their_type(pe: &Pe<Nvshmem>) -> Res
     pe.free(numbers)?;
     pe.free(block)?;
     pe.free(words)
+}
+
+/// A quiet waits for the nbi operations of all streams, unless another quiet has claimed them. A fence is composed as a quiet.
+fn a_fence_and_a_flush_leave_the_work_of_streams_to_a_later_quiet(pe: &Pe<Nvshmem>) -> Result<()> {
+    const WORDS: usize = 1 << 26; // 512 MiB, whose copy takes longer than a few calls
+    let me = pe.my_pe();
+    let (dst, src) = (pe.alloc_zeroed::<u64>(WORDS)?, pe.alloc_zeroed::<u64>(WORDS)?);
+    let seen = pe.alloc_zeroed::<u64>(1)?;
+    let (first, second) = (pe.stream()?, pe.stream()?);
+    let last = WORDS - 1..;
+    for round in 1..=10 {
+        pe.write(src.slice(last.clone()), &[round])?;
+        pe.on(&first).put_nbi(&dst, &src, me)?;
+        if round % 2 == 0 {
+            pe.on(&first).fence()?;
+        } else {
+            pe.on(&first).flush()?;
+        }
+        pe.on(&second).quiet()?;
+        pe.on(&second).put(&seen, dst.slice(last.clone()), me)?;
+        pe.synchronize(&second)?;
+        expect_eq(pe.read(&seen)?, vec![round], "the last word behind the quiet")?;
+        pe.synchronize(&first)?;
+    }
+    pe.free(seen)?;
+    pe.free(src)?;
+    pe.free(dst)
 }
 
 fn what_the_library_lacks_is_refused_with_its_reason(pe: &Pe<Nvshmem>) -> Result<()> {
