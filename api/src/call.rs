@@ -94,7 +94,7 @@ impl Call {
 
     #[cold]
     fn not_one(self, role: &str, elements: usize) -> Error {
-        self.refuse(format!("{role} has {elements} elements; pass one element, as buf.at(i) is"))
+        self.refuse(format!("{role} has length {elements}; pass one element, as buf.at(i) is"))
     }
 }
 
@@ -136,7 +136,7 @@ impl Call {
     #[cold]
     fn lengths_differ(self, [first, second]: [(&str, usize); 2]) -> Error {
         let [(first, one), (second, other)] = [first, second];
-        self.refuse(format!("{first} has {one} elements and {second} has {other}; both must have the same number"))
+        self.refuse(format!("{first} has length {one} and {second} length {other}; both must be equal"))
     }
 
     #[cold]

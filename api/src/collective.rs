@@ -191,7 +191,7 @@ impl<B: Backend> Issue<'_, B> {
         check_lengths::<T>(call, dst, src, [1, 1])?;
         let elements = src.len / size_of::<T>();
         if !elements.is_multiple_of(team.n_pes()) {
-            let message = format!("{elements} elements do not divide into a block for each of {} PEs", team.n_pes());
+            let message = format!("length {elements} does not divide into a block for each of {} PEs", team.n_pes());
             return Err(call.refuse(message));
         }
         check_disjoint(call, dst, src)?;
@@ -333,7 +333,7 @@ fn wrong_lengths(call: Call, [dst, src]: [usize; 2], parts: [usize; 2]) -> Error
         [1, n] => format!("{n} times as long as src (one part for each PE of the team)"),
         [n, _] => format!("1/{n} as long as src (one part for each PE of the team)"),
     };
-    call.refuse(format!("dst has {dst} elements and src {src}; dst must be {want}, and neither empty"))
+    call.refuse(format!("dst has length {dst} and src length {src}; dst must be {want}, and neither empty"))
 }
 
 #[inline]

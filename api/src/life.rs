@@ -182,9 +182,32 @@ pub trait Bootstrap {
     type Backend: Backend;
 
     /// Versions; can be called before `init`. Local.
+    ///
+    /// ```
+    /// # use onesided::{Bootstrap, InitMethod, InitStatus, Result};
+    /// # fn example(process: &impl Bootstrap) -> Result<()> {
+    /// println!("{}", process.version().library);
+    /// # Ok(()) }
+    /// # use onesided_sim::{Config, Simulation};
+    /// # Simulation::new(Config::pes(2))?.run_process(|process| example(process))?.into_results()?;
+    /// # Ok::<(), onesided::Error>(())
+    /// ```
     fn version(&self) -> Version;
 
     /// How far initialization has come. Local.
+    ///
+    /// ```
+    /// # use onesided::{Bootstrap, InitMethod, InitStatus, Result};
+    /// # fn example(process: &impl Bootstrap) -> Result<()> {
+    /// assert_eq!(process.init_status(), InitStatus::NotInitialized);
+    /// let pe = process.init(InitMethod::Launcher)?;
+    /// assert_eq!(process.init_status(), InitStatus::Initialized);
+    /// pe.finalize()?;
+    /// # Ok(()) }
+    /// # use onesided_sim::{Config, Simulation};
+    /// # Simulation::new(Config::pes(2))?.run_process(|process| example(process))?.into_results()?;
+    /// # Ok::<(), onesided::Error>(())
+    /// ```
     fn init_status(&self) -> InitStatus;
 
     /// Makes a unique id, to be given to all other PEs. Local; one PE calls it.
@@ -219,6 +242,18 @@ pub trait Bootstrap {
     /// [`ErrorKind::InvalidArgument`] when the rank is not below the number of PEs, or this process is a PE already (the library
     /// would ignore the second call's parameters); [`ErrorKind::Initialization`] when the library fails;
     /// [`ErrorKind::Unsupported`] for a method that this backend does not have.
+    ///
+    /// ```
+    /// # use onesided::{Bootstrap, InitMethod, InitStatus, Result};
+    /// # fn example(process: &impl Bootstrap) -> Result<()> {
+    /// let pe = process.init(InitMethod::Launcher)?;
+    /// assert!(process.init(InitMethod::Launcher).is_err()); // it is a PE already
+    /// pe.finalize()?;
+    /// # Ok(()) }
+    /// # use onesided_sim::{Config, Simulation};
+    /// # Simulation::new(Config::pes(2))?.run_process(|process| example(process))?.into_results()?;
+    /// # Ok::<(), onesided::Error>(())
+    /// ```
     #[track_caller]
     fn init(&self, method: InitMethod) -> Result<Pe<Self::Backend>>;
 }

@@ -105,7 +105,7 @@ impl<B: Backend, T: Element> Peer<'_, B, T> {
     /// # onesided_sim::example(2, |pe| {
     /// # let buf = pe.alloc::<i32>(4)?;
     /// let peer = pe.peer(buf.slice(1..), 0)?.expect("PE 0 is on this node");
-    /// assert!(peer.len() == 3 && !peer.is_empty());
+    /// assert_eq!(peer.len(), 3);
     /// # pe.free(buf) });
     /// ```
     pub fn len(&self) -> usize {
@@ -113,6 +113,13 @@ impl<B: Backend, T: Element> Peer<'_, B, T> {
     }
 
     /// Whether there is no element.
+    ///
+    /// ```
+    /// # onesided_sim::example(2, |pe| {
+    /// # let buf = pe.alloc::<i32>(4)?;
+    /// assert!(pe.peer(buf.slice(4..), 0)?.expect("PE 0 is on this node").is_empty());
+    /// # pe.free(buf) });
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.span.len == 0
     }
@@ -177,7 +184,7 @@ impl<B: Backend, T: Element> Multicast<'_, B, T> {
     /// # onesided_sim::example(2, |pe| {
     /// # let buf = pe.alloc::<i32>(4)?;
     /// let all = pe.multicast(pe.world(), buf.slice(1..))?.expect("a cluster with multicast");
-    /// assert!(all.len() == 3 && !all.is_empty());
+    /// assert_eq!(all.len(), 3);
     /// # pe.free(buf) });
     /// ```
     pub fn len(&self) -> usize {
@@ -185,6 +192,13 @@ impl<B: Backend, T: Element> Multicast<'_, B, T> {
     }
 
     /// Whether there is no element.
+    ///
+    /// ```
+    /// # onesided_sim::example(2, |pe| {
+    /// # let buf = pe.alloc::<i32>(4)?;
+    /// assert!(pe.multicast(pe.world(), buf.slice(4..))?.expect("a cluster with multicast").is_empty());
+    /// # pe.free(buf) });
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.span.len == 0
     }

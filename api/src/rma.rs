@@ -335,9 +335,13 @@ fn clip_strided<T: Element>(call: Call, operand: &str, len: &mut usize, stride: 
             *len = need * size_of::<T>();
             Ok(small)
         }
+        _ if stride == 0 => Err(call.refuse(format!("the stride of {operand} is 0; it must be at least 1"))),
+        (Some(need), _) if need <= have => {
+            Err(call
+                .refuse(format!("count {count} and stride {stride} of {operand}: neither may be above {}", u32::MAX)))
+        }
         _ => {
-            let message = format!("{operand} has {have} elements, too few for {count} at stride {stride} (at least 1)");
-            Err(call.refuse(message))
+            Err(call.refuse(format!("{operand} has length {have}, too short for {count} elements at stride {stride}")))
         }
     }
 }

@@ -123,6 +123,8 @@ struct Sources {
     paths: BTreeSet<String>,
     /// Those that are documented functions of the types in [`VERBS_OF`].
     verbs: BTreeSet<String>,
+    /// Those of them that have no example.
+    without_example: Vec<String>,
 }
 
 impl Sources {
@@ -146,6 +148,7 @@ impl Sources {
     fn scan(&mut self, text: &str) {
         let mut owner = String::new();
         let mut is_hidden = false;
+        let mut has_example = false;
         let mut pairs = false;
         for line in text.lines() {
             let code = line.trim_start();
@@ -155,16 +158,20 @@ impl Sources {
                 self.paths.insert(owner.clone());
             } else if pairs && is_member {
                 // atomic.rs: `plain, fetching, …;` makes both a method of Host
-                code.split(", ").take(2).for_each(|name| self.add("Host", name, true));
+                code.split(", ").take(2).for_each(|name| self.add_verb("Host", name, true));
             } else if let Some(name) = code.strip_prefix("pub fn ").filter(|_| is_member) {
-                self.add(&owner, identifier(name), !is_hidden);
+                match is_hidden {
+                    true => self.add(&owner, identifier(name)),
+                    false => self.add_verb(&owner, identifier(name), has_example),
+                }
             } else if let Some(name) = code.strip_prefix("fn ").filter(|_| owner == "Bootstrap") {
-                self.add(&owner, identifier(name), true);
+                self.add_verb(&owner, identifier(name), has_example);
             } else if let Some(name) = code.strip_prefix("pub const ").or_else(|| code.strip_prefix("pub ")) {
-                self.add(&owner, identifier(name), false);
+                self.add(&owner, identifier(name));
             } else if is_member && code.starts_with(|c: char| c.is_ascii_uppercase()) {
-                self.add(&owner, identifier(code), false); // a variant
+                self.add(&owner, identifier(code)); // a variant
             }
+            has_example = code.starts_with("/// ```") || (has_example && code.starts_with(['/', '#']));
             pairs = line == "pairs! {" || (pairs && line != "}");
             is_hidden = code == "#[doc(hidden)]" || (is_hidden && code.starts_with("#["));
             if line.ends_with([';', '}']) && !is_member {
@@ -173,15 +180,21 @@ impl Sources {
         }
     }
 
-    fn add(&mut self, owner: &str, name: &str, is_verb: bool) {
-        if owner.is_empty() || name.is_empty() {
-            return; // an item of a module, or the `$name` of a macro
+    fn add(&mut self, owner: &str, name: &str) {
+        if !owner.is_empty() && !name.is_empty() {
+            self.paths.insert(format!("{owner}::{name}"));
+        } // else an item of a module, or the `$name` of a macro
+    }
+
+    fn add_verb(&mut self, owner: &str, name: &str, has_example: bool) {
+        self.add(owner, name);
+        if !name.is_empty() && VERBS_OF.contains(&owner) {
+            let path = format!("{owner}::{name}");
+            if !has_example {
+                self.without_example.push(path.clone());
+            }
+            self.verbs.insert(path);
         }
-        let path = format!("{owner}::{name}");
-        if is_verb && VERBS_OF.contains(&owner) {
-            self.verbs.insert(path.clone());
-        }
-        self.paths.insert(path);
     }
 }
 
@@ -233,6 +246,12 @@ fn every_path_exists_and_every_verb_has_a_row() {
     assert!(sources.verbs.len() > 70, "{} verbs: the sources were not understood", sources.verbs.len());
     let left_out: Vec<_> = sources.verbs.difference(&paths).collect();
     assert!(left_out.is_empty(), "verbs without a row in PARITY.md: {left_out:?}");
+}
+
+#[test]
+fn every_verb_has_an_example() {
+    let without = Sources::read().without_example;
+    assert!(without.is_empty(), "verbs without an example: {without:?}");
 }
 
 #[test]
