@@ -24,20 +24,21 @@ use crate::capability::Capabilities;
 use crate::element::{DType, Element};
 use crate::error::Result;
 use crate::life::{InitStatus, ThreadSupport, Version};
+use crate::members::{Members, Predefined};
 use crate::operand::Own;
 use crate::operator::ReduceOp;
 use crate::pe::Pe;
 use crate::stream::Stream;
-use crate::team::{Members, Predefined, TeamConfig, TeamUniqueId};
+use crate::team::{TeamConfig, TeamUniqueId};
 
 pub use crate::effect::{
     Access, Collective, CollectiveKind, Data, Effect, How, Moves, Order, Pattern, Shape, Transfer, Until, Wait, Whose,
 };
+pub use crate::members::TeamId;
 pub use crate::op::{Against, Op, SignalUpdate};
 pub use crate::operator::AmoOp;
 pub use crate::pe::{Live, LiveKind};
 pub use crate::span::{AllocId, Span};
-pub use crate::team::TeamId;
 pub use crate::values::Values;
 
 /// Size and kind of an allocation.

@@ -7,12 +7,13 @@ use crate::buffer::Signal;
 use crate::capability::Support;
 use crate::element::{DType, Element};
 use crate::error::{Error, ErrorKind, Result};
+use crate::members::TeamId;
 use crate::operand::Operand;
 use crate::operator::ReduceOp;
 use crate::pe::Pe;
 use crate::span::Span;
 use crate::stream::{Event, Stream};
-use crate::team::{Team, TeamId};
+use crate::team::Team;
 
 /// One call of a verb: its name, the program's line, and what its arguments are checked against.
 ///

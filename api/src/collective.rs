@@ -6,11 +6,12 @@ use crate::call::Call;
 use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::issue::{Host, Issue};
+use crate::members::Predefined;
 use crate::op::Op;
 use crate::operand::Symmetric;
 use crate::operator::ReduceOp;
 use crate::span::Span;
-use crate::team::{Predefined, Team};
+use crate::team::Team;
 
 /// # Collectives
 ///

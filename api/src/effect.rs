@@ -7,10 +7,10 @@
 #![expect(clippy::exhaustive_enums, reason = "who asks what an operation does must learn of every new kind of effect")]
 
 use crate::element::DType;
+use crate::members::TeamId;
 use crate::op::{Against, Op, SignalUpdate};
 use crate::operator::{AmoOp, Cmp, ReduceOp};
 use crate::span::{AllocId, Span};
-use crate::team::TeamId;
 
 /// What an operation does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

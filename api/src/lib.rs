@@ -13,7 +13,7 @@
 //! | `signal.rs`, `atomic.rs`, `collective.rs` | further verbs of the same two types |
 //! | `peer.rs` | loads and stores to other PEs' memory, multicast |
 //! | `buffer.rs`, `operand.rs` | handles to memory; which of them may be which argument |
-//! | `stream.rs`, `team.rs` | streams and events; teams |
+//! | `stream.rs`, `team.rs`, `members.rs` | streams and events; teams; who is in them |
 //! | `element.rs`, `operator.rs` | element types; comparisons, signal updates, reductions, atomics |
 //! | `call.rs`, `brand.rs` | what a verb checks of its arguments; which `Pe` made a handle |
 //! | `capability.rs` | [`Capabilities`]: which optional families of calls a backend has |
@@ -37,6 +37,7 @@ mod error;
 mod expect;
 mod issue;
 mod life;
+mod members;
 mod memory;
 mod op;
 mod operand;
@@ -66,9 +67,10 @@ pub use expect::expect_eq;
 pub use half::{bf16, f16};
 pub use issue::{Host, Issue};
 pub use life::{Bootstrap, InitMethod, InitStatus, ThreadSupport, UniqueId, VERSION, Version};
+pub use members::{Members, Predefined};
 pub use operand::{Local, Own, Symmetric};
 pub use operator::{Cmp, ReduceOp, SignalOp};
 pub use pe::Pe;
 pub use peer::{Multicast, Peer};
 pub use stream::{Event, Stream};
-pub use team::{Members, Predefined, Team, TeamConfig, TeamUniqueId};
+pub use team::{Team, TeamConfig, TeamUniqueId};

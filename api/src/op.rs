@@ -10,9 +10,9 @@
 use std::fmt;
 
 use crate::element::DType;
+use crate::members::TeamId;
 use crate::operator::{AmoOp, Cmp, ReduceOp, SignalOp};
 use crate::span::Span;
-use crate::team::TeamId;
 
 /// The signal that follows the data of a put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

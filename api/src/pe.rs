@@ -10,9 +10,10 @@ use crate::capability::Capabilities;
 use crate::error::Result;
 use crate::issue::{Host, Issue};
 use crate::life::{InitStatus, ThreadSupport, Version};
+use crate::members::TeamId;
 use crate::span::AllocId;
 use crate::stream::Stream;
-use crate::team::{Team, TeamId};
+use crate::team::Team;
 
 /// A processing element: this process' end of an initialized NVSHMEM job.
 ///
