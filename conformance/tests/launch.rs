@@ -103,7 +103,28 @@ fn the_worst_status_is_returned_and_the_first_failure_told() {
     assert_eq!(status(&output), 128 + 9);
     let last = stderr(&output).lines().last().unwrap().to_string();
     assert!(last.starts_with("onesided launch: PE ") && last.contains("failed too"), "{last}");
+    assert!(!last.contains("careful"), "{last}"); // it stands above
+    let script =
+        "case $ONESIDED_RANK in 0) echo careful >&2; exit 3;; *) while echo not me >&2; do sleep 0.1; done;; esac";
+    let last = stderr(&launch(&["-n", "2"], script).output().unwrap()).lines().last().unwrap().to_string();
     assert!(last.ends_with("; PE 0 last wrote to its standard error: careful"), "{last}");
+}
+
+#[test]
+fn an_error_that_all_pes_write_is_printed_once_with_its_pes() {
+    let script = "echo \"PE $ONESIDED_RANK failed: no library\" >&2; echo try the doctor >&2; exit 2";
+    let output = launch(&["-n", "3"], script).output().unwrap();
+    assert_eq!(status(&output), 2);
+    let errors = stderr(&output);
+    for words in ["failed: no library", "try the doctor"] {
+        assert_eq!(errors.matches(words).count(), 1, "{errors}");
+    }
+    let last = errors.lines().last().unwrap();
+    assert!(last.ends_with(" wrote the same to standard error"), "{errors}");
+
+    // Where nothing fails, every line is printed.
+    let output = launch(&["-n", "3"], "echo a warning >&2").output().unwrap();
+    assert_eq!(sorted(&output.stderr), ["[0] a warning", "[1] a warning", "[2] a warning"]);
 }
 
 #[test]
@@ -129,9 +150,9 @@ fn the_time_is_a_limit() {
     let output = launch(&["-n", "3", "--timeout", "1"], script).output().unwrap();
     assert!(started.elapsed() < LONG);
     assert_eq!(status(&output), 124);
-    let said = "onesided launch: the time of 1 s is up, and PEs 1, 2 still ran; \
-                PE 1 last wrote to its standard error: stuck";
-    assert_eq!(stderr(&output).lines().last(), Some(said));
+    let last = stderr(&output).lines().last().unwrap().to_string();
+    assert!(last.starts_with("onesided launch: the time of 1 s is up, and PEs 1, 2 still ran"), "{last}");
+    assert!(stderr(&output).contains("] stuck\n"), "{}", stderr(&output));
 }
 
 #[test]

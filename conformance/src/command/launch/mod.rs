@@ -18,6 +18,10 @@ use onesided_harness::tool::number::whole;
 use onesided_harness::tool::{interrupt, say};
 use onesided_nvshmem::{Key, Launcher, Placement, Problem};
 
+use words::{Words, is_same};
+
+mod words;
+
 /// How long the others may still speak after one PE failed.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// The status when the time is up, as that of `timeout` is.
@@ -32,11 +36,11 @@ const NAME: &str = "onesided launch";
 #[command(
     override_usage = "onesided launch [OPTIONS] -n <N> -- <PROGRAM> [ARGUMENTS]...",
     after_help = "\
-Each line that a PE prints is labelled with its number. When one fails, the others have a second to say why; then all \
-are ended, with the processes that they started, except for those that left the job's process group (setsid).\n\n\
+Each line that a PE prints is labelled with its number. An error that several PEs write is printed once. When one PE \
+fails, the others have a second to say why; then all are ended, with the processes that they started, except for those that left the job's process group (setsid).\n\n\
 Started by mpirun, srun or torchrun, it starts nothing: it tells the program who it is, and becomes it.\n\n\
 Exit status: 0 if all PEs ended with 0, otherwise the worst of theirs (128 + N for a PE that signal N ended); 124 when \
-the time was up; 130 after Ctrl-C; 2 if the PEs could not be started."
+the time was up; 130 after Ctrl-C and 143 after SIGTERM; 2 if the PEs could not be started."
 )]
 pub(super) struct Options {
     /// How many PEs; may be left out under mpirun, srun or torchrun
@@ -137,10 +141,11 @@ fn attend(job: &Job, limit: Option<Duration>) -> Result<End, String> {
     let mut running = job.start()?;
     let deadline = limit.map(|limit| Instant::now() + limit);
     let mut kill_at: Option<Instant> = None;
-    let mut end = End { last: vec![None; job.pes], failed: vec![], ended: vec![], too_long: vec![], stuck: vec![] };
-    let labels = Labels::new();
+    let mut end = End::new(job.pes);
+    let (mut labels, mut words) = (Labels::new(), Words::new(job.pes));
     loop {
         let now = Instant::now();
+        words.due(now).into_iter().for_each(|(pe, text)| labels.print(pe, Channel::Err, text));
         if kill_at.is_none() && deadline.is_some_and(|deadline| deadline <= now) {
             end.too_long = (0..job.pes).filter(|&pe| running.statuses()[pe].is_none()).collect();
             kill_at = Some(now);
@@ -150,12 +155,18 @@ fn attend(job: &Job, limit: Option<Duration>) -> Result<End, String> {
             running.kill();
         }
         let until = kill_at.or(deadline).map(|at| at.saturating_duration_since(now)).filter(|wait| !wait.is_zero());
-        match running.next(until.unwrap_or(LAST_WORDS)) {
-            Event::Line { pe, channel, text } => {
-                labels.print(pe, channel, &text);
-                if channel == Channel::Err && !text.trim().is_empty() {
-                    end.last[pe] = Some(text);
+        let held = words.next_due().map(|at| at.saturating_duration_since(now));
+        let event = running.next(until.into_iter().chain(held).min().unwrap_or(LAST_WORDS));
+        if let Event::Ended { pe, status } = event {
+            words.ended(pe, status.is_ok()).into_iter().for_each(|text| labels.print(pe, Channel::Err, text));
+        }
+        match event {
+            Event::Line { pe, channel: Channel::Out, text } => labels.print(pe, Channel::Out, text),
+            Event::Line { pe, channel: Channel::Err, text } => {
+                if !text.trim().is_empty() {
+                    end.last[pe] = Some(text.clone());
                 }
+                words.hear(pe, text, now).into_iter().for_each(|text| labels.print(pe, Channel::Err, text));
             }
             Event::Ended { status, .. } if status.is_ok() => {}
             Event::Ended { pe, .. } if is_ending || interrupt::is_wanted() => end.ended.push(pe),
@@ -165,7 +176,10 @@ fn attend(job: &Job, limit: Option<Duration>) -> Result<End, String> {
             }
             Event::Stuck { pe } => end.stuck.push(pe),
             Event::Quiet => {}
-            Event::AllEnded => return Ok(end),
+            Event::AllEnded => {
+                words.rest().into_iter().for_each(|(pe, text)| labels.print(pe, Channel::Err, text));
+                return Ok(End { same: words.same(), printed: labels.printed, ..end });
+            }
         }
     }
 }
@@ -183,9 +197,18 @@ struct End {
     too_long: Vec<usize>,
     /// The PEs that are still there after they were killed.
     stuck: Vec<usize>,
+    /// The PEs of which lines were left out, because another PE wrote them too.
+    same: Vec<usize>,
+    /// The last line that was printed to standard error, and its PE.
+    printed: Option<(usize, String)>,
 }
 
 impl End {
+    fn new(pes: usize) -> End {
+        let last = vec![None; pes];
+        End { last, failed: vec![], ended: vec![], too_long: vec![], stuck: vec![], same: vec![], printed: None }
+    }
+
     /// What went wrong, if anything did.
     fn text(&self, limit: u64) -> Option<String> {
         let mut text = match (self.too_long.as_slice(), self.failed.as_slice()) {
@@ -200,8 +223,14 @@ impl End {
         if !self.ended.is_empty() && self.too_long.is_empty() {
             text += &format!("; {} had to be ended", Pes(&self.ended));
         }
+        if !self.same.is_empty() {
+            text += &format!("; {} wrote the same to standard error", Pes(&self.same));
+        }
         let first = self.failed.iter().map(|(pe, _)| pe).chain(&self.too_long);
-        if let Some((pe, line)) = first.filter_map(|&pe| Some((pe, self.last[pe].as_ref()?))).next() {
+        let first = first.filter_map(|&pe| Some((pe, self.last[pe].as_ref()?))).next();
+        let is_above =
+            |pe, line| self.printed.as_ref().is_some_and(|(other, last)| is_same((pe, line), (*other, last)));
+        if let Some((pe, line)) = first.filter(|(pe, line)| !is_above(*pe, line)) {
             text += &format!("; PE {pe} last wrote to its standard error: {line}");
         }
         Some(text)
@@ -227,20 +256,26 @@ impl fmt::Display for Pes<'_> {
 struct Labels {
     out: bool,
     err: bool,
+    /// The last line that went to standard error, and its PE.
+    printed: Option<(usize, String)>,
 }
 
 impl Labels {
     fn new() -> Labels {
         let wanted = env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        Labels { out: wanted && io::stdout().is_terminal(), err: wanted && io::stderr().is_terminal() }
+        let (out, err) = (wanted && io::stdout().is_terminal(), wanted && io::stderr().is_terminal());
+        Labels { out, err, printed: None }
     }
 
-    fn print(&self, pe: usize, channel: Channel, text: &str) {
+    fn print(&mut self, pe: usize, channel: Channel, text: String) {
         let is_faint = if channel == Channel::Out { self.out } else { self.err };
         let line = if is_faint { format!("\x1b[2m[{pe}]\x1b[0m {text}\n") } else { format!("[{pe}] {text}\n") };
         match channel {
             Channel::Out => say::bytes(line.as_bytes()),
-            Channel::Err => drop(io::stderr().write_all(line.as_bytes())), // where nobody reads, nobody misses it
+            Channel::Err => {
+                let _ = io::stderr().write_all(line.as_bytes()); // where nobody reads, nobody misses it
+                self.printed = Some((pe, text));
+            }
         }
     }
 }
@@ -296,8 +331,7 @@ mod tests {
             last: vec![None, Some("no memory".to_string()), None, None],
             failed: vec![(2, PeStatus::Exited(3)), (1, PeStatus::Killed(9))],
             ended: vec![0],
-            too_long: vec![],
-            stuck: vec![],
+            ..End::new(4)
         };
         assert_eq!(
             end.text(0).unwrap(),
@@ -305,6 +339,13 @@ mod tests {
              PE 1 last wrote to its standard error: no memory"
         );
         assert_eq!(format!("{:?}", end.status()), format!("{:?}", ExitCode::from(137)));
+
+        // What stands right above is not repeated; what a PE did not print, because another one did, is told.
+        let printed = |pe: usize, line: &str| Some((pe, line.to_string()));
+        let end = End { printed: printed(1, "no memory"), same: vec![0, 3], ..end };
+        let said = "PE 2 ended with status 3; PE 1 failed too; PE 0 had to be ended; PEs 0, 3 wrote the same to standard error";
+        assert_eq!(end.text(0).unwrap(), said);
+        let end = End { printed: printed(1, "something else"), same: vec![], ..end };
 
         let late = End { failed: vec![], ended: vec![1, 3], too_long: vec![1, 3], ..end };
         assert_eq!(
