@@ -97,6 +97,7 @@ fn drive<T, C: Chooser>(
     results: &mut [Option<T>],
 ) -> Verdict {
     let kind = take_turns(link, hosts, watch, chooser, max_steps, results);
+    chooser.ended(&link.machine.borrow(), kind.cuts());
     if let VerdictKind::Finished = kind {
         return Verdict::finished();
     }

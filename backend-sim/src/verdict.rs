@@ -206,6 +206,25 @@ impl VerdictKind {
         matches!(self, VerdictKind::Finished | VerdictKind::Exited { status: 0, .. })
     }
 
+    /// Whether it ends a run in which something else could still have happened.
+    pub(crate) fn cuts(&self) -> bool {
+        match self {
+            // of a run that is given up nothing more is expected
+            VerdictKind::Finished
+            | VerdictKind::Deadlock
+            | VerdictKind::Leak { .. }
+            | VerdictKind::StepLimit { .. } => false,
+            VerdictKind::Mismatch { .. }
+            | VerdictKind::ConcurrentCollectives { .. }
+            | VerdictKind::CollectivesOutOfOrder { .. }
+            | VerdictKind::FreedInUse { .. }
+            | VerdictKind::MixedAtomicity { .. }
+            | VerdictKind::Panicked { .. }
+            | VerdictKind::Failed { .. }
+            | VerdictKind::Exited { .. } => true,
+        }
+    }
+
     /// The PE that failed, for bugs that one PE shows.
     pub(crate) fn failed_pe(&self) -> Option<usize> {
         match *self {

@@ -1,42 +1,65 @@
-//! All schedules, by depth-first search, with sleep sets.
+//! All schedules, up to equivalence: optimal dynamic partial-order reduction with wakeup trees.
 //!
-//! Two schedules that only differ in the order of steps that commute (no byte touched by both, or only read) have the
-//! same outcome. A *sleep set* holds steps that need not be taken from here, because the schedules that begin with them
-//! have been visited and nothing since has touched what they touch. Of every class of equivalent schedules exactly one
-//! is completed; some more are begun and found redundant on the way, and are not counted.
+//! Two schedules are equivalent if they differ only in the order of steps that commute. After each run the search looks for
+//! pairs of steps that do not commute and that nothing else orders ([`races`](super::races)). For each pair it notes a sequence
+//! of steps that takes them the other way round, in a tree at the point before the first of them. A *sleep set* at each point
+//! holds steps whose schedules have been visited; a sequence that begins with one of them is not noted. So every schedule that
+//! is begun is one of a class of its own. (Abdulla, Aronis, Jonsson, Sagonas: Source Sets, JACM 2017; waits as in Jonsson, Lång,
+//! Sagonas: Awaiting for Godot, FMCAD 2022.)
+
+use std::rc::Rc;
 
 use super::Chooser;
-use crate::machine::{Access, Machine, Step};
+use super::races::{Event, Races, Reversal};
+use crate::machine::{Access, BlockedWait, Machine, Step};
 
 /// The search, across schedules.
 #[derive(Debug, Default)]
 pub(crate) struct All {
     path: Vec<Node>,
+    /// The steps that were taken there.
+    events: Vec<Event>,
     /// How many nodes of the path the current schedule has passed.
     depth: usize,
+    /// Waits that did not end in the current schedule.
+    blocked: Vec<BlockedWait>,
+    /// A finding ended the current schedule: what it would have done next is not known.
+    cut: bool,
     /// Every step possible was asleep: the rest of this schedule is not looked at.
     redundant: bool,
     /// The same picks led to other choices than before: the program is not deterministic.
     diverged: bool,
 }
 
-/// A point of the current schedule with more than one step possible, or with steps asleep.
+/// A choice of the current schedule.
 #[derive(Debug)]
 struct Node {
-    /// Names of the steps that are possible.
+    /// The names of the steps that are possible.
     choices: Vec<u64>,
-    /// Which of them is taken.
-    taken: usize,
-    /// What that step touched.
-    touched: Vec<Access>,
+    /// The one that is taken: its name, and its index once that is known.
+    key: u64,
+    pick: Option<u32>,
     sleep: Vec<Asleep>,
+    /// What the wakeup tree wants behind the step that is taken.
+    behind: Vec<Branch>,
+    /// What it wants in place of it.
+    instead: Vec<Branch>,
 }
 
 /// A step that need not be taken, and what it touches.
 #[derive(Clone, Debug)]
 struct Asleep {
-    step: u64,
-    touches: Vec<Access>,
+    key: u64,
+    touches: Rc<[Access]>,
+}
+
+/// A step that is still to be taken, and those behind it.
+#[derive(Debug)]
+struct Branch {
+    key: u64,
+    /// `None`: not known.
+    touches: Option<Rc<[Access]>>,
+    behind: Vec<Branch>,
 }
 
 impl All {
@@ -57,43 +80,98 @@ impl All {
     /// The picks of the current schedule, as [`super::Replay`] takes them.
     pub(crate) fn picks(&self) -> Vec<u32> {
         let real = self.path.iter().filter(|node| node.choices.len() > 1);
-        let mut picks: Vec<u32> = real.map(|node| node.taken as u32).collect();
+        let mut picks: Vec<u32> = real.map(|node| node.pick.expect("it was taken")).collect();
         while picks.last() == Some(&0) {
             picks.pop();
         }
         picks
     }
 
-    /// Goes back to the last point with a step that is still to be taken; false when there is none.
+    /// Looks at the schedule that just ended, and goes back to the last point with a step that is still to be taken; false when
+    /// there is none.
     pub(crate) fn next_schedule(&mut self) -> bool {
+        match (self.redundant, self.cut) {
+            (true, _) => {}
+            (false, false) => self.note_reversals(),
+            (false, true) => {
+                self.note_reversals();
+                self.note_all_choices();
+            }
+        }
         self.depth = 0;
         self.redundant = false;
-        while let Some(node) = self.path.last_mut() {
-            let done = Asleep { step: node.choices[node.taken], touches: std::mem::take(&mut node.touched) };
-            node.sleep.push(done);
-            if let Some(next) = node.first_awake() {
-                node.taken = next;
+        self.cut = false;
+        self.blocked.clear();
+        debug_assert_eq!(self.path.len(), self.events.len());
+        while let Some((node, event)) = self.path.last_mut().zip(self.events.pop()) {
+            node.sleep.push(Asleep { key: node.key, touches: event.touches });
+            if !node.instead.is_empty() {
+                let Branch { key, behind, .. } = node.instead.remove(0);
+                (node.key, node.pick, node.behind) = (key, None, behind);
                 return true;
             }
             self.path.pop();
         }
         false
     }
+
+    /// For every pair of steps of the schedule that can be taken the other way round, notes how.
+    fn note_reversals(&mut self) {
+        let All { path, events, blocked, .. } = self;
+        let races = Races::of(events, blocked);
+        for Reversal { before, steps } in races.reversals() {
+            let node = &mut path[before];
+            let asleep = |asleep: &Asleep| races.is_weak_initial(asleep.key, Some(&asleep.touches), &steps);
+            if !node.sleep.iter().any(asleep) {
+                insert(&races, &mut node.instead, steps);
+            }
+        }
+    }
+
+    /// A finding ended the schedule. Steps that were possible and were not taken might have changed that: each is tried first,
+    /// wherever it was possible.
+    fn note_all_choices(&mut self) {
+        for Node { choices, key, sleep, instead, .. } in &mut self.path {
+            for &other in choices.iter() {
+                let known = other == *key
+                    || sleep.iter().any(|asleep| asleep.key == other)
+                    || instead.iter().any(|branch| branch.key == other);
+                if !known {
+                    instead.push(Branch { key: other, touches: None, behind: Vec::new() });
+                }
+            }
+        }
+    }
+
+    fn sleep_at_the_end(&self) -> Vec<Asleep> {
+        let Some((node, event)) = self.path.last().zip(self.events.last()) else { return Vec::new() };
+        let stays = |asleep: &&Asleep| asleep.key != node.key && !conflict(&asleep.touches, &event.touches);
+        node.sleep.iter().filter(stays).cloned().collect()
+    }
 }
 
-impl Node {
-    fn first_awake(&self) -> Option<usize> {
-        self.choices.iter().position(|step| self.sleep.iter().all(|asleep| asleep.step != *step))
-    }
+fn conflict(a: &[Access], b: &[Access]) -> bool {
+    a.iter().any(|access| b.iter().any(|other| access.conflicts(other)))
+}
 
-    /// What sleeps after the node's step: everything that does not touch what it touched.
-    fn sleep_after(&self) -> Vec<Asleep> {
-        let commutes = |asleep: &&Asleep| {
-            asleep.touches.iter().all(|access| self.touched.iter().all(|other| !access.conflicts(other)))
-        };
-        let step = self.choices[self.taken];
-        self.sleep.iter().filter(commutes).filter(|asleep| asleep.step != step).cloned().collect()
+/// Adds a sequence to the branches of a tree, unless it is covered.
+fn insert(races: &Races<'_>, branches: &mut Vec<Branch>, mut steps: Vec<usize>) {
+    for branch in branches.iter_mut() {
+        if races.is_weak_initial(branch.key, branch.touches.as_deref(), &steps) {
+            if let Some(at) = steps.iter().position(|&step| races.key(step) == branch.key) {
+                steps.remove(at); // an agent's later steps have the same name
+            }
+            if !branch.behind.is_empty() && !steps.is_empty() {
+                insert(races, &mut branch.behind, steps);
+            }
+            return;
+        }
     }
+    let mut behind = Vec::new();
+    for &step in steps.iter().rev() {
+        behind = vec![Branch { key: races.key(step), touches: Some(races.touches(step)), behind }];
+    }
+    branches.append(&mut behind);
 }
 
 impl Chooser for All {
@@ -103,93 +181,112 @@ impl Chooser for All {
         if self.redundant {
             return 0;
         }
-        if let Some(node) = self.path.get(self.depth) {
-            if node.choices.len() != n || machine.choice_key(node.taken) != node.choices[node.taken] {
-                self.diverged = true;
-                self.redundant = true;
+        let find = |key: u64| (0..n).find(|&index| machine.choice_key(index) == key);
+        if let Some(node) = self.path.get_mut(self.depth) {
+            let index = match node.pick {
+                Some(pick) => Some(pick as usize).filter(|&pick| pick < n && machine.choice_key(pick) == node.key),
+                None => find(node.key),
+            };
+            let Some(index) = index.filter(|_| node.choices.len() == n) else {
+                (self.diverged, self.redundant) = (true, true);
                 return 0;
-            }
-            return node.taken;
+            };
+            node.pick = Some(index as u32);
+            return index;
         }
-        let sleep = self.path.last().map_or_else(Vec::new, Node::sleep_after);
-        let choices = (0..n).map(|index| machine.choice_key(index)).collect();
-        let mut node = Node { choices, taken: 0, touched: Vec::new(), sleep };
-        let Some(first) = node.first_awake() else {
+        let sleep = self.sleep_at_the_end();
+        let mut instead = self.path.last_mut().map_or_else(Vec::new, |node| std::mem::take(&mut node.behind));
+        let (index, behind) = match instead.is_empty() {
+            true => {
+                let awake = |index: &usize| {
+                    let key = machine.choice_key(*index);
+                    sleep.iter().all(|asleep| asleep.key != key)
+                };
+                ((0..n).find(awake), Vec::new())
+            }
+            false => {
+                let Branch { key, behind, .. } = instead.remove(0);
+                let index = find(key);
+                self.diverged |= index.is_none();
+                (index, behind)
+            }
+        };
+        let Some(index) = index else {
             self.redundant = true;
             return 0;
         };
-        node.taken = first;
-        self.path.push(node);
-        first
+        let key = machine.choice_key(index);
+        let choices = (0..n).map(|index| machine.choice_key(index)).collect();
+        self.path.push(Node { choices, key, pick: Some(index as u32), sleep, behind, instead });
+        index
     }
 
     fn took(&mut self, step: &Step) {
         if self.redundant {
             return;
         }
-        let Some(node) = self.path.get_mut(self.depth) else { return };
-        if node.touched.is_empty() {
-            node.touched.extend_from_slice(&step.touched);
+        let event = Event::new(self.path[self.depth].key, step);
+        match self.events.get_mut(self.depth) {
+            Some(known) => *known = event,
+            None => self.events.push(event),
         }
         self.depth += 1;
+    }
+
+    fn ended(&mut self, machine: &Machine, cut: bool) {
+        self.blocked = machine.blocked_waits();
+        self.cut = cut;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::{Actor, Object, PeId, Touch};
-    use onesided::backend::{AllocId, Span};
 
-    fn access(start: usize, write: bool) -> Access {
-        let touch = if write { Touch::Write } else { Touch::Read };
-        let object = Object::memory(PeId(0), Span { alloc: AllocId(0), start, len: 8 });
-        Access { object, touch, by: Actor { agent: None, scope: None, call: "put", at: None } }
+    fn node(key: u64, pick: u32, possible: u64) -> Node {
+        let choices = (0..possible).collect();
+        Node { choices, key, pick: Some(pick), sleep: vec![], behind: vec![], instead: vec![] }
     }
 
-    fn asleep(step: u64, touches: Access) -> Asleep {
-        Asleep { step, touches: vec![touches] }
+    fn branch(key: u64) -> Branch {
+        Branch { key, touches: None, behind: vec![] }
     }
 
-    fn node(choices: &[u64], taken: usize, touched: Access, sleep: Vec<Asleep>) -> Node {
-        Node { choices: choices.to_vec(), taken, touched: vec![touched], sleep }
+    fn events(n: usize) -> Vec<Event> {
+        std::iter::repeat_with(Event::default).take(n).collect()
     }
 
     #[test]
-    fn only_what_the_step_does_not_touch_stays_asleep() {
-        let sleep = vec![asleep(1, access(0, false)), asleep(2, access(8, true)), asleep(3, access(4, true))];
-        let stays = |touched| {
-            let stays = node(&[1, 2, 3, 4], 3, touched, sleep.clone()).sleep_after();
-            stays.iter().map(|asleep| asleep.step).collect::<Vec<_>>()
-        };
-        assert_eq!(stays(access(0, false)), [1, 2]); // two reads commute, overlapping ranges do not
-        assert_eq!(stays(access(0, true)), [2]);
-        assert_eq!(stays(access(16, true)), [1, 2, 3]);
+    fn the_search_goes_back_to_the_deepest_branch_first() {
+        let path = vec![node(1, 0, 2), node(2, 0, 1), node(3, 0, 3)];
+        let mut all = All { path, events: events(3), depth: 3, redundant: true, ..All::default() };
+        all.path[0].instead = vec![branch(5)];
+        all.path[2].instead = vec![branch(6), branch(7)];
+        let mut taken = Vec::new();
+        while all.next_schedule() {
+            let node = all.path.last().expect("there is a branch");
+            taken.push((all.path.len(), node.key, node.sleep.iter().map(|asleep| asleep.key).collect::<Vec<_>>()));
+            all.events.push(Event::default());
+            all.redundant = true;
+        }
+        assert_eq!(taken, [(3, 6, vec![3]), (3, 7, vec![3, 6]), (1, 5, vec![1])]);
+        assert!(all.path.is_empty());
     }
 
     #[test]
-    fn a_step_that_has_been_visited_sleeps_and_the_next_one_is_taken() {
-        let first = node(&[5, 6, 7], 0, access(0, true), vec![asleep(6, access(8, true))]);
-        let mut all = All { path: vec![first], ..All::default() };
+    fn behind_a_finding_every_choice_is_tried_that_is_not_known() {
+        let mut all = All { path: vec![node(1, 1, 4)], events: events(1), cut: true, ..All::default() };
+        all.path[0].instead = vec![branch(3)];
+        all.path[0].sleep = vec![Asleep { key: 0, touches: Rc::from([]) }];
         assert!(all.next_schedule());
-        assert_eq!(all.path[0].taken, 2, "6 is asleep already");
-        assert!(all.path[0].touched.is_empty(), "not known yet");
-        assert!(!all.next_schedule() && all.path.is_empty());
-    }
-
-    #[test]
-    fn the_search_goes_back_to_the_deepest_choice_first() {
-        let path = vec![node(&[1, 2], 0, access(0, true), vec![]), node(&[2], 0, access(0, true), vec![])];
-        let mut all = All { path, depth: 2, redundant: true, ..All::default() };
-        assert!(all.next_schedule());
-        assert_eq!((all.path.len(), all.depth, all.is_redundant()), (1, 0, false));
-        assert_eq!(all.path[0].taken, 1);
+        assert_eq!(all.path[0].key, 3);
+        assert_eq!(all.path[0].instead.iter().map(|branch| branch.key).collect::<Vec<_>>(), [2]);
     }
 
     #[test]
     fn picks_are_those_of_real_choices_without_the_zeros_at_the_end() {
-        let node = |n: u64, taken| node(&Vec::from_iter(0..n), taken, access(0, true), vec![]);
-        let all = All { path: vec![node(3, 0), node(1, 0), node(2, 1), node(2, 0), node(4, 0)], ..All::default() };
+        let path = vec![node(1, 0, 3), node(2, 0, 1), node(3, 1, 2), node(4, 0, 2), node(5, 0, 4)];
+        let all = All { path, ..All::default() };
         assert_eq!(all.picks(), [0, 1]);
         assert!(All::new().picks().is_empty());
     }

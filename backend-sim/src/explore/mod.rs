@@ -4,11 +4,12 @@
 //! |---|---|
 //! | `in_order.rs` | nobody: each step happens at once |
 //! | `random.rs` | a seeded generator |
-//! | `all.rs` | a depth-first search over all schedules, leaving out equivalent ones |
+//! | `all.rs`, `races.rs` | a depth-first search over all schedules, leaving out equivalent ones |
 //! | `replay.rs` | a recorded list |
 
 mod all;
 mod in_order;
+mod races;
 mod random;
 mod replay;
 
@@ -31,4 +32,7 @@ pub(crate) trait Chooser {
 
     /// The step that was picked has been taken: this is what it touched, and what comes before it.
     fn took(&mut self, _step: &Step) {}
+
+    /// The run has ended. `cut`: by a finding, before everything had happened that could.
+    fn ended(&mut self, _machine: &Machine, _cut: bool) {}
 }

@@ -1,7 +1,7 @@
 //! Accesses: what a step touches, by which two steps are known to commute or not.
 
-use onesided::At;
 use onesided::backend::{AllocId, Span};
+use onesided::{At, Cmp, DType};
 
 use super::ids::{AgentId, PeId, ScopeId, TeamIndex};
 
@@ -56,7 +56,74 @@ pub(crate) enum Touch {
     Entry,
 }
 
+/// What kind of object: accesses of different kinds never conflict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum ObjectKind {
+    Memory(PeId, AllocId),
+    Scope,
+    Claims,
+    Turn,
+    Leaving,
+    TeamInit,
+}
+
+/// What a wait looks at: a variable of a PE, and what its value is compared with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Test {
+    pub(crate) pe: PeId,
+    pub(crate) variable: Span,
+    pub(crate) comparison: Comparison,
+    pub(crate) wanted: u64,
+}
+
+/// How a wait compares.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Comparison {
+    pub(crate) cmp: Cmp,
+    pub(crate) dtype: DType,
+    /// Whether `>=` is the driver's: true where the difference, as a signed number, is not negative.
+    pub(crate) cyclic: bool,
+}
+
+impl Comparison {
+    pub(crate) fn holds(&self, found: u64, wanted: u64) -> bool {
+        match self.cmp {
+            Cmp::Ge if self.cyclic => found.wrapping_sub(wanted) as i64 >= 0,
+            cmp => cmp.holds_bits(self.dtype, found, wanted),
+        }
+    }
+}
+
+impl Test {
+    pub(crate) fn holds(&self, value: u64) -> bool {
+        self.comparison.holds(value, self.wanted)
+    }
+
+    /// The variable's value, in bytes of an object that has all of it.
+    pub(crate) fn value_in(&self, object: &Object, bytes: &[u8]) -> Option<u64> {
+        let Object::Memory { pe, alloc, start, end } = *object else { return None };
+        let Span { start: from, len, .. } = self.variable;
+        if pe != self.pe || alloc != self.variable.alloc || from < start || from + len > end {
+            return None;
+        }
+        let mut word = [0; 8];
+        word[..len].copy_from_slice(&bytes[from - start..from - start + len]);
+        Some(u64::from_le_bytes(word))
+    }
+}
+
 impl Object {
+    pub(crate) fn kind(&self) -> ObjectKind {
+        match *self {
+            Object::Memory { pe, alloc, .. } => ObjectKind::Memory(pe, alloc),
+            Object::Scope(_) => ObjectKind::Scope,
+            Object::Claims(_) => ObjectKind::Claims,
+            Object::Turn { .. } => ObjectKind::Turn,
+            Object::Leaving { .. } => ObjectKind::Leaving,
+            Object::TeamInit(_) => ObjectKind::TeamInit,
+        }
+    }
+
     pub(crate) fn memory(pe: PeId, span: Span) -> Object {
         Object::Memory { pe, alloc: span.alloc, start: span.start, end: span.start.saturating_add(span.len) }
     }

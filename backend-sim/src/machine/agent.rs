@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 
 use onesided::backend::{Against, AllocId, Op, Span, TeamId, Values, Wait};
-use onesided::{At, Cmp, DType};
+use onesided::{At, DType};
 
+use super::access::{Comparison, Test};
 use super::claim::Claimed;
 use super::collective::Collective;
 use super::ids::{AgentId, ClaimId, PeId, ScopeId, TeamIndex};
@@ -145,8 +146,7 @@ pub(crate) struct Condition {
     pub(crate) values: OwnedValues,
     /// The variable that it looks at.
     next: usize,
-    /// Whether `>=` is the driver's: true where the difference, as a signed number, is not negative.
-    cyclic: bool,
+    comparison: Comparison,
 }
 
 /// The values of an operation that runs, or waits, after its call has returned. Few operations have any.
@@ -260,7 +260,8 @@ impl Agent {
 impl Condition {
     /// A wait of a host, or of a stream, where the driver compares signals.
     pub(crate) fn new(wait: Wait, values: OwnedValues, on_stream: bool) -> Condition {
-        let mut condition = Condition { wait, values, next: 0, cyclic: on_stream && wait.signal };
+        let comparison = Comparison { cmp: wait.cmp, dtype: wait.dtype, cyclic: on_stream && wait.signal };
+        let mut condition = Condition { wait, values, next: 0, comparison };
         condition.skip();
         condition
     }
@@ -278,11 +279,12 @@ impl Condition {
 
     /// Whether that variable compares true.
     pub(crate) fn holds(&self, heap: &Heap, pe: PeId) -> bool {
-        let (found, wanted) = (heap.load(pe, self.variable()), self.wanted());
-        match self.wait.cmp {
-            Cmp::Ge if self.cyclic => found.wrapping_sub(wanted) as i64 >= 0,
-            cmp => cmp.holds_bits(self.wait.dtype, found, wanted),
-        }
+        self.comparison.holds(heap.load(pe, self.variable()), self.wanted())
+    }
+
+    /// What it looks at now.
+    pub(crate) fn test(&self, pe: PeId) -> Test {
+        Test { pe, variable: self.variable(), comparison: self.comparison, wanted: self.wanted() }
     }
 
     /// The value that the variable is compared with.

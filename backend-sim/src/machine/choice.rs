@@ -7,7 +7,7 @@ use super::claim::Completes;
 use super::collective::Collective;
 use super::ids::{AgentId, PeId};
 use super::transfer::{Transfer, Unit};
-use super::{Actor, Machine, TURN};
+use super::{Access, Actor, BlockedWait, Machine, Object, TURN, Touch};
 use crate::request::Call;
 
 impl Machine {
@@ -69,17 +69,30 @@ impl Machine {
     /// The name of a choice: the same in every schedule in which this step can be taken.
     pub(crate) fn choice_key(&self, index: usize) -> u64 {
         match index.checked_sub(self.ready.len()) {
-            None => {
-                let agent = &self.agents[self.ready[index]];
-                // ending early is no step of the agent's program: the agent may go on without it
-                let early = matches!(agent.state, State::Completing { .. });
-                1 << 63 | u64::from(early) << 62 | u64::from(agent.pe.0) << 32 | u64::from(agent.ordinal())
-            }
+            None => self.agent_key(self.ready[index]),
             Some(index) => {
                 let Unit { transfer, piece, step } = self.flight.units[index];
                 self.flight.get(transfer).key << 8 | u64::from(piece) << 2 | step as u64
             }
         }
+    }
+
+    fn agent_key(&self, agent: AgentId) -> u64 {
+        let agent = &self.agents[agent];
+        1 << 63 | u64::from(agent.pe.0) << 32 | u64::from(agent.ordinal())
+    }
+
+    /// Waits that have not ended.
+    pub(crate) fn blocked_waits(&self) -> Vec<BlockedWait> {
+        let blocked = self.agents.ids().filter_map(|id| {
+            let agent = &self.agents[id];
+            let State::Waiting(condition) = &agent.state else { return None };
+            let test = condition.test(agent.pe);
+            let by = Actor { agent: Some(id), scope: Some(agent.scope), call: agent.call, at: agent.at };
+            let access = Access { object: Object::memory(agent.pe, test.variable), touch: Touch::Read, by };
+            Some(BlockedWait { key: self.agent_key(id), past: agent.past.clone(), test, access })
+        });
+        blocked.collect()
     }
 
     /// Takes a choice. Returns the PE whose host is to be resumed for it, if it is one's.
@@ -110,7 +123,7 @@ impl Machine {
                 return None;
             }
             State::Completing { .. } => {
-                self.end_early(agent);
+                self.end_by_choice(agent);
                 return None;
             }
             _ => {}
@@ -133,6 +146,8 @@ impl Machine {
     fn begin_step(&mut self, index: usize) {
         self.noting = true;
         self.step.touched.clear();
+        self.step.before.clear();
+        self.step.test = None;
         let Some(unit) = index.checked_sub(self.ready.len()) else {
             let id = self.ready[index];
             let agent = &mut self.agents[id];

@@ -9,14 +9,14 @@
 //!   also claims the blocking operations of its own scope.
 //! * It waits for the delivery of what its own scope issued. Of what the other scope issued, it waits for the start:
 //!   the library would hang where that never starts. It may wait for the delivery, as the library does, or not, as the text
-//!   allows: ending early is a step of its own.
+//!   allows: its end is a step of its own, which may come at any time from then on.
 //! * What it has claimed and need not deliver is *lent*. A quiet of the right scope that finds a lent operation leaves it to the
 //!   claimer, which then has to deliver it. What is still lent when the claimer ends is free again.
 //! * A fence is composed as a quiet, so it claims as one. It has to deliver nothing.
 
 use onesided::backend::{Effect, Op};
 
-use super::agent::{AgentKind, State, Task};
+use super::agent::{State, Task};
 use super::collective::Collective;
 use super::ids::{AgentId, ClaimId, Table};
 use super::transfer::Kind;
@@ -71,9 +71,7 @@ struct Claim {
     unstarted: u32,
     /// Claimed operations that must be delivered, and are not.
     owed: u32,
-    /// Claimed operations in flight that need not be delivered.
-    lent: u32,
-    /// Whether there is or was one of them.
+    /// Whether it has claimed something that need not be delivered.
     lends: bool,
 }
 
@@ -99,7 +97,7 @@ impl Claims {
     }
 
     fn open(&mut self, owner: AgentId) -> ClaimId {
-        let claim = Claim { owner, waiting: false, unstarted: 0, owed: 0, lent: 0, lends: false };
+        let claim = Claim { owner, waiting: false, unstarted: 0, owed: 0, lends: false };
         match self.free.pop() {
             Some(id) => {
                 self.claims[id] = claim;
@@ -136,22 +134,20 @@ struct Claimer<'a> {
 impl Claimer<'_> {
     /// Claims an operation, or leaves it to its claimer.
     fn take(&mut self, claimed: &mut Claimed, must_deliver: bool, stage: Stage) {
-        let (owes, in_flight) = (stage != Stage::Landed, stage == Stage::InFlight);
+        let owes = u32::from(must_deliver && stage != Stage::Landed);
         match claimed.by {
             None => {
                 let id = *self.claim.get_or_insert_with(|| self.claims.open(self.owner));
                 *claimed = Claimed { by: Some(id), owed: must_deliver };
                 let claim = &mut self.claims.claims[id];
                 claim.unstarted += u32::from(stage == Stage::Queued);
-                claim.owed += u32::from(must_deliver && owes);
-                claim.lent += u32::from(!must_deliver && in_flight);
+                claim.owed += owes;
                 claim.lends |= !must_deliver;
             }
             Some(other) if must_deliver && !claimed.owed => {
                 claimed.owed = true;
                 let claim = &mut self.claims.claims[other];
-                claim.owed += u32::from(owes);
-                claim.lent -= u32::from(in_flight);
+                claim.owed += owes;
                 self.burdened.push(other);
             }
             Some(_) => {}
@@ -201,7 +197,7 @@ impl Machine {
         }
         let Claimer { claim, burdened, .. } = claimer;
         for other in burdened {
-            self.settle(other); // it may not end early any more
+            self.settle(other); // it may not end yet
         }
         let claim = claim?;
         if !is_host && self.claims.lends(claim) {
@@ -266,7 +262,7 @@ impl Machine {
 impl Machine {
     fn wait_for_claim(&mut self, agent: AgentId, claim: Option<ClaimId>, then: Option<&Collective>) -> Progress {
         let Some(claim) = claim else { return self.completed(agent, then) };
-        if self.claims.is_complete(claim) && !self.may_wait_on(claim) {
+        if self.claims.is_complete(claim) && !self.ends_by_choice(claim) {
             self.end_claim(claim);
             return self.completed(agent, then);
         }
@@ -277,10 +273,10 @@ impl Machine {
         Progress::Blocked
     }
 
-    /// Whether the owner may end, and may also wait on for what it has lent.
-    fn may_wait_on(&self, claim: ClaimId) -> bool {
-        let Claim { owner, lent, .. } = self.claims.claims[claim];
-        lent > 0 && self.agents[owner].kind != AgentKind::Host
+    /// Whether the owner's end is a step of its own: it has lent something, which others may find until then.
+    fn ends_by_choice(&self, claim: ClaimId) -> bool {
+        let Claim { owner, lends, .. } = self.claims.claims[claim];
+        lends && self.mode.relaxed && !self.agents[owner].is_host()
     }
 
     /// What the agent had to complete is complete.
@@ -294,13 +290,10 @@ impl Machine {
     /// An operation that may be claimed has started.
     pub(super) fn started(&mut self, Claimed { by, owed }: Claimed, launched: bool) {
         let Some(claim) = by else { return };
-        let is_host = self.agents[self.claims.claims[claim].owner].is_host();
         let state = &mut self.claims.claims[claim];
         state.unstarted -= 1;
-        match owed {
-            true if launched => {}
-            true => state.owed -= 1, // in order, or without data: it is delivered already
-            false => state.lent += u32::from(launched && !is_host),
+        if owed && !launched {
+            state.owed -= 1; // in order, or without data: it is delivered already
         }
         self.settle(claim);
     }
@@ -317,37 +310,29 @@ impl Machine {
 
     /// A claimed operation has been delivered.
     pub(super) fn claimed_landed(&mut self, Claimed { by, owed }: Claimed, awaited: &[ClaimId]) {
-        if let Some(claim) = by {
-            let state = &mut self.claims.claims[claim];
-            *(if owed { &mut state.owed } else { &mut state.lent }) -= 1;
-            self.settle(claim);
-        }
-        for &claim in awaited {
+        for claim in by.filter(|_| owed).into_iter().chain(awaited.iter().copied()) {
             self.claims.claims[claim].owed -= 1;
             self.settle(claim);
         }
     }
 
-    /// Lets the owner go on, if it waits and nothing is left to wait for. While it may end early, that is a choice.
+    /// Lets the owner go on, if it waits and nothing is left to wait for.
     fn settle(&mut self, claim: ClaimId) {
         let Claim { owner, waiting, .. } = self.claims.claims[claim];
         if !waiting {
             return;
         }
-        let (complete, may_wait_on) = (self.claims.is_complete(claim), self.may_wait_on(claim));
-        let ready = self.agents[owner].ready.is_some();
-        match complete && may_wait_on {
-            true if !ready => self.make_ready(owner),
-            false if ready => self.unready(owner),
+        let complete = self.claims.is_complete(claim);
+        match (self.ends_by_choice(claim), self.agents[owner].ready.is_some()) {
+            (true, false) if complete => self.make_ready(owner),
+            (true, true) if !complete => self.unready(owner),
+            (false, _) if complete => self.end_completing(owner),
             _ => {}
-        }
-        if complete && !may_wait_on {
-            self.end_completing(owner);
         }
     }
 
-    /// The owner ends, although it has lent something that is not delivered.
-    pub(super) fn end_early(&mut self, owner: AgentId) {
+    /// The owner ends, although it may have lent something that is not delivered.
+    pub(super) fn end_by_choice(&mut self, owner: AgentId) {
         self.touch(Object::Claims(self.agents[owner].pe), Touch::Read);
         self.noting = false;
         self.end_completing(owner);

@@ -70,7 +70,7 @@ use ids::{ScopeId, Table};
 use team::Teams;
 use undelivered::Landed;
 
-pub(crate) use access::{Access, Actor, Object, Touch};
+pub(crate) use access::{Access, Actor, Object, ObjectKind, Test, Touch};
 pub(crate) use ids::{AgentId, Id, PeId};
 pub(crate) use past::Past;
 pub(crate) use team::predefined_members;
@@ -104,13 +104,30 @@ pub(crate) struct Mode {
 pub(crate) struct Step {
     /// What it touched.
     pub(crate) touched: Vec<Access>,
+    /// What memory that it changed held before, where that is little.
+    pub(crate) before: Vec<(Object, Box<[u8]>)>,
     /// The steps that come before it in every schedule.
     pub(crate) past: Past,
+    /// For the end of a wait: what it waited for.
+    pub(crate) test: Option<Test>,
     by: Actor,
 }
 
 /// A host that never blocks lets the others go first after so many steps: polling loops make progress.
 const TURN: u64 = 256;
+
+/// A wait that has not ended.
+#[derive(Debug)]
+pub(crate) struct BlockedWait {
+    /// The name of the choice that would end it.
+    pub(crate) key: u64,
+    pub(crate) past: Past,
+    pub(crate) test: Test,
+    pub(crate) access: Access,
+}
+
+/// So many bytes of what memory held before a step are kept.
+const KEPT: usize = 64;
 
 /// The whole cluster.
 #[derive(Debug)]
@@ -186,7 +203,9 @@ impl Machine {
             mode: Mode { relaxed: false, tracking: false, tracing: false, initialized: None },
             step: Step {
                 touched: Vec::new(),
+                before: Vec::new(),
                 past: Past::default(),
+                test: None,
                 by: Actor { agent: None, scope: None, call: "", at: None },
             },
             noting: false,
@@ -419,8 +438,16 @@ impl Machine {
     #[inline]
     fn touch_memory(&mut self, pe: PeId, span: Span, touch: Touch) {
         if self.noting {
-            self.touch(Object::memory(pe, span), touch);
+            self.note_memory(pe, span, touch);
         }
+    }
+
+    fn note_memory(&mut self, pe: PeId, span: Span, touch: Touch) {
+        let object = Object::memory(pe, span);
+        if matches!(touch, Touch::Write | Touch::Atomic) && span.len <= KEPT {
+            self.step.before.push((object, self.heap.bytes(pe, span).into()));
+        }
+        self.touch(object, touch);
     }
 
     /// Notes that the chosen step touches something that others may touch.

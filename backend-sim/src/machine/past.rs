@@ -32,9 +32,16 @@ impl Past {
         }
     }
 
-    #[allow(dead_code, reason = "read by the search that comes next")]
     pub(crate) fn contains(&self, step: usize) -> bool {
         self.0.get(step / 64).is_some_and(|word| word & 1 << (step % 64) != 0)
+    }
+
+    /// Its steps, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = usize> {
+        self.0.iter().enumerate().flat_map(|(index, &word)| {
+            let bits = std::iter::successors(Some(word), |bits| Some(bits & bits.wrapping_sub(1)));
+            bits.take_while(|&bits| bits != 0).map(move |bits| 64 * index + bits.trailing_zeros() as usize)
+        })
     }
 
     #[inline]
@@ -55,6 +62,7 @@ mod tests {
         a.join(&b);
         a.join(&Past::default());
         assert_eq!([3, 4, 200, 264].map(|step| a.contains(step)), [true, false, true, false]);
+        assert_eq!(a.iter().collect::<Vec<_>>(), [3, 200]);
         a.clear();
         assert_eq!(a, Past::default());
     }

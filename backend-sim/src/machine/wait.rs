@@ -39,6 +39,7 @@ impl Machine {
         let pe = self.agents[agent].pe;
         let State::Waiting(condition) = &mut self.agents[agent].state else { unreachable!("the agent waits") };
         let seen = condition.variable();
+        self.step.test = self.mode.tracking.then(|| condition.test(pe));
         condition.advance();
         let value = self.heap.load(pe, seen);
         self.touch_memory(pe, seen, Touch::Read);

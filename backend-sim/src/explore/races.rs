@@ -1,0 +1,173 @@
+//! Which pairs of steps of a run can be taken the other way round, and how.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use crate::machine::{Access, BlockedWait, Object, ObjectKind, Past, Step, Test};
+
+/// A step of the run.
+#[derive(Debug)]
+pub(crate) struct Event {
+    key: u64,
+    pub(crate) touches: Rc<[Access]>,
+    /// What the bytes that it writes held before.
+    before: Vec<(Object, Box<[u8]>)>,
+    /// Steps that come before it in every schedule.
+    past: Past,
+    /// For the end of a wait: what it waited for.
+    test: Option<Test>,
+}
+
+impl Default for Event {
+    fn default() -> Event {
+        Event { key: 0, touches: Rc::from([]), before: Vec::new(), past: Past::default(), test: None }
+    }
+}
+
+impl Event {
+    pub(crate) fn new(key: u64, step: &Step) -> Event {
+        Event {
+            key,
+            touches: Rc::from(&step.touched[..]),
+            before: step.before.clone(),
+            past: step.past.clone(),
+            test: step.test,
+        }
+    }
+
+    /// What the variable of a wait held before the step; `None` if that is not known.
+    fn value_before(&self, test: &Test) -> Option<u64> {
+        self.before.iter().find_map(|(object, bytes)| test.value_in(object, bytes))
+    }
+}
+
+/// The steps of a run, and their order. A step is a number: the run's steps first, then waits that did not end in it, as if
+/// they had ended behind it.
+#[derive(Debug)]
+pub(crate) struct Races<'a> {
+    run: &'a [Event],
+    blocked: Vec<Event>,
+    /// For each step, those that come before it: because every schedule has them so, or because the two do not commute.
+    before: Vec<Past>,
+    /// For each step, earlier ones that do not commute with it.
+    conflicts: Vec<Vec<usize>>,
+}
+
+/// A sequence of steps that takes two steps of a run the other way round.
+#[derive(Debug)]
+pub(crate) struct Reversal {
+    /// It begins in place of this step.
+    pub(crate) before: usize,
+    pub(crate) steps: Vec<usize>,
+}
+
+impl<'a> Races<'a> {
+    pub(crate) fn of(run: &'a [Event], blocked: &[BlockedWait]) -> Races<'a> {
+        let blocked = blocked.iter().map(|wait| Event {
+            key: wait.key,
+            touches: Rc::from([wait.access]),
+            before: Vec::new(),
+            past: wait.past.clone(),
+            test: Some(wait.test),
+        });
+        let mut races = Races { run, blocked: blocked.collect(), before: Vec::new(), conflicts: Vec::new() };
+        let mut touched: BTreeMap<ObjectKind, Vec<(usize, Access)>> = BTreeMap::new();
+        for step in 0..run.len() + races.blocked.len() {
+            let mut conflicts = Vec::new();
+            for access in races.event(step).touches.iter() {
+                let others = touched.entry(access.object.kind()).or_default();
+                conflicts.extend(others.iter().filter(|(_, other)| access.conflicts(other)).map(|&(other, _)| other));
+            }
+            conflicts.sort_unstable();
+            conflicts.dedup();
+            if step < run.len() {
+                for access in run[step].touches.iter() {
+                    touched.entry(access.object.kind()).or_default().push((step, *access));
+                }
+            }
+            let mut before = races.closure(&races.event(step).past);
+            if step < run.len() {
+                // a wait that did not end comes after nothing but what comes before its beginning
+                conflicts.iter().for_each(|&other| races.add(&mut before, other));
+            }
+            races.before.push(before);
+            races.conflicts.push(conflicts);
+        }
+        races
+    }
+
+    fn event(&self, step: usize) -> &Event {
+        match step.checked_sub(self.run.len()) {
+            None => &self.run[step],
+            Some(blocked) => &self.blocked[blocked],
+        }
+    }
+
+    fn add(&self, past: &mut Past, step: usize) {
+        past.add(step);
+        past.join(&self.before[step]);
+    }
+
+    /// A past, with everything that comes before its steps.
+    fn closure(&self, past: &Past) -> Past {
+        let mut all = past.clone();
+        past.iter().for_each(|step| all.join(&self.before[step]));
+        all
+    }
+
+    pub(crate) fn key(&self, step: usize) -> u64 {
+        self.event(step).key
+    }
+
+    pub(crate) fn touches(&self, step: usize) -> Rc<[Access]> {
+        Rc::clone(&self.event(step).touches)
+    }
+
+    /// Every way to take two steps the other way round.
+    pub(crate) fn reversals(&self) -> impl Iterator<Item = Reversal> {
+        (0..self.before.len()).flat_map(move |second| {
+            let firsts = self.conflicts[second].iter().copied();
+            firsts.filter(move |&first| self.is_reversible(first, second)).map(move |first| {
+                // all steps behind the first that do not come after it, then the second
+                let free = (first + 1..self.run.len()).filter(|&step| !self.before[step].contains(first));
+                let steps = free.filter(|&step| step != second).chain([second]).collect();
+                Reversal { before: first, steps }
+            })
+        })
+    }
+
+    fn is_reversible(&self, first: usize, second: usize) -> bool {
+        let event = self.event(second);
+        match &event.test {
+            // a wait may end before any update since it began, if its condition held then
+            Some(test) => {
+                let value = self.event(first).value_before(test);
+                value.is_none_or(|value| test.holds(value)) && !self.closure(&event.past).contains(first)
+            }
+            None => !event.past.contains(first) && self.is_next(first, second),
+        }
+    }
+
+    /// Whether nothing comes between two steps that do not commute.
+    fn is_next(&self, first: usize, second: usize) -> bool {
+        let between = |&step: &usize| step != first && self.before[step].contains(first);
+        !self.before[second].iter().any(|step| between(&step))
+    }
+
+    /// Whether a step can come first in a sequence that is equivalent to `steps`, or that `steps` is a part of.
+    pub(crate) fn is_weak_initial(&self, key: u64, touches: Option<&[Access]>, steps: &[usize]) -> bool {
+        match steps.iter().position(|&step| self.key(step) == key) {
+            Some(at) => {
+                let before = &self.before[steps[at]];
+                !steps[..at].iter().any(|&earlier| before.contains(earlier))
+            }
+            None => touches.is_some_and(|touches| {
+                let conflicts = |&step: &usize| {
+                    let others = &self.event(step).touches;
+                    touches.iter().any(|access| others.iter().any(|other| access.conflicts(other)))
+                };
+                !steps.iter().any(conflicts)
+            }),
+        }
+    }
+}
