@@ -23,6 +23,9 @@ impl<'a> Replay<'a> {
 }
 
 impl Chooser for Replay<'_> {
+    /// As in the search that made the picks: what it tracks decides which steps are choices.
+    const TRACKING: bool = true;
+
     fn pick(&mut self, _: &Machine, n: usize) -> usize {
         if n == 1 {
             return 0;

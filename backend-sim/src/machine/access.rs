@@ -81,16 +81,14 @@ pub(crate) struct Test {
 pub(crate) struct Comparison {
     pub(crate) cmp: Cmp,
     pub(crate) dtype: DType,
-    /// Whether `>=` is the driver's: true where the difference, as a signed number, is not negative.
-    pub(crate) cyclic: bool,
+    /// Whether `>=` may be the driver's too, which is true where the difference, as a signed number, is not negative.
+    pub(crate) or_cyclic: bool,
 }
 
 impl Comparison {
     pub(crate) fn holds(&self, found: u64, wanted: u64) -> bool {
-        match self.cmp {
-            Cmp::Ge if self.cyclic => found.wrapping_sub(wanted) as i64 >= 0,
-            cmp => cmp.holds_bits(self.dtype, found, wanted),
-        }
+        let cyclic = || self.or_cyclic && self.cmp == Cmp::Ge && found.wrapping_sub(wanted) as i64 >= 0;
+        self.cmp.holds_bits(self.dtype, found, wanted) || cyclic()
     }
 }
 

@@ -258,9 +258,9 @@ impl Agent {
 }
 
 impl Condition {
-    /// A wait of a host, or of a stream, where the driver compares signals.
+    /// On a stream, a signal is compared by the driver or by a kernel: the library decides by what the GPU can do.
     pub(crate) fn new(wait: Wait, values: OwnedValues, on_stream: bool) -> Condition {
-        let comparison = Comparison { cmp: wait.cmp, dtype: wait.dtype, cyclic: on_stream && wait.signal };
+        let comparison = Comparison { cmp: wait.cmp, dtype: wait.dtype, or_cyclic: on_stream && wait.signal };
         let mut condition = Condition { wait, values, next: 0, comparison };
         condition.skip();
         condition

@@ -16,14 +16,14 @@ impl Machine {
     pub(super) fn is_choice(&self, host: AgentId, call: &Call<'_>) -> bool {
         match call {
             Call::Issue { op, stream: None, .. } => self.effect_is_choice(host, op.effect()),
-            Call::Issue { op, stream: Some(_), .. } => self.claims_lent(host) && self.completes(op.effect()).is_some(),
+            Call::Issue { op, stream: Some(_), .. } => self.may_be_lent(host) && self.completes(op.effect()).is_some(),
             // a load in pieces is issued at once; each piece is a choice
             Call::Read { src, dtype, .. } => !self.is_in_pieces(*src, *dtype),
             Call::Write { pe: of, .. } => PeId(*of) == self.agents[host].pe,
             Call::MulticastRead { .. } | Call::UnregisterLocal(_) => true,
             // the members of a new team are not known beforehand: who comes first can decide who is one
             Call::Team(TeamRequest::Init { .. }) => true,
-            Call::Alloc(_) | Call::Free(_) | Call::UnregisterSymmetric(_) => self.claims_lent(host),
+            Call::Alloc(_) | Call::Free(_) | Call::UnregisterSymmetric(_) => self.may_be_lent(host),
             _ => false,
         }
     }
@@ -43,15 +43,15 @@ impl Machine {
             Effect::Order(_) | Effect::Collective(_) => match self.completes(effect) {
                 // a flush, or an entry: a collective that completes something first is entered by a step of its own
                 None => matches!(effect, Effect::Collective(collective) if self.is_contested(agent, collective.team)),
-                Some(Completes::Scope | Completes::Delivery | Completes::Nothing) => shares || self.claims_lent(agent),
+                Some(Completes::Scope | Completes::Delivery | Completes::Nothing) => shares || self.may_be_lent(agent),
                 Some(Completes::Stores) => false,
             },
         }
     }
 
-    /// Whether streams of the agent's PE have claimed what they need not deliver: who finds that matters.
-    fn claims_lent(&self, agent: AgentId) -> bool {
-        self.pes[self.agents[agent].pe].lent > 0
+    /// Whether streams of the agent's PE may hold what they need not deliver: who finds that matters.
+    fn may_be_lent(&self, agent: AgentId) -> bool {
+        self.pes[self.agents[agent].pe].lends
     }
 
     /// Number of steps to choose from.

@@ -16,9 +16,10 @@
 
 use onesided::backend::{Effect, Op};
 
-use super::agent::{State, Task};
+use super::agent::{Agent, State, Task};
 use super::collective::Collective;
 use super::ids::{AgentId, ClaimId, Table};
+use super::past::Past;
 use super::transfer::Kind;
 use super::{Machine, Object, Progress, Touch};
 
@@ -73,6 +74,8 @@ struct Claim {
     owed: u32,
     /// Whether it has claimed something that need not be delivered.
     lends: bool,
+    /// Steps before the starts that it waits for.
+    starts: Past,
 }
 
 /// Who has claimed an operation, and whether that one must deliver it: of a transfer, or of work on a stream.
@@ -97,7 +100,7 @@ impl Claims {
     }
 
     fn open(&mut self, owner: AgentId) -> ClaimId {
-        let claim = Claim { owner, waiting: false, unstarted: 0, owed: 0, lends: false };
+        let claim = Claim { owner, waiting: false, unstarted: 0, owed: 0, lends: false, starts: Past::default() };
         match self.free.pop() {
             Some(id) => {
                 self.claims[id] = claim;
@@ -167,21 +170,30 @@ impl Machine {
             return None;
         }
         let mut claimer = Claimer { claims: &mut self.claims, claim: None, owner: agent, burdened: Vec::new() };
+        let mut starts = Past::default();
         for scope in scopes {
             let must_deliver = completes.delivers_nbi() && scope == own;
             // a host waits in its call, so nobody would see what it lends
-            if must_deliver || !is_host {
-                self.flight.for_each_live(scope, |transfer| {
-                    if transfer.nbi {
-                        claimer.take(&mut transfer.claimed, must_deliver, Stage::InFlight);
-                    }
-                });
-                self.flight.for_each_landed(scope, |landed| {
-                    if landed.nbi && !landed.complete {
-                        claimer.take(&mut landed.claimed, must_deliver, Stage::Landed);
-                    }
-                });
-            }
+            let takes = must_deliver || !is_host;
+            let mut claim = |claimed: &mut Claimed, issued: Option<&Past>, stage| {
+                if let (None, Some(issued)) = (claimed.by, issued) {
+                    starts.join(issued); // it would have waited for the start
+                }
+                if takes {
+                    claimer.take(claimed, must_deliver, stage);
+                }
+            };
+            self.flight.for_each_live(scope, |transfer| {
+                if transfer.nbi {
+                    let issued = transfer.past.as_ref().map(|past| &past.issued);
+                    claim(&mut transfer.claimed, issued, Stage::InFlight);
+                }
+            });
+            self.flight.for_each_landed(scope, |landed| {
+                if landed.nbi && !landed.complete {
+                    claim(&mut landed.claimed, Some(&landed.issued), Stage::Landed);
+                }
+            });
         }
         if state.unstarted > 0 {
             let must_deliver = completes.delivers_nbi() && !is_host;
@@ -195,14 +207,16 @@ impl Machine {
                 }
             }
         }
+        if starts != Past::default() {
+            let claim = *claimer.claim.get_or_insert_with(|| claimer.claims.open(agent));
+            claimer.claims.claims[claim].starts.join(&starts);
+        }
         let Claimer { claim, burdened, .. } = claimer;
         for other in burdened {
             self.settle(other); // it may not end yet
         }
         let claim = claim?;
-        if !is_host && self.claims.lends(claim) {
-            self.pes[pe].lent += 1;
-        }
+        self.pes[pe].lends |= !is_host && self.claims.lends(claim);
         Some(claim)
     }
 
@@ -287,10 +301,11 @@ impl Machine {
         }
     }
 
-    /// An operation that may be claimed has started.
-    pub(super) fn started(&mut self, Claimed { by, owed }: Claimed, launched: bool) {
+    /// An operation of a stream that may be claimed has started.
+    pub(super) fn started(&mut self, stream: AgentId, Claimed { by, owed }: Claimed, launched: bool) {
         let Some(claim) = by else { return };
         let state = &mut self.claims.claims[claim];
+        state.starts.join(&self.agents[stream].past);
         state.unstarted -= 1;
         if owed && !launched {
             state.owed -= 1; // in order, or without data: it is delivered already
@@ -324,7 +339,10 @@ impl Machine {
         }
         let complete = self.claims.is_complete(claim);
         match (self.ends_by_choice(claim), self.agents[owner].ready.is_some()) {
-            (true, false) if complete => self.make_ready(owner),
+            (true, false) if complete => {
+                self.learn_claim(claim);
+                self.make_ready(owner);
+            }
             (true, true) if !complete => self.unready(owner),
             (false, _) if complete => self.end_completing(owner),
             _ => {}
@@ -347,35 +365,40 @@ impl Machine {
         }
     }
 
-    /// The owner learns what it waited for, and what it lent is free again.
+    /// The owner comes after what it waited for.
+    fn learn_claim(&mut self, claim: ClaimId) {
+        let Claim { owner, ref starts, .. } = self.claims.claims[claim];
+        let Agent { pe, ref mut past, .. } = self.agents[owner];
+        past.join(starts);
+        for scope in [self.pes[pe].host_scope, self.pes[pe].stream_scope] {
+            self.flight.for_each_landed(scope, |landed| {
+                if landed.claimed == (Claimed { by: Some(claim), owed: true }) || landed.awaited.contains(&claim) {
+                    past.join(&landed.past);
+                }
+            });
+        }
+    }
+
+    /// The owner goes on: what it waited for is complete, and what it lent is free again.
     fn end_claim(&mut self, claim: ClaimId) {
+        self.learn_claim(claim);
         let Claim { owner, lends, .. } = self.claims.claims[claim];
         let pe = self.agents[owner].pe;
-        let scopes = [self.pes[pe].host_scope, self.pes[pe].stream_scope];
-        if lends && !self.agents[owner].is_host() {
-            self.pes[pe].lent -= 1;
-            for scope in scopes {
+        let gives_back = lends && !self.agents[owner].is_host();
+        for scope in [self.pes[pe].host_scope, self.pes[pe].stream_scope] {
+            if gives_back {
                 self.flight.for_each_live(scope, |transfer| {
                     if transfer.claimed.by == Some(claim) {
                         transfer.claimed = Claimed::default();
                     }
                 });
             }
-        }
-        let past = &mut self.agents[owner].past;
-        for scope in scopes {
             self.flight.for_each_landed(scope, |landed| {
                 if landed.claimed.by == Some(claim) {
-                    if landed.claimed.owed {
-                        past.join(&landed.past);
-                        landed.complete = true;
-                    }
+                    landed.complete = landed.claimed.owed;
                     landed.claimed = Claimed::default();
                 }
-                if landed.awaited.contains(&claim) {
-                    past.join(&landed.past);
-                    landed.awaited.retain(|&other| other != claim);
-                }
+                landed.awaited.retain(|&other| other != claim);
             });
         }
         self.claims.free.push(claim);

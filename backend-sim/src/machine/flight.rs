@@ -49,7 +49,8 @@ pub(crate) struct Landed {
     pub(crate) nbi: bool,
     pub(crate) claimed: Claimed,
     pub(crate) awaited: Vec<ClaimId>,
-    /// Steps that come before whoever waits for it.
+    /// Steps that come before its start, and those that come before whoever waits for it.
+    pub(crate) issued: Past,
     pub(crate) past: Past,
     /// Whether a quiet has completed it.
     pub(crate) complete: bool,
@@ -200,6 +201,7 @@ impl Flight {
             nbi: transfer.nbi,
             claimed: transfer.claimed,
             awaited: transfer.awaited.clone(),
+            issued: past.issued,
             past: past.done,
             complete: false,
         });

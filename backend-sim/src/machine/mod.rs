@@ -183,8 +183,8 @@ struct PeState {
     called: u64,
     /// Non-blocking operations enqueued on its streams that have not started.
     unstarted: u32,
-    /// Claims of its streams that have taken what they need not deliver.
-    lent: u32,
+    /// Whether its streams have ever claimed what they need not deliver. Whether they still have it may matter from then on.
+    lends: bool,
     initialized: bool,
     /// The program has called its last: whatever ends then is the end of the host.
     leaving: bool,
@@ -543,7 +543,7 @@ impl PeState {
             waiting: Vec::new(),
             called: 0,
             unstarted: 0,
-            lent: 0,
+            lends: false,
             initialized: false,
             leaving: false,
             registering: None,
@@ -557,7 +557,7 @@ impl PeState {
         self.waiting.clear();
         self.called = 0;
         self.unstarted = 0;
-        self.lent = 0;
+        self.lends = false;
         self.initialized = initialized;
         self.leaving = false;
         self.registering = None;

@@ -163,7 +163,7 @@ impl Machine {
         let progress = self.begin(agent, op, op.effect(), &Values::NONE, at, None);
         let launched = self.starting.take().is_none();
         self.noting = false;
-        self.started(claimed, launched);
+        self.started(agent, claimed, launched);
         progress
     }
 
