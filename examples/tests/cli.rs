@@ -213,7 +213,7 @@ fn schedules_are_chosen_as_asked() {
 fn what_cannot_run_is_an_error() {
     let of_hello = schedule_of("hello");
     for (arguments, why) in [
-        (&["--schedules", "0"][..], "expected a whole number, at least 1"),
+        (&["--schedules", "0"][..], "expected a whole number from 1 to 1844"),
         (&["--unknown"], "unexpected argument"),
         (&["--pes", "0"], "'0' for '--pes <N>': expected a whole number from 1 to 32000"),
         (&["--pes", "40000"], "expected a whole number from 1 to 32000"),
