@@ -18,7 +18,7 @@ use crate::outcome::{self, Visited};
 pub struct Settings {
     /// What the simulated transport guarantees.
     pub profile: Profile,
-    /// So many random schedules of each case, instead of those that it asks for.
+    /// The number of random schedules of each case; `None` for the schedules that each asks for.
     pub schedules: Option<u64>,
     /// Where random schedules start.
     pub seed: u64,
@@ -33,7 +33,7 @@ impl Default for Settings {
     }
 }
 
-/// What became of a case.
+/// The result of a case.
 #[derive(Clone, Debug)]
 pub struct Checked {
     /// `chapter/name`.
@@ -56,11 +56,11 @@ pub struct Checked {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a case ran and agreed, ran and did not, or did not run")]
 pub enum Status {
-    /// It did.
+    /// It agreed.
     Passed,
-    /// It did not, or could not be run to its end.
+    /// It did not agree, or could not be run to its end.
     Failed,
-    /// It was left out.
+    /// It was not run.
     NotRun,
 }
 
@@ -100,7 +100,7 @@ pub fn check(case: &Case<Sim>, settings: &Settings) -> Checked {
     let relation = if all && settings.profile == Profile::Spec { Relation::Equal } else { Relation::Subset };
     let difference = Difference::new(visited.outcomes.keys(), &expected, relation);
     let why = if all && !visited.complete {
-        format!("{} schedules were not all; such a case asks for random ones", visited.schedules)
+        format!("not complete after {} schedules; make it a case of random ones", visited.schedules)
     } else {
         explain(case, &difference, &visited)
     };
@@ -143,7 +143,7 @@ impl Checked {
         }
     }
 
-    /// What a person reads of it, with `things` visited. What is wrong stands below, a part a line.
+    /// The case as a line for people, with a number of `things` visited. What is wrong follows, one reason a line.
     pub(crate) fn line(&self, width: usize, things: &str) -> String {
         let Checked { name, status, visits, outcomes, why, .. } = self;
         let status = if *status == Status::Failed { "FAILED" } else { status.name() };

@@ -141,7 +141,7 @@ impl Difference {
         Difference { unexpected, missing }
     }
 
-    /// Whether there is none.
+    /// Whether they agree.
     pub fn is_empty(&self) -> bool {
         self.unexpected.is_empty() && self.missing.is_empty()
     }

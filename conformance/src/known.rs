@@ -16,7 +16,7 @@ pub struct Known {
     pub backend: String,
     /// The case in which it does.
     pub case: String,
-    /// Why that is known, and whose it is to change.
+    /// Why it deviates, and who could change that.
     pub reason: String,
 }
 

@@ -42,7 +42,7 @@ pub fn cluster<B: onesided::Backend>(case: &Case<B>, profile: Profile) -> Config
     Config { pes, nodes, gpus, profile, max_steps: Some(MAX_STEPS), ..Config::default() }
 }
 
-/// The way in which a case asks to be visited.
+/// The schedules that a case asks for.
 pub fn registered(visit: Visit, seed: u64) -> Explore {
     match visit {
         Visit::All => Explore::All { limit: LIMIT },

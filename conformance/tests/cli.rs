@@ -116,7 +116,7 @@ fn reports_are_compared() {
 
     fs::write(&text, "no JSON").unwrap();
     let wrong = onesided(&["compare", path(&all), path(&text)]);
-    assert!(status(&wrong) == 2 && stderr(&wrong).contains("no report of the suite"), "{}", stderr(&wrong));
+    assert!(status(&wrong) == 2 && stderr(&wrong).contains("not a report of the suite"), "{}", stderr(&wrong));
 }
 
 /// A worker that is no PE, or has no library, says so as a PE says it, and does not hang.
@@ -277,7 +277,7 @@ fn a_doctor_whose_peers_do_not_come_says_who_within_its_limit() {
 fn what_cannot_run_is_an_error() {
     for (arguments, why) in [
         (&["suite", "no_such_case"][..], "no case matches"),
-        (&["suite", "litmus/mp", "--require-hardware"], "hardware is required"),
+        (&["suite", "litmus/mp", "--require-hardware"], "--require-hardware needs --backend nvshmem"),
         (&["suite", "litmus/mp", "--backend", "nvshmem"], "ONESIDED_NVSHMEM_LIB names /no/such/library"),
         (&["suite", "litmus/mp", "--backend", "nvshmem", "--require-hardware"], "remedy: "),
         (&["suite", "no_such_case", "--backend", "nvshmem"], "no case matches"),

@@ -206,7 +206,7 @@ fn what_cannot_start_is_an_error() {
         (&["-n", "0", "--", "true"], "expected a whole number from 1 to 65535"),
         (&["-n", "1", "--timeout", "18446744073709551615", "--", "true"], "expected a whole number from 1 to 31536000"),
         (&["-n", "2"], "PROGRAM"),
-        (&["-n", "2", "--gpus", "none", "true"], "'none' is no number of a GPU"),
+        (&["-n", "2", "--gpus", "none", "true"], "'none' is not the number of a GPU"),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_onesided")).arg("launch").args(arguments).output().unwrap();
         assert_eq!(status(&output), 2, "{arguments:?}");

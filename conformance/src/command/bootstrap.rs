@@ -1,6 +1,6 @@
-//! `onesided bootstrap`: becomes a PE in one of the ways that there are, meets the others, and says so.
+//! `onesided bootstrap`: initializes a PE by one of the methods, meets the other PEs in a reduction, and says so.
 //!
-//! Started once for each PE, by a launcher. It tells whether PEs find each other on a machine, before a program is blamed.
+//! A launcher starts it once for each PE. It shows whether PEs find each other on a machine, without any program.
 
 use std::fs;
 use std::io;
@@ -21,8 +21,8 @@ pub(super) struct Options {
     /// How the PEs find each other
     #[arg(long, value_enum, default_value_t = Method::Launcher)]
     method: Method,
-    /// With `uid`: the file through which PE 0 gives its unique id to the others. PE 0 refuses one that exists already;
-    /// the others wait as long as it is of another job, where the launcher or ONESIDED_RENDEZVOUS tells jobs apart
+    /// With `uid`: the file by which PE 0 passes its unique id to the others. PE 0 refuses a file that exists already. The
+    /// others wait while the file is of another job, if the launcher or ONESIDED_RENDEZVOUS tells jobs apart
     #[arg(long, value_name = "FILE")]
     id: Option<PathBuf>,
 }
@@ -82,7 +82,7 @@ fn bootstrap(options: &Options) -> Result<(), String> {
     pe.finalize().map_err(|error| error.to_string())
 }
 
-/// All PEs reduce a one each.
+/// Sums a one from each PE.
 fn meet(pe: &Pe<Nvshmem>) -> onesided::Result<()> {
     let (one, sum) = (pe.alloc_zeroed::<u32>(1)?, pe.alloc_zeroed::<u32>(1)?);
     pe.write(&one, &[1])?;
@@ -96,13 +96,13 @@ fn meet(pe: &Pe<Nvshmem>) -> onesided::Result<()> {
 struct Meeting {
     placement: Placement,
     file: PathBuf,
-    /// What tells this job from others, as far as that is known.
+    /// A name that other jobs do not have, if the launcher gives one.
     job: String,
 }
 
 impl Meeting {
     /// # Errors
-    /// At PE 0, that there is such a file: the others may have read the id of an earlier job in it.
+    /// On PE 0, the file exists already: the others may have read an earlier job's id from it.
     fn new(file: Option<&Path>) -> Result<Meeting, String> {
         let Some(placement) = placement().map_err(|problem| problem.to_string())? else {
             return Err(

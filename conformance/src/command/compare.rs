@@ -1,4 +1,4 @@
-//! `onesided compare`: two reports of the suite, say of the simulator and of GPUs, or of two versions of a library.
+//! `onesided compare`: compares two reports of the suite, of the simulator and of GPUs, or of two versions of a library.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,7 +14,7 @@ use serde::Deserialize;
 pub(super) struct Options {
     /// A report that `onesided suite --json` wrote
     a: PathBuf,
-    /// Another
+    /// The report to compare it with
     b: PathBuf,
 }
 
@@ -63,9 +63,10 @@ fn compare_files(options: &Options) -> Result<ExitCode, String> {
 fn read(file: &Path) -> Result<Report, String> {
     let wrong = |why: &dyn std::fmt::Display| format!("{}: {why}", file.display());
     let text = fs::read_to_string(file).map_err(|why| wrong(&why))?;
-    let report: Report = serde_json::from_str(&text).map_err(|why| wrong(&format!("no report of the suite: {why}")))?;
+    let report: Report =
+        serde_json::from_str(&text).map_err(|why| wrong(&format!("not a report of the suite: {why}")))?;
     if !SCHEMAS.contains(&report.schema.as_str()) {
-        return Err(wrong(&format!("{} is none of {}", report.schema, SCHEMAS.join(", "))));
+        return Err(wrong(&format!("its schema {} is not one of {}", report.schema, SCHEMAS.join(", "))));
     }
     Ok(report)
 }
@@ -80,8 +81,8 @@ struct Compared {
     contradictions: usize,
 }
 
-/// Compares the cases that are in both reports. Two runs may see different parts of what is allowed; none may see
-/// more than all schedules under the profile that promises the least.
+/// Compares the cases that are in both reports. Two runs may see different parts of what is allowed. No run may see more than
+/// all schedules under the profile `spec` show.
 fn compare(a: &Report, b: &Report) -> Result<Compared, String> {
     let others: BTreeMap<&str, &Case> = b.cases.iter().map(|case| (case.name.as_str(), case)).collect();
     let pairs = a.cases.iter().filter_map(|case| Some((case, *others.get(case.name.as_str())?)));

@@ -11,9 +11,9 @@ use crate::hardware::Settings;
 
 /// Runs of each case unless the user asks for another number.
 const RUNS: u64 = 20;
-/// Seconds that a case may stand still, unless the user gives others.
+/// After so many seconds without progress a case is given up, unless the user gives another number.
 const TIMEOUT: u64 = 20;
-/// A job has this long to initialize: GPUs are slow to wake, and PEs give each other a minute.
+/// How long a job may take to initialize: GPUs wake slowly, and each PE waits a minute for the others.
 const START: Duration = Duration::from_secs(90);
 
 /// How cases run on GPUs.
@@ -32,7 +32,7 @@ pub(super) struct OnGpus {
 }
 
 impl OnGpus {
-    /// The first of the options that was given: on the simulator they say nothing.
+    /// The first of these options that was given. The simulator refuses them.
     pub(super) fn given(&self) -> Option<&'static str> {
         let given = [("--runs", self.runs.is_some()), ("--gpus", self.gpus.is_some())];
         let given = given.into_iter().chain([("--timeout", self.timeout.is_some())]);
@@ -46,7 +46,7 @@ impl OnGpus {
     pub(super) fn settings(&self, expected: Option<&Path>) -> Result<(Machine, Settings), String> {
         let machine = Machine::look()?;
         let gpus = machine::choose(self.gpus.as_deref(), machine.gpus.len())?;
-        let program = std::env::current_exe().map_err(|why| format!("this program does not know its file: {why}"))?;
+        let program = std::env::current_exe().map_err(|why| format!("the file of this program is not known: {why}"))?;
         let runs = self.runs.unwrap_or(RUNS);
         let settings = Settings {
             program,

@@ -16,9 +16,9 @@ use crate::tool::interrupt;
 use crate::tool::output::Output;
 use crate::{complain, say};
 
-/// Seconds for which nobody may get further, unless the user gives others.
+/// After so many seconds without progress the PEs are ended, unless the user gives another number.
 const TIMEOUT: u64 = 60;
-/// How long the PEs may take to initialize: they give each other a minute.
+/// How long the PEs may take to initialize. Each waits a minute for the others.
 const START: Duration = Duration::from_secs(90);
 /// NVSHMEM's variable for the size of the symmetric heap.
 const HEAP: &str = "NVSHMEM_SYMMETRIC_SIZE";
@@ -36,7 +36,7 @@ pub(super) struct Plan {
     pub(super) own: Own,
 }
 
-/// What became of it.
+/// What happened in the run.
 #[derive(Debug)]
 pub(super) struct Done {
     /// PEs.
@@ -58,7 +58,7 @@ impl Plan {
     /// What the options ask for.
     ///
     /// # Errors
-    /// An option of the simulator; too few PEs.
+    /// An option is for the simulator, or there are too few PEs.
     pub(super) fn new(facts: &Facts, options: Options, own: Own) -> Result<Plan, String> {
         let Options { machine, search, output } = options;
         let Asked { pes, nodes, gpus, heap, memory, stack, profile, pieces, like, on_gpus, .. } = machine;
@@ -88,7 +88,7 @@ impl Plan {
         Ok(Plan { pes, gpus, heap, mps: on_gpus.mps, timeout: on_gpus.timeout, json, own })
     }
 
-    /// Refuses, in a process that was started as a PE, what only the process can do that starts them.
+    /// Refuses options that are for the process that starts the PEs. A launcher started this process as one of them.
     ///
     /// # Errors
     /// A sentence with the option.
@@ -114,7 +114,7 @@ impl Plan {
     /// The job, and the GPUs that it uses.
     ///
     /// # Errors
-    /// More PEs than GPUs without a service that lets them share, and what else cannot be had here.
+    /// There are more PEs than GPUs and no `--mps`, or this machine lacks something else.
     fn job(&self, facts: &Facts, machine: &Machine) -> Result<(Job, Vec<u32>, Option<Mps>), String> {
         let mut gpus = machine::choose(self.gpus.as_deref(), machine.gpus.len())?;
         let pes = self.pes.unwrap_or(facts.pes);
@@ -177,12 +177,12 @@ fn start(facts: &Facts, plan: &Plan) -> Result<ExitCode, String> {
     }
 }
 
-/// Whether a PE ended the job as a program may: by `global_exit` with status 0.
+/// Whether a PE ended the job by `global_exit` with status 0, which is not a finding.
 pub(super) fn is_wanted(trouble: &Trouble) -> bool {
     trouble.outcome().as_deref() == Some("exited: 0")
 }
 
-/// Runs the job. What PEs print themselves is passed on at once; what they return is kept.
+/// Runs the job. Passes on at once what PEs print, and keeps what they return.
 pub(super) fn hear(name: &str, job: &Job, limit: Duration, machine: Machine, gpus: Vec<u32>) -> Done {
     let start = Instant::now();
     let (mut ready, mut lines) = (None, vec![None; job.pes]);

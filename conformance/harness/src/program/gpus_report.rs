@@ -12,7 +12,7 @@ use crate::hardware::job::End;
 use crate::hardware::trouble::{Trouble, What};
 use crate::say;
 
-/// Prints what the PEs returned, by rank, and how it ended. Operating errors are left to the caller.
+/// Prints what the PEs returned, by rank, and how the run ended. The caller prints operating errors.
 pub(super) fn print(facts: &Facts, done: &Done) {
     done.lines.iter().flatten().filter(|text| !text.is_empty()).for_each(|text| say!("{text}"));
     let seconds = done.time.as_secs_f64();

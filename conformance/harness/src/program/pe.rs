@@ -1,4 +1,4 @@
-//! A program on a GPU, seen from one of its PEs: the whole life of a process.
+//! A program on GPUs: the process of one PE, from its start to its end.
 
 use std::env;
 use std::process::ExitCode;
@@ -12,10 +12,10 @@ use crate::hardware::pe::{guarded, init, lost, not_started, ready};
 use crate::hardware::protocol::{LISTENS, Message, Ready};
 use crate::{complain, say};
 
-/// Becomes the PE that the launcher made this process, and runs the program.
+/// Initializes this process as the PE that its launcher says, and runs the program.
 ///
 /// # Errors
-/// Options that only the process understands that starts the PEs; too few PEs.
+/// An option is for the process that starts the PEs, or there are too few PEs.
 pub(super) fn run<P: Program>(
     facts: &Facts,
     program: &P,
@@ -43,17 +43,17 @@ pub(super) fn run<P: Program>(
         Ok(about) => {
             say(Message::Finalized);
             if let (false, 0, Message::Ready(Ready { library, status, .. })) = (is_heard, rank, &about) {
-                // All PEs are past finalize, to which none comes whose program failed.
+                // Finalize is collective: by now the program of every PE has succeeded.
                 say!("{}", sentence(facts, n_pes, &[library, status]));
             }
             Ok(ExitCode::SUCCESS)
         }
-        // Not by returning: nothing is to be undone here, where undoing may wait for PEs that are gone.
+        // Exit at once: destructors could wait for PEs that are gone.
         Err(lost) => std::process::exit(i32::from(lost.0)),
     }
 }
 
-/// What a person reads of a PE that nobody listens to. A panic was printed already, as panics are.
+/// Prints a message for people, where no other process listens. The panic hook has printed a panic already.
 fn tell(rank: usize, message: &Message) {
     match message {
         Message::Returned { text } if !text.is_empty() => say!("{text}"),

@@ -47,7 +47,7 @@ impl Plan {
     /// What the options ask for.
     ///
     /// # Errors
-    /// A sentence for the user: what contradicts what, or cannot be simulated.
+    /// A sentence for the user: which options contradict each other, or what cannot be simulated.
     pub(super) fn new(facts: &Facts, options: Options, own: Own) -> Result<Plan, String> {
         let Options { machine, search, output } = options;
         if machine.on_gpus.mps || machine.on_gpus.timeout.is_some() {
@@ -137,7 +137,7 @@ impl Plan {
     }
 }
 
-/// Why a schedule is not replayed with these options of the program.
+/// The message for a schedule that was recorded with other options of the program.
 fn other_arguments(facts: &Facts, own: &Own, schedule: &Schedule) -> String {
     let given = match own.typed() {
         none if none.is_empty() => "none".to_string(),
@@ -150,14 +150,14 @@ fn other_arguments(facts: &Facts, own: &Own, schedule: &Schedule) -> String {
     )
 }
 
-/// The simulator's GPUs have no numbers to be named by.
+/// Reads `--gpus` for the simulator: a count, because simulated GPUs have no numbers.
 fn number_of_gpus(text: &str) -> Result<usize, String> {
     let most = 32_000;
     let number = text.parse().ok().filter(|number| (1..=most).contains(number));
     number.ok_or_else(|| format!("--gpus {text}: expected a number of GPUs from 1 to {most}"))
 }
 
-/// Refuses an option that says something else than the schedule to be replayed.
+/// Refuses an option that contradicts the schedule to be replayed.
 fn agree<T: PartialEq + Display>(option: &str, given: Option<T>, recorded: T) -> Result<(), String> {
     match given {
         Some(given) if given != recorded => {

@@ -37,7 +37,7 @@ pub(super) fn print(facts: &Facts, plan: &Plan, done: &Done) {
     }
 }
 
-/// Says, where nobody has asked for it, what of the program will not run on GPUs.
+/// Notes what the program uses that GPUs do not have. With `--like`, the simulator has refused it already.
 fn note_unsupported(plan: &Plan, done: &Done) {
     if let (Some((family, why)), None) = (done.unsupported, plan.like) {
         say!("note: it uses {family}, which --backend nvshmem does not have: {why} (--like nvshmem refuses it)");

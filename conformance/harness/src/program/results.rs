@@ -1,15 +1,15 @@
-//! Whether the PEs return the same on every schedule. A program that checks nothing cannot fail; that its results differ is
-//! worth a note.
+//! Whether the PEs return the same on every schedule. Results that differ are not a finding, because a program fails only by
+//! what it checks; they are worth a note.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use onesided_sim::{Run, VerdictKind};
 
-/// So many different results are told apart: hashes of them are kept, and an exploration may be long.
+/// The most different results that are counted. Each is kept as a hash.
 const MOST: usize = 10_000;
 
-/// What the PEs returned on the schedules visited, those left out on which not every PE returned.
+/// The different results of the schedules on which every PE returned.
 #[derive(Debug, Default)]
 pub(super) struct Results {
     seen: BTreeSet<u64>,
@@ -17,7 +17,7 @@ pub(super) struct Results {
 }
 
 impl Results {
-    /// Adds those of a run.
+    /// Adds the results of a run.
     pub(super) fn add(&mut self, run: &Run<String>) {
         if !matches!(run.verdict.kind, VerdictKind::Finished) || self.seen.len() >= MOST {
             return;
@@ -29,7 +29,7 @@ impl Results {
         }
     }
 
-    /// The first run whose results were not those of the first.
+    /// The first run whose results differ from those of the run before it.
     pub(super) fn other(&self) -> Option<&Run<String>> {
         self.other.as_ref()
     }

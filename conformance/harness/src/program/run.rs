@@ -16,7 +16,7 @@ use crate::tool::progress::Progress;
 use crate::tool::stall::Watch;
 use crate::{complain, say};
 
-/// What became of a plan.
+/// What happened when a plan was run.
 #[derive(Debug)]
 pub(super) struct Done {
     pub(super) end: End,
@@ -24,41 +24,41 @@ pub(super) struct Done {
     pub(super) lines: Vec<Option<String>>,
     /// Schedules visited, the one in order included.
     pub(super) schedules: u64,
-    /// Schedules that were begun and found equivalent to visited ones: they cost time and count towards the limit.
+    /// Schedules that were begun and found equivalent to visited ones. They cost time, and count towards the limit.
     pub(super) redundant: u64,
     /// Whether every schedule was visited.
     pub(super) complete: bool,
     pub(super) steps: u64,
     pub(super) time: Duration,
-    /// The finding's run, or else the first; recorded, unless nobody asked for it.
+    /// The recorded run to report: the finding's, or the first one if a trace is wanted.
     pub(super) recorded: Option<Run<String>>,
     /// What the program uses that libnvshmem does not have: the family of calls, and why.
     pub(super) unsupported: Option<(&'static str, &'static str)>,
     /// Whether it sends several elements at once, which can arrive in pieces.
     pub(super) sends_several_elements: bool,
-    /// Where nothing wrong was found but the PEs' results differ: how many different ones there are, and a recorded run
-    /// whose results are not those of the first.
+    /// Set where nothing wrong was found but the PEs' results depend on the schedule: how many different results there are,
+    /// and a recorded run whose results differ from the first run's.
     pub(super) differing: Option<(String, Run<String>)>,
 }
 
-/// How it ended.
+/// How a run ended.
 #[derive(Debug, PartialEq)]
 pub(super) enum End {
     /// Nothing wrong was found.
     Fine,
-    /// Something was, in the recorded run.
+    /// The recorded run has a finding.
     Finding,
-    /// Nothing wrong was found until the recorded run, which was given up at the step limit.
+    /// The recorded run was given up at the step limit. Nothing wrong was found before it.
     GivenUp,
-    /// Nothing wrong was found, and there are more schedules than were to be visited.
+    /// Nothing wrong was found in as many schedules as were to be visited. There are more.
     Bounded,
-    /// The user ended it before anything was found.
+    /// The user ended the run before anything was found.
     Interrupted,
-    /// It could not be run.
+    /// The program could not be run.
     Error(String),
 }
 
-/// The first run is recorded, to see what it uses, unless it took so many steps.
+/// A first run of fewer steps is recorded, to see what the program uses.
 const LONG: u64 = 100_000;
 
 /// Runs a plan.
@@ -122,7 +122,7 @@ fn visit<P: Program>(program: &P, plan: &Plan, done: &mut Done) -> Result<()> {
     if let (None, Some(other)) = (&finding, results.other()) {
         done.differing = Some((results.count(), simulation.reproduce(other, main)?));
     }
-    // Runs are recorded afterwards, when it is known which of them somebody wants to see.
+    // Recording takes time. So the run to report is run again, and recorded then.
     let has_finding = finding.is_some();
     if let Some(run) = finding.or(first).filter(|run| has_finding || plan.trace.is_some() || run.steps < LONG) {
         let recorded = simulation.reproduce(&run, main)?;
@@ -200,7 +200,7 @@ fn explore_up_to_a_finding(
 }
 
 impl End {
-    /// That of the last run.
+    /// How the visit ended, if this run is its last.
     fn of(run: &Run<String>) -> End {
         match run.is_ok() {
             true => End::Fine,
@@ -219,7 +219,7 @@ impl Done {
         self.sends_several_elements = ops.any(|op| has_several_elements(&op.effect()));
     }
 
-    /// Prints what the PEs returned at once: what follows may take long.
+    /// Prints what the PEs returned, before the exploration that may take long.
     fn saw_first(&mut self, run: &Run<String>, print: &mut dyn FnMut(&str)) {
         run.results.iter().flatten().filter(|text| !text.is_empty()).for_each(|text| print(text));
         self.lines = run.results.clone();
@@ -228,7 +228,7 @@ impl Done {
     }
 }
 
-/// Whether an error says that something is not to be had here, and nothing about the program.
+/// Whether an error is about this machine and its limits, and not about the program.
 pub(crate) fn is_operating(kind: ErrorKind) -> bool {
     use ErrorKind::{Device, Initialization, OutOfMemory, OutOfTeams, Timeout, Unsupported};
     matches!(kind, OutOfMemory | OutOfTeams | Unsupported | Initialization | Timeout | Device)

@@ -10,7 +10,7 @@ use crate::complain;
 
 /// The status of wrong usage, and of a command that could not do its work.
 const FAILED: u8 = 2;
-/// The status of a search that found nothing wrong and did not see everything that it was asked for.
+/// The status of a search that found nothing wrong and is not complete.
 pub const NOT_COMPLETE: u8 = 3;
 
 /// Prints what clap says: an error, or a help text that was asked for.
@@ -27,7 +27,7 @@ pub fn failed(why: impl fmt::Display) -> ExitCode {
     ExitCode::from(FAILED)
 }
 
-/// The end of a command: its status, unless it failed or what it printed was lost.
+/// The exit status of a command: 2 if it failed, or if something that it printed was lost.
 pub fn ended(done: Result<ExitCode, String>) -> ExitCode {
     match done.and_then(|status| say::all_printed().map(|()| status)) {
         Ok(status) => status,
@@ -35,7 +35,7 @@ pub fn ended(done: Result<ExitCode, String>) -> ExitCode {
     }
 }
 
-/// Lets `-1` be the value of an option: it is refused, as 0 is, by the name of the option and what it takes.
+/// Reads `-1` as the value of an option. The option then refuses it, by its name and its range.
 pub fn let_values_be_negative(command: clap::Command) -> clap::Command {
     command.mut_args(|arg| {
         let takes_values = arg.get_action().takes_values() && !arg.is_allow_hyphen_values_set();

@@ -48,7 +48,7 @@ mod system {
 
     pub(super) fn watch() {
         WATCHED.call_once(|| {
-            // Where signals cannot be heard, they end the process, as they always do.
+            // Without a handler, a signal ends the process at once.
             let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else { return };
             let hear = move || {
                 for signal in signals.forever() {

@@ -1,4 +1,4 @@
-//! How this program was started, for commands that a person is to type.
+//! How this program was started, for commands that a person types.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -12,7 +12,7 @@ pub fn invocation() -> String {
     env::current_exe().ok().filter(|_| by_cargo).and_then(|file| by_cargo_run(&file)).unwrap_or_else(|| quote(&called))
 }
 
-/// The command of cargo that runs the program in this file, if it lies where cargo puts programs.
+/// The cargo command that runs the program in this file, if the file is where cargo puts programs.
 fn by_cargo_run(file: &Path) -> Option<String> {
     let name = quote(file.file_stem()?);
     let folder = file.parent()?;
@@ -31,7 +31,7 @@ fn by_cargo_run(file: &Path) -> Option<String> {
     Some(format!("cargo run{profile} --{kind} {name} --"))
 }
 
-/// A word as a shell reads it. What is no UTF-8 is replaced.
+/// A word as a shell reads it. Bytes that are not UTF-8 are replaced.
 pub fn quote(word: &OsStr) -> String {
     let word = word.to_string_lossy();
     // Only a zero byte cannot be quoted, and no argument of a process has one.

@@ -1,4 +1,4 @@
-//! Small tools of the command lines: each knows nothing of programs and cases.
+//! Small tools for command lines. None of them knows about programs or cases.
 
 pub mod command;
 pub mod interrupt;
@@ -11,7 +11,7 @@ pub mod stall;
 
 use onesided_sim::Schedule;
 
-/// A schedule as a finding printed it; the error without its place in this program, which says nothing to a user.
+/// Parses a schedule. The error is without its source line, which would be one of this crate.
 pub fn schedule(text: &str) -> Result<Schedule, String> {
     text.parse().map_err(|error: onesided::Error| error.message().to_string())
 }

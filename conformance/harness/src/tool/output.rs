@@ -1,4 +1,4 @@
-//! Files that are there whole or not at all.
+//! Output files, which appear whole or not at all.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use super::say;
 
-/// A file to be written at the end of a long run: that it *can* be written is known at its start.
+/// A file that a long run writes at its end. Whether it can be written is known at the start of the run.
 ///
-/// The text goes to a file beside it, which then takes its name.
+/// The text is written to a file beside it, which then gets its name.
 #[derive(Debug)]
 pub struct Output {
     path: PathBuf,
@@ -68,7 +68,7 @@ fn write_to(out: impl Write, write: impl FnOnce(&mut dyn Write) -> io::Result<()
 }
 
 impl Drop for Output {
-    /// Leaves nothing behind where nothing was written.
+    /// Removes the file beside it, if that did not get its name.
     fn drop(&mut self) {
         if let Some(beside) = &self.beside {
             let _ = fs::remove_file(beside); // it is hidden, and there is nobody to tell

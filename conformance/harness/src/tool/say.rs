@@ -1,29 +1,29 @@
-//! Printing that cannot panic, where `println!` does: a reader may have seen enough (`ring | head -n 1`), or a disk may be
-//! full. What could not be printed is an error at the end of the command.
+//! Printing without a panic. `println!` panics when the reader has gone (`ring | head -n 1`) or the disk is full. Here, the
+//! command goes on, and ends with an error.
 
 use std::fmt;
 use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 
-/// Where lines for people go, and what became of them.
+/// Where lines for people go, and whether they arrived.
 #[derive(Debug)]
 struct Lines {
-    /// Whether standard output is for a file (`--json -`), so that people read standard error.
+    /// Whether standard output is for a file's text (`--json -`). Then lines for people go to standard error.
     is_taken: bool,
-    /// Why a line could not be printed: the first time.
+    /// Why the first line that was lost could not be printed.
     lost: Option<String>,
 }
 
 static LINES: Mutex<Lines> = Mutex::new(Lines { is_taken: false, lost: None });
 
-/// As `println!`, without its panic. What cannot be printed is noted.
+/// Prints a line for people, as `println!` does, but never panics.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! say {
     ($($text:tt)*) => { $crate::tool::say::line(format_args!($($text)*)) };
 }
 
-/// As `eprintln!`, without its panic.
+/// Prints a line to standard error, as `eprintln!` does, but never panics.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! complain {
@@ -35,7 +35,7 @@ pub fn line(text: fmt::Arguments<'_>) {
     bytes(format!("{text}\n").as_bytes());
 }
 
-/// Prints a line to standard error. Where that fails, nobody is left to tell.
+/// Prints a line to standard error. If that fails, nobody is left to tell.
 pub fn complaint(text: fmt::Arguments<'_>) {
     let _ = io::stderr().write_all(format!("{text}\n").as_bytes());
 }

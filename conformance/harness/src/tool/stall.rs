@@ -1,4 +1,4 @@
-//! Says so when a simulated PE keeps the processor: nothing else happens then, and nothing can interrupt it.
+//! Tells the user when a simulated PE makes no call for long. Nothing else runs meanwhile, and nothing can interrupt the PE.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -9,12 +9,12 @@ use onesided_sim::{Beat, Pulse};
 
 use crate::complain;
 
-/// For so long a PE may make no call before somebody is told.
+/// How long a PE may run without a call before the user is told.
 const LIMIT: Duration = Duration::from_secs(10);
-/// How often is looked.
+/// How often the thread looks.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// A thread that watches a simulation, until this is dropped. It only looks: what is run does not depend on it.
+/// A thread that watches a simulation until this is dropped. It only looks, so no run depends on it.
 #[derive(Debug)]
 pub struct Watch {
     end: Option<Sender<()>>,
@@ -22,7 +22,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Watches from now on; prints on standard error, once.
+    /// Starts to watch. Prints on standard error, at most once.
     pub fn start(pulse: Arc<Pulse>) -> Watch {
         let (end, ended) = mpsc::channel();
         let watch = move || {
@@ -34,7 +34,7 @@ impl Watch {
                 }
             }
         };
-        // Where no thread can be had, nobody watches: the run does not need it.
+        // Without a thread nobody watches. The run does not need it.
         let thread = thread::Builder::new().name("watch".into()).spawn(watch).ok();
         Watch { end: Some(end), thread }
     }
@@ -57,7 +57,7 @@ struct Stall {
 }
 
 impl Stall {
-    /// What is to be said at the time `now`, if a PE has made no call for too long.
+    /// What to tell the user at the time `now`, if a PE has made no call for too long.
     fn look(&mut self, beat: Beat, now: Duration) -> Option<String> {
         if self.seen != Some(beat) {
             *self = Stall { seen: Some(beat), since: now };

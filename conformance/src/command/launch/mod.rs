@@ -22,13 +22,13 @@ use words::{Words, is_same};
 
 mod words;
 
-/// How long the others may still speak after one PE failed.
+/// How long the other PEs may go on printing after one has failed.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// The status when the time is up, as that of `timeout` is.
 const TIME_IS_UP: u8 = 124;
-/// The longest limit that can be given, a year: what is later than any time can only be a mistake.
+/// The longest limit that can be given: a year. A longer one can only be a mistake.
 const YEAR: u64 = 365 * 24 * 3600;
-/// What the lines begin with that are no PE's.
+/// Begins each line that is not a PE's.
 const NAME: &str = "onesided launch";
 
 /// What `onesided launch` takes.
@@ -69,13 +69,13 @@ impl FromStr for Gpus {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Gpus, String> {
-        let number = |part: &str| part.trim().parse().map_err(|_| format!("'{part}' is no number of a GPU"));
+        let number = |part: &str| part.trim().parse().map_err(|_| format!("'{part}' is not the number of a GPU"));
         let numbers = match text.split_once(',') {
             None => (0..number(text)?).collect(),
             Some(_) => text.trim_end_matches(',').split(',').map(number).collect::<Result<Vec<u32>, _>>()?,
         };
         if numbers.is_empty() {
-            Err("no GPU; leave it out for a program without".to_string())
+            Err("it names no GPU; leave --gpus out for a program that needs none".to_string())
         } else {
             Ok(Gpus(numbers))
         }
@@ -280,7 +280,7 @@ impl Labels {
     }
 }
 
-/// Another launcher started this process for one PE: it says so to the program, and becomes it.
+/// Tells the program which PE it is, and becomes the program. Another launcher has started this process for one PE.
 fn become_the_program(options: &Options, placement: &Placement) -> Result<Infallible, String> {
     let Placement { rank, n_pes, local_rank, from, .. } = placement;
     if options.pes.is_some_and(|pes| usize::from(pes) != *n_pes) {

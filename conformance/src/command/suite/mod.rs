@@ -59,7 +59,9 @@ fn try_run(options: &Options) -> Result<ExitCode, String> {
     match options.backend {
         Backend::Sim => {
             if options.require_hardware {
-                return Err("hardware is required (--require-hardware), and the simulator is none".to_string());
+                return Err(
+                    "--require-hardware needs --backend nvshmem: without it the cases run on the simulator".to_string()
+                );
             }
             if let Some(option) = options.on_gpus.given() {
                 return Err(format!("{option} is about GPUs: it needs --backend nvshmem"));
