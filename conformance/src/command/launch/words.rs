@@ -27,8 +27,6 @@ pub(super) struct Words {
 struct Held {
     until: Instant,
     text: String,
-    /// Whether it repeats a line of another PE. What comes behind such a line is held too.
-    is_repeated: bool,
 }
 
 impl Words {
@@ -38,9 +36,9 @@ impl Words {
 
     /// Takes a line. It is given back if it is to be printed now.
     pub(super) fn hear(&mut self, pe: usize, text: String, now: Instant) -> Option<String> {
-        let is_repeated = !text.trim().is_empty() && self.is_known(pe, &text);
-        if is_repeated || !self.held[pe].is_empty() {
-            self.held[pe].push_back(Held { until: now + HOLD, text, is_repeated });
+        // What comes behind a held line is held too.
+        if self.is_known(pe, &text) || !self.held[pe].is_empty() {
+            self.held[pe].push_back(Held { until: now + HOLD, text });
             return None;
         }
         self.remember(pe, &text);
@@ -66,14 +64,13 @@ impl Words {
 
     /// A PE ended. These of its lines are to be printed.
     pub(super) fn ended(&mut self, pe: usize, is_well: bool) -> Vec<String> {
-        let held = std::mem::take(&mut self.held[pe]);
-        let (repeated, others): (Vec<Held>, Vec<Held>) =
-            held.into_iter().partition(|held| held.is_repeated && !is_well);
+        let held = std::mem::take(&mut self.held[pe]).into_iter().map(|held| held.text);
+        let (repeated, others): (Vec<String>, Vec<String>) = held.partition(|text| !is_well && self.is_known(pe, text)); // others may have written it meanwhile
         if !repeated.is_empty() {
             self.same.push(pe);
         }
-        others.iter().for_each(|held| self.remember(pe, &held.text));
-        others.into_iter().map(|held| held.text).collect()
+        others.iter().for_each(|text| self.remember(pe, text));
+        others
     }
 
     /// What is left when all PEs have ended: their own children may have written it.
@@ -90,8 +87,10 @@ impl Words {
         same
     }
 
+    /// Whether another PE wrote it; nobody owns empty lines.
     fn is_known(&self, pe: usize, text: &str) -> bool {
-        self.known.iter().any(|(other, known)| *other != pe && is_same((pe, text), (*other, known)))
+        !text.trim().is_empty()
+            && self.known.iter().any(|(other, known)| *other != pe && is_same((pe, text), (*other, known)))
     }
 
     fn remember(&mut self, pe: usize, text: &str) {
@@ -145,6 +144,16 @@ mod tests {
             assert_eq!(words.ended(pe, false), left);
         }
         assert_eq!((words.same(), words.next_due()), (vec![0, 2, 11], None));
+    }
+
+    #[test]
+    fn errors_that_come_at_the_same_time_are_printed_once_too() {
+        let (mut words, now) = (Words::new(2), Instant::now());
+        assert_eq!(words.hear(0, "PE 0 failed".to_string(), now), some("PE 0 failed"));
+        assert_eq!(words.hear(1, "PE 1 failed".to_string(), now), None);
+        assert_eq!(words.hear(1, "see the doctor".to_string(), now), None); // nobody wrote that yet
+        assert_eq!(words.hear(0, "see the doctor".to_string(), now), some("see the doctor"));
+        assert!(words.ended(1, false).is_empty() && words.same() == [1]);
     }
 
     #[test]
