@@ -1,4 +1,4 @@
-//! The README's tables of what ran on real GPUs say what the reports in `conformance/reports` say.
+//! The tables in `conformance/reports/README.md` say what the reports beside it say.
 //!
 //! `INSTA_UPDATE=always cargo test --test reports` writes them anew, as it does with snapshots.
 
@@ -13,20 +13,21 @@ const BEGIN: &str = "<!-- reports -->";
 const END: &str = "<!-- /reports -->";
 
 #[test]
-fn the_readme_shows_the_reports() {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let reports = read(&here.join("reports")).unwrap();
+fn the_page_shows_the_reports() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("reports");
+    let reports = read(&folder).unwrap();
     if reports.is_empty() {
         println!("not run: no reports");
     }
-    let readme = here.join("../README.md");
-    let text = fs::read_to_string(&readme).unwrap();
+    let page = folder.join("README.md");
+    let text = fs::read_to_string(&page).unwrap();
     let fresh = with_tables(&text, &tables(&reports).unwrap()).unwrap();
     if std::env::var("INSTA_UPDATE").is_ok_and(|value| value == "always") {
-        fs::write(&readme, &fresh).unwrap();
+        fs::write(&page, &fresh).unwrap();
         return;
     }
-    assert!(text == fresh, "README.md and the reports differ; INSTA_UPDATE=always cargo test --test reports writes it");
+    let repair = "INSTA_UPDATE=always cargo test --test reports writes it";
+    assert!(text == fresh, "conformance/reports/README.md and the reports differ; {repair}");
 }
 
 /// Stands behind what was measured so that ours and C++ were in the same processes.
@@ -77,7 +78,7 @@ fn with_tables(text: &str, tables: &str) -> Result<String, String> {
 fn split<'a>(text: &'a str, mark: &str) -> Result<[&'a str; 2], String> {
     match text.split(mark).collect::<Vec<_>>().as_slice() {
         [before, after] => Ok([*before, *after]),
-        parts => Err(format!("README.md has {} lines '{mark}'; expected one", parts.len() - 1)),
+        parts => Err(format!("reports/README.md has {} lines '{mark}'; expected one", parts.len() - 1)),
     }
 }
 
@@ -128,7 +129,7 @@ impl Report {
             (Err(_), Ok(cuda)) => cuda.to_string(),
             _ => String::new(),
         };
-        let link = format!("[{what}](conformance/reports/{})", self.file);
+        let link = format!("[{what}]({})", self.file);
         Ok(format!("| {date} | {} | {} | {driver} | {link} | {result} |\n", self.gpus()?, self.library()?))
     }
 
@@ -339,7 +340,7 @@ mod tests {
         let text = format!("before\n{BEGIN}\nold\n{END}\nafter\n");
         assert_eq!(with_tables(&text, "new\n").unwrap(), format!("before\n{BEGIN}\n\nnew\n\n{END}\nafter\n"));
         assert_eq!(with_tables(&text, "").unwrap(), format!("before\n{BEGIN}\n{END}\nafter\n"));
-        assert!(with_tables("before", "").unwrap_err().starts_with("README.md has 0 lines"));
+        assert!(with_tables("before", "").unwrap_err().starts_with("reports/README.md has 0 lines"));
     }
 
     #[test]

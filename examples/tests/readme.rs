@@ -1,0 +1,42 @@
+//! What the project's README shows of the examples is what they print.
+
+use std::process::Command;
+
+const README: &str = include_str!("../../README.md");
+
+/// The lines of a program, without how it was built and how long it took.
+fn comparable(said: &str) -> String {
+    let without_seconds = |line: &str| {
+        let (before, seconds) = line.split_once(" steps, ")?;
+        Some(format!("{before} steps{}", seconds.split_once(" s")?.1))
+    };
+    let lines = said.trim().lines().map(|line| line.replace("--release ", ""));
+    let lines = lines.map(|line| without_seconds(&line).unwrap_or(line));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The block of the README that begins so.
+fn shown(begins: &str) -> String {
+    let mut blocks = README.split("\n```");
+    let block = blocks.find_map(|block| block.strip_prefix("text\n")?.strip_prefix(begins).map(str::to_string));
+    block.unwrap_or_else(|| panic!("README.md has no block that begins with {begins:?}"))
+}
+
+#[track_caller]
+fn expect_shown(begins: &str, program: &str) {
+    let output = Command::new(program).env_remove("COLUMNS").output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let shown = shown(begins);
+    let (shown, said) = (comparable(&shown), comparable(said.strip_prefix(begins).unwrap_or(&said)));
+    assert!(shown == said, "README.md shows\n{shown}\nand {program} prints\n{said}");
+}
+
+#[test]
+fn what_ring_prints() {
+    expect_shown("PE 0 received", env!("CARGO_BIN_EXE_ring"));
+}
+
+#[test]
+fn what_missing_fence_prints() {
+    expect_shown("$ cargo run --release --bin missing_fence\n", env!("CARGO_BIN_EXE_missing_fence"));
+}
