@@ -41,16 +41,6 @@ pub fn seen(name: &str, value: impl fmt::Debug) -> Seen {
     Seen::nothing().and(name, value)
 }
 
-/// How the simulator visits the schedules of a case.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "all schedules, or some")]
-pub enum Visit {
-    /// Every schedule: the outcomes must equal the file.
-    All,
-    /// This many random ones, because all would take too long: every outcome must be in the file.
-    Random(u64),
-}
-
 /// What a backend must offer for a case to run on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
@@ -81,7 +71,7 @@ impl Needs {
     }
 }
 
-/// One case: a program, the number of PEs that it needs, and how its schedules are visited.
+/// One case: a program, and the cluster that it needs.
 pub struct Case<B: Backend> {
     /// `chapter/name`; the name of the outcome file.
     pub name: String,
@@ -91,8 +81,6 @@ pub struct Case<B: Backend> {
     pub nodes: usize,
     /// Number of GPUs that they share; one each if `None`.
     pub gpus: Option<usize>,
-    /// Schedules visited on the simulator.
-    pub visit: Visit,
     /// What it needs.
     pub needs: Needs,
     /// Whether it ends in a verdict that GPUs show too.
@@ -102,10 +90,10 @@ pub struct Case<B: Backend> {
 }
 
 impl<B: Backend> Case<B> {
-    /// The case `name` of the chapter, on `pes` PEs of one node, over all schedules.
+    /// The case `name` of the chapter, on `pes` PEs of one node.
     pub fn new(name: &str, pes: usize, body: fn(&Pe<B>) -> Result<Seen>) -> Self {
         let needs = Needs::default();
-        Case { name: name.to_string(), pes, nodes: 1, gpus: None, visit: Visit::All, needs, breaks: false, body }
+        Case { name: name.to_string(), pes, nodes: 1, gpus: None, needs, breaks: false, body }
     }
 
     /// Spreads the PEs over so many nodes.
@@ -119,13 +107,6 @@ impl<B: Backend> Case<B> {
     #[must_use]
     pub fn gpus(mut self, gpus: usize) -> Self {
         self.gpus = Some(gpus);
-        self
-    }
-
-    /// Visits so many random schedules instead of all.
-    #[must_use]
-    pub fn random(mut self, schedules: u64) -> Self {
-        self.visit = Visit::Random(schedules);
         self
     }
 

@@ -11,14 +11,14 @@ use onesided_sim::{Explore, Profile, Sim};
 use crate::case::Case;
 use crate::expected::{Difference, Folder, Relation};
 use crate::known::Known;
-use crate::outcome::{self, Visited};
+use crate::outcome::{self, LIMIT, Visited};
 
 /// How cases are checked.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// What the simulated transport guarantees.
     pub profile: Profile,
-    /// The number of random schedules of each case; `None` for the schedules that each asks for.
+    /// The number of random schedules of each case; `None` for all schedules.
     pub schedules: Option<u64>,
     /// Where random schedules start.
     pub seed: u64,
@@ -27,7 +27,7 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// What cases ask for, under the profile of the outcome files.
+    /// All schedules under `spec`.
     fn default() -> Settings {
         Settings { profile: Profile::Spec, schedules: None, seed: 0, expected: Folder::new(None) }
     }
@@ -80,13 +80,13 @@ pub fn check(case: &Case<Sim>, settings: &Settings) -> Checked {
     if interrupt::is_wanted() {
         return Checked::ended(case, Status::NotRun, "interrupted");
     }
-    let expected = match settings.expected.read(&case.name) {
+    let expected = match settings.expected.read(&case.name, settings.profile) {
         Ok(expected) => expected,
         Err(why) => return Checked::ended(case, Status::Failed, &why),
     };
     let how = match settings.schedules {
         Some(schedules) => Explore::Random { schedules, seed: settings.seed },
-        None => outcome::registered(case.visit, settings.seed),
+        None => Explore::All { limit: LIMIT },
     };
     let visited = match outcome::visit(case, settings.profile, how) {
         Ok(visited) => visited,
@@ -97,10 +97,10 @@ pub fn check(case: &Case<Sim>, settings: &Settings) -> Checked {
     }
 
     let all = matches!(how, Explore::All { .. });
-    let relation = if all && settings.profile == Profile::Spec { Relation::Equal } else { Relation::Subset };
+    let relation = if all { Relation::Equal } else { Relation::Subset };
     let difference = Difference::new(visited.outcomes.keys(), &expected, relation);
     let why = if all && !visited.complete {
-        format!("not complete after {} schedules; make it a case of random ones", visited.schedules)
+        format!("not complete after {} schedules: the case is too large", visited.schedules)
     } else {
         explain(case, &difference, &visited)
     };

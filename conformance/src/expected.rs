@@ -8,11 +8,13 @@ use std::path::{Path, PathBuf};
 
 use onesided::Backend;
 use onesided_harness::tool::output::Output;
+use onesided_sim::Profile;
 
 use crate::case::Case;
 use crate::outcome::Visited;
 
-/// Where outcome files lie: `chapter/case.txt` in this folder.
+/// Where outcome files lie: `chapter/case.txt` in this folder. What a profile allows that is not all that `spec` allows stands
+/// beside it, in `chapter/case.PROFILE.txt`.
 #[derive(Clone, Debug)]
 pub struct Folder(PathBuf);
 
@@ -40,17 +42,19 @@ impl Folder {
         }
     }
 
-    /// The file of a case.
-    pub fn file(&self, case: &str) -> PathBuf {
-        self.0.join(format!("{case}.txt"))
+    /// The file that says what a case may do under a profile: the profile's own, or, where it has none, that of `spec`.
+    /// Relative to the folder.
+    pub fn name(&self, case: &str, profile: Profile) -> String {
+        let own = own_name(case, profile);
+        if self.0.join(&own).exists() { own } else { own_name(case, Profile::Spec) }
     }
 
-    /// What a case may do.
+    /// What a case may do under a profile.
     ///
     /// # Errors
     /// A sentence that names the file, when it is missing, cannot be read, or is not as [`Folder::write`] makes it.
-    pub fn read(&self, case: &str) -> Result<BTreeSet<String>, String> {
-        let file = self.file(case);
+    pub fn read(&self, case: &str, profile: Profile) -> Result<BTreeSet<String>, String> {
+        let file = self.0.join(self.name(case, profile));
         let text = fs::read_to_string(&file).map_err(|why| match why.kind() {
             io::ErrorKind::NotFound => {
                 format!("there is no file {}; `onesided suite {case} --promote` writes it", file.display())
@@ -60,13 +64,23 @@ impl Folder {
         parse(&text).map_err(|why| format!("{}: {why}", file.display()))
     }
 
-    /// Writes the outcomes of a case; true if the file was not so already.
+    /// Writes the outcomes of a case under a profile; true if the files were not so already. A profile of which `spec` has the same
+    /// outcomes gets no file, and loses the one that it has.
     ///
     /// # Errors
-    /// Those of the file system, with the file's name.
-    pub fn write<B: Backend>(&self, case: &Case<B>, visited: &Visited) -> Result<bool, String> {
-        let file = self.file(&case.name);
-        let text = print(case, visited.outcomes.keys().map(String::as_str));
+    /// Those of the file system, with the file's name; and an outcome that `spec` does not have.
+    pub fn write<B: Backend>(&self, case: &Case<B>, profile: Profile, visited: &Visited) -> Result<bool, String> {
+        let file = self.0.join(own_name(&case.name, profile));
+        if profile != Profile::Spec {
+            let spec = self.read(&case.name, Profile::Spec)?;
+            if let Some(more) = visited.outcomes.keys().find(|outcome| !spec.contains(*outcome)) {
+                return Err(format!("{profile} allows {more}, which spec does not: a profile only promises more"));
+            }
+            if spec.len() == visited.outcomes.len() {
+                return remove(&file);
+            }
+        }
+        let text = print(case, profile, visited.outcomes.keys().map(String::as_str));
         if fs::read_to_string(&file).is_ok_and(|old| old == text) {
             return Ok(false);
         }
@@ -77,8 +91,25 @@ impl Folder {
     }
 }
 
+/// The name of a profile's own file.
+fn own_name(case: &str, profile: Profile) -> String {
+    match profile {
+        Profile::Spec => format!("{case}.txt"),
+        other => format!("{case}.{other}.txt"),
+    }
+}
+
+/// Removes a file; false if there was none.
+fn remove(file: &Path) -> Result<bool, String> {
+    match fs::remove_file(file) {
+        Ok(()) => Ok(true),
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(why) => Err(format!("{}: {why}", file.display())),
+    }
+}
+
 /// A case's file: a comment with what the outcomes belong to, then one outcome a line, sorted.
-fn print<'a, B: Backend>(case: &Case<B>, outcomes: impl Iterator<Item = &'a str>) -> String {
+pub fn print<'a, B: Backend>(case: &Case<B>, profile: Profile, outcomes: impl Iterator<Item = &'a str>) -> String {
     let Case { name, pes, nodes, gpus, .. } = case;
     let mut text = format!("# {name}\n# {pes} PE{}", if *pes == 1 { "" } else { "s" });
     if *nodes > 1 {
@@ -87,7 +118,7 @@ fn print<'a, B: Backend>(case: &Case<B>, outcomes: impl Iterator<Item = &'a str>
     if let Some(gpus) = gpus {
         text += &format!(" sharing {gpus} GPU{}", if *gpus == 1 { "" } else { "s" });
     }
-    text += ", profile spec\n";
+    text += &format!(", profile {profile}\n");
     for outcome in outcomes {
         text += outcome;
         text.push('\n');
@@ -112,7 +143,7 @@ fn parse(text: &str) -> Result<BTreeSet<String>, String> {
 pub enum Relation {
     /// The same outcomes: every schedule was visited.
     Equal,
-    /// No other outcomes: some schedules were visited, or a profile promises more than the text.
+    /// No other outcomes: some schedules were visited.
     Subset,
 }
 
@@ -166,9 +197,25 @@ mod tests {
     #[test]
     fn a_file_is_read_as_it_was_written() {
         let case = Case::<onesided_sim::Sim>::new("chapter/case", 4, |_| unreachable!()).nodes(2).gpus(2);
-        let text = print(&case, ["0: x=1", "0: x=2"].into_iter());
+        let text = print(&case, Profile::Spec, ["0: x=1", "0: x=2"].into_iter());
         assert_eq!(text, "# chapter/case\n# 4 PEs on 2 nodes sharing 2 GPUs, profile spec\n0: x=1\n0: x=2\n");
         assert_eq!(parse(&text).unwrap(), BTreeSet::from(["0: x=1".to_string(), "0: x=2".to_string()]));
+    }
+
+    #[test]
+    fn a_profile_that_allows_more_than_spec_gets_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let case = Case::<onesided_sim::Sim>::new("chapter/case", 1, |_| unreachable!());
+        std::fs::create_dir(folder.path().join("chapter")).unwrap();
+        std::fs::write(folder.path().join("chapter/case.txt"), "0: x=1\n").unwrap();
+        let expected = Folder::new(Some(folder.path()));
+        let sighting =
+            crate::outcome::Sighting { schedules: 1, example: "os2.1x1.nvlink.p4.o.00000000".parse().unwrap() };
+        let outcomes = [("0: x=2".to_string(), sighting)].into();
+        let visited = Visited { outcomes, schedules: 1, complete: true };
+        let why = expected.write(&case, Profile::Nvlink, &visited).unwrap_err();
+        assert!(why.starts_with("nvlink allows 0: x=2, which spec does not"), "{why}");
+        assert_eq!(expected.name("chapter/case", Profile::Nvlink), "chapter/case.txt");
     }
 
     #[test]

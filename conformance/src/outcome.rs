@@ -8,9 +8,9 @@ use onesided::Result;
 use onesided_harness::tool::interrupt;
 use onesided_sim::{Config, Explore, Profile, Run, Schedule, Sim, Simulation, VerdictKind};
 
-use crate::case::{Case, Seen, Visit};
+use crate::case::{Case, Seen};
 
-/// The most schedules of a case that an exhaustive search begins. A case with more is visited at random.
+/// The most schedules of a case that an exhaustive search begins. No case has as many.
 pub const LIMIT: u64 = 2_000_000;
 
 /// Steps after which a run of a case is given up: the longest take a few hundred.
@@ -40,14 +40,6 @@ pub struct Sighting {
 pub fn cluster<B: onesided::Backend>(case: &Case<B>, profile: Profile) -> Config {
     let Case { pes, nodes, gpus, .. } = *case;
     Config { pes, nodes, gpus, profile, max_steps: Some(MAX_STEPS), ..Config::default() }
-}
-
-/// The schedules that a case asks for.
-pub fn registered(visit: Visit, seed: u64) -> Explore {
-    match visit {
-        Visit::All => Explore::All { limit: LIMIT },
-        Visit::Random(schedules) => Explore::Random { schedules, seed },
-    }
 }
 
 /// Runs a case on the simulator and collects its outcomes. Every example is replayed, and must end as it did.

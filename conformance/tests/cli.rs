@@ -132,10 +132,33 @@ fn a_worker_without_a_library_says_so() {
 fn promoting_writes_what_is_missing_or_wrong() {
     let folder = tempfile::tempdir().unwrap();
     let promote = || stdout(&onesided(&["suite", "litmus/mp", "--promote", "--expected", path(folder.path())]));
-    assert!(promote().starts_with("written  litmus/mp: 2 outcomes of 2 schedules\n"));
-    assert!(promote().starts_with("unchanged  litmus/mp"));
-    let written = fs::read_to_string(folder.path().join("litmus/mp.txt")).unwrap();
-    assert_eq!(written, "# litmus/mp\n# 2 PEs, profile spec\n1: x=0\n1: x=1\n");
+    let written = promote();
+    assert!(written.starts_with("written  litmus/mp.txt: 2 outcomes of 2 schedules\n"), "{written}");
+    assert!(written.contains("\nwritten  litmus/mp.nvlink.txt: 1 outcome of 1 schedule\n"), "{written}");
+    let unchanged = promote();
+    assert!(unchanged.starts_with("unchanged  litmus/mp.txt") && !unchanged.contains("written"), "{unchanged}");
+    let read = |name| fs::read_to_string(folder.path().join(name)).unwrap();
+    assert_eq!(read("litmus/mp.txt"), "# litmus/mp\n# 2 PEs, profile spec\n1: x=0\n1: x=1\n");
+    assert_eq!(read("litmus/mp.nvlink.txt"), "# litmus/mp\n# 2 PEs, profile nvlink\n1: x=1\n");
+}
+
+/// A profile's file is gone when it says nothing of its own, and a profile never allows what `spec` does not.
+#[test]
+fn a_profile_has_a_file_only_where_it_differs() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join("litmus").join(name);
+    fs::create_dir(folder.path().join("litmus")).unwrap();
+    fs::write(file("mp_fenced.nvlink.txt"), "# left over\n1: x=0\n").unwrap();
+    let promote = ["suite", "litmus/mp_fenced", "--promote", "--expected", path(folder.path())];
+    assert_eq!(status(&onesided(&promote)), 0);
+    assert!(file("mp_fenced.txt").exists() && !file("mp_fenced.nvlink.txt").exists());
+
+    // What a profile's file says counts, under that profile alone.
+    fs::write(file("mp_fenced.nvlink.txt"), "# wrong\n1: x=0\n").unwrap();
+    for (profile, fails) in [("spec", 0), ("nvlink", 1)] {
+        let suite = ["suite", "litmus/mp_fenced", "--profile", profile, "--expected", path(folder.path())];
+        assert_eq!(status(&onesided(&suite)), fails, "{profile}");
+    }
 }
 
 #[test]
@@ -147,7 +170,11 @@ fn litmus_prints_outcomes_with_examples() {
     assert!(said.ends_with("Equal to expected/litmus/mp.txt.\n"), "{said}");
 
     let nvlink = stdout(&onesided(&["litmus", "litmus/mp", "--profile", "nvlink"]));
-    assert!(nvlink.ends_with("1 of the 2 outcomes in expected/litmus/mp.txt.\n"), "{nvlink}");
+    assert!(nvlink.ends_with("Equal to expected/litmus/mp.nvlink.txt.\n"), "{nvlink}");
+    let fenced = stdout(&onesided(&["litmus", "litmus/mp_fenced", "--profile", "nvlink"]));
+    assert!(fenced.ends_with("Equal to expected/litmus/mp_fenced.txt.\n"), "{fenced}");
+    let few = stdout(&onesided(&["litmus", "litmus/mp", "--schedules", "1"]));
+    assert!(few.ends_with("1 of the 2 outcomes in expected/litmus/mp.txt.\n"), "{few}");
 }
 
 /// Where the summary is on standard output, it is alone there.
@@ -291,7 +318,7 @@ fn what_cannot_run_is_an_error() {
         (&["litmus", "litmus/mp", "--timeout", "2"], "--timeout is about GPUs"),
         (&["compare", "/no/such/a.json", "/no/such/b.json"], "/no/such/a.json"),
         (&["suite", "litmus/mp", "--schedules", "0"], "expected a whole number"),
-        (&["suite", "litmus/mp", "--promote", "--profile", "nvlink"], "belong to the profile spec"),
+        (&["suite", "litmus/mp", "--promote", "--profile", "nvlink"], "cannot be used with"),
         (&["suite", "litmus/mp", "--promote", "--schedules", "3"], "cannot be used with"),
         (&["suite", "litmus/mp", "--json", "/no/such/folder/suite.json"], "cannot write"),
         (&["suite", "litmus/mp", "--expected", "/no/such/folder"], "there is no folder /no/such/folder"),

@@ -6,11 +6,11 @@ use std::fs;
 use onesided::DType;
 use onesided::backend::Op;
 use onesided_conformance::case::Case;
-use onesided_conformance::expected::Folder;
+use onesided_conformance::expected::{Folder, print};
 use onesided_conformance::known;
-use onesided_conformance::outcome::{LIMIT, in_order, visit};
+use onesided_conformance::outcome::in_order;
 use onesided_conformance::suite::cases;
-use onesided_sim::{EventKind, Explore, Profile, Sim};
+use onesided_sim::{EventKind, Profile, Sim};
 
 /// The chapters of the API, in the order of the suite.
 const CHAPTERS: [&str; 11] =
@@ -35,31 +35,53 @@ fn chapter(case: &Case<Sim>) -> &str {
 #[test]
 fn every_case_has_a_file_and_every_file_a_case() {
     let folder = Folder::new(None);
-    let cases: BTreeSet<String> = cases::<Sim>().into_iter().map(|case| case.name).collect();
-    let mut files = BTreeSet::new();
+    let (mut files, mut spec) = (BTreeSet::new(), BTreeSet::new());
     for chapter in fs::read_dir(folder.path()).unwrap() {
-        let chapter = chapter.unwrap().path();
-        for file in fs::read_dir(&chapter).unwrap() {
+        for file in fs::read_dir(chapter.unwrap().path()).unwrap() {
             let path = file.unwrap().path();
-            let name = path.strip_prefix(folder.path()).unwrap().to_str().unwrap();
-            files.insert(name.strip_suffix(".txt").unwrap_or(name).to_string());
+            files.insert(path.strip_prefix(folder.path()).unwrap().to_str().unwrap().to_string());
         }
     }
-    assert_eq!(files, cases);
+    let mut named = BTreeSet::new();
+    for case in cases::<Sim>() {
+        spec.insert(folder.name(&case.name, Profile::Spec));
+        named.extend(Profile::ALL.map(|profile| folder.name(&case.name, profile)));
+    }
+    assert_eq!(files, named);
+    assert!(spec.is_subset(&files));
 }
 
-/// Also the comments: they say on which cluster the outcomes were found.
+/// Also the comments: they say on which cluster the outcomes were found. That the outcomes are all that the simulator shows is
+/// what `--test suite` is about.
 #[test]
-fn every_file_is_as_the_simulator_would_write_it() {
-    let (reviewed, temporary) = (Folder::new(None), tempfile::tempdir().unwrap());
-    let fresh = Folder::new(Some(temporary.path()));
+fn every_file_is_laid_out_as_the_simulator_writes_it() {
+    let folder = Folder::new(None);
     for case in cases::<Sim>() {
-        let visited = visit(&case, Profile::Spec, Explore::All { limit: LIMIT }).unwrap();
-        if visited.complete {
-            fresh.write(&case, &visited).unwrap();
-            let read = |folder: &Folder| fs::read_to_string(folder.file(&case.name)).unwrap();
-            assert!(read(&reviewed) == read(&fresh), "{} differs: onesided suite {0} --promote", case.name);
+        for profile in Profile::ALL {
+            let (name, outcomes) = (folder.name(&case.name, profile), folder.read(&case.name, profile).unwrap());
+            let of = if name == folder.name(&case.name, Profile::Spec) { Profile::Spec } else { profile };
+            let written = print(&case, of, outcomes.iter().map(String::as_str));
+            let text = fs::read_to_string(folder.path().join(&name)).unwrap();
+            assert!(text == written, "{name} differs: onesided suite {} --promote", case.name);
         }
+    }
+}
+
+/// A program that is right under `spec` is right under every profile. A profile has files only where they say something.
+#[test]
+fn a_profile_allows_nothing_that_spec_does_not() {
+    let folder = Folder::new(None);
+    for profile in Profile::ALL.into_iter().filter(|&profile| profile != Profile::Spec) {
+        let mut own = 0;
+        for case in cases::<Sim>().iter().map(|case| &case.name) {
+            let (spec, more) = (folder.read(case, Profile::Spec).unwrap(), folder.read(case, profile).unwrap());
+            assert!(more.is_subset(&spec), "{case}: {profile} allows what spec does not");
+            if folder.name(case, profile) != folder.name(case, Profile::Spec) {
+                assert!(more.len() < spec.len(), "{case}: the file of {profile} says what that of spec says");
+                own += 1;
+            }
+        }
+        assert!(own > 0, "{profile} promises nothing");
     }
 }
 
@@ -68,7 +90,7 @@ fn a_case_ends_in_a_verdict_exactly_if_it_says_so() {
     let folder = Folder::new(None);
     for case in cases::<Sim>() {
         let recorded = |outcome: &String| outcome == "finished" || outcome.starts_with(|c: char| c.is_ascii_digit());
-        let outcomes = folder.read(&case.name).unwrap();
+        let outcomes = folder.read(&case.name, Profile::Spec).unwrap();
         let ends = outcomes.iter().any(|outcome| !recorded(outcome));
         assert_eq!(ends, case.needs.verdict || case.breaks, "{}", case.name);
         // What GPUs are to show once must be all that can happen.

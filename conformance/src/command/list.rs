@@ -7,7 +7,7 @@ use onesided_harness::say;
 use onesided_harness::tool::command::failed;
 use onesided_sim::Sim;
 
-use crate::case::{Case, Visit};
+use crate::case::Case;
 use crate::suite;
 
 /// What `onesided list` takes.
@@ -30,19 +30,16 @@ pub(super) fn run(options: &Options) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// A case's cluster and schedules: `4 PEs on 2 nodes, all schedules`.
+/// A case's cluster: `4 PEs on 2 nodes`.
 fn describe(case: &Case<Sim>) -> String {
-    let mut text = format!("{} PE{}", case.pes, if case.pes == 1 { " " } else { "s" });
+    let mut text = format!("{} PE{}", case.pes, if case.pes == 1 { "" } else { "s" });
     if case.nodes > 1 {
         text += &format!(" on {} nodes", case.nodes);
     }
     if let Some(gpus) = case.gpus {
         text += &format!(" sharing {gpus} GPU{}", if gpus == 1 { "" } else { "s" });
     }
-    match case.visit {
-        Visit::All => text + ", all schedules",
-        Visit::Random(schedules) => text + &format!(", {schedules} random schedules"),
-    }
+    text
 }
 
 /// The cases that a pattern matches, in the suite's order; all of them without a pattern.

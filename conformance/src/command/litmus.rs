@@ -175,11 +175,10 @@ fn right_align(table: &mut Table) {
 /// Says how the outcomes relate to the reviewed file. Status 1 if they do not agree with it.
 fn compare(case: &Case<Sim>, options: &Options, visited: &Visited) -> Result<ExitCode, String> {
     let folder = Folder::new(options.expected.as_deref());
-    let expected = folder.read(&case.name)?;
-    let all = visited.complete && options.profile == Profile::Spec;
-    let relation = if all { Relation::Equal } else { Relation::Subset };
+    let expected = folder.read(&case.name, options.profile)?;
+    let relation = if visited.complete { Relation::Equal } else { Relation::Subset };
     let difference = Difference::new(visited.outcomes.keys(), &expected, relation);
-    let file = format!("expected/{}.txt", case.name);
+    let file = format!("expected/{}", folder.name(&case.name, options.profile));
     if !difference.is_empty() {
         say!("Differs from {file}: {difference}");
         return Ok(ExitCode::from(1));

@@ -10,6 +10,7 @@ use onesided_harness::hardware::job::{End, News, Script, follow};
 use onesided_harness::hardware::protocol::Ready;
 use onesided_harness::hardware::trouble::Trouble;
 use onesided_harness::launch::{self, Job, Mps};
+use onesided_sim::Profile;
 
 use super::plan::{self, Group};
 use crate::case::Case;
@@ -233,7 +234,11 @@ impl<B: Backend> Suite<'_, B> {
         if group.breaks
             && runs.is_empty()
             && let Some(verdict) = trouble.verdict()
-            && self.settings.expected.read(&self.cases[index].name).is_ok_and(|file| file.contains(&verdict))
+            && self
+                .settings
+                .expected
+                .read(&self.cases[index].name, Profile::Spec)
+                .is_ok_and(|file| file.contains(&verdict))
         {
             return self.compared(group, index, BTreeMap::from([(verdict, 1)]), 1, "");
         }
@@ -252,7 +257,7 @@ impl<B: Backend> Suite<'_, B> {
     /// Compares with the file; `broke` says what went wrong besides.
     fn compared(&mut self, group: &Group, index: usize, outcomes: BTreeMap<String, u64>, visits: u64, broke: &str) {
         let case = &self.cases[index];
-        let (coverage, difference) = match self.settings.expected.read(&case.name) {
+        let (coverage, difference) = match self.settings.expected.read(&case.name, Profile::Spec) {
             Ok(expected) => {
                 let seen = outcomes.keys().filter(|outcome| expected.contains(*outcome)).count();
                 let difference = Difference::new(outcomes.keys(), &expected, Relation::Subset);

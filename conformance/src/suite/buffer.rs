@@ -27,11 +27,14 @@ pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
         external_read_write: 1 => |case| case.needs_registration(),
         registered_local_put_source: 2 => |case| case.needs_registration(),
         registered_local_get_target: 2 => |case| case.needs_registration(),
+        registering_orders_no_data: 2 => |case| case.needs_registration(),
         registered_symmetric_keeps_content: 2 => |case| case.needs_registration(),
         unregistered_symmetric_keeps_content: 2 => |case| case.needs_registration(),
         peer_store_then_barrier: 2 => |case| case.needs_peer_access(),
         peer_store_then_quiet: 2 => |case| case.needs_peer_access(),
         peer_store_then_sync: 2 => |case| case.needs_peer_access(),
+        peer_store_then_load: 2 => |case| case.needs_peer_access(),
+        two_peer_stores: 2 => |case| case.needs_peer_access(),
         peer_load: 2 => |case| case.needs_peer_access(),
         peer_of_another_node: 2 => |case| case.nodes(2),
         peer_errors: 1,
@@ -257,6 +260,20 @@ fn registered_local_get_target<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(saw)
 }
 
+/// Registering is collective and orders no data: PE 1 may come out of it before PE 0, which has put before, goes in.
+fn registering_orders_no_data<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    let (x, external) = (pe.alloc_zeroed::<u32>(1)?, pe.alloc_external::<u32>(1)?);
+    if pe.my_pe() == 0 {
+        pe.host().p(&x, 1, 1)?;
+        pe.host().quiet()?;
+    }
+    let shared = pe.register_symmetric(external)?;
+    let saw = seen_by(pe, 1, &x)?;
+    pe.free_external(pe.unregister_symmetric(shared)?)?;
+    pe.free(x)?;
+    Ok(saw)
+}
+
 /// External memory joins the heap with its content: PE 0 gets what PE 1 wrote before the registration.
 fn registered_symmetric_keeps_content<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let external = pe.alloc_external::<u32>(1)?;
@@ -269,13 +286,13 @@ fn registered_symmetric_keeps_content<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(saw)
 }
 
-/// External memory leaves the heap with its content, and unregistering completes puts to it as a free does: PE 1 keeps
-/// what PE 0 put, without a barrier of the program.
+/// External memory leaves the heap with its content: PE 1 keeps what PE 0 put before a barrier.
 fn unregistered_symmetric_keeps_content<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let shared = pe.register_symmetric(pe.alloc_external::<u32>(2)?)?;
     if pe.my_pe() == 0 {
         pe.host().p(shared.at(1), 1, 1)?;
     }
+    pe.host().barrier_all()?;
     let external = pe.unregister_symmetric(shared)?;
     let saw = if pe.my_pe() == 1 { seen("x", pe.read(&external)?) } else { Seen::nothing() };
     pe.free_external(external)?;
@@ -295,16 +312,40 @@ fn peer_store_then_quiet<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     })
 }
 
-/// `peer_store_then_quiet` without the quiet: the store may still be on its way.
+/// A sync alone will do: it completes stores to peers, unlike puts (`order/put_then_sync`).
 fn peer_store_then_sync<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     peer_store(pe, |pe| pe.host().sync_all())
 }
 
-fn peer_store<B: Backend>(pe: &Pe<B>, meet: fn(&Pe<B>) -> Result<()>) -> Result<Seen> {
+/// A store is an ordinary one to who makes it: the PE that stored loads its value at once.
+fn peer_store_then_load<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let x = pe.alloc_zeroed::<u32>(1)?;
+    let mut saw = Seen::nothing();
     if pe.my_pe() == 0 {
         let peer = pe.peer(&x, 1)?.expect("the case needs peer access");
         peer.write(&[1])?;
+        saw = seen("x", peer.read()?);
+    }
+    pe.free(x)?;
+    Ok(saw)
+}
+
+/// Two stores of one PE to one word follow each other, with nothing between them: the second remains. Two puts do not
+/// (`order/two_puts_unfenced`).
+fn two_peer_stores<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    peer_stores(pe, &[1, 2], |pe| pe.host().barrier_all())
+}
+
+fn peer_store<B: Backend>(pe: &Pe<B>, meet: fn(&Pe<B>) -> Result<()>) -> Result<Seen> {
+    peer_stores(pe, &[1], meet)
+}
+
+/// PE 0 stores the values to PE 1 one after the other, both meet, PE 1 reads.
+fn peer_stores<B: Backend>(pe: &Pe<B>, values: &[u32], meet: fn(&Pe<B>) -> Result<()>) -> Result<Seen> {
+    let x = pe.alloc_zeroed::<u32>(1)?;
+    if pe.my_pe() == 0 {
+        let peer = pe.peer(&x, 1)?.expect("the case needs peer access");
+        values.iter().try_for_each(|&value| peer.write(&[value]))?;
     }
     meet(pe)?;
     let saw = seen_by(pe, 1, &x)?;

@@ -4,8 +4,9 @@
 //! Misuse that does not compile (double free, freeing under a borrow, destroying a predefined team, passing a peer's
 //! pointer to a verb, a collective on a team that one is not in) is in the `compile_fail` examples of the API.
 
-use onesided::{Backend, Cmp, Error, Pe, ReduceOp, Result, SignalOp, SymmetricSlice, Team, TeamConfig};
+use onesided::{Backend, Cmp, Error, Pe, Predefined, ReduceOp, Result, SignalOp, SymmetricSlice, Team, TeamConfig};
 
+use super::claim::Words;
 use super::rma::kind;
 use crate::case::{Case, Seen, cases, seen};
 
@@ -24,6 +25,12 @@ pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
         error_while_others_wait: 2,
         panic_while_others_wait: 2,
         slice_past_the_end: 1,
+        quiet_before_nbi_can_start: 2,
+        fence_before_nbi_can_start: 2,
+        barrier_before_nbi_can_start: 2,
+        alloc_before_nbi_can_start: 2,
+        free_before_nbi_can_start: 2,
+        wait_ge_of_a_far_greater_value_on_a_stream: 2,
     ];
     let verdicts = cases![
         wait_for_a_value_never_sent: 2,
@@ -37,6 +44,9 @@ pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
         collective_before_an_earlier_call: 2,
         freed_with_stream_work_pending: 2,
         put_to_a_signal: 2,
+        put_to_a_signal_before_the_wait_begins: 2,
+        put_to_a_signal_behind_a_stream: 2,
+        turn_taken_behind_a_sync: 2,
     ];
     cases.extend(breaks.into_iter().map(Case::breaks));
     cases.extend(verdicts.into_iter().chain(super::mismatch::cases()).map(Case::ends_in_verdict));
@@ -238,8 +248,71 @@ fn freed_with_stream_work_pending<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(Seen::nothing())
 }
 
-/// A plain put to a word at which a signal wait is looking: signals are atomic against each other, and against nothing
-/// else. (Hosts go on until they wait before anything arrives, so the wait always looks first.)
+/// A stream waits for a signal, and has a non-blocking put behind the wait. A quiet of the host waits for the put, although it is
+/// of the other scope, and the host would send the signal only then: a deadlock. Measured on two H200.
+fn quiet_before_nbi_can_start<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    before_nbi_can_start(pe, |pe| if pe.my_pe() == 0 { pe.host().quiet() } else { Ok(()) })
+}
+
+/// The same with a fence, which contains a quiet.
+fn fence_before_nbi_can_start<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    before_nbi_can_start(pe, |pe| if pe.my_pe() == 0 { pe.host().fence() } else { Ok(()) })
+}
+
+/// With a barrier.
+fn barrier_before_nbi_can_start<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    before_nbi_can_start(pe, |pe| pe.host().barrier_all())
+}
+
+/// With an allocation, which ends with a barrier.
+fn alloc_before_nbi_can_start<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    before_nbi_can_start(pe, |pe| pe.free(pe.alloc::<u32>(1)?))
+}
+
+/// With a free, which begins with one.
+fn free_before_nbi_can_start<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    let other = pe.alloc::<u32>(1)?;
+    before_nbi_can_start(pe, |pe| pe.free(other))
+}
+
+fn before_nbi_can_start<B: Backend>(pe: &Pe<B>, quiet: impl FnOnce(&Pe<B>) -> Result<()>) -> Result<Seen> {
+    let words = Words::new(pe)?;
+    let stream = pe.stream()?;
+    if pe.my_pe() == 0 {
+        words.hold(&pe.on(&stream))?;
+        words.put_nbi(&pe.on(&stream), 1)?;
+    }
+    quiet(pe)?;
+    if pe.my_pe() == 0 {
+        words.let_go(&pe.host(), 0)?;
+        pe.synchronize(&stream)?;
+        pe.on(&stream).quiet()?;
+        pe.synchronize(&stream)?;
+    }
+    words.free(pe)?;
+    Ok(Seen::nothing())
+}
+
+/// A signal of more than half the range, and a wait for `>=` 0 on a stream: the CUDA driver compares in a circle, so the wait
+/// does not end. A host's would (`signal/wait_ge_of_more_than_half_the_range`).
+fn wait_ge_of_a_far_greater_value_on_a_stream<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    let words = pe.alloc_zeroed::<u64>(1)?;
+    let flag = words.signal(0);
+    if pe.my_pe() == 0 {
+        pe.host().signal_op(flag, u64::MAX, SignalOp::Set, 1)?;
+    }
+    pe.host().barrier_all()?;
+    if pe.my_pe() == 1 {
+        let stream = pe.stream()?;
+        pe.on(&stream).signal_wait_until(flag, Cmp::Ge, 0)?;
+        pe.synchronize(&stream)?;
+    }
+    pe.free(words)?;
+    Ok(Seen::nothing())
+}
+
+/// A plain put to a word at which a signal wait looks: signals are atomic against each other, and against nothing else. Where
+/// the put comes before the wait begins, nothing is wrong.
 fn put_to_a_signal<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let words = pe.alloc_zeroed::<u64>(1)?;
     let mut saw = Seen::nothing();
@@ -248,6 +321,66 @@ fn put_to_a_signal<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
         saw = seen("word", pe.host().signal_fetch(words.signal(0))?);
     } else {
         pe.host().p(&words, 1, 0)?;
+    }
+    pe.free(words)?;
+    Ok(saw)
+}
+
+/// The same behind a sync, which is where the wait begins. PE 1's first look tells whether the put was there; where it was not, the
+/// put comes between the look and the wait, or under the wait.
+fn put_to_a_signal_before_the_wait_begins<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    let words = pe.alloc_zeroed::<u64>(2)?;
+    let mut saw = Seen::nothing();
+    if pe.my_pe() == 0 {
+        pe.host().p(words.at(0), 1, 1)?;
+        pe.read(words.at(1))?;
+        pe.host().sync_all()?;
+    } else {
+        saw = seen("look", pe.read_one(words.at(0))?);
+        pe.host().sync_all()?;
+        pe.host().signal_wait_until(words.signal(0), Cmp::Eq, 1)?;
+    }
+    pe.free(words)?;
+    Ok(saw)
+}
+
+/// The same where the wait begins behind a stream's work.
+fn put_to_a_signal_behind_a_stream<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    let words = pe.alloc_zeroed::<u64>(2)?;
+    let mut saw = Seen::nothing();
+    if pe.my_pe() == 0 {
+        pe.host().p(words.at(0), 1, 1)?;
+    } else {
+        let stream = pe.stream()?;
+        pe.on(&stream).write(words.at(1), &[1])?;
+        saw = seen("look", pe.read_one(words.at(0))?);
+        pe.synchronize(&stream)?;
+        pe.host().signal_wait_until(words.signal(0), Cmp::Eq, 1)?;
+    }
+    pe.free(words)?;
+    Ok(saw)
+}
+
+/// A stream and the host compete for a team's turn: the stream writes and enters, the host looks, meets the other PE, and enters.
+/// Only where the stream enters first is nothing wrong. PE 1's read lets it come late or early, which decides whose step lets
+/// the host go on.
+fn turn_taken_behind_a_sync<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    let words = pe.alloc_zeroed::<u64>(2)?;
+    let shared = pe.team(Predefined::Shared).expect("every PE is a member");
+    let mut saw = Seen::nothing();
+    if pe.my_pe() == 0 {
+        let stream = pe.stream()?;
+        pe.on(&stream).write(words.at(0), &[1])?;
+        pe.on(&stream).sync(shared)?;
+        saw = seen("look", pe.read_one(words.at(0))?);
+        pe.host().sync_all()?;
+        pe.host().sync(shared)?;
+        pe.synchronize(&stream)?;
+    } else {
+        pe.read(words.at(1))?;
+        pe.host().sync_all()?;
+        pe.host().sync(shared)?;
+        pe.host().sync(shared)?;
     }
     pe.free(words)?;
     Ok(saw)

@@ -7,6 +7,7 @@ use crate::case::Case;
 mod atomic;
 mod buffer;
 mod causality;
+mod claim;
 mod collective;
 mod init;
 mod large;
@@ -19,6 +20,8 @@ mod rma;
 mod signal;
 mod stream;
 mod team;
+mod torn;
+mod wait;
 
 /// Every case of the suite, in the order of the chapters.
 pub fn cases<B: Backend>() -> Vec<Case<B>> {

@@ -16,12 +16,16 @@ pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
         put_then_sync: 2,
         fence_then_sync: 2,
         flush_then_sync: 2,
+        fence_then_sync_behind_put_nbi: 2,
+        fence_then_sync_behind_a_signal: 2,
         quiet_then_sync: 2,
         quiet_of_the_reader: 2,
         quiet_completes_everything: 3,
         team_barrier_completes_all_targets: 3,
         fence_covers_each_target: 3,
+        put_unfenced: 2,
         fence_orders_put: 2,
+        put_nbi_unfenced: 2,
         fence_orders_put_nbi: 2,
         fence_orders_iput: 2,
         fence_orders_signal: 2,
@@ -103,6 +107,34 @@ fn fence_then_sync<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
         pe.host().fence()?;
         pe.host().sync_all()
     })
+}
+
+/// The same behind a non-blocking put. Where a fence is a quiet, as under `nvlink`, it completes it.
+fn fence_then_sync_behind_put_nbi<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    let words = pe.alloc_zeroed::<u32>(2)?;
+    let (x, src) = (words.at(0), words.at(1));
+    if pe.my_pe() == 0 {
+        pe.write(src, &[1])?;
+        pe.host().put_nbi(x, src, 1)?;
+        pe.host().fence()?;
+    }
+    pe.host().sync_all()?;
+    let saw = if pe.my_pe() == 1 { seen("x", pe.read_one(x)?) } else { Seen::nothing() };
+    pe.free(words)?;
+    Ok(saw)
+}
+
+/// The same behind a signal, which nobody waits for.
+fn fence_then_sync_behind_a_signal<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    let x = pe.alloc_zeroed::<u64>(1)?;
+    if pe.my_pe() == 0 {
+        pe.host().signal_op(x.signal(0), 1, SignalOp::Set, 1)?;
+        pe.host().fence()?;
+    }
+    pe.host().sync_all()?;
+    let saw = if pe.my_pe() == 1 { seen("x", pe.host().signal_fetch(x.signal(0))?) } else { Seen::nothing() };
+    pe.free(x)?;
+    Ok(saw)
 }
 
 /// A flush before the sync: it makes sources reusable and completes nothing. Control: `quiet_then_sync`.
@@ -209,20 +241,34 @@ fn fence_covers_each_target<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(saw)
 }
 
-/// A put of a buffer, fence, signal: who sees the signal sees the data.
-fn fence_orders_put<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
-    update_then_signal(pe, Between::Fence, |pe, words| {
-        pe.write(words.at(SOURCE), &[1])?;
-        pe.host().put(words.at(DATA), words.at(SOURCE), 1)
-    })
+/// A put of a buffer, then a signal: the signal may come first, but not under `nvlink`.
+fn put_unfenced<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    update_then_signal(pe, Between::Nothing, put)
 }
 
-/// The same for a non-blocking put, which the fence does not complete and yet orders.
+/// With a fence between, who sees the signal sees the data. Control: `put_unfenced`.
+fn fence_orders_put<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    update_then_signal(pe, Between::Fence, put)
+}
+
+fn put<B: Backend>(pe: &Pe<B>, words: &SymmetricBuf<u64>) -> Result<()> {
+    pe.write(words.at(SOURCE), &[1])?;
+    pe.host().put(words.at(DATA), words.at(SOURCE), 1)
+}
+
+/// A non-blocking put of the host runs beside it: the signal may come first under `nvlink` too.
+fn put_nbi_unfenced<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    update_then_signal(pe, Between::Nothing, put_nbi)
+}
+
+/// The fence does not complete it and yet orders it. Control: `put_nbi_unfenced`.
 fn fence_orders_put_nbi<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
-    update_then_signal(pe, Between::Fence, |pe, words| {
-        pe.write(words.at(SOURCE), &[1])?;
-        pe.host().put_nbi(words.at(DATA), words.at(SOURCE), 1)
-    })
+    update_then_signal(pe, Between::Fence, put_nbi)
+}
+
+fn put_nbi<B: Backend>(pe: &Pe<B>, words: &SymmetricBuf<u64>) -> Result<()> {
+    pe.write(words.at(SOURCE), &[1])?;
+    pe.host().put_nbi(words.at(DATA), words.at(SOURCE), 1)
 }
 
 /// The same for a strided put.

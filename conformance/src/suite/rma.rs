@@ -4,16 +4,13 @@ use onesided::{Backend, Element, ErrorKind, Host, Pe, Result, SymmetricBuf, bf16
 
 use crate::case::{Case, Seen, cases, seen};
 
-/// The chapter's cases.
+/// The chapter's cases, with those of `torn.rs`.
 pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
-    cases![
+    let mut cases = cases![
         put_then_quiet: 2,
         put_nbi_then_quiet: 2,
         put_leaves_neighbours: 2,
         put_to_the_next: 3,
-        put_torn: 2,
-        put_of_four_torn: 2,
-        element_never_torn: 2,
         put_source_reused: 2,
         put_nbi_source_overwritten: 2,
         put_nbi_source_overwritten_after_flush: 2,
@@ -23,7 +20,6 @@ pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
         get_nbi_read_before_quiet: 2,
         get_nbi_remote_overwritten: 1,
         get_remote_overwritten: 1,
-        get_sees_any_mix: 3,
         g_after_p: 2,
         g_after_p_and_quiet: 2,
         iput: 2,
@@ -36,7 +32,9 @@ pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
         length_errors: 1,
         no_such_pe: 2,
         nothing_to_move: 2,
-    ]
+    ];
+    cases.extend(super::torn::cases());
+    cases
 }
 
 /// A transfer of the host between two buffers.
@@ -112,47 +110,6 @@ fn put_to_the_next<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     pe.host().p(&x, pe.my_pe() as u32 + 1, (pe.my_pe() + 1) % pe.n_pes())?;
     pe.host().barrier_all()?;
     let saw = seen("x", pe.read(&x)?[0]);
-    pe.free(x)?;
-    Ok(saw)
-}
-
-/// A put of two elements, read by its target while in flight: any of the two may be there. After a barrier both are.
-fn put_torn<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
-    torn(pe, 2)
-}
-
-/// `put_torn` with four elements, to see that they need not arrive from front to back.
-fn put_of_four_torn<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
-    torn(pe, 4)
-}
-
-fn torn<B: Backend>(pe: &Pe<B>, len: usize) -> Result<Seen> {
-    let (x, src) = (pe.alloc_zeroed::<u32>(len)?, pe.alloc_zeroed::<u32>(len)?);
-    let mut early = None;
-    if pe.my_pe() == 0 {
-        pe.write(&src, &vec![1; len])?;
-        pe.host().put(&x, &src, 1)?;
-    } else {
-        early = Some(pe.read(&x)?);
-    }
-    pe.host().barrier_all()?;
-    let saw = match early {
-        Some(early) => seen("early", early).and("late", pe.read(&x)?),
-        None => Seen::nothing(),
-    };
-    free_all(pe, [x, src])?;
-    Ok(saw)
-}
-
-/// One element of 8 bytes, read by its target while in flight, is the old value or the new one, never half of each.
-fn element_never_torn<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
-    let x = pe.alloc_zeroed::<u64>(1)?;
-    let saw = if pe.my_pe() == 0 {
-        pe.host().p(&x, 0x1111_1111_2222_2222, 1)?;
-        Seen::nothing()
-    } else {
-        seen("x", format_args!("{:x}", pe.read(&x)?[0]))
-    };
     pe.free(x)?;
     Ok(saw)
 }
@@ -248,25 +205,6 @@ fn remote_overwritten<B: Backend>(pe: &Pe<B>, get: Transfer<B>) -> Result<Seen> 
     pe.write(&x, &[2])?;
     pe.host().quiet()?;
     let saw = seen("got", pe.read(&into)?[0]);
-    free_all(pe, [x, into])?;
-    Ok(saw)
-}
-
-/// A get by a third PE sees any mix of two puts in flight.
-fn get_sees_any_mix<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
-    let (x, into) = (pe.alloc_zeroed::<u32>(2)?, pe.alloc_zeroed::<u32>(2)?);
-    let mut saw = Seen::nothing();
-    match pe.my_pe() {
-        0 => {
-            pe.host().p(x.at(0), 1, 1)?;
-            pe.host().p(x.at(1), 1, 1)?;
-        }
-        2 => {
-            pe.host().get(&into, &x, 1)?;
-            saw = seen("got", pe.read(&into)?);
-        }
-        _ => {}
-    }
     free_all(pe, [x, into])?;
     Ok(saw)
 }

@@ -8,9 +8,9 @@ use super::collective::by;
 use super::order::Between;
 use crate::case::{Case, Seen, cases, seen};
 
-/// The chapter's cases.
+/// The chapter's cases, with those of `wait.rs`.
 pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
-    cases![
+    let mut cases = cases![
         fetch_shows_the_data: 2,
         add_from_several: 3,
         add_wraps: 2,
@@ -45,7 +45,9 @@ pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
         stream_put_signal_to_host: 2,
         host_put_signal_to_stream: 2,
         relay_on_streams: 3,
-    ]
+    ];
+    cases.extend(super::wait::cases());
+    cases
 }
 
 /// A fetch without a wait may come before the signal or after it. Where it comes after, the signal's data is there:

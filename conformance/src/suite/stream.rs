@@ -8,9 +8,9 @@ use onesided::{Backend, Cmp, Issue, Pe, ReduceOp, Result, SignalOp, Stream, Symm
 use super::rma::{free_all, seen_by};
 use crate::case::{Case, Seen, cases, seen};
 
-/// The chapter's cases.
+/// The chapter's cases, with those of `claim.rs`.
 pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
-    cases![
+    let mut cases = cases![
         verbs_in_stream_order: 1,
         write_takes_its_values_at_once: 1,
         host_read_before_synchronize: 1,
@@ -40,7 +40,9 @@ pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
         barriers_of_two_teams_on_two_streams: 2,
         wait_then_put: 2,
         reduce_then_put: 2,
-    ]
+    ];
+    cases.extend(super::claim::cases());
+    cases
 }
 
 /// Something that a PE does with a stream.

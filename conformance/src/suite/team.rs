@@ -2,7 +2,8 @@
 
 use onesided::{Backend, Pe, Predefined, ReduceOp, Result, Team, TeamConfig, TeamUniqueId};
 
-use super::rma::{free_all, kind};
+use super::misuse::everyone;
+use super::rma::{free_all, kind, seen_by};
 use crate::case::{Case, Seen, cases, seen};
 
 /// The chapter's cases.
@@ -26,8 +27,12 @@ pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
         translate_pe: 4,
         config_is_kept: 2,
         destroyed_and_made_again: 2,
+        splitting_orders_no_data: 2,
+        splitting_in_2d_orders_no_data: 2,
+        destroying_orders_no_data: 2,
+        a_barrier_after_a_split_orders_data: 2,
         team_barrier_completes_puts: 3,
-        collectives_on_sibling_teams: 4 => |case| case.random(300),
+        collectives_on_sibling_teams: 4,
         split_argument_errors: 2,
         team_init_argument_errors: 2,
     ]
@@ -250,6 +255,50 @@ fn destroyed_and_made_again<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
         destroy(pe, all)?;
     }
     Ok(seen("sizes", sizes))
+}
+
+/// A split is collective and orders no data: PE 1 may come out of it before PE 0, which has put before, goes in.
+fn splitting_orders_no_data<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    put_then(pe, |pe, team| Ok(vec![team, everyone(pe)?]))
+}
+
+/// The same with rows and columns.
+fn splitting_in_2d_orders_no_data<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    put_then(pe, |pe, team| {
+        let (row, column) = pe.team_split_2d(pe.world(), 2, TeamConfig::default(), TeamConfig::default())?;
+        Ok(vec![team, row, column])
+    })
+}
+
+/// Nor does ending a team.
+fn destroying_orders_no_data<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    put_then(pe, |pe, team| {
+        pe.team_destroy(team)?;
+        Ok(Vec::new())
+    })
+}
+
+/// What the program calls for its data is a barrier of its own, of the new team for example.
+fn a_barrier_after_a_split_orders_data<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    put_then(pe, |pe, team| {
+        pe.host().barrier(&team)?;
+        Ok(vec![team])
+    })
+}
+
+/// PE 0 puts and quiets; then both do something with a team, and PE 1 reads. Returns the teams that are left.
+fn put_then<B: Backend>(pe: &Pe<B>, meet: fn(&Pe<B>, Team) -> Result<Vec<Team>>) -> Result<Seen> {
+    let x = pe.alloc_zeroed::<u32>(1)?;
+    let team = everyone(pe)?;
+    if pe.my_pe() == 0 {
+        pe.host().p(&x, 1, 1)?;
+        pe.host().quiet()?;
+    }
+    let teams = meet(pe, team)?;
+    let saw = seen_by(pe, 1, &x)?;
+    teams.into_iter().try_for_each(|team| pe.team_destroy(team))?;
+    pe.free(x)?;
+    Ok(saw)
 }
 
 /// A put takes a *world* rank, whichever team is meant; a barrier of the team completes it, without the PE that is

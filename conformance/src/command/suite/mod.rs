@@ -25,7 +25,7 @@ pub(super) struct Options {
     /// What the simulated transport guarantees: spec (nothing beyond the text) or nvlink
     ///
     /// Under nvlink, a fence completes, a blocking put has arrived when it returns, and transfers to one PE keep their
-    /// order. What a case does then must be a part of what the text allows.
+    /// order, non-blocking ones excepted. A case that does less there has an outcome file of its own for it.
     #[arg(long, default_value_t = Profile::Spec)]
     profile: Profile,
     /// Visit N random schedules of each case: a quick look, which sees part of the outcomes
@@ -40,8 +40,9 @@ pub(super) struct Options {
     /// Where the outcome files are, if not in the sources of this command
     #[arg(long, value_name = "DIR")]
     expected: Option<PathBuf>,
-    /// Write the outcome files from all schedules, to be reviewed; cases with too many schedules are left alone
-    #[arg(long, conflicts_with_all = ["schedules", "json", "seed"])]
+    /// Write the outcome files of each profile from all schedules, to be reviewed; cases with too many schedules are left
+    /// alone
+    #[arg(long, conflicts_with_all = ["profile", "schedules", "json", "seed"])]
     promote: bool,
     /// Fail unless the cases run on GPUs
     #[arg(long)]

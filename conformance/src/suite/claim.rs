@@ -1,0 +1,268 @@
+//! Who completes a non-blocking operation: it runs beside its stream, and the first quiet that is *called* claims it.
+//!
+//! In most cases PE 0 puts to PE 1 and sends a signal behind a quiet. PE 1 waits for the signal and reads. Where the put may
+//! be missing, GPUs show that only with data that takes longer than a signal: `backend-nvshmem/MEASURED.md`, claim.
+
+use onesided::{Backend, Cmp, Issue, Pe, Result, SignalOp, Stream, SymmetricBuf};
+
+use super::rma::free_all;
+use crate::case::{Case, Seen, cases, seen};
+
+/// This part of the chapter `stream`.
+pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
+    cases![
+        put_nbi_then_signal: 2,
+        put_then_signal: 2,
+        put_nbi_then_quiet_and_signal: 2,
+        host_nbi_claimed_by_a_stream: 2,
+        host_nbi_claimed_by_a_stream_that_is_done: 2,
+        host_put_claimed_by_no_stream: 2,
+        nbi_claimed_by_a_blocked_stream: 2,
+        put_claimed_by_no_blocked_stream: 2,
+        nbi_claimed_by_a_fence: 2,
+        nbi_claimed_before_the_fence: 2,
+        nbi_claimed_after_the_fence: 2,
+        flush_of_another_stream: 1,
+        flush_waits_for_what_came_before_it: 1,
+    ]
+}
+
+/// The words of a case. `data`, `source` and `flag` are one element each.
+pub(super) struct Words {
+    data: SymmetricBuf<u32>,
+    source: SymmetricBuf<u32>,
+    flags: SymmetricBuf<u64>,
+}
+
+impl Words {
+    pub(super) fn new<B: Backend>(pe: &Pe<B>) -> Result<Words> {
+        let words = Words { data: pe.alloc_zeroed(1)?, source: pe.alloc_zeroed(1)?, flags: pe.alloc_zeroed(2)? };
+        pe.write(&words.source, &[1])?;
+        Ok(words)
+    }
+
+    /// A non-blocking put of 1 to a PE.
+    pub(super) fn put_nbi<B: Backend>(&self, issue: &Issue<'_, B>, to: usize) -> Result<()> {
+        issue.put_nbi(&self.data, &self.source, to)
+    }
+
+    /// The same, blocking.
+    fn put<B: Backend>(&self, issue: &Issue<'_, B>) -> Result<()> {
+        issue.put(&self.data, &self.source, 1)
+    }
+
+    /// Tells PE 1.
+    fn tell<B: Backend>(&self, issue: &Issue<'_, B>) -> Result<()> {
+        issue.signal_op(self.flags.signal(0), 1, SignalOp::Set, 1)
+    }
+
+    /// PE 1 waits until it is told, and reads.
+    fn look<B: Backend>(&self, pe: &Pe<B>) -> Result<Seen> {
+        pe.host().signal_wait_until(self.flags.signal(0), Cmp::Eq, 1)?;
+        Ok(seen("data", pe.read(&self.data)?[0]))
+    }
+
+    /// Makes a stream wait until it is let go.
+    pub(super) fn hold<B: Backend>(&self, stream: &Issue<'_, B>) -> Result<()> {
+        stream.signal_wait_until(self.flags.signal(1), Cmp::Eq, 1)
+    }
+
+    /// Lets a held stream of a PE go.
+    pub(super) fn let_go<B: Backend>(&self, issue: &Issue<'_, B>, of: usize) -> Result<()> {
+        issue.signal_op(self.flags.signal(1), 1, SignalOp::Set, of)
+    }
+
+    pub(super) fn free<B: Backend>(self, pe: &Pe<B>) -> Result<()> {
+        free_all(pe, [self.data, self.source])?;
+        pe.free(self.flags)
+    }
+}
+
+/// What PE 0 does, with two streams.
+type Send<B> = fn(&Pe<B>, &Words, [&Stream<B>; 2]) -> Result<()>;
+
+/// PE 0 sends, PE 1 looks. What is left is completed by quiets on both streams.
+fn sent<B: Backend>(pe: &Pe<B>, send: Send<B>) -> Result<Seen> {
+    sent_and_let_go(pe, false, send)
+}
+
+/// The same; PE 1 may let a held stream of PE 0 go when it has read.
+fn sent_and_let_go<B: Backend>(pe: &Pe<B>, lets_go: bool, send: Send<B>) -> Result<Seen> {
+    let words = Words::new(pe)?;
+    let streams = [pe.stream()?, pe.stream()?];
+    let mut saw = Seen::nothing();
+    if pe.my_pe() == 0 {
+        send(pe, &words, [&streams[0], &streams[1]])?;
+    } else {
+        saw = words.look(pe)?;
+        if lets_go {
+            words.let_go(&pe.host(), 0)?;
+        }
+    }
+    finish(pe, &streams)?;
+    words.free(pe)?;
+    Ok(saw)
+}
+
+fn finish<B: Backend>(pe: &Pe<B>, streams: &[Stream<B>]) -> Result<()> {
+    for stream in streams {
+        pe.synchronize(stream)?; // everything has started, and what was claimed is delivered
+    }
+    for stream in streams {
+        pe.on(stream).quiet()?;
+        pe.synchronize(stream)?;
+    }
+    Ok(())
+}
+
+/// A non-blocking put, then a signal on the same stream: the put starts first and the signal may overtake it, under `nvlink`
+/// too. Control: `put_then_signal`.
+fn put_nbi_then_signal<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    sent(pe, |pe, words, [stream, _]| {
+        words.put_nbi(&pe.on(stream), 1)?;
+        words.tell(&pe.on(stream))
+    })
+}
+
+/// A blocking put is its stream's own work. By the text the signal may overtake it too; under `nvlink` it does not.
+fn put_then_signal<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    sent(pe, |pe, words, [stream, _]| {
+        words.put(&pe.on(stream))?;
+        words.tell(&pe.on(stream))
+    })
+}
+
+/// `put_nbi_then_signal` with a quiet between, which completes the put.
+fn put_nbi_then_quiet_and_signal<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    sent(pe, |pe, words, [stream, _]| {
+        words.put_nbi(&pe.on(stream), 1)?;
+        pe.on(stream).quiet()?;
+        words.tell(&pe.on(stream))
+    })
+}
+
+/// A quiet on a stream claims the host's non-blocking put, so that the host's own quiet does not wait for it: the signal may
+/// come first. Measured on an H200. Controls: `host_nbi_claimed_by_a_stream_that_is_done`, `host_put_claimed_by_no_stream`.
+fn host_nbi_claimed_by_a_stream<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    sent(pe, |pe, words, [stream, _]| {
+        words.put_nbi(&pe.host(), 1)?;
+        pe.on(stream).quiet()?;
+        pe.host().quiet()?;
+        words.tell(&pe.host())
+    })
+}
+
+/// The same, where the host waits for its stream first: what the stream's quiet has claimed is then delivered, or the
+/// host's quiet waits for it.
+fn host_nbi_claimed_by_a_stream_that_is_done<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    sent(pe, |pe, words, [stream, _]| {
+        words.put_nbi(&pe.host(), 1)?;
+        pe.on(stream).quiet()?;
+        pe.synchronize(stream)?;
+        pe.host().quiet()?;
+        words.tell(&pe.host())
+    })
+}
+
+/// `host_nbi_claimed_by_a_stream` with a blocking put: quiets claim those of their own scope only.
+fn host_put_claimed_by_no_stream<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    sent(pe, |pe, words, [stream, _]| {
+        words.put(&pe.host())?;
+        pe.on(stream).quiet()?;
+        pe.host().quiet()?;
+        words.tell(&pe.host())
+    })
+}
+
+/// A quiet claims when it is called, also on a stream that cannot reach it yet. The quiet of the stream that put waits for
+/// nothing then, and the data may be missing. Measured on an H200. Control: `put_claimed_by_no_blocked_stream`.
+fn nbi_claimed_by_a_blocked_stream<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    sent_and_let_go(pe, true, |pe, words, [held, stream]| {
+        words.hold(&pe.on(held))?;
+        words.put_nbi(&pe.on(stream), 1)?;
+        pe.on(held).quiet()?;
+        pe.on(stream).quiet()?;
+        words.tell(&pe.on(stream))
+    })
+}
+
+/// The same with a blocking put, which is claimed when a quiet's turn comes: that of its own stream comes first.
+fn put_claimed_by_no_blocked_stream<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    sent_and_let_go(pe, true, |pe, words, [held, stream]| {
+        words.hold(&pe.on(held))?;
+        words.put(&pe.on(stream))?;
+        pe.on(held).quiet()?;
+        pe.on(stream).quiet()?;
+        words.tell(&pe.on(stream))
+    })
+}
+
+/// libnvshmem has no fence on streams: it is a quiet there, and so it claims the put. A quiet on another stream then waits for
+/// nothing. Control: `quiet_of_the_other_stream`.
+fn nbi_claimed_by_a_fence<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    sent(pe, |pe, words, [stream, other]| {
+        words.put_nbi(&pe.on(stream), 1)?;
+        pe.synchronize(stream)?; // it has started
+        pe.on(stream).fence()?;
+        pe.on(other).quiet()?;
+        words.tell(&pe.on(other))
+    })
+}
+
+/// And for the same reason a fence does not order what another call has claimed before: the signal may overtake the put.
+/// Control: `nbi_claimed_after_the_fence`.
+fn nbi_claimed_before_the_fence<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    sent_and_let_go(pe, true, |pe, words, [held, stream]| {
+        words.hold(&pe.on(held))?;
+        words.put_nbi(&pe.on(stream), 1)?;
+        pe.on(held).quiet()?;
+        pe.on(stream).fence()?;
+        words.tell(&pe.on(stream))
+    })
+}
+
+/// The fence comes first: it puts what it has claimed before the signal, whoever quiets later.
+fn nbi_claimed_after_the_fence<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    sent_and_let_go(pe, true, |pe, words, [held, stream]| {
+        words.hold(&pe.on(held))?;
+        words.put_nbi(&pe.on(stream), 1)?;
+        pe.on(stream).fence()?;
+        pe.on(held).quiet()?;
+        words.tell(&pe.on(stream))
+    })
+}
+
+/// A flush makes sources of its own stream's puts reusable. That an event has brought the put before it is not enough:
+/// either value may arrive. Control: `put_nbi_source_overwritten_after_flush`.
+fn flush_of_another_stream<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    let words = Words::new(pe)?;
+    let streams = [pe.stream()?, pe.stream()?];
+    let ([stream, other], event) = ([&streams[0], &streams[1]], pe.event()?);
+    words.put_nbi(&pe.on(stream), 0)?;
+    pe.record(&event, stream)?;
+    pe.wait_event(&event, other)?;
+    pe.on(other).flush()?;
+    pe.on(other).write(&words.source, &[2])?;
+    finish(pe, &streams)?;
+    let saw = seen("data", pe.read(&words.data)?[0]);
+    words.free(pe)?;
+    Ok(saw)
+}
+
+/// A flush waits for what was issued before it, not for everything in flight: another stream may put what was written behind
+/// the flush.
+fn flush_waits_for_what_came_before_it<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    let words = Words::new(pe)?;
+    let [passed_on, copy] = [pe.alloc_zeroed::<u32>(1)?, pe.alloc_zeroed::<u32>(1)?];
+    let streams = [pe.stream()?, pe.stream()?];
+    let [stream, other] = [&streams[0], &streams[1]];
+    words.put_nbi(&pe.on(stream), 0)?;
+    pe.on(stream).flush()?;
+    pe.on(stream).p(&passed_on, 7, 0)?;
+    pe.on(other).put_nbi(&copy, &passed_on, 0)?;
+    finish(pe, &streams)?;
+    let saw = seen("copy", pe.read(&copy)?[0]);
+    free_all(pe, [passed_on, copy])?;
+    words.free(pe)?;
+    Ok(saw)
+}

@@ -1,0 +1,81 @@
+//! The model allows what GPUs have shown: every outcome in the committed reports of the suite is in its case's file of `spec`.
+//!
+//! The suite compares when it runs, with the files of that day. This holds today's files against all reports: a change of
+//! the model that forbids what hardware does fails here, without a GPU.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use onesided_conformance::expected::Folder;
+use onesided_conformance::suite::cases;
+use onesided_sim::{Profile, Sim};
+use serde_json::Value;
+
+/// Cases of reports that the suite no longer has, and why.
+const GONE: [(&str, &str); 1] = [(
+    "collective/reducescatters_enqueued_in_another_order",
+    "hung between GPUs; such programs are now a finding: misuse/collective_before_an_earlier_call",
+)];
+
+/// What the suite's reports say: of each file, each case with its number of PEs, its status and its outcomes.
+fn reports() -> BTreeMap<String, Vec<Observed>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("reports");
+    let mut reports = BTreeMap::new();
+    for entry in fs::read_dir(&folder).unwrap() {
+        let file = entry.unwrap().path();
+        let name = file.file_name().unwrap().to_str().unwrap().to_string();
+        if !name.starts_with("suite-") {
+            continue;
+        }
+        let json: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+        assert_eq!(json["schema"], "onesided-suite/2", "{name}");
+        reports.insert(name, json["cases"].as_array().unwrap().iter().map(Observed::of).collect());
+    }
+    reports
+}
+
+struct Observed {
+    case: String,
+    pes: u64,
+    outcomes: Vec<String>,
+}
+
+impl Observed {
+    fn of(case: &Value) -> Observed {
+        Observed {
+            case: case["name"].as_str().unwrap().to_string(),
+            pes: case["pes"].as_u64().unwrap(),
+            outcomes: case["outcomes"].as_object().unwrap().keys().cloned().collect(),
+        }
+    }
+}
+
+#[test]
+fn spec_allows_what_gpus_have_shown() {
+    let (reports, folder) = (reports(), Folder::new(None));
+    assert!(!reports.is_empty(), "there are no reports of the suite on GPUs");
+    let pes: BTreeMap<String, usize> = cases::<Sim>().into_iter().map(|case| (case.name, case.pes)).collect();
+    let mut compared = 0;
+    for (report, cases) in &reports {
+        for Observed { case, pes: ran_on, outcomes } in cases {
+            let Some(&pes) = pes.get(case) else { continue };
+            assert_eq!(*ran_on, pes as u64, "{report}: {case} ran on another cluster than the case has now");
+            let allowed = folder.read(case, Profile::Spec).unwrap();
+            for outcome in outcomes {
+                assert!(allowed.contains(outcome), "{report}: GPUs showed {outcome}, which {case} does not allow");
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 1000, "only {compared} outcomes were compared");
+}
+
+/// A case that was renamed or removed takes what GPUs showed out of the comparison: that needs a reason.
+#[test]
+fn cases_that_are_gone_are_known() {
+    let cases: BTreeSet<String> = cases::<Sim>().into_iter().map(|case| case.name).collect();
+    let reported: BTreeSet<String> = reports().into_values().flatten().map(|observed| observed.case).collect();
+    let gone: BTreeSet<&str> = reported.difference(&cases).map(String::as_str).collect();
+    assert_eq!(gone, GONE.iter().map(|(case, _)| *case).collect());
+}
