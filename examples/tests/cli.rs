@@ -303,7 +303,7 @@ fn a_launcher_that_starts_simulations_is_told() {
 
 #[test]
 fn an_exploration_that_is_too_large_advises_fewer_pes() {
-    let output = example("halo", &["--all", "--schedules", "10", "--pes", "4"]);
+    let output = example("histogram", &["--all", "--schedules", "10", "--pes", "4"]);
     assert_eq!(status(&output), 3);
     assert!(
         stdout(&output).contains("not complete") && stdout(&output).contains("--pes 3 (fewer PEs)"),

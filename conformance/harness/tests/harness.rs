@@ -144,23 +144,26 @@ fn polling_is_no_finding() -> std::result::Result<(), Failed> {
     Ok(())
 }
 
+// All PEs put to the same array of PE 0: some put comes last.
 program!(Bulk, "bulk", 4, |pe| {
-    let (mine, other) = (pe.alloc_zeroed::<u32>(4)?, pe.alloc_zeroed::<u32>(4)?);
-    pe.host().put(&other, &mine, pe.my_pe() ^ 1)?;
+    let (mine, target) = (pe.alloc::<u32>(4)?, pe.alloc_zeroed::<u32>(4)?);
+    pe.write(&mine, &[pe.my_pe() as u32; 4])?;
+    pe.host().put(&target, &mine, 0)?;
     pe.host().barrier_all()?;
-    pe.free(other)?;
+    let found = pe.read(&target)?;
+    pe.free(target)?;
     pe.free(mine)?;
-    Ok(String::new())
+    Ok(format!("{found:?}"))
 });
 
 fn a_search_that_is_bounded_is_not_complete() -> std::result::Result<(), Failed> {
-    let said = run("unchecked", &["--all", "--schedules", "2"]);
+    let said = run("unchecked", &["--all", "--schedules", "1"]);
     said.expect(3, "not complete), 2 PEs")?;
     said.expect(3, "nothing wrong in those")?;
     // Its transfers are words: pieces would change nothing, and there cannot be fewer PEs.
-    let limits = "--schedules 20 (a higher limit), --schedules 20000 instead of --all (random ones)";
+    let limits = "--schedules 10 (a higher limit), --schedules 20000 instead of --all (random ones)";
     assert_eq!(next(&said), limits);
-    let several = run("bulk", &["--all", "--schedules", "2"]);
+    let several = run("bulk", &["--all", "--schedules", "1"]);
     let smaller = "--pieces 1 (transfers arrive whole: far fewer schedules), --pes 3 (fewer PEs)";
     assert_eq!(next(&several), format!("{smaller}, {limits}"));
     run("unchecked", &["--all"]).expect(0, "complete)")

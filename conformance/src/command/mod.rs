@@ -38,7 +38,13 @@ mod worker;
 ///
 /// Programs have a command line of their own; try `cargo run --release --bin ring -- --help`.
 #[derive(Debug, Parser)]
-#[command(name = "onesided", version, max_term_width = 100)]
+#[command(
+    name = "onesided",
+    version,
+    max_term_width = 100,
+    after_help = "Exit status: 0 all is well, 1 something was found, 2 wrong usage or it could not do its work,\n\
+                  130 ended by Ctrl-C, 143 by SIGTERM. Each command says more."
+)]
 struct Options {
     #[command(subcommand)]
     command: Command,
