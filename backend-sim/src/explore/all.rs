@@ -119,15 +119,6 @@ impl All {
     fn note_reversals(&mut self) {
         let All { path, events, blocked, .. } = self;
         let races = Races::of(events, blocked);
-        if std::env::var_os("DBG").is_some() {
-            eprintln!("--- run");
-            for (i, e) in events.iter().enumerate() {
-                eprintln!("{i}: {} | before {:?}", e.brief(), races.dbg(i));
-            }
-            for r in races.reversals() {
-                eprintln!("  {r:?}");
-            }
-        }
         for Reversal { before, steps } in races.reversals() {
             let node = &mut path[before];
             let asleep = |asleep: &Asleep| races.is_weak_initial(asleep.key, Some(&asleep.touches), &steps);
@@ -216,12 +207,6 @@ impl Chooser for All {
             false => {
                 let Branch { key, behind, .. } = instead.remove(0);
                 let index = find(key);
-                if index.is_none() && std::env::var_os("DBG").is_some() {
-                    eprintln!("MISSING {key:x} among {:x?}", (0..n).map(|i| machine.choice_key(i)).collect::<Vec<_>>());
-                    for (i, e) in self.events.iter().enumerate() {
-                        eprintln!("{i}: {}", e.brief());
-                    }
-                }
                 self.diverged |= index.is_none();
                 (index, behind)
             }

@@ -25,20 +25,6 @@ impl Default for Event {
 }
 
 impl Event {
-    pub(crate) fn brief(&self) -> String {
-        format!(
-            "{:x} {} past {:?}",
-            self.key,
-            self.touches
-                .iter()
-                .map(|a| format!("{:?}.{:?} {} | ", a.object, a.touch, a.by.call))
-                .collect::<String>()
-                .replace("Memory { ", "")
-                .replace("AllocId", "")
-                .replace("PeId", ""),
-            self.past.iter().collect::<Vec<_>>()
-        )
-    }
     pub(crate) fn new(key: u64, step: &Step) -> Event {
         Event {
             key,
@@ -129,9 +115,6 @@ impl<'a> Races<'a> {
         all
     }
 
-    pub(crate) fn dbg(&self, i: usize) -> Vec<usize> {
-        self.before[i].iter().collect()
-    }
     pub(crate) fn key(&self, step: usize) -> u64 {
         self.event(step).key
     }

@@ -236,6 +236,15 @@ impl Agent {
         }
     }
 
+    /// Changes what it is doing. Most states own nothing: there is nothing to drop, and no drop to call.
+    #[inline]
+    pub(crate) fn set(&mut self, state: State) {
+        match self.state {
+            State::Waiting(_) | State::Completing { .. } | State::Pending(Pending::Enter(_)) => self.state = state,
+            _ => std::mem::forget(std::mem::replace(&mut self.state, state)),
+        }
+    }
+
     #[inline]
     pub(crate) fn is_running(&self) -> bool {
         matches!(self.state, State::Running)
@@ -277,9 +286,16 @@ impl Condition {
         Span { start: self.wait.vars.start + self.next * size, len: size, ..self.wait.vars }
     }
 
-    /// Whether that variable compares true.
+    /// The value of that variable, if it compares true.
+    #[inline]
+    pub(crate) fn found(&self, heap: &Heap, pe: PeId) -> Option<u64> {
+        let value = heap.load(pe, self.variable());
+        self.comparison.holds(value, self.wanted()).then_some(value)
+    }
+
+    /// Whether it compares true.
     pub(crate) fn holds(&self, heap: &Heap, pe: PeId) -> bool {
-        self.comparison.holds(heap.load(pe, self.variable()), self.wanted())
+        self.found(heap, pe).is_some()
     }
 
     /// What it looks at now.
@@ -295,6 +311,18 @@ impl Condition {
         }
     }
 
+    /// Passes every variable that compares true now; if that was the last, the value seen there. In order, a variable is seen as
+    /// soon as it compares true.
+    pub(crate) fn pass(&mut self, heap: &Heap, pe: PeId) -> Option<u64> {
+        loop {
+            let value = self.found(heap, pe)?;
+            self.advance();
+            if self.is_over() {
+                return Some(value);
+            }
+        }
+    }
+
     /// The variable was seen to compare true: on to the next.
     pub(crate) fn advance(&mut self) {
         self.next += 1;
@@ -302,6 +330,9 @@ impl Condition {
     }
 
     fn skip(&mut self) {
+        if self.values.0.is_none() {
+            return;
+        }
         while self.next < self.count() && self.values.borrow().skips(self.next) {
             self.next += 1;
         }

@@ -1,6 +1,6 @@
 //! Choices: which steps wait to be chosen, and what taking one does.
 
-use onesided::backend::{Effect, TeamRequest, Until};
+use onesided::backend::{Effect, Op, TeamRequest, Until};
 
 use super::agent::{Pending, State};
 use super::claim::Completes;
@@ -15,7 +15,7 @@ impl Machine {
     #[inline(always)]
     pub(super) fn is_choice(&self, host: AgentId, call: &Call<'_>) -> bool {
         match call {
-            Call::Issue { op, stream: None, .. } => self.effect_is_choice(host, op.effect()),
+            Call::Issue { op, stream: None, .. } => self.op_is_choice(host, op),
             Call::Issue { op, stream: Some(_), .. } => self.may_be_lent(host) && self.completes(op.effect()).is_some(),
             // a load in pieces is issued at once; each piece is a choice
             Call::Read { src, dtype, .. } => !self.is_in_pieces(*src, *dtype),
@@ -29,8 +29,8 @@ impl Machine {
     }
 
     /// Whether an operation touches something that others may touch, when its agent performs it.
-    #[inline(always)]
-    pub(super) fn effect_is_choice(&self, agent: AgentId, effect: Effect) -> bool {
+    pub(super) fn op_is_choice(&self, agent: AgentId, op: &Op) -> bool {
+        let effect = op.effect();
         // a PE's streams share a scope, with streams too that are made later
         let shares = !self.agents[agent].is_host();
         match effect {
@@ -116,26 +116,26 @@ impl Machine {
         }
         let agent = self.ready[index];
         self.unready(agent);
-        match self.agents[agent].state {
-            State::Waiting(_) => {
-                self.end_wait(agent);
-                self.noting = false;
-                return None;
-            }
-            State::Completing { .. } => {
-                self.end_by_choice(agent);
-                return None;
-            }
-            _ => {}
-        }
-        match std::mem::replace(&mut self.agents[agent].state, State::Running) {
-            State::Pending(Pending::Call) if self.agents[agent].is_host() => {
-                self.agents[agent].chosen = true;
+        let state = &mut self.agents[agent];
+        match &state.state {
+            State::Pending(Pending::Call) if state.is_host() => {
+                state.set(State::Running);
+                state.chosen = true;
+                let pe = state.pe;
                 self.turn_ends = self.steps + TURN;
-                return Some(self.agents[agent].pe); // it notes until its call is performed
+                return Some(pe); // it notes until its call is performed
             }
-            State::Pending(Pending::Call) => self.perform_stream_op(agent),
-            State::Pending(Pending::Enter(collective)) => self.enter_pending(agent, &collective),
+            State::Pending(Pending::Call) => {
+                state.set(State::Running);
+                self.perform_stream_op(agent);
+            }
+            State::Pending(Pending::Enter(_)) => {
+                let entering = std::mem::replace(&mut state.state, State::Running);
+                let State::Pending(Pending::Enter(collective)) = entering else { unreachable!("just looked at") };
+                self.enter_pending(agent, &collective);
+            }
+            State::Waiting(_) => self.end_wait(agent),
+            State::Completing { .. } => self.end_by_choice(agent),
             other => unreachable!("an agent that is {other:?} is no choice"),
         }
         self.noting = false;
@@ -170,7 +170,7 @@ impl Machine {
     /// The agent's next step is a choice.
     #[inline]
     pub(super) fn make_pending(&mut self, agent: AgentId) {
-        self.agents[agent].state = State::Pending(Pending::Call);
+        self.agents[agent].set(State::Pending(Pending::Call));
         self.make_ready(agent);
     }
 

@@ -91,11 +91,19 @@ impl Instance {
             Some(Data { pattern: Pattern::Reduce(_) | Pattern::ReduceScatter(_), .. }) => (1, 1),
             None => (0, 0),
         };
-        self.entries.clear();
-        self.entries.resize(n, Entry { dst_parts, src_parts, ..Entry::default() });
+        self.entries.resize_with(n, Entry::default);
+        for entry in &mut self.entries {
+            // in place: most collectives are short
+            (entry.agent, entry.at, entry.left) = (None, None, false);
+            (entry.dst_parts, entry.src_parts) = (dst_parts, src_parts);
+            entry.past.clear();
+            entry.learned.clear();
+        }
         (self.entered, self.left) = (0, 0);
         self.what = Some(what.clone());
-        self.made = Made::Nothing;
+        if !matches!(self.made, Made::Nothing) {
+            self.made = Made::Nothing;
+        }
         self.past.clear();
     }
 
@@ -223,8 +231,8 @@ impl Machine {
 
     /// An agent that has completed what it had to enters: now, or by a step of its own where the order matters.
     pub(super) fn enter_in_turn(&mut self, agent: AgentId, what: &Collective) -> Progress {
-        let team = what.team().unwrap_or(onesided::Predefined::World.id());
-        if self.mode.relaxed && self.is_contested(agent, team) {
+        let team = || what.team().unwrap_or(onesided::Predefined::World.id());
+        if self.mode.relaxed && self.is_contested(agent, team()) {
             self.make_entering(agent, what);
             return Progress::Blocked;
         }
@@ -262,6 +270,7 @@ impl Machine {
             return self.block_for_ever(agent);
         }
         if n > 1
+            && !self.pes[pe].streams.is_empty()
             && let Some(earlier) = self.overtaken(agent, team)
         {
             let (team, calls) = (self.team_name(team), [(what.name(), at), earlier]);

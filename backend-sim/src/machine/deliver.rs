@@ -172,7 +172,7 @@ impl Machine {
     fn land(&mut self, id: TransferId, value: u64) {
         let transfer = self.flight.get_mut(id);
         let Transfer { kind, scope, claimed, waiter, part, .. } = *transfer;
-        let awaited = transfer.awaited.clone();
+        let awaited = if transfer.awaited.is_empty() { Vec::new() } else { transfer.awaited.clone() };
         let loaded = match (kind, &mut transfer.data) {
             (Kind::Load { .. }, Data::Bytes(bytes)) => Some(std::mem::take(bytes)),
             _ => None,

@@ -10,14 +10,14 @@ use crate::request::Reply;
 
 impl Machine {
     /// The whole transfer: source, target and signal.
-    #[inline]
+    #[inline(always)] // on the hottest path, where most of the description folds away
     pub(super) fn transfer_now(&mut self, agent: AgentId, transfer: &Transfer) -> Progress {
         let me = self.agents[agent].pe;
         let Transfer { moves, remote, shape, signal, .. } = *transfer;
         let peer = PeId(transfer.peer);
         match moves {
             Moves::Put { src } => {
-                self.copy_elements(shape, 0..shape.count, (peer, remote), (me, src));
+                self.copy_all(shape, (peer, remote), (me, src));
                 if let Some(update) = signal {
                     self.apply_signal(peer, update);
                 }
@@ -35,7 +35,7 @@ impl Machine {
                 Progress::Done
             }
             Moves::Get { dst } => {
-                self.copy_elements(shape, 0..shape.count, (me, dst), (peer, remote));
+                self.copy_all(shape, (me, dst), (peer, remote));
                 Progress::Done
             }
             Moves::Fetch => {
@@ -47,6 +47,16 @@ impl Machine {
                 self.answer(agent, Reply::Value(old))
             }
         }
+    }
+
+    /// Copies all elements from memory to memory, in order.
+    #[inline]
+    fn copy_all(&mut self, shape: Shape, dst: (PeId, Span), src: (PeId, Span)) {
+        if shape.is_contiguous() {
+            self.heap.copy(dst.0, dst.1, src.0, src.1);
+            return self.wrote_plain(dst.0, dst.1);
+        }
+        self.copy_strided(shape, 0..shape.count, dst, src);
     }
 
     /// Copies elements from memory to memory and tells whoever waits there. The source is read before anything is written,
@@ -93,7 +103,7 @@ impl Machine {
     }
 
     /// A PE stores to its own memory.
-    #[inline]
+    #[inline(always)] // on a hot path
     pub(super) fn write(&mut self, pe: PeId, dst: Span, bytes: &[u8]) {
         self.touch_memory(pe, dst, Touch::Write);
         copy_bytes(self.heap.bytes_mut(pe, dst), bytes);

@@ -15,11 +15,23 @@ impl Machine {
     /// A host performs an operation.
     #[inline]
     pub(super) fn issue(&mut self, host: AgentId, op: &Op, values: &Values<'_>, at: At) -> Progress {
+        if let Effect::Transfer(transfer) = op.effect() {
+            // the hottest path, before everything else; a host shares its scope with nobody
+            return match self.mode.relaxed {
+                true => self.launch(host, &transfer, (op.name(), at)),
+                false => self.transfer_now(host, &transfer),
+            };
+        }
+        self.issue_other(host, op, values, at)
+    }
+
+    fn issue_other(&mut self, host: AgentId, op: &Op, values: &Values<'_>, at: At) -> Progress {
         let effect = op.effect();
-        if let Effect::Transfer(transfer) = effect
+        if let Effect::Collective(_) = effect
             && !self.mode.relaxed
+            && self.pes[self.agents[host].pe].unstarted == 0
         {
-            return self.transfer_now(host, &transfer); // the hottest path, before everything else
+            return self.enter_now(host, &Collective::Op(*op)); // in order, nothing is in flight: nothing is to be completed
         }
         let claim = self.completes(effect).and_then(|completes| self.claim_at_call(host, completes));
         self.touch_claims(host, effect);

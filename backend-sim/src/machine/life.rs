@@ -81,11 +81,15 @@ impl Machine {
     }
 
     /// Something of the PE has ended; a finalize that waits for it may go on.
+    #[inline]
     pub(super) fn drain_further(&mut self, pe: PeId) {
-        let host = self.pes[pe].host;
-        if !matches!(self.agents[host].state, State::Draining) {
-            return;
+        if matches!(self.agents[self.pes[pe].host].state, State::Draining) {
+            self.try_finalize(pe);
         }
+    }
+
+    fn try_finalize(&mut self, pe: PeId) {
+        let host = self.pes[pe].host;
         let state = &self.pes[pe];
         let idle = state.streams.iter().all(|&stream| self.agents[stream].is_idle());
         if !idle || !self.flight.is_quiet(state.host_scope) || !self.flight.is_quiet(state.stream_scope) {

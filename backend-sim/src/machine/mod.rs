@@ -318,7 +318,9 @@ impl Machine {
         }
         if self.mode.relaxed && self.is_choice(host, call) {
             self.make_pending(host);
-            self.agents[host].call = call.name();
+            if self.mode.tracking {
+                self.agents[host].call = call.name(); // the step is that of the call
+            }
             return Progress::Blocked;
         }
         let progress = self.perform(host, call, at);
@@ -342,6 +344,7 @@ impl Machine {
     }
 
     /// Performs the host's call that was chosen.
+    #[inline(always)] // as its only caller
     pub(crate) fn perform_chosen(&mut self, host: AgentId, call: &mut Call<'_>, at: At) -> Progress {
         let progress = self.perform(host, call, at);
         self.noting = false; // what the host does next is no part of the step
@@ -411,10 +414,10 @@ impl Machine {
     /// Ends an agent's call: the host is resumed, the stream goes on.
     fn finish(&mut self, agent: AgentId) {
         let state = &mut self.agents[agent];
-        state.state = State::Running;
+        state.set(State::Running);
         let pe = state.pe;
         match state.kind {
-            AgentKind::Host if self.pes[pe].leaving => state.state = State::Done,
+            AgentKind::Host if self.pes[pe].leaving => state.set(State::Done),
             AgentKind::Host => self.woken.push_back(agent),
             AgentKind::Stream(_) => {
                 self.stream_op_finished(agent);
@@ -430,7 +433,7 @@ impl Machine {
     }
 
     fn block(&mut self, agent: AgentId, state: State) -> Progress {
-        self.agents[agent].state = state;
+        self.agents[agent].set(state);
         Progress::Blocked
     }
 

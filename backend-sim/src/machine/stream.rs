@@ -96,7 +96,7 @@ impl Machine {
                     self.agents[agent].state = State::Exchanging(Exchange::Registration(alloc));
                     return;
                 }
-                if self.mode.relaxed && self.effect_is_choice(agent, op.effect()) {
+                if self.mode.relaxed && self.op_is_choice(agent, op) {
                     self.learn_enqueued(agent);
                     return self.make_pending(agent);
                 }

@@ -6,7 +6,7 @@
 
 use onesided::backend::Span;
 
-use super::agent::{Condition, State};
+use super::agent::{Agent, Condition, State};
 use super::ids::{AgentId, PeId};
 use super::{Machine, Progress, Touch};
 use crate::request::Reply;
@@ -19,13 +19,15 @@ impl Machine {
         if condition.wait.signal {
             self.touch_memory(pe, condition.wait.vars, Touch::Entry);
         }
-        if !self.mode.relaxed {
-            self.pass(&mut condition, agent);
-        }
         if condition.is_over() {
             return Progress::Done;
         }
-        let holds = condition.holds(&self.heap, pe);
+        if !self.mode.relaxed
+            && let Some(value) = condition.pass(&self.heap, pe)
+        {
+            return self.answer(agent, Reply::Value(value));
+        }
+        let holds = self.mode.relaxed && condition.holds(&self.heap, pe);
         self.agents[agent].state = State::Waiting(condition);
         self.pes[pe].waiting.push(agent);
         if holds {
@@ -54,20 +56,11 @@ impl Machine {
         self.waited(agent, value);
     }
 
-    /// Passes every variable that compares true now. In order, a variable is seen as soon as it does.
-    fn pass(&mut self, condition: &mut Condition, agent: AgentId) {
-        let pe = self.agents[agent].pe;
-        while !condition.is_over() && condition.holds(&self.heap, pe) {
-            self.agents[agent].reply = Reply::Value(self.heap.load(pe, condition.variable()));
-            condition.advance();
-        }
-    }
-
     /// The wait is over; the call returns the value that it saw last.
     fn waited(&mut self, agent: AgentId, value: u64) {
         let pe = self.agents[agent].pe;
-        self.pes[pe].waiting.retain(|&other| other != agent);
         self.agents[agent].reply = Reply::Value(value);
+        self.pes[pe].waiting.retain(|&other| other != agent);
         self.finish(agent);
     }
 
@@ -102,26 +95,22 @@ impl Machine {
         let mut next = 0;
         while let Some(&agent) = self.pes[pe].waiting.get(next) {
             next += 1;
-            let ready = self.agents[agent].ready.is_some();
-            let State::Waiting(condition) = &self.agents[agent].state else { unreachable!("the agent waits") };
+            let Agent { ready, state: State::Waiting(condition), .. } = &mut self.agents[agent] else {
+                unreachable!("the agent waits")
+            };
             if condition.wait.vars.alloc != span.alloc {
                 continue;
             }
-            match (condition.holds(&self.heap, pe), ready) {
-                (true, false) if self.mode.relaxed => self.make_ready(agent),
-                (true, false) => {
-                    // in order, a wait ends in the very step that fulfils it, and leaves the list
-                    let state = std::mem::replace(&mut self.agents[agent].state, State::Running);
-                    let State::Waiting(mut condition) = state else { unreachable!("the agent waits") };
-                    self.pass(&mut condition, agent);
-                    if condition.is_over() {
-                        let Reply::Value(value) = self.agents[agent].reply else { unreachable!("a value was seen") };
-                        self.waited(agent, value);
-                        next -= 1;
-                    } else {
-                        self.agents[agent].state = State::Waiting(condition);
-                    }
+            if !self.mode.relaxed {
+                // in order, a wait ends in the very step that fulfils it, and leaves the list
+                if let Some(value) = condition.pass(&self.heap, pe) {
+                    self.waited(agent, value);
+                    next -= 1;
                 }
+                continue;
+            }
+            match (condition.holds(&self.heap, pe), ready.is_some()) {
+                (true, false) => self.make_ready(agent),
                 (false, true) => self.unready(agent),
                 (true, true) | (false, false) => {}
             }
