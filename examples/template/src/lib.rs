@@ -24,7 +24,7 @@ impl Program for Exchange {
         }
     }
 
-    fn run<B: Backend>(&self, pe: &Pe<B>) -> Result<String> {
+    fn run(&self, pe: &Pe<impl Backend>) -> Result<String> {
         let (me, partner) = (pe.my_pe(), pe.my_pe() ^ 1);
         let outbox = pe.alloc::<u32>(self.elements)?;
         let inbox = pe.alloc_zeroed::<u32>(self.elements)?;
