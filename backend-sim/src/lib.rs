@@ -5,18 +5,19 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `simulation.rs` | [`Simulation`]: run, explore, replay |
-//! | `config.rs`, `profile.rs` | the cluster; what its transport guarantees |
+//! | `simulation.rs` | [`Simulation`]: run, explore, replay, reproduce; for programs that initialize themselves too |
+//! | `config.rs`, `profile.rs` | the cluster and the limits of a run; what its transport guarantees |
 //! | `schedule.rs` | [`Schedule`]: a run's choices as a value, and as a short line |
 //! | `verdict.rs` | [`Verdict`]: how a run ended, and what everybody was doing |
 //! | `trace.rs` | [`Event`]: what happened, in one log |
-//! | `pe.rs`, `request.rs` | a PE's end of the simulator; what it asks and gets |
+//! | `pe.rs`, `request.rs` | a PE's end of the simulator; its calls and their replies |
 //! | `execution.rs` | one program, one schedule |
 //! | `panics.rs` | the source line of a PE's panic |
-//! | `explore/` | who picks when several steps are possible |
-//! | `machine/` | the semantics: all state, and what each step does to it |
+//! | `explore/` | who picks when several steps are possible: nobody, a seed, a search, a recorded list |
+//! | `machine/` | the semantics: all state, and what each step does to it; its `mod.rs` has a map of its own |
 //! | `heap.rs`, `reduce.rs` | symmetric memory; arithmetic of reductions |
-//! | `coroutine.rs` | PEs as coroutines, and [`Pulse`]: which of them has the processor. The only unsafe code |
+//! | `coroutine.rs` | PEs as coroutines: how they start, wait and end ([`Ending`]); [`Pulse`]. The only unsafe code |
+//! | `example.rs` | runs the examples in the API's documentation |
 
 mod config;
 #[expect(unsafe_code, reason = "switches stacks; every block says why it is sound")]
