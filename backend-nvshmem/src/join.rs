@@ -75,10 +75,10 @@ pub(crate) fn by_unique_id(
     })
 }
 
-/// Joins the PEs of MPI's world, within `limit`: whoever has come to MPI may still not come here.
+/// Joins the PEs of MPI's world, within `limit`: a process that came to MPI may still not come here.
 ///
-/// An application may have initialized MPI for calls of one thread at a time. Then they are made by its own, and when the time
-/// is up nothing is left but to end the process.
+/// If the application initialized MPI for calls of one thread at a time, this thread makes the calls. When the time is up, it can
+/// then only end the process.
 pub(crate) fn by_mpi(
     table: &'static Table,
     context: Option<Arc<CudaContext>>,
@@ -92,7 +92,7 @@ pub(crate) fn by_mpi(
     let join = move || {
         let mut attr = layout::init_attr(table.version);
         // SAFETY: the attributes are in the layout of this library's version; the address is that of a communicator, and
-        // stays so. Nobody finalizes MPI meanwhile, but an application that was told that the time is up.
+        // stays so. Nobody finalizes MPI meanwhile, except an application that was told that the time is up.
         let status = unsafe { set(communicator as *mut c_void, &mut attr) };
         check(SET, status)?;
         init(table, NVSHMEMX_INIT_WITH_MPI_COMM, &mut attr)
@@ -105,11 +105,11 @@ pub(crate) fn by_mpi(
     or_abort(limit, format!("PE {rank} of {n_pes}: init: {problem}: {MISSING}"), join)
 }
 
-/// What it may mean when the others do not come.
+/// What it may mean if the others do not come.
 pub(crate) const MISSING: &str = "a PE may be missing, or two may have the same rank; see whether every PE was \
                                   started, once and with its own rank";
 
-/// Lets a thread wait for the other PEs, and gives up after `limit`; the thread is then left behind, inside the library.
+/// Lets a thread wait for the other PEs, and gives up after `limit`. The thread is then left behind, inside the library.
 fn on_a_thread(
     context: Option<Arc<CudaContext>>,
     limit: Duration,
@@ -131,7 +131,7 @@ fn check(call: &str, status: c_int) -> Result<(), Problem> {
     Err(Problem::Failed { call: call.to_string(), why: format!("it returned {status}") })
 }
 
-/// Initializes the library. What it returns is not all: some versions return 0 without a device.
+/// Initializes the library. Some versions return 0 even without a device.
 fn init(table: &Table, flags: c_int, attr: &mut nvshmemx_init_attr_t) -> Result<(), Problem> {
     let init = table.functions.nvshmemx_hostlib_init_attr.as_ref().map_err(|_| table.absent(INIT))?;
     // SAFETY: the attributes are complete for these flags, and what they point to lives until this returns.

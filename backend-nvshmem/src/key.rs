@@ -1,22 +1,22 @@
-//! [`Key`]: what the PEs of a job know, and nobody else.
+//! [`Key`]: the secret of a job.
 
 use std::fmt;
 
 use crate::problem::Problem;
 
-/// A secret that all PEs of a job have and no other process has. PEs that meet prove to each other that they know it, and
-/// never send it: see `rendezvous.rs`.
+/// A secret that all PEs of a job know, and no other process. PEs that meet prove to each other that they know it; they do not
+/// send it (see `rendezvous.rs`).
 ///
-/// `onesided launch` makes one for each job. It travels in the environment, which only the same user can read, and never
-/// in arguments, which everybody can. `Debug` does not show it, and no error does.
+/// `onesided launch` makes one for each job. It is passed in the environment, which only the same user can read, and never in
+/// arguments, which everybody can read. Neither `Debug` nor an error shows it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key(String);
 
 impl Key {
-    /// The environment variable that has it.
+    /// The environment variable with the key.
     pub const VARIABLE: &str = "ONESIDED_KEY";
 
-    /// Fewer characters can be guessed.
+    /// A shorter text could be guessed.
     const SHORTEST: usize = 16;
     const RANDOM_BYTES: usize = 32;
 
@@ -44,9 +44,9 @@ impl Key {
         Err(Problem::Variable { variable, why })
     }
 
-    /// The key that Open MPI's launcher makes for a job: 128 random bits, as `234e8008136622ea-96fd945f23984785`. Where no
-    /// launcher of Open MPI started the processes, its library makes the same variable of a job's number, which anyone can
-    /// guess. Such a number leaves half of the digits 0.
+    /// The key that Open MPI's launcher makes for a job: 128 random bits, as `234e8008136622ea-96fd945f23984785`. If another
+    /// launcher started the processes, Open MPI's library sets the same variable from the number of the job, which anyone can
+    /// guess. Half of the digits of such a value are 0. It is not a key.
     pub(crate) fn of_open_mpi(text: &str) -> Option<Key> {
         let (first, second) = text.split_once('-')?;
         let is_random = |half: &str| {
@@ -57,7 +57,7 @@ impl Key {
     }
 }
 
-/// So many bytes that nobody can guess.
+/// Random bytes that nobody can guess.
 pub(crate) fn random<const N: usize>() -> Result<[u8; N], Problem> {
     let mut bytes = [0; N];
     let failed = |why: getrandom::Error| Problem::Failed { call: "random numbers".to_string(), why: why.to_string() };
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn of_open_mpis_variable_only_random_numbers_are_a_key() {
         assert!(Key::of_open_mpi("234e8008136622ea-96fd945f23984785").is_some());
-        // The number of a job as Open MPI's library writes it, the words of each number in one order or the other.
+        // The number of a job as Open MPI's library writes it, with the words in one order and in the other.
         for guessable in ["000003ca00000000-0000000100000000", "017569a900000000-017569a900000000"] {
             assert_eq!(Key::of_open_mpi(guessable), None);
         }

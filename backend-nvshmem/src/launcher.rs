@@ -1,7 +1,7 @@
 //! [`placement`]: who this process is among the PEs, according to what started it.
 //!
-//! Every launcher tells its processes by environment variables. They are read in this order, and the first that is
-//! there decides, because one launcher may start the next: ours, Open MPI's, torchrun's, PMI's, Slurm's.
+//! Launchers tell their processes by environment variables. The first launcher in this order decides whose variables are set:
+//! ours, Open MPI's, torchrun, PMI, Slurm. The order matters because one launcher may start the next.
 
 use std::env;
 use std::fmt;
@@ -14,29 +14,29 @@ use crate::rendezvous;
 /// The variable in which a user, or our launcher, says where PEs meet.
 pub(crate) const RENDEZVOUS: &str = "ONESIDED_RENDEZVOUS";
 
-/// More PEs than any job has: a larger number is a mistake, and PE 0 would make room for so many.
+/// More PEs than any job has. A larger number is a mistake, for which PE 0 would allocate memory.
 pub(crate) const MOST_PES: usize = 1 << 20;
 
-/// Ports that are derived from a job's name lie between those of services and those that systems give to anyone.
+/// The ports that are derived from a job's name. Services have the ports below, and systems hand out those above.
 const PORTS: std::ops::Range<u16> = 10_240..32_768;
-/// Numbers from here on are no steps that `srun` started, but Slurm's own: the batch script, an interactive shell.
+/// Step numbers from here on are Slurm's own: the batch script, an interactive shell. `srun` did not start them.
 const SLURM_RESERVED: u64 = 0xffff_fff0;
 
 /// A process's place among the PEs of its job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
-    /// Number of this PE, less than `n_pes`.
+    /// The number of this PE, less than `n_pes`.
     pub rank: usize,
     /// How many PEs the job has.
     pub n_pes: usize,
-    /// Number of this PE among those on its host; its rank, where the launcher does not tell.
+    /// The number of this PE among those on its host; its rank, if the launcher does not tell.
     pub local_rank: usize,
-    /// How many PEs there are on its host, where the launcher tells.
+    /// How many PEs are on its host, if the launcher tells.
     pub local_size: Option<usize>,
-    /// Where the PEs meet: `host:port`, or `host:port/job` with what tells this job from others. `None` where nothing
-    /// is known of it; see [`meeting`](Self::meeting).
+    /// Where the PEs meet: `host:port`, or `host:port/job` with the job's name. `None` if that is not known; see
+    /// [`meeting`](Self::meeting).
     pub meeting: Option<String>,
-    /// What only the PEs of this job know. `None` where the launcher passes nothing of that kind; see [`key`](Self::key).
+    /// The secret of this job's PEs. `None` if the launcher passes none; see [`key`](Self::key).
     pub key: Option<Key>,
     /// What started this process.
     pub from: Launcher,
@@ -52,21 +52,21 @@ pub enum Launcher {
     OpenMpi,
     /// Slurm's `srun`.
     Slurm,
-    /// A launcher that speaks PMI, as those of MPICH, of Intel MPI and NVSHMEM's own do.
+    /// A launcher with PMI: that of MPICH, of Intel MPI, or NVSHMEM's own.
     Pmi,
     /// `torchrun`.
     Torchrun,
-    /// Nothing: the only PE of its job.
+    /// Nothing. The process is the only PE of its job.
     Alone,
 }
 
-/// This process's place, from its environment. `None` if no launcher left a trace there.
+/// This process's place, from its environment. `None` if no launcher started it.
 ///
 /// # Errors
-/// [`Problem::Variable`] when a launcher's variables contradict each other: a rank without a size, a rank that is no
-/// less than the size, what is no number.
+/// [`Problem::Variable`] if a launcher's variables contradict each other: a rank without a size, a rank that is not less
+/// than the size, a value that is not a number; or if the key is too short.
 pub fn placement() -> Result<Option<Placement>, Problem> {
-    // What is no Unicode is no number, and is reported as such.
+    // A value that is not Unicode is not a number either, and is reported as such.
     placement_in(&|name| env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
 }
 
@@ -105,7 +105,7 @@ impl Placement {
     /// Where the PEs meet.
     ///
     /// # Errors
-    /// [`Problem::Variable`] when that is not known. It says which variable would tell.
+    /// [`Problem::Variable`] if that is not known. It says which variable to set.
     pub fn meeting(&self) -> Result<&str, Problem> {
         self.meeting.as_deref().ok_or_else(|| Problem::Variable {
             variable: RENDEZVOUS.to_string(),
@@ -117,10 +117,10 @@ impl Placement {
         })
     }
 
-    /// What the PEs prove to each other that they know when they meet.
+    /// The secret of this job's PEs. When they meet, they prove to each other that they know it.
     ///
     /// # Errors
-    /// [`Problem::Variable`] when the launcher passes nothing of that kind, and the user has set nothing.
+    /// [`Problem::Variable`] if the launcher passes none and the user has set none.
     pub fn key(&self) -> Result<&Key, Problem> {
         let variable = Key::VARIABLE;
         self.key.as_ref().ok_or_else(|| Problem::Variable {
@@ -133,20 +133,20 @@ impl Placement {
         })
     }
 
-    /// Tries whether the PEs find each other: all meet where the PEs of a program would, tell each other nothing, and know
-    /// then how many met. They are never taken for PEs of a program that meets at the same place.
+    /// Tries whether the PEs find each other. They meet where the PEs of a program would, and exchange nothing. Returns how many
+    /// met. A program whose PEs meet at the same place does not take them for its own.
     ///
-    /// Every process of the job has to call this.
+    /// Every process of the job must call this.
     ///
     /// # Errors
-    /// On all that wait: [`Problem::Missing`] if not all came within the limit, [`Problem::Disagreement`] if two have the same
-    /// rank or another number of PEs. Here: what [`meeting`](Self::meeting) and [`key`](Self::key) report, or that the
-    /// address cannot be used.
+    /// On all PEs that wait: [`Problem::Missing`] if not all came within the limit, [`Problem::Disagreement`] if two have the
+    /// same rank or another number of PEs. On this PE: the errors of [`meeting`](Self::meeting) and [`key`](Self::key), or
+    /// that the address cannot be used.
     pub fn rehearse(&self, limit: Duration) -> Result<usize, Problem> {
         rendezvous::exchange(self, rendezvous::REHEARSAL, limit, || Ok([0; 128])).map(|_| self.n_pes)
     }
 
-    /// If all PEs are on this host, they meet here, at a port that follows from the job's name.
+    /// If all PEs are on this host, lets them meet here, at a port that follows from the job's name.
     fn meet_here(mut self, job: Option<String>) -> Placement {
         if self.local_size == Some(self.n_pes) {
             self.meeting = job.map(|job| format!("127.0.0.1:{}/{job}", port(&job)));
@@ -177,7 +177,7 @@ impl Environment<'_> {
     fn onesided(&self) -> Result<Option<Placement>, Problem> {
         let Some((rank, n_pes)) = self.rank("ONESIDED_RANK", "ONESIDED_PES")? else { return Ok(None) };
         let local_rank = self.number("ONESIDED_LOCAL_RANK")?;
-        // Only PEs of this host can meet at an address that exists on each host for itself.
+        // PEs that meet at a loopback address are all on this host.
         let is_local = self.text(RENDEZVOUS).is_some_and(|meeting| is_loopback(&meeting));
         Ok(Some(Placement {
             local_rank: local_rank.unwrap_or(rank),
@@ -189,7 +189,7 @@ impl Environment<'_> {
     fn open_mpi(&self) -> Result<Option<Placement>, Problem> {
         let Some((rank, n_pes)) = self.rank("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")? else { return Ok(None) };
         let here = self.local("OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", rank, n_pes)?;
-        // Numbers that a later job may have again. The key tells it from this one; version 5 makes no key.
+        // A later job may have the same numbers. The key tells them apart. Version 5 makes no key.
         let names = ["PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"];
         let job: Vec<String> = names.into_iter().filter_map(|name| self.text(name)).collect();
         let job = Some(job.join(".")).filter(|job| !job.is_empty());
@@ -198,7 +198,7 @@ impl Environment<'_> {
         Ok(Some(placement))
     }
 
-    /// `RANK` and `WORLD_SIZE` are words that anyone may use; torchrun sets one of two others with them.
+    /// Others may use the names `RANK` and `WORLD_SIZE` too. torchrun also sets one of two other variables.
     fn torchrun(&self) -> Result<Option<Placement>, Problem> {
         let (run, address) = (self.text("TORCHELASTIC_RUN_ID"), self.text("MASTER_ADDR"));
         let is_set = self.text("RANK").is_some() || self.text("WORLD_SIZE").is_some();
@@ -217,8 +217,8 @@ impl Environment<'_> {
         Ok(Some(placement))
     }
 
-    /// Slurm speaks PMI too, and where both say the same, Slurm says more. Where they do not, a PMI launcher used `srun`
-    /// to start itself.
+    /// Slurm sets PMI's variables too. If both say the same, Slurm says more. If they do not, a PMI launcher used `srun` to start
+    /// itself.
     fn pmi(&self) -> Result<Option<Placement>, Problem> {
         let Some((rank, n_pes)) = self.rank("PMI_RANK", "PMI_SIZE")? else { return Ok(None) };
         if let Ok(Some(slurm)) = self.slurm()
@@ -227,11 +227,11 @@ impl Environment<'_> {
             return Ok(Some(slurm));
         }
         let here = self.local("MPI_LOCALRANKID", "MPI_LOCALNRANKS", rank, n_pes)?;
-        // Where the launcher listens: a job's own.
+        // The address at which the launcher listens names the job.
         Ok(Some(Placement::new(rank, n_pes, Launcher::Pmi).here(here).meet_here(self.text("PMI_PORT"))))
     }
 
-    /// Only what `srun` started: the batch script has a rank too, but is no PE.
+    /// Only for processes that `srun` started: the batch script has a rank too, but is not a PE.
     fn slurm(&self) -> Result<Option<Placement>, Problem> {
         let step = self.first(&["SLURM_STEP_ID", "SLURM_STEPID"]);
         let Some((_, step)) = step.filter(|(_, step)| step.parse::<u64>().is_ok_and(|step| step < SLURM_RESERVED))
@@ -255,7 +255,7 @@ impl Environment<'_> {
         Ok(Some(placement))
     }
 
-    /// A variable that is there and not empty.
+    /// A variable that is set and not empty.
     fn text(&self, name: &str) -> Option<String> {
         (self.lookup)(name).filter(|value| !value.is_empty())
     }
@@ -266,11 +266,11 @@ impl Environment<'_> {
 
     fn number(&self, name: &str) -> Result<Option<usize>, Problem> {
         let Some(value) = self.text(name) else { return Ok(None) };
-        let number = value.trim().parse().map_err(|_| wrong(name, &value, "no number from 0 on"));
+        let number = value.trim().parse().map_err(|_| wrong(name, &value, "not a whole number from 0 on"));
         number.map(Some)
     }
 
-    /// Rank and size: both or neither.
+    /// Rank and size, if both are set.
     fn rank(&self, rank_name: &str, size_name: &str) -> Result<Option<(usize, usize)>, Problem> {
         let beside = |there: &str, number: usize, other: &str| {
             Err(wrong(there, number, &format!("{other} is not set beside it; set both or neither")))
@@ -289,8 +289,8 @@ impl Environment<'_> {
         }
     }
 
-    /// Rank and size on this host. Without a rank there, it is the rank among all: PEs of one host then differ, and take
-    /// different GPUs. Without a size, all PEs of a job of one are here.
+    /// Rank and size on this host. If the rank is not set, it is the rank among all PEs, so that the PEs of a host take different
+    /// GPUs. If the size is not set, it is known only for a job of one PE.
     fn local(
         &self,
         rank_name: &str,
@@ -322,12 +322,12 @@ fn wrong(name: &str, value: impl fmt::Display, why: &str) -> Problem {
     Problem::Variable { variable: format!("{name}={value}"), why: why.to_string() }
 }
 
-/// Whether an address, as it is written, is one that each host has for itself.
+/// Whether an address is written as a loopback address.
 pub(crate) fn is_loopback(meeting: &str) -> bool {
     ["127.", "localhost:", "[::1]:"].iter().any(|start| meeting.starts_with(start))
 }
 
-/// A port that all PEs of a job find without talking: a hash (FNV-1a) of the job's name.
+/// The port of a job, which all its PEs compute: a hash (FNV-1a) of the job's name.
 fn port(job: &str) -> u16 {
     let count = u64::from(PORTS.end - PORTS.start);
     PORTS.start + (fnv(job.as_bytes()) % count) as u16

@@ -1,5 +1,5 @@
-//! What the backend needs of a machine: NVIDIA's driver, and NVSHMEM's library. A process that is no PE and will not be one
-//! can look at both, and neither CUDA's context nor NVSHMEM is initialized.
+//! What the backend needs of a machine: NVIDIA's driver and NVSHMEM's library. A process that is not a PE can look at both. This
+//! makes no CUDA context and does not initialize NVSHMEM.
 
 use std::ffi::CStr;
 use std::fs;
@@ -16,8 +16,8 @@ use crate::table::TESTED;
 
 const LIBCUDA: &str = "libcuda.so.1";
 
-/// Of each group of functions that the backend is built on, one or two: a library without one of them is too old.
-/// All are in 3.4.5. What the backend can compose where it is missing (`nvshmemx_flush_on_stream`, by a quiet) is not here.
+/// One or two of each group of functions that the backend calls. A library without one of them is too old; 3.4.5 has all.
+/// Functions that the backend can replace (`nvshmemx_flush_on_stream`, by a quiet) are not here.
 const NEEDED: [&str; 39] = [
     "nvshmemx_get_uniqueid",
     "nvshmemx_set_attr_uniqueid_args",
@@ -65,9 +65,9 @@ const NEEDED: [&str; 39] = [
 pub struct Driver {
     /// The newest CUDA that it supports, as major and minor.
     pub cuda: (i32, i32),
-    /// Each GPU's name. Only those that `CUDA_VISIBLE_DEVICES` lets through.
+    /// The names of the GPUs that `CUDA_VISIBLE_DEVICES` lets through.
     pub gpus: Vec<String>,
-    /// The file, where the system tells it.
+    /// The file, if the system tells it.
     pub file: PathBuf,
 }
 
@@ -101,8 +101,8 @@ pub fn kernel_module() -> Option<String> {
 pub fn driver() -> Result<Driver, Problem> {
     // cuInit wakes every GPU of the machine.
     within(library::LIMIT, LIBCUDA, || {
-        // cudarc panics where it finds no driver: then the loader gives the reason. What else it panics at, a driver
-        // without a function, `within` catches.
+        // cudarc panics if it finds no driver, so ask the loader first, which gives the reason. `within` catches other
+        // panics, as about a driver without a function.
         let library = Library::open(Path::new(LIBCUDA))?;
         let cuda = |call: &str, error: DriverError| {
             let text = error.error_string().map(CStr::to_string_lossy).unwrap_or("unknown".into());
@@ -127,8 +127,8 @@ pub fn host_library(library: Option<&Path>) -> Result<HostLibrary, Problem> {
     nvshmem(&Search::from_environment(library))
 }
 
-/// Opens a library as this crate opens its own: within 30 s, never closed, and an error where the loader would crash. `library` is
-/// a path, or a name for the system's loader. Gives its file, with links followed.
+/// Opens a library as this crate opens its own: within 30 s, never closed, and with an error where the loader would crash.
+/// `library` is a path, or a name for the system's loader. Returns its file, with links followed.
 ///
 /// # Errors
 /// Why it cannot be opened.
@@ -151,7 +151,7 @@ fn nvshmem(search: &Search) -> Result<HostLibrary, Problem> {
     })
 }
 
-/// The status that NVSHMEM numbers so.
+/// The status with this number in NVSHMEM.
 fn init_status(number: i32) -> Result<InitStatus, Problem> {
     Ok(match number {
         0 => InitStatus::NotInitialized,
@@ -173,13 +173,13 @@ fn module_version(text: &str) -> Option<String> {
     text.lines().next()?.split_whitespace().find(is_version).map(str::to_string)
 }
 
-/// The library's file with links followed: `libcuda.so.1` is one to `libcuda.so.580.95.05`, which tells the version.
+/// The library's file with links followed: `libcuda.so.1` links to `libcuda.so.580.95.05`, which tells the version.
 fn behind_links(library: &Library) -> PathBuf {
     fs::canonicalize(library.file()).unwrap_or_else(|_| library.file().to_path_buf())
 }
 
 impl Driver {
-    /// What helps against this reason why it cannot be used.
+    /// What helps if the driver cannot be used for this reason.
     pub fn remedy(problem: &Problem) -> &'static str {
         match problem {
             Problem::Refused { .. } => INSTALL_DRIVER,
@@ -189,12 +189,12 @@ impl Driver {
 }
 
 impl HostLibrary {
-    /// What helps against this reason why it cannot be used.
+    /// What helps if the library cannot be used for this reason.
     pub fn remedy(problem: &Problem) -> &'static str {
         nvshmem_remedy(problem)
     }
 
-    /// Why the backend cannot use it, if that is so, with what would help.
+    /// Why the backend cannot use it and what would help, if it cannot.
     pub fn misfit(&self) -> Option<String> {
         let [major, minor, _] = self.version;
         let [[first, oldest, _], [_, newest, _]] = TESTED;
@@ -214,7 +214,7 @@ impl HostLibrary {
         }
     }
 
-    /// If it is newer than any release that was tested, a sentence that says so.
+    /// A sentence, if it is newer than any release that was tested.
     pub fn untested(&self) -> Option<String> {
         let [major, minor, _] = self.version;
         let [_, [first, newest, _]] = TESTED;
@@ -284,7 +284,7 @@ mod tests {
         }
     }
 
-    /// The same library cut off in the middle, which the loader alone would answer with SIGBUS.
+    /// The same library, cut off in the middle. The loader alone would die of SIGBUS.
     #[test]
     fn real_library_cut_off_else_not_run() {
         let Ok(whole) = nvshmem(&Search::from_environment(None)) else {
@@ -298,7 +298,7 @@ mod tests {
         assert!(cut.to_string().contains("cut off"), "{cut}");
     }
 
-    /// The list above is a choice from the table of bindings, not a second one.
+    /// The list above is a part of the table of bindings.
     #[test]
     fn what_is_needed_is_what_is_called() {
         let table = include_str!("bindings.rs");

@@ -145,7 +145,7 @@ impl Process {
             InitMethod::Launcher => {
                 let Some(placement) = launcher::placement().map_err(problem)? else {
                     let message = "nothing says which PE this process is: start it by `onesided launch -n N -- …`, mpirun, \
-                                   srun or torchrun, or set ONESIDED_RANK, ONESIDED_PES and ONESIDED_RENDEZVOUS";
+                                   srun or torchrun, or set ONESIDED_RANK, ONESIDED_PES, ONESIDED_RENDEZVOUS and ONESIDED_KEY";
                     return Err(Error::new(ErrorKind::Initialization, CALL, message, at));
                 };
                 let Placement { rank, n_pes, local_rank, .. } = placement;

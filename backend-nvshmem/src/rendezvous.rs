@@ -1,24 +1,24 @@
 //! [`exchange`]: PE 0 makes 128 bytes, and every PE of the job has them, within a limit of time.
 //!
-//! PE 0 listens; the others connect, again and again until it does. Each proves that it knows the job's key and says who it
-//! is. When all have come, each gets the bytes. Whatever goes wrong before (somebody is missing, two have the same rank,
-//! PEs disagree on how many they are) becomes a message that all get who wait.
+//! PE 0 listens. The others try to connect until it does. Each proves that it knows the job's key, and says who it is. When all
+//! have come, each gets the bytes. If something goes wrong before (a PE is missing, two have the same rank, PEs disagree
+//! about their number), all PEs that wait get a message.
 //!
-//! Anybody may connect to PE 0, and any program may listen where PE 0 should. Therefore:
+//! Any process may connect to PE 0, and any program may listen at PE 0's address. Therefore:
 //!
-//! * Who does not know the key gets no rank and no bytes. PE 0 says nothing at all to who does not begin as a PE would, and
-//!   to who does begin so a random number and a refusal.
-//! * The key itself is never sent. Both ends prove that they know it, so a PE takes nothing from a program that only has
+//! * A process without the key gets neither a rank nor the bytes. If it does not begin as a PE does, PE 0 sends nothing. If it
+//!   does, PE 0 sends a random challenge and then a refusal.
+//! * The key is not sent. Both ends prove that they know it. So a PE does not accept bytes from a program that only listens at
 //!   PE 0's address.
-//! * Who says nothing is heard for 5 s, and for a quarter of a second when many wait (`root.rs`). Nothing that a stranger
-//!   does ends or changes a rendezvous; at worst it takes as long as its limit.
+//! * PE 0 listens to a silent connection for 5 s, and for a quarter of a second if many wait (`root.rs`). A stranger cannot end
+//!   or change a rendezvous. At worst the rendezvous lasts until its limit.
 //!
-//! What is exchanged is not encrypted: who can record the traffic between PEs can read it.
+//! The bytes are not encrypted: whoever can record the traffic between PEs can read them.
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `rendezvous/wire.rs` | what is said: a hello to PE 0, an answer from it |
-//! | `rendezvous/seal.rs` | how both prove that they know the key |
+//! | `rendezvous/wire.rs` | the messages: a hello to PE 0, an answer from it |
+//! | `rendezvous/seal.rs` | how both ends prove that they know the key |
 //! | `rendezvous/root.rs` | PE 0's end |
 
 use std::io::ErrorKind;
@@ -48,15 +48,15 @@ pub(crate) const REHEARSAL: &str = "rehearsal";
 
 /// How long one attempt to connect may take.
 const CONNECT: Duration = Duration::from_secs(1);
-/// How long PE 0 may take to greet a PE. What does not answer within this is not PE 0.
+/// How long PE 0 may take to greet a PE. A program that does not answer in this time is not PE 0.
 const GREETING: Duration = Duration::from_secs(5);
-/// How long a PE lets itself be refused: PE 0 of an earlier job may be there for a moment.
+/// How long a PE tries again after it was refused: PE 0 of an earlier job may be there for a moment.
 const REFUSED: Duration = Duration::from_secs(2);
-/// Attempts follow each other after 5 ms, then after twice as long, up to this.
+/// The longest pause between two attempts. The first pause is 5 ms, and each is twice as long as the one before.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The bytes that `make` makes on PE 0, on every PE of the job of which `placement` is one. `topic` tells apart what the same
-/// PEs meet for.
+/// Returns, on every PE of a job, the bytes that `make` makes on PE 0. `placement` is this PE's. PEs that meet for one `topic`
+/// do not meet those that meet for another.
 ///
 /// # Errors
 /// On all PEs that wait: [`Problem::Missing`] if not all came within the limit, or one ended while it waited;
@@ -92,10 +92,10 @@ struct Place {
     /// As messages name it: `host:port`.
     name: String,
     addresses: Vec<SocketAddr>,
-    /// Whether the name says that all PEs are on this host. What it is looked up to does not: a host may know its own name
-    /// as 127.0.1.1, and yet PEs of other hosts come to it.
+    /// Whether the name is written as a loopback address. The address that the name resolves to does not count: a host may
+    /// resolve its own name to 127.0.1.1, and yet PEs of other hosts come to it.
     is_local: bool,
-    /// The job's name and the topic: what tells meetings apart that have the same key.
+    /// The job's name and the topic, for meetings with the same key.
     job: String,
     key: Key,
 }
@@ -158,7 +158,7 @@ fn visit(place: &Place, hello: Hello, limit: Duration, deadline: Instant) -> Res
                 }
                 Asked::Refused => is_refused = true,
                 Asked::Nothing(why) => last = Some(why),
-                // The time of the last attempt may have been too short for an answer: an earlier one says more.
+                // The last attempt may have been too short for an answer. An earlier reason says more.
                 Asked::NoAnswer => {
                     last.get_or_insert_with(|| another_port("what listens there does not answer"));
                 }
@@ -180,7 +180,7 @@ fn visit(place: &Place, hello: Hello, limit: Duration, deadline: Instant) -> Res
     }
 }
 
-/// What it means to be refused.
+/// What a refusal means.
 fn refusal() -> String {
     format!(
         "PE 0 there is of another job, or has another {key}; give each job its own port with {RENDEZVOUS}, and all PEs of \
@@ -192,13 +192,13 @@ fn refusal() -> String {
 /// How an attempt to ask PE 0 ended.
 enum Asked {
     Answered(Answer),
-    /// PE 0 was there, and is not any more.
+    /// PE 0 was there and has ended.
     Left,
-    /// Another PE 0 was there, or who says so.
+    /// PE 0 of another job was there, or a program that answers like it.
     Refused,
-    /// It was not PE 0, or nobody: why.
+    /// It was not PE 0, or nobody listens. Why.
     Nothing(String),
-    /// Somebody listens, and says nothing.
+    /// A program listens and does not answer.
     NoAnswer,
 }
 

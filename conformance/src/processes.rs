@@ -7,25 +7,25 @@ use std::time::{Duration, Instant};
 
 use onesided_harness::launch::{Event, PeStatus, Running};
 
-/// How often is looked whether the time is up.
+/// How often to check whether the time is up.
 const TICK: Duration = Duration::from_millis(200);
-/// What is asked to end may first have to end daemons.
+/// How long programs have to end after they were asked to. They may have to end daemons first.
 const GRACE: Duration = Duration::from_secs(10);
-/// Of what was printed, so many bytes are kept of the beginning, and as many of the end.
+/// How many bytes of what was printed are kept from the beginning, and how many from the end.
 const KEPT: usize = 2 << 20;
 
-/// How programs ended that were started together.
+/// How programs ended that ran together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ended {
-    /// The status of the last of them that failed; 0 if none did. `None` if they were ended because the time was up.
+    /// The status of the last one that failed, or 0 if none failed. `None` if the time was up.
     pub(crate) status: Option<i32>,
-    /// What they printed, line by line, to both of their outputs.
+    /// What they printed to both of their outputs.
     pub(crate) printed: String,
-    /// From the start to the end of the last.
+    /// The time from the start to the end of the last one.
     pub(crate) took: Duration,
 }
 
-/// Runs these commands, all at the same time. When the limit is over, or after Ctrl-C, they are ended, with the processes that
+/// Runs these commands, all at the same time. When the time is up, or after Ctrl-C or SIGTERM, ends them and the processes that
 /// they started.
 ///
 /// # Errors
@@ -56,7 +56,7 @@ pub(crate) fn run(commands: impl IntoIterator<Item = Command>, limit: Duration) 
     Ok(Ended { status, printed: printed.text(), took: start.elapsed() })
 }
 
-/// The file that a shell would run, or one of that name in `others`.
+/// The file that a shell would run, or the file of that name in one of `others`.
 pub(crate) fn on_path(name: &str, others: &[&str]) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = env::split_paths(&path).chain(others.iter().map(PathBuf::from));
@@ -74,7 +74,7 @@ pub(crate) fn is_program(file: &Path) -> bool {
     file.is_file()
 }
 
-/// What was printed; the middle of very much is left out.
+/// What was printed, without the middle if it is very much.
 #[derive(Default)]
 struct Printed {
     beginning: String,

@@ -1,8 +1,8 @@
-//! PE 0's end of the rendezvous: it listens, counts who comes, and answers all at once.
+//! PE 0's end of the rendezvous. It listens, counts the PEs that come, and answers all of them at once.
 //!
-//! Strangers take places and nothing else. At most [`ROOM`] newcomers are heard at a time; the others wait in the system's
-//! queue, or try again. One that has not said all that a PE says within [`SILENCE`] is sent away, and within [`HURRY`] when
-//! there is no room. So N strangers that come at once and say nothing keep a PE out for N / 256 quarters of a second.
+//! PE 0 listens to [`ROOM`] newcomers at a time. The others wait in the system's queue, or try again. A newcomer has to say all
+//! that a PE says within [`SILENCE`], or within [`HURRY`] if there is no room for others. So N silent strangers that come at
+//! once delay a PE by N / 256 quarters of a second.
 
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -17,19 +17,19 @@ use crate::key::Key;
 use crate::launcher::RENDEZVOUS;
 use crate::problem::Problem;
 
-/// How often PE 0 looks who came.
+/// How often PE 0 looks for newcomers.
 const GLANCE: Duration = Duration::from_millis(1);
-/// So many newcomers are heard at a time: each takes one of the files that a process may have open.
+/// To how many newcomers PE 0 listens at a time. Each takes one of the files that a process may have open.
 pub(super) const ROOM: usize = 256;
-/// How long a newcomer is heard.
+/// How long PE 0 listens to a newcomer.
 pub(super) const SILENCE: Duration = Duration::from_secs(5);
-/// How long a newcomer is heard when there is no room for others.
+/// How long PE 0 listens to a newcomer if there is no room for others.
 pub(super) const HURRY: Duration = Duration::from_millis(250);
-/// How long the address may be somebody else's: a connection of the past may still hold it for a moment.
+/// How long another process may have the address. A past connection may hold it for a moment.
 const TAKEN: Duration = Duration::from_secs(2);
-/// How long PE 0 stays after a failure to tell those who come only now.
+/// How long PE 0 stays after a failure, to tell PEs that come late.
 const LINGER: Duration = Duration::from_secs(1);
-/// A write of a few bytes waits for nobody; this is for a network that is down.
+/// The limit for writing a few bytes, which only a network that is down reaches.
 const WRITE: Duration = Duration::from_secs(1);
 
 /// Waits for all PEs, and gives them the bytes.
@@ -56,7 +56,7 @@ pub(super) fn host(
     outcome
 }
 
-/// Takes the address. If somebody has it, it may be another PE of this job that thinks that it is PE 0.
+/// Takes the address. If another process has it, that may be a PE of this job with rank 0.
 fn listen(place: &Place, hello: Hello, deadline: Instant) -> Result<TcpListener, Problem> {
     let until = deadline.min(Instant::now() + TAKEN);
     let mut by_another = false;
@@ -85,8 +85,8 @@ fn listen(place: &Place, hello: Hello, deadline: Instant) -> Result<TcpListener,
     }
 }
 
-/// An address that is written as one of this host alone is taken as it is. Any other may be one of several of this host,
-/// or one that only others know it by: then all are taken.
+/// Listens at a loopback address as it is written. Any other may be one of several addresses of this host, or one by which only
+/// others know it. Then PE 0 listens at all addresses.
 fn bind(place: &Place) -> io::Result<TcpListener> {
     let here = place.addresses.iter().map(|address| match address.ip() {
         _ if place.is_local => *address,
@@ -102,19 +102,19 @@ pub(super) struct Root<'a> {
     place: &'a Place,
     hello: Hello,
     limit: Duration,
-    /// When PE 0 gives up: early enough for those who wait to hear of it.
+    /// When PE 0 gives up, early enough to tell the PEs that wait.
     deadline: Instant,
     listener: TcpListener,
     pub(super) newcomers: Vec<Newcomer>,
-    /// By rank, who has come.
+    /// The PEs that have come, by rank.
     pes: Vec<Option<Pe>>,
-    /// How many said hello as a PE does, and did not know the key.
+    /// How many newcomers said hello without the key.
     pub(super) refused: usize,
-    /// Why the system let nobody in, if it did not.
+    /// Why the system accepts no connection, if that is so.
     not_accepted: Option<io::Error>,
 }
 
-/// Somebody who has shown that it is of this job.
+/// A PE that has proved that it belongs to this job.
 pub(super) struct Pe {
     stream: TcpStream,
     session: Session,
@@ -165,7 +165,7 @@ impl<'a> Root<'a> {
         why
     }
 
-    /// Those who have said by now who they are, and shown that they know the key.
+    /// The newcomers that have proved by now that they belong to this job, and what they said.
     pub(super) fn arrivals(&mut self) -> Vec<(Pe, Hello, Duration)> {
         while self.newcomers.len() < ROOM {
             match self.listener.accept() {
@@ -188,21 +188,21 @@ impl<'a> Root<'a> {
                         }
                         None => {
                             self.refused += 1;
-                            let _ = newcomer.stream.write(&wire::REFUSAL); // it may not want to know
+                            let _ = newcomer.stream.write(&wire::REFUSAL); // it may have gone
                         }
                     }
                 }
                 Said::Something if newcomer.since.elapsed() < patience => self.newcomers.push(newcomer),
-                Said::Something | Said::Nonsense => {} // no PE
+                Said::Something | Said::Nonsense => {} // not a PE
             }
         }
         arrived
     }
 
-    /// A PE of this job said who it is.
+    /// Welcomes a PE of this job.
     pub(super) fn admit(&mut self, pe: Pe, hello: Hello, left: Duration) -> Result<(), Problem> {
         pe.tell(&wire::welcome_bytes(&pe.session));
-        // The one who waits for the shortest time decides, less what an answer takes.
+        // The PE with the shortest limit decides, less the time for an answer.
         let margin = (self.limit / 20).min(Duration::from_secs(1));
         self.deadline = self.deadline.min(Instant::now() + left.saturating_sub(margin));
         let Hello { rank, n_pes } = hello;
@@ -223,7 +223,7 @@ impl<'a> Root<'a> {
         Err(self.place.disagreement(wrong))
     }
 
-    /// Tells those who come after all was lost.
+    /// Tells the failure to PEs that come late.
     fn linger(&mut self, answer: &Answer, until: Instant) {
         while Instant::now() < until {
             for (pe, ..) in self.arrivals() {
@@ -234,35 +234,35 @@ impl<'a> Root<'a> {
         }
     }
 
-    /// Tells all who wait.
+    /// Tells all PEs that wait.
     fn answer(&self, answer: &Answer) {
         self.pes.iter().flatten().for_each(|pe| pe.tell(&answer.bytes(&pe.session)));
     }
 }
 
 impl Pe {
-    /// Tells it something. One that cannot be told has left, and finds that out for itself.
+    /// Sends bytes to it. If that fails, the PE has left.
     fn tell(&self, bytes: &[u8]) {
         let stream = self.stream.set_nonblocking(false).and_then(|()| self.stream.try_clone());
         let _ = stream.and_then(|stream| Talk::new(stream, Instant::now() + WRITE).say(bytes));
     }
 
-    /// Whether it has closed its end: it says nothing more, so there is nothing else to read.
+    /// Whether it has closed its end. There is nothing else to read from it.
     fn has_left(&self) -> bool {
         let peeked = self.stream.set_nonblocking(true).and_then(|()| self.stream.peek(&mut [0]));
         !matches!(peeked, Err(why) if matches!(why.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted))
     }
 }
 
-/// Somebody who has not yet said who it is.
+/// A connection whose other end has not proved yet that it is a PE of this job.
 pub(super) struct Newcomer {
     stream: TcpStream,
     pub(super) since: Instant,
-    /// What it said since it was answered last.
+    /// What it said since it got an answer.
     said: Vec<u8>,
-    /// What it has to seal.
+    /// What it must seal.
     challenge: Challenge,
-    /// Whether it began as a PE does, and got its challenge.
+    /// Whether it began as a PE does, and got the challenge.
     has_knocked: bool,
 }
 
@@ -280,7 +280,7 @@ impl Newcomer {
         Some(Newcomer { stream, since: Instant::now(), said: Vec::new(), challenge, has_knocked: false })
     }
 
-    /// What it has said by now. When it has knocked, it is given its challenge.
+    /// Reads what it has said by now. Sends the challenge, once it has begun as a PE does.
     fn listen(&mut self) -> Said {
         let wanted = if self.has_knocked { Hello::SIZE } else { KNOCK.len() };
         let mut bytes = [0; Hello::SIZE];
@@ -337,7 +337,7 @@ fn ranks(ranks: &[usize]) -> String {
 mod tests {
     use super::*;
 
-    /// As Debian does it: a host's own name is 127.0.1.1 there, and an address of the network elsewhere.
+    /// On Debian a host resolves its own name to 127.0.1.1, and other hosts resolve it to an address of the network.
     #[test]
     fn pe_0_listens_to_all_unless_the_place_is_written_as_local() {
         let bound = |name: &str| {

@@ -1,8 +1,8 @@
 //! [`Session`]: how two ends of a connection prove to each other that they know the job's key, without sending it.
 //!
-//! Each end chooses a random challenge. Both, the key and the job go into a keyed hash (HMAC with SHA-256), and so does
-//! each message and who says it: a seal. Only who knows the key can make or check one, and a seal that was heard is of no
-//! use in another connection, at the other end, or for another message.
+//! Each end chooses a random challenge. A *seal* is a keyed hash (HMAC with SHA-256) of both challenges, the job, the kind of a
+//! message and the message. Only a process with the key can make or check it. A recorded seal is useless in another
+//! connection, at the other end, or for another message.
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
@@ -10,12 +10,12 @@ use sha2::Sha256;
 use crate::key::{self, Key};
 use crate::problem::Problem;
 
-/// A random number, which makes a connection differ from all others.
+/// A random number that makes a connection differ from all others.
 pub(super) type Challenge = [u8; 32];
-/// What shows that a message is from somebody who knows the key.
+/// Proves that a message comes from a process with the key.
 pub(super) type Seal = [u8; 32];
 
-/// What is sealed. No two are ever taken for each other.
+/// The kinds of sealed messages. A seal fits one kind only.
 #[derive(Clone, Copy, Debug)]
 #[repr(u8)]
 pub(super) enum What {
@@ -33,7 +33,7 @@ pub(super) fn challenge() -> Result<Challenge, Problem> {
 pub(super) struct Session(Hmac<Sha256>);
 
 impl Session {
-    /// `job` tells jobs apart that have the same key.
+    /// `job` distinguishes jobs with the same key.
     pub(super) fn new(key: &Key, job: &str, of_pe_0: &Challenge, of_the_other: &Challenge) -> Session {
         let mut mac = Hmac::<Sha256>::new_from_slice(key.reveal().as_bytes()).expect("HMAC takes keys of any length");
         mac.update(of_pe_0);
@@ -47,8 +47,8 @@ impl Session {
         self.with(what, message).finalize().into_bytes().into()
     }
 
-    /// Whether somebody who knows the key sealed this. Takes as long for every seal, so that time tells nothing about the
-    /// right one.
+    /// Whether a process with the key sealed this. The comparison takes the same time for every seal, so that the time tells
+    /// nothing about the right one.
     pub(super) fn is_sealed(&self, what: What, message: &[u8], seal: &Seal) -> bool {
         self.with(what, message).verify_slice(seal).is_ok()
     }

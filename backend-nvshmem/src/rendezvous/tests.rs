@@ -185,13 +185,13 @@ fn a_port_that_another_program_has_is_named() {
 fn a_pe_that_ends_while_it_waits_is_not_waited_for() {
     let job = &job("gone");
     thread::scope(|scope| {
-        let root = scope.spawn(|| job.exchange(0, 3, LONG));
-        let other = scope.spawn(|| job.exchange(1, 3, LONG));
-        // PE 2 says hello and goes, perhaps before PE 1 has come.
+        let root = scope.spawn(|| job.exchange(0, 4, LONG));
+        let other = scope.spawn(|| job.exchange(1, 4, LONG));
+        // PE 2 says hello and goes, perhaps before PE 1 has come. PE 3 never comes, so it cannot be too late for that.
         let (place, challenge) = (job.place(), seal::challenge().unwrap());
         let mut talk = Talk::new(job.connect(), Instant::now() + LONG);
         let session = |of_pe_0: &Challenge| place.session(of_pe_0, &challenge);
-        let greeting = wire::greet(&mut talk, Hello { rank: 2, n_pes: 3 }, LONG, &challenge, session).unwrap();
+        let greeting = wire::greet(&mut talk, Hello { rank: 2, n_pes: 4 }, LONG, &challenge, session).unwrap();
         assert!(matches!(greeting, Greeting::Welcome(_)));
         drop(talk);
         for outcome in [root.join().unwrap(), other.join().unwrap()] {

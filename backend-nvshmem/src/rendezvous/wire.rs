@@ -1,6 +1,6 @@
-//! What PEs say to PE 0, and what it answers. All numbers are little-endian.
+//! The messages between PE 0 and the other PEs. All numbers are little-endian.
 //!
-//! | who | says | bytes |
+//! | from | message | bytes |
 //! |---|---|---|
 //! | a PE | `1sided>2` | 8 |
 //! | PE 0 | `1sided<2`, a challenge | 40 |
@@ -33,7 +33,7 @@ impl Hello {
     /// Challenge, three numbers, seal.
     pub(super) const SIZE: usize = 32 + 24 + 32;
 
-    /// As it is sent, with how long the PE will wait.
+    /// The message, with how long the PE will wait.
     pub(super) fn bytes(self, session: &Session, challenge: &Challenge, left: Duration) -> [u8; Hello::SIZE] {
         let left = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
         let mut bytes = [0; Hello::SIZE];
@@ -47,7 +47,7 @@ impl Hello {
         bytes
     }
 
-    /// What was sent, how long that PE will wait, and the connection with it. `None` if who sent it does not know the key.
+    /// The hello in a message, how long that PE will wait, and the session with it. `None` if the sender does not know the key.
     pub(super) fn read(
         bytes: &[u8; Hello::SIZE],
         session: impl FnOnce(&Challenge) -> Session,
@@ -64,7 +64,7 @@ impl Hello {
     }
 }
 
-/// What PE 0 says to whom knocked.
+/// What PE 0 sends to a newcomer that began as a PE does.
 pub(super) fn challenge_bytes(challenge: &Challenge) -> [u8; 40] {
     let mut bytes = [0; 40];
     bytes[..8].copy_from_slice(&ROOT);
@@ -72,26 +72,26 @@ pub(super) fn challenge_bytes(challenge: &Challenge) -> [u8; 40] {
     bytes
 }
 
-/// What PE 0 says to a PE of its job.
+/// What PE 0 sends to a PE of its job.
 pub(super) fn welcome_bytes(session: &Session) -> [u8; 33] {
     let mut bytes = [1; 33];
     bytes[1..].copy_from_slice(&session.seal(What::Welcome, &[]));
     bytes
 }
 
-/// What PE 0 says to anyone else.
+/// What PE 0 sends to a newcomer without the key.
 pub(super) const REFUSAL: [u8; 1] = [0];
 
-/// How PE 0 took it that somebody said hello.
+/// How PE 0 answered a hello.
 pub(super) enum Greeting {
     Welcome(Session),
-    /// It has another key, or another job; or it only says so.
+    /// It refuses: it has another key or another job.
     Refusal,
-    /// It is not PE 0.
+    /// It is not PE 0, or does not know the key.
     Strange,
 }
 
-/// Says hello to PE 0. `session` is the connection, once both challenges are known.
+/// Says hello to PE 0. `session` makes the session from PE 0's challenge.
 pub(super) fn greet(
     talk: &mut Talk,
     hello: Hello,
@@ -114,7 +114,7 @@ pub(super) fn greet(
     Ok(if is_pe_0 { Greeting::Welcome(session) } else { Greeting::Strange })
 }
 
-/// What PE 0 answers in the end.
+/// The final answer of PE 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Bytes(Bytes),
@@ -138,7 +138,7 @@ impl Answer {
     }
 }
 
-/// The answer. What is damaged is an error of the kind [`ErrorKind::InvalidData`].
+/// Reads the answer. A damaged one is an error of the kind [`ErrorKind::InvalidData`].
 pub(super) fn read_answer(talk: &mut Talk, session: &Session) -> io::Result<Answer> {
     let damaged = || io::Error::new(ErrorKind::InvalidData, "a damaged answer");
     let head: [u8; 5] = talk.hear()?;
@@ -162,7 +162,7 @@ pub(super) fn read_answer(talk: &mut Talk, session: &Session) -> io::Result<Answ
     })
 }
 
-/// A connection with a limit: that of each read alone would start anew with every byte.
+/// A connection with a deadline. A time limit for each read would start anew with every byte.
 pub(super) struct Talk {
     stream: TcpStream,
     pub(super) deadline: Instant,

@@ -7,12 +7,12 @@ use onesided_harness::launch;
 
 use crate::case::Case;
 
-/// Cases that run on as many PEs and GPUs, so that one job can run them all.
+/// Cases with the same number of PEs and GPUs, which one job can run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Group {
-    /// PEs.
+    /// The number of PEs.
     pub(super) pes: usize,
-    /// GPUs: the PEs share them if there are fewer.
+    /// The number of GPUs. PEs share GPUs if there are fewer.
     pub(super) gpus: usize,
     /// Whether its cases end their jobs: [`Case::breaks`].
     pub(super) breaks: bool,
@@ -21,13 +21,13 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// PEs on the GPU that has the most of them.
+    /// The number of PEs on the GPU with the most PEs.
     pub(super) fn pes_per_gpu(&self) -> usize {
         self.pes / self.gpus
     }
 }
 
-/// Why a case cannot run on one machine with so many GPUs, whatever its library; `None` if it can.
+/// Why a case cannot run on one machine with so many GPUs, with any library; `None` if it can.
 pub(super) fn refusal<B: Backend>(case: &Case<B>, gpus: usize) -> Option<String> {
     if case.needs.verdict {
         return Some("ends in a verdict: for the simulator".to_string());
@@ -43,7 +43,7 @@ pub(super) fn refusal<B: Backend>(case: &Case<B>, gpus: usize) -> Option<String>
     }
 }
 
-/// The groups of the cases that can run, in the order of their size.
+/// The groups of the cases that can run, by size.
 pub(super) fn groups<B: Backend>(cases: &[Case<B>], gpus: usize) -> Vec<Group> {
     let mut groups: BTreeMap<(usize, usize, bool), Vec<usize>> = BTreeMap::new();
     for (index, case) in cases.iter().enumerate().filter(|(_, case)| refusal(case, gpus).is_none()) {

@@ -24,11 +24,11 @@ pub(crate) struct Facts<'a> {
     pub(crate) time: Duration,
 }
 
-/// Makes the lines of the cases as they end.
+/// Makes a line for each case when it ends.
 #[derive(Debug)]
 pub(crate) struct Printer {
     width: usize,
-    /// Why the last one failed: many can fail for one reason, which is then said once.
+    /// Why the last case failed. If many fail for the same reason, it is printed once.
     why: String,
 }
 
@@ -38,7 +38,7 @@ impl Printer {
         Printer { width: cases.iter().map(|case| case.name.len()).max().unwrap_or(0), why: String::new() }
     }
 
-    /// What a person reads of a case that ran.
+    /// The line about a case that ran.
     pub(crate) fn line(&mut self, ran: &Ran) -> String {
         let checked = &ran.checked;
         let is_again = checked.status == Status::Failed && checked.why == self.why;
@@ -51,7 +51,7 @@ impl Printer {
     }
 }
 
-/// Repeats what failed, says what did not run and why, and where all of it ran. The last line is for machines.
+/// Repeats what failed, says what did not run and why, and where everything ran. The last line is for programs.
 pub(crate) fn summary(results: &Results, facts: &Facts<'_>, [passed, failed, not_run]: [usize; 3]) {
     let of = |status: Status| results.cases.iter().filter(move |ran| ran.checked.status == status);
     let (mut runs, mut reasons) = (0, BTreeMap::<&str, u64>::new());

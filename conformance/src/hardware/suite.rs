@@ -19,24 +19,24 @@ use crate::expected::{Difference, Folder, Relation};
 use crate::known::Known;
 use crate::outcome::combine;
 
-/// By how much NVSHMEM's heap grows at a time, and what memory must be a multiple of to be registered: half a gigabyte,
-/// unless this variable says otherwise. 3.4.5 and 3.8.0 keep registered memory until the process ends (a file descriptor
-/// of it stays open), so hundreds of runs of a case would fill a GPU.
+/// The step in which NVSHMEM's heap grows. Registered memory must be a multiple of it. It is half a gigabyte, unless this
+/// variable says otherwise. 3.4.5 and 3.8.0 keep registered memory until the process ends, because a file descriptor of
+/// it stays open. So hundreds of runs of a case would fill a GPU.
 const GRANULARITY: &str = "NVSHMEM_CUMEM_GRANULARITY";
 const SMALL_STEPS: &str = "2097152";
 
 /// How the cases run.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What each PE's process runs: this program, in general.
+    /// What each PE's process runs, usually this program.
     pub program: PathBuf,
-    /// Its arguments; the cases' names come behind them.
+    /// Its arguments. The names of the cases follow them.
     pub arguments: Vec<OsString>,
     /// The GPUs, as CUDA numbers them.
     pub gpus: Vec<u32>,
     /// Runs of each case.
     pub runs: u64,
-    /// How long no PE may get further before the case is given up.
+    /// How long no PE may make progress before the case is given up.
     pub limit: Duration,
     /// How long the PEs of a job may take to initialize.
     pub start: Duration,
@@ -49,15 +49,15 @@ pub struct Settings {
 pub struct Ran {
     /// Its place among the cases.
     pub index: usize,
-    /// As on the simulator, with runs for schedules.
+    /// As on the simulator, with runs instead of schedules.
     pub checked: Checked,
-    /// GPUs that its PEs used; `None` if it did not run.
+    /// The number of GPUs that its PEs used; `None` if it did not run.
     pub gpus: Option<usize>,
-    /// Of the outcomes that its file allows, how many were seen, and how many there are.
+    /// How many of the outcomes in its file were seen, and how many the file has.
     pub coverage: Option<[usize; 2]>,
 }
 
-/// What became of all of them.
+/// What became of all cases.
 #[derive(Clone, Debug, Default)]
 pub struct Results {
     /// The cases, in the suite's order.
@@ -70,13 +70,13 @@ pub struct Results {
     pub problems: Vec<String>,
 }
 
-/// How long no PE gets further where that is what the case is about.
+/// How long to wait for progress in a case that is about a hang.
 const DEADLOCK: Duration = Duration::from_secs(5);
 
-/// Jobs in succession that do not start before the rest of a group is given up.
+/// After so many jobs in a row that do not start, the rest of a group is given up.
 const STARTS: usize = 2;
 
-/// Runs the cases and tells of each as soon as its end is known.
+/// Runs the cases, and reports each as soon as it has ended.
 pub fn run<B: Backend>(cases: &[Case<B>], settings: &Settings, known: &[Known], tell: &mut dyn FnMut(&Ran)) -> Results {
     let mut suite = Suite {
         cases,
@@ -110,11 +110,11 @@ struct Suite<'a, B: Backend> {
     ran: BTreeMap<usize, Ran>,
     problems: Vec<String>,
     library: Option<String>,
-    /// Started when it is first needed, or why it could not be.
+    /// The service, started when it is first needed, or why it did not start.
     mps: Option<Result<Mps, String>>,
-    /// Whether it ever was.
+    /// Whether it was ever started.
     shared: bool,
-    /// Whether jobs are known or hoped to start here.
+    /// Whether jobs start here, as far as is known.
     starts: bool,
 }
 
@@ -149,7 +149,7 @@ impl<B: Backend> Suite<'_, B> {
                 }
                 End::Broke { name, runs, trouble } => {
                     failed_starts = 0;
-                    // Before its first case it broke for the sake of that one, as far as anybody knows.
+                    // A job that broke before its first case counts against that case.
                     let Some(broken) = name.or(rest.first().copied()) else {
                         let Group { pes, gpus, .. } = group;
                         let why = trouble.with_tail();
@@ -170,7 +170,7 @@ impl<B: Backend> Suite<'_, B> {
         }
     }
 
-    /// The job that runs these cases.
+    /// The job for these cases.
     fn job(&mut self, group: &Group, rest: &[usize]) -> Result<Job, String> {
         let Settings { program, arguments, gpus, .. } = self.settings;
         let mut environment = Vec::new();
@@ -193,7 +193,7 @@ impl<B: Backend> Suite<'_, B> {
         })
     }
 
-    /// Runs a job; the place in its end is the case's.
+    /// Runs a job. The index in its end is that of the case.
     fn follow(&mut self, group: &Group, job: &Job, rest: &[usize]) -> End {
         let cases = self.cases;
         let names: Vec<&str> = rest.iter().map(|&index| cases[index].name.as_str()).collect();
@@ -210,7 +210,7 @@ impl<B: Backend> Suite<'_, B> {
         }
     }
 
-    /// The PEs leave out what they cannot do, and so does this side.
+    /// Notes the cases that the PEs skip, because they cannot run them.
     fn ready(&mut self, ready: &Ready, rest: &[usize]) {
         self.library.get_or_insert_with(|| ready.library.clone());
         self.starts = true;

@@ -1,4 +1,4 @@
-//! The PE's side: what a process does that the suite started.
+//! A PE of a job that the suite started.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -25,12 +25,12 @@ pub(crate) fn main(names: &[String], runs: u64) -> ExitCode {
             say(Message::Finalized);
             ExitCode::SUCCESS
         }
-        // Not by returning: nothing is to be undone here, where undoing may wait for PEs that are gone.
+        // Without returning: a destructor might wait for PEs that are gone.
         Err(Lost(status)) => std::process::exit(i32::from(status)),
     }
 }
 
-/// Runs each case so often, and meets the other PEs after each run. Leaves out what the backend cannot do.
+/// Runs each case so many times, and meets the other PEs after each run. Skips what the backend cannot do.
 ///
 /// # Errors
 /// [`Lost`], when a case failed.
@@ -54,10 +54,10 @@ pub(crate) fn run<B: Backend>(pe: &Pe<B>, cases: &[&Case<B>], runs: u64, say: &d
     clock.end(pe).map_err(|error| lost(&error, say))
 }
 
-/// After so long, a case is not run again: between two GPUs, making a team takes half a second.
+/// A case that took this long is not run again. Between two GPUs, making a team takes half a second.
 const LONG: Duration = Duration::from_secs(2);
 
-/// By which PEs agree that a case has taken long enough: each has its own time, and all must make the same runs.
+/// With this the PEs agree that a case has taken long enough. Each measures its own time, and all must make the same runs.
 struct Clock {
     mine: SymmetricBuf<u32>,
     any: SymmetricBuf<u32>,
@@ -68,7 +68,7 @@ impl Clock {
         Ok(Clock { mine: pe.alloc_zeroed(1)?, any: pe.alloc_zeroed(1)? })
     }
 
-    /// Whether it has for any PE.
+    /// Whether it has taken long for any PE.
     fn is_over<B: Backend>(&self, pe: &Pe<B>, time: Duration) -> Result<bool> {
         pe.write(&self.mine, &[u32::from(time > LONG)])?;
         pe.host().reduce(pe.world(), &self.any, &self.mine, ReduceOp::Max)?;

@@ -1,4 +1,4 @@
-//! One job: starts the PEs, hears what they say, and ends them all when one fails or none gets further.
+//! One job: starts the PEs, reads their messages, and ends all PEs when one fails or none makes progress.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -12,43 +12,43 @@ use crate::tool::interrupt;
 /// What the PEs of a job will do.
 #[derive(Clone, Copy, Debug)]
 pub struct Script<'a> {
-    /// What they run, in this order: cases, or one program. They may leave some out.
+    /// What they run, in this order: cases, or one program. They may skip some.
     pub names: &'a [&'a str],
-    /// How long until all of them are initialized.
+    /// How long they may take until all are initialized.
     pub start: Duration,
-    /// How long nobody may get further then.
+    /// How long none of them may make progress after that.
     pub limit: Duration,
 }
 
-/// What is heard while a job runs.
+/// What happens while a job runs.
 #[derive(Debug)]
 #[expect(clippy::exhaustive_enums, reason = "who listens to a job must learn of everything that it can say")]
 pub enum News<'a> {
-    /// All PEs are initialized; what they say of themselves is the same.
+    /// All PEs are initialized, and agree on what they are.
     Ready(&'a Ready),
     /// A PE returned from a run.
     Returned {
-        /// Who.
+        /// The PE.
         pe: usize,
-        /// What.
+        /// What it returned.
         text: &'a str,
     },
-    /// All PEs are past the case of this number.
+    /// All PEs are past this case.
     Done {
         /// Its place in [`Script::names`].
         name: usize,
-        /// Of each run, what each PE returned.
+        /// For each run, what each PE returned.
         runs: Vec<Vec<String>>,
         /// Whether the PEs agreed to make fewer runs than were asked for.
         enough: bool,
     },
-    /// Somebody printed something.
+    /// A PE printed a line.
     Printed {
-        /// Who.
+        /// The PE.
         pe: usize,
-        /// Where to.
+        /// The output.
         channel: Channel,
-        /// A line.
+        /// The line.
         text: &'a str,
     },
 }
@@ -65,7 +65,7 @@ pub enum End {
     Broke {
         /// The case in which it did; `None` before the first.
         name: Option<usize>,
-        /// Its complete runs: what each PE returned.
+        /// What each PE returned in its complete runs.
         runs: Vec<Vec<String>>,
         /// What happened.
         trouble: Trouble,
@@ -74,16 +74,16 @@ pub enum End {
     Interrupted,
 }
 
-/// How often Ctrl-C is looked for.
+/// How often to check for Ctrl-C and SIGTERM.
 const TICK: Duration = Duration::from_millis(100);
-/// After trouble, how long to wait for what was printed about it.
+/// How long to wait after trouble for what PEs print about it.
 const LAST_WORDS: Duration = Duration::from_millis(500);
-/// The two outputs of a PE come on ways of their own: a line may have overtaken the messages before it.
+/// The two outputs of a PE are read separately, so a line may overtake messages that were written before it by this much.
 const OVERTAKEN: Duration = Duration::from_secs(1);
-/// Lines kept of each PE, and their length.
+/// How many lines of each PE are kept, and how many characters of a line.
 const TAIL: (usize, usize) = (8, 300);
 
-/// Runs a job to its end. It never takes longer than the limits allow. What it leaves behind: [`crate::launch`] says it.
+/// Runs a job to its end. This never takes longer than the limits allow. [`crate::launch`] says what may be left behind.
 pub fn follow(job: &Job, script: &Script<'_>, hear: &mut dyn FnMut(News<'_>)) -> End {
     let mut running = match job.start() {
         Ok(running) => running,
@@ -125,20 +125,20 @@ pub fn follow(job: &Job, script: &Script<'_>, hear: &mut dyn FnMut(News<'_>)) ->
 struct State<'a> {
     script: &'a Script<'a>,
     pes: Vec<PeState>,
-    /// Cases that were told to be done.
+    /// How many cases were reported as done.
     done: usize,
-    /// The first PE with which something was wrong.
+    /// The first PE with trouble.
     culprit: Option<usize>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct PeState {
     ready: Option<Ready>,
-    /// The case that it is in.
+    /// The case that it runs now.
     at: Option<usize>,
     /// What it returned, by case.
     returned: BTreeMap<usize, Vec<String>>,
-    /// Cases of which it made fewer runs, because they take long.
+    /// Cases that it ran fewer times, because they take long.
     enough: BTreeSet<usize>,
     finalized: bool,
     /// What it said before it failed.
@@ -157,7 +157,7 @@ impl<'a> State<'a> {
         self.pes.iter().all(|pe| pe.ready.is_some())
     }
 
-    /// Takes a line; true if its PE got further.
+    /// Takes a line. Returns whether its PE made progress.
     fn line(&mut self, pe: usize, channel: Channel, text: &str, hear: &mut dyn FnMut(News<'_>)) -> bool {
         let message = if channel == Channel::Out { Message::read(text) } else { None };
         let (printed, message) = message.map_or((text, None), |(before, message)| (before, Some(message)));
@@ -202,7 +202,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// When the last PE is ready: all must be alike, or they would run different cases.
+    /// Once the last PE is ready, checks that all are alike. Otherwise they would run different cases.
     fn compare(&mut self, pe: usize, hear: &mut dyn FnMut(News<'_>)) {
         let Some(all) = self.pes.iter().map(|pe| pe.ready.as_ref()).collect::<Option<Vec<_>>>() else { return };
         match all.iter().position(|ready| *ready != all[0]) {
@@ -217,7 +217,7 @@ impl<'a> State<'a> {
     fn ended(&mut self, pe: usize, status: PeStatus) {
         let state = &mut self.pes[pe];
         state.ended = Some(status);
-        // Lines that were printed before may still be on their way.
+        // Lines from before may still come.
         if status != PeStatus::Exited(0) || !state.finalized {
             self.culprit.get_or_insert(pe);
         }
@@ -228,7 +228,7 @@ impl<'a> State<'a> {
         self.culprit.get_or_insert(pe);
     }
 
-    /// Tells of the cases that all PEs have left behind.
+    /// Reports the cases that all PEs are past.
     fn tell_done(&mut self, hear: &mut dyn FnMut(News<'_>)) {
         let Some(at) = self.pes.iter().map(|pe| pe.at).min().flatten() else { return };
         for name in self.done..at {
@@ -245,14 +245,14 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Of each run that is complete, what each PE returned.
+    /// For each complete run, what each PE returned.
     fn runs(&self, name: usize) -> Vec<Vec<String>> {
         let of = |pe: &'_ PeState| pe.returned.get(&name).map_or(0, Vec::len);
         let complete = self.pes.iter().map(of).min().unwrap_or(0);
         (0..complete).map(|run| self.pes.iter().map(|pe| pe.returned[&name][run].clone()).collect()).collect()
     }
 
-    /// What it all comes to, once nothing more will be heard.
+    /// The result, once nothing more comes.
     fn end(mut self, hear: &mut dyn FnMut(News<'_>)) -> End {
         let is_over = |pe: &PeState| pe.finalized && pe.ended == Some(PeStatus::Exited(0));
         if self.pes.iter().all(is_over) {
@@ -261,7 +261,7 @@ impl<'a> State<'a> {
             }
             return End::Complete;
         }
-        // A PE that ended well, and whose last message came after its end, is none.
+        // A PE whose last message came after its end is not a culprit if it ended well.
         let culprit = self.culprit.filter(|&pe| !is_over(&self.pes[pe]));
         let trouble = Trouble { what: self.what(culprit), pe: culprit, tail: self.tail(culprit) };
         if !self.is_ready() || self.pes.iter().any(|pe| matches!(pe.fault, Some(What::Start(_)))) {
@@ -271,7 +271,7 @@ impl<'a> State<'a> {
             Some(pe) => self.pes[pe].at,
             None => self.pes.iter().map(|pe| pe.at).min().flatten(),
         };
-        // Cases before it, that somebody has not left yet only because it waits for the culprit, are done.
+        // Earlier cases are done. A PE may still be in one of them, but only because it waits for the culprit.
         for earlier in self.done..name.unwrap_or(0) {
             self.tell(earlier, hear);
         }
@@ -292,7 +292,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Where each PE is, PEs at the same place together. While not all are initialized, only those that are not.
+    /// Where the PEs are, grouped by place. As long as not all are initialized, only those that are not.
     fn places(&self) -> String {
         let mut places: Vec<(String, Vec<String>)> = Vec::new();
         for (number, pe) in self.pes.iter().enumerate() {
@@ -322,7 +322,7 @@ impl<'a> State<'a> {
         places.collect::<Vec<_>>().join(", ")
     }
 
-    /// The culprit's last lines, or everybody's if it printed none.
+    /// The culprit's last lines, or those of all PEs if it printed none.
     fn tail(&self, culprit: Option<usize>) -> Vec<String> {
         let lines = |pe: usize| self.pes[pe].tail.iter().map(move |(_, line)| format!("PE {pe}: {line}"));
         match culprit {

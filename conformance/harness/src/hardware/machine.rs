@@ -1,5 +1,5 @@
-//! What of this machine the starting process must know: its GPUs, the driver, the library. It creates no CUDA context:
-//! the GPUs are the PEs'.
+//! What the process that starts PEs must know of this machine: its GPUs, the driver, the library. This creates no CUDA
+//! context, because the GPUs belong to the PEs.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -17,9 +17,9 @@ pub struct Machine {
     pub gpus: Vec<String>,
     /// The newest CUDA that the driver supports, as `13.0`.
     pub cuda: String,
-    /// The driver's version, where the system tells it.
+    /// The driver's version, if the system tells it.
     pub driver: Option<String>,
-    /// The library's settings, `NVSHMEM_…`, as the environment has them, and when PEs let CUDA load kernels.
+    /// The library's settings (`NVSHMEM_…`) in the environment, and when CUDA loads kernels in PEs.
     pub settings: BTreeMap<String, String>,
 }
 
@@ -53,14 +53,14 @@ impl Machine {
         }
     }
 
-    /// The fields that reports have of it.
+    /// Its fields in reports.
     pub fn to_json(&self, which: &[u32]) -> Value {
         let gpus: Vec<&String> = which.iter().filter_map(|&gpu| self.gpus.get(gpu as usize)).collect();
         json!({ "gpus": gpus, "cuda": self.cuda, "driver": self.driver, "settings": self.settings })
     }
 }
 
-/// What an environment tells the library in the PEs that are started from it: results can depend on it.
+/// The settings that results can depend on, as PEs see them that are started from this environment.
 pub fn settings(environment: impl Iterator<Item = (OsString, OsString)>) -> BTreeMap<String, String> {
     let text = |text: OsString| text.to_string_lossy().into_owned();
     let (loading, early) = KERNELS_EARLY;
@@ -93,10 +93,10 @@ fn refusal(driver: &Result<Driver, Problem>, module: Option<&str>, library: &Res
     text + "`onesided doctor` looks closer; without --backend the simulator runs it, which needs neither."
 }
 
-/// Which GPUs to use: `2` is the first two, `0,3` is those. All if nothing is said.
+/// Which GPUs to use: `2` is the first two, `0,3` is GPUs 0 and 3, `None` is all.
 ///
 /// # Errors
-/// A sentence when there are no such GPUs here.
+/// A sentence, if this machine has no such GPUs.
 pub fn choose(asked: Option<&str>, there: usize) -> Result<Vec<u32>, String> {
     let here = format!("there {} here", if there == 1 { "is 1".into() } else { format!("are {there}") });
     let Some(asked) = asked else {

@@ -1,4 +1,4 @@
-//! PEs as processes that speak to the one that started them: for programs on GPUs, and for the suite.
+//! PEs as processes that report to the process that started them. Programs on GPUs use this, and the suite.
 //!
 //! | file | what it holds |
 //! |---|---|

@@ -10,20 +10,20 @@ use onesided_nvshmem::{Nvshmem, Process, Settings};
 
 use super::protocol::{Message, Missing, Ready};
 
-/// Why a PE cannot go on. Whoever gets it has told about it already, and ends the process without finalizing: the
-/// other PEs will not come to a collective any more.
+/// A PE cannot go on, and the reason was reported already. The process must end without finalizing, because the other PEs
+/// will not come to a collective any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost(
     /// The exit status.
     pub u8,
 );
 
-/// Becomes a PE, as the launcher's environment says.
+/// Becomes the PE that the launcher's environment describes.
 pub fn init() -> Result<Pe<Nvshmem>> {
     Process::open(Settings::from_environment()?)?.init(InitMethod::Launcher)
 }
 
-/// What a PE says first.
+/// The first message of a PE.
 pub fn ready(pe: &Pe<impl Backend>) -> Message {
     Message::Ready(Ready {
         library: pe.version().library,
@@ -37,7 +37,7 @@ thread_local! {
     static LINE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// From now on the lines of panics are known here. They are printed as before.
+/// From now on notes the source lines of panics. Panics are printed as before.
 fn note_lines_of_panics() {
     static NOTED: Once = Once::new();
     NOTED.call_once(|| {
@@ -49,7 +49,7 @@ fn note_lines_of_panics() {
     });
 }
 
-/// Calls a program; says so if it fails or panics.
+/// Calls a program. Reports a failure or a panic.
 pub fn guarded<T>(program: impl FnOnce() -> Result<T>, say: &dyn Fn(Message)) -> Result<T, Lost> {
     note_lines_of_panics();
     match panic::catch_unwind(AssertUnwindSafe(program)) {
@@ -62,12 +62,12 @@ pub fn guarded<T>(program: impl FnOnce() -> Result<T>, say: &dyn Fn(Message)) ->
     }
 }
 
-/// Says what failed.
+/// Reports what failed.
 pub fn lost(error: &Error, say: &dyn Fn(Message)) -> Lost {
     lost_with(Message::failed(error), say)
 }
 
-/// Tells that there is no PE.
+/// Reports that this process did not become a PE.
 pub fn not_started(error: &Error, say: &dyn Fn(Message)) -> Lost {
     lost_with(Message::not_started(error), say)
 }

@@ -1,41 +1,41 @@
-//! What a PE tells the process that started it: lines of its standard output that begin with a mark and are JSON behind
-//! it. Everything else that a PE prints is output of its program or of a library, and only shown to people.
+//! The messages of a PE to the process that started it. A message is a line of standard output: a mark, then JSON. Everything
+//! else that a PE prints comes from its program or from a library, and is only shown to people.
 
 use std::io::{self, Write as _};
 
 use onesided::{Capabilities, Error, Support};
 use serde::{Deserialize, Serialize};
 
-/// Begins each message. No library prints it, and a program would have to want to.
+/// Begins each message. Neither libraries nor programs print it by chance.
 pub const MARK: &str = "@onesided-pe@ ";
 
-/// Set in the environment of PEs that a process listens to: they speak in messages. Others speak to people.
+/// PEs with this variable in their environment send messages. Others print lines for people.
 pub const LISTENS: &str = "ONESIDED_LISTENS";
 
-/// A message of one PE.
+/// A message of a PE.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "say", rename_all = "lowercase")]
 #[expect(clippy::exhaustive_enums, reason = "both ends of the protocol must understand every message")]
 pub enum Message {
-    /// It is initialized.
+    /// The PE is initialized.
     Ready(Ready),
-    /// It begins a case, or the program.
+    /// The PE begins a case, or the program.
     Start {
         /// Its name.
         name: String,
     },
-    /// One run of it returned this.
+    /// One run returned this.
     Returned {
         /// What the PE saw, or a program's lines.
         text: String,
     },
-    /// The case took so long that the PEs agreed on no more runs of it.
+    /// The case took long, and the PEs agreed not to run it again.
     Enough,
-    /// A call failed, and with it the PE.
+    /// A call failed, and so did the PE.
     Failed {
         /// The error's kind, by name.
         kind: String,
-        /// Whether it says that something is not to be had here, and nothing about the program.
+        /// Whether this is about the machine and not about the program.
         operating: bool,
         /// The error, with its source line.
         text: String,
@@ -48,23 +48,23 @@ pub enum Message {
         #[serde(default)]
         at: Option<String>,
     },
-    /// It is finalized, and about to end.
+    /// The PE is finalized and about to end.
     Finalized,
 }
 
-/// What a PE knows of itself once it is initialized.
+/// What a PE knows of itself after initialization.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ready {
     /// The library and its version.
     pub library: String,
-    /// Whether it shares its GPU, in NVSHMEM's words.
+    /// The status of initialization, in NVSHMEM's words. It tells whether the PE shares its GPU.
     pub status: String,
     /// What does not work here.
     #[serde(default)]
     pub missing: Missing,
 }
 
-/// What a backend does not offer: for each family of calls that a case can need, why not.
+/// What a backend lacks: for each family of calls that a case can need, the reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Missing {
     /// Atomics issued by the host.
@@ -78,7 +78,7 @@ pub struct Missing {
 }
 
 impl Missing {
-    /// What a PE's capabilities deny.
+    /// What these capabilities lack.
     pub fn of(can: &Capabilities) -> Missing {
         let why = |support: Support| match support {
             Support::Missing(why) => Some(why.to_string()),
@@ -94,7 +94,7 @@ impl Missing {
 }
 
 impl Message {
-    /// The message that an error makes.
+    /// The message about an error.
     pub fn failed(error: &Error) -> Message {
         Message::Failed {
             kind: error.kind().to_string(),
@@ -103,13 +103,13 @@ impl Message {
         }
     }
 
-    /// The message of an error before there was a PE: always an operating one, also where it is about an argument, which
-    /// came from the environment.
+    /// The message about an error before there was a PE. It is always about the machine. An argument came from the environment
+    /// then.
     pub fn not_started(error: &Error) -> Message {
         Message::Failed { kind: error.kind().to_string(), operating: true, text: error.to_string() }
     }
 
-    /// The message of a line, and what stands before it: a library may have left its own line unfinished.
+    /// The message in a line, and what stands before it: a library may have left its own line unfinished.
     pub fn read(line: &str) -> Option<(&str, Message)> {
         let (before, message) = line.split_once(MARK)?;
         Some((before, serde_json::from_str(message).ok()?))
@@ -117,15 +117,15 @@ impl Message {
 
     /// The line of the message, without its end.
     pub fn line(&self) -> String {
-        // Strings, numbers and booleans: nothing in a message can fail to be written.
+        // Messages hold strings, numbers and booleans, which can always be written.
         format!("{MARK}{}", serde_json::to_string(self).unwrap_or_default())
     }
 
-    /// Writes the line to standard output, at once and whole.
+    /// Writes the line to standard output at once and as a whole.
     pub fn send(&self) {
         let line = self.line() + "\n";
         let mut out = io::stdout().lock();
-        // Fails when nobody reads any more: then nobody is left to tell.
+        // This fails if nobody reads any more. Then nobody is left to tell.
         let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
     }
 }

@@ -1,4 +1,4 @@
-//! [`Trouble`]: why a job did not end as it should, in the words of reports.
+//! [`Trouble`]: why a job failed, in the words of reports.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,9 +8,9 @@ use std::time::Duration;
 pub struct Trouble {
     /// What happened.
     pub what: What,
-    /// The PE that began it, where one did.
+    /// The PE with which it began, if it began with one.
     pub pe: Option<usize>,
-    /// The last lines printed, each with its PE.
+    /// The last lines that were printed, each with its PE.
     pub tail: Vec<String>,
 }
 
@@ -18,13 +18,13 @@ pub struct Trouble {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "who reports trouble must have words for each kind")]
 pub enum What {
-    /// The job could not be started, or its PEs do not fit together.
+    /// The job could not be started, or its PEs differ.
     Start(String),
     /// A call returned an error.
     Failed {
         /// The error's kind, by name.
         kind: String,
-        /// Whether it says nothing about the program.
+        /// Whether this is about the machine and not about the program.
         operating: bool,
         /// The error with its source line.
         text: String,
@@ -36,11 +36,11 @@ pub enum What {
         /// Its source line, where that is known.
         at: Option<String>,
     },
-    /// The process ended, and said nothing before.
+    /// The process ended without a message.
     Exited(i32),
     /// A signal ended the process.
     Killed(i32),
-    /// No PE got further in time.
+    /// No PE made progress in time.
     Hung {
         /// The limit.
         limit: Duration,
@@ -49,11 +49,11 @@ pub enum What {
     },
 }
 
-/// With this status libnvshmem ends a process, whatever was wrong.
+/// libnvshmem ends a process with this status, whatever was wrong.
 const LIBRARY_EXIT: i32 = 255;
 
 impl Trouble {
-    /// The outcome of a run that ended so, under the simulator's name; `None` where the simulator has none.
+    /// The outcome of such a run, by the simulator's name; `None` if the simulator has no such outcome.
     pub fn outcome(&self) -> Option<String> {
         match &self.what {
             What::Failed { kind, .. } => Some(format!("failed: {kind}")),
@@ -64,7 +64,7 @@ impl Trouble {
         }
     }
 
-    /// The same of a case that is meant to end so, where PEs that get no further are what the simulator calls a deadlock.
+    /// The outcome of a case that is meant to end in trouble. There the simulator's name for a hang is a deadlock.
     pub fn verdict(&self) -> Option<String> {
         match self.what {
             What::Hung { .. } => Some("deadlock".to_string()),
@@ -72,12 +72,12 @@ impl Trouble {
         }
     }
 
-    /// Whether it says that something is not to be had here, and nothing about the program.
+    /// Whether this is about the machine and not about the program.
     pub fn is_operating(&self) -> bool {
         matches!(self.what, What::Start(_) | What::Failed { operating: true, .. })
     }
 
-    /// The sentence, and below it the last lines that were printed.
+    /// The sentence, and the last lines that were printed behind it.
     pub fn with_tail(&self) -> String {
         let lines = self.tail.iter().map(|line| format!("; | {line}"));
         format!("{self}{}", lines.collect::<String>())

@@ -1,21 +1,21 @@
-//! The process group of a job: it can be ended as a whole, grandchildren included, and it does not outlive this
-//! process. A process can leave its group (`setsid`, a shell with job control), and is out of its reach then.
+//! The process group of a job. It is ended as a whole, with grandchildren, and it does not outlive this process. A process can
+//! leave its group (`setsid`, a shell with job control). Then the group does not reach it.
 //!
-//! The group is led by a *keeper*, a shell that does nothing but wait for the end of its input. The other end of that
-//! pipe is in this process alone: when this process ends, however it ends, the pipe closes, and the keeper kills its
-//! group. (A parent's death signal would reach the children only, and not theirs.) As long as the keeper has not been
-//! waited for, no other group can get the number of this one.
+//! The leader of the group is the *keeper*, a shell that waits for the end of its input. Only this process has the other end
+//! of that pipe. When this process ends in any way, the pipe closes and the keeper kills its group. (A parent's death signal
+//! would reach the children, but not their children.) No other group gets the number of this one before the keeper was
+//! waited for.
 
 use std::process::{Child, Command, Stdio};
 
-/// Signals to the group, which are meant for the others, do not end the keeper.
+/// The keeper survives the signals that are meant for the others in the group.
 const KEEPER: &str = "trap '' HUP INT QUIT TERM USR1 USR2; read -r _; kill -KILL 0";
 
 /// A process group and its keeper.
 #[derive(Debug)]
 pub(super) struct Group {
     keeper: Child,
-    /// Whether the keeper was waited for: the group's number may be another's now.
+    /// Whether the keeper was waited for. Then another group may have the number.
     is_over: bool,
 }
 
@@ -28,7 +28,7 @@ impl Group {
         Ok(Group { keeper, is_over: false })
     }
 
-    /// Lets the process that `command` will start be one of the group.
+    /// Puts the process that `command` will start into the group.
     pub(super) fn adopt(&self, command: &mut Command) -> Result<(), String> {
         system::into_group(command, self.keeper.id())
     }
@@ -40,17 +40,17 @@ impl Group {
         }
     }
 
-    /// Ends all processes of the group, the keeper too. It is over then.
+    /// Kills all processes of the group, and the keeper.
     pub(super) fn kill(&mut self) {
         if !self.is_over {
             system::kill_group(self.keeper.id());
             self.is_over = true;
-            let _ = self.keeper.wait(); // gives the group's number back
+            let _ = self.keeper.wait(); // frees the group's number
         }
     }
 }
 
-/// Lets the process that `command` will start lead a group of its own, which a Ctrl-C at the terminal does not reach.
+/// Puts the process that `command` will start into a group of its own, which a Ctrl-C at the terminal does not reach.
 pub(super) fn apart(command: &mut Command) -> Result<&mut Command, String> {
     system::into_group(command, 0)?;
     Ok(command)
@@ -58,7 +58,7 @@ pub(super) fn apart(command: &mut Command) -> Result<&mut Command, String> {
 
 pub(super) use system::wait_for;
 
-/// What std does not offer. A signal fails only when nobody is left to get it, so that is no error.
+/// What std does not offer. Sending a signal fails only if no process is left, which is fine.
 #[cfg(unix)]
 mod system {
     use std::os::unix::process::CommandExt as _;
@@ -80,8 +80,8 @@ mod system {
         let _ = pid(group).map(|group| kill_process_group(group, Signal::KILL));
     }
 
-    /// Waits until this child has ended, and leaves it a zombie: until somebody else waits for it, no other process can
-    /// get its number.
+    /// Waits until this child has ended, and leaves it a zombie. So no other process gets its number before somebody waits
+    /// for it.
     pub(in super::super) fn wait_for(child: u32) {
         let Some(child) = pid(child) else { return };
         while matches!(waitid(WaitId::Pid(child), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT), Err(Errno::INTR)) {}

@@ -1,8 +1,8 @@
 //! When CUDA loads kernels: with the library, not at their first launch.
 //!
-//! Left alone, CUDA loads a kernel when it is launched first, and to load one it may wait for everything that is enqueued. A
-//! program whose first collective is enqueued behind a wait for something that this program does later would hang, which
-//! nothing in NVSHMEM's model explains. CUDA reads the variable when it is initialized, so it is set where processes begin.
+//! By default CUDA loads a kernel at its first launch, and loading may wait for everything that is enqueued. A program would hang
+//! if it enqueued its first collective behind a wait for something that it does later. Nothing in NVSHMEM's model explains
+//! such a hang. CUDA reads the variable when it is initialized, so it is set where processes begin.
 
 use std::env;
 use std::io;
@@ -20,8 +20,8 @@ pub fn load_kernels_early(command: &mut Command) {
     }
 }
 
-/// Starts this process anew with the variable set, unless it is set. To be called before there is anything to lose: all
-/// that is left is the process's number, its environment and its arguments.
+/// Starts this process anew with the variable set, unless it is set. Call this first: only the process's number, its
+/// environment and its arguments survive.
 pub fn restart_to_load_kernels_early() {
     if env::var_os(VARIABLE).is_some() {
         return;
@@ -29,11 +29,11 @@ pub fn restart_to_load_kernels_early() {
     if let Ok(program) = env::current_exe() {
         let mut command = Command::new(program);
         command.args(env::args_os().skip(1)).env(VARIABLE, EARLY);
-        let _ = replace(&mut command); // where that cannot be done, kernels are loaded later
+        let _ = replace(&mut command); // if that fails, kernels are loaded later
     }
 }
 
-/// Replaces this process. Returns only to say why it could not.
+/// Replaces this process. Returns only the error, if that fails.
 #[cfg(unix)]
 pub fn replace(command: &mut Command) -> io::Error {
     std::os::unix::process::CommandExt::exec(command)

@@ -5,19 +5,18 @@
 //! | `running.rs` | [`Running`]: the PEs from start to end, as a sequence of [`Event`]s |
 //! | `group.rs` | the process group: whatever happens to this process, what is in the group ends with it |
 //! | `port.rs` | where the PEs meet |
-//! | `loading.rs` | that CUDA loads kernels before they are launched |
+//! | `loading.rs` | makes CUDA load kernels before they are launched |
 //! | `mps.rs` | [`Mps`]: CUDA's multi-process service, for several PEs on one GPU |
-//! | `end_mps.sh` | how such a service is ended, also when this process was killed |
+//! | `end_mps.sh` | ends such a service, also if this process was killed |
 //!
 //! A PE learns who it is from its environment: `ONESIDED_RANK`, `ONESIDED_PES`, `ONESIDED_LOCAL_RANK`,
 //! `ONESIDED_RENDEZVOUS`, `ONESIDED_KEY` and, where it was assigned a GPU, `ONESIDED_DEVICE`. The key is random and only of
 //! this job: PEs that meet prove to each other that they know it. `CUDA_MODULE_LOADING` is set to `EAGER` where it is not
 //! set. Everything else in the environment is the user's and stays as it is.
 //!
-//! What is left behind: a process that left the job's group, as under `setsid` or in a shell with job control. If it is a
-//! PE itself, it is killed all the same, but not if this process is killed first; if a PE started it, nobody ends it. A
-//! PE that the system cannot end, because a driver holds on to it, is given up some seconds after it was killed, and
-//! [`Event::Stuck`] names it.
+//! A process may leave the job's group, under `setsid` or in a shell with job control. If it is a PE, it is killed all the same,
+//! unless this process was killed first. If a PE started it, nobody ends it. A PE that the system cannot end, because a
+//! driver holds on to it, is given up some seconds after it was killed; [`Event::Stuck`] names it.
 
 use std::ffi::OsString;
 use std::fmt;

@@ -1,7 +1,7 @@
 //! [`Mps`]: CUDA's multi-process service, with which several PEs compute on one GPU at once.
 //!
-//! NVSHMEM needs it as soon as PEs share a GPU: without it most of its functions end the process. The service is one of
-//! our own, with its own folder, so that one which runs on the machine already is neither used nor disturbed.
+//! NVSHMEM needs it as soon as PEs share a GPU: without it most functions of the library end the process. This service has a
+//! folder of its own. So it neither uses nor disturbs a service that runs on the machine already.
 
 use std::env;
 use std::ffi::OsString;
@@ -24,7 +24,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 /// The folder holds a Unix socket, whose path may have 107 bytes. The names in it have up to 30.
 const LONGEST: usize = 60;
 
-/// When its pipe to this process closes, this shell ends the service, within 25 seconds: also where this process is killed.
+/// This shell ends the service within 25 seconds after its pipe to this process closes, also if this process is killed.
 const KEEPER: &str =
     concat!("trap '' HUP INT QUIT TERM; read -r _\n", include_str!("end_mps.sh"), "rm -rf -- \"$folder\"");
 
@@ -37,21 +37,21 @@ pub struct Mps {
     visible: Visible,
 }
 
-/// The GPUs that the service offers. It numbers them anew, so its clients must not choose among them once more.
+/// The GPUs that the service offers. The service numbers them anew, so its clients must not choose among them again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Visible {
     /// `CUDA_VISIBLE_DEVICES` for the service; `None` for all.
     service: Option<String>,
-    /// The same for its clients, in the service's numbers: a GPU has the number that it would have without a service.
+    /// The same for its clients, in the service's numbers. A GPU has the number that it would have without a service.
     clients: Option<String>,
 }
 
 impl Mps {
-    /// Starts the service, and makes sure that it answers. `devices` are the GPUs that PEs will use, as CUDA numbers
-    /// them in this process; empty: any.
+    /// Starts the service, and makes sure that it answers. `devices` are the GPUs that PEs will use, as CUDA numbers them
+    /// in this process; any GPU if it is empty.
     ///
     /// # Errors
-    /// A sentence: the service is not installed, or what it said when it did not start.
+    /// A sentence that says that the service is not installed, or what it said when it did not start.
     pub fn start(devices: &[u32]) -> Result<Mps, String> {
         Mps::start_with(Path::new(CONTROL), devices)
     }
@@ -75,8 +75,8 @@ impl Mps {
         Ok(mps)
     }
 
-    /// What a PE needs in its environment to use the service, when at most so many PEs share a GPU. Each may then use
-    /// that part of it: NVSHMEM wants the parts to add up to no more than the whole.
+    /// What a PE needs in its environment to use the service, if at most so many PEs share a GPU. Each PE may use that part
+    /// of the GPU: NVSHMEM requires that the parts sum up to 100 % at most.
     pub fn environment(&self, pes_per_gpu: usize) -> Vec<(String, OsString)> {
         let part = (100 / pes_per_gpu.max(1)).max(1);
         let mut environment = directories(self.folder.path()).to_vec();
@@ -86,8 +86,8 @@ impl Mps {
         environment
     }
 
-    /// Runs the control program and gives what it prints. What it starts in the background inherits its outputs, so
-    /// these are a file: a pipe would stay open.
+    /// Runs the control program and returns what it prints. What it starts in the background inherits its outputs, so these
+    /// go to a file: a pipe would stay open.
     fn control(&self, arguments: &[&str], input: Option<&str>, limit: Duration) -> Result<String, String> {
         let (asked, said) = (self.folder.path().join("asked"), self.folder.path().join("said"));
         let failed = |why: &dyn std::fmt::Display| format!("{CONTROL}: {why}");
@@ -140,8 +140,8 @@ fn directories(folder: &Path) -> [(String, OsString); 2] {
 }
 
 impl Visible {
-    /// From the user's `CUDA_VISIBLE_DEVICES` and the GPUs wanted: the service gets all up to the last one that is
-    /// wanted, in the user's order, so that its numbers are the user's.
+    /// From the user's `CUDA_VISIBLE_DEVICES` and the GPUs wanted. The service gets all GPUs up to the last one wanted, in the
+    /// user's order. So its numbers are the user's.
     fn new(user: Option<&str>, devices: &[u32]) -> Visible {
         let users: Option<Vec<&str>> = user.map(|list| list.split(',').map(str::trim).collect());
         let last = devices.iter().max().map(|&last| last as usize + 1);

@@ -5,19 +5,19 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::process;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// The first port that is looked at: below are those that services are known by.
+/// The first port to try. Services have the ports below.
 const FIRST: u16 = 10_240;
-/// Where the ports begin that the system gives to those who ask for any, if it does not say so itself.
+/// The first of the ports that the system hands out by itself, if the system does not tell.
 const EPHEMERAL: u16 = 32_768;
 
-/// How many ports this process has asked for: it never takes the same one twice.
+/// How many ports this process has tried. It never tries the same one twice.
 static ASKED: AtomicU16 = AtomicU16::new(0);
 
 /// `127.0.0.1:PORT/JOB` with a port that is free now. `JOB` tells this job's PEs from those of another one.
 ///
-/// PE 0 listens there only some time later, and until then anyone may take the port. Three things make that unlikely,
-/// and the last makes it harmless: the port is not among those that the system hands out by itself, processes begin
-/// their search at different places, and a PE that meets another job there says so.
+/// PE 0 listens there only some time later. Until then any process may take the port. That is unlikely, because the system does
+/// not hand out this port by itself, and because processes begin their search at different ports. And it is harmless: PEs
+/// of another job do not know this job's key, and are told so.
 pub(super) fn meeting() -> Result<String, String> {
     let port = free_port()?;
     Ok(format!("127.0.0.1:{port}/{}.{}", process::id(), ASKED.load(Ordering::Relaxed)))
@@ -32,7 +32,7 @@ pub fn free_port() -> Result<u16, String> {
     Ok(free(span(&range)).ok_or("no TCP port of 127.0.0.1 is free; PEs meet through one")?)
 }
 
-/// How many ports from `FIRST` on the system does not hand out by itself.
+/// The number of ports from `FIRST` on that the system does not hand out by itself.
 fn span(range: &str) -> u16 {
     let first = range.split_whitespace().next().and_then(|first| first.parse().ok()).unwrap_or(EPHEMERAL);
     if first > FIRST { first - FIRST } else { EPHEMERAL - FIRST }

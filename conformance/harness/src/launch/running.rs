@@ -14,61 +14,60 @@ use crate::tool::interrupt;
 
 /// How long a PE has to end after it was asked to, unless it is given more; then it is killed.
 const GRACE: Duration = Duration::from_secs(2);
-/// How long output is read after the end of a PE whose own children keep it open.
+/// How long the output of a PE is read after its end, if children of its own keep it open.
 const DRAIN: Duration = Duration::from_millis(500);
-/// How long it may take the system to end a killed process. One that a driver holds on to is left behind.
+/// How long the system may take to end a killed process. After that the process is left behind: a driver may hold on to it.
 const REAP: Duration = Duration::from_secs(5);
-/// How often Ctrl-C is looked for.
+/// How often to check for Ctrl-C and SIGTERM.
 const GLANCE: Duration = Duration::from_millis(100);
-/// A longer line is given in pieces.
+/// The longest line. A longer one comes in pieces.
 const LINE: u64 = 1 << 16;
-/// Lines that may be waiting to be asked for; a PE that prints more waits.
+/// How many lines are read ahead. A PE that prints more has to wait.
 const WAITING: usize = 1 << 12;
 
 /// What happened to a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "who runs a job must learn of everything that can happen to it")]
 pub enum Event {
-    /// A PE wrote a line; the last one may have had no end.
+    /// A PE wrote a line. Its last line may have had no end.
     Line {
-        /// Which PE.
+        /// The PE.
         pe: usize,
-        /// To which of its outputs.
+        /// The output it wrote to.
         channel: Channel,
-        /// The line without its end. What is no UTF-8 is replaced.
+        /// The line without its end. Bytes that are not UTF-8 are replaced.
         text: String,
     },
-    /// A PE ended. Its lines came before, except those that children of its own may still write.
+    /// A PE ended. All its lines came before. Children of its own may still write some.
     Ended {
-        /// Which PE.
+        /// The PE.
         pe: usize,
-        /// How.
+        /// How it ended.
         status: PeStatus,
     },
-    /// A PE was killed, and is still there: a driver may hold on to it. Its end is not waited for.
+    /// A PE was killed and is still there, because a driver may hold on to it. Nobody waits for its end.
     Stuck {
-        /// Which PE.
+        /// The PE.
         pe: usize,
     },
-    /// All PEs have ended or are stuck, and what they left behind in their group was killed. From now on this is all that
-    /// happens.
+    /// All PEs have ended or are stuck, and what they left in their group was killed. From now on every event is this one.
     AllEnded,
-    /// Nothing happened for the time given.
+    /// Nothing happened in the given time.
     Quiet,
 }
 
-/// The PEs of a job, started by [`Job::start`](super::Job::start). Dropping it kills them, and waits until they are gone,
-/// except for those that are stuck.
+/// The PEs of a job, started by [`Job::start`](super::Job::start). Dropping it kills them and waits until they are gone,
+/// except for stuck ones.
 #[derive(Debug)]
 pub struct Running {
     pes: Vec<State>,
     notes: Receiver<Note>,
     group: Group,
-    /// How long those have to end that were asked to.
+    /// How long processes have to end after they were asked to.
     grace: Duration,
-    /// When those are killed that were asked to end; `None` while nobody was.
+    /// When to kill the processes that were asked to end; `None` while none was asked.
     kill_at: Option<Instant>,
-    /// When those are stuck that were killed and are still there; `None` while nobody was killed.
+    /// When killed processes that are still there count as stuck; `None` while none was killed.
     give_up_at: Option<Instant>,
 }
 
@@ -77,9 +76,9 @@ pub struct Running {
 struct State {
     process: Arc<Mutex<Child>>,
     status: Option<PeStatus>,
-    /// Of its two outputs, how many are at their end.
+    /// How many of its two outputs have ended.
     closed: u8,
-    /// When its end is announced even if its outputs are not at theirs.
+    /// When to announce its end even if its outputs are still open.
     announce_at: Option<Instant>,
     is_announced: bool,
     /// Waits for the process.
@@ -99,7 +98,7 @@ pub fn cannot_start(command: &Command, why: &io::Error) -> String {
     format!("{} cannot be started: {why}{hint}", program.display())
 }
 
-/// What the threads tell.
+/// What the threads report.
 #[derive(Debug)]
 enum Note {
     Line { pe: usize, channel: Channel, text: String },
@@ -111,7 +110,7 @@ impl Running {
     /// Starts these commands as the PEs of one job, whatever they are: nothing is added to their environment. Their standard
     /// input is empty, and their outputs are read.
     ///
-    /// From now on the first Ctrl-C ends them, and is otherwise only noted.
+    /// From now on the first Ctrl-C or SIGTERM ends them instead of this process.
     ///
     /// # Errors
     /// A sentence that says what cannot be started, and why. Nothing is left running then.
@@ -131,7 +130,7 @@ impl Running {
 
     /// The next thing that happens; [`Event::Quiet`] if nothing does within `wait`.
     ///
-    /// Must be called again and again: a PE whose output nobody takes waits with it. After Ctrl-C it ends the PEs.
+    /// Call this again and again: a PE blocks while nobody takes its output. After Ctrl-C or SIGTERM this ends the PEs.
     pub fn next(&mut self, wait: Duration) -> Event {
         let until = Instant::now().checked_add(wait); // `None` is later than any time
         loop {
@@ -172,19 +171,19 @@ impl Running {
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {}
-                // All threads are done, so everything was noted; only announcements are left.
+                // All threads are done. Only announcements are left.
                 Err(RecvTimeoutError::Disconnected) => thread::sleep(Duration::from_millis(1)),
             }
         }
     }
 
-    /// Gives processes more than two seconds to end after they were asked to: what they started may have to end first.
+    /// Gives processes another time than two seconds to end after they were asked to. They may have to end others first.
     pub fn set_grace(&mut self, grace: Duration) {
         self.grace = grace;
     }
 
-    /// Asks all PEs and their children to end; those that do not are killed two seconds later, by [`next`](Self::next).
-    /// A PE that left the job's group is not asked, only killed.
+    /// Asks all PEs and their children to end. [`next`](Self::next) kills those that are still there two seconds later. A PE
+    /// that left the job's group is only killed.
     pub fn kill(&mut self) {
         if self.kill_at.is_none() {
             self.kill_at = Some(Instant::now() + self.grace);
@@ -192,7 +191,7 @@ impl Running {
         }
     }
 
-    /// Kills all that is left: the group, and each PE that left it. Its children are out of reach then.
+    /// Kills what is left: the group, and each PE that left it. The children of such a PE are out of reach.
     fn end(&mut self) {
         if self.give_up_at.is_some() {
             return;
@@ -200,13 +199,13 @@ impl Running {
         self.give_up_at = Some(Instant::now() + REAP);
         self.group.kill();
         for state in &self.pes {
-            // It does nothing where the process has been waited for: its number may be another's now.
+            // This does nothing if the process has been waited for, so it never hits another process with the same number.
             let _ = state.process.lock().unwrap_or_else(PoisonError::into_inner).kill();
         }
     }
 
-    /// The next thing that happens when the time after [`end`](Self::end) is up. Lines are none any more: a process out of
-    /// reach may write for ever.
+    /// The next event when the time after [`end`](Self::end) is up. Lines are no longer read, because a process out of reach may
+    /// write for ever.
     fn give_up(&mut self) -> Event {
         let Some(pe) = self.pes.iter().position(|state| !state.is_announced) else { return Event::AllEnded };
         let state = &mut self.pes[pe];
@@ -216,12 +215,12 @@ impl Running {
         state.status.map_or(Event::Stuck { pe }, |status| Event::Ended { pe, status })
     }
 
-    /// How each PE ended; `None` for those of which that is not known yet.
+    /// How each PE ended; `None` if that is not known yet.
     pub fn statuses(&self) -> Vec<Option<PeStatus>> {
         self.pes.iter().map(|state| state.status).collect()
     }
 
-    /// Takes a note; an event if it is one already.
+    /// Takes a note. Returns the event, if the note is one.
     fn note(&mut self, note: Note) -> Option<Event> {
         match note {
             Note::Line { pe, channel, text } => return Some(Event::Line { pe, channel, text }),
@@ -250,15 +249,15 @@ impl State {
         let process = Arc::new(Mutex::new(child));
         let waits = Arc::clone(&process);
         let waiter = thread::spawn(move || {
-            wait_for(number); // without the lock, which who kills it needs
+            wait_for(number); // without the lock, which killing it needs
             let status =
                 waits.lock().unwrap_or_else(PoisonError::into_inner).wait().map_or(PeStatus::Killed(0), status);
-            let _ = notes.send(Note::Ended { pe, status }); // fails when nobody wants to know any more
+            let _ = notes.send(Note::Ended { pe, status }); // fails when nobody listens any more
         });
         State { process, status: None, closed: 0, announce_at: None, is_announced: false, waiter }
     }
 
-    /// Whether its end is to be announced now.
+    /// Whether to announce its end now.
     fn is_ready(&self, now: Instant) -> bool {
         !self.is_announced && self.announce_at.is_some_and(|at| self.closed == 2 || at <= now)
     }
@@ -267,7 +266,7 @@ impl State {
 impl Drop for Running {
     fn drop(&mut self) {
         self.end();
-        // The threads that wait for the processes must not wait for a reader of their notes.
+        // The threads that wait for the processes must not block on a full channel.
         self.notes = mpsc::sync_channel(0).1;
         while self.pes.iter().any(|state| !state.waiter.is_finished())
             && self.give_up_at.is_some_and(|at| Instant::now() < at)

@@ -1,4 +1,4 @@
-//! What will work on this machine and what will not, told from what was found.
+//! What will work on this machine and what will not.
 
 use std::fmt;
 
@@ -7,8 +7,8 @@ use onesided_nvshmem::{HostLibrary, Problem};
 use super::report::Report;
 
 impl Report {
-    /// Why no program can run on GPUs here, in words; empty if nothing speaks against it. MPI and MPS are extras:
-    /// without MPI, PEs find each other by a unique id; without MPS, each PE needs a GPU of its own.
+    /// Why no program can run on GPUs here; empty if programs can. MPI and MPS are not needed: without MPI, PEs find each
+    /// other by a unique id; without MPS, each PE needs a GPU of its own.
     pub(super) fn obstacles(&self) -> Vec<String> {
         let mut obstacles = Vec::new();
         match &self.driver {
@@ -37,7 +37,7 @@ impl Report {
         obstacles
     }
 
-    /// What a user should know before it happens, a sentence each.
+    /// What will go wrong later, a sentence each.
     pub(super) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         notes.extend(self.nvshmem.iter().filter_map(HostLibrary::untested));

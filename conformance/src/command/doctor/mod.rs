@@ -1,4 +1,4 @@
-//! `onesided doctor`: what of a machine programs on GPUs need, what of it is there, and what will work.
+//! `onesided doctor`: which of the parts that programs on GPUs need are on this machine, and what will work.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -26,8 +26,9 @@ mod report;
 
 use report::{Report, Tool};
 
-const AFTER: &str = "Start it in the same way as a program, once for each PE (`onesided launch -n N -- onesided doctor`): then the doctors \
-                     also try whether the PEs meet, and wait 5 s for each other.
+const AFTER: &str = "\
+Start it in the same way as a program, once for each PE (`onesided launch -n N -- onesided doctor`). Then the doctors also \
+try whether the PEs meet, and wait 5 s for each other.
 
 The exit status is 0 also where programs cannot run on GPUs: the simulator needs none.";
 
@@ -87,7 +88,7 @@ fn look(library: Option<&Path>) -> Report {
     }
 }
 
-/// Tries whether the PEs find each other. `None` where there is nobody to be met, or no place is known.
+/// Tries whether the PEs find each other. `None` if there is nobody to meet, or no place is known.
 fn meet(placement: Option<&Placement>, limit: Duration) -> std::result::Result<Option<usize>, Problem> {
     match placement {
         Some(placement @ Placement { n_pes: 2.., meeting: Some(_), .. }) => placement.rehearse(limit).map(Some),
@@ -112,7 +113,7 @@ fn tool(what: &'static str) -> std::result::Result<PathBuf, Problem> {
     processes::on_path(what, &[]).ok_or_else(|| Problem::NotFound { what, looked: vec!["not on PATH".to_string()] })
 }
 
-/// Runs a little program on the simulator: it needs memory for stacks and heaps, and nothing else.
+/// Runs a little program on the simulator, which needs only memory for stacks and heaps.
 fn simulate() -> Result<usize> {
     let results = Simulation::new(Config::default())?.run(count)?.into_results()?;
     onesided::expect_eq(&results, &vec![results.len() as u32; results.len()], "the number of PEs")?;

@@ -1,5 +1,5 @@
-//! Whether PEs can find each other here: through an address of this host for the rendezvous, and through a network
-//! interface for NVSHMEM's own bootstrap.
+//! Whether PEs can find each other here. The rendezvous needs an address of this host, and NVSHMEM's own bootstrap needs a
+//! network interface.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -10,7 +10,7 @@ use onesided_nvshmem::Problem;
 
 /// Where Linux lists its interfaces, each with its flags.
 const INTERFACES: &str = "/sys/class/net";
-/// With it a user chooses among them, for NVSHMEM.
+/// The variable by which a user chooses among them for NVSHMEM.
 const CHOICE: &str = "NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME";
 /// The flag of an interface that is up.
 const UP: u32 = 1;
@@ -18,7 +18,7 @@ const UP: u32 = 1;
 /// How PEs of this host can find each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Network {
-    /// The network interfaces that are up and that NVSHMEM may use. Empty where the system does not list them.
+    /// The network interfaces that are up and that NVSHMEM may use. Empty if the system does not list them.
     pub(super) interfaces: Vec<String>,
 }
 
@@ -53,7 +53,7 @@ fn meet(limit: Duration) -> std::io::Result<()> {
     host.read_exact(&mut [0])
 }
 
-/// The names of all that are up, in order; `None` where the system does not list them.
+/// The names of all interfaces that are up, in order; `None` if the system does not list them.
 fn interfaces() -> Option<Vec<String>> {
     let entries = fs::read_dir(INTERFACES).ok()?.flatten();
     let is_up =
@@ -64,8 +64,8 @@ fn interfaces() -> Option<Vec<String>> {
     Some(names)
 }
 
-/// Whether the user's choice lets an interface through: the beginnings of names with commas between, behind `^` those
-/// that are not wanted, behind `=` whole names.
+/// Whether the user's choice includes an interface. The choice is a list of beginnings of names, separated by commas. `^` before
+/// it makes it a list of interfaces that are not wanted; `=` makes it a list of whole names.
 fn is_chosen(choice: &str, name: &str) -> bool {
     let (is_refusal, list) = choice.strip_prefix('^').map_or((false, choice), |list| (true, list));
     let (is_whole, list) = list.strip_prefix('=').map_or((false, list), |list| (true, list));

@@ -11,7 +11,7 @@ use super::network::Network;
 /// What the doctor found. Its `Display` is a table for people, which ends with what would work.
 #[derive(Clone, Debug)]
 pub(super) struct Report {
-    /// Version of the NVIDIA kernel module that is loaded, which says whether there is a driver at all.
+    /// The version of the loaded NVIDIA kernel module. Without it there is no driver.
     pub(super) kernel_module: Option<String>,
     /// NVIDIA's driver library and the GPUs behind it.
     pub(super) driver: Result<Driver, Problem>,
@@ -25,14 +25,14 @@ pub(super) struct Report {
     pub(super) mps: Result<Tool, Problem>,
     /// The ways for PEs of this host to find each other.
     pub(super) network: Result<Network, Problem>,
-    /// Who this process is according to a launcher, if one started it; an error where that contradicts itself.
+    /// Who this process is according to its launcher, if one started it; an error if the launcher contradicts itself.
     pub(super) launcher: Result<Option<Placement>, Problem>,
-    /// How many PEs met just now, if a launcher started several and where they meet is known: their doctors tried.
-    /// `Ok(None)` where there was nothing to try; an error says which PE did not come, or which came twice.
+    /// How many PEs met just now, if a launcher started several and says where they meet. `Ok(None)` if there was nothing to
+    /// try. An error says which PE did not come, or which came twice.
     pub(super) met: Result<Option<usize>, Problem>,
 }
 
-/// A program or a library of which only the presence and the version matter.
+/// A program or a library. Only its presence and its version matter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Tool {
     /// Its version, in its own words.
@@ -68,7 +68,7 @@ impl Report {
         let describe = |placement: &Option<Placement>| describe(placement.as_ref(), self.met.as_ref());
         let mut launcher = row("launcher", &self.launcher, describe, |_| LAUNCHER_REMEDY);
         if let (true, Err(problem)) = (launcher.found, &self.met) {
-            launcher.found = false; // PEs that cannot meet are none
+            launcher.found = false; // PEs that cannot meet are of no use
             launcher.says += &format!(", but {problem}");
             let is_setting = matches!(problem, Problem::Variable { .. });
             launcher.then = format!("remedy: {}", if is_setting { LAUNCHER_REMEDY } else { MEETING_REMEDY });
@@ -86,7 +86,7 @@ impl Report {
 }
 
 impl Report {
-    /// What programs want to know of it: schema `onesided-doctor/1`.
+    /// The report for programs: schema `onesided-doctor/1`.
     pub(super) fn to_json(&self) -> Value {
         let (driver, library) = (self.driver.as_ref().ok(), self.nvshmem.as_ref().ok());
         let row = |Row { what, found, says, then }| json!({ "what": what, "found": found, "says": says, "then": then });
@@ -301,13 +301,13 @@ launcher       not found  Open MPI's mpirun started this process as PE 1 of 2, b
 ";
         assert!(report.to_string().contains(expected), "{report}");
 
-        // What has to be set says the problem itself.
+        // The problem itself says what to set.
         report.met = Err(Problem::Variable { variable: "ONESIDED_KEY".into(), why: "not set".into() });
         let [.., launcher] = report.rows();
         assert!(launcher.says.ends_with("as PE 1 of 2, but ONESIDED_KEY: not set"), "{launcher:?}");
         assert_eq!(launcher.then, "remedy: set this variable as it says; `onesided launch` sets its own");
 
-        // Where it was not tried, only the place is told.
+        // If it was not tried, only the place is told.
         report.met = Ok(None);
         let [.., launcher] = report.rows();
         assert_eq!((launcher.found, launcher.then.as_str()), (true, "they meet at 127.0.0.1:20000/7"));

@@ -31,9 +31,9 @@ mod step;
 
 /// How long the doctor may take.
 const DOCTOR: Duration = Duration::from_secs(120);
-/// Of the output of a step that failed, so many lines are shown.
+/// How many lines are shown of the output of a step that failed.
 const TAIL: usize = 40;
-/// With it a user names the library to be used.
+/// The variable that names the library to use.
 const LIBRARY: &str = "ONESIDED_NVSHMEM_LIB";
 
 const AFTER: &str = "\
@@ -101,7 +101,7 @@ fn try_run(options: &Options) -> Result<ExitCode, String> {
     Ok(ExitCode::from(u8::from(!run.record.is_well())))
 }
 
-/// What the doctor says of a machine, as far as it is needed here: `onesided-doctor/1`.
+/// The part of the doctor's report (`onesided-doctor/1`) that is needed here.
 #[derive(Debug, Deserialize)]
 struct Machine {
     driver: Option<String>,
@@ -110,17 +110,17 @@ struct Machine {
     library: Option<String>,
 }
 
-/// A run with its options and what was done.
+/// A run, with its options and its record.
 struct Run<'a> {
     options: &'a Options,
     binaries: PathBuf,
     date: String,
     parts: Vec<Part>,
-    /// The library that is used now, if the user named one.
+    /// The library in use, if the user named one.
     library: Option<PathBuf>,
-    /// By which PEs know each other that something else starts than our launcher.
+    /// The key of PEs that another launcher starts.
     key: Key,
-    /// For them too, once they need it.
+    /// The multi-process service for those PEs, once they need it.
     mps: Option<Mps>,
     folder: tempfile::TempDir,
     record: Record,
@@ -151,7 +151,7 @@ impl<'a> Run<'a> {
         Ok(Run { options, binaries, date, parts, library: None, key, mps: None, folder, record })
     }
 
-    /// Asks the doctor, in a process of its own: a process can open one library only.
+    /// Asks the doctor in a process of its own, because a process can open one library only.
     fn look(&self) -> Result<Machine, String> {
         let file = self.folder.path().join("doctor.json");
         let mut doctor = Command::new(self.binaries.join("onesided"));
@@ -167,7 +167,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Runs all parts with one library, and writes the report. The exit status if the user ended it.
+    /// Runs all parts with one library, and writes the report. Returns the exit status, if the user ended the run.
     fn with_library(&mut self, machine: &Machine) -> Result<Option<ExitCode>, String> {
         let or_unknown = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".to_string());
         let head = Head {
@@ -194,7 +194,7 @@ impl<'a> Run<'a> {
         let only: Vec<String> = self.options.only.iter().map(|part| format!("-{}", part.name())).collect();
         let name = format!("steps{}{}{}", only.concat(), "{}", parts::cases(&self.options.patterns));
         let report = |name: &str| rig.reports.join(format!("{name}{}.json", rig.suffix));
-        // What cannot run at all is known before hours are spent.
+        // Errors come now, not after hours.
         let tasks: Vec<(Part, Vec<Task>)> = self
             .parts
             .iter()
@@ -208,7 +208,7 @@ impl<'a> Run<'a> {
             for task in tasks {
                 self.perform(task, &head.library);
                 if interrupt::is_wanted() {
-                    drop(output); // a run that did not end never replaces the report of a whole one
+                    drop(output); // a partial run does not replace the report of a whole one
                     let why = Some("the user ended the run".to_string());
                     say!("{}", self.record.add("the rest", &head.library, Outcome::NotRun, 0, why));
                     self.write(Output::prepare(&report(&name.replace("{}", "-interrupted")))?, &head)?;
@@ -224,7 +224,7 @@ impl<'a> Run<'a> {
         output.finish(|out| self.record.report(out, head))
     }
 
-    /// Runs a step, prints how it went, and notes it. A step that the user ended is not noted.
+    /// Runs a step, prints how it went, and records it. A step that the user ended is not recorded.
     fn perform(&mut self, task: Task, library: &str) {
         let step = match task {
             Task::NotRun { name, why } => {
@@ -288,7 +288,7 @@ fn absolute(path: &Path) -> Result<PathBuf, String> {
     path.canonicalize().map_err(|why| format!("{}: {why}", path.display()))
 }
 
-/// The GPUs as the names of reports have them: `2xH200`.
+/// The GPUs in the names of reports: `2xH200`.
 fn device(gpus: &[String]) -> String {
     let name = gpus.first().map_or("", String::as_str);
     let name = name.strip_prefix("NVIDIA ").unwrap_or(name);

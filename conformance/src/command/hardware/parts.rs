@@ -20,7 +20,7 @@ pub(super) enum Part {
     Suite,
     /// Each example, with 2 and with 4 PEs
     Examples,
-    /// PEs that find each other in each way that there is
+    /// PEs that find each other in every possible way
     Bootstraps,
     /// What must end in a message
     Mistakes,
@@ -42,7 +42,7 @@ pub(super) struct Rig {
     pub(super) date: String,
     /// How many GPUs there are.
     pub(super) gpus: usize,
-    /// Why PEs cannot be started by a Slurm of this machine, if that is so.
+    /// Why Slurm cannot start PEs on this machine, if it cannot.
     pub(super) no_slurm: Option<String>,
     pub(super) has_mpirun: bool,
     /// Cases of the suite; all if empty.
@@ -52,7 +52,7 @@ pub(super) struct Rig {
 /// Settings of an environment.
 type Settings = &'static [(&'static str, &'static str)];
 
-/// The tests about several PEs that agree: step, test, and the settings under which it runs.
+/// Tests in which several PEs agree on something: the step, the test, and the settings.
 const TOGETHER: [(&str, &str, Settings); 3] = [
     ("a full GPU", "what_a_full_gpu_has_no_room_for_is_refused", &[]),
     // Few teams, because making one takes a while.
@@ -70,7 +70,7 @@ impl Part {
         self.to_possible_value().map_or(String::new(), |value| value.get_name().to_string())
     }
 
-    /// What it runs. `port` gives a port that is free, and another one each time.
+    /// What it runs. `port` returns a free port, another one each time.
     ///
     /// # Errors
     /// The examples' sources are not where they should be; no port is free.
@@ -87,7 +87,7 @@ impl Part {
     }
 }
 
-/// What may be seen of a Slurm that this machine could start.
+/// Why Slurm cannot start PEs on this machine, if it cannot.
 pub(super) fn no_slurm() -> Option<String> {
     if std::env::var_os("CUDA_VISIBLE_DEVICES").is_some() {
         return Some("CUDA_VISIBLE_DEVICES is set".to_string()); // Slurm would not know
@@ -108,19 +108,19 @@ impl Rig {
         command(&self.program("onesided"), arguments)
     }
 
-    /// A program of the harness, with so many PEs that share GPUs where they must.
+    /// A program of the harness with so many PEs, which share GPUs if there are too few.
     fn on_gpus(&self, program: &str, pes: usize) -> Command {
         let mut command = self.alone(program);
         command.args(["--pes", &pes.to_string()]).args(self.shared(pes));
         command
     }
 
-    /// A program of the harness that something else starts as a PE.
+    /// A program of the harness, started as a PE by something else.
     fn alone(&self, program: &str) -> Command {
         command(&self.program(program), &["--backend", "nvshmem"])
     }
 
-    /// `onesided launch`, with so many PEs that share GPUs where they must.
+    /// `onesided launch` with so many PEs, which share GPUs if there are too few.
     fn launch(&self, pes: usize, seconds: u64) -> Command {
         let mut launch = self.onesided(&["launch", "-n", &pes.to_string(), "--timeout", &seconds.to_string()]);
         launch.args(self.shared(pes)).arg("--");
@@ -131,7 +131,7 @@ impl Rig {
         (pes > self.gpus).then_some("--mps")
     }
 
-    /// Two PEs that something else than our launcher starts.
+    /// Two PEs that another launcher starts.
     fn foreign(&self, name: &str, commands: Vec<Command>) -> Step {
         let launcher = Launcher::Foreign { pes_per_gpu: if self.gpus < 2 { 2 } else { 1 } };
         Step { launcher, ..Step::new(name, 120, commands) }
@@ -195,13 +195,13 @@ impl Rig {
     fn example(&self, program: &str, pes: usize) -> Step {
         let name = format!("{program}, {pes} PEs");
         match program {
-            // It has kernels of its own, and no command line of the harness.
+            // It does not have the command line of the harness.
             "kernel" => {
                 let mut launch = self.launch(pes, 60);
                 launch.arg(self.program(program));
                 Step::new(name, 120, [launch])
             }
-            // Its bug may show here or not.
+            // Its bug may or may not show here.
             "missing_fence" => {
                 Step { status: Expected::One(&[0, 1]), ..Step::new(name, 120, [self.on_gpus(program, pes)]) }
             }
@@ -322,7 +322,7 @@ impl Rig {
     }
 }
 
-/// What the names of reports have of the cases that were chosen: a run of some must not replace the report of all.
+/// The chosen cases in the names of reports. A run of some must not replace the report of all.
 pub(super) fn cases(patterns: &[String]) -> String {
     let plain = |letter: char| if letter.is_ascii_alphanumeric() || "_-".contains(letter) { letter } else { '-' };
     patterns.iter().map(|pattern| format!("-{}", pattern.replace(|letter| plain(letter) != letter, "-"))).collect()

@@ -6,11 +6,11 @@ use serde::Serialize;
 
 use super::step::Outcome;
 
-/// What was done so far, with all libraries.
+/// The steps so far, with all libraries.
 #[derive(Debug, Default)]
 pub(super) struct Record {
     steps: Vec<Done>,
-    /// Of these, how many are in a report already.
+    /// How many of them are in a report already.
     reported: usize,
 }
 
@@ -24,7 +24,7 @@ struct Done {
     why: Option<String>,
 }
 
-/// What a report says of where it is from.
+/// The head of a report: what was tested, and where.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Head {
     pub(super) schema: &'static str,
@@ -46,7 +46,7 @@ impl Outcome {
 }
 
 impl Record {
-    /// Notes a step, and gives the line about it.
+    /// Records a step, and returns the line about it.
     pub(super) fn add(
         &mut self,
         name: &str,

@@ -1,28 +1,28 @@
-//! [`Step`]: a program that is run, and what it must do.
+//! [`Step`]: a program to run, and what it must do.
 
 use std::process::Command;
 use std::time::Duration;
 
 use crate::processes::Ended;
 
-/// Something that is run, or a reason not to.
+/// A step to run, or the reason why it is not run.
 #[derive(Debug)]
 pub(super) enum Task {
     Run(Step),
     NotRun { name: String, why: String },
 }
 
-/// One program, or several at the same time, with a limit of time and what must come of it.
+/// One program, or several at the same time, with a time limit and what they must do.
 #[derive(Debug)]
 pub(super) struct Step {
     pub(super) name: String,
     pub(super) commands: Vec<Command>,
     pub(super) limit: Duration,
-    /// How they end if all is well.
+    /// The exit status that is right.
     pub(super) status: Expected,
-    /// One of these stands in a line that they print; if there are none, they print something.
+    /// A line that they print must contain one of these. If there are none, they must print something.
     pub(super) says: &'static [&'static str],
-    /// What is shown of what they print if all is well.
+    /// What to show of their output if all is well.
     pub(super) shows: Shown,
     /// What starts the PEs.
     pub(super) launcher: Launcher,
@@ -33,15 +33,15 @@ pub(super) struct Step {
 pub(super) enum Expected {
     /// One of these.
     One(&'static [i32]),
-    /// Any status by which a program reports an error itself.
+    /// Any status with which a program itself reports an error.
     Error,
 }
 
-/// What is shown of the output of a step that is well.
+/// What to show of the output of a step that is well.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Shown {
     Nothing,
-    /// The last lines, so many.
+    /// So many of the last lines.
     Last(usize),
     Everything,
 }
@@ -51,7 +51,7 @@ pub(super) enum Shown {
 pub(super) enum Launcher {
     /// `onesided launch`, or a program that starts its own PEs.
     Ours,
-    /// Something else: the PEs need a key, and a multi-process service if so many must share each GPU.
+    /// Something else. The PEs need a key, and a multi-process service if several share a GPU.
     Foreign { pes_per_gpu: usize },
 }
 
@@ -63,15 +63,15 @@ pub(super) enum Outcome {
     NotRun,
 }
 
-/// These words in the output of a program that failed say that the machine lacks something: the step was not run. The second
-/// says whether they begin a line.
+/// If a program fails and prints these words, the machine lacks something, and the step counts as not run. The flag says
+/// whether the words must begin a line.
 const LACKS: [(&str, bool); 3] =
     [("built without MPI", false), ("no Slurm: ", true), ("the atomics of the host as stubs", false)];
-/// The status of `timeout` and of our launchers when the time is up; that of a program that was killed.
+/// The status of `timeout` and of our launchers when the time is up, and that of a program that was killed.
 const ENDED_BY_OTHERS: [i32; 2] = [124, 137];
 
 impl Step {
-    /// A step whose program ends with status 0, and prints something.
+    /// A step whose program must end with status 0 and print something.
     pub(super) fn new(name: impl Into<String>, seconds: u64, commands: impl IntoIterator<Item = Command>) -> Step {
         Step {
             name: name.into(),
@@ -84,7 +84,7 @@ impl Step {
         }
     }
 
-    /// What this end means, and why it is not well.
+    /// Whether this end is right, and why not.
     pub(super) fn judge(&self, ended: &Ended) -> (Outcome, Option<String>) {
         if ended.status != Some(0)
             && let Some(why) = ended.printed.lines().find_map(lacks)
@@ -121,7 +121,7 @@ pub(super) fn typed(command: &Command) -> String {
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
-/// What the machine lacks, if this line says so: from the words on.
+/// What the machine lacks, if this line says so.
 fn lacks(line: &str) -> Option<&str> {
     LACKS.iter().find_map(|&(words, begins_line)| {
         let at = line.find(words).filter(|&at| at == 0 || !begins_line)?;

@@ -24,7 +24,7 @@ mod words;
 
 /// How long the other PEs may go on printing after one has failed.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// The status when the time is up, as that of `timeout` is.
+/// The status when the time is up, like that of `timeout`.
 const TIME_IS_UP: u8 = 124;
 /// The longest limit that can be given: a year. A longer one can only be a mistake.
 const YEAR: u64 = 365 * 24 * 3600;
@@ -37,7 +37,8 @@ const NAME: &str = "onesided launch";
     override_usage = "onesided launch [OPTIONS] -n <N> -- <PROGRAM> [ARGUMENTS]...",
     after_help = "\
 Each line that a PE prints is labelled with its number. An error that several PEs write is printed once. When one PE \
-fails, the others have a second to say why; then all are ended, with the processes that they started, except for those that left the job's process group (setsid).\n\n\
+fails, the others have a second to say why. Then all are ended, with the processes that they started, except for those \
+that left the job's process group (setsid).\n\n\
 Started by mpirun, srun or torchrun, it starts nothing: it tells the program who it is, and becomes it.\n\n\
 Exit status: 0 if all PEs ended with 0, otherwise the worst of theirs (128 + N for a PE that signal N ended); 124 when \
 the time was up; 130 after Ctrl-C and 143 after SIGTERM; 2 if the PEs could not be started."
@@ -85,7 +86,7 @@ impl FromStr for Gpus {
 pub(super) fn run(options: &Options) -> ExitCode {
     let placement = match (onesided_nvshmem::placement(), options.pes) {
         (Ok(placement), _) => placement.filter(|placement| placement.from != Launcher::Onesided),
-        // The PEs started here will not look at these variables.
+        // The PEs started here do not look at these variables.
         (Err(_), Some(_)) => None,
         (Err(problem), None) => return failed(problem),
     };
@@ -187,9 +188,9 @@ fn attend(job: &Job, limit: Option<Duration>) -> Result<End, String> {
 /// How a job ended.
 #[derive(Debug)]
 struct End {
-    /// Of each PE, the last line that it wrote to standard error.
+    /// The last line that each PE wrote to standard error.
     last: Vec<Option<String>>,
-    /// The PEs that failed by themselves, in this order.
+    /// The PEs that failed by themselves, in the order of their ends.
     failed: Vec<(usize, PeStatus)>,
     /// The PEs that were ended here.
     ended: Vec<usize>,
@@ -197,7 +198,7 @@ struct End {
     too_long: Vec<usize>,
     /// The PEs that are still there after they were killed.
     stuck: Vec<usize>,
-    /// The PEs of which lines were left out, because another PE wrote them too.
+    /// The PEs whose lines were left out, because another PE wrote them too.
     same: Vec<usize>,
     /// The last line that was printed to standard error, and its PE.
     printed: Option<(usize, String)>,
@@ -340,7 +341,7 @@ mod tests {
         );
         assert_eq!(format!("{:?}", end.status()), format!("{:?}", ExitCode::from(137)));
 
-        // What stands right above is not repeated; what a PE did not print, because another one did, is told.
+        // The line right above is not repeated. PEs whose lines were left out are named.
         let printed = |pe: usize, line: &str| Some((pe, line.to_string()));
         let end = End { printed: printed(1, "no memory"), same: vec![0, 3], ..end };
         let said = "PE 2 ended with status 3; PE 1 failed too; PE 0 had to be ended; PEs 0, 3 wrote the same to standard error";

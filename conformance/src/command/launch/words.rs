@@ -1,15 +1,15 @@
-//! [`Words`]: what PEs write to standard error. When a job fails, each of its PEs often writes the same error; it is printed
+//! [`Words`]: what PEs write to standard error. When a job fails, each of its PEs often writes the same error. It is printed
 //! once.
 //!
-//! A line is printed as soon as it is heard. Only one that another PE wrote before is held back for a moment: if its PE then
-//! fails, the line is left out, and the PE is named at the end. Otherwise it is printed a little late, so nothing is lost.
+//! A line is printed at once, unless another PE wrote the same line before. Then it is held back for a moment. If its PE fails,
+//! the line is left out, and the last line of the command names the PE. Otherwise the line is printed late.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// How long a repeated line is held back.
 pub(super) const HOLD: Duration = Duration::from_secs(1);
-/// Of so many lines is known that they were written.
+/// How many printed lines are remembered.
 const KNOWN: usize = 256;
 
 /// What the PEs of a job write.
@@ -17,9 +17,9 @@ const KNOWN: usize = 256;
 pub(super) struct Words {
     /// Lines that were printed, with their PEs.
     known: VecDeque<(usize, String)>,
-    /// By PE, lines that were not printed yet.
+    /// Lines that are held back, by PE.
     held: Vec<VecDeque<Held>>,
-    /// PEs of which a line was left out.
+    /// PEs whose lines were left out.
     same: Vec<usize>,
 }
 
@@ -34,9 +34,9 @@ impl Words {
         Words { known: VecDeque::new(), held: (0..pes).map(|_| VecDeque::new()).collect(), same: Vec::new() }
     }
 
-    /// Takes a line. It is given back if it is to be printed now.
+    /// Takes a line. Returns it if it is to be printed now.
     pub(super) fn hear(&mut self, pe: usize, text: String, now: Instant) -> Option<String> {
-        // What comes behind a held line is held too.
+        // Lines behind a held line are held too, so that they stay in order.
         if self.is_known(pe, &text) || !self.held[pe].is_empty() {
             self.held[pe].push_back(Held { until: now + HOLD, text });
             return None;
@@ -57,15 +57,16 @@ impl Words {
         due
     }
 
-    /// When [`due`](Self::due) will have a line.
+    /// When [`due`](Self::due) will return a line.
     pub(super) fn next_due(&self) -> Option<Instant> {
         self.held.iter().filter_map(|held| Some(held.front()?.until)).min()
     }
 
-    /// A PE ended. These of its lines are to be printed.
+    /// Notes that a PE ended. Returns those of its lines that are to be printed.
     pub(super) fn ended(&mut self, pe: usize, is_well: bool) -> Vec<String> {
         let held = std::mem::take(&mut self.held[pe]).into_iter().map(|held| held.text);
-        let (repeated, others): (Vec<String>, Vec<String>) = held.partition(|text| !is_well && self.is_known(pe, text)); // others may have written it meanwhile
+        // Other PEs may have written a line since it was held.
+        let (repeated, others): (Vec<String>, Vec<String>) = held.partition(|text| !is_well && self.is_known(pe, text));
         if !repeated.is_empty() {
             self.same.push(pe);
         }
@@ -73,21 +74,21 @@ impl Words {
         others
     }
 
-    /// What is left when all PEs have ended: their own children may have written it.
+    /// The lines that are still held when all PEs have ended. Their own children may have written them.
     pub(super) fn rest(&mut self) -> Vec<(usize, String)> {
         let held =
             self.held.iter_mut().enumerate().flat_map(|(pe, held)| held.drain(..).map(move |held| (pe, held.text)));
         held.collect()
     }
 
-    /// The PEs of which lines were left out, because another PE wrote them too.
+    /// The PEs whose lines were left out, because another PE wrote them too.
     pub(super) fn same(&self) -> Vec<usize> {
         let mut same = self.same.clone();
         same.sort_unstable();
         same
     }
 
-    /// Whether another PE wrote it; nobody owns empty lines.
+    /// Whether another PE wrote this line. Empty lines do not count.
     fn is_known(&self, pe: usize, text: &str) -> bool {
         !text.trim().is_empty()
             && self.known.iter().any(|(other, known)| *other != pe && is_same((pe, text), (*other, known)))
@@ -101,12 +102,12 @@ impl Words {
     }
 }
 
-/// Whether two PEs say the same, each with its own number.
+/// Whether two lines are the same, apart from the PE's own number.
 pub(super) fn is_same((one, text): (usize, &str), (other, known): (usize, &str)) -> bool {
     without_number(one, text) == without_number(other, known)
 }
 
-/// A line without its PE's own number: `PE 3 failed` and `PE 0 failed` say the same.
+/// A line without its PE's own number. So `PE 3 failed` of PE 3 equals `PE 0 failed` of PE 0.
 fn without_number(pe: usize, text: &str) -> String {
     let name = format!("PE {pe}");
     let mut plain = String::new();
