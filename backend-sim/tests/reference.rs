@@ -18,7 +18,8 @@
 //! | `simulate.rs`, `compare.rs` | the same program on the simulator, and the comparison |
 //! | `agreed.rs`, `surprises.rs` | programs whose outcomes are written down |
 //!
-//! Other random programs: `REFERENCE_SEED=7 REFERENCE_TIMES=20 cargo test -p onesided-sim --test reference`.
+//! Other random programs, more of them, with more calls: `REFERENCE_SEED=7 REFERENCE_TIMES=5 REFERENCE_CALLS=3 cargo test
+//! -p onesided-sim --test reference`.
 
 #[path = "reference/agreed.rs"]
 mod agreed;
@@ -49,40 +50,40 @@ mod themes;
 #[path = "reference/transfers.rs"]
 mod transfers;
 
-use compare::compare_all;
+use compare::{calls, compare_all};
 use generate::{Kind, programs};
 
 #[test]
 fn hosts_have_exactly_the_outcomes_of_the_reference() {
-    compare_all(programs(Kind { calls: 6, streams: 0, collectives: 0, on_streams: false }), 600);
+    compare_all(programs(Kind { calls: calls(6), streams: 0, collectives: 0, on_streams: false }), 600);
 }
 
 #[test]
 fn hosts_and_streams_have_exactly_the_outcomes_of_the_reference() {
-    compare_all(programs(Kind { calls: 6, streams: 2, collectives: 0, on_streams: false }), 600);
+    compare_all(programs(Kind { calls: calls(6), streams: 2, collectives: 0, on_streams: false }), 600);
 }
 
 #[test]
 fn collectives_have_exactly_the_outcomes_of_the_reference() {
-    compare_all(programs(Kind { calls: 4, streams: 0, collectives: 2, on_streams: false }), 300);
+    compare_all(programs(Kind { calls: calls(4), streams: 0, collectives: 2, on_streams: false }), 300);
 }
 
 #[test]
 fn collectives_on_streams_have_exactly_the_outcomes_of_the_reference() {
-    compare_all(programs(Kind { calls: 4, streams: 1, collectives: 2, on_streams: true }), 150);
+    compare_all(programs(Kind { calls: calls(4), streams: 1, collectives: 2, on_streams: true }), 150);
 }
 
 #[test]
 fn messages_have_exactly_the_outcomes_of_the_reference() {
-    compare_all(themes::messages(4, 2), 600);
+    compare_all(themes::messages(calls(4), 2), 600);
 }
 
 #[test]
 fn claims_have_exactly_the_outcomes_of_the_reference() {
-    compare_all(themes::claims(5, 2), 800);
+    compare_all(themes::claims(calls(5), 2), 800);
 }
 
 #[test]
 fn stores_have_exactly_the_outcomes_of_the_reference() {
-    compare_all(themes::stores(4), 400);
+    compare_all(themes::stores(calls(4)), 400);
 }

@@ -13,8 +13,12 @@ use super::state::Outcome;
 /// What a PE's host saw; on PE 0, then all PEs' memory.
 type Saw = Vec<Vec<u64>>;
 
-/// The outcomes of a program, as far as `how` visits its schedules; and whether those were all.
-pub(crate) fn simulated(program: &Program, profile: Profile, how: Explore) -> (BTreeSet<Outcome>, bool) {
+/// The outcomes of a program, as far as `how` visits its schedules; and whether those were all. `Err`: the search gives up.
+pub(crate) fn simulated(
+    program: &Program,
+    profile: Profile,
+    how: Explore,
+) -> std::result::Result<(BTreeSet<Outcome>, bool), String> {
     let mut seen = BTreeSet::new();
     let explored = simulation(program, profile).explore(
         how,
@@ -24,7 +28,7 @@ pub(crate) fn simulated(program: &Program, profile: Profile, how: Explore) -> (B
             ControlFlow::Continue(())
         },
     );
-    (seen, explored.unwrap().complete)
+    explored.map(|explored| (seen, explored.complete)).map_err(|error| error.to_string())
 }
 
 /// The outcome in order.
