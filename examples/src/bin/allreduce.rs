@@ -1,4 +1,4 @@
-//! A ring all-reduce made of nothing but `put_signal` and waits: what `reduce` does, written by hand.
+//! A ring all-reduce from `put_signal` and waits only: what `reduce` does, written by hand.
 //!
 //! Beyond the tutorial. The array has one chunk a PE, and both phases only send to the next PE:
 //! ```text
@@ -6,8 +6,8 @@
 //!                         after n-1 steps I hold the complete sum of chunk me+1
 //! all-gather      step s: the complete chunk that came last goes on; after n-1 steps everyone has all
 //! ```
-//! No PE ever asks "may I write there now?". Puts are not ordered among each other and nobody waits for the receiver, so
-//! each step has a slot and a signal of its own, and every remote word is written once: there is nothing to overwrite.
+//! No PE asks whether it may write. Puts are not ordered with each other, and nobody waits for the receiver. So each step has a slot and
+//! a signal of its own, and every remote word is written once.
 //!
 //! To see it break: use one signal for all steps (a later step's signal then ends an earlier step's wait), or one slot
 //! (a fast PE overwrites a sum that was not yet read).

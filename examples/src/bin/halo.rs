@@ -3,10 +3,10 @@
 //! Beyond the tutorial. Rows are contiguous and go by `put_signal`. Columns are strided: `iput` carries no signal, so a
 //! fence and a `signal_op` follow.
 //!
-//! A PE can be one step ahead of its neighbour, never two: it needs the neighbour's edge of step `s` before it sends
-//! step `s + 1`, and the neighbour sends step `s` only when it is done with the tile of step `s - 1`. So everything
-//! exists twice and is used in turn: tiles, because the halo of step `s - 1` may still be in use when that of `s`
-//! arrives; signals, because those of two steps may be under way at once, and puts keep no order.
+//! A PE can be one step ahead of its neighbour, never two. It needs the neighbour's edge of step `s` before it sends step `s + 1`, and
+//! the neighbour sends step `s` only when it is done with the tile of step `s - 1`. So there are two of everything, used in
+//! turn: two tiles, because the halo of step `s - 1` may still be in use when that of `s` arrives; and two sets of signals,
+//! because those of two steps may be in flight at once, and puts keep no order.
 //!
 //! To see it break: leave the parity out of `signal` (an old value overwrites a new one, and a wait misses it) or out of
 //! `tile_of`, leave out the fence, or write whole tiles instead of their interior.

@@ -1,4 +1,4 @@
-//! Who am I, and what can I do here: the questions that every PE can answer alone.
+//! What every PE can find out alone: which PE it is, of how many, and what works here.
 //!
 //! The tutorial's "Querying and Status". Nothing is initialized or finalized by hand: the harness does both, and a
 //! program starts with a ready [`Pe`].

@@ -1,8 +1,8 @@
 //! Kernels of your own between verbs: each PE scales a vector on its GPU, puts it to the next PE, and adds to the next PE's
 //! copy through its pointer. Only on GPUs: the simulator has no kernels.
 //!
-//! Verbs and kernels share a stream, so that each begins when the one before has ended. The kernel that writes through
-//! a peer's pointer is no operation of NVSHMEM: the barrier on the stream is what tells the peer that it has ended.
+//! Verbs and kernels share a stream, so each begins when the one before has ended. NVSHMEM does not know the kernel that writes
+//! through a peer's pointer. The barrier on the stream tells the peer that the kernel has ended.
 //!
 //! To see it break: leave out the first barrier. The peer's pointer then reaches memory that a put may still be writing.
 

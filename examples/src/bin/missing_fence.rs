@@ -1,7 +1,7 @@
 //! DELIBERATELY BROKEN: data, then a flag that says "the data is there", and nothing that orders the two.
 //!
-//! The commonest bug of one-sided programs. In order it works, on NVLink it has always worked; on a network the flag
-//! can arrive first. The simulator finds that order, and prints the command that replays it.
+//! This is the most common bug of one-sided programs. It works in order and on NVLink. On a network the flag can arrive first. The
+//! simulator finds that order, and prints the command that replays it.
 //!
 //! To repair it: `pe.host().fence()?` between the two, or one `put_signal` for both (see that program).
 

@@ -1,10 +1,11 @@
 //! Plain stores to another PE's memory, as over NVLink, with no call of the library in between.
 //!
 //! The tutorial's `get_peer_array` cell. There, a kernel stores to the neighbour and a barrier on the *node* team
-//! follows; so the ring here runs within the node. A neighbour that loads and stores do not reach gets the same value
-//! by `p`, which works everywhere.
+//! follows, so the ring here runs within the node. Where loads and stores do not reach the neighbour, the program sends the same
+//! value by `p`, which works everywhere.
 //!
-//! To see it break: take the barrier away. A store is one-sided like a put: only a quiet or a barrier completes it.
+//! To see it break: take the barrier away. A store is one-sided: other PEs are sure to see it only when a quiet, a sync or a
+//! barrier has completed it.
 
 use std::process::ExitCode;
 

@@ -5,8 +5,8 @@
 //! producer   [wait for the slot's credit] fill the chunk, put_signal(slot, full)   ──► next PE
 //! consumer   wait for full, copy the slot away, signal_op(credit)                  ──► previous PE
 //! ```
-//! A slot is written again only after its credit came back, and each slot has its own pair of signals: so at most one
-//! update of a word is under way, and its value is simply the round.
+//! A slot is written again only after its credit came back, and each slot has its own pair of signals. So at most one update of
+//! a word is in flight, and its value is the round.
 //!
 //! To see it break: leave out the wait for credit (chunks get overwritten, and a wait can miss its round), the barrier
 //! at the end (memory is freed under the last credits), or use one `full` signal for all slots (signals keep no order).

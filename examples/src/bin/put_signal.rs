@@ -1,7 +1,7 @@
 //! Data and the news of its arrival in one operation: PE 1 needs no barrier to know that PE 0's data is there.
 //!
-//! The tutorial's "Signalling". That cell zeroes the signal and the destination *after* the collective allocation, so
-//! PE 0 may already have sent; `alloc_zeroed` zeroes before its barrier, so that nothing can come too early.
+//! The tutorial's "Signalling". That cell zeroes the signal and the destination *after* the collective allocation, when PE 0 may
+//! already have sent. `alloc_zeroed` zeroes before its barrier, so nothing can arrive too early.
 //!
 //! To see it break: allocate plainly and zero by `pe.write`, or send the data by `put` and the signal by `signal_op`
 //! (see `missing_fence`).

@@ -3,8 +3,8 @@
 //! The tutorial's "Team Management". Its last cell passes the world's `n_pes` and `my_pe` to `team_init`, and no unique
 //! id; here both count within the new team, and one member makes the id and gives it to the others.
 //!
-//! To see it break: call `team_split_strided` on the members only (a split is collective over the parent: a deadlock),
-//! or give two members the same index.
+//! To see it break: call `team_split_strided` on the members only (a split is collective over the parent: a mismatch with what
+//! the others call next), or give two members the same index.
 
 use std::process::ExitCode;
 
