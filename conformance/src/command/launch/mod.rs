@@ -275,7 +275,9 @@ impl Labels {
             Channel::Out => say::bytes(line.as_bytes()),
             Channel::Err => {
                 let _ = io::stderr().write_all(line.as_bytes()); // where nobody reads, nobody misses it
-                self.printed = Some((pe, text));
+                if !text.trim().is_empty() {
+                    self.printed = Some((pe, text));
+                }
             }
         }
     }
