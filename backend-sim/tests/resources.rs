@@ -457,3 +457,24 @@ fn an_arena_whose_body_fails_frees_nothing() {
     let [(0, Live { bytes: 6, at, .. })] = &leaks[..] else { panic!("{leaks:?}") };
     assert!(at.file().ends_with("resources.rs"), "the line of the allocation: {at}");
 }
+
+/// A blocking put has read its source when it returns, whatever of it is still on its way.
+#[test]
+fn a_source_may_be_unregistered_once_a_blocking_put_has_returned() {
+    let endings = |nbi: bool| {
+        common::endings(Config::pes(2), |pe| {
+            let dst = pe.alloc_zeroed::<u64>(2)?;
+            let src = pe.register_local(pe.alloc_external::<u64>(2)?)?;
+            if pe.my_pe() == 0 {
+                match nbi {
+                    true => pe.host().put_nbi(&dst, &src, 1)?,
+                    false => pe.host().put(&dst, &src, 1)?,
+                }
+            }
+            pe.free_external(pe.unregister_local(src)?)?;
+            pe.free(dst)
+        })
+    };
+    assert_eq!(Vec::from_iter(endings(false).into_keys()), ["finished"]);
+    assert_eq!(Vec::from_iter(endings(true).into_keys()), ["finished", "unregister_local of memory in use"]);
+}

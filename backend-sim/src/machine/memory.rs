@@ -146,7 +146,8 @@ impl Machine {
     fn user_of(&self, pe: PeId, alloc: AllocId) -> Option<(PeId, At)> {
         let uses = |transfer: &&Transfer| {
             let signal = transfer.signal.is_some_and(|update| update.word.alloc == alloc);
-            signal || transfer.dst.alloc == alloc || transfer.src.alloc == alloc
+            let reads = transfer.reads_later() && transfer.src.alloc == alloc;
+            signal || reads || transfer.dst.alloc == alloc
         };
         let scopes = [self.pes[pe].host_scope, self.pes[pe].stream_scope];
         let in_flight = scopes.into_iter().find_map(|scope| self.flight.live(scope).find(uses));

@@ -236,6 +236,15 @@ impl Transfer {
         self.kind == Kind::Put && matches!(self.data, Data::Source) && self.shape.count > 0
     }
 
+    /// Whether something of its source is still to be read.
+    pub(crate) fn reads_later(&self) -> bool {
+        match self.kind {
+            Kind::Put => self.is_late() || self.unread > 0,
+            Kind::Get | Kind::Fetch | Kind::Load { .. } => true,
+            Kind::Amo { .. } | Kind::Store | Kind::Combine { .. } => false,
+        }
+    }
+
     /// In how many pieces it moves, of at most `most`: atomics, single elements and reductions in one.
     pub(crate) fn pieces_of(&self, most: usize) -> u16 {
         match self.kind {
