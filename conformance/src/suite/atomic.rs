@@ -1,6 +1,6 @@
 //! Atomics of the host: every operation on every type, and what PEs that update one word at once may see.
 //!
-//! libnvshmem has no host atomics, so all of these need that capability.
+//! All cases need the capability of host atomics, which libnvshmem does not have.
 
 use onesided::{AtomicBits, AtomicSwap, Backend, Cmp, Pe, Result};
 
@@ -61,8 +61,8 @@ fn fetching_u64<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     fetching::<B, u64>(pe)
 }
 
-/// PE 0 on PE 1's word. Each call blocks, so there is one schedule. The operands are such that each
-/// operation leaves another value.
+/// PE 0 on PE 1's word. Each call blocks, so there is one schedule. The operands are chosen so that each operation leaves
+/// another value.
 fn fetching<B: Backend, T: AtomicBits>(pe: &Pe<B>) -> Result<Seen> {
     let word = pe.alloc_zeroed::<T>(1)?;
     let mut saw = Seen::nothing();
@@ -82,7 +82,7 @@ fn fetching<B: Backend, T: AtomicBits>(pe: &Pe<B>) -> Result<Seen> {
     Ok(saw)
 }
 
-/// Swap and fetch on `f32`, which has no others that fetch.
+/// Swap and fetch on `f32`: floats have no other fetching atomics.
 fn fetching_f32<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     fetching_float::<B, f32>(pe)
 }
@@ -150,7 +150,7 @@ fn plain<B: Backend, T: AtomicBits>(pe: &Pe<B>) -> Result<Seen> {
     Ok(saw)
 }
 
-/// Set on `f32`, the one that does not fetch and takes floats.
+/// Set on `f32`: floats have no other atomic that does not fetch.
 fn plain_f32<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     plain_float::<B, f32>(pe)
 }

@@ -43,7 +43,7 @@ pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
     ]
 }
 
-/// The memory of an arena is used as any other, and is free when its body is over: nothing is left for finalize.
+/// The memory of an arena works like any other. It is freed when the body ends: finalize finds no leak.
 fn arena<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let mut saw = Vec::new();
     for round in 0..2 {
@@ -59,7 +59,7 @@ fn arena<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(seen("received", saw))
 }
 
-/// Memory of every element type gives back what was written; the list has each type that did.
+/// Memory of every element type returns what was written. The case records each type that did.
 fn every_element_type<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     every_type(pe, Verbs::WriteRead)
 }
@@ -83,8 +83,8 @@ fn zeroed_on_every_pe<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(saw)
 }
 
-/// Aligned allocations of several alignments live side by side and work like others. (An address is nothing that a
-/// program sees, so the alignment itself is not recorded.)
+/// Aligned allocations of several alignments live side by side and work like others. (Programs see no addresses, so the
+/// alignment itself is not recorded.)
 fn aligned<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let bufs = [pe.alloc_aligned::<u32>(1, 8)?, pe.alloc_aligned::<u32>(1, 64)?, pe.alloc_aligned::<u32>(1, 4096)?];
     for (buf, value) in bufs.iter().zip(1..) {
@@ -110,8 +110,8 @@ fn length_0<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
         .and("aligned", kind(pe.alloc_aligned::<u32>(0, 64))))
 }
 
-/// More than any heap holds is the same error on every PE, as is more than can be counted; what fits can be allocated
-/// afterwards.
+/// An allocation that no heap can hold is the same error on every PE, and so is a size that overflows. Later allocations
+/// that fit succeed.
 fn heap_exhausted<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let saw = seen("a_tebibyte", kind(pe.alloc::<u8>(1 << 40))).and("overflow", kind(pe.alloc::<u64>(usize::MAX)));
     let small = pe.alloc_zeroed::<u8>(1)?;
@@ -193,7 +193,7 @@ fn as_bytes<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(saw)
 }
 
-/// `read_into` fills the whole of what it is given.
+/// `read_into` fills the whole slice that it is given.
 fn read_into<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let buf = pe.alloc_zeroed::<i16>(2)?;
     pe.write(buf.at(1), &[-1])?;
@@ -203,7 +203,7 @@ fn read_into<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(seen("values", values))
 }
 
-/// Local access of another length than the memory's is refused, and changes nothing.
+/// Local access with a length that is not the memory's is refused, and changes nothing.
 fn length_errors<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let buf = pe.alloc_zeroed::<u32>(2)?;
     let mut three = [7; 3];
@@ -217,7 +217,7 @@ fn length_errors<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(saw)
 }
 
-/// External memory starts zeroed and is read and written like any other; of no element it is refused.
+/// External memory starts zeroed, and is read and written like any other. An allocation of no element is refused.
 fn external_read_write<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let external = pe.alloc_external::<u32>(2)?;
     let saw = seen("fresh", pe.read(&external)?);
@@ -260,7 +260,7 @@ fn registered_local_get_target<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(saw)
 }
 
-/// Registering is collective and orders no data: PE 1 may come out of it before PE 0, which has put before, goes in.
+/// Registration is collective and orders no data: PE 1 may return from it before PE 0, which puts first, calls it.
 fn registering_orders_no_data<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let (x, external) = (pe.alloc_zeroed::<u32>(1)?, pe.alloc_external::<u32>(1)?);
     if pe.my_pe() == 0 {
@@ -304,7 +304,7 @@ fn peer_store_then_barrier<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     peer_store(pe, |pe| pe.host().barrier_all())
 }
 
-/// `peer_store_then_barrier` with the barrier's two halves: a quiet covers stores to peers.
+/// `peer_store_then_barrier` with the two halves of a barrier: the quiet completes stores to peers.
 fn peer_store_then_quiet<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     peer_store(pe, |pe| {
         pe.host().quiet()?;
@@ -312,12 +312,12 @@ fn peer_store_then_quiet<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     })
 }
 
-/// A sync alone will do: it completes stores to peers, unlike puts (`order/put_then_sync`).
+/// A sync alone is enough: it completes stores to peers, but no puts (`order/put_then_sync`).
 fn peer_store_then_sync<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     peer_store(pe, |pe| pe.host().sync_all())
 }
 
-/// A store is an ordinary one to who makes it: the PE that stored loads its value at once.
+/// A PE sees its own store at once, as after an ordinary store.
 fn peer_store_then_load<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let x = pe.alloc_zeroed::<u32>(1)?;
     let mut saw = Seen::nothing();
@@ -330,7 +330,7 @@ fn peer_store_then_load<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(saw)
 }
 
-/// Two stores of one PE to one word follow each other, with nothing between them: the second remains. Two puts do not
+/// Two stores of one PE to one word stay in order without a fence: the second value remains. Two puts do not stay in order
 /// (`order/two_puts_unfenced`).
 fn two_peer_stores<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     peer_stores(pe, &[1, 2], |pe| pe.host().barrier_all())
@@ -370,7 +370,7 @@ fn peer_load<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(saw)
 }
 
-/// Loads and stores end at the node: a PE reaches itself and not a PE of another node.
+/// Loads and stores reach no further than the node: a PE reaches itself, and no PE of another node.
 fn peer_of_another_node<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let x = pe.alloc_zeroed::<u32>(1)?;
     let saw = seen("myself", pe.peer(&x, pe.my_pe())?.is_some()).and("other", pe.peer(&x, 1 - pe.my_pe())?.is_some());
@@ -378,7 +378,7 @@ fn peer_of_another_node<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(saw)
 }
 
-/// There is no pointer to a PE that does not exist; a store of another length than the memory's is refused.
+/// A pointer to a PE that does not exist is refused, and so is a store with a length that is not the memory's.
 fn peer_errors<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let x = pe.alloc_zeroed::<u32>(2)?;
     let length = pe.peer(&x, 0)?.map(|myself| kind(myself.write(&[1])));

@@ -1,4 +1,4 @@
-//! Litmus tests in which what one PE saw is handed on to another: does the third PE see it too?
+//! Litmus tests about causality: one PE sees a value and tells another. Does the other see the value too?
 //!
 //! Notation and names are those of `litmus.rs`. The memory of one PE is one memory for all readers, so a blocking read
 //! that saw a value has settled it for everyone. Outcomes that need reads out of order are in the cases with
@@ -71,12 +71,12 @@ fn wrc_nbi<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     causality_nbi(pe, Between::Nothing)
 }
 
-/// A fence does not order gets: still so. Control: `wrc_nbi_quiet`.
+/// A fence does not order gets: the outcome is still possible. Control: `wrc_nbi_quiet`.
 fn wrc_nbi_fenced<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     causality_nbi(pe, Between::Fence)
 }
 
-/// With a quiet it cannot be. Control: `wrc_nbi_fenced`.
+/// With a quiet it is not possible. Control: `wrc_nbi_fenced`.
 fn wrc_nbi_quiet<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     causality_nbi(pe, Between::Quiet)
 }
@@ -101,22 +101,22 @@ fn causality_nbi<B: Backend>(pe: &Pe<B>, between: Between) -> Result<Seen> {
 }
 
 /// Read-to-write causality, all on PE 1: PE 0 signals `x`; PE 1 fetches `x`, then `y`; PE 2 signals `y`, then fetches
-/// `x`. PE 1 may find 1 and 0 and PE 2 then 0, because PE 2's signal is still under way.
+/// `x`. PE 1 may find 1 and 0, and PE 2 then 0, because PE 2's signal is still in flight.
 fn rwc<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     read_to_write(pe, Between::Nothing, |pe, x| pe.host().atomic_fetch(x, 1))
 }
 
-/// With a fence it cannot be: the fetch is an atomic to the same target. Control: `rwc`.
+/// With a fence it is not possible: the fetch is an atomic to the same target. Control: `rwc`.
 fn rwc_fenced<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     read_to_write(pe, Between::Fence, |pe, x| pe.host().atomic_fetch(x, 1))
 }
 
-/// With a get in place of the fetch it may be: a fence does not order gets. Control: `rwc_get_quiet`.
+/// With a get in place of the fetch it is possible: a fence does not order gets. Control: `rwc_get_quiet`.
 fn rwc_get_fenced<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     read_to_write(pe, Between::Fence, |pe, x| pe.host().g(x, 1))
 }
 
-/// With a get and a quiet it cannot be. Control: `rwc_get_fenced`.
+/// With a get and a quiet it is not possible. Control: `rwc_get_fenced`.
 fn rwc_get_quiet<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     read_to_write(pe, Between::Quiet, |pe, x| pe.host().g(x, 1))
 }

@@ -124,7 +124,7 @@ fn put_nbi_then_signal<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     })
 }
 
-/// A blocking put is its stream's own work. By the text the signal may overtake it too; under `nvlink` it does not.
+/// A blocking put runs in stream order. The text lets the signal overtake it too; under `nvlink` it does not.
 fn put_then_signal<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     sent(pe, |pe, words, [stream, _]| {
         words.put(&pe.on(stream))?;
@@ -174,8 +174,8 @@ fn host_put_claimed_by_no_stream<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     })
 }
 
-/// A quiet claims when it is called, also on a stream that cannot reach it yet. The quiet of the stream that put waits for
-/// nothing then, and the data may be missing. Measured on an H200. Control: `put_claimed_by_no_blocked_stream`.
+/// A quiet claims when it is called, also on a stream that cannot reach it yet. The quiet of the stream that put then waits
+/// for nothing, and the data may be missing. Measured on an H200. Control: `put_claimed_by_no_blocked_stream`.
 fn nbi_claimed_by_a_blocked_stream<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     sent_and_let_go(pe, true, |pe, words, [held, stream]| {
         words.hold(&pe.on(held))?;
@@ -186,7 +186,8 @@ fn nbi_claimed_by_a_blocked_stream<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     })
 }
 
-/// The same with a blocking put, which is claimed when a quiet's turn comes: that of its own stream comes first.
+/// The same with a blocking put. A quiet claims those when its turn comes, and here the quiet of the put's own stream comes
+/// first.
 fn put_claimed_by_no_blocked_stream<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     sent_and_let_go(pe, true, |pe, words, [held, stream]| {
         words.hold(&pe.on(held))?;
@@ -209,7 +210,7 @@ fn nbi_claimed_by_a_fence<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     })
 }
 
-/// And for the same reason a fence does not order what another call has claimed before: the signal may overtake the put.
+/// For the same reason a fence does not order what another call has claimed: the signal may overtake the put.
 /// Control: `nbi_claimed_after_the_fence`.
 fn nbi_claimed_before_the_fence<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     sent_and_let_go(pe, true, |pe, words, [held, stream]| {
@@ -221,7 +222,7 @@ fn nbi_claimed_before_the_fence<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     })
 }
 
-/// The fence comes first: it puts what it has claimed before the signal, whoever quiets later.
+/// The fence is called first. It claims the put and orders it before the signal, whatever quiet follows.
 fn nbi_claimed_after_the_fence<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     sent_and_let_go(pe, true, |pe, words, [held, stream]| {
         words.hold(&pe.on(held))?;
@@ -232,8 +233,8 @@ fn nbi_claimed_after_the_fence<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     })
 }
 
-/// A flush makes sources of its own stream's puts reusable. That an event has brought the put before it is not enough:
-/// either value may arrive. Control: `put_nbi_source_overwritten_after_flush`.
+/// A flush makes the sources of its own stream's puts reusable, and no others. Here another stream put, and an event orders the put
+/// before the flush: either value may arrive. Control: `put_nbi_source_overwritten_after_flush`.
 fn flush_of_another_stream<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let words = Words::new(pe)?;
     let streams = [pe.stream()?, pe.stream()?];
@@ -249,8 +250,8 @@ fn flush_of_another_stream<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(saw)
 }
 
-/// A flush waits for what was issued before it, not for everything in flight: another stream may put what was written behind
-/// the flush.
+/// A flush waits for what was issued before it, not for everything in flight. Another stream may put the value that is written
+/// after the flush.
 fn flush_waits_for_what_came_before_it<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let words = Words::new(pe)?;
     let [passed_on, copy] = [pe.alloc_zeroed::<u32>(1)?, pe.alloc_zeroed::<u32>(1)?];

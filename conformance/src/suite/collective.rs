@@ -39,7 +39,7 @@ pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
     cases
 }
 
-/// Runs `step` from the host, or on a stream of its own which is then synchronized.
+/// Runs `step` from the host, or on a new stream that is then synchronized.
 pub(super) fn by<B: Backend>(
     pe: &Pe<B>,
     on_stream: bool,
@@ -97,7 +97,7 @@ fn exchange<B: Backend>(pe: &Pe<B>, on_stream: bool) -> Result<Seen> {
     Ok(saw)
 }
 
-/// A sync completes no transfer, but what a PE stored in its own memory before it is there for who gets it after.
+/// A sync completes no put. What a PE wrote to its own memory before the sync can be read by others after it.
 fn sync_shows_local_stores<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let x = pe.alloc_zeroed::<u32>(1)?;
     if pe.my_pe() == 1 {
@@ -133,7 +133,7 @@ fn broadcast_on_a_sub_team<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     collect_in_pair(pe, [1, 2], 1, |host, team, dst, src| host.broadcast(team, dst, src, 0))
 }
 
-/// Runs one collective of the team of two of three PEs. The third looks when all is over, whether it got anything.
+/// Runs one collective on a team of two of three PEs. At the end the third checks that it received nothing.
 fn collect_in_pair<B: Backend>(
     pe: &Pe<B>,
     [first, second]: [usize; 2],
@@ -165,7 +165,7 @@ fn broadcast_may_return_early<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     signal_after(pe, |pe, dst, src| pe.host().broadcast(pe.world(), dst, src, 0))
 }
 
-/// From a reduction nobody returns before all have entered: PE 1 never finds the signal. Control:
+/// No member returns from a reduction before all have entered: PE 1 never finds the signal. Control:
 /// `broadcast_may_return_early`.
 fn reduce_waits_for_all<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     signal_after(pe, |pe, dst, src| pe.host().reduce(pe.world(), dst, src, ReduceOp::Sum))
@@ -189,8 +189,8 @@ fn signal_after<B: Backend>(
     Ok(saw)
 }
 
-/// The root's source may be overwritten when its broadcast has returned: the other PE gets the first value, however
-/// late it enters.
+/// The root may overwrite its source when its broadcast has returned. The other PE gets the first value, even if it enters
+/// late.
 fn broadcast_source_is_reusable<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let words = pe.alloc_zeroed::<u32>(2)?;
     let (dst, src) = (words.at(0), words.at(1));
@@ -208,8 +208,8 @@ fn broadcast_source_is_reusable<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(saw)
 }
 
-/// Two broadcasts from different roots to different destinations follow each other without a barrier: they are
-/// matched in order.
+/// Two broadcasts from different roots to different destinations need no barrier between them: they are matched in
+/// order.
 fn broadcasts_back_to_back<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     collect(pe, false, 2, &mine(pe)[..1], |issue, dst, src| {
         issue.broadcast(pe.world(), dst.slice(..1), src, 0)?;
@@ -260,7 +260,7 @@ fn dst_written_before_entry<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(saw)
 }
 
-/// The owner stores to its destination right before it enters: the data may be there already and is overwritten.
+/// The owner writes to its destination right before it enters. The data may be there already, and is overwritten.
 fn dst_reset_too_late<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     reset_and_broadcast(pe, false)
 }
@@ -287,7 +287,7 @@ fn reset_and_broadcast<B: Backend>(pe: &Pe<B>, barrier: bool) -> Result<Seen> {
     Ok(saw)
 }
 
-/// A collective that moves data is no barrier: a put before it may still be under way after it.
+/// A collective that moves data completes no put: a put before it may still be in flight after it.
 fn collective_completes_no_put<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let words = pe.alloc_zeroed::<u32>(3)?;
     if pe.my_pe() == 0 {
@@ -317,7 +317,7 @@ fn alone<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(saw)
 }
 
-/// Operands of the wrong length, and of none, are refused before anyone waits.
+/// Operands with a wrong length, or without elements, are refused before any PE waits.
 fn length_errors<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let (dst, src) = (pe.alloc_zeroed::<u32>(4)?, pe.alloc_zeroed::<u32>(4)?);
     let (host, world) = (pe.host(), pe.world());

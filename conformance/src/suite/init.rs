@@ -36,8 +36,7 @@ fn versions_and_name<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
         .and("api_is_this_crate", version.onesided == VERSION))
 }
 
-/// A program starts fully initialized, on a GPU of its own or sharing one under MPS, and one thread at a time may
-/// call.
+/// A program starts fully initialized, with a GPU of its own or one that it shares under MPS. One thread at a time may call.
 fn status_and_threads<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let ready = matches!(pe.init_status(), InitStatus::Initialized | InitStatus::FullMpg);
     Ok(seen("ready", ready).and("threads", pe.query_thread()))
@@ -48,8 +47,8 @@ fn status_on_a_shared_gpu<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(seen("status", pe.init_status()))
 }
 
-/// What the capabilities promise works, and what they deny is refused as unsupported. Which is which differs between
-/// libraries and is not recorded.
+/// What the capabilities promise works, and what they deny is refused as unsupported. That differs between libraries and is
+/// not recorded.
 fn capabilities_hold<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let (can, me) = (pe.capabilities(), pe.my_pe());
     let words = pe.alloc_zeroed::<u64>(2)?;
@@ -72,7 +71,7 @@ fn capabilities_hold<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
         .and("multicast", !has_multicast || can.multicast.is_available()))
 }
 
-/// Whether a call ended as its family's support says.
+/// Whether the result of a call agrees with the support of its family.
 fn holds(support: Support, done: &Result<()>) -> bool {
     match done {
         Ok(()) => support.is_available(),
@@ -100,7 +99,7 @@ fn first_sync<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     own_write_then(pe, |pe| pe.host().sync_all())
 }
 
-/// `first_sync` with a barrier, which does no less.
+/// `first_sync` with a barrier, which contains a sync.
 fn first_barrier<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     own_write_then(pe, |pe| pe.host().barrier_all())
 }
@@ -116,7 +115,7 @@ fn own_write_then<B: Backend>(pe: &Pe<B>, meet: fn(&Pe<B>) -> Result<()>) -> Res
     Ok(saw)
 }
 
-/// A job of one PE is a job: everything works with oneself.
+/// A job of one PE: every call works with the PE itself.
 fn alone<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let (x, sum) = (pe.alloc_zeroed::<u32>(1)?, pe.alloc_zeroed::<u32>(1)?);
     pe.host().p(&x, 1, 0)?;

@@ -11,10 +11,10 @@ use crate::case::{Case, Seen, cases, seen};
 /// sends at once in a reduction.
 const BLOCK: usize = 25_000;
 
-/// Elements of a block that reaches, where the scratch ends, what the next team meets by.
+/// Elements of a block that reaches past the scratch, into the memory by which the next team synchronizes.
 const BEYOND: usize = 450_000;
 
-/// Reads that a PE makes to come late: some milliseconds on a GPU, of which a barrier takes a hundredth.
+/// Reads by which a PE comes late: they take some milliseconds on a GPU, a barrier a hundredth of that.
 const LATE: usize = 200;
 
 /// This part of the chapter `collective`.
@@ -80,12 +80,12 @@ fn reduce<B: Backend>(pe: &Pe<B>, team: &Team, on_stream: bool, in_place: bool) 
     })
 }
 
-/// Into other memory. Control of those in place.
+/// Into other memory. Control of the cases in place.
 fn reduce_of_many<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(seen("wrong", reduce(pe, pe.world(), false, false)?))
 }
 
-/// In place: nobody may get a sum where an element is due.
+/// In place: no PE may read a sum where it should read a source element.
 fn reduce_in_place_of_many<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(seen("wrong", reduce(pe, pe.world(), false, true)?))
 }
@@ -108,7 +108,7 @@ fn reduce_in_place_of_many_bytes<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(seen("wrong", wrong))
 }
 
-/// The same among three of four. Allocations are everybody's: the fourth makes one too.
+/// The same among three PEs of four. Allocations are collective over the world, so the fourth PE allocates too.
 fn reduce_in_place_of_many_on_a_sub_team<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let team = pe.team_split_strided(pe.world(), 1, 1, 3, TeamConfig::default())?;
     let Some(team) = team else {
@@ -160,7 +160,7 @@ fn reducescatters<B: Backend>(
     Ok(wrong)
 }
 
-/// A small one, a larger one, a small one: whoever keeps memory for them must have enough of it each time.
+/// A small one, a larger one, a small one: a backend that keeps memory for them must have enough each time.
 fn reducescatters_of_growing_size<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let stream = pe.stream()?;
     let wrong = reducescatters(pe, &[2 * BLOCK, 3 * BLOCK, 2 * BLOCK], |operands| {
@@ -172,7 +172,7 @@ fn reducescatters_of_growing_size<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(seen("wrong", wrong))
 }
 
-/// What the world moves is nothing to another team: its barrier still waits for the put of a PE that comes late.
+/// A collective of the world does not disturb another team: that team's barrier still waits for the put of a PE that comes late.
 fn teams_meet_after_a_large_reducescatter<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let shared = pe.team(Predefined::Shared).expect("every PE is a member");
     let words = pe.alloc_zeroed::<u32>(3 * BEYOND + 1)?;

@@ -1,9 +1,9 @@
 //! Litmus tests: the small programs by which memory models are compared, under the names of the field. Those that need
-//! a third PE to see a difference are in `causality.rs`.
+//! three PEs are in `causality.rs`.
 //!
 //! `x` and `y` are words, zero at first; `x@1` is the copy on PE 1. A name without a suffix has nothing between
 //! the two operations of each PE, `_fenced` a fence, `_quiet` a quiet, and all three share a body. Where a PE must
-//! have seen something before it goes on, it waits for a signal: so every run is one that counts.
+//! have seen something before it goes on, it waits for a signal. So every run says something.
 //!
 //! Words that are only ever signalled, waited for and fetched make a case free of races; reads of the others are races
 //! where nothing orders them, which is what those cases are about.
@@ -105,8 +105,8 @@ fn message_passing<B: Backend>(pe: &Pe<B>, reader: usize, between: Between) -> R
     Ok(saw)
 }
 
-/// The flag is written by a plain put. The fence orders it, so the data is there when the wait returns; but only
-/// signals and atomics synchronize with a wait: to the text this is a race. Control: `mp_fenced`.
+/// The flag is written by a plain put. The fence orders it, so the data is there when the wait returns. But only signals and
+/// atomics synchronize with a wait: by the text this is a race. Control: `mp_fenced`.
 fn mp_plain_flag_fenced<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     mp_other_flag(pe, |pe, flag| pe.host().p(flag, 1, 1))
 }
@@ -135,7 +135,7 @@ fn mp_other_flag<B: Backend>(
     Ok(saw)
 }
 
-/// Data and signal in one put_signal: who sees the signal sees all of the data.
+/// Data and signal in one put_signal: a PE that sees the signal sees all of the data.
 fn mp_put_signal<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let words = pe.alloc_zeroed::<u64>(5)?;
     let (x, source, y) = (words.slice(..2), words.slice(2..4), words.signal(4));

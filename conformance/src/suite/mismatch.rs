@@ -90,13 +90,13 @@ fn reduce_own_type<B: Backend, T: Element>(pe: &Pe<B>) -> Result<Seen> {
     Ok(Seen::nothing())
 }
 
-/// One PE sums, the other looks for the largest.
+/// One PE asks for the sum, the other for the maximum.
 fn reduce_op_differs<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let op = [ReduceOp::Sum, ReduceOp::Max][pe.my_pe()];
     differing(pe, |pe, words| pe.host().reduce(pe.world(), words.at(0), words.at(1), op))
 }
 
-/// Each PE takes itself for the root.
+/// Each PE names itself as the root.
 fn root_differs<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     differing(pe, |pe, words| pe.host().broadcast(pe.world(), words.at(0), words.at(1), pe.my_pe()))
 }
@@ -139,7 +139,7 @@ fn alloc_zeroed_on_one<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(Seen::nothing())
 }
 
-/// One PE allocates and then calls a barrier, the other does it the other way round.
+/// One PE allocates and then calls a barrier. The other does both in the opposite order.
 fn alloc_against_barrier<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     if pe.my_pe() == 1 {
         pe.host().barrier_all()?;
@@ -152,7 +152,7 @@ fn alloc_against_barrier<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(Seen::nothing())
 }
 
-/// Two buffers are freed in one order here and in the other there.
+/// The PEs free two buffers in opposite orders.
 fn free_order_differs<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let (a, b) = (pe.alloc::<u32>(1)?, pe.alloc::<u32>(1)?);
     let (first, second) = if pe.my_pe() == 0 { (a, b) } else { (b, a) };
@@ -161,7 +161,7 @@ fn free_order_differs<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(Seen::nothing())
 }
 
-/// One PE frees a buffer, the other drops its handle: dropping communicates nothing, so the free waits in vain.
+/// One PE frees a buffer, the other drops its handle. A drop communicates nothing, so the free meets another call.
 fn freed_by_one<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let x = pe.alloc::<u32>(1)?;
     if pe.my_pe() == 0 {
@@ -179,7 +179,7 @@ fn split_differs<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(Seen::nothing())
 }
 
-/// The PEs lay themselves out in rows of different length.
+/// The PEs ask for rows of different lengths.
 fn split_2d_differs<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let (x, y) = pe.team_split_2d(pe.world(), 1 + pe.my_pe(), TeamConfig::default(), TeamConfig::default())?;
     pe.team_destroy(x)?;
@@ -201,7 +201,7 @@ fn team_init_duplicate_index<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     init_team(pe, 2, 0)
 }
 
-/// The members of a new team differ in its size, and none of the sizes lets a member go on alone.
+/// The members of a new team name different sizes, each greater than one.
 fn team_init_size_differs<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     init_team(pe, if pe.my_pe() == 0 { 2 } else { 3 }, pe.my_pe())
 }

@@ -66,7 +66,7 @@ fn no_such_pe<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(saw)
 }
 
-/// And by atomics, which also refuse operands of more than one element.
+/// It is refused by atomics too, which also refuse operands of more than one element.
 fn no_such_pe_for_atomics<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let words = pe.alloc_zeroed::<u64>(2)?;
     let host = pe.host();
@@ -119,7 +119,7 @@ fn error_moves_nothing<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(saw)
 }
 
-/// A wait for a signal that nobody sends: a deadlock.
+/// A wait for a signal that no PE sends: a deadlock.
 fn wait_nobody_signals<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let words = pe.alloc_zeroed::<u64>(1)?;
     if pe.my_pe() == 1 {
@@ -129,7 +129,7 @@ fn wait_nobody_signals<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(Seen::nothing())
 }
 
-/// A signal comes, with another value than the one waited for: a deadlock.
+/// A signal arrives with another value than the wait expects: a deadlock.
 fn wait_for_a_value_never_sent<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let words = pe.alloc_zeroed::<u64>(1)?;
     if pe.my_pe() == 0 {
@@ -248,8 +248,8 @@ fn freed_with_stream_work_pending<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(Seen::nothing())
 }
 
-/// A stream waits for a signal, and has a non-blocking put behind the wait. A quiet of the host waits for the put, although it is
-/// of the other scope, and the host would send the signal only then: a deadlock. Measured on two H200.
+/// A stream waits for a signal, and has a non-blocking put behind the wait. A quiet of the host waits until the put has started,
+/// although the put is of the other scope. The host sends the signal only after that: a deadlock. Measured on two H200.
 fn quiet_before_nbi_can_start<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     before_nbi_can_start(pe, |pe| if pe.my_pe() == 0 { pe.host().quiet() } else { Ok(()) })
 }
@@ -293,7 +293,7 @@ fn before_nbi_can_start<B: Backend>(pe: &Pe<B>, quiet: impl FnOnce(&Pe<B>) -> Re
     Ok(Seen::nothing())
 }
 
-/// A signal of more than half the range, and a wait for `>=` 0 on a stream: the CUDA driver compares in a circle, so the wait
+/// A signal of more than half the range, and a wait for `>=` 0 on a stream: the CUDA driver compares cyclically, so the wait
 /// does not end. A host's would (`signal/wait_ge_of_more_than_half_the_range`).
 fn wait_ge_of_a_far_greater_value_on_a_stream<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let words = pe.alloc_zeroed::<u64>(1)?;
@@ -311,8 +311,8 @@ fn wait_ge_of_a_far_greater_value_on_a_stream<B: Backend>(pe: &Pe<B>) -> Result<
     Ok(Seen::nothing())
 }
 
-/// A plain put to a word at which a signal wait looks: signals are atomic against each other, and against nothing else. Where
-/// the put comes before the wait begins, nothing is wrong.
+/// A plain put to a word at which a signal wait looks: signals are atomic with each other only. Where the
+/// put comes before the wait begins, the program ends well.
 fn put_to_a_signal<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let words = pe.alloc_zeroed::<u64>(1)?;
     let mut saw = Seen::nothing();

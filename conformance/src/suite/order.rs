@@ -46,7 +46,7 @@ pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
     ]
 }
 
-/// What stands between two operations of a case.
+/// The call between the two operations of a case.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Between {
     Nothing,
@@ -109,7 +109,7 @@ fn fence_then_sync<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     })
 }
 
-/// The same behind a non-blocking put. Where a fence is a quiet, as under `nvlink`, it completes it.
+/// The same after a non-blocking put. Under `nvlink` a fence is a quiet and completes the put.
 fn fence_then_sync_behind_put_nbi<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let words = pe.alloc_zeroed::<u32>(2)?;
     let (x, src) = (words.at(0), words.at(1));
@@ -124,7 +124,7 @@ fn fence_then_sync_behind_put_nbi<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(saw)
 }
 
-/// The same behind a signal, which nobody waits for.
+/// The same after a signal for which no PE waits.
 fn fence_then_sync_behind_a_signal<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let x = pe.alloc_zeroed::<u64>(1)?;
     if pe.my_pe() == 0 {
@@ -221,8 +221,8 @@ fn team_barrier_completes_all_targets<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(saw)
 }
 
-/// One fence orders towards every target, each for itself: data and flag to PE 1, data and flag to PE 2, and both see
-/// their data with their flag. (Across targets it does not: `litmus/mp_across_targets_fenced`.)
+/// One fence orders transfers to each target separately: data and flag to PE 1, data and flag to PE 2. Both PEs see their
+/// data with their flag. (Across targets it does not: `litmus/mp_across_targets_fenced`.)
 fn fence_covers_each_target<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let words = pe.alloc_zeroed::<u64>(2)?;
     let (data, flag) = (words.at(0), words.signal(1));
@@ -246,7 +246,7 @@ fn put_unfenced<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     update_then_signal(pe, Between::Nothing, put)
 }
 
-/// With a fence between, who sees the signal sees the data. Control: `put_unfenced`.
+/// With a fence between, a PE that sees the signal sees the data. Control: `put_unfenced`.
 fn fence_orders_put<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     update_then_signal(pe, Between::Fence, put)
 }
@@ -261,7 +261,7 @@ fn put_nbi_unfenced<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     update_then_signal(pe, Between::Nothing, put_nbi)
 }
 
-/// The fence does not complete it and yet orders it. Control: `put_nbi_unfenced`.
+/// The fence does not complete the put, but orders it. Control: `put_nbi_unfenced`.
 fn fence_orders_put_nbi<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     update_then_signal(pe, Between::Fence, put_nbi)
 }
@@ -349,7 +349,7 @@ fn fetch_overtakes_put<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     put_then_fetch(pe, Between::Nothing, |pe, x| pe.host().atomic_fetch(x, 1))
 }
 
-/// An atomic fetch is an atomic and no get, so the fence orders it behind the put. Control: `fetch_overtakes_put`.
+/// An atomic fetch is an atomic, not a get, so the fence orders it after the put. Control: `fetch_overtakes_put`.
 fn fence_orders_fetch<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     put_then_fetch(pe, Between::Fence, |pe, x| pe.host().atomic_fetch(x, 1))
 }

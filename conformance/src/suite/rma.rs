@@ -40,7 +40,7 @@ pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
 /// A transfer of the host between two buffers.
 type Transfer<B> = fn(&Host<'_, B>, &SymmetricBuf<u32>, &SymmetricBuf<u32>) -> Result<()>;
 
-/// What `x` is on the PE `reader`; the others see nothing.
+/// The value of `x` on the PE `reader`; the others record nothing.
 pub(super) fn seen_by<B: Backend>(pe: &Pe<B>, reader: usize, x: &SymmetricBuf<u32>) -> Result<Seen> {
     if pe.my_pe() != reader {
         return Ok(Seen::nothing());
@@ -187,8 +187,8 @@ fn get_then<B: Backend>(pe: &Pe<B>, get: Transfer<B>) -> Result<Seen> {
     Ok(saw)
 }
 
-/// A non-blocking get reads its remote source at any time until quiet: what overwrites the source meanwhile may be
-/// what it gets. (The remote PE is the PE itself, which overwrites without help of another.)
+/// A non-blocking get reads its remote source at any time until quiet: it may return what overwrites the source
+/// meanwhile. (The remote PE is the PE itself, which overwrites its own memory.)
 fn get_nbi_remote_overwritten<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     remote_overwritten(pe, |host, into, x| host.get_nbi(into, x, 0))
 }
@@ -209,7 +209,7 @@ fn remote_overwritten<B: Backend>(pe: &Pe<B>, get: Transfer<B>) -> Result<Seen> 
     Ok(saw)
 }
 
-/// A fetch does not wait for the same PE's earlier store to the same element: NVSHMEM orders them by quiet only.
+/// A fetch does not wait for the same PE's earlier put to the same element: only a quiet orders them.
 fn g_after_p<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     p_then_g(pe, |_| Ok(()))
 }
@@ -249,7 +249,7 @@ fn iget<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(saw)
 }
 
-/// A put to oneself is a put: it may take effect at any time until quiet.
+/// A put to the PE itself is like any other: it may take effect at any time until a quiet.
 fn put_to_myself<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let x = pe.alloc_zeroed::<u32>(1)?;
     pe.host().p(&x, 1, 0)?;
@@ -260,7 +260,7 @@ fn put_to_myself<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(seen("early", early).and("late", late))
 }
 
-/// The verbs of one family, which carry a value to another PE and back, or to my own memory and back.
+/// The verbs of one family, which move a value to another PE and back, or to my own memory and back.
 #[derive(Clone, Copy)]
 pub(super) enum Verbs {
     WriteRead,

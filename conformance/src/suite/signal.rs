@@ -224,7 +224,7 @@ fn two_adds_and_wait<B: Backend>(pe: &Pe<B>, cmp: Cmp) -> Result<Seen> {
     Ok(saw)
 }
 
-/// A wait on a variable of 64 bits, which a signal sets: of the same type, so they synchronize.
+/// A wait on a variable of 64 bits that a signal sets. Both have the same type, so they synchronize.
 fn wait_until_u64<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     change_and_wait(pe, |pe, x| pe.host().signal_op(x.signal(0), u64::MAX, SignalOp::Set, 1), Cmp::Gt, 1 << 63)
 }
@@ -244,8 +244,8 @@ fn wait_until_i64<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     change_and_wait(pe, |pe, x| pe.host().atomic_set(x, i64::MIN, 1), Cmp::Le, -1)
 }
 
-/// A variable of 16 bits has no atomics, only a put can change it. The wait returns; but to the text it races with the
-/// put, and says nothing about other data.
+/// A variable of 16 bits has no atomics: only a put can change it. The wait returns. By the text it races with the put, so it says
+/// nothing about other data.
 fn wait_until_i16_by_put<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     change_and_wait(pe, |pe, x| pe.host().p(x, -1_i16, 1), Cmp::Lt, 0)
 }
@@ -333,7 +333,7 @@ fn put_signals_add_up<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(saw)
 }
 
-/// A non-blocking put_signal: who sees the signal sees the data, as with the blocking one.
+/// A non-blocking put_signal: a PE that sees the signal sees the data, as with the blocking one.
 fn put_signal_nbi<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     send_and_wait(pe, [false, false], |issue, [data, source], flag| {
         issue.put_signal_nbi(data, source, flag, 1, SignalOp::Set, 1)

@@ -1,7 +1,6 @@
 //! Streams and events: what runs in stream order, what runs beside it, and that host and streams are separate scopes.
 //!
-//! Many cases put to the PE itself: what is in question is the order on the issuing side, and one PE has the fewest
-//! schedules.
+//! Many cases put to the PE itself: they are about the order on the issuing side, and one PE has the fewest schedules.
 
 use onesided::{Backend, Cmp, Issue, Pe, ReduceOp, Result, SignalOp, Stream, SymmetricBuf, TeamConfig};
 
@@ -218,8 +217,8 @@ fn put_nbi_source_overwritten_after_flush<B: Backend>(pe: &Pe<B>) -> Result<Seen
     source_overwritten(pe, put_and_flush, by_stream)
 }
 
-/// `put_source_overwritten` by the host: what it writes after it enqueued, it writes beside the stream, so the put may
-/// read either value.
+/// `put_source_overwritten` by the host. The host writes after it has enqueued, and nothing orders that with the stream, so the put
+/// may read either value.
 fn put_source_overwritten_by_host<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     source_overwritten(pe, |on, x, src| on.put(x, src, 0), |pe, _, src| pe.write(src, &[2]))
 }
@@ -243,7 +242,7 @@ fn source_overwritten<B: Backend>(pe: &Pe<B>, put: Transfer<B>, overwrite: Step<
     Ok(saw)
 }
 
-/// After a synchronize a non-blocking put has started, no more; after a quiet on the stream it is there.
+/// After a synchronize a non-blocking put has only started. After a quiet on the stream it is delivered.
 fn synchronize_does_not_complete_put_nbi<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     synchronized_nbi(pe, |on, x, src| on.put_nbi(x, src, 0))
 }
@@ -366,7 +365,7 @@ fn put_and_quiet_on_two_streams<B: Backend>(pe: &Pe<B>, taken_over: bool) -> Res
     Ok(saw)
 }
 
-/// A stream that waits for a signal holds up no other stream: the other one writes, and then sends the signal.
+/// A stream that waits for a signal does not block another stream: the other one writes, and then sends the signal.
 fn wait_blocks_no_other_stream<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     beside_a_wait(pe, |pe, beside, x| {
         pe.on(beside).write(x, &[1])?;

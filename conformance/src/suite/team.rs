@@ -1,4 +1,4 @@
-//! Teams: who is in them, how they are made and ended, and that a team is its own world for collectives.
+//! Teams: their members, how they are made and destroyed, and that each team has its own sequence of collectives.
 
 use onesided::{Backend, Pe, Predefined, ReduceOp, Result, Team, TeamConfig, TeamUniqueId};
 
@@ -66,7 +66,7 @@ fn predefined_on_two_nodes<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     predefined_on_one_node(pe)
 }
 
-/// Four PEs on two GPUs: two on each, of whom one leads.
+/// Four PEs on two GPUs: two on each, and one of the two is the leader.
 fn predefined_on_shared_gpus<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(same_gpu(pe))
 }
@@ -88,7 +88,7 @@ fn same_gpu<B: Backend>(pe: &Pe<B>) -> Seen {
         .and("world", pe.world().n_pes())
 }
 
-/// Every second PE makes a team; the PE between is none of it, but calls too.
+/// Every second PE joins a team. The PE between them is not a member, but calls too.
 fn split_strided<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let evens = pe.team_split_strided(pe.world(), 0, 2, 2, TeamConfig::default())?;
     let saw = seen("evens", rank_and_members(evens.as_ref()));
@@ -96,7 +96,7 @@ fn split_strided<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(saw)
 }
 
-/// A team of all the parent's members is a team of its own.
+/// A team of all the parent's members is a different team.
 fn split_the_whole_parent<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let all = pe.team_split_strided(pe.world(), 0, 1, 2, TeamConfig::default())?;
     let is_new = all.as_ref().map(|all| all.id() != pe.world().id());
@@ -105,7 +105,7 @@ fn split_the_whole_parent<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(saw)
 }
 
-/// A team of one: its barrier waits for nobody, its collectives copy.
+/// A team of one: its barrier waits for no other PE, and its collectives copy.
 fn split_one_member<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let x = pe.alloc_zeroed::<u32>(1)?;
     let single = pe.team_split_strided(pe.world(), 1, 1, 1, TeamConfig::default())?;
@@ -121,8 +121,8 @@ fn split_one_member<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(saw)
 }
 
-/// A split of a split: ranks and strides count in the parent, members are world ranks. Who is not in the first team
-/// has no part in the second split.
+/// A split of a split: ranks and strides count in the parent, members are world ranks. A PE that is not in the first
+/// team does not take part in the second split.
 fn split_of_a_split<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let last_three = pe.team_split_strided(pe.world(), 1, 1, 3, TeamConfig::default())?;
     let ends = match &last_three {
@@ -257,7 +257,7 @@ fn destroyed_and_made_again<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(seen("sizes", sizes))
 }
 
-/// A split is collective and orders no data: PE 1 may come out of it before PE 0, which has put before, goes in.
+/// A split is collective and orders no data: PE 1 may return from it before PE 0, which puts first, calls it.
 fn splitting_orders_no_data<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     put_then(pe, |pe, team| Ok(vec![team, everyone(pe)?]))
 }
@@ -270,7 +270,7 @@ fn splitting_in_2d_orders_no_data<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     })
 }
 
-/// Nor does ending a team.
+/// `team_destroy` orders no data either.
 fn destroying_orders_no_data<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     put_then(pe, |pe, team| {
         pe.team_destroy(team)?;
@@ -278,7 +278,7 @@ fn destroying_orders_no_data<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     })
 }
 
-/// What the program calls for its data is a barrier of its own, of the new team for example.
+/// To order its data the program calls a barrier, of the new team for example.
 fn a_barrier_after_a_split_orders_data<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     put_then(pe, |pe, team| {
         pe.host().barrier(&team)?;
@@ -301,8 +301,7 @@ fn put_then<B: Backend>(pe: &Pe<B>, meet: fn(&Pe<B>, Team) -> Result<Vec<Team>>)
     Ok(saw)
 }
 
-/// A put takes a *world* rank, whichever team is meant; a barrier of the team completes it, without the PE that is
-/// not in the team.
+/// A put takes a *world* rank. A barrier of a team completes it, without the PE that is not a member.
 fn team_barrier_completes_puts<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let x = pe.alloc_zeroed::<u32>(1)?;
     let pair = pe.team_split_strided(pe.world(), 1, 1, 2, TeamConfig::default())?;
@@ -350,7 +349,7 @@ fn split_argument_errors<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
         .and("of_row_length_0", of_row_length_0))
 }
 
-/// A `team_init` without an id, or with an index that cannot be, is refused without waiting for anybody.
+/// A `team_init` without an id, or with an index that cannot be, is refused without waiting for other PEs.
 fn team_init_argument_errors<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let id = TeamUniqueId(1); // refused before anybody looks at it
     Ok(seen("no_id", kind(pe.team_init(TeamConfig::default(), 2, 0)))

@@ -1,4 +1,4 @@
-//! Several words at a time: no transfer and no copy of more than one element is one step.
+//! Several words at a time: a transfer or copy of more than one element is several steps.
 
 use onesided::{Backend, Pe, Result, SymmetricSlice};
 
@@ -87,7 +87,7 @@ fn flag_before_data_in_one_read<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     data_then_flag(pe, |pe, pair, _| pe.read(pair))
 }
 
-/// Who looks at the flag first, and then at the data, never finds the flag alone.
+/// A PE that reads the flag first and then the data never finds the flag alone.
 fn flag_before_data_in_two_reads<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     data_then_flag(pe, |pe, pair, _| {
         let flag = pe.read_one(pair.at(1))?;
@@ -104,7 +104,7 @@ fn flag_before_data_in_the_source_of_a_put<B: Backend>(pe: &Pe<B>) -> Result<See
     })
 }
 
-/// And with a strided put, of elements that lie apart.
+/// The same with a strided put.
 fn flag_before_data_in_the_source_of_an_iput<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     data_then_flag(pe, |pe, pair, copy| {
         pe.host().iput(copy, pair, 1, 1, 2, 1)?;
@@ -113,7 +113,7 @@ fn flag_before_data_in_the_source_of_an_iput<B: Backend>(pe: &Pe<B>) -> Result<S
     })
 }
 
-/// And with a get.
+/// The same with a get.
 fn flag_before_data_in_one_get<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     data_then_flag(pe, |pe, pair, copy| {
         pe.host().get(copy, pair, 1)?;

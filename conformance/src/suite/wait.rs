@@ -33,8 +33,8 @@ fn wait_returns_a_value_that_ended_it<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(saw)
 }
 
-/// A wait for several words looks at one after the other: each is right at some time, and they need not be right together. The
-/// first is 1, then 0; only then the second becomes 1. (At the end the first is 1 again, so that a wait that came late
+/// A wait for several words looks at one after the other. Each must compare true at some time, not all at once. The first is 1,
+/// then 0; only then the second becomes 1. (At the end the first is 1 again, so that a wait that came late
 /// ends too.)
 fn wait_until_all_one_after_another<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     first_word_changes(pe, [1, 0, 1], |pe, words| pe.host().wait_until_all(words, None, Cmp::Eq, 1))
@@ -71,13 +71,13 @@ fn wait_ge_of_more_than_half_the_range<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     waited_for_the_largest(pe, |pe, words| pe.host().signal_wait_until(words.signal(0), Cmp::Ge, u64::MAX).map(drop))
 }
 
-/// On a stream the CUDA driver compares, in a circle: 0 comes one behind the largest number, so the wait may end without the
-/// signal.
+/// On a stream the CUDA driver compares cyclically: 0 is the successor of the largest number, so the wait may end without
+/// the signal.
 fn wait_ge_of_more_than_half_the_range_on_a_stream<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     waited_for_the_largest(pe, |pe, words| on_a_stream(pe, words, Cmp::Ge, u64::MAX))
 }
 
-/// Only `>=` is in a circle.
+/// Only `>=` is cyclic.
 fn wait_gt_of_more_than_half_the_range_on_a_stream<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     waited_for_the_largest(pe, |pe, words| on_a_stream(pe, words, Cmp::Gt, u64::MAX - 1))
 }
