@@ -7,8 +7,8 @@ use onesided::{At, DType};
 
 use super::access::{Comparison, Test};
 use super::claim::Claimed;
-use super::collective::Collective;
 use super::ids::{AgentId, ClaimId, PeId, ScopeId, TeamIndex};
+use super::instance::Collective;
 use super::past::Past;
 use crate::heap::Heap;
 use crate::request::Reply;

@@ -4,8 +4,8 @@ use onesided::backend::{Effect, Op, TeamRequest, Until};
 
 use super::agent::{Pending, State};
 use super::claim::Completes;
-use super::collective::Collective;
 use super::ids::{AgentId, PeId};
+use super::instance::Collective;
 use super::transfer::{Transfer, Unit};
 use super::{Access, Actor, BlockedWait, Machine, Object, TURN, Touch};
 use crate::request::Call;

@@ -17,8 +17,8 @@
 use onesided::backend::{Effect, Op};
 
 use super::agent::{Agent, State, Task};
-use super::collective::Collective;
 use super::ids::{AgentId, ClaimId, Table};
+use super::instance::Collective;
 use super::past::Past;
 use super::transfer::Kind;
 use super::{Machine, Object, Progress, Touch};

@@ -6,8 +6,8 @@ use onesided::backend::{self, AllocId, CollectiveKind, Effect, Op, Order, Values
 
 use super::agent::{Agent, Condition, Exchange, OwnedValues, State};
 use super::claim::Completes;
-use super::collective::Collective;
 use super::ids::{AgentId, ClaimId};
+use super::instance::Collective;
 use super::{Machine, Object, Progress, Touch};
 use crate::request::{Call, Reply};
 

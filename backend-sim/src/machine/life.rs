@@ -4,8 +4,8 @@ use onesided::backend::Live;
 use onesided::{At, Error, ErrorKind, UniqueId};
 
 use super::agent::State;
-use super::collective::Made;
 use super::ids::{AgentId, Id as _, PeId, TeamIndex};
+use super::instance::Made;
 use super::{Collective, Machine, Progress, Reply};
 use crate::request::Call;
 use crate::trace::EventKind;

@@ -6,7 +6,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `ids.rs` | a type for each kind of index |
-//! | `agent.rs` | hosts and streams: what each is doing |
+//! | `agent.rs`, `pe.rs` | hosts and streams: what each is doing; what belongs to a PE besides |
 //! | `choice.rs` | which steps are choices, and taking one |
 //! | `access.rs`, `past.rs` | what a step touches; what must come before it |
 //! | `issue.rs` | an operation begins: its description decides what happens |
@@ -15,7 +15,7 @@
 //! | `deliver.rs` | a transfer's next step |
 //! | `claim.rs` | quiet, fence, sync: which transfers each completes |
 //! | `wait.rs`, `stream.rs` | waits on memory; streams and events |
-//! | `collective.rs` | matching: who entered what; entering, completing, leaving |
+//! | `instance.rs`, `collective.rs` | one collective; matching, entering, completing, leaving |
 //! | `data.rs` | what collectives move |
 //! | `team.rs` | teams |
 //! | `life.rs`, `memory.rs` | init and finalize; allocation and registration |
@@ -39,10 +39,12 @@ mod deliver;
 mod flight;
 mod ids;
 mod immediate;
+mod instance;
 mod issue;
 mod life;
 mod memory;
 mod past;
+mod pe;
 mod relaxed;
 mod report;
 mod stream;
@@ -54,7 +56,7 @@ mod wait;
 use std::collections::VecDeque;
 
 use onesided::At;
-use onesided::backend::{AllocId, Live, Span};
+use onesided::backend::{Live, Span};
 
 use crate::config::Config;
 use crate::heap::Heap;
@@ -64,9 +66,10 @@ use crate::trace::{Event, EventKind, compared};
 use crate::verdict::VerdictKind;
 use agent::{Agent, AgentKind, State};
 use claim::{Claimed, Claims};
-use collective::Collective;
 use flight::Flight;
 use ids::{ScopeId, Table};
+use instance::Collective;
+use pe::PeState;
 use team::Teams;
 use undelivered::Landed;
 
@@ -165,33 +168,6 @@ pub(crate) struct Machine {
     turn_ends: u64,
     trace: Option<Vec<Event>>,
     landed: Landed,
-}
-
-/// What belongs to a PE besides its host.
-#[derive(Debug)]
-struct PeState {
-    host: AgentId,
-    streams: Vec<AgentId>,
-    /// The issue scopes: what the host issues, and what its streams issue.
-    host_scope: ScopeId,
-    stream_scope: ScopeId,
-    /// Per event, its records.
-    events: Vec<Vec<stream::Record>>,
-    /// Agents that wait on this PE's memory.
-    waiting: Vec<AgentId>,
-    /// Operations called so far, on all streams.
-    called: u64,
-    /// Non-blocking operations enqueued on its streams that have not started.
-    unstarted: u32,
-    /// Whether its streams have ever claimed what they need not deliver. Whether they still have it may matter from then on.
-    lends: bool,
-    initialized: bool,
-    /// The program has called its last: whatever ends then is the end of the host.
-    leaving: bool,
-    /// The external memory that it registers.
-    registering: Option<AllocId>,
-    /// Teams that it is a member of and has not destroyed, without the predefined ones.
-    teams: usize,
 }
 
 impl Machine {
@@ -532,38 +508,5 @@ impl Machine {
     /// A buffer that a reply carried is used again.
     pub(crate) fn recycle(&mut self, bytes: Vec<u8>) {
         self.flight.recycle(bytes);
-    }
-}
-
-impl PeState {
-    fn new(host: AgentId, host_scope: ScopeId, stream_scope: ScopeId) -> PeState {
-        PeState {
-            host,
-            streams: Vec::new(),
-            host_scope,
-            stream_scope,
-            events: Vec::new(),
-            waiting: Vec::new(),
-            called: 0,
-            unstarted: 0,
-            lends: false,
-            initialized: false,
-            leaving: false,
-            registering: None,
-            teams: 0,
-        }
-    }
-
-    fn reset(&mut self, initialized: bool) {
-        self.streams.clear();
-        self.events.clear();
-        self.waiting.clear();
-        self.called = 0;
-        self.unstarted = 0;
-        self.lends = false;
-        self.initialized = initialized;
-        self.leaving = false;
-        self.registering = None;
-        self.teams = 0;
     }
 }

@@ -7,8 +7,8 @@ use onesided::backend::{AllocId, NewTeams, TeamId, TeamRequest};
 use onesided::{At, Error, ErrorKind, Members, Predefined};
 
 use super::agent::State;
-use super::collective::{Collective, Entry, Instance, Made};
 use super::ids::{AgentId, Id as _, PeId, Table, TeamIndex};
+use super::instance::{Collective, Entry, Instance, Made};
 use super::{Machine, Object, Progress, Reply, Touch};
 use crate::config::Config;
 use crate::verdict::{Entered, VerdictKind};

@@ -1,0 +1,66 @@
+//! What belongs to a PE besides its host.
+
+use onesided::backend::AllocId;
+
+use super::ids::{AgentId, ScopeId};
+use super::stream::Record;
+
+/// What belongs to a PE besides its host.
+#[derive(Debug)]
+pub(crate) struct PeState {
+    pub(crate) host: AgentId,
+    pub(crate) streams: Vec<AgentId>,
+    /// The issue scopes: what the host issues, and what its streams issue.
+    pub(crate) host_scope: ScopeId,
+    pub(crate) stream_scope: ScopeId,
+    /// Per event, its records.
+    pub(crate) events: Vec<Vec<Record>>,
+    /// Agents that wait on this PE's memory.
+    pub(crate) waiting: Vec<AgentId>,
+    /// Operations called so far, on all streams.
+    pub(crate) called: u64,
+    /// Non-blocking operations enqueued on its streams that have not started.
+    pub(crate) unstarted: u32,
+    /// Whether its streams have ever claimed what they need not deliver. Whether they still have it may matter from then on.
+    pub(crate) lends: bool,
+    pub(crate) initialized: bool,
+    /// The program has called its last: whatever ends then is the end of the host.
+    pub(crate) leaving: bool,
+    /// The external memory that it registers.
+    pub(crate) registering: Option<AllocId>,
+    /// Teams that it is a member of and has not destroyed, without the predefined ones.
+    pub(crate) teams: usize,
+}
+
+impl PeState {
+    pub(crate) fn new(host: AgentId, host_scope: ScopeId, stream_scope: ScopeId) -> PeState {
+        PeState {
+            host,
+            streams: Vec::new(),
+            host_scope,
+            stream_scope,
+            events: Vec::new(),
+            waiting: Vec::new(),
+            called: 0,
+            unstarted: 0,
+            lends: false,
+            initialized: false,
+            leaving: false,
+            registering: None,
+            teams: 0,
+        }
+    }
+
+    pub(crate) fn reset(&mut self, initialized: bool) {
+        self.streams.clear();
+        self.events.clear();
+        self.waiting.clear();
+        self.called = 0;
+        self.unstarted = 0;
+        self.lends = false;
+        self.initialized = initialized;
+        self.leaving = false;
+        self.registering = None;
+        self.teams = 0;
+    }
+}
