@@ -81,7 +81,7 @@ impl Engine {
         let mut machine = link.machine.borrow_mut();
         let trace = machine.take_trace();
         if let (VerdictKind::StepLimit { .. }, Some(trace)) = (&verdict.kind, &trace) {
-            verdict.name_last_calls(trace);
+            verdict.count_calls(trace);
         }
         Ok(Executed { verdict, results, steps: machine.steps, trace })
     }

@@ -46,4 +46,4 @@ pub use profile::Profile;
 pub use schedule::{Choices, Schedule};
 pub use simulation::{Explore, Explored, Run, Simulation};
 pub use trace::{Event, EventKind};
-pub use verdict::{AgentState, Entered, Standing, Undelivered, Verdict, VerdictKind};
+pub use verdict::{AgentState, Entered, Repeated, Standing, Undelivered, Verdict, VerdictKind};

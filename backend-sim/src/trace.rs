@@ -137,13 +137,17 @@ impl Event {
         }
     }
 
-    /// The call in words, for events that are a call of the host.
-    pub(crate) fn call_in_words(&self) -> Option<String> {
+    /// Whether the event is a call of the host.
+    pub(crate) fn is_call(&self) -> bool {
         match self.kind {
-            EventKind::SourceRead { .. } | EventKind::Delivered { .. } | EventKind::Signaled { .. } => None,
-            _ if self.stream.is_some() => None,
-            _ => Some(self.in_words().2),
+            EventKind::SourceRead { .. } | EventKind::Delivered { .. } | EventKind::Signaled { .. } => false,
+            _ => self.stream.is_none(),
         }
+    }
+
+    /// The call in words.
+    pub(crate) fn call_in_words(&self) -> String {
+        self.in_words().2
     }
 
     /// Which family of calls the event is of, and why a library with these capabilities has none; `None` if it has it, or

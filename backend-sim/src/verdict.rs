@@ -1,5 +1,6 @@
 //! How a run ended: finished, or with a bug of the whole program.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use onesided::backend::{AllocId, Live, LiveKind, Span};
@@ -158,13 +159,23 @@ pub struct AgentState {
     pub stream: Option<usize>,
     /// The call that it is in, if it waits.
     pub call: &'static str,
-    /// Its last call in words, if it could have gone on and the run was recorded: what it polled, in a run that was given
-    /// up.
-    pub last: Option<String>,
     /// The line of its last call.
     pub at: Option<At>,
+    /// What the host called more often than anything else, in a run that was given up and recorded: what it polled, if it did.
+    pub most: Option<Repeated>,
     /// How it stood.
     pub standing: Standing,
+}
+
+/// A call that a host made again and again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repeated {
+    /// The call in words, as it was made the last time.
+    pub call: String,
+    /// Its line.
+    pub at: At,
+    /// How often the host made it, at least twice.
+    pub times: usize,
 }
 
 /// Whether an agent was done.
@@ -192,11 +203,19 @@ impl Verdict {
         self.kind.is_ok()
     }
 
-    /// Says of each host that could have gone on what it called last.
-    pub(crate) fn name_last_calls(&mut self, trace: &[Event]) {
-        for state in self.agents.iter_mut().filter(|state| state.stream.is_none() && state.standing == Standing::Runs) {
-            let of_this_host = trace.iter().rev().filter(|event| event.pe as usize == state.pe);
-            state.last = of_this_host.filter_map(Event::call_in_words).next();
+    /// Says of each host what it called most often.
+    pub(crate) fn count_calls(&mut self, trace: &[Event]) {
+        // for each host and line: how often, and the last time
+        let mut lines: BTreeMap<(usize, At), (usize, &Event)> = BTreeMap::new();
+        for event in trace.iter().filter(|event| event.is_call()) {
+            let line = lines.entry((event.pe as usize, event.at)).or_insert((0, event));
+            *line = (line.0 + 1, event);
+        }
+        for state in self.agents.iter_mut().filter(|state| state.stream.is_none()) {
+            let of_this_host = lines.iter().filter(|((pe, _), (times, _))| *pe == state.pe && *times > 1);
+            let most = of_this_host.max_by_key(|(_, (times, _))| *times);
+            state.most =
+                most.map(|((_, at), (times, event))| Repeated { call: event.call_in_words(), at: *at, times: *times });
         }
     }
 }
@@ -352,24 +371,26 @@ impl fmt::Display for Undelivered {
 
 impl fmt::Display for AgentState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let AgentState { pe, stream, call, last, at, standing } = self;
+        let AgentState { pe, stream, call, at, most, standing } = self;
         write!(f, "PE {pe}")?;
         if let Some(stream) = stream {
             write!(f, " stream {stream}")?;
         }
         let stands = match standing {
-            Standing::Waits(what) => {
-                let at = at.map(|at| format!(" at {at}")).unwrap_or_default();
-                return write!(f, ": in {call}{at}, waits for {what}");
-            }
+            Standing::Waits(_) => "",
             Standing::Finished => "has returned",
             Standing::Failed => "failed here",
             Standing::Runs => "could go on",
         };
-        match (at, last) {
-            (Some(at), Some(last)) => write!(f, ": {stands}; its last call was {last} at {at}"),
-            (Some(at), None) => write!(f, ": {stands}; its last call was at {at}"),
-            (None, _) => write!(f, ": {stands}; it made no call"),
+        match (standing, at) {
+            (Standing::Waits(what), Some(at)) => write!(f, ": in {call} at {at}, waits for {what}")?,
+            (Standing::Waits(what), None) => write!(f, ": in {call}, waits for {what}")?,
+            (_, Some(at)) => write!(f, ": {stands}; its last call was at {at}")?,
+            (_, None) => write!(f, ": {stands}; it made no call")?,
+        }
+        match most {
+            Some(Repeated { call, at, times }) => write!(f, "; it called {call} at {at} {times} times"),
+            None => Ok(()),
         }
     }
 }

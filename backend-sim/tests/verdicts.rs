@@ -1,7 +1,7 @@
 //! How runs end: each verdict with the report that a person reads. Mismatches are in `mismatches.rs`; panics, errors and
 //! what becomes of the other PEs then in `unwinding.rs`; collectives that compete in `turns.rs`.
 
-use onesided::{Cmp, Pe, Predefined, Result, SignalOp, Stream, expect_eq};
+use onesided::{Cmp, Pe, Predefined, Result, SignalOp, Stream, SymmetricBuf, expect_eq};
 use onesided_sim::{Config, Explore, Sim, Simulation, Standing, VerdictKind};
 
 mod common;
@@ -160,6 +160,41 @@ fn a_failure_lists_what_was_on_its_way_and_what_overtook_it() {
       not yet delivered to PE 1:
         put by PE 0 at backend-sim/tests/verdicts.rs:_: 16 bytes of buf0+0..16 on PE 1, 1 of 4 pieces, overtaken by signal_op at backend-sim/tests/verdicts.rs:_
     ");
+}
+
+/// A stream waits for a signal; behind the wait it has a non-blocking put. What contains a quiet of the host waits for the put, and
+/// says which it is.
+#[test]
+fn a_quiet_of_the_host_names_what_a_stream_has_not_reached() {
+    type Quiet = fn(&Pe<Sim>, SymmetricBuf<u64>) -> Result<()>;
+    let stuck = |quiet: Quiet| {
+        let verdict = verdict(1, |pe| {
+            let (words, other) = (pe.alloc_zeroed::<u64>(3)?, pe.alloc::<u64>(1)?);
+            let stream = pe.stream()?;
+            pe.on(&stream).signal_wait_until(words.signal(2), Cmp::Eq, 1)?;
+            pe.on(&stream).put_nbi(words.at(0), words.at(1), 0)?;
+            quiet(pe, other)?;
+            pe.host().signal_op(words.signal(2), 1, SignalOp::Set, 0)?;
+            pe.synchronize(&stream)?;
+            pe.free(words)
+        });
+        without_lines(verdict)
+    };
+    let quiet: Quiet = |pe, _| pe.host().quiet();
+    insta::assert_snapshot!(stuck(quiet), @r"
+    deadlock: nothing can happen any more, and somebody waits
+      PE 0: in quiet at backend-sim/tests/verdicts.rs:_, waits for put_nbi at backend-sim/tests/verdicts.rs:_, which its stream 0 has not reached
+      PE 0 stream 0: in signal_wait_until at backend-sim/tests/verdicts.rs:_, waits for buf0+16 (made at backend-sim/tests/verdicts.rs:_) == 1, found 0 (u64)
+    ");
+    let others: [(&str, Quiet); 4] = [
+        ("fence", |pe, _| pe.host().fence()),
+        ("barrier", |pe, _| pe.host().barrier_all()),
+        ("alloc", |pe, _| pe.free(pe.alloc::<u64>(1)?)),
+        ("free", |pe, other| pe.free(other)),
+    ];
+    for (name, call) in others {
+        assert_eq!(stuck(call), stuck(quiet).replace("in quiet", &format!("in {name}")));
+    }
 }
 
 #[test]
@@ -334,7 +369,7 @@ fn a_polling_loop_that_nobody_satisfies_reaches_the_step_limit() {
     let recorded = simulation.reproduce(&run, |pe| poll(pe, 2)).unwrap();
     insta::assert_snapshot!(without_lines(recorded.verdict), @r"
     step limit: given up after 1000 steps, and whether the run would have ended is not known
-      PE 0: could go on; its last call was read<u64>(buf0+0..8 on PE 0) at backend-sim/tests/verdicts.rs:_
+      PE 0: could go on; its last call was at backend-sim/tests/verdicts.rs:_; it called read<u64>(buf0+0..8 on PE 0) at backend-sim/tests/verdicts.rs:_ 1024 times
       PE 1: in free at backend-sim/tests/verdicts.rs:_, waits for PE 0 to enter free #2 on TEAM_WORLD
     ");
 }

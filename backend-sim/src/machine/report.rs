@@ -2,7 +2,7 @@
 
 use super::Machine;
 use super::agent::{Agent, Condition, Exchange, State, Task, signed};
-use super::claim::is_nbi;
+use super::claim::Claimed;
 use super::ids::{AgentId, ClaimId, Id as _, PeId, TeamIndex};
 use crate::verdict::{AgentState, Standing};
 
@@ -24,7 +24,7 @@ impl Machine {
             waiting => Standing::Waits(self.waits_for(agent, waiting)),
         };
         let stream = agent.stream().map(|number| number as usize);
-        AgentState { pe: agent.pe.index(), stream, call: agent.call, last: None, at: agent.at, standing }
+        AgentState { pe: agent.pe.index(), stream, call: agent.call, at: agent.at, most: None, standing }
     }
 
     fn waits_for(&self, agent: &Agent, state: &State) -> String {
@@ -62,7 +62,7 @@ impl Machine {
             let mut streams = self.pes[pe].streams.iter().map(|&stream| (stream, &self.agents[stream].queue));
             let pending = streams.find_map(|(stream, queue)| {
                 queue.iter().find_map(|work| match &work.what {
-                    Task::Op { op, claim: Some(by), .. } if is_nbi(op) && *by == claim => Some(format!(
+                    Task::Op { op, claimed: Claimed { by: Some(by), .. }, .. } if *by == claim => Some(format!(
                         "{} at {}, which {} has not reached",
                         op.name(),
                         work.at,
@@ -71,7 +71,7 @@ impl Machine {
                     Task::Op { .. } | Task::Record { .. } | Task::WaitEvent { .. } => None,
                 })
             });
-            return pending.unwrap_or_else(|| "non-blocking operations of its streams".into());
+            return pending.expect("an operation that has not started is in its stream's queue");
         }
         match owed {
             1 => "a transfer to be delivered".into(),

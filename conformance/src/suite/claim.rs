@@ -198,8 +198,8 @@ fn put_claimed_by_no_blocked_stream<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     })
 }
 
-/// libnvshmem has no fence on streams: it is a quiet there, and so it claims the put. A quiet on another stream then waits for
-/// nothing. Control: `quiet_of_the_other_stream`.
+/// A fence can be composed as a quiet, as libnvshmem's own is: then it claims the put, and a quiet on another stream waits for
+/// nothing. (The backend for GPUs gives back what a fence on a stream has claimed.) Control: `quiet_of_the_other_stream`.
 fn nbi_claimed_by_a_fence<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     sent(pe, |pe, words, [stream, other]| {
         words.put_nbi(&pe.on(stream), 1)?;
@@ -210,7 +210,7 @@ fn nbi_claimed_by_a_fence<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     })
 }
 
-/// For the same reason a fence does not order what another call has claimed: the signal may overtake the put.
+/// Such a fence does not order what another call has claimed before it: the signal may overtake the put.
 /// Control: `nbi_claimed_after_the_fence`.
 fn nbi_claimed_before_the_fence<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     sent_and_let_go(pe, true, |pe, words, [held, stream]| {

@@ -30,7 +30,6 @@ pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
         barrier_before_nbi_can_start: 2,
         alloc_before_nbi_can_start: 2,
         free_before_nbi_can_start: 2,
-        wait_ge_of_a_far_greater_value_on_a_stream: 2,
     ];
     let verdicts = cases![
         wait_for_a_value_never_sent: 2,
@@ -290,24 +289,6 @@ fn before_nbi_can_start<B: Backend>(pe: &Pe<B>, quiet: impl FnOnce(&Pe<B>) -> Re
         pe.synchronize(&stream)?;
     }
     words.free(pe)?;
-    Ok(Seen::nothing())
-}
-
-/// A signal of more than half the range, and a wait for `>=` 0 on a stream: the CUDA driver compares cyclically, so the wait
-/// does not end. A host's would (`signal/wait_ge_of_more_than_half_the_range`).
-fn wait_ge_of_a_far_greater_value_on_a_stream<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
-    let words = pe.alloc_zeroed::<u64>(1)?;
-    let flag = words.signal(0);
-    if pe.my_pe() == 0 {
-        pe.host().signal_op(flag, u64::MAX, SignalOp::Set, 1)?;
-    }
-    pe.host().barrier_all()?;
-    if pe.my_pe() == 1 {
-        let stream = pe.stream()?;
-        pe.on(&stream).signal_wait_until(flag, Cmp::Ge, 0)?;
-        pe.synchronize(&stream)?;
-    }
-    pe.free(words)?;
     Ok(Seen::nothing())
 }
 

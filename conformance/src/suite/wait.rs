@@ -71,8 +71,8 @@ fn wait_ge_of_more_than_half_the_range<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     waited_for_the_largest(pe, |pe, words| pe.host().signal_wait_until(words.signal(0), Cmp::Ge, u64::MAX).map(drop))
 }
 
-/// On a stream the CUDA driver compares cyclically: 0 is the successor of the largest number, so the wait may end without
-/// the signal.
+/// On a stream the CUDA driver may compare, and does so cyclically: 0 is the successor of the largest number, so the wait may
+/// end without the signal.
 fn wait_ge_of_more_than_half_the_range_on_a_stream<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     waited_for_the_largest(pe, |pe, words| on_a_stream(pe, words, Cmp::Ge, u64::MAX))
 }
