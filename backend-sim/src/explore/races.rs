@@ -14,13 +14,22 @@ pub(crate) struct Event {
     before: Vec<(Object, Box<[u8]>)>,
     /// Steps that come before it in every schedule.
     past: Past,
+    /// Steps that come before what it does to memory.
+    meets: Past,
     /// For the end of a wait: what it waited for.
     test: Option<Test>,
 }
 
 impl Default for Event {
     fn default() -> Event {
-        Event { key: 0, touches: Rc::from([]), before: Vec::new(), past: Past::default(), test: None }
+        Event {
+            key: 0,
+            touches: Rc::from([]),
+            before: Vec::new(),
+            past: Past::default(),
+            meets: Past::default(),
+            test: None,
+        }
     }
 }
 
@@ -31,6 +40,7 @@ impl Event {
             touches: Rc::from(&step.touched[..]),
             before: step.before.clone(),
             past: step.past.clone(),
+            meets: step.meets.clone(),
             test: step.test,
         }
     }
@@ -68,15 +78,19 @@ impl<'a> Races<'a> {
             touches: Rc::from([wait.access]),
             before: Vec::new(),
             past: wait.past.clone(),
+            meets: Past::default(),
             test: Some(wait.test),
         });
         let mut races = Races { run, blocked: blocked.collect(), before: Vec::new(), conflicts: Vec::new() };
         let mut touched: BTreeMap<ObjectKind, Vec<(usize, Access)>> = BTreeMap::new();
         for step in 0..run.len() + races.blocked.len() {
             let mut conflicts = Vec::new();
+            let meets = races.closure(&races.event(step).meets);
             for access in races.event(step).touches.iter() {
                 let others = touched.entry(access.object.kind()).or_default();
-                conflicts.extend(others.iter().filter(|(_, other)| access.conflicts(other)).map(|&(other, _)| other));
+                let is_met = |other: usize| matches!(access.object, Object::Memory { .. }) && meets.contains(other);
+                let conflicting = others.iter().filter(|(other, theirs)| access.conflicts(theirs) && !is_met(*other));
+                conflicts.extend(conflicting.map(|&(other, _)| other));
             }
             conflicts.sort_unstable();
             conflicts.dedup();
@@ -111,7 +125,8 @@ impl<'a> Races<'a> {
     /// A past, with everything that comes before its steps.
     fn closure(&self, past: &Past) -> Past {
         let mut all = past.clone();
-        past.iter().for_each(|step| all.join(&self.before[step]));
+        // a step that is the last to enter a collective is among those that it meets
+        past.iter().filter_map(|step| self.before.get(step)).for_each(|before| all.join(before));
         all
     }
 

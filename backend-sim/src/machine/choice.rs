@@ -147,6 +147,7 @@ impl Machine {
         self.noting = true;
         self.step.touched.clear();
         self.step.before.clear();
+        self.step.meets.clear();
         self.step.test = None;
         let Some(unit) = index.checked_sub(self.ready.len()) else {
             let id = self.ready[index];

@@ -216,6 +216,9 @@ impl Machine {
 impl Machine {
     /// The last member has entered a collective that members leave together: does it, and lets everyone go.
     fn everyone_entered(&mut self, team: TeamIndex, seq: u32, what: &Collective, last: AgentId) {
+        if self.noting {
+            self.step.meets.clone_from(&self.teams.get(team).instance_ref(seq).past);
+        }
         self.complete_life(team, seq, what);
         let state = self.teams.get_mut(team);
         state.busy.fill(None);

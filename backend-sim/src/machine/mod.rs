@@ -111,6 +111,8 @@ pub(crate) struct Step {
     pub(crate) before: Vec<(Object, Box<[u8]>)>,
     /// The steps that come before it in every schedule.
     pub(crate) past: Past,
+    /// For the last entry of a collective: steps before all entries. What it then does to memory comes after them.
+    pub(crate) meets: Past,
     /// For the end of a wait: what it waited for.
     pub(crate) test: Option<Test>,
     by: Actor,
@@ -181,6 +183,7 @@ impl Machine {
                 touched: Vec::new(),
                 before: Vec::new(),
                 past: Past::default(),
+                meets: Past::default(),
                 test: None,
                 by: Actor { agent: None, scope: None, call: "", at: None },
             },
