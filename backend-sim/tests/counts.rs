@@ -4,7 +4,7 @@
 //! So a number of schedules is a number of ways to order conflicting steps, whatever else the program does.
 
 use onesided::{Cmp, Pe, ReduceOp, Result, SignalOp};
-use onesided_sim::{Config, Sim};
+use onesided_sim::{Config, Sim, VerdictKind};
 
 #[path = "counts/classes.rs"]
 mod classes;
@@ -282,4 +282,53 @@ fn streams_of_a_pe_share_a_scope_so_that_issue_and_quiet_have_an_order() {
     assert_eq!(streams(|b| b.flush()), 1);
     assert_eq!(streams(|b| b.fence()), 2);
     assert_eq!(streams(|b| b.quiet()), 2);
+}
+
+/// Begun and completed, of programs whose numbers are known from the theory of the search.
+#[test]
+fn every_schedule_that_is_begun_is_completed() {
+    let begun = |config: Config, program: &dyn Fn(&Pe<Sim>) -> Result<()>| {
+        let explored = common::visit_all(config, program, |run| {
+            assert!(run.is_ok() || matches!(run.verdict.kind, VerdictKind::Deadlock), "{}", run.verdict);
+        });
+        assert_eq!(explored.redundant, 0);
+        explored.schedules
+    };
+    let ring_on_a_stream = |pe: &Pe<Sim>| {
+        let (x, stream) = (pe.alloc_zeroed::<u64>(8)?, pe.stream()?);
+        pe.on(&stream).put(x.slice(..4), x.slice(4..), (pe.my_pe() + 1) % pe.n_pes())?;
+        pe.on(&stream).barrier_all()?;
+        pe.synchronize(&stream)?;
+        pe.read(x.slice(..4))?;
+        pe.free(x)
+    };
+    assert_eq!([2, 3, 4, 8].map(|pes| begun(Config::pes(pes), &ring_on_a_stream)), [1; 4]);
+    let all_to_all = with_words(12, |pe, x| {
+        let (me, n) = (pe.my_pe(), pe.n_pes());
+        let others = || (0..n).filter(|&other| other != me);
+        for to in others() {
+            pe.host().put_signal(x.at(me), x.at(11), x.signal(4 + me), 1, SignalOp::Set, to)?;
+        }
+        others().try_for_each(|from| pe.host().signal_wait_until(x.signal(4 + from), Cmp::Eq, 1).map(drop))
+    });
+    assert_eq!([3, 4].map(|pes| begun(Config::pes(pes), &all_to_all)), [1; 2]);
+    // every order of the additions, of which the wait sees the last
+    let fan_in = with_words(1, |pe, x| match pe.my_pe() {
+        0 => pe.host().signal_wait_until(x.signal(0), Cmp::Ge, pe.n_pes() as u64 - 1).map(drop),
+        _ => pe.host().signal_op(x.signal(0), 1, SignalOp::Add, 0),
+    });
+    assert_eq!([3, 4, 5, 6].map(|pes| begun(Config::pes(pes), &fan_in)), [2, 6, 24, 120]);
+    // in one class the wait ends, in the other it never does
+    let unequal = |pe: &Pe<Sim>| {
+        let x = pe.alloc_zeroed::<u64>(2)?;
+        match pe.my_pe() {
+            0 => pe.host().signal_op(x.signal(0), 1, SignalOp::Set, 1)?,
+            _ => {
+                pe.host().g(x.at(1), 0)?;
+                pe.host().signal_wait_until(x.signal(0), Cmp::Ne, 1).map(drop)?;
+            }
+        }
+        pe.free(x)
+    };
+    assert_eq!(begun(Config::pes(2), &unequal), 2);
 }

@@ -35,6 +35,7 @@ pub(crate) fn classes<T>(config: Config, program: impl Fn(&Pe<Sim>) -> Result<T>
     };
     let (explored, all) = visit(Explore::All { limit: 100_000 });
     assert!(explored.complete);
+    assert_eq!(explored.redundant, 0, "a schedule was begun that is equivalent to another");
     let (_, random) = visit(Explore::Random { schedules: 100, seed: 1 });
     (Visited { schedules: explored.schedules, classes: all }, random)
 }
