@@ -38,6 +38,7 @@ pub use crate::members::TeamId;
 pub use crate::op::{Against, Op, SignalUpdate};
 pub use crate::operator::AmoOp;
 pub use crate::pe::{Live, LiveKind};
+pub use crate::placed::{Placed, placed};
 pub use crate::span::{AllocId, Span};
 pub use crate::values::Values;
 
@@ -130,6 +131,13 @@ pub trait Backend: Sized {
 
     /// The backend's name: `sim`, `nvshmem`.
     const NAME: &'static str;
+
+    /// Where a call of the program stands, whose Rust code is at `caller`: there, unless the program is not written in Rust
+    /// ([`Placed`]). Local.
+    #[inline]
+    fn place(&self, caller: At) -> At {
+        caller
+    }
 
     /// What [`Pe::extension`](crate::Pe::extension) returns. Local.
     fn extension(&self) -> Self::Extension<'_>;

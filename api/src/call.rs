@@ -31,7 +31,7 @@ impl<B: Backend> Pe<B> {
     /// A call of the verb `name` at the program's line `at`.
     #[inline]
     pub(crate) fn call(&self, name: &'static str, at: At) -> Call {
-        Call { name, at, brand: self.brand, n_pes: self.n_pes() as u32 }
+        Call { name, at: self.backend.place(at), brand: self.brand, n_pes: self.n_pes() as u32 }
     }
 }
 

@@ -18,7 +18,7 @@
 //! | `call.rs`, `brand.rs` | what a verb checks of its arguments; which `Pe` made a handle |
 //! | `capability.rs` | [`Capabilities`]: which optional families of calls a backend has |
 //! | `error.rs`, `expect.rs`, `at.rs` | [`Error`] and its kinds; [`expect_eq`]; [`At`], a place in the source |
-//! | `backend.rs` | [`backend`]: for writers of backends and of tools |
+//! | `backend.rs`, `placed.rs` | [`backend`]: for writers of backends, of tools and of bindings for other languages |
 //! | `op.rs`, `values.rs`, `span.rs` | [`Op`](backend::Op): every operation as plain data, and what it carries |
 //! | `effect.rs` | [`Effect`](backend::Effect): what each operation does, described once |
 
@@ -44,6 +44,7 @@ mod operand;
 mod operator;
 mod pe;
 mod peer;
+mod placed;
 mod rma;
 mod signal;
 mod span;

@@ -231,7 +231,15 @@ pub trait Bootstrap {
     /// # Ok::<(), onesided::Error>(())
     /// ```
     #[track_caller]
-    fn unique_id(&self) -> Result<UniqueId>;
+    fn unique_id(&self) -> Result<UniqueId> {
+        self.unique_id_at(At::caller())
+    }
+
+    /// As [`Bootstrap::unique_id`], for a binding for another language: the call stands at `at`.
+    ///
+    /// # Errors
+    /// As [`Bootstrap::unique_id`].
+    fn unique_id_at(&self, at: At) -> Result<UniqueId>;
 
     /// Becomes a PE.
     ///
@@ -255,5 +263,14 @@ pub trait Bootstrap {
     /// # Ok::<(), onesided::Error>(())
     /// ```
     #[track_caller]
-    fn init(&self, method: InitMethod) -> Result<Pe<Self::Backend>>;
+    fn init(&self, method: InitMethod) -> Result<Pe<Self::Backend>> {
+        self.init_at(method, At::caller())
+    }
+
+    /// As [`Bootstrap::init`], for a binding for another language: the call stands at `at`. Its PE is then
+    /// [`placed`](crate::backend::placed).
+    ///
+    /// # Errors
+    /// As [`Bootstrap::init`].
+    fn init_at(&self, method: InitMethod, at: At) -> Result<Pe<Self::Backend>>;
 }

@@ -104,6 +104,12 @@ impl<B: Backend> Pe<B> {
         }
     }
 
+    /// The same PE on another backend, which keeps what this one has made.
+    pub(crate) fn map_backend<C: Backend>(self, map: impl FnOnce(B) -> C) -> Pe<C> {
+        let Pe { backend, predefined, ledger, brand, my_pe, n_pes, one_thread } = self;
+        Pe { backend: map(backend), predefined, ledger, brand, my_pe, n_pes, one_thread }
+    }
+
     /// My number among all PEs (`nvshmem_my_pe`). Local.
     ///
     /// ```

@@ -296,15 +296,11 @@ impl Bootstrap for Process {
         lifecycle::init_status(self.table)
     }
 
-    #[track_caller]
-    fn unique_id(&self) -> Result<UniqueId> {
-        let at = At::caller();
+    fn unique_id_at(&self, at: At) -> Result<UniqueId> {
         join::unique_id(self.table).map_err(|problem| problem.error("unique_id", at))
     }
 
-    #[track_caller]
-    fn init(&self, method: InitMethod) -> Result<Pe<Nvshmem>> {
-        let at = At::caller();
+    fn init_at(&self, method: InitMethod, at: At) -> Result<Pe<Nvshmem>> {
         self.table.check_complete().map_err(|problem| problem.error("init", at))?;
         self.initialize(&method, at)
     }

@@ -74,28 +74,11 @@ impl Bootstrap for SimProcess {
         }
     }
 
-    #[track_caller]
-    fn unique_id(&self) -> Result<UniqueId> {
-        match self.channel.call(Call::UniqueId, At::caller()) {
+    fn unique_id_at(&self, at: At) -> Result<UniqueId> {
+        match self.channel.call(Call::UniqueId, at) {
             Reply::UniqueId(id) => Ok(*id),
             other => Err(failed(other)),
         }
-    }
-
-    #[track_caller]
-    fn init(&self, method: InitMethod) -> Result<Pe<Sim>> {
-        self.init_at(method, At::caller())
-    }
-}
-
-impl SimProcess {
-    fn pe(&self, launched: bool) -> Sim {
-        Sim { channel: self.channel.clone(), config: Rc::clone(&self.config), launched }
-    }
-
-    /// The PE that this process is from the start, where the run initializes it.
-    pub(crate) fn launched(&self) -> Pe<Sim> {
-        backend::new_pe(self.pe(true))
     }
 
     fn init_at(&self, method: InitMethod, at: At) -> Result<Pe<Sim>> {
@@ -117,6 +100,17 @@ impl SimProcess {
         };
         unit(self.channel.call(Call::Init { method: name, id }, at))?;
         Ok(backend::new_pe(self.pe(false)))
+    }
+}
+
+impl SimProcess {
+    fn pe(&self, launched: bool) -> Sim {
+        Sim { channel: self.channel.clone(), config: Rc::clone(&self.config), launched }
+    }
+
+    /// The PE that this process is from the start, where the run initializes it.
+    pub(crate) fn launched(&self) -> Pe<Sim> {
+        backend::new_pe(self.pe(true))
     }
 }
 
