@@ -2,7 +2,7 @@
 //!
 //! The model (`reference/`) knows no footprints, no sleep sets and no eager steps. Equal sets of outcomes on every program
 //! mean that the simulator's search leaves out nothing but what is equivalent, and adds nothing. A program that fails is
-//! printed as the expression that makes it: as a test it belongs into `surprises.rs`.
+//! printed as the expression that makes it: as a test it belongs into `regressions.rs`.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -17,6 +17,7 @@
 //! | `profiles.rs` | the rules that profiles switch |
 //! | `simulate.rs`, `compare.rs` | the same program on the simulator, and the comparison |
 //! | `agreed.rs`, `surprises.rs` | programs whose outcomes are written down |
+//! | `regressions.rs` | random programs that showed a fault |
 //!
 //! Other random programs, more of them, with more calls: `REFERENCE_SEED=7 REFERENCE_TIMES=5 REFERENCE_CALLS=3 cargo test
 //! -p onesided-sim --test reference`.
@@ -39,6 +40,8 @@ mod plan;
 mod profiles;
 #[path = "reference/program.rs"]
 mod program;
+#[path = "reference/regressions.rs"]
+mod regressions;
 #[path = "reference/simulate.rs"]
 mod simulate;
 #[path = "reference/state.rs"]

@@ -263,9 +263,11 @@ impl Machine {
         });
         let past = &mut self.agents[agent].past;
         self.flight.for_each_landed(scope, |landed| {
-            if !landed.nbi && !landed.complete && completes.delivers(landed.rank.store.is_some()) {
+            // a fence that completes waits for what is in flight, whoever has claimed it
+            let counts = !landed.complete || completes == Completes::Delivery;
+            if !landed.nbi && counts && completes.delivers(landed.rank.store.is_some()) {
                 past.join(&landed.past);
-                landed.complete = completes == Completes::Scope;
+                landed.complete |= completes == Completes::Scope;
             }
         });
         claimer.claim
@@ -339,9 +341,11 @@ impl Machine {
         }
         let complete = self.claims.is_complete(claim);
         match (self.ends_by_choice(claim), self.agents[owner].ready.is_some()) {
-            (true, false) if complete => {
+            (true, ready) if complete => {
                 self.learn_claim(claim);
-                self.make_ready(owner);
+                if !ready {
+                    self.make_ready(owner);
+                }
             }
             (true, true) if !complete => self.unready(owner),
             (false, _) if complete => self.end_completing(owner),

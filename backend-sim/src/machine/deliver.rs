@@ -6,7 +6,7 @@ use super::agent::State;
 use super::ids::{AgentId, TransferId};
 use super::past::Past;
 use super::transfer::{Data, Kind, Transfer, Unit, UnitStep, element, part_of};
-use super::{Machine, Object, Reply, Touch};
+use super::{Machine, Reply, Touch};
 use crate::trace::EventKind;
 
 impl Machine {
@@ -215,7 +215,7 @@ impl Machine {
         };
         let number = self.taken;
         let transfer = self.flight.get_mut(id);
-        let (pieces, claimed) = (transfer.pieces as usize, transfer.claimed.by);
+        let pieces = transfer.pieces as usize;
         let Some(past) = &mut transfer.past else { unreachable!("pasts are kept") };
         match step {
             UnitStep::Signal => {
@@ -235,10 +235,6 @@ impl Machine {
         self.step.past = before;
         if let Some(part) = self.flight.get(id).part {
             self.touch_part(part, step != UnitStep::Read);
-        }
-        if claimed.is_some_and(|claim| self.claims.lends(claim)) {
-            let scope = self.flight.get(id).scope.expect("only transfers of a scope are claimed");
-            self.touch(Object::Claims(self.scopes[scope]), Touch::Read);
         }
     }
 

@@ -1,0 +1,74 @@
+//! Random programs that showed a fault, as small as they were found.
+
+use onesided::Cmp;
+use onesided_sim::Profile;
+
+use super::compare::seen;
+use super::program::Op::*;
+use super::program::{Program, Update, host, on};
+
+fn set(word: usize, value: u64) -> Update {
+    Update { word, value, add: false }
+}
+
+/// Compares a program under every profile.
+#[track_caller]
+fn compare(program: &Program) {
+    for profile in Profile::ALL {
+        seen(program, profile);
+    }
+}
+
+/// What is read or delivered while it is lent does not depend on who claims it.
+#[test]
+fn steps_of_what_is_lent_commute_with_claims() {
+    compare(&Program::new(
+        2,
+        [
+            vec![
+                on(0, Write { dst: 0, len: 1, value: 0 }),
+                on(1, P { to: 0, dst: 0, value: 2 }),
+                host(Put { to: 1, dst: 0, src: 0, len: 1, nbi: true, signal: None }),
+                on(0, Fence),
+            ],
+            vec![],
+        ],
+    ));
+    let flag = Some(set(2, 5));
+    compare(
+        &Program::new(
+            4,
+            [
+                vec![
+                    host(Write { dst: 3, len: 1, value: 1 }),
+                    host(Get { from: 1, dst: 3, src: 1, len: 1, nbi: true }),
+                    on(0, Put { to: 1, dst: 0, src: 3, len: 1, nbi: true, signal: None }),
+                    on(1, Quiet),
+                    on(0, Put { to: 1, dst: 0, src: 1, len: 1, nbi: true, signal: flag }),
+                ],
+                vec![host(Wait { word: 2, cmp: Cmp::Ge, value: 1, signal: false }), host(Read { src: 0, len: 1 })],
+            ],
+        )
+        .in_pieces(1),
+    );
+}
+
+/// A claimer that is left something that has landed already comes after its landing.
+#[test]
+fn a_claimer_comes_after_what_it_was_left() {
+    compare(&Program::new(
+        2,
+        [
+            vec![on(0, Put { to: 0, dst: 0, src: 0, len: 1, nbi: true, signal: None }), on(0, Fence), on(0, Quiet)],
+            vec![host(IPut { to: 0, dst: 0, src: 0, strides: (1, 1), count: 1 })],
+        ],
+    ));
+}
+
+/// Under `nvlink` a fence waits for a blocking operation that a quiet of another stream has claimed.
+#[test]
+fn a_fence_that_completes_comes_after_what_others_have_claimed() {
+    let put = Put { to: 1, dst: 0, src: 1, len: 1, nbi: true, signal: Some(set(2, 4)) };
+    let send = vec![on(1, Signal { to: 1, update: set(0, 1) }), on(1, Quiet), on(0, Fence), on(0, put)];
+    compare(&Program::new(4, [send, vec![host(Read { src: 0, len: 3 })]]).in_pieces(1));
+}
