@@ -1,7 +1,8 @@
 //! Who completes a non-blocking operation: it runs beside its stream, and the first quiet that is *called* claims it.
 //!
 //! In most cases PE 0 puts to PE 1 and sends a signal behind a quiet. PE 1 waits for the signal and reads. Where the put may
-//! be missing, GPUs show that only with data that takes longer than a signal: `backend-nvshmem/MEASURED.md`, claim.
+//! be missing, GPUs show that only with data that takes longer than a signal: so some of these cases have a twin with many
+//! elements.
 
 use onesided::{Backend, Cmp, Issue, Pe, Result, SignalOp, Stream, SymmetricBuf};
 
@@ -12,12 +13,15 @@ use crate::case::{Case, Seen, cases, seen};
 pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
     cases![
         put_nbi_then_signal: 2,
+        put_nbi_of_many_then_signal: 2,
         put_then_signal: 2,
         put_nbi_then_quiet_and_signal: 2,
         host_nbi_claimed_by_a_stream: 2,
+        host_nbi_of_many_claimed_by_a_stream: 2,
         host_nbi_claimed_by_a_stream_that_is_done: 2,
         host_put_claimed_by_no_stream: 2,
         nbi_claimed_by_a_blocked_stream: 2,
+        nbi_of_many_claimed_by_a_blocked_stream: 2,
         put_claimed_by_no_blocked_stream: 2,
         nbi_claimed_by_a_fence: 2,
         nbi_claimed_before_the_fence: 2,
@@ -27,21 +31,25 @@ pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
     ]
 }
 
-/// The words of a case. `data`, `source` and `flag` are one element each.
+/// Elements that take longer to put than a signal takes to come.
+const MANY: usize = 16 << 20;
+
+/// The memory of a case. The last element of `data` is looked at.
 pub(super) struct Words {
-    data: SymmetricBuf<u32>,
-    source: SymmetricBuf<u32>,
+    data: SymmetricBuf<u8>,
+    source: SymmetricBuf<u8>,
     flags: SymmetricBuf<u64>,
 }
 
 impl Words {
-    pub(super) fn new<B: Backend>(pe: &Pe<B>) -> Result<Words> {
-        let words = Words { data: pe.alloc_zeroed(1)?, source: pe.alloc_zeroed(1)?, flags: pe.alloc_zeroed(2)? };
-        pe.write(&words.source, &[1])?;
+    /// With `len` elements to put, which are 1.
+    pub(super) fn new<B: Backend>(pe: &Pe<B>, len: usize) -> Result<Words> {
+        let words = Words { data: pe.alloc_zeroed(len)?, source: pe.alloc(len)?, flags: pe.alloc_zeroed(2)? };
+        pe.write(&words.source, &vec![1; len])?;
         Ok(words)
     }
 
-    /// A non-blocking put of 1 to a PE.
+    /// A non-blocking put to a PE.
     pub(super) fn put_nbi<B: Backend>(&self, issue: &Issue<'_, B>, to: usize) -> Result<()> {
         issue.put_nbi(&self.data, &self.source, to)
     }
@@ -59,7 +67,11 @@ impl Words {
     /// PE 1 waits until it is told, and reads.
     fn look<B: Backend>(&self, pe: &Pe<B>) -> Result<Seen> {
         pe.host().signal_wait_until(self.flags.signal(0), Cmp::Eq, 1)?;
-        Ok(seen("data", pe.read(&self.data)?[0]))
+        self.last(pe)
+    }
+
+    fn last<B: Backend>(&self, pe: &Pe<B>) -> Result<Seen> {
+        Ok(seen("data", pe.read_one(self.data.at(self.data.len() - 1))?))
     }
 
     /// Makes a stream wait until it is let go.
@@ -83,12 +95,16 @@ type Send<B> = fn(&Pe<B>, &Words, [&Stream<B>; 2]) -> Result<()>;
 
 /// PE 0 sends, PE 1 looks. What is left is completed by quiets on both streams.
 fn sent<B: Backend>(pe: &Pe<B>, send: Send<B>) -> Result<Seen> {
-    sent_and_let_go(pe, false, send)
+    sent_of(pe, 1, false, send)
 }
 
-/// The same; PE 1 may let a held stream of PE 0 go when it has read.
-fn sent_and_let_go<B: Backend>(pe: &Pe<B>, lets_go: bool, send: Send<B>) -> Result<Seen> {
-    let words = Words::new(pe)?;
+/// The same. When PE 1 has read, it lets a held stream of PE 0 go.
+fn sent_and_let_go<B: Backend>(pe: &Pe<B>, send: Send<B>) -> Result<Seen> {
+    sent_of(pe, 1, true, send)
+}
+
+fn sent_of<B: Backend>(pe: &Pe<B>, len: usize, lets_go: bool, send: Send<B>) -> Result<Seen> {
+    let words = Words::new(pe, len)?;
     let streams = [pe.stream()?, pe.stream()?];
     let mut saw = Seen::nothing();
     if pe.my_pe() == 0 {
@@ -118,10 +134,17 @@ fn finish<B: Backend>(pe: &Pe<B>, streams: &[Stream<B>]) -> Result<()> {
 /// A non-blocking put, then a signal on the same stream: the put starts first and the signal may overtake it, under `nvlink`
 /// too. Control: `put_then_signal`.
 fn put_nbi_then_signal<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
-    sent(pe, |pe, words, [stream, _]| {
-        words.put_nbi(&pe.on(stream), 1)?;
-        words.tell(&pe.on(stream))
-    })
+    sent(pe, put_nbi_and_tell)
+}
+
+/// The same with many elements.
+fn put_nbi_of_many_then_signal<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    sent_of(pe, MANY, false, put_nbi_and_tell)
+}
+
+fn put_nbi_and_tell<B: Backend>(pe: &Pe<B>, words: &Words, [stream, _]: [&Stream<B>; 2]) -> Result<()> {
+    words.put_nbi(&pe.on(stream), 1)?;
+    words.tell(&pe.on(stream))
 }
 
 /// A blocking put runs in stream order. The text lets the signal overtake it too; under `nvlink` it does not.
@@ -144,12 +167,19 @@ fn put_nbi_then_quiet_and_signal<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
 /// A quiet on a stream claims the host's non-blocking put, so that the host's own quiet does not wait for it: the signal may
 /// come first. Measured on an H200. Controls: `host_nbi_claimed_by_a_stream_that_is_done`, `host_put_claimed_by_no_stream`.
 fn host_nbi_claimed_by_a_stream<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
-    sent(pe, |pe, words, [stream, _]| {
-        words.put_nbi(&pe.host(), 1)?;
-        pe.on(stream).quiet()?;
-        pe.host().quiet()?;
-        words.tell(&pe.host())
-    })
+    sent(pe, claim_on_a_stream)
+}
+
+/// The same with many elements.
+fn host_nbi_of_many_claimed_by_a_stream<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    sent_of(pe, MANY, false, claim_on_a_stream)
+}
+
+fn claim_on_a_stream<B: Backend>(pe: &Pe<B>, words: &Words, [stream, _]: [&Stream<B>; 2]) -> Result<()> {
+    words.put_nbi(&pe.host(), 1)?;
+    pe.on(stream).quiet()?;
+    pe.host().quiet()?;
+    words.tell(&pe.host())
 }
 
 /// The same, where the host waits for its stream first: what the stream's quiet has claimed is then delivered, or the
@@ -177,19 +207,26 @@ fn host_put_claimed_by_no_stream<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
 /// A quiet claims when it is called, also on a stream that cannot reach it yet. The quiet of the stream that put then waits
 /// for nothing, and the data may be missing. Measured on an H200. Control: `put_claimed_by_no_blocked_stream`.
 fn nbi_claimed_by_a_blocked_stream<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
-    sent_and_let_go(pe, true, |pe, words, [held, stream]| {
-        words.hold(&pe.on(held))?;
-        words.put_nbi(&pe.on(stream), 1)?;
-        pe.on(held).quiet()?;
-        pe.on(stream).quiet()?;
-        words.tell(&pe.on(stream))
-    })
+    sent_and_let_go(pe, claim_on_a_held_stream)
+}
+
+/// The same with many elements.
+fn nbi_of_many_claimed_by_a_blocked_stream<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    sent_of(pe, MANY, true, claim_on_a_held_stream)
+}
+
+fn claim_on_a_held_stream<B: Backend>(pe: &Pe<B>, words: &Words, [held, stream]: [&Stream<B>; 2]) -> Result<()> {
+    words.hold(&pe.on(held))?;
+    words.put_nbi(&pe.on(stream), 1)?;
+    pe.on(held).quiet()?;
+    pe.on(stream).quiet()?;
+    words.tell(&pe.on(stream))
 }
 
 /// The same with a blocking put. A quiet claims those when its turn comes, and here the quiet of the put's own stream comes
 /// first.
 fn put_claimed_by_no_blocked_stream<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
-    sent_and_let_go(pe, true, |pe, words, [held, stream]| {
+    sent_and_let_go(pe, |pe, words, [held, stream]| {
         words.hold(&pe.on(held))?;
         words.put(&pe.on(stream))?;
         pe.on(held).quiet()?;
@@ -213,7 +250,7 @@ fn nbi_claimed_by_a_fence<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
 /// Such a fence does not order what another call has claimed before it: the signal may overtake the put.
 /// Control: `nbi_claimed_after_the_fence`.
 fn nbi_claimed_before_the_fence<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
-    sent_and_let_go(pe, true, |pe, words, [held, stream]| {
+    sent_and_let_go(pe, |pe, words, [held, stream]| {
         words.hold(&pe.on(held))?;
         words.put_nbi(&pe.on(stream), 1)?;
         pe.on(held).quiet()?;
@@ -224,7 +261,7 @@ fn nbi_claimed_before_the_fence<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
 
 /// The fence is called first. It claims the put and orders it before the signal, whatever quiet follows.
 fn nbi_claimed_after_the_fence<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
-    sent_and_let_go(pe, true, |pe, words, [held, stream]| {
+    sent_and_let_go(pe, |pe, words, [held, stream]| {
         words.hold(&pe.on(held))?;
         words.put_nbi(&pe.on(stream), 1)?;
         pe.on(stream).fence()?;
@@ -236,7 +273,7 @@ fn nbi_claimed_after_the_fence<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
 /// A flush makes the sources of its own stream's puts reusable, and no others. Here another stream put, and an event orders the put
 /// before the flush: either value may arrive. Control: `put_nbi_source_overwritten_after_flush`.
 fn flush_of_another_stream<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
-    let words = Words::new(pe)?;
+    let words = Words::new(pe, 1)?;
     let streams = [pe.stream()?, pe.stream()?];
     let ([stream, other], event) = ([&streams[0], &streams[1]], pe.event()?);
     words.put_nbi(&pe.on(stream), 0)?;
@@ -245,7 +282,7 @@ fn flush_of_another_stream<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     pe.on(other).flush()?;
     pe.on(other).write(&words.source, &[2])?;
     finish(pe, &streams)?;
-    let saw = seen("data", pe.read(&words.data)?[0]);
+    let saw = words.last(pe)?;
     words.free(pe)?;
     Ok(saw)
 }
@@ -253,7 +290,7 @@ fn flush_of_another_stream<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
 /// A flush waits for what was issued before it, not for everything in flight. Another stream may put the value that is written
 /// after the flush.
 fn flush_waits_for_what_came_before_it<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
-    let words = Words::new(pe)?;
+    let words = Words::new(pe, 1)?;
     let [passed_on, copy] = [pe.alloc_zeroed::<u32>(1)?, pe.alloc_zeroed::<u32>(1)?];
     let streams = [pe.stream()?, pe.stream()?];
     let [stream, other] = [&streams[0], &streams[1]];

@@ -275,7 +275,7 @@ fn free_before_nbi_can_start<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
 }
 
 fn before_nbi_can_start<B: Backend>(pe: &Pe<B>, quiet: impl FnOnce(&Pe<B>) -> Result<()>) -> Result<Seen> {
-    let words = Words::new(pe)?;
+    let words = Words::new(pe, 1)?;
     let stream = pe.stream()?;
     if pe.my_pe() == 0 {
         words.hold(&pe.on(&stream))?;
