@@ -239,6 +239,17 @@ pub trait Bootstrap {
     ///
     /// # Errors
     /// As [`Bootstrap::unique_id`].
+    ///
+    /// ```
+    /// # use onesided::{At, Bootstrap, Result, UniqueId};
+    /// # fn example(process: &impl Bootstrap) -> Result<()> {
+    /// let id = process.unique_id_at(At::foreign("ring.py", 2, 6, None))?;
+    /// assert_ne!(id, UniqueId::EMPTY);
+    /// # Ok(()) }
+    /// # use onesided_sim::{Config, Simulation};
+    /// # Simulation::new(Config::pes(1))?.run_process(|process| example(process))?.into_results()?;
+    /// # Ok::<(), onesided::Error>(())
+    /// ```
     fn unique_id_at(&self, at: At) -> Result<UniqueId>;
 
     /// Becomes a PE.
@@ -270,7 +281,21 @@ pub trait Bootstrap {
     /// As [`Bootstrap::init`], for a binding for another language: the call stands at `at`. Its PE is then
     /// [`placed`](crate::backend::placed).
     ///
+    /// # Collective
+    /// As [`Bootstrap::init`].
+    ///
     /// # Errors
     /// As [`Bootstrap::init`].
+    ///
+    /// ```
+    /// # use onesided::{At, Bootstrap, InitMethod, Result};
+    /// # fn example(process: &impl Bootstrap) -> Result<()> {
+    /// let pe = process.init_at(InitMethod::Launcher, At::foreign("ring.py", 3, 6, None))?;
+    /// pe.finalize()?;
+    /// # Ok(()) }
+    /// # use onesided_sim::{Config, Simulation};
+    /// # Simulation::new(Config::pes(2))?.run_process(|process| example(process))?.into_results()?;
+    /// # Ok::<(), onesided::Error>(())
+    /// ```
     fn init_at(&self, method: InitMethod, at: At) -> Result<Pe<Self::Backend>>;
 }

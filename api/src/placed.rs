@@ -48,7 +48,20 @@ impl<B: Backend> Pe<Placed<B>> {
     /// This PE, whose calls from now on stand at `place`: errors, verdicts and traces name it. Before the first such call they
     /// stand where the Rust code is. Local.
     ///
-    /// A binding names the place of each call: `pe.at(place).host().quiet()`.
+    /// A binding names the place of each call:
+    ///
+    /// ```
+    /// # use onesided::backend::placed;
+    /// # use onesided::{At, Bootstrap, InitMethod};
+    /// # use onesided_sim::{Config, Simulation};
+    /// # Simulation::new(Config::pes(2))?.run_process(|process| {
+    /// # let pe = placed(process.init(InitMethod::Launcher)?);
+    /// let place = At::foreign("ring.py", 8, 5, Some("main"));
+    /// pe.at(place).host().barrier_all()?;
+    /// # pe.finalize()
+    /// # })?.into_results()?;
+    /// # Ok::<(), onesided::Error>(())
+    /// ```
     #[inline]
     pub fn at(&self, place: At) -> &Self {
         self.backend.place.set(Some(place));
