@@ -123,6 +123,10 @@ pub(super) fn typed(command: &Command) -> String {
 
 /// What the machine lacks, if this line says so.
 fn lacks(line: &str) -> Option<&str> {
+    // the suite says of each case why it is not run: that is no reason for the suite itself
+    if line.trim_start().starts_with("not run") {
+        return None;
+    }
     LACKS.iter().find_map(|&(words, begins_line)| {
         let at = line.find(words).filter(|&at| at == 0 || !begins_line)?;
         Some(&line[at..])
@@ -153,6 +157,15 @@ mod tests {
         let either = Step { status: Expected::One(&[0, 1]), ..Step::new("a bug", 60, [Command::new("true")]) };
         assert_eq!([judged(&either, Some(0), "x"), judged(&either, Some(1), "x")], [well.clone(), well]);
         assert_eq!(judged(&either, Some(2), "x"), failed("status 2"));
+    }
+
+    #[test]
+    fn a_suite_that_fails_is_not_excused_by_a_case_that_it_did_not_run() {
+        let suite = Step::new("suite", 60, [Command::new("true")]);
+        let case = "not run  atomic/tickets  needs atomics issued by the host: the atomics of the host as stubs\n";
+        assert_eq!(judged(&suite, Some(1), &format!("{case}FAILED  order/mp\n")), failed("status 1"));
+        let example = "histogram: unsupported: libnvshmem exports the atomics of the host as stubs that do nothing\n";
+        assert_eq!(judged(&suite, Some(2), example).0, Outcome::NotRun);
     }
 
     #[test]
