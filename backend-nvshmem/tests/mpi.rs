@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use mpi::Threading;
 use mpi::traits::CommunicatorCollectives as _;
 use onesided::{Bootstrap, ErrorKind, InitMethod};
-use onesided_nvshmem::{Process, Settings, doctor};
+use onesided_nvshmem::{Process, Settings, driver, host_library};
 
 /// Set for the processes that a test starts: how the rank behaves.
 const ROLE: &str = "ONESIDED_TEST_ROLE";
@@ -32,12 +32,12 @@ fn rank(method: InitMethod, limit: Duration) {
 
 /// Runs test `name` in `ranks` processes; `None` where something is missing, which it says.
 fn start(name: &str, ranks: usize, role: &str) -> Option<Output> {
-    let missing = if let Err(problem) = doctor(None).nvshmem {
+    let missing = if let Err(problem) = host_library(None) {
         assert!(env::var_os("ONESIDED_NVSHMEM_LIB").is_none(), "{problem}");
         "no library"
-    } else if doctor(None).driver.is_ok_and(|driver| !driver.gpus.is_empty()) {
+    } else if driver().is_ok_and(|driver| !driver.gpus.is_empty()) {
         "this machine has a GPU: see ci/hardware"
-    } else if doctor(None).mpirun.is_err() {
+    } else if Command::new("mpirun").arg("--version").output().is_err() {
         "no mpirun"
     } else {
         ""
