@@ -226,90 +226,43 @@ impl Op {
     /// What the operation does: the one description that everything else reads.
     #[inline(always)] // on the path of every operation, where most of the description folds away
     pub fn effect(&self) -> Effect {
-        let contiguous = |dtype: DType, len: usize| Shape::contiguous(len, dtype.size());
         match *self {
-            Op::Put { dst, src, dtype, pe, nbi, signal } => Effect::Transfer(Transfer {
-                moves: Moves::Put { src },
-                peer: pe,
-                remote: dst,
-                dtype,
-                shape: contiguous(dtype, dst.len),
-                signal,
-                until: if nbi { Until::Issued } else { Until::SourceRead },
-                nbi,
-            }),
-            Op::Get { dst, src, dtype, pe, nbi } => Effect::Transfer(Transfer {
-                moves: Moves::Get { dst },
-                peer: pe,
-                remote: src,
-                dtype,
-                shape: contiguous(dtype, src.len),
-                signal: None,
-                until: if nbi { Until::Issued } else { Until::Delivered },
-                nbi,
-            }),
-            Op::P { dst, dtype, value, pe } => Effect::Transfer(Transfer {
-                moves: Moves::Value(value),
-                peer: pe,
-                remote: dst,
-                dtype,
-                shape: contiguous(dtype, dst.len),
-                signal: None,
-                until: Until::SourceRead,
-                nbi: false,
-            }),
-            Op::G { src, dtype, pe } => Effect::Transfer(Transfer {
-                moves: Moves::Fetch,
-                peer: pe,
-                remote: src,
-                dtype,
-                shape: contiguous(dtype, src.len),
-                signal: None,
-                until: Until::Delivered,
-                nbi: false,
-            }),
-            Op::IPut { dst, src, dst_stride, src_stride, count, dtype, pe } => Effect::Transfer(Transfer {
-                moves: Moves::Put { src },
-                peer: pe,
-                remote: dst,
-                dtype,
-                shape: Shape::strided(count, dtype, dst_stride, src_stride),
-                signal: None,
-                until: Until::SourceRead,
-                nbi: false,
-            }),
-            Op::IGet { dst, src, dst_stride, src_stride, count, dtype, pe } => Effect::Transfer(Transfer {
-                moves: Moves::Get { dst },
-                peer: pe,
-                remote: src,
-                dtype,
-                shape: Shape::strided(count, dtype, dst_stride, src_stride),
-                signal: None,
-                until: Until::Delivered,
-                nbi: false,
-            }),
-            Op::Signal { update, pe } => Effect::Transfer(Transfer {
-                moves: Moves::Nothing,
-                peer: pe,
-                remote: Span { len: 0, ..update.word },
-                dtype: DType::U64,
-                shape: contiguous(DType::U64, 0),
-                signal: Some(update),
-                until: Until::Issued,
-                nbi: false,
-            }),
+            Op::Put { dst, src, dtype, pe, nbi, signal } => {
+                let until = if nbi { Until::Issued } else { Until::SourceRead };
+                let put = Transfer::contiguous(Moves::Put { src }, pe, dst, dtype, until);
+                Effect::Transfer(Transfer { signal, nbi, ..put })
+            }
+            Op::Get { dst, src, dtype, pe, nbi } => {
+                let until = if nbi { Until::Issued } else { Until::Delivered };
+                Effect::Transfer(Transfer { nbi, ..Transfer::contiguous(Moves::Get { dst }, pe, src, dtype, until) })
+            }
+            Op::P { dst, dtype, value, pe } => {
+                Effect::Transfer(Transfer::contiguous(Moves::Value(value), pe, dst, dtype, Until::SourceRead))
+            }
+            Op::G { src, dtype, pe } => {
+                Effect::Transfer(Transfer::contiguous(Moves::Fetch, pe, src, dtype, Until::Delivered))
+            }
+            Op::IPut { dst, src, dst_stride, src_stride, count, dtype, pe } => {
+                let shape = Shape::strided(count, dtype, dst_stride, src_stride);
+                let put = Transfer::contiguous(Moves::Put { src }, pe, dst, dtype, Until::SourceRead);
+                Effect::Transfer(Transfer { shape, ..put })
+            }
+            Op::IGet { dst, src, dst_stride, src_stride, count, dtype, pe } => {
+                let shape = Shape::strided(count, dtype, dst_stride, src_stride);
+                let get = Transfer::contiguous(Moves::Get { dst }, pe, src, dtype, Until::Delivered);
+                Effect::Transfer(Transfer { shape, ..get })
+            }
+            Op::Signal { update, pe } => {
+                let nothing = Span { len: 0, ..update.word };
+                let transfer = Transfer::contiguous(Moves::Nothing, pe, nothing, DType::U64, Until::Issued);
+                Effect::Transfer(Transfer { signal: Some(update), ..transfer })
+            }
             Op::SignalFetch { word } => Effect::FetchSignal { word },
             Op::Wait { vars, dtype, cmp, against, signal } => Effect::Wait(Wait { vars, dtype, cmp, against, signal }),
-            Op::Amo { dst, dtype, op, value, cond, fetch, pe } => Effect::Transfer(Transfer {
-                moves: Moves::Amo { op, value, cond },
-                peer: pe,
-                remote: dst,
-                dtype,
-                shape: contiguous(dtype, dst.len),
-                signal: None,
-                until: if fetch { Until::Delivered } else { Until::Issued },
-                nbi: false,
-            }),
+            Op::Amo { dst, dtype, op, value, cond, fetch, pe } => {
+                let until = if fetch { Until::Delivered } else { Until::Issued };
+                Effect::Transfer(Transfer::contiguous(Moves::Amo { op, value, cond }, pe, dst, dtype, until))
+            }
             Op::Fill { dst, dtype: _ } => Effect::Fill { dst },
             Op::Fence => Effect::Order(Order::Fence),
             Op::Quiet => Effect::Order(Order::Quiet),
@@ -389,6 +342,13 @@ impl Effect {
 }
 
 impl Transfer {
+    /// A transfer of everything in `remote`, element behind element, without a signal, that is not one of the `_nbi` operations.
+    #[inline(always)] // as `Op::effect`
+    fn contiguous(moves: Moves, peer: u32, remote: Span, dtype: DType, until: Until) -> Transfer {
+        let shape = Shape::contiguous(remote.len, dtype.size());
+        Transfer { moves, peer, remote, dtype, shape, signal: None, until, nbi: false }
+    }
+
     /// Whether it takes its data from the issuer's memory.
     #[inline]
     pub fn reads_source(&self) -> bool {
