@@ -99,6 +99,15 @@ impl Config {
         Config { arguments: if text.is_empty() { 0 } else { hash_of(text) }, ..self }
     }
 
+    /// The cluster in words, with what bounds a proof on it: `4 PEs under spec with up to 4 pieces a transfer`.
+    pub fn in_words(&self) -> String {
+        let count = |n: usize, thing: &str| format!("{n} {thing}{}", if n == 1 { "" } else { "s" });
+        let Config { pes, nodes, gpus, profile, pieces, .. } = *self;
+        let on = if nodes > 1 { format!(" on {nodes} nodes") } else { String::new() };
+        let with = gpus.map(|gpus| format!(" with {}", count(gpus, "GPU"))).unwrap_or_default();
+        format!("{}{on}{with} under {profile} with up to {} a transfer", count(pes, "PE"), count(pieces, "piece"))
+    }
+
     /// PEs on one node.
     pub(crate) fn pes_per_node(&self) -> usize {
         self.pes / self.nodes

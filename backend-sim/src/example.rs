@@ -6,7 +6,8 @@ use onesided::{Pe, Result};
 
 use crate::config::Config;
 use crate::pe::Sim;
-use crate::simulation::{Explore, Run, Simulation};
+use crate::search::Explore;
+use crate::simulation::{Run, Simulation};
 
 /// Random schedules that each example is run in, after the one in order.
 const SCHEDULES: u64 = 20;

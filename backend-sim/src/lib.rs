@@ -6,6 +6,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `simulation.rs` | [`Simulation`]: run, explore, replay, reproduce; for programs that initialize themselves too |
+//! | `search.rs` | what a search visits ([`Explore`]), what bounds it ([`Budget`]), what it has shown ([`Explored`]) |
 //! | `config.rs`, `profile.rs` | the cluster and the limits of a run; what its transport guarantees |
 //! | `schedule.rs` | [`Schedule`]: a run's choices as a value, and as a short line |
 //! | `verdict.rs` | [`Verdict`]: how a run ended, and what everybody was doing |
@@ -33,6 +34,7 @@ mod profile;
 mod reduce;
 mod request;
 mod schedule;
+mod search;
 mod simulation;
 mod trace;
 mod verdict;
@@ -44,6 +46,7 @@ pub use example::example;
 pub use pe::{Sim, SimEvent, SimProcess, SimStream};
 pub use profile::Profile;
 pub use schedule::{Choices, Schedule};
-pub use simulation::{Explore, Explored, Run, Simulation};
+pub use search::{Bound, Budget, Explore, Explored, Outlook, Searched};
+pub use simulation::{Run, Simulation};
 pub use trace::{Event, EventKind};
 pub use verdict::{AgentState, Entered, Repeated, Standing, Undelivered, Verdict, VerdictKind};

@@ -1,8 +1,9 @@
 //! [`Simulation`]: run one schedule, many, or all; replay one.
 
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock};
+use std::time::Instant;
 
 use onesided::{At, Error, ErrorKind, Pe, Result};
 
@@ -12,6 +13,7 @@ use crate::execution::{Engine, Executed, Program};
 use crate::explore::{All, InOrder, Random, Replay};
 use crate::pe::{Sim, SimProcess};
 use crate::schedule::{Choices, Schedule, fingerprint};
+use crate::search::{Bound, Budget, Explore, Explored, Limits, Outlook, is_due};
 use crate::trace::Event;
 use crate::verdict::{Verdict, VerdictKind};
 
@@ -55,6 +57,8 @@ const MAX_STEPS_OF_ALL: u64 = 100_000;
 pub struct Simulation {
     engine: Engine,
     stop: Option<Arc<AtomicBool>>,
+    budget: Budget,
+    outlook: Arc<Outlook>,
 }
 
 /// One run of a program.
@@ -72,39 +76,6 @@ pub struct Run<T> {
     pub trace: Option<Vec<Event>>,
 }
 
-/// Which schedules to visit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "who starts a search must say what each found")]
-pub enum Explore {
-    /// So many random ones, from a seed.
-    Random {
-        /// How many.
-        schedules: u64,
-        /// Where the series starts.
-        seed: u64,
-    },
-    /// Every one, up to equivalence.
-    All {
-        /// The most to begin, redundant ones included.
-        limit: u64,
-    },
-}
-
-/// What an exploration did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Explored {
-    /// Schedules visited; no two of an exhaustive search are equivalent.
-    pub schedules: u64,
-    /// Further schedules of an exhaustive search that were begun and found equivalent to visited ones.
-    pub redundant: u64,
-    /// Of the schedules visited, those that were given up at the step limit: what follows in them was not seen.
-    pub given_up: u64,
-    /// Whether these are all there are, and none was given up.
-    pub complete: bool,
-    /// Steps taken in all.
-    pub steps: u64,
-}
-
 impl Simulation {
     /// A cluster as `config` says.
     ///
@@ -113,13 +84,43 @@ impl Simulation {
     #[track_caller]
     pub fn new(config: Config) -> Result<Simulation> {
         config.check()?;
-        Ok(Simulation { engine: Engine::new(config), stop: None })
+        Ok(Simulation { engine: Engine::new(config), stop: None, budget: Budget::default(), outlook: Arc::default() })
     }
 
     /// Ends explorations early once `flag` is set (by a signal handler, say): after the schedule that is being run, with
     /// what was found so far.
     pub fn stop_when(&mut self, flag: Arc<AtomicBool>) {
         self.stop = Some(flag);
+    }
+
+    /// What each exploration may use from now on, besides its number of schedules.
+    pub fn set_budget(&mut self, budget: Budget) {
+        self.budget = budget;
+    }
+
+    /// How far an exploration is, for whoever watches: the visitor, or another thread. Looking changes nothing in what is run.
+    ///
+    /// ```
+    /// # use onesided::Backend;
+    /// # use onesided_sim::{Config, Explore, Simulation};
+    /// # fn main() -> onesided::Result<()> {
+    /// let mut simulation = Simulation::new(Config::pes(3))?;
+    /// let outlook = simulation.outlook();
+    /// let program = |pe: &onesided::Pe<onesided_sim::Sim>| {
+    ///     let counter = pe.alloc_zeroed::<u64>(1)?;
+    ///     pe.host().atomic_fetch_inc(&counter, 0)?;
+    ///     pe.free(counter)
+    /// };
+    /// let mut totals = Vec::new();
+    /// simulation.explore(Explore::All { limit: 1000 }, program, |_| {
+    ///     totals.push(outlook.look().at_least); // None before the first schedule is over
+    ///     std::ops::ControlFlow::Continue(())
+    /// })?;
+    /// assert_eq!(totals, [None, Some(4), Some(6), Some(6), Some(6), Some(6)]);
+    /// # Ok(()) }
+    /// ```
+    pub fn outlook(&self) -> Arc<Outlook> {
+        Arc::clone(&self.outlook)
     }
 
     /// Who has the processor, for a thread that watches: a PE that computes for ever, or sleeps, cannot be interrupted.
@@ -139,8 +140,8 @@ impl Simulation {
         self.engine.pulse()
     }
 
-    fn is_stopped(&self) -> bool {
-        self.stop.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
+    fn limits(&self, schedules: u64) -> Limits {
+        Limits { schedules, budget: self.budget, start: Instant::now(), stop: self.stop.clone() }
     }
 
     /// What the cluster looks like.
@@ -363,13 +364,16 @@ impl Simulation {
         program: &Program<'_, T>,
         mut visit: impl FnMut(&Run<T>) -> ControlFlow<()>,
     ) -> Result<Explored> {
-        let mut explored = Explored::default();
-        for index in 0..schedules {
-            let run = self.execute(&Choices::Seed(Random::nth_seed(seed, index)), false, program)?;
+        let (mut explored, limits) = (Explored::default(), self.limits(schedules));
+        while explored.bound.is_none() {
+            let seed = Random::nth_seed(seed, explored.schedules);
+            let run = self.execute(&Choices::Seed(seed), false, program)?;
             explored.count(&run);
-            if visit(&run).is_break() || self.is_stopped() {
-                break;
-            }
+            self.outlook.tell(&explored);
+            explored.bound = match visit(&run) {
+                ControlFlow::Break(()) => Some(Bound::Visitor),
+                ControlFlow::Continue(()) => limits.reached(explored.schedules, || 0),
+            };
         }
         Ok(explored)
     }
@@ -381,7 +385,8 @@ impl Simulation {
         mut visit: impl FnMut(&Run<T>) -> ControlFlow<()>,
     ) -> Result<Explored> {
         let max = self.config().max_steps.unwrap_or(MAX_STEPS_OF_ALL);
-        let mut explored = Explored::default();
+        let (mut explored, limits) = (Explored::default(), self.limits(limit));
+        self.outlook.tell(&explored);
         let mut all = All::new();
         loop {
             let executed = self.engine.execute(&mut all, max, false, program)?;
@@ -395,14 +400,20 @@ impl Simulation {
                 let run = self.finished(Choices::Picks(all.picks()), executed);
                 explored.count(&run);
                 if visit(&run).is_break() {
-                    return Ok(explored);
+                    explored.bound = Some(Bound::Visitor);
                 }
             }
-            if !all.next_schedule() {
-                explored.complete = explored.given_up == 0;
-                return Ok(explored);
+            let has_more = all.next_schedule();
+            let begun = explored.schedules + explored.redundant;
+            if has_more && explored.bound.is_none() {
+                explored.bound = limits.reached(begun, || all.memory());
             }
-            if explored.schedules + explored.redundant >= limit || self.is_stopped() {
+            if !has_more || explored.bound.is_some() || is_due(begun) {
+                explored.at_least = Some(all.estimate(explored.schedules));
+            }
+            self.outlook.tell(&explored);
+            if !has_more || explored.bound.is_some() {
+                explored.complete = explored.bound.is_none() && explored.given_up == 0;
                 return Ok(explored);
             }
         }
@@ -437,14 +448,6 @@ fn launched<T>(run: &dyn Fn(&SimProcess) -> Result<T>) -> Program<'_, T> {
 /// The program initializes itself.
 fn process<T>(run: &dyn Fn(&SimProcess) -> Result<T>) -> Program<'_, T> {
     Program { run, starts: None }
-}
-
-impl Explored {
-    fn count<T>(&mut self, run: &Run<T>) {
-        self.schedules += 1;
-        self.given_up += u64::from(run.is_given_up());
-        self.steps += run.steps;
-    }
 }
 
 impl<T> Run<T> {

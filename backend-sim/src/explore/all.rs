@@ -39,6 +39,8 @@ struct Node {
     /// The one that is taken: its name, and its index once that is known.
     key: u64,
     pick: Option<u32>,
+    /// How many steps were taken there before, with all that follows.
+    finished: u32,
     sleep: Vec<Asleep>,
     /// What the wakeup tree wants behind the step that is taken.
     behind: Vec<Branch>,
@@ -108,11 +110,41 @@ impl All {
             if !node.instead.is_empty() {
                 let Branch { key, behind, .. } = node.instead.remove(0);
                 (node.key, node.pick, node.behind) = (key, None, behind);
+                node.finished += 1;
                 return true;
             }
             self.path.pop();
         }
         false
+    }
+
+    /// How many schedules there are, when `visited` were: the number itself behind the last one, else an estimate. All branches
+    /// that are known at a point are taken to be of one size. Mostly that is too low, because schedules to come add branches.
+    pub(crate) fn estimate(&self, visited: u64) -> u64 {
+        let (mut share, mut done) = (1.0, 0.0);
+        for Node { finished, instead, .. } in &self.path {
+            let finished = f64::from(*finished);
+            share /= finished + 1.0 + instead.len() as f64;
+            done += share * finished;
+        }
+        if self.path.is_empty() || done == 0.0 { visited } else { (visited as f64 / done).round() as u64 }
+    }
+
+    /// Bytes of what the search remembers. What several points share counts once.
+    pub(crate) fn memory(&self) -> usize {
+        let shared = |touches: &Rc<[Access]>| size_of_val(&**touches) / Rc::strong_count(touches);
+        let mut bytes: usize = self.events.iter().map(|event| event.memory() + shared(&event.touches)).sum();
+        let mut branches: Vec<&Branch> = Vec::new();
+        for node in &self.path {
+            bytes += size_of_val(node) + size_of_val(&node.choices[..]) + size_of_val(&node.sleep[..]);
+            bytes += node.sleep.iter().map(|asleep| shared(&asleep.touches)).sum::<usize>();
+            branches.extend(node.behind.iter().chain(&node.instead));
+        }
+        while let Some(branch) = branches.pop() {
+            bytes += size_of_val(branch) + branch.touches.as_ref().map_or(0, shared);
+            branches.extend(&branch.behind);
+        }
+        bytes
     }
 
     /// For every pair of steps of the schedule that can be taken the other way round, notes how.
@@ -217,7 +249,7 @@ impl Chooser for All {
         };
         let key = machine.choice_key(index);
         let choices = (0..n).map(|index| machine.choice_key(index)).collect();
-        self.path.push(Node { choices, key, pick: Some(index as u32), sleep, behind, instead });
+        self.path.push(Node { choices, key, pick: Some(index as u32), finished: 0, sleep, behind, instead });
         index
     }
 
@@ -245,7 +277,7 @@ mod tests {
 
     fn node(key: u64, pick: u32, possible: u64) -> Node {
         let choices = (0..possible).collect();
-        Node { choices, key, pick: Some(pick), sleep: vec![], behind: vec![], instead: vec![] }
+        Node { choices, key, pick: Some(pick), finished: 0, sleep: vec![], behind: vec![], instead: vec![] }
     }
 
     fn branch(key: u64) -> Branch {
@@ -281,6 +313,38 @@ mod tests {
         assert!(all.next_schedule());
         assert_eq!(all.path[0].key, 3);
         assert_eq!(all.path[0].instead.iter().map(|branch| branch.key).collect::<Vec<_>>(), [2]);
+    }
+
+    #[test]
+    fn an_estimate_gives_all_known_branches_of_a_point_the_same_size() {
+        let mut all = All { path: vec![node(1, 0, 2), node(2, 0, 3)], events: events(2), ..All::default() };
+        assert_eq!(all.estimate(1), 1);
+        all.path[0].instead = vec![branch(5)];
+        all.path[1].instead = vec![branch(6), branch(7)];
+        all.redundant = true;
+        // half of the schedules are behind 1, and of those a third behind each of 2, 6 and 7
+        let mut totals = Vec::new();
+        for visited in 1.. {
+            let has_more = all.next_schedule();
+            totals.push(all.estimate(visited));
+            if !has_more {
+                break;
+            }
+            all.events.resize_with(all.path.len(), Event::default);
+            all.redundant = true;
+        }
+        assert_eq!(totals, [6, 6, 6, 4]);
+    }
+
+    #[test]
+    fn what_is_shared_counts_once_in_the_memory_of_a_search() {
+        let mut all = All { path: vec![node(1, 0, 2)], events: events(1), ..All::default() };
+        let alone = all.memory();
+        let touches: Rc<[Access]> = Rc::clone(&all.events[0].touches);
+        all.path[0].sleep.push(Asleep { key: 2, touches: Rc::clone(&touches) });
+        all.path[0].instead.push(Branch { key: 3, touches: Some(touches), behind: vec![branch(4)] });
+        assert_eq!(all.memory(), alone + size_of::<Asleep>() + 2 * size_of::<Branch>());
+        assert!(alone >= size_of::<Node>() + size_of::<Event>());
     }
 
     #[test]

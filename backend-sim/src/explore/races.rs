@@ -45,6 +45,12 @@ impl Event {
         }
     }
 
+    /// Bytes that only this event takes.
+    pub(crate) fn memory(&self) -> usize {
+        let before: usize = self.before.iter().map(|(object, bytes)| size_of_val(object) + bytes.len()).sum();
+        size_of_val(self) + before + self.past.memory() + self.meets.memory()
+    }
+
     /// What the variable of a wait held before the step; `None` if that is not known.
     fn value_before(&self, test: &Test) -> Option<u64> {
         self.before.iter().find_map(|(object, bytes)| test.value_in(object, bytes))

@@ -44,6 +44,11 @@ impl Past {
         })
     }
 
+    /// Bytes that it takes besides itself.
+    pub(crate) fn memory(&self) -> usize {
+        size_of_val(&self.0[..])
+    }
+
     #[inline]
     pub(crate) fn clear(&mut self) {
         self.0.clear();

@@ -1,0 +1,309 @@
+//! A search over schedules: what it visits, what bounds it, how far it is, and what it has shown.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::config::Config;
+use crate::simulation::Run;
+
+/// Which schedules to visit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "who starts a search must say what each found")]
+pub enum Explore {
+    /// So many random ones, from a seed.
+    Random {
+        /// How many.
+        schedules: u64,
+        /// Where the series starts.
+        seed: u64,
+    },
+    /// Every one, up to equivalence.
+    All {
+        /// The most to begin, redundant ones included.
+        limit: u64,
+    },
+}
+
+/// What a search may use besides its number of schedules. A search that has used it up ends, and keeps what it has found.
+///
+/// ```
+/// use onesided::{Backend, Pe, Result};
+/// use onesided_sim::{Bound, Budget, Config, Explore, Simulation};
+/// use std::ops::ControlFlow;
+///
+/// /// Eight PEs add to one counter, in 8! orders.
+/// fn program(pe: &Pe<impl Backend>) -> Result<u64> {
+///     let counter = pe.alloc_zeroed::<u64>(1)?;
+///     let before = pe.host().atomic_fetch_inc(&counter, 0)?;
+///     pe.free(counter)?;
+///     Ok(before)
+/// }
+///
+/// let mut simulation = Simulation::new(Config::pes(8))?;
+/// simulation.set_budget(Budget { memory: Some(4 << 10), ..Budget::default() });
+/// let explored = simulation.explore(Explore::All { limit: 1_000_000 }, program, |_| ControlFlow::Continue(()))?;
+/// assert_eq!((explored.complete, explored.bound), (false, Some(Bound::Memory(4 << 10))));
+/// # Ok::<(), onesided::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Budget {
+    /// Time. The search looks at the clock after each schedule, so it ends with the schedule that is being run.
+    pub time: Option<Duration>,
+    /// Bytes for what an exhaustive search remembers: its path and the tree of what is still to be visited. The search counts
+    /// them itself, so the same search ends at the same schedule. A random search remembers nothing.
+    pub memory: Option<usize>,
+}
+
+/// Why a search ended before it was complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Bound {
+    /// As many schedules were begun as [`Explore`] says.
+    Schedules(u64),
+    /// [`Budget::time`] was over.
+    Time(Duration),
+    /// What the search remembered took more than [`Budget::memory`].
+    Memory(usize),
+    /// The flag of [`Simulation::stop_when`](crate::Simulation::stop_when) was set.
+    Stopped,
+    /// The visitor broke.
+    Visitor,
+}
+
+/// What an exploration did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Explored {
+    /// Schedules visited; no two of an exhaustive search are equivalent.
+    pub schedules: u64,
+    /// Further schedules of an exhaustive search that were begun and found equivalent to visited ones.
+    pub redundant: u64,
+    /// Of the schedules visited, those that ended with a finding.
+    pub findings: u64,
+    /// Of the schedules visited, those that were given up at the step limit: what follows in them was not seen.
+    pub given_up: u64,
+    /// Whether these are all there are, and none was given up.
+    pub complete: bool,
+    /// Why there was no more; `None` if every schedule was visited.
+    pub bound: Option<Bound>,
+    /// How many schedules there are up to equivalence, of an exhaustive search: the number itself if every one was visited,
+    /// else an estimate, which is mostly too low.
+    pub at_least: Option<u64>,
+    /// Steps taken in all.
+    pub steps: u64,
+}
+
+/// How far a search is, for whoever watches. See [`Simulation::outlook`](crate::Simulation::outlook).
+#[derive(Debug, Default)]
+pub struct Outlook {
+    schedules: AtomicU64,
+    at_least: AtomicU64,
+}
+
+/// A look at an [`Outlook`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Searched {
+    /// As [`Explored::schedules`], until now.
+    pub schedules: u64,
+    /// As [`Explored::at_least`], until now.
+    pub at_least: Option<u64>,
+}
+
+impl Outlook {
+    /// How far the search is now, or was at its end.
+    pub fn look(&self) -> Searched {
+        let (schedules, at_least) = (self.schedules.load(Ordering::Relaxed), self.at_least.load(Ordering::Relaxed));
+        Searched { schedules, at_least: (at_least > 0).then_some(at_least) }
+    }
+
+    pub(crate) fn tell(&self, explored: &Explored) {
+        self.schedules.store(explored.schedules, Ordering::Relaxed);
+        self.at_least.store(explored.at_least.unwrap_or(0), Ordering::Relaxed);
+    }
+}
+
+/// What can end a search that has begun.
+#[derive(Debug)]
+pub(crate) struct Limits {
+    pub(crate) schedules: u64,
+    pub(crate) budget: Budget,
+    pub(crate) start: Instant,
+    pub(crate) stop: Option<Arc<AtomicBool>>,
+}
+
+impl Limits {
+    /// What ends the search after so many schedules, if anything does. `memory` is asked only where it matters.
+    pub(crate) fn reached(&self, begun: u64, memory: impl FnOnce() -> usize) -> Option<Bound> {
+        let Limits { schedules, budget, start, stop } = self;
+        if stop.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed)) {
+            return Some(Bound::Stopped);
+        }
+        if begun >= *schedules {
+            return Some(Bound::Schedules(*schedules));
+        }
+        if let Some(time) = budget.time.filter(|time| start.elapsed() >= *time) {
+            return Some(Bound::Time(time));
+        }
+        budget.memory.filter(|most| is_due(begun) && memory() > *most).map(Bound::Memory)
+    }
+}
+
+/// Whether to look at the whole tree after so many schedules: often at first, then rarely enough that it costs nothing.
+pub(crate) fn is_due(begun: u64) -> bool {
+    begun < 64 || begun.is_multiple_of(64)
+}
+
+/// Every kind of finding that a proof excludes: what a proved program does not have. The last word stands for all other
+/// verdicts, and for what the program checks itself.
+const ABSENT: &str = "no deadlock, nothing else";
+
+impl Explored {
+    pub(crate) fn count<T>(&mut self, run: &Run<T>) {
+        self.schedules += 1;
+        self.given_up += u64::from(run.is_given_up());
+        self.findings += u64::from(!run.is_ok() && !run.is_given_up());
+        self.steps += run.steps;
+    }
+
+    /// What an exhaustive search on this cluster has shown, in a sentence that can be quoted. It names what bounds the proof.
+    ///
+    /// ```
+    /// use onesided::Backend;
+    /// use onesided_sim::{Config, Explore, Simulation};
+    /// use std::ops::ControlFlow;
+    ///
+    /// let mut simulation = Simulation::new(Config::pes(3))?;
+    /// let count = |pe: &onesided::Pe<onesided_sim::Sim>| {
+    ///     let counter = pe.alloc_zeroed::<u64>(1)?;
+    ///     pe.host().atomic_fetch_inc(&counter, 0)?;
+    ///     pe.free(counter)
+    /// };
+    /// let explored = simulation.explore(Explore::All { limit: 1000 }, count, |_| ControlFlow::Continue(()))?;
+    /// assert_eq!(
+    ///     explored.proof(simulation.config()),
+    ///     "proved for 3 PEs under spec with up to 4 pieces a transfer: 6 classes, no deadlock, nothing else"
+    /// );
+    /// let bounded = simulation.explore(Explore::All { limit: 4 }, count, |_| ControlFlow::Continue(()))?;
+    /// assert_eq!(
+    ///     bounded.proof(simulation.config()),
+    ///     "not proved for 3 PEs under spec with up to 4 pieces a transfer: nothing wrong in 4 classes of at least 6, \
+    ///      bounded by 4 schedules"
+    /// );
+    /// # Ok::<(), onesided::Error>(())
+    /// ```
+    pub fn proof(&self, config: &Config) -> String {
+        let Explored { schedules, findings, given_up, complete, bound, at_least, .. } = *self;
+        let cluster = config.in_words();
+        let classes = |n: u64| format!("{n} class{}", if n == 1 { "" } else { "es" });
+        if complete && findings == 0 {
+            return format!("proved for {cluster}: {}, {ABSENT}", classes(schedules));
+        }
+        let (what, seen) = match findings {
+            0 => ("not proved", "nothing wrong in ".to_string()),
+            n => ("fails", format!("{n} of ")),
+        };
+        let more = at_least.filter(|&least| least > schedules);
+        let of = more.map(|least| format!(" of at least {least}")).unwrap_or_default();
+        let given_up = match given_up {
+            0 => String::new(),
+            n => format!(", {n} of them given up at the step limit"),
+        };
+        let bound = bound.map(|bound| format!(", {bound}")).unwrap_or_default();
+        format!("{what} for {cluster}: {seen}{}{of}{given_up}{bound}", classes(schedules))
+    }
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Bound::Schedules(1) => f.write_str("bounded by 1 schedule"),
+            Bound::Schedules(n) => write!(f, "bounded by {n} schedules"),
+            Bound::Time(time) => write!(f, "bounded by {} s", time.as_secs_f64()),
+            Bound::Memory(bytes) => write!(f, "bounded by {}", size(*bytes)),
+            Bound::Stopped => f.write_str("ended by you"),
+            Bound::Visitor => f.write_str("ended at a finding"),
+        }
+    }
+}
+
+/// A number of bytes, as a person writes it.
+fn size(bytes: usize) -> String {
+    let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    let fits = units.into_iter().find(|(unit, _)| bytes >= *unit && bytes.is_multiple_of(*unit));
+    fits.map_or_else(|| format!("{bytes} bytes"), |(unit, name)| format!("{} {name}", bytes / unit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits(schedules: u64, budget: Budget) -> Limits {
+        Limits { schedules, budget, start: Instant::now(), stop: None }
+    }
+
+    #[test]
+    fn each_bound_ends_a_search() {
+        let free = limits(9, Budget::default());
+        assert_eq!(free.reached(8, || unreachable!("memory is not bounded")), None);
+        assert_eq!(free.reached(9, || 0), Some(Bound::Schedules(9)));
+
+        let over = limits(9, Budget { time: Some(Duration::ZERO), memory: None });
+        assert_eq!(over.reached(1, || 0), Some(Bound::Time(Duration::ZERO)));
+
+        let small = limits(9000, Budget { time: None, memory: Some(100) });
+        assert_eq!([100, 101].map(|bytes| small.reached(3, || bytes)), [None, Some(Bound::Memory(100))]);
+        assert_eq!([127, 128].map(|begun| small.reached(begun, || 101)), [None, Some(Bound::Memory(100))]);
+
+        let flag = Arc::new(AtomicBool::new(false));
+        let stopped = Limits { stop: Some(Arc::clone(&flag)), ..limits(9, Budget::default()) };
+        assert_eq!(stopped.reached(1, || 0), None);
+        flag.store(true, Ordering::Relaxed);
+        assert_eq!(stopped.reached(9, || 0), Some(Bound::Stopped));
+    }
+
+    #[test]
+    fn bounds_read_well() {
+        let bounds = [
+            Bound::Schedules(1),
+            Bound::Schedules(20),
+            Bound::Time(Duration::from_millis(1500)),
+            Bound::Memory(8 << 30),
+            Bound::Memory(3 << 10),
+            Bound::Memory(1025),
+            Bound::Stopped,
+        ];
+        let words = [
+            "bounded by 1 schedule",
+            "bounded by 20 schedules",
+            "bounded by 1.5 s",
+            "bounded by 8 GiB",
+            "bounded by 3 KiB",
+            "bounded by 1025 bytes",
+            "ended by you",
+        ];
+        assert_eq!(bounds.map(|bound| bound.to_string()), words);
+    }
+
+    #[test]
+    fn a_search_that_is_not_a_proof_says_why() {
+        let config = Config { nodes: 2, gpus: Some(2), pieces: 1, ..Config::default() };
+        let cluster = "for 4 PEs on 2 nodes with 2 GPUs under spec with up to 1 piece a transfer";
+        let base = Explored { schedules: 7, at_least: Some(7), ..Explored::default() };
+        let given_up = Explored { given_up: 2, ..base };
+        assert_eq!(
+            given_up.proof(&config),
+            format!("not proved {cluster}: nothing wrong in 7 classes, 2 of them given up at the step limit")
+        );
+        let found = Explored { findings: 2, complete: true, ..base };
+        assert_eq!(found.proof(&config), format!("fails {cluster}: 2 of 7 classes"));
+        let bounded = Explored {
+            schedules: 1,
+            findings: 1,
+            at_least: Some(30),
+            bound: Some(Bound::Visitor),
+            ..Explored::default()
+        };
+        assert_eq!(bounded.proof(&config), format!("fails {cluster}: 1 of 1 class of at least 30, ended at a finding"));
+    }
+}
