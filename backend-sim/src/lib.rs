@@ -10,7 +10,7 @@
 //! | `config.rs`, `profile.rs` | the cluster and the limits of a run; what its transport guarantees |
 //! | `schedule.rs` | [`Schedule`]: a run's choices as a value, and as a short line |
 //! | `verdict.rs` | [`Verdict`]: how a run ended, and what everybody was doing |
-//! | `trace.rs` | [`Event`]: what happened, in one log |
+//! | `trace/` | [`Event`]: what happened, in one log, with the values that moved |
 //! | `pe.rs`, `request.rs` | a PE's end of the simulator; its calls and their replies |
 //! | `execution.rs` | one program, one schedule |
 //! | `panics.rs` | the source line of a PE's panic |
@@ -48,5 +48,5 @@ pub use profile::Profile;
 pub use schedule::{Choices, Schedule};
 pub use search::{Bound, Budget, Explore, Explored, Outlook, Searched};
 pub use simulation::{Run, Simulation};
-pub use trace::{Event, EventKind};
+pub use trace::{Event, EventKind, Moved};
 pub use verdict::{AgentState, Entered, Repeated, Standing, Undelivered, Verdict, VerdictKind};

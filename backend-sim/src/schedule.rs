@@ -97,7 +97,7 @@ impl Schedule {
 pub(crate) fn fingerprint(trace: &[Event]) -> u32 {
     use std::fmt::Write as _;
     let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
-    for Event { pe, stream, kind, .. } in trace {
+    for Event { pe, stream, kind, .. } in trace.iter().filter(|event| !event.implied) {
         let _ = write!(hash, "{pe} {stream:?} "); // hashing cannot fail
         let _ = match kind {
             EventKind::Op { op, values } | EventKind::Enqueued { op, values, .. } => {

@@ -331,7 +331,7 @@ mod tests {
             json.as_object_mut().unwrap().remove(change);
             assert_eq!(tables(&[report("x.json", json)]).unwrap_err(), why);
         }
-        let unknown = report("x.json", json!({ "schema": "onesided-trace/1" }));
+        let unknown = report("x.json", json!({ "schema": "onesided-trace/2" }));
         assert!(tables(&[unknown]).unwrap_err().contains("knows nothing"));
     }
 

@@ -147,7 +147,7 @@ fn traces_are_the_same_byte_for_byte() {
     assert!(first == trace("second", &["--seed", "7"]));
 
     let trace: Value = serde_json::from_slice(&first).unwrap();
-    assert_eq!([&trace["schema"], &trace["program"]], ["onesided-trace/1", "missing_fence"]);
+    assert_eq!([&trace["schema"], &trace["program"]], ["onesided-trace/2", "missing_fence"]);
     assert_eq!(trace["verdict"], "failed: wrong result");
     let replayed = folder.path().join("replayed");
     let schedule = trace["schedule"].as_str().unwrap();

@@ -286,6 +286,14 @@ impl Condition {
         Span { start: self.wait.vars.start + self.next * size, len: size, ..self.wait.vars }
     }
 
+    /// The variable that it looked at last, once it has gone on.
+    pub(crate) fn last(&self) -> Span {
+        let size = self.wait.dtype.size();
+        let seen = |i: &usize| self.values.0.is_none() || !self.values.borrow().skips(*i);
+        let last = (0..self.next).rev().find(seen).unwrap_or(0);
+        Span { start: self.wait.vars.start + last * size, len: size, ..self.wait.vars }
+    }
+
     /// The value of that variable, if it compares true.
     #[inline]
     pub(crate) fn found(&self, heap: &Heap, pe: PeId) -> Option<u64> {

@@ -95,6 +95,9 @@ impl Machine {
         entry.past.join(past);
         instance.entered += 1;
         let last = instance.entered == n;
+        if self.record.is_some() {
+            self.record_entry(agent, team, seq, member, at);
+        }
         match what.leaves() {
             Leaves::Together if last => {
                 self.everyone_entered(team, seq, what, agent);

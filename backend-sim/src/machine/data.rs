@@ -56,6 +56,10 @@ impl Machine {
     fn move_part(&mut self, part: Part, dst: Span, src: Span, dtype: DType) {
         let (from, to) = (self.member_pe(part.team, part.from), self.member_pe(part.team, part.to));
         if !self.mode.relaxed {
+            if self.record.is_some() {
+                let bytes = self.heap.bytes(from, src).to_vec();
+                self.record_part_now(part, (to, dst), &bytes, dtype);
+            }
             self.heap.copy(to, dst, from, src);
             self.wrote_plain(to, dst);
             return self.part_landed(part, None);
@@ -76,6 +80,9 @@ impl Machine {
         let call = instance.what.as_ref().map_or("collective", Collective::name);
         let at = instance.entries.iter().find_map(|entry| entry.at).expect("somebody has entered");
         let shape = Shape::contiguous(dst.1.len, dtype.size());
+        if self.record.is_some() {
+            self.record_part(part, key, dtype);
+        }
         self.flight.draft(Draft { key, kind, dst, src, shape, call, at })
     }
 
@@ -95,6 +102,11 @@ impl Machine {
             let results = self.reduction(team, seq);
             for (to, (dst, bytes)) in results.into_iter().enumerate() {
                 let pe = self.member_pe(team, to as u32);
+                if self.record.is_some() {
+                    let dtype = self.moved_data(team, seq).dtype;
+                    let part = Part { team, seq, from: to as u32, to: to as u32 };
+                    self.record_part_now(part, (pe, dst), &bytes, dtype);
+                }
                 self.heap.bytes_mut(pe, dst).copy_from_slice(&bytes);
                 self.wrote_plain(pe, dst);
                 let entry = &mut self.teams.get_mut(team).instance(seq).entries[to];

@@ -7,7 +7,6 @@ use super::ids::{AgentId, TransferId};
 use super::past::Past;
 use super::transfer::{Data, Kind, Transfer, Unit, UnitStep, element, part_of};
 use super::{Machine, Reply, Touch};
-use crate::trace::EventKind;
 
 impl Machine {
     /// Takes the next step of a transfer.
@@ -16,8 +15,8 @@ impl Machine {
         if self.mode.tracking {
             self.begin_unit(unit);
         }
-        if self.trace.is_some() {
-            self.trace_unit(unit);
+        if self.record.is_some() {
+            self.record_unit(unit);
         }
         match unit.step {
             UnitStep::Read => self.read_source(unit),
@@ -236,30 +235,5 @@ impl Machine {
         if let Some(part) = self.flight.get(id).part {
             self.touch_part(part, step != UnitStep::Read);
         }
-    }
-
-    #[cold]
-    fn trace_unit(&mut self, Unit { transfer: id, piece, step }: Unit) {
-        let transfer = self.flight.get(id);
-        let (pieces, at) = (transfer.pieces, transfer.at);
-        let kind = match step {
-            UnitStep::Read => EventKind::SourceRead { from: transfer.src_pe.0, span: transfer.src, piece, pieces },
-            UnitStep::Signal => match transfer.signal {
-                Some(update) => EventKind::Signaled { to: transfer.dst_pe.0, update },
-                None => return,
-            },
-            UnitStep::Deliver => match transfer.kind {
-                Kind::Combine { .. } => EventKind::Call("reduction combined"),
-                Kind::Load { dtype } => {
-                    EventKind::Read { of: transfer.src_pe.0, span: transfer.src, dtype, piece, pieces }
-                }
-                Kind::Fetch => EventKind::Delivered { to: transfer.src_pe.0, span: transfer.src, piece, pieces },
-                Kind::Put | Kind::Get | Kind::Amo { .. } | Kind::Store => {
-                    EventKind::Delivered { to: transfer.dst_pe.0, span: transfer.dst, piece, pieces }
-                }
-            },
-        };
-        let issuer = transfer.issuing_pe();
-        self.record_as(issuer, None, kind, at);
     }
 }

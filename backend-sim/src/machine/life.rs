@@ -8,7 +8,6 @@ use super::ids::{AgentId, Id as _, PeId, TeamIndex};
 use super::instance::Made;
 use super::{Collective, Machine, Progress, Reply};
 use crate::request::Call;
-use crate::trace::EventKind;
 use crate::verdict::VerdictKind;
 
 impl Machine {
@@ -63,7 +62,7 @@ impl Machine {
         self.agents[host].at = Some(at);
         self.agents[host].call = "finalize";
         self.steps += 1;
-        self.record(host, EventKind::Call("finalize"), at);
+        self.record_named(host, "finalize", at);
         self.note_leaks(pe, leaks);
         self.pes[pe].leaving = true;
         self.drain(host);

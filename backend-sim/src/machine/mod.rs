@@ -19,6 +19,7 @@
 //! | `data.rs` | what collectives move |
 //! | `team.rs` | teams |
 //! | `life.rs`, `memory.rs` | init and finalize; allocation and registration |
+//! | `record.rs` | what a recorded run keeps: the trace |
 //! | `report.rs` | what every agent is doing, in words |
 //! | `undelivered.rs` | what was in flight at the end, and what overtook it |
 //!
@@ -45,6 +46,7 @@ mod life;
 mod memory;
 mod past;
 mod pe;
+mod record;
 mod relaxed;
 mod report;
 mod stream;
@@ -62,7 +64,7 @@ use crate::config::Config;
 use crate::heap::Heap;
 use crate::profile::Rules;
 use crate::request::{Call, Reply};
-use crate::trace::{Event, EventKind, compared};
+use crate::trace::Event;
 use crate::verdict::VerdictKind;
 use agent::{Agent, AgentKind, State};
 use claim::{Claimed, Claims};
@@ -70,6 +72,7 @@ use flight::Flight;
 use ids::{ScopeId, Table};
 use instance::Collective;
 use pe::PeState;
+use record::Record;
 use team::Teams;
 use undelivered::Landed;
 
@@ -168,7 +171,7 @@ pub(crate) struct Machine {
     pub(crate) steps: u64,
     /// When the running host lets others go first.
     turn_ends: u64,
-    trace: Option<Vec<Event>>,
+    record: Option<Box<Record>>,
     landed: Landed,
 }
 
@@ -204,7 +207,7 @@ impl Machine {
             unique_ids: 0,
             steps: 0,
             turn_ends: 0,
-            trace: None,
+            record: None,
             landed: Landed::default(),
         }
     }
@@ -231,12 +234,10 @@ impl Machine {
         self.registrations.clear();
         self.unique_ids = 0;
         self.steps = 0;
-        self.trace = mode.tracing.then(Vec::new);
         self.landed.clear();
-        if let (Some(at), true) = (mode.initialized, mode.tracing) {
-            for pe in self.pes.ids() {
-                self.record_as(pe, None, EventKind::Call("init"), at);
-            }
+        self.record = mode.tracing.then(Box::default);
+        if let Some(at) = mode.initialized {
+            self.record_init(at);
         }
     }
 
@@ -333,8 +334,8 @@ impl Machine {
     /// Does what the call says, now.
     #[inline(always)] // as its callers
     fn perform(&mut self, host: AgentId, call: &mut Call<'_>, at: At) -> Progress {
-        if self.trace.is_some() {
-            self.trace_call(host, call, at);
+        if self.record.is_some() {
+            self.record_call(host, call, at);
         }
         match call {
             Call::Issue { op, values, stream: None } => self.issue(host, op, values, at),
@@ -392,6 +393,9 @@ impl Machine {
 
     /// Ends an agent's call: the host is resumed, the stream goes on.
     fn finish(&mut self, agent: AgentId) {
+        if self.record.is_some() {
+            self.record_return(agent);
+        }
         let state = &mut self.agents[agent];
         state.set(State::Running);
         let pe = state.pe;
@@ -472,40 +476,8 @@ impl Machine {
         })
     }
 
-    #[cold]
-    fn trace_call(&mut self, host: AgentId, call: &Call<'_>, at: At) {
-        let kind = match call {
-            Call::Issue { op, values, stream: None } => EventKind::Op { op: **op, values: compared(op, values) },
-            Call::Issue { op, values, stream: Some(stream) } => {
-                EventKind::Enqueued { stream: *stream, op: **op, values: compared(op, values) }
-            }
-            Call::Read { src, dtype, .. } if self.is_in_pieces(*src, *dtype) => return, // each piece is an event
-            Call::Read { src, pe: of, dtype, .. } => {
-                EventKind::Read { of: *of, span: *src, dtype: *dtype, piece: 0, pieces: 1 }
-            }
-            Call::Write { dst, pe: of, dtype, .. } => EventKind::Write { of: *of, span: *dst, dtype: *dtype },
-            other => EventKind::Call(other.name()),
-        };
-        self.record(host, kind, at);
-    }
-
-    /// Adds an event of an agent to the trace, if there is one.
-    #[inline]
-    fn record(&mut self, agent: AgentId, kind: EventKind, at: At) {
-        if self.trace.is_some() {
-            let (pe, stream) = (self.agents[agent].pe, self.agents[agent].stream());
-            self.record_as(pe, stream, kind, at);
-        }
-    }
-
-    fn record_as(&mut self, pe: PeId, stream: Option<u32>, kind: EventKind, at: At) {
-        if let Some(trace) = &mut self.trace {
-            trace.push(Event { step: self.steps, pe: pe.0, stream, kind, at });
-        }
-    }
-
     pub(crate) fn take_trace(&mut self) -> Option<Vec<Event>> {
-        self.trace.take()
+        self.record.take().map(|record| record.into_trace())
     }
 
     /// A buffer that a reply carried is used again.

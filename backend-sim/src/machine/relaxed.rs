@@ -122,6 +122,9 @@ impl Machine {
         let name = u64::from(issuer.pe.0) << 11 | u64::from(issuer.ordinal());
         let key = name << ISSUED | (u64::from(issuer.issued) & ((1 << ISSUED) - 1));
         issuer.issued += 1;
+        if self.record.is_some() {
+            self.record_issued(agent, key);
+        }
         let id = self.flight.draft(Draft { key, kind, dst, src, shape, call, at });
         self.flight.get_mut(id).issuer = Some(agent);
         id

@@ -9,7 +9,6 @@ use super::ids::{AgentId, PeId};
 use super::past::Past;
 use super::{Machine, Object, Progress, Touch};
 use crate::request::Reply;
-use crate::trace::{EventKind, compared};
 
 /// The most streams of a PE: names of transfers have room for so many.
 const MAX_STREAMS: u32 = 2000;
@@ -133,12 +132,12 @@ impl Machine {
         state.call = what.name();
         state.at = Some(at);
         self.steps += 1;
+        if self.record.is_some() {
+            self.record_started(agent, &what, at);
+        }
         match what {
             Task::Op { op, values, called, claim, claimed } => {
                 self.agents[agent].called = called;
-                if self.trace.is_some() {
-                    self.record(agent, EventKind::Op { op, values: compared(&op, &values.borrow()) }, at);
-                }
                 if is_nbi(&op) {
                     return self.start_nbi(agent, &op, at, claimed);
                 }
@@ -188,6 +187,7 @@ impl Machine {
         let Agent { enqueued: upto, finished, .. } = self.agents[stream];
         if finished >= upto {
             self.learn_past(host, stream);
+            self.record_synchronized(host, stream);
             return Progress::Done;
         }
         self.block(host, State::Synchronizing { stream, upto })
@@ -245,6 +245,7 @@ impl Machine {
         let record_state = &self.pes[*pe].events[event as usize][number];
         if record_state.reached {
             past.join(&record_state.past);
+            self.record_event_reached(agent, event, record);
             return Progress::Done;
         }
         self.block(agent, State::AwaitingEvent { event, record })

@@ -25,6 +25,7 @@ impl Machine {
         if !self.mode.relaxed
             && let Some(value) = condition.pass(&self.heap, pe)
         {
+            self.record_waited(agent, condition.last(), condition.wait.dtype, value);
             return self.answer(agent, Reply::Value(value));
         }
         let holds = self.mode.relaxed && condition.holds(&self.heap, pe);
@@ -59,6 +60,12 @@ impl Machine {
     /// The wait is over; the call returns the value that it saw last.
     fn waited(&mut self, agent: AgentId, value: u64) {
         let pe = self.agents[agent].pe;
+        if self.record.is_some()
+            && let State::Waiting(condition) = &self.agents[agent].state
+        {
+            let (variable, dtype) = (condition.last(), condition.wait.dtype);
+            self.record_waited(agent, variable, dtype, value);
+        }
         self.agents[agent].reply = Reply::Value(value);
         self.pes[pe].waiting.retain(|&other| other != agent);
         self.finish(agent);

@@ -189,7 +189,7 @@ fn output_that_cannot_be_written_is_an_error() -> std::result::Result<(), Failed
 }
 
 fn a_file_on_standard_output_is_alone_there() -> std::result::Result<(), Failed> {
-    for (option, schema) in [("--json", "onesided-run/2"), ("--trace", "onesided-trace/1")] {
+    for (option, schema) in [("--json", "onesided-run/2"), ("--trace", "onesided-trace/2")] {
         let said = run("counts", &[option, "-"]);
         let json: serde_json::Value = serde_json::from_str(&said.out)?;
         assert_eq!(json["schema"], schema);

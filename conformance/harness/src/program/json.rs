@@ -14,7 +14,7 @@ use super::run::{Done, End};
 /// Writes every event of a run, one a line: the same bytes for the same schedule.
 pub(super) fn write_trace(out: &mut dyn Write, facts: &Facts, run: &Run<String>) -> io::Result<()> {
     writeln!(out, "{{")?;
-    writeln!(out, "\"schema\": \"onesided-trace/1\",")?;
+    writeln!(out, "\"schema\": \"onesided-trace/2\",")?;
     writeln!(out, "\"program\": {},", json!(facts.name))?;
     writeln!(out, "\"schedule\": {},", json!(run.schedule.to_string()))?;
     writeln!(out, "\"verdict\": {},", json!(run.verdict.kind.outcome()))?;

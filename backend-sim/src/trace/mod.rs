@@ -1,8 +1,14 @@
 //! The trace of a run: one log of events, from which everything else is told.
 
+mod json;
+mod moved;
+mod writes;
+
 use onesided::backend::{Against, Effect, Moves, Op, Order, SignalUpdate, Span, Transfer, Values};
 use onesided::{At, Capabilities, DType, Support};
-use serde_json::{Value, json};
+
+pub use moved::Moved;
+pub(crate) use writes::name_what_ended_waits;
 
 /// Something that happened in a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +23,15 @@ pub struct Event {
     pub kind: EventKind,
     /// The line that asked for it.
     pub at: At,
+    /// The event of the call that this one belongs to, by its number in the trace, from 0. So the issue of a transfer, the reading of
+    /// its source, its deliveries and its signal can be joined; the entry into a collective and the end of a call belong to the
+    /// call; an operation of a stream belongs to the call that enqueued it.
+    pub of: Option<usize>,
+    /// The values that were read, stored or delivered.
+    pub moved: Option<Moved>,
+    /// Whether the other events of the schedule imply it: a transfer's steps where they happen with its call, an entry, an end. A
+    /// schedule's fingerprint leaves it out.
+    pub implied: bool,
 }
 
 /// What can happen.
@@ -92,56 +107,42 @@ pub enum EventKind {
         /// The update.
         update: SignalUpdate,
     },
+    /// The host began to load memory in pieces.
+    Loads {
+        /// Of this PE.
+        of: u32,
+        /// The bytes of all pieces.
+        span: Span,
+        /// Their type.
+        dtype: DType,
+    },
+    /// A host or stream entered a collective.
+    Entered {
+        /// The team.
+        team: String,
+        /// The collective's number on the team, from 0.
+        number: u32,
+        /// The first entry into the same collective, by its number in the trace: what all of its entries share.
+        first: usize,
+    },
+    /// A call that had to wait is over: the host or stream goes on.
+    Returned {
+        /// The call.
+        call: &'static str,
+        /// For a wait: the variable that it saw last.
+        variable: Option<Span>,
+        /// What ended it, where one event did: the last update of a wait's variable, the last event of the stream that was
+        /// synchronized, the record of an event. The event's number in the trace.
+        by: Option<usize>,
+    },
 }
 
 impl Event {
-    /// The event as JSON; the same bytes for the same event.
-    pub fn to_json(&self) -> Value {
-        let Event { step, pe, stream, at, .. } = self;
-        let (event, op, text) = self.in_words();
-        json!({
-            "step": step,
-            "pe": pe,
-            "stream": stream,
-            "event": event,
-            "op": op,
-            "text": text,
-            "at": at.to_string(),
-        })
-    }
-
-    /// The kind of the event, the operation's name, and the event in words.
-    fn in_words(&self) -> (&'static str, &'static str, String) {
-        match &self.kind {
-            EventKind::Call(name) => ("call", *name, (*name).to_string()),
-            EventKind::Op { op, values } => ("op", op.name(), in_words(op, values)),
-            EventKind::Enqueued { stream, op, values } => {
-                ("enqueue", op.name(), format!("on stream {stream}: {}", in_words(op, values)))
-            }
-            EventKind::Read { of, span, dtype, piece: _, pieces: 1 } => {
-                ("op", "read", format!("read<{dtype}>({span} on PE {of})"))
-            }
-            EventKind::Read { of, span, dtype, piece, pieces } => {
-                ("op", "read", format!("read<{dtype}>({span} on PE {of}), piece {} of {pieces}", piece + 1))
-            }
-            EventKind::Write { of, span, dtype } => ("op", "write", format!("write<{dtype}>({span} on PE {of})")),
-            EventKind::SourceRead { from, span, piece, pieces } => {
-                ("source read", "", format!("{span} on PE {from}, piece {} of {pieces}", piece + 1))
-            }
-            EventKind::Delivered { to, span, piece, pieces } => {
-                ("delivered", "", format!("{span} on PE {to}, piece {} of {pieces}", piece + 1))
-            }
-            EventKind::Signaled { to, update } => {
-                ("signaled", "", format!("{} {} on PE {to}, {}", update.op.name(), update.word, update.value))
-            }
-        }
-    }
-
     /// Whether the event is a call of the host.
     pub(crate) fn is_call(&self) -> bool {
         match self.kind {
             EventKind::SourceRead { .. } | EventKind::Delivered { .. } | EventKind::Signaled { .. } => false,
-            _ => self.stream.is_none(),
+            _ => self.stream.is_none() && !self.implied,
         }
     }
 

@@ -1,0 +1,83 @@
+//! What ended a wait: the last update of its variable, found in the trace itself.
+
+use std::collections::BTreeMap;
+
+use onesided::backend::{Effect, Moves, Op, Span, Transfer};
+
+use super::{Event, EventKind};
+
+/// Names, in the end of each wait, the last event before it that wrote the variable.
+pub(crate) fn name_what_ended_waits(trace: &mut [Event]) {
+    let mut last: BTreeMap<(u32, Span), Option<usize>> = BTreeMap::new();
+    for event in trace.iter() {
+        if let EventKind::Returned { variable: Some(variable), .. } = event.kind {
+            last.insert((event.pe, variable), None);
+        }
+    }
+    if last.is_empty() {
+        return;
+    }
+    for number in 0..trace.len() {
+        if let EventKind::Returned { variable: Some(variable), by, .. } = &mut trace[number].kind {
+            let variable = *variable;
+            *by = last[&(trace[number].pe, variable)];
+            continue;
+        }
+        let event = &trace[number];
+        let Some((pe, span)) = written(trace, event) else { continue };
+        let of_alloc = (pe, Span { alloc: span.alloc, start: 0, len: 0 })..(pe, Span { start: usize::MAX, ..span });
+        for ((_, variable), update) in last.range_mut(of_alloc) {
+            if variable.overlaps(&span) && piece_overlaps(trace, event, span, *variable) {
+                *update = Some(number);
+            }
+        }
+    }
+}
+
+/// The memory that an event writes: from its first byte to its last.
+fn written(trace: &[Event], event: &Event) -> Option<(u32, Span)> {
+    match &event.kind {
+        EventKind::Delivered { to, span, .. } => match operation(trace, event).map(Op::effect) {
+            Some(Effect::Transfer(Transfer { moves: Moves::Fetch, .. })) => None,
+            _ => Some((*to, *span)),
+        },
+        EventKind::Signaled { to, update } => Some((*to, update.word)),
+        // a store to another PE's memory has deliveries
+        EventKind::Write { of, span, .. } if *of == event.pe => Some((*of, *span)),
+        EventKind::Op { op, .. } => match op.effect() {
+            Effect::Fill { dst } => Some((event.pe, dst)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Whether the piece that an event delivers, of all that lies in `span`, has a byte of `variable`.
+fn piece_overlaps(trace: &[Event], event: &Event, span: Span, variable: Span) -> bool {
+    let EventKind::Delivered { piece, pieces: pieces @ 1.., .. } = event.kind else { return true };
+    let (size, stride) = match operation(trace, event) {
+        Some(op) => match op.effect() {
+            Effect::Transfer(transfer) => (transfer.shape.size, transfer.shape.dst_stride),
+            _ => (op.dtype().map_or(1, |dtype| dtype.size()), 1),
+        },
+        None => return true, // a store: each of its pieces has a span of its own
+    };
+    let step = (size * stride.max(1)).max(1);
+    let count = (span.len + step - size.min(step)) / step;
+    let (piece, pieces) = (piece as usize, pieces as usize);
+    let (from, to) = (count * piece / pieces, count * (piece + 1) / pieces);
+    let elements = |from: usize, len| Span { start: span.start + from * step, len, ..span };
+    match stride {
+        0 | 1 => elements(from, (to - from) * step).overlaps(&variable),
+        _ => (from..to).any(|i| elements(i, size).overlaps(&variable)),
+    }
+}
+
+/// The operation that an event is a part of.
+fn operation<'a>(trace: &'a [Event], event: &Event) -> Option<&'a Op> {
+    let mut of = event.of?;
+    if let EventKind::Entered { .. } = trace[of].kind {
+        of = trace[of].of?; // a part of a collective names the entry of the member that it comes from
+    }
+    trace[of].op()
+}
