@@ -207,7 +207,7 @@ impl Explored {
         let of = more.map(|least| format!(" of at least {least}")).unwrap_or_default();
         let given_up = match given_up {
             0 => String::new(),
-            n => format!(", {n} of them given up at the step limit"),
+            n => format!(", {n} given up at the step limit"),
         };
         let bound = bound.map(|bound| format!(", {bound}")).unwrap_or_default();
         format!("{what} for {cluster}: {seen}{}{of}{given_up}{bound}", classes(schedules))
@@ -222,7 +222,7 @@ impl fmt::Display for Bound {
             Bound::Time(time) => write!(f, "bounded by {} s", time.as_secs_f64()),
             Bound::Memory(bytes) => write!(f, "bounded by {}", size(*bytes)),
             Bound::Stopped => f.write_str("ended by you"),
-            Bound::Visitor => f.write_str("ended at a finding"),
+            Bound::Visitor => f.write_str("ended there"),
         }
     }
 }
@@ -293,7 +293,7 @@ mod tests {
         let given_up = Explored { given_up: 2, ..base };
         assert_eq!(
             given_up.proof(&config),
-            format!("not proved {cluster}: nothing wrong in 7 classes, 2 of them given up at the step limit")
+            format!("not proved {cluster}: nothing wrong in 7 classes, 2 given up at the step limit")
         );
         let found = Explored { findings: 2, complete: true, ..base };
         assert_eq!(found.proof(&config), format!("fails {cluster}: 2 of 7 classes"));
@@ -304,6 +304,6 @@ mod tests {
             bound: Some(Bound::Visitor),
             ..Explored::default()
         };
-        assert_eq!(bounded.proof(&config), format!("fails {cluster}: 1 of 1 class of at least 30, ended at a finding"));
+        assert_eq!(bounded.proof(&config), format!("fails {cluster}: 1 of 1 class of at least 30, ended there"));
     }
 }

@@ -401,18 +401,20 @@ impl Simulation {
                 explored.count(&run);
                 if visit(&run).is_break() {
                     explored.bound = Some(Bound::Visitor);
+                    return Ok(explored);
                 }
             }
             let has_more = all.next_schedule();
             let begun = explored.schedules + explored.redundant;
-            if has_more && explored.bound.is_none() {
+            if has_more {
                 explored.bound = limits.reached(begun, || all.memory());
             }
-            if !has_more || explored.bound.is_some() || is_due(begun) {
+            let ends = !has_more || explored.bound.is_some();
+            if ends || is_due(begun) {
                 explored.at_least = Some(all.estimate(explored.schedules));
             }
             self.outlook.tell(&explored);
-            if !has_more || explored.bound.is_some() {
+            if ends {
                 explored.complete = explored.bound.is_none() && explored.given_up == 0;
                 return Ok(explored);
             }

@@ -24,7 +24,7 @@ fn a_signal_ends_a_long_exploration_in_good_order() {
         let mut rest = String::new();
         out.read_to_string(&mut rest).unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(code), "{signal}");
-        assert!(rest.contains("ended by you, nothing wrong until then"), "{rest}");
+        assert!(rest.contains(" for 4 PEs under spec with up to 4 pieces a transfer, ended by you; "), "{rest}");
         let summary: serde_json::Value = serde_json::from_slice(&std::fs::read(summary).unwrap()).unwrap();
         assert_eq!(summary["status"], "interrupted");
     }

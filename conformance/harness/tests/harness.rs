@@ -24,6 +24,7 @@ fn main() -> ExitCode {
         trial("a_loop_that_polls_is_no_finding_of_an_exhaustive_search", polling_is_no_finding),
         trial("a_lock_is_no_finding_of_an_exhaustive_search", a_lock_is_no_finding),
         trial("a_search_that_is_bounded_is_not_complete", a_search_that_is_bounded_is_not_complete),
+        trial("every_bound_ends_a_search", every_bound_ends_a_search),
         trial("a_full_heap_is_no_finding", a_full_heap_is_no_finding),
         trial("an_exit_status_is_a_finding_unless_0", an_exit_status_is_a_finding_unless_0),
         trial("a_program_that_is_not_deterministic_is_refused", a_program_that_is_not_deterministic_is_refused),
@@ -50,6 +51,7 @@ fn play(name: &str) -> ExitCode {
         Bulk::NAME => onesided_harness::main(Bulk),
         WaitsByPolling::NAME => onesided_harness::main(WaitsByPolling),
         SpinLock::NAME => onesided_harness::main(SpinLock),
+        Tickets::NAME => onesided_harness::main(Tickets),
         TicketLock::NAME => onesided_harness::main(TicketLock),
         other => panic!("{other} is no program of this file"),
     }
@@ -135,7 +137,11 @@ fn polling_is_no_finding() -> std::result::Result<(), Failed> {
         let given_up = format!("step limit: given up after {} steps", arguments[2]);
         said.expect(3, &given_up)?;
         said.expect(3, "; it called signal_fetch(buf0+0..8) at conformance/harness/tests/harness.rs:")?;
-        said.expect(3, "not complete), 2 PEs")?;
+        said.expect(
+            3,
+            "waits by polling: not proved for 2 PEs under spec with up to 4 pieces a transfer: nothing wrong in ",
+        )?;
+        said.expect(3, "1 given up at the step limit, ended there\n")?;
         run("waits by polling", &said.replay()).expect(3, &given_up)?;
         if said.out.contains("FINDING") || !next(&said).contains("the same without --all (in random orders") {
             return Err(said.out.into());
@@ -187,7 +193,7 @@ fn a_lock_is_no_finding() -> std::result::Result<(), Failed> {
         let said = run(name, &["--all", "--max-steps", "400", "--schedules", "300"]);
         said.expect(3, "step limit: given up after 400 steps")?;
         said.expect(3, &format!("; it called {polled} at conformance/harness/tests/harness.rs:"))?;
-        said.expect(3, "not complete), 2 PEs")?;
+        said.expect(3, ": not proved for 2 PEs under spec")?;
         if said.out.contains("FINDING") {
             return Err(said.out.into());
         }
@@ -209,16 +215,51 @@ program!(Bulk, "bulk", 4, |pe| {
 
 fn a_search_that_is_bounded_is_not_complete() -> std::result::Result<(), Failed> {
     let said = run("unchecked", &["--all", "--schedules", "1"]);
-    said.expect(3, "not complete), 2 PEs")?;
-    said.expect(3, "nothing wrong in those")?;
+    let not_proved = "unchecked: not proved for 2 PEs under spec with up to 4 pieces a transfer: nothing wrong in 1 class of \
+                      at least 2, bounded by 1 schedule\n";
+    said.expect(3, not_proved)?;
     // Its transfers are words: pieces would change nothing, and there cannot be fewer PEs.
     let limits = "--schedules 10 (a higher limit), --schedules 20000 instead of --all (random ones)";
     assert_eq!(next(&said), limits);
     let several = run("bulk", &["--all", "--schedules", "1"]);
     let smaller = "--pieces 1 (transfers arrive whole: far fewer schedules), --pes 3 (fewer PEs)";
     assert_eq!(next(&several), format!("{smaller}, {limits}"));
-    run("unchecked", &["--all"]).expect(0, "complete)")
+    let proved =
+        "unchecked: proved for 2 PEs under spec with up to 4 pieces a transfer: 2 classes, no deadlock, nothing else\n";
+    run("unchecked", &["--all"]).expect(0, proved)
 }
+
+/// A search of more classes than anybody waits for ends by each of its bounds, and says which of them would let it go on.
+fn every_bound_ends_a_search() -> std::result::Result<(), Failed> {
+    for (bound, said_so, more) in [
+        (["--schedules", "30"], "bounded by 30 schedules", "--schedules 300 (a higher limit)"),
+        (["--time", "1"], "bounded by 1 s", "--time 10 (a higher limit)"),
+        (["--memory", "9K"], "bounded by 9 KiB", "--memory 90K (a higher limit)"),
+    ] {
+        let said = run("tickets", &[&["--all", "--pes", "12"][..], &bound].concat());
+        said.expect(3, "tickets: not proved for 12 PEs under spec with up to 4 pieces a transfer: nothing wrong in ")?;
+        said.expect(3, said_so)?;
+        said.expect(3, more)?;
+    }
+    let random = run("tickets", &["--time", "1"]);
+    random.expect(0, " random from seed 0) for 3 PEs under spec with up to 4 pieces a transfer, bounded by 1 s; ")?;
+    let file = tempfile::NamedTempFile::new()?;
+    let path = file.path().to_str().expect("a path in UTF-8");
+    run("tickets", &["--all", "--schedules", "5", "--json", path]).expect(3, "bounded by 5 schedules")?;
+    let json: serde_json::Value = serde_json::from_slice(&std::fs::read(path)?)?;
+    assert_eq!((&json["status"], &json["bound"]), (&"not complete".into(), &"bounded by 5 schedules".into()));
+    assert_eq!((&json["complete"], &json["at_least"]), (&false.into(), &6.into()));
+    assert!(json["proof"].as_str().is_some_and(|proof| proof.starts_with("not proved for 3 PEs")), "{json}");
+    Ok(())
+}
+
+program!(Tickets, "tickets", 3, |pe| {
+    let counter = pe.alloc_zeroed::<u64>(1)?;
+    let mine = pe.host().atomic_fetch_inc(&counter, 0)?;
+    pe.free(counter)?;
+    expect_eq(mine < pe.n_pes() as u64, true, "a ticket for each")?;
+    Ok(String::new())
+});
 
 program!(Hoards, "hoards", 2, |pe| {
     let much = pe.alloc::<u8>(1 << 20)?;
@@ -276,7 +317,7 @@ program!(Races, "races", 2, |pe| {
 
 fn a_finding_can_need_a_random_schedule() -> std::result::Result<(), Failed> {
     run("races", &["--schedules", "1"]).expect(0, "PE 1 found 2")?;
-    run("races", &["--profile", "nvlink", "--all"]).expect(0, ": complete)")?;
+    run("races", &["--profile", "nvlink", "--all"]).expect(0, "races: proved for 2 PEs under nvlink")?;
     let said = run("races", &[]);
     said.expect(1, "FINDING on schedule ")?;
     said.expect(1, "PE 1 found 2")?;
@@ -318,7 +359,6 @@ program!(Unchecked, "unchecked", 2, |pe| {
 fn results_that_differ_are_noted_and_no_finding() -> std::result::Result<(), Failed> {
     for arguments in [&[][..], &["--all"], &["--strategy", "random"]] {
         let said = run("unchecked", arguments);
-        said.expect(0, "nothing wrong")?;
         said.expect(0, "note: the PEs' results differ between schedules (2 different ones)")?;
         let (_, replay) = said.out.split_once("One that differs from the first: ").expect("a command");
         let replay = arguments_of(replay.lines().next().expect("a line"));
@@ -334,7 +374,7 @@ fn results_that_differ_are_noted_and_no_finding() -> std::result::Result<(), Fai
     assert_eq!((&json["status"], &differing["results"]), (&"ok".into(), &"2".into()));
     assert!(differing["lines"][1] != json["lines"][1] && differing["replay"].is_string(), "{differing}");
     let same = run("unchecked", &["--profile", "nvlink", "--all"]);
-    same.expect(0, "nothing wrong")?;
+    same.expect(0, "proved for 2 PEs under nvlink")?;
     if same.out.contains("note: ") {
         return Err(format!("nothing differs:\n{}", same.out).into());
     }

@@ -62,7 +62,7 @@ impl Plan {
     pub(super) fn new(facts: &Facts, options: Options, own: Own) -> Result<Plan, String> {
         let Options { machine, search, output } = options;
         let Asked { pes, nodes, gpus, heap, memory, stack, profile, pieces, like, on_gpus, .. } = machine;
-        let Search { schedules, all, strategy, seed, max_steps, replay } = search;
+        let Search { schedules, all, strategy, seed, time, max_steps, replay } = search;
         let Files { trace, json } = output;
         let of_the_simulator = [
             ("--nodes", nodes.is_some()),
@@ -75,6 +75,7 @@ impl Plan {
             ("--all", all),
             ("--strategy", strategy.is_some()),
             ("--seed", seed.is_some()),
+            ("--time", time.is_some()),
             ("--max-steps", max_steps.is_some()),
             ("--replay", replay.is_some()),
             ("--trace", trace.is_some()),

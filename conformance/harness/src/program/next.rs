@@ -1,10 +1,10 @@
 //! What would help next: a few options, each with what it would show.
 
 use onesided::backend::{Collective, CollectiveKind, Effect};
-use onesided_sim::{Explore, Profile, VerdictKind};
+use onesided_sim::{Bound, Profile, VerdictKind};
 
 use super::Facts;
-use super::options::{LIMIT, SCHEDULES};
+use super::options::SCHEDULES;
 use super::plan::{Plan, Search};
 use super::run::{Done, End};
 
@@ -22,16 +22,12 @@ pub(super) fn next(facts: &Facts, plan: &Plan, done: &Done) -> String {
     tried.join(", ")
 }
 
-fn is_all(plan: &Plan) -> bool {
-    matches!(plan.search, Search::InOrder { then: Some(Explore::All { .. }) })
-}
-
 fn after_success(facts: &Facts, plan: &Plan, done: &Done) -> Vec<String> {
     let mut tried = Vec::new();
-    if is_all(plan) && !done.complete {
+    if plan.is_all() && !done.explored.complete {
         return smaller(facts, plan, done); // the user ended it
     }
-    if !is_all(plan) {
+    if !plan.is_all() {
         tried.push("--all (every schedule)".to_string());
     }
     tried.push(match plan.config.pes {
@@ -57,13 +53,15 @@ fn smaller(facts: &Facts, plan: &Plan, done: &Done) -> Vec<String> {
     if pes > fewest {
         tried.push(fewer_pes(pes - 1));
     }
-    if done.end == End::Bounded {
-        let limit = match plan.search {
-            Search::InOrder { then: Some(Explore::All { limit }) } => limit,
-            _ => LIMIT,
-        };
-        tried.push(format!("--schedules {} (a higher limit)", limit.saturating_mul(MORE)));
-    }
+    tried.extend(
+        match done.explored.bound {
+            Some(Bound::Schedules(limit)) => Some(format!("--schedules {}", limit.saturating_mul(MORE))),
+            Some(Bound::Time(time)) => Some(format!("--time {}", time.as_secs().saturating_mul(MORE))),
+            Some(Bound::Memory(bytes)) => Some(format!("--memory {}", in_units(bytes.saturating_mul(MORE as usize)))),
+            _ => None,
+        }
+        .map(|option| format!("{option} (a higher limit)")),
+    );
     tried.push(format!("--schedules {} instead of --all (random ones)", 100 * SCHEDULES));
     tried
 }
@@ -75,7 +73,7 @@ fn after_giving_up(plan: &Plan, done: &Done) -> Vec<String> {
         _ => SCHEDULES,
     };
     let mut tried = vec![format!("--max-steps {} (a higher limit)", limit.saturating_mul(MORE))];
-    if is_all(plan) {
+    if plan.is_all() {
         // An exhaustive search has schedules in which the one that polls never lets others go on.
         tried.push("the same without --all (in random orders, a loop that polls ends if anything ends it)".to_string());
     }
@@ -95,6 +93,13 @@ fn after_a_finding(plan: &Plan) -> Vec<String> {
     }
     tried.push("--help".to_string());
     tried
+}
+
+/// A size as `--memory` reads it.
+fn in_units(bytes: usize) -> String {
+    let units = [(30, "G"), (20, "M"), (10, "K")];
+    let fits = units.into_iter().find(|(bits, _)| bytes.is_multiple_of(1 << bits));
+    fits.map_or_else(|| bytes.to_string(), |(bits, unit)| format!("{}{unit}", bytes >> bits))
 }
 
 fn fewer_pes(pes: usize) -> String {

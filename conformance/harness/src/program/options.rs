@@ -50,7 +50,8 @@ pub(super) struct Machine {
     /// Symmetric memory of each PE, in bytes or with K, M, G or T behind the number [default: 1G]
     #[arg(long, value_name = "SIZE", value_parser = bytes("1", "1T"))]
     pub(super) heap: Option<usize>,
-    /// Memory that the allocations of all simulated PEs may take together on this computer [default: 8G]
+    /// Memory of this computer: what the allocations of all simulated PEs may take together, and what a search of all
+    /// schedules may remember before it ends [default: 8G]
     #[arg(long, value_name = "SIZE", value_parser = bytes("1", "1T"))]
     pub(super) memory: Option<usize>,
     /// Stack of each simulated PE; a program that overflows it ends with a segmentation fault [default: 256K]
@@ -93,10 +94,11 @@ pub(super) struct OnGpus {
 #[group(skip)]
 #[command(next_help_heading = "The orders of events that are tried")]
 pub(super) struct Search {
-    /// Visit N schedules, the first of them in order; with --all, begin at most N [default: 200; with --all: 1000000]
+    /// Visit N schedules, the first of them in order; with --all, begin at most N [default: 200; with --all: 1000000; with
+    /// --time: as many as there is time for]
     #[arg(long, value_name = "N", value_parser = whole::<u64>(1, u64::MAX))]
     pub(super) schedules: Option<u64>,
-    /// Visit every schedule that can make a difference: if none fails, the program is right for this input
+    /// Prove the program right: visit every schedule that can make a difference. The result holds for these PEs and options
     #[arg(long, conflicts_with = "strategy")]
     pub(super) all: bool,
     /// Only schedules of one kind, instead of one in order and then random ones
@@ -105,11 +107,14 @@ pub(super) struct Search {
     /// Where the series of random schedules starts: the same seed gives the same schedules [default: 0]
     #[arg(long, value_name = "S", conflicts_with = "all", value_parser = whole::<u64>(0, u64::MAX))]
     pub(super) seed: Option<u64>,
+    /// End the search after S seconds, with what was found until then
+    #[arg(long, value_name = "S", value_parser = whole::<u64>(1, 31_536_000))]
+    pub(super) time: Option<u64>,
     /// Give a run up after N steps, as one that may never end [default: 1000000; with --all: 100000]
     #[arg(long, value_name = "N", value_parser = whole::<u64>(1, u64::MAX))]
     pub(super) max_steps: Option<u64>,
     /// Run one schedule again, as a finding printed it; it brings its PEs, nodes, GPUs, profile and pieces
-    #[arg(long, value_name = "SCHEDULE", value_parser = schedule, conflicts_with_all = ["schedules", "all", "strategy", "seed"])]
+    #[arg(long, value_name = "SCHEDULE", value_parser = schedule, conflicts_with_all = ["schedules", "all", "strategy", "seed", "time"])]
     pub(super) replay: Option<Schedule>,
 }
 

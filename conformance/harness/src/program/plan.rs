@@ -2,9 +2,10 @@
 
 use std::fmt::Display;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use onesided_nvshmem::CAPABILITIES;
-use onesided_sim::{Config, Explore, Schedule};
+use onesided_sim::{Budget, Config, Explore, Schedule};
 
 use super::Facts;
 use super::options::{LIMIT, Like, Options, SCHEDULES, Strategy};
@@ -20,6 +21,7 @@ pub(super) struct Plan {
     /// The program's own options.
     pub(super) own: Own,
     pub(super) search: Search,
+    pub(super) budget: Budget,
     pub(super) trace: Option<PathBuf>,
     pub(super) json: Option<PathBuf>,
 }
@@ -94,7 +96,10 @@ impl Plan {
         }
 
         let seed = search.seed.unwrap_or(0);
-        let schedules = search.schedules.unwrap_or(SCHEDULES);
+        let budget = Budget { time: search.time.map(Duration::from_secs), memory: Some(config.memory) };
+        // Who gives a time wants all of it to be used.
+        let unless_given = |usual| search.schedules.unwrap_or(if search.time.is_some() { u64::MAX } else { usual });
+        let schedules = unless_given(SCHEDULES);
         let search = match (search.replay, search.strategy) {
             (Some(schedule), _) => Search::Replay(schedule),
             (None, Some(Strategy::InOrder)) if search.schedules.is_some_and(|schedules| schedules > 1) => {
@@ -102,20 +107,29 @@ impl Plan {
             }
             (None, Some(Strategy::InOrder)) => Search::InOrder { then: None },
             (None, Some(Strategy::Random)) => Search::Random { schedules, seed },
-            (None, None) if search.all => {
-                Search::InOrder { then: Some(Explore::All { limit: search.schedules.unwrap_or(LIMIT) }) }
-            }
+            (None, None) if search.all => Search::InOrder { then: Some(Explore::All { limit: unless_given(LIMIT) }) },
             (None, None) => {
                 let others = Explore::Random { schedules: schedules - 1, seed };
                 Search::InOrder { then: (schedules > 1).then_some(others) }
             }
         };
-        Ok(Plan { config, like: machine.like, own, search, trace: output.trace, json: output.json })
+        Ok(Plan { config, like: machine.like, own, search, budget, trace: output.trace, json: output.json })
+    }
+
+    /// Whether every schedule is to be visited.
+    pub(super) fn is_all(&self) -> bool {
+        matches!(self.search, Search::InOrder { then: Some(Explore::All { .. }) })
     }
 
     /// The command that runs a schedule again, as it is typed where this program was started.
     pub(super) fn replay_command(&self, schedule: &Schedule) -> String {
         format!("{} --replay {schedule}{}", invocation(), self.beside_the_schedule())
+    }
+
+    /// The program as it was started: its name, what it is held to, and its own options.
+    pub(super) fn program(&self, facts: &Facts) -> String {
+        let like = if self.like == Some(Like::Nvshmem) { " --like nvshmem" } else { "" };
+        format!("{}{like}{}", facts.name, self.own.typed())
     }
 
     /// The options that a replay needs beside the schedule.
@@ -197,6 +211,24 @@ mod tests {
         assert_eq!(search("--all --schedules 9"), Search::InOrder { then: Some(Explore::All { limit: 9 }) });
     }
 
+    #[test]
+    fn a_time_replaces_the_usual_number_of_schedules() {
+        let bounds = |arguments| {
+            let Plan { search, budget, .. } = plan(arguments).unwrap();
+            let Search::InOrder { then: Some(then) } = search else { panic!("{search:?}") };
+            let most = match then {
+                Explore::All { limit } => limit,
+                Explore::Random { schedules, .. } => schedules,
+            };
+            (most, budget.time.map(|time| time.as_secs()), budget.memory)
+        };
+        let usual = Some(8 << 30);
+        assert_eq!(bounds("--all"), (1_000_000, None, usual));
+        assert_eq!(bounds("--all --time 5"), (u64::MAX, Some(5), usual));
+        assert_eq!(bounds("--time 5"), (u64::MAX - 1, Some(5), usual));
+        assert_eq!(bounds("--time 5 --schedules 9 --memory 2M"), (8, Some(5), Some(2 << 20)));
+    }
+
     /// A schedule of the program with its usual option.
     fn of(cluster: &str) -> String {
         format!("os2.{cluster}.a{:08x}.o.none", plan("").unwrap().config.arguments)
@@ -215,6 +247,7 @@ mod tests {
         for (arguments, why) in [
             (replay(of("4x1.spec.p4"), "--pes 8"), "--pes 8 contradicts the schedule, which has 4"),
             (replay(of("4x1.spec.p4"), "--all"), "cannot be used with"),
+            (replay(of("4x1.spec.p4"), "--time 3"), "cannot be used with"),
             (replay(of("1x1.spec.p4"), ""), "needs at least 2 PEs"),
             (
                 replay(of("4x1.spec.p4"), "--rounds 4"),
@@ -237,6 +270,7 @@ mod tests {
             ("--stack 1K", "'1K' for '--stack <SIZE>': expected a size from 32K to 1G"),
             ("--gpus 0", "--gpus 0: expected a number of GPUs from 1 to 32000"),
             ("--pes 4 --nodes 3", "3 nodes"),
+            ("--time 0", "'0' for '--time <S>': expected a whole number from 1 to 31536000"),
             ("--schedules 0", "expected a whole number from 1 to 1844"),
             ("--all --strategy random", "cannot be used with"),
             ("--strategy in-order --schedules 2", "there is one schedule"),

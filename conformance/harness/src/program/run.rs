@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use onesided::{Error, ErrorKind, Pe, Result};
 use onesided_nvshmem::CAPABILITIES;
-use onesided_sim::{Explore, Explored, Run, Sim, Simulation, VerdictKind};
+use onesided_sim::{Bound, Explore, Explored, Run, Sim, Simulation, VerdictKind};
 
 use super::Program;
 use super::next::has_several_elements;
@@ -22,13 +22,10 @@ pub(super) struct Done {
     pub(super) end: End,
     /// What the PEs returned on the first schedule.
     pub(super) lines: Vec<Option<String>>,
-    /// Schedules visited, the one in order included.
-    pub(super) schedules: u64,
-    /// Schedules that were begun and found equivalent to visited ones. They cost time, and count towards the limit.
-    pub(super) redundant: u64,
-    /// Whether every schedule was visited.
-    pub(super) complete: bool,
-    pub(super) steps: u64,
+    /// Steps of the run in order, or of the replayed one, if there was one.
+    pub(super) alone: Option<u64>,
+    /// What was visited besides.
+    pub(super) explored: Explored,
     pub(super) time: Duration,
     /// The recorded run to report: the finding's, or the first one if a trace is wanted.
     pub(super) recorded: Option<Run<String>>,
@@ -50,7 +47,7 @@ pub(super) enum End {
     Finding,
     /// The recorded run was given up at the step limit. Nothing wrong was found before it.
     GivenUp,
-    /// Nothing wrong was found in as many schedules as were to be visited. There are more.
+    /// An exhaustive search found nothing wrong, and was ended by a bound. There are more schedules.
     Bounded,
     /// The user ended the run before anything was found.
     Interrupted,
@@ -67,10 +64,8 @@ pub(super) fn run<P: Program>(program: &P, plan: &Plan) -> Done {
     let mut done = Done {
         end: End::Fine,
         lines: Vec::new(),
-        schedules: 0,
-        redundant: 0,
-        complete: false,
-        steps: 0,
+        alone: None,
+        explored: Explored::default(),
         time: Duration::ZERO,
         recorded: None,
         unsupported: None,
@@ -94,6 +89,7 @@ fn visit<P: Program>(program: &P, plan: &Plan, done: &mut Done) -> Result<()> {
     let main = |pe: &Pe<Sim>| program.run(pe);
     let mut simulation = Simulation::new(plan.config.clone())?;
     simulation.stop_when(interrupt::flag());
+    simulation.set_budget(plan.budget);
     let _watch = Watch::start(simulation.pulse());
     if let Search::Replay(schedule) = &plan.search {
         if schedule.fingerprint.is_none() {
@@ -104,6 +100,7 @@ fn visit<P: Program>(program: &P, plan: &Plan, done: &mut Done) -> Result<()> {
         }
         let run = simulation.replay(schedule, main)?;
         done.saw_first(&run, &mut |line| say!("{line}"));
+        done.alone = Some(run.steps);
         done.end = End::of(&run);
         done.look(&run);
         done.recorded = Some(run);
@@ -114,9 +111,9 @@ fn visit<P: Program>(program: &P, plan: &Plan, done: &mut Done) -> Result<()> {
     let (first, finding) = search(&main, plan, &mut simulation, done, &mut results)?;
     if let Some(run) = &finding {
         done.end = End::of(run);
-    } else if interrupt::is_wanted() && !done.complete {
+    } else if done.explored.bound == Some(Bound::Stopped) {
         done.end = End::Interrupted;
-    } else if matches!(plan.search, Search::InOrder { then: Some(Explore::All { .. }) }) && !done.complete {
+    } else if plan.is_all() && !done.explored.complete {
         done.end = End::Bounded;
     }
     if let (None, Some(other)) = (&finding, results.other()) {
@@ -148,6 +145,7 @@ fn search(
         Search::InOrder { then } => {
             let run = simulation.run(main)?;
             done.saw_first(&run, &mut |line| say!("{line}"));
+            done.alone = Some(run.steps);
             if !run.is_ok() {
                 return Ok((None, Some(run)));
             }
@@ -174,15 +172,14 @@ fn explore_up_to_a_finding(
     first: &mut Option<Run<String>>,
     results: &mut Results,
 ) -> Result<Option<Run<String>>> {
-    let total = match how {
-        Explore::Random { schedules, .. } => Some(schedules),
-        Explore::All { .. } => None,
+    let (total, things) = match how {
+        Explore::Random { schedules, .. } => (Some(schedules).filter(|&n| n < u64::MAX - 1), "schedules"),
+        Explore::All { .. } => (None, "classes"),
     };
-    let progress = Progress::new(total, "schedules");
+    let (progress, outlook) = (Progress::new(total, things), simulation.outlook());
     let mut finding = None;
-    let before = (done.schedules, done.steps);
-    let Explored { schedules, redundant, complete, steps, .. } = simulation.explore(how, main, |run| {
-        progress.step();
+    done.explored = simulation.explore(how, main, |run| {
+        progress.step_of(|| outlook.look().at_least);
         if first.is_none() {
             *first = Some(run.without_results());
             done.saw_first(run, &mut |line| progress.println(line));
@@ -194,8 +191,6 @@ fn explore_up_to_a_finding(
         finding = Some(run.without_results());
         ControlFlow::Break(())
     })?;
-    (done.schedules, done.steps) = (before.0 + schedules, before.1 + steps);
-    (done.redundant, done.complete) = (redundant, complete);
     Ok(finding)
 }
 
@@ -211,6 +206,16 @@ impl End {
 }
 
 impl Done {
+    /// Schedules visited, the one in order included.
+    pub(super) fn schedules(&self) -> u64 {
+        u64::from(self.alone.is_some()) + self.explored.schedules
+    }
+
+    /// Steps taken in all.
+    pub(super) fn steps(&self) -> u64 {
+        self.alone.unwrap_or(0) + self.explored.steps
+    }
+
     /// Looks at what a recorded run uses.
     fn look(&mut self, run: &Run<String>) {
         let events = || run.trace.iter().flatten();
@@ -223,8 +228,6 @@ impl Done {
     fn saw_first(&mut self, run: &Run<String>, print: &mut dyn FnMut(&str)) {
         run.results.iter().flatten().filter(|text| !text.is_empty()).for_each(|text| print(text));
         self.lines = run.results.clone();
-        self.schedules = 1;
-        self.steps = run.steps;
     }
 }
 

@@ -1,9 +1,10 @@
 //! How far a long work is: a bar on standard error where that is a terminal, else a line there now and then.
 
+use std::fmt;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 
 use crate::{complain, say};
 
@@ -29,20 +30,35 @@ impl Progress {
             return Progress(Shown::Lines { start: Instant::now(), pace: Mutex::new(pace) });
         }
         let template = match total {
-            Some(_) => format!("{{wide_bar}} {{pos}} of {{len}} {things}, {{elapsed}}"),
-            None => format!("{{spinner}} {{pos}} {things}, {{elapsed}}"),
+            Some(_) => format!("{{wide_bar}} {{pos}} of {{len}} {things}, {{rate}}, {{elapsed}}"),
+            None => format!("{{spinner}} {{pos}} {things}{{msg}}, {{rate}}, {{elapsed}}"),
         };
-        bar.set_style(ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar()));
+        let style = ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar());
+        bar.set_style(style.with_key("rate", |state: &ProgressState, out: &mut dyn fmt::Write| {
+            let _ = out.write_str(&rate(state.per_sec())); // a bar that cannot be drawn is left out
+        }));
         Progress(Shown::Bar(bar))
     }
 
     /// One more is done.
     pub fn step(&self) {
+        self.step_of(|| None);
+    }
+
+    /// One more is done, of at least so many, if that is known. It is asked for now and then.
+    pub fn step_of(&self, at_least: impl FnOnce() -> Option<u64>) {
         match &self.0 {
-            Shown::Bar(bar) => bar.inc(1),
+            Shown::Bar(bar) => {
+                bar.inc(1);
+                if is_looked_at(bar.position())
+                    && let Some(least) = at_least()
+                {
+                    bar.set_message(format!(" of at least {least}"));
+                }
+            }
             Shown::Lines { start, pace } => {
                 if let Ok(mut pace) = pace.lock()
-                    && let Some(line) = pace.step(|| start.elapsed())
+                    && let Some(line) = pace.step(at_least, || start.elapsed())
                 {
                     complain!("{line}");
                 }
@@ -67,6 +83,16 @@ impl Drop for Progress {
     }
 }
 
+/// Whether to look at the clock and at estimates after so many things: rarely once things go by the thousand.
+fn is_looked_at(done: u64) -> bool {
+    done <= 1000 || done.is_multiple_of(100)
+}
+
+fn rate(per_second: f64) -> String {
+    let digits = if per_second < 10.0 { 1 } else { 0 };
+    format!("{per_second:.digits$}/s")
+}
+
 /// When the next line is due.
 #[derive(Debug)]
 struct Pace {
@@ -77,10 +103,10 @@ struct Pace {
 }
 
 impl Pace {
-    /// One more is done: a line, if one is due. The clock is asked rarely once things go by the thousand.
-    fn step(&mut self, clock: impl FnOnce() -> Duration) -> Option<String> {
+    /// One more is done: a line, if one is due.
+    fn step(&mut self, at_least: impl FnOnce() -> Option<u64>, clock: impl FnOnce() -> Duration) -> Option<String> {
         self.done += 1;
-        if self.done > 1000 && !self.done.is_multiple_of(100) {
+        if !is_looked_at(self.done) {
             return None;
         }
         let now = clock();
@@ -89,8 +115,12 @@ impl Pace {
         }
         self.next = now + EVERY;
         let Pace { things, total, done, .. } = self;
-        let of = total.map(|total| format!(" of {total}")).unwrap_or_default();
-        Some(format!("{done}{of} {things}, {} s", now.as_secs()))
+        let of = match total {
+            Some(total) => format!(" of {total}"),
+            None => at_least().map(|least| format!(" of at least {least}")).unwrap_or_default(),
+        };
+        let rate = rate(*done as f64 / now.as_secs_f64());
+        Some(format!("{done}{of} {things}, {rate}, {} s", now.as_secs()))
     }
 }
 
@@ -101,9 +131,19 @@ mod tests {
     #[test]
     fn a_line_comes_every_ten_seconds() {
         let mut pace = Pace { things: "schedules", total: Some(9), done: 0, next: EVERY };
-        let lines = [4, 9, 12, 13, 21, 22, 40].map(|now| pace.step(|| Duration::from_secs(now)));
+        let lines = [4, 9, 12, 13, 21, 22, 40].map(|now| pace.step(|| None, || Duration::from_secs(now)));
         let said = lines.into_iter().flatten().collect::<Vec<_>>();
-        assert_eq!(said, ["3 of 9 schedules, 12 s", "6 of 9 schedules, 22 s", "7 of 9 schedules, 40 s"]);
+        let expected =
+            ["3 of 9 schedules, 0.2/s, 12 s", "6 of 9 schedules, 0.3/s, 22 s", "7 of 9 schedules, 0.2/s, 40 s"];
+        assert_eq!(said, expected);
+    }
+
+    #[test]
+    fn an_estimate_is_asked_for_with_the_line() {
+        let mut pace = Pace { things: "classes", total: None, done: 199, next: EVERY };
+        assert_eq!(pace.step(|| unreachable!("no line is due"), || Duration::from_secs(9)), None);
+        let line = pace.step(|| Some(3000), || Duration::from_secs(10));
+        assert_eq!(line.as_deref(), Some("201 of at least 3000 classes, 20/s, 10 s"));
     }
 
     #[test]
@@ -111,13 +151,16 @@ mod tests {
         let mut pace = Pace { things: "schedules", total: None, done: 0, next: EVERY };
         let mut asked = 0;
         for _ in 0..100_000 {
-            pace.step(|| {
-                asked += 1;
-                Duration::ZERO
-            });
+            pace.step(
+                || None,
+                || {
+                    asked += 1;
+                    Duration::ZERO
+                },
+            );
         }
         assert_eq!(asked, 1000 + 990);
-        let late: Vec<String> = (0..100).filter_map(|_| pace.step(|| Duration::from_secs(30))).collect();
-        assert_eq!(late, ["100100 schedules, 30 s"]);
+        let late: Vec<String> = (0..100).filter_map(|_| pace.step(|| None, || Duration::from_secs(30))).collect();
+        assert_eq!(late, ["100100 schedules, 3337/s, 30 s"]);
     }
 }

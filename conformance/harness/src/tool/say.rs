@@ -2,7 +2,7 @@
 //! command goes on, and ends with an error.
 
 use std::fmt;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
 
 /// Where lines for people go, and whether they arrived.
@@ -50,6 +50,14 @@ pub fn bytes(text: &[u8]) {
     let mut out = io::stdout().lock();
     if let Err(why) = out.write_all(text).and_then(|()| out.flush()) {
         lines.lost.get_or_insert_with(|| why.to_string());
+    }
+}
+
+/// Whether a person sees the lines. They then may have what differs from run to run, as times do.
+pub fn is_terminal() -> bool {
+    match LINES.lock().unwrap_or_else(PoisonError::into_inner).is_taken {
+        true => io::stderr().is_terminal(),
+        false => io::stdout().is_terminal(),
     }
 }
 
