@@ -40,12 +40,56 @@ fn help() {
         ("litmus", &["litmus", "--help"]),
         ("launch", &["launch", "--help"]),
         ("compare", &["compare", "--help"]),
+        ("show", &["show", "--help"]),
         ("doctor", &["doctor", "--help"]),
         ("hardware", &["hardware", "--help"]),
     ] {
         let output = onesided(arguments);
         assert_eq!(status(&output), 0);
         insta::assert_snapshot!(format!("help_{name}"), stdout(&output));
+    }
+}
+
+/// A finding that a program has written.
+const FINDING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/show/tests/missing_fence.json");
+
+#[test]
+fn a_finding_is_shown_and_converted() {
+    let shown = onesided(&["show", FINDING]);
+    assert_eq!(status(&shown), 0, "{}", stderr(&shown));
+    let said = stdout(&shown);
+    assert!(said.starts_with("FINDING missing_fence: PE 1 failed") && said.contains("missing: a fence"), "{said}");
+    assert!(!said.contains('\u{1b}'), "colours are for terminals");
+    let events = stdout(&onesided(&["show", FINDING, "--events"]));
+    assert_eq!(events.lines().count(), 40, "{events}");
+
+    let folder = tempfile::tempdir().unwrap();
+    for (option, begins) in
+        [("--perfetto", "{\"displayTimeUnit\""), ("--shiviz", "(?<host>"), ("--sarif", "{\n  \"$schema\"")]
+    {
+        let file = folder.path().join("converted");
+        let output = onesided(&["show", FINDING, option, path(&file)]);
+        assert_eq!((status(&output), stdout(&output)), (0, format!("Wrote {}.\n", file.display())));
+        let text = fs::read_to_string(file).unwrap();
+        assert!(text.starts_with(begins), "{option}: {text}");
+        assert_eq!(stdout(&onesided(&["show", FINDING, option, "-"])), text);
+    }
+}
+
+#[test]
+fn what_cannot_be_shown_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let other = folder.path().join("other.json");
+    fs::write(&other, "{ \"schema\": \"onesided-finding/9\" }").unwrap();
+    for (arguments, why) in [
+        (&["show", "/no/such/file"][..], "error: cannot read /no/such/file: No such file"),
+        (&["show", path(&other)], "is a onesided-finding/9, and this version reads onesided-finding/1"),
+        (&["show", FINDING, "--sarif", "/no/such/folder/x"], "error: cannot write /no/such/folder/x"),
+        (&["show"], "required"),
+    ] {
+        let output = onesided(arguments);
+        assert_eq!(status(&output), 2, "{arguments:?}");
+        assert!(stderr(&output).contains(why), "{arguments:?}: {}", stderr(&output));
     }
 }
 

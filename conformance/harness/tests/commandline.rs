@@ -24,6 +24,7 @@ fn main() -> ExitCode {
         trial("a_program_elsewhere_is_replayed_where_it_is", a_program_elsewhere_is_replayed_where_it_is),
         trial("output_that_cannot_be_written_is_an_error", output_that_cannot_be_written_is_an_error),
         trial("a_file_on_standard_output_is_alone_there", a_file_on_standard_output_is_alone_there),
+        trial("a_finding_is_written_for_others_to_show", a_finding_is_written_for_others_to_show),
         trial("a_schedule_without_a_fingerprint_is_not_taken_in_silence", unrecorded_schedules_are_noted),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
@@ -188,8 +189,43 @@ fn output_that_cannot_be_written_is_an_error() -> std::result::Result<(), Failed
     end(start(writer.into())?)
 }
 
+/// The file has what the program printed, what happened, and the program's own lines.
+fn a_finding_is_written_for_others_to_show() -> std::result::Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("found.json");
+    let path = file.to_str().expect("a path in UTF-8");
+    let written = || onesided_show::Finding::read("found.json", &std::fs::read_to_string(&file)?).map_err(Failed::from);
+
+    let said = run("pairs", &["--words", "nothing at all", "--finding", path]);
+    said.expect(1, "Wrote all that is known of the run to ")?;
+    let finding = written()?;
+    assert_eq!((finding.program.as_str(), finding.cluster.pes, finding.is_ok()), ("pairs", 2, false));
+    assert_eq!(finding.arguments, ["--words", "nothing at all"]);
+    assert_eq!(
+        (finding.replay.as_str(), finding.verdict.outcome.as_str()),
+        (said.replay_line(), "failed: wrong result")
+    );
+    assert!(said.out.contains(&finding.verdict.text), "{}", finding.verdict.text);
+    let at = finding.verdict.at.as_ref().expect("a line");
+    let line = finding.source(&at.file).expect("this file").lines().nth(at.line - 1);
+    assert!(line.is_some_and(|line| line.contains("self.words == \"nothing at all\"")), "{line:?}");
+    assert!(finding.events.iter().any(|event| event.op == "put" && event.to.is_some()));
+    let undelivered = finding.agents.iter().map(|agent| agent.text.as_str()).collect::<Vec<_>>();
+    assert!(undelivered.iter().all(|text| said.out.contains(text)), "{undelivered:?}");
+
+    // without a finding, it is the first run
+    run("counts", &["--finding", path, "--events"]).expect(0, "alloc")?;
+    assert!(written()?.is_ok());
+    run("counts", &["--events"]).expect(0, "  op           atomic")?;
+    run("counts", &["--finding", path, "--trace", path]).expect(2, "--trace and --finding both name ")?;
+    run("counts", &["--finding", path, "--backend", "nvshmem"]).expect(2, "--finding is about the simulator")?;
+    run("counts", &["--events", "--backend", "nvshmem"]).expect(2, "--events is about the simulator")
+}
+
 fn a_file_on_standard_output_is_alone_there() -> std::result::Result<(), Failed> {
-    for (option, schema) in [("--json", "onesided-run/2"), ("--trace", "onesided-trace/2")] {
+    for (option, schema) in
+        [("--json", "onesided-run/2"), ("--trace", "onesided-trace/2"), ("--finding", "onesided-finding/1")]
+    {
         let said = run("counts", &[option, "-"]);
         let json: serde_json::Value = serde_json::from_str(&said.out)?;
         assert_eq!(json["schema"], schema);

@@ -8,6 +8,7 @@ use comfy_table::{CellAlignment, Table};
 use onesided_harness::tool::command::{Backend, failed};
 use onesided_harness::tool::interrupt;
 use onesided_harness::tool::number::whole;
+use onesided_harness::tool::terminal::{events_of, terminal};
 use onesided_harness::{complain, say};
 use onesided_nvshmem::Nvshmem;
 use onesided_sim::{Explore, Profile, Schedule, Sim, Simulation};
@@ -122,15 +123,8 @@ fn replay(case: &Case<Sim>, schedule: &Schedule) -> Result<ExitCode, String> {
     let cluster = outcome::cluster(case, schedule.profile);
     let mut simulation = Simulation::new(cluster).map_err(|error| error.message().to_string())?;
     let run = simulation.replay(schedule, case.body).map_err(|error| error.message().to_string())?;
-    for event in run.trace.iter().flatten() {
-        let event = event.to_json();
-        let text = |key: &str| event[key].as_str().unwrap_or_default().to_string();
-        let agent = match event["stream"].as_u64() {
-            Some(stream) => format!("PE {} stream {stream}", event["pe"]),
-            None => format!("PE {}", event["pe"]),
-        };
-        say!("{:>4}  {agent:<14}  {:<11}  {}  ({})", event["step"], text("event"), text("text"), text("at"));
-    }
+    let events = events_of(run.trace.as_deref().unwrap_or_default());
+    say!("{}", onesided_show::events(&events, terminal()).trim_end());
     say!("\noutcome: {}\n{}", outcome::outcome(&run), run.verdict);
     Ok(ExitCode::SUCCESS)
 }

@@ -11,6 +11,7 @@
 //! | `gpus.rs` | the options of both that are about GPUs |
 //! | `compare.rs` | `compare`: two reports of `suite` |
 //! | `launch.rs` | `launch`: the PEs of a program, on this host |
+//! | `show.rs` | `show`: draws a finding |
 //! | `doctor/` | `doctor`: what of CUDA, NVSHMEM and MPI is found here, and what will work |
 //! | `hardware/` | `hardware`: everything that needs a GPU, step by step |
 //!
@@ -30,6 +31,7 @@ mod launch;
 mod list;
 mod litmus;
 mod promote;
+mod show;
 mod suite;
 mod worker;
 
@@ -65,6 +67,8 @@ enum Command {
     Worker(worker::Options),
     /// Start the PEs of a program on this host, one process each.
     Launch(launch::Options),
+    /// Draw a finding that a program has written (--finding FILE), and convert it for other tools.
+    Show(show::Options),
     /// Look for CUDA, NVSHMEM and MPI on this machine, and say what would work.
     Doctor(doctor::Options),
     /// Become a PE on a GPU, meet the others, and say so; started once for each PE.
@@ -90,6 +94,7 @@ pub fn main() -> ExitCode {
         Command::Compare(options) => compare::run(&options),
         Command::Worker(options) => worker::run(&options),
         Command::Launch(options) => launch::run(&options),
+        Command::Show(options) => show::run(&options),
         Command::Doctor(options) => doctor::run(&options),
         Command::Bootstrap(options) => bootstrap::run(&options),
         Command::Hardware(options) => hardware::run(&options),

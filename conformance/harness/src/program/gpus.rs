@@ -62,8 +62,10 @@ impl Plan {
     pub(super) fn new(facts: &Facts, options: Options, own: Own) -> Result<Plan, String> {
         let Options { machine, search, output } = options;
         let Asked { pes, nodes, gpus, heap, memory, stack, profile, pieces, like, on_gpus, .. } = machine;
-        let Search { schedules, all, strategy, seed, time, max_steps, replay } = search;
-        let Files { trace, json } = output;
+        let Search { schedules, all, strategy, seed, time, max_steps, replay, events } = search;
+        let is_of_the_simulator = |option: &str| option != "--json";
+        let file = output.given().find(|(option, _)| is_of_the_simulator(option)).map(|(option, _)| option);
+        let Files { json, .. } = output;
         let of_the_simulator = [
             ("--nodes", nodes.is_some()),
             ("--memory", memory.is_some()),
@@ -78,7 +80,8 @@ impl Plan {
             ("--time", time.is_some()),
             ("--max-steps", max_steps.is_some()),
             ("--replay", replay.is_some()),
-            ("--trace", trace.is_some()),
+            ("--events", events),
+            (file.unwrap_or_default(), file.is_some()),
         ];
         if let Some((option, _)) = of_the_simulator.into_iter().find(|(_, is_given)| *is_given) {
             return Err(format!("{option} is about the simulator: leave it out, or leave --backend nvshmem out"));

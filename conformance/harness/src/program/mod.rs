@@ -9,6 +9,7 @@
 //! | `results.rs` | whether the PEs returned the same on every schedule |
 //! | `report.rs`, `next.rs` | what a person reads; what would help next |
 //! | `json.rs` | what `--trace` and `--json` write |
+//! | `finding.rs`, `sources.rs` | what `--finding` and `--events` write of a run; the source files that it names |
 //! | `gpus.rs` | on GPUs: what the options ask for, and the process that starts the PEs |
 //! | `gpus_report.rs` | what a person reads of that, and its `--json` |
 //! | `pe.rs` | on GPUs: the process that is a PE |
@@ -20,12 +21,15 @@ use std::process::ExitCode;
 use clap::ArgMatches;
 use onesided::{Backend, Pe, Result};
 use onesided_nvshmem::Placement;
+use onesided_sim::Run;
 
 use crate::tool::command::{self, NOT_COMPLETE, ended, failed, refused};
 use crate::tool::interrupt;
 use crate::tool::output::Output;
+use crate::tool::terminal::{events_of, terminal};
 use crate::{complain, say};
 
+mod finding;
 mod gpus;
 mod gpus_report;
 mod json;
@@ -37,6 +41,7 @@ mod plan;
 mod report;
 mod results;
 mod run;
+mod sources;
 
 use own::{Augment, Own};
 use plan::Plan;
@@ -219,21 +224,45 @@ fn wrote(file: Option<&Path>, what: &str) {
     }
 }
 
+/// Prints and writes what is asked for of the recorded run.
+fn record(
+    facts: &Facts,
+    plan: &Plan,
+    run: &Run<String>,
+    files: [Option<Output>; 2],
+) -> std::result::Result<(), String> {
+    let [trace, to_show] = files;
+    if plan.events {
+        say!(
+            "\n{}",
+            onesided_show::events(&events_of(run.trace.as_deref().unwrap_or_default()), terminal()).trim_end()
+        );
+    }
+    if let Some(trace) = trace {
+        trace.finish(|out| json::write_trace(out, facts, run))?;
+        wrote(plan.output.trace.as_deref(), "what happened");
+    }
+    if let Some(file) = to_show {
+        let finding = finding::finding(facts, plan, run);
+        file.finish(|out| finding.write(out))?;
+        wrote(plan.output.finding.as_deref(), "all that is known of the run");
+    }
+    Ok(())
+}
+
 /// Runs the plan on the simulator and writes the files.
 fn follow<P: Program>(facts: &Facts, program: &P, plan: &Plan) -> std::result::Result<ExitCode, String> {
     // Before the long run, so that no result is lost to a wrong path.
-    let trace = plan.trace.as_deref().map(Output::prepare).transpose()?;
-    let summary = plan.json.as_deref().map(Output::prepare).transpose()?;
+    let [trace, summary, finding] = plan.output.prepare()?;
 
     let done = run::run(program, plan);
     report::print(facts, plan, &done);
-    if let (Some(trace), Some(run)) = (trace, &done.recorded) {
-        trace.finish(|out| json::write_trace(out, facts, run))?;
-        wrote(plan.trace.as_deref(), "what happened");
+    if let Some(run) = done.recorded.as_ref().filter(|_| plan.needs_a_record()) {
+        record(facts, plan, run, [trace, finding])?;
     }
     if let Some(summary) = summary {
         summary.finish(|out| json::write_summary(out, facts, plan, &done))?;
-        wrote(plan.json.as_deref(), "a summary");
+        wrote(plan.output.json.as_deref(), "a summary");
     }
     match done.end {
         End::Fine => Ok(ExitCode::SUCCESS),

@@ -37,7 +37,7 @@ fn after_success(facts: &Facts, plan: &Plan, done: &Done) -> Vec<String> {
     if plan.config.profile != Profile::Spec {
         tried.push("--profile spec (whatever the network)".to_string());
     }
-    if plan.trace.is_none() {
+    if !plan.needs_a_record() {
         tried.push("--trace FILE (what happened)".to_string());
     }
     tried
@@ -83,10 +83,10 @@ fn after_giving_up(plan: &Plan, done: &Done) -> Vec<String> {
 
 fn after_a_finding(plan: &Plan) -> Vec<String> {
     let mut tried = Vec::new();
-    match (&plan.trace, &plan.search) {
-        (Some(_), _) => {}
-        (None, Search::Replay(_)) => tried.push("--trace FILE (what happened, event by event)".to_string()),
-        (None, _) => tried.push("the line above with --trace FILE (what happened, event by event)".to_string()),
+    match (plan.needs_a_record(), &plan.search) {
+        (true, _) => {}
+        (false, Search::Replay(_)) => tried.push("--trace FILE (what happened, event by event)".to_string()),
+        (false, _) => tried.push("the line above with --trace FILE (what happened, event by event)".to_string()),
     }
     if plan.config.profile == Profile::Spec && !matches!(plan.search, Search::Replay(_)) {
         tried.push("this line with --profile nvlink (would it show there?)".to_string());

@@ -1,7 +1,7 @@
 //! The command line that all programs share.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use onesided_sim::{Profile, Schedule};
@@ -10,6 +10,7 @@ use super::Facts;
 use super::own::{Augment, check_names};
 use crate::tool::command::{Backend, let_values_be_negative};
 use crate::tool::number::{bytes, whole};
+use crate::tool::output::Output as File;
 use crate::tool::schedule;
 
 /// Schedules visited unless the user asks for another number.
@@ -113,6 +114,9 @@ pub(super) struct Search {
     /// Give a run up after N steps, as one that may never end [default: 1000000; with --all: 100000]
     #[arg(long, value_name = "N", value_parser = whole::<u64>(1, u64::MAX))]
     pub(super) max_steps: Option<u64>,
+    /// Print every event of the finding's run, or else of the first run
+    #[arg(long)]
+    pub(super) events: bool,
     /// Run one schedule again, as a finding printed it; it brings its PEs, nodes, GPUs, profile and pieces
     #[arg(long, value_name = "SCHEDULE", value_parser = schedule, conflicts_with_all = ["schedules", "all", "strategy", "seed", "time"])]
     pub(super) replay: Option<Schedule>,
@@ -128,6 +132,33 @@ pub(super) struct Output {
     /// Write a summary to FILE as JSON
     #[arg(long, value_name = "FILE")]
     pub(super) json: Option<PathBuf>,
+    /// Write all that is known of that run to FILE, for `onesided show`: verdict, events, sources
+    #[arg(long, value_name = "FILE")]
+    pub(super) finding: Option<PathBuf>,
+}
+
+impl Output {
+    /// The files that are to be written, each with its option.
+    pub(super) fn given(&self) -> impl Iterator<Item = (&'static str, &Path)> {
+        let Output { trace, json, finding } = self;
+        let all = [("--trace", trace), ("--json", json), ("--finding", finding)];
+        all.into_iter().filter_map(|(option, file)| Some((option, file.as_deref()?)))
+    }
+
+    /// Makes sure that all can be written, before a long run: in the order of the fields.
+    pub(super) fn prepare(&self) -> Result<[Option<File>; 3], String> {
+        let Output { trace, json, finding } = self;
+        let mut files = [const { None }; 3];
+        for (file, path) in files.iter_mut().zip([trace, json, finding]) {
+            *file = path.as_deref().map(File::prepare).transpose()?;
+        }
+        Ok(files)
+    }
+
+    /// Whether one of them needs a recorded run.
+    pub(super) fn needs_a_record(&self) -> bool {
+        self.given().any(|(option, _)| option != "--json")
+    }
 }
 
 /// Which schedules are visited.

@@ -1,14 +1,14 @@
 //! What the options ask for: a cluster, and the schedules to visit on it.
 
 use std::fmt::Display;
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
 use onesided_nvshmem::CAPABILITIES;
 use onesided_sim::{Budget, Config, Explore, Schedule};
 
 use super::Facts;
-use super::options::{LIMIT, Like, Options, SCHEDULES, Strategy};
+use super::options::{LIMIT, Like, Options, Output, SCHEDULES, Strategy};
 use super::own::Own;
 use crate::tool::invocation::invocation;
 
@@ -22,8 +22,9 @@ pub(super) struct Plan {
     pub(super) own: Own,
     pub(super) search: Search,
     pub(super) budget: Budget,
-    pub(super) trace: Option<PathBuf>,
-    pub(super) json: Option<PathBuf>,
+    /// Whether the events are printed.
+    pub(super) events: bool,
+    pub(super) output: Output,
 }
 
 /// Which schedules are visited.
@@ -55,9 +56,7 @@ impl Plan {
         if machine.on_gpus.mps || machine.on_gpus.timeout.is_some() {
             return Err("--mps and --timeout are about GPUs: they need --backend nvshmem".to_string());
         }
-        if let Some(file) = output.trace.as_deref().filter(|file| output.json.as_deref() == Some(*file)) {
-            return Err(format!("--trace and --json both name {}: each writes a file of its own", file.display()));
-        }
+        each_its_own(&output)?;
         let given_gpus = machine.gpus.as_deref().map(number_of_gpus).transpose()?;
         if let Some(schedule) = &search.replay {
             let Schedule { pes, nodes, gpus, profile, pieces, .. } = schedule;
@@ -95,6 +94,7 @@ impl Plan {
             return Err(format!("{} needs at least {} PEs, not {}", facts.name, facts.min_pes, config.pes));
         }
 
+        let events = search.events;
         let seed = search.seed.unwrap_or(0);
         let budget = Budget { time: search.time.map(Duration::from_secs), memory: Some(config.memory) };
         // Who gives a time wants all of it to be used.
@@ -113,12 +113,17 @@ impl Plan {
                 Search::InOrder { then: (schedules > 1).then_some(others) }
             }
         };
-        Ok(Plan { config, like: machine.like, own, search, budget, trace: output.trace, json: output.json })
+        Ok(Plan { config, like: machine.like, own, search, budget, events, output })
     }
 
     /// Whether every schedule is to be visited.
     pub(super) fn is_all(&self) -> bool {
         matches!(self.search, Search::InOrder { then: Some(Explore::All { .. }) })
+    }
+
+    /// Whether the run to report has to be recorded although it may be long.
+    pub(super) fn needs_a_record(&self) -> bool {
+        self.events || self.output.needs_a_record()
     }
 
     /// The command that runs a schedule again, as it is typed where this program was started.
@@ -149,6 +154,18 @@ impl Plan {
         }
         options + &self.own.typed()
     }
+}
+
+/// Refuses two files of one name.
+fn each_its_own(output: &Output) -> Result<(), String> {
+    let mut before: Vec<(&str, &Path)> = Vec::new();
+    for (option, file) in output.given() {
+        if let Some((other, _)) = before.iter().find(|(_, taken)| *taken == file) {
+            return Err(format!("{other} and {option} both name {}: each writes a file of its own", file.display()));
+        }
+        before.push((option, file));
+    }
+    Ok(())
 }
 
 /// The message for a schedule that was recorded with other options of the program.

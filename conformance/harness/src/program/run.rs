@@ -121,10 +121,10 @@ fn visit<P: Program>(program: &P, plan: &Plan, done: &mut Done) -> Result<()> {
     }
     // Recording takes time. So the run to report is run again, and recorded then.
     let has_finding = finding.is_some();
-    if let Some(run) = finding.or(first).filter(|run| has_finding || plan.trace.is_some() || run.steps < LONG) {
+    if let Some(run) = finding.or(first).filter(|run| has_finding || plan.needs_a_record() || run.steps < LONG) {
         let recorded = simulation.reproduce(&run, main)?;
         done.look(&recorded);
-        done.recorded = Some(recorded).filter(|_| has_finding || plan.trace.is_some());
+        done.recorded = Some(recorded).filter(|_| has_finding || plan.needs_a_record());
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ pub mod output;
 pub mod progress;
 pub mod say;
 pub mod stall;
+pub mod terminal;
 
 use std::time::Duration;
 

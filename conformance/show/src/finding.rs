@@ -1,0 +1,317 @@
+//! [`Finding`]: everything that is known of one run, as a file that is written and read.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::io::{self, Write};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::event::{Event, Place, who};
+
+/// The schema that this version writes and reads.
+pub const SCHEMA: &str = "onesided-finding/1";
+
+/// One run: what ran, how it ended, and what happened. The README describes the file.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::exhaustive_structs, reason = "who writes a finding fills in everything")]
+pub struct Finding {
+    /// The program.
+    pub program: String,
+    /// What every PE checks, as the program says it.
+    pub checks: String,
+    /// The program's own options, as they were given.
+    pub arguments: Vec<String>,
+    /// The simulated cluster.
+    pub cluster: Cluster,
+    /// What the transport guarantees.
+    pub profile: String,
+    /// Which run it was.
+    pub schedule: String,
+    /// The command that runs it again.
+    pub replay: String,
+    /// How it ended.
+    pub verdict: Verdict,
+    /// The data races of the run, the one to look at first at the front.
+    pub races: Vec<Race>,
+    /// What every host was doing at the end, and every stream that had work left.
+    pub agents: Vec<Agent>,
+    /// What was in flight at the end.
+    pub undelivered: Vec<Undelivered>,
+    /// What happened.
+    pub events: Vec<Event>,
+    /// The source files that are named here, as far as they could be read.
+    pub sources: Vec<Source>,
+}
+
+/// A simulated cluster.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::exhaustive_structs, reason = "who writes a finding fills in everything")]
+pub struct Cluster {
+    /// Number of PEs.
+    pub pes: usize,
+    /// Number of nodes.
+    pub nodes: usize,
+    /// Number of GPUs, if PEs share them.
+    pub gpus: Option<usize>,
+    /// The most pieces of a transfer.
+    pub pieces: usize,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::exhaustive_structs, reason = "who writes a finding fills in everything")]
+pub struct Verdict {
+    /// Its short name: `finished`, `deadlock`, `failed: wrong result`.
+    pub outcome: String,
+    /// What was found, without what everybody was doing.
+    pub text: String,
+    /// The PE that failed, if one did.
+    pub pe: Option<usize>,
+    /// The line that the verdict is about, if it is about one.
+    pub at: Option<Place>,
+}
+
+/// Two accesses to the same memory that nothing orders.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::exhaustive_structs, reason = "who writes a finding fills in everything")]
+pub struct Race {
+    /// The access that was issued first.
+    pub first: Access,
+    /// The other.
+    pub second: Access,
+    /// The PE whose memory it is.
+    pub pe: usize,
+    /// Which bytes of which buffer.
+    pub memory: String,
+    /// The line that made the buffer.
+    pub made_at: Option<Place>,
+    /// What would order the two.
+    pub missing: Missing,
+    /// How often the two calls raced in the run.
+    pub times: u64,
+}
+
+/// One side of a race.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::exhaustive_structs, reason = "who writes a finding fills in everything")]
+pub struct Access {
+    /// The PE that made it, or issued the transfer that did.
+    pub pe: usize,
+    /// Which of its streams; `None` for the host.
+    pub stream: Option<usize>,
+    /// The call.
+    pub call: String,
+    /// Its line.
+    pub at: Place,
+    /// Which part of the call.
+    pub part: Part,
+    /// What it did to the memory: `read`, `write`, `atomic read`, `atomic write`.
+    pub how: String,
+    /// The step in which the call was made.
+    pub step: u64,
+}
+
+/// Which part of a call touched the memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(clippy::exhaustive_enums, reason = "a call acts itself, or its transfer does")]
+pub enum Part {
+    /// The call.
+    Itself,
+    /// The reading of its source.
+    #[serde(rename = "source read")]
+    SourceRead,
+    /// Its delivery.
+    Delivery,
+    /// Its signal.
+    Signal,
+}
+
+/// The edge that would order two accesses.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::exhaustive_structs, reason = "who writes a finding fills in everything")]
+pub struct Missing {
+    /// In words.
+    pub text: String,
+    /// The call that belongs there: `fence`.
+    pub call: String,
+    /// The line behind which it belongs.
+    pub after: Place,
+    /// The line before which it belongs.
+    pub before: Place,
+}
+
+/// What a host or stream was doing at the end.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::exhaustive_structs, reason = "who writes a finding fills in everything")]
+pub struct Agent {
+    /// The PE.
+    pub pe: usize,
+    /// Which of its streams; `None` for the host.
+    pub stream: Option<usize>,
+    /// The call that it was in.
+    pub call: String,
+    /// The line of its last call.
+    pub at: Option<Place>,
+    /// How it stood.
+    pub standing: Standing,
+    /// All of that in words.
+    pub text: String,
+}
+
+/// How a host or stream stood at the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(clippy::exhaustive_enums, reason = "an agent is over, or goes on, or waits")]
+pub enum Standing {
+    /// Its program had returned.
+    Finished,
+    /// Its program ended the run.
+    Failed,
+    /// It could have gone on.
+    Runs,
+    /// It waited.
+    Waits,
+}
+
+/// A transfer of which something was not delivered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::exhaustive_structs, reason = "who writes a finding fills in everything")]
+pub struct Undelivered {
+    /// The PE that issued it.
+    pub pe: usize,
+    /// The PE whose memory it is for.
+    pub to: usize,
+    /// The call.
+    pub call: String,
+    /// Its line.
+    pub at: Place,
+    /// All of that in words.
+    pub text: String,
+}
+
+/// A source file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::exhaustive_structs, reason = "who writes a finding fills in everything")]
+pub struct Source {
+    /// Its path, as the compiler has it.
+    pub file: String,
+    /// Its text; `None` where it could not be read.
+    pub text: Option<String>,
+}
+
+impl Finding {
+    /// Reads a finding. `name` is what errors call it: its file.
+    ///
+    /// # Errors
+    /// A sentence: the text is no finding, or one of another version, or broken.
+    ///
+    /// ```
+    /// let older = r#"{ "schema": "onesided-finding/0" }"#;
+    /// let why = onesided_show::Finding::read("old.json", older).unwrap_err();
+    /// assert!(why.starts_with("old.json is a onesided-finding/0, and this version reads onesided-finding/1"), "{why}");
+    /// ```
+    pub fn read(name: &str, text: &str) -> Result<Finding, String> {
+        let file: Value = serde_json::from_str(text).map_err(|why| {
+            format!("{name} is no finding: it is not JSON ({why}); --finding FILE of a program writes one")
+        })?;
+        match file.get("schema").and_then(Value::as_str) {
+            Some(SCHEMA) => {}
+            Some(other) if other.starts_with("onesided-finding/") => {
+                let replay =
+                    file.get("replay").and_then(Value::as_str).map(|command| format!(": {command} --finding FILE"));
+                let again = replay.unwrap_or_default();
+                return Err(format!(
+                    "{name} is a {other}, and this version reads {SCHEMA}; show it with the version that wrote it, or write it again{again}"
+                ));
+            }
+            Some(other) => {
+                return Err(format!("{name} is a {other}, and no finding; --finding FILE of a program writes one"));
+            }
+            None => {
+                return Err(format!("{name} is no finding: it has no schema; --finding FILE of a program writes one"));
+            }
+        }
+        let finding: Finding =
+            serde_json::from_value(file).map_err(|why| format!("{name} is a broken {SCHEMA}: {why}"))?;
+        finding.check().map_err(|why| format!("{name} is a broken {SCHEMA}: {why}"))?;
+        Ok(finding)
+    }
+
+    /// Writes the finding, one event a line: the same bytes for the same finding.
+    ///
+    /// # Errors
+    /// As `out`.
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let Value::Object(mut fields) = serde_json::to_value(self)? else { unreachable!("a finding is an object") };
+        let events = fields.remove("events");
+        writeln!(out, "{{\n\"schema\": {},", Value::from(SCHEMA))?;
+        for (name, value) in &fields {
+            writeln!(out, "{}: {value},", Value::from(name.as_str()))?;
+        }
+        writeln!(out, "\"events\": [")?;
+        let mut events = events.iter().filter_map(Value::as_array).flatten().peekable();
+        while let Some(event) = events.next() {
+            writeln!(out, "{event}{}", if events.peek().is_some() { "," } else { "" })?;
+        }
+        writeln!(out, "]\n}}")
+    }
+
+    /// Whether nothing was wrong.
+    pub fn is_ok(&self) -> bool {
+        matches!(self.verdict.outcome.as_str(), "finished" | "exited: 0") && self.races.is_empty()
+    }
+
+    /// The source files that are named here.
+    pub fn files(&self) -> BTreeSet<String> {
+        let Finding { verdict, races, agents, undelivered, events, .. } = self;
+        let of_races = races.iter().flat_map(|race| {
+            let missing = [&race.missing.after, &race.missing.before];
+            [&race.first.at, &race.second.at].into_iter().chain(missing).chain(&race.made_at)
+        });
+        let places = (verdict.at.iter())
+            .chain(of_races)
+            .chain(agents.iter().filter_map(|agent| agent.at.as_ref()))
+            .chain(undelivered.iter().map(|transfer| &transfer.at))
+            .chain(events.iter().map(|event| &event.at));
+        places.filter(|place| place.line > 0).map(|place| place.file.clone()).collect()
+    }
+
+    /// The lines of a source file that is named, if its text is here.
+    pub fn source(&self, file: &str) -> Option<&str> {
+        self.sources.iter().find(|source| source.file == file)?.text.as_deref()
+    }
+
+    /// Refuses events that name PEs or events that are not there: nothing that draws has to look again.
+    fn check(&self) -> Result<(), String> {
+        let pes = self.cluster.pes;
+        for (number, event) in self.events.iter().enumerate() {
+            let whose = [Some(event.pe), event.to, event.from];
+            if let Some(pe) = whose.into_iter().flatten().find(|pe| *pe >= pes) {
+                return Err(format!("event {number} names PE {pe}, and there are {pes} PEs"));
+            }
+            let earlier = [("of", event.of), ("by", event.by), ("first", event.first)];
+            for (field, other) in earlier.into_iter().filter_map(|(field, other)| Some((field, other?))) {
+                // an entry may be its own first
+                if other > number || (other == number && field != "first") {
+                    return Err(format!("event {number} names event {other} ({field}), which is not before it"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let part = match self.part {
+            Part::Itself => "",
+            Part::SourceRead => "the source read of ",
+            Part::Delivery => "the delivery of ",
+            Part::Signal => "the signal of ",
+        };
+        let Access { call, how, at, .. } = self;
+        write!(f, "{part}{call} by {} at {at} ({how})", who(self.pe, self.stream))
+    }
+}

@@ -1,0 +1,28 @@
+#![doc = include_str!("../README.md")]
+//!
+//! # Module map
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `finding.rs`, `event.rs` | [`Finding`]: a run as a file; [`Event`]: something that happened in it |
+//! | `diagram.rs` | what every picture shows: lanes, transfers, waits, races |
+//! | `terminal/` | [`terminal`](fn@terminal), [`events`]: for people, on a terminal |
+//! | `perfetto.rs`, `shiviz.rs`, `sarif.rs` | for other tools |
+//! | `html/` | [`html`](fn@html): one page that shows itself |
+
+mod diagram;
+mod event;
+mod finding;
+mod perfetto;
+mod sarif;
+mod shiviz;
+mod terminal;
+
+pub use event::{Does, Event, Kind, Place};
+pub use finding::{
+    Access, Agent, Cluster, Finding, Missing, Part, Race, SCHEMA, Source, Standing, Undelivered, Verdict,
+};
+pub use perfetto::perfetto;
+pub use sarif::sarif;
+pub use shiviz::{EXPRESSION, shiviz};
+pub use terminal::{Terminal, events, terminal};

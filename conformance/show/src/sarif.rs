@@ -1,0 +1,122 @@
+//! SARIF 2.1.0, by which code hosts show findings at the lines of a change. A race is a result at each of its two lines, so that it
+//! shows at whichever of them was changed; the other is a related location.
+
+use serde_json::{Value, json};
+
+use crate::event::Place;
+use crate::finding::{Access, Finding, Race};
+
+/// The finding as a SARIF log.
+pub fn sarif(finding: &Finding) -> String {
+    let mut results: Vec<Value> = Vec::new();
+    for race in &finding.races {
+        results.push(side(race, &race.first, &race.second));
+        if race.first.at != race.second.at {
+            results.push(side(race, &race.second, &race.first));
+        }
+    }
+    if finding.races.is_empty() && !finding.is_ok() {
+        results.push(verdict(finding));
+    }
+    let rules: Vec<Value> = rules(finding);
+    let log = json!({
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{
+            "tool": { "driver": {
+                "name": "onesided",
+                "semanticVersion": env!("CARGO_PKG_VERSION"),
+                "rules": rules,
+            } },
+            "columnKind": "unicodeCodePoints",
+            "properties": {
+                "program": finding.program, "schedule": finding.schedule, "replay": finding.replay,
+                "profile": finding.profile, "pes": finding.cluster.pes,
+            },
+            "results": results,
+        }],
+    });
+    format!("{log:#}\n")
+}
+
+/// A rule for each kind of finding: its name is the verdict's, with dashes.
+fn rules(finding: &Finding) -> Vec<Value> {
+    let rule = |id: String, text: &str| json!({ "id": id, "shortDescription": { "text": text } });
+    match (finding.races.is_empty(), finding.is_ok()) {
+        (false, _) => {
+            vec![rule("data-race".into(), "Two accesses to the same memory, one of them a write, that nothing orders")]
+        }
+        (true, false) => {
+            vec![rule(rule_of(&finding.verdict.outcome), "A run of the program that must not be possible")]
+        }
+        (true, true) => Vec::new(),
+    }
+}
+
+fn rule_of(outcome: &str) -> String {
+    let words: Vec<&str> = outcome.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    words.join("-")
+}
+
+/// A race, as it shows at the line of `here`.
+fn side(race: &Race, here: &Access, other: &Access) -> Value {
+    let Race { pe, memory, missing, .. } = race;
+    let message = format!(
+        "Data race on {memory} of PE {pe}: {here}, and [{other}](1). Nothing orders them; missing: {}.",
+        missing.text
+    );
+    let mut related = vec![location(&other.at, Some((1, format!("the other access: {other}"))))];
+    if let Some(made) = &race.made_at {
+        related.push(location(made, Some((2, format!("{memory} was made here")))));
+    }
+    let lines = format!("{} {} {}", here.at, other.at, missing.call);
+    json!({
+        "ruleId": "data-race", "level": "error", "message": { "text": message },
+        "locations": [location(&here.at, None)],
+        "relatedLocations": related,
+        "partialFingerprints": { "accesses/v1": lines },
+    })
+}
+
+/// A finding that is no race: at its line, with what had not arrived and who waited.
+fn verdict(finding: &Finding) -> Value {
+    let places = finding.undelivered.iter().map(|transfer| (&transfer.at, format!("not delivered: {}", transfer.text)));
+    let agents = finding.agents.iter().filter_map(|agent| Some((agent.at.as_ref()?, agent.text.clone())));
+    let mut about: Vec<(Place, String)> = places.chain(agents).map(|(at, text)| (at.clone(), text)).collect();
+    let at = finding.verdict.at.clone().or_else(|| about.first().map(|(at, _)| at.clone()));
+    about.retain(|(place, _)| place.line > 0);
+    let related: Vec<Value> =
+        about.iter().enumerate().map(|(i, (place, text))| location(place, Some((i + 1, text.clone())))).collect();
+    let outcome = &finding.verdict.outcome;
+    json!({
+        "ruleId": rule_of(outcome), "level": "error",
+        "message": { "text": format!("{}: {}", finding.program, finding.verdict.text) },
+        "locations": at.iter().filter(|place| place.line > 0).map(|place| location(place, None)).collect::<Vec<_>>(),
+        "relatedLocations": related,
+    })
+}
+
+/// A location; one that is related has a number and a text.
+fn location(place: &Place, related: Option<(usize, String)>) -> Value {
+    let mut location = json!({
+        "physicalLocation": {
+            "artifactLocation": { "uri": uri(&place.file) },
+            "region": { "startLine": place.line.max(1) },
+        },
+    });
+    if let Some((id, text)) = related {
+        location["id"] = id.into();
+        location["message"] = json!({ "text": text });
+    }
+    location
+}
+
+/// A path as a URI: what a URI cannot have is written as bytes.
+fn uri(file: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
+    let slashes = file.replace('\\', "/");
+    slashes
+        .bytes()
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
+}

@@ -1,0 +1,183 @@
+//! A finding on a terminal: what was found, the lines of the program, who was where, and what happened.
+
+mod excerpt;
+mod rows;
+
+use std::fmt::Write as _;
+
+use anstyle::{AnsiColor, Style};
+use serde_json::Value;
+
+use crate::diagram::Diagram;
+use crate::event::{Event, Place};
+use crate::finding::{Finding, Race, Standing};
+
+/// Where text for people goes.
+#[derive(Clone, Copy, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "both are known of every terminal")]
+pub struct Terminal {
+    /// Whether it shows colours.
+    pub colours: bool,
+    /// Its columns.
+    pub columns: usize,
+}
+
+/// What a text is, which decides how it looks.
+#[derive(Clone, Copy, Debug)]
+enum Look {
+    Wrong,
+    Right,
+    Heading,
+    Place,
+    Faint,
+}
+
+impl Terminal {
+    fn paint(self, look: Look, text: &str) -> String {
+        if !self.colours || text.is_empty() {
+            return text.to_string();
+        }
+        let colour = |colour: AnsiColor| Style::new().fg_color(Some(colour.into()));
+        let style = match look {
+            Look::Wrong => colour(AnsiColor::Red).bold(),
+            Look::Right => colour(AnsiColor::Green).bold(),
+            Look::Heading => Style::new().bold(),
+            Look::Place => colour(AnsiColor::Cyan),
+            Look::Faint => Style::new().dimmed(),
+        };
+        format!("{style}{text}{style:#}")
+    }
+}
+
+/// Draws a finding.
+pub fn terminal(finding: &Finding, to: Terminal) -> String {
+    let finding = &printable(finding);
+    let mut out = String::new();
+    let diagram = Diagram::new(finding);
+    verdict(&mut out, finding, to);
+    for (number, race) in finding.races.iter().enumerate() {
+        draw_race(&mut out, finding, number, race, to);
+    }
+    if finding.races.is_empty() {
+        let places = places_of_the_verdict(finding);
+        out += &excerpt::excerpts(finding, &places, to);
+    }
+    at_the_end(&mut out, finding, to);
+    out += &rows::rows(&diagram, to);
+    out
+}
+
+/// Every event, one a line.
+pub fn events(events: &[Event], to: Terminal) -> String {
+    let mut out = String::new();
+    let width = events.iter().map(|event| event.who().len()).max().unwrap_or(0);
+    for (number, event) in events.iter().enumerate() {
+        let of = event.of.map(|of| format!(" (#{of})")).unwrap_or_default();
+        let by = event.by.map(|by| format!(", ended by #{by}")).unwrap_or_default();
+        let values = Some(event.values_in_words()).filter(|text| !text.is_empty()).map(|text| format!(": {text}"));
+        let (kind, who, step) = (word(event), event.who(), event.step);
+        let place = to.paint(Look::Place, &characters(&event.at.to_string()));
+        let number = to.paint(Look::Faint, &format!("{number:>5} {step:>6}"));
+        let text = characters(&format!("{}{}{by}{of}", event.text, values.unwrap_or_default()));
+        let _ = writeln!(out, "{number}  {who:<width$}  {kind:<11}  {text}  {place}");
+    }
+    out
+}
+
+/// The finding without characters that a terminal takes for commands: a program's texts and sources may have anything in them.
+fn printable(finding: &Finding) -> Finding {
+    fn clean(value: &mut Value) {
+        match value {
+            Value::String(text) => *text = characters(text),
+            Value::Array(values) => values.iter_mut().for_each(clean),
+            Value::Object(fields) => fields.values_mut().for_each(clean),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+    let mut json = serde_json::to_value(finding).expect("a finding is JSON");
+    clean(&mut json);
+    serde_json::from_value(json).expect("other texts are no other finding")
+}
+
+/// The text without control characters, line ends excepted.
+fn characters(text: &str) -> String {
+    let character = |c: char| match c {
+        '\n' => c,
+        '\t' => ' ',
+        c if c.is_control() => char::REPLACEMENT_CHARACTER,
+        c => c,
+    };
+    text.chars().map(character).collect()
+}
+
+fn word(event: &Event) -> &'static str {
+    use crate::event::Kind;
+    match event.kind {
+        Kind::Call => "call",
+        Kind::Op => "op",
+        Kind::Enqueue => "enqueue",
+        Kind::Loads => "loads",
+        Kind::SourceRead => "source read",
+        Kind::Delivered => "delivered",
+        Kind::Signaled => "signaled",
+        Kind::Entered => "entered",
+        Kind::Returned => "returned",
+    }
+}
+
+fn verdict(out: &mut String, finding: &Finding, to: Terminal) {
+    let Finding { program, verdict, cluster, profile, schedule, replay, arguments, .. } = finding;
+    let (look, what) = if finding.is_ok() { (Look::Right, "fine") } else { (Look::Wrong, "FINDING") };
+    let what = to.paint(look, what);
+    let _ = writeln!(out, "{what} {}: {}\n", to.paint(Look::Heading, program), verdict.text);
+    let nodes = if cluster.nodes > 1 { format!(" on {} nodes", cluster.nodes) } else { String::new() };
+    let given = if arguments.is_empty() { String::new() } else { format!(", {}", arguments.join(" ")) };
+    let _ = writeln!(out, "  {} PEs{nodes}, profile {profile}{given}, {} events", cluster.pes, finding.events.len());
+    let _ = writeln!(out, "  {}", to.paint(Look::Faint, if replay.is_empty() { schedule } else { replay }));
+}
+
+fn draw_race(out: &mut String, finding: &Finding, number: usize, race: &Race, to: Terminal) {
+    let Race { first, second, pe, memory, made_at, missing, times } = race;
+    let of =
+        if finding.races.len() > 1 { format!(" {} of {}", number + 1, finding.races.len()) } else { String::new() };
+    let made = made_at.as_ref().map(|at| format!(", made at {at}")).unwrap_or_default();
+    let often = if *times > 1 { format!(", {times} times") } else { String::new() };
+    let _ = writeln!(out, "\n{}{of} on {memory} of PE {pe}{made}{often}", to.paint(Look::Wrong, "data race"));
+    let _ = writeln!(out, "  {first}");
+    out.push_str(&excerpt::excerpt(finding, &first.at, to));
+    let _ = writeln!(out, "  {second}");
+    out.push_str(&excerpt::excerpt(finding, &second.at, to));
+    let _ = writeln!(out, "  nothing orders them; {} {}", to.paint(Look::Right, "missing:"), missing.text);
+}
+
+/// The lines to look at first where there is no race: of the verdict, and of what had not arrived.
+fn places_of_the_verdict(finding: &Finding) -> Vec<Place> {
+    let mut places: Vec<Place> = finding.verdict.at.iter().cloned().collect();
+    places.extend(finding.undelivered.iter().map(|transfer| transfer.at.clone()));
+    if finding.verdict.outcome == "deadlock" {
+        let waiting = finding.agents.iter().filter(|agent| agent.standing == Standing::Waits);
+        places.extend(waiting.filter_map(|agent| agent.at.clone()));
+    }
+    places.sort();
+    places.dedup();
+    places.truncate(4);
+    places
+}
+
+/// How many are listed of what there may be thousands of.
+const LISTED: usize = 12;
+
+fn at_the_end(out: &mut String, finding: &Finding, to: Terminal) {
+    let agents: Vec<&str> = finding.agents.iter().map(|agent| agent.text.as_str()).collect();
+    let undelivered: Vec<&str> = finding.undelivered.iter().map(|transfer| transfer.text.as_str()).collect();
+    for (heading, lines) in [("At the end", agents), ("Not delivered", undelivered)] {
+        if lines.is_empty() {
+            continue;
+        }
+        let _ = writeln!(out, "\n{}", to.paint(Look::Heading, heading));
+        lines.iter().take(LISTED).for_each(|line| out.push_str(&format!("  {line}\n")));
+        if lines.len() > LISTED {
+            let _ = writeln!(out, "  and {} more", lines.len() - LISTED);
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! A finding in the formats of other tools.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use onesided_show::{EXPRESSION, Finding, perfetto, sarif, shiviz};
+use serde_json::Value;
+
+mod common;
+use common::small;
+
+fn parsed(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+#[test]
+fn perfetto_has_a_slice_for_each_event_and_an_arrow_for_each_transfer() {
+    let finding = small();
+    let trace = parsed(&perfetto(&finding));
+    let events = trace["traceEvents"].as_array().unwrap();
+    let of = |phase: &str| events.iter().filter(|event| event["ph"] == phase).collect::<Vec<_>>();
+    assert_eq!(of("X").len(), finding.events.len());
+    assert!(of("X").iter().all(|slice| slice["dur"].as_u64().unwrap() > 0 && slice["name"].is_string()));
+
+    // an arrow begins and ends inside of slices of its threads
+    let (starts, ends) = (of("s"), of("f"));
+    assert!(starts.len() >= 5, "4 pieces and a signal: {}", starts.len());
+    assert_eq!(starts.len(), ends.len());
+    for (start, end) in starts.iter().zip(&ends) {
+        assert_eq!(start["id"], end["id"]);
+        assert!(start["ts"].as_u64() < end["ts"].as_u64(), "{start} {end}");
+        for at in [start, end] {
+            let slice = of("X")
+                .iter()
+                .any(|slice| [&slice["pid"], &slice["tid"], &slice["ts"]] == [&at["pid"], &at["tid"], &at["ts"]]);
+            assert!(slice, "{at}");
+        }
+    }
+    let names: BTreeSet<String> = of("M").iter().map(|name| name["args"]["name"].to_string()).collect();
+    assert!(names.contains("\"PE 1\"") && names.contains("\"memory\""), "{names:?}");
+    assert_eq!(of("i").iter().filter(|mark| mark["cat"] == "race").count(), 2);
+}
+
+/// A log as ShiViz reads it: the expression, an empty line, then two lines an event.
+fn log(finding: &Finding) -> Vec<(String, BTreeMap<String, u64>, String)> {
+    let text = shiviz(finding);
+    let mut lines = text.lines();
+    assert_eq!((lines.next(), lines.next()), (Some(EXPRESSION), Some("")));
+    let mut events = Vec::new();
+    while let Some(line) = lines.next() {
+        let (host, clock) = line.split_once(' ').unwrap();
+        let clock: BTreeMap<String, u64> = serde_json::from_str(clock).unwrap();
+        events.push((host.to_string(), clock, lines.next().expect("an event has two lines").to_string()));
+    }
+    events
+}
+
+#[test]
+fn shiviz_has_clocks_that_are_clocks() {
+    let events = log(&small());
+    assert_eq!(events.len(), small().events.len());
+    let mut times: BTreeMap<&str, BTreeMap<String, u64>> = BTreeMap::new();
+    for (host, clock, text) in &events {
+        let before = times.entry(host).or_default();
+        assert_eq!(clock[host], before.get(host).copied().unwrap_or(0) + 1, "{host} counts its own events: {text}");
+        for (other, time) in before.iter() {
+            assert!(clock.get(other).is_some_and(|known| known >= time), "{host} forgets nothing: {text}");
+        }
+        *before = clock.clone();
+        for (other, time) in clock {
+            let seen = times.get(other.as_str()).and_then(|clock| clock.get(other)).copied().unwrap_or(0);
+            assert!(*time <= seen, "{host} knows of {other} only what was before: {text}");
+        }
+    }
+}
+
+/// What the log says happened before what.
+#[test]
+fn shiviz_knows_what_the_signal_told_and_no_more() {
+    let events = log(&small());
+    let find = |words: &str| events.iter().find(|(_, _, text)| text.contains(words)).unwrap();
+    let is_before = |first: &str, second: &str| {
+        let ((host, clock, _), (_, later, _)) = (find(first), find(second));
+        later.get(host).is_some_and(|known| *known >= clock[host])
+    };
+    assert!(is_before("#27 signal_op", "#30 signal_wait_until saw"));
+    assert!(is_before("#19 put", "#30 signal_wait_until saw"), "the host put before it signalled");
+    assert!(is_before("#2 alloc", "#19 put"), "everybody meets in alloc");
+    assert!(!is_before("#36 delivered", "#38 read"), "this is the race");
+    assert!(!is_before("#39 read returned", "#36 delivered"));
+}
+
+/// What a host of code requires of a SARIF file.
+fn check_shape(log: &Value) {
+    assert_eq!((&log["version"], log["$schema"].is_string()), (&"2.1.0".into(), true));
+    let run = &log["runs"][0];
+    let driver = &run["tool"]["driver"];
+    assert!(driver["name"].is_string());
+    let rules: Vec<&Value> = driver["rules"].as_array().unwrap().iter().map(|rule| &rule["id"]).collect();
+    for result in run["results"].as_array().unwrap() {
+        assert!(rules.contains(&&result["ruleId"]), "{result}");
+        assert!(["error", "warning", "note"].contains(&result["level"].as_str().unwrap()));
+        assert!(!result["message"]["text"].as_str().unwrap().is_empty());
+        let related = result["relatedLocations"].as_array().unwrap();
+        for location in result["locations"].as_array().unwrap().iter().chain(related) {
+            let physical = &location["physicalLocation"];
+            let uri = physical["artifactLocation"]["uri"].as_str().unwrap();
+            assert!(!uri.contains([' ', '\\', '<']) && !uri.is_empty(), "{uri}");
+            assert!(physical["region"]["startLine"].as_u64().unwrap() >= 1);
+        }
+        let ids: BTreeSet<u64> = related.iter().map(|location| location["id"].as_u64().unwrap()).collect();
+        assert_eq!(ids.len(), related.len(), "ids are unique");
+        for link in result["message"]["text"].as_str().unwrap().split("](").skip(1) {
+            let id: u64 = link.split_once(')').unwrap().0.parse().unwrap();
+            assert!(ids.contains(&id), "a link goes to a related location");
+        }
+    }
+}
+
+#[test]
+fn sarif_shows_a_race_at_both_lines() {
+    let log = parsed(&sarif(&small()));
+    check_shape(&log);
+    let results = log["runs"][0]["results"].as_array().unwrap();
+    let line = |location: &Value| location["physicalLocation"]["region"]["startLine"].as_u64().unwrap();
+    let lines: Vec<(u64, u64)> =
+        results.iter().map(|result| (line(&result["locations"][0]), line(&result["relatedLocations"][0]))).collect();
+    assert_eq!(lines, [(34, 39), (39, 34)]);
+    insta::assert_snapshot!("sarif", sarif(&small()));
+}
+
+#[test]
+fn sarif_of_other_findings() {
+    let mut finding = small();
+    finding.races.clear();
+    let log = parsed(&sarif(&finding));
+    check_shape(&log);
+    let result = &log["runs"][0]["results"][0];
+    assert_eq!(result["ruleId"], "failed-wrong-result");
+    assert_eq!(result["locations"][0]["physicalLocation"]["region"]["startLine"], 41);
+
+    finding.verdict.outcome = "finished".to_string();
+    let fine = parsed(&sarif(&finding));
+    check_shape(&fine);
+    assert_eq!(fine["runs"][0]["results"], serde_json::json!([]));
+}
+
+#[test]
+fn a_path_becomes_a_uri() {
+    let mut finding = small();
+    finding.races[0].first.at = onesided_show::Place::from("my dir\\a<b>ü.rs:3".to_string());
+    let log = parsed(&sarif(&finding));
+    check_shape(&log);
+    let uri = &log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"];
+    assert_eq!(uri, "my%20dir/a%3Cb%3E%C3%BC.rs");
+}

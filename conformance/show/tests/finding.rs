@@ -1,0 +1,107 @@
+//! Findings as files: what was written is read, and what is no finding is refused with a reason.
+
+use onesided_show::{Finding, Place, Terminal};
+use serde_json::{Value, json};
+
+mod common;
+use common::{SMALL, small};
+
+#[test]
+fn what_is_written_is_read() {
+    let finding = small();
+    let mut written = Vec::new();
+    finding.write(&mut written).unwrap();
+    assert_eq!(String::from_utf8(written).unwrap(), SMALL, "the same bytes");
+    assert_eq!((finding.events.len(), finding.races.len(), finding.cluster.pes), (40, 1, 2));
+    assert!(finding.source("examples/src/bin/missing_fence.rs").unwrap().contains("fn main()"));
+    assert_eq!(finding.files().len(), 1);
+    assert!(!finding.is_ok());
+}
+
+/// The finding, with some fields changed.
+fn changed(change: impl FnOnce(&mut Value)) -> Result<Finding, String> {
+    let mut file: Value = serde_json::from_str(SMALL).unwrap();
+    change(&mut file);
+    Finding::read("it.json", &file.to_string())
+}
+
+#[test]
+fn what_is_no_finding_is_refused() {
+    let read = |text: &str| Finding::read("it.json", text).unwrap_err();
+    for (text, why) in [
+        ("", "it.json is no finding: it is not JSON"),
+        ("{}", "it.json is no finding: it has no schema; --finding FILE of a program writes one"),
+        (r#"{ "schema": "onesided-trace/2" }"#, "it.json is a onesided-trace/2, and no finding"),
+        (r#"{ "schema": "onesided-finding/1" }"#, "it.json is a broken onesided-finding/1: missing field `program`"),
+    ] {
+        assert!(read(text).starts_with(why), "{}", read(text));
+    }
+    let other = changed(|file| file["schema"] = "onesided-finding/2".into()).unwrap_err();
+    assert!(other.contains("is a onesided-finding/2, and this version reads onesided-finding/1"), "{other}");
+    assert!(
+        other.ends_with("missing_fence -- --replay os2.2x1.spec.p4.rbbf50763bb047b15.297a1a30 --finding FILE"),
+        "{other}"
+    );
+}
+
+/// Fields that a later version adds are no reason to refuse a file.
+#[test]
+fn unknown_fields_are_passed_over() {
+    let with_more = changed(|file| file["races"][0]["colour"] = "red".into());
+    assert_eq!(with_more.unwrap(), small());
+}
+
+#[test]
+fn a_finding_that_would_mislead_a_picture_is_refused() {
+    for (event, field, value, why) in [
+        (20, "pe", json!(7), "event 20 names PE 7, and there are 2 PEs"),
+        (21, "to", json!(2), "event 21 names PE 2"),
+        (21, "of", json!(21), "event 21 names event 21 (of), which is not before it"),
+        (30, "by", json!(99), "event 30 names event 99 (by)"),
+    ] {
+        let refused = changed(|file| file["events"][event][field] = value).unwrap_err();
+        assert!(refused.contains(why), "{refused}");
+    }
+}
+
+#[test]
+fn on_a_terminal() {
+    let drawn = onesided_show::terminal(&small(), Terminal { colours: false, columns: 120 });
+    insta::assert_snapshot!("terminal", drawn);
+    let narrow = onesided_show::terminal(&small(), Terminal { colours: false, columns: 40 });
+    assert!(narrow.contains("PE 1") && !narrow.contains('\u{1b}'), "{narrow}");
+    insta::assert_snapshot!(
+        "events",
+        onesided_show::events(&small().events, Terminal { colours: false, columns: 120 })
+    );
+}
+
+#[test]
+fn colours_are_for_terminals_that_show_them() {
+    let coloured = onesided_show::terminal(&small(), Terminal { colours: true, columns: 120 });
+    assert!(coloured.contains("\u{1b}["), "{coloured}");
+    let plain = onesided_show::terminal(&small(), Terminal { colours: false, columns: 120 });
+    assert!(!plain.contains('\u{1b}'));
+    let without: String = strip(&coloured);
+    assert_eq!(without, plain);
+}
+
+/// The text without commands to the terminal.
+fn strip(text: &str) -> String {
+    let mut parts = text.split("\u{1b}[");
+    let first = parts.next().unwrap_or_default().to_string();
+    parts.fold(first, |all, part| all + part.split_once('m').map_or(part, |(_, text)| text))
+}
+
+/// A program's own texts are characters for a terminal, and no commands.
+#[test]
+fn a_source_cannot_command_the_terminal() {
+    let mut finding = small();
+    let text = finding.sources[0].text.as_mut().unwrap();
+    *text = text.replace("// BUG", "\u{1b}[2J// BUG");
+    finding.verdict.text += "\u{1b}]0;title\u{7}";
+    finding.events[33].values = vec!["\u{1b}[31m".to_string()];
+    finding.verdict.at = Some(Place::from("a\u{1b}b.rs:1".to_string()));
+    let drawn = onesided_show::terminal(&finding, Terminal { colours: false, columns: 120 });
+    assert!(!drawn.contains('\u{1b}') && !drawn.contains('\u{7}'), "{drawn:?}");
+}
