@@ -16,17 +16,28 @@ use crate::outcome::Visited;
 /// Where outcome files lie: `chapter/case.txt` in this folder. What a profile allows that is not all that `spec` allows stands
 /// beside it, in `chapter/case.PROFILE.txt`.
 #[derive(Clone, Debug)]
-pub struct Folder(PathBuf);
+pub struct Folder {
+    path: PathBuf,
+    /// What messages about its files call it. They get into reports, which name no path of one machine.
+    name: PathBuf,
+}
 
 impl Folder {
-    /// The folder given, or `expected/` of this crate's sources, where it was built.
+    /// The folder given, or `expected/` of this crate's sources, where it was built. Messages about files call it as it was given, or
+    /// `conformance/expected`.
     pub fn new(folder: Option<&Path>) -> Folder {
-        Folder(folder.map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("expected"), Path::to_path_buf))
+        match folder {
+            Some(folder) => Folder { path: folder.to_path_buf(), name: folder.to_path_buf() },
+            None => {
+                let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("expected");
+                Folder { path, name: "conformance/expected".into() }
+            }
+        }
     }
 
     /// The folder itself.
     pub fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
     /// Makes sure that there is such a folder, before cases are compared with its files.
@@ -34,10 +45,11 @@ impl Folder {
     /// # Errors
     /// A sentence that names it.
     pub fn check(&self) -> Result<(), String> {
-        match self.0.is_dir() {
+        match self.path.is_dir() {
             true => Ok(()),
             false => {
-                Err(format!("there is no folder {}; run from the sources, or name it by --expected", self.0.display()))
+                let folder = self.path.display();
+                Err(format!("there is no folder {folder}; run from the sources, or name it by --expected"))
             }
         }
     }
@@ -46,7 +58,7 @@ impl Folder {
     /// Relative to the folder.
     pub fn name(&self, case: &str, profile: Profile) -> String {
         let own = own_name(case, profile);
-        if self.0.join(&own).exists() { own } else { own_name(case, Profile::Spec) }
+        if self.path.join(&own).exists() { own } else { own_name(case, Profile::Spec) }
     }
 
     /// What a case may do under a profile.
@@ -54,14 +66,16 @@ impl Folder {
     /// # Errors
     /// A sentence that names the file, when it is missing, cannot be read, or is not as [`Folder::write`] makes it.
     pub fn read(&self, case: &str, profile: Profile) -> Result<BTreeSet<String>, String> {
-        let file = self.0.join(self.name(case, profile));
-        let text = fs::read_to_string(&file).map_err(|why| match why.kind() {
+        let name = self.name(case, profile);
+        let shown = self.name.join(&name);
+        let shown = shown.display();
+        let text = fs::read_to_string(self.path.join(&name)).map_err(|why| match why.kind() {
             io::ErrorKind::NotFound => {
-                format!("there is no file {}; `onesided suite {case} --promote` writes it", file.display())
+                format!("there is no file {shown}; `onesided suite {case} --promote` writes it")
             }
-            _ => format!("{}: {why}", file.display()),
+            _ => format!("{shown}: {why}"),
         })?;
-        parse(&text).map_err(|why| format!("{}: {why}", file.display()))
+        parse(&text).map_err(|why| format!("{shown}: {why}"))
     }
 
     /// Writes the outcomes of a case under a profile; true if the files were not so already. A profile of which `spec` has the same
@@ -70,7 +84,7 @@ impl Folder {
     /// # Errors
     /// Those of the file system, with the file's name; and an outcome that `spec` does not have.
     pub fn write<B: Backend>(&self, case: &Case<B>, profile: Profile, visited: &Visited) -> Result<bool, String> {
-        let file = self.0.join(own_name(&case.name, profile));
+        let file = self.path.join(own_name(&case.name, profile));
         if profile != Profile::Spec {
             let spec = self.read(&case.name, Profile::Spec)?;
             if let Some(more) = visited.outcomes.keys().find(|outcome| !spec.contains(*outcome)) {
@@ -216,6 +230,16 @@ mod tests {
         let why = expected.write(&case, Profile::Nvlink, &visited).unwrap_err();
         assert!(why.starts_with("nvlink allows 0: x=2, which spec does not"), "{why}");
         assert_eq!(expected.name("chapter/case", Profile::Nvlink), "chapter/case.txt");
+    }
+
+    #[test]
+    fn messages_name_the_folder_as_it_was_given() {
+        let why = |folder: Option<&str>| {
+            Folder::new(folder.map(Path::new)).read("chapter/absent", Profile::Spec).unwrap_err()
+        };
+        let absent = "chapter/absent.txt; `onesided suite chapter/absent --promote` writes it";
+        assert_eq!(why(Some("./no/such")), format!("there is no file ./no/such/{absent}"));
+        assert_eq!(why(None), format!("there is no file conformance/expected/{absent}"));
     }
 
     #[test]

@@ -229,6 +229,8 @@ fn parts_cases_and_libraries_are_chosen() {
         calls.contains(" order litmus/sb|no key||one\n") && calls.contains(" order litmus/sb|no key||other\n"),
         "{calls}"
     );
+    // What the suite says of a file gets into its report: no path of this machine.
+    assert!(calls.contains(" --expected ./conformance/expected --json "), "{calls}");
 }
 
 /// With one GPU, PEs that something else starts share it, by a service of the run's own.

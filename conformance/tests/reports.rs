@@ -30,6 +30,21 @@ fn the_page_shows_the_reports() {
     assert!(text == fresh, "conformance/reports/README.md and the reports differ; {repair}");
 }
 
+/// Reports are of machines in general: what they repeat of messages names files as the user did, relative to the sources.
+#[test]
+fn no_report_names_a_path_of_its_machine() {
+    let paths = |text: &str| {
+        let words = text.split(|c: char| c.is_whitespace() || "`'\"(;,".contains(c));
+        let is_path = |word: &&str| word.strip_prefix('/').is_some_and(|rest| rest.starts_with(char::is_alphanumeric));
+        words.filter(is_path).map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(paths("no file /a/b.txt; `/c d` e/f 1 / 2"), ["/a/b.txt", "/c"]);
+    for Report { file, json } in read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("reports")).unwrap() {
+        let found = paths(&json.to_string());
+        assert!(found.is_empty(), "{file} names {found:?}");
+    }
+}
+
 /// Stands behind what was measured so that ours and C++ were in the same processes.
 const IN_PAIRS: &str = ", in pairs";
 

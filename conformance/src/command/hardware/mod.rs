@@ -178,11 +178,15 @@ impl<'a> Run<'a> {
             cuda: or_unknown(&machine.cuda),
             date: self.date.clone(),
         };
+        let sources = &self.options.sources;
+        if !sources.is_dir() {
+            return Err(format!("there is no folder {}: name that of the sources with --sources", sources.display()));
+        }
         let reports = &self.options.reports;
         fs::create_dir_all(reports).map_err(|why| format!("cannot make the folder {}: {why}", reports.display()))?;
         let rig = Rig {
             binaries: self.binaries.clone(),
-            sources: absolute(&self.options.sources)?,
+            sources: sources.clone(), // as it was given: what the suite says of a file gets into its report
             reports: absolute(reports)?,
             suffix: format!("-{}-{}-{}", head.library, head.device, head.date),
             date: self.date.clone(),
