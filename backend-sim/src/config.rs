@@ -81,6 +81,13 @@ impl Default for Config {
     }
 }
 
+/// The default cluster with so many PEs.
+impl From<usize> for Config {
+    fn from(pes: usize) -> Config {
+        Config::pes(pes)
+    }
+}
+
 impl Config {
     /// The default cluster with another number of PEs.
     pub fn pes(pes: usize) -> Config {

@@ -6,6 +6,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `simulation.rs` | [`Simulation`]: run, explore, replay, reproduce; for programs that initialize themselves too |
+//! | `testing.rs` | [`prove`], [`check_random`] and [`check_schedule`], for ordinary tests |
 //! | `search.rs` | what a search visits ([`Explore`]), what bounds it ([`Budget`]), what it has shown ([`Explored`]) |
 //! | `config.rs`, `profile.rs` | the cluster and the limits of a run; what its transport guarantees |
 //! | `schedule.rs` | [`Schedule`]: a run's choices as a value, and as a short line |
@@ -36,6 +37,7 @@ mod request;
 mod schedule;
 mod search;
 mod simulation;
+mod testing;
 mod trace;
 mod verdict;
 
@@ -48,5 +50,6 @@ pub use profile::Profile;
 pub use schedule::{Choices, Schedule};
 pub use search::{Bound, Budget, Explore, Explored, Outlook, Searched};
 pub use simulation::{Run, Simulation};
+pub use testing::{check_random, check_schedule, prove};
 pub use trace::{Event, EventKind, Moved};
 pub use verdict::{AgentState, Entered, Repeated, Standing, Undelivered, Verdict, VerdictKind};

@@ -1,31 +1,23 @@
 //! The program is right in every order of events that NVSHMEM allows.
 
-use std::ops::ControlFlow;
-
 use exchange::Exchange;
 use onesided_harness::Program;
-use onesided_sim::{Config, Explore, Run, Schedule, Simulation};
 
 #[test]
 fn every_order_is_right() {
     let program = Exchange { elements: 2 };
-    let mut simulation = Simulation::new(Config::pes(2)).unwrap();
-    let all = Explore::All { limit: 100_000 };
-    let right = |run: &Run<String>| {
-        assert!(run.is_ok(), "{}\nreplay: {}", run.verdict, run.schedule);
-        ControlFlow::Continue(())
-    };
-    let explored = simulation.explore(all, |pe| program.run(pe), right).unwrap();
-    assert!(explored.complete);
+    onesided_sim::prove(2, |pe| program.run(pe));
 }
 
-/// A schedule that failed once, kept as a test of what was repaired. Its fingerprint is left out (`none`): the program is
-/// another one since.
 #[test]
-fn a_schedule_is_replayed() {
+fn random_orders_of_more_pes_are_right() {
+    let program = Exchange { elements: 9 };
+    onesided_sim::check_random(8, |pe| program.run(pe));
+}
+
+/// A schedule that failed once, kept as a test of what was repaired.
+#[test]
+fn the_schedule_that_failed_passes_now() {
     let program = Exchange { elements: 2 };
-    let schedule: Schedule = "os2.4x1.spec.p4.r2a.none".parse().unwrap();
-    let mut simulation = Simulation::new(schedule.configure(&Config::default())).unwrap();
-    let run = simulation.replay(&schedule, |pe| program.run(pe)).unwrap();
-    assert!(run.is_ok(), "{}", run.verdict);
+    onesided_sim::check_schedule("os2.4x1.spec.p4.r2a.none", |pe| program.run(pe));
 }

@@ -1,0 +1,101 @@
+//! What a user's tests say: [`prove`], [`check_random`] and [`check_schedule`] in ordinary tests.
+
+use std::thread;
+
+use onesided::{Backend, Cmp, Pe, Result, SignalOp, expect_eq};
+use onesided_sim::{Config, Profile, check_random, check_schedule, prove};
+
+/// PE 0 sends data, then a signal, with or without a fence between them.
+fn message(pe: &Pe<impl Backend>, fenced: bool) -> Result<()> {
+    let data = pe.alloc_zeroed::<u32>(1)?;
+    let flag = pe.alloc_zeroed::<u64>(1)?;
+    if pe.my_pe() == 0 {
+        pe.host().p(&data, 42, 1)?;
+        if fenced {
+            pe.host().fence()?;
+        }
+        pe.host().signal_op(flag.signal(0), 1, SignalOp::Set, 1)?;
+    } else {
+        pe.host().signal_wait_until(flag.signal(0), Cmp::Eq, 1)?;
+        expect_eq(pe.read(&data)?[0], 42, "the data")?;
+    }
+    pe.free(flag)?;
+    pe.free(data)
+}
+
+/// The message of the panic, without source lines, in a thread that is named as a test's is.
+fn panics<T: Send>(test: impl FnOnce() -> T + Send) -> String {
+    let panic = thread::scope(|scope| {
+        let test = thread::Builder::new().name("their_test".into()).spawn_scoped(scope, test).expect("a thread");
+        test.join().err().expect("the test fails")
+    });
+    let message = panic.downcast_ref::<String>().expect("a panic with a text");
+    let word = |word: &str| match word.split_once(".rs:") {
+        Some((file, rest)) => format!("{file}.rs:[line]{}", rest.trim_start_matches(|c: char| c.is_ascii_digit())),
+        None => word.to_string(),
+    };
+    message.lines().map(|line| line.split(' ').map(word).collect::<Vec<_>>().join(" ") + "\n").collect()
+}
+
+#[test]
+fn a_right_program_passes() {
+    let proved = prove(2, |pe| message(pe, true));
+    assert!(proved.complete && proved.findings == 0);
+    let checked = check_random(2, |pe| message(pe, true));
+    assert_eq!((checked.schedules, checked.findings), (1000, 0));
+    check_schedule("os2.2x1.spec.p4.r2a.none", |pe| message(pe, true));
+    // what is wrong on another network is right here
+    prove(Config { profile: Profile::Nvlink, ..Config::pes(2) }, |pe| message(pe, false));
+}
+
+#[test]
+fn a_failed_proof_explains_itself() {
+    insta::assert_snapshot!(panics(|| prove(2, |pe| message(pe, false))));
+}
+
+#[test]
+fn a_failed_check_explains_itself() {
+    insta::assert_snapshot!(panics(|| check_random(2, |pe| message(pe, false))));
+}
+
+#[test]
+fn a_program_that_fails_in_order_is_found_before_anything_is_random() {
+    let said = panics(|| check_random(2, |pe: &Pe<_>| expect_eq(pe.my_pe(), 0, "the rank")));
+    assert!(said.starts_with("fails on the last of 1 schedule (1 in order, 0 random from seed 0)"), "{said}");
+    assert!(said.contains("check_schedule(\"os2.2x1.spec.p4.o.none\", program)"), "{said}");
+}
+
+/// Whether it ends is not known, so it has not passed.
+#[test]
+fn a_program_that_may_never_end_does_not_pass() {
+    let endless = |pe: &Pe<onesided_sim::Sim>| {
+        let word = pe.alloc_zeroed::<u64>(1)?;
+        while pe.host().signal_fetch(word.signal(0))? == 0 {}
+        pe.free(word)
+    };
+    let config = Config { max_steps: Some(500), ..Config::pes(1) };
+    for said in [panics(|| prove(config.clone(), endless)), panics(|| check_random(config.clone(), endless))] {
+        assert!(said.contains("step limit: given up after 500 steps"), "{said}");
+        assert!(
+            said.contains("Whether the run would have ended is not known: Config::max_steps can be higher"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn a_schedule_that_fails_or_does_not_fit_is_named() {
+    let failing = |pe: &Pe<_>| expect_eq(pe.my_pe(), 0, "the rank");
+    let said = panics(|| check_schedule("os2.2x1.spec.p4.o.none", failing));
+    assert!(said.contains("the rank") && said.contains("Schedule: os2.2x1.spec.p4.o."), "{said}");
+    let said = panics(|| check_schedule("os2.2x1.spec.p4", failing));
+    assert!(said.contains("4 parts of 6"), "{said}");
+    let said = panics(|| check_schedule("os2.2x1.spec.p4.c7.none", failing));
+    assert!(said.contains("its choices do not fit"), "{said}");
+}
+
+#[test]
+fn a_cluster_that_cannot_be_is_refused() {
+    let said = panics(|| prove(0, |pe| message(pe, true)));
+    assert!(said.starts_with("0 PEs; a simulation has 1 to 32000"), "{said}");
+}
