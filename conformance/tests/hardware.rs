@@ -13,7 +13,7 @@ use onesided_conformance::check::Status;
 use onesided_conformance::expected::Folder;
 use onesided_conformance::hardware::{self, Ran, Results, Settings};
 use onesided_conformance::known::Known;
-use onesided_harness::hardware::protocol::{Message, Missing, Ready};
+use onesided_harness::hardware::protocol::{Failure, Message, Missing, Panic, Ready};
 use onesided_sim::Sim;
 
 /// Runs of each case.
@@ -60,7 +60,7 @@ fn play(script: &str, cases: &[String]) {
     match script {
         "absent" => {
             let text = "init: no GPU (initialization, demo.rs:1)".to_string();
-            say(Message::Failed { kind: "initialization".into(), operating: true, text });
+            say(Message::Failed(Failure { kind: "initialization".into(), operating: true, text }));
             exit(2);
         }
         "silent" if rank == 1 => sleep(Duration::from_secs(60)),
@@ -112,11 +112,11 @@ fn go_wrong(script: &str) -> u32 {
         }
         "fails" => {
             let text = "get: a CUDA error (device, demo.rs:2)".to_string();
-            Message::Failed { kind: "device".into(), operating: true, text }.send();
+            Message::Failed(Failure { kind: "device".into(), operating: true, text }).send();
             exit(2);
         }
         "panics" => {
-            Message::Panicked { text: "at the disco".into(), at: Some("demo.rs:3".into()) }.send();
+            Message::Panicked(Panic { text: "at the disco".into(), at: Some("demo.rs:3".into()) }).send();
             exit(101);
         }
         "hangs" => sleep(Duration::from_secs(60)),

@@ -86,6 +86,7 @@ mod tests {
     use std::cell::RefCell;
 
     use onesided::Error;
+    use onesided_harness::hardware::protocol::{Failure, Panic};
     use onesided_sim::{Config, Sim, Simulation};
 
     use super::*;
@@ -135,12 +136,12 @@ mod tests {
         let fails = Case::<Sim>::new("fails", 1, |_| Err(Error::wrong_result("it is 1, expected 2")));
         let after = Case::<Sim>::new("after", 1, |_| Ok(Seen::nothing()));
         let last = said(1, &[&fails, &after], 2).pop().unwrap().1;
-        let Message::Failed { kind, operating, text } = last else { panic!("{last:?}") };
+        let Message::Failed(Failure { kind, operating, text }) = last else { panic!("{last:?}") };
         assert!(kind == "wrong result" && !operating && text.contains("worker.rs:"), "{text}");
 
         let panics = Case::<Sim>::new("panics", 1, |pe| panic!("PE {} is lost", pe.my_pe()));
         let last = said(1, &[&panics, &after], 2).pop().unwrap().1;
-        let Message::Panicked { text, at: Some(at) } = last else { panic!("{last:?}") };
+        let Message::Panicked(Panic { text, at: Some(at) }) = last else { panic!("{last:?}") };
         assert!(text == "PE 0 is lost" && at.starts_with("conformance/src/hardware/worker.rs:"), "{text} at {at}");
     }
 }

@@ -196,8 +196,8 @@ impl<'a> State<'a> {
                 }
             }
             Message::Enough => state.enough.extend(state.at),
-            Message::Failed { kind, operating, text } => self.blame(pe, What::Failed { kind, operating, text }),
-            Message::Panicked { text, at } => self.blame(pe, What::Panicked { text, at }),
+            Message::Failed(failure) => self.blame(pe, What::Failed(failure)),
+            Message::Panicked(panic) => self.blame(pe, What::Panicked(panic)),
             Message::Finalized => state.finalized = true,
         }
     }

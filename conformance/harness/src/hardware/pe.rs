@@ -8,7 +8,7 @@ use std::sync::Once;
 use onesided::{Backend, Bootstrap as _, Error, InitMethod, Pe, Result};
 use onesided_nvshmem::{Nvshmem, Process, Settings};
 
-use super::protocol::{Message, Missing, Ready};
+use super::protocol::{Failure, Message, Missing, Panic, Ready};
 
 /// A PE cannot go on, and the reason was reported already. The process must end without finalizing, because the other PEs
 /// will not come to a collective any more.
@@ -56,7 +56,7 @@ pub fn guarded<T>(program: impl FnOnce() -> Result<T>, say: &dyn Fn(Message)) ->
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(lost(&error, say)),
         Err(panic) => {
-            say(Message::Panicked { text: message(&*panic), at: LINE.take() });
+            say(Message::Panicked(Panic { text: message(&*panic), at: LINE.take() }));
             Err(Lost(101)) // what a panic ends a process with
         }
     }
@@ -73,7 +73,7 @@ pub fn not_started(error: &Error, say: &dyn Fn(Message)) -> Lost {
 }
 
 fn lost_with(message: Message, say: &dyn Fn(Message)) -> Lost {
-    let status = if matches!(message, Message::Failed { operating: true, .. }) { 2 } else { 1 };
+    let status = if matches!(message, Message::Failed(Failure { operating: true, .. })) { 2 } else { 1 };
     say(message);
     Lost(status)
 }

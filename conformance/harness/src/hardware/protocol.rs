@@ -32,22 +32,9 @@ pub enum Message {
     /// The case took long, and the PEs agreed not to run it again.
     Enough,
     /// A call failed, and so did the PE.
-    Failed {
-        /// The error's kind, by name.
-        kind: String,
-        /// Whether this is about the machine and not about the program.
-        operating: bool,
-        /// The error, with its source line.
-        text: String,
-    },
+    Failed(Failure),
     /// The program panicked.
-    Panicked {
-        /// The panic's message.
-        text: String,
-        /// Its source line, where that is known.
-        #[serde(default)]
-        at: Option<String>,
-    },
+    Panicked(Panic),
     /// The PE is finalized and about to end.
     Finalized,
 }
@@ -62,6 +49,27 @@ pub struct Ready {
     /// What does not work here.
     #[serde(default)]
     pub missing: Missing,
+}
+
+/// A call that returned an error.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// The error's kind, by name.
+    pub kind: String,
+    /// Whether this is about the machine and not about the program.
+    pub operating: bool,
+    /// The error, with its source line.
+    pub text: String,
+}
+
+/// A panic of the program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Panic {
+    /// Its message.
+    pub text: String,
+    /// Its source line, where that is known.
+    #[serde(default)]
+    pub at: Option<String>,
 }
 
 /// What a backend lacks: for each family of calls that a case can need, the reason.
@@ -96,17 +104,14 @@ impl Missing {
 impl Message {
     /// The message about an error.
     pub fn failed(error: &Error) -> Message {
-        Message::Failed {
-            kind: error.kind().to_string(),
-            operating: crate::program::is_operating(error.kind()),
-            text: error.to_string(),
-        }
+        let operating = crate::program::is_operating(error.kind());
+        Message::Failed(Failure { kind: error.kind().to_string(), operating, text: error.to_string() })
     }
 
     /// The message about an error before there was a PE. It is always about the machine. An argument came from the environment
     /// then.
     pub fn not_started(error: &Error) -> Message {
-        Message::Failed { kind: error.kind().to_string(), operating: true, text: error.to_string() }
+        Message::Failed(Failure { kind: error.kind().to_string(), operating: true, text: error.to_string() })
     }
 
     /// The message in a line, and what stands before it: a library may have left its own line unfinished.
@@ -142,8 +147,8 @@ mod tests {
             Message::Ready(ready),
             Message::Start { name: "litmus/mp".into() },
             Message::Returned { text: "x=\"a\"\nb".into() },
-            Message::Failed { kind: "device".into(), operating: true, text: "put: …".into() },
-            Message::Panicked { text: String::new(), at: Some("demo.rs:1".into()) },
+            Message::Failed(Failure { kind: "device".into(), operating: true, text: "put: …".into() }),
+            Message::Panicked(Panic { text: String::new(), at: Some("demo.rs:1".into()) }),
             Message::Finalized,
         ] {
             let line = message.line();
@@ -151,6 +156,8 @@ mod tests {
             assert_eq!(Message::read(&line), Some(("", message.clone())));
             assert_eq!(Message::read(&format!("unfinished{line}")), Some(("unfinished", message)));
         }
+        let line = Message::Panicked(Panic { text: "lost".into(), at: None }).line();
+        assert_eq!(line, r#"@onesided-pe@ {"say":"panicked","text":"lost","at":null}"#);
         assert_eq!(Message::read("@onesided-pe@ nonsense"), None);
         assert_eq!(Message::read("WARN: nothing of ours"), None);
     }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::protocol::{Failure, Panic};
+
 /// What went wrong in a job, and the last lines that its PEs printed before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
@@ -21,21 +23,9 @@ pub enum What {
     /// The job could not be started, or its PEs differ.
     Start(String),
     /// A call returned an error.
-    Failed {
-        /// The error's kind, by name.
-        kind: String,
-        /// Whether this is about the machine and not about the program.
-        operating: bool,
-        /// The error with its source line.
-        text: String,
-    },
+    Failed(Failure),
     /// The program panicked.
-    Panicked {
-        /// The panic's message.
-        text: String,
-        /// Its source line, where that is known.
-        at: Option<String>,
-    },
+    Panicked(Panic),
     /// The process ended without a message.
     Exited(i32),
     /// A signal ended the process.
@@ -56,8 +46,8 @@ impl Trouble {
     /// The outcome of such a run, by the simulator's name; `None` if the simulator has no such outcome.
     pub fn outcome(&self) -> Option<String> {
         match &self.what {
-            What::Failed { kind, .. } => Some(format!("failed: {kind}")),
-            What::Panicked { .. } => Some("panicked".to_string()),
+            What::Failed(Failure { kind, .. }) => Some(format!("failed: {kind}")),
+            What::Panicked(_) => Some("panicked".to_string()),
             What::Exited(LIBRARY_EXIT) => None,
             What::Exited(status) => Some(format!("exited: {status}")),
             What::Start(_) | What::Killed(_) | What::Hung { .. } => None,
@@ -74,7 +64,7 @@ impl Trouble {
 
     /// Whether this is about the machine and not about the program.
     pub fn is_operating(&self) -> bool {
-        matches!(self.what, What::Start(_) | What::Failed { operating: true, .. })
+        matches!(self.what, What::Start(_) | What::Failed(Failure { operating: true, .. }))
     }
 
     /// The sentence, and the last lines that were printed behind it.
@@ -93,9 +83,9 @@ impl fmt::Display for Trouble {
         }
         match &self.what {
             What::Start(why) => f.write_str(why),
-            What::Failed { text, .. } => write!(f, "failed: {text}"),
-            What::Panicked { text, at: Some(at) } => write!(f, "panicked at {at}: {text}"),
-            What::Panicked { text, at: None } => write!(f, "panicked: {text}"),
+            What::Failed(Failure { text, .. }) => write!(f, "failed: {text}"),
+            What::Panicked(Panic { text, at: Some(at) }) => write!(f, "panicked at {at}: {text}"),
+            What::Panicked(Panic { text, at: None }) => write!(f, "panicked: {text}"),
             What::Exited(LIBRARY_EXIT) => write!(f, "was ended by the library (status {LIBRARY_EXIT})"),
             What::Exited(0) => write!(f, "ended before it was done (status 0)"),
             What::Exited(status) => write!(f, "ended the job with status {status}"),
@@ -127,9 +117,9 @@ mod tests {
     #[test]
     fn only_what_the_simulator_knows_is_an_outcome() {
         let outcome = |what| Trouble { what, pe: Some(1), tail: Vec::new() }.outcome();
-        let failed = What::Failed { kind: "device".into(), operating: true, text: String::new() };
+        let failed = What::Failed(Failure { kind: "device".into(), operating: true, text: String::new() });
         assert_eq!(outcome(failed).unwrap(), "failed: device");
-        assert_eq!(outcome(What::Panicked { text: "here".into(), at: None }).unwrap(), "panicked");
+        assert_eq!(outcome(What::Panicked(Panic { text: "here".into(), at: None })).unwrap(), "panicked");
         assert_eq!(outcome(What::Exited(3)).unwrap(), "exited: 3");
         for what in [What::Exited(255), What::Killed(11), What::Start(String::new())] {
             assert_eq!(outcome(what), None);

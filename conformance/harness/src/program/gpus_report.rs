@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::Facts;
 use super::gpus::{Done, Plan, is_wanted, sentence};
 use crate::hardware::job::End;
+use crate::hardware::protocol::Failure;
 use crate::hardware::trouble::{Trouble, What};
 use crate::say;
 
@@ -55,7 +56,7 @@ fn is_shared(done: &Done) -> bool {
 /// What happened, and what would help.
 pub(super) fn advised(trouble: &Trouble) -> String {
     let help = match &trouble.what {
-        What::Failed { kind, .. } if kind == ErrorKind::OutOfMemory.name() => {
+        What::Failed(Failure { kind, .. }) if kind == ErrorKind::OutOfMemory.name() => {
             "; give each PE more by --heap, or free what is no longer needed"
         }
         _ => "",
@@ -157,7 +158,8 @@ mod tests {
 
     #[test]
     fn what_goes_wrong_is_a_finding_with_a_short_name() {
-        let wrong = Message::Failed { kind: "wrong result".into(), operating: false, text: "check: it is 1".into() };
+        let wrong =
+            Message::Failed(Failure { kind: "wrong result".into(), operating: false, text: "check: it is 1".into() });
         for (messages, script, verdict, report) in [
             (&[wrong][..], "exit 1", "failed: wrong result", "failed: check: it is 1"),
             (&[], "sleep 60", "hung", "no PE got further within 2 s: PEs 0, 1 in demo"),
@@ -174,7 +176,7 @@ mod tests {
     #[test]
     fn what_says_nothing_about_the_program_is_an_error() {
         let kind = ErrorKind::OutOfMemory.name().to_string();
-        let full = Message::Failed { kind, operating: true, text: "alloc: the heap is full".into() };
+        let full = Message::Failed(Failure { kind, operating: true, text: "alloc: the heap is full".into() });
         let json = json(&done(&[full], "exit 2"));
         assert_eq!(json["status"], "error");
         assert!(

@@ -9,7 +9,7 @@ use onesided_nvshmem::Placement;
 use super::gpus::{Plan, sentence};
 use super::{Facts, Program};
 use crate::hardware::pe::{guarded, init, lost, not_started, ready};
-use crate::hardware::protocol::{LISTENS, Message, Ready};
+use crate::hardware::protocol::{Failure, LISTENS, Message, Ready};
 use crate::{complain, say};
 
 /// Initializes this process as the PE that its launcher says, and runs the program.
@@ -57,7 +57,7 @@ pub(super) fn run<P: Program>(
 fn tell(rank: usize, message: &Message) {
     match message {
         Message::Returned { text } if !text.is_empty() => say!("{text}"),
-        Message::Failed { text, kind, .. } => {
+        Message::Failed(Failure { text, kind, .. }) => {
             complain!("PE {rank} failed: {text}");
             if *kind == ErrorKind::Initialization.to_string() {
                 complain!("`onesided doctor`, started in the same way, says what this host lacks, and the remedies");
