@@ -1,0 +1,33 @@
+//! PE 0 broadcasts in every step, into the same destination.
+//!
+//! A collective does not wait on entry. The root can be in the next broadcast, and write, while another PE still reads the
+//! result of the last one.
+
+use onesided::{Backend, Pe, Result, expect_eq};
+
+use crate::{Edit, Label};
+
+pub(crate) const LABEL: Label = Label::race(2).on_nvlink_too().seen("MISUSE.md, row 30").fixed_by(Edit::Barrier);
+
+pub(crate) fn buggy(pe: &Pe<impl Backend>) -> Result<()> {
+    let (dst, src) = (pe.alloc_zeroed::<u32>(1)?, pe.alloc::<u32>(1)?);
+    for step in 1..=2 {
+        pe.write(&src, &[step])?;
+        pe.host().broadcast(pe.world(), &dst, &src, 0)?; // bug: second
+        expect_eq(pe.read_one(&dst)?, step, "what was broadcast")?; // bug: first, fix
+    }
+    pe.free(src)?;
+    pe.free(dst)
+}
+
+pub(crate) fn fixed(pe: &Pe<impl Backend>) -> Result<()> {
+    let (dst, src) = (pe.alloc_zeroed::<u32>(1)?, pe.alloc::<u32>(1)?);
+    for step in 1..=2 {
+        pe.write(&src, &[step])?;
+        pe.host().broadcast(pe.world(), &dst, &src, 0)?;
+        expect_eq(pe.read_one(&dst)?, step, "what was broadcast")?;
+        pe.host().barrier_all()?;
+    }
+    pe.free(src)?;
+    pe.free(dst)
+}

@@ -1,0 +1,52 @@
+//! `cargo run --release --bin bugs -- put_signal_by_hand`: what is found in a bug, or in its repaired twin.
+
+use std::process::ExitCode;
+
+use onesided::{Backend, Pe, Result};
+use onesided_bugs::{Bug, Program as Run, all};
+use onesided_harness::{Program, clap, main_with_options};
+
+/// What stands behind the name of a repaired twin.
+const FIXED: &str = "_fixed";
+
+#[derive(clap::Args)]
+struct Bugs {
+    /// A bug, as README.md lists them; with _fixed behind it, its repaired twin
+    name: String,
+}
+
+impl Bugs {
+    /// The program of that name, and its number of PEs.
+    fn find<B: Backend>(&self) -> Option<(Run<B>, usize)> {
+        let (name, is_fixed) = match self.name.strip_suffix(FIXED) {
+            Some(name) => (name, true),
+            None => (self.name.as_str(), false),
+        };
+        let Bug { label, buggy, fixed, .. } = all().into_iter().find(|bug| bug.name == name)?;
+        Some((if is_fixed { fixed } else { buggy }, label.pes))
+    }
+}
+
+impl Program for Bugs {
+    const NAME: &'static str = "bugs";
+    const ABOUT: &'static str = "Runs a bug of the corpus, or its repaired twin.";
+    const CHECKS: &'static str = "it read what the repaired program reads";
+    const PES: usize = 2;
+
+    fn precondition(&self, n_pes: usize) -> std::result::Result<(), String> {
+        match self.find::<onesided_sim::Sim>() {
+            None => Err(format!("there is no bug {:?}; README.md of onesided-bugs lists them", self.name)),
+            Some((_, pes)) if pes != n_pes => Err(format!("{} is about {pes} PEs: --pes {pes}", self.name)),
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn run(&self, pe: &Pe<impl Backend>) -> Result<String> {
+        let (program, _) = self.find().expect("the precondition holds");
+        program(pe).map(|()| String::new())
+    }
+}
+
+fn main() -> ExitCode {
+    main_with_options::<Bugs>()
+}

@@ -1,0 +1,34 @@
+//! PE 0 stores to everybody through a multicast pointer, and the others read at once.
+//!
+//! One store reaches all members, but it tells none of them that it has.
+
+use onesided::{Backend, Pe, Result, expect_eq};
+
+use crate::{Edit, Label};
+
+pub(crate) const LABEL: Label = Label::race(2).on_nvlink_too().seen("MISUSE.md, row 15").fixed_by(Edit::Barrier);
+
+pub(crate) fn buggy(pe: &Pe<impl Backend>) -> Result<()> {
+    let x = pe.alloc_zeroed::<i64>(1)?;
+    if pe.my_pe() == 0 {
+        let all = pe.multicast(pe.world(), &x)?.expect("a cluster with multicast");
+        all.write(&[7])?; // bug: first
+    } // bug: fix
+    if pe.my_pe() == 1 {
+        expect_eq(pe.read_one(&x)?, 7, "the value of PE 0")?; // bug: second
+    }
+    pe.free(x)
+}
+
+pub(crate) fn fixed(pe: &Pe<impl Backend>) -> Result<()> {
+    let x = pe.alloc_zeroed::<i64>(1)?;
+    if pe.my_pe() == 0 {
+        let all = pe.multicast(pe.world(), &x)?.expect("a cluster with multicast");
+        all.write(&[7])?;
+    }
+    pe.host().barrier_all()?;
+    if pe.my_pe() == 1 {
+        expect_eq(pe.read_one(&x)?, 7, "the value of PE 0")?;
+    }
+    pe.free(x)
+}

@@ -1,0 +1,48 @@
+//! A non-blocking put and then a signal on one stream.
+//!
+//! The put starts in the order of the stream and runs beside it. What follows on the stream can overtake it, over NVLink too:
+//! measured on an H200.
+
+use onesided::{Backend, Cmp, Pe, Result, SignalOp, expect_eq};
+
+use crate::{Edit, Label};
+
+pub(crate) const LABEL: Label =
+    Label::race(2).on_nvlink_too().seen("conformance suite, stream/put_nbi_then_signal").fixed_by(Edit::Fence);
+
+pub(crate) fn buggy(pe: &Pe<impl Backend>) -> Result<()> {
+    let (dst, src, flag) = (pe.alloc_zeroed::<u32>(1)?, pe.alloc::<u32>(1)?, pe.alloc_zeroed::<u64>(1)?);
+    pe.write(&src, &[7])?;
+    let stream = pe.stream()?;
+    if pe.my_pe() == 0 {
+        pe.on(&stream).put_nbi(&dst, &src, 1)?; // bug: first, fix
+        pe.on(&stream).signal_op(flag.signal(0), 1, SignalOp::Set, 1)?;
+        pe.on(&stream).quiet()?;
+        pe.synchronize(&stream)?;
+    } else {
+        pe.host().signal_wait_until(flag.signal(0), Cmp::Eq, 1)?;
+        expect_eq(pe.read_one(&dst)?, 7, "the data")?; // bug: second
+    }
+    pe.free(flag)?;
+    pe.free(src)?;
+    pe.free(dst)
+}
+
+pub(crate) fn fixed(pe: &Pe<impl Backend>) -> Result<()> {
+    let (dst, src, flag) = (pe.alloc_zeroed::<u32>(1)?, pe.alloc::<u32>(1)?, pe.alloc_zeroed::<u64>(1)?);
+    pe.write(&src, &[7])?;
+    let stream = pe.stream()?;
+    if pe.my_pe() == 0 {
+        pe.on(&stream).put_nbi(&dst, &src, 1)?;
+        pe.on(&stream).fence()?;
+        pe.on(&stream).signal_op(flag.signal(0), 1, SignalOp::Set, 1)?;
+        pe.on(&stream).quiet()?;
+        pe.synchronize(&stream)?;
+    } else {
+        pe.host().signal_wait_until(flag.signal(0), Cmp::Eq, 1)?;
+        expect_eq(pe.read_one(&dst)?, 7, "the data")?;
+    }
+    pe.free(flag)?;
+    pe.free(src)?;
+    pe.free(dst)
+}

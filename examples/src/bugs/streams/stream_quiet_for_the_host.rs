@@ -1,0 +1,39 @@
+//! A put of the host, completed by a quiet on a stream.
+//!
+//! The stream's quiet completes what streams have issued. The host's put can arrive after the signal.
+
+use onesided::{Backend, Cmp, Pe, Result, SignalOp, expect_eq};
+
+use crate::{Edit, Label};
+
+pub(crate) const LABEL: Label = Label::race(2).seen("MISUSE.md, row 20").fixed_by(Edit::Fence);
+
+pub(crate) fn buggy(pe: &Pe<impl Backend>) -> Result<()> {
+    let (dst, flag) = (pe.alloc_zeroed::<u32>(1)?, pe.alloc_zeroed::<u64>(1)?);
+    let stream = pe.stream()?;
+    if pe.my_pe() == 0 {
+        pe.host().p(&dst, 7, 1)?; // bug: first, fix
+        pe.on(&stream).quiet()?;
+        pe.synchronize(&stream)?;
+        pe.host().signal_op(flag.signal(0), 1, SignalOp::Set, 1)?;
+    } else {
+        pe.host().signal_wait_until(flag.signal(0), Cmp::Eq, 1)?;
+        expect_eq(pe.read_one(&dst)?, 7, "the data")?; // bug: second
+    }
+    pe.free(flag)?;
+    pe.free(dst)
+}
+
+pub(crate) fn fixed(pe: &Pe<impl Backend>) -> Result<()> {
+    let (dst, flag) = (pe.alloc_zeroed::<u32>(1)?, pe.alloc_zeroed::<u64>(1)?);
+    if pe.my_pe() == 0 {
+        pe.host().p(&dst, 7, 1)?;
+        pe.host().quiet()?;
+        pe.host().signal_op(flag.signal(0), 1, SignalOp::Set, 1)?;
+    } else {
+        pe.host().signal_wait_until(flag.signal(0), Cmp::Eq, 1)?;
+        expect_eq(pe.read_one(&dst)?, 7, "the data")?;
+    }
+    pe.free(flag)?;
+    pe.free(dst)
+}

@@ -1,0 +1,147 @@
+//! Every repaired twin is right on every schedule, and every bug is found for what it is.
+
+use std::ops::ControlFlow;
+
+use onesided_bugs::{Bug, Class, Program, all};
+use onesided_sim::{Config, Explore, Profile, Run, Sim, Simulation};
+
+/// The most schedules of an exhaustive search. All but the programs of [`POLLS`] have fewer.
+const LIMIT: u64 = 3_000;
+/// Random schedules of a program that has more.
+const RANDOM: u64 = 2_000;
+/// Programs that poll until a lock is free: they have endless schedules.
+const POLLS: [&str; 3] = ["lock_without_fence", "lock_at_another_pe", "polled_by_read"];
+/// Races that change nothing that their program looks at.
+const HARMLESS: [&str; 3] = ["signal_read_plainly", "polled_by_read", "winner_by_put"];
+
+/// Visits all schedules of a program until `visit` breaks, or random ones if there are too many. Returns whether it was all.
+fn visit(
+    bug: &Bug<Sim>,
+    profile: Profile,
+    program: Program<Sim>,
+    mut visit: impl FnMut(&Run<()>) -> ControlFlow<()>,
+) -> bool {
+    let mut simulation = Simulation::new(Config { profile, ..Config::pes(bug.label.pes) }).unwrap();
+    let mut broke = false;
+    let mut explore = |how| {
+        let explored = simulation.explore(how, program, |run| {
+            let flow = visit(run);
+            broke |= flow.is_break();
+            flow
+        });
+        explored.unwrap().complete || broke
+    };
+    let all = !POLLS.contains(&bug.name) && explore(Explore::All { limit: LIMIT });
+    if !all {
+        explore(Explore::Random { schedules: RANDOM, seed: 0 });
+    }
+    all
+}
+
+/// What is found by the run that `wanted` says, the first of them.
+fn find(bug: &Bug<Sim>, profile: Profile, wanted: impl Fn(Class) -> bool) -> Option<String> {
+    let mut found = None;
+    visit(bug, profile, bug.buggy, |run| match class(run).is_some_and(&wanted) {
+        true => {
+            found = Some(described(bug, run));
+            ControlFlow::Break(())
+        }
+        false => ControlFlow::Continue(()),
+    });
+    found
+}
+
+fn class(run: &Run<()>) -> Option<Class> {
+    Class::of_outcome(&run.verdict.kind.outcome())
+}
+
+fn described(bug: &Bug<Sim>, run: &Run<()>) -> String {
+    format!("{} on {}: {}", bug.name, run.schedule, run.verdict)
+}
+
+/// The profiles under which a bug shows.
+fn shows_under(bug: &Bug<Sim>) -> Vec<Profile> {
+    bug.label.profiles.iter().map(|name| name.parse().unwrap()).collect()
+}
+
+#[track_caller]
+fn nothing(wrong: &[String]) {
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+fn every_repaired_twin_is_right(profile: Profile) {
+    let mut wrong = Vec::new();
+    for bug in all::<Sim>() {
+        let mut finding = None;
+        let all = visit(&bug, profile, bug.fixed, |run| match class(run) {
+            Some(_) => {
+                finding = Some(described(&bug, run));
+                ControlFlow::Break(())
+            }
+            None => ControlFlow::Continue(()),
+        });
+        if finding.is_none() && !all && !POLLS.contains(&bug.name) {
+            finding = Some(format!("{} has more than {LIMIT} schedules", bug.name));
+        }
+        wrong.extend(finding);
+    }
+    nothing(&wrong);
+}
+
+#[test]
+fn every_repaired_twin_is_right_under_spec() {
+    every_repaired_twin_is_right(Profile::Spec);
+}
+
+#[test]
+fn every_repaired_twin_is_right_under_nvlink() {
+    every_repaired_twin_is_right(Profile::Nvlink);
+}
+
+/// The finding has the label's class on every schedule that has one, and names the label's lines.
+#[test]
+fn what_is_no_race_is_found() {
+    let mut wrong = Vec::new();
+    for bug in all::<Sim>().into_iter().filter(|bug| ![Class::Race, Class::Lint].contains(&bug.label.class)) {
+        for profile in shows_under(&bug) {
+            let Some(said) = find(&bug, profile, |class| class == bug.label.class) else {
+                wrong.push(format!("{} under {profile}: nothing found", bug.name));
+                continue;
+            };
+            wrong.extend(find(&bug, profile, |class| class != bug.label.class));
+            let lines = bug.lines();
+            let named = |line: u32| said.contains(&format!("{}:{line}", bug.file));
+            if ![lines.first, lines.second].into_iter().flatten().all(named) {
+                wrong.push(format!("{lines:?} are not named: {said}"));
+            }
+        }
+    }
+    nothing(&wrong);
+}
+
+/// A race is no matter of taste: on some schedule the program goes wrong.
+#[test]
+fn races_do_harm() {
+    let mut wrong = Vec::new();
+    for bug in all::<Sim>().into_iter().filter(|bug| bug.label.class == Class::Race) {
+        for profile in shows_under(&bug) {
+            let harm = find(&bug, profile, |_| true);
+            if harm.is_some() == HARMLESS.contains(&bug.name) {
+                wrong.push(harm.unwrap_or_else(|| format!("{} under {profile}: nothing goes wrong", bug.name)));
+            }
+        }
+    }
+    nothing(&wrong);
+}
+
+/// Under the profiles that its label does not name, a program is right.
+#[test]
+fn a_bug_shows_only_where_its_label_says() {
+    let mut wrong = Vec::new();
+    for bug in all::<Sim>() {
+        for profile in Profile::ALL.into_iter().filter(|profile| !shows_under(&bug).contains(profile)) {
+            wrong.extend(find(&bug, profile, |_| true));
+        }
+    }
+    nothing(&wrong);
+}
