@@ -43,6 +43,24 @@ fn what_a_proof_prints() {
 }
 
 #[test]
+fn what_a_table_prints() {
+    let said = Command::new(env!("CARGO_BIN_EXE_missing_fence")).args(["--all", "--profile", "all"]).output().unwrap();
+    let said = String::from_utf8(said.stdout).unwrap();
+    // the column of times is only there on a terminal
+    let words = |text: &str| -> Vec<Vec<String>> {
+        let is_time =
+            |words: &[&str], i: usize| words[i] == "time" || words[i] == "ms" || words.get(i + 1) == Some(&"ms");
+        let line = |line: &str| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            (0..words.len()).filter(|&i| !is_time(&words, i)).map(|i| words[i].to_string()).collect()
+        };
+        text.lines().map(line).collect()
+    };
+    let shown = words(shown("$ cargo run --release --bin missing_fence -- --all --profile all\n").trim());
+    assert_eq!(shown, words(&said)[..shown.len()]);
+}
+
+#[test]
 fn what_missing_fence_prints() {
     expect_shown("$ cargo run --release --bin missing_fence\n", env!("CARGO_BIN_EXE_missing_fence"), &[]);
 }

@@ -86,6 +86,13 @@ impl Plan {
         if let Some((option, _)) = of_the_simulator.into_iter().find(|(_, is_given)| *is_given) {
             return Err(format!("{option} is about the simulator: leave it out, or leave --backend nvshmem out"));
         }
+        let pes = match pes.map(|pes| pes.0) {
+            None => None,
+            Some(pes) if pes.len() == 1 => Some(pes[0]),
+            Some(_) => {
+                return Err("several numbers of PEs are about the simulator: on GPUs, give --pes one".to_string());
+            }
+        };
         if let Some(pes) = pes.filter(|pes| *pes < facts.min_pes) {
             return Err(format!("{} needs at least {} PEs, not {pes}", facts.name, facts.min_pes));
         }

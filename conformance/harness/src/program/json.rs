@@ -26,8 +26,8 @@ pub(super) fn write_trace(out: &mut dyn Write, facts: &Facts, run: &Run<String>)
     writeln!(out, "]\n}}")
 }
 
-/// Writes what was run and what was found.
-pub(super) fn write_summary(out: &mut dyn Write, facts: &Facts, plan: &Plan, done: &Done) -> io::Result<()> {
+/// What was run and what was found.
+pub(super) fn summary(facts: &Facts, plan: &Plan, done: &Done) -> Value {
     let Config { pes, nodes, gpus, heap, profile, pieces, max_steps, .. } = plan.config;
     let (status, error) = match &done.end {
         End::Fine => ("ok", Value::Null),
@@ -60,7 +60,7 @@ pub(super) fn write_summary(out: &mut dyn Write, facts: &Facts, plan: &Plan, don
         Search::InOrder { then: Some(Explore::Random { seed, .. }) } => ("in order, random", Some(seed)),
         Search::InOrder { then: Some(Explore::All { .. }) } => ("in order, all", None),
     };
-    let summary = json!({
+    json!({
         "schema": "onesided-run/2",
         "program": facts.name,
         "backend": "sim",
@@ -79,6 +79,5 @@ pub(super) fn write_summary(out: &mut dyn Write, facts: &Facts, plan: &Plan, don
         "status": status, "error": error, "finding": finding, "differing": differing,
         "checks": facts.checks,
         "lines": done.lines,
-    });
-    writeln!(out, "{summary:#}")
+    })
 }

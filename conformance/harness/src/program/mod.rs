@@ -8,6 +8,7 @@
 //! | `run.rs` | runs the plan, up to the first finding |
 //! | `results.rs` | whether the PEs returned the same on every schedule |
 //! | `report.rs`, `next.rs` | what a person reads; what would help next |
+//! | `table.rs`, `compare.rs` | several numbers of PEs or profiles: a row for each; whether one profile is stronger |
 //! | `json.rs` | what `--trace` and `--json` write |
 //! | `finding.rs`, `sources.rs` | what `--finding` and `--events` write of a run; the source files that it names |
 //! | `gpus.rs` | on GPUs: what the options ask for, and the process that starts the PEs |
@@ -29,6 +30,7 @@ use crate::tool::output::Output;
 use crate::tool::terminal::{events_of, terminal};
 use crate::{complain, say};
 
+mod compare;
 mod finding;
 mod gpus;
 mod gpus_report;
@@ -42,11 +44,13 @@ mod report;
 mod results;
 mod run;
 mod sources;
+mod table;
 
 use own::{Augment, Own};
 use plan::Plan;
 use run::End;
 pub(crate) use run::is_operating;
+use table::Table;
 
 /// A program that every PE runs: the unit of the harness.
 ///
@@ -168,6 +172,11 @@ fn start<P: Program>(
                 follow(&facts, &program, plan)
             }
         },
+        Asked::Table(table) => {
+            interrupt::watch();
+            say_if_launched();
+            table.run(&facts, &program)
+        }
         Asked::Gpus(plan) => gpus::run(&facts, &program, plan),
     };
     ended(done)
@@ -177,6 +186,7 @@ fn start<P: Program>(
 #[derive(Debug)]
 enum Asked {
     Sim(Box<Plan>),
+    Table(Table),
     Gpus(gpus::Plan),
 }
 
@@ -189,7 +199,11 @@ fn read(
     let (options, matches) = options::parse(&mut command, arguments)?;
     let own = Own::of(augment, &matches);
     let asked = match options.machine.backend {
-        command::Backend::Sim => Plan::new(facts, options, own).map(|plan| Asked::Sim(Box::new(plan))),
+        command::Backend::Sim => match Table::new(facts, &options, &own) {
+            Ok(None) => Plan::new(facts, options, own).map(|plan| Asked::Sim(Box::new(plan))),
+            Ok(Some(table)) => Ok(Asked::Table(table)),
+            Err(why) => Err(why),
+        },
         command::Backend::Nvshmem => gpus::Plan::new(facts, options, own).map(Asked::Gpus),
     };
     match asked {
@@ -261,7 +275,7 @@ fn follow<P: Program>(facts: &Facts, program: &P, plan: &Plan) -> std::result::R
         record(facts, plan, run, [trace, finding])?;
     }
     if let Some(summary) = summary {
-        summary.finish(|out| json::write_summary(out, facts, plan, &done))?;
+        summary.finish(|out| writeln!(out, "{:#}", json::summary(facts, plan, &done)))?;
         wrote(plan.output.json.as_deref(), "a summary");
     }
     match done.end {

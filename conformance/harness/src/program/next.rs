@@ -32,6 +32,7 @@ fn after_success(facts: &Facts, plan: &Plan, done: &Done) -> Vec<String> {
     }
     tried.push(match plan.config.pes {
         8.. => fewer_pes(facts.min_pes.max(3)),
+        _ if plan.is_all() => format!("--pes {}..8 (a proof for each)", facts.min_pes.max(2)),
         _ => "--pes 8 (more PEs)".to_string(),
     });
     if plan.config.profile != Profile::Spec {
@@ -89,7 +90,7 @@ fn after_a_finding(plan: &Plan) -> Vec<String> {
         (false, _) => tried.push("the line above with --trace FILE (what happened, event by event)".to_string()),
     }
     if plan.config.profile == Profile::Spec && !matches!(plan.search, Search::Replay(_)) {
-        tried.push("this line with --profile nvlink (would it show there?)".to_string());
+        tried.push("this line with --profile all (where would it show?)".to_string());
     }
     tried.push("--help".to_string());
     tried

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use onesided_sim::{Profile, Schedule};
@@ -9,7 +10,7 @@ use onesided_sim::{Profile, Schedule};
 use super::Facts;
 use super::own::{Augment, check_names};
 use crate::tool::command::{Backend, let_values_be_negative};
-use crate::tool::number::{bytes, whole};
+use crate::tool::number::{Numbers, bytes, several, whole};
 use crate::tool::output::Output as File;
 use crate::tool::schedule;
 
@@ -21,7 +22,7 @@ pub(super) const LIMIT: u64 = 1_000_000;
 const MOST: u64 = 32_000;
 
 // No groups: a program's own struct may have any name.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[group(skip)]
 pub(super) struct Options {
     #[command(flatten)]
@@ -32,7 +33,7 @@ pub(super) struct Options {
     pub(super) output: Output,
 }
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[group(skip)]
 #[command(next_help_heading = "The machine")]
 pub(super) struct Machine {
@@ -40,8 +41,8 @@ pub(super) struct Machine {
     #[arg(long, value_enum, default_value_t = Backend::Sim)]
     pub(super) backend: Backend,
     /// Number of PEs; each runs the program
-    #[arg(long, value_name = "N", value_parser = whole::<usize>(1, MOST))]
-    pub(super) pes: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = several(1, MOST as usize))]
+    pub(super) pes: Option<Numbers>,
     /// Number of nodes that the simulated PEs are spread over [default: 1]
     #[arg(long, value_name = "N", value_parser = whole::<usize>(1, MOST))]
     pub(super) nodes: Option<usize>,
@@ -59,9 +60,10 @@ pub(super) struct Machine {
     #[arg(long, value_name = "SIZE", value_parser = bytes("32K", "1G"))]
     pub(super) stack: Option<usize>,
     /// What the transport guarantees: spec is the specification's text and no more; under nvlink a fence completes, a
-    /// blocking put has arrived when it returns, and transfers to one PE keep their order [default: spec]
+    /// blocking put has arrived when it returns, and transfers to one PE keep their order. all: under each, with a table
+    /// of the results [default: spec]
     #[arg(long, value_name = "PROFILE")]
-    pub(super) profile: Option<Profile>,
+    pub(super) profile: Option<Profiles>,
     /// A transfer of many elements arrives in at most N pieces, in any order [default: 4]
     #[arg(long, value_name = "N", value_parser = whole::<usize>(1, 64))]
     pub(super) pieces: Option<usize>,
@@ -72,6 +74,24 @@ pub(super) struct Machine {
     pub(super) on_gpus: OnGpus,
 }
 
+/// One profile, or each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Profiles {
+    One(Profile),
+    All,
+}
+
+impl FromStr for Profiles {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Profiles, String> {
+        match name {
+            "all" => Ok(Profiles::All),
+            one => one.parse().map(Profiles::One).map_err(|why: String| format!("{why}, and all of them: all")),
+        }
+    }
+}
+
 /// Which backend the simulator is to be like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Like {
@@ -79,7 +99,7 @@ pub(super) enum Like {
     Nvshmem,
 }
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[group(skip)]
 #[command(next_help_heading = "On GPUs (--backend nvshmem)")]
 pub(super) struct OnGpus {
@@ -91,7 +111,7 @@ pub(super) struct OnGpus {
     pub(super) timeout: Option<u64>,
 }
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[group(skip)]
 #[command(next_help_heading = "The orders of events that are tried")]
 pub(super) struct Search {
@@ -122,7 +142,7 @@ pub(super) struct Search {
     pub(super) replay: Option<Schedule>,
 }
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[group(skip)]
 #[command(next_help_heading = "Files (- is standard output)")]
 pub(super) struct Output {
@@ -188,7 +208,12 @@ pub(super) fn command(facts: &Facts, own: Augment) -> Command {
              3 nothing wrong was found, but --all is not complete or a run was given up at the step limit,\n\
              130 ended by Ctrl-C, 143 by SIGTERM."
         ))
-        .mut_arg("pes", |arg| arg.help(format!("Number of PEs; each runs the program{least} [default: {pes}]")))
+        .mut_arg("pes", |arg| {
+            arg.help(format!(
+                "Number of PEs; each runs the program{least}. Several, as 2..8 or 2,4,8: a search for each, with a table of the \
+                 results [default: {pes}]"
+            ))
+        })
 }
 
 /// Reads the arguments, the program's name first.

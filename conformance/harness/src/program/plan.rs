@@ -5,11 +5,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use onesided_nvshmem::CAPABILITIES;
-use onesided_sim::{Budget, Config, Explore, Schedule};
+use onesided_sim::{Budget, Config, Explore, Profile, Schedule};
 
 use super::Facts;
-use super::options::{LIMIT, Like, Options, Output, SCHEDULES, Strategy};
+use super::options::{LIMIT, Like, Options, Output, Profiles, SCHEDULES, Strategy};
 use super::own::Own;
+use crate::say;
 use crate::tool::invocation::invocation;
 
 /// Everything that a simulated run depends on besides the program.
@@ -25,6 +26,10 @@ pub(super) struct Plan {
     /// Whether the events are printed.
     pub(super) events: bool,
     pub(super) output: Output,
+    /// Whether it is one row of a table: what the PEs return is not printed.
+    pub(super) in_table: bool,
+    /// Whether its outcomes are compared with those of others: the search goes on behind a finding.
+    pub(super) compares: bool,
 }
 
 /// Which schedules are visited.
@@ -57,24 +62,29 @@ impl Plan {
             return Err("--mps and --timeout are about GPUs: they need --backend nvshmem".to_string());
         }
         each_its_own(&output)?;
+        let given_pes = machine.pes.as_ref().map(|pes| pes.0[0]);
+        let given_profile = machine.profile.map(|profile| match profile {
+            Profiles::One(profile) => profile,
+            Profiles::All => Profile::default(), // a table makes plans with one each
+        });
         let given_gpus = machine.gpus.as_deref().map(number_of_gpus).transpose()?;
         if let Some(schedule) = &search.replay {
             let Schedule { pes, nodes, gpus, profile, pieces, .. } = schedule;
-            agree("--pes", machine.pes, *pes)?;
+            agree("--pes", given_pes, *pes)?;
             agree("--nodes", machine.nodes, *nodes)?;
             agree("--gpus", given_gpus, gpus.unwrap_or(*pes))?;
-            agree("--profile", machine.profile, *profile)?;
+            agree("--profile", given_profile, *profile)?;
             agree("--pieces", machine.pieces, *pieces)?;
         }
         let usual = Config::default();
         let mut config = Config {
-            pes: machine.pes.unwrap_or(facts.pes),
+            pes: given_pes.unwrap_or(facts.pes),
             nodes: machine.nodes.unwrap_or(usual.nodes),
             gpus: given_gpus,
             heap: machine.heap.unwrap_or(usual.heap),
             memory: machine.memory.unwrap_or(usual.memory),
             stack: machine.stack.unwrap_or(usual.stack),
-            profile: machine.profile.unwrap_or(usual.profile),
+            profile: given_profile.unwrap_or(usual.profile),
             pieces: machine.pieces.unwrap_or(usual.pieces),
             max_steps: search.max_steps,
             ..usual
@@ -113,7 +123,14 @@ impl Plan {
                 Search::InOrder { then: (schedules > 1).then_some(others) }
             }
         };
-        Ok(Plan { config, like: machine.like, own, search, budget, events, output })
+        Ok(Plan { config, like: machine.like, own, search, budget, events, output, in_table: false, compares: false })
+    }
+
+    /// Prints a line that a PE returned.
+    pub(super) fn print(&self, line: &str) {
+        if !self.in_table {
+            say!("{line}");
+        }
     }
 
     /// Whether every schedule is to be visited.

@@ -6,6 +6,16 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use onesided_sim::{Run, VerdictKind};
 
+/// What came out of a run, as a hash: what the PEs returned, or how the run ended that did not finish.
+pub(super) fn outcome(run: &Run<String>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    match run.verdict.kind {
+        VerdictKind::Finished => run.results.hash(&mut hasher),
+        _ => run.verdict.kind.outcome().hash(&mut hasher),
+    }
+    hasher.finish()
+}
+
 /// The most different results that are counted. Each is kept as a hash.
 const MOST: usize = 10_000;
 
@@ -22,9 +32,7 @@ impl Results {
         if !matches!(run.verdict.kind, VerdictKind::Finished) || self.seen.len() >= MOST {
             return;
         }
-        let mut hasher = DefaultHasher::new();
-        run.results.hash(&mut hasher);
-        if self.seen.insert(hasher.finish()) && self.seen.len() == 2 {
+        if self.seen.insert(outcome(run)) && self.seen.len() == 2 {
             self.other = Some(run.without_results());
         }
     }

@@ -1,5 +1,6 @@
 //! Runs a plan on the simulator, up to the first finding.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
@@ -10,7 +11,7 @@ use onesided_sim::{Bound, Explore, Explored, Run, Sim, Simulation, VerdictKind};
 use super::Program;
 use super::next::has_several_elements;
 use super::plan::{Plan, Search};
-use super::results::Results;
+use super::results::{Results, outcome};
 use crate::tool::interrupt;
 use crate::tool::progress::Progress;
 use crate::tool::stall::Watch;
@@ -36,6 +37,8 @@ pub(super) struct Done {
     /// Set where nothing wrong was found but the PEs' results depend on the schedule: how many different results there are,
     /// and a recorded run whose results differ from the first run's.
     pub(super) differing: Option<(String, Run<String>)>,
+    /// Every different outcome, as a hash, where outcomes are compared.
+    pub(super) outcomes: BTreeSet<u64>,
 }
 
 /// How a run ended.
@@ -71,6 +74,7 @@ pub(super) fn run<P: Program>(program: &P, plan: &Plan) -> Done {
         unsupported: None,
         sends_several_elements: false,
         differing: None,
+        outcomes: BTreeSet::new(),
     };
     if let Err(error) = visit(program, plan, &mut done) {
         done.end = End::Error(error.message().to_string());
@@ -140,32 +144,36 @@ fn search(
     done: &mut Done,
     results: &mut Results,
 ) -> Result<Found> {
-    let mut first = None;
+    let (mut first, mut finding) = (None, None);
     let explore = match plan.search {
         Search::InOrder { then } => {
             let run = simulation.run(main)?;
-            done.saw_first(&run, &mut |line| say!("{line}"));
+            done.saw_first(&run, &mut |line| plan.print(line));
             done.alone = Some(run.steps);
-            if !run.is_ok() {
+            if run.is_ok() {
+                results.add(&run);
+                first = Some(run);
+            } else if plan.compares && !run.is_given_up() {
+                finding = Some(run);
+            } else {
                 return Ok((None, Some(run)));
             }
-            results.add(&run);
-            first = Some(run);
             then
         }
         Search::Random { schedules, seed } => Some(Explore::Random { schedules, seed }),
         Search::Replay(_) => None,
     };
-    let finding = match explore {
-        Some(how) => explore_up_to_a_finding(main, simulation, how, done, &mut first, results)?,
-        None => None,
-    };
+    if let Some(how) = explore {
+        let found = explore_up_to_a_finding(main, plan, simulation, how, done, &mut first, results)?;
+        finding = finding.or(found);
+    }
     Ok((first, finding))
 }
 
-/// Visits schedules up to the first finding, which it returns.
+/// Visits schedules up to the first finding, which it returns. Where outcomes are compared, it visits those behind it too.
 fn explore_up_to_a_finding(
     main: &impl Fn(&Pe<Sim>) -> Result<String>,
+    plan: &Plan,
     simulation: &mut Simulation,
     how: Explore,
     done: &mut Done,
@@ -182,14 +190,21 @@ fn explore_up_to_a_finding(
         progress.step_of(|| outlook.look().at_least);
         if first.is_none() {
             *first = Some(run.without_results());
-            done.saw_first(run, &mut |line| progress.println(line));
+            done.saw_first(run, &mut |line| {
+                if !plan.in_table {
+                    progress.println(line)
+                }
+            });
+        }
+        if plan.compares {
+            done.outcomes.insert(outcome(run));
         }
         if run.is_ok() {
             results.add(run);
             return ControlFlow::Continue(());
         }
-        finding = Some(run.without_results());
-        ControlFlow::Break(())
+        finding.get_or_insert_with(|| run.without_results());
+        if plan.compares && !run.is_given_up() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;
     Ok(finding)
 }

@@ -1,11 +1,46 @@
 //! Numbers on command lines: what is refused comes with what would be right.
 
+use std::collections::BTreeSet;
+use std::fmt;
+
 /// Reads a whole number from `least` to `most`.
 pub fn whole<T: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync {
     move |text| {
         let number = text.parse().ok().filter(|number| (least..=most).contains(number));
         let number = number.and_then(|number| T::try_from(number).ok());
         number.ok_or_else(|| format!("expected a whole number from {least} to {most}"))
+    }
+}
+
+/// One number or several, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "it is a list")]
+pub struct Numbers(pub Vec<usize>);
+
+impl fmt::Display for Numbers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0[..] {
+            [first, .., last] if self.0.len() == last - first + 1 => write!(f, "{first}..{last}"),
+            _ => f.write_str(&self.0.iter().map(usize::to_string).collect::<Vec<_>>().join(",")),
+        }
+    }
+}
+
+/// Reads whole numbers from `least` to `most`: `8`, `2..8` with both ends, `2,4,8`, `2..4,8`.
+pub fn several(least: usize, most: usize) -> impl Fn(&str) -> Result<Numbers, String> + Clone + Send + Sync {
+    move |text| {
+        let read = |text: &str| text.parse().ok().filter(|number| (least..=most).contains(number));
+        let mut numbers = BTreeSet::new();
+        for part in text.split(',') {
+            let (first, last) = part.split_once("..").unwrap_or((part, part));
+            match (read(first), read(last)) {
+                (Some(first), Some(last)) if first <= last => numbers.extend(first..=last),
+                _ => {
+                    return Err(format!("expected a whole number from {least} to {most}, or several: 2..8 or 2,4,8"));
+                }
+            }
+        }
+        Ok(Numbers(numbers.into_iter().collect()))
     }
 }
 
@@ -43,6 +78,26 @@ mod tests {
         }
         assert_eq!(whole::<u64>(0, u64::MAX)("0"), Ok(0));
         assert_eq!(whole::<u8>(0, 300)("300").unwrap_err(), "expected a whole number from 0 to 300");
+    }
+
+    #[test]
+    fn several_numbers_are_a_range_or_a_list() {
+        let read = several(1, 100);
+        for (text, numbers, shown) in [
+            ("8", &[8][..], "8"),
+            ("2..5", &[2, 3, 4, 5], "2..5"),
+            ("8,2,4,2", &[2, 4, 8], "2,4,8"),
+            ("9,2..4", &[2, 3, 4, 9], "2,3,4,9"),
+            ("3..3", &[3], "3"),
+            ("2,3", &[2, 3], "2..3"),
+        ] {
+            let found = read(text).unwrap();
+            assert_eq!((&found.0[..], found.to_string().as_str()), (numbers, shown), "{text}");
+        }
+        for wrong in ["", "0", "101", "5..2", "2..", "..5", "2..=5", "2,", "-1", "2-5", "one"] {
+            let why = read(wrong).unwrap_err();
+            assert_eq!(why, "expected a whole number from 1 to 100, or several: 2..8 or 2,4,8", "{wrong}");
+        }
     }
 
     #[test]

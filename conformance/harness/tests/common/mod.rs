@@ -51,6 +51,7 @@ impl Said {
 }
 
 /// A program without options.
+#[allow(unused_macros, reason = "each test binary uses its part")]
 macro_rules! program {
     ($name:ident, $text:literal, $pes:literal, |$pe:ident| $body:block) => {
         struct $name;
@@ -65,4 +66,5 @@ macro_rules! program {
         }
     };
 }
+#[allow(unused_imports, reason = "each test binary uses its part")]
 pub(crate) use program;

@@ -1,0 +1,194 @@
+//! Several numbers of PEs or profiles at once: the table, the findings behind it, and what is written.
+//!
+//! As `harness.rs`, this test is its own programs.
+
+use std::env;
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use onesided::{Backend, Pe, Result, expect_eq};
+use onesided_harness::{Program, clap};
+
+mod common;
+use common::{VARIABLE, arguments_of, run};
+
+fn main() -> ExitCode {
+    if let Ok(name) = env::var(VARIABLE) {
+        return play(&name);
+    }
+    let trial = |name: &str, test: fn() -> std::result::Result<(), Failed>| Trial::test(name, test);
+    let trials = vec![
+        trial("a_proof_for_each_number_of_pes", a_proof_for_each_number_of_pes),
+        trial("a_failing_row_names_its_lines_and_replays", a_failing_row_names_its_lines_and_replays),
+        trial("profiles_are_compared", profiles_are_compared),
+        trial("random_rows_have_no_proof", random_rows_have_no_proof),
+        trial("a_summary_has_every_row", a_summary_has_every_row),
+        trial("what_is_about_one_run_is_refused", what_is_about_one_run_is_refused),
+    ];
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+/// Runs the program of that name.
+fn play(name: &str) -> ExitCode {
+    match name {
+        Tickets::NAME => onesided_harness::main_with_options::<Tickets>(),
+        Message::NAME => onesided_harness::main(Message),
+        other => panic!("{other} is no program of this file"),
+    }
+}
+
+/// Every PE takes a ticket: n! classes.
+#[derive(clap::Args)]
+struct Tickets {
+    /// Tickets that there are
+    #[arg(long, default_value_t = 9)]
+    tickets: u64,
+}
+
+impl Program for Tickets {
+    const NAME: &'static str = "tickets";
+    const ABOUT: &'static str = "Every PE takes a ticket.";
+    const CHECKS: &'static str = "it got one";
+    const MIN_PES: usize = 2;
+
+    fn precondition(&self, n_pes: usize) -> std::result::Result<(), String> {
+        if n_pes == 5 { Err("five are too many or too few".to_string()) } else { Ok(()) }
+    }
+
+    fn run(&self, pe: &Pe<impl Backend>) -> Result<String> {
+        let counter = pe.alloc_zeroed::<u64>(1)?;
+        let mine = pe.host().atomic_fetch_inc(&counter, 0)?;
+        expect_eq(mine < self.tickets, true, "a ticket")?; // LINE
+        pe.free(counter)?;
+        Ok(format!("PE {} is one of them", pe.my_pe()))
+    }
+}
+
+/// PE 0 puts twice to the last PE, without a fence between: either may come last.
+struct Message;
+
+impl Program for Message {
+    const NAME: &'static str = "message";
+    const ABOUT: &'static str = "PE 0 puts twice to the last PE.";
+    const CHECKS: &'static str = "nothing";
+    const PES: usize = 2;
+
+    fn run(&self, pe: &Pe<impl Backend>) -> Result<String> {
+        let x = pe.alloc_zeroed::<u32>(1)?;
+        if pe.my_pe() == 0 {
+            pe.host().p(&x, 1, pe.n_pes() - 1)?;
+            pe.host().p(&x, 2, pe.n_pes() - 1)?;
+        }
+        pe.host().barrier_all()?;
+        let found = pe.read(&x)?[0];
+        pe.free(x)?;
+        Ok(format!("PE {} found {found}", pe.my_pe()))
+    }
+}
+
+fn a_proof_for_each_number_of_pes() -> std::result::Result<(), Failed> {
+    let said = run("tickets", &["--all", "--pes", "1..6", "--schedules", "100"]);
+    let expected = "\
+tickets under spec with up to 4 pieces a transfer
+
+  PEs    classes  result
+    1             tickets needs at least 2 PEs, not 1
+    2          2  proved
+    3          6  proved
+    4         24  proved
+    5             cannot run: five are too many or too few
+    6        100  not complete: 100 of at least ";
+    if !said.out.starts_with(expected) {
+        return Err(said.out.into());
+    }
+    said.expect(3, ", bounded by 100 schedules\n\nEvery PE checks that it got one.\n")?;
+    run("tickets", &["--all", "--pes", "2..4"]).expect(0, "    4         24  proved\n\nEvery PE checks")?;
+    run("tickets", &["--all", "--pes", "4,2", "--nodes", "2"])
+        .expect(0, "tickets on 2 nodes under spec with up to 4")?;
+    run("tickets", &["--all", "--pes", "2,5", "--heap", "1"])
+        .expect(2, "    2             error: PE 1: alloc: 8 bytes do not fit")?;
+    run("tickets", &["--all", "--pes", "0..3"])
+        .expect(2, "expected a whole number from 1 to 32000, or several: 2..8")?;
+    run("tickets", &["--all", "--pes", "2,3", "--nodes", "7"]).expect(2, "error: 2 PEs do not divide into 7 nodes")
+}
+
+fn a_failing_row_names_its_lines_and_replays() -> std::result::Result<(), Failed> {
+    let said = run("tickets", &["--all", "--pes", "2..4", "--tickets", "2"]);
+    let line = include_str!("tables.rs").lines().position(|line| line.ends_with("// LINE")).expect("it is there") + 1;
+    said.expect(1, "tickets --tickets 2 under spec with")?;
+    for row in
+        ["    2          2  proved", "    3          1  fails: wrong result at ", "    4          1  fails: wrong"]
+    {
+        said.expect(1, row)?;
+    }
+    said.expect(1, &format!("conformance/harness/tests/tables.rs:{line}\n"))?;
+    said.expect(1, "\nFINDING with 3 PEs: PE 1 failed: check: a ticket is false, expected true")?;
+    run("tickets", &said.replay()).expect(1, "FINDING again: PE 1 failed")?;
+    let (_, other) = said.out.split_once("\nReplay the one with 4 PEs: ").expect("a command");
+    run("tickets", &arguments_of(other.lines().next().expect("a line"))).expect(1, "FINDING again: PE 1 failed")
+}
+
+fn profiles_are_compared() -> std::result::Result<(), Failed> {
+    let said = run("message", &["--all", "--profile", "all"]);
+    said.expect(0, "spec             2  proved\nnvlink           1  proved\n")?;
+    said.expect(0, "\nnvlink: every outcome is one under spec too, which has 1 more\n")?;
+    if said.out.contains("PE 0 found") {
+        return Err(format!("lines of PEs in a table:\n{}", said.out).into());
+    }
+    let both = run("message", &["--all", "--profile", "all", "--pes", "1..2"]);
+    both.expect(
+        0,
+        "    1  spec             2  proved\n    1  nvlink           1  proved\n    2  spec             2  proved\n",
+    )?;
+    both.expect(0, "\n1 PE: nvlink: every outcome is one under spec too, which has 1 more\n2 PEs: nvlink: every")?;
+    // Outcomes behind a finding count too: the search goes on.
+    let fails = run("tickets", &["--all", "--profile", "all", "--pes", "3", "--tickets", "2"]);
+    fails.expect(1, "spec             6  fails: wrong result at ")?;
+    fails.expect(1, "\nspec and nvlink: the same outcomes (1)\n")?;
+    fails.expect(1, "\nFINDING under spec: PE 1 failed")?;
+    let bounded = run("tickets", &["--all", "--profile", "all", "--schedules", "3"]);
+    bounded.expect(3, "\nnot compared, because not complete: spec, nvlink\n")
+}
+
+fn random_rows_have_no_proof() -> std::result::Result<(), Failed> {
+    let said = run("message", &["--profile", "all", "--schedules", "20"]);
+    said.expect(
+        0,
+        "profile  schedules  result\nspec            20  nothing wrong\nnvlink          20  nothing wrong\n",
+    )?;
+    said.expect(0, "Whether one profile is stronger than another for this program is seen with --all only.")
+}
+
+fn a_summary_has_every_row() -> std::result::Result<(), Failed> {
+    let file = tempfile::NamedTempFile::new()?;
+    let path = file.path().to_str().expect("a path in UTF-8");
+    run("tickets", &["--all", "--pes", "3..5", "--tickets", "3", "--json", path]).expect(1, "Wrote a summary to ")?;
+    let json: serde_json::Value = serde_json::from_slice(&std::fs::read(path)?)?;
+    assert_eq!((&json["schema"], &json["status"]), (&"onesided-table/1".into(), &"finding".into()));
+    assert_eq!(json["options"], serde_json::json!(["--tickets", "3"]));
+    let rows = json["rows"].as_array().expect("rows");
+    let told: Vec<_> = rows.iter().map(|row| (&row["pes"], &row["status"])).collect();
+    let [three, four, five] = [3, 4, 5].map(serde_json::Value::from);
+    assert_eq!(told, [(&three, &"ok".into()), (&four, &"finding".into()), (&five, &"not run".into())]);
+    assert_eq!((&rows[0]["schema"], &rows[0]["schedules"]), (&"onesided-run/2".into(), &7.into()));
+    assert!(rows[1]["finding"]["replay"].is_string() && rows[2]["error"] == "cannot run: five are too many or too few");
+
+    run("message", &["--all", "--profile", "all", "--json", path]).expect(0, "Wrote a summary")?;
+    let json: serde_json::Value = serde_json::from_slice(&std::fs::read(path)?)?;
+    assert_eq!(json["compared"], serde_json::json!(["nvlink: every outcome is one under spec too, which has 1 more"]));
+    Ok(())
+}
+
+fn what_is_about_one_run_is_refused() -> std::result::Result<(), Failed> {
+    for (arguments, why) in [
+        (&["--pes", "2..3", "--trace", "t.json"][..], "--trace is about one run: leave --pes 2..3 out"),
+        (&["--profile", "all", "--finding", "f.json"], "--finding is about one run: leave --profile all out"),
+        (&["--pes", "2,4", "--events"], "--events is about one run: leave --pes 2,4 out"),
+        (&["--pes", "2,4", "--replay", "os2.4x1.spec.p4.o.none"], "--replay is about one run: leave --pes 2,4 out"),
+        (&["--pes", "2,4", "--backend", "nvshmem"], "several numbers of PEs are about the simulator"),
+        (&["--profile", "none"], "\"none\" is not a profile; there are spec, nvlink, and all of them: all"),
+    ] {
+        run("message", arguments).expect(2, why)?;
+    }
+    Ok(())
+}
