@@ -213,6 +213,12 @@ fn a_finding_is_written_for_others_to_show() -> std::result::Result<(), Failed> 
     let undelivered = finding.agents.iter().map(|agent| agent.text.as_str()).collect::<Vec<_>>();
     assert!(undelivered.iter().all(|text| said.out.contains(text)), "{undelivered:?}");
 
+    let page = folder.path().join("found.html");
+    run("pairs", &["--words", "nothing at all", "--report", page.to_str().expect("a path in UTF-8")])
+        .expect(1, "Wrote a picture of the run to ")?;
+    let page = std::fs::read_to_string(page)?;
+    assert!(page.starts_with("<!doctype html>") && page.contains("nothing at all"));
+
     // without a finding, it is the first run
     run("counts", &["--finding", path, "--events"]).expect(0, "alloc")?;
     assert!(written()?.is_ok());

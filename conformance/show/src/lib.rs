@@ -13,6 +13,7 @@
 mod diagram;
 mod event;
 mod finding;
+mod html;
 mod perfetto;
 mod sarif;
 mod shiviz;
@@ -22,6 +23,7 @@ pub use event::{Does, Event, Kind, Place};
 pub use finding::{
     Access, Agent, Cluster, Finding, Missing, Part, Race, SCHEMA, Source, Standing, Undelivered, Verdict,
 };
+pub use html::html;
 pub use perfetto::perfetto;
 pub use sarif::sarif;
 pub use shiviz::{EXPRESSION, shiviz};

@@ -27,6 +27,9 @@ pub(super) struct Options {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Write it to a file instead (- is standard output)")]
 struct Files {
+    /// One page with a space-time diagram, which needs no network
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// A trace for Perfetto and chrome://tracing
     #[arg(long, value_name = "FILE")]
     perfetto: Option<PathBuf>,
@@ -44,9 +47,13 @@ type Convert = fn(&Finding) -> String;
 impl Files {
     /// The files that were asked for, each with what is written to it.
     fn given(&self) -> Vec<(&Path, Convert)> {
-        let Files { perfetto, shiviz, sarif } = self;
-        let all: [(&Option<PathBuf>, Convert); 3] =
-            [(perfetto, onesided_show::perfetto), (shiviz, onesided_show::shiviz), (sarif, onesided_show::sarif)];
+        let Files { html, perfetto, shiviz, sarif } = self;
+        let all: [(&Option<PathBuf>, Convert); 4] = [
+            (html, onesided_show::html),
+            (perfetto, onesided_show::perfetto),
+            (shiviz, onesided_show::shiviz),
+            (sarif, onesided_show::sarif),
+        ];
         all.into_iter().filter_map(|(file, convert)| Some((file.as_deref()?, convert))).collect()
     }
 }

@@ -1,4 +1,4 @@
-//! What `--finding` and `--events` write: everything that is known of the recorded run.
+//! What `--finding`, `--report` and `--events` write: everything that is known of the recorded run.
 
 use onesided::At;
 use onesided_show::{self as show, Finding};

@@ -10,7 +10,7 @@
 //! | `report.rs`, `next.rs` | what a person reads; what would help next |
 //! | `table.rs`, `compare.rs` | several numbers of PEs or profiles: a row for each; whether one profile is stronger |
 //! | `json.rs` | what `--trace` and `--json` write |
-//! | `finding.rs`, `sources.rs` | what `--finding` and `--events` write of a run; the source files that it names |
+//! | `finding.rs`, `sources.rs` | what `--finding`, `--report` and `--events` write of a run; the source files that it names |
 //! | `gpus.rs` | on GPUs: what the options ask for, and the process that starts the PEs |
 //! | `gpus_report.rs` | what a person reads of that, and its `--json` |
 //! | `pe.rs` | on GPUs: the process that is a PE |
@@ -243,9 +243,9 @@ fn record(
     facts: &Facts,
     plan: &Plan,
     run: &Run<String>,
-    files: [Option<Output>; 2],
+    files: [Option<Output>; 3],
 ) -> std::result::Result<(), String> {
-    let [trace, to_show] = files;
+    let [trace, to_show, report] = files;
     if plan.events {
         say!(
             "\n{}",
@@ -256,10 +256,17 @@ fn record(
         trace.finish(|out| json::write_trace(out, facts, run))?;
         wrote(plan.output.trace.as_deref(), "what happened");
     }
+    if to_show.is_none() && report.is_none() {
+        return Ok(());
+    }
+    let finding = finding::finding(facts, plan, run);
     if let Some(file) = to_show {
-        let finding = finding::finding(facts, plan, run);
         file.finish(|out| finding.write(out))?;
         wrote(plan.output.finding.as_deref(), "all that is known of the run");
+    }
+    if let Some(report) = report {
+        report.finish(|out| out.write_all(onesided_show::html(&finding).as_bytes()))?;
+        wrote(plan.output.report.as_deref(), "a picture of the run");
     }
     Ok(())
 }
@@ -267,12 +274,12 @@ fn record(
 /// Runs the plan on the simulator and writes the files.
 fn follow<P: Program>(facts: &Facts, program: &P, plan: &Plan) -> std::result::Result<ExitCode, String> {
     // Before the long run, so that no result is lost to a wrong path.
-    let [trace, summary, finding] = plan.output.prepare()?;
+    let [trace, summary, finding, report] = plan.output.prepare()?;
 
     let done = run::run(program, plan);
     report::print(facts, plan, &done);
     if let Some(run) = done.recorded.as_ref().filter(|_| plan.needs_a_record()) {
-        record(facts, plan, run, [trace, finding])?;
+        record(facts, plan, run, [trace, finding, report])?;
     }
     if let Some(summary) = summary {
         summary.finish(|out| writeln!(out, "{:#}", json::summary(facts, plan, &done)))?;

@@ -155,21 +155,24 @@ pub(super) struct Output {
     /// Write all that is known of that run to FILE, for `onesided show`: verdict, events, sources
     #[arg(long, value_name = "FILE")]
     pub(super) finding: Option<PathBuf>,
+    /// Draw that run to FILE: one HTML page, which needs no network
+    #[arg(long, value_name = "FILE")]
+    pub(super) report: Option<PathBuf>,
 }
 
 impl Output {
     /// The files that are to be written, each with its option.
     pub(super) fn given(&self) -> impl Iterator<Item = (&'static str, &Path)> {
-        let Output { trace, json, finding } = self;
-        let all = [("--trace", trace), ("--json", json), ("--finding", finding)];
+        let Output { trace, json, finding, report } = self;
+        let all = [("--trace", trace), ("--json", json), ("--finding", finding), ("--report", report)];
         all.into_iter().filter_map(|(option, file)| Some((option, file.as_deref()?)))
     }
 
     /// Makes sure that all can be written, before a long run: in the order of the fields.
-    pub(super) fn prepare(&self) -> Result<[Option<File>; 3], String> {
-        let Output { trace, json, finding } = self;
-        let mut files = [const { None }; 3];
-        for (file, path) in files.iter_mut().zip([trace, json, finding]) {
+    pub(super) fn prepare(&self) -> Result<[Option<File>; 4], String> {
+        let Output { trace, json, finding, report } = self;
+        let mut files = [const { None }; 4];
+        for (file, path) in files.iter_mut().zip([trace, json, finding, report]) {
             *file = path.as_deref().map(File::prepare).transpose()?;
         }
         Ok(files)
