@@ -100,7 +100,7 @@ impl Table {
     /// A file cannot be written, or no row could be run.
     pub(super) fn run<P: Program>(&self, facts: &Facts, program: &P) -> Result<ExitCode, String> {
         let first = self.rows.iter().find_map(|row| row.plan.as_ref().ok()).expect("some row can be run");
-        let [_, summary, _] = first.output.prepare()?;
+        let [_, summary, ..] = first.output.prepare()?;
         say!("{}\n", self.caption(facts, first));
         say!("{}", self.line("PEs", "profile", if first.is_all() { "classes" } else { "schedules" }, "time", "result"));
         let mut outcomes = Vec::new();
