@@ -83,9 +83,8 @@ pub(crate) fn large(pes: usize, events: usize) -> Finding {
         }
         let mut first = None;
         let mut barriers = Vec::new();
-        for pe in 0..pes {
-            let by = signalled[pe];
-            let end = json!({ "of": waits[pe], "by": by, "memory": "buf2+0..8", "values": [round.to_string()] });
+        for (pe, (wait, by)) in waits.iter().zip(signalled).enumerate() {
+            let end = json!({ "of": wait, "by": by, "memory": "buf2+0..8", "values": [round.to_string()] });
             event("returned", pe, "signal_wait_until", "signal_wait_until saw buf2+0..8".into(), 14, end);
             let text = format!("read<f64>(buf0+0..4096 on PE {pe})");
             let read = json!({ "from": pe, "memory": "buf0+0..4096", "type": "f64", "values": [format!("{round}.5")], "more": 511 });
@@ -98,8 +97,8 @@ pub(crate) fn large(pes: usize, events: usize) -> Finding {
             first.get_or_insert(number);
             barriers.push(barrier);
         }
-        for pe in 0..pes {
-            made = event("returned", pe, "barrier", "barrier returned".into(), 18, json!({ "of": barriers[pe] }));
+        for (pe, barrier) in barriers.into_iter().enumerate() {
+            made = event("returned", pe, "barrier", "barrier returned".into(), 18, json!({ "of": barrier }));
         }
     }
     let (arrived, pe) = race;
