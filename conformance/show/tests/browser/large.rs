@@ -28,79 +28,96 @@ pub fn exchange(pe: &Pe<impl Backend>, rounds: u64) -> Result<()> {
 }
 ";
 
-/// So many PEs, and at least so many events.
-pub(crate) fn large(pes: usize, events: usize) -> Finding {
-    let mut all: Vec<Value> = Vec::new();
-    let mut step = 0;
-    let mut event = |kind: &str, pe: usize, op: &str, text: String, line: usize, more: Value| {
-        step += 1;
+/// The events so far.
+#[derive(Default)]
+struct Log(Vec<Value>);
+
+impl Log {
+    /// Adds an event, and returns its number. `facts` are the fields that only some events have.
+    fn add(&mut self, kind: &str, pe: usize, op: &str, text: String, line: usize, facts: Value) -> usize {
         let mut event = json!({
-            "step": step, "pe": pe, "stream": null, "event": kind, "op": op, "text": text, "at": format!("{FILE}:{line}"),
+            "step": self.0.len(), "pe": pe, "stream": null, "event": kind, "op": op, "text": text, "at": format!("{FILE}:{line}"),
         });
-        event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        all.push(event);
-        all.len() - 1
-    };
-    let mut round = 0;
-    let mut race = (0, 0);
-    let mut made = 0;
-    while made < events {
-        round += 1;
+        event.as_object_mut().unwrap().extend(facts.as_object().unwrap().clone());
+        self.0.push(event);
+        self.0.len() - 1
+    }
+
+    /// Everybody sends to both neighbours and waits; then what was sent arrives, in an order of its own; then all meet. The data that
+    /// arrives behind its signal, and on which PE.
+    fn round(&mut self, pes: usize, round: usize) -> (usize, usize) {
         let mut sent = Vec::new();
         let mut waits = Vec::new();
         for pe in 0..pes {
             for (side, other) in [(pe + pes - 1) % pes, (pe + 1) % pes].into_iter().enumerate() {
                 let put = format!("put<f64>(buf0+0..4096 on PE {other} <- buf1+0..4096)");
-                let put = event("op", pe, "put", put, 10, json!({ "does": "put", "to": other }));
+                let put = self.add("op", pe, "put", put, 10, json!({ "does": "put", "to": other }));
                 let signal = format!("signal_op(set buf2+{}..{} on PE {other}, {round})", side * 8, side * 8 + 8);
-                let signal = event("op", pe, "signal_op", signal, 11, json!({ "does": "signal", "to": other }));
+                let signal = self.add("op", pe, "signal_op", signal, 11, json!({ "does": "signal", "to": other }));
                 sent.push((pe, other, side, put, signal));
             }
             let wait = format!("signal_wait_until<u64>(buf2+0..8 >= {round})");
-            waits.push(event("op", pe, "signal_wait_until", wait, 14, json!({ "does": "wait" })));
+            waits.push(self.add("op", pe, "signal_wait_until", wait, 14, json!({ "does": "wait" })));
         }
-        // deliveries come in an order of their own, the same each time
         sent.sort_by_key(|(pe, other, side, ..)| (pe * 37 + other * 11 + side * 5 + round * 7) % pes);
         let mut signalled = vec![None; pes];
+        let mut late = (0, 0);
         for (number, &(pe, other, side, put, signal)) in sent.iter().enumerate() {
-            let late = number == 5;
-            let deliver = |event: &mut dyn FnMut(&str, usize, &str, String, usize, Value) -> usize| {
-                let memory = json!({ "of": put, "to": other, "memory": "buf0+0..4096", "type": "f64", "values": [format!("{round}.5")], "more": 511 });
-                event("delivered", pe, "", format!("buf0+0..4096 on PE {other}"), 10, memory)
-            };
-            if !late {
-                deliver(&mut event);
+            if number != LATE {
+                self.delivered(pe, other, put, round);
             }
-            let memory = json!({ "of": signal, "to": other, "memory": format!("buf2+{}..{}", side * 8, side * 8 + 8), "values": [round.to_string()], "before": (round - 1).to_string() });
-            signalled[other] =
-                Some(event("signaled", pe, "", format!("set buf2+{} on PE {other}, {round}", side * 8), 11, memory));
-            if late {
-                let arrived = deliver(&mut event);
-                if round == 3 {
-                    race = (arrived, other);
-                }
+            let word = format!("buf2+{}..{}", side * 8, side * 8 + 8);
+            let text = format!("set {word} on PE {other}, {round}");
+            let memory = json!({
+                "of": signal, "to": other, "memory": word, "values": [round.to_string()], "before": (round - 1).to_string(),
+            });
+            signalled[other] = Some(self.add("signaled", pe, "", text, 11, memory));
+            if number == LATE {
+                late = (self.delivered(pe, other, put, round), other);
             }
         }
         let mut first = None;
         let mut barriers = Vec::new();
         for (pe, (wait, by)) in waits.iter().zip(signalled).enumerate() {
             let end = json!({ "of": wait, "by": by, "memory": "buf2+0..8", "values": [round.to_string()] });
-            event("returned", pe, "signal_wait_until", "signal_wait_until saw buf2+0..8".into(), 14, end);
+            self.add("returned", pe, "signal_wait_until", "signal_wait_until saw buf2+0..8".into(), 14, end);
             let text = format!("read<f64>(buf0+0..4096 on PE {pe})");
-            let read = json!({ "from": pe, "memory": "buf0+0..4096", "type": "f64", "values": [format!("{round}.5")], "more": 511 });
-            event("op", pe, "read", text, 16, read);
-            let barrier = event("op", pe, "barrier", "barrier(TEAM_WORLD)".into(), 18, json!({ "does": "barrier" }));
-            let number = barrier + 1;
-            let entry =
-                json!({ "of": barrier, "team": "TEAM_WORLD", "number": round, "first": first.unwrap_or(number) });
-            event("entered", pe, "", format!("collective #{round} of TEAM_WORLD"), 18, entry);
-            first.get_or_insert(number);
+            let read = json!({
+                "from": pe, "memory": "buf0+0..4096", "type": "f64", "values": [format!("{round}.5")], "more": 511,
+            });
+            self.add("op", pe, "read", text, 16, read);
+            let barrier = self.add("op", pe, "barrier", "barrier(TEAM_WORLD)".into(), 18, json!({ "does": "barrier" }));
+            let first = *first.get_or_insert(barrier + 1);
+            let entry = json!({ "of": barrier, "team": "TEAM_WORLD", "number": round, "first": first });
+            self.add("entered", pe, "", format!("collective #{round} of TEAM_WORLD"), 18, entry);
             barriers.push(barrier);
         }
         for (pe, barrier) in barriers.into_iter().enumerate() {
-            made = event("returned", pe, "barrier", "barrier returned".into(), 18, json!({ "of": barrier }));
+            self.add("returned", pe, "barrier", "barrier returned".into(), 18, json!({ "of": barrier }));
         }
+        late
     }
+
+    fn delivered(&mut self, pe: usize, other: usize, put: usize, round: usize) -> usize {
+        let memory = json!({
+            "of": put, "to": other, "memory": "buf0+0..4096", "type": "f64", "values": [format!("{round}.5")], "more": 511,
+        });
+        self.add("delivered", pe, "", format!("buf0+0..4096 on PE {other}"), 10, memory)
+    }
+}
+
+/// Which of a round's puts arrives behind its signal.
+const LATE: usize = 5;
+
+/// So many PEs, and at least so many events.
+pub(crate) fn large(pes: usize, events: usize) -> Finding {
+    let mut log = Log::default();
+    let mut late = Vec::new();
+    while log.0.len() < events {
+        late.push(log.round(pes, late.len() + 1));
+    }
+    let Log(all) = log;
+    let race = late[2.min(late.len() - 1)];
     let (arrived, pe) = race;
     let put = all[arrived]["of"].as_u64().unwrap() as usize;
     let read =
