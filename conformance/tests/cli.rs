@@ -40,6 +40,7 @@ fn help() {
         ("litmus", &["litmus", "--help"]),
         ("launch", &["launch", "--help"]),
         ("compare", &["compare", "--help"]),
+        ("score", &["score", "--help"]),
         ("show", &["show", "--help"]),
         ("doctor", &["doctor", "--help"]),
         ("hardware", &["hardware", "--help"]),

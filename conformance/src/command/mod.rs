@@ -11,6 +11,7 @@
 //! | `gpus.rs` | the options of both that are about GPUs |
 //! | `compare.rs` | `compare`: two reports of `suite` |
 //! | `launch.rs` | `launch`: the PEs of a program, on this host |
+//! | `score/` | `score`: how well findings agree with the labels of a corpus of bugs |
 //! | `show.rs` | `show`: draws a finding |
 //! | `doctor/` | `doctor`: what of CUDA, NVSHMEM and MPI is found here, and what will work |
 //! | `hardware/` | `hardware`: everything that needs a GPU, step by step |
@@ -31,6 +32,7 @@ mod launch;
 mod list;
 mod litmus;
 mod promote;
+mod score;
 mod show;
 mod suite;
 mod worker;
@@ -69,6 +71,8 @@ enum Command {
     Launch(launch::Options),
     /// Draw a finding that a program has written (--finding FILE), and convert it for other tools.
     Show(show::Options),
+    /// Run a corpus of bugs, and say how well what is found agrees with its labels.
+    Score(score::Options),
     /// Look for CUDA, NVSHMEM and MPI on this machine, and say what would work.
     Doctor(doctor::Options),
     /// Become a PE on a GPU, meet the others, and say so; started once for each PE.
@@ -94,6 +98,7 @@ pub fn main() -> ExitCode {
         Command::Compare(options) => compare::run(&options),
         Command::Worker(options) => worker::run(&options),
         Command::Launch(options) => launch::run(&options),
+        Command::Score(options) => score::run(&options),
         Command::Show(options) => show::run(&options),
         Command::Doctor(options) => doctor::run(&options),
         Command::Bootstrap(options) => bootstrap::run(&options),

@@ -60,7 +60,7 @@ pub enum Edit {
 
 /// The lines that a program's comments mark, from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
+#[expect(clippy::exhaustive_structs, reason = "who knows lines fills in all of them")]
 pub struct Lines {
     /// `// bug: first`: the first of the two calls that are at odds, or the call that never returns.
     pub first: Option<u32>,
@@ -143,6 +143,10 @@ impl Class {
 }
 
 impl Edit {
+    /// Every edit, weakest first.
+    pub const ALL: [Edit; 6] =
+        [Edit::Fence, Edit::PutSignal, Edit::Flush, Edit::Quiet, Edit::Synchronize, Edit::Barrier];
+
     /// Its name in labels and proposals.
     pub fn name(self) -> &'static str {
         match self {
@@ -178,5 +182,12 @@ impl Lines {
             }
         }
         lines
+    }
+
+    /// These lines, and where one is missing that of `other`.
+    #[must_use]
+    pub fn or(self, other: Lines) -> Lines {
+        let Lines { first, second, fix } = self;
+        Lines { first: first.or(other.first), second: second.or(other.second), fix: fix.or(other.fix) }
     }
 }

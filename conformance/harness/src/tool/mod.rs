@@ -1,6 +1,7 @@
 //! Small tools for command lines. None of them knows about programs or cases.
 
 pub mod command;
+pub mod finding;
 pub mod interrupt;
 pub mod invocation;
 pub mod number;

@@ -112,7 +112,7 @@ fn the_names_of_classes_and_edits_are_in_the_readme() {
     for class in Class::ALL {
         assert!(readme.contains(&format!("| `{}` |", class.name())), "{}", class.name());
     }
-    for edit in [Edit::Fence, Edit::PutSignal, Edit::Flush, Edit::Quiet, Edit::Synchronize, Edit::Barrier] {
+    for edit in Edit::ALL {
         assert!(readme.contains(&format!("`{}`", edit.name())), "{}", edit.name());
     }
 }

@@ -1,0 +1,264 @@
+//! One finding against its label.
+
+use onesided_bugs::{Class, Edit};
+use onesided_show::{Finding, Missing, Place};
+
+use super::labels::Label;
+
+/// What came of a program.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Judged {
+    /// The classes of what was found: `None` where no label has such a class.
+    pub(super) found: Vec<Option<Class>>,
+    /// Whether that is what the label says: its class, or nothing.
+    pub(super) is_right: bool,
+    /// Whether one report has the class and both lines.
+    pub(super) is_strict: bool,
+    /// Reports that do not name the label's lines.
+    pub(super) noise: usize,
+    /// Whether the edit that the report proposes is the label's. `None`: the label has none, or nothing was found.
+    pub(super) fix: Option<bool>,
+    /// What was found, in words, and the command that shows it.
+    pub(super) text: String,
+}
+
+/// One thing that a finding says.
+struct Report<'a> {
+    class: Option<Class>,
+    /// Both lines, if they are known apart from its text.
+    lines: Option<[&'a Place; 2]>,
+    text: String,
+    missing: Option<&'a Missing>,
+}
+
+pub(super) fn judge(label: &Label, finding: Option<&Finding>) -> Judged {
+    let reports = finding.map(reports).unwrap_or_default();
+    let of_class = |report: &Report<'_>| label.class.is_some() && report.class == label.class;
+    let named: Vec<&Report<'_>> = reports.iter().filter(|report| report.names(label)).collect();
+    let strict = named.iter().copied().find(|report| of_class(report));
+    let is_right = match label.class {
+        Some(_) => reports.iter().any(of_class),
+        None => reports.is_empty(),
+    };
+    let proposed = strict.and_then(|report| report.missing);
+    Judged {
+        found: reports.iter().map(|report| report.class).collect(),
+        is_right,
+        is_strict: strict.is_some() || (label.class.is_none() && is_right),
+        noise: reports.len() - named.len(),
+        fix: label
+            .fix
+            .filter(|_| strict.is_some())
+            .map(|fix| proposed.is_some_and(|missing| is_label(missing, fix, label))),
+        text: finding.filter(|_| !reports.is_empty()).map(in_words).unwrap_or_default(),
+    }
+}
+
+/// What a finding says: its races; or, where it has none, how the run ended. (Behind a race everything may go wrong.)
+fn reports(finding: &Finding) -> Vec<Report<'_>> {
+    if finding.is_ok() || finding.verdict.outcome == "step limit" {
+        return Vec::new();
+    }
+    if finding.races.is_empty() {
+        let agents = finding.agents.iter().map(|agent| agent.text.as_str());
+        let text = [finding.verdict.text.as_str()].into_iter().chain(agents).collect::<Vec<_>>().join("\n");
+        return vec![Report { class: Class::of_outcome(&finding.verdict.outcome), lines: None, text, missing: None }];
+    }
+    let report = |race: &'_ onesided_show::Race| {
+        let ends = [&race.first.call, &race.second.call].iter().any(|call| ENDS.contains(&call.as_str()));
+        Some(if ends { Class::Freed } else { Class::Race })
+    };
+    let reports = finding.races.iter().map(|race| Report {
+        class: report(race),
+        lines: Some([&race.first.at, &race.second.at]),
+        text: String::new(),
+        missing: Some(&race.missing),
+    });
+    reports.collect()
+}
+
+/// Calls that end memory: a race with one of them is a use of memory that was given back.
+const ENDS: [&str; 5] = ["free", "free_external", "unregister_local", "unregister_symmetric", "finalize"];
+
+impl Report<'_> {
+    /// Whether it is about the label's lines.
+    fn names(&self, label: &Label) -> bool {
+        let wanted = [label.lines.first, label.lines.second];
+        match self.lines {
+            None => wanted.into_iter().flatten().all(|line| mentions(&self.text, &label.source, line)),
+            Some(lines) => {
+                let is = |place: &Place, line: Option<u32>| {
+                    line.is_none_or(|line| place.line == line as usize && is_file(&place.file, &label.source))
+                };
+                let [first, second] = wanted;
+                let [a, b] = lines;
+                first.is_some() && ((is(a, first) && is(b, second)) || (is(b, first) && is(a, second)))
+            }
+        }
+    }
+}
+
+/// Whether two paths name the same file: one may begin further up than the other.
+fn is_file(path: &str, source: &str) -> bool {
+    let [path, source] = [path, source].map(std::path::Path::new);
+    path.ends_with(source) || source.ends_with(path)
+}
+
+/// Whether a text has the place `…source:line`.
+fn mentions(text: &str, source: &str, line: u32) -> bool {
+    let place = format!("{source}:{line}");
+    text.match_indices(&place).any(|(at, _)| {
+        let [before, after] = [&text[..at], &text[at + place.len()..]];
+        let begins = before.is_empty() || before.ends_with(['/', ' ', '(', '\n']);
+        begins && !after.starts_with(|c: char| c.is_ascii_digit())
+    })
+}
+
+/// Whether the proposal is the label's edit, at its line or further down before the other access.
+fn is_label(missing: &Missing, fix: Edit, label: &Label) -> bool {
+    let Missing { call, after, before, .. } = missing;
+    let is_there = label.lines.fix.is_none_or(|line| {
+        let (line, loops) = (line as usize, before.line <= after.line); // the other access comes in a loop's next round
+        after.line <= line && (loops || line < before.line)
+    });
+    call == fix.name() && is_there && is_file(&after.file, &label.source)
+}
+
+fn in_words(finding: &Finding) -> String {
+    let races = finding
+        .races
+        .iter()
+        .map(|race| format!("race: {}, and {}; missing: {}", race.first, race.second, race.missing.text));
+    let mut lines: Vec<String> = races.collect();
+    if lines.is_empty() {
+        lines.push(finding.verdict.text.clone());
+        lines.extend(finding.agents.iter().map(|agent| format!("  {}", agent.text)));
+    }
+    if !finding.replay.is_empty() {
+        lines.push(finding.replay.clone());
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use onesided_bugs::Lines;
+    use onesided_show::{Access, Agent, Part, Race, Standing, Verdict};
+
+    use super::*;
+
+    const SOURCE: &str = "order/mp.rs";
+
+    fn label(class: Option<Class>, fix: Option<Edit>) -> Label {
+        let lines = Lines { first: Some(10), second: Some(20), fix: fix.map(|_| 10) };
+        let profiles = vec!["spec".to_string()];
+        Label { name: "mp".into(), class, pes: 2, profiles, source: SOURCE.into(), lines, fix }
+    }
+
+    fn place(line: usize) -> Place {
+        Place::from(format!("src/{SOURCE}:{line}"))
+    }
+
+    fn race(lines: [usize; 2], call: &str, missing: (&str, usize, usize)) -> Race {
+        let access = |line, call: &str| Access {
+            pe: 0,
+            stream: None,
+            call: call.into(),
+            at: place(line),
+            part: Part::Itself,
+            how: "write".into(),
+            step: 1,
+        };
+        let (edit, after, before) = missing;
+        Race {
+            first: access(lines[0], call),
+            second: access(lines[1], "read"),
+            pe: 1,
+            memory: "buf0+0..8".into(),
+            made_at: None,
+            missing: Missing { text: "a fence".into(), call: edit.into(), after: place(after), before: place(before) },
+            times: 1,
+        }
+    }
+
+    fn races(races: Vec<Race>) -> Finding {
+        // the run itself went wrong behind the race
+        let verdict = Verdict { outcome: "failed: wrong result".into(), ..Verdict::default() };
+        Finding { races, verdict, ..Finding::default() }
+    }
+
+    fn ended(outcome: &str, text: &str, agents: &[&str]) -> Finding {
+        let agent = |text: &&str| Agent {
+            pe: 0,
+            stream: None,
+            call: String::new(),
+            at: None,
+            standing: Standing::Waits,
+            text: text.to_string(),
+        };
+        let verdict = Verdict { outcome: outcome.into(), text: text.into(), ..Verdict::default() };
+        Finding { verdict, agents: agents.iter().map(agent).collect(), ..Finding::default() }
+    }
+
+    /// Whether it is right, strict, how much is noise, and the fix.
+    fn of(label: &Label, finding: &Finding) -> (bool, bool, usize, Option<bool>) {
+        let Judged { is_right, is_strict, noise, fix, .. } = judge(label, Some(finding));
+        (is_right, is_strict, noise, fix)
+    }
+
+    #[test]
+    fn a_race_is_known_by_its_lines_in_any_order() {
+        let label = label(Some(Class::Race), Some(Edit::Fence));
+        let right = ("fence", 10, 12);
+        assert_eq!(of(&label, &races(vec![race([10, 20], "put", right)])), (true, true, 0, Some(true)));
+        assert_eq!(of(&label, &races(vec![race([20, 10], "put", right)])), (true, true, 0, Some(true)));
+        assert_eq!(of(&label, &races(vec![race([10, 21], "put", right)])), (true, false, 1, None));
+        let two = races(vec![race([11, 21], "put", right), race([10, 20], "put", right)]);
+        assert_eq!(of(&label, &two), (true, true, 1, Some(true)));
+    }
+
+    #[test]
+    fn a_proposal_is_the_labels_where_edit_and_place_are() {
+        let label = label(Some(Class::Race), Some(Edit::Fence));
+        let fix = |missing| of(&label, &races(vec![race([10, 20], "put", missing)])).3;
+        assert_eq!(fix(("quiet", 10, 12)), Some(false));
+        assert_eq!(fix(("fence", 11, 12)), Some(false));
+        assert_eq!(fix(("fence", 9, 10)), Some(false));
+        assert_eq!(fix(("fence", 10, 8)), Some(true)); // round a loop
+        let none =
+            Finding { races: Vec::new(), ..ended("deadlock", "", &["in put at mp.rs:10, 20 at order/mp.rs:20"]) };
+        let deadlock = Label {
+            lines: Lines { first: Some(20), ..Lines::default() },
+            ..self::label(Some(Class::Deadlock), Some(Edit::Fence))
+        };
+        assert_eq!(of(&deadlock, &none), (true, true, 0, Some(false)));
+    }
+
+    #[test]
+    fn a_race_with_the_end_of_memory_is_a_use_of_freed_memory() {
+        let freed = race([10, 20], "free", ("quiet", 10, 12));
+        assert_eq!(of(&label(Some(Class::Freed), None), &races(vec![freed.clone()])), (true, true, 0, None));
+        assert_eq!(of(&label(Some(Class::Race), None), &races(vec![freed])), (false, false, 0, None));
+    }
+
+    #[test]
+    fn what_is_no_race_names_its_lines_in_its_text() {
+        let label = label(Some(Class::Deadlock), None);
+        let at = |line| format!("PE 0: in free at src/order/mp.rs:{line}, waits");
+        let both = ended("deadlock", "deadlock", &[&at(10), &at(20)]);
+        assert_eq!(of(&label, &both), (true, true, 0, None));
+        assert_eq!(of(&label, &ended("deadlock", "", &[&at(10), &at(200)])), (true, false, 1, None));
+        assert_eq!(of(&label, &ended("deadlock", "", &["at other_order/mp.rs:10, mp.rs:20"])), (true, false, 1, None));
+        assert_eq!(of(&label, &ended("leak: buffers", "", &[&at(10), &at(20)])), (false, false, 0, None));
+    }
+
+    #[test]
+    fn nothing_is_right_where_nothing_is_wrong() {
+        let right = label(None, None);
+        assert!(judge(&right, None).is_right && judge(&right, Some(&ended("finished", "", &[]))).is_right);
+        assert!(judge(&right, Some(&ended("step limit", "", &[]))).is_right);
+        assert_eq!(of(&right, &ended("deadlock", "", &[])), (false, false, 1, None));
+        let missed = judge(&label(Some(Class::Race), Some(Edit::Fence)), None);
+        assert_eq!((missed.is_right, missed.is_strict, missed.fix), (false, false, None));
+    }
+}
