@@ -109,6 +109,17 @@ impl At {
         self.0
     }
 
+    /// Whether both come from the same call in the source, by one comparison. Equal places that were made apart may differ.
+    #[doc(hidden)]
+    #[inline]
+    pub fn is_same(&self, other: &At) -> bool {
+        match (self.0, other.0) {
+            (Place::Rust(here), Place::Rust(there)) => std::ptr::eq(here, there),
+            (Place::Foreign(here), Place::Foreign(there)) => std::ptr::eq(here, there),
+            _ => false,
+        }
+    }
+
     fn parts(&self) -> (&'static str, u32, u32, Option<&'static str>) {
         (self.file(), self.line(), self.column(), self.function())
     }

@@ -33,6 +33,8 @@ pub struct Config {
     pub max_teams: usize,
     /// What is guaranteed beyond the specification's text.
     pub profile: Profile,
+    /// What is done about data races.
+    pub races: Races,
     /// A transfer of several elements arrives in at most so many pieces (1 to 64), in any order.
     pub pieces: usize,
     /// Steps after which a run is given up, as one that may never end. `None`: a million, and 100,000 for each schedule of
@@ -45,6 +47,20 @@ pub struct Config {
     pub stack: usize,
     /// How hosts are ended that have not returned when a run is over.
     pub ending: Ending,
+}
+
+/// What a simulation does about data races.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[expect(clippy::exhaustive_enums, reason = "who runs a program must say what a race means")]
+pub enum Races {
+    /// A run with a race ends in a finding, [`VerdictKind::Race`](crate::VerdictKind::Race), unless something else is wrong too.
+    #[default]
+    Find,
+    /// Races are listed in [`Verdict::races`](crate::Verdict::races). The verdict is that of everything else: for litmus tests,
+    /// whose races are intended.
+    Note,
+    /// Races are not looked for, which is faster.
+    Ignore,
 }
 
 /// The most pieces of a transfer.
@@ -72,6 +88,7 @@ impl Default for Config {
             memory: 8 << 30,
             max_teams: 256,
             profile: Profile::Spec,
+            races: Races::Find,
             pieces: 4,
             max_steps: None,
             arguments: 0,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use onesided::{At, Error, ErrorKind, Result};
 
-use crate::config::Config;
+use crate::config::{Config, Races};
 use crate::coroutine::{Channel, Hosts, Link, Pulse, Stacks, Turn};
 use crate::explore::Chooser;
 use crate::machine::{Machine, Mode};
@@ -70,12 +70,15 @@ impl Engine {
         let config = Rc::clone(&self.config);
         let body = move |channel: Channel| (program.run)(&SimProcess::new(channel, Rc::clone(&config)));
         let link = &self.link;
-        let mode = Mode { relaxed: C::RELAXED, tracking: C::TRACKING, tracing, initialized: program.starts };
+        let races = self.config.races != Races::Ignore;
+        let mode = Mode { relaxed: C::RELAXED, tracking: C::TRACKING, tracing, races, initialized: program.starts };
         link.machine.borrow_mut().reset(mode);
         let mut results = Vec::with_capacity(n);
         results.resize_with(n, || None);
         let watch = Watch::over(link);
-        let drive = |hosts: &mut Hosts<'_, Result<T>>| drive(link, hosts, &watch, chooser, max_steps, &mut results);
+        let find = self.config.races == Races::Find;
+        let drive =
+            |hosts: &mut Hosts<'_, Result<T>>| drive(link, hosts, &watch, chooser, max_steps, &mut results, find);
         let mut verdict = Hosts::with(n, link, &mut self.stacks, self.config.ending, &body, drive)
             .map_err(|why| Error::new(ErrorKind::OutOfMemory, "simulation", why, at))?;
         let mut machine = link.machine.borrow_mut();
@@ -95,20 +98,23 @@ fn drive<T, C: Chooser>(
     chooser: &mut C,
     max_steps: u64,
     results: &mut [Option<T>],
+    find_races: bool,
 ) -> Verdict {
     let kind = take_turns(link, hosts, watch, chooser, max_steps, results);
-    chooser.ended(&link.machine.borrow(), kind.cuts());
-    if let VerdictKind::Finished = kind {
-        return Verdict::finished();
-    }
     let machine = link.machine.borrow();
+    chooser.ended(&machine, kind.cuts());
+    let races = machine.races();
+    if let VerdictKind::Finished = kind {
+        let kind = if find_races && !races.is_empty() { VerdictKind::Race } else { kind };
+        return Verdict { kind, races, ..Verdict::finished() };
+    }
     let mut agents = machine.agents_report();
     if let VerdictKind::Failed { pe, .. } | VerdictKind::Panicked { pe, .. } = kind {
         let host = agents.iter_mut().find(|agent| agent.pe == pe && agent.stream.is_none());
         host.expect("every host is in the report").standing = Standing::Failed;
     }
     let undelivered = if kind.is_ok() { Vec::new() } else { machine.undelivered(kind.failed_pe()) };
-    Verdict { kind, agents, undelivered }
+    Verdict { kind, races, agents, undelivered }
 }
 
 #[inline]

@@ -20,6 +20,8 @@ const GRANULE: usize = 512;
 #[derive(Debug, Default)]
 pub(crate) struct Heap {
     symmetric: Vec<Option<Slab>>,
+    /// The lines that made them.
+    made_at: Vec<At>,
     external: BTreeMap<(PeId, u32), External>,
     next_external: BTreeMap<PeId, u32>,
     /// Registrations of which parts are missing.
@@ -37,7 +39,6 @@ struct Slab {
     bytes: usize,
     memory: Vec<u8>,
     place: Place,
-    at: At,
 }
 
 /// Where a slab comes from: a block of the heap, or each PE's registered external memory.
@@ -65,6 +66,7 @@ impl Heap {
         for slab in self.symmetric.drain(..).flatten() {
             retire(&mut self.retired, slab.memory);
         }
+        self.made_at.clear();
         self.external.clear();
         self.next_external.clear();
         self.incomplete = 0;
@@ -86,10 +88,11 @@ impl Heap {
         })?;
         self.left -= total;
         let memory = fresh(&mut self.retired, total, layout.zeroed);
-        Ok(self.insert(Slab { bytes: layout.bytes, memory, place: Place::Block { offset }, at }))
+        Ok(self.insert(Slab { bytes: layout.bytes, memory, place: Place::Block { offset } }, at))
     }
 
-    fn insert(&mut self, slab: Slab) -> AllocId {
+    fn insert(&mut self, slab: Slab, at: At) -> AllocId {
+        self.made_at.push(at);
         self.symmetric.push(Some(slab));
         AllocId(self.symmetric.len() as u32 - 1)
     }
@@ -133,7 +136,7 @@ impl Heap {
         let memory = vec![0; bytes * self.n_pes];
         let place = Place::Registered { externals: vec![u32::MAX; self.n_pes], missing: self.n_pes };
         self.incomplete += 1;
-        self.insert(Slab { bytes, memory, place, at })
+        self.insert(Slab { bytes, memory, place }, at)
     }
 
     /// Moves a PE's external memory into it; whether that was the last part.
@@ -176,9 +179,9 @@ impl Heap {
         }
     }
 
-    /// The line that made a symmetric allocation.
+    /// The line that made a symmetric allocation, which may be freed by now.
     pub(crate) fn made_at(&self, alloc: AllocId) -> Option<At> {
-        self.symmetric.get(alloc.0 as usize)?.as_ref().map(|slab| slab.at)
+        self.made_at.get(alloc.0 as usize).copied()
     }
 
     /// The bytes of `span` on `pe`.

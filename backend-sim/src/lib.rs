@@ -16,6 +16,7 @@
 //! | `execution.rs` | one program, one schedule |
 //! | `panics.rs` | the source line of a PE's panic |
 //! | `explore/` | who picks when several steps are possible: nobody, a seed, a search, a recorded list |
+//! | `race/` | data races: who knows of which access, and what would order two that nobody orders |
 //! | `machine/` | the semantics: all state, and what each step does to it; its `mod.rs` has a map of its own |
 //! | `heap.rs`, `reduce.rs` | symmetric memory; arithmetic of reductions |
 //! | `coroutine.rs` | PEs as coroutines: how they start, wait and end ([`Ending`]); [`Pulse`]. The only unsafe code |
@@ -32,6 +33,7 @@ mod machine;
 mod panics;
 mod pe;
 mod profile;
+mod race;
 mod reduce;
 mod request;
 mod schedule;
@@ -41,12 +43,13 @@ mod testing;
 mod trace;
 mod verdict;
 
-pub use config::Config;
+pub use config::{Config, Races};
 pub use coroutine::{Beat, Ending, Pulse};
 #[doc(hidden)]
 pub use example::example;
 pub use pe::{Sim, SimEvent, SimProcess, SimStream};
 pub use profile::Profile;
+pub use race::{Access, MissingEdge, Part, Race};
 pub use schedule::{Choices, Schedule};
 pub use search::{Bound, Budget, Explore, Explored, Outlook, Searched};
 pub use simulation::{Run, Simulation};

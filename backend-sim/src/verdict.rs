@@ -6,6 +6,7 @@ use std::fmt;
 use onesided::backend::{AllocId, Live, LiveKind, Span};
 use onesided::{At, Error};
 
+use crate::race::Race;
 use crate::trace::Event;
 
 /// The end of a run, with what every PE was doing then.
@@ -13,6 +14,8 @@ use crate::trace::Event;
 pub struct Verdict {
     /// What was found.
     pub kind: VerdictKind,
+    /// Accesses that nothing orders, those between the first lines first. A verdict of another kind may come from them.
+    pub races: Vec<Race>,
     /// Every host, and every stream that had work left. Empty when the run finished.
     pub agents: Vec<AgentState>,
     /// What was in flight then, by PE and order of issue: to the PE that failed, if there is one and it was sent
@@ -97,13 +100,8 @@ pub enum VerdictKind {
         /// The line that issued it.
         at: At,
     },
-    /// A plain store reached a word that a signal wait was looking at.
-    MixedAtomicity {
-        /// The PE that owns the word.
-        pe: usize,
-        /// The word.
-        word: Span,
-    },
+    /// Accesses raced, and nothing else was wrong: see [`Verdict::races`].
+    Race,
     /// PEs finalized while they still held buffers, registrations or teams.
     Leak {
         /// What each PE held.
@@ -195,7 +193,7 @@ pub enum Standing {
 impl Verdict {
     /// The verdict without anybody's state.
     pub(crate) fn finished() -> Verdict {
-        Verdict { kind: VerdictKind::Finished, agents: Vec::new(), undelivered: Vec::new() }
+        Verdict { kind: VerdictKind::Finished, races: Vec::new(), agents: Vec::new(), undelivered: Vec::new() }
     }
 
     /// Whether nothing was wrong.
@@ -231,13 +229,13 @@ impl VerdictKind {
             // of a run that is given up nothing more is expected
             VerdictKind::Finished
             | VerdictKind::Deadlock
+            | VerdictKind::Race
             | VerdictKind::Leak { .. }
             | VerdictKind::StepLimit { .. } => false,
             VerdictKind::Mismatch { .. }
             | VerdictKind::ConcurrentCollectives { .. }
             | VerdictKind::CollectivesOutOfOrder { .. }
             | VerdictKind::FreedInUse { .. }
-            | VerdictKind::MixedAtomicity { .. }
             | VerdictKind::Panicked { .. }
             | VerdictKind::Failed { .. }
             | VerdictKind::Exited { .. } => true,
@@ -268,7 +266,7 @@ impl VerdictKind {
             VerdictKind::ConcurrentCollectives { .. } => "concurrent collectives".into(),
             VerdictKind::CollectivesOutOfOrder { .. } => "collectives out of order".into(),
             VerdictKind::FreedInUse { call, .. } => format!("{call} of memory in use"),
-            VerdictKind::MixedAtomicity { .. } => "mixed atomicity".into(),
+            VerdictKind::Race => "race".into(),
             VerdictKind::Leak { leaks } => {
                 let teams = leaks.iter().filter(|(_, live)| matches!(live.what, LiveKind::Team(_))).count();
                 match (leaks.len() - teams, teams) {
@@ -316,13 +314,7 @@ impl fmt::Display for VerdictKind {
                 write!(f, "is still used by what PE {pe} issued at {at}; ")?;
                 f.write_str("complete it first (quiet and synchronize the stream)")
             }
-            VerdictKind::MixedAtomicity { pe, word } => {
-                write!(
-                    f,
-                    "mixed atomicity: a plain store reached {word} of PE {pe} while a signal wait looked at it; "
-                )?;
-                f.write_str("update signals by put_signal and signal_op only")
-            }
+            VerdictKind::Race => f.write_str("data race"),
             VerdictKind::Leak { leaks } => {
                 f.write_str("leak: not given back before finalize")?;
                 leaks.iter().try_for_each(|(pe, live)| write!(f, "\n    PE {pe} holds {}", held(live)))
@@ -340,7 +332,16 @@ impl fmt::Display for VerdictKind {
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.kind)?;
+        match (&self.kind, &self.races[..]) {
+            (VerdictKind::Race, [first, ..]) => write!(f, "{first}")?,
+            (kind, [first, ..]) if !kind.is_ok() => write!(f, "{kind}\n  besides, {first}")?,
+            (kind, _) => write!(f, "{kind}")?,
+        }
+        match self.races.len() {
+            0 | 1 => {}
+            2 => f.write_str("\n    one more pair of calls races")?,
+            more => write!(f, "\n    {} more pairs of calls race", more - 1)?,
+        }
         self.agents.iter().try_for_each(|agent| write!(f, "\n  {agent}"))?;
         let Some(first) = self.undelivered.first() else { return Ok(()) };
         match self.kind.failed_pe() {

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 
 use onesided::backend::{Placed, placed};
 use onesided::{At, Bootstrap, Cmp, Error, ErrorKind, InitMethod, Pe, ReduceOp, Result, SignalOp, TeamConfig};
-use onesided_sim::{Config, Explore, Run, Sim, SimProcess, Simulation, VerdictKind};
+use onesided_sim::{Config, Explore, Races, Run, Sim, SimProcess, Simulation, VerdictKind};
 
 mod common;
 
@@ -40,7 +40,7 @@ fn line(number: u32) -> At {
 }
 
 fn run(program: impl Fn(&SimProcess) -> Result<()>) -> Run<()> {
-    let mut simulation = Simulation::new(Config::pes(2)).unwrap();
+    let mut simulation = Simulation::new(Config { races: Races::Note, ..Config::pes(2) }).unwrap();
     let run = simulation.run_process(&program).unwrap();
     simulation.reproduce_process(&run, program).unwrap()
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use onesided::{Cmp, Pe, Result, SignalOp};
-use onesided_sim::{Config, Explore, Explored, Profile, Sim, Simulation};
+use onesided_sim::{Config, Explore, Explored, Profile, Races, Sim, Simulation};
 
 /// What the PEs returned on every schedule.
 fn outcomes(pes: usize, program: impl Fn(&Pe<Sim>) -> Result<Vec<u64>>) -> (BTreeSet<Vec<u64>>, Explored) {
@@ -12,7 +12,7 @@ fn outcomes(pes: usize, program: impl Fn(&Pe<Sim>) -> Result<Vec<u64>>) -> (BTre
 }
 
 fn outcomes_under(config: Config, program: impl Fn(&Pe<Sim>) -> Result<Vec<u64>>) -> (BTreeSet<Vec<u64>>, Explored) {
-    let mut simulation = Simulation::new(config).unwrap();
+    let mut simulation = Simulation::new(Config { races: Races::Note, ..config }).unwrap();
     let mut seen = BTreeSet::new();
     let explored = simulation
         .explore(Explore::All { limit: 1_000_000 }, program, |run| {

@@ -35,22 +35,6 @@ fn work_enqueued_before_a_second_stream_exists_may_run_after_its_quiet() {
     assert_eq!(Vec::from_iter(seen.into_keys()), [[0, 0], [0, 1]]);
 }
 
-/// Whether a plain put finds a signal wait looking at its word depends on when the wait begins.
-#[test]
-fn mixed_atomicity_is_found_by_an_exhaustive_search() {
-    let found = endings(Config::pes(2), |pe| {
-        let x = pe.alloc_zeroed::<u64>(2)?;
-        if pe.my_pe() == 0 {
-            pe.host().p(x.at(0), 1, 1)?;
-        } else {
-            pe.host().g(x.at(1), 0)?;
-            pe.host().signal_wait_until(x.signal(0), Cmp::Eq, 1)?;
-        }
-        pe.free(x)
-    });
-    assert_eq!(Vec::from_iter(found.into_keys()), ["finished", "mixed atomicity"]);
-}
-
 /// Whether memory is in use when it is freed depends on what has arrived by then.
 #[test]
 fn an_exhaustive_search_also_finds_the_schedules_in_which_freed_memory_is_no_longer_used() {

@@ -138,12 +138,12 @@ fn failing() -> Schedule {
     let mut simulation = Simulation::new(Config::pes(2)).unwrap();
     let mut found = None;
     let all = Explore::All { limit: 100 };
-    let explored = simulation.explore(all, stale, |run| match run.is_ok() {
-        true => ControlFlow::Continue(()),
-        false => {
+    let explored = simulation.explore(all, stale, |run| match &run.schedule.choices {
+        Choices::Picks(picks) if !run.is_ok() && !picks.is_empty() => {
             found = Some(run.schedule.clone());
             ControlFlow::Break(())
         }
+        _ => ControlFlow::Continue(()),
     });
     assert!(!explored.unwrap().complete);
     simulation.replay(&found.unwrap(), stale).unwrap().schedule

@@ -7,7 +7,7 @@ use onesided::{
     Bootstrap, Capabilities, Cmp, Error, ErrorKind, InitMethod, InitStatus, Pe, Predefined, ReduceOp, Result, SignalOp,
     Support, Team, TeamConfig, TeamUniqueId, UniqueId,
 };
-use onesided_sim::{Config, Sim, SimProcess, Simulation, VerdictKind};
+use onesided_sim::{Config, Races, Sim, SimProcess, Simulation, VerdictKind};
 
 mod common;
 use common::{in_order, results};
@@ -224,7 +224,7 @@ fn a_family_that_is_missing_is_refused_and_its_use_is_told() {
             registration: support(5),
         }
     };
-    let mut simulation = Simulation::new(Config::pes(2)).unwrap();
+    let mut simulation = Simulation::new(Config { races: Races::Note, ..Config::pes(2) }).unwrap();
     let run = simulation.run(uses_everything).unwrap();
     let trace = simulation.reproduce(&run, uses_everything).unwrap().trace.unwrap();
     assert_eq!(trace.iter().find_map(|event| event.unsupported(&without(9))), None);
@@ -242,7 +242,8 @@ fn a_family_that_is_missing_is_refused_and_its_use_is_told() {
         assert_eq!(Vec::from_iter(lacks), [(family, "none here")]);
 
         // A program that asks goes on without it, and then nothing is told of it.
-        let mut simulation = Simulation::new(Config { capabilities: without(number), ..Config::pes(2) }).unwrap();
+        let mut simulation =
+            Simulation::new(Config { capabilities: without(number), races: Races::Note, ..Config::pes(2) }).unwrap();
         let run = simulation.run(uses_everything).unwrap();
         assert!(run.is_ok(), "{}", run.verdict);
         let trace = simulation.reproduce(&run, uses_everything).unwrap().trace.unwrap();

@@ -85,6 +85,8 @@ pub struct Case<B: Backend> {
     pub needs: Needs,
     /// Whether it ends in a verdict that GPUs show too.
     pub breaks: bool,
+    /// Whether it has a data race, under `spec` at least.
+    pub racy: bool,
     /// The program.
     pub body: fn(&Pe<B>) -> Result<Seen>,
 }
@@ -93,7 +95,7 @@ impl<B: Backend> Case<B> {
     /// The case `name` of the chapter, on `pes` PEs of one node.
     pub fn new(name: &str, pes: usize, body: fn(&Pe<B>) -> Result<Seen>) -> Self {
         let needs = Needs::default();
-        Case { name: name.to_string(), pes, nodes: 1, gpus: None, needs, breaks: false, body }
+        Case { name: name.to_string(), pes, nodes: 1, gpus: None, needs, breaks: false, racy: false, body }
     }
 
     /// Spreads the PEs over so many nodes.
@@ -145,6 +147,13 @@ impl<B: Backend> Case<B> {
         self
     }
 
+    /// Has a data race on some schedule under `spec`: on purpose, as a litmus test.
+    #[must_use]
+    pub fn racy(mut self) -> Self {
+        self.racy = true;
+        self
+    }
+
     /// Ends in a verdict on every schedule, and in the same way on GPUs, once: a PE panics or fails while others wait, or
     /// all wait for ever, which there is told by a time limit.
     #[must_use]
@@ -160,12 +169,13 @@ impl<B: Backend> fmt::Debug for Case<B> {
     }
 }
 
-/// Lists the cases of a chapter: `cases![mp_fenced: 2, iriw: 4]`, with further properties behind:
+/// Lists the cases of a chapter with their numbers of PEs: `cases![mp_fenced: 2, mp: 2 racy]`. Further properties stand behind:
 /// `cases![iriw: 4 => |case| case.nodes(2)]`.
 macro_rules! cases {
-    ($($name:ident: $pes:literal $(=> $with:expr)?),* $(,)?) => {
+    ($($name:ident: $pes:literal $($racy:ident)? $(=> $with:expr)?),* $(,)?) => {
         vec![$({
             let case = $crate::case::Case::new(stringify!($name), $pes, $name::<B>);
+            $(let case = case.$racy();)?
             $(let case = ($with as fn($crate::case::Case<B>) -> $crate::case::Case<B>)(case);)?
             case
         }),*]

@@ -102,7 +102,8 @@ pub fn check(case: &Case<Sim>, settings: &Settings) -> Checked {
     let why = if all && !visited.complete {
         format!("not complete after {} schedules: the case is too large", visited.schedules)
     } else {
-        explain(case, &difference, &visited)
+        let wrong = [explain(case, &difference, &visited), mislabelled(case, settings.profile, all, &visited)];
+        wrong.into_iter().filter(|why| !why.is_empty()).collect::<Vec<_>>().join("; ")
     };
     Checked {
         name: case.name.clone(),
@@ -160,6 +161,21 @@ fn explain(case: &Case<Sim>, difference: &Difference, visited: &Visited) -> Stri
         why += &format!("; {}", replay_command(&case.name, &sighting.example.to_string()));
     }
     why
+}
+
+/// Where a case has a race and no label that says so, or the other way round. Under another profile than `spec`, a racy case may
+/// have none.
+fn mislabelled(case: &Case<Sim>, profile: Profile, all: bool, visited: &Visited) -> String {
+    match &visited.race {
+        Some((race, schedule)) if !case.racy => {
+            let race = race.to_string().replace("; ", ", ").replace('\n', " ");
+            format!("{race}; {}", replay_command(&case.name, &schedule.to_string()))
+        }
+        None if case.racy && all && profile == Profile::Spec => {
+            "is listed as racy, and no schedule has a race: remove the word".to_string()
+        }
+        _ => String::new(),
+    }
 }
 
 /// The command that replays a schedule of a case: this program, unless it is another one that checks cases (a test).

@@ -226,7 +226,7 @@ mod tests {
         let sighting =
             crate::outcome::Sighting { schedules: 1, example: "os2.1x1.nvlink.p4.o.00000000".parse().unwrap() };
         let outcomes = [("0: x=2".to_string(), sighting)].into();
-        let visited = Visited { outcomes, schedules: 1, complete: true };
+        let visited = Visited { outcomes, schedules: 1, complete: true, race: None };
         let why = expected.write(&case, Profile::Nvlink, &visited).unwrap_err();
         assert!(why.starts_with("nvlink allows 0: x=2, which spec does not"), "{why}");
         assert_eq!(expected.name("chapter/case", Profile::Nvlink), "chapter/case.txt");

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use onesided::Result;
 use onesided_harness::tool::interrupt;
-use onesided_sim::{Config, Explore, Profile, Run, Schedule, Sim, Simulation, VerdictKind};
+use onesided_sim::{Config, Explore, Profile, Race, Races, Run, Schedule, Sim, Simulation, VerdictKind};
 
 use crate::case::{Case, Seen};
 
@@ -25,6 +25,8 @@ pub struct Visited {
     pub schedules: u64,
     /// Whether these are all there are, up to equivalence.
     pub complete: bool,
+    /// A race, and a schedule on which it was seen, if there was one.
+    pub race: Option<(Race, Schedule)>,
 }
 
 /// One outcome's part of the schedules visited.
@@ -39,7 +41,7 @@ pub struct Sighting {
 /// The cluster that a case runs on.
 pub fn cluster<B: onesided::Backend>(case: &Case<B>, profile: Profile) -> Config {
     let Case { pes, nodes, gpus, .. } = *case;
-    Config { pes, nodes, gpus, profile, max_steps: Some(MAX_STEPS), ..Config::default() }
+    Config { pes, nodes, gpus, profile, races: Races::Note, max_steps: Some(MAX_STEPS), ..Config::default() }
 }
 
 /// Runs a case on the simulator and collects its outcomes. Every example is replayed, and must end as it did.
@@ -51,8 +53,12 @@ pub fn visit(case: &Case<Sim>, profile: Profile, how: Explore) -> Result<Visited
     simulation.stop_when(interrupt::flag());
     let mut tallies: BTreeMap<String, (u64, Run<Seen>)> = BTreeMap::new();
     let mut text = String::new();
+    let mut race = None;
     let explored = simulation.explore(how, case.body, |run| {
         write_outcome(&mut text, run);
+        if let (None, Some(first)) = (&race, run.verdict.races.first()) {
+            race = Some((first.clone(), run.schedule.clone()));
+        }
         match tallies.get_mut(&text) {
             Some((count, _)) => *count += 1,
             None => drop(tallies.insert(text.clone(), (1, run.without_results()))),
@@ -67,7 +73,7 @@ pub fn visit(case: &Case<Sim>, profile: Profile, how: Explore) -> Result<Visited
         onesided::expect_eq(&text, &outcome, "the outcome of the same schedule, replayed,")?;
         outcomes.insert(outcome, Sighting { schedules, example: again.schedule });
     }
-    Ok(Visited { outcomes, schedules: explored.schedules, complete: explored.complete })
+    Ok(Visited { outcomes, schedules: explored.schedules, complete: explored.complete, race })
 }
 
 /// Runs a case once, in order and recorded.

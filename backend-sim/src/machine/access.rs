@@ -52,8 +52,6 @@ pub(crate) enum Touch {
     Write,
     /// Changed by a signal or an atomic.
     Atomic,
-    /// A wait on a signal begins: no plain write may reach the word while it lasts.
-    Entry,
 }
 
 /// What kind of object: accesses of different kinds never conflict.
@@ -141,11 +139,7 @@ impl Access {
     /// Whether the order of the two matters.
     #[inline]
     pub(crate) fn conflicts(&self, other: &Access) -> bool {
-        let matters = match (self.touch, other.touch) {
-            (Touch::Write, _) | (_, Touch::Write) => true,
-            (Touch::Atomic, with) | (with, Touch::Atomic) => with != Touch::Entry,
-            (Touch::Read | Touch::Entry, Touch::Read | Touch::Entry) => false,
-        };
+        let matters = (self.touch, other.touch) != (Touch::Read, Touch::Read);
         matters && self.object.overlaps(&other.object)
     }
 }
@@ -165,13 +159,11 @@ mod tests {
     #[test]
     fn overlapping_bytes_conflict_if_one_access_writes() {
         let conflict = |a, b, touches: [Touch; 2]| access(a, touches[0]).conflicts(&access(b, touches[1]));
-        use Touch::{Atomic, Entry, Read, Write};
+        use Touch::{Atomic, Read, Write};
         assert!(conflict(bytes(0, 8), bytes(4, 8), [Write, Read]));
         assert!(!conflict(bytes(0, 8), bytes(8, 8), [Write, Write]));
         assert!(!conflict(bytes(0, 8), bytes(0, 8), [Read, Read]));
         assert!(conflict(bytes(0, 8), bytes(0, 8), [Atomic, Read]));
-        assert!(conflict(bytes(0, 8), bytes(0, 8), [Entry, Write]));
-        assert!(!conflict(bytes(0, 8), bytes(0, 8), [Entry, Atomic]), "a signal may arrive while a wait begins");
     }
 
     #[test]

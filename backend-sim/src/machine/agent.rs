@@ -11,6 +11,7 @@ use super::ids::{AgentId, ClaimId, PeId, ScopeId, TeamIndex};
 use super::instance::Collective;
 use super::past::Past;
 use crate::heap::Heap;
+use crate::race::Snapshot;
 use crate::request::Reply;
 
 /// The host program of a PE, or one of its streams.
@@ -114,6 +115,8 @@ pub(crate) struct Work {
     pub(crate) at: At,
     /// Steps before the call that enqueued it.
     pub(crate) past: Past,
+    /// What the host knew then.
+    pub(crate) known: Option<Snapshot>,
 }
 
 /// What a stream has to do.
@@ -294,6 +297,13 @@ impl Condition {
         Span { start: self.wait.vars.start + last * size, len: size, ..self.wait.vars }
     }
 
+    /// Every variable that it looks at.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = Span> + use<'_> {
+        let size = self.wait.dtype.size();
+        let looked_at = (0..self.count()).filter(|&i| self.values.0.is_none() || !self.values.borrow().skips(i));
+        looked_at.map(move |i| Span { start: self.wait.vars.start + i * size, len: size, ..self.wait.vars })
+    }
+
     /// The value of that variable, if it compares true.
     #[inline]
     pub(crate) fn found(&self, heap: &Heap, pe: PeId) -> Option<u64> {
@@ -316,18 +326,6 @@ impl Condition {
         match self.wait.against {
             Against::One(value) => value,
             Against::Each => self.values.borrow().bits(self.next, self.wait.dtype.size()),
-        }
-    }
-
-    /// Passes every variable that compares true now; if that was the last, the value seen there. In order, a variable is seen as
-    /// soon as it compares true.
-    pub(crate) fn pass(&mut self, heap: &Heap, pe: PeId) -> Option<u64> {
-        loop {
-            let value = self.found(heap, pe)?;
-            self.advance();
-            if self.is_over() {
-                return Some(value);
-            }
         }
     }
 

@@ -39,7 +39,7 @@ impl Machine {
                 shares || reads && self.is_read_at_once(transfer.shape)
             }
             Effect::FetchSignal { .. } | Effect::Fill { .. } => true,
-            Effect::Wait(wait) => wait.signal,
+            Effect::Wait(_) => false, // its end is a step
             Effect::Order(_) | Effect::Collective(_) => match self.completes(effect) {
                 // a flush, or an entry: a collective that completes something first is entered by a step of its own
                 None => matches!(effect, Effect::Collective(collective) if self.is_contested(agent, collective.team)),
@@ -98,7 +98,7 @@ impl Machine {
     /// Takes a choice. Returns the PE whose host is to be resumed for it, if it is one's.
     #[inline]
     pub(crate) fn take(&mut self, index: usize) -> Option<PeId> {
-        self.steps += 1;
+        self.step();
         if self.mode.tracking {
             self.begin_step(index);
         }

@@ -156,6 +156,17 @@ impl Claimer<'_> {
             Some(_) => {}
         }
     }
+
+    /// As [`Claimer::take`], of what the race detector knows of an operation: nobody waits for that.
+    fn note(&mut self, claimed: &mut Claimed, must_deliver: bool) {
+        match claimed.by {
+            None => {
+                let id = *self.claim.get_or_insert_with(|| self.claims.open(self.owner));
+                *claimed = Claimed { by: Some(id), owed: must_deliver };
+            }
+            Some(_) => claimed.owed |= must_deliver,
+        }
+    }
 }
 
 /// # Claiming
@@ -166,7 +177,8 @@ impl Machine {
         let state = &self.pes[pe];
         let scopes = [state.host_scope, state.stream_scope];
         let idle = state.unstarted == 0 && scopes.iter().all(|&scope| self.flight.is_quiet(scope));
-        if completes == Completes::Stores || idle && !self.mode.tracking {
+        let outstanding = self.races.has_nbi(pe);
+        if completes == Completes::Stores || idle && !self.mode.tracking && !outstanding {
             return None;
         }
         let mut claimer = Claimer { claims: &mut self.claims, claim: None, owner: agent, burdened: Vec::new() };
@@ -211,6 +223,18 @@ impl Machine {
             let claim = *claimer.claim.get_or_insert_with(|| claimer.claims.open(agent));
             claimer.claims.claims[claim].starts.join(&starts);
         }
+        if outstanding {
+            let starts = self.races.claim_nbi(agent, |own, claimed| {
+                let must_deliver = completes.delivers_nbi() && own;
+                if must_deliver || !is_host {
+                    claimer.note(claimed, must_deliver);
+                }
+            });
+            if let Some(starts) = starts {
+                let claim = *claimer.claim.get_or_insert_with(|| claimer.claims.open(agent));
+                self.races.will_learn(claim, &starts);
+            }
+        }
         let Claimer { claim, burdened, .. } = claimer;
         for other in burdened {
             self.settle(other); // it may not end yet
@@ -230,6 +254,7 @@ impl Machine {
         then: Option<&Collective>,
     ) -> Progress {
         let (pe, scope) = (self.agents[agent].pe, self.agents[agent].scope);
+        self.observe_completes(agent, completes);
         if self.noting {
             if !self.agents[agent].is_host() && completes != Completes::Stores {
                 self.touch(Object::Scope(scope), Touch::Write);
@@ -306,6 +331,7 @@ impl Machine {
     /// An operation of a stream that may be claimed has started.
     pub(super) fn started(&mut self, stream: AgentId, Claimed { by, owed }: Claimed, launched: bool) {
         let Some(claim) = by else { return };
+        self.races.started(stream, claim);
         let state = &mut self.claims.claims[claim];
         state.starts.join(&self.agents[stream].past);
         state.unstarted -= 1;
@@ -387,6 +413,7 @@ impl Machine {
     fn end_claim(&mut self, claim: ClaimId) {
         self.learn_claim(claim);
         let Claim { owner, lends, .. } = self.claims.claims[claim];
+        self.races.end_claim(owner, claim);
         let pe = self.agents[owner].pe;
         let gives_back = lends && !self.agents[owner].is_host();
         for scope in [self.pes[pe].host_scope, self.pes[pe].stream_scope] {

@@ -87,18 +87,25 @@ impl Machine {
                 }
             }
         }
+        let leaves = what.leaves();
+        if leaves != Leaves::AtOnce {
+            self.races.synchronizes(agent, None, (what.name(), at));
+        }
         let instance = self.teams.get_mut(team).instance(seq);
         let past = &self.agents[agent].past;
         instance.past.join(past);
         let entry = &mut instance.entries[member as usize];
         (entry.agent, entry.at) = (Some(agent), Some(at));
+        if leaves == Leaves::WithItsData {
+            entry.entered = self.races.snapshot(agent);
+        }
         entry.past.join(past);
         instance.entered += 1;
         let last = instance.entered == n;
         if self.record.is_some() {
             self.record_entry(agent, team, seq, member, at);
         }
-        match what.leaves() {
+        match leaves {
             Leaves::Together if last => {
                 self.everyone_entered(team, seq, what, agent);
                 Progress::Done
@@ -222,6 +229,7 @@ impl Machine {
         if self.noting {
             self.step.meets.clone_from(&self.teams.get(team).instance_ref(seq).past);
         }
+        self.observe_meeting(team, seq);
         self.complete_life(team, seq, what);
         let state = self.teams.get_mut(team);
         state.busy.fill(None);
@@ -240,6 +248,15 @@ impl Machine {
         instance.left = members;
         instance.past = past;
         state.close_finished();
+    }
+
+    /// Everybody comes after everybody's entry.
+    fn observe_meeting(&mut self, team: TeamIndex, seq: u32) {
+        if self.races.is_on() {
+            let entries = &self.teams.get(team).instance_ref(seq).entries;
+            let members: Vec<AgentId> = entries.iter().filter_map(|entry| entry.agent).collect();
+            self.races.meet(&members, members.len() == self.pes.len());
+        }
     }
 
     /// A member that leaves at once gets what was made for it.
@@ -276,6 +293,9 @@ impl Machine {
         let instance = state.instance(seq);
         let entry = &mut instance.entries[member as usize];
         entry.left = true;
+        if let Some(entered) = entry.entered.take() {
+            self.races.leave(&entered, &entry.known);
+        }
         instance.left += 1;
         self.agents[entry.agent.expect("only members that entered leave")].past.join(&entry.learned);
         if instance.left == instance.entries.len() {

@@ -3,14 +3,18 @@
 //! There is no synchronization on entry: a part leaves as soon as *its source's* PE has entered, whatever its target is
 //! doing. In a relaxed run every part is a transfer with a late source read, outside every fence and quiet.
 
+use std::rc::Rc;
+
 use onesided::DType;
 use onesided::backend::{Data, Pattern, Shape, Span};
 
 use super::flight::Draft;
-use super::ids::{Id as _, PeId, TeamIndex, TransferId};
+use super::ids::{AgentId, Id as _, PeId, TeamIndex, TransferId};
 use super::past::Past;
+use super::relaxed::Asked;
 use super::transfer::{self, Kind, NO_SPAN, Part, TransferPast, part_of};
 use super::{Collective, Machine, Touch};
+use crate::race::{Detector, How, Ticket};
 use crate::reduce;
 
 /// Parts of collectives are named apart from agents' transfers.
@@ -55,17 +59,25 @@ impl Machine {
     /// Moves one member's source to one member's target: now, or as a transfer.
     fn move_part(&mut self, part: Part, dst: Span, src: Span, dtype: DType) {
         let (from, to) = (self.member_pe(part.team, part.from), self.member_pe(part.team, part.to));
+        let entries = &self.teams.get(part.team).instance_ref(part.seq).entries;
+        let ticket = entries[part.from as usize].entered.as_ref().map(|entered| self.races.part(entered, to));
         if !self.mode.relaxed {
             if self.record.is_some() {
                 let bytes = self.heap.bytes(from, src).to_vec();
                 self.record_part_now(part, (to, dst), &bytes, dtype);
             }
+            if let Some(ticket) = &ticket {
+                let (shape, asked) = (Shape::contiguous(src.len, dtype.size()), self.part_asked(part));
+                self.observe_read(ticket, (from, src), shape, 0..shape.count, asked);
+                self.observe_write(ticket, How::Write, (to, dst), shape, 0..shape.count, asked);
+            }
             self.heap.copy(to, dst, from, src);
-            self.wrote_plain(to, dst);
-            return self.part_landed(part, None);
+            self.wrote(to, dst);
+            return self.part_landed(part, None, ticket.as_ref());
         }
         self.teams.get_mut(part.team).instance(part.seq).entries[part.from as usize].src_parts += 1;
         let id = self.draft_part(part, Kind::Put, (to, dst), (from, src), dtype);
+        self.flight.get_mut(id).ticket = ticket;
         let past = self.teams.get(part.team).instance_ref(part.seq).entries[part.from as usize].past.clone();
         self.launch_part(id, Some(part), past);
     }
@@ -76,14 +88,21 @@ impl Machine {
         let pair = u64::from(part.from) * n + u64::from(part.to);
         let team = u64::from(part.team.0 & 0xff);
         let key = PART | team << 44 | u64::from(part.seq & 0xfff) << 32 | (pair & 0xffff_ffff);
-        let instance = state.instance_ref(part.seq);
-        let call = instance.what.as_ref().map_or("collective", Collective::name);
-        let at = instance.entries.iter().find_map(|entry| entry.at).expect("somebody has entered");
+        let (call, at) = self.part_asked(part);
         let shape = Shape::contiguous(dst.1.len, dtype.size());
         if self.record.is_some() {
             self.record_part(part, key, dtype);
         }
         self.flight.draft(Draft { key, kind, dst, src, shape, call, at })
+    }
+
+    /// The collective of a part, and the line of the member that its source belongs to, if that has entered.
+    fn part_asked(&self, part: Part) -> Asked {
+        let instance = self.teams.get(part.team).instance_ref(part.seq);
+        let call = instance.what.as_ref().map_or("collective", Collective::name);
+        let mut lines = instance.entries[part.from as usize..].iter().chain(&instance.entries);
+        let at = lines.find_map(|entry| entry.at).expect("somebody has entered");
+        (call, at)
     }
 
     fn launch_part(&mut self, id: TransferId, part: Option<Part>, issued: Past) {
@@ -99,6 +118,7 @@ impl Machine {
     fn start_reduction(&mut self, part: Part) {
         let Part { team, seq, .. } = part;
         if !self.mode.relaxed {
+            let tickets = self.observe_sources(team, seq);
             let results = self.reduction(team, seq);
             for (to, (dst, bytes)) in results.into_iter().enumerate() {
                 let pe = self.member_pe(team, to as u32);
@@ -107,8 +127,15 @@ impl Machine {
                     let part = Part { team, seq, from: to as u32, to: to as u32 };
                     self.record_part_now(part, (pe, dst), &bytes, dtype);
                 }
+                if let Some(ticket) = tickets.get(to) {
+                    let dtype = self.moved_data(team, seq).dtype;
+                    let asked = self.part_asked(Part { from: to as u32, to: to as u32, ..part });
+                    let shape = Shape::contiguous(dst.len, dtype.size());
+                    self.observe_write(ticket, How::Write, (pe, dst), shape, 0..shape.count, asked);
+                    self.learn_landed(Part { to: to as u32, ..part }, ticket);
+                }
                 self.heap.bytes_mut(pe, dst).copy_from_slice(&bytes);
-                self.wrote_plain(pe, dst);
+                self.wrote(pe, dst);
                 let entry = &mut self.teams.get_mut(team).instance(seq).entries[to];
                 (entry.dst_parts, entry.src_parts) = (0, 0);
             }
@@ -124,6 +151,7 @@ impl Machine {
 
     /// The sources of a reduction are read: results start towards every member's target.
     pub(super) fn combine(&mut self, team: TeamIndex, seq: u32) {
+        let tickets = self.observe_sources(team, seq);
         let results = self.reduction(team, seq);
         self.noting = false;
         let mut past = self.teams.get(team).instance_ref(seq).past.clone();
@@ -136,6 +164,7 @@ impl Machine {
             let part = Part { team, seq, from: to as u32, to: to as u32 };
             let pe = self.member_pe(team, to as u32);
             let id = self.draft_part(part, Kind::Put, (pe, dst), (pe, dst), dtype);
+            self.flight.get_mut(id).ticket = tickets.get(to).cloned();
             self.flight.get_mut(id).data = match bytes.len() {
                 len if len == dtype.size() => {
                     let mut word = [0; 8];
@@ -152,6 +181,34 @@ impl Machine {
             entry.learned.join(&past);
             self.try_leave(team, seq, member);
         }
+    }
+
+    /// The sources of a reduction are read, after every member's entry: the tickets of the results, one for each member. All
+    /// learn that all sources have been read.
+    fn observe_sources(&mut self, team: TeamIndex, seq: u32) -> Vec<Ticket> {
+        if !self.races.is_on() {
+            return Vec::new();
+        }
+        let Data { src, dtype, .. } = self.moved_data(team, seq);
+        let shape = Shape::contiguous(src.len, dtype.size());
+        let entries = &self.teams.get(team).instance_ref(seq).entries;
+        let mut learned = self.races.entries(entries.iter().filter_map(|entry| entry.entered.as_ref()));
+        let all = Rc::new(learned.clone());
+        let agents: Vec<AgentId> = entries.iter().filter_map(|entry| entry.agent).collect();
+        let mut tickets = Vec::with_capacity(agents.len());
+        for (member, agent) in agents.into_iter().enumerate() {
+            let pe = self.agents[agent].pe;
+            let ticket = self.races.result(&all, agent, pe);
+            let member = member as u32;
+            let asked = self.part_asked(Part { team, seq, from: member, to: member });
+            self.observe_read(&ticket, (pe, src), shape, 0..shape.count, asked);
+            Detector::source_read(&ticket, &mut learned);
+            tickets.push(ticket);
+        }
+        for entry in &mut self.teams.get_mut(team).instance(seq).entries {
+            entry.known.clone_from(&learned);
+        }
+        tickets
     }
 
     /// Reads all sources and reduces them in team order; the target and bytes of each member.
@@ -188,13 +245,23 @@ impl Machine {
     }
 
     /// A part has arrived.
-    pub(super) fn part_landed(&mut self, part: Part, past: Option<&Past>) {
+    pub(super) fn part_landed(&mut self, part: Part, past: Option<&Past>, ticket: Option<&Ticket>) {
+        if let Some(ticket) = ticket {
+            self.learn_landed(part, ticket);
+        }
         let entry = &mut self.teams.get_mut(part.team).instance(part.seq).entries[part.to as usize];
         entry.dst_parts -= 1;
         if let Some(past) = past {
             entry.learned.join(past);
         }
         self.try_leave(part.team, part.seq, part.to);
+    }
+
+    /// The member that a part goes to learns what the part knew.
+    fn learn_landed(&mut self, part: Part, ticket: &Ticket) {
+        let to = self.member_pe(part.team, part.to);
+        let entry = &mut self.teams.get_mut(part.team).instance(part.seq).entries[part.to as usize];
+        self.races.part_landed(ticket, to, &mut entry.known);
     }
 
     /// Notes that a step of a part may let a member leave.

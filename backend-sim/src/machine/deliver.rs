@@ -18,6 +18,9 @@ impl Machine {
         if self.record.is_some() {
             self.record_unit(unit);
         }
+        if self.races.is_on() {
+            self.observe_unit(unit);
+        }
         match unit.step {
             UnitStep::Read => self.read_source(unit),
             UnitStep::Deliver => self.deliver(unit),
@@ -131,7 +134,7 @@ impl Machine {
                 let word = Span { len: shape.size, ..dst };
                 self.touch_memory(dst_pe, word, Touch::Write);
                 self.heap.store(dst_pe, word, value);
-                self.wrote_plain(dst_pe, word);
+                self.wrote(dst_pe, word);
             }
             Data::Bytes(bytes) => {
                 if shape.dst_stride == 1 {
@@ -182,7 +185,8 @@ impl Machine {
         }
         if let Some(part) = part {
             let past = self.flight.get(id).past.as_ref().map(|past| past.done.clone());
-            self.part_landed(part, past.as_ref());
+            let ticket = self.flight.get(id).ticket.clone();
+            self.part_landed(part, past.as_ref(), ticket.as_ref());
         }
         self.flight.land(id);
         if let Some((waiter, _)) = waiter {

@@ -4,14 +4,17 @@ use onesided::backend::{AmoOp, Moves, Shape, SignalUpdate, Span, Transfer};
 use onesided::{At, DType};
 
 use super::ids::{AgentId, PeId};
+use super::relaxed::Asked;
 use super::transfer::{element, part_of};
 use super::{Machine, Progress, Touch};
+use crate::race::How;
 use crate::request::Reply;
 
 impl Machine {
     /// The whole transfer: source, target and signal.
     #[inline(always)] // on the hottest path, where most of the description folds away
-    pub(super) fn transfer_now(&mut self, agent: AgentId, transfer: &Transfer) -> Progress {
+    pub(super) fn transfer_now(&mut self, agent: AgentId, transfer: &Transfer, asked: Asked) -> Progress {
+        self.observe_now(agent, transfer, asked);
         let me = self.agents[agent].pe;
         let Transfer { moves, remote, shape, signal, .. } = *transfer;
         let peer = PeId(transfer.peer);
@@ -25,7 +28,7 @@ impl Machine {
             }
             Moves::Value(value) => {
                 self.heap.store(peer, remote, value);
-                self.wrote_plain(peer, remote);
+                self.wrote(peer, remote);
                 Progress::Done
             }
             Moves::Nothing => {
@@ -54,7 +57,7 @@ impl Machine {
     fn copy_all(&mut self, shape: Shape, dst: (PeId, Span), src: (PeId, Span)) {
         if shape.is_contiguous() {
             self.heap.copy(dst.0, dst.1, src.0, src.1);
-            return self.wrote_plain(dst.0, dst.1);
+            return self.wrote(dst.0, dst.1);
         }
         self.copy_strided(shape, 0..shape.count, dst, src);
     }
@@ -75,7 +78,7 @@ impl Machine {
             self.touch_memory(src.0, from, Touch::Read);
             self.touch_memory(dst.0, to, Touch::Write);
             self.heap.copy(dst.0, to, src.0, from);
-            return self.wrote_plain(dst.0, to);
+            return self.wrote(dst.0, to);
         }
         self.copy_strided(shape, elements, dst, src);
     }
@@ -99,7 +102,7 @@ impl Machine {
     pub(super) fn put_bytes(&mut self, pe: PeId, dst: Span, bytes: &[u8]) {
         self.touch_memory(pe, dst, Touch::Write);
         self.heap.bytes_mut(pe, dst).copy_from_slice(bytes);
-        self.wrote_plain(pe, dst);
+        self.wrote(pe, dst);
     }
 
     /// A PE stores to its own memory.
@@ -124,6 +127,7 @@ impl Machine {
         if self.is_in_pieces(src, dtype) {
             return self.load_in_pieces(host, (of, src), dtype, at);
         }
+        self.observe(host, of, src, How::Read, dtype.size(), ("read", at));
         self.touch_memory(of, src, Touch::Read);
         copy_bytes(into, self.heap.bytes(of, src));
         if self.mode.relaxed && of != self.agents[host].pe {

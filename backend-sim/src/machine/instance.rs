@@ -5,6 +5,7 @@ use onesided::{At, Error, Members, TeamConfig, UniqueId};
 
 use super::ids::AgentId;
 use super::past::Past;
+use crate::race::{Clock, Snapshot};
 
 /// What members enter: everything that must be the same on all of them.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,6 +61,9 @@ pub(crate) struct Entry {
     pub(crate) past: Past,
     /// Steps of the parts that the member waits for.
     pub(crate) learned: Past,
+    /// What the member knew at its entry, and what it learns from the parts: the race detector's.
+    pub(crate) entered: Option<Snapshot>,
+    pub(crate) known: Clock,
     pub(crate) left: bool,
 }
 
@@ -89,6 +93,7 @@ impl Instance {
             (entry.dst_parts, entry.src_parts) = (dst_parts, src_parts);
             entry.past.clear();
             entry.learned.clear();
+            (entry.entered, entry.known) = (None, Clock::default());
         }
         (self.entered, self.left) = (0, 0);
         self.what = Some(what.clone());

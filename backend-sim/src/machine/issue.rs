@@ -1,14 +1,15 @@
 //! An operation begins. Its description decides what happens; whether that happens at once (`immediate.rs`) or as a transfer
 //! (`relaxed.rs`) is decided here, and nowhere else.
 
-use onesided::At;
 use onesided::backend::{self, AllocId, CollectiveKind, Effect, Op, Order, Values};
+use onesided::{At, DType};
 
 use super::agent::{Agent, Condition, Exchange, OwnedValues, State};
 use super::claim::Completes;
 use super::ids::{AgentId, ClaimId};
 use super::instance::Collective;
 use super::{Machine, Object, Progress, Touch};
+use crate::race::How;
 use crate::request::{Call, Reply};
 
 impl Machine {
@@ -19,7 +20,7 @@ impl Machine {
             // the hottest path, before everything else; a host shares its scope with nobody
             return match self.mode.relaxed {
                 true => self.launch(host, &transfer, (op.name(), at)),
-                false => self.transfer_now(host, &transfer),
+                false => self.transfer_now(host, &transfer, (op.name(), at)),
             };
         }
         self.issue_other(host, op, values, at)
@@ -27,10 +28,15 @@ impl Machine {
 
     fn issue_other(&mut self, host: AgentId, op: &Op, values: &Values<'_>, at: At) -> Progress {
         let effect = op.effect();
+        let pe = self.agents[host].pe;
         if let Effect::Collective(_) = effect
             && !self.mode.relaxed
-            && self.pes[self.agents[host].pe].unstarted == 0
+            && self.pes[pe].unstarted == 0
+            && !self.races.has_nbi(pe)
         {
+            if let Some(completes) = self.completes(effect) {
+                self.observe_completes(host, completes);
+            }
             return self.enter_now(host, &Collective::Op(*op)); // in order, nothing is in flight: nothing is to be completed
         }
         let claim = self.completes(effect).and_then(|completes| self.claim_at_call(host, completes));
@@ -53,27 +59,32 @@ impl Machine {
                 self.touch_scope(agent, &transfer);
                 match self.mode.relaxed {
                     true => self.launch(agent, &transfer, (op.name(), at)),
-                    false => self.transfer_now(agent, &transfer),
+                    false => self.transfer_now(agent, &transfer, (op.name(), at)),
                 }
             }
             Effect::FetchSignal { word } => {
                 let pe = self.agents[agent].pe;
+                self.observe(agent, pe, word, How::AtomicRead, word.len, (op.name(), at));
+                self.races.acquire(agent, pe, word, false);
                 self.touch_memory(pe, word, Touch::Read);
                 let value = self.heap.load(pe, word);
                 self.answer(agent, Reply::Value(value))
             }
             Effect::Fill { dst } => {
-                self.write(self.agents[agent].pe, dst, values.bytes);
+                let pe = self.agents[agent].pe;
+                self.observe(agent, pe, dst, How::Write, op.dtype().map_or(1, DType::size), (op.name(), at));
+                self.write(pe, dst, values.bytes);
                 Progress::Done
             }
             Effect::Wait(wait) => {
                 let on_stream = !self.agents[agent].is_host();
-                self.wait(agent, Condition::new(wait, OwnedValues::new(values), on_stream))
+                self.wait(agent, Condition::new(wait, OwnedValues::new(values), on_stream), (op.name(), at))
             }
             Effect::Order(Order::Flush) => self.flush(agent),
             Effect::Order(order @ (Order::Fence | Order::Quiet)) => {
                 if order == Order::Fence {
                     let Agent { scope, .. } = self.agents[agent];
+                    self.races.fence(agent, claim);
                     self.flight.fence(scope, claim, self.agents[agent].is_host());
                 }
                 let completes = self.completes(effect).expect("a fence and a quiet complete");

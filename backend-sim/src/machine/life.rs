@@ -61,7 +61,7 @@ impl Machine {
         let pe = self.agents[host].pe;
         self.agents[host].at = Some(at);
         self.agents[host].call = "finalize";
-        self.steps += 1;
+        self.step();
         self.record_named(host, "finalize", at);
         self.note_leaks(pe, leaks);
         self.pes[pe].leaving = true;
@@ -132,8 +132,8 @@ impl Machine {
                 }
             }
             Collective::Alloc(layout) => self.allocate(team, seq, *layout),
-            Collective::Free(alloc) => self.free(*alloc),
-            Collective::Unregister(alloc) => self.unregister(*alloc),
+            Collective::Free(alloc) => self.free(team, seq, *alloc),
+            Collective::Unregister(alloc) => self.unregister(team, seq, *alloc),
             Collective::Register { .. }
             | Collective::Split { .. }
             | Collective::Split2d { .. }

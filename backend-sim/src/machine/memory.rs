@@ -70,16 +70,26 @@ impl Machine {
         });
     }
 
-    pub(super) fn free(&mut self, alloc: AllocId) {
+    pub(super) fn free(&mut self, team: TeamIndex, seq: u32, alloc: AllocId) {
         if !self.still_used(alloc, None, "free") {
+            self.observe_freed(team, seq, alloc, "free");
             self.heap.free(alloc);
         }
     }
 
-    pub(super) fn unregister(&mut self, alloc: AllocId) {
+    pub(super) fn unregister(&mut self, team: TeamIndex, seq: u32, alloc: AllocId) {
         if !self.still_used(alloc, None, "unregister_symmetric") {
+            self.observe_freed(team, seq, alloc, "unregister_symmetric");
             self.heap.unregister(alloc);
             self.registrations.retain(|registration| registration.alloc != alloc);
+        }
+    }
+
+    /// The end of memory is a write to all of it, behind every member's entry.
+    fn observe_freed(&mut self, team: TeamIndex, seq: u32, alloc: AllocId, call: &'static str) {
+        let entry = self.teams.get(team).instance_ref(seq).entries.first();
+        if let Some((agent, at)) = entry.and_then(|entry| entry.agent.zip(entry.at)) {
+            self.races.freed(agent, alloc, (call, at));
         }
     }
 

@@ -9,6 +9,7 @@
 //! | `agent.rs`, `pe.rs` | hosts and streams: what each is doing; what belongs to a PE besides |
 //! | `choice.rs` | which steps are choices, and taking one |
 //! | `access.rs`, `past.rs` | what a step touches; what must come before it |
+//! | `observe.rs` | what the race detector is told of operations |
 //! | `issue.rs` | an operation begins: its description decides what happens |
 //! | `immediate.rs`, `relaxed.rs` | the two ways of doing it: at once, or as transfers |
 //! | `transfer.rs`, `flight.rs` | one transfer; all that are in flight, and what fences order |
@@ -44,6 +45,7 @@ mod instance;
 mod issue;
 mod life;
 mod memory;
+mod observe;
 mod past;
 mod pe;
 mod record;
@@ -63,13 +65,14 @@ use onesided::backend::{Live, Span};
 use crate::config::Config;
 use crate::heap::Heap;
 use crate::profile::Rules;
+use crate::race::{Detector, How, Promises, Race};
 use crate::request::{Call, Reply};
 use crate::trace::Event;
 use crate::verdict::VerdictKind;
 use agent::{Agent, AgentKind, State};
-use claim::{Claimed, Claims};
+use claim::Claims;
 use flight::Flight;
-use ids::{ScopeId, Table};
+use ids::ScopeId;
 use instance::Collective;
 use pe::PeState;
 use record::Record;
@@ -77,7 +80,8 @@ use team::Teams;
 use undelivered::Landed;
 
 pub(crate) use access::{Access, Actor, Object, ObjectKind, Test, Touch};
-pub(crate) use ids::{AgentId, Id, PeId};
+pub(crate) use claim::Claimed;
+pub(crate) use ids::{AgentId, ClaimId, Id, PeId, Table};
 pub(crate) use past::Past;
 pub(crate) use team::predefined_members;
 
@@ -101,6 +105,8 @@ pub(crate) struct Mode {
     pub(crate) tracking: bool,
     /// Whether the run is recorded.
     pub(crate) tracing: bool,
+    /// Whether races are looked for.
+    pub(crate) races: bool,
     /// Where every process became a PE, if each is one from the start.
     pub(crate) initialized: Option<At>,
 }
@@ -173,6 +179,7 @@ pub(crate) struct Machine {
     turn_ends: u64,
     record: Option<Box<Record>>,
     landed: Landed,
+    races: Detector,
 }
 
 impl Machine {
@@ -181,7 +188,7 @@ impl Machine {
             rules: config.profile.rules(),
             config,
             heap: Heap::default(),
-            mode: Mode { relaxed: false, tracking: false, tracing: false, initialized: None },
+            mode: Mode { relaxed: false, tracking: false, tracing: false, races: false, initialized: None },
             step: Step {
                 touched: Vec::new(),
                 before: Vec::new(),
@@ -209,6 +216,7 @@ impl Machine {
             turn_ends: 0,
             record: None,
             landed: Landed::default(),
+            races: Detector::default(),
         }
     }
 
@@ -235,6 +243,8 @@ impl Machine {
         self.unique_ids = 0;
         self.steps = 0;
         self.landed.clear();
+        let Rules { same_target_in_order: in_order, put_returns_delivered: arrives, .. } = self.rules;
+        self.races.reset(mode.races, Promises { in_order, arrives }, n);
         self.record = mode.tracing.then(Box::default);
         if let Some(at) = mode.initialized {
             self.record_init(at);
@@ -292,7 +302,7 @@ impl Machine {
     #[inline(always)] // as its only caller
     pub(crate) fn submit(&mut self, host: AgentId, call: &mut Call<'_>, at: At) -> Progress {
         self.agents[host].at = Some(at);
-        self.steps += 1;
+        self.step();
         if !self.registrations.is_empty() && self.exchanges(host, call) {
             return Progress::Blocked;
         }
@@ -315,6 +325,18 @@ impl Machine {
                 blocked
             }
         }
+    }
+
+    /// One more step.
+    #[inline]
+    fn step(&mut self) {
+        self.steps += 1;
+        self.races.at_step(self.steps);
+    }
+
+    /// The races that were found.
+    pub(crate) fn races(&self) -> Vec<Race> {
+        self.races.races(|alloc| self.heap.made_at(alloc))
     }
 
     /// Whether the host was resumed because its step was chosen.
@@ -340,7 +362,8 @@ impl Machine {
         match call {
             Call::Issue { op, values, stream: None } => self.issue(host, op, values, at),
             Call::Read { src, pe: of, dtype, into } => self.load(host, PeId(*of), *src, *dtype, into, at),
-            Call::Write { dst, pe: of, from, .. } if PeId(*of) == self.agents[host].pe => {
+            Call::Write { dst, pe: of, from, dtype } if PeId(*of) == self.agents[host].pe => {
+                self.observe(host, PeId(*of), *dst, How::Write, dtype.size(), ("write", at));
                 self.write(PeId(*of), *dst, from);
                 Progress::Done
             }
@@ -350,6 +373,7 @@ impl Machine {
 
     fn perform_rare(&mut self, host: AgentId, call: &mut Call<'_>, at: At) -> Progress {
         let pe = self.agents[host].pe;
+        let call_name = call.name();
         match call {
             Call::Issue { op, values, stream: Some(stream) } => self.enqueue_op(pe, *stream, op, values, at),
             Call::Write { dst, pe: of, dtype, from } => {
@@ -364,6 +388,7 @@ impl Machine {
             }
             Call::MulticastRead { team, src, dtype, op, into } => {
                 for (i, of) in self.team_members(pe, *team).iter().enumerate() {
+                    self.observe(host, PeId::new(of), *src, How::Read, dtype.size(), (call_name, at));
                     self.touch_memory(PeId::new(of), *src, Touch::Read);
                     let bytes = self.heap.bytes(PeId::new(of), *src);
                     match i {

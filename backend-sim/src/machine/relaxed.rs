@@ -9,6 +9,7 @@ use super::flight::Draft;
 use super::ids::{AgentId, PeId, TransferId};
 use super::transfer::{Data, Kind, NO_SPAN, TransferPast, element, part_of};
 use super::{Machine, Progress, Touch};
+use crate::race::{How, Lane};
 
 /// Bits of a transfer's name that number its issuer's transfers; above them stands the issuer.
 pub(super) const ISSUED: u32 = 26;
@@ -34,10 +35,13 @@ impl Machine {
             Moves::Fetch => (Kind::Fetch, (me, NO_SPAN), remote),
             Moves::Amo { op, value, cond } => (Kind::Amo { op, value, cond }, remote, (me, NO_SPAN)),
         };
+        let ticket = self.observe_issue(agent, transfer, asked);
+        self.observe_outstanding(ticket.as_ref(), nbi, self.starting.unwrap_or_default());
         let id = self.draft(agent, kind, dst, src, shape, asked);
         let flying = self.flight.get_mut(id);
         flying.signal = signal;
         flying.nbi = nbi;
+        flying.ticket = ticket;
         match moves {
             Moves::Value(value) => flying.data = Data::Word(value),
             Moves::Put { .. } if until == Until::SourceRead && self.is_read_at_once(shape) => self.capture(id),
@@ -75,7 +79,9 @@ impl Machine {
         let mut bytes = self.flight.buffer();
         bytes.resize(src.1.len, 0);
         let id = self.draft(host, Kind::Load { dtype }, (me, NO_SPAN), src, shape, ("read", at));
+        let ticket = self.races.issue(host, src.0, Lane::Steps, false);
         let load = self.flight.get_mut(id);
+        load.ticket = ticket;
         load.data = Data::Bytes(bytes);
         load.waiter = Some((host, Until::Delivered));
         self.begin_past(host, id);
@@ -87,8 +93,11 @@ impl Machine {
     /// transfer of its own, because it is ordered with other stores to the same bytes only.
     pub(super) fn store(&mut self, host: AgentId, pe: PeId, dst: Span, dtype: DType, bytes: &[u8], at: At) {
         if !self.mode.relaxed {
+            if let Some(ticket) = self.races.issue(host, pe, Lane::Stores, false) {
+                self.races.transfer(&ticket, pe, dst, How::Write, dtype.size(), ("write", at));
+            }
             self.heap.bytes_mut(pe, dst).copy_from_slice(bytes);
-            return self.wrote_plain(pe, dst);
+            return self.wrote(pe, dst);
         }
         let me = self.agents[host].pe;
         let count = Shape::contiguous(dst.len, dtype.size()).count;
@@ -101,7 +110,9 @@ impl Machine {
             // one step: its elements are delivered together
             let shape = Shape::contiguous(end - start, end - start);
             let id = self.draft(host, Kind::Store, (pe, dst), (me, NO_SPAN), shape, ("write", at));
+            let ticket = self.races.issue(host, pe, Lane::Stores, false);
             let store = self.flight.get_mut(id);
+            store.ticket = ticket;
             (store.data, store.continues) = (Data::Bytes(buffer), piece > 0);
             self.fly(host, id);
         }
@@ -163,7 +174,10 @@ impl Machine {
     /// Reads the source of a put of one piece, now.
     fn capture(&mut self, id: TransferId) {
         let transfer = self.flight.get(id);
-        let (pe, src, shape) = (transfer.src_pe, transfer.src, transfer.shape);
+        let (pe, src, shape, asked) = (transfer.src_pe, transfer.src, transfer.shape, (transfer.call, transfer.at));
+        if let Some(ticket) = transfer.ticket.clone() {
+            self.observe_read(&ticket, (pe, src), shape, 0..shape.count, asked);
+        }
         if shape.count == 1 {
             let src = element(src, 0, shape.size);
             self.touch_memory(pe, src, Touch::Read);

@@ -8,6 +8,7 @@ use super::claim::{Claimed, Completes, is_nbi};
 use super::ids::{AgentId, PeId};
 use super::past::Past;
 use super::{Machine, Object, Progress, Touch};
+use crate::race::Snapshot;
 use crate::request::Reply;
 
 /// The most streams of a PE: names of transfers have room for so many.
@@ -19,6 +20,8 @@ pub(crate) struct Record {
     reached: bool,
     /// Steps before it.
     past: Past,
+    /// What its stream knew.
+    known: Option<Snapshot>,
 }
 
 impl Task {
@@ -45,6 +48,7 @@ impl Machine {
         let scope = self.pes[pe].stream_scope;
         let stream = self.agents.push(Agent::new(pe, AgentKind::Stream(number), scope));
         self.pes[pe].streams.push(stream);
+        self.races.new_stream(pe, number);
         self.answer(host, Reply::Value(u64::from(number)))
     }
 
@@ -70,10 +74,11 @@ impl Machine {
     /// The host adds work to a stream, which starts it if it is idle.
     fn enqueue(&mut self, pe: PeId, stream: u32, what: Task, at: At) -> Progress {
         let agent = self.pes[pe].streams[stream as usize];
-        let past = self.agents[self.pes[pe].host].past.clone();
+        let host = self.pes[pe].host;
+        let (past, known) = (self.agents[host].past.clone(), self.races.snapshot(host));
         let state = &mut self.agents[agent];
         let idle = state.is_idle();
-        state.queue.push_back(Work { what, at, past });
+        state.queue.push_back(Work { what, at, past, known });
         state.enqueued += 1;
         if idle {
             self.run_stream(agent);
@@ -113,6 +118,9 @@ impl Machine {
         let Agent { queue, past, .. } = &mut self.agents[agent];
         if let Some(work) = queue.front() {
             past.join(&work.past);
+            if let Some(known) = &work.known {
+                self.races.learn(agent, known);
+            }
         }
         self.learn_registrations(agent);
     }
@@ -131,7 +139,7 @@ impl Machine {
         let state = &mut self.agents[agent];
         state.call = what.name();
         state.at = Some(at);
-        self.steps += 1;
+        self.step();
         if self.record.is_some() {
             self.record_started(agent, &what, at);
         }
@@ -195,6 +203,7 @@ impl Machine {
 
     /// An agent learns everything that another has done.
     fn learn_past(&mut self, agent: AgentId, from: AgentId) {
+        self.races.learn_all(agent, from);
         if self.mode.tracking {
             let past = self.agents[from].past.clone();
             self.agents[agent].past.join(&past);
@@ -212,6 +221,7 @@ impl Machine {
 
     /// Every source has been read.
     pub(super) fn flushed(&mut self, agent: AgentId) {
+        self.races.flush(agent);
         let Agent { past, reads, .. } = &mut self.agents[agent];
         past.join(reads);
     }
@@ -245,6 +255,9 @@ impl Machine {
         let record_state = &self.pes[*pe].events[event as usize][number];
         if record_state.reached {
             past.join(&record_state.past);
+            if let Some(known) = &record_state.known {
+                self.races.learn(agent, known);
+            }
             self.record_event_reached(agent, event, record);
             return Progress::Done;
         }
@@ -254,13 +267,16 @@ impl Machine {
     fn record_reached(&mut self, stream: AgentId, event: u32, record: usize) {
         let Agent { pe, ref past, .. } = self.agents[stream];
         let past = past.clone();
+        let known = self.races.snapshot(stream);
         let state = &mut self.pes[pe].events[event as usize][record - 1];
         state.reached = true;
         state.past.clone_from(&past);
+        state.known = known;
         for agent in self.agents_of(pe) {
             if matches!(self.agents[agent].state, State::AwaitingEvent { event: of, record: which } if (of, which) == (event, record))
             {
                 self.agents[agent].past.join(&past);
+                self.races.learn_all(agent, stream);
                 self.finish(agent);
             }
         }

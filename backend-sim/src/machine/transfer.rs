@@ -6,6 +6,7 @@ use onesided::{At, DType};
 use super::claim::Claimed;
 use super::ids::{AgentId, ClaimId, PeId, ScopeId, TeamIndex, TransferId};
 use super::past::Past;
+use crate::race::Ticket;
 
 /// One put, get, signal, atomic, store, load, or part of a collective, from issue to delivery.
 #[derive(Debug)]
@@ -53,6 +54,8 @@ pub(crate) struct Transfer {
     pub(crate) at: At,
     /// Kept while pasts are.
     pub(crate) past: Option<Box<TransferPast>>,
+    /// The race detector's, while races are looked for.
+    pub(crate) ticket: Option<Ticket>,
 }
 
 /// What a transfer does.
@@ -191,6 +194,7 @@ impl Transfer {
             call: "",
             at,
             past: None,
+            ticket: None,
         }
     }
 
@@ -209,6 +213,7 @@ impl Transfer {
         self.waiter = None;
         self.part = None;
         self.past = None;
+        self.ticket = None;
         match std::mem::replace(&mut self.data, Data::Source) {
             Data::Bytes(bytes) => Some(bytes),
             Data::Source | Data::Word(_) => None,

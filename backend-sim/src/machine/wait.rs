@@ -1,29 +1,28 @@
 //! Waiting for memory. Nothing polls: a wait is simply not a choice until it can end.
 //!
 //! A wait on several variables looks at one after the other, as the library's loop does: each is satisfied at a moment of its
-//! own, and need not be when the wait ends. On a signal word, beginning to wait is a step: a plain write that may come before or
-//! after it is a mistake.
+//! own, and need not be when the wait ends.
 
 use onesided::backend::Span;
 
 use super::agent::{Agent, Condition, State};
 use super::ids::{AgentId, PeId};
+use super::relaxed::Asked;
 use super::{Machine, Progress, Touch};
+use crate::heap::Heap;
+use crate::race::{Detector, How};
 use crate::request::Reply;
-use crate::verdict::VerdictKind;
 
 impl Machine {
     /// An agent begins to wait until a condition on its own memory holds.
-    pub(super) fn wait(&mut self, agent: AgentId, mut condition: Condition) -> Progress {
+    pub(super) fn wait(&mut self, agent: AgentId, mut condition: Condition, asked: Asked) -> Progress {
         let pe = self.agents[agent].pe;
-        if condition.wait.signal {
-            self.touch_memory(pe, condition.wait.vars, Touch::Entry);
-        }
+        self.observe_wait(agent, &condition, asked);
         if condition.is_over() {
             return Progress::Done;
         }
         if !self.mode.relaxed
-            && let Some(value) = condition.pass(&self.heap, pe)
+            && let Some(value) = pass(&mut condition, &self.heap, &mut self.races, agent, pe)
         {
             self.record_waited(agent, condition.last(), condition.wait.dtype, value);
             return self.answer(agent, Reply::Value(value));
@@ -44,7 +43,9 @@ impl Machine {
         let seen = condition.variable();
         self.step.test = self.mode.tracking.then(|| condition.test(pe));
         condition.advance();
+        let signal = condition.wait.signal;
         let value = self.heap.load(pe, seen);
+        self.races.acquire(agent, pe, seen, !signal);
         self.touch_memory(pe, seen, Touch::Read);
         self.noting = false;
         let State::Waiting(condition) = &self.agents[agent].state else { unreachable!("the agent waits") };
@@ -55,6 +56,18 @@ impl Machine {
             return;
         }
         self.waited(agent, value);
+    }
+
+    /// Beginning to wait looks at every variable.
+    fn observe_wait(&mut self, agent: AgentId, condition: &Condition, asked: Asked) {
+        if !self.races.is_on() {
+            return;
+        }
+        let (pe, size) = (self.agents[agent].pe, condition.wait.dtype.size());
+        let how = if condition.wait.signal { How::AtomicRead } else { How::Wait };
+        for variable in condition.variables() {
+            self.observe(agent, pe, variable, how, size, asked);
+        }
     }
 
     /// The wait is over; the call returns the value that it saw last.
@@ -79,25 +92,6 @@ impl Machine {
         }
     }
 
-    /// As [`Machine::wrote`], by something that is not atomic against signals.
-    #[inline]
-    pub(super) fn wrote_plain(&mut self, pe: PeId, span: Span) {
-        if !self.pes[pe].waiting.is_empty() {
-            self.wrote_under_wait(pe, span);
-        }
-    }
-
-    fn wrote_under_wait(&mut self, pe: PeId, span: Span) {
-        let word = self.pes[pe].waiting.iter().find_map(|&agent| match &self.agents[agent].state {
-            State::Waiting(Condition { wait, .. }) if wait.signal && wait.vars.overlaps(&span) => Some(wait.vars),
-            _ => None,
-        });
-        if let Some(word) = word {
-            self.found(VerdictKind::MixedAtomicity { pe: pe.0 as usize, word });
-        }
-        self.recheck(pe, span);
-    }
-
     fn recheck(&mut self, pe: PeId, span: Span) {
         let mut next = 0;
         while let Some(&agent) = self.pes[pe].waiting.get(next) {
@@ -110,7 +104,7 @@ impl Machine {
             }
             if !self.mode.relaxed {
                 // in order, a wait ends in the very step that fulfils it, and leaves the list
-                if let Some(value) = condition.pass(&self.heap, pe) {
+                if let Some(value) = pass(condition, &self.heap, &mut self.races, agent, pe) {
                     self.waited(agent, value);
                     next -= 1;
                 }
@@ -121,6 +115,19 @@ impl Machine {
                 (false, true) => self.unready(agent),
                 (true, true) | (false, false) => {}
             }
+        }
+    }
+}
+
+/// Passes every variable that compares true now; if that was the last, returns the value seen there. In order, a variable is seen
+/// as soon as it compares true.
+fn pass(condition: &mut Condition, heap: &Heap, races: &mut Detector, agent: AgentId, pe: PeId) -> Option<u64> {
+    loop {
+        let value = condition.found(heap, pe)?;
+        races.acquire(agent, pe, condition.variable(), !condition.wait.signal);
+        condition.advance();
+        if condition.is_over() {
+            return Some(value);
         }
     }
 }

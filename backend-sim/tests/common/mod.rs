@@ -7,7 +7,7 @@ use std::fmt::Display;
 use std::ops::ControlFlow;
 
 use onesided::{Pe, Result};
-use onesided_sim::{Config, Explore, Explored, Run, Sim, Simulation, Verdict};
+use onesided_sim::{Config, Explore, Explored, Races, Run, Sim, Simulation, Verdict};
 
 /// More schedules than any program here has.
 pub(crate) const ENOUGH: u64 = 1_000_000;
@@ -18,6 +18,7 @@ pub(crate) fn visit_all<T>(
     program: impl Fn(&Pe<Sim>) -> Result<T>,
     mut visit: impl FnMut(&Run<T>),
 ) -> Explored {
+    let config = Config { races: Races::Note, ..config }; // many programs here are litmus tests
     let explored = Simulation::new(config).unwrap().explore(Explore::All { limit: ENOUGH }, program, |run| {
         visit(run);
         ControlFlow::Continue(())
@@ -49,6 +50,7 @@ pub(crate) fn results<T: Ord + Clone>(
 
 /// What the PEs returned in order.
 pub(crate) fn in_order<T>(config: Config, program: impl Fn(&Pe<Sim>) -> Result<T>) -> Vec<T> {
+    let config = Config { races: Races::Note, ..config };
     let run = Simulation::new(config).unwrap().run(program).unwrap();
     run.into_results().unwrap()
 }

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use onesided::backend::{Op, Span};
 use onesided::{At, Pe, Result};
-use onesided_sim::{Config, Event, EventKind, Explore, Run, Sim, Simulation};
+use onesided_sim::{Config, Event, EventKind, Explore, Races, Run, Sim, Simulation};
 
 /// A step, by a name that it has in every schedule. No line may be passed twice by the same PE.
 type Step = (u32, u32, u32, &'static str, u16);
@@ -22,6 +22,7 @@ pub(crate) struct Visited {
 
 /// The classes of all schedules as the search visits them, and those of some random ones.
 pub(crate) fn classes<T>(config: Config, program: impl Fn(&Pe<Sim>) -> Result<T>) -> (Visited, BTreeSet<Class>) {
+    let config = Config { races: Races::Note, ..config };
     let visit = |how| {
         let recording = RefCell::new(Simulation::new(config.clone()).unwrap());
         let mut classes = BTreeSet::new();

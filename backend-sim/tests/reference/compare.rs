@@ -88,7 +88,7 @@ pub(crate) fn left(program: &Program, profile: Profile, pe: usize, word: usize) 
     let allowed = outcomes(program, profile);
     let finished = allowed.iter().filter_map(|outcome| match outcome {
         Outcome::Finished(saw) => Some(saw[program.pes() + pe][word]),
-        Outcome::Deadlock | Outcome::MixedAtomicity => None,
+        Outcome::Deadlock => None,
     });
     finished.collect::<BTreeSet<u64>>().into_iter().collect()
 }

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use onesided::backend::AmoOp;
 use onesided::{Event, Pe, Result, SignalOp, Stream, SymmetricBuf, TeamConfig};
-use onesided_sim::{Config, Explore, Profile, Run, Sim, Simulation, VerdictKind};
+use onesided_sim::{Config, Explore, Profile, Races, Run, Sim, Simulation, VerdictKind};
 
 use super::program::{Call, Collective, Op, Program, Update};
 use super::state::Outcome;
@@ -37,7 +37,7 @@ pub(crate) fn in_order(program: &Program, profile: Profile) -> Outcome {
 }
 
 fn simulation(program: &Program, profile: Profile) -> Simulation {
-    let config = Config { profile, pieces: program.pieces, ..Config::pes(program.pes()) };
+    let config = Config { profile, races: Races::Note, pieces: program.pieces, ..Config::pes(program.pes()) };
     Simulation::new(config).unwrap()
 }
 
@@ -45,7 +45,6 @@ fn outcome(run: &Run<Saw>) -> Outcome {
     match run.verdict.kind {
         VerdictKind::Finished => {}
         VerdictKind::Deadlock => return Outcome::Deadlock,
-        VerdictKind::MixedAtomicity { .. } => return Outcome::MixedAtomicity,
         _ => panic!("{}", run.verdict),
     }
     let results: Vec<&Saw> = run.results.iter().map(|result| result.as_ref().expect("every PE returned")).collect();

@@ -20,8 +20,6 @@ pub(crate) enum Outcome {
     Finished(Vec<Vec<u64>>),
     /// Somebody waits, and nothing can happen.
     Deadlock,
-    /// A plain write reached a word that somebody was waiting for as a signal.
-    MixedAtomicity,
 }
 
 impl Outcome {
@@ -30,7 +28,6 @@ impl Outcome {
         match self {
             Outcome::Finished(saw) => saw[..hosts].concat().iter().map(u64::to_string).collect::<Vec<_>>().join(" "),
             Outcome::Deadlock => "deadlock".into(),
-            Outcome::MixedAtomicity => "mixed atomicity".into(),
         }
     }
 }
@@ -49,7 +46,6 @@ pub(crate) struct State {
     pub(crate) flying: Vec<Transfer>,
     /// Non-blocking operations that are not complete, and who has claimed them.
     pub(crate) claims: BTreeMap<Place, Claim>,
-    pub(crate) mixed: bool,
 }
 
 /// How far an agent is.
@@ -72,7 +68,6 @@ pub(crate) fn outcomes(program: &Program, rules: Rules, limit: usize) -> Option<
         fences: vec![0; 2 * plan.pes],
         flying: Vec::new(),
         claims: BTreeMap::new(),
-        mixed: false,
     };
     let mut outcomes = BTreeSet::new();
     let mut visited = BTreeSet::from([start.clone()]);
@@ -99,9 +94,6 @@ impl Plan {
     /// Every state that one step leads to.
     fn next(&self, state: &State) -> Vec<State> {
         let mut next = Vec::new();
-        if state.mixed {
-            return next; // a finding ends the run
-        }
         for agent in 0..self.agents.len() {
             self.step_of_agent(state, agent, &mut next);
         }
@@ -113,9 +105,6 @@ impl Plan {
 
     /// What the end of a run, after which nothing can happen, amounts to.
     fn outcome(&self, state: &State) -> Outcome {
-        if state.mixed {
-            return Outcome::MixedAtomicity;
-        }
         assert!(state.flying.is_empty(), "what is in flight arrives");
         let done = |agent: usize| self.has_done(state, agent, self.agents[agent].work.len());
         if !(0..self.agents.len()).all(done) {
@@ -174,19 +163,6 @@ impl Plan {
                 values[variable].is_none_or(|value| compares(cmp, found(word + variable), value))
             }
             _ => unreachable!("only waits have variables"),
-        }
-    }
-
-    /// A write that is no signal and no atomic.
-    pub(crate) fn write_plainly(&self, state: &mut State, place: usize, value: u64) {
-        state.memory[place] = value;
-        for (progress, agent) in state.agents.iter().zip(&self.agents) {
-            if progress.looks_at.is_some()
-                && let Task::Op(Op::Wait { word, signal: true, .. }) = agent.work[progress.begun - 1].task
-                && self.place(agent.pe, word) == place
-            {
-                state.mixed = true;
-            }
         }
     }
 }

@@ -265,7 +265,7 @@ impl Plan {
         };
         for (to, value) in values {
             match transfer.kind {
-                Kind::Put | Kind::Store | Kind::Get => self.write_plainly(state, to, value),
+                Kind::Put | Kind::Store | Kind::Get => state.memory[to] = value,
                 Kind::Fetch | Kind::Load => state.saw[me][to] = value,
                 Kind::Amo { op, value: operand, cond, fetch } => {
                     state.memory[transfer.elements[0].from] = applied(op, value, operand, cond);

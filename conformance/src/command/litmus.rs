@@ -144,7 +144,7 @@ fn explore(case: &Case<Sim>, options: &Options) -> Result<ExitCode, String> {
 }
 
 fn print(case: &Case<Sim>, profile: Profile, visited: &Visited) {
-    let Visited { outcomes, schedules, complete } = visited;
+    let Visited { outcomes, schedules, complete, race } = visited;
     let all = if *complete { "all" } else { "not all" };
     say!("{case:?}, profile {profile}: {schedules} schedules ({all})\n");
     let mut table = Table::new();
@@ -154,6 +154,9 @@ fn print(case: &Case<Sim>, profile: Profile, visited: &Visited) {
     }
     right_align(&mut table);
     say!("{}\n", table.trim_fmt());
+    if let Some((race, schedule)) = race {
+        say!("{race}\nWhere it was seen: {}\n", replay_command(&case.name, &schedule.to_string()));
+    }
     if let Some(sighting) = outcomes.values().next() {
         say!("What happens in one: {}", replay_command(&case.name, &sighting.example.to_string()));
     }

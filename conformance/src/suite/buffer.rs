@@ -27,7 +27,7 @@ pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
         external_read_write: 1 => |case| case.needs_registration(),
         registered_local_put_source: 2 => |case| case.needs_registration(),
         registered_local_get_target: 2 => |case| case.needs_registration(),
-        registering_orders_no_data: 2 => |case| case.needs_registration(),
+        registering_orders_no_data: 2 racy => |case| case.needs_registration(),
         registered_symmetric_keeps_content: 2 => |case| case.needs_registration(),
         unregistered_symmetric_keeps_content: 2 => |case| case.needs_registration(),
         peer_store_then_barrier: 2 => |case| case.needs_peer_access(),

@@ -12,22 +12,22 @@ use crate::case::{Case, Seen, cases, seen};
 /// This part of the chapter `stream`.
 pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
     cases![
-        put_nbi_then_signal: 2,
-        put_nbi_of_many_then_signal: 2,
-        put_then_signal: 2,
+        put_nbi_then_signal: 2 racy,
+        put_nbi_of_many_then_signal: 2 racy,
+        put_then_signal: 2 racy,
         put_nbi_then_quiet_and_signal: 2,
-        host_nbi_claimed_by_a_stream: 2,
-        host_nbi_of_many_claimed_by_a_stream: 2,
+        host_nbi_claimed_by_a_stream: 2 racy,
+        host_nbi_of_many_claimed_by_a_stream: 2 racy,
         host_nbi_claimed_by_a_stream_that_is_done: 2,
         host_put_claimed_by_no_stream: 2,
-        nbi_claimed_by_a_blocked_stream: 2,
-        nbi_of_many_claimed_by_a_blocked_stream: 2,
+        nbi_claimed_by_a_blocked_stream: 2 racy,
+        nbi_of_many_claimed_by_a_blocked_stream: 2 racy,
         put_claimed_by_no_blocked_stream: 2,
-        nbi_claimed_by_a_fence: 2,
-        nbi_claimed_before_the_fence: 2,
+        nbi_claimed_by_a_fence: 2 racy,
+        nbi_claimed_before_the_fence: 2 racy,
         nbi_claimed_after_the_fence: 2,
-        flush_of_another_stream: 1,
-        flush_waits_for_what_came_before_it: 1,
+        flush_of_another_stream: 1 racy,
+        flush_waits_for_what_came_before_it: 1 racy,
     ]
 }
 

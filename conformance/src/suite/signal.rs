@@ -11,7 +11,7 @@ use crate::case::{Case, Seen, cases, seen};
 /// The chapter's cases, with those of `wait.rs`.
 pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
     let mut cases = cases![
-        fetch_shows_the_data: 2,
+        fetch_shows_the_data: 2 racy,
         add_from_several: 3,
         add_wraps: 2,
         set_and_add: 2,
@@ -39,7 +39,7 @@ pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
         wait_until_all_vector_with_skip: 2,
         put_signals_add_up: 3,
         put_signal_nbi: 2,
-        put_signal_nbi_pair: 2,
+        put_signal_nbi_pair: 2 racy,
         put_signal_nbi_pair_fenced: 2,
         put_signal_of_nothing: 2,
         stream_put_signal_to_host: 2,

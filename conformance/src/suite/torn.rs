@@ -8,16 +8,16 @@ use crate::case::{Case, Seen, cases, seen};
 /// This part of the chapter `rma`.
 pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
     cases![
-        put_torn: 2,
-        put_of_four_torn: 2,
-        element_never_torn: 2,
-        get_sees_any_mix: 3,
-        flag_before_data_in_one_read: 2,
-        flag_before_data_in_two_reads: 2,
-        flag_before_data_in_one_peer_read: 2 => |case| case.needs_peer_access(),
-        flag_before_data_in_one_get: 2,
-        flag_before_data_in_the_source_of_a_put: 2,
-        flag_before_data_in_the_source_of_an_iput: 2,
+        put_torn: 2 racy,
+        put_of_four_torn: 2 racy,
+        element_never_torn: 2 racy,
+        get_sees_any_mix: 3 racy,
+        flag_before_data_in_one_read: 2 racy,
+        flag_before_data_in_two_reads: 2 racy,
+        flag_before_data_in_one_peer_read: 2 racy => |case| case.needs_peer_access(),
+        flag_before_data_in_one_get: 2 racy,
+        flag_before_data_in_the_source_of_a_put: 2 racy,
+        flag_before_data_in_the_source_of_an_iput: 2 racy,
     ]
 }
 

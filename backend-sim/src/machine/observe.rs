@@ -1,0 +1,206 @@
+//! What the race detector is told of operations: each access with whoever makes it, and what it releases or acquires.
+
+use std::ops::Range;
+
+use onesided::backend::{self, AmoOp, Moves, Shape, SignalUpdate, Span, Until};
+use onesided::{At, SignalOp};
+
+use super::Machine;
+use super::claim::{Claimed, Completes};
+use super::ids::{AgentId, PeId};
+use super::relaxed::Asked;
+use super::transfer::{Kind, Transfer, Unit, UnitStep, element, part_of};
+use crate::race::{How, Lane, Ticket};
+
+impl Machine {
+    /// An agent issues a transfer.
+    #[inline]
+    pub(super) fn observe_issue(
+        &mut self,
+        agent: AgentId,
+        transfer: &backend::Transfer,
+        asked: Asked,
+    ) -> Option<Ticket> {
+        if !self.races.is_on() {
+            return None;
+        }
+        let lane = match (transfer.moves, transfer.nbi) {
+            (Moves::Get { .. } | Moves::Fetch, false) => Lane::Steps,
+            (Moves::Get { .. } | Moves::Fetch, true) => Lane::Gets,
+            (Moves::Put { .. } | Moves::Value(_) | Moves::Nothing | Moves::Amo { .. }, false) => Lane::Puts,
+            (Moves::Put { .. } | Moves::Value(_) | Moves::Nothing | Moves::Amo { .. }, true) => Lane::Nbi,
+        };
+        let arrives = transfer.until == Until::SourceRead && transfer.shape.count > 0;
+        let peer = PeId(transfer.peer);
+        let ticket = self.races.issue(agent, peer, lane, arrives);
+        if transfer.signal.is_some() || matches!(transfer.moves, Moves::Amo { .. }) {
+            self.races.synchronizes(agent, Some(peer), asked);
+        }
+        ticket
+    }
+
+    /// A non-blocking operation is outstanding from its issue on.
+    pub(super) fn observe_outstanding(&mut self, ticket: Option<&Ticket>, nbi: bool, claimed: Claimed) {
+        if let Some(ticket) = ticket.filter(|_| nbi) {
+            self.races.outstanding(ticket, claimed);
+        }
+    }
+
+    /// The whole transfer happens at once.
+    #[inline]
+    pub(super) fn observe_now(&mut self, agent: AgentId, transfer: &backend::Transfer, asked: Asked) {
+        let Some(ticket) = self.observe_issue(agent, transfer, asked) else { return };
+        let me = self.agents[agent].pe;
+        let backend::Transfer { moves, remote, shape, signal, nbi, until, .. } = *transfer;
+        let peer = PeId(transfer.peer);
+        let all = 0..shape.count;
+        match moves {
+            Moves::Put { src } => {
+                self.observe_read(&ticket, (me, src), shape, all.clone(), asked);
+                self.observe_write(&ticket, How::Deliver, (peer, remote), shape, all, asked);
+            }
+            Moves::Value(_) => self.observe_write(&ticket, How::Deliver, (peer, remote), shape, all, asked),
+            Moves::Nothing => {}
+            Moves::Get { dst } => {
+                self.observe_read(&ticket, (peer, remote), shape, all.clone(), asked);
+                self.observe_write(&ticket, How::Write, (me, dst), shape, all, asked);
+            }
+            Moves::Fetch => self.observe_read(&ticket, (peer, remote), shape, all, asked),
+            Moves::Amo { op, .. } => {
+                let waiter = (until == Until::Delivered).then_some(agent);
+                self.observe_amo(&ticket, op, peer, remote, waiter, asked);
+            }
+        }
+        if let Some(update) = signal {
+            self.observe_signal(&ticket, peer, update, asked);
+        }
+        self.observe_outstanding(Some(&ticket), nbi, self.starting.unwrap_or_default());
+    }
+
+    /// A transfer in flight takes a step.
+    pub(super) fn observe_unit(&mut self, Unit { transfer: id, piece, step }: Unit) {
+        let transfer = self.flight.get(id);
+        let Some(ticket) = transfer.ticket.clone() else { return };
+        let Transfer { kind, dst_pe, src_pe, dst, src, shape, signal, waiter, call, at, .. } = *transfer;
+        let asked = (call, at);
+        if step == UnitStep::Signal {
+            if let Some(update) = signal {
+                self.observe_signal(&ticket, dst_pe, update, asked);
+            }
+            return;
+        }
+        let elements = transfer.elements(piece);
+        if step == UnitStep::Read {
+            return self.observe_read(&ticket, (src_pe, src), shape, elements, asked);
+        }
+        match kind {
+            Kind::Put => {
+                self.observe_write(&ticket, How::Deliver, (dst_pe, dst), shape, elements, asked);
+            }
+            Kind::Store => {
+                self.observe_write(&ticket, How::Write, (dst_pe, dst), shape, elements, asked);
+            }
+            Kind::Get => {
+                self.observe_read(&ticket, (src_pe, src), shape, elements.clone(), asked);
+                self.observe_write(&ticket, How::Write, (dst_pe, dst), shape, elements, asked);
+            }
+            Kind::Fetch | Kind::Load { .. } => {
+                self.observe_read(&ticket, (src_pe, src), shape, elements, asked);
+            }
+            Kind::Amo { op, .. } => {
+                let waiter = waiter.map(|(agent, _)| agent);
+                self.observe_amo(&ticket, op, dst_pe, dst, waiter, asked);
+            }
+            Kind::Combine { .. } => {}
+        }
+    }
+
+    /// A transfer reads elements of its source.
+    #[inline]
+    pub(super) fn observe_read(
+        &mut self,
+        ticket: &Ticket,
+        (pe, src): (PeId, Span),
+        shape: Shape,
+        elements: Range<usize>,
+        asked: Asked,
+    ) {
+        for_each_part(src, shape.size, shape.src_stride, elements, |span| {
+            self.races.transfer(ticket, pe, span, How::Read, shape.size, asked);
+        });
+    }
+
+    /// A transfer writes elements of its target.
+    #[inline]
+    pub(super) fn observe_write(
+        &mut self,
+        ticket: &Ticket,
+        how: How,
+        (pe, dst): (PeId, Span),
+        shape: Shape,
+        elements: Range<usize>,
+        asked: Asked,
+    ) {
+        for_each_part(dst, shape.size, shape.dst_stride, elements, |span| {
+            self.races.transfer(ticket, pe, span, how, shape.size, asked);
+        });
+    }
+
+    fn observe_signal(&mut self, ticket: &Ticket, pe: PeId, update: SignalUpdate, asked: Asked) {
+        let SignalUpdate { word, op, .. } = update;
+        self.races.transfer(ticket, pe, word, How::AtomicUpdate, word.len, asked);
+        self.races.release(ticket, pe, word, op == SignalOp::Set);
+    }
+
+    /// An atomic reaches its word. `waiter`: the agent that its old value goes to.
+    fn observe_amo(&mut self, ticket: &Ticket, op: AmoOp, pe: PeId, word: Span, waiter: Option<AgentId>, asked: Asked) {
+        let how = if op == AmoOp::Fetch { How::AtomicRead } else { How::AtomicUpdate };
+        self.races.transfer(ticket, pe, word, how, word.len, asked);
+        if let Some(agent) = waiter {
+            self.races.acquire(agent, pe, word, false);
+        }
+        if op != AmoOp::Fetch {
+            let replaces = op == AmoOp::Set && waiter.is_none(); // a swap has read what it replaces
+            self.races.release(ticket, pe, word, replaces);
+        }
+        if let Some(agent) = waiter {
+            self.races.arrived(agent, ticket, pe);
+        }
+    }
+
+    /// A call that completes learns what has arrived of its scope's blocking operations.
+    #[inline]
+    pub(super) fn observe_completes(&mut self, agent: AgentId, completes: Completes) {
+        match completes {
+            Completes::Scope => self.races.claim_blocking(agent, true, false),
+            Completes::Delivery => self.races.claim_blocking(agent, false, false),
+            Completes::Stores => self.races.claim_blocking(agent, false, true),
+            Completes::Nothing => {}
+        }
+    }
+
+    /// An agent reads or writes memory itself.
+    #[inline]
+    pub(super) fn observe(
+        &mut self,
+        agent: AgentId,
+        pe: PeId,
+        span: Span,
+        how: How,
+        size: usize,
+        asked: (&'static str, At),
+    ) {
+        self.races.touch(agent, pe, span, how, size, asked);
+    }
+}
+
+/// Calls `f` for the bytes of some elements: for all together where they lie side by side.
+#[inline]
+fn for_each_part(span: Span, size: usize, stride: usize, elements: Range<usize>, mut f: impl FnMut(Span)) {
+    if stride == 1 {
+        return f(part_of(span, elements.start * size, elements.len() * size));
+    }
+    for i in elements {
+        f(element(span, i * stride, size));
+    }
+}

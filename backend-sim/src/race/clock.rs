@@ -1,0 +1,240 @@
+//! Clocks: what an agent, or a transfer, knows of everybody's accesses.
+//!
+//! Time is one number that grows with every access, for all PEs. Most knowledge is a prefix: "everything up to this moment". A
+//! quiet of one stream knows what was issued since the quiet of another, and a signal knows its own data: these are intervals
+//! behind the prefix. An interval begins with the moment of the transfer before it to the same PE, so that neighbours merge.
+
+use super::Lane;
+use crate::machine::{AgentId, PeId};
+
+/// A set of moments: all up to `upto`, and intervals behind it, each without its first moment and with its last.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Times {
+    upto: u64,
+    later: Vec<(u64, u64)>,
+}
+
+impl Times {
+    #[inline]
+    pub(super) fn contains(&self, time: u64) -> bool {
+        time <= self.upto || self.later.iter().any(|&(from, to)| from < time && time <= to)
+    }
+
+    /// Adds the moments behind `from`, up to `to`.
+    pub(super) fn add(&mut self, from: u64, to: u64) {
+        if from >= to {
+            return;
+        }
+        if from > self.upto {
+            let at = self.later.partition_point(|&(start, _)| start < from);
+            self.later.insert(at, (from, to));
+        } else {
+            self.upto = self.upto.max(to);
+        }
+        self.merge();
+    }
+
+    /// Joins neighbours, and takes into the prefix what reaches it.
+    fn merge(&mut self) {
+        if self.later.is_empty() {
+            return;
+        }
+        let upto = &mut self.upto;
+        let mut last: Option<(u64, u64)> = None;
+        let mut merged = Vec::with_capacity(self.later.len());
+        for &(from, to) in &self.later {
+            if from <= *upto {
+                *upto = (*upto).max(to);
+                continue;
+            }
+            last = match last {
+                Some((start, end)) if from <= end => Some((start, end.max(to))),
+                other => {
+                    merged.extend(other);
+                    Some((from, to))
+                }
+            };
+        }
+        merged.extend(last);
+        self.later = merged;
+    }
+
+    /// Removes the moments behind `from`, up to `to`.
+    pub(super) fn remove(&mut self, from: u64, to: u64) {
+        let all = std::iter::once((0, self.upto)).chain(self.later.iter().copied());
+        let mut left = Times::default();
+        for (start, end) in all {
+            left.add(start, end.min(from));
+            left.add(start.max(to), end);
+        }
+        *self = left;
+    }
+
+    pub(super) fn join(&mut self, other: &Times) {
+        self.add(0, other.upto);
+        other.later.iter().for_each(|&(from, to)| self.add(from, to));
+    }
+}
+
+/// What is known of one agent.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    agent: AgentId,
+    /// Its own accesses, in program order.
+    pub(super) steps: u64,
+    /// Its transfers by lane, to whatever PE.
+    lanes: [Times; Lane::COUNT],
+    /// Its transfers to one PE: what fences and signals tell.
+    to: Vec<(PeId, Lane, Times)>,
+}
+
+impl Known {
+    fn new(agent: AgentId) -> Known {
+        Known { agent, steps: 0, lanes: Default::default(), to: Vec::new() }
+    }
+
+    pub(super) fn lane(&mut self, lane: Lane) -> &mut Times {
+        &mut self.lanes[lane as usize]
+    }
+
+    fn to(&mut self, pe: PeId, lane: Lane) -> &mut Times {
+        let at = self.to.iter().position(|(of, which, _)| (*of, *which) == (pe, lane)).unwrap_or_else(|| {
+            self.to.push((pe, lane, Times::default()));
+            self.to.len() - 1
+        });
+        &mut self.to[at].2
+    }
+
+    fn join(&mut self, other: &Known) {
+        self.steps = self.steps.max(other.steps);
+        self.lanes.iter_mut().zip(&other.lanes).for_each(|(mine, theirs)| mine.join(theirs));
+        other.to.iter().for_each(|(pe, lane, times)| self.to(*pe, *lane).join(times));
+    }
+
+    /// Whether it has an access of a lane to memory of a PE.
+    fn has(&self, lane: Lane, time: u64, pe: PeId) -> bool {
+        let nbi = || self.lanes[Lane::Nbi as usize].contains(time);
+        match lane {
+            Lane::Steps | Lane::Arrived => time <= self.steps,
+            Lane::Gets => nbi(),
+            Lane::Reads => self.lanes[Lane::Reads as usize].contains(time) || nbi(),
+            Lane::Puts | Lane::Nbi | Lane::Stores | Lane::Parts => {
+                self.lanes[lane as usize].contains(time)
+                    || (self.to.iter()).any(|(of, which, times)| (*of, *which) == (pe, lane) && times.contains(time))
+            }
+        }
+    }
+}
+
+/// What somebody knows of everybody. Nothing is said of what came before the last moment that everybody knows.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Clock(Vec<Known>);
+
+impl Clock {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What is known of an agent, to be added to.
+    pub(super) fn of(&mut self, agent: AgentId) -> &mut Known {
+        let at = match self.0.binary_search_by_key(&agent, |known| known.agent) {
+            Ok(at) => at,
+            Err(at) => {
+                self.0.insert(at, Known::new(agent));
+                at
+            }
+        };
+        &mut self.0[at]
+    }
+
+    #[inline]
+    fn get(&self, agent: AgentId) -> Option<&Known> {
+        match self.0.as_slice() {
+            [] => None,
+            [only] => Some(only).filter(|known| known.agent == agent),
+            many => many.binary_search_by_key(&agent, |known| known.agent).ok().map(|at| &many[at]),
+        }
+    }
+
+    /// The last own access of an agent that is known; 0 if none is.
+    pub(super) fn steps(&self, agent: AgentId) -> u64 {
+        self.get(agent).map_or(0, |known| known.steps)
+    }
+
+    /// Learns the own accesses of an agent up to a moment.
+    pub(super) fn learn_steps(&mut self, agent: AgentId, time: u64) {
+        let steps = &mut self.of(agent).steps;
+        *steps = (*steps).max(time);
+    }
+
+    /// Learns transfers of an agent to memory of one PE.
+    pub(super) fn learn_to(&mut self, agent: AgentId, lane: Lane, pe: PeId, times: &Times) {
+        self.of(agent).to(pe, lane).join(times);
+    }
+
+    pub(super) fn join(&mut self, other: &Clock) {
+        if self.0.is_empty() {
+            self.0.clone_from(&other.0);
+            return;
+        }
+        other.0.iter().for_each(|known| self.of(known.agent).join(known));
+    }
+
+    /// Whether an access of a lane of an agent, to memory of a PE, is known.
+    #[inline]
+    pub(super) fn knows(&self, agent: AgentId, lane: Lane, time: u64, pe: PeId) -> bool {
+        self.get(agent).is_some_and(|known| known.has(lane, time, pe))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times(parts: &[(u64, u64)]) -> Times {
+        let mut times = Times::default();
+        parts.iter().for_each(|&(from, to)| times.add(from, to));
+        times
+    }
+
+    #[test]
+    fn neighbouring_intervals_merge_and_join_the_prefix() {
+        assert_eq!(times(&[(5, 7), (9, 11), (7, 9)]), Times { upto: 0, later: vec![(5, 11)] });
+        assert_eq!(times(&[(5, 7), (0, 5)]), Times { upto: 7, later: vec![] });
+        assert_eq!(times(&[(4, 9), (2, 5), (12, 13)]), Times { upto: 0, later: vec![(2, 9), (12, 13)] });
+        assert_eq!(times(&[(3, 3)]), Times::default());
+    }
+
+    #[test]
+    fn an_interval_has_its_end_and_not_its_start() {
+        let some = times(&[(0, 2), (5, 7)]);
+        assert_eq!(
+            [1, 2, 3, 5, 6, 7, 8].map(|time| some.contains(time)),
+            [true, true, false, false, true, true, false]
+        );
+    }
+
+    #[test]
+    fn moments_are_removed() {
+        let mut some = times(&[(0, 10), (20, 30)]);
+        some.remove(4, 6);
+        some.remove(25, 40);
+        assert_eq!(some, Times { upto: 4, later: vec![(6, 10), (20, 25)] });
+    }
+
+    #[test]
+    fn a_clock_knows_transfers_by_lane_and_target() {
+        let (a, b) = (AgentId(0), AgentId(1));
+        let mut clock = Clock::default();
+        clock.learn_steps(a, 5);
+        clock.learn_to(a, Lane::Puts, PeId(1), &times(&[(5, 6)]));
+        clock.of(b).lane(Lane::Nbi).add(0, 9);
+        assert!(clock.knows(a, Lane::Steps, 5, PeId(0)) && !clock.knows(a, Lane::Steps, 6, PeId(0)));
+        assert!(clock.knows(a, Lane::Puts, 6, PeId(1)) && !clock.knows(a, Lane::Puts, 6, PeId(2)));
+        assert!(clock.knows(b, Lane::Gets, 9, PeId(0)) && clock.knows(b, Lane::Reads, 9, PeId(0)));
+        assert!(!clock.knows(b, Lane::Puts, 9, PeId(0)));
+        let mut other = Clock::default();
+        other.join(&clock);
+        assert_eq!((other.steps(a), other.steps(b)), (5, 0));
+    }
+}

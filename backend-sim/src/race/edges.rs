@@ -1,0 +1,436 @@
+//! Happens-before: what orders accesses, and what each call learns by it.
+//!
+//! | edge | here |
+//! |---|---|
+//! | host call → stream's step → synchronize, event | [`Detector::snapshot`], [`Detector::learn`] |
+//! | issue → source read → delivery → signal | [`Detector::issue`] |
+//! | fence | [`Detector::fence`] |
+//! | quiet, barrier | [`Detector::claim_nbi`], [`Detector::claim_blocking`], [`Detector::end_claim`] |
+//! | flush | [`Detector::flush`] |
+//! | update → wait, fetch that reads it | [`Detector::release`], [`Detector::acquire`] |
+//! | collectives | [`Detector::meet`], [`Detector::part`] and what follows it |
+
+use std::rc::Rc;
+
+use onesided::At;
+use onesided::backend::Span;
+
+use super::clock::{Clock, Times};
+use super::{Detector, FENCED, Fenced, Issue, Lane, Released, Run, Ticket};
+use crate::machine::{AgentId, ClaimId, Claimed, PeId};
+
+/// What an agent knew at a moment, its own accesses included.
+#[derive(Clone, Debug)]
+pub(crate) struct Snapshot {
+    agent: AgentId,
+    time: u64,
+    clock: Rc<Clock>,
+}
+
+/// # Transfers
+impl Detector {
+    /// An agent issues a transfer to a PE. `ordered`: whether fences order it; `arrives`: whether it is delivered before its call
+    /// returns, if the transport promises that.
+    #[inline]
+    pub(crate) fn issue(&mut self, agent: AgentId, to: PeId, lane: Lane, arrives: bool) -> Option<Ticket> {
+        self.on.then(|| self.issue_now(agent, to, lane, arrives))
+    }
+
+    fn issue_now(&mut self, agent: AgentId, to: PeId, lane: Lane, arrives: bool) -> Ticket {
+        let time = self.tick();
+        let view = &mut self.agents[agent];
+        let (reads, lane) = match lane {
+            Lane::Puts if arrives && self.promises.arrives => (Lane::Steps, Lane::Arrived),
+            Lane::Nbi => (Lane::Reads, Lane::Nbi),
+            Lane::Gets => (Lane::Gets, Lane::Gets),
+            lane => (Lane::Steps, lane),
+        };
+        let previous = match lane {
+            Lane::Gets => {
+                let previous = view.previous(to, Lane::Nbi, time);
+                view.previous(view.pe, Lane::Nbi, time);
+                previous
+            }
+            lane => view.previous(to, lane, time),
+        };
+        view.last = time;
+        if let Lane::Puts | Lane::Stores = lane {
+            view.issued = time;
+        }
+        let fenced = &self.pes[view.pe].fenced[usize::from(!view.scope.1)];
+        let issue =
+            view.issue.get_or_insert_with(|| Rc::new(Issue { clock: Rc::clone(&view.clock), fenced: fenced.clone() }));
+        let issue = Rc::clone(issue);
+        Ticket { agent, lane, reads, time, previous, issue }
+    }
+
+    /// A non-blocking operation has been issued: a quiet must complete it. `claimed`: by whom that is done, where it is known
+    /// before.
+    pub(crate) fn outstanding(&mut self, ticket: &Ticket, claimed: Claimed) {
+        let Ticket { agent, time, ref issue, .. } = *ticket;
+        let view = &mut self.agents[agent];
+        let from = std::mem::replace(&mut view.nbi, time).max(self.base);
+        let runs = &mut self.pes[view.pe].nbi;
+        match runs.iter_mut().rev().find(|run| run.agent == agent) {
+            Some(run) if run.claimed == claimed => {
+                run.to = time;
+                run.issue = Rc::clone(issue);
+            }
+            _ => runs.push(Run { agent, from, to: time, issue: Rc::clone(issue), claimed }),
+        }
+    }
+
+    /// What somebody knows who knows that a transfer has arrived.
+    fn delivered(&self, agent: AgentId, lane: Lane, (previous, time): (u64, u64), to: PeId, issue: &Issue) -> Clock {
+        let mut clock = Clock::clone(&issue.clock);
+        clock.learn_steps(agent, time);
+        let mut single = Times::default();
+        single.add(previous.max(self.base), time);
+        match lane {
+            Lane::Puts | Lane::Nbi | Lane::Stores => {
+                if let Some(fenced) = &issue.fenced {
+                    clock.join(&fenced.clock);
+                    for (of, times) in &fenced.transfers {
+                        let lanes = FENCED.into_iter().zip(times);
+                        lanes.for_each(|(lane, times)| clock.learn_to(*of, lane, to, times));
+                    }
+                }
+                clock.learn_to(agent, lane, to, &single);
+            }
+            Lane::Parts => clock.learn_to(agent, lane, to, &single),
+            Lane::Steps | Lane::Arrived | Lane::Reads | Lane::Gets => {}
+        }
+        if lane == Lane::Nbi {
+            let mut read = Times::default();
+            read.add(time - 1, time);
+            clock.of(agent).lane(Lane::Reads).join(&read);
+        }
+        if self.promises.in_order && matches!(lane, Lane::Puts | Lane::Stores | Lane::Arrived) {
+            let scope = self.agents[agent].scope;
+            let mut all = Times::default();
+            all.add(0, time);
+            for of in self.agents.ids().filter(|&of| self.agents[of].scope == scope) {
+                clock.learn_to(of, Lane::Puts, to, &all);
+                clock.learn_to(of, Lane::Stores, to, &all);
+            }
+        }
+        clock
+    }
+
+    fn delivered_by(&self, ticket: &Ticket, to: PeId) -> Clock {
+        let Ticket { agent, lane, time, previous, ref issue, .. } = *ticket;
+        self.delivered(agent, lane, (previous, time), to, issue)
+    }
+
+    /// An agent's call returns because its transfer has arrived.
+    pub(crate) fn arrived(&mut self, agent: AgentId, ticket: &Ticket, to: PeId) {
+        match ticket.lane {
+            // own accesses, and what is known with them
+            Lane::Steps | Lane::Arrived => {}
+            _ => {
+                let clock = self.delivered_by(ticket, to);
+                self.agents[agent].clock().join(&clock);
+            }
+        }
+    }
+}
+
+/// # Words that are read atomically
+impl Detector {
+    /// A transfer has updated a word atomically. `replaces`: whatever it held before.
+    pub(crate) fn release(&mut self, ticket: &Ticket, to: PeId, word: Span, replaces: bool) {
+        let clock = Rc::new(self.delivered_by(ticket, to));
+        self.shadow.release(to, word, ticket.time, &clock, replaces);
+    }
+
+    /// An agent has read a word of a PE atomically, or has waited for it.
+    pub(crate) fn acquire(&mut self, agent: AgentId, pe: PeId, word: Span, waits: bool) {
+        if !self.on {
+            return;
+        }
+        match self.shadow.acquire(pe, word, waits, self.base) {
+            None => {}
+            Some(Released::Clock(clock)) => self.agents[agent].clock().join(&clock),
+            Some(Released::Transfer(mark, issue)) => {
+                let (of, lane, time) = (mark.agent(), mark.lane(), mark.time);
+                let clock = self.delivered(of, lane, (time - 1, time), pe, &issue);
+                self.agents[agent].clock().join(&clock);
+            }
+        }
+    }
+
+    /// Notes a call that others may synchronize with, for reports. `to`: the PE that it signals.
+    pub(crate) fn synchronizes(&mut self, agent: AgentId, to: Option<PeId>, (call, at): (&'static str, At)) {
+        if self.on {
+            let (time, site) = (self.tick(), self.sites.number(call, at));
+            self.agents[agent].log.push((time, site, to));
+        }
+    }
+}
+
+/// # Fences, quiets, flushes
+impl Detector {
+    /// A fence: what the scope has issued to a PE is delivered before what it issues later to the same PE. Of the non-blocking
+    /// operations that holds for those that the fence itself has claimed, or, for a host's, that nobody has.
+    pub(crate) fn fence(&mut self, agent: AgentId, claim: Option<ClaimId>) {
+        if !self.on {
+            return;
+        }
+        let now = self.tick();
+        let (pe, is_host) = self.agents[agent].scope;
+        let mut fenced = Fenced::default();
+        let scope: Vec<AgentId> = self.agents.ids().filter(|&of| self.agents[of].scope == (pe, is_host)).collect();
+        for of in scope {
+            let mut all = Times::default();
+            all.add(0, now);
+            let mut nbi = if self.promises.in_order { Times::default() } else { all.clone() };
+            for run in self.pes[pe].nbi.iter().filter(|run| run.agent == of) {
+                let is_mine = is_host && run.claimed.by.is_none() || claim.is_some() && run.claimed.by == claim;
+                if !is_mine {
+                    nbi.remove(run.from, run.to);
+                }
+            }
+            fenced.transfers.push((of, [all.clone(), nbi, all]));
+            if of != agent {
+                fenced.clock.join(&self.agents[of].clock);
+                fenced.clock.learn_steps(of, self.agents[of].last);
+            }
+        }
+        self.pes[pe].fenced[usize::from(!is_host)] = Some(Rc::new(fenced));
+        for of in self.agents.ids() {
+            if self.agents[of].scope == (pe, is_host) {
+                self.agents[of].issue = None;
+            }
+        }
+    }
+
+    /// Whether a PE has non-blocking operations that no quiet has completed.
+    #[inline]
+    pub(crate) fn has_nbi(&self, pe: PeId) -> bool {
+        self.on && !self.pes[pe].nbi.is_empty()
+    }
+
+    /// A call that completes claims the PE's non-blocking operations that have started: `take` does so with each one's claim,
+    /// told whether it is of the call's scope. Returns what the call knows of the starts of those that nobody had claimed.
+    pub(crate) fn claim_nbi(&mut self, agent: AgentId, mut take: impl FnMut(bool, &mut Claimed)) -> Option<Clock> {
+        let Detector { agents, pes, .. } = self;
+        let (pe, is_host) = agents[agent].scope;
+        let mut starts: Option<Clock> = None;
+        for run in &mut pes[pe].nbi {
+            if run.claimed.by.is_none() {
+                let clock = starts.get_or_insert_default();
+                clock.join(&run.issue.clock);
+                clock.learn_steps(run.agent, run.to);
+            }
+            take(agents[run.agent].scope.1 == is_host, &mut run.claimed);
+        }
+        starts
+    }
+
+    /// What a claim tells its owner when it ends, besides what it completes.
+    pub(crate) fn will_learn(&mut self, claim: ClaimId, starts: &Clock) {
+        self.starts.entry(claim).or_default().join(starts);
+    }
+
+    /// A claimed operation of a stream has started.
+    pub(crate) fn started(&mut self, stream: AgentId, claim: ClaimId) {
+        if self.on {
+            let view = &self.agents[stream];
+            let clock = self.starts.entry(claim).or_default();
+            clock.join(&view.clock);
+            clock.learn_steps(stream, view.last);
+        }
+    }
+
+    /// A call that completes learns that the blocking operations of its scope have arrived which nobody has claimed, or all
+    /// (`claims` is false: a fence that completes). `stores`: its stores through peer pointers only.
+    pub(crate) fn claim_blocking(&mut self, agent: AgentId, claims: bool, stores: bool) {
+        if !self.on {
+            return;
+        }
+        let now = self.tick();
+        let scope = self.agents[agent].scope;
+        for of in self.agents.ids() {
+            let view = &mut self.agents[of];
+            if view.scope != scope || view.issued <= self.base {
+                continue;
+            }
+            let from = if claims { view.claimed } else { 0 };
+            if claims {
+                view.claimed = now;
+            }
+            let (theirs, last) = (Rc::clone(&view.clock), view.last);
+            let mine = self.agents[agent].clock();
+            if of != agent {
+                mine.join(&theirs);
+                mine.learn_steps(of, last);
+            }
+            let known = mine.of(of);
+            known.lane(Lane::Stores).add(0, now);
+            if !stores {
+                known.lane(Lane::Puts).add(from, now);
+            }
+        }
+    }
+
+    /// The call that made a claim ends.
+    pub(crate) fn end_claim(&mut self, owner: AgentId, claim: ClaimId) {
+        if !self.on {
+            return;
+        }
+        let pe = self.agents[owner].pe;
+        if let Some(starts) = self.starts.remove(&claim) {
+            self.agents[owner].clock().join(&starts);
+        }
+        let Detector { agents, pes, .. } = self;
+        pes[pe].nbi.retain_mut(|run| {
+            if run.claimed.by != Some(claim) {
+                return true;
+            }
+            let Claimed { owed, .. } = std::mem::take(&mut run.claimed);
+            if owed {
+                let clock = agents[owner].clock();
+                clock.join(&run.issue.clock);
+                clock.learn_steps(run.agent, run.to);
+                clock.of(run.agent).lane(Lane::Nbi).add(run.from, run.to);
+            }
+            !owed
+        });
+    }
+
+    /// The sources of the agent's own non-blocking puts have been read.
+    pub(crate) fn flush(&mut self, agent: AgentId) {
+        if self.on {
+            let now = self.now;
+            self.agents[agent].clock().of(agent).lane(Lane::Reads).add(0, now);
+        }
+    }
+}
+
+/// # Agents that learn from each other
+impl Detector {
+    /// What an agent knows now, to be learned later by somebody who comes after this call.
+    pub(crate) fn snapshot(&self, agent: AgentId) -> Option<Snapshot> {
+        self.on.then(|| {
+            let view = &self.agents[agent];
+            Snapshot { agent, time: view.last, clock: Rc::clone(&view.clock) }
+        })
+    }
+
+    /// An agent comes after somebody's call.
+    pub(crate) fn learn(&mut self, agent: AgentId, from: &Snapshot) {
+        let Snapshot { agent: of, time, ref clock } = *from;
+        let view = &mut self.agents[agent];
+        let news = time > self.base && view.clock.steps(of) < time && of != agent;
+        if news {
+            view.clock().learn_steps(of, time);
+        }
+        if !clock.is_empty() && !Rc::ptr_eq(clock, &view.clock) {
+            view.clock().join(clock);
+        }
+    }
+
+    /// An agent comes after everything that another has done.
+    pub(crate) fn learn_all(&mut self, agent: AgentId, from: AgentId) {
+        if let Some(snapshot) = self.snapshot(from) {
+            self.learn(agent, &snapshot);
+        }
+    }
+}
+
+/// # Collectives
+impl Detector {
+    /// All of a team's members have entered, and leave. If the team is the world and nothing is outstanding anywhere, everybody
+    /// knows everything.
+    pub(crate) fn meet(&mut self, members: &[AgentId], is_world: bool) {
+        if !self.on {
+            return;
+        }
+        if is_world && self.all_is_known() {
+            self.base = self.tick();
+            for agent in self.agents.ids() {
+                let view = &mut self.agents[agent];
+                view.issue = None;
+                view.log.clear();
+                if !view.clock.is_empty() {
+                    view.clock = Rc::default();
+                }
+            }
+            for pe in self.pes.ids() {
+                self.pes[pe].fenced = [None, None];
+            }
+            return;
+        }
+        let mut joined = Clock::default();
+        for &member in members {
+            joined.join(&self.agents[member].clock);
+            joined.learn_steps(member, self.agents[member].last);
+        }
+        let joined = Rc::new(joined);
+        for &member in members {
+            let view = &mut self.agents[member];
+            view.issue = None;
+            view.clock = Rc::clone(&joined);
+        }
+    }
+
+    /// Whether hosts know everything that has happened on their PE, and all of it is complete.
+    fn all_is_known(&self) -> bool {
+        let complete = |agent: AgentId| {
+            let view = &self.agents[agent];
+            let host = &self.agents[AgentId(view.pe.0)];
+            let known = view.scope.1 || view.last <= self.base || view.last <= host.clock.steps(agent);
+            view.issued <= self.base.max(view.claimed) && known
+        };
+        self.agents.ids().all(complete) && self.pes.iter().all(|pe| pe.nbi.is_empty())
+    }
+
+    /// A part of a collective leaves its source's PE for another: the entry of its source's agent comes before it.
+    pub(crate) fn part(&mut self, entry: &Snapshot, to: PeId) -> Ticket {
+        let time = self.tick();
+        let view = &mut self.agents[entry.agent];
+        let previous = view.previous(to, Lane::Parts, time);
+        view.last = view.last.max(time);
+        let issue = Rc::new(Issue { clock: Rc::clone(&entry.clock), fenced: None });
+        Ticket { agent: entry.agent, lane: Lane::Parts, reads: Lane::Reads, time, previous, issue }
+    }
+
+    /// The result of a reduction leaves for a member, after all entries.
+    pub(crate) fn result(&mut self, all: &Rc<Clock>, member: AgentId, to: PeId) -> Ticket {
+        let time = self.tick();
+        let view = &mut self.agents[member];
+        let previous = view.previous(to, Lane::Parts, time);
+        view.last = view.last.max(time);
+        let issue = Rc::new(Issue { clock: Rc::clone(all), fenced: None });
+        Ticket { agent: member, lane: Lane::Parts, reads: Lane::Reads, time, previous, issue }
+    }
+
+    /// What all entries together know.
+    pub(crate) fn entries<'a>(&self, entries: impl Iterator<Item = &'a Snapshot>) -> Clock {
+        let mut all = Clock::default();
+        for entry in entries {
+            all.join(&entry.clock);
+            all.learn_steps(entry.agent, entry.time);
+        }
+        all
+    }
+
+    /// A part has arrived: what its target's call learns.
+    pub(crate) fn part_landed(&self, ticket: &Ticket, to: PeId, learned: &mut Clock) {
+        learned.join(&self.delivered_by(ticket, to));
+        Detector::source_read(ticket, learned);
+    }
+
+    /// The source of a part, or of a reduction, has been read: what somebody learns who comes after that.
+    pub(crate) fn source_read(ticket: &Ticket, learned: &mut Clock) {
+        learned.of(ticket.agent).lane(Lane::Reads).add(ticket.time - 1, ticket.time);
+    }
+
+    /// A member leaves a collective that moves data: its own source has been read since it entered.
+    pub(crate) fn leave(&mut self, entry: &Snapshot, learned: &Clock) {
+        let now = self.now;
+        let clock = self.agents[entry.agent].clock();
+        clock.join(learned);
+        clock.of(entry.agent).lane(Lane::Reads).add(entry.time, now);
+    }
+}

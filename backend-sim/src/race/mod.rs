@@ -1,0 +1,491 @@
+//! Data races: two accesses to the same bytes, at least one of which writes, that nothing orders.
+//!
+//! The machine tells the [`Detector`] of each access and of everything that orders accesses. The detector keeps what each agent
+//! and each transfer knows ([`clock`]), and for each byte the accesses that can still be part of a race ([`shadow`]). An access
+//! that does not know an earlier one, where the two conflict, is a race ([`report`]). This depends on the order of
+//! synchronization in the run only: an in-order run shows the races that delayed deliveries would make visible.
+//!
+//! A blocking call's own accesses are its agent's. What a transfer does later is known to its issuer only by a quiet, flush or
+//! fence, and to others by what they synchronize with (memory model, happens-before).
+
+mod clock;
+mod edges;
+mod report;
+mod shadow;
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use onesided::At;
+use onesided::backend::{AllocId, Span};
+
+use crate::machine::{AgentId, ClaimId, Claimed, PeId, Table};
+pub(crate) use clock::Clock;
+use clock::Times;
+pub(crate) use edges::Snapshot;
+use report::Found;
+pub use report::{Access, MissingEdge, Part, Race};
+pub(crate) use shadow::How;
+use shadow::{Released, Shadow};
+
+/// What kind of access: what makes it known to others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lane {
+    /// An agent's own, in program order.
+    Steps,
+    /// A blocking put arrives before its call returns.
+    Arrived,
+    /// A store through a peer pointer arrives.
+    Stores,
+    /// A blocking put, a signal or an atomic arrives.
+    Puts,
+    /// A non-blocking put arrives.
+    Nbi,
+    /// A part of a collective arrives.
+    Parts,
+    /// The source of a non-blocking put, or of a part of a collective, is read.
+    Reads,
+    /// A non-blocking get reads and writes.
+    Gets,
+}
+
+impl Lane {
+    const ALL: [Lane; 8] =
+        [Lane::Steps, Lane::Arrived, Lane::Stores, Lane::Puts, Lane::Nbi, Lane::Parts, Lane::Reads, Lane::Gets];
+    /// Those that clocks keep; gets are known with non-blocking puts.
+    const COUNT: usize = 7;
+}
+
+/// One access, as shadow memory keeps it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mark {
+    /// When it was made, or its transfer issued. 0: no access.
+    time: u64,
+    /// Agent and lane.
+    owner: u32,
+    /// Source line, kind of access, and size of a word.
+    what: u32,
+}
+
+impl Mark {
+    const BLANK: Mark = Mark { time: 0, owner: 0, what: 0 };
+
+    #[inline]
+    fn new(agent: AgentId, lane: Lane, time: u64, site: u32, how: How, size: usize) -> Mark {
+        let what = site << 5 | (how as u32) << 2 | size.trailing_zeros().min(3);
+        Mark { time, owner: agent.0 << 3 | lane as u32, what }
+    }
+
+    #[inline]
+    fn is_blank(&self) -> bool {
+        self.time == 0
+    }
+
+    #[inline]
+    fn agent(&self) -> AgentId {
+        AgentId(self.owner >> 3)
+    }
+
+    #[inline]
+    fn lane(&self) -> Lane {
+        Lane::ALL[(self.owner & 7) as usize]
+    }
+
+    #[inline]
+    fn how(&self) -> How {
+        How::from_bits(self.what >> 2 & 7)
+    }
+
+    fn site(&self) -> u32 {
+        self.what >> 5
+    }
+
+    #[inline]
+    fn conflicts(&self, other: &Mark) -> bool {
+        !other.is_blank() && self.how().conflicts(other.how(), self.what & 3 == other.what & 3)
+    }
+
+    /// Whether everything that conflicts with `self` conflicts with `later` too.
+    #[inline]
+    fn stands_for(&self, later: &Mark) -> bool {
+        self.what & 0x1f == later.what & 0x1f || self.how() == How::Read && later.how() == How::Read
+    }
+}
+
+/// What a transfer knew when it was issued.
+#[derive(Debug)]
+pub(crate) struct Issue {
+    clock: Rc<Clock>,
+    fenced: Option<Rc<Fenced>>,
+}
+
+/// What fences of a scope put before its later deliveries to the same PE.
+#[derive(Clone, Debug, Default)]
+struct Fenced {
+    transfers: Vec<(AgentId, [Times; 3])>,
+    /// What the scope's other streams knew.
+    clock: Clock,
+}
+
+const FENCED: [Lane; 3] = [Lane::Puts, Lane::Nbi, Lane::Stores];
+
+impl Fenced {
+    fn covers(&self, agent: AgentId, lane: Lane, time: u64) -> bool {
+        let Some(index) = FENCED.iter().position(|&fenced| fenced == lane) else { return false };
+        self.transfers.iter().any(|(of, times)| *of == agent && times[index].contains(time))
+    }
+}
+
+/// A transfer, as the detector knows it from its issue on.
+#[derive(Clone, Debug)]
+pub(crate) struct Ticket {
+    agent: AgentId,
+    lane: Lane,
+    /// The lane of its source read.
+    reads: Lane,
+    time: u64,
+    /// The transfer of the same lane to the same PE before it.
+    previous: u64,
+    issue: Rc<Issue>,
+}
+
+/// Whoever makes an access, and what it knows.
+struct Who<'a> {
+    /// Whose memory.
+    pe: PeId,
+    agent: AgentId,
+    lane: Lane,
+    time: u64,
+    base: u64,
+    clock: &'a Clock,
+    fenced: Option<&'a Fenced>,
+    /// For a transfer: what it knew.
+    issue: Option<&'a Rc<Issue>>,
+    /// Where transfers of a scope to one PE arrive in order: everybody's scopes.
+    in_order: Option<&'a Table<AgentId, View>>,
+}
+
+impl Who<'_> {
+    /// An agent, at its own access.
+    #[inline]
+    fn agent(agent: AgentId, time: u64, base: u64, clock: &Clock) -> Who<'_> {
+        Who { pe: PeId(0), agent, lane: Lane::Steps, time, base, clock, fenced: None, issue: None, in_order: None }
+    }
+
+    #[inline]
+    fn knows(&self, mark: &Mark) -> bool {
+        mark.time <= self.base || self.knows_recent(mark)
+    }
+
+    fn knows_recent(&self, mark: &Mark) -> bool {
+        let (agent, lane) = (mark.agent(), mark.lane());
+        if agent == self.agent {
+            match lane {
+                // an agent sees its own stores, though they arrive later, and they follow each other
+                Lane::Stores if matches!(self.lane, Lane::Steps | Lane::Stores) => return true,
+                Lane::Steps if self.lane == Lane::Stores => return true,
+                Lane::Steps | Lane::Arrived => return mark.time <= self.time,
+                _ if mark.time == self.time => return true, // the same transfer
+                _ => {}
+            }
+        }
+        self.clock.knows(agent, lane, mark.time, self.pe)
+            || self.fenced.is_some_and(|fenced| {
+                fenced.covers(agent, lane, mark.time) || fenced.clock.knows(agent, lane, mark.time, self.pe)
+            })
+            || self.in_order.is_some_and(|agents| {
+                let same_scope = agents[agent].scope == agents[self.agent].scope;
+                same_scope && matches!(lane, Lane::Puts | Lane::Stores | Lane::Arrived) && mark.time < self.time
+            })
+    }
+}
+
+/// An agent, as the detector sees it.
+#[derive(Debug)]
+struct View {
+    pe: PeId,
+    /// Its number among the PE's streams; `None` for the host.
+    stream: Option<u32>,
+    /// The PE and whether it is the host: what a quiet or fence is about.
+    scope: (PeId, bool),
+    clock: Rc<Clock>,
+    /// What its next transfer knows, until that changes.
+    issue: Option<Rc<Issue>>,
+    /// Its last own access.
+    last: u64,
+    /// Its last blocking transfer or store, and the last that a quiet has claimed.
+    issued: u64,
+    claimed: u64,
+    /// Its last transfer of each lane to each PE.
+    previous: Vec<(PeId, Lane, u64)>,
+    /// Its last non-blocking operation.
+    nbi: u64,
+    /// Its calls that others synchronize with: when, which, and the PE that is signalled.
+    log: Vec<(u64, u32, Option<PeId>)>,
+}
+
+impl View {
+    fn new(pe: PeId, stream: Option<u32>) -> View {
+        View {
+            pe,
+            stream,
+            scope: (pe, stream.is_none()),
+            clock: Rc::default(),
+            issue: None,
+            last: 0,
+            issued: 0,
+            claimed: 0,
+            previous: Vec::new(),
+            nbi: 0,
+            log: Vec::new(),
+        }
+    }
+
+    /// What it knows, to be added to.
+    fn clock(&mut self) -> &mut Clock {
+        self.issue = None;
+        Rc::make_mut(&mut self.clock)
+    }
+
+    #[inline]
+    fn previous(&mut self, pe: PeId, lane: Lane, time: u64) -> u64 {
+        for (to, of, last) in &mut self.previous {
+            if (*to, *of) == (pe, lane) {
+                return std::mem::replace(last, time);
+            }
+        }
+        self.previous.push((pe, lane, time));
+        0
+    }
+}
+
+/// Non-blocking operations of an agent that no quiet has completed: those issued behind one moment, up to another.
+#[derive(Debug)]
+struct Run {
+    agent: AgentId,
+    from: u64,
+    to: u64,
+    issue: Rc<Issue>,
+    claimed: Claimed,
+}
+
+/// What the PE has issued and not completed.
+#[derive(Debug, Default)]
+struct Outstanding {
+    nbi: Vec<Run>,
+    /// What fences of the host, and of the streams, order.
+    fenced: [Option<Rc<Fenced>>; 2],
+}
+
+/// What transports promise beyond the text.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Promises {
+    /// Transfers of a scope to one PE arrive in order.
+    pub(crate) in_order: bool,
+    /// A blocking put has arrived when it returns.
+    pub(crate) arrives: bool,
+}
+
+/// The races of a run.
+#[derive(Debug, Default)]
+pub(crate) struct Detector {
+    on: bool,
+    promises: Promises,
+    /// The machine's steps so far.
+    step: u64,
+    now: u64,
+    /// What everybody knows: everything up to this moment.
+    base: u64,
+    agents: Table<AgentId, View>,
+    pes: Table<PeId, Outstanding>,
+    /// What claims have to tell their owners, besides what they complete.
+    starts: BTreeMap<ClaimId, Clock>,
+    shadow: Shadow,
+    sites: Sites,
+    found: Found,
+}
+
+/// A call in the source.
+#[derive(Clone, Copy, Debug)]
+struct Site {
+    call: &'static str,
+    at: At,
+}
+
+/// Every call in the source that made an access.
+#[derive(Debug, Default)]
+struct Sites {
+    all: Vec<Site>,
+    numbers: BTreeMap<(At, &'static str), u32>,
+    recent: [Option<(Site, u32)>; 8],
+}
+
+impl Sites {
+    #[inline]
+    fn number(&mut self, call: &'static str, at: At) -> u32 {
+        let slot = at.line() as usize % 8;
+        if let Some((site, number)) = &self.recent[slot]
+            && std::ptr::eq(site.call, call)
+            && at.is_same(&site.at)
+        {
+            return *number;
+        }
+        self.look_up(call, at, slot)
+    }
+
+    #[cold]
+    fn look_up(&mut self, call: &'static str, at: At, slot: usize) -> u32 {
+        let Sites { all, numbers, recent } = self;
+        let number = *numbers.entry((at, call)).or_insert_with(|| {
+            all.push(Site { call, at });
+            all.len() as u32 - 1
+        });
+        recent[slot] = Some((Site { call, at }, number));
+        number
+    }
+
+    fn clear(&mut self) {
+        self.all.clear();
+        self.numbers.clear();
+        self.recent = Default::default();
+    }
+}
+
+/// # Accesses
+impl Detector {
+    /// A run begins. `on`: whether races are looked for.
+    pub(crate) fn reset(&mut self, on: bool, promises: Promises, n_pes: usize) {
+        self.on = on;
+        if !on {
+            return;
+        }
+        self.promises = promises;
+        (self.step, self.now, self.base) = (0, 0, 0);
+        self.agents.truncate(0);
+        self.pes.truncate(0);
+        for pe in (0..n_pes as u32).map(PeId) {
+            self.agents.push(View::new(pe, None));
+            self.pes.push(Outstanding::default());
+        }
+        self.starts.clear();
+        self.shadow.clear();
+        self.sites.clear();
+        self.found.clear();
+    }
+
+    #[inline]
+    pub(crate) fn is_on(&self) -> bool {
+        self.on
+    }
+
+    /// A stream of the PE is new.
+    pub(crate) fn new_stream(&mut self, pe: PeId, number: u32) {
+        if self.on {
+            self.agents.push(View::new(pe, Some(number)));
+        }
+    }
+
+    /// The machine has taken so many steps.
+    #[inline]
+    pub(crate) fn at_step(&mut self, step: u64) {
+        self.step = step;
+    }
+
+    /// The next moment.
+    #[inline]
+    fn tick(&mut self) -> u64 {
+        self.now = (self.now + 1).max(self.step << 16);
+        self.now
+    }
+
+    /// An agent's own access. `size`: of an element.
+    #[inline]
+    pub(crate) fn touch(
+        &mut self,
+        agent: AgentId,
+        pe: PeId,
+        span: Span,
+        how: How,
+        size: usize,
+        asked: (&'static str, At),
+    ) {
+        if self.on {
+            self.touch_now(agent, pe, span, how, size, asked);
+        }
+    }
+
+    fn touch_now(
+        &mut self,
+        agent: AgentId,
+        pe: PeId,
+        span: Span,
+        how: How,
+        size: usize,
+        (call, at): (&'static str, At),
+    ) {
+        let time = self.tick();
+        let site = self.sites.number(call, at);
+        let mark = Mark::new(agent, Lane::Steps, time, site, how, size);
+        self.agents[agent].last = time;
+        let who = Who { pe, ..Who::agent(agent, time, self.base, &self.agents[agent].clock) };
+        let (found, agents) = (&mut self.found, &self.agents);
+        self.shadow.access(&who, span, mark, |other, span| found.note(other, mark, &who, span, agents));
+    }
+
+    /// A transfer's access to its source or target.
+    #[inline]
+    pub(crate) fn transfer(
+        &mut self,
+        ticket: &Ticket,
+        pe: PeId,
+        span: Span,
+        how: How,
+        size: usize,
+        (call, at): (&'static str, At),
+    ) {
+        let site = self.sites.number(call, at);
+        let Ticket { agent, time, ref issue, .. } = *ticket;
+        let lane = if how == How::Read { ticket.reads } else { ticket.lane };
+        let mark = Mark::new(agent, lane, time, site, how, size);
+        let fenced = matches!(lane, Lane::Puts | Lane::Nbi | Lane::Stores);
+        let in_order = self.promises.in_order && matches!(lane, Lane::Puts | Lane::Stores | Lane::Arrived);
+        let who = Who {
+            pe,
+            agent,
+            lane,
+            time,
+            base: self.base,
+            clock: &issue.clock,
+            fenced: issue.fenced.as_deref().filter(|_| fenced),
+            issue: Some(issue),
+            in_order: in_order.then_some(&self.agents),
+        };
+        let (found, agents) = (&mut self.found, &self.agents);
+        self.shadow.access(&who, span, mark, |other, span| found.note(other, mark, &who, span, agents));
+    }
+
+    /// The memory is given up, by a call that follows everything that its members know: whatever else there is races with it.
+    pub(crate) fn freed(&mut self, agent: AgentId, alloc: AllocId, (call, at): (&'static str, At)) {
+        if !self.on || self.base == self.now {
+            return; // off, or everybody knows everything
+        }
+        let time = self.tick();
+        let site = self.sites.number(call, at);
+        let mark = Mark::new(agent, Lane::Steps, time, site, How::Write, 1);
+        let Detector { base, agents, shadow, found, .. } = self;
+        shadow.each(alloc, |pe, span, other| {
+            let who = Who { pe, ..Who::agent(agent, time, *base, &agents[agent].clock) };
+            if !who.knows(other) {
+                found.note(*other, mark, &who, span, agents);
+            }
+        });
+    }
+
+    /// The races of the run that ended, those between the first lines first.
+    pub(crate) fn races(&self, made_at: impl Fn(AllocId) -> Option<At>) -> Vec<Race> {
+        if !self.on || self.found.is_empty() {
+            return Vec::new();
+        }
+        self.found.races(&self.agents, &self.sites, made_at)
+    }
+}

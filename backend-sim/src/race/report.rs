@@ -1,0 +1,362 @@
+//! [`Race`]: two accesses that nothing orders, and what would order them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use onesided::At;
+use onesided::backend::{AllocId, Span};
+
+use super::shadow::How;
+use super::{Lane, Mark, Sites, View, Who};
+use crate::machine::{AgentId, Id as _, PeId, Table};
+
+/// Two accesses to the same bytes, at least one of which writes, that nothing orders. They are not both atomic, or they are
+/// atomic on words of different sizes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Race {
+    /// The access that was issued first.
+    pub first: Access,
+    /// The other.
+    pub second: Access,
+    /// The PE whose memory it is.
+    pub pe: usize,
+    /// Bytes that both touch.
+    pub span: Span,
+    /// The line that allocated the memory; `None` for external memory.
+    pub made_at: Option<At>,
+    /// What would order the two.
+    pub missing: MissingEdge,
+    /// How often the same two calls raced in the run.
+    pub times: u64,
+}
+
+/// One side of a [`Race`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Access {
+    /// The PE that made it, or issued the transfer that did.
+    pub pe: usize,
+    /// Which of its streams; `None` for the host.
+    pub stream: Option<usize>,
+    /// The operation.
+    pub call: &'static str,
+    /// Its line.
+    pub at: At,
+    /// Which part of the operation.
+    pub part: Part,
+    /// Whether it changes the memory.
+    pub writes: bool,
+    /// Whether it is atomic.
+    pub atomic: bool,
+    /// The step of the run in which the operation was issued.
+    pub step: u64,
+}
+
+/// Which part of an operation an [`Access`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Part {
+    /// What the call does before it returns.
+    Itself,
+    /// A transfer reads its source, when it comes to that.
+    SourceRead,
+    /// A transfer arrives.
+    Delivery,
+}
+
+/// What would order the two accesses of a [`Race`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MissingEdge {
+    /// Both go to one PE from one scope, or a signal that follows goes where the data went: a fence is enough.
+    Fence {
+        /// The line behind which it belongs.
+        after: At,
+        /// The line before which it belongs.
+        before: At,
+        /// Whether one `put_signal` in place of both calls does it too.
+        put_signal: bool,
+    },
+    /// The transfer must be complete: a quiet.
+    Quiet {
+        /// The line behind which it belongs.
+        after: At,
+        /// The line before which it belongs.
+        before: At,
+    },
+    /// The source of a non-blocking put is used again: a flush, or a quiet.
+    Flush {
+        /// The line behind which it belongs.
+        after: At,
+        /// The line before which it belongs.
+        before: At,
+    },
+    /// A stream's work and what its PE does beside it: synchronize the stream, after a quiet on it if a transfer must be complete.
+    Synchronize {
+        /// The line behind which it belongs.
+        after: At,
+        /// The line before which it belongs.
+        before: At,
+        /// Whether the stream needs a quiet too.
+        quiet: bool,
+    },
+    /// One access is atomic, and the other is not.
+    Atomic {
+        /// The line of the one that is not.
+        at: At,
+        /// Whether that one writes.
+        writes: bool,
+    },
+    /// Nothing leads from one PE to the other: a barrier, or a signal that is sent behind the one and awaited before the other.
+    Barrier {
+        /// The line behind which it belongs.
+        after: At,
+        /// The line before which it belongs.
+        before: At,
+    },
+}
+
+/// The races of a run so far: by the two calls and their kinds of access.
+#[derive(Debug, Default)]
+pub(super) struct Found(BTreeMap<(Kind, Kind), Pair>);
+
+/// Site, kind of access, agent's lane.
+type Kind = (u32, u32);
+
+#[derive(Debug)]
+struct Pair {
+    first: Mark,
+    second: Mark,
+    pe: PeId,
+    span: Span,
+    path: Path,
+    times: u64,
+}
+
+/// How far the first access is on its way to the second.
+#[derive(Clone, Copy, Debug)]
+enum Path {
+    /// Nothing leads from one to the other.
+    None,
+    /// The second comes after the issue of the first. With the first call after it that others synchronize with, and the PE that
+    /// this call signals.
+    Issued(Option<(u32, Option<PeId>)>),
+}
+
+fn kind(mark: &Mark) -> Kind {
+    (mark.what, mark.owner & 7)
+}
+
+impl Found {
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Notes that an access races with an earlier one.
+    pub(super) fn note(
+        &mut self,
+        earlier: Mark,
+        later: Mark,
+        who: &Who<'_>,
+        span: Span,
+        agents: &Table<AgentId, View>,
+    ) {
+        let (a, b) = (kind(&earlier), kind(&later));
+        let pair = self.0.entry((a.min(b), a.max(b)));
+        let pair = pair.or_insert_with(|| {
+            let forth = earlier.agent() == later.agent() || who.clock.steps(earlier.agent()) >= earlier.time;
+            // the later one may have been issued before the earlier one was made, by whom that knows it
+            let back = || agents[earlier.agent()].clock.steps(later.agent()) >= later.time;
+            let (first, second, known) = match forth {
+                true => (earlier, later, true),
+                false if back() => (later, earlier, true),
+                false => (earlier, later, false),
+            };
+            let path = match known {
+                false => Path::None,
+                true => {
+                    let log = &agents[first.agent()].log;
+                    let next = log.iter().find(|(time, ..)| *time > first.time);
+                    Path::Issued(next.map(|&(_, site, to)| (site, to)))
+                }
+            };
+            Pair { first, second, pe: who.pe, span, path, times: 0 }
+        });
+        pair.times += 1;
+    }
+
+    /// All of them, by their lines.
+    pub(super) fn races(
+        &self,
+        agents: &Table<AgentId, View>,
+        sites: &Sites,
+        made_at: impl Fn(AllocId) -> Option<At>,
+    ) -> Vec<Race> {
+        let mut races: Vec<Race> = self.0.values().map(|pair| pair.race(agents, sites, &made_at)).collect();
+        races.sort_by_key(|race| {
+            let lines = [race.first.at, race.second.at];
+            (lines[0].min(lines[1]), lines[0].max(lines[1]), race.first.pe, race.span.start)
+        });
+        races
+    }
+}
+
+impl Pair {
+    fn race(&self, agents: &Table<AgentId, View>, sites: &Sites, made_at: impl Fn(AllocId) -> Option<At>) -> Race {
+        let Pair { ref first, ref second, pe, span, times, .. } = *self;
+        Race {
+            first: access(first, agents, sites),
+            second: access(second, agents, sites),
+            pe: pe.index(),
+            span,
+            made_at: made_at(span.alloc),
+            missing: self.missing(agents, sites),
+            times,
+        }
+    }
+
+    fn missing(&self, agents: &Table<AgentId, View>, sites: &Sites) -> MissingEdge {
+        let Pair { ref first, ref second, pe, path, .. } = *self;
+        let at = |site: u32| sites.all[site as usize].at;
+        let (after, before) = (at(first.site()), at(second.site()));
+        let [a, b] = [first, second].map(|mark| &agents[mark.agent()]);
+        for (plain, other) in [(first, second), (second, first)] {
+            match (plain.how(), other.how()) {
+                (How::Deliver, How::AtomicRead | How::Wait) => {
+                    return MissingEdge::Atomic { at: at(plain.site()), writes: true };
+                }
+                (How::Read, How::AtomicUpdate) => {
+                    return MissingEdge::Atomic { at: at(plain.site()), writes: false };
+                }
+                _ => {}
+            }
+        }
+        let arrives = matches!(first.lane(), Lane::Puts | Lane::Nbi | Lane::Stores);
+        let beside = a.scope.0 == b.scope.0 && first.agent() != second.agent();
+        let Path::Issued(next) = path else {
+            return match beside {
+                true => MissingEdge::Synchronize { after, before, quiet: arrives },
+                false => MissingEdge::Barrier { after, before },
+            };
+        };
+        match first.lane() {
+            Lane::Reads => MissingEdge::Flush { after, before },
+            Lane::Gets => MissingEdge::Quiet { after, before },
+            Lane::Steps | Lane::Arrived | Lane::Parts => MissingEdge::Barrier { after, before },
+            Lane::Puts | Lane::Nbi | Lane::Stores => {
+                let ordered_by_fence = matches!(second.lane(), Lane::Puts | Lane::Nbi | Lane::Stores | Lane::Arrived);
+                if a.scope == b.scope && ordered_by_fence {
+                    return MissingEdge::Fence { after, before, put_signal: false };
+                }
+                if beside {
+                    return match a.stream {
+                        Some(_) => MissingEdge::Synchronize { after, before, quiet: true },
+                        None => MissingEdge::Quiet { after, before },
+                    };
+                }
+                match next {
+                    Some((site, Some(to))) if to == pe => {
+                        let put =
+                            first.how() == How::Deliver && sites.all[first.site() as usize].call.starts_with("put");
+                        let put_signal = put && sites.all[site as usize].call.starts_with("signal");
+                        MissingEdge::Fence { after, before: at(site), put_signal }
+                    }
+                    Some((site, _)) if first.agent() != second.agent() => {
+                        MissingEdge::Quiet { after, before: at(site) }
+                    }
+                    _ => MissingEdge::Quiet { after, before },
+                }
+            }
+        }
+    }
+}
+
+fn access(mark: &Mark, agents: &Table<AgentId, View>, sites: &Sites) -> Access {
+    let view = &agents[mark.agent()];
+    let site = sites.all[mark.site() as usize];
+    let part = match mark.lane() {
+        Lane::Steps => Part::Itself,
+        Lane::Reads => Part::SourceRead,
+        Lane::Gets if !mark.how().writes() => Part::SourceRead,
+        Lane::Arrived | Lane::Stores | Lane::Puts | Lane::Nbi | Lane::Parts | Lane::Gets => Part::Delivery,
+    };
+    Access {
+        pe: view.scope.0.index(),
+        stream: view.stream.map(|number| number as usize),
+        call: site.call,
+        at: site.at,
+        part,
+        writes: mark.how().writes(),
+        atomic: matches!(mark.how(), How::AtomicRead | How::AtomicUpdate | How::Wait),
+        step: mark.time >> 16,
+    }
+}
+
+impl fmt::Display for Race {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Race { first, second, pe, span, made_at, missing, times } = self;
+        write!(f, "data race: {first} and {second}, on {span} of PE {pe}")?;
+        if let Some(at) = made_at {
+            write!(f, " (made at {at})")?;
+        }
+        write!(f, "\n    nothing orders them; missing: {missing}")?;
+        match times {
+            1 => Ok(()),
+            more => write!(f, "\n    {more} times in this run"),
+        }
+    }
+}
+
+impl fmt::Display for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Access { pe, stream, call, at, part, writes, atomic, step: _ } = self;
+        let atomic = if *atomic { "atomic " } else { "" };
+        let does = match (writes, part) {
+            (_, Part::SourceRead) => "source read",
+            (true, Part::Delivery) => "delivery",
+            (true, Part::Itself) => "write",
+            (false, _) => "read",
+        };
+        write!(f, "{atomic}{does} of {call} at {at} by PE {pe}")?;
+        match stream {
+            Some(stream) => write!(f, " stream {stream}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for MissingEdge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let between = |f: &mut fmt::Formatter<'_>, what: &str, after: &At, before: &At| {
+            write!(f, "{what} between {after} and {before}")
+        };
+        match self {
+            MissingEdge::Fence { after, before, put_signal } => {
+                between(f, "a fence", after, before)?;
+                f.write_str(if *put_signal { ", or one put_signal" } else { "" })
+            }
+            MissingEdge::Quiet { after, before } => between(f, "a quiet", after, before),
+            MissingEdge::Flush { after, before } => between(f, "a flush or quiet", after, before),
+            MissingEdge::Synchronize { after, before, quiet: false } => {
+                between(f, "synchronizing the stream", after, before)
+            }
+            MissingEdge::Synchronize { after, before, quiet: true } => {
+                between(f, "a quiet on the stream, and synchronizing it,", after, before)
+            }
+            MissingEdge::Atomic { at, writes: true } => {
+                write!(f, "an atomic update (put_signal, signal_op) in place of the call at {at}")
+            }
+            MissingEdge::Atomic { at, writes: false } => {
+                write!(f, "an atomic read (signal_fetch, signal_wait_until) in place of the call at {at}")
+            }
+            MissingEdge::Barrier { after, before } => {
+                between(f, "a barrier, or a signal and a wait for it,", after, before)
+            }
+        }
+    }
+}

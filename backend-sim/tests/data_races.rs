@@ -1,0 +1,410 @@
+//! Data races: which pairs of accesses are reported, in order and on every schedule, and which are not.
+
+mod common;
+
+use std::collections::BTreeSet;
+
+use common::without_lines;
+use onesided::{Cmp, Pe, ReduceOp, Result, SignalOp, TeamConfig};
+use onesided_sim::{Config, Explore, Profile, Race, Races, Sim, Simulation};
+
+/// The races of the run in order, each as its calls; and whether each of all schedules has one, or none has.
+fn races_under<T>(config: Config, program: impl Fn(&Pe<Sim>) -> Result<T>) -> Vec<String> {
+    let mut simulation = Simulation::new(Config { races: Races::Note, ..config }).unwrap();
+    let run = simulation.run(&program).unwrap();
+    assert!(run.is_ok(), "{}", run.verdict);
+    let found: BTreeSet<String> = run.verdict.races.iter().map(pair).collect();
+    let explored = simulation.explore(Explore::All { limit: 20_000 }, &program, |run| {
+        assert_eq!(run.verdict.races.is_empty(), found.is_empty(), "{:?}\n{}", found, run.verdict);
+        std::ops::ControlFlow::Continue(())
+    });
+    assert!(explored.unwrap().complete);
+    found.into_iter().collect()
+}
+
+fn pair(race: &Race) -> String {
+    let mut calls = [&race.first, &race.second].map(|access| access.call);
+    calls.sort();
+    calls.join(" | ")
+}
+
+fn races<T>(pes: usize, program: impl Fn(&Pe<Sim>) -> Result<T>) -> Vec<String> {
+    races_under(Config { pieces: 1, ..Config::pes(pes) }, program)
+}
+
+/// PE 0 sends data and then a flag to PE 1, which waits for the flag and reads the data. `between`: what stands between the two.
+fn message(between: impl Fn(&Pe<Sim>) -> Result<()>) -> impl Fn(&Pe<Sim>) -> Result<()> {
+    move |pe| {
+        let (data, flag) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(1)?);
+        if pe.my_pe() == 0 {
+            pe.host().p(&data, 42, 1)?;
+            between(pe)?;
+            pe.host().signal_op(flag.signal(0), 1, SignalOp::Set, 1)?;
+        } else {
+            pe.host().signal_wait_until(flag.signal(0), Cmp::Eq, 1)?;
+            pe.read(&data)?;
+        }
+        pe.free(flag)?;
+        pe.free(data)
+    }
+}
+
+#[test]
+fn a_flag_needs_a_fence_behind_its_data() {
+    assert_eq!(races(2, message(|_| Ok(()))), ["p | read"]);
+    assert!(races(2, message(|pe| pe.host().fence())).is_empty());
+    assert!(races(2, message(|pe| pe.host().quiet())).is_empty());
+    let nvlink = Config { profile: Profile::Nvlink, ..Config::pes(2) };
+    assert!(races_under(nvlink, message(|_| Ok(()))).is_empty(), "a put has arrived when it returns");
+}
+
+#[test]
+fn a_put_signal_orders_its_own_data_and_no_other() {
+    let program = |own: bool| {
+        move |pe: &Pe<Sim>| {
+            let (x, source, flag) =
+                (pe.alloc_zeroed::<u64>(2)?, pe.alloc_zeroed::<u64>(2)?, pe.alloc_zeroed::<u64>(1)?);
+            if pe.my_pe() == 0 {
+                pe.host().put(x.at(0), source.at(0), 1)?;
+                pe.host().put_signal_nbi(x.at(1), source.at(1), flag.signal(0), 1, SignalOp::Set, 1)?;
+            } else {
+                pe.host().signal_wait_until(flag.signal(0), Cmp::Eq, 1)?;
+                pe.read(x.at(usize::from(own)))?;
+            }
+            pe.host().barrier_all()?;
+            pe.free(flag)?;
+            pe.free(source)?;
+            pe.free(x)
+        }
+    };
+    assert!(races(2, program(true)).is_empty());
+    assert_eq!(races(2, program(false)), ["put | read"]);
+}
+
+#[test]
+fn a_chain_of_signals_orders_what_its_links_order() {
+    // 0 puts to 2, and tells 1, which tells 2: the put must be complete before
+    let program = |complete: bool| {
+        move |pe: &Pe<Sim>| {
+            let (x, flag) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(1)?);
+            match pe.my_pe() {
+                0 => {
+                    pe.host().p(&x, 1, 2)?;
+                    if complete { pe.host().quiet() } else { pe.host().fence() }?;
+                    pe.host().signal_op(flag.signal(0), 1, SignalOp::Set, 1)?;
+                }
+                1 => {
+                    pe.host().signal_wait_until(flag.signal(0), Cmp::Ge, 1)?;
+                    pe.host().signal_op(flag.signal(0), 1, SignalOp::Set, 2)?;
+                }
+                _ => {
+                    pe.host().signal_wait_until(flag.signal(0), Cmp::Ge, 1)?;
+                    pe.read(&x)?;
+                }
+            }
+            pe.free(flag)?;
+            pe.free(x)
+        }
+    };
+    assert!(races(3, program(true)).is_empty());
+    assert_eq!(races(3, program(false)), ["p | read"]);
+}
+
+#[test]
+fn a_barrier_orders_everything_and_a_sync_nothing_that_is_under_way() {
+    let program = |meet: fn(&Pe<Sim>) -> Result<()>| {
+        move |pe: &Pe<Sim>| {
+            let x = pe.alloc_zeroed::<u64>(1)?;
+            pe.host().p(&x, 1, 1 - pe.my_pe())?;
+            meet(pe)?;
+            pe.read(&x)?;
+            pe.free(x)
+        }
+    };
+    assert!(races(2, program(|pe| pe.host().barrier_all())).is_empty());
+    assert_eq!(races(2, program(|pe| pe.host().sync_all())), ["p | read"]);
+    assert_eq!(races(2, program(|_| Ok(()))), ["p | read"]);
+}
+
+#[test]
+fn sources_and_targets_of_what_is_under_way_are_not_to_be_touched() {
+    let source = |complete: fn(&Pe<Sim>) -> Result<()>| {
+        move |pe: &Pe<Sim>| {
+            let (x, source) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(1)?);
+            if pe.my_pe() == 0 {
+                pe.host().put_nbi(&x, &source, 1)?;
+                complete(pe)?;
+                pe.write(&source, &[1])?;
+            }
+            pe.host().barrier_all()?;
+            pe.free(source)?;
+            pe.free(x)
+        }
+    };
+    assert_eq!(races(2, source(|_| Ok(()))), ["put_nbi | write"]);
+    assert_eq!(races(2, source(|pe| pe.host().fence())), ["put_nbi | write"]);
+    assert!(races(2, source(|pe| pe.host().quiet())).is_empty());
+    let target = |complete: fn(&Pe<Sim>) -> Result<()>| {
+        move |pe: &Pe<Sim>| {
+            let (x, target) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(1)?);
+            if pe.my_pe() == 0 {
+                pe.host().get_nbi(&target, &x, 1)?;
+                complete(pe)?;
+                pe.read(&target)?;
+            }
+            pe.host().barrier_all()?;
+            pe.free(target)?;
+            pe.free(x)
+        }
+    };
+    assert_eq!(races(2, target(|pe| pe.host().fence())), ["get_nbi | read"]);
+    assert!(races(2, target(|pe| pe.host().quiet())).is_empty());
+}
+
+#[test]
+fn puts_to_one_word_need_a_fence_and_a_get_behind_a_put_needs_a_quiet() {
+    let puts = |fence: bool| {
+        move |pe: &Pe<Sim>| {
+            let x = pe.alloc_zeroed::<u64>(1)?;
+            if pe.my_pe() == 0 {
+                pe.host().p(&x, 1, 1)?;
+                if fence {
+                    pe.host().fence()?;
+                }
+                pe.host().p(&x, 2, 1)?;
+            }
+            pe.free(x)
+        }
+    };
+    assert_eq!(races(2, puts(false)), ["p | p"]);
+    assert!(races(2, puts(true)).is_empty());
+    let get = |complete: fn(&Pe<Sim>) -> Result<()>| {
+        move |pe: &Pe<Sim>| {
+            let x = pe.alloc_zeroed::<u64>(1)?;
+            if pe.my_pe() == 0 {
+                pe.host().p(&x, 1, 1)?;
+                complete(pe)?;
+                pe.host().g(&x, 1)?;
+            }
+            pe.free(x)
+        }
+    };
+    assert_eq!(races(2, get(|pe| pe.host().fence())), ["g | p"]);
+    assert!(races(2, get(|pe| pe.host().quiet())).is_empty());
+}
+
+#[test]
+fn a_word_is_updated_atomically_or_plainly() {
+    let program = |act: fn(&Pe<Sim>, &onesided::SymmetricBuf<u64>) -> Result<()>| {
+        move |pe: &Pe<Sim>| {
+            let x = pe.alloc_zeroed::<u64>(1)?;
+            act(pe, &x)?;
+            pe.free(x)
+        }
+    };
+    assert!(races(2, program(|pe, x| pe.host().atomic_add(x, 1, 0))).is_empty());
+    assert!(races(2, program(|pe, x| pe.host().atomic_fetch_add(x, 1, 0).map(drop))).is_empty());
+    let mixed = races(
+        2,
+        program(|pe, x| match pe.my_pe() {
+            0 => pe.host().atomic_add(x, 1, 1),
+            _ => pe.read(x).map(drop),
+        }),
+    );
+    assert_eq!(mixed, ["atomic | read"]);
+    let mixed = races(
+        2,
+        program(|pe, x| match pe.my_pe() {
+            0 => pe.host().signal_op(x.signal(0), 1, SignalOp::Add, 1),
+            _ => pe.host().p(x, 1, 1),
+        }),
+    );
+    assert_eq!(mixed, ["p | signal_op"]);
+}
+
+#[test]
+fn a_wait_may_look_at_what_a_put_delivers() {
+    // the deliverer's earlier data, and one word of a put that is waited for
+    let program = |fence: bool| {
+        move |pe: &Pe<Sim>| {
+            let x = pe.alloc_zeroed::<u64>(2)?;
+            if pe.my_pe() == 0 {
+                pe.host().p(x.at(0), 42, 1)?;
+                if fence {
+                    pe.host().fence()?;
+                }
+                pe.host().p(x.at(1), 1, 1)?;
+            } else {
+                pe.host().wait_until(x.at(1), Cmp::Eq, 1)?;
+                pe.read(x.at(0))?;
+            }
+            pe.free(x)
+        }
+    };
+    assert!(races(2, program(true)).is_empty());
+    assert_eq!(races(2, program(false)), ["p | read"]);
+}
+
+#[test]
+fn streams_and_hosts_are_ordered_by_synchronizing() {
+    let program = |synchronize: bool, quiet: bool| {
+        move |pe: &Pe<Sim>| {
+            let (x, source) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(1)?);
+            let stream = pe.stream()?;
+            pe.write(&source, &[7])?;
+            pe.on(&stream).put(&x, &source, 1 - pe.my_pe())?;
+            if quiet {
+                pe.on(&stream).quiet()?;
+            }
+            if synchronize {
+                pe.synchronize(&stream)?;
+            }
+            pe.write(&source, &[8])?;
+            pe.host().barrier_all()?;
+            pe.read(&x)?;
+            pe.synchronize(&stream)?;
+            pe.on(&stream).quiet()?;
+            pe.synchronize(&stream)?;
+            pe.free(source)?;
+            pe.free(x)
+        }
+    };
+    assert!(races(2, program(true, true)).is_empty());
+    assert_eq!(races(2, program(true, false)), ["put | read"]);
+    assert_eq!(races(2, program(false, false)), ["put | read", "put | write"]);
+}
+
+#[test]
+fn collectives_order_what_they_move_and_no_more() {
+    let program = |between: fn(&Pe<Sim>) -> Result<()>| {
+        move |pe: &Pe<Sim>| {
+            let (dst, src) = (pe.alloc_zeroed::<u64>(2)?, pe.alloc_zeroed::<u64>(2)?);
+            pe.write(src.at(0), &[1])?;
+            pe.write(dst.at(0), &[1])?; // a peer may write it as soon as that peer has entered
+            between(pe)?;
+            pe.host().fcollect(pe.world(), &dst, src.at(0))?;
+            pe.read(&dst)?;
+            pe.write(src.at(0), &[2])?;
+            pe.free(src)?;
+            pe.free(dst)
+        }
+    };
+    assert!(races(2, program(|pe| pe.host().sync_all())).is_empty());
+    assert_eq!(races(2, program(|_| Ok(()))), ["fcollect | write"]);
+    let reduced = |pe: &Pe<Sim>| {
+        let (dst, src) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(1)?);
+        pe.host().reduce(pe.world(), &dst, &src, ReduceOp::Sum)?;
+        pe.host().p(&src, 1, 1 - pe.my_pe())?; // the peer's source has been read
+        pe.free(src)?;
+        pe.free(dst)
+    };
+    assert!(races(2, reduced).is_empty());
+    // a broadcast may return on its root before the others have entered
+    let broadcast = |pe: &Pe<Sim>| {
+        let (dst, src) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(1)?);
+        pe.host().broadcast(pe.world(), &dst, &src, 0)?;
+        if pe.my_pe() == 0 {
+            pe.host().g(&dst, 1)?;
+        }
+        pe.free(src)?;
+        pe.free(dst)
+    };
+    assert_eq!(races(2, broadcast), ["broadcast | g"]);
+}
+
+#[test]
+fn teams_order_nothing_when_they_are_made_or_destroyed() {
+    let program = |pe: &Pe<Sim>| {
+        let x = pe.alloc_zeroed::<u64>(1)?;
+        if pe.my_pe() == 0 {
+            pe.host().p(&x, 1, 1)?;
+            pe.host().quiet()?;
+        }
+        let team = pe.team_split_strided(pe.world(), 0, 1, 2, TeamConfig::default())?.expect("a team of all");
+        if pe.my_pe() == 1 {
+            pe.read(&x)?;
+        }
+        pe.team_destroy(team)?;
+        pe.free(x)
+    };
+    assert_eq!(races(2, program), ["p | read"]);
+}
+
+#[test]
+fn stores_through_peer_pointers_are_ordered_for_their_own_agent_and_completed_by_a_sync() {
+    let program = |sync: bool| {
+        move |pe: &Pe<Sim>| {
+            let x = pe.alloc_zeroed::<u64>(1)?;
+            if let (0, Some(peer)) = (pe.my_pe(), pe.peer(x.at(0), 1)?) {
+                peer.write(&[1])?;
+                peer.write(&[2])?;
+                peer.read()?;
+            }
+            if sync {
+                pe.host().sync_all()?;
+            }
+            if pe.my_pe() == 1 {
+                pe.read(&x)?;
+            }
+            pe.free(x)
+        }
+    };
+    assert!(races(2, program(true)).is_empty());
+    assert_eq!(races(2, program(false)), ["read | write"]);
+}
+
+#[test]
+fn a_flush_is_for_the_sources_of_its_own_stream() {
+    let program = |own: bool| {
+        move |pe: &Pe<Sim>| {
+            let (x, source) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(1)?);
+            let [a, b] = [pe.stream()?, pe.stream()?];
+            pe.on(&a).put_nbi(&x, &source, 1 - pe.my_pe())?;
+            pe.on(if own { &a } else { &b }).flush()?;
+            pe.synchronize(&a)?;
+            pe.synchronize(&b)?;
+            pe.write(&source, &[1])?;
+            pe.on(&a).quiet()?;
+            pe.synchronize(&a)?;
+            pe.free(source)?;
+            pe.free(x)
+        }
+    };
+    assert!(races(2, program(true)).is_empty());
+    assert_eq!(races(2, program(false)), ["put_nbi | write"]);
+}
+
+#[test]
+fn accesses_of_different_sizes_meet_where_they_overlap() {
+    let program = |byte: usize| {
+        move |pe: &Pe<Sim>| {
+            let x = pe.alloc_zeroed::<u8>(2048)?;
+            let src = pe.alloc_zeroed::<u8>(2048)?;
+            if pe.my_pe() == 0 {
+                pe.host().put(x.slice(3..1500), src.slice(3..1500), 1)?;
+            } else {
+                pe.read(x.at(byte))?;
+            }
+            pe.host().barrier_all()?;
+            pe.read(&x)?; // ordered, whatever its size
+            pe.free(src)?;
+            pe.free(x)
+        }
+    };
+    for byte in [3, 1024, 1499] {
+        assert_eq!(races(2, program(byte)), ["put | read"], "byte {byte}");
+    }
+    for byte in [2, 1500, 2047] {
+        assert!(races(2, program(byte)).is_empty(), "byte {byte}");
+    }
+}
+
+#[test]
+fn a_report_names_both_accesses_the_bytes_and_what_is_missing() {
+    let run = Simulation::new(Config::pes(2)).unwrap().run(message(|_| Ok(()))).unwrap();
+    assert_eq!(run.verdict.kind.outcome(), "race");
+    insta::assert_snapshot!(without_lines(&run.verdict), @r"
+    data race: delivery of p at backend-sim/tests/data_races.rs:_ by PE 0 and read of read at backend-sim/tests/data_races.rs:_ by PE 1, on buf0+0..8 of PE 1 (made at backend-sim/tests/data_races.rs:_)
+        nothing orders them; missing: a fence between backend-sim/tests/data_races.rs:_ and backend-sim/tests/data_races.rs:_
+    ");
+}
