@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::config::Config;
+use crate::config::{Config, Races};
 use crate::simulation::Run;
 
 /// Which schedules to visit.
@@ -157,6 +157,8 @@ pub(crate) fn is_due(begun: u64) -> bool {
 /// Every kind of finding that a proof excludes: what a proved program does not have. The last word stands for all other
 /// verdicts, and for what the program checks itself.
 const ABSENT: &str = "no deadlock, nothing else";
+/// The same, where races are looked for.
+const NO_RACE_EITHER: &str = "no race, no deadlock, nothing else";
 
 impl Explored {
     pub(crate) fn count<T>(&mut self, run: &Run<T>) {
@@ -182,7 +184,7 @@ impl Explored {
     /// let explored = simulation.explore(Explore::All { limit: 1000 }, count, |_| ControlFlow::Continue(()))?;
     /// assert_eq!(
     ///     explored.proof(simulation.config()),
-    ///     "proved for 3 PEs under spec with up to 4 pieces a transfer: 6 classes, no deadlock, nothing else"
+    ///     "proved for 3 PEs under spec with up to 4 pieces a transfer: 6 classes, no race, no deadlock, nothing else"
     /// );
     /// let bounded = simulation.explore(Explore::All { limit: 4 }, count, |_| ControlFlow::Continue(()))?;
     /// assert_eq!(
@@ -197,7 +199,8 @@ impl Explored {
         let cluster = config.in_words();
         let classes = |n: u64| format!("{n} class{}", if n == 1 { "" } else { "es" });
         if complete && findings == 0 {
-            return format!("proved for {cluster}: {}, {ABSENT}", classes(schedules));
+            let absent = if config.races == Races::Find { NO_RACE_EITHER } else { ABSENT };
+            return format!("proved for {cluster}: {}, {absent}", classes(schedules));
         }
         let (what, seen) = match findings {
             0 => ("not proved", "nothing wrong in ".to_string()),

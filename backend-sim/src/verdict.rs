@@ -10,6 +10,8 @@ use crate::race::Race;
 use crate::trace::Event;
 
 /// The end of a run, with what every PE was doing then.
+///
+/// It prints the first of several races and counts the others; `{:#}` prints all.
 #[derive(Clone, Debug)]
 pub struct Verdict {
     /// What was found.
@@ -339,6 +341,7 @@ impl fmt::Display for Verdict {
         }
         match self.races.len() {
             0 | 1 => {}
+            _ if f.alternate() => self.races[1..].iter().try_for_each(|race| write!(f, "\n  {race}"))?,
             2 => f.write_str("\n    one more pair of calls races")?,
             more => write!(f, "\n    {} more pairs of calls race", more - 1)?,
         }

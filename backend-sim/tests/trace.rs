@@ -1,12 +1,12 @@
 //! What a trace says beyond the order of events: values, what belongs to what, and what ended a wait.
 
 use onesided::{Cmp, Pe, Result, SignalOp};
-use onesided_sim::{Config, Event, EventKind, Run, Schedule, Sim, Simulation};
+use onesided_sim::{Config, Event, EventKind, Races, Run, Schedule, Sim, Simulation};
 
 /// The trace of one run.
 fn trace<T>(schedule: &str, program: impl Fn(&Pe<Sim>) -> Result<T>) -> Vec<Event> {
     let schedule: Schedule = schedule.parse().unwrap();
-    let config = schedule.configure(&Config::default());
+    let config = schedule.configure(&Config { races: Races::Note, ..Config::default() });
     let run: Run<T> = Simulation::new(config).unwrap().replay(&schedule, program).unwrap();
     assert!(run.is_ok(), "{}", run.verdict);
     run.trace.unwrap()

@@ -150,15 +150,15 @@ fn traces_are_the_same_byte_for_byte() {
         example("missing_fence", &[arguments, &["--trace", path(&file)]].concat());
         fs::read(file).unwrap()
     };
-    let first = trace("first", &["--seed", "7"]);
-    assert!(first == trace("second", &["--seed", "7"]));
+    let first = trace("first", &["--seed", "7", "--races", "note"]);
+    assert!(first == trace("second", &["--seed", "7", "--races", "note"]));
 
     let trace: Value = serde_json::from_slice(&first).unwrap();
     assert_eq!([&trace["schema"], &trace["program"]], ["onesided-trace/2", "missing_fence"]);
     assert_eq!(trace["verdict"], "failed: wrong result");
     let replayed = folder.path().join("replayed");
     let schedule = trace["schedule"].as_str().unwrap();
-    example("missing_fence", &["--replay", schedule, "--trace", path(&replayed)]);
+    example("missing_fence", &["--replay", schedule, "--races", "note", "--trace", path(&replayed)]);
     assert!(fs::read(replayed).unwrap() == first, "the trace of the replay is that of the finding");
     let steps: Vec<u64> =
         trace["events"].as_array().unwrap().iter().map(|event| event["step"].as_u64().unwrap()).collect();
@@ -189,10 +189,11 @@ fn a_summary_says_what_was_run_and_found() {
     assert_eq!([&run["pes"], &run["schedules"], &run["seed"]], [3, 9, 5]);
     assert_eq!(run["lines"].as_array().unwrap().len(), 3);
 
-    example("missing_fence", &["--json", path(&file)]);
+    example("missing_fence", &["--races", "note", "--json", path(&file)]);
     let finding = &json(&file)["finding"];
     assert_eq!(finding["verdict"], "failed: wrong result");
-    assert!(finding["replay"].as_str().unwrap().ends_with(finding["schedule"].as_str().unwrap()), "{finding}");
+    let replay = format!("{} --races note", finding["schedule"].as_str().unwrap());
+    assert!(finding["replay"].as_str().unwrap().ends_with(&replay), "{finding}");
 
     example("ring", &["--heap", "8", "--json", path(&file)]);
     assert_eq!(json(&file)["status"], "error");
@@ -207,7 +208,7 @@ fn schedules_are_chosen_as_asked() {
         (
             &["--all", "--pes", "3"],
             0,
-            "pipeline: proved for 3 PEs under spec with up to 4 pieces a transfer: 1 class, no deadlock, nothing else\n",
+            "pipeline: proved for 3 PEs under spec with up to 4 pieces a transfer: 1 class, no race, no deadlock, nothing else\n",
         ),
         (&["--pes", "8", "--nodes", "2"], 0, "for 8 PEs on 2 nodes under spec with up to 4 pieces a transfer; "),
         (&["--chunks", "3", "--slots", "1"], 0, "PE 0 received [300, 301, 310, 311, 320, 321] from PE 3"),

@@ -330,6 +330,21 @@ impl fmt::Display for Access {
     }
 }
 
+impl MissingEdge {
+    /// The call that belongs between two lines, and the lines. Where a call is to be replaced, both are its line.
+    pub fn call(&self) -> (&'static str, At, At) {
+        match *self {
+            MissingEdge::Fence { after, before, .. } => ("fence", after, before),
+            MissingEdge::Quiet { after, before } => ("quiet", after, before),
+            MissingEdge::Flush { after, before } => ("flush", after, before),
+            MissingEdge::Synchronize { after, before, .. } => ("synchronize", after, before),
+            MissingEdge::Barrier { after, before } => ("barrier_all", after, before),
+            MissingEdge::Atomic { at, writes: true } => ("signal_op", at, at),
+            MissingEdge::Atomic { at, writes: false } => ("signal_fetch", at, at),
+        }
+    }
+}
+
 impl fmt::Display for MissingEdge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let between = |f: &mut fmt::Formatter<'_>, what: &str, after: &At, before: &At| {

@@ -214,19 +214,19 @@ program!(Bulk, "bulk", 4, |pe| {
 });
 
 fn a_search_that_is_bounded_is_not_complete() -> std::result::Result<(), Failed> {
-    let said = run("unchecked", &["--all", "--schedules", "1"]);
+    let said = run("unchecked", &["--races", "note", "--all", "--schedules", "1"]);
     let not_proved = "unchecked: not proved for 2 PEs under spec with up to 4 pieces a transfer: nothing wrong in 1 class of \
                       at least 2, bounded by 1 schedule\n";
     said.expect(3, not_proved)?;
     // Its transfers are words: pieces would change nothing, and there cannot be fewer PEs.
     let limits = "--schedules 10 (a higher limit), --schedules 20000 instead of --all (random ones)";
     assert_eq!(next(&said), limits);
-    let several = run("bulk", &["--all", "--schedules", "1"]);
+    let several = run("bulk", &["--races", "note", "--all", "--schedules", "1"]);
     let smaller = "--pieces 1 (transfers arrive whole: far fewer schedules), --pes 3 (fewer PEs)";
     assert_eq!(next(&several), format!("{smaller}, {limits}"));
     let proved =
         "unchecked: proved for 2 PEs under spec with up to 4 pieces a transfer: 2 classes, no deadlock, nothing else\n";
-    run("unchecked", &["--all"]).expect(0, proved)
+    run("unchecked", &["--races", "note", "--all"]).expect(0, proved)
 }
 
 /// A search of more classes than anybody waits for ends by each of its bounds, and says which of them would let it go on.
@@ -316,12 +316,13 @@ program!(Races, "races", 2, |pe| {
 });
 
 fn a_finding_can_need_a_random_schedule() -> std::result::Result<(), Failed> {
-    run("races", &["--schedules", "1"]).expect(0, "PE 1 found 2")?;
+    run("races", &["--races", "note", "--schedules", "1"]).expect(0, "PE 1 found 2")?;
     run("races", &["--profile", "nvlink", "--all"]).expect(0, "races: proved for 2 PEs under nvlink")?;
-    let said = run("races", &[]);
+    let said = run("races", &["--races", "note"]);
     said.expect(1, "FINDING on schedule ")?;
     said.expect(1, "PE 1 found 2")?;
-    run("races", &said.replay()).expect(1, "FINDING again: PE 1 failed")
+    run("races", &said.replay()).expect(1, "FINDING again: PE 1 failed")?;
+    run("races", &["--schedules", "1"]).expect(1, "FINDING in order: data race: delivery of p at ")
 }
 
 program!(Spins, "spins", 2, |pe| {
@@ -358,7 +359,7 @@ program!(Unchecked, "unchecked", 2, |pe| {
 
 fn results_that_differ_are_noted_and_no_finding() -> std::result::Result<(), Failed> {
     for arguments in [&[][..], &["--all"], &["--strategy", "random"]] {
-        let said = run("unchecked", arguments);
+        let said = run("unchecked", &[&["--races", "note"], arguments].concat());
         said.expect(0, "note: the PEs' results differ between schedules (2 different ones)")?;
         let (_, replay) = said.out.split_once("One that differs from the first: ").expect("a command");
         let replay = arguments_of(replay.lines().next().expect("a line"));
@@ -368,7 +369,7 @@ fn results_that_differ_are_noted_and_no_finding() -> std::result::Result<(), Fai
     }
     let file = tempfile::NamedTempFile::new()?;
     let path = file.path().to_str().expect("a path in UTF-8");
-    run("unchecked", &["--json", path]).expect(0, "nothing wrong")?;
+    run("unchecked", &["--races", "note", "--json", path]).expect(0, "nothing wrong")?;
     let json: serde_json::Value = serde_json::from_slice(&std::fs::read(path)?)?;
     let differing = &json["differing"];
     assert_eq!((&json["status"], &differing["results"]), (&"ok".into(), &"2".into()));

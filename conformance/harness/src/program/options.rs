@@ -134,6 +134,12 @@ pub(super) struct Search {
     /// Give a run up after N steps, as one that may never end [default: 1000000; with --all: 100000]
     #[arg(long, value_name = "N", value_parser = whole::<u64>(1, u64::MAX))]
     pub(super) max_steps: Option<u64>,
+    /// What a data race means: two accesses to the same bytes that nothing orders [default: find]
+    #[arg(long, value_enum, value_name = "MEANING")]
+    pub(super) races: Option<RacesMean>,
+    /// Print every pair of calls that races in the finding's run, not only the first
+    #[arg(long)]
+    pub(super) all_races: bool,
     /// Print every event of the finding's run, or else of the first run
     #[arg(long)]
     pub(super) events: bool,
@@ -182,6 +188,17 @@ impl Output {
     pub(super) fn needs_a_record(&self) -> bool {
         self.given().any(|(option, _)| option != "--json")
     }
+}
+
+/// What a data race means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum RacesMean {
+    /// It is a finding
+    Find,
+    /// Nothing by itself: only what it leads to is a finding
+    Note,
+    /// Races are not looked for, which is faster
+    Ignore,
 }
 
 /// Which schedules are visited.

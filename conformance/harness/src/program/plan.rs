@@ -5,10 +5,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use onesided_nvshmem::CAPABILITIES;
-use onesided_sim::{Budget, Config, Explore, Profile, Schedule};
+use onesided_sim::{Budget, Config, Explore, Profile, Races, Schedule};
 
 use super::Facts;
-use super::options::{LIMIT, Like, Options, Output, Profiles, SCHEDULES, Strategy};
+use super::options::{LIMIT, Like, Options, Output, Profiles, RacesMean, SCHEDULES, Strategy};
 use super::own::Own;
 use crate::say;
 use crate::tool::invocation::invocation;
@@ -23,6 +23,8 @@ pub(super) struct Plan {
     pub(super) own: Own,
     pub(super) search: Search,
     pub(super) budget: Budget,
+    /// Whether every race of a finding is printed, not only the first.
+    pub(super) all_races: bool,
     /// Whether the events are printed.
     pub(super) events: bool,
     pub(super) output: Output,
@@ -87,6 +89,11 @@ impl Plan {
             profile: given_profile.unwrap_or(usual.profile),
             pieces: machine.pieces.unwrap_or(usual.pieces),
             max_steps: search.max_steps,
+            races: match search.races {
+                None | Some(RacesMean::Find) => Races::Find,
+                Some(RacesMean::Note) => Races::Note,
+                Some(RacesMean::Ignore) => Races::Ignore,
+            },
             ..usual
         }
         .with_arguments(&own.in_effect);
@@ -104,7 +111,7 @@ impl Plan {
             return Err(format!("{} needs at least {} PEs, not {}", facts.name, facts.min_pes, config.pes));
         }
 
-        let events = search.events;
+        let (events, all_races) = (search.events, search.all_races);
         let seed = search.seed.unwrap_or(0);
         let budget = Budget { time: search.time.map(Duration::from_secs), memory: Some(config.memory) };
         // Who gives a time wants all of it to be used.
@@ -123,7 +130,18 @@ impl Plan {
                 Search::InOrder { then: (schedules > 1).then_some(others) }
             }
         };
-        Ok(Plan { config, like: machine.like, own, search, budget, events, output, in_table: false, compares: false })
+        Ok(Plan {
+            config,
+            like: machine.like,
+            own,
+            search,
+            budget,
+            all_races,
+            events,
+            output,
+            in_table: false,
+            compares: false,
+        })
     }
 
     /// Prints a line that a PE returned.
@@ -165,6 +183,11 @@ impl Plan {
         }
         if let Some(steps) = self.config.max_steps {
             options += &format!(" --max-steps {steps}");
+        }
+        match self.config.races {
+            Races::Find => {}
+            Races::Note => options += " --races note",
+            Races::Ignore => options += " --races ignore",
         }
         if self.like == Some(Like::Nvshmem) {
             options += " --like nvshmem";

@@ -55,7 +55,10 @@ fn finding(plan: &Plan, done: &Done, run: &Run<String>) -> String {
         _ => format!("on schedule {}", done.schedules()),
     };
     let replay = replay(plan, run);
-    format!("{which}: {}\n\nReplay it: {replay}", run.verdict)
+    match plan.all_races {
+        true => format!("{which}: {:#}\n\nReplay it: {replay}", run.verdict),
+        false => format!("{which}: {}\n\nReplay it: {replay}", run.verdict),
+    }
 }
 
 /// The command that runs this run again.

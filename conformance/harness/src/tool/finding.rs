@@ -2,13 +2,13 @@
 
 use onesided::At;
 use onesided_show::{self as show, Finding};
-use onesided_sim::{AgentState, Standing, Undelivered, Verdict, VerdictKind};
+use onesided_sim::{Access, AgentState, Part, Race, Standing, Undelivered, Verdict, VerdictKind};
 
 /// How a run ended, and who did what then. What ran, and what happened before, is left out.
 pub fn of_verdict(verdict: &Verdict) -> Finding {
     Finding {
         verdict: end(verdict),
-        races: Vec::new(),
+        races: verdict.races.iter().map(race).collect(),
         agents: verdict.agents.iter().map(agent).collect(),
         undelivered: verdict.undelivered.iter().map(undelivered).collect(),
         ..Finding::default()
@@ -26,10 +26,46 @@ fn end(verdict: &Verdict) -> show::Verdict {
         VerdictKind::CollectivesOutOfOrder { pe, calls, .. } => (Some(*pe), Some(calls[0].1)),
         VerdictKind::FreedInUse { pe, at, .. } => (Some(*pe), Some(*at)),
         VerdictKind::Leak { leaks } => (leaks.first().map(|(pe, _)| *pe), leaks.first().map(|(_, live)| live.at)),
-        VerdictKind::ConcurrentCollectives { pe, .. } | VerdictKind::MixedAtomicity { pe, .. } => (Some(*pe), None),
+        VerdictKind::ConcurrentCollectives { pe, .. } => (Some(*pe), None),
         _ => (None, None),
     };
     show::Verdict { outcome: verdict.kind.outcome(), text: verdict.kind.to_string(), pe, at: at.map(place) }
+}
+
+fn race(race: &Race) -> show::Race {
+    let Race { first, second, pe, span, made_at, missing, times, .. } = race;
+    let (call, after, before) = missing.call();
+    show::Race {
+        first: access(first),
+        second: access(second),
+        pe: *pe,
+        memory: span.to_string(),
+        made_at: made_at.map(place),
+        missing: show::Missing {
+            text: missing.to_string(),
+            call: call.to_string(),
+            after: place(after),
+            before: place(before),
+        },
+        times: *times,
+    }
+}
+
+fn access(access: &Access) -> show::Access {
+    let Access { pe, stream, call, at, part, writes, atomic, step, .. } = *access;
+    let how = match (atomic, writes) {
+        (false, false) => "read",
+        (false, true) => "write",
+        (true, false) => "atomic read",
+        (true, true) => "atomic write",
+    };
+    let part = match part {
+        Part::Itself => show::Part::Itself,
+        Part::SourceRead => show::Part::SourceRead,
+        _ if atomic => show::Part::Signal,
+        _ => show::Part::Delivery,
+    };
+    show::Access { pe, stream, call: call.to_string(), at: place(at), part, how: how.to_string(), step }
 }
 
 fn place(at: At) -> show::Place {
