@@ -129,13 +129,13 @@ fn a_failing_row_names_its_lines_and_replays() -> std::result::Result<(), Failed
 }
 
 fn profiles_are_compared() -> std::result::Result<(), Failed> {
-    let said = run("message", &["--all", "--profile", "all"]);
+    let said = run("message", &["--races", "note", "--all", "--profile", "all"]);
     said.expect(0, "spec             2  proved\nnvlink           1  proved\n")?;
     said.expect(0, "\nnvlink: every outcome is one under spec too, which has 1 more\n")?;
     if said.out.contains("PE 0 found") {
         return Err(format!("lines of PEs in a table:\n{}", said.out).into());
     }
-    let both = run("message", &["--all", "--profile", "all", "--pes", "1..2"]);
+    let both = run("message", &["--races", "note", "--all", "--profile", "all", "--pes", "1..2"]);
     both.expect(
         0,
         "    1  spec             2  proved\n    1  nvlink           1  proved\n    2  spec             2  proved\n",
@@ -151,7 +151,7 @@ fn profiles_are_compared() -> std::result::Result<(), Failed> {
 }
 
 fn random_rows_have_no_proof() -> std::result::Result<(), Failed> {
-    let said = run("message", &["--profile", "all", "--schedules", "20"]);
+    let said = run("message", &["--races", "note", "--profile", "all", "--schedules", "20"]);
     said.expect(
         0,
         "profile  schedules  result\nspec            20  nothing wrong\nnvlink          20  nothing wrong\n",
@@ -173,7 +173,7 @@ fn a_summary_has_every_row() -> std::result::Result<(), Failed> {
     assert_eq!((&rows[0]["schema"], &rows[0]["schedules"]), (&"onesided-run/2".into(), &7.into()));
     assert!(rows[1]["finding"]["replay"].is_string() && rows[2]["error"] == "cannot run: five are too many or too few");
 
-    run("message", &["--all", "--profile", "all", "--json", path]).expect(0, "Wrote a summary")?;
+    run("message", &["--races", "note", "--all", "--profile", "all", "--json", path]).expect(0, "Wrote a summary")?;
     let json: serde_json::Value = serde_json::from_slice(&std::fs::read(path)?)?;
     assert_eq!(json["compared"], serde_json::json!(["nvlink: every outcome is one under spec too, which has 1 more"]));
     Ok(())

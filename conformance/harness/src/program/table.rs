@@ -277,6 +277,7 @@ fn headline(verdict: &Verdict) -> String {
 /// The lines that a verdict is about: those of the mistake, else those where somebody waits.
 fn places(verdict: &Verdict) -> Vec<At> {
     match &verdict.kind {
+        VerdictKind::Race => verdict.races.iter().take(1).flat_map(|race| [race.first.at, race.second.at]).collect(),
         VerdictKind::Failed { error, .. } => vec![error.at()],
         VerdictKind::Panicked { at: Some(at), .. } => vec![*at],
         VerdictKind::Mismatch { calls, .. } => calls.iter().map(|call| call.at).collect(),
