@@ -254,7 +254,9 @@ fn touch(events: &[Event], access: &Access, memory: &str) -> Option<usize> {
         Part::Delivery => Kind::Delivered,
         Part::Signal => Kind::Signaled,
     };
-    let mut steps = events.iter().enumerate().filter(|(_, event)| event.of == Some(call) && event.kind == part);
+    // an atomic update is a delivery of its own
+    let is_step = |event: &Event| event.kind == part || part == Kind::Signaled && event.kind == Kind::Delivered;
+    let mut steps = events.iter().enumerate().filter(|(_, event)| event.of == Some(call) && is_step(event));
     let of = steps.clone().find(|(_, event)| has_bytes_of(event, memory)).or_else(|| steps.next());
     Some(of.map_or(call, |(number, _)| number))
 }

@@ -84,9 +84,37 @@ fn shiviz_knows_what_the_signal_told_and_no_more() {
     };
     assert!(is_before("#27 signal_op", "#30 signal_wait_until saw"));
     assert!(is_before("#19 put", "#30 signal_wait_until saw"), "the host put before it signalled");
-    assert!(is_before("#2 alloc", "#19 put"), "everybody meets in alloc");
+    assert!(is_before("#4 alloc", "#19 put"), "everybody meets in alloc");
+    assert!(!is_before("#17 signal_wait_until", "#19 put"), "and in nothing else");
     assert!(!is_before("#36 delivered", "#38 read"), "this is the race");
     assert!(!is_before("#39 read returned", "#36 delivered"));
+}
+
+/// A quiet knows what it has completed, and nothing that came after its call.
+#[test]
+fn shiviz_knows_what_a_quiet_completes() {
+    let mut finding = small();
+    let event = |text: &str| -> onesided_show::Event { serde_json::from_str(text).unwrap() };
+    let whole = |kind: &str, op: &str, more: &str| {
+        format!(
+            r#"{{ "step": 1, "pe": 0, "stream": null, "event": "{kind}", "op": "{op}", "text": "{op}", "at": "x.rs:1"{more} }}"#
+        )
+    };
+    finding.events = [
+        whole("op", "put", r#", "does": "put", "to": 1"#),
+        whole("op", "quiet", r#", "does": "quiet""#),
+        whole("delivered", "", r#", "of": 0, "to": 1"#),
+        whole("returned", "quiet", r#", "of": 1"#),
+        whole("op", "fence", r#", "does": "fence""#),
+    ]
+    .iter()
+    .map(|text| event(text))
+    .collect();
+    (finding.races, finding.agents) = (Vec::new(), Vec::new());
+    let clocks: Vec<_> = log(&finding).into_iter().map(|(_, clock, _)| clock).collect();
+    assert_eq!(clocks[1].get("PE1.memory"), None);
+    assert_eq!(clocks[3].get("PE1.memory"), Some(&1));
+    assert_eq!(clocks[4].get("PE1.memory"), Some(&1));
 }
 
 /// What a host of code requires of a SARIF file.

@@ -80,8 +80,7 @@ function fillLines(lines, file) {
     const text = `${indent}+ ${race.missing.call}`;
     const row = element("div", { className: "line fix" }, element("span", { className: "no", textContent: "+" }),
       element("pre", { textContent: text, title: race.missing.text }));
-    rows[line - 1].after(row);
-    rows.splice(rows.indexOf(rows[line - 1]) + 1, 0, row);
+    rows.splice(rows.findIndex((other) => other.dataset.line === String(line)) + 1, 0, row);
   }
   lines.append(...rows);
 }

@@ -127,6 +127,45 @@ fn point(browser: &mut Browser, number: usize) -> (f64, f64) {
     (at[0].as_f64().unwrap(), at[1].as_f64().unwrap())
 }
 
+/// What the canvas has at a point of the screen: red, green, blue.
+fn pixel(browser: &mut Browser, (x, y): (f64, f64)) -> [f64; 3] {
+    let ask = format!(
+        "(() => {{
+          const canvas = document.getElementById('canvas'), box = canvas.getBoundingClientRect();
+          return [...canvas.getContext('2d').getImageData({x} - box.left, {y} - box.top, 1, 1).data];
+        }})()"
+    );
+    let pixel = browser.ask(&ask).unwrap();
+    [0, 1, 2].map(|i| pixel[i].as_f64().unwrap())
+}
+
+/// Transfers are lines from where they leave to where they arrive, accesses of a race have rings, waits are bars.
+#[test]
+fn the_canvas_has_what_it_says() {
+    let Some(mut browser) = browser() else { return };
+    browser.media("light").unwrap();
+    let _page = open(&mut browser, &small());
+    let [(x1, y1), (x2, y2), (x3, y3)] = [23, 36, 17].map(|event| point(&mut browser, event));
+    browser.press("Home");
+    // the line is thin: look across it
+    let across = |browser: &mut Browser, x: f64, y: f64| {
+        let each = (-3..=3).map(|by| pixel(browser, (x, y + f64::from(by)))).collect::<Vec<_>>();
+        each.into_iter().max_by(|one, other| (one[2] - one[0]).total_cmp(&(other[2] - other[0]))).unwrap()
+    };
+    for part in [0.3, 0.5, 0.7] {
+        let line = across(&mut browser, x1 + (x2 - x1) * part, y1 + (y2 - y1) * part);
+        assert!(line[2] - line[0] > 60.0, "the put's last piece is a blue line: {line:?} after {part}");
+    }
+    for (x, y) in [(x2 + 8.5, y2), (x2, y2 + 8.5)] {
+        let ring = pixel(&mut browser, (x, y));
+        assert!(ring[0] - ring[2] > 60.0, "the access has a red ring: {ring:?}");
+    }
+    let wait = pixel(&mut browser, (x3 + 60.0, y3 + 4.0));
+    assert!(wait[0] - wait[2] > 20.0, "the wait is an amber bar: {wait:?}");
+    let nothing = pixel(&mut browser, (x3 + 60.0, y3 + 45.0));
+    assert!((nothing[0] - nothing[2]).abs() < 8.0, "beside it is nothing: {nothing:?}");
+}
+
 #[test]
 fn the_pointer_shows_and_chooses() {
     let Some(mut browser) = browser() else { return };
