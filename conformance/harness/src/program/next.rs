@@ -39,7 +39,7 @@ fn after_success(facts: &Facts, plan: &Plan, done: &Done) -> Vec<String> {
         tried.push("--profile spec (whatever the network)".to_string());
     }
     if !plan.needs_a_record() {
-        tried.push("--trace FILE (what happened)".to_string());
+        tried.push("--report FILE (a picture of what happened)".to_string());
     }
     tried
 }
@@ -78,7 +78,7 @@ fn after_giving_up(plan: &Plan, done: &Done) -> Vec<String> {
         // An exhaustive search has schedules in which the one that polls never lets others go on.
         tried.push("the same without --all (in random orders, a loop that polls ends if anything ends it)".to_string());
     }
-    tried.push("--trace FILE (what happened)".to_string());
+    tried.push("--report FILE (a picture of what happened)".to_string());
     tried
 }
 
@@ -86,8 +86,8 @@ fn after_a_finding(plan: &Plan) -> Vec<String> {
     let mut tried = Vec::new();
     match (plan.needs_a_record(), &plan.search) {
         (true, _) => {}
-        (false, Search::Replay(_)) => tried.push("--trace FILE (what happened, event by event)".to_string()),
-        (false, _) => tried.push("the line above with --trace FILE (what happened, event by event)".to_string()),
+        (false, Search::Replay(_)) => tried.push("--report FILE (a picture of what happened)".to_string()),
+        (false, _) => tried.push("the line above with --report FILE (a picture of what happened)".to_string()),
     }
     if plan.config.profile == Profile::Spec && !matches!(plan.search, Search::Replay(_)) {
         tried.push("this line with --profile all (where would it show?)".to_string());
