@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::event::{Does, Event, Kind, who};
-use crate::finding::{Access, Finding, Part, Standing};
+use crate::finding::{Access, Finding, Part, Race, Standing};
 
 /// A picture of a run, without sizes.
 #[derive(Debug)]
@@ -91,11 +91,7 @@ impl<'a> Diagram<'a> {
         let spans = spans(finding, &lane_of);
         let edges = edges(events);
         let meetings = meetings(events);
-        let conflicts = finding.races.iter().map(|race| {
-            let touch = |access| touch(events, access, &race.memory);
-            Conflict { first: touch(&race.first), second: touch(&race.second) }
-        });
-        let conflicts = conflicts.collect();
+        let conflicts = finding.races.iter().map(|race| conflict(events, race)).collect();
         Diagram { finding, lanes, lane_of, transfers, spans, edges, meetings, conflicts }
     }
 
@@ -238,42 +234,68 @@ fn meetings(events: &[Event]) -> Vec<Vec<usize>> {
     meetings.into_values().filter(|entries| entries.len() > 1).collect()
 }
 
-/// The event in which one side of a race touched the memory.
-fn touch(events: &[Event], access: &Access, memory: &str) -> Option<usize> {
+/// The events in which both sides of a race touched the memory. The same calls often race at several pieces: then at one where the
+/// second access was too early, if there is one, because there the race has an effect.
+fn conflict(events: &[Event], race: &Race) -> Conflict {
+    let [first, second] = [&race.first, &race.second].map(|access| touches(events, access));
+    let too_early = first.iter().find_map(|&one| {
+        let is_hit = |other: &&usize| **other < one && overlap(bytes(&events[one]), bytes(&events[**other]));
+        Some((one, *second.iter().find(is_hit)?))
+    });
+    let of_the_race = |touches: &[usize]| {
+        let hit = |number: &&usize| overlap(bytes(&events[**number]), span(&race.memory));
+        touches.iter().find(hit).or(touches.first()).copied()
+    };
+    match too_early.filter(|_| race.times > 1) {
+        Some((first, second)) => Conflict { first: Some(first), second: Some(second) },
+        None => Conflict { first: of_the_race(&first), second: of_the_race(&second) },
+    }
+}
+
+/// The events in which one side of a race touched memory: the call, or steps of its transfer.
+fn touches(events: &[Event], access: &Access) -> Vec<usize> {
     let is_call = |event: &Event| {
         let Access { pe, stream, at, .. } = access;
         let calls = matches!(event.kind, Kind::Op | Kind::Call | Kind::Loads);
         calls && (event.pe, event.stream) == (*pe, *stream) && event.at == *at
     };
     let mut calls = events.iter().enumerate().filter(|(_, event)| is_call(event));
-    let (call, _) = calls.clone().find(|(_, event)| event.step >= access.step).or_else(|| calls.next_back())?;
-    let part = match access.part {
-        Part::Itself if events[call].kind == Kind::Loads => Kind::Op, // its pieces
-        Part::Itself => return Some(call),
-        Part::SourceRead => Kind::SourceRead,
-        Part::Delivery => Kind::Delivered,
-        Part::Signal => Kind::Signaled,
+    let Some((call, event)) = calls.clone().find(|(_, event)| event.step >= access.step).or_else(|| calls.next_back())
+    else {
+        return Vec::new();
     };
-    // an atomic update is a delivery of its own
-    let is_step = |event: &Event| event.kind == part || part == Kind::Signaled && event.kind == Kind::Delivered;
-    let mut steps = events.iter().enumerate().filter(|(_, event)| event.of == Some(call) && is_step(event));
-    let of = steps.clone().find(|(_, event)| has_bytes_of(event, memory)).or_else(|| steps.next());
-    Some(of.map_or(call, |(number, _)| number))
+    let is_step = |kind: Kind| match access.part {
+        Part::Itself => event.kind == Kind::Loads && kind == Kind::Op, // its pieces
+        Part::SourceRead => kind == Kind::SourceRead,
+        Part::Delivery => kind == Kind::Delivered,
+        Part::Signal => matches!(kind, Kind::Signaled | Kind::Delivered), // an atomic update is a delivery
+    };
+    let steps = events.iter().enumerate().filter(|(_, event)| event.of == Some(call) && is_step(event.kind));
+    let steps: Vec<usize> = steps.map(|(number, _)| number).collect();
+    if steps.is_empty() { vec![call] } else { steps }
 }
 
-/// Whether the piece that an event is about has bytes of `memory`, as far as texts tell.
-fn has_bytes_of(event: &Event, memory: &str) -> bool {
-    let (Some((of, whole)), Some((wanted, bytes))) = (event.memory.as_deref().and_then(span), span(memory)) else {
-        return true;
-    };
+/// Bytes of a buffer.
+type Bytes<'a> = Option<(&'a str, std::ops::Range<usize>)>;
+
+/// The memory of an event, or of the piece that it is about, as far as its text tells.
+fn bytes(event: &Event) -> Bytes<'_> {
+    let (of, whole) = span(event.memory.as_deref()?)?;
     let (piece, pieces, len) = (event.piece.unwrap_or(0), event.pieces.unwrap_or(1).max(1), whole.len());
-    let (start, end) = (whole.start + len * piece / pieces, whole.start + len * (piece + 1) / pieces);
-    of == wanted && start.max(bytes.start) < end.min(bytes.end)
+    Some((of, whole.start + len * piece / pieces..whole.start + len * (piece + 1) / pieces))
 }
 
 /// The buffer and bytes of `buf1+0..16`.
-fn span(text: &str) -> Option<(&str, std::ops::Range<usize>)> {
+fn span(text: &str) -> Bytes<'_> {
     let (of, bytes) = text.split_once('+')?;
     let (start, end) = bytes.split_once("..")?;
     Some((of, start.parse().ok()?..end.parse().ok()?))
+}
+
+/// Whether both have a byte in common; also if of one nothing is known.
+fn overlap(one: Bytes<'_>, other: Bytes<'_>) -> bool {
+    match (one, other) {
+        (Some((buffer, one)), Some((of, other))) => buffer == of && one.start.max(other.start) < one.end.min(other.end),
+        _ => true,
+    }
 }

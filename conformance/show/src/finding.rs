@@ -258,6 +258,14 @@ impl Finding {
         writeln!(out, "]\n}}")
     }
 
+    /// What was found, in a line: for a race its two accesses.
+    pub fn headline(&self) -> String {
+        match (self.verdict.outcome.as_str(), self.races.first()) {
+            ("race", Some(Race { first, second, .. })) => format!("data race: {first} and {second}"),
+            _ => self.verdict.text.clone(),
+        }
+    }
+
     /// Whether nothing was wrong.
     pub fn is_ok(&self) -> bool {
         matches!(self.verdict.outcome.as_str(), "finished" | "exited: 0") && self.races.is_empty()

@@ -50,7 +50,7 @@ pub fn perfetto(finding: &Finding) -> String {
             }));
         }
     }
-    let about = json!({ "program": finding.program, "schedule": finding.schedule, "verdict": finding.verdict.text });
+    let about = json!({ "program": finding.program, "schedule": finding.schedule, "verdict": finding.headline() });
     json!({ "traceEvents": events, "displayTimeUnit": "ns", "otherData": about }).to_string()
 }
 

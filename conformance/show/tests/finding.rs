@@ -39,7 +39,9 @@ fn what_is_no_finding_is_refused() {
     let other = changed(|file| file["schema"] = "onesided-finding/2".into()).unwrap_err();
     assert!(other.contains("is a onesided-finding/2, and this version reads onesided-finding/1"), "{other}");
     assert!(
-        other.ends_with("missing_fence -- --replay os2.2x1.spec.p4.rbbf50763bb047b15.297a1a30 --finding FILE"),
+        other.ends_with(
+            "missing_fence -- --replay os2.2x1.spec.p4.r5f5f9bc95e2a551b.467866cb --races note --finding FILE"
+        ),
         "{other}"
     );
 }
@@ -55,9 +57,9 @@ fn unknown_fields_are_passed_over() {
 fn a_finding_that_would_mislead_a_picture_is_refused() {
     for (event, field, value, why) in [
         (20, "pe", json!(7), "event 20 names PE 7, and there are 2 PEs"),
-        (21, "to", json!(2), "event 21 names PE 2"),
-        (21, "of", json!(21), "event 21 names event 21 (of), which is not before it"),
-        (30, "by", json!(99), "event 30 names event 99 (by)"),
+        (22, "to", json!(2), "event 22 names PE 2"),
+        (22, "of", json!(22), "event 22 names event 22 (of), which is not before it"),
+        (31, "by", json!(99), "event 31 names event 99 (by)"),
     ] {
         let refused = changed(|file| file["events"][event][field] = value).unwrap_err();
         assert!(refused.contains(why), "{refused}");

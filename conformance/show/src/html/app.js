@@ -315,6 +315,8 @@ function closeness() {
 function atFirst() {
   const { ok, pe } = data.verdict;
   if (accesses.length > 0) return accesses[1] ?? accesses[0];
+  const waits = spans.filter((span) => span.end < 0);
+  if (data.verdict.outcome === "deadlock" && waits.length > 0) return (waits.find((span) => span.kind === WAIT) ?? waits[0]).call;
   if (ok) return Math.max(0, events.class.findIndex((kind) => kind === PUT || kind === GET || kind === SIGNAL));
   return (pe === null ? undefined : eventsOf[lanesOf[pe][0]].at(-1)) ?? events.count - 1;
 }

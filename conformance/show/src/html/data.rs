@@ -21,13 +21,16 @@ pub(super) fn data(diagram: &Diagram<'_>) -> Value {
         .map(|(number, race)| data_of_race(diagram, number, race, &mut places))
         .collect();
     let agents: Vec<Value> = (finding.agents.iter())
-        .map(|agent| json!({ "text": agent.text, "pe": agent.pe, "place": places.optional(agent.at.as_ref()) }))
+        .map(|agent| {
+            let place = places.optional(agent.at.as_ref());
+            json!({ "text": agent.text, "pe": agent.pe, "stream": optional(agent.stream), "place": place })
+        })
         .collect();
     let undelivered: Vec<Value> = (finding.undelivered.iter())
         .map(|transfer| json!({ "text": transfer.text, "pe": transfer.pe, "place": places.number(&transfer.at) }))
         .collect();
     let verdict = json!({
-        "ok": finding.is_ok(), "outcome": verdict.outcome, "text": verdict.text, "pe": verdict.pe,
+        "ok": finding.is_ok(), "outcome": verdict.outcome, "text": finding.headline(), "pe": verdict.pe,
         "place": places.optional(verdict.at.as_ref()),
     });
     let events = data_of_events(diagram, &mut places);

@@ -67,7 +67,7 @@ function meetings(ctx, { first, end, x, y, colours }) {
   ctx.beginPath();
   for (const entries of data.meetings) {
     const last = entries[entries.length - 1];
-    if (last < first || last >= end) continue;
+    if (last < first || last >= end || entries.some((entry) => spanOf.get(events.of[entry])?.end === -1)) continue;
     const levels = entries.map((entry) => y(events.lane[entry]));
     ctx.moveTo(x(last), Math.min(...levels));
     ctx.lineTo(x(last), Math.max(...levels));
@@ -92,7 +92,16 @@ function waits(ctx, { first, end, left, width, x, y, colours }) {
     ctx.roundRect(from, y(span.lane) - tall / 2, length, tall, span.end < 0 ? [4, 0, 0, 4] : 4);
     ctx.fill();
     ctx.globalAlpha = 1;
+    if (span.end < 0 && layout.dx >= 5 && tall > 3) forEver(ctx, to, y(span.lane), colours);
   }
+}
+
+/// Behind the bar of a call that never ended.
+function forEver(ctx, x, y, colours) {
+  ctx.font = "600 11px system-ui, sans-serif";
+  ctx.textAlign = "left";
+  ctx.fillStyle = colours.wrong;
+  ctx.fillText("waits", x + 5, y + 4);
 }
 
 /// Transfers: from where they leave to where they arrive. Many that would lie on each other are drawn once.

@@ -26,12 +26,22 @@ function showFinding() {
   races.forEach((race, number) => section.append(raceCard(race, number)));
   const list = (title, entries, open) => {
     if (entries.length === 0) return;
-    const items = entries.map(({ text }) => element("li", { textContent: short(text), title: text }));
+    const items = entries.map((entry) => {
+      const button = element("button", { className: "plain", textContent: short(entry.text), title: entry.text });
+      button.addEventListener("click", () => choose(eventOf(entry), true));
+      return element("li", {}, button);
+    });
     section.append(element("details", { open }, element("summary", { textContent: title }), element("ul", {}, ...items)));
   };
   list("At the end", data.agents, races.length === 0 && data.agents.length <= 12);
   list("Not delivered", data.undelivered, races.length === 0 && data.undelivered.length <= 12);
   if (!section.hasChildNodes()) section.append(element("p", { textContent: `Every PE checked that ${data.checks}.` }));
+}
+
+/// The call that an agent was in at the end, or what a transfer was issued by.
+function eventOf({ pe, stream, place }) {
+  const open = spans.find((span) => span.end < 0 && lanes[span.lane].pe === pe && lanes[span.lane].stream === (stream ?? -1));
+  return stream !== undefined && open ? open.call : eventAt(place, pe, -1);
 }
 
 function raceCard(race, number) {

@@ -126,10 +126,10 @@ fn word(event: &Event) -> &'static str {
 }
 
 fn verdict(out: &mut String, finding: &Finding, to: Terminal) {
-    let Finding { program, verdict, cluster, profile, schedule, replay, arguments, .. } = finding;
+    let Finding { program, cluster, profile, schedule, replay, arguments, .. } = finding;
     let (look, what) = if finding.is_ok() { (Look::Right, "fine") } else { (Look::Wrong, "FINDING") };
     let what = to.paint(look, what);
-    let _ = writeln!(out, "{what} {}: {}\n", to.paint(Look::Heading, program), verdict.text);
+    let _ = writeln!(out, "{what} {}: {}\n", to.paint(Look::Heading, program), finding.headline());
     let nodes = if cluster.nodes > 1 { format!(" on {} nodes", cluster.nodes) } else { String::new() };
     let given = if arguments.is_empty() { String::new() } else { format!(", {}", arguments.join(" ")) };
     let _ = writeln!(out, "  {} PEs{nodes}, profile {profile}{given}, {} events", cluster.pes, finding.events.len());

@@ -54,21 +54,21 @@ fn a_small_finding_is_drawn_and_stepped_through() {
     let finding = small();
     let _page = open(&mut browser, &finding);
     let counts = ["lanes", "total", "allTransfers", "races", "chosen"].map(|name| browser.fact(name));
-    assert_eq!(counts, [2.0, 40.0, 5.0, 1.0, 33.0], "lanes, events, transfers, races, the access that is chosen");
+    assert_eq!(counts, [2.0, 40.0, 5.0, 1.0, 34.0], "lanes, events, transfers, races, the access that is chosen");
     assert_eq!([browser.fact("events"), browser.fact("transfers")], [40.0, 5.0], "all of it is seen");
     assert!(browser.fact("labels") > 8.0);
 
     browser.press("ArrowRight");
-    assert_eq!(browser.fact("chosen"), 34.0);
+    assert_eq!(browser.fact("chosen"), 35.0);
     browser.press("ArrowLeft");
     browser.press("ArrowLeft");
-    assert_eq!(browser.fact("chosen"), 32.0);
+    assert_eq!(browser.fact("chosen"), 33.0);
     browser.press("ArrowUp");
-    assert_eq!(browser.fact("chosen"), 28.0, "the nearest event of PE 0");
+    assert_eq!(browser.fact("chosen"), 36.0, "the nearest event of PE 0");
     browser.press("r");
-    assert_eq!(browser.fact("chosen"), 36.0, "the delivery, which is the first access");
+    assert_eq!(browser.fact("chosen"), 35.0, "the delivery, which is the first access");
     browser.press("Enter");
-    assert_eq!(browser.fact("chosen"), 36.0, "the diagram has not the focus");
+    assert_eq!(browser.fact("chosen"), 35.0, "the diagram has not the focus");
     browser.ask("document.getElementById('view').focus()").unwrap();
     browser.press("Enter");
     assert_eq!(browser.fact("chosen"), 19.0, "the put that was delivered");
@@ -108,12 +108,12 @@ fn the_lines_of_the_program_stand_beside_it() {
         browser.drawn();
     };
     click(&mut browser, "#lines [data-line=\"36\"] button");
-    assert_eq!(browser.fact("chosen"), 27.0);
+    assert_eq!(browser.fact("chosen"), 28.0);
     assert!(lines(&mut browser, "chosen")[0].contains("signal_op"));
     click(&mut browser, "#lines [data-line=\"36\"] button");
-    assert_eq!(browser.fact("chosen"), 29.0, "its delivery");
+    assert_eq!(browser.fact("chosen"), 30.0, "its delivery");
     click(&mut browser, ".side");
-    assert_eq!(browser.fact("chosen"), 36.0, "the first access of the race");
+    assert_eq!(browser.fact("chosen"), 35.0, "the first access of the race");
 }
 
 /// The middle of an event on the screen.
@@ -145,7 +145,7 @@ fn the_canvas_has_what_it_says() {
     let Some(mut browser) = browser() else { return };
     browser.media("light").unwrap();
     let _page = open(&mut browser, &small());
-    let [(x1, y1), (x2, y2), (x3, y3)] = [23, 36, 17].map(|event| point(&mut browser, event));
+    let [(x1, y1), (x2, y2), (x3, y3)] = [26, 35, 17].map(|event| point(&mut browser, event));
     browser.press("Home");
     // the line is thin: look across it
     let across = |browser: &mut Browser, x: f64, y: f64| {
@@ -268,8 +268,8 @@ fn what_comes_from_the_program_is_text() {
     let evil = "</script><script>window.broken = 1</script><img src=x onerror='window.broken = 2'>&amp;{{data}}";
     finding.program = evil.into();
     finding.verdict.text = format!("PE 1 panicked: {evil}");
-    finding.events[33].text = evil.into();
-    finding.events[33].values = vec![evil.into()];
+    finding.events[34].text = evil.into();
+    finding.events[34].values = vec![evil.into()];
     finding.agents[0].text = evil.into();
     finding.races[0].missing.text = evil.into();
     finding.replay = evil.into();

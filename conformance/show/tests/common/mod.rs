@@ -1,4 +1,5 @@
-//! The finding that the tests share: a real run of the example `missing_fence`.
+//! The finding that the tests share, written by
+//! `cargo run --bin missing_fence -- --races note --finding conformance/show/tests/missing_fence.json`.
 
 use onesided_show::Finding;
 
