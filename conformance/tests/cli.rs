@@ -61,6 +61,13 @@ fn a_finding_is_shown_and_converted() {
     let said = stdout(&shown);
     assert!(said.starts_with("FINDING missing_fence: PE 1 failed") && said.contains("missing: a fence"), "{said}");
     assert!(!said.contains('\u{1b}'), "colours are for terminals");
+    let with = |variables: &[(&str, &str)]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_onesided"));
+        command.args(["show", FINDING]).env_remove("NO_COLOR").envs(variables.iter().copied());
+        stdout(&command.output().unwrap()).contains('\u{1b}')
+    };
+    assert!(with(&[("CLICOLOR_FORCE", "1")]));
+    assert!(!with(&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]), "whoever wants none has none");
     let events = stdout(&onesided(&["show", FINDING, "--events"]));
     assert_eq!(events.lines().count(), 40, "{events}");
 

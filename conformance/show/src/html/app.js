@@ -137,7 +137,7 @@ function zoom(dx, x = state.size[0] / 2) {
 }
 
 /// The zoom in which the whole run is seen.
-const smallest = () => Math.min(LARGEST, (state.size[0] - 2 * SIDE) / columns);
+const smallest = () => Math.min(LARGEST, (state.size[0] - SIDE - RIGHT) / columns);
 
 function relayout(change) {
   change();

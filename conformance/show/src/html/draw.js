@@ -78,7 +78,7 @@ function meetings(ctx, { first, end, x, y, colours }) {
 
 /// Calls that had to wait: a bar from the call to its end; open where it never ended.
 function waits(ctx, { first, end, left, width, x, y, colours }) {
-  const over = widthOf() - SIDE - left;
+  const over = widthOf() - RIGHT - left;
   for (const span of spans) {
     if (span.call >= end || (span.end >= 0 && span.end < first)) continue;
     const from = Math.max(x(span.call), -9);

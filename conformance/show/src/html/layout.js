@@ -3,6 +3,8 @@
 const FOLDED = 11, GAP = 8, TOP = 26, BOTTOM = 14, SIDE = 26;
 /// The height of a lane: as much as there is room for, between these.
 const LOW = 34, HIGH = 118;
+/// Room at the end: for the word behind a call that never ended.
+const RIGHT = spans.some(({ end }) => end < 0) ? 64 : SIDE;
 const LARGEST = 64;
 
 const layout = {
@@ -48,7 +50,7 @@ function placeLanes() {
 
 const isFolded = (event) => layout.folded.has(lanes[events.lane[event]].pe);
 const xOf = (event) => SIDE + (events.column[event] + 0.5) * layout.dx;
-const widthOf = () => 2 * SIDE + columns * layout.dx;
+const widthOf = () => SIDE + columns * layout.dx + RIGHT;
 
 /// The first event whose column is not left of `column`: events are in the order of their columns.
 function firstFrom(column) {

@@ -102,12 +102,12 @@ function mark(ctx, kind, x, y, colours) {
 function label(ctx, event, { at, level, rows, colours, lane, keeps = false }) {
   const kind = events.class[event];
   const write = (text, { offset, room, kept }, colour) => {
-    const over = at + text.length * 6 + 4;
-    if ((!keeps && at - 4 < room[lane]) || kept.some((taken) => taken.lane === lane && at - 4 < taken.over && over > taken.at)) return false;
+    const [from, over] = [at - 3, at + text.length * 5.7];
+    if ((!keeps && from < room[lane]) || kept.some((taken) => taken.lane === lane && from < taken.over && over > taken.from)) return false;
     room[lane] = over;
-    if (keeps) kept.push({ lane, at: at - 4, over });
+    if (keeps) kept.push({ lane, from, over });
     ctx.fillStyle = colour;
-    ctx.fillText(text, at - 3, level + offset);
+    ctx.fillText(text, from, level + offset);
     drawn.labels += 1;
     return true;
   };
