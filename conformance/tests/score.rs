@@ -23,14 +23,32 @@ fn path(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// Nothing is found in the repaired programs.
+/// A put of several elements, of which the last is waited for: the wait is taken to cover them all.
+const MISSED: [&str; 1] = ["flag_inside_the_data"];
+/// Bugs of which a report proposes another call than the one that repairs them.
+const OTHER_PROPOSALS: [&str; 5] = [
+    "counter_read_early",
+    "credit_before_the_stream",
+    "flag_by_put",
+    "wait_on_stream_read_on_host",
+    "wrong_stream_synchronized",
+];
+
+/// Nothing is found in the repaired programs, and each bug at its lines.
 #[test]
-fn the_corpus_has_no_false_alarm() {
+fn the_corpus_is_found() {
     let output = score(&["--json", "-"]);
-    let found: Value = serde_json::from_str(&stdout(&output)).unwrap();
-    assert_eq!((&found["schema"], &found["false_alarms"]), (&Value::from("onesided-score/1"), &Value::from(0)));
-    assert!(found["bugs"].as_u64().unwrap() > 100 && found["programs"].as_array().unwrap().len() > 300);
+    let score: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!((&score["schema"], &score["false_alarms"]), (&Value::from("onesided-score/1"), &Value::from(0)));
     assert!(stderr(&output).contains("\nprecision  1.000  "), "{}", stderr(&output));
+    let programs = score["programs"].as_array().unwrap();
+    assert!(score["bugs"].as_u64().unwrap() > 100 && programs.len() > 300);
+    for program in programs {
+        let name = program["name"].as_str().unwrap();
+        assert_eq!(program["strict"], !MISSED.contains(&name), "{program:#}");
+        assert_eq!(program["fix"] == false, OTHER_PROPOSALS.contains(&name), "{program:#}");
+        assert!(program["noise"] == 0 || MISSED.contains(&name), "{program:#}");
+    }
 }
 
 /// A tool that is a shell script: it is given a name, PEs, a profile and a file for its finding.

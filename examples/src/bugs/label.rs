@@ -126,10 +126,16 @@ impl Class {
         }
     }
 
+    /// The class of a race, by its two calls: one with a call that ends memory is a use of what was given back.
+    pub fn of_race(calls: [&str; 2]) -> Class {
+        let ends = |call: &str| ["free", "free_external", "unregister_local", "unregister_symmetric"].contains(&call);
+        if calls.into_iter().any(ends) { Class::Freed } else { Class::Race }
+    }
+
     /// The class of a run's end, by the short name of its verdict; `None` where nothing was found.
     pub fn of_outcome(outcome: &str) -> Option<Class> {
         match outcome.split(':').next().unwrap_or_default() {
-            "race" | "mixed atomicity" => Some(Class::Race),
+            "race" => Some(Class::Race),
             "deadlock" => Some(Class::Deadlock),
             "collective mismatch" => Some(Class::Mismatch),
             "concurrent collectives" | "collectives out of order" => Some(Class::Unordered),

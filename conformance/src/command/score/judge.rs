@@ -14,9 +14,9 @@ pub(super) struct Judged {
     pub(super) is_right: bool,
     /// Whether one report has the class and both lines.
     pub(super) is_strict: bool,
-    /// Reports that do not name the label's lines.
+    /// Reports about other lines than the label's.
     pub(super) noise: usize,
-    /// Whether the edit that the report proposes is the label's. `None`: the label has none, or nothing was found.
+    /// Whether the edit that the report proposes is the label's. `None`: the label has none, or nothing is proposed.
     pub(super) fix: Option<bool>,
     /// What was found, in words, and the command that shows it.
     pub(super) text: String,
@@ -34,8 +34,7 @@ struct Report<'a> {
 pub(super) fn judge(label: &Label, finding: Option<&Finding>) -> Judged {
     let reports = finding.map(reports).unwrap_or_default();
     let of_class = |report: &Report<'_>| label.class.is_some() && report.class == label.class;
-    let named: Vec<&Report<'_>> = reports.iter().filter(|report| report.names(label)).collect();
-    let strict = named.iter().copied().find(|report| of_class(report));
+    let strict = reports.iter().find(|report| of_class(report) && report.names(label));
     let is_right = match label.class {
         Some(_) => reports.iter().any(of_class),
         None => reports.is_empty(),
@@ -45,11 +44,8 @@ pub(super) fn judge(label: &Label, finding: Option<&Finding>) -> Judged {
         found: reports.iter().map(|report| report.class).collect(),
         is_right,
         is_strict: strict.is_some() || (label.class.is_none() && is_right),
-        noise: reports.len() - named.len(),
-        fix: label
-            .fix
-            .filter(|_| strict.is_some())
-            .map(|fix| proposed.is_some_and(|missing| is_label(missing, fix, label))),
+        noise: reports.iter().filter(|report| !report.is_within(label)).count(),
+        fix: label.fix.zip(proposed).map(|(fix, missing)| is_label(missing, fix, label)),
         text: finding.filter(|_| !reports.is_empty()).map(in_words).unwrap_or_default(),
     }
 }
@@ -64,12 +60,8 @@ fn reports(finding: &Finding) -> Vec<Report<'_>> {
         let text = [finding.verdict.text.as_str()].into_iter().chain(agents).collect::<Vec<_>>().join("\n");
         return vec![Report { class: Class::of_outcome(&finding.verdict.outcome), lines: None, text, missing: None }];
     }
-    let report = |race: &'_ onesided_show::Race| {
-        let ends = [&race.first.call, &race.second.call].iter().any(|call| ENDS.contains(&call.as_str()));
-        Some(if ends { Class::Freed } else { Class::Race })
-    };
     let reports = finding.races.iter().map(|race| Report {
-        class: report(race),
+        class: Some(Class::of_race([&race.first.call, &race.second.call])),
         lines: Some([&race.first.at, &race.second.at]),
         text: String::new(),
         missing: Some(&race.missing),
@@ -77,25 +69,26 @@ fn reports(finding: &Finding) -> Vec<Report<'_>> {
     reports.collect()
 }
 
-/// Calls that end memory: a race with one of them is a use of memory that was given back.
-const ENDS: [&str; 5] = ["free", "free_external", "unregister_local", "unregister_symmetric", "finalize"];
-
 impl Report<'_> {
-    /// Whether it is about the label's lines.
+    /// Whether it names the label's lines.
     fn names(&self, label: &Label) -> bool {
-        let wanted = [label.lines.first, label.lines.second];
+        let mut wanted = [label.lines.first, label.lines.second].into_iter().flatten();
         match self.lines {
-            None => wanted.into_iter().flatten().all(|line| mentions(&self.text, &label.source, line)),
-            Some(lines) => {
-                let is = |place: &Place, line: Option<u32>| {
-                    line.is_none_or(|line| place.line == line as usize && is_file(&place.file, &label.source))
-                };
-                let [first, second] = wanted;
-                let [a, b] = lines;
-                first.is_some() && ((is(a, first) && is(b, second)) || (is(b, first) && is(a, second)))
-            }
+            None => wanted.all(|line| mentions(&self.text, &label.source, line)),
+            Some(lines) => wanted.all(|line| lines.iter().any(|place| is_line(place, label, line))),
         }
     }
+
+    /// Whether it is about the label's lines, or some of them.
+    fn is_within(&self, label: &Label) -> bool {
+        let Some(lines) = self.lines else { return self.names(label) };
+        let wanted = [label.lines.first, label.lines.second];
+        lines.iter().all(|place| wanted.into_iter().flatten().any(|line| is_line(place, label, line)))
+    }
+}
+
+fn is_line(place: &Place, label: &Label, line: u32) -> bool {
+    place.line == line as usize && is_file(&place.file, &label.source)
 }
 
 /// Whether two paths name the same file: one may begin further up than the other.
@@ -114,14 +107,15 @@ fn mentions(text: &str, source: &str, line: u32) -> bool {
     })
 }
 
-/// Whether the proposal is the label's edit, at its line or further down before the other access.
+/// Whether the proposal is the label's edit, between the same lines. A barrier orders both ways, and is compared without a place.
 fn is_label(missing: &Missing, fix: Edit, label: &Label) -> bool {
     let Missing { call, after, before, .. } = missing;
     let is_there = label.lines.fix.is_none_or(|line| {
         let (line, loops) = (line as usize, before.line <= after.line); // the other access comes in a loop's next round
-        after.line <= line && (loops || line < before.line)
+        fix == Edit::Barrier
+            || (is_file(&after.file, &label.source) && after.line <= line && (loops || line < before.line))
     });
-    call == fix.name() && is_there && is_file(&after.file, &label.source)
+    call.trim_end_matches("_all") == fix.name() && is_there
 }
 
 fn in_words(finding: &Finding) -> String {
@@ -213,8 +207,8 @@ mod tests {
         assert_eq!(of(&label, &races(vec![race([10, 20], "put", right)])), (true, true, 0, Some(true)));
         assert_eq!(of(&label, &races(vec![race([20, 10], "put", right)])), (true, true, 0, Some(true)));
         assert_eq!(of(&label, &races(vec![race([10, 21], "put", right)])), (true, false, 1, None));
-        let two = races(vec![race([11, 21], "put", right), race([10, 20], "put", right)]);
-        assert_eq!(of(&label, &two), (true, true, 1, Some(true)));
+        let three = vec![race([11, 21], "put", right), race([10, 20], "put", right), race([10, 10], "put", right)];
+        assert_eq!(of(&label, &races(three)), (true, true, 1, Some(true))); // the last is about the same lines
     }
 
     #[test]
@@ -231,7 +225,9 @@ mod tests {
             lines: Lines { first: Some(20), ..Lines::default() },
             ..self::label(Some(Class::Deadlock), Some(Edit::Fence))
         };
-        assert_eq!(of(&deadlock, &none), (true, true, 0, Some(false)));
+        assert_eq!(of(&deadlock, &none), (true, true, 0, None));
+        let barrier = self::label(Some(Class::Race), Some(Edit::Barrier));
+        assert_eq!(of(&barrier, &races(vec![race([10, 20], "put", ("barrier_all", 20, 10))])).3, Some(true));
     }
 
     #[test]

@@ -24,7 +24,7 @@ struct Sums {
     /// Bugs of which a report has the class and both lines.
     strict: usize,
     noise: usize,
-    /// Edits that were proposed and are the label's, of those that could be.
+    /// Proposals that are the label's edit, and all proposals where the label has one.
     fixes: [usize; 2],
 }
 
@@ -105,7 +105,7 @@ fn complaint(scored: &Scored<'_>) -> Option<String> {
         _ if found.is_empty() && !is_right => return Some(format!("{wanted} is not found")),
         (false, ..) => format!("{wanted} is expected, and this was found"),
         (_, false, _) => format!("the {wanted} is not that of {}", lines(label)),
-        (_, _, Some(false)) => format!("the proposal is not {}", proposal(label)),
+        (_, _, Some(false)) => format!("the proposal is not the label's, {}", proposal(label)),
         _ if *noise > 0 => format!("{noise} further"),
         _ => return None,
     };

@@ -14,14 +14,16 @@ pub(crate) fn buggy(pe: &Pe<impl Backend>) -> Result<()> {
         Ok(())
     }
     let x = pe.alloc_zeroed::<u32>(1)?;
+    let mut found = 7; // what PE 1 finds
     if pe.my_pe() == 0 {
         pe.host().p(&x, 7, 1)?; // bug: first
     }
     barrier(pe)?; // bug: fix
     if pe.my_pe() == 1 {
-        expect_eq(pe.read_one(&x)?, 7, "the data")?; // bug: second
+        found = pe.read_one(&x)?; // bug: second
     }
-    pe.free(x)
+    pe.free(x)?;
+    expect_eq(found, 7, "the data")
 }
 
 pub(crate) fn fixed(pe: &Pe<impl Backend>) -> Result<()> {
@@ -29,12 +31,14 @@ pub(crate) fn fixed(pe: &Pe<impl Backend>) -> Result<()> {
         pe.host().barrier_all()
     }
     let x = pe.alloc_zeroed::<u32>(1)?;
+    let mut found = 7; // what PE 1 finds
     if pe.my_pe() == 0 {
         pe.host().p(&x, 7, 1)?;
     }
     barrier(pe)?;
     if pe.my_pe() == 1 {
-        expect_eq(pe.read_one(&x)?, 7, "the data")?;
+        found = pe.read_one(&x)?;
     }
-    pe.free(x)
+    pe.free(x)?;
+    expect_eq(found, 7, "the data")
 }

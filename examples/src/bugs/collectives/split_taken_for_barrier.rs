@@ -10,20 +10,23 @@ pub(crate) const LABEL: Label = Label::race(2).on_nvlink_too().seen("MISUSE.md, 
 
 pub(crate) fn buggy(pe: &Pe<impl Backend>) -> Result<()> {
     let x = pe.alloc_zeroed::<u32>(1)?;
+    let mut found = 7; // what PE 1 finds
     if pe.my_pe() == 0 {
         pe.host().p(&x, 7, 1)?; // bug: first
         pe.host().quiet()?;
     }
     let team = pe.team_split_strided(pe.world(), 0, 1, 2, TeamConfig::default())?; // bug: fix
     if pe.my_pe() == 1 {
-        expect_eq(pe.read_one(&x)?, 7, "the data")?; // bug: second
+        found = pe.read_one(&x)?; // bug: second
     }
     pe.team_destroy(team.expect("both PEs are members"))?;
-    pe.free(x)
+    pe.free(x)?;
+    expect_eq(found, 7, "the data")
 }
 
 pub(crate) fn fixed(pe: &Pe<impl Backend>) -> Result<()> {
     let x = pe.alloc_zeroed::<u32>(1)?;
+    let mut found = 7; // what PE 1 finds
     if pe.my_pe() == 0 {
         pe.host().p(&x, 7, 1)?;
         pe.host().quiet()?;
@@ -31,8 +34,9 @@ pub(crate) fn fixed(pe: &Pe<impl Backend>) -> Result<()> {
     let team = pe.team_split_strided(pe.world(), 0, 1, 2, TeamConfig::default())?;
     pe.host().barrier_all()?;
     if pe.my_pe() == 1 {
-        expect_eq(pe.read_one(&x)?, 7, "the data")?;
+        found = pe.read_one(&x)?;
     }
     pe.team_destroy(team.expect("both PEs are members"))?;
-    pe.free(x)
+    pe.free(x)?;
+    expect_eq(found, 7, "the data")
 }

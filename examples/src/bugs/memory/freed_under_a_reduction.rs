@@ -1,4 +1,4 @@
-//! The arrays of a reduction are freed while the stream is still in it.
+//! The array of a reduction is freed while the stream is still in it.
 //!
 //! A free waits for the hosts of all PEs, not for their streams. On a GPU the reduction then writes memory that belongs to
 //! somebody else. The tutorial of NVSHMEM4Py frees like this.
@@ -11,20 +11,18 @@ pub(crate) const LABEL: Label =
     Label::new(Class::Freed, 2).on_nvlink_too().seen("NVSHMEM4Py tutorial, reduce cell").fixed_by(Edit::Synchronize);
 
 pub(crate) fn buggy(pe: &Pe<impl Backend>) -> Result<()> {
-    let (src, dst) = (pe.alloc::<f32>(2)?, pe.alloc::<f32>(2)?);
+    let sums = pe.alloc::<f32>(2)?;
     let (stream, team) = (pe.stream()?, pe.team(Predefined::Node).expect("every PE is on a node"));
-    pe.write(&src, &[pe.my_pe() as f32 + 1.0; 2])?;
-    pe.on(&stream).reduce(team, &dst, &src, ReduceOp::Sum)?; // bug: first, fix
-    pe.free(src)?; // bug: second
-    pe.free(dst)
+    pe.write(&sums, &[pe.my_pe() as f32 + 1.0; 2])?;
+    pe.on(&stream).reduce(team, &sums, &sums, ReduceOp::Sum)?; // bug: first, fix
+    pe.free(sums) // bug: second
 }
 
 pub(crate) fn fixed(pe: &Pe<impl Backend>) -> Result<()> {
-    let (src, dst) = (pe.alloc::<f32>(2)?, pe.alloc::<f32>(2)?);
+    let sums = pe.alloc::<f32>(2)?;
     let (stream, team) = (pe.stream()?, pe.team(Predefined::Node).expect("every PE is on a node"));
-    pe.write(&src, &[pe.my_pe() as f32 + 1.0; 2])?;
-    pe.on(&stream).reduce(team, &dst, &src, ReduceOp::Sum)?;
+    pe.write(&sums, &[pe.my_pe() as f32 + 1.0; 2])?;
+    pe.on(&stream).reduce(team, &sums, &sums, ReduceOp::Sum)?;
     pe.synchronize(&stream)?;
-    pe.free(src)?;
-    pe.free(dst)
+    pe.free(sums)
 }

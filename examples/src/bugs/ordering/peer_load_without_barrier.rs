@@ -10,25 +10,29 @@ pub(crate) const LABEL: Label = Label::race(2).on_nvlink_too().seen("MISUSE.md, 
 
 pub(crate) fn buggy(pe: &Pe<impl Backend>) -> Result<()> {
     let x = pe.alloc_zeroed::<i64>(1)?;
+    let mut found = vec![7]; // what PE 1 finds
     if pe.my_pe() == 0 {
         pe.write(&x, &[7])?; // bug: first
     } // bug: fix
     if pe.my_pe() == 1 {
         let peer = pe.peer(&x, 0)?.expect("both PEs are on one node");
-        expect_eq(peer.read()?, vec![7], "the value of PE 0")?; // bug: second
+        found = peer.read()?; // bug: second
     }
-    pe.free(x)
+    pe.free(x)?;
+    expect_eq(found, vec![7], "the value of PE 0")
 }
 
 pub(crate) fn fixed(pe: &Pe<impl Backend>) -> Result<()> {
     let x = pe.alloc_zeroed::<i64>(1)?;
+    let mut found = vec![7]; // what PE 1 finds
     if pe.my_pe() == 0 {
         pe.write(&x, &[7])?;
     }
     pe.host().barrier_all()?;
     if pe.my_pe() == 1 {
         let peer = pe.peer(&x, 0)?.expect("both PEs are on one node");
-        expect_eq(peer.read()?, vec![7], "the value of PE 0")?;
+        found = peer.read()?;
     }
-    pe.free(x)
+    pe.free(x)?;
+    expect_eq(found, vec![7], "the value of PE 0")
 }
