@@ -73,6 +73,7 @@ impl Engine {
         let races = self.config.races != Races::Ignore;
         let mode = Mode { relaxed: C::RELAXED, tracking: C::TRACKING, tracing, races, initialized: program.starts };
         link.machine.borrow_mut().reset(mode);
+        chooser.prepare(&mut link.machine.borrow_mut());
         let mut results = Vec::with_capacity(n);
         results.resize_with(n, || None);
         let watch = Watch::over(link);

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use onesided::{At, Error, ErrorKind, Pe, Result};
 
-use crate::config::Config;
+use crate::config::{Config, Races};
 use crate::coroutine::Pulse;
 use crate::execution::{Engine, Executed, Program};
 use crate::explore::{All, InOrder, Random, Replay};
@@ -387,11 +387,15 @@ impl Simulation {
         let max = self.config().max_steps.unwrap_or(MAX_STEPS_OF_ALL);
         let (mut explored, limits) = (Explored::default(), self.limits(limit));
         self.outlook.tell(&explored);
-        let mut all = All::new();
+        let mut all = All::new(self.config().races == Races::Find);
         loop {
             let executed = self.engine.execute(&mut all, max, false, program)?;
             if all.has_diverged() {
                 return Err(not_deterministic("the same choices led to different ones later"));
+            }
+            if all.starts_again() {
+                explored = Explored::default();
+                continue;
             }
             if all.is_redundant() {
                 explored.redundant += 1;

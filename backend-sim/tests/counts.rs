@@ -3,8 +3,10 @@
 //! Two schedules are equivalent when every two steps of which one writes what the other touches come in the same order.
 //! So a number of schedules is a number of ways to order conflicting steps, whatever else the program does.
 
+use std::ops::ControlFlow;
+
 use onesided::{Cmp, Pe, ReduceOp, Result, SignalOp};
-use onesided_sim::{Config, Sim, VerdictKind};
+use onesided_sim::{Config, Explore, Races, Sim, Simulation, VerdictKind};
 
 #[path = "counts/classes.rs"]
 mod classes;
@@ -331,4 +333,93 @@ fn every_schedule_that_is_begun_is_completed() {
         pe.free(x)
     };
     assert_eq!(begun(Config::pes(2), &unequal), 2);
+}
+
+/// The number of schedules of a proof, in which additions to counters commute.
+fn proof<T>(pes: usize, program: impl Fn(&Pe<Sim>) -> Result<T>) -> u64 {
+    completed(Config::pes(pes), program)
+}
+
+/// The number of all schedules.
+fn all<T>(pes: usize, program: impl Fn(&Pe<Sim>) -> Result<T>) -> u64 {
+    completed(Config { races: Races::Note, ..Config::pes(pes) }, program)
+}
+
+fn completed<T>(config: Config, program: impl Fn(&Pe<Sim>) -> Result<T>) -> u64 {
+    let mut simulation = Simulation::new(Config { pieces: 1, ..config }).unwrap();
+    let explored = simulation.explore(Explore::All { limit: 10_000 }, program, |run| {
+        assert!(run.is_ok(), "{}", run.verdict);
+        ControlFlow::Continue(())
+    });
+    let explored = explored.unwrap();
+    assert!(explored.complete && explored.redundant == 0, "{explored:?}");
+    explored.schedules
+}
+
+/// Every other PE adds one to a counter of PE 0, which waits.
+fn fan_in(cmp: Cmp, wanted: impl Fn(usize) -> u64 + Copy) -> impl Fn(&Pe<Sim>) -> Result<()> {
+    with_words(1, move |pe, x| match pe.my_pe() {
+        0 => pe.host().signal_wait_until(x.signal(0), cmp, wanted(pe.n_pes() - 1)).map(drop),
+        _ => pe.host().signal_op(x.signal(0), 1, SignalOp::Add, 0),
+    })
+}
+
+#[test]
+fn additions_to_a_counter_commute_in_a_proof() {
+    for n in 2..=6 {
+        assert_eq!(proof(n + 1, fan_in(Cmp::Ge, |senders| senders as u64)), 1, "{n} senders");
+        assert_eq!(proof(n + 1, fan_in(Cmp::Gt, |senders| senders as u64 - 1)), 1, "{n} senders");
+    }
+    assert_eq!(schedules(Config::pes(4), fan_in(Cmp::Ge, |senders| senders as u64)), factorial(3));
+    // all sets of additions, with one at least: seven
+    assert_eq!(proof(4, fan_in(Cmp::Ge, |_| 1)), 7);
+    // an equality is no counter: the orders count
+    assert_eq!(proof(4, fan_in(Cmp::Eq, |senders| senders as u64)), factorial(3));
+    let added = with_words(1, |pe, x| {
+        (0..2).try_for_each(|_| pe.host().atomic_add(x, 1, 0))?;
+        pe.host().barrier_all()?;
+        pe.host().atomic_fetch(x, 0).map(drop)
+    });
+    assert_eq!(proof(3, added), 1);
+    let fetched = with_words(1, |pe, x| (0..2).try_for_each(|_| pe.host().atomic_fetch_add(x, 1, 0).map(drop)));
+    assert_eq!(proof(3, fetched), 90);
+}
+
+#[test]
+fn an_all_to_all_with_one_counter_each_has_one_schedule_in_a_proof() {
+    let program = |pe: &Pe<Sim>| {
+        let (n, me) = (pe.n_pes(), pe.my_pe());
+        let (data, counter) = (pe.alloc_zeroed::<u64>(n)?, pe.alloc_zeroed::<u64>(1)?);
+        let mine = pe.alloc_zeroed::<u64>(1)?;
+        for to in (0..n).filter(|&to| to != me) {
+            pe.host().put_signal(data.at(me), &mine, counter.signal(0), 1, SignalOp::Add, to)?;
+        }
+        pe.host().signal_wait_until(counter.signal(0), Cmp::Ge, n as u64 - 1)?;
+        pe.read(&data)?;
+        pe.free(mine)?;
+        pe.free(counter)?;
+        pe.free(data)
+    };
+    assert_eq!(all(3, program), factorial(2).pow(3));
+    for n in [3, 4, 8] {
+        assert_eq!(proof(n, program), 1, "{n} PEs");
+    }
+}
+
+#[test]
+fn tickets_have_as_many_classes_as_their_counter_leaves() {
+    // producers draw a ticket, then count; the consumer waits for one of them, looks, waits for all, looks
+    let program = with_words(2, |pe, x| {
+        let producers = pe.n_pes() as u64 - 1;
+        if pe.my_pe() > 0 {
+            pe.host().atomic_fetch_add(x.at(0), 1, 0)?;
+            return pe.host().signal_op(x.signal(1), 1, SignalOp::Add, 0);
+        }
+        pe.host().signal_wait_until(x.signal(1), Cmp::Ge, 1)?;
+        pe.host().atomic_fetch(x.at(0), 0)?;
+        pe.host().signal_wait_until(x.signal(1), Cmp::Ge, producers)?;
+        pe.host().atomic_fetch(x.at(0), 0).map(drop)
+    });
+    assert_eq!([3, 4, 5].map(|pes| proof(pes, &program)), [8, 66, 624]);
+    assert_eq!([3, 4, 5].map(|pes| all(pes, &program)), [10, 156, 3696]);
 }

@@ -90,3 +90,8 @@ fn claims_have_exactly_the_outcomes_of_the_reference() {
 fn stores_have_exactly_the_outcomes_of_the_reference() {
     compare_all(themes::stores(calls(4)), 400);
 }
+
+#[test]
+fn counters_have_exactly_the_outcomes_of_the_reference() {
+    compare_all(themes::counters(calls(2)), 600);
+}

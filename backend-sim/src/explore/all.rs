@@ -1,17 +1,20 @@
 //! All schedules, up to equivalence: optimal dynamic partial-order reduction with wakeup trees.
 //!
 //! Two schedules are equivalent if they differ only in the order of steps that commute. After each run the search looks for
-//! pairs of steps that do not commute and that nothing else orders ([`races`](super::races)). For each pair it notes a sequence
+//! pairs of steps that do not commute and that nothing else orders ([`reversals`](super::reversals)). For each pair it notes a sequence
 //! of steps that takes them the other way round, in a tree at the point before the first of them. A *sleep set* at each point
 //! holds steps whose schedules have been visited; a sequence that begins with one of them is not noted. So every schedule that
 //! is begun is one of a class of its own. (Abdulla, Aronis, Jonsson, Sagonas: Source Sets, JACM 2017; waits as in Jonsson, Lång,
 //! Sagonas: Awaiting for Godot, FMCAD 2022.)
+//!
+//! In a proof, where a race is a finding, additions to counter words commute (`machine/counter.rs`).
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::Chooser;
-use super::races::{Event, Races, Reversal};
-use crate::machine::{Access, BlockedWait, Machine, Step};
+use super::reversals::{Event, Order, Reversal};
+use crate::machine::{Access, BlockedWait, Machine, Past, Step, Word};
 
 /// The search, across schedules.
 #[derive(Debug, Default)]
@@ -29,6 +32,10 @@ pub(crate) struct All {
     redundant: bool,
     /// The same picks led to other choices than before: the program is not deterministic.
     diverged: bool,
+    /// In a proof: words that are no counters.
+    given_up: Option<Rc<BTreeSet<Word>>>,
+    /// More of them, as the current schedule shows.
+    disproved: Vec<Word>,
 }
 
 /// A choice of the current schedule.
@@ -65,8 +72,17 @@ struct Branch {
 }
 
 impl All {
-    pub(crate) fn new() -> All {
-        All::default()
+    /// A search. In a proof, additions to counters commute.
+    pub(crate) fn new(proof: bool) -> All {
+        All { given_up: proof.then(Rc::default), ..All::default() }
+    }
+
+    /// Whether the schedule that just ended shows that something was assumed wrongly. Then the search has started again.
+    pub(crate) fn starts_again(&mut self) -> bool {
+        let (Some(given_up), false) = (&mut self.given_up, self.disproved.is_empty()) else { return false };
+        Rc::make_mut(given_up).extend(self.disproved.drain(..));
+        *self = All { given_up: self.given_up.take(), ..All::default() };
+        true
     }
 
     /// Whether the schedule that just ended did not do again what the one before it did up to their difference.
@@ -150,12 +166,12 @@ impl All {
     /// For every pair of steps of the schedule that can be taken the other way round, notes how.
     fn note_reversals(&mut self) {
         let All { path, events, blocked, .. } = self;
-        let races = Races::of(events, blocked);
-        for Reversal { before, steps } in races.reversals() {
+        let order = Order::of(events, blocked);
+        for Reversal { before, steps, last } in order.reversals() {
             let node = &mut path[before];
-            let asleep = |asleep: &Asleep| races.is_weak_initial(asleep.key, Some(&asleep.touches), &steps);
+            let asleep = |asleep: &Asleep| order.is_weak_initial(asleep.key, Some(&asleep.touches), (&steps, &last));
             if !node.sleep.iter().any(asleep) {
-                insert(&races, &mut node.instead, steps);
+                insert(&order, &mut node.instead, steps, &last);
             }
         }
     }
@@ -186,22 +202,26 @@ fn conflict(a: &[Access], b: &[Access]) -> bool {
     a.iter().any(|access| b.iter().any(|other| access.conflicts(other)))
 }
 
-/// Adds a sequence to the branches of a tree, unless it is covered.
-fn insert(races: &Races<'_>, branches: &mut Vec<Branch>, mut steps: Vec<usize>) {
+/// Adds a sequence to the branches of a tree, unless it is covered. `last`: what comes before the last of its steps.
+fn insert(order: &Order<'_>, branches: &mut Vec<Branch>, mut steps: Vec<usize>, last: &Past) {
     for branch in branches.iter_mut() {
-        if races.is_weak_initial(branch.key, branch.touches.as_deref(), &steps) {
-            if let Some(at) = steps.iter().position(|&step| races.key(step) == branch.key) {
+        if order.is_weak_initial(branch.key, branch.touches.as_deref(), (&steps, last)) {
+            let mut last = last;
+            if let Some(at) = steps.iter().position(|&step| order.key(step) == branch.key) {
                 steps.remove(at); // an agent's later steps have the same name
+                if let Some(&end) = steps.last().filter(|_| at == steps.len()) {
+                    last = order.before(end);
+                }
             }
             if !branch.behind.is_empty() && !steps.is_empty() {
-                insert(races, &mut branch.behind, steps);
+                insert(order, &mut branch.behind, steps, last);
             }
             return;
         }
     }
     let mut behind = Vec::new();
     for &step in steps.iter().rev() {
-        behind = vec![Branch { key: races.key(step), touches: Some(races.touches(step)), behind }];
+        behind = vec![Branch { key: order.key(step), touches: Some(order.touches(step)), behind }];
     }
     branches.append(&mut behind);
 }
@@ -265,7 +285,14 @@ impl Chooser for All {
         self.depth += 1;
     }
 
+    fn prepare(&self, machine: &mut Machine) {
+        if let Some(given_up) = &self.given_up {
+            machine.assume_counters(given_up);
+        }
+    }
+
     fn ended(&mut self, machine: &Machine, cut: bool) {
+        self.disproved = machine.disproved_counters();
         self.blocked = machine.blocked_waits();
         self.cut = cut;
     }
@@ -352,6 +379,6 @@ mod tests {
         let path = vec![node(1, 0, 3), node(2, 0, 1), node(3, 1, 2), node(4, 0, 2), node(5, 0, 4)];
         let all = All { path, ..All::default() };
         assert_eq!(all.picks(), [0, 1]);
-        assert!(All::new().picks().is_empty());
+        assert!(All::new(false).picks().is_empty());
     }
 }

@@ -4,14 +4,14 @@
 //! |---|---|
 //! | `in_order.rs` | nobody: each step happens at once |
 //! | `random.rs` | a seeded generator |
-//! | `all.rs`, `races.rs` | a depth-first search over all schedules, leaving out equivalent ones |
+//! | `all.rs`, `reversals.rs` | a depth-first search over all schedules, leaving out equivalent ones |
 //! | `replay.rs` | a recorded list |
 
 mod all;
 mod in_order;
-mod races;
 mod random;
 mod replay;
+mod reversals;
 
 use crate::machine::{Machine, Step};
 
@@ -26,6 +26,9 @@ pub(crate) trait Chooser {
     const RELAXED: bool = true;
     /// Whether it wants to know what each step touched, and what comes before it.
     const TRACKING: bool = false;
+
+    /// A run is about to begin.
+    fn prepare(&self, _machine: &mut Machine) {}
 
     /// The index of the step to take, below `n`; `n` is at least 1.
     fn pick(&mut self, machine: &Machine, n: usize) -> usize;

@@ -52,6 +52,11 @@ pub(crate) enum Touch {
     Write,
     /// Changed by a signal or an atomic.
     Atomic,
+    /// Added to, by something that does not look at it: a counter.
+    Add {
+        /// How much.
+        by: u64,
+    },
 }
 
 /// What kind of object: accesses of different kinds never conflict.
@@ -91,8 +96,18 @@ impl Comparison {
 }
 
 impl Test {
-    pub(crate) fn holds(&self, value: u64) -> bool {
-        self.comparison.holds(value, self.wanted)
+    /// Whether it holds once something has been added to a value.
+    pub(crate) fn holds_after(&self, value: u64, added: u64) -> bool {
+        let bits = 8 * self.variable.len as u32;
+        self.comparison.holds(value.wrapping_add(added) & (u64::MAX >> (64 - bits)), self.wanted)
+    }
+
+    /// How much an access adds to the variable.
+    pub(crate) fn added_by(&self, access: &Access) -> u64 {
+        match access.touch {
+            Touch::Add { by } if access.object == Object::memory(self.pe, self.variable) => by,
+            _ => 0,
+        }
     }
 
     /// The variable's value, in bytes of an object that has all of it.
@@ -139,7 +154,10 @@ impl Access {
     /// Whether the order of the two matters.
     #[inline]
     pub(crate) fn conflicts(&self, other: &Access) -> bool {
-        let matters = (self.touch, other.touch) != (Touch::Read, Touch::Read);
+        let matters = match (self.touch, other.touch) {
+            (Touch::Read, Touch::Read) | (Touch::Add { .. }, Touch::Add { .. }) => false,
+            (Touch::Read | Touch::Write | Touch::Atomic | Touch::Add { .. }, _) => true,
+        };
         matters && self.object.overlaps(&other.object)
     }
 }

@@ -297,6 +297,11 @@ impl Condition {
         Span { start: self.wait.vars.start + last * size, len: size, ..self.wait.vars }
     }
 
+    /// Whether `>=` may be the driver's.
+    pub(crate) fn may_be_cyclic(&self) -> bool {
+        self.comparison.or_cyclic
+    }
+
     /// Every variable that it looks at.
     pub(crate) fn variables(&self) -> impl Iterator<Item = Span> + use<'_> {
         let size = self.wait.dtype.size();

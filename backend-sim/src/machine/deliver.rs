@@ -87,7 +87,7 @@ impl Machine {
 
     fn deliver(&mut self, Unit { transfer: id, piece, .. }: Unit) {
         let transfer = self.flight.get(id);
-        let Transfer { kind, dst_pe, src_pe, dst, src, shape, .. } = *transfer;
+        let Transfer { kind, dst_pe, src_pe, dst, src, shape, waiter, .. } = *transfer;
         let elements = transfer.elements(piece);
         let value = match kind {
             Kind::Put | Kind::Store => {
@@ -106,7 +106,7 @@ impl Machine {
                 self.deliver_load(id, piece);
                 0
             }
-            Kind::Amo { op, value, cond } => self.apply_amo(dst_pe, dst, op, value, cond),
+            Kind::Amo { op, value, cond } => self.apply_amo(dst_pe, dst, op, (value, cond), waiter.is_some()),
             Kind::Combine { team, seq } => {
                 self.combine(team, seq);
                 0

@@ -1,7 +1,7 @@
 //! An operation happens at once: what an in-order run does with every one, and what a delivery does to memory.
 
 use onesided::backend::{AmoOp, Moves, Shape, SignalUpdate, Span, Transfer};
-use onesided::{At, DType};
+use onesided::{At, DType, SignalOp};
 
 use super::ids::{AgentId, PeId};
 use super::relaxed::Asked;
@@ -46,7 +46,7 @@ impl Machine {
                 self.answer(agent, Reply::Value(value))
             }
             Moves::Amo { op, value, cond } => {
-                let old = self.apply_amo(peer, remote, op, value, cond);
+                let old = self.apply_amo(peer, remote, op, (value, cond), true);
                 self.answer(agent, Reply::Value(old))
             }
         }
@@ -137,15 +137,41 @@ impl Machine {
     }
 
     pub(super) fn apply_signal(&mut self, pe: PeId, SignalUpdate { word, value, op }: SignalUpdate) {
-        self.touch_memory(pe, word, Touch::Atomic);
+        if self.noting {
+            let touch = match op {
+                SignalOp::Add => self.counters.add(pe, word, Some(value)),
+                SignalOp::Set => {
+                    self.counters.change(pe, word);
+                    Touch::Atomic
+                }
+            };
+            self.touch_memory(pe, word, touch);
+        }
         let new = op.apply(self.heap.load(pe, word), value);
         self.heap.store(pe, word, new);
         self.wrote(pe, word);
     }
 
-    /// Does an atomic and returns the old value.
-    pub(super) fn apply_amo(&mut self, pe: PeId, word: Span, op: AmoOp, value: u64, cond: u64) -> u64 {
-        self.touch_memory(pe, word, if op == AmoOp::Fetch { Touch::Read } else { Touch::Atomic });
+    /// Does an atomic and returns the old value. `fetches`: somebody gets that.
+    pub(super) fn apply_amo(
+        &mut self,
+        pe: PeId,
+        word: Span,
+        op: AmoOp,
+        (value, cond): (u64, u64),
+        fetches: bool,
+    ) -> u64 {
+        if self.noting {
+            let touch = match op {
+                AmoOp::Fetch => Touch::Read,
+                AmoOp::Add => self.counters.add(pe, word, (!fetches).then_some(value)),
+                AmoOp::Set | AmoOp::And | AmoOp::Or | AmoOp::Xor | AmoOp::CompareSwap => {
+                    self.counters.change(pe, word);
+                    Touch::Atomic
+                }
+            };
+            self.touch_memory(pe, word, touch);
+        }
         let old = self.heap.load(pe, word);
         if op != AmoOp::Fetch {
             self.heap.store(pe, word, op.apply(old, value, cond, word.len));

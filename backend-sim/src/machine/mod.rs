@@ -10,6 +10,7 @@
 //! | `choice.rs` | which steps are choices, and taking one |
 //! | `access.rs`, `past.rs` | what a step touches; what must come before it |
 //! | `observe.rs` | what the race detector is told of operations |
+//! | `counter.rs` | words of which a proof takes additions to commute |
 //! | `issue.rs` | an operation begins: its description decides what happens |
 //! | `immediate.rs`, `relaxed.rs` | the two ways of doing it: at once, or as transfers |
 //! | `transfer.rs`, `flight.rs` | one transfer; all that are in flight, and what fences order |
@@ -36,6 +37,7 @@ mod agent;
 mod choice;
 mod claim;
 mod collective;
+mod counter;
 mod data;
 mod deliver;
 mod flight;
@@ -57,7 +59,8 @@ mod transfer;
 mod undelivered;
 mod wait;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
+use std::rc::Rc;
 
 use onesided::At;
 use onesided::backend::{Live, Span};
@@ -71,6 +74,7 @@ use crate::trace::Event;
 use crate::verdict::VerdictKind;
 use agent::{Agent, AgentKind, State};
 use claim::Claims;
+use counter::Counters;
 use flight::Flight;
 use ids::ScopeId;
 use instance::Collective;
@@ -81,6 +85,7 @@ use undelivered::Landed;
 
 pub(crate) use access::{Access, Actor, Object, ObjectKind, Test, Touch};
 pub(crate) use claim::Claimed;
+pub(crate) use counter::Word;
 pub(crate) use ids::{AgentId, ClaimId, Id, PeId, Table};
 pub(crate) use past::Past;
 pub(crate) use team::predefined_members;
@@ -180,6 +185,7 @@ pub(crate) struct Machine {
     record: Option<Box<Record>>,
     landed: Landed,
     races: Detector,
+    counters: Counters,
 }
 
 impl Machine {
@@ -217,6 +223,7 @@ impl Machine {
             record: None,
             landed: Landed::default(),
             races: Detector::default(),
+            counters: Counters::default(),
         }
     }
 
@@ -243,6 +250,7 @@ impl Machine {
         self.unique_ids = 0;
         self.steps = 0;
         self.landed.clear();
+        self.counters.reset();
         let Rules { same_target_in_order: in_order, put_returns_delivered: arrives, .. } = self.rules;
         self.races.reset(mode.races, Promises { in_order, arrives }, n);
         self.record = mode.tracing.then(Box::default);
@@ -332,6 +340,16 @@ impl Machine {
     fn step(&mut self) {
         self.steps += 1;
         self.races.at_step(self.steps);
+    }
+
+    /// A search of a proof takes every word for a counter except these.
+    pub(crate) fn assume_counters(&mut self, given_up: &Rc<BTreeSet<Word>>) {
+        self.counters.assume(given_up);
+    }
+
+    /// Words that were taken for counters and are none.
+    pub(crate) fn disproved_counters(&self) -> Vec<Word> {
+        self.counters.disproved()
     }
 
     /// The races that were found.
@@ -455,7 +473,7 @@ impl Machine {
 
     fn note_memory(&mut self, pe: PeId, span: Span, touch: Touch) {
         let object = Object::memory(pe, span);
-        if matches!(touch, Touch::Write | Touch::Atomic) && span.len <= KEPT {
+        if touch != Touch::Read && span.len <= KEPT {
             self.step.before.push((object, self.heap.bytes(pe, span).into()));
         }
         self.touch(object, touch);

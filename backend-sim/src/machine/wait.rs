@@ -18,6 +18,7 @@ impl Machine {
     pub(super) fn wait(&mut self, agent: AgentId, mut condition: Condition, asked: Asked) -> Progress {
         let pe = self.agents[agent].pe;
         self.observe_wait(agent, &condition, asked);
+        self.counters.wait(pe, &condition);
         if condition.is_over() {
             return Progress::Done;
         }

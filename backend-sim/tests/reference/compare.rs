@@ -3,13 +3,13 @@
 use std::cell::Cell;
 use std::collections::BTreeSet;
 
-use onesided_sim::{Explore, Profile};
+use onesided_sim::{Explore, Profile, Races};
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestRunner};
 
 use super::profiles::Rules;
 use super::program::Program;
-use super::simulate::{in_order, simulated};
+use super::simulate::{Simulated, in_order, simulated};
 use super::state::{self, Outcome};
 
 /// Programs with more schedules, or more states of the model, are left out; how many is checked in the end.
@@ -30,18 +30,42 @@ pub(crate) fn calls(usual: usize) -> usize {
 /// Compares a program under one profile: `Ok` with the number of its outcomes, or with `None` if it is too large.
 fn compare(program: &Program, profile: Profile) -> Result<Option<usize>, String> {
     let Some(allowed) = state::outcomes(program, Rules::of(profile), STATES) else { return Ok(None) };
-    let (seen, complete) = simulated(program, profile, Explore::All { limit: SCHEDULES })?;
-    if complete && seen != allowed {
-        let missing = Vec::from_iter(allowed.difference(&seen));
-        let wrong = Vec::from_iter(seen.difference(&allowed));
+    let all = Explore::All { limit: SCHEDULES };
+    let seen = simulated(program, profile, all, Races::Note)?;
+    if seen.complete && seen.outcomes != allowed {
+        let missing = Vec::from_iter(allowed.difference(&seen.outcomes));
+        let wrong = Vec::from_iter(seen.outcomes.difference(&allowed));
         return Err(format!("{profile}: all schedules miss {missing:?}, and show {wrong:?}"));
     }
-    let (random, _) = simulated(program, profile, Explore::Random { schedules: 20, seed: 1 })?;
+    let random = simulated(program, profile, Explore::Random { schedules: 20, seed: 1 }, Races::Note)?;
     let in_order = in_order(program, profile);
-    match seen.iter().chain(&random).chain([&in_order]).find(|outcome| !allowed.contains(outcome)) {
-        Some(outcome) => Err(format!("{profile}: {outcome:?} is not allowed; allowed are {allowed:?}")),
-        None => Ok(complete.then_some(allowed.len())),
+    let others = random.outcomes.iter().chain([&in_order]);
+    if let Some(outcome) = seen.outcomes.iter().chain(others).find(|outcome| !allowed.contains(outcome)) {
+        return Err(format!("{profile}: {outcome:?} is not allowed; allowed are {allowed:?}"));
     }
+    if !seen.complete {
+        return Ok(None);
+    }
+    let proof = simulated(program, profile, all, Races::Find)?;
+    prove(&seen, &random, &proof).map_err(|why| format!("{profile}: {why}"))?;
+    Ok(Some(allowed.len()))
+}
+
+/// A proof finds a race exactly if some schedule has one; without a race it has every outcome, and visits no more schedules.
+fn prove(seen: &Simulated, random: &Simulated, proof: &Simulated) -> Result<(), String> {
+    if !proof.complete || proof.runs > seen.runs {
+        return Err(format!("a proof visits {} schedules, all of them are {}", proof.runs, seen.runs));
+    }
+    if (seen.racy > 0) != (proof.racy > 0) || seen.racy == 0 && random.racy > 0 {
+        let race = [&seen.race, &random.race, &proof.race].into_iter().find(|race| !race.is_empty());
+        let [all, at_random, proof] = [seen, random, proof].map(|seen| format!("{} of {}", seen.racy, seen.runs));
+        return Err(format!("a race on {all} schedules, {at_random} random ones, {proof} of a proof: {race:?}"));
+    }
+    if seen.racy == 0 && proof.outcomes != seen.outcomes {
+        let missing = Vec::from_iter(seen.outcomes.difference(&proof.outcomes));
+        return Err(format!("a proof misses {missing:?}"));
+    }
+    Ok(())
 }
 
 /// Compares random programs under every profile, and checks that enough of them were small enough, and had a choice.

@@ -13,37 +13,59 @@ use super::state::Outcome;
 /// What a PE's host saw; on PE 0, then all PEs' memory.
 type Saw = Vec<Vec<u64>>;
 
-/// The outcomes of a program, as far as `how` visits its schedules; and whether those were all. `Err`: the search gives up.
+/// What was seen of a program.
+#[derive(Default)]
+pub(crate) struct Simulated {
+    pub(crate) outcomes: BTreeSet<Outcome>,
+    /// Whether all schedules were visited.
+    pub(crate) complete: bool,
+    /// Runs, and runs with a race.
+    pub(crate) runs: u64,
+    pub(crate) racy: u64,
+    /// A race, in words.
+    pub(crate) race: String,
+}
+
+/// Visits schedules of a program; `Err`: the search gives up. `races`: all outcomes, or a proof.
 pub(crate) fn simulated(
     program: &Program,
     profile: Profile,
     how: Explore,
-) -> std::result::Result<(BTreeSet<Outcome>, bool), String> {
-    let mut seen = BTreeSet::new();
-    let explored = simulation(program, profile).explore(
+    races: Races,
+) -> std::result::Result<Simulated, String> {
+    let mut seen = Simulated::default();
+    let explored = simulation(program, profile, races).explore(
         how,
         |pe| perform(program, pe),
         |run| {
-            seen.insert(outcome(run));
+            seen.outcomes.insert(outcome(run));
+            if let Some(race) = run.verdict.races.first() {
+                seen.racy += 1;
+                seen.race = race.to_string();
+            }
             ControlFlow::Continue(())
         },
     );
-    explored.map(|explored| (seen, explored.complete)).map_err(|error| error.to_string())
+    let explored = explored.map_err(|error| error.to_string())?;
+    if explored.redundant > 0 {
+        return Err(format!("{} schedules were begun that are equivalent to others", explored.redundant));
+    }
+    Ok(Simulated { complete: explored.complete, runs: explored.schedules, ..seen })
 }
 
 /// The outcome in order.
 pub(crate) fn in_order(program: &Program, profile: Profile) -> Outcome {
-    outcome(&simulation(program, profile).run(|pe| perform(program, pe)).unwrap())
+    outcome(&simulation(program, profile, Races::Note).run(|pe| perform(program, pe)).unwrap())
 }
 
-fn simulation(program: &Program, profile: Profile) -> Simulation {
-    let config = Config { profile, races: Races::Note, pieces: program.pieces, ..Config::pes(program.pes()) };
+fn simulation(program: &Program, profile: Profile, races: Races) -> Simulation {
+    let config = Config { profile, races, pieces: program.pieces, ..Config::pes(program.pes()) };
     Simulation::new(config).unwrap()
 }
 
 fn outcome(run: &Run<Saw>) -> Outcome {
     match run.verdict.kind {
-        VerdictKind::Finished => {}
+        VerdictKind::Finished | VerdictKind::Race => {}
         VerdictKind::Deadlock => return Outcome::Deadlock,
         _ => panic!("{}", run.verdict),
     }

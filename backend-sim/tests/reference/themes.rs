@@ -89,6 +89,33 @@ pub(crate) fn stores(calls: usize) -> impl Strategy<Value = Program> {
     exchange(send, 0, prop_oneof![Just(Op::Read { src: 0, len: 2 }), Just(Op::Read { src: 1, len: 1 })])
 }
 
+/// Counters, and words that are none: PEs 0 and 1 change words of PE 2 atomically, which waits for them and looks.
+pub(crate) fn counters(calls: usize) -> impl Strategy<Value = Program> {
+    let value = || 1u64..=2;
+    let word = || 0usize..2;
+    let update = (word(), value(), prop::bool::weighted(0.8));
+    let change = prop_oneof![
+        6 => update.prop_map(|(word, value, add)| Op::Signal { to: 2, update: Update { word, value, add } }),
+        2 => (word(), value(), any::<bool>())
+            .prop_map(|(dst, value, fetch)| Op::Amo { to: 2, dst, op: AmoOp::Add, value, cond: 0, fetch }),
+        1 => (word(), value()).prop_map(|(dst, value)| Op::Amo { to: 2, dst, op: AmoOp::Set, value, cond: 0, fetch: false }),
+        1 => Just(Op::Quiet),
+        1 => Just(Op::Fence),
+    ];
+    let cmp = prop_oneof![6 => Just(Cmp::Ge), 2 => Just(Cmp::Gt), 1 => Just(Cmp::Eq), 1 => Just(Cmp::Ne)];
+    let look = prop_oneof![
+        4 => (word(), cmp, 1u64..=3).prop_map(|(word, cmp, value)| Op::Wait { word, cmp, value, signal: true }),
+        2 => word().prop_map(|word| Op::SignalFetch { word }),
+        1 => (word(), value()).prop_map(|(word, value)| Op::Signal { to: 0, update: Update { word, value, add: true } }),
+    ];
+    let senders = [(); 2].map(|()| prop::collection::vec(change.clone().prop_map(host), 1..=calls));
+    (senders, prop::collection::vec(look.prop_map(host), 1..=calls)).prop_map(|([first, second], receive)| Program {
+        words: 2,
+        pieces: 1,
+        hosts: vec![first, second, receive],
+    })
+}
+
 /// PE 0 sends and raises its flag, in any way; PE 1 waits and looks, and raises a flag before or behind that.
 fn exchange(
     send: impl Strategy<Value = Vec<Call>>,

@@ -60,7 +60,7 @@ impl Event {
 /// The steps of a run, and their order. A step is a number: the run's steps first, then waits that did not end in it, as if
 /// they had ended behind it.
 #[derive(Debug)]
-pub(crate) struct Races<'a> {
+pub(crate) struct Order<'a> {
     run: &'a [Event],
     blocked: Vec<Event>,
     /// For each step, those that come before it: because every schedule has them so, or because the two do not commute.
@@ -75,10 +75,12 @@ pub(crate) struct Reversal {
     /// It begins in place of this step.
     pub(crate) before: usize,
     pub(crate) steps: Vec<usize>,
+    /// Steps that come before the last of them. A wait that ends earlier than in the run comes after fewer steps than there.
+    pub(crate) last: Past,
 }
 
-impl<'a> Races<'a> {
-    pub(crate) fn of(run: &'a [Event], blocked: &[BlockedWait]) -> Races<'a> {
+impl<'a> Order<'a> {
+    pub(crate) fn of(run: &'a [Event], blocked: &[BlockedWait]) -> Order<'a> {
         let blocked = blocked.iter().map(|wait| Event {
             key: wait.key,
             touches: Rc::from([wait.access]),
@@ -87,12 +89,12 @@ impl<'a> Races<'a> {
             meets: Past::default(),
             test: Some(wait.test),
         });
-        let mut races = Races { run, blocked: blocked.collect(), before: Vec::new(), conflicts: Vec::new() };
+        let mut order = Order { run, blocked: blocked.collect(), before: Vec::new(), conflicts: Vec::new() };
         let mut touched: BTreeMap<ObjectKind, Vec<(usize, Access)>> = BTreeMap::new();
-        for step in 0..run.len() + races.blocked.len() {
+        for step in 0..run.len() + order.blocked.len() {
             let mut conflicts = Vec::new();
-            let meets = races.closure(&races.event(step).meets);
-            for access in races.event(step).touches.iter() {
+            let meets = order.closure(&order.event(step).meets);
+            for access in order.event(step).touches.iter() {
                 let others = touched.entry(access.object.kind()).or_default();
                 let is_met = |other: usize| matches!(access.object, Object::Memory { .. }) && meets.contains(other);
                 let conflicting = others.iter().filter(|(other, theirs)| access.conflicts(theirs) && !is_met(*other));
@@ -105,15 +107,15 @@ impl<'a> Races<'a> {
                     touched.entry(access.object.kind()).or_default().push((step, *access));
                 }
             }
-            let mut before = races.closure(&races.event(step).past);
+            let mut before = order.closure(&order.event(step).past);
             if step < run.len() {
                 // a wait that did not end comes after nothing but what comes before its beginning
-                conflicts.iter().for_each(|&other| races.add(&mut before, other));
+                conflicts.iter().for_each(|&other| order.add(&mut before, other));
             }
-            races.before.push(before);
-            races.conflicts.push(conflicts);
+            order.before.push(before);
+            order.conflicts.push(conflicts);
         }
-        races
+        order
     }
 
     fn event(&self, step: usize) -> &Event {
@@ -140,6 +142,11 @@ impl<'a> Races<'a> {
         self.event(step).key
     }
 
+    /// Steps that come before it in the run.
+    pub(crate) fn before(&self, step: usize) -> &Past {
+        &self.before[step]
+    }
+
     pub(crate) fn touches(&self, step: usize) -> Rc<[Access]> {
         Rc::clone(&self.event(step).touches)
     }
@@ -149,12 +156,37 @@ impl<'a> Races<'a> {
         (0..self.before.len()).flat_map(move |second| {
             let firsts = self.conflicts[second].iter().copied();
             firsts.filter(move |&first| self.is_reversible(first, second)).map(move |first| {
-                // all steps behind the first that do not come after it, then the second
-                let free = (first + 1..self.run.len()).filter(|&step| !self.before[step].contains(first));
-                let steps = free.filter(|&step| step != second).chain([second]).collect();
-                Reversal { before: first, steps }
+                let steps: Vec<usize> = self.behind(first, second).chain([second]).collect();
+                let last = self.before_at_the_end(second, &steps);
+                Reversal { before: first, steps, last }
             })
         })
+    }
+
+    /// What comes before a step at the end of a sequence.
+    fn before_at_the_end(&self, second: usize, steps: &[usize]) -> Past {
+        let event = self.event(second);
+        if event.test.is_none() {
+            return self.before[second].clone();
+        }
+        let mut before = self.closure(&event.past);
+        let conflicts = |step: &usize| {
+            let others = &self.event(*step).touches;
+            *step != second && event.touches.iter().any(|access| others.iter().any(|other| access.conflicts(other)))
+        };
+        steps.iter().copied().filter(conflicts).for_each(|step| self.add(&mut before, step));
+        before
+    }
+
+    /// All steps behind the first that do not come after it, without the second.
+    fn behind(&self, first: usize, second: usize) -> impl Iterator<Item = usize> {
+        let free = (first + 1..self.run.len()).filter(move |&step| !self.before[step].contains(first));
+        free.filter(move |&step| step != second)
+    }
+
+    /// How much a step adds to the variable of a wait.
+    fn added(&self, step: usize, test: &Test) -> u64 {
+        self.event(step).touches.iter().map(|access| test.added_by(access)).fold(0, u64::wrapping_add)
     }
 
     fn is_reversible(&self, first: usize, second: usize) -> bool {
@@ -163,7 +195,9 @@ impl<'a> Races<'a> {
             // a wait may end before any update since it began, if its condition held then
             Some(test) => {
                 let value = self.event(first).value_before(test);
-                value.is_none_or(|value| test.holds(value)) && !self.closure(&event.past).contains(first)
+                let added: u64 =
+                    self.behind(first, second).map(|step| self.added(step, test)).fold(0, u64::wrapping_add);
+                value.is_none_or(|value| test.holds_after(value, added)) && !self.closure(&event.past).contains(first)
             }
             None => !event.past.contains(first) && self.is_next(first, second),
         }
@@ -175,11 +209,17 @@ impl<'a> Races<'a> {
         !self.before[second].iter().any(|step| between(&step))
     }
 
-    /// Whether a step can come first in a sequence that is equivalent to `steps`, or that `steps` is a part of.
-    pub(crate) fn is_weak_initial(&self, key: u64, touches: Option<&[Access]>, steps: &[usize]) -> bool {
+    /// Whether a step can come first in a sequence that is equivalent to `steps`, or that `steps` is a part of. `last`: what comes
+    /// before the last of them.
+    pub(crate) fn is_weak_initial(
+        &self,
+        key: u64,
+        touches: Option<&[Access]>,
+        (steps, last): (&[usize], &Past),
+    ) -> bool {
         match steps.iter().position(|&step| self.key(step) == key) {
             Some(at) => {
-                let before = &self.before[steps[at]];
+                let before = if at + 1 == steps.len() { last } else { &self.before[steps[at]] };
                 !steps[..at].iter().any(|&earlier| before.contains(earlier))
             }
             None => touches.is_some_and(|touches| {
