@@ -59,17 +59,18 @@ impl Machine {
     /// Moves one member's source to one member's target: now, or as a transfer.
     fn move_part(&mut self, part: Part, dst: Span, src: Span, dtype: DType) {
         let (from, to) = (self.member_pe(part.team, part.from), self.member_pe(part.team, part.to));
+        let asked = self.part_asked(part);
         let entries = &self.teams.get(part.team).instance_ref(part.seq).entries;
-        let ticket = entries[part.from as usize].entered.as_ref().map(|entered| self.races.part(entered, to));
+        let ticket = entries[part.from as usize].entered.as_ref().map(|entered| self.races.part(entered, to, asked));
         if !self.mode.relaxed {
             if self.record.is_some() {
                 let bytes = self.heap.bytes(from, src).to_vec();
                 self.record_part_now(part, (to, dst), &bytes, dtype);
             }
             if let Some(ticket) = &ticket {
-                let (shape, asked) = (Shape::contiguous(src.len, dtype.size()), self.part_asked(part));
-                self.observe_read(ticket, (from, src), shape, 0..shape.count, asked);
-                self.observe_write(ticket, How::Write, (to, dst), shape, 0..shape.count, asked);
+                let shape = Shape::contiguous(src.len, dtype.size());
+                self.observe_read(ticket, (from, src), shape, 0..shape.count);
+                self.observe_write(ticket, How::Write, (to, dst), shape, 0..shape.count);
             }
             self.heap.copy(to, dst, from, src);
             self.wrote(to, dst);
@@ -129,9 +130,8 @@ impl Machine {
                 }
                 if let Some(ticket) = tickets.get(to) {
                     let dtype = self.moved_data(team, seq).dtype;
-                    let asked = self.part_asked(Part { from: to as u32, to: to as u32, ..part });
                     let shape = Shape::contiguous(dst.len, dtype.size());
-                    self.observe_write(ticket, How::Write, (pe, dst), shape, 0..shape.count, asked);
+                    self.observe_write(ticket, How::Write, (pe, dst), shape, 0..shape.count);
                     self.learn_landed(Part { to: to as u32, ..part }, ticket);
                 }
                 self.heap.bytes_mut(pe, dst).copy_from_slice(&bytes);
@@ -198,10 +198,10 @@ impl Machine {
         let mut tickets = Vec::with_capacity(agents.len());
         for (member, agent) in agents.into_iter().enumerate() {
             let pe = self.agents[agent].pe;
-            let ticket = self.races.result(&all, agent, pe);
             let member = member as u32;
             let asked = self.part_asked(Part { team, seq, from: member, to: member });
-            self.observe_read(&ticket, (pe, src), shape, 0..shape.count, asked);
+            let ticket = self.races.result(&all, agent, pe, asked);
+            self.observe_read(&ticket, (pe, src), shape, 0..shape.count);
             Detector::source_read(&ticket, &mut learned);
             tickets.push(ticket);
         }

@@ -32,7 +32,7 @@ impl Machine {
         };
         let arrives = transfer.until == Until::SourceRead && transfer.shape.count > 0;
         let peer = PeId(transfer.peer);
-        let ticket = self.races.issue(agent, peer, lane, arrives);
+        let ticket = self.races.issue(agent, peer, lane, arrives, asked);
         if transfer.signal.is_some() || matches!(transfer.moves, Moves::Amo { .. }) {
             self.races.synchronizes(agent, Some(peer), asked);
         }
@@ -56,23 +56,23 @@ impl Machine {
         let all = 0..shape.count;
         match moves {
             Moves::Put { src } => {
-                self.observe_read(&ticket, (me, src), shape, all.clone(), asked);
-                self.observe_write(&ticket, How::Deliver, (peer, remote), shape, all, asked);
+                self.observe_read(&ticket, (me, src), shape, all.clone());
+                self.observe_write(&ticket, How::Deliver, (peer, remote), shape, all);
             }
-            Moves::Value(_) => self.observe_write(&ticket, How::Deliver, (peer, remote), shape, all, asked),
+            Moves::Value(_) => self.observe_write(&ticket, How::Deliver, (peer, remote), shape, all),
             Moves::Nothing => {}
             Moves::Get { dst } => {
-                self.observe_read(&ticket, (peer, remote), shape, all.clone(), asked);
-                self.observe_write(&ticket, How::Write, (me, dst), shape, all, asked);
+                self.observe_read(&ticket, (peer, remote), shape, all.clone());
+                self.observe_write(&ticket, How::Write, (me, dst), shape, all);
             }
-            Moves::Fetch => self.observe_read(&ticket, (peer, remote), shape, all, asked),
+            Moves::Fetch => self.observe_read(&ticket, (peer, remote), shape, all),
             Moves::Amo { op, .. } => {
                 let waiter = (until == Until::Delivered).then_some(agent);
-                self.observe_amo(&ticket, op, peer, remote, waiter, asked);
+                self.observe_amo(&ticket, op, peer, remote, waiter);
             }
         }
         if let Some(update) = signal {
-            self.observe_signal(&ticket, peer, update, asked);
+            self.observe_signal(&ticket, peer, update);
         }
         self.observe_outstanding(Some(&ticket), nbi, self.starting.unwrap_or_default());
     }
@@ -81,35 +81,34 @@ impl Machine {
     pub(super) fn observe_unit(&mut self, Unit { transfer: id, piece, step }: Unit) {
         let transfer = self.flight.get(id);
         let Some(ticket) = transfer.ticket.clone() else { return };
-        let Transfer { kind, dst_pe, src_pe, dst, src, shape, signal, waiter, call, at, .. } = *transfer;
-        let asked = (call, at);
+        let Transfer { kind, dst_pe, src_pe, dst, src, shape, signal, waiter, .. } = *transfer;
         if step == UnitStep::Signal {
             if let Some(update) = signal {
-                self.observe_signal(&ticket, dst_pe, update, asked);
+                self.observe_signal(&ticket, dst_pe, update);
             }
             return;
         }
         let elements = transfer.elements(piece);
         if step == UnitStep::Read {
-            return self.observe_read(&ticket, (src_pe, src), shape, elements, asked);
+            return self.observe_read(&ticket, (src_pe, src), shape, elements);
         }
         match kind {
             Kind::Put => {
-                self.observe_write(&ticket, How::Deliver, (dst_pe, dst), shape, elements, asked);
+                self.observe_write(&ticket, How::Deliver, (dst_pe, dst), shape, elements);
             }
             Kind::Store => {
-                self.observe_write(&ticket, How::Write, (dst_pe, dst), shape, elements, asked);
+                self.observe_write(&ticket, How::Write, (dst_pe, dst), shape, elements);
             }
             Kind::Get => {
-                self.observe_read(&ticket, (src_pe, src), shape, elements.clone(), asked);
-                self.observe_write(&ticket, How::Write, (dst_pe, dst), shape, elements, asked);
+                self.observe_read(&ticket, (src_pe, src), shape, elements.clone());
+                self.observe_write(&ticket, How::Write, (dst_pe, dst), shape, elements);
             }
             Kind::Fetch | Kind::Load { .. } => {
-                self.observe_read(&ticket, (src_pe, src), shape, elements, asked);
+                self.observe_read(&ticket, (src_pe, src), shape, elements);
             }
             Kind::Amo { op, .. } => {
                 let waiter = waiter.map(|(agent, _)| agent);
-                self.observe_amo(&ticket, op, dst_pe, dst, waiter, asked);
+                self.observe_amo(&ticket, op, dst_pe, dst, waiter);
             }
             Kind::Combine { .. } => {}
         }
@@ -123,10 +122,9 @@ impl Machine {
         (pe, src): (PeId, Span),
         shape: Shape,
         elements: Range<usize>,
-        asked: Asked,
     ) {
         for_each_part(src, shape.size, shape.src_stride, elements, |span| {
-            self.races.transfer(ticket, pe, span, How::Read, shape.size, asked);
+            self.races.transfer(ticket, pe, span, How::Read, shape.size);
         });
     }
 
@@ -139,23 +137,22 @@ impl Machine {
         (pe, dst): (PeId, Span),
         shape: Shape,
         elements: Range<usize>,
-        asked: Asked,
     ) {
         for_each_part(dst, shape.size, shape.dst_stride, elements, |span| {
-            self.races.transfer(ticket, pe, span, how, shape.size, asked);
+            self.races.transfer(ticket, pe, span, how, shape.size);
         });
     }
 
-    fn observe_signal(&mut self, ticket: &Ticket, pe: PeId, update: SignalUpdate, asked: Asked) {
+    fn observe_signal(&mut self, ticket: &Ticket, pe: PeId, update: SignalUpdate) {
         let SignalUpdate { word, op, .. } = update;
-        self.races.transfer(ticket, pe, word, How::AtomicUpdate, word.len, asked);
+        self.races.transfer(ticket, pe, word, How::AtomicUpdate, word.len);
         self.races.release(ticket, pe, word, op == SignalOp::Set);
     }
 
     /// An atomic reaches its word. `waiter`: the agent that its old value goes to.
-    fn observe_amo(&mut self, ticket: &Ticket, op: AmoOp, pe: PeId, word: Span, waiter: Option<AgentId>, asked: Asked) {
+    fn observe_amo(&mut self, ticket: &Ticket, op: AmoOp, pe: PeId, word: Span, waiter: Option<AgentId>) {
         let how = if op == AmoOp::Fetch { How::AtomicRead } else { How::AtomicUpdate };
-        self.races.transfer(ticket, pe, word, how, word.len, asked);
+        self.races.transfer(ticket, pe, word, how, word.len);
         if let Some(agent) = waiter {
             self.races.acquire(agent, pe, word, false);
         }

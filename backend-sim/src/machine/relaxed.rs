@@ -79,7 +79,7 @@ impl Machine {
         let mut bytes = self.flight.buffer();
         bytes.resize(src.1.len, 0);
         let id = self.draft(host, Kind::Load { dtype }, (me, NO_SPAN), src, shape, ("read", at));
-        let ticket = self.races.issue(host, src.0, Lane::Steps, false);
+        let ticket = self.races.issue(host, src.0, Lane::Steps, false, ("read", at));
         let load = self.flight.get_mut(id);
         load.ticket = ticket;
         load.data = Data::Bytes(bytes);
@@ -93,8 +93,8 @@ impl Machine {
     /// transfer of its own, because it is ordered with other stores to the same bytes only.
     pub(super) fn store(&mut self, host: AgentId, pe: PeId, dst: Span, dtype: DType, bytes: &[u8], at: At) {
         if !self.mode.relaxed {
-            if let Some(ticket) = self.races.issue(host, pe, Lane::Stores, false) {
-                self.races.transfer(&ticket, pe, dst, How::Write, dtype.size(), ("write", at));
+            if let Some(ticket) = self.races.issue(host, pe, Lane::Stores, false, ("write", at)) {
+                self.races.transfer(&ticket, pe, dst, How::Write, dtype.size());
             }
             self.heap.bytes_mut(pe, dst).copy_from_slice(bytes);
             return self.wrote(pe, dst);
@@ -110,7 +110,7 @@ impl Machine {
             // one step: its elements are delivered together
             let shape = Shape::contiguous(end - start, end - start);
             let id = self.draft(host, Kind::Store, (pe, dst), (me, NO_SPAN), shape, ("write", at));
-            let ticket = self.races.issue(host, pe, Lane::Stores, false);
+            let ticket = self.races.issue(host, pe, Lane::Stores, false, ("write", at));
             let store = self.flight.get_mut(id);
             store.ticket = ticket;
             (store.data, store.continues) = (Data::Bytes(buffer), piece > 0);
@@ -174,9 +174,9 @@ impl Machine {
     /// Reads the source of a put of one piece, now.
     fn capture(&mut self, id: TransferId) {
         let transfer = self.flight.get(id);
-        let (pe, src, shape, asked) = (transfer.src_pe, transfer.src, transfer.shape, (transfer.call, transfer.at));
+        let (pe, src, shape) = (transfer.src_pe, transfer.src, transfer.shape);
         if let Some(ticket) = transfer.ticket.clone() {
-            self.observe_read(&ticket, (pe, src), shape, 0..shape.count, asked);
+            self.observe_read(&ticket, (pe, src), shape, 0..shape.count);
         }
         if shape.count == 1 {
             let src = element(src, 0, shape.size);

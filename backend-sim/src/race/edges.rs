@@ -32,12 +32,27 @@ impl Detector {
     /// An agent issues a transfer to a PE. `ordered`: whether fences order it; `arrives`: whether it is delivered before its call
     /// returns, if the transport promises that.
     #[inline]
-    pub(crate) fn issue(&mut self, agent: AgentId, to: PeId, lane: Lane, arrives: bool) -> Option<Ticket> {
-        self.on.then(|| self.issue_now(agent, to, lane, arrives))
+    pub(crate) fn issue(
+        &mut self,
+        agent: AgentId,
+        to: PeId,
+        lane: Lane,
+        arrives: bool,
+        asked: (&'static str, At),
+    ) -> Option<Ticket> {
+        self.on.then(|| self.issue_now(agent, to, lane, arrives, asked))
     }
 
-    fn issue_now(&mut self, agent: AgentId, to: PeId, lane: Lane, arrives: bool) -> Ticket {
-        let time = self.tick();
+    #[inline]
+    fn issue_now(
+        &mut self,
+        agent: AgentId,
+        to: PeId,
+        lane: Lane,
+        arrives: bool,
+        (call, at): (&'static str, At),
+    ) -> Ticket {
+        let (time, site) = (self.tick(), self.sites.number(call, at));
         let view = &mut self.agents[agent];
         let (reads, lane) = match lane {
             Lane::Puts if arrives && self.promises.arrives => (Lane::Steps, Lane::Arrived),
@@ -61,7 +76,7 @@ impl Detector {
         let issue =
             view.issue.get_or_insert_with(|| Rc::new(Issue { clock: Rc::clone(&view.clock), fenced: fenced.clone() }));
         let issue = Rc::clone(issue);
-        Ticket { agent, lane, reads, time, previous, issue }
+        Ticket { agent, lane, reads, time, previous, site, issue }
     }
 
     /// A non-blocking operation has been issued: a quiet must complete it. `claimed`: by whom that is done, where it is known
@@ -386,23 +401,29 @@ impl Detector {
     }
 
     /// A part of a collective leaves its source's PE for another: the entry of its source's agent comes before it.
-    pub(crate) fn part(&mut self, entry: &Snapshot, to: PeId) -> Ticket {
-        let time = self.tick();
+    pub(crate) fn part(&mut self, entry: &Snapshot, to: PeId, (call, at): (&'static str, At)) -> Ticket {
+        let (time, site) = (self.tick(), self.sites.number(call, at));
         let view = &mut self.agents[entry.agent];
         let previous = view.previous(to, Lane::Parts, time);
         view.last = view.last.max(time);
         let issue = Rc::new(Issue { clock: Rc::clone(&entry.clock), fenced: None });
-        Ticket { agent: entry.agent, lane: Lane::Parts, reads: Lane::Reads, time, previous, issue }
+        Ticket { agent: entry.agent, lane: Lane::Parts, reads: Lane::Reads, time, previous, site, issue }
     }
 
     /// The result of a reduction leaves for a member, after all entries.
-    pub(crate) fn result(&mut self, all: &Rc<Clock>, member: AgentId, to: PeId) -> Ticket {
-        let time = self.tick();
+    pub(crate) fn result(
+        &mut self,
+        all: &Rc<Clock>,
+        member: AgentId,
+        to: PeId,
+        (call, at): (&'static str, At),
+    ) -> Ticket {
+        let (time, site) = (self.tick(), self.sites.number(call, at));
         let view = &mut self.agents[member];
         let previous = view.previous(to, Lane::Parts, time);
         view.last = view.last.max(time);
         let issue = Rc::new(Issue { clock: Rc::clone(all), fenced: None });
-        Ticket { agent: member, lane: Lane::Parts, reads: Lane::Reads, time, previous, issue }
+        Ticket { agent: member, lane: Lane::Parts, reads: Lane::Reads, time, previous, site, issue }
     }
 
     /// What all entries together know.

@@ -100,9 +100,9 @@ impl Mark {
         self.what >> 5
     }
 
-    #[inline]
+    #[inline(always)] // three times an access
     fn conflicts(&self, other: &Mark) -> bool {
-        !other.is_blank() && self.how().conflicts(other.how(), self.what & 3 == other.what & 3)
+        !other.is_blank() && How::conflicts(self.what >> 2, other.what >> 2, self.what & 3 == other.what & 3)
     }
 
     /// Whether everything that conflicts with `self` conflicts with `later` too.
@@ -146,6 +146,8 @@ pub(crate) struct Ticket {
     time: u64,
     /// The transfer of the same lane to the same PE before it.
     previous: u64,
+    /// The call that issued it.
+    site: u32,
     issue: Rc<Issue>,
 }
 
@@ -434,17 +436,8 @@ impl Detector {
 
     /// A transfer's access to its source or target.
     #[inline]
-    pub(crate) fn transfer(
-        &mut self,
-        ticket: &Ticket,
-        pe: PeId,
-        span: Span,
-        how: How,
-        size: usize,
-        (call, at): (&'static str, At),
-    ) {
-        let site = self.sites.number(call, at);
-        let Ticket { agent, time, ref issue, .. } = *ticket;
+    pub(crate) fn transfer(&mut self, ticket: &Ticket, pe: PeId, span: Span, how: How, size: usize) {
+        let Ticket { agent, time, site, ref issue, .. } = *ticket;
         let lane = if how == How::Read { ticket.reads } else { ticket.lane };
         let mark = Mark::new(agent, lane, time, site, how, size);
         let fenced = matches!(lane, Lane::Puts | Lane::Nbi | Lane::Stores);

@@ -1,7 +1,7 @@
 //! Shadow memory: for every byte that was accessed, the last write and the accesses since that are not ordered among each other.
 //!
-//! Memory is divided into blocks of 1 KiB. A block that was only accessed as a whole has one cell. Any other has a cell for
-//! each granule of 8 bytes, or of 4, 2 or 1 where an access is finer. A cell forgets an access only when a later one stands
+//! Memory is divided into chunks of 64 KiB, and these into blocks of 1 KiB. A chunk or block that was only accessed as a whole has
+//! one cell. Any other block has a cell for each granule of 8 bytes, or of 4, 2 or 1 where an access is finer. A cell forgets an access only when a later one stands
 //! for it: whatever is not ordered with the former is not ordered with the latter, and conflicts with it too.
 
 use std::collections::BTreeMap;
@@ -46,19 +46,20 @@ impl How {
         matches!(self, How::Write | How::Deliver)
     }
 
-    /// Whether two accesses that nothing orders are a race; `same_size`: of words of one size.
-    pub(super) fn conflicts(self, other: How, same_size: bool) -> bool {
-        use How::{AtomicRead, AtomicUpdate, Deliver, Read, Wait, Write};
-        match (self, other) {
-            (Read | AtomicRead | Wait, Read | AtomicRead | Wait) => false,
-            (Write, _) | (_, Write) => true,
-            (Deliver, Wait) | (Wait, Deliver) => !same_size,
-            (Deliver, _) | (_, Deliver) => true,
-            (AtomicUpdate, Read) | (Read, AtomicUpdate) => true,
-            (AtomicUpdate, AtomicRead | Wait | AtomicUpdate) | (AtomicRead | Wait, AtomicUpdate) => !same_size,
-        }
+    /// Whether two accesses that nothing orders are a race; `same_size`: of words of one size. Each is given by its number in
+    /// [`How::ALL`], with whatever lies above its three bits.
+    #[inline(always)]
+    pub(super) fn conflicts(one: u32, other: u32, same_size: bool) -> bool {
+        let bit = 1 << (other & 7);
+        let row = (one & 7) as usize;
+        ALWAYS[row] & bit != 0 || !same_size && UNLESS_OF_ONE_SIZE[row] & bit != 0
     }
 }
+
+/// For each kind of access, in the order of [`How::ALL`], those that it conflicts with whatever the sizes: a bit each.
+const ALWAYS: [u8; 8] = [0b010_110, 0b111_111, 0b011_111, 0b000_110, 0b000_111, 0b000_010, 0, 0];
+/// The same, where the words differ in size.
+const UNLESS_OF_ONE_SIZE: [u8; 8] = [0, 0, 0b100_000, 0b010_000, 0b111_000, 0b010_100, 0, 0];
 
 /// The accesses to a granule that can still be part of a race.
 #[derive(Clone, Debug)]
@@ -142,7 +143,7 @@ impl Cell {
 }
 
 const BLOCK: usize = 1024;
-/// Blocks that are made at a time.
+/// Blocks of a chunk.
 const CHUNK: usize = 64;
 
 #[derive(Debug, Default)]
@@ -181,23 +182,66 @@ impl Block {
     }
 }
 
+/// 64 KiB: a cell for all of it, or its blocks.
+#[derive(Debug, Default)]
+enum Chunk {
+    #[default]
+    Untouched,
+    Whole(Cell),
+    /// Those behind the last were not accessed.
+    Blocks(Vec<Block>),
+}
+
+const CHUNK_BYTES: usize = CHUNK * BLOCK;
+
+impl Chunk {
+    /// One of its blocks.
+    #[inline]
+    fn block(&mut self, number: usize) -> &mut Block {
+        if let Chunk::Blocks(blocks) = self
+            && number < blocks.len()
+        {
+            let Chunk::Blocks(blocks) = self else { unreachable!("it has blocks") };
+            return &mut blocks[number];
+        }
+        self.divide(number)
+    }
+
+    fn divide(&mut self, number: usize) -> &mut Block {
+        match self {
+            Chunk::Blocks(_) => {}
+            Chunk::Untouched => *self = Chunk::Blocks(Vec::new()),
+            Chunk::Whole(cell) => {
+                let whole = std::iter::repeat_with(|| Block::Whole(cell.clone())).take(CHUNK);
+                *self = Chunk::Blocks(whole.collect());
+            }
+        }
+        let Chunk::Blocks(blocks) = self else { unreachable!("it was divided") };
+        if blocks.len() <= number {
+            blocks.resize_with(number + 1, Block::default);
+        }
+        &mut blocks[number]
+    }
+}
+
 /// One PE's part of an allocation.
 #[derive(Debug, Default)]
 struct Part {
-    chunks: Vec<Vec<Block>>,
+    chunks: Vec<Chunk>,
 }
 
 impl Part {
+    #[inline]
+    fn chunk(&mut self, number: usize) -> &mut Chunk {
+        if self.chunks.len() <= number {
+            self.chunks.resize_with(number + 1, Chunk::default);
+        }
+        &mut self.chunks[number]
+    }
+
+    #[inline]
     fn block(&mut self, number: usize) -> &mut Block {
-        let (chunk, index) = (number / CHUNK, number % CHUNK);
-        if self.chunks.len() <= chunk {
-            self.chunks.resize_with(chunk + 1, Vec::new);
-        }
-        let blocks = &mut self.chunks[chunk];
-        if blocks.len() <= index {
-            blocks.resize_with(index + 1, Block::default);
-        }
-        &mut blocks[index]
+        self.chunk(number / CHUNK).block(number % CHUNK)
     }
 }
 
@@ -238,31 +282,27 @@ impl Shadow {
     #[inline]
     pub(super) fn access(&mut self, who: &Who<'_>, span: Span, mark: Mark, mut found: impl FnMut(Mark, Span)) {
         let (part, spare) = self.part(who.pe, span.alloc);
-        let (start, end) = (span.start, span.start + span.len);
-        let mut races = Vec::new();
-        let mut from = start;
+        let end = span.start + span.len;
+        let (mut from, mut races) = (span.start, Vec::new());
         while from < end {
-            let number = from / BLOCK;
-            let to = end.min((number + 1) * BLOCK);
-            let block = part.block(number);
-            match block {
-                Block::Whole(cell) if to - from == BLOCK => cell.access(who, mark, &mut races),
-                Block::Untouched if to - from == BLOCK => {
+            let number = from / CHUNK_BYTES;
+            let to = end.min((number + 1) * CHUNK_BYTES);
+            let chunk = part.chunk(number);
+            match chunk {
+                Chunk::Whole(cell) if to - from == CHUNK_BYTES => cell.access(who, mark, &mut races),
+                Chunk::Untouched if to - from == CHUNK_BYTES => {
                     let mut cell = BLANK;
                     cell.access(who, mark, &mut races);
-                    *block = Block::Whole(cell);
+                    *chunk = Chunk::Whole(cell);
                 }
                 _ => {
-                    let cells = block.cells(from % BLOCK..to - number * BLOCK, spare);
-                    cells.iter_mut().for_each(|cell| cell.access(who, mark, &mut races));
-                    if to - from == BLOCK && mark.how().is_plain_write() {
-                        merge(block, spare);
+                    access_blocks(chunk, spare, who, Span { start: from, len: to - from, ..span }, mark, &mut found);
+                    if to - from == CHUNK_BYTES && mark.how().is_plain_write() {
+                        merge_chunk(chunk, spare);
                     }
                 }
             }
-            for race in races.drain(..) {
-                found(race, Span { start: from, len: to - from, ..span });
-            }
+            races.drain(..).for_each(|race| found(race, Span { start: from, len: to - from, ..span }));
             from = to;
         }
     }
@@ -301,21 +341,76 @@ impl Shadow {
     /// Every access to an allocation that can still be part of a race, with its PE and bytes.
     pub(super) fn each(&self, alloc: AllocId, mut f: impl FnMut(PeId, Span, &Mark)) {
         for (pe, part) in self.symmetric.get(alloc.0 as usize).into_iter().flatten().enumerate() {
-            for (number, block) in (part.chunks.iter().enumerate())
-                .flat_map(|(chunk, blocks)| blocks.iter().enumerate().map(move |(i, block)| (chunk * CHUNK + i, block)))
-            {
-                let (cells, size): (&[Cell], usize) = match block {
-                    Block::Untouched => continue,
-                    Block::Whole(cell) => (std::slice::from_ref(cell), BLOCK),
-                    Block::Split { granule, cells } => (cells, 1 << granule),
-                };
+            let mut each = |start: usize, size: usize, cells: &[Cell]| {
                 for (index, cell) in cells.iter().enumerate() {
-                    let span = Span { alloc, start: number * BLOCK + index * size, len: size };
+                    let span = Span { alloc, start: start + index * size, len: size };
                     cell.marks().filter(|mark| !mark.is_blank()).for_each(|mark| f(PeId::new(pe), span, mark));
+                }
+            };
+            for (number, chunk) in part.chunks.iter().enumerate() {
+                let start = number * CHUNK_BYTES;
+                match chunk {
+                    Chunk::Untouched => {}
+                    Chunk::Whole(cell) => each(start, CHUNK_BYTES, std::slice::from_ref(cell)),
+                    Chunk::Blocks(blocks) => {
+                        for (number, block) in blocks.iter().enumerate() {
+                            let start = start + number * BLOCK;
+                            match block {
+                                Block::Untouched => {}
+                                Block::Whole(cell) => each(start, BLOCK, std::slice::from_ref(cell)),
+                                Block::Split { granule, cells } => each(start, 1 << granule, cells),
+                            }
+                        }
+                    }
                 }
             }
         }
     }
+}
+
+/// Notes an access to some blocks of a chunk.
+#[inline]
+fn access_blocks(
+    chunk: &mut Chunk,
+    spare: &mut Vec<Vec<Cell>>,
+    who: &Who<'_>,
+    span: Span,
+    mark: Mark,
+    found: &mut impl FnMut(Mark, Span),
+) {
+    let end = span.start + span.len;
+    let (mut from, mut races) = (span.start, Vec::new());
+    while from < end {
+        let number = from / BLOCK;
+        let to = end.min((number + 1) * BLOCK);
+        let block = chunk.block(number % CHUNK);
+        match block {
+            Block::Whole(cell) if to - from == BLOCK => cell.access(who, mark, &mut races),
+            Block::Untouched if to - from == BLOCK => {
+                let mut cell = BLANK;
+                cell.access(who, mark, &mut races);
+                *block = Block::Whole(cell);
+            }
+            _ => {
+                let cells = block.cells(from % BLOCK..to - number * BLOCK, spare);
+                cells.iter_mut().for_each(|cell| cell.access(who, mark, &mut races));
+                if to - from == BLOCK && mark.how().is_plain_write() {
+                    merge(block, spare);
+                }
+            }
+        }
+        races.drain(..).for_each(|race| found(race, Span { start: from, len: to - from, ..span }));
+        from = to;
+    }
+}
+
+/// A chunk that one write has covered needs one cell.
+fn merge_chunk(chunk: &mut Chunk, spare: &mut Vec<Vec<Cell>>) {
+    let Chunk::Blocks(mut blocks) = std::mem::take(chunk) else { unreachable!("it has blocks") };
+    if let Some(Block::Whole(cell)) = blocks.pop() {
+        *chunk = Chunk::Whole(cell);
+    }
+    blocks.into_iter().for_each(|block| retire_block(block, spare));
 }
 
 /// A block that one write has covered needs one cell.
@@ -327,10 +422,16 @@ fn merge(block: &mut Block, spare: &mut Vec<Vec<Cell>>) {
 }
 
 fn retire(part: Part, spare: &mut Vec<Vec<Cell>>) {
-    for block in part.chunks.into_iter().flatten() {
-        if let Block::Split { cells, .. } = block {
-            keep(cells, spare);
+    for chunk in part.chunks {
+        if let Chunk::Blocks(blocks) = chunk {
+            blocks.into_iter().for_each(|block| retire_block(block, spare));
         }
+    }
+}
+
+fn retire_block(block: Block, spare: &mut Vec<Vec<Cell>>) {
+    if let Block::Split { cells, .. } = block {
+        keep(cells, spare);
     }
 }
 
@@ -338,5 +439,33 @@ fn keep(mut cells: Vec<Cell>, spare: &mut Vec<Vec<Cell>>) {
     if spare.len() < 64 {
         cells.clear();
         spare.push(cells);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_conflicts_is_the_same_from_both_sides() {
+        use How::{AtomicRead, AtomicUpdate, Deliver, Read, Wait, Write};
+        let conflicts = |one: How, other: How, same_size| {
+            let there = How::conflicts(one as u32, other as u32, same_size);
+            assert_eq!(there, How::conflicts(other as u32, one as u32, same_size), "{one:?} {other:?}");
+            there
+        };
+        for one in How::ALL {
+            for other in How::ALL {
+                let by_size = match (one, other) {
+                    (Read | AtomicRead | Wait, Read | AtomicRead | Wait) => Some(false),
+                    (Write, _) | (_, Write) => Some(true),
+                    (Deliver, Wait) | (Wait, Deliver) => None,
+                    (Deliver, _) | (_, Deliver) | (AtomicUpdate, Read) | (Read, AtomicUpdate) => Some(true),
+                    (AtomicUpdate, AtomicRead | Wait | AtomicUpdate) | (AtomicRead | Wait, AtomicUpdate) => None,
+                };
+                assert_eq!(conflicts(one, other, true), by_size.unwrap_or(false), "{one:?} {other:?}");
+                assert_eq!(conflicts(one, other, false), by_size.unwrap_or(true), "{one:?} {other:?}");
+            }
+        }
     }
 }
