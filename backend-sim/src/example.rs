@@ -22,7 +22,7 @@ pub fn example(pes: usize, program: impl Fn(&Pe<Sim>) -> Result<()>) {
     let mut simulation = Simulation::new(Config::pes(pes)).expect("a cluster");
     let check = |run: &Run<()>| assert!(run.is_ok(), "{}\nschedule {}", run.verdict, run.schedule);
     check(&simulation.run(&program).expect("a run"));
-    let random = Explore::Random { schedules: SCHEDULES, seed: 0 };
+    let random = Explore::random(SCHEDULES, 0);
     let explored = simulation.explore(random, &program, |run| {
         check(run);
         ControlFlow::Continue(())

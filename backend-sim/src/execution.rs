@@ -27,6 +27,10 @@ pub(crate) struct Executed<T> {
     pub(crate) verdict: Verdict,
     pub(crate) results: Vec<Option<T>>,
     pub(crate) steps: u64,
+    /// Steps that were picked, as a number.
+    pub(crate) picked: usize,
+    /// The class of its schedule, if that was asked for.
+    pub(crate) class: Option<u64>,
     pub(crate) trace: Option<Vec<Event>>,
 }
 
@@ -71,7 +75,15 @@ impl Engine {
         let body = move |channel: Channel| (program.run)(&SimProcess::new(channel, Rc::clone(&config)));
         let link = &self.link;
         let races = self.config.races != Races::Ignore;
-        let mode = Mode { relaxed: C::RELAXED, tracking: C::TRACKING, tracing, races, initialized: program.starts };
+        let mode = Mode {
+            relaxed: C::RELAXED,
+            tracking: C::TRACKING,
+            noting: C::NOTING,
+            aiming: C::AIMING,
+            tracing,
+            races,
+            initialized: program.starts,
+        };
         link.machine.borrow_mut().reset(mode);
         chooser.prepare(&mut link.machine.borrow_mut());
         let mut results = Vec::with_capacity(n);
@@ -87,7 +99,7 @@ impl Engine {
         if let (VerdictKind::StepLimit { .. }, Some(trace)) = (&verdict.kind, &trace) {
             verdict.count_calls(trace);
         }
-        Ok(Executed { verdict, results, steps: machine.steps, trace })
+        Ok(Executed { verdict, results, steps: machine.steps, picked: machine.picked(), class: None, trace })
     }
 }
 

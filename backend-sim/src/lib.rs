@@ -51,7 +51,7 @@ pub use pe::{Sim, SimEvent, SimProcess, SimStream};
 pub use profile::Profile;
 pub use race::{Access, MissingEdge, Part, Race};
 pub use schedule::{Choices, Schedule};
-pub use search::{Bound, Budget, Explore, Explored, Outlook, Searched};
+pub use search::{Bound, Budget, Explore, Explored, Outlook, Searched, Strategy};
 pub use simulation::{Run, Simulation};
 pub use testing::{check_random, check_schedule, prove};
 pub use trace::{Event, EventKind, Moved};

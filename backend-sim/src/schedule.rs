@@ -7,6 +7,7 @@ use onesided::{At, Error, Result};
 
 use crate::config::Config;
 use crate::profile::Profile;
+use crate::search::MOST_DEPTH;
 use crate::trace::{Event, EventKind, in_words};
 
 /// Which of the possible runs of a program on a cluster.
@@ -24,7 +25,7 @@ use crate::trace::{Event, EventKind, in_words};
 /// | `spec` | the profile |
 /// | `p4` | a transfer arrives in at most 4 pieces |
 /// | `a5d1c9a02` | [`Config::arguments`], 8 hexadecimal digits; left out where it is 0 |
-/// | `r2a` | the choices: `o` in order; `r` and a seed in hexadecimal, at random; `c` and picks, one after the other |
+/// | `r2a` | the choices: `o` in order; `r` and a seed in hexadecimal, at random; `pos2a` and `pct3k1f4s2a` too, by another strategy; `c` and picks, one after the other |
 /// | `8c1d03e2` | the fingerprint, 8 hexadecimal digits; `none` if the run was not recorded |
 ///
 /// A pick is the number of the step that was taken, among those that were possible: a base-32 digit, or `w28w` for 40.
@@ -68,8 +69,22 @@ pub struct Schedule {
 pub enum Choices {
     /// Every step happens at once.
     InOrder,
-    /// By the generator with this seed.
+    /// By the generator with this seed, as [`Strategy::Plain`](crate::Strategy::Plain).
     Seed(u64),
+    /// By the generator with this seed, as [`Strategy::Pos`](crate::Strategy::Pos).
+    Pos {
+        /// The seed.
+        seed: u64,
+    },
+    /// By the generator with this seed, as [`Strategy::Pct`](crate::Strategy::Pct).
+    Pct {
+        /// Priorities change `depth - 1` times.
+        depth: u32,
+        /// They change during so many choices.
+        steps: u64,
+        /// The seed.
+        seed: u64,
+    },
     /// One after the other; the first possible step where the list ends.
     Picks(Vec<u32>),
 }
@@ -149,6 +164,8 @@ impl fmt::Display for Schedule {
         match choices {
             Choices::InOrder => f.write_str("o")?,
             Choices::Seed(seed) => write!(f, "r{seed:x}")?,
+            Choices::Pos { seed } => write!(f, "pos{seed:x}")?,
+            Choices::Pct { depth, steps, seed } => write!(f, "pct{depth}k{steps:x}s{seed:x}")?,
             Choices::Picks(picks) => {
                 f.write_str("c")?;
                 write_picks(f, picks)?;
@@ -248,6 +265,14 @@ impl FromStr for Schedule {
         };
         let choices = match choices.split_at_checked(1) {
             Some(("o", "")) => Choices::InOrder,
+            Some(("p", rest)) if rest.starts_with("os") => Choices::Pos { seed: hex(&rest[2..])? },
+            Some(("p", rest)) if rest.starts_with("ct") => {
+                let parts = rest[2..].split_once('k').and_then(|(depth, rest)| Some((depth, rest.split_once('s')?)));
+                let (depth, (steps, seed)) = parts.ok_or_else(|| wrong("its part for pct is damaged"))?;
+                let depth = depth.parse().ok().filter(|depth| (1..=MOST_DEPTH).contains(depth));
+                let depth = depth.ok_or_else(|| wrong("its depth of pct is not a number that can be"))?;
+                Choices::Pct { depth, steps: hex(steps)?, seed: hex(seed)? }
+            }
             Some(("r", seed)) => Choices::Seed(hex(seed)?),
             Some(("c", picks)) => Choices::Picks(read_picks(picks).ok_or_else(|| wrong("its picks are damaged"))?),
             _ => return Err(wrong(&format!("{choices:?} is not a way to choose"))),
@@ -297,6 +322,17 @@ mod tests {
     }
 
     #[test]
+    fn strategies_stand_in_schedules() {
+        for (text, choices) in [
+            ("os2.4x1.spec.p4.pos2a.none", Choices::Pos { seed: 0x2a }),
+            ("os2.4x1.spec.p4.pct3k1f4s2a.none", Choices::Pct { depth: 3, steps: 0x1f4, seed: 0x2a }),
+        ] {
+            let schedule: Schedule = text.parse().unwrap();
+            assert_eq!((schedule.to_string().as_str(), schedule.choices), (text, choices));
+        }
+    }
+
+    #[test]
     fn long_runs_are_short() {
         assert_eq!(
             with([vec![1; 1000], vec![40, 3]].concat()).to_string(),
@@ -317,6 +353,12 @@ mod tests {
             ("os2.4x1.spec.p4.q.none", "\"q\" is not a way to choose"),
             ("os2.4x1.spec.p4.r+1.none", "\"+1\" is not a hexadecimal number"),
             ("os2.4x1.spec.p4.cyy.none", "picks are damaged"),
+            ("os2.4x1.spec.p4.pos.none", "\"\" is not a number of 64 bits"),
+            ("os2.4x1.spec.p4.posg.none", "\"g\" is not a hexadecimal number"),
+            ("os2.4x1.spec.p4.pct3.none", "its part for pct is damaged"),
+            ("os2.4x1.spec.p4.pct0k1s1.none", "its depth of pct is not a number that can be"),
+            ("os2.4x1.spec.p4.pct1001k1s1.none", "its depth of pct is not a number that can be"),
+            ("os2.4x1.spec.p4.p2a.none", "\"p2a\" is not a way to choose"),
             ("os2.4x1.spec.p4.o.0", "its fingerprint has 1 of 8 digits"),
             ("os2.4x1.spec.p4.o.8c1d03e", "its fingerprint has 7 of 8 digits"),
             ("os2.4x1.spec.p4.o.", "its fingerprint has 0 of 8 digits"),

@@ -1,6 +1,7 @@
 //! A search over schedules: what it visits, what bounds it, how far it is, and what it has shown.
 
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -18,6 +19,8 @@ pub enum Explore {
         schedules: u64,
         /// Where the series starts.
         seed: u64,
+        /// How they are drawn.
+        strategy: Strategy,
     },
     /// Every one, up to equivalence.
     All {
@@ -25,6 +28,70 @@ pub enum Explore {
         limit: u64,
     },
 }
+
+impl Explore {
+    /// So many random schedules, drawn by [`Strategy::Plain`].
+    pub const fn random(schedules: u64, seed: u64) -> Explore {
+        Explore::Random { schedules, seed, strategy: Strategy::Plain }
+    }
+}
+
+/// How random schedules are drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Strategy {
+    /// Any step next that is possible. Each schedule has its own bias towards agents or transfers.
+    #[default]
+    Plain,
+    /// Partial order sampling (Yuan, Yang, Gu: CAV 2018). Each pending step has a random priority, and the highest goes first;
+    /// steps that depend on it are drawn again. Classes of equivalent schedules come up more evenly than by `Plain`, which favours
+    /// classes of many schedules. Each step costs time in proportion to the number of pending ones.
+    Pos,
+    /// Probabilistic concurrency testing (Burckhardt and others: ASPLOS 2010). Agents and the PEs that transfers go to have random
+    /// priorities, which change at `depth - 1` random steps. Of a bug that needs `depth` ordering constraints, each schedule
+    /// finds it with a probability of at least 1/(n · k^(depth-1)), with n agents and PEs and k steps.
+    Pct {
+        /// Ordering constraints that a bug may need, from 1.
+        depth: u32,
+    },
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Strategy::Plain => f.write_str("plain"),
+            Strategy::Pos => f.write_str("pos"),
+            Strategy::Pct { depth } => write!(f, "pct:{depth}"),
+        }
+    }
+}
+
+impl FromStr for Strategy {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Strategy, String> {
+        match name {
+            "plain" => Ok(Strategy::Plain),
+            "pos" => Ok(Strategy::Pos),
+            "pct" => Ok(Strategy::Pct { depth: DEPTH }),
+            _ => {
+                let depth = name.strip_prefix("pct:").and_then(|depth| depth.parse().ok());
+                let depth = depth.filter(|depth| (1..=MOST_DEPTH).contains(depth));
+                depth.map(|depth| Strategy::Pct { depth }).ok_or_else(|| {
+                    format!(
+                        "{name:?} is not a way to draw schedules; there are plain, pos and pct, which can have a depth from 1 to \
+                         {MOST_DEPTH}: pct:{DEPTH}"
+                    )
+                })
+            }
+        }
+    }
+}
+
+/// The depth of [`Strategy::Pct`] where none is given. Most bugs need no more (ASPLOS 2010).
+const DEPTH: u32 = 3;
+/// The largest depth. Each has a change of priorities more, and their effect is lost among so many.
+pub(crate) const MOST_DEPTH: u32 = 1000;
 
 /// What a search may use besides its number of schedules. A search that has used it up ends, and keeps what it has found.
 ///
@@ -52,7 +119,7 @@ pub struct Budget {
     /// Time. The search looks at the clock after each schedule, so it ends with the schedule that is being run.
     pub time: Option<Duration>,
     /// Bytes for what an exhaustive search remembers: its path and the tree of what is still to be visited. The search counts
-    /// them itself, so the same search ends at the same schedule. A random search remembers nothing.
+    /// them itself, so the same search ends at the same schedule. A random search remembers the classes that it counts.
     pub memory: Option<usize>,
 }
 
@@ -87,6 +154,9 @@ pub struct Explored {
     pub complete: bool,
     /// Why there was no more; `None` if every schedule was visited.
     pub bound: Option<Bound>,
+    /// Different classes of equivalent schedules among random ones, if they were counted: see
+    /// [`Simulation::count_classes`](crate::Simulation::count_classes).
+    pub classes: Option<u64>,
     /// How many schedules there are up to equivalence, of an exhaustive search: the number itself if every one was visited,
     /// else an estimate, which is mostly too low.
     pub at_least: Option<u64>,

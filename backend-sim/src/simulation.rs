@@ -1,5 +1,6 @@
 //! [`Simulation`]: run one schedule, many, or all; replay one.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock};
@@ -10,10 +11,10 @@ use onesided::{At, Error, ErrorKind, Pe, Result};
 use crate::config::{Config, Races};
 use crate::coroutine::Pulse;
 use crate::execution::{Engine, Executed, Program};
-use crate::explore::{All, InOrder, Random, Replay};
+use crate::explore::{All, Chooser, Class, Classified, InOrder, Pct, Pos, Random, Replay};
 use crate::pe::{Sim, SimProcess};
 use crate::schedule::{Choices, Schedule, fingerprint};
-use crate::search::{Bound, Budget, Explore, Explored, Limits, Outlook, is_due};
+use crate::search::{Bound, Budget, Explore, Explored, Limits, Outlook, Strategy, is_due};
 use crate::trace::Event;
 use crate::verdict::{Verdict, VerdictKind};
 
@@ -58,6 +59,8 @@ pub struct Simulation {
     engine: Engine,
     stop: Option<Arc<AtomicBool>>,
     budget: Budget,
+    /// The class of the last random schedule, where classes are counted.
+    class: Option<Box<Class>>,
     outlook: Arc<Outlook>,
 }
 
@@ -84,7 +87,13 @@ impl Simulation {
     #[track_caller]
     pub fn new(config: Config) -> Result<Simulation> {
         config.check()?;
-        Ok(Simulation { engine: Engine::new(config), stop: None, budget: Budget::default(), outlook: Arc::default() })
+        Ok(Simulation {
+            engine: Engine::new(config),
+            stop: None,
+            budget: Budget::default(),
+            class: None,
+            outlook: Arc::default(),
+        })
     }
 
     /// Ends explorations early once `flag` is set (by a signal handler, say): after the schedule that is being run, with
@@ -96,6 +105,12 @@ impl Simulation {
     /// What each exploration may use from now on, besides its number of schedules.
     pub fn set_budget(&mut self, budget: Budget) {
         self.budget = budget;
+    }
+
+    /// From now on random explorations count the different classes of equivalent schedules that they visit:
+    /// [`Explored::classes`]. This costs time, and changes nothing in what is run.
+    pub fn count_classes(&mut self) {
+        self.class = Some(Box::default());
     }
 
     /// How far an exploration is, for whoever watches: the visitor, or another thread. Looking changes nothing in what is run.
@@ -158,7 +173,8 @@ impl Simulation {
     /// run's verdict.
     #[track_caller]
     pub fn run<T>(&mut self, program: impl Fn(&Pe<Sim>) -> Result<T>) -> Result<Run<T>> {
-        self.execute(&Choices::InOrder, false, &launched(&with_pe(program)))
+        let executed = self.execute(&Choices::InOrder, false, &launched(&with_pe(program)))?;
+        Ok(self.finished(Choices::InOrder, executed))
     }
 
     /// As [`Simulation::run`], for a program that initializes itself.
@@ -180,7 +196,8 @@ impl Simulation {
     /// ```
     #[track_caller]
     pub fn run_process<T>(&mut self, program: impl Fn(&SimProcess) -> Result<T>) -> Result<Run<T>> {
-        self.execute(&Choices::InOrder, false, &process(&program))
+        let executed = self.execute(&Choices::InOrder, false, &process(&program))?;
+        Ok(self.finished(Choices::InOrder, executed))
     }
 
     /// Runs one schedule of a program, and records what happens.
@@ -288,7 +305,9 @@ impl Simulation {
             Explore::Random { schedules: 0, .. } | Explore::All { limit: 0 } => {
                 Err(Error::invalid("explore", "the number of schedules must be at least 1", At::caller()))
             }
-            Explore::Random { schedules, seed } => self.explore_random(schedules, seed, program, visit),
+            Explore::Random { schedules, seed, strategy } => {
+                self.explore_random(schedules, seed, strategy, program, visit)
+            }
             Explore::All { limit } => self.explore_all(limit, program, visit),
         }
     }
@@ -325,12 +344,14 @@ impl Simulation {
     }
 
     #[track_caller]
-    fn execute<T>(&mut self, choices: &Choices, tracing: bool, program: &Program<'_, T>) -> Result<Run<T>> {
+    fn execute<T>(&mut self, choices: &Choices, tracing: bool, program: &Program<'_, T>) -> Result<Executed<T>> {
         let given = self.config().max_steps;
         let max = given.unwrap_or(MAX_STEPS);
-        let executed = match choices {
+        Ok(match choices {
             Choices::InOrder => self.engine.execute(&mut InOrder, max, tracing, program)?,
-            Choices::Seed(seed) => self.engine.execute(&mut Random::new(*seed), max, tracing, program)?,
+            Choices::Seed(seed) => self.draw(Random::new(*seed), max, tracing, program)?,
+            Choices::Pos { seed } => self.draw(Pos::new(*seed), max, tracing, program)?,
+            Choices::Pct { depth, steps, seed } => self.draw(Pct::new(*seed, *depth, *steps), max, tracing, program)?,
             Choices::Picks(picks) => {
                 let mut replay = Replay::new(picks);
                 let max = given.unwrap_or(MAX_STEPS_OF_ALL); // picks come from an exhaustive search
@@ -341,19 +362,35 @@ impl Simulation {
                 }
                 executed
             }
+        })
+    }
+
+    /// Runs a random schedule, and classifies it if classes are counted.
+    #[track_caller]
+    fn draw<T, C: Chooser>(
+        &mut self,
+        mut chooser: C,
+        max_steps: u64,
+        tracing: bool,
+        program: &Program<'_, T>,
+    ) -> Result<Executed<T>> {
+        let Some(class) = &mut self.class else {
+            return self.engine.execute(&mut chooser, max_steps, tracing, program);
         };
-        Ok(self.finished(choices.clone(), executed))
+        let executed = self.engine.execute(&mut Classified::new(chooser, class), max_steps, tracing, program)?;
+        Ok(Executed { class: Some(class.hash()), ..executed })
     }
 
     #[track_caller]
     fn record<T>(&mut self, choices: &Choices, program: &Program<'_, T>) -> Result<Run<T>> {
-        let mut run = self.execute(choices, true, program)?;
+        let executed = self.execute(choices, true, program)?;
+        let mut run = self.finished(choices.clone(), executed);
         run.schedule.fingerprint = run.trace.as_deref().map(fingerprint);
         Ok(run)
     }
 
     fn finished<T>(&self, choices: Choices, executed: Executed<T>) -> Run<T> {
-        let Executed { verdict, results, steps, trace } = executed;
+        let Executed { verdict, results, steps, trace, .. } = executed;
         Run { verdict, results, steps, schedule: Schedule::new(self.config(), choices), trace }
     }
 
@@ -361,18 +398,40 @@ impl Simulation {
         &mut self,
         schedules: u64,
         seed: u64,
+        strategy: Strategy,
         program: &Program<'_, T>,
         mut visit: impl FnMut(&Run<T>) -> ControlFlow<()>,
     ) -> Result<Explored> {
-        let (mut explored, limits) = (Explored::default(), self.limits(schedules));
+        let (mut explored, limits, mut steps) = (Explored::default(), self.limits(schedules), 0);
+        let mut classes = BTreeSet::new();
+        if let Some(class) = &mut self.class {
+            **class = Class::new(self.engine.config().races == Races::Find);
+        }
         while explored.bound.is_none() {
             let seed = Random::nth_seed(seed, explored.schedules);
-            let run = self.execute(&Choices::Seed(seed), false, program)?;
+            let choices = match strategy {
+                Strategy::Plain => Choices::Seed(seed),
+                Strategy::Pos => Choices::Pos { seed },
+                Strategy::Pct { depth } => Choices::Pct { depth, steps, seed },
+            };
+            let mut executed = self.execute(&choices, false, program)?;
+            if explored.schedules == 0 {
+                // the first schedule is the measure of all others
+                steps = executed.picked as u64;
+                while self.class.as_mut().is_some_and(|class| class.starts_again()) {
+                    executed = self.execute(&choices, false, program)?;
+                }
+            }
+            classes.extend(executed.class);
+            let run = self.finished(choices, executed);
             explored.count(&run);
+            explored.classes = self.class.as_ref().map(|_| classes.len() as u64);
             self.outlook.tell(&explored);
             explored.bound = match visit(&run) {
                 ControlFlow::Break(()) => Some(Bound::Visitor),
-                ControlFlow::Continue(()) => limits.reached(explored.schedules, || 0),
+                ControlFlow::Continue(()) => {
+                    limits.reached(explored.schedules, || 2 * size_of::<u64>() * classes.len())
+                }
             };
         }
         Ok(explored)

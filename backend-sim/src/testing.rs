@@ -186,13 +186,17 @@ impl Settings {
         let (schedules, seed) = (self.schedules(RANDOM), self.seed);
         let mut simulation = Simulation::new(config.clone()).map_err(text)?;
         let first = simulation.run(program).map_err(text)?;
-        let (mut explored, mut failed) = (Explored::default(), (!first.is_ok()).then(|| first.without_results()));
+        let failed = (!first.is_ok()).then(|| simulation.reproduce(&first, program));
+        let (mut explored, mut failed) = (Explored::default(), failed.transpose().map_err(text)?);
         if failed.is_none() && schedules > 1 {
-            let random = Explore::Random { schedules: schedules - 1, seed };
+            let random = Explore::random(schedules - 1, seed);
             (explored, failed) = self.search(&config, random, program)?;
         }
         explored.count(&first);
-        let how = format!("1 in order, {} random from seed {seed}", explored.schedules - 1);
+        let mut how = format!("1 in order, {} random from seed {seed}", explored.schedules - 1);
+        if let Some(n) = explored.classes {
+            how += &format!(": {n} class{}", if n == 1 { "" } else { "es" });
+        }
         let s = if explored.schedules == 1 { "" } else { "s" };
         let done = format!("{} schedule{s} ({how}) for {}", explored.schedules, config.in_words());
         if let Some(run) = failed {
@@ -211,6 +215,7 @@ impl Settings {
     ) -> std::result::Result<(Explored, Option<Run<T>>), String> {
         let mut simulation = Simulation::new(config.clone()).map_err(text)?;
         simulation.set_budget(Budget { time: self.time, memory: Some(config.memory) });
+        simulation.count_classes();
         let mut failed = None;
         let explored = simulation.explore(how, program, |run| match run.is_ok() {
             true => ControlFlow::Continue(()),
@@ -358,7 +363,7 @@ mod tests {
         let until = |seed: &str| {
             let settings = settings(&[("ONESIDED_SEED", seed)]).unwrap();
             let why = settings.check_random(2.into(), &overtaken).unwrap_err();
-            assert!(why.contains(&format!("random from seed {seed})")), "{why}");
+            assert!(why.contains(&format!("random from seed {seed}: ")), "{why}");
             why.split(" schedule").next().map(str::to_string)
         };
         let numbers: std::collections::BTreeSet<_> = ["0", "1", "2", "3", "4", "5"].map(until).into();
@@ -374,7 +379,7 @@ mod tests {
         let replaying = settings(&[("ONESIDED_REPLAY", schedule)]).unwrap();
         for again in [replaying.prove(2.into(), &overtaken), replaying.check_random(2.into(), &overtaken)] {
             let again = again.unwrap_err();
-            assert!(again.starts_with("PE 1 failed: check: the second put coming last"), "{again}");
+            assert!(again.starts_with("PE 1 failed: check: the second signal coming last"), "{again}");
         }
         // of another cluster it is not run; of another program it is refused
         assert_eq!(replaying.prove(3.into(), &overtaken).unwrap().schedules, 0);

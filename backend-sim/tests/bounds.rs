@@ -17,7 +17,7 @@ fn tickets(pe: &Pe<Sim>) -> Result<u64> {
 }
 
 const ALL: Explore = Explore::All { limit: 1_000_000 };
-const RANDOM: Explore = Explore::Random { schedules: 1_000_000, seed: 0 };
+const RANDOM: Explore = Explore::random(1_000_000, 0);
 
 /// Searches within a budget, and collects the schedules that were visited.
 fn search(pes: usize, how: Explore, budget: Budget) -> (Explored, Vec<String>) {
@@ -67,7 +67,7 @@ fn time_ends_a_search_of_either_kind() {
         let ample = Budget { time: Some(Duration::from_secs(86_400)), ..Budget::default() };
         let few = match how {
             Explore::All { .. } => Explore::All { limit: 700 },
-            Explore::Random { seed, .. } => Explore::Random { schedules: 700, seed },
+            Explore::Random { seed, .. } => Explore::random(700, seed),
         };
         assert_eq!(search(6, few, ample).0.schedules, 700);
     }
@@ -98,7 +98,7 @@ fn who_ends_a_search_is_told() {
     assert_eq!((bounded.complete, bounded.bound), (true, None), "there are no more than these");
     let (bounded, _) = search(4, Explore::All { limit: 23 }, Budget::default());
     assert_eq!((bounded.complete, bounded.bound), (false, Some(Bound::Schedules(23))));
-    let (random, _) = search(4, Explore::Random { schedules: 5, seed: 1 }, Budget::default());
+    let (random, _) = search(4, Explore::random(5, 1), Budget::default());
     assert_eq!((random.complete, random.bound, random.at_least), (false, Some(Bound::Schedules(5)), None));
 }
 

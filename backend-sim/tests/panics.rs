@@ -42,7 +42,7 @@ fn only_panics_of_pes_are_taken_from_the_hook() {
     // What is no PE's: outside of a run, in a visitor of runs, and in another thread while a PE runs.
     assert_eq!(printed_by(&mut || panic!("outside")), (1, false));
     let visitor = &mut || {
-        let how = onesided_sim::Explore::Random { schedules: 1, seed: 0 };
+        let how = onesided_sim::Explore::random(1, 0);
         drop(Simulation::new(Config::pes(1)).unwrap().explore(how, |_| Ok(()), |_| panic!("in a visitor")));
     };
     assert_eq!(printed_by(visitor), (1, false));

@@ -33,7 +33,7 @@ fn a_look_shows_the_pe_and_the_line_of_its_last_call() {
     assert_eq!((pulse.look().pe, pulse.look().calls), (None, 0));
     assert!(simulation.run(|pe| looks(pe, &pulse)).unwrap().is_ok());
     assert_eq!(pulse.look().pe, None);
-    let random = Explore::Random { schedules: 20, seed: 1 };
+    let random = Explore::random(20, 1);
     let visit = |run: &onesided_sim::Run<()>| {
         assert!(run.is_ok(), "{}", run.verdict);
         assert_eq!(pulse.look().pe, None);

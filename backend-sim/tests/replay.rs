@@ -97,7 +97,7 @@ fn every_run_of_every_search_replays_to_the_same_verdict_results_and_trace() {
         for profile in Profile::ALL {
             let config = Config { profile, ..Config::pes(2) };
             let all = every_run_comes_back(&config, Explore::All { limit: 5000 }, program);
-            let random = every_run_comes_back(&config, Explore::Random { schedules: 50, seed: 3 }, program);
+            let random = every_run_comes_back(&config, Explore::random(50, 3), program);
             if profile == Profile::Spec {
                 assert!(all > 1 && random > 1, "{all} and {random} ways to end");
             }

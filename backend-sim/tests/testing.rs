@@ -63,6 +63,7 @@ fn a_program_that_fails_in_order_is_found_before_anything_is_random() {
     let said = panics(|| check_random(2, |pe: &Pe<_>| expect_eq(pe.my_pe(), 0, "the rank")));
     assert!(said.starts_with("fails on the last of 1 schedule (1 in order, 0 random from seed 0)"), "{said}");
     assert!(said.contains("check_schedule(\"os2.2x1.spec.p4.o.none\", program)"), "{said}");
+    assert!(!said.contains("ONESIDED_REPLAY=os2.2x1.spec.p4.o.none"), "it has a fingerprint: {said}");
 }
 
 /// Whether it ends is not known, so it has not passed.

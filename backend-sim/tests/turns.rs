@@ -94,7 +94,7 @@ fn all_schedules_end_as_random_ones_do_where_agents_compete() {
     };
     for program in [with_sync, with_alloc] {
         let mut random = BTreeSet::new();
-        let explore = Explore::Random { seed: 1, schedules: 2000 };
+        let explore = Explore::random(2000, 1);
         let explored = Simulation::new(Config::pes(2)).unwrap().explore(explore, program, |run| {
             random.insert(run.verdict.kind.outcome());
             ControlFlow::Continue(())

@@ -301,7 +301,7 @@ fn a_visitor_may_run_other_simulations() {
     let mut inner = Simulation::new(Config::pes(1)).unwrap();
     let mut ran = 0;
     let mut outer = Simulation::new(Config::pes(2)).unwrap();
-    let random = Explore::Random { schedules: 3, seed: 0 };
+    let random = Explore::random(3, 0);
     let explored = outer.explore(
         random,
         |pe| pe.host().barrier_all(),
@@ -333,7 +333,7 @@ fn two_hundred_pes() {
     let expected: Vec<_> = (0..N as u32).map(|me| ((me + N as u32 - 1) % N as u32, (N * (N - 1) / 2) as u32)).collect();
     let mut simulation = Simulation::new(Config::pes(N)).unwrap();
     assert_eq!(simulation.run(program).unwrap().into_results().unwrap(), expected);
-    let random = Explore::Random { schedules: 3, seed: 9 };
+    let random = Explore::random(3, 9);
     let explored = simulation.explore(random, program, |run| {
         assert!(run.is_ok(), "{}", run.verdict);
         assert!(run.results.iter().flatten().eq(&expected));

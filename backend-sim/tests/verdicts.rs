@@ -211,7 +211,7 @@ fn many_undelivered_transfers_are_counted() {
         pe.free(data)
     };
     let mut simulation = Simulation::new(Config::pes(2)).unwrap();
-    let random = Explore::Random { schedules: 1, seed: 1 };
+    let random = Explore::random(1, 1);
     let mut report = String::new();
     let visit = |run: &onesided_sim::Run<()>| {
         report = without_lines(&run.verdict);
@@ -262,7 +262,7 @@ fn memory_freed_under_a_transfer_or_a_wait() {
         pe.free(y)
     };
     assert_eq!(verdict(2, transfer).kind.outcome(), "race");
-    let random = Explore::Random { schedules: 50, seed: 1 };
+    let random = Explore::random(50, 1);
     let mut found = Vec::new();
     let config = Config { races: Races::Note, ..Config::pes(2) };
     let explored = Simulation::new(config).unwrap().explore(random, transfer, |run| {
@@ -443,7 +443,7 @@ fn a_pe_without_a_call_has_no_last_call() {
 fn a_polling_loop_that_is_satisfied_ends() {
     // in order, although the sender comes after the poller; and at random
     assert!(verdict(2, |pe| poll(pe, 1)).is_ok());
-    let random = Explore::Random { schedules: 50, seed: 2 };
+    let random = Explore::random(50, 2);
     let explored = Simulation::new(Config::pes(2)).unwrap().explore(
         random,
         |pe| poll(pe, 1),

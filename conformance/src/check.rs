@@ -85,7 +85,7 @@ pub fn check(case: &Case<Sim>, settings: &Settings) -> Checked {
         Err(why) => return Checked::ended(case, Status::Failed, &why),
     };
     let how = match settings.schedules {
-        Some(schedules) => Explore::Random { schedules, seed: settings.seed },
+        Some(schedules) => Explore::random(schedules, settings.seed),
         None => Explore::All { limit: LIMIT },
     };
     let visited = match outcome::visit(case, settings.profile, how) {

@@ -59,7 +59,7 @@ fn every_example_passes_on_several_clusters() {
             let output = example(name, &[cluster, &["--schedules", "20"]].concat());
             assert_eq!(status(&output), 0, "{name} {cluster:?}:\n{}{}", stdout(&output), stderr(&output));
             assert!(
-                stdout(&output).contains(": nothing wrong in 20 schedules (1 in order, 19 random from seed 0) for "),
+                stdout(&output).contains(": nothing wrong in 20 schedules (1 in order, 19 random from seed 0: "),
                 "{name}"
             );
         }
@@ -169,7 +169,7 @@ fn traces_are_the_same_byte_for_byte() {
 fn without_a_finding_the_trace_is_of_the_first_schedule() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, choices) in
-        [(&[][..], ".o."), (&["--strategy", "random"], ".r0."), (&["--all", "--pieces", "1"], ".o.")]
+        [(&[][..], ".o."), (&["--strategy", "plain"], ".r0."), (&["--all", "--pieces", "1"], ".o.")]
     {
         let file = folder.path().join("trace.json");
         let trace = ["--pes", "2", "--schedules", "200", "--trace", path(&file)];
@@ -204,7 +204,7 @@ fn schedules_are_chosen_as_asked() {
     for (arguments, ends, said) in [
         (&["--schedules", "1"][..], 0, "in 1 schedule (in order) for 4 PEs under spec"),
         (&["--strategy", "in-order"], 0, "in 1 schedule (in order) for 4 PEs under spec"),
-        (&["--strategy", "random", "--schedules", "3", "--seed", "4"], 0, "3 schedules (random from seed 4)"),
+        (&["--strategy", "plain", "--schedules", "3", "--seed", "4"], 0, "3 schedules (random from seed 4: 1 class)"),
         (
             &["--all", "--pes", "3"],
             0,
@@ -219,8 +219,8 @@ fn schedules_are_chosen_as_asked() {
         let stdout = |output| stdout(output) + &stderr(output);
         assert!(stdout(&output).contains(said), "{arguments:?}: {}", stdout(&output));
     }
-    let many = example("histogram", &["--all", "--schedules", "2"]);
-    assert!(status(&many) == 3 && stdout(&many).contains("histogram: not proved for 4 PEs under spec with up to 4 pieces a transfer: nothing wrong in 2 classes of at least "), "{}", stdout(&many));
+    let many = example("teams", &["--all", "--schedules", "2"]);
+    assert!(status(&many) == 3 && stdout(&many).contains("teams: not proved for 4 PEs under spec with up to 4 pieces a transfer: nothing wrong in 2 classes of at least "), "{}", stdout(&many));
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn what_cannot_run_is_an_error() {
         (&["--pieces", "0"], "'0' for '--pieces <N>'"),
         (&["--heap", "much"], "expected a size from 1 to 1T"),
         (&["--heap", "8"], "--heap"),
-        (&["--strategy", "pct"], "invalid value"),
+        (&["--strategy", "random"], "there are in-order, plain, pos and pct"),
         (&["--backend", "nvshmem"], "ONESIDED_NVSHMEM_LIB names /no/such/library"),
         (&["--backend", "nvshmem"], "remedy: name the file libnvshmem_host.so.3"),
         (&["--backend", "nvshmem", "--all"], "--all is about the simulator"),
@@ -317,10 +317,10 @@ fn a_launcher_that_starts_simulations_is_told() {
 
 #[test]
 fn an_exploration_that_is_too_large_advises_fewer_pes() {
-    let output = example("histogram", &["--all", "--schedules", "10", "--pes", "4"]);
+    let output = example("teams", &["--all", "--schedules", "2", "--pes", "4"]);
     assert_eq!(status(&output), 3);
     assert!(
-        stdout(&output).contains("bounded by 10 schedules") && stdout(&output).contains("--pes 3 (fewer PEs)"),
+        stdout(&output).contains("bounded by 2 schedules") && stdout(&output).contains("--pes 3 (fewer PEs)"),
         "{}",
         stdout(&output)
     );

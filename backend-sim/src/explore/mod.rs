@@ -3,12 +3,18 @@
 //! | file | chooser |
 //! |---|---|
 //! | `in_order.rs` | nobody: each step happens at once |
-//! | `random.rs` | a seeded generator |
+//! | `random.rs` | a seeded generator (`generator.rs`), any step with some bias |
+//! | `pos.rs`, `pct.rs` | the same generator, by priorities: of steps; of agents and targets |
 //! | `all.rs`, `reversals.rs` | a depth-first search over all schedules, leaving out equivalent ones |
+//! | `class.rs` | any of them, and which class of equivalent schedules its run belongs to |
 //! | `replay.rs` | a recorded list |
 
 mod all;
+mod class;
+mod generator;
 mod in_order;
+mod pct;
+mod pos;
 mod random;
 mod replay;
 mod reversals;
@@ -16,7 +22,10 @@ mod reversals;
 use crate::machine::{Machine, Step};
 
 pub(crate) use all::All;
+pub(crate) use class::{Class, Classified};
 pub(crate) use in_order::InOrder;
+pub(crate) use pct::Pct;
+pub(crate) use pos::Pos;
 pub(crate) use random::Random;
 pub(crate) use replay::Replay;
 
@@ -26,6 +35,10 @@ pub(crate) trait Chooser {
     const RELAXED: bool = true;
     /// Whether it wants to know what each step touched, and what comes before it.
     const TRACKING: bool = false;
+    /// Whether it wants to know what each step touched.
+    const NOTING: bool = Self::TRACKING;
+    /// Whether it wants to know what steps are going to touch.
+    const AIMING: bool = false;
 
     /// A run is about to begin.
     fn prepare(&self, _machine: &mut Machine) {}

@@ -139,7 +139,7 @@ impl Object {
         Object::Memory { pe, alloc: span.alloc, start: span.start, end: span.start.saturating_add(span.len) }
     }
 
-    fn overlaps(&self, other: &Object) -> bool {
+    pub(crate) fn overlaps(&self, other: &Object) -> bool {
         match (*self, *other) {
             (
                 Object::Memory { pe, alloc, start, end },

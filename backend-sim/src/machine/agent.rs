@@ -6,6 +6,7 @@ use onesided::backend::{Against, AllocId, Op, Span, TeamId, Values, Wait};
 use onesided::{At, DType};
 
 use super::access::{Comparison, Test};
+use super::aim::Aim;
 use super::claim::Claimed;
 use super::ids::{AgentId, ClaimId, PeId, ScopeId, TeamIndex};
 use super::instance::Collective;
@@ -28,6 +29,8 @@ pub(crate) struct Agent {
     pub(crate) at: Option<At>,
     /// The host's call was chosen, and is to be performed.
     pub(crate) chosen: bool,
+    /// What the host's call is going to touch, if a random search wants to know.
+    pub(crate) aim: Option<Aim>,
     /// Where the agent stands in the machine's list of choices, if its next step is one.
     pub(crate) ready: Option<u32>,
     /// Transfers issued so far, to name them.
@@ -182,6 +185,7 @@ impl Agent {
             call: "start",
             at: None,
             chosen: false,
+            aim: None,
             ready: None,
             issued: 0,
             unread: 0,

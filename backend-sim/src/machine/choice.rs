@@ -60,6 +60,11 @@ impl Machine {
         self.ready.len() + self.flight.units.len()
     }
 
+    /// How many choices were taken until now.
+    pub(crate) fn picked(&self) -> usize {
+        self.taken
+    }
+
     /// How many of the choices, counted from 0, are steps of agents; the others are steps of transfers.
     #[inline]
     pub(crate) fn agent_choices(&self) -> usize {
@@ -99,7 +104,7 @@ impl Machine {
     #[inline]
     pub(crate) fn take(&mut self, index: usize) -> Option<PeId> {
         self.step();
-        if self.mode.tracking {
+        if self.mode.noting {
             self.begin_step(index);
         }
         let host = self.take_step(index);
@@ -146,6 +151,9 @@ impl Machine {
     fn begin_step(&mut self, index: usize) {
         self.noting = true;
         self.step.touched.clear();
+        if !self.mode.tracking {
+            return;
+        }
         self.step.before.clear();
         self.step.meets.clear();
         self.step.test = None;

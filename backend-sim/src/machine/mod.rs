@@ -9,6 +9,7 @@
 //! | `agent.rs`, `pe.rs` | hosts and streams: what each is doing; what belongs to a PE besides |
 //! | `choice.rs` | which steps are choices, and taking one |
 //! | `access.rs`, `past.rs` | what a step touches; what must come before it |
+//! | `aim.rs` | what a step is going to touch |
 //! | `observe.rs` | what the race detector is told of operations |
 //! | `counter.rs` | words of which a proof takes additions to commute |
 //! | `issue.rs` | an operation begins: its description decides what happens |
@@ -34,6 +35,7 @@
 
 mod access;
 mod agent;
+mod aim;
 mod choice;
 mod claim;
 mod collective;
@@ -84,6 +86,7 @@ use team::Teams;
 use undelivered::Landed;
 
 pub(crate) use access::{Access, Actor, Object, ObjectKind, Test, Touch};
+pub(crate) use aim::Aim;
 pub(crate) use claim::Claimed;
 pub(crate) use counter::Word;
 pub(crate) use ids::{AgentId, ClaimId, Id, PeId, Table};
@@ -108,6 +111,10 @@ pub(crate) struct Mode {
     pub(crate) relaxed: bool,
     /// Whether footprints and pasts are kept.
     pub(crate) tracking: bool,
+    /// Whether footprints are, at least.
+    pub(crate) noting: bool,
+    /// Whether it is kept what hosts' calls are going to touch.
+    pub(crate) aiming: bool,
     /// Whether the run is recorded.
     pub(crate) tracing: bool,
     /// Whether races are looked for.
@@ -194,7 +201,15 @@ impl Machine {
             rules: config.profile.rules(),
             config,
             heap: Heap::default(),
-            mode: Mode { relaxed: false, tracking: false, tracing: false, races: false, initialized: None },
+            mode: Mode {
+                relaxed: false,
+                tracking: false,
+                noting: false,
+                aiming: false,
+                tracing: false,
+                races: false,
+                initialized: None,
+            },
             step: Step {
                 touched: Vec::new(),
                 before: Vec::new(),
@@ -318,6 +333,9 @@ impl Machine {
             self.make_pending(host);
             if self.mode.tracking {
                 self.agents[host].call = call.name(); // the step is that of the call
+            }
+            if self.mode.aiming {
+                self.aim(host, call);
             }
             return Progress::Blocked;
         }
@@ -473,7 +491,7 @@ impl Machine {
 
     fn note_memory(&mut self, pe: PeId, span: Span, touch: Touch) {
         let object = Object::memory(pe, span);
-        if touch != Touch::Read && span.len <= KEPT {
+        if self.mode.tracking && touch != Touch::Read && span.len <= KEPT {
             self.step.before.push((object, self.heap.bytes(pe, span).into()));
         }
         self.touch(object, touch);

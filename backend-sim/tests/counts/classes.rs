@@ -26,7 +26,9 @@ pub(crate) fn classes<T>(config: Config, program: impl Fn(&Pe<Sim>) -> Result<T>
     let visit = |how| {
         let recording = RefCell::new(Simulation::new(config.clone()).unwrap());
         let mut classes = BTreeSet::new();
-        let explored = Simulation::new(config.clone()).unwrap().explore(how, &program, |run: &Run<T>| {
+        let mut simulation = Simulation::new(config.clone()).unwrap();
+        simulation.count_classes();
+        let explored = simulation.explore(how, &program, |run: &Run<T>| {
             assert!(run.is_ok(), "{}", run.verdict);
             let recorded = recording.borrow_mut().reproduce(run, &program).unwrap();
             classes.insert(class(recorded.trace.as_deref().expect("it was recorded")));
@@ -37,7 +39,8 @@ pub(crate) fn classes<T>(config: Config, program: impl Fn(&Pe<Sim>) -> Result<T>
     let (explored, all) = visit(Explore::All { limit: 100_000 });
     assert!(explored.complete);
     assert_eq!(explored.redundant, 0, "a schedule was begun that is equivalent to another");
-    let (_, random) = visit(Explore::Random { schedules: 100, seed: 1 });
+    let (drawn, random) = visit(Explore::random(100, 1));
+    assert_eq!(drawn.classes, Some(random.len() as u64), "the search tells random schedules apart as this does");
     (Visited { schedules: explored.schedules, classes: all }, random)
 }
 

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::collections::BTreeSet;
 
+use onesided_sim::Strategy::{Pct, Plain, Pos};
 use onesided_sim::{Explore, Profile, Races};
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestRunner};
@@ -37,10 +38,20 @@ fn compare(program: &Program, profile: Profile) -> Result<Option<usize>, String>
         let wrong = Vec::from_iter(seen.outcomes.difference(&allowed));
         return Err(format!("{profile}: all schedules miss {missing:?}, and show {wrong:?}"));
     }
-    let random = simulated(program, profile, Explore::Random { schedules: 20, seed: 1 }, Races::Note)?;
-    let in_order = in_order(program, profile);
-    let others = random.outcomes.iter().chain([&in_order]);
-    if let Some(outcome) = seen.outcomes.iter().chain(others).find(|outcome| !allowed.contains(outcome)) {
+    let mut random = Simulated { outcomes: BTreeSet::from([in_order(program, profile)]), ..Simulated::default() };
+    for strategy in [Plain, Pos, Pct { depth: 2 }] {
+        let how = Explore::Random { schedules: 20, seed: 1, strategy };
+        let drawn = simulated(program, profile, how, Races::Note)?;
+        if seen.complete && drawn.classes > Some(seen.runs) {
+            let classes = drawn.classes.unwrap_or_default();
+            return Err(format!("{profile}: {classes} classes among schedules by {strategy}, of {} in all", seen.runs));
+        }
+        random.outcomes.extend(drawn.outcomes);
+        random.runs += drawn.runs;
+        random.racy += drawn.racy;
+        random.race = if drawn.race.is_empty() { random.race } else { drawn.race };
+    }
+    if let Some(outcome) = seen.outcomes.iter().chain(&random.outcomes).find(|outcome| !allowed.contains(outcome)) {
         return Err(format!("{profile}: {outcome:?} is not allowed; allowed are {allowed:?}"));
     }
     if !seen.complete {
@@ -48,6 +59,11 @@ fn compare(program: &Program, profile: Profile) -> Result<Option<usize>, String>
     }
     let proof = simulated(program, profile, all, Races::Find)?;
     prove(&seen, &random, &proof).map_err(|why| format!("{profile}: {why}"))?;
+    let drawn = simulated(program, profile, Explore::random(20, 2), Races::Find)?;
+    if proof.racy == 0 && drawn.classes > Some(proof.runs) {
+        let classes = drawn.classes.unwrap_or_default();
+        return Err(format!("{profile}: {classes} classes among random schedules, of {} in a proof", proof.runs));
+    }
     Ok(Some(allowed.len()))
 }
 

@@ -22,6 +22,8 @@ pub(crate) struct Simulated {
     /// Runs, and runs with a race.
     pub(crate) runs: u64,
     pub(crate) racy: u64,
+    /// Different classes of random schedules.
+    pub(crate) classes: Option<u64>,
     /// A race, in words.
     pub(crate) race: String,
 }
@@ -34,7 +36,9 @@ pub(crate) fn simulated(
     races: Races,
 ) -> std::result::Result<Simulated, String> {
     let mut seen = Simulated::default();
-    let explored = simulation(program, profile, races).explore(
+    let mut simulation = simulation(program, profile, races);
+    simulation.count_classes();
+    let explored = simulation.explore(
         how,
         |pe| perform(program, pe),
         |run| {
@@ -50,7 +54,7 @@ pub(crate) fn simulated(
     if explored.redundant > 0 {
         return Err(format!("{} schedules were begun that are equivalent to others", explored.redundant));
     }
-    Ok(Simulated { complete: explored.complete, runs: explored.schedules, ..seen })
+    Ok(Simulated { complete: explored.complete, runs: explored.schedules, classes: explored.classes, ..seen })
 }
 
 /// The outcome in order.

@@ -86,7 +86,7 @@ mod tests {
     fn happened(program: fn(&Pe<Sim>, u64) -> Result<()>, events: u64) -> usize {
         let mut simulation = Simulation::new(Config::pes(2)).unwrap();
         let mut schedule = None;
-        let how = Explore::Random { schedules: 1, seed: 3 };
+        let how = Explore::random(1, 3);
         let visit = |run: &onesided_sim::Run<()>| {
             schedule = Some(run.schedule.clone());
             ControlFlow::Continue(())

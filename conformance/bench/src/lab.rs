@@ -112,7 +112,7 @@ pub(super) fn random<T>(pes: usize, schedules: u64, program: impl Fn(&Pe<Sim>) -
     let mut simulation = Simulation::new(endless(pes))?;
     let mut bug = None;
     let start = Instant::now();
-    simulation.explore(Explore::Random { schedules, seed: 1 }, program, |run| {
+    simulation.explore(Explore::random(schedules, 1), program, |run| {
         if run.is_ok() {
             return ControlFlow::Continue(());
         }

@@ -25,6 +25,7 @@ fn main() -> ExitCode {
         trial("a_lock_is_no_finding_of_an_exhaustive_search", a_lock_is_no_finding),
         trial("a_search_that_is_bounded_is_not_complete", a_search_that_is_bounded_is_not_complete),
         trial("every_bound_ends_a_search", every_bound_ends_a_search),
+        trial("schedules_are_drawn_in_several_ways", schedules_are_drawn_in_several_ways),
         trial("a_full_heap_is_no_finding", a_full_heap_is_no_finding),
         trial("an_exit_status_is_a_finding_unless_0", an_exit_status_is_a_finding_unless_0),
         trial("a_program_that_is_not_deterministic_is_refused", a_program_that_is_not_deterministic_is_refused),
@@ -242,7 +243,10 @@ fn every_bound_ends_a_search() -> std::result::Result<(), Failed> {
         said.expect(3, more)?;
     }
     let random = run("tickets", &["--time", "1"]);
-    random.expect(0, " random from seed 0) for 3 PEs under spec with up to 4 pieces a transfer, bounded by 1 s; ")?;
+    random.expect(
+        0,
+        " random from seed 0: 6 classes) for 3 PEs under spec with up to 4 pieces a transfer, bounded by 1 s; ",
+    )?;
     let file = tempfile::NamedTempFile::new()?;
     let path = file.path().to_str().expect("a path in UTF-8");
     run("tickets", &["--all", "--schedules", "5", "--json", path]).expect(3, "bounded by 5 schedules")?;
@@ -250,6 +254,28 @@ fn every_bound_ends_a_search() -> std::result::Result<(), Failed> {
     assert_eq!((&json["status"], &json["bound"]), (&"not complete".into(), &"bounded by 5 schedules".into()));
     assert_eq!((&json["complete"], &json["at_least"]), (&false.into(), &6.into()));
     assert!(json["proof"].as_str().is_some_and(|proof| proof.starts_with("not proved for 3 PEs")), "{json}");
+    Ok(())
+}
+
+/// Each strategy says how it draws and how many classes it visits; a finding by it comes back.
+fn schedules_are_drawn_in_several_ways() -> std::result::Result<(), Failed> {
+    for (strategy, how) in [
+        ("plain", "100 schedules (random from seed 3: 6 classes)"),
+        ("pos", "100 schedules (random by pos from seed 3: 6 classes)"),
+        ("pct", "100 schedules (random by pct:3 from seed 3: 6 classes)"),
+        ("pct:2", "100 schedules (random by pct:2 from seed 3: 6 classes)"),
+    ] {
+        let said = run("tickets", &["--strategy", strategy, "--schedules", "100", "--seed", "3"]);
+        said.expect(0, &format!("tickets: nothing wrong in {how} for 3 PEs under spec"))?;
+        let found = run("races", &["--races", "note", "--strategy", strategy]);
+        found.expect(1, "FINDING on schedule ")?;
+        run("races", &found.replay()).expect(1, "FINDING again: PE 1 failed")?;
+    }
+    let file = tempfile::NamedTempFile::new()?;
+    let path = file.path().to_str().expect("a path in UTF-8");
+    run("tickets", &["--strategy", "pct:2", "--json", path]).expect(0, "nothing wrong")?;
+    let json: serde_json::Value = serde_json::from_slice(&std::fs::read(path)?)?;
+    assert_eq!((&json["search"], &json["strategy"], &json["classes"]), (&"random".into(), &"pct:2".into(), &6.into()));
     Ok(())
 }
 
@@ -358,7 +384,7 @@ program!(Unchecked, "unchecked", 2, |pe| {
 });
 
 fn results_that_differ_are_noted_and_no_finding() -> std::result::Result<(), Failed> {
-    for arguments in [&[][..], &["--all"], &["--strategy", "random"]] {
+    for arguments in [&[][..], &["--all"], &["--strategy", "plain"]] {
         let said = run("unchecked", &[&["--races", "note"], arguments].concat());
         said.expect(0, "note: the PEs' results differ between schedules (2 different ones)")?;
         let (_, replay) = said.out.split_once("One that differs from the first: ").expect("a command");

@@ -154,7 +154,7 @@ fn random_rows_have_no_proof() -> std::result::Result<(), Failed> {
     let said = run("message", &["--races", "note", "--profile", "all", "--schedules", "20"]);
     said.expect(
         0,
-        "profile  schedules  result\nspec            20  nothing wrong\nnvlink          20  nothing wrong\n",
+        "schedules  result\nspec            20  nothing wrong in 2 classes\nnvlink          20  nothing wrong in 1 class\n",
     )?;
     said.expect(0, "Whether one profile is stronger than another for this program is seen with --all only.")
 }

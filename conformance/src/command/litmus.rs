@@ -132,7 +132,7 @@ fn replay(case: &Case<Sim>, schedule: &Schedule) -> Result<ExitCode, String> {
 fn explore(case: &Case<Sim>, options: &Options) -> Result<ExitCode, String> {
     Folder::new(options.expected.as_deref()).check()?;
     let how = match options.schedules {
-        Some(schedules) => Explore::Random { schedules, seed: options.seed },
+        Some(schedules) => Explore::random(schedules, options.seed),
         None => Explore::All { limit: LIMIT },
     };
     let visited = outcome::visit(case, options.profile, how).map_err(|error| error.to_string())?;

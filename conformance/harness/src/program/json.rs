@@ -53,12 +53,16 @@ pub(super) fn summary(facts: &Facts, plan: &Plan, done: &Done) -> Value {
             "replay": replay(plan, run),
         })
     });
-    let (search, seed) = match plan.search {
+    let (search, explore) = match plan.search {
         Search::Replay(_) => ("replay", None),
-        Search::Random { seed, .. } => ("random", Some(seed)),
+        Search::Only(explore) => ("random", Some(explore)),
         Search::InOrder { then: None } => ("in order", None),
-        Search::InOrder { then: Some(Explore::Random { seed, .. }) } => ("in order, random", Some(seed)),
-        Search::InOrder { then: Some(Explore::All { .. }) } => ("in order, all", None),
+        Search::InOrder { then: Some(explore @ Explore::Random { .. }) } => ("in order, random", Some(explore)),
+        Search::InOrder { then: Some(explore @ Explore::All { .. }) } => ("in order, all", Some(explore)),
+    };
+    let (seed, strategy) = match explore {
+        Some(Explore::Random { seed, strategy, .. }) => (Some(seed), Some(strategy.to_string())),
+        _ => (None, None),
     };
     json!({
         "schema": "onesided-run/2",
@@ -70,10 +74,10 @@ pub(super) fn summary(facts: &Facts, plan: &Plan, done: &Done) -> Value {
         "like": plan.like.map(|_| "nvshmem"),
         "options": plan.own.given.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>(),
         "unsupported": done.unsupported.map(|(family, why)| json!({ "family": family, "why": why })),
-        "search": search, "seed": seed,
+        "search": search, "seed": seed, "strategy": strategy,
         "schedules": done.schedules(), "steps": done.steps(),
         "redundant": done.explored.redundant, "complete": done.explored.complete,
-        "at_least": done.explored.at_least, "bound": done.explored.bound.map(|bound| bound.to_string()),
+        "classes": done.explored.classes, "at_least": done.explored.at_least, "bound": done.explored.bound.map(|bound| bound.to_string()),
         "proof": plan.is_all().then(|| done.explored.proof(&plan.config)),
         "seconds": done.time.as_secs_f64(),
         "status": status, "error": error, "finding": finding, "differing": differing,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
-use onesided_sim::{Profile, Schedule};
+use onesided_sim::{Profile, Schedule, Strategy};
 
 use super::Facts;
 use super::own::{Augment, check_names};
@@ -122,9 +122,11 @@ pub(super) struct Search {
     /// Prove the program right: visit every schedule that can make a difference. The result holds for these PEs and options
     #[arg(long, conflicts_with = "strategy")]
     pub(super) all: bool,
-    /// Only schedules of one kind, instead of one in order and then random ones
-    #[arg(long, value_enum)]
-    pub(super) strategy: Option<Strategy>,
+    /// Only schedules of one kind, instead of one in order and then plain random ones: in-order; plain (any possible step
+    /// next); pos (a random priority for each step: classes of equivalent schedules come up more evenly); pct or pct:D (a
+    /// random priority for each agent and target, with D-1 changes: for bugs that need D ordering constraints)
+    #[arg(long, value_name = "STRATEGY")]
+    pub(super) strategy: Option<Kind>,
     /// Where the series of random schedules starts: the same seed gives the same schedules [default: 0]
     #[arg(long, value_name = "S", conflicts_with = "all", value_parser = whole::<u64>(0, u64::MAX))]
     pub(super) seed: Option<u64>,
@@ -201,13 +203,27 @@ pub(super) enum RacesMean {
     Ignore,
 }
 
-/// Which schedules are visited.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Strategy {
-    /// Every step as soon as it can be, PEs by rank: one schedule
+/// Which kind of schedules is visited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Every step as soon as it can be, PEs by rank: one schedule.
     InOrder,
-    /// Any possible step next, drawn at random
-    Random,
+    /// Drawn at random.
+    Random(Strategy),
+}
+
+impl FromStr for Kind {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Kind, String> {
+        match name {
+            "in-order" => Ok(Kind::InOrder),
+            random => {
+                let kind = random.parse().map(Kind::Random);
+                kind.map_err(|why: String| why.replace("there are ", "there are in-order, "))
+            }
+        }
+    }
 }
 
 /// The command line of a program: its own options first.

@@ -8,7 +8,7 @@ use onesided_nvshmem::CAPABILITIES;
 use onesided_sim::{Budget, Config, Explore, Profile, Races, Schedule};
 
 use super::Facts;
-use super::options::{LIMIT, Like, Options, Output, Profiles, RacesMean, SCHEDULES, Strategy};
+use super::options::{Kind, LIMIT, Like, Options, Output, Profiles, RacesMean, SCHEDULES};
 use super::own::Own;
 use crate::say;
 use crate::tool::invocation::invocation;
@@ -42,13 +42,8 @@ pub(super) enum Search {
         /// The others.
         then: Option<Explore>,
     },
-    /// Random ones only.
-    Random {
-        /// How many.
-        schedules: u64,
-        /// Where they start.
-        seed: u64,
-    },
+    /// Others only.
+    Only(Explore),
     /// This one.
     Replay(Schedule),
 }
@@ -119,14 +114,14 @@ impl Plan {
         let schedules = unless_given(SCHEDULES);
         let search = match (search.replay, search.strategy) {
             (Some(schedule), _) => Search::Replay(schedule),
-            (None, Some(Strategy::InOrder)) if search.schedules.is_some_and(|schedules| schedules > 1) => {
+            (None, Some(Kind::InOrder)) if search.schedules.is_some_and(|schedules| schedules > 1) => {
                 return Err("in order there is one schedule; leave --schedules out".to_string());
             }
-            (None, Some(Strategy::InOrder)) => Search::InOrder { then: None },
-            (None, Some(Strategy::Random)) => Search::Random { schedules, seed },
+            (None, Some(Kind::InOrder)) => Search::InOrder { then: None },
+            (None, Some(Kind::Random(strategy))) => Search::Only(Explore::Random { schedules, seed, strategy }),
             (None, None) if search.all => Search::InOrder { then: Some(Explore::All { limit: unless_given(LIMIT) }) },
             (None, None) => {
-                let others = Explore::Random { schedules: schedules - 1, seed };
+                let others = Explore::random(schedules - 1, seed);
                 Search::InOrder { then: (schedules > 1).then_some(others) }
             }
         };
@@ -240,6 +235,8 @@ fn agree<T: PartialEq + Display>(option: &str, given: Option<T>, recorded: T) ->
 
 #[cfg(test)]
 mod tests {
+    use onesided_sim::Strategy;
+
     use super::*;
     use crate::program::options::{command, parse};
 
@@ -259,11 +256,15 @@ mod tests {
     #[test]
     fn schedules_count_the_one_in_order() {
         let search = |arguments| plan(arguments).unwrap().search;
-        let random = |schedules, seed| Some(Explore::Random { schedules, seed });
+        let random = |schedules, seed| Some(Explore::random(schedules, seed));
         assert_eq!(search(""), Search::InOrder { then: random(199, 0) });
         assert_eq!(search("--schedules 1"), Search::InOrder { then: None });
         assert_eq!(search("--strategy in-order"), Search::InOrder { then: None });
-        assert_eq!(search("--strategy random --seed 3"), Search::Random { schedules: 200, seed: 3 });
+        assert_eq!(search("--strategy plain --seed 3"), Search::Only(Explore::random(200, 3)));
+        let sampled = |strategy| Search::Only(Explore::Random { schedules: 200, seed: 0, strategy });
+        assert_eq!(search("--strategy pos"), sampled(Strategy::Pos));
+        assert_eq!(search("--strategy pct"), sampled(Strategy::Pct { depth: 3 }));
+        assert_eq!(search("--strategy pct:5"), sampled(Strategy::Pct { depth: 5 }));
         assert_eq!(search("--all"), Search::InOrder { then: Some(Explore::All { limit: 1_000_000 }) });
         assert_eq!(search("--all --schedules 9"), Search::InOrder { then: Some(Explore::All { limit: 9 }) });
     }
@@ -329,9 +330,10 @@ mod tests {
             ("--pes 4 --nodes 3", "3 nodes"),
             ("--time 0", "'0' for '--time <S>': expected a whole number from 1 to 31536000"),
             ("--schedules 0", "expected a whole number from 1 to 1844"),
-            ("--all --strategy random", "cannot be used with"),
+            ("--all --strategy pos", "cannot be used with"),
             ("--strategy in-order --schedules 2", "there is one schedule"),
-            ("--strategy pct", "invalid value 'pct'"),
+            ("--strategy random", "\"random\" is not a way to draw schedules; there are in-order, plain, pos and pct"),
+            ("--strategy pct:0", "which can have a depth from 1 to 1000: pct:3"),
             ("--profile ibgda", "there are spec, nvlink"),
             ("--replay nonsense", "is not a schedule"),
             ("--like sim", "invalid value 'sim'"),

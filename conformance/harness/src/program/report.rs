@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use onesided_sim::{Bound, Explore, Run};
+use onesided_sim::{Bound, Explore, Run, Strategy};
 
 use super::Facts;
 use super::next::next;
@@ -82,15 +82,26 @@ fn summary(facts: &Facts, plan: &Plan, done: &Done) -> String {
     let schedules = count(done.schedules(), "schedule");
     let how = match (&plan.search, done.schedules()) {
         (Search::Replay(_), _) => "replayed".to_string(),
-        (Search::Random { seed, .. }, _) => format!("random from seed {seed}"),
-        (Search::InOrder { then: Some(Explore::Random { seed, .. }) }, n @ 2..) => {
-            format!("1 in order, {} random from seed {seed}", n - 1)
+        (Search::Only(explore), _) => drawn(*explore, done),
+        (Search::InOrder { then: Some(explore) }, n @ 2..) => {
+            format!("1 in order, {} {}", n - 1, drawn(*explore, done))
         }
         (Search::InOrder { .. }, _) => "in order".to_string(),
     };
     let time = timed(done.time).map(|time| format!(", {time}")).unwrap_or_default();
     let (cluster, steps) = (plan.config.in_words(), count(done.steps(), "step"));
     format!("{program}: {result}{schedules} ({how}) for {cluster}{bound}; {steps}{time}")
+}
+
+/// How schedules were drawn, and how many were different.
+fn drawn(explore: Explore, done: &Done) -> String {
+    let classes = done.explored.classes.map(|n| format!(": {n} class{}", if n == 1 { "" } else { "es" }));
+    let classes = classes.unwrap_or_default();
+    match explore {
+        Explore::Random { seed, strategy: Strategy::Plain, .. } => format!("random from seed {seed}{classes}"),
+        Explore::Random { seed, strategy, .. } => format!("random by {strategy} from seed {seed}{classes}"),
+        Explore::All { .. } => "of all".to_string(),
+    }
 }
 
 /// How long it took, where a person reads it. Elsewhere the same command prints the same text every time.

@@ -94,6 +94,7 @@ fn visit<P: Program>(program: &P, plan: &Plan, done: &mut Done) -> Result<()> {
     let mut simulation = Simulation::new(plan.config.clone())?;
     simulation.stop_when(interrupt::flag());
     simulation.set_budget(plan.budget);
+    simulation.count_classes();
     let _watch = Watch::start(simulation.pulse());
     if let Search::Replay(schedule) = &plan.search {
         if schedule.fingerprint.is_none() {
@@ -160,7 +161,7 @@ fn search(
             }
             then
         }
-        Search::Random { schedules, seed } => Some(Explore::Random { schedules, seed }),
+        Search::Only(explore) => Some(explore),
         Search::Replay(_) => None,
     };
     if let Some(how) = explore {

@@ -254,7 +254,10 @@ impl<'a> Outcome<'a> {
                 format!("not complete: {}{of}{bound}", explored.schedules)
             }
             _ if plan.is_all() => "proved".to_string(),
-            _ => "nothing wrong".to_string(),
+            _ => match explored.classes {
+                Some(n) => format!("nothing wrong in {n} class{}", if n == 1 { "" } else { "es" }),
+                None => "nothing wrong".to_string(),
+            },
         }
     }
 }

@@ -69,7 +69,7 @@ fn simulate(program: Program<Sim>, label: &Label, profile: &str, schedules: u64)
     }
     let mut finding = None;
     if schedules > 1 {
-        let others = Explore::Random { schedules: schedules - 1, seed: 0 };
+        let others = Explore::random(schedules - 1, 0);
         let visited = simulation.explore(others, program, |run| {
             if run.is_ok() || run.is_given_up() {
                 return ControlFlow::Continue(());

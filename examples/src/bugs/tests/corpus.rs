@@ -44,7 +44,7 @@ fn visit(
     };
     let all = !POLLS.contains(&bug.name) && explore(Explore::All { limit: LIMIT });
     if !all {
-        explore(Explore::Random { schedules: RANDOM, seed: 0 });
+        explore(Explore::random(RANDOM, 0));
     }
     all
 }

@@ -1,0 +1,63 @@
+//! Partial order sampling: random schedules that favour no class of equivalent schedules for its many schedules.
+//!
+//! Each pending step has a random priority, and the highest goes first. Then the step's agent gets a new priority for its next
+//! step, and so do the pending steps that depend on the step that was taken; all others keep theirs. (Yuan, Yang, Gu: Partial
+//! Order Aware Concurrency Sampling, CAV 2018.)
+
+use std::collections::BTreeMap;
+
+use super::Chooser;
+use super::generator::mixed;
+use crate::machine::{Aim, Machine};
+
+/// Picks by priorities.
+#[derive(Debug)]
+pub(crate) struct Pos {
+    seed: u64,
+    /// How often a step that has a name was drawn again. A priority is a hash of the seed, the name and this number.
+    again: BTreeMap<u64, u64>,
+    aims: Vec<Aim>,
+}
+
+impl Pos {
+    /// The schedule of this seed.
+    pub(crate) fn new(seed: u64) -> Pos {
+        Pos { seed: mixed(seed), again: BTreeMap::new(), aims: Vec::new() }
+    }
+
+    fn priority(&self, key: u64) -> u64 {
+        let again = self.again.get(&key).copied().unwrap_or(0);
+        mixed(self.seed ^ mixed(key).wrapping_add(mixed(again)))
+    }
+
+    fn draw_again(&mut self, key: u64) {
+        *self.again.entry(key).or_insert(0) += 1;
+    }
+}
+
+impl Chooser for Pos {
+    const AIMING: bool = true;
+
+    fn pick(&mut self, machine: &Machine, n: usize) -> usize {
+        let index = (0..n).max_by_key(|&index| self.priority(machine.choice_key(index))).expect("there is a choice");
+        let mut aims = std::mem::take(&mut self.aims);
+        aims.clear();
+        machine.aims(index, &mut aims);
+        let taken = aims.len();
+        for other in (0..n).filter(|&other| other != index) {
+            aims.truncate(taken);
+            machine.aims(other, &mut aims);
+            let (mine, theirs) = aims.split_at(taken);
+            if mine.iter().any(|aim| theirs.iter().any(|other| aim.meets(other))) {
+                self.draw_again(machine.choice_key(other));
+            }
+        }
+        self.aims = aims;
+        let key = machine.choice_key(index);
+        match index < machine.agent_choices() {
+            true => self.draw_again(key), // its next step has the same name
+            false => drop(self.again.remove(&key)),
+        }
+        index
+    }
+}
