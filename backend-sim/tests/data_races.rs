@@ -246,6 +246,26 @@ fn a_wait_may_look_at_what_a_put_delivers() {
 }
 
 #[test]
+fn a_wait_for_one_word_of_a_put_orders_that_word_alone() {
+    let program = |word: usize| {
+        move |pe: &Pe<Sim>| {
+            let (x, source) = (pe.alloc_zeroed::<u64>(3)?, pe.alloc_zeroed::<u64>(3)?);
+            if pe.my_pe() == 0 {
+                pe.write(&source, &[7, 8, 1])?;
+                pe.host().put(&x, &source, 1)?;
+            } else {
+                pe.host().wait_until(x.at(2), Cmp::Eq, 1)?;
+                pe.read(x.at(word))?;
+            }
+            pe.free(source)?;
+            pe.free(x)
+        }
+    };
+    assert!(races(2, program(2)).is_empty());
+    assert_eq!(races(2, program(0)), ["put | read"]);
+}
+
+#[test]
 fn streams_and_hosts_are_ordered_by_synchronizing() {
     let program = |synchronize: bool, quiet: bool| {
         move |pe: &Pe<Sim>| {

@@ -16,7 +16,7 @@ use onesided::At;
 use onesided::backend::Span;
 
 use super::clock::{Clock, Times};
-use super::{Detector, FENCED, Fenced, Issue, Lane, Released, Run, Ticket};
+use super::{Detector, FENCED, Fenced, How, Issue, Lane, Mark, Released, Run, Ticket};
 use crate::machine::{AgentId, ClaimId, Claimed, PeId};
 
 /// What an agent knew at a moment, its own accesses included.
@@ -115,7 +115,7 @@ impl Detector {
             Lane::Parts => clock.learn_to(agent, lane, to, &single),
             Lane::Steps | Lane::Arrived | Lane::Reads | Lane::Gets => {}
         }
-        if lane == Lane::Nbi {
+        if lane == Lane::Nbi && previous < time {
             let mut read = Times::default();
             read.add(time - 1, time);
             clock.of(agent).lane(Lane::Reads).join(&read);
@@ -167,9 +167,14 @@ impl Detector {
             None => {}
             Some(Released::Clock(clock)) => self.agents[agent].clock().join(&clock),
             Some(Released::Transfer(mark, issue)) => {
-                let (of, lane, time) = (mark.agent(), mark.lane(), mark.time);
-                let clock = self.delivered(of, lane, (time - 1, time), pe, &issue);
+                // the word is ordered with the wait, and what came before its transfer; the rest of the transfer is not
+                let mut clock = self.delivered(mark.agent(), mark.lane(), (mark.time, mark.time), pe, &issue);
+                clock.learn_steps(mark.agent(), mark.time);
                 self.agents[agent].clock().join(&clock);
+                let time = self.tick();
+                self.agents[agent].last = time;
+                let wait = Mark::new(agent, Lane::Steps, time, mark.site(), How::Wait, word.len);
+                self.shadow.seen(pe, word, wait);
             }
         }
     }

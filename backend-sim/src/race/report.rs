@@ -223,14 +223,17 @@ impl Pair {
     fn missing(&self, agents: &Table<AgentId, View>, sites: &Sites) -> MissingEdge {
         let Pair { ref first, ref second, pe, path, .. } = *self;
         let at = |site: u32| sites.all[site as usize].at;
+        let call = |mark: &Mark| sites.all[mark.site() as usize].call;
         let (after, before) = (at(first.site()), at(second.site()));
+        let barrier = MissingEdge::Barrier { after: after.min(before), before: after.max(before) };
         let [a, b] = [first, second].map(|mark| &agents[mark.agent()]);
         for (plain, other) in [(first, second), (second, first)] {
             match (plain.how(), other.how()) {
                 (How::Deliver, How::AtomicRead | How::Wait) => {
                     return MissingEdge::Atomic { at: at(plain.site()), writes: true };
                 }
-                (How::Read, How::AtomicUpdate) => {
+                // an atomic is no signal: what is missing there is an order
+                (How::Read, How::AtomicUpdate) if call(other).contains("signal") => {
                     return MissingEdge::Atomic { at: at(plain.site()), writes: false };
                 }
                 _ => {}
@@ -241,13 +244,16 @@ impl Pair {
         let Path::Issued(next) = path else {
             return match beside {
                 true => MissingEdge::Synchronize { after, before, quiet: arrives },
-                false => MissingEdge::Barrier { after, before },
+                false => barrier,
             };
         };
         match first.lane() {
             Lane::Reads => MissingEdge::Flush { after, before },
             Lane::Gets => MissingEdge::Quiet { after, before },
-            Lane::Steps | Lane::Arrived | Lane::Parts => MissingEdge::Barrier { after, before },
+            Lane::Steps | Lane::Arrived | Lane::Parts if beside => {
+                MissingEdge::Synchronize { after, before, quiet: false }
+            }
+            Lane::Steps | Lane::Arrived | Lane::Parts => barrier,
             Lane::Puts | Lane::Nbi | Lane::Stores => {
                 let ordered_by_fence = matches!(second.lane(), Lane::Puts | Lane::Nbi | Lane::Stores | Lane::Arrived);
                 if a.scope == b.scope && ordered_by_fence {

@@ -79,6 +79,8 @@ struct More {
     marks: Vec<Mark>,
     /// What the word tells those who read it atomically, and when it was last updated.
     release: Option<(u64, Rc<Clock>)>,
+    /// Waits that ended by the last write: whoever comes after one of them comes after the write, of this word.
+    seen: Vec<Mark>,
 }
 
 const BLANK: Cell = Cell { write: Mark::BLANK, by: None, other: Mark::BLANK, more: None };
@@ -95,7 +97,7 @@ impl Cell {
     /// Notes an access; what it races with goes to `found`.
     #[inline]
     fn access(&mut self, who: &Who<'_>, mark: Mark, found: &mut Vec<Mark>) {
-        if mark.conflicts(&self.write) && !who.knows(&self.write) {
+        if mark.conflicts(&self.write) && !who.knows(&self.write) && !self.was_seen(who) {
             found.push(self.write);
         }
         if mark.conflicts(&self.other) && !who.knows(&self.other) {
@@ -118,6 +120,11 @@ impl Cell {
         }
     }
 
+    /// Whether somebody comes after a wait that ended by the last write.
+    fn was_seen(&self, who: &Who<'_>) -> bool {
+        self.more.as_ref().is_some_and(|more| more.seen.iter().any(|wait| who.knows(wait)))
+    }
+
     fn write(&mut self, who: &Who<'_>, mark: Mark) {
         self.write = mark;
         match (who.issue, &self.by) {
@@ -132,6 +139,7 @@ impl Cell {
         if let Some(mut more) = self.more.take() {
             more.marks.retain(stays);
             more.release = None;
+            more.seen.clear();
             self.more = Some(more).filter(|more| !more.marks.is_empty());
         }
     }
@@ -330,6 +338,13 @@ impl Shadow {
         let delivered = waits && cell.write.how() == How::Deliver && cell.write.time > base;
         let issue = cell.by.as_ref().filter(|_| delivered)?;
         Some(Released::Transfer(cell.write, Rc::clone(issue)))
+    }
+
+    /// A wait has ended by what was last written to a word.
+    pub(super) fn seen(&mut self, pe: PeId, word: Span, wait: Mark) {
+        for cell in self.word(pe, word) {
+            cell.more.get_or_insert_default().seen.push(wait);
+        }
     }
 
     fn word(&mut self, pe: PeId, word: Span) -> &mut [Cell] {
