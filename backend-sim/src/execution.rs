@@ -12,6 +12,7 @@ use crate::explore::Chooser;
 use crate::machine::{Machine, Mode};
 use crate::panics::{self, Watch};
 use crate::pe::SimProcess;
+use crate::race::Race;
 use crate::trace::Event;
 use crate::verdict::{Standing, Verdict, VerdictKind};
 
@@ -89,9 +90,9 @@ impl Engine {
         let mut results = Vec::with_capacity(n);
         results.resize_with(n, || None);
         let watch = Watch::over(link);
-        let find = self.config.races == Races::Find;
+        let meaning = self.config.races;
         let drive =
-            |hosts: &mut Hosts<'_, Result<T>>| drive(link, hosts, &watch, chooser, max_steps, &mut results, find);
+            |hosts: &mut Hosts<'_, Result<T>>| drive(link, hosts, &watch, chooser, max_steps, &mut results, meaning);
         let mut verdict = Hosts::with(n, link, &mut self.stacks, self.config.ending, &body, drive)
             .map_err(|why| Error::new(ErrorKind::OutOfMemory, "simulation", why, at))?;
         let mut machine = link.machine.borrow_mut();
@@ -111,14 +112,14 @@ fn drive<T, C: Chooser>(
     chooser: &mut C,
     max_steps: u64,
     results: &mut [Option<T>],
-    find_races: bool,
+    meaning: Races,
 ) -> Verdict {
     let kind = take_turns(link, hosts, watch, chooser, max_steps, results);
     let machine = link.machine.borrow();
     chooser.ended(&machine, kind.cuts());
     let races = machine.races();
     if let VerdictKind::Finished = kind {
-        let kind = if find_races && !races.is_empty() { VerdictKind::Race } else { kind };
+        let kind = if meaning == Races::Find && !races.is_empty() { VerdictKind::Race } else { kind };
         return Verdict { kind, races, ..Verdict::finished() };
     }
     let mut agents = machine.agents_report();
@@ -127,7 +128,37 @@ fn drive<T, C: Chooser>(
         host.expect("every host is in the report").standing = Standing::Failed;
     }
     let undelivered = if kind.is_ok() { Vec::new() } else { machine.undelivered(kind.failed_pe()) };
-    Verdict { kind, races, agents, undelivered }
+    let fails = matches!(kind, VerdictKind::Failed { .. } | VerdictKind::Panicked { .. });
+    let verdict = Verdict { kind, races, agents, undelivered };
+    drop(machine);
+    match fails && meaning != Races::Ignore && !C::TRACKING {
+        true => Verdict { races: races_behind(link, hosts, watch, chooser, results.len()), ..verdict },
+        false => verdict,
+    }
+}
+
+/// Steps that the others may take behind a failure.
+const BEHIND_A_FAILURE: u64 = 10_000;
+
+/// A PE has failed, perhaps because of a race of which the other access is still to come: the others go on for a while, and
+/// nothing but the races is taken from that.
+#[cold]
+fn races_behind<T, C: Chooser>(
+    link: &Link,
+    hosts: &mut Hosts<'_, Result<T>>,
+    watch: &Watch,
+    chooser: &mut C,
+    n: usize,
+) -> Vec<Race> {
+    let paused = link.machine.borrow_mut().pause();
+    let mut results: Vec<Option<T>> = std::iter::repeat_with(|| None).take(n).collect();
+    let max_steps = paused.steps() + BEHIND_A_FAILURE;
+    while let VerdictKind::Failed { .. } | VerdictKind::Panicked { .. } =
+        take_turns(link, hosts, watch, chooser, max_steps, &mut results)
+    {}
+    let mut machine = link.machine.borrow_mut();
+    machine.resume(paused);
+    machine.races()
 }
 
 #[inline]

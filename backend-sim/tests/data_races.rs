@@ -419,12 +419,28 @@ fn accesses_of_different_sizes_meet_where_they_overlap() {
     }
 }
 
+/// PE 0 looks before PE 1 has put anything, and fails: the put behind that is found all the same.
+#[test]
+fn a_failure_hides_no_race() {
+    let run = Simulation::new(Config::pes(2)).unwrap().run(|pe| {
+        let x = pe.alloc_zeroed::<u64>(1)?;
+        match pe.my_pe() {
+            1 => onesided::expect_eq(pe.read(&x)?[0], 1, "the data")?,
+            _ => pe.host().p(&x, 1, 1)?,
+        }
+        pe.free(x)
+    });
+    let verdict = run.unwrap().verdict;
+    assert_eq!(verdict.kind.outcome(), "failed: wrong result");
+    assert_eq!(verdict.races.iter().map(pair).collect::<Vec<_>>(), ["p | read"]);
+}
+
 #[test]
 fn a_report_names_both_accesses_the_bytes_and_what_is_missing() {
     let run = Simulation::new(Config::pes(2)).unwrap().run(message(|_| Ok(()))).unwrap();
     assert_eq!(run.verdict.kind.outcome(), "race");
     insta::assert_snapshot!(without_lines(&run.verdict), @r"
-    data race: delivery of p at backend-sim/tests/data_races.rs:_ by PE 0 and read of read at backend-sim/tests/data_races.rs:_ by PE 1, on buf0+0..8 of PE 1 (made at backend-sim/tests/data_races.rs:_)
+    data race: delivery of p at backend-sim/tests/data_races.rs:_ by PE 0 and read at backend-sim/tests/data_races.rs:_ by PE 1, on buf0+0..8 of PE 1 (made at backend-sim/tests/data_races.rs:_)
         nothing orders them; missing: a fence between backend-sim/tests/data_races.rs:_ and backend-sim/tests/data_races.rs:_
     ");
 }

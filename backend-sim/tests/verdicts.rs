@@ -154,7 +154,7 @@ fn a_failure_lists_what_was_on_its_way_and_what_overtook_it() {
     };
     insta::assert_snapshot!(without_lines(first_failure(Config::pes(3), sends)), @r"
     PE 1 failed: check: the data is [2, 0, 2, 2], expected [2, 2, 2, 2] (wrong result, backend-sim/tests/verdicts.rs:_)
-      besides, data race: delivery of put at backend-sim/tests/verdicts.rs:_ by PE 0 and read of read at backend-sim/tests/verdicts.rs:_ by PE 1, on buf0+12..16 of PE 1 (made at backend-sim/tests/verdicts.rs:_)
+      besides, data race: delivery of put at backend-sim/tests/verdicts.rs:_ by PE 0 and read at backend-sim/tests/verdicts.rs:_ by PE 1, on buf0+12..16 of PE 1 (made at backend-sim/tests/verdicts.rs:_)
         nothing orders them; missing: a fence between backend-sim/tests/verdicts.rs:_ and backend-sim/tests/verdicts.rs:_, or one put_signal
         3 times in this run
       PE 0: in free at backend-sim/tests/verdicts.rs:_, waits for a transfer to be delivered

@@ -152,6 +152,18 @@ pub(crate) struct BlockedWait {
     pub(crate) access: Access,
 }
 
+/// What a run has come to, while something goes on behind it.
+pub(crate) struct Paused {
+    record: Option<Box<Record>>,
+    steps: u64,
+}
+
+impl Paused {
+    pub(crate) fn steps(&self) -> u64 {
+        self.steps
+    }
+}
+
 /// So many bytes of what memory held before a step are kept.
 const KEPT: usize = 64;
 
@@ -368,6 +380,16 @@ impl Machine {
     /// Words that were taken for counters and are none.
     pub(crate) fn disproved_counters(&self) -> Vec<Word> {
         self.counters.disproved()
+    }
+
+    /// What follows is no part of the run.
+    pub(crate) fn pause(&mut self) -> Paused {
+        Paused { record: self.record.take(), steps: self.steps }
+    }
+
+    /// The run is again as it was, except for the races that were found.
+    pub(crate) fn resume(&mut self, Paused { record, steps }: Paused) {
+        (self.record, self.steps) = (record, steps);
     }
 
     /// The races that were found.

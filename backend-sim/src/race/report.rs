@@ -328,7 +328,10 @@ impl fmt::Display for Access {
             (true, Part::Itself) => "write",
             (false, _) => "read",
         };
-        write!(f, "{atomic}{does} of {call} at {at} by PE {pe}")?;
+        match call {
+            call if *call == does => write!(f, "{does} at {at} by PE {pe}")?,
+            call => write!(f, "{atomic}{does} of {call} at {at} by PE {pe}")?,
+        }
         match stream {
             Some(stream) => write!(f, " stream {stream}"),
             None => Ok(()),
