@@ -22,11 +22,8 @@ pub(super) fn benches() -> Vec<Bench> {
 
 fn copy_row(lab: &Lab, name: &str, bytes: usize, count: u64) -> Row {
     let count = lab.times(count);
-    let (ours, peer) = lab.race(
-        Unit::GBPerS,
-        || in_order(2, |pe| puts(pe, bytes, count, false)),
-        || Cell::Value(copies(bytes, count)),
-    );
+    let (ours, peer) =
+        lab.race(Unit::GBPerS, || in_order(2, |pe| puts(pe, bytes, count)), || Cell::Value(copies(bytes, count)));
     let row = Row::new(name, Unit::GBPerS, ours).beside("copy_from_slice between two vectors", peer);
     row.target(Target::Ratio(0.8))
 }
@@ -37,14 +34,14 @@ fn oshmem_row(lab: &Lab, name: &str) -> Row {
     let (size, times) = (bytes.to_string(), count.to_string());
     let (ours, peer) = lab.race(
         Unit::GBPerS,
-        || in_order(2, |pe| puts(pe, bytes, count, true)),
+        || in_order(2, |pe| puts(pe, bytes, count)),
         || lab.oshmem(|oshmem| oshmem.measure(2, &["bulk", &size, &times])),
     );
     Row::new(name, Unit::GBPerS, ours).beside(format!("{}, put and quiet", lab.oshmem_name(2)), peer)
 }
 
-/// PE 0 puts its buffer to PE 1's, `count` times after a first time; gives GB/s.
-fn puts(pe: &Pe<impl Backend>, bytes: usize, count: u64, quiet: bool) -> Result<f64> {
+/// PE 0 puts its buffer to PE 1's and completes that, `count` times after a first time; gives GB/s.
+pub(super) fn puts(pe: &Pe<impl Backend>, bytes: usize, count: u64) -> Result<f64> {
     let buf = pe.alloc::<u8>(bytes)?;
     let mut rate = 0.0;
     if pe.my_pe() == 0 {
@@ -53,9 +50,7 @@ fn puts(pe: &Pe<impl Backend>, bytes: usize, count: u64, quiet: bool) -> Result<
         let start = Instant::now();
         for _ in 0..count {
             pe.host().put(&buf, &buf, 1)?;
-            if quiet {
-                pe.host().quiet()?;
-            }
+            pe.host().quiet()?;
         }
         rate = gb_per_s(bytes, count, start);
     }

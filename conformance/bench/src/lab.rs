@@ -99,8 +99,13 @@ fn improve(unit: Unit, best: &mut Cell, measure: &mut impl FnMut() -> Cell) {
 
 /// Runs a program in order and gives what its PE 0 measured.
 pub(super) fn in_order(pes: usize, program: impl Fn(&Pe<Sim>) -> Result<f64>) -> Cell {
+    in_order_on(endless(pes), program)
+}
+
+/// The same, on any cluster.
+pub(super) fn in_order_on(config: Config, program: impl Fn(&Pe<Sim>) -> Result<f64>) -> Cell {
     let measured = || {
-        let mut simulation = Simulation::new(endless(pes))?;
+        let mut simulation = Simulation::new(config)?;
         let results = simulation.run(program)?.into_results()?;
         results.first().copied().ok_or_else(|| Error::wrong_result("no PE returned"))
     };

@@ -5,6 +5,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `put.rs`, `pingpong.rs`, `barrier.rs`, `bulk.rs` | single operations, beside Open MPI's OpenSHMEM and a memory copy |
+//! | `races.rs` | what looking for data races costs |
 //! | `start.rs` | whole programs from start to end, and the memory that they take |
 //! | `explore.rs` | schedules per second, beside shuttle |
 //! | `hardware/` | `--backend nvshmem`: the API on GPUs, beside the same calls in C++ |
@@ -24,6 +25,7 @@ mod peers;
 mod pingpong;
 mod process;
 mod put;
+mod races;
 mod report;
 mod row;
 mod start;
@@ -153,6 +155,7 @@ fn chosen(pattern: Option<&str>) -> Result<Vec<Bench>, String> {
         pingpong::benches(),
         barrier::benches(),
         bulk::benches(),
+        races::benches(),
         start::benches(),
         explore::benches(),
     ];

@@ -60,7 +60,7 @@ fn oshmem_put(lab: &Lab) -> Cell {
 }
 
 /// PE 0 puts a word to each word of PE 1, `rounds` times; gives nanoseconds per put.
-fn puts(pe: &Pe<impl Backend>, rounds: u64) -> Result<f64> {
+pub(super) fn puts(pe: &Pe<impl Backend>, rounds: u64) -> Result<f64> {
     let (dst, src) = (pe.alloc_zeroed::<u64>(WORDS)?, pe.alloc_zeroed::<u64>(1)?);
     pe.write(&src, &[7])?;
     let start = Instant::now();
