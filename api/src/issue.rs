@@ -110,9 +110,10 @@ impl<B: Backend> Issue<'_, B> {
     /// ```
     /// # onesided_sim::example(2, |pe| {
     /// # let dst = pe.alloc_zeroed::<f32>(8)?;
-    /// pe.host().p(dst.at(0), 1.0, 0)?;
+    /// # let next = 1 - pe.my_pe();
+    /// pe.host().p(dst.at(0), 1.0, next)?;
     /// pe.host().fence()?;
-    /// pe.host().p(dst.at(1), 2.0, 0)?; // is never seen without the first
+    /// pe.host().p(dst.at(1), 2.0, next)?; // is never seen without the first
     /// # pe.free(dst) });
     /// ```
     #[inline]
@@ -141,7 +142,8 @@ impl<B: Backend> Issue<'_, B> {
     /// ```
     /// # onesided_sim::example(2, |pe| {
     /// # let dst = pe.alloc_zeroed::<f32>(8)?;
-    /// pe.host().p(dst.at(0), 1.0, 0)?;
+    /// # let next = 1 - pe.my_pe();
+    /// pe.host().p(dst.at(0), 1.0, next)?;
     /// pe.host().quiet()?; // delivered
     /// # pe.free(dst) });
     /// ```
@@ -163,7 +165,8 @@ impl<B: Backend> Issue<'_, B> {
     /// ```
     /// # onesided_sim::example(2, |pe| {
     /// # let (dst, src) = (pe.alloc::<f32>(8)?, pe.alloc::<f32>(8)?);
-    /// pe.host().put_nbi(&dst, &src, 0)?;
+    /// # let next = 1 - pe.my_pe();
+    /// pe.host().put_nbi(&dst, &src, next)?;
     /// pe.host().flush()?;
     /// pe.write(&src, &[0.0; 8])?; // the put has read it already
     /// # pe.free(dst)?; pe.free(src) });

@@ -102,8 +102,9 @@ impl<B: Backend> Pe<B> {
     ///
     /// ```
     /// # onesided_sim::example(2, |pe| {
+    /// # let next = 1 - pe.my_pe();
     /// let buf = pe.alloc::<f32>(8)?;
-    /// pe.host().put(buf.slice(4..), buf.slice(..4), 0)?;
+    /// pe.host().put(buf.slice(4..), buf.slice(..4), next)?;
     /// pe.free(buf)?; // completes the put first
     /// # Ok(()) });
     /// ```
@@ -287,8 +288,10 @@ impl<B: Backend> Pe<B> {
     /// # onesided_sim::example(2, |pe| {
     /// # let dst = pe.alloc::<f32>(4)?;
     /// let src = pe.register_local(pe.alloc_external::<f32>(4)?)?;
-    /// pe.host().put(&dst, &src, 0)?;
-    /// pe.host().put(dst.at(0), src.at(3), 0)?;
+    /// # let next = 1 - pe.my_pe();
+    /// pe.host().put(&dst, &src, next)?;
+    /// pe.host().fence()?;
+    /// pe.host().put(dst.at(0), src.at(3), next)?;
     /// pe.host().quiet()?;
     /// pe.free_external(pe.unregister_local(src)?)?;
     /// # pe.free(dst) });
@@ -314,7 +317,8 @@ impl<B: Backend> Pe<B> {
     /// # onesided_sim::example(2, |pe| {
     /// # let dst = pe.alloc::<f32>(4)?;
     /// # let src = pe.register_local(pe.alloc_external::<f32>(4)?)?;
-    /// pe.host().put_nbi(&dst, &src, 0)?;
+    /// # let next = 1 - pe.my_pe();
+    /// pe.host().put_nbi(&dst, &src, next)?;
     /// pe.host().quiet()?; // the put no longer reads src
     /// let external = pe.unregister_local(src)?;
     /// # pe.free_external(external)?;
@@ -340,10 +344,11 @@ impl<B: Backend> Pe<B> {
     ///
     /// ```
     /// # onesided_sim::example(2, |pe| {
+    /// # let next = 1 - pe.my_pe();
     /// let weights = pe.alloc_external::<f32>(256)?;
     /// let shared = pe.register_symmetric(weights)?; // now every PE can put to it
     /// pe.host().barrier_all()?; // and every PE has registered it
-    /// pe.host().p(shared.at(7), 1.0, 0)?;
+    /// pe.host().p(shared.at(7), 1.0, next)?;
     /// pe.host().barrier_all()?;
     /// let weights = pe.unregister_symmetric(shared)?; // private again
     /// pe.free_external(weights)?;

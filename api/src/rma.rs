@@ -40,6 +40,7 @@ impl<B: Backend> Issue<'_, B> {
     /// # let (dst, src) = (pe.alloc::<f32>(8)?, pe.alloc::<f32>(8)?);
     /// # let next = 1 - pe.my_pe();
     /// pe.host().put(&dst, &src, next)?;
+    /// pe.host().fence()?; // the next put is to the same elements
     /// pe.host().put(dst.slice(4..), src.slice(..4), next)?;
     /// # pe.free(dst)?; pe.free(src) });
     /// ```
@@ -60,7 +61,8 @@ impl<B: Backend> Issue<'_, B> {
     /// ```
     /// # onesided_sim::example(2, |pe| {
     /// # let (dst, src) = (pe.alloc::<f32>(8)?, pe.alloc::<f32>(8)?);
-    /// pe.host().put_nbi(&dst, &src, 0)?;
+    /// # let next = 1 - pe.my_pe();
+    /// pe.host().put_nbi(&dst, &src, next)?;
     /// // src must not change here
     /// pe.host().quiet()?; // now it may, and the data is there
     /// # pe.free(dst)?; pe.free(src) });
@@ -154,7 +156,8 @@ impl<B: Backend> Issue<'_, B> {
     /// ```
     /// # onesided_sim::example(2, |pe| {
     /// # let dst = pe.alloc::<i32>(8)?;
-    /// pe.host().p(dst.at(3), 42, 0)?;
+    /// # let next = 1 - pe.my_pe();
+    /// pe.host().p(dst.at(3), 42, next)?;
     /// # pe.free(dst) });
     /// ```
     #[inline]
@@ -179,8 +182,9 @@ impl<B: Backend> Issue<'_, B> {
     /// ```
     /// # onesided_sim::example(2, |pe| {
     /// # let (matrix, column) = (pe.alloc::<f32>(12)?, pe.alloc::<f32>(3)?);
-    /// // column 1 of a 3×4 matrix on PE 0
-    /// pe.host().iput(matrix.slice(1..), &column, 4, 1, 3, 0)?;
+    /// # let next = 1 - pe.my_pe();
+    /// // column 1 of a 3×4 matrix on the other PE
+    /// pe.host().iput(matrix.slice(1..), &column, 4, 1, 3, next)?;
     /// # pe.free(matrix)?; pe.free(column) });
     /// ```
     #[track_caller]

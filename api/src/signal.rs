@@ -73,7 +73,8 @@ impl<B: Backend> Issue<'_, B> {
     /// # onesided_sim::example(2, |pe| {
     /// # let (dst, src) = (pe.alloc::<f32>(8)?, pe.alloc::<f32>(8)?);
     /// let flags = pe.alloc_zeroed::<u64>(1)?;
-    /// pe.host().put_signal_nbi(&dst, &src, flags.signal(0), 1, onesided::SignalOp::Add, 0)?;
+    /// # let next = 1 - pe.my_pe();
+    /// pe.host().put_signal_nbi(&dst, &src, flags.signal(0), 1, onesided::SignalOp::Add, next)?;
     /// pe.host().quiet()?; // src may change again
     /// pe.free(flags)?;
     /// # pe.free(dst)?; pe.free(src) });

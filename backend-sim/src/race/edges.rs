@@ -98,7 +98,9 @@ impl Detector {
     /// What somebody knows who knows that a transfer has arrived.
     fn delivered(&self, agent: AgentId, lane: Lane, (previous, time): (u64, u64), to: PeId, issue: &Issue) -> Clock {
         let mut clock = Clock::clone(&issue.clock);
-        clock.learn_steps(agent, time);
+        // without itself, where only a part of it is known to have arrived
+        let known = if previous < time { time } else { time - 1 };
+        clock.learn_steps(agent, known);
         let mut single = Times::default();
         single.add(previous.max(self.base), time);
         match lane {
@@ -123,7 +125,7 @@ impl Detector {
         if self.promises.in_order && matches!(lane, Lane::Puts | Lane::Stores | Lane::Arrived) {
             let scope = self.agents[agent].scope;
             let mut all = Times::default();
-            all.add(0, time);
+            all.add(0, known);
             for of in self.agents.ids().filter(|&of| self.agents[of].scope == scope) {
                 clock.learn_to(of, Lane::Puts, to, &all);
                 clock.learn_to(of, Lane::Stores, to, &all);
@@ -168,8 +170,7 @@ impl Detector {
             Some(Released::Clock(clock)) => self.agents[agent].clock().join(&clock),
             Some(Released::Transfer(mark, issue)) => {
                 // the word is ordered with the wait, and what came before its transfer; the rest of the transfer is not
-                let mut clock = self.delivered(mark.agent(), mark.lane(), (mark.time, mark.time), pe, &issue);
-                clock.learn_steps(mark.agent(), mark.time);
+                let clock = self.delivered(mark.agent(), mark.lane(), (mark.time, mark.time), pe, &issue);
                 self.agents[agent].clock().join(&clock);
                 let time = self.tick();
                 self.agents[agent].last = time;

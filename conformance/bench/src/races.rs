@@ -9,8 +9,8 @@ use super::put;
 use super::row::{Cell, Row, Target, Unit};
 
 pub(super) fn benches() -> Vec<Bench> {
-    let small = "races: put 8 B";
-    let large = "races: put 1 MiB";
+    let small = "races: 8 B put";
+    let large = "races: 1 MiB put";
     vec![
         Bench::new(small, |lab| {
             let rounds = lab.times(1000);
