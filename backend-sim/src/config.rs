@@ -53,7 +53,8 @@ pub struct Config {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[expect(clippy::exhaustive_enums, reason = "who runs a program must say what a race means")]
 pub enum Races {
-    /// A run with a race ends in a finding, [`VerdictKind::Race`](crate::VerdictKind::Race), unless something else is wrong too.
+    /// A run with a race ends in a finding, [`VerdictKind::Race`](crate::VerdictKind::Race), unless something else is wrong too. A
+    /// search of all schedules is a proof then: additions to counters commute.
     #[default]
     Find,
     /// Races are listed in [`Verdict::races`](crate::Verdict::races). The verdict is that of everything else: for litmus tests,

@@ -222,6 +222,34 @@ fn a_word_is_updated_atomically_or_plainly() {
     assert_eq!(mixed, ["p | signal_op"]);
 }
 
+/// The stream's quiet has claimed the put by the time of the second fence, and waits behind its stream's wait.
+#[test]
+fn what_a_fence_has_ordered_stays_ordered_whoever_claims_it_then() {
+    let program = |first: bool| {
+        move |pe: &Pe<Sim>| {
+            let (x, source, go) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(1)?);
+            let stream = pe.stream()?;
+            if pe.my_pe() == 0 {
+                pe.on(&stream).signal_wait_until(go.signal(0), Cmp::Eq, 1)?;
+                pe.host().put_nbi(&x, &source, 1)?;
+                if first {
+                    pe.host().fence()?;
+                }
+                pe.on(&stream).quiet()?;
+                pe.host().fence()?;
+                pe.host().p(&x, 1, 1)?;
+                pe.host().signal_op(go.signal(0), 1, SignalOp::Set, 0)?;
+                pe.synchronize(&stream)?;
+            }
+            pe.free(go)?;
+            pe.free(source)?;
+            pe.free(x)
+        }
+    };
+    assert!(races(2, program(true)).is_empty());
+    assert_eq!(races(2, program(false)), ["p | put_nbi"]);
+}
+
 #[test]
 fn a_wait_may_look_at_what_a_put_delivers() {
     // the deliverer's earlier data, and one word of a put that is waited for

@@ -254,7 +254,7 @@ impl Machine {
         then: Option<&Collective>,
     ) -> Progress {
         let (pe, scope) = (self.agents[agent].pe, self.agents[agent].scope);
-        self.observe_completes(agent, completes);
+        self.races.complete(agent, completes);
         if self.noting {
             if !self.agents[agent].is_host() && completes != Completes::Stores {
                 self.touch(Object::Scope(scope), Touch::Write);

@@ -192,7 +192,7 @@ impl Machine {
         let Data { src, dtype, .. } = self.moved_data(team, seq);
         let shape = Shape::contiguous(src.len, dtype.size());
         let entries = &self.teams.get(team).instance_ref(seq).entries;
-        let mut learned = self.races.entries(entries.iter().filter_map(|entry| entry.entered.as_ref()));
+        let mut learned = Detector::entries(entries.iter().filter_map(|entry| entry.entered.as_ref()));
         let all = Rc::new(learned.clone());
         let agents: Vec<AgentId> = entries.iter().filter_map(|entry| entry.agent).collect();
         let mut tickets = Vec::with_capacity(agents.len());

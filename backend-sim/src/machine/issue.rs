@@ -35,7 +35,7 @@ impl Machine {
             && !self.races.has_nbi(pe)
         {
             if let Some(completes) = self.completes(effect) {
-                self.observe_completes(host, completes);
+                self.races.complete(host, completes);
             }
             return self.enter_now(host, &Collective::Op(*op)); // in order, nothing is in flight: nothing is to be completed
         }

@@ -87,7 +87,7 @@ use undelivered::Landed;
 
 pub(crate) use access::{Access, Actor, Object, ObjectKind, Test, Touch};
 pub(crate) use aim::Aim;
-pub(crate) use claim::Claimed;
+pub(crate) use claim::{Claimed, Completes};
 pub(crate) use counter::Word;
 pub(crate) use ids::{AgentId, ClaimId, Id, PeId, Table};
 pub(crate) use past::Past;

@@ -6,7 +6,7 @@ use onesided::backend::{self, AmoOp, Moves, Shape, SignalUpdate, Span, Until};
 use onesided::{At, SignalOp};
 
 use super::Machine;
-use super::claim::{Claimed, Completes};
+use super::claim::Claimed;
 use super::ids::{AgentId, PeId};
 use super::relaxed::Asked;
 use super::transfer::{Kind, Transfer, Unit, UnitStep, element, part_of};
@@ -162,17 +162,6 @@ impl Machine {
         }
         if let Some(agent) = waiter {
             self.races.arrived(agent, ticket, pe);
-        }
-    }
-
-    /// A call that completes learns what has arrived of its scope's blocking operations.
-    #[inline]
-    pub(super) fn observe_completes(&mut self, agent: AgentId, completes: Completes) {
-        match completes {
-            Completes::Scope => self.races.claim_blocking(agent, true, false),
-            Completes::Delivery => self.races.claim_blocking(agent, false, false),
-            Completes::Stores => self.races.claim_blocking(agent, false, true),
-            Completes::Nothing => {}
         }
     }
 

@@ -15,6 +15,13 @@ pub(super) struct Times {
 }
 
 impl Times {
+    /// The moments behind `from`, up to `to`.
+    pub(super) fn between(from: u64, to: u64) -> Times {
+        let mut times = Times::default();
+        times.add(from, to);
+        times
+    }
+
     #[inline]
     pub(super) fn contains(&self, time: u64) -> bool {
         time <= self.upto || self.later.iter().any(|&(from, to)| from < time && time <= to)

@@ -5,7 +5,7 @@
 //! | host call → stream's step → synchronize, event | [`Detector::snapshot`], [`Detector::learn`] |
 //! | issue → source read → delivery → signal | [`Detector::issue`] |
 //! | fence | [`Detector::fence`] |
-//! | quiet, barrier | [`Detector::claim_nbi`], [`Detector::claim_blocking`], [`Detector::end_claim`] |
+//! | quiet, barrier | [`Detector::claim_nbi`], [`Detector::complete`], [`Detector::end_claim`] |
 //! | flush | [`Detector::flush`] |
 //! | update → wait, fetch that reads it | [`Detector::release`], [`Detector::acquire`] |
 //! | collectives | [`Detector::meet`], [`Detector::part`] and what follows it |
@@ -17,7 +17,7 @@ use onesided::backend::Span;
 
 use super::clock::{Clock, Times};
 use super::{Detector, FENCED, Fenced, How, Issue, Lane, Mark, Released, Run, Ticket};
-use crate::machine::{AgentId, ClaimId, Claimed, PeId};
+use crate::machine::{AgentId, ClaimId, Claimed, Completes, PeId};
 
 /// What an agent knew at a moment, its own accesses included.
 #[derive(Clone, Debug)]
@@ -29,8 +29,8 @@ pub(crate) struct Snapshot {
 
 /// # Transfers
 impl Detector {
-    /// An agent issues a transfer to a PE. `ordered`: whether fences order it; `arrives`: whether it is delivered before its call
-    /// returns, if the transport promises that.
+    /// An agent issues a transfer to a PE. `arrives`: whether it is delivered before its call returns, if the transport promises
+    /// that.
     #[inline]
     pub(crate) fn issue(
         &mut self,
@@ -72,7 +72,7 @@ impl Detector {
         if let Lane::Puts | Lane::Stores = lane {
             view.issued = time;
         }
-        let fenced = &self.pes[view.pe].fenced[usize::from(!view.scope.1)];
+        let fenced = &self.pes[view.pe].fenced[usize::from(!view.is_host())];
         let issue =
             view.issue.get_or_insert_with(|| Rc::new(Issue { clock: Rc::clone(&view.clock), fenced: fenced.clone() }));
         let issue = Rc::clone(issue);
@@ -101,8 +101,7 @@ impl Detector {
         // without itself, where only a part of it is known to have arrived
         let known = if previous < time { time } else { time - 1 };
         clock.learn_steps(agent, known);
-        let mut single = Times::default();
-        single.add(previous.max(self.base), time);
+        let single = Times::between(previous.max(self.base), time);
         match lane {
             Lane::Puts | Lane::Nbi | Lane::Stores => {
                 if let Some(fenced) = &issue.fenced {
@@ -118,15 +117,11 @@ impl Detector {
             Lane::Steps | Lane::Arrived | Lane::Reads | Lane::Gets => {}
         }
         if lane == Lane::Nbi && previous < time {
-            let mut read = Times::default();
-            read.add(time - 1, time);
-            clock.of(agent).lane(Lane::Reads).join(&read);
+            clock.of(agent).lane(Lane::Reads).add(time - 1, time);
         }
         if self.promises.in_order && matches!(lane, Lane::Puts | Lane::Stores | Lane::Arrived) {
-            let scope = self.agents[agent].scope;
-            let mut all = Times::default();
-            all.add(0, known);
-            for of in self.agents.ids().filter(|&of| self.agents[of].scope == scope) {
+            let all = Times::between(0, known);
+            for of in self.scope_of(agent) {
                 clock.learn_to(of, Lane::Puts, to, &all);
                 clock.learn_to(of, Lane::Stores, to, &all);
             }
@@ -198,12 +193,12 @@ impl Detector {
             return;
         }
         let now = self.tick();
-        let (pe, is_host) = self.agents[agent].scope;
+        let (pe, is_host) = self.agents[agent].scope();
+        let which = usize::from(!is_host);
+        let before = self.pes[pe].fenced[which].take();
         let mut fenced = Fenced::default();
-        let scope: Vec<AgentId> = self.agents.ids().filter(|&of| self.agents[of].scope == (pe, is_host)).collect();
-        for of in scope {
-            let mut all = Times::default();
-            all.add(0, now);
+        for of in self.scope_of(agent) {
+            let all = Times::between(0, now);
             let mut nbi = if self.promises.in_order { Times::default() } else { all.clone() };
             for run in self.pes[pe].nbi.iter().filter(|run| run.agent == of) {
                 let is_mine = is_host && run.claimed.by.is_none() || claim.is_some() && run.claimed.by == claim;
@@ -211,18 +206,28 @@ impl Detector {
                     nbi.remove(run.from, run.to);
                 }
             }
+            // what an earlier fence has ordered stays so, whoever has claimed it since
+            let earlier = before.iter().flat_map(|before| &before.transfers).filter(|(other, _)| *other == of);
+            earlier.for_each(|(_, [_, earlier, _])| nbi.join(earlier));
             fenced.transfers.push((of, [all.clone(), nbi, all]));
             if of != agent {
                 fenced.clock.join(&self.agents[of].clock);
                 fenced.clock.learn_steps(of, self.agents[of].last);
             }
         }
-        self.pes[pe].fenced[usize::from(!is_host)] = Some(Rc::new(fenced));
-        for of in self.agents.ids() {
-            if self.agents[of].scope == (pe, is_host) {
-                self.agents[of].issue = None;
-            }
+        self.pes[pe].fenced[which] = Some(Rc::new(fenced));
+        for of in self.scope_of(agent) {
+            self.agents[of].issue = None;
         }
+    }
+
+    /// The agents that share the scope of one.
+    fn scope_of(&self, agent: AgentId) -> Vec<AgentId> {
+        if self.agents[agent].is_host() {
+            return vec![agent];
+        }
+        let scope = self.agents[agent].scope();
+        self.agents.ids().filter(|&of| self.agents[of].scope() == scope).collect()
     }
 
     /// Whether a PE has non-blocking operations that no quiet has completed.
@@ -235,7 +240,7 @@ impl Detector {
     /// told whether it is of the call's scope. Returns what the call knows of the starts of those that nobody had claimed.
     pub(crate) fn claim_nbi(&mut self, agent: AgentId, mut take: impl FnMut(bool, &mut Claimed)) -> Option<Clock> {
         let Detector { agents, pes, .. } = self;
-        let (pe, is_host) = agents[agent].scope;
+        let (pe, is_host) = agents[agent].scope();
         let mut starts: Option<Clock> = None;
         for run in &mut pes[pe].nbi {
             if run.claimed.by.is_none() {
@@ -243,7 +248,7 @@ impl Detector {
                 clock.join(&run.issue.clock);
                 clock.learn_steps(run.agent, run.to);
             }
-            take(agents[run.agent].scope.1 == is_host, &mut run.claimed);
+            take(agents[run.agent].is_host() == is_host, &mut run.claimed);
         }
         starts
     }
@@ -263,23 +268,19 @@ impl Detector {
         }
     }
 
-    /// A call that completes learns that the blocking operations of its scope have arrived which nobody has claimed, or all
-    /// (`claims` is false: a fence that completes). `stores`: its stores through peer pointers only.
-    pub(crate) fn claim_blocking(&mut self, agent: AgentId, claims: bool, stores: bool) {
-        if !self.on {
+    /// A call that completes learns what has arrived of its scope's blocking operations and stores: those that no quiet has
+    /// claimed, and, where the call is a fence, also those that one has.
+    pub(crate) fn complete(&mut self, agent: AgentId, completes: Completes) {
+        if !self.on || completes == Completes::Nothing {
             return;
         }
         let now = self.tick();
-        let scope = self.agents[agent].scope;
-        for of in self.agents.ids() {
+        for of in self.scope_of(agent) {
             let view = &mut self.agents[of];
-            if view.scope != scope || view.issued <= self.base {
+            if view.issued <= self.base {
                 continue;
             }
-            let from = if claims { view.claimed } else { 0 };
-            if claims {
-                view.claimed = now;
-            }
+            let from = if completes == Completes::Scope { std::mem::replace(&mut view.claimed, now) } else { 0 };
             let (theirs, last) = (Rc::clone(&view.clock), view.last);
             let mine = self.agents[agent].clock();
             if of != agent {
@@ -288,7 +289,7 @@ impl Detector {
             }
             let known = mine.of(of);
             known.lane(Lane::Stores).add(0, now);
-            if !stores {
+            if completes != Completes::Stores {
                 known.lane(Lane::Puts).add(from, now);
             }
         }
@@ -382,11 +383,8 @@ impl Detector {
             }
             return;
         }
-        let mut joined = Clock::default();
-        for &member in members {
-            joined.join(&self.agents[member].clock);
-            joined.learn_steps(member, self.agents[member].last);
-        }
+        let entries: Vec<Snapshot> = members.iter().filter_map(|&member| self.snapshot(member)).collect();
+        let joined = Detector::entries(entries.iter());
         let joined = Rc::new(joined);
         for &member in members {
             let view = &mut self.agents[member];
@@ -399,41 +397,34 @@ impl Detector {
     fn all_is_known(&self) -> bool {
         let complete = |agent: AgentId| {
             let view = &self.agents[agent];
-            let host = &self.agents[AgentId(view.pe.0)];
-            let known = view.scope.1 || view.last <= self.base || view.last <= host.clock.steps(agent);
+            let host = &self.agents[AgentId(view.pe.0)]; // hosts come first, by rank
+            let known = view.is_host() || view.last <= self.base || view.last <= host.clock.steps(agent);
             view.issued <= self.base.max(view.claimed) && known
         };
         self.agents.ids().all(complete) && self.pes.iter().all(|pe| pe.nbi.is_empty())
     }
 
     /// A part of a collective leaves its source's PE for another: the entry of its source's agent comes before it.
-    pub(crate) fn part(&mut self, entry: &Snapshot, to: PeId, (call, at): (&'static str, At)) -> Ticket {
-        let (time, site) = (self.tick(), self.sites.number(call, at));
-        let view = &mut self.agents[entry.agent];
-        let previous = view.previous(to, Lane::Parts, time);
-        view.last = view.last.max(time);
-        let issue = Rc::new(Issue { clock: Rc::clone(&entry.clock), fenced: None });
-        Ticket { agent: entry.agent, lane: Lane::Parts, reads: Lane::Reads, time, previous, site, issue }
+    pub(crate) fn part(&mut self, entry: &Snapshot, to: PeId, asked: (&'static str, At)) -> Ticket {
+        self.part_of(entry.agent, Rc::clone(&entry.clock), to, asked)
     }
 
     /// The result of a reduction leaves for a member, after all entries.
-    pub(crate) fn result(
-        &mut self,
-        all: &Rc<Clock>,
-        member: AgentId,
-        to: PeId,
-        (call, at): (&'static str, At),
-    ) -> Ticket {
+    pub(crate) fn result(&mut self, all: &Rc<Clock>, member: AgentId, to: PeId, asked: (&'static str, At)) -> Ticket {
+        self.part_of(member, Rc::clone(all), to, asked)
+    }
+
+    fn part_of(&mut self, agent: AgentId, clock: Rc<Clock>, to: PeId, (call, at): (&'static str, At)) -> Ticket {
         let (time, site) = (self.tick(), self.sites.number(call, at));
-        let view = &mut self.agents[member];
+        let view = &mut self.agents[agent];
         let previous = view.previous(to, Lane::Parts, time);
         view.last = view.last.max(time);
-        let issue = Rc::new(Issue { clock: Rc::clone(all), fenced: None });
-        Ticket { agent: member, lane: Lane::Parts, reads: Lane::Reads, time, previous, site, issue }
+        let issue = Rc::new(Issue { clock, fenced: None });
+        Ticket { agent, lane: Lane::Parts, reads: Lane::Reads, time, previous, site, issue }
     }
 
     /// What all entries together know.
-    pub(crate) fn entries<'a>(&self, entries: impl Iterator<Item = &'a Snapshot>) -> Clock {
+    pub(crate) fn entries<'a>(entries: impl Iterator<Item = &'a Snapshot>) -> Clock {
         let mut all = Clock::default();
         for entry in entries {
             all.join(&entry.clock);

@@ -12,6 +12,7 @@ mod clock;
 mod edges;
 mod report;
 mod shadow;
+mod site;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -27,6 +28,7 @@ use report::Found;
 pub use report::{Access, MissingEdge, Part, Race};
 pub(crate) use shadow::How;
 use shadow::{Released, Shadow};
+use site::Sites;
 
 /// What kind of access: what makes it known to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,7 +198,7 @@ impl Who<'_> {
                 fenced.covers(agent, lane, mark.time) || fenced.clock.knows(agent, lane, mark.time, self.pe)
             })
             || self.in_order.is_some_and(|agents| {
-                let same_scope = agents[agent].scope == agents[self.agent].scope;
+                let same_scope = agents[agent].scope() == agents[self.agent].scope();
                 same_scope && matches!(lane, Lane::Puts | Lane::Stores | Lane::Arrived) && mark.time < self.time
             })
     }
@@ -208,8 +210,6 @@ struct View {
     pe: PeId,
     /// Its number among the PE's streams; `None` for the host.
     stream: Option<u32>,
-    /// The PE and whether it is the host: what a quiet or fence is about.
-    scope: (PeId, bool),
     clock: Rc<Clock>,
     /// What its next transfer knows, until that changes.
     issue: Option<Rc<Issue>>,
@@ -231,7 +231,6 @@ impl View {
         View {
             pe,
             stream,
-            scope: (pe, stream.is_none()),
             clock: Rc::default(),
             issue: None,
             last: 0,
@@ -241,6 +240,15 @@ impl View {
             nbi: 0,
             log: Vec::new(),
         }
+    }
+
+    fn is_host(&self) -> bool {
+        self.stream.is_none()
+    }
+
+    /// The PE and whether it is the host: what a quiet or fence is about.
+    fn scope(&self) -> (PeId, bool) {
+        (self.pe, self.is_host())
     }
 
     /// What it knows, to be added to.
@@ -305,52 +313,6 @@ pub(crate) struct Detector {
     shadow: Shadow,
     sites: Sites,
     found: Found,
-}
-
-/// A call in the source.
-#[derive(Clone, Copy, Debug)]
-struct Site {
-    call: &'static str,
-    at: At,
-}
-
-/// Every call in the source that made an access.
-#[derive(Debug, Default)]
-struct Sites {
-    all: Vec<Site>,
-    numbers: BTreeMap<(At, &'static str), u32>,
-    recent: [Option<(Site, u32)>; 8],
-}
-
-impl Sites {
-    #[inline]
-    fn number(&mut self, call: &'static str, at: At) -> u32 {
-        let slot = at.line() as usize % 8;
-        if let Some((site, number)) = &self.recent[slot]
-            && std::ptr::eq(site.call, call)
-            && at.is_same(&site.at)
-        {
-            return *number;
-        }
-        self.look_up(call, at, slot)
-    }
-
-    #[cold]
-    fn look_up(&mut self, call: &'static str, at: At, slot: usize) -> u32 {
-        let Sites { all, numbers, recent } = self;
-        let number = *numbers.entry((at, call)).or_insert_with(|| {
-            all.push(Site { call, at });
-            all.len() as u32 - 1
-        });
-        recent[slot] = Some((Site { call, at }, number));
-        number
-    }
-
-    fn clear(&mut self) {
-        self.all.clear();
-        self.numbers.clear();
-        self.recent = Default::default();
-    }
 }
 
 /// # Accesses

@@ -7,7 +7,8 @@ use onesided::At;
 use onesided::backend::{AllocId, Span};
 
 use super::shadow::How;
-use super::{Lane, Mark, Sites, View, Who};
+use super::site::Sites;
+use super::{Lane, Mark, View, Who};
 use crate::machine::{AgentId, Id as _, PeId, Table};
 
 /// Two accesses to the same bytes, at least one of which writes, that nothing orders. They are not both atomic, or they are
@@ -240,7 +241,7 @@ impl Pair {
             }
         }
         let arrives = matches!(first.lane(), Lane::Puts | Lane::Nbi | Lane::Stores);
-        let beside = a.scope.0 == b.scope.0 && first.agent() != second.agent();
+        let beside = a.pe == b.pe && first.agent() != second.agent();
         let Path::Issued(next) = path else {
             return match beside {
                 true => MissingEdge::Synchronize { after, before, quiet: arrives },
@@ -256,7 +257,7 @@ impl Pair {
             Lane::Steps | Lane::Arrived | Lane::Parts => barrier,
             Lane::Puts | Lane::Nbi | Lane::Stores => {
                 let ordered_by_fence = matches!(second.lane(), Lane::Puts | Lane::Nbi | Lane::Stores | Lane::Arrived);
-                if a.scope == b.scope && ordered_by_fence {
+                if a.scope() == b.scope() && ordered_by_fence {
                     return MissingEdge::Fence { after, before, put_signal: false };
                 }
                 if beside {
@@ -292,7 +293,7 @@ fn access(mark: &Mark, agents: &Table<AgentId, View>, sites: &Sites) -> Access {
         Lane::Arrived | Lane::Stores | Lane::Puts | Lane::Nbi | Lane::Parts | Lane::Gets => Part::Delivery,
     };
     Access {
-        pe: view.scope.0.index(),
+        pe: view.pe.index(),
         stream: view.stream.map(|number| number as usize),
         call: site.call,
         at: site.at,
