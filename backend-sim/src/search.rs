@@ -22,8 +22,8 @@ pub enum Explore {
         /// How they are drawn.
         strategy: Strategy,
     },
-    /// Every one, up to equivalence. Under [`Races::Find`](crate::Races::Find) it may begin again, and visit some twice, when a run shows that a word
-    /// is no counter; [`Explored`] counts from there.
+    /// Every one, up to equivalence. Under [`Races::Find`](crate::Races::Find) the search begins again, and visits some twice, when
+    /// a run shows that a word is no counter. [`Explored`] counts from there.
     All {
         /// The most to begin, redundant ones included.
         limit: u64,
