@@ -111,7 +111,10 @@ fn absolute(file: PathBuf) -> PathBuf {
 }
 
 /// The folders in which `python3` looks for packages. It imports none of them: only the file matters.
-fn python_folders() -> Result<Vec<PathBuf>, Problem> {
+///
+/// # Errors
+/// There is no `python3`, or it does not answer within 5 s.
+pub fn python_folders() -> Result<Vec<PathBuf>, Problem> {
     let python = limit::on_path("python3")
         .ok_or_else(|| Problem::NotFound { what: "python3", looked: vec!["not on PATH".to_string()] })?;
     let printed = limit::output(&python, &["-c", "import sys; print('\\n'.join(sys.path))"], PYTHON_LIMIT)?;

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::{ExitCode, exit};
+use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -164,6 +165,8 @@ fn run_where(script: &str, cases: &[Case<Sim>], gpus: &[u32], known: &[Known], a
         limit: Duration::from_secs(2),
         start: Duration::from_secs(2),
         expected: Folder::new(Some(folder.path())),
+        rig: Arc::default(),
+        sharing: None,
     };
     let mut told = Vec::new();
     let results = hardware::run(cases, &settings, known, &mut |ran| told.push(ran.clone()));

@@ -1,9 +1,12 @@
 //! The options of `suite` and `litmus` that are about GPUs.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
+use onesided_harness::complain;
 use onesided_harness::hardware::machine::{self, Machine};
+use onesided_harness::launch::{FabricOptions, Rig, Sharing};
 use onesided_harness::tool::number::whole;
 
 use crate::expected::Folder;
@@ -29,14 +32,29 @@ pub(super) struct OnGpus {
     /// Give a case up when none of its PEs got further for S seconds [default: 20]
     #[arg(long, value_name = "S", value_parser = whole::<u64>(1, 3600))]
     timeout: Option<u64>,
+    /// How PEs of a node that share a GPU use it at once, on several nodes: CUDA's multi-process service for each node, or one
+    /// for all; with none, cases whose PEs would have to share one are not run [default: node]
+    #[arg(long, value_enum, value_name = "HOW")]
+    mps: Option<Sharing>,
+    /// The nodes that cases may be spread over: made of namespaces of this host [default: 1; with --fabric mixed: 2]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>(1, 1000))]
+    nodes: Option<usize>,
+    #[command(flatten)]
+    fabric: FabricOptions,
 }
 
 impl OnGpus {
     /// The first of these options that was given. The simulator refuses them.
     pub(super) fn given(&self) -> Option<&'static str> {
-        let given = [("--runs", self.runs.is_some()), ("--gpus", self.gpus.is_some())];
-        let given = given.into_iter().chain([("--timeout", self.timeout.is_some())]);
-        given.into_iter().find_map(|(option, is_given)| is_given.then_some(option))
+        let OnGpus { runs, gpus, timeout, mps, nodes, fabric } = self;
+        let given = [
+            ("--runs", runs.is_some()),
+            ("--gpus", gpus.is_some()),
+            ("--timeout", timeout.is_some()),
+            ("--mps", mps.is_some()),
+            ("--nodes", nodes.is_some()),
+        ];
+        given.into_iter().find_map(|(option, is_given)| is_given.then_some(option)).or(fabric.given())
     }
 
     /// Looks at the machine, and says how cases run on it: as processes of this program.
@@ -44,10 +62,13 @@ impl OnGpus {
     /// # Errors
     /// What this machine lacks, or a GPU that it does not have.
     pub(super) fn settings(&self, expected: Option<&Path>) -> Result<(Machine, Settings), String> {
-        let machine = Machine::look()?;
+        let mut machine = Machine::look()?;
         let gpus = machine::choose(self.gpus.as_deref(), machine.gpus.len())?;
         let program = std::env::current_exe().map_err(|why| format!("the file of this program is not known: {why}"))?;
         let runs = self.runs.unwrap_or(RUNS);
+        let rig = Rig::prepare(&self.fabric, self.nodes)?;
+        rig.notes().iter().for_each(|note| complain!("note: {note}"));
+        machine.add_settings(rig.environment());
         let settings = Settings {
             program,
             arguments: ["worker".into(), "--runs".into(), runs.to_string().into()].to_vec(),
@@ -56,6 +77,8 @@ impl OnGpus {
             limit: Duration::from_secs(self.timeout.unwrap_or(TIMEOUT)),
             start: START,
             expected: Folder::new(expected),
+            rig: Arc::new(rig),
+            sharing: self.mps,
         };
         Ok((machine, settings))
     }

@@ -3,13 +3,26 @@
 use std::collections::BTreeMap;
 
 use onesided::Backend;
-use onesided_harness::launch;
+use onesided_harness::launch::{Fabric, Sharing, evenly};
 
 use crate::case::Case;
 
-/// Cases with the same number of PEs and GPUs, which one job can run.
+/// What there is to run cases on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    /// GPUs of all nodes together.
+    pub(super) gpus: usize,
+    pub(super) nodes: usize,
+    pub(super) fabric: Fabric,
+    /// How PEs share GPUs, if the user says so.
+    pub(super) sharing: Option<Sharing>,
+}
+
+/// Cases with the same number of PEs, nodes and GPUs, which one job can run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Group {
+    /// The number of nodes.
+    pub(super) nodes: usize,
     /// The number of PEs.
     pub(super) pes: usize,
     /// The number of GPUs. PEs share GPUs if there are fewer.
@@ -20,37 +33,47 @@ pub(super) struct Group {
     pub(super) cases: Vec<usize>,
 }
 
-impl Group {
-    /// The number of PEs on the GPU with the most PEs.
-    pub(super) fn pes_per_gpu(&self) -> usize {
-        self.pes / self.gpus
-    }
-}
-
-/// Why a case cannot run on one machine with so many GPUs, with any library; `None` if it can.
-pub(super) fn refusal<B: Backend>(case: &Case<B>, gpus: usize) -> Option<String> {
+/// Why a case cannot run here, with any library; `None` if it can.
+pub(super) fn refusal<B: Backend>(case: &Case<B>, place: &Place) -> Option<String> {
+    let &Place { gpus, nodes, fabric, sharing } = place;
     if case.needs.verdict {
         return Some("ends in a verdict: for the simulator".to_string());
     }
-    if case.nodes > 1 {
+    if case.nodes > nodes {
         return Some(format!("needs {} nodes", case.nodes));
     }
-    match case.gpus {
-        Some(needed) if needed > gpus => {
-            Some(format!("needs {needed} GPUs with {} PEs on each", case.pes.div_ceil(needed)))
-        }
-        _ => None,
+    if case.needs.peer_access && fabric == Fabric::Network {
+        return Some("needs access to its peers' memory: over --fabric network there is none".to_string());
     }
+    if let Some(needed) = case.gpus.filter(|needed| *needed > gpus) {
+        return Some(format!("needs {needed} GPUs with {} PEs on each", case.pes.div_ceil(needed)));
+    }
+    let (on_each, shared) = (case.pes / case.nodes, on_a_node(case, gpus));
+    (sharing == Some(Sharing::None) && on_each > shared)
+        .then(|| format!("needs {on_each} GPUs a node, or MPS, which --mps none excludes"))
+}
+
+/// How many GPUs each of a case's nodes uses. If there are fewer than nodes, all nodes use the same ones.
+fn on_a_node<B: Backend>(case: &Case<B>, gpus: usize) -> usize {
+    let used = used(case, gpus);
+    evenly(case.pes / case.nodes, if used < case.nodes { used } else { used / case.nodes })
+}
+
+/// How many GPUs a case may use: one for each PE, or as many as it wants.
+fn used<B: Backend>(case: &Case<B>, gpus: usize) -> usize {
+    case.gpus.unwrap_or(case.pes).min(gpus)
 }
 
 /// The groups of the cases that can run, by size.
-pub(super) fn groups<B: Backend>(cases: &[Case<B>], gpus: usize) -> Vec<Group> {
-    let mut groups: BTreeMap<(usize, usize, bool), Vec<usize>> = BTreeMap::new();
-    for (index, case) in cases.iter().enumerate().filter(|(_, case)| refusal(case, gpus).is_none()) {
-        let shared = launch::evenly(case.pes, case.gpus.unwrap_or(case.pes).min(gpus));
-        groups.entry((case.pes, shared, case.breaks)).or_default().push(index);
+pub(super) fn groups<B: Backend>(cases: &[Case<B>], place: &Place) -> Vec<Group> {
+    let mut groups: BTreeMap<(usize, usize, usize, bool), Vec<usize>> = BTreeMap::new();
+    for (index, case) in cases.iter().enumerate().filter(|(_, case)| refusal(case, place).is_none()) {
+        let own = if used(case, place.gpus) < case.nodes { 1 } else { case.nodes };
+        let all = on_a_node(case, place.gpus) * own;
+        groups.entry((case.nodes, case.pes, all, case.breaks)).or_default().push(index);
     }
-    groups.into_iter().map(|((pes, gpus, breaks), cases)| Group { pes, gpus, breaks, cases }).collect()
+    let group = |((nodes, pes, gpus, breaks), cases)| Group { nodes, pes, gpus, breaks, cases };
+    groups.into_iter().map(group).collect()
 }
 
 #[cfg(test)]
@@ -63,28 +86,54 @@ mod tests {
         Case::new("a/b", pes, |_| unreachable!())
     }
 
+    fn place(gpus: usize) -> Place {
+        Place { gpus, nodes: 1, fabric: Fabric::P2p, sharing: None }
+    }
+
     #[test]
     fn cases_with_the_same_machine_share_a_job() {
         let cases = [case(2), case(1), case(2), case(4), case(2).gpus(1), case(4).nodes(2), case(3)];
-        let group = |pes, gpus, cases: &[usize]| Group { pes, gpus, breaks: false, cases: cases.to_vec() };
+        let group = |pes, gpus, cases: &[usize]| Group { nodes: 1, pes, gpus, breaks: false, cases: cases.to_vec() };
         let two = [group(1, 1, &[1]), group(2, 1, &[4]), group(2, 2, &[0, 2]), group(3, 1, &[6]), group(4, 2, &[3])];
-        assert_eq!(groups(&cases, 2), two);
+        assert_eq!(groups(&cases, &place(2)), two);
         let one = [group(1, 1, &[1]), group(2, 1, &[0, 2, 4]), group(3, 1, &[6]), group(4, 1, &[3])];
-        assert_eq!(groups(&cases, 1), one);
-        assert_eq!((two[4].pes_per_gpu(), one[3].pes_per_gpu()), (2, 4));
+        assert_eq!(groups(&cases, &place(1)), one);
         let broken = Group { breaks: true, ..group(2, 2, &[1]) };
-        assert_eq!(groups(&[case(2), case(2).breaks(), case(2)], 2), [group(2, 2, &[0, 2]), broken]);
+        assert_eq!(groups(&[case(2), case(2).breaks(), case(2)], &place(2)), [group(2, 2, &[0, 2]), broken]);
+    }
+
+    #[test]
+    fn nodes_have_gpus_of_their_own_or_share_them() {
+        let on = |case: Case<Sim>, gpus| {
+            let place = Place { nodes: 2, fabric: Fabric::Mixed, ..place(gpus) };
+            groups(&[case], &place).pop().map(|group| (group.nodes, group.pes, group.gpus))
+        };
+        assert_eq!([1, 2, 4, 8].map(|gpus| on(case(4).nodes(2), gpus).unwrap().2), [1, 2, 4, 4]);
+        assert_eq!([1, 3].map(|gpus| on(case(2).nodes(2), gpus).unwrap().2), [1, 2]);
+        assert_eq!(on(case(4).nodes(4), 8), None);
+        assert_eq!(on(case(4), 8), Some((1, 4, 4)));
+        assert_eq!(on(case(4).nodes(2).gpus(1), 8), Some((2, 4, 1)));
     }
 
     #[test]
     fn what_cannot_run_says_why() {
-        for (case, why) in [
-            (case(2).ends_in_verdict(), "ends in a verdict: for the simulator"),
-            (case(4).nodes(2).gpus(2), "needs 2 nodes"),
-            (case(4).gpus(2), "needs 2 GPUs with 2 PEs on each"),
+        let network = Place { fabric: Fabric::Network, ..place(1) };
+        let alone = Place { nodes: 2, sharing: Some(Sharing::None), ..place(1) };
+        for (case, place, why) in [
+            (case(2).ends_in_verdict(), place(1), "ends in a verdict: for the simulator"),
+            (case(4).nodes(2).gpus(2), place(1), "needs 2 nodes"),
+            (case(4).gpus(2), place(1), "needs 2 GPUs with 2 PEs on each"),
+            (
+                case(2).needs_peer_access(),
+                network,
+                "needs access to its peers' memory: over --fabric network there is none",
+            ),
+            (case(4).nodes(2), alone, "needs 2 GPUs a node, or MPS, which --mps none excludes"),
         ] {
-            assert_eq!(refusal(&case, 1).as_deref(), Some(why));
+            assert_eq!(refusal(&case, &place).as_deref(), Some(why));
         }
-        assert_eq!(refusal(&case(4), 1), None);
+        assert_eq!(refusal(&case(4), &place(1)), None);
+        assert_eq!(refusal(&case(2).nodes(2), &alone), None);
+        assert_eq!(refusal(&case(2).needs_peer_access(), &place(1)), None);
     }
 }

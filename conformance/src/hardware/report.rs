@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use onesided::Backend;
 use onesided_harness::hardware::machine::Machine;
+use onesided_harness::launch::Fabric;
 use onesided_harness::say;
 use onesided_harness::tool::count;
 use serde_json::{Value, json};
@@ -78,7 +79,12 @@ pub(crate) fn place(results: &Results, machine: &Machine, settings: &Settings) -
     let driver = machine.driver.as_ref().map(|driver| format!("driver {driver}, ")).unwrap_or_default();
     let mps = if results.mps { ", shared under MPS" } else { "" };
     let gpus = machine.gpus_in_words(&settings.gpus);
-    format!("nvshmem ({library}, {driver}CUDA {}, {gpus}{mps})", machine.cuda)
+    let fabric = match (settings.rig.fabric(), settings.rig.nodes().len()) {
+        (Fabric::P2p, _) => String::new(),
+        (fabric, 0) => format!(", fabric {fabric}"),
+        (fabric, nodes) => format!(", fabric {fabric} with {nodes} nodes"),
+    };
+    format!("nvshmem ({library}, {driver}CUDA {}, {gpus}{mps}{fabric})", machine.cuda)
 }
 
 /// The report `onesided-suite/2`; the crate's README describes its fields.
@@ -98,6 +104,8 @@ pub(crate) fn to_json(results: &Results, facts: &Facts<'_>) -> Value {
         "version": onesided::VERSION,
         "library": results.library,
         "mps": results.mps,
+        "fabric": facts.settings.rig.fabric().to_string(),
+        "nodes": facts.settings.rig.nodes().len().max(1),
         "runs": facts.settings.runs,
         "problems": results.problems,
         "cases": cases.collect::<Vec<_>>(),

@@ -3,16 +3,17 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use onesided::Backend;
 use onesided_harness::hardware::job::{End, News, Script, follow};
 use onesided_harness::hardware::protocol::Ready;
 use onesided_harness::hardware::trouble::Trouble;
-use onesided_harness::launch::{self, Job, Mps};
+use onesided_harness::launch::{Job, Rig, Services, Sharing, devices_on, most_on_one};
 use onesided_sim::Profile;
 
-use super::plan::{self, Group};
+use super::plan::{self, Group, Place};
 use crate::case::Case;
 use crate::check::{Checked, Status};
 use crate::expected::{Difference, Folder, Relation};
@@ -42,6 +43,10 @@ pub struct Settings {
     pub start: Duration,
     /// The outcome files.
     pub expected: Folder,
+    /// How PEs reach each other, and the nodes.
+    pub rig: Arc<Rig>,
+    /// How PEs share GPUs; `None`: under a service for each node, if PEs of a node have to.
+    pub sharing: Option<Sharing>,
 }
 
 /// What became of a case on GPUs.
@@ -86,16 +91,18 @@ pub fn run<B: Backend>(cases: &[Case<B>], settings: &Settings, known: &[Known], 
         ran: BTreeMap::new(),
         problems: Vec::new(),
         library: None,
-        mps: None,
+        services: None,
         shared: false,
         starts: true,
     };
+    let Settings { gpus, rig, sharing, .. } = settings;
+    let place = Place { gpus: gpus.len(), nodes: rig.nodes().len().max(1), fabric: rig.fabric(), sharing: *sharing };
     for (index, case) in cases.iter().enumerate() {
-        if let Some(why) = plan::refusal(case, settings.gpus.len()) {
+        if let Some(why) = plan::refusal(case, &place) {
             suite.not_run(index, &why);
         }
     }
-    for group in plan::groups(cases, settings.gpus.len()) {
+    for group in plan::groups(cases, &place) {
         suite.run(&group);
     }
     let Suite { ran, library, shared, problems, .. } = suite;
@@ -110,8 +117,8 @@ struct Suite<'a, B: Backend> {
     ran: BTreeMap<usize, Ran>,
     problems: Vec<String>,
     library: Option<String>,
-    /// The service, started when it is first needed, or why it did not start.
-    mps: Option<Result<Mps, String>>,
+    /// The services, started when they are first needed, or why they did not start; and the number of nodes.
+    services: Option<(usize, Result<Services, String>)>,
     /// Whether it was ever started.
     shared: bool,
     /// Whether jobs start here, as far as is known.
@@ -128,8 +135,8 @@ impl<B: Backend> Suite<'_, B> {
                 Err(why) => return self.give_up(group, &rest, &why),
             };
             rest.retain(|index| !self.ran.contains_key(index));
-            if end != End::Complete && self.mps.as_ref().is_some_and(Result::is_ok) {
-                self.mps = None; // a client that was killed can leave the service unusable
+            if end != End::Complete && self.services.as_ref().is_some_and(|(_, services)| services.is_ok()) {
+                self.services = None; // a client that was killed can leave the service unusable
             }
             match end {
                 End::Complete => {
@@ -172,25 +179,39 @@ impl<B: Backend> Suite<'_, B> {
 
     /// The job for these cases.
     fn job(&mut self, group: &Group, rest: &[usize]) -> Result<Job, String> {
-        let Settings { program, arguments, gpus, .. } = self.settings;
-        let mut environment = Vec::new();
+        let Settings { program, arguments, gpus, rig, sharing, .. } = self.settings;
+        let mut environment = rig.environment().to_vec();
         if std::env::var_os(GRANULARITY).is_none() {
             environment.push((GRANULARITY.to_string(), SMALL_STEPS.into()));
         }
-        if group.pes > group.gpus {
-            let mps = self.mps.get_or_insert_with(|| Mps::start(gpus)).as_ref();
-            let mps = mps.map_err(|why| format!("several PEs on one GPU need MPS, which did not start: {why}"))?;
-            environment.extend(mps.environment(group.pes_per_gpu()));
-            self.shared = true;
-        }
         let names = rest.iter().map(|&index| OsString::from(&self.cases[index].name));
-        Ok(Job {
+        // A case of one node runs outside of all of them.
+        let nodes = if group.nodes > 1 { rig.nodes()[..group.nodes].to_vec() } else { Vec::new() };
+        let devices = devices_on(group.nodes, group.pes, &gpus[..group.gpus]);
+        // PEs of different nodes take turns on a GPU, unless the user wants a service for them.
+        let of_a_node = &devices[..group.pes / group.nodes];
+        let shares = most_on_one(if sharing.is_some() { &devices } else { of_a_node }) > 1;
+        let mut job = Job {
             pes: group.pes,
             program: program.clone(),
             arguments: arguments.iter().cloned().chain(names).collect(),
             environment,
-            devices: launch::devices(group.pes, &gpus[..group.gpus]),
-        })
+            devices,
+            nodes,
+        };
+        if shares && *sharing != Some(Sharing::None) {
+            if self.services.as_ref().is_some_and(|(nodes, _)| *nodes != group.nodes) {
+                self.services = None;
+            }
+            let start = || (group.nodes, Services::start(sharing.unwrap_or_default(), &job.nodes, gpus));
+            let (_, services) = self.services.get_or_insert_with(start);
+            let services = services.as_ref();
+            let services =
+                services.map_err(|why| format!("several PEs on one GPU need MPS, which did not start: {why}"))?;
+            services.equip(&mut job);
+            self.shared = true;
+        }
+        Ok(job)
     }
 
     /// Runs a job. The index in its end is that of the case.

@@ -64,6 +64,7 @@ impl Program {
             arguments: self.arguments.iter().cloned().chain(plan.iter().map(|m| m.to_string().into())).collect(),
             environment: self.environment.clone(),
             devices: devices.into(),
+            nodes: vec![],
         };
         let name = self.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let start = Instant::now();

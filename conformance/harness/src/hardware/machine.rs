@@ -19,7 +19,7 @@ pub struct Machine {
     pub cuda: String,
     /// The driver's version, if the system tells it.
     pub driver: Option<String>,
-    /// The library's settings (`NVSHMEM_…`) in the environment, and when CUDA loads kernels in PEs.
+    /// The settings of the library and of UCX (`NVSHMEM_…`, `UCX_…`) in the environment, and when CUDA loads kernels in PEs.
     pub settings: BTreeMap<String, String>,
 }
 
@@ -53,6 +53,12 @@ impl Machine {
         }
     }
 
+    /// Adds what PEs are given beside the environment of this process.
+    pub fn add_settings(&mut self, environment: &[(String, OsString)]) {
+        let given = environment.iter().filter(|(name, _)| is_setting(name));
+        self.settings.extend(given.map(|(name, value)| (name.clone(), value.to_string_lossy().into_owned())));
+    }
+
     /// Its fields in reports.
     pub fn to_json(&self, which: &[u32]) -> Value {
         let gpus: Vec<&String> = which.iter().filter_map(|&gpu| self.gpus.get(gpu as usize)).collect();
@@ -66,10 +72,15 @@ pub fn settings(environment: impl Iterator<Item = (OsString, OsString)>) -> BTre
     let (loading, early) = KERNELS_EARLY;
     let mut settings: BTreeMap<_, _> = environment
         .map(|(name, value)| (text(name), text(value)))
-        .filter(|(name, _)| name.starts_with("NVSHMEM_") || name == loading)
+        .filter(|(name, _)| is_setting(name) || name == loading)
         .collect();
     settings.entry(loading.to_string()).or_insert(early.to_string());
     settings
+}
+
+/// Whether results can depend on it. The folder of UCX's modules only says where UCX is.
+fn is_setting(name: &str) -> bool {
+    name.starts_with("NVSHMEM_") || (name.starts_with("UCX_") && name != "UCX_MODULE_DIR")
 }
 
 /// Why the backend cannot be used here, and what would help.

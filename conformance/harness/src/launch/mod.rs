@@ -8,11 +8,15 @@
 //! | `loading.rs` | makes CUDA load kernels before they are launched |
 //! | `mps.rs` | [`Mps`]: CUDA's multi-process service, for several PEs on one GPU |
 //! | `end_mps.sh` | ends such a service, also if this process was killed |
+//! | `sharing.rs` | [`Services`]: the services of a job, on one node and on several |
+//! | `nodes.rs` | [`Node`]: a node made of namespaces of this host |
+//! | `fabric.rs` | [`Fabric`]: how PEs reach each other, and [`Rig`], what that needs |
+//! | `ucx.rs`, `gdrcopy.rs` | the libraries of NVSHMEM's network transport |
 //!
 //! A PE learns who it is from its environment: `ONESIDED_RANK`, `ONESIDED_PES`, `ONESIDED_LOCAL_RANK`,
 //! `ONESIDED_RENDEZVOUS`, `ONESIDED_KEY` and, where it was assigned a GPU, `ONESIDED_DEVICE`. The key is random and only of
 //! this job: PEs that meet prove to each other that they know it. `CUDA_MODULE_LOADING` is set to `EAGER` where it is not
-//! set. Everything else in the environment is the user's and stays as it is.
+//! set. [`Rig::environment`] has what a network needs. Everything else in the environment is the user's and stays as it is.
 //!
 //! A process may leave the job's group, under `setsid` or in a shell with job control. If it is a PE, it is killed all the same,
 //! unless this process was killed first. If a PE started it, nobody ends it. A PE that the system cannot end, because a
@@ -20,25 +24,40 @@
 
 use std::ffi::OsString;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use onesided_nvshmem::Key;
 
+mod fabric;
+mod gdrcopy;
 mod group;
 mod loading;
 mod mps;
+mod nodes;
 mod port;
 mod running;
+mod sharing;
+mod ucx;
+
+#[doc(hidden)]
+pub use fabric::gdrcopy_in_words;
+pub use fabric::{Fabric, FabricOptions, Rig};
 
 #[doc(hidden)]
 pub use loading::{KERNELS_EARLY, load_kernels_early, replace, restart_to_load_kernels_early};
 pub use mps::Mps;
+pub use nodes::Node;
+#[doc(hidden)]
+pub use nodes::no_nodes;
 #[doc(hidden)]
 pub use port::free_port;
 #[doc(hidden)]
 pub use running::cannot_start;
 pub use running::{Event, Running};
+pub use sharing::{Services, Sharing, devices_on, most_on_one};
+#[doc(hidden)]
+pub use ucx::{has_plugin, ucx_in_words};
 
 /// A program to be started once for each PE, all on this host.
 ///
@@ -73,6 +92,8 @@ pub struct Job {
     pub environment: Vec<(String, OsString)>,
     /// The GPU of each PE, as CUDA numbers it; empty: the PEs choose themselves.
     pub devices: Vec<u32>,
+    /// The nodes, over which the PEs are spread in blocks; empty: this host is the only one.
+    pub nodes: Vec<Node>,
 }
 
 /// Which of its two outputs a PE wrote to.
@@ -121,9 +142,10 @@ impl fmt::Display for PeStatus {
 }
 
 impl Job {
-    /// A job of so many PEs, without arguments, additions to the environment and GPUs.
+    /// A job of so many PEs on this host, without arguments, additions to the environment and GPUs.
     pub fn new(pes: usize, program: impl Into<PathBuf>) -> Job {
-        Job { pes, program: program.into(), arguments: vec![], environment: vec![], devices: vec![] }
+        let program = program.into();
+        Job { pes, program, arguments: vec![], environment: vec![], devices: vec![], nodes: vec![] }
     }
 
     /// Starts all PEs. Their standard input is empty.
@@ -139,6 +161,13 @@ impl Job {
         if !self.devices.is_empty() && self.devices.len() != self.pes {
             return Err(format!("{} GPUs are assigned to {} PEs; each needs one", self.devices.len(), self.pes));
         }
+        let nodes = self.nodes.len().max(1);
+        if !self.pes.is_multiple_of(nodes) {
+            return Err(format!("{} PEs cannot be spread evenly over {nodes} nodes", self.pes));
+        }
+        if nodes > 1 {
+            nodes::check_program(&self.program).map_err(|why| cannot_start(&Command::new(&self.program), &why))?;
+        }
         let meeting = port::meeting()?;
         let key = Key::random().map_err(|problem| problem.to_string())?;
         Running::start((0..self.pes).map(|pe| self.command(pe, &meeting, &key)))
@@ -146,13 +175,22 @@ impl Job {
 
     /// What starts one PE.
     fn command(&self, pe: usize, meeting: &str, key: &Key) -> Command {
-        let mut command = Command::new(&self.program);
-        command.args(&self.arguments);
+        let on_each = self.pes / self.nodes.len().max(1);
+        let node = self.nodes.get(pe / on_each);
+        let mut command = match node {
+            None => {
+                let mut command = Command::new(&self.program);
+                command.args(&self.arguments);
+                command
+            }
+            Some(node) => node.enter(self.program.as_os_str(), self.arguments.iter().cloned()),
+        };
         load_kernels_early(&mut command);
-        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        let of_node = node.iter().flat_map(|node| &node.environment);
+        command.envs(self.environment.iter().chain(of_node).map(|(name, value)| (name, value)));
         command.env("ONESIDED_RANK", pe.to_string());
         command.env("ONESIDED_PES", self.pes.to_string());
-        command.env("ONESIDED_LOCAL_RANK", pe.to_string()); // all PEs are on this host
+        command.env("ONESIDED_LOCAL_RANK", (pe % on_each).to_string());
         command.env("ONESIDED_RENDEZVOUS", meeting).env(Key::VARIABLE, key.reveal());
         if let Some(device) = self.devices.get(pe) {
             command.env("ONESIDED_DEVICE", device.to_string());
@@ -180,4 +218,13 @@ pub fn evenly(pes: usize, gpus: usize) -> usize {
 /// ```
 pub fn devices(pes: usize, gpus: &[u32]) -> Vec<u32> {
     gpus[..evenly(pes, gpus.len())].iter().copied().cycle().take(pes).collect()
+}
+
+/// Where what belongs to a program may lie: the folder of this process's program, and the one above it, as for tests.
+fn beside_this_program() -> impl Iterator<Item = PathBuf> {
+    let program = std::env::current_exe().unwrap_or_default();
+    let folder = program.parent().map(Path::to_path_buf);
+    let above =
+        folder.as_deref().filter(|folder| folder.ends_with("deps")).and_then(Path::parent).map(Path::to_path_buf);
+    [folder, above].into_iter().flatten()
 }

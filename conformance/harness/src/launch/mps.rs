@@ -6,7 +6,6 @@
 use std::env;
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -15,6 +14,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use super::group::apart;
+use super::nodes::{Node, check_program};
 
 /// The program that starts the service, and talks to it.
 const CONTROL: &str = "nvidia-cuda-mps-control";
@@ -32,6 +32,8 @@ const KEEPER: &str =
 #[derive(Debug)]
 pub struct Mps {
     program: PathBuf,
+    /// The node in which it runs; `None` for this host.
+    node: Option<Node>,
     folder: TempDir,
     keeper: Child,
     visible: Visible,
@@ -53,22 +55,31 @@ impl Mps {
     /// # Errors
     /// A sentence that says that the service is not installed, or what it said when it did not start.
     pub fn start(devices: &[u32]) -> Result<Mps, String> {
-        Mps::start_with(Path::new(CONTROL), devices)
+        Mps::start_with(Path::new(CONTROL), None, devices)
     }
 
-    fn start_with(program: &Path, devices: &[u32]) -> Result<Mps, String> {
+    /// Starts the service in a node. Its clients are the PEs of that node: they share the node's `/dev/shm` with it.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_in(node: &Node, devices: &[u32]) -> Result<Mps, String> {
+        // The node's own environment may grow later, and holds nothing that the service needs.
+        Mps::start_with(Path::new(CONTROL), Some(node), devices)
+    }
+
+    fn start_with(program: &Path, node: Option<&Node>, devices: &[u32]) -> Result<Mps, String> {
         let temporary = env::temp_dir();
         let temporary = if temporary.as_os_str().len() > LONGEST { Path::new("/tmp") } else { &temporary };
         let folder = tempfile::Builder::new().prefix("mps-").tempdir_in(temporary);
         let folder = folder.map_err(|why| format!("no folder for the multi-process service: {why}"))?;
         let visible = Visible::new(env::var("CUDA_VISIBLE_DEVICES").ok().as_deref(), devices);
 
-        let mut keeper = Command::new("sh");
-        keeper.args(["-c", KEEPER, "sh"]).arg(program).arg(folder.path());
+        let script = ["-c".into(), KEEPER.into(), "sh".into(), program.into(), folder.path().into()];
+        let mut keeper = command(node, Path::new("sh"), script);
         keeper.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         let keeper = apart(&mut keeper)?.spawn().map_err(|why| format!("sh cannot be started: {why}"))?;
 
-        let mps = Mps { program: program.to_path_buf(), folder, keeper, visible };
+        let mps = Mps { program: program.to_path_buf(), node: node.cloned(), folder, keeper, visible };
         mps.control(&["-d"], None, LIMIT)?;
         mps.control(&[], Some("get_server_list"), LIMIT)
             .map_err(|why| format!("the multi-process service was started and does not answer: {why}"))?;
@@ -100,16 +111,16 @@ impl Mps {
             }
             None => Stdio::null(),
         };
-        let mut command = Command::new(&self.program);
-        command.args(arguments).envs(directories(self.folder.path())).stdin(stdin).stdout(out).stderr(err);
+        if check_program(&self.program).is_err() {
+            return Err(ABSENT.to_string());
+        }
+        let mut command = command(self.node.as_ref(), &self.program, arguments.iter().map(OsString::from));
+        command.envs(directories(self.folder.path())).stdin(stdin).stdout(out).stderr(err);
         if let Some(devices) = &self.visible.service {
             command.env("CUDA_VISIBLE_DEVICES", devices);
         }
         // In a group of its own, Ctrl-C does not reach the service: the PEs end first.
-        let mut child = apart(&mut command)?.spawn().map_err(|why| match why.kind() {
-            ErrorKind::NotFound => ABSENT.to_string(),
-            _ => failed(&why),
-        })?;
+        let mut child = apart(&mut command)?.spawn().map_err(|why| failed(&why))?;
         let deadline = Instant::now() + limit;
         let status = loop {
             match child.try_wait().map_err(|why| failed(&why))? {
@@ -131,6 +142,18 @@ impl Mps {
 impl Drop for Mps {
     fn drop(&mut self) {
         let _ = self.keeper.wait(); // closes the pipe first
+    }
+}
+
+/// What starts a program in a node, or on this host.
+fn command(node: Option<&Node>, program: &Path, arguments: impl IntoIterator<Item = OsString>) -> Command {
+    match node {
+        Some(node) => node.enter(program.as_os_str(), arguments),
+        None => {
+            let mut command = Command::new(program);
+            command.args(arguments);
+            command
+        }
     }
 }
 
@@ -198,7 +221,7 @@ mod tests {
     fn a_service_is_started_used_and_ended() {
         for quits in [true, false] {
             let place = tempfile::tempdir().unwrap();
-            let mps = Mps::start_with(&fake(place.path(), quits), &[0]).unwrap();
+            let mps = Mps::start_with(&fake(place.path(), quits), None, &[0]).unwrap();
             let folder = mps.folder.path().to_path_buf();
             let environment = mps.environment(3);
             assert_eq!(environment[0], ("CUDA_MPS_PIPE_DIRECTORY".to_string(), folder.clone().into()));
@@ -220,7 +243,7 @@ mod tests {
     #[test]
     fn a_killed_process_leaves_no_stubborn_service() {
         let place = tempfile::tempdir().unwrap();
-        let mut mps = Mps::start_with(&fake(place.path(), false), &[]).unwrap();
+        let mut mps = Mps::start_with(&fake(place.path(), false), None, &[]).unwrap();
         let daemon = fs::read_to_string(mps.folder.path().join(format!("{CONTROL}.pid"))).unwrap();
         drop(mps.keeper.stdin.take()); // as the system does when a process is killed
         assert!(has_ended(daemon.trim()));
@@ -229,11 +252,11 @@ mod tests {
     #[test]
     fn a_service_that_does_not_start_is_an_error_that_says_why() {
         let place = tempfile::tempdir().unwrap();
-        let absent = Mps::start_with(&place.path().join(CONTROL), &[]).unwrap_err();
+        let absent = Mps::start_with(&place.path().join(CONTROL), None, &[]).unwrap_err();
         assert!(absent.contains("nvidia-compute-utils"), "{absent}");
         let broken = fake(place.path(), true);
         fs::write(&broken, "#!/bin/sh\necho no GPU here >&2; exit 3\n").unwrap();
-        let why = Mps::start_with(&broken, &[]).unwrap_err();
+        let why = Mps::start_with(&broken, None, &[]).unwrap_err();
         assert!(why.contains("exit status: 3: no GPU here"), "{why}");
     }
 

@@ -4,14 +4,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use super::options::{Machine as Asked, Options, Output as Files, Search};
+use super::options::{Machine as Asked, OnGpus, Options, Output as Files, Search};
 use super::own::Own;
 use super::{Facts, Program, gpus_report, pe, wrote};
 use crate::hardware::job::{End, News, Script, follow};
 use crate::hardware::machine::{self, Machine};
 use crate::hardware::protocol::{LISTENS, Ready};
 use crate::hardware::trouble::Trouble;
-use crate::launch::{self, Channel, Job, Mps};
+use crate::launch::{self, Channel, Fabric, FabricOptions, Job, Rig, Services, Sharing, devices_on, most_on_one};
 use crate::tool::interrupt;
 use crate::tool::output::Output;
 use crate::{complain, say};
@@ -29,7 +29,9 @@ pub(super) struct Plan {
     pub(super) pes: Option<usize>,
     pub(super) gpus: Option<String>,
     pub(super) heap: Option<usize>,
-    pub(super) mps: bool,
+    pub(super) nodes: Option<usize>,
+    pub(super) fabric: FabricOptions,
+    pub(super) mps: Option<Sharing>,
     pub(super) timeout: Option<u64>,
     pub(super) json: Option<PathBuf>,
     /// The program's own options.
@@ -41,9 +43,8 @@ pub(super) struct Plan {
 pub(super) struct Done {
     /// PEs.
     pub(super) pes: usize,
-    /// The machine, and the GPUs that were used, as CUDA numbers them.
-    pub(super) machine: Machine,
-    pub(super) gpus: Vec<u32>,
+    /// Where they ran.
+    pub(super) place: Place,
     /// What the PEs say of themselves, if all were initialized.
     pub(super) ready: Option<Ready>,
     /// What each returned; `None` where that is not known.
@@ -52,6 +53,18 @@ pub(super) struct Done {
     pub(super) end: End,
     /// How long it took.
     pub(super) time: Duration,
+}
+
+/// Where PEs run.
+#[derive(Debug, Default)]
+pub(super) struct Place {
+    pub(super) machine: Machine,
+    /// The GPUs, as CUDA numbers them.
+    pub(super) gpus: Vec<u32>,
+    pub(super) nodes: usize,
+    pub(super) fabric: Fabric,
+    /// Whether PEs share a GPU under CUDA's multi-process service.
+    pub(super) mps: bool,
 }
 
 impl Plan {
@@ -67,7 +80,6 @@ impl Plan {
         let file = output.given().find(|(option, _)| is_of_the_simulator(option)).map(|(option, _)| option);
         let Files { json, .. } = output;
         let of_the_simulator = [
-            ("--nodes", nodes.is_some()),
             ("--memory", memory.is_some()),
             ("--stack", stack.is_some()),
             ("--profile", profile.is_some()),
@@ -98,7 +110,8 @@ impl Plan {
         if let Some(pes) = pes.filter(|pes| *pes < facts.min_pes) {
             return Err(format!("{} needs at least {} PEs, not {pes}", facts.name, facts.min_pes));
         }
-        Ok(Plan { pes, gpus, heap, mps: on_gpus.mps, timeout: on_gpus.timeout, json, own })
+        let OnGpus { mps, timeout, fabric } = on_gpus;
+        Ok(Plan { pes, gpus, heap, nodes, fabric, mps, timeout, json, own })
     }
 
     /// Refuses options that are for the process that starts the PEs. A launcher started this process as one of them.
@@ -106,17 +119,23 @@ impl Plan {
     /// # Errors
     /// A sentence with the option.
     pub(super) fn check_pe(&self, n_pes: usize) -> Result<(), String> {
-        let Plan { pes, gpus, heap, mps, timeout, json, own: _ } = self;
+        let Plan { pes, gpus, heap, nodes, fabric, mps, timeout, json, own: _ } = self;
         if let Some(pes) = pes.filter(|pes| *pes != n_pes) {
             return Err(format!("--pes {pes} contradicts the launcher, which started {n_pes}; leave it out"));
         }
         if heap.is_some() {
             return Err(format!("--heap cannot be set in a PE that runs already; set {HEAP} for all of them"));
         }
-        let given =
-            [("--gpus", gpus.is_some()), ("--mps", *mps), ("--timeout", timeout.is_some()), ("--json", json.is_some())];
-        match given.into_iter().find(|(_, is_given)| *is_given) {
-            Some((option, _)) => Err(format!(
+        let given = [
+            ("--gpus", gpus.is_some()),
+            ("--nodes", nodes.is_some()),
+            ("--mps", mps.is_some()),
+            ("--timeout", timeout.is_some()),
+            ("--json", json.is_some()),
+        ];
+        let given = given.into_iter().find_map(|(option, is_given)| is_given.then_some(option));
+        match given.or(fabric.given()) {
+            Some(option) => Err(format!(
                 "{option} is for the process that starts the PEs, and here a launcher did; leave it out, or start the \
                  program without a launcher"
             )),
@@ -124,29 +143,40 @@ impl Plan {
         }
     }
 
-    /// The job, and the GPUs that it uses.
+    /// The job, and where it runs. The services are to be kept until it has ended.
     ///
     /// # Errors
     /// There are more PEs than GPUs and no `--mps`, or this machine lacks something else.
-    fn job(&self, facts: &Facts, machine: &Machine) -> Result<(Job, Vec<u32>, Option<Mps>), String> {
+    fn job(&self, facts: &Facts, rig: &Rig, machine: Machine) -> Result<(Job, Place, Services), String> {
         let mut gpus = machine::choose(self.gpus.as_deref(), machine.gpus.len())?;
         let pes = self.pes.unwrap_or(facts.pes);
-        if pes > gpus.len() && !self.mps {
-            let (n, s) = (gpus.len(), if gpus.len() == 1 { "" } else { "s" });
+        let nodes = rig.nodes().len().max(1);
+        if !pes.is_multiple_of(nodes) {
+            return Err(format!("{pes} PEs cannot be spread evenly over {nodes} nodes"));
+        }
+        let devices = devices_on(nodes, pes, &gpus);
+        let (n, s) = (gpus.len(), if gpus.len() == 1 { "" } else { "s" });
+        // PEs of different nodes take turns on a GPU, if nothing else is there.
+        if most_on_one(&devices[..pes / nodes]) > 1 && self.mps.is_none() {
             return Err(format!(
-                "{pes} PEs on {n} GPU{s}: let them share by --mps (CUDA's multi-process service), or use --pes {n}"
+                "{pes} PEs on {n} GPU{s}: let them share by --mps (CUDA's multi-process service), or use --pes {}",
+                n.max(nodes)
             ));
         }
-        gpus.truncate(launch::evenly(pes, gpus.len()));
-        let mps = self.mps.then(|| Mps::start(&gpus)).transpose()?;
-        let mut environment = vec![(LISTENS.to_string(), "1".into())];
-        environment.extend(mps.iter().flat_map(|mps| mps.environment(pes / gpus.len())));
-        environment.extend(self.heap.map(|bytes| (HEAP.to_string(), bytes.to_string().into())));
+        gpus.retain(|gpu| devices.contains(gpu));
         let program = std::env::current_exe().map_err(|why| format!("this program does not know its file: {why}"))?;
         let arguments =
             ["--backend".into(), "nvshmem".into()].into_iter().chain(self.own.given.iter().cloned()).collect();
-        let devices = launch::devices(pes, &gpus);
-        Ok((Job { pes, program, arguments, environment, devices }, gpus, mps))
+        let mut environment = rig.environment().to_vec();
+        environment.push((LISTENS.to_string(), "1".into()));
+        environment.extend(self.heap.map(|bytes| (HEAP.to_string(), bytes.to_string().into())));
+        let mut machine = machine;
+        machine.add_settings(&environment);
+        let mut job = Job { pes, program, arguments, environment, devices, nodes: rig.nodes().to_vec() };
+        let services = Services::start(self.mps.unwrap_or(Sharing::None), &job.nodes, &gpus)?;
+        services.equip(&mut job);
+        let place = Place { machine, gpus, nodes, fabric: rig.fabric(), mps: services.are_there() };
+        Ok((job, place, services))
     }
 }
 
@@ -170,10 +200,13 @@ fn start(facts: &Facts, plan: &Plan) -> Result<ExitCode, String> {
     interrupt::watch();
     let machine = Machine::look()?;
     let json = plan.json.as_deref().map(Output::prepare).transpose()?;
-    let (job, gpus, mps) = plan.job(facts, &machine)?;
+    let rig = Rig::prepare(&plan.fabric, plan.nodes)?;
+    rig.notes().iter().for_each(|note| complain!("note: {note}"));
+    let (job, place, services) = plan.job(facts, &rig, machine)?;
     let limit = Duration::from_secs(plan.timeout.unwrap_or(TIMEOUT));
-    let done = hear(facts.name, &job, limit, machine, gpus);
-    drop(mps); // before what is printed last, so that its end delays no one who reads that
+    let done = hear(facts.name, &job, limit, place);
+    // Before what is printed last, so that their end delays no one who reads that.
+    drop((job, services, rig));
 
     gpus_report::print(facts, &done);
     if let Some(json) = json {
@@ -196,7 +229,7 @@ pub(super) fn is_wanted(trouble: &Trouble) -> bool {
 }
 
 /// Runs the job. Passes on at once what PEs print, and keeps what they return.
-pub(super) fn hear(name: &str, job: &Job, limit: Duration, machine: Machine, gpus: Vec<u32>) -> Done {
+pub(super) fn hear(name: &str, job: &Job, limit: Duration, place: Place) -> Done {
     let start = Instant::now();
     let (mut ready, mut lines) = (None, vec![None; job.pes]);
     let end = follow(job, &Script { names: &[name], start: START, limit }, &mut |news| match news {
@@ -206,7 +239,7 @@ pub(super) fn hear(name: &str, job: &Job, limit: Duration, machine: Machine, gpu
         News::Printed { pe, channel: Channel::Err, text } => complain!("PE {pe}: {text}"),
         News::Done { .. } => {}
     });
-    Done { pes: job.pes, machine, gpus, ready, lines, end, time: start.elapsed() }
+    Done { pes: job.pes, place, ready, lines, end, time: start.elapsed() }
 }
 
 /// What a run that ended well proves: `4 PEs on nvshmem (…): every PE checked that …`.

@@ -7,10 +7,11 @@ use onesided::ErrorKind;
 use serde_json::{Value, json};
 
 use super::Facts;
-use super::gpus::{Done, Plan, is_wanted, sentence};
+use super::gpus::{Done, Place, Plan, is_wanted, sentence};
 use crate::hardware::job::End;
 use crate::hardware::protocol::Failure;
 use crate::hardware::trouble::{Trouble, What};
+use crate::launch::Fabric;
 use crate::say;
 
 /// Prints what the PEs returned, by rank, and how the run ended. The caller prints operating errors.
@@ -39,18 +40,20 @@ fn pes(done: &Done) -> String {
     format!("{} PE{}", done.pes, if done.pes == 1 { "" } else { "s" })
 }
 
-/// The library, the GPUs, and whether they are shared.
+/// The library, the GPUs, whether they are shared, and how PEs reach each other.
 fn about(done: &Done) -> Vec<String> {
     let library = done.ready.as_ref().map_or("not initialized", |ready| &ready.library);
-    let mut about = vec![library.to_string(), done.machine.gpus_in_words(&done.gpus)];
-    if is_shared(done) {
+    let Place { machine, gpus, nodes, fabric, mps } = &done.place;
+    let mut about = vec![library.to_string(), machine.gpus_in_words(gpus)];
+    if *mps {
         about.push("MPS".to_string());
     }
+    match (fabric, nodes) {
+        (Fabric::P2p, _) => {}
+        (fabric, 0 | 1) => about.push(fabric.to_string()),
+        (fabric, nodes) => about.push(format!("{fabric}, {nodes} nodes")),
+    }
     about
-}
-
-fn is_shared(done: &Done) -> bool {
-    done.pes > done.gpus.len()
 }
 
 /// What happened, and what would help.
@@ -88,16 +91,17 @@ pub(super) fn write_json(out: &mut dyn Write, facts: &Facts, plan: &Plan, done: 
         End::Broke { trouble, .. } => ("finding", Value::Null, finding(trouble)),
     };
     let nothing = Value::Null;
-    let machine = done.machine.to_json(&done.gpus);
+    let Place { machine, gpus, nodes, fabric, mps } = &done.place;
+    let machine = machine.to_json(gpus);
     let summary = json!({
         "schema": "onesided-run/2",
         "date": humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
         "program": facts.name,
         "backend": "nvshmem",
         "library": done.ready.as_ref().map(|ready| &ready.library),
-        "pes": done.pes, "nodes": 1, "gpus": done.gpus.len(), "heap": plan.heap,
+        "pes": done.pes, "nodes": nodes, "gpus": gpus.len(), "heap": plan.heap,
         "gpu_names": machine["gpus"], "cuda": machine["cuda"], "driver": machine["driver"],
-        "settings": machine["settings"], "mps": is_shared(done),
+        "settings": machine["settings"], "mps": mps, "fabric": fabric.to_string(),
         "like": nothing, "unsupported": nothing,
         "options": plan.own.given.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>(),
         "profile": nothing, "pieces": nothing, "max_steps": nothing, "search": nothing, "seed": nothing,
@@ -119,7 +123,7 @@ mod tests {
     use super::*;
     use crate::hardware::machine::Machine;
     use crate::hardware::protocol::{Message, Ready};
-    use crate::launch::Job;
+    use crate::launch::{FabricOptions, Job, Sharing};
 
     const FACTS: Facts = Facts { name: "demo", about: "", checks: "all is well", pes: 2, min_pes: 1 };
 
@@ -131,12 +135,15 @@ mod tests {
         let script = lines.collect::<String>() + script;
         let job = Job { arguments: vec!["-c".into(), script.into()], ..Job::new(2, "sh") };
         let machine = Machine { gpus: vec!["A".into()], cuda: "13.0".into(), ..Machine::default() };
-        hear("demo", &job, Duration::from_secs(2), machine, vec![0])
+        let place = Place { machine, gpus: vec![0], nodes: 1, mps: true, ..Place::default() };
+        hear("demo", &job, Duration::from_secs(2), place)
     }
 
     fn json(done: &Done) -> Value {
-        let plan =
-            Plan { pes: None, gpus: None, heap: Some(64), mps: true, timeout: None, json: None, own: Own::default() };
+        let fabric = FabricOptions::default();
+        let (nodes, mps) = (None, Some(Sharing::Node));
+        let own = Own::default();
+        let plan = Plan { pes: None, gpus: None, heap: Some(64), nodes, fabric, mps, timeout: None, json: None, own };
         let mut text = Vec::new();
         write_json(&mut text, &FACTS, &plan, done).unwrap();
         serde_json::from_slice(&text).unwrap()

@@ -9,6 +9,7 @@ use onesided_sim::{Profile, Schedule, Strategy};
 
 use super::Facts;
 use super::own::{Augment, check_names};
+use crate::launch::{FabricOptions, Sharing};
 use crate::tool::command::{Backend, let_values_be_negative};
 use crate::tool::number::{Numbers, bytes, several, whole};
 use crate::tool::output::Output as File;
@@ -43,7 +44,7 @@ pub(super) struct Machine {
     /// Number of PEs; each runs the program
     #[arg(long, value_name = "N", value_parser = several(1, MOST as usize))]
     pub(super) pes: Option<Numbers>,
-    /// Number of nodes that the simulated PEs are spread over [default: 1]
+    /// Number of nodes that the PEs are spread over [default: 1]. On GPUs they are made of namespaces of this host
     #[arg(long, value_name = "N", value_parser = whole::<usize>(1, MOST))]
     pub(super) nodes: Option<usize>,
     /// Number of GPUs that the PEs share [default: one for each PE]. On GPUs also a list: CUDA's numbers, as 0,1
@@ -103,9 +104,12 @@ pub(super) enum Like {
 #[group(skip)]
 #[command(next_help_heading = "On GPUs (--backend nvshmem)")]
 pub(super) struct OnGpus {
-    /// Let several PEs share a GPU: brings up CUDA's multi-process service for them, and ends it
-    #[arg(long)]
-    pub(super) mps: bool,
+    /// Let several PEs share a GPU: brings up CUDA's multi-process service for them, and ends it; with several nodes one
+    /// for each node, unless HOW says otherwise
+    #[arg(long, value_enum, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "node")]
+    pub(super) mps: Option<Sharing>,
+    #[command(flatten)]
+    pub(super) fabric: FabricOptions,
     /// End the PEs when none of them got further for S seconds [default: 60]
     #[arg(long, value_name = "S", value_parser = whole::<u64>(1, 86_400))]
     pub(super) timeout: Option<u64>,

@@ -8,7 +8,7 @@ use onesided_nvshmem::CAPABILITIES;
 use onesided_sim::{Budget, Config, Explore, Profile, Races, Schedule};
 
 use super::Facts;
-use super::options::{Kind, LIMIT, Like, Options, Output, Profiles, RacesMean, SCHEDULES};
+use super::options::{Kind, LIMIT, Like, OnGpus, Options, Output, Profiles, RacesMean, SCHEDULES};
 use super::own::Own;
 use crate::say;
 use crate::tool::invocation::invocation;
@@ -55,8 +55,11 @@ impl Plan {
     /// A sentence for the user: which options contradict each other, or what cannot be simulated.
     pub(super) fn new(facts: &Facts, options: Options, own: Own) -> Result<Plan, String> {
         let Options { machine, search, output } = options;
-        if machine.on_gpus.mps || machine.on_gpus.timeout.is_some() {
-            return Err("--mps and --timeout are about GPUs: they need --backend nvshmem".to_string());
+        let OnGpus { mps, timeout, fabric } = &machine.on_gpus;
+        let about_gpus = [("--mps", mps.is_some()), ("--timeout", timeout.is_some())];
+        let about_gpus = about_gpus.into_iter().find_map(|(option, is_given)| is_given.then_some(option));
+        if let Some(option) = about_gpus.or(fabric.given()) {
+            return Err(format!("{option} is about GPUs: it needs --backend nvshmem"));
         }
         each_its_own(&output)?;
         let given_pes = machine.pes.as_ref().map(|pes| pes.0[0]);
@@ -338,8 +341,9 @@ mod tests {
             ("--replay nonsense", "is not a schedule"),
             ("--like sim", "invalid value 'sim'"),
             ("--gpus 0,1", "expected a number of GPUs"),
-            ("--mps", "need --backend nvshmem"),
-            ("--timeout 3", "need --backend nvshmem"),
+            ("--mps", "--mps is about GPUs: it needs --backend nvshmem"),
+            ("--timeout 3", "needs --backend nvshmem"),
+            ("--fabric network", "--fabric is about GPUs: it needs --backend nvshmem"),
             ("--unknown", "unexpected argument"),
         ] {
             let error = plan(arguments).unwrap_err();

@@ -7,15 +7,17 @@
 //! | `step.rs` | [`Step`]: what is run, and what must come of it |
 //! | `record.rs` | what became of the steps: lines, counts, the report |
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, SystemTime};
 
-use onesided_harness::launch::{Mps, free_port};
+use onesided_harness::launch::{self, Fabric, FabricOptions, Mps, Sharing, free_port};
 use onesided_harness::say;
 use onesided_harness::tool::command::failed;
 use onesided_harness::tool::interrupt;
+use onesided_harness::tool::number::whole;
 use onesided_harness::tool::output::Output;
 use onesided_nvshmem::Key;
 use serde::Deserialize;
@@ -63,6 +65,14 @@ pub(super) struct Options {
     /// Run only this part; may be repeated
     #[arg(long, value_name = "PART", value_enum)]
     only: Vec<Part>,
+    /// Spread PEs over N nodes, made of namespaces of this machine [default: 1; with --fabric mixed: 2]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>(1, 1000))]
+    nodes: Option<usize>,
+    /// How PEs of several nodes share a GPU [default: those of a node, where they have to, under a service of the node]
+    #[arg(long, value_enum, value_name = "HOW")]
+    mps: Option<Sharing>,
+    #[command(flatten)]
+    fabric: FabricOptions,
     /// Fail where there is no GPU, instead of saying `not run`
     #[arg(long)]
     require_hardware: bool,
@@ -124,6 +134,11 @@ struct Run<'a> {
     mps: Option<Mps>,
     folder: tempfile::TempDir,
     record: Record,
+    fabric: Fabric,
+    nodes: usize,
+    /// What a network takes, for programs that start their own PEs or are started by another launcher. On several nodes there
+    /// are no such programs.
+    network: launch::Rig,
 }
 
 impl<'a> Run<'a> {
@@ -148,7 +163,22 @@ impl<'a> Run<'a> {
         let key = Key::random().map_err(|problem| problem.to_string())?;
         let date = date[..10].to_string();
         let record = Record::default();
-        Ok(Run { options, binaries, date, parts, library: None, key, mps: None, folder, record })
+        let (fabric, nodes) = options.fabric.shape(options.nodes)?;
+        let network = launch::Rig::default();
+        Ok(Run {
+            options,
+            binaries,
+            date,
+            parts,
+            library: None,
+            key,
+            mps: None,
+            folder,
+            record,
+            fabric,
+            nodes,
+            network,
+        })
     }
 
     /// Asks the doctor in a process of its own, because a process can open one library only.
@@ -174,6 +204,8 @@ impl<'a> Run<'a> {
             schema: "onesided-hardware/1",
             library: or_unknown(&machine.library),
             device: device(&machine.gpus),
+            fabric: self.fabric.to_string(),
+            nodes: self.nodes,
             driver: or_unknown(&machine.driver),
             cuda: or_unknown(&machine.cuda),
             date: self.date.clone(),
@@ -188,13 +220,21 @@ impl<'a> Run<'a> {
             binaries: self.binaries.clone(),
             sources: sources.clone(), // as it was given: what the suite says of a file gets into its report
             reports: absolute(reports)?,
-            suffix: format!("-{}-{}-{}", head.library, head.device, head.date),
+            suffix: format!("-{}-{}{}-{}", head.library, head.device, self.in_names(), head.date),
             date: self.date.clone(),
             gpus: machine.gpus.len(),
             no_slurm: parts::no_slurm(),
             has_mpirun: on_path("mpirun", &[]).is_some(),
             patterns: self.options.patterns.clone(),
+            fabric: self.fabric,
+            nodes: self.nodes,
+            words: self.words(),
+            sharing: self.options.mps,
         };
+        if self.fabric == Fabric::Network && self.nodes == 1 {
+            self.network = launch::Rig::prepare(&self.options.fabric, None)?;
+            self.network.notes().iter().for_each(|note| say!("note: {note}"));
+        }
         let only: Vec<String> = self.options.only.iter().map(|part| format!("-{}", part.name())).collect();
         let name = format!("steps{}{}{}", only.concat(), "{}", parts::cases(&self.options.patterns));
         let report = |name: &str| rig.reports.join(format!("{name}{}.json", rig.suffix));
@@ -206,7 +246,7 @@ impl<'a> Run<'a> {
             .collect::<Result<_, String>>()?;
         let output = Output::prepare(&report(&name.replace("{}", "")))?;
 
-        say!("\n=== NVSHMEM {}, {}", head.library, head.device);
+        say!("\n=== NVSHMEM {}, {}{}", head.library, head.device, self.in_names().replace('-', " "));
         for (part, tasks) in tasks {
             say!("\n--- {}", part.name());
             for task in tasks {
@@ -222,6 +262,24 @@ impl<'a> Run<'a> {
         }
         self.write(output, &head)?;
         Ok(None)
+    }
+
+    /// The fabric in the names of reports.
+    fn in_names(&self) -> String {
+        match (self.fabric, self.nodes) {
+            (Fabric::P2p, _) => String::new(),
+            (fabric, 1) => format!("-{fabric}"),
+            (fabric, nodes) => format!("-{fabric}-{nodes}nodes"),
+        }
+    }
+
+    /// The fabric in the words of a command line.
+    fn words(&self) -> Vec<OsString> {
+        let mut words = self.options.fabric.words();
+        if self.nodes > 1 {
+            words.extend(["--nodes".into(), self.nodes.to_string().into()]);
+        }
+        words
     }
 
     fn write(&mut self, output: Output, head: &Head) -> Result<(), String> {
@@ -261,7 +319,7 @@ impl<'a> Run<'a> {
 
     /// Runs a step to its end, in its environment.
     fn start(&mut self, mut step: Step) -> Result<(Ended, Outcome, Option<String>, Shown), String> {
-        let mut environment = Vec::new();
+        let mut environment = self.network.environment().to_vec();
         if let Launcher::Foreign { pes_per_gpu } = step.launcher {
             environment.push((Key::VARIABLE.to_string(), self.key.reveal().into()));
             if pes_per_gpu > 1 {
@@ -272,10 +330,10 @@ impl<'a> Run<'a> {
                 environment.extend(self.mps.insert(mps).environment(pes_per_gpu));
             }
         }
+        environment.extend(self.library.iter().map(|library| (LIBRARY.to_string(), library.into())));
         for command in &mut step.commands {
-            let is_set = command.get_envs().any(|(name, _)| name == LIBRARY);
-            command.envs(environment.iter().cloned());
-            command.envs(self.library.iter().filter(|_| !is_set).map(|library| (LIBRARY, library)));
+            let own: Vec<_> = command.get_envs().map(|(name, _)| name.to_os_string()).collect();
+            command.envs(environment.iter().filter(|(name, _)| own.iter().all(|own| own != name.as_str())).cloned());
         }
         let ended = processes::run(std::mem::take(&mut step.commands), step.limit)?;
         let (outcome, why) = step.judge(&ended);

@@ -1,10 +1,12 @@
 //! What each part of `onesided hardware` runs, as a list of steps.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::ValueEnum;
+use onesided_harness::launch::{Fabric, Sharing};
 
 use super::step::{Expected, Launcher, Shown, Step, Task};
 use crate::processes::{is_program, on_path};
@@ -47,6 +49,14 @@ pub(super) struct Rig {
     pub(super) has_mpirun: bool,
     /// Cases of the suite; all if empty.
     pub(super) patterns: Vec<String>,
+    /// How PEs reach each other.
+    pub(super) fabric: Fabric,
+    /// How many nodes PEs are spread over.
+    pub(super) nodes: usize,
+    /// Both, as options of the programs.
+    pub(super) words: Vec<OsString>,
+    /// How PEs share GPUs, if the user says so.
+    pub(super) sharing: Option<Sharing>,
 }
 
 /// Settings of an environment.
@@ -82,6 +92,7 @@ impl Part {
             Part::Examples => rig.examples()?,
             Part::Bootstraps => rig.bootstraps(port)?,
             Part::Mistakes => rig.mistakes(port)?,
+            Part::Bench if rig.nodes > 1 => vec![not_run("bench", "it measures one node")],
             Part::Bench => vec![rig.bench()],
         })
     }
@@ -111,7 +122,7 @@ impl Rig {
     /// A program of the harness with so many PEs, which share GPUs if there are too few.
     fn on_gpus(&self, program: &str, pes: usize) -> Command {
         let mut command = self.alone(program);
-        command.args(["--pes", &pes.to_string()]).args(self.shared(pes));
+        command.args(["--pes", &pes.to_string()]).args(self.shared(pes)).args(&self.words);
         command
     }
 
@@ -123,12 +134,17 @@ impl Rig {
     /// `onesided launch` with so many PEs, which share GPUs if there are too few.
     fn launch(&self, pes: usize, seconds: u64) -> Command {
         let mut launch = self.onesided(&["launch", "-n", &pes.to_string(), "--timeout", &seconds.to_string()]);
-        launch.args(self.shared(pes)).arg("--");
+        launch.args(self.shared(pes)).args(&self.words).arg("--");
         launch
     }
 
-    fn shared(&self, pes: usize) -> Option<&'static str> {
-        (pes > self.gpus).then_some("--mps")
+    /// The option by which PEs share GPUs. Without a word of the user, PEs of different nodes take turns.
+    fn shared(&self, pes: usize) -> Option<String> {
+        let of_a_node = if self.gpus < self.nodes { self.gpus } else { self.gpus / self.nodes };
+        match self.sharing {
+            None => (pes / self.nodes > of_a_node).then(|| "--mps".to_string()),
+            Some(how) => (pes > self.gpus).then(|| format!("--mps={how}")),
+        }
     }
 
     /// Two PEs that another launcher starts.
@@ -151,7 +167,10 @@ impl Rig {
                 .map(|name| not_run(name, &why))
                 .collect();
         }
-        let mut tasks = vec![Step::new("tests of the backend", 300, [command(&tests, &[])])];
+        let mut tasks = Vec::new();
+        if self.fabric == Fabric::P2p {
+            tasks.push(Step::new("tests of the backend", 300, [command(&tests, &[])])); // most have one PE
+        }
         for pes in [2, 4] {
             for (name, test, settings) in TOGETHER {
                 let mut launch = self.launch(pes, 100);
@@ -168,6 +187,7 @@ impl Rig {
     fn suite(&self) -> Task {
         let mut suite = self.onesided(&["suite", "--backend", "nvshmem", "--require-hardware", "--runs", "100"]);
         suite.arg("--expected").arg(self.sources.join("conformance/expected"));
+        suite.args(&self.words).args(self.sharing.map(|how| format!("--mps={how}")));
         suite.arg("--json").arg(self.report("suite")).args(&self.patterns);
         Task::Run(Step { shows: Shown::Last(5), ..Step::new("suite", 5400, [suite]) })
     }
@@ -218,6 +238,13 @@ impl Rig {
             let mut launch = self.launch(2, 60);
             launch.arg(self.program("onesided")).args(["bootstrap", "--method", method]);
             tasks.push(Task::Run(Step::new(format!("launch, {method}"), 120, [launch])));
+        }
+
+        if self.nodes > 1 {
+            let why = "PEs that another launcher starts are on one node here";
+            let others = ["environment of torchrun", "environment of srun", "Slurm", "mpirun"];
+            tasks.extend(others.map(|name| not_run(name, why)));
+            return Ok(tasks);
         }
 
         // Their PEs meet at the port behind the launcher's own.
@@ -353,6 +380,10 @@ mod tests {
             no_slurm: None,
             has_mpirun: true,
             patterns: vec![],
+            fabric: Fabric::P2p,
+            nodes: 1,
+            words: vec![],
+            sharing: None,
         }
     }
 
@@ -407,6 +438,23 @@ mod tests {
         let nowhere = Rig { sources: "/no/such/folder".into(), ..rig(1) };
         let why = Part::Examples.tasks(&nowhere, &mut || Ok(1)).unwrap_err();
         assert!(why.starts_with("/no/such/folder/examples/src/bin: ") && why.ends_with("see --sources"), "{why}");
+    }
+
+    #[test]
+    fn on_a_network_and_on_nodes_pes_are_started_with_the_same_words() {
+        let words: Vec<OsString> = ["--fabric", "mixed", "--nodes", "2"].map(Into::into).into();
+        let mixed = Rig { fabric: Fabric::Mixed, nodes: 2, words, ..rig(1) };
+        let text = listed(Part::Examples, &mixed);
+        assert!(text.contains("  bin/hello --backend nvshmem --pes 2 --fabric mixed --nodes 2\n"), "{text}");
+        assert!(text.contains("  bin/hello --backend nvshmem --pes 4 --mps --fabric mixed --nodes 2\n"), "{text}");
+        let text = listed(Part::Bootstraps, &mixed);
+        assert!(text.contains("launch -n 2 --timeout 60 --fabric mixed --nodes 2 -- bin/ring --backend"), "{text}");
+        assert!(text.ends_with("mpirun: not run: PEs that another launcher starts are on one node here\n"), "{text}");
+        assert_eq!(listed(Part::Bench, &mixed), "bench: not run: it measures one node\n");
+        let one = Rig { sharing: Some(Sharing::One), ..mixed };
+        assert!(listed(Part::Suite, &one).contains(" --fabric mixed --nodes 2 --mps=one --json "));
+        assert!(listed(Part::Examples, &one).contains("--pes 2 --mps=one --fabric mixed"));
+        assert!(!listed(Part::Examples, &Rig { gpus: 4, ..one }).contains("--mps"));
     }
 
     #[test]

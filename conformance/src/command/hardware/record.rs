@@ -30,6 +30,8 @@ pub(super) struct Head {
     pub(super) schema: &'static str,
     pub(super) library: String,
     pub(super) device: String,
+    pub(super) fabric: String,
+    pub(super) nodes: usize,
     pub(super) driver: String,
     pub(super) cuda: String,
     pub(super) date: String,
@@ -125,6 +127,8 @@ mod tests {
             schema: "onesided-hardware/1",
             library: text("3.4.5"),
             device: text("1xH100"),
+            fabric: text("p2p"),
+            nodes: 1,
             driver: text("580.1"),
             cuda: text("13.0"),
             date: text("2026-11-21"),
@@ -135,7 +139,7 @@ mod tests {
             String::from_utf8(bytes).unwrap()
         };
         let first = report(&mut record);
-        let begin = "{\"schema\":\"onesided-hardware/1\",\"library\":\"3.4.5\",\"device\":\"1xH100\",\"driver\":\"580.1\",\
+        let begin = "{\"schema\":\"onesided-hardware/1\",\"library\":\"3.4.5\",\"device\":\"1xH100\",\"fabric\":\"p2p\",\"nodes\":1,\"driver\":\"580.1\",\
                      \"cuda\":\"13.0\",\"date\":\"2026-11-21\",\"steps\":[\n\
                      {\"name\":\"doctor\",\"result\":\"ok\",\"seconds\":3},\n";
         assert!(first.starts_with(begin), "{first}");

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use onesided_harness::complain;
 use onesided_harness::launch::{
-    Channel, Event, Job, Mps, PeStatus, cannot_start, devices, load_kernels_early, replace,
+    Channel, Event, FabricOptions, Job, PeStatus, Rig, Services, Sharing, cannot_start, devices_on, load_kernels_early,
+    most_on_one, replace,
 };
 use onesided_harness::tool::command::failed;
 use onesided_harness::tool::number::whole;
@@ -54,9 +55,16 @@ pub(super) struct Options {
     /// Seconds after which all PEs are ended
     #[arg(long, value_name = "SECONDS", value_parser = whole::<u64>(1, YEAR))]
     timeout: Option<u64>,
-    /// Start a CUDA multi-process service of its own, so that PEs can share a GPU, and end it with them
-    #[arg(long)]
-    mps: bool,
+    /// Start a CUDA multi-process service of its own, so that PEs can share a GPU, and end it with them; with several nodes
+    /// one for each node, unless HOW says otherwise
+    #[arg(long, value_enum, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "node")]
+    mps: Option<Sharing>,
+    /// Spread the PEs over N nodes, in blocks. The nodes are made of namespaces of this host: each has a host name and a
+    /// /dev/shm of its own. That takes root, or user namespaces [default: 1]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>(1, 1000))]
+    nodes: Option<usize>,
+    #[command(flatten)]
+    fabric: FabricOptions,
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
@@ -105,25 +113,30 @@ fn start(options: &Options) -> Result<ExitCode, String> {
         Some(Gpus(gpus)) => Ok(gpus.clone()),
         None => onesided_nvshmem::driver().map(|driver| (0..).take(driver.gpus.len()).collect()),
     };
-    if options.mps && gpus.as_ref().map_or(true, Vec::is_empty) {
+    let sharing = options.mps.filter(|how| *how != Sharing::None);
+    if sharing.is_some() && gpus.as_ref().map_or(true, Vec::is_empty) {
         let why = gpus.err().map_or_else(|| "CUDA shows none".to_string(), |problem| problem.to_string());
         return Err(format!("--mps is for GPUs, and there is none to use: {why}"));
     }
     let gpus = gpus.unwrap_or_default(); // a program may need none
-    let devices = devices(pes, &gpus);
-    let mps = if options.mps { Some(Mps::start(&devices)?) } else { None };
-    let on_gpu = |device| devices.iter().filter(|other| *other == device).count();
-    let most = devices.iter().map(on_gpu).max().unwrap_or(1);
-    if most > 1 && mps.is_none() && env::var_os("CUDA_MPS_PIPE_DIRECTORY").is_none() {
+    let rig = Rig::prepare(&options.fabric, options.nodes)?;
+    rig.notes().iter().for_each(|note| complain!("{NAME}: {note}"));
+    let nodes = rig.nodes().len().max(1);
+    let devices = devices_on(nodes, pes, &gpus);
+    let services = Services::start(sharing.unwrap_or(Sharing::None), rig.nodes(), &devices)?;
+    let most = most_on_one(devices.get(..pes / nodes).unwrap_or_default());
+    if most > 1 && sharing.is_none() && env::var_os("CUDA_MPS_PIPE_DIRECTORY").is_none() {
         complain!("{NAME}: {most} PEs share a GPU, where most of NVSHMEM does not work without --mps");
     }
     let (program, arguments) = options.program.split_first().ok_or("no program")?;
-    let job = Job {
+    let mut job = Job {
         arguments: arguments.to_vec(),
-        environment: mps.as_ref().map_or_else(Vec::new, |mps| mps.environment(most)),
+        environment: rig.environment().to_vec(),
         devices,
+        nodes: rig.nodes().to_vec(),
         ..Job::new(pes, program)
     };
+    services.equip(&mut job);
     let end = attend(&job, options.timeout.map(Duration::from_secs))?;
     if !end.stuck.is_empty() {
         complain!("{NAME}: {} stayed behind, killed and still there; a driver may hold on to it", Pes(&end.stuck));
@@ -291,8 +304,13 @@ fn become_the_program(options: &Options, placement: &Placement) -> Result<Infall
             "{from} started {n_pes} PE(s), which -n contradicts: leave it out here, and give {from} the number"
         ));
     }
-    if options.mps || options.timeout.is_some() {
-        let option = if options.mps { "--mps" } else { "--timeout" };
+    let given = [
+        ("--mps", options.mps.is_some()),
+        ("--timeout", options.timeout.is_some()),
+        ("--nodes", options.nodes.is_some()),
+    ];
+    let given = given.into_iter().find_map(|(option, is_given)| is_given.then_some(option));
+    if let Some(option) = given.or(options.fabric.given()) {
         return Err(format!("{option} is for PEs that are started here; {from} started this one"));
     }
     let (program, arguments) = options.program.split_first().ok_or("no program")?;

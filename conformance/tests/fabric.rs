@@ -1,0 +1,208 @@
+//! `onesided launch --fabric` and `--nodes`, with shells as PEs, and files in the place of UCX and GDRCopy.
+#![cfg(target_os = "linux")]
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use onesided_harness::launch::no_nodes;
+use tempfile::TempDir;
+
+/// A folder that looks like UCX with its CUDA modules, and one like the stand-in for GDRCopy.
+fn libraries() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for file in ["ucx/lib/libucp.so.0", "ucx/lib/ucx/libuct_cuda.so.0", "ucx/libucx_cu13.libs/libx.so", "libgdrapi.so"]
+    {
+        let file = folder.path().join(file);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, "").unwrap();
+    }
+    folder
+}
+
+/// `onesided launch` without any setting of this machine.
+fn launch(libraries: &Path, arguments: &[&str], script: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_onesided"));
+    command.arg("launch").args(arguments);
+    command.arg("--ucx").arg(libraries.join("ucx")).arg("--gdrcopy").arg(libraries.join("libgdrapi.so"));
+    command.args(["--", "sh", "-c", script]);
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy().into_owned();
+        if ["NVSHMEM_", "UCX_", "ONESIDED_", "LD_LIBRARY_PATH"].iter().any(|begin| name.starts_with(begin)) {
+            command.env_remove(name);
+        }
+    }
+    command.env("ONESIDED_NVSHMEM_LIB", libraries.join("absent")); // this machine may have one, without its transport
+    command
+}
+
+fn sorted(bytes: &[u8]) -> Vec<String> {
+    let mut lines: Vec<String> = String::from_utf8_lossy(bytes).lines().map(str::to_string).collect();
+    lines.sort();
+    lines
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The processes in other mount namespaces than this one, whose command line has these words.
+fn elsewhere(words: &str) -> Vec<String> {
+    let here = fs::read_link("/proc/self/ns/mnt").unwrap();
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let is_elsewhere = |path: &Path| {
+        let said = fs::read(path.join("cmdline")).unwrap_or_default();
+        let space = fs::read_link(path.join("ns/mnt"));
+        space.is_ok_and(|space| space != here) && String::from_utf8_lossy(&said).contains(words)
+    };
+    entries.map(|entry| entry.path()).filter(|path| is_elsewhere(path)).map(|path| path.display().to_string()).collect()
+}
+
+fn is_soon(is_so: impl Fn() -> bool) -> bool {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !is_so() && Instant::now() < deadline {
+        thread::sleep(Duration::from_millis(5));
+    }
+    is_so()
+}
+
+#[test]
+fn a_network_is_in_the_environment_of_every_pe() {
+    let libraries = libraries();
+    let folder = libraries.path();
+    let script = "echo $NVSHMEM_REMOTE_TRANSPORT $NVSHMEM_DISABLE_P2P $NVSHMEM_HEAP_KIND $UCX_TLS $UCX_MODULE_DIR; \
+                  echo $LD_LIBRARY_PATH; d=${LD_LIBRARY_PATH%%:*}; ls $d; readlink $d/libgdrapi.so.2";
+    let output = launch(folder, &["-n", "1", "--fabric", "network"], script).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<&str> = text.lines().map(|line| &line[4..]).collect();
+    let ucx = folder.join("ucx");
+    let ucx = ucx.display();
+    assert_eq!(lines[0], format!("ucx 1 SYSMEM tcp,self,cuda_copy {ucx}/lib/ucx"));
+    let (first, rest) = lines[1].split_once(':').unwrap();
+    assert_eq!(rest, format!("{ucx}/lib:{ucx}/libucx_cu13.libs"));
+    assert_eq!((lines[2], lines[3]), ("libgdrapi.so.2", &*folder.join("libgdrapi.so").to_string_lossy()));
+    assert!(!Path::new(first).exists(), "{first} is left behind");
+}
+
+#[test]
+fn what_is_missing_or_contradicts_is_one_message_with_a_remedy() {
+    let libraries = libraries();
+    let folder = libraries.path();
+    let refused = |change: &dyn Fn(&mut Command), arguments: &[&str]| {
+        let mut command = launch(folder, arguments, "echo started");
+        change(&mut command);
+        let output = command.output().unwrap();
+        assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(2), &b""[..]), "{}", stderr(&output));
+        stderr(&output)
+    };
+    let network = ["-n", "2", "--fabric", "network"];
+    let why = refused(&|command| _ = command.env("NVSHMEM_HEAP_KIND", "DEVICE"), &network);
+    assert!(why.starts_with("error: NVSHMEM_HEAP_KIND=DEVICE is set, and the stand-in for GDRCopy reaches"), "{why}");
+    let why = refused(&|_| (), &["-n", "2", "--fabric", "p2p", "--nodes", "2"]);
+    assert!(why.contains("--fabric p2p is about one node"), "{why}");
+    let why = refused(
+        &|command| _ = command.env("OMPI_COMM_WORLD_RANK", "0").env("OMPI_COMM_WORLD_SIZE", "1"),
+        &["--nodes", "1"],
+    );
+    assert!(why.contains("--nodes is for PEs that are started here"), "{why}");
+    fs::remove_file(folder.join("libgdrapi.so")).unwrap();
+    let why = refused(&|_| (), &network);
+    assert!(why.contains("--gdrcopy names ") && why.contains("not there"), "{why}");
+    fs::remove_file(folder.join("ucx/lib/ucx/libuct_cuda.so.0")).unwrap();
+    let why = refused(&|_| (), &network);
+    assert!(why.contains("has no module for CUDA") && why.contains("libucx-cu13"), "{why}");
+    fs::remove_file(folder.join("ucx/lib/libucp.so.0")).unwrap();
+    let why = refused(&|_| (), &network);
+    assert!(why.contains("there is no libucp.so.0"), "{why}");
+}
+
+#[test]
+fn a_setting_of_the_user_stays_with_a_note() {
+    let libraries = libraries();
+    let mut command = launch(libraries.path(), &["-n", "1", "--fabric", "network"], "echo $UCX_TLS");
+    let output = command.env("UCX_TLS", "rc,cuda").output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "[0] rc,cuda\n");
+    assert!(stderr(&output).contains("UCX_TLS=rc,cuda is set and stays"), "{}", stderr(&output));
+}
+
+#[test]
+fn pes_are_spread_over_nodes_in_blocks() {
+    if let Some(why) = no_nodes() {
+        return println!("not run: {why}");
+    }
+    let libraries = libraries();
+    let mark = "pes_are_spread_over_nodes_in_blocks";
+    let script = format!(
+        "echo $ONESIDED_RANK $ONESIDED_LOCAL_RANK $(uname -n) $ONESIDED_DEVICE; pwd >&2; touch /dev/shm/$ONESIDED_RANK; \
+         while [ $(ls /dev/shm | wc -l) -lt 2 ]; do sleep 0.01; done; ls /dev/shm | tr '\\n' ' '; : {mark}"
+    );
+    let output = launch(libraries.path(), &["-n", "4", "--nodes", "2", "--gpus", "4"], &script).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let expected = [
+        "[0] 0 0 node0 0",
+        "[0] 0 1 ",
+        "[1] 0 1 ",
+        "[1] 1 1 node0 1",
+        "[2] 2 0 node1 2",
+        "[2] 2 3 ",
+        "[3] 2 3 ",
+        "[3] 3 1 node1 3",
+    ];
+    assert_eq!(sorted(&output.stdout), expected);
+    let here = std::env::current_dir().unwrap();
+    assert!(stderr(&output).lines().all(|line| line.ends_with(&*here.to_string_lossy())), "{}", stderr(&output));
+    assert_eq!(elsewhere(mark), [""; 0]);
+
+    let output = launch(libraries.path(), &["-n", "3", "--nodes", "2"], "exit").output().unwrap();
+    assert!(stderr(&output).contains("3 PEs cannot be spread evenly over 2 nodes"), "{}", stderr(&output));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_onesided"));
+    command.args(["launch", "-n", "2", "--nodes", "2", "--ucx"]).arg(libraries.path().join("ucx"));
+    command.arg("--gdrcopy").arg(libraries.path().join("libgdrapi.so")).args(["--", "no-such-program"]);
+    let output = command.output().unwrap();
+    assert!(stderr(&output).contains("no-such-program cannot be started"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_pe_that_fails_ends_the_others_on_all_nodes() {
+    if let Some(why) = no_nodes() {
+        return println!("not run: {why}");
+    }
+    let libraries = libraries();
+    let mark = "a_pe_that_fails_ends_the_others_on_all_nodes";
+    let script = format!("[ $ONESIDED_RANK = 3 ] && exit 7; sleep 300 & wait; : {mark}");
+    let output = launch(libraries.path(), &["-n", "4", "--nodes", "2"], &script).output().unwrap();
+    assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
+    assert_eq!(elsewhere(mark), [""; 0]);
+}
+
+#[test]
+fn nothing_is_left_of_nodes_when_the_launcher_is_killed() {
+    if let Some(why) = no_nodes() {
+        return println!("not run: {why}");
+    }
+    let libraries = libraries();
+    let mark = "nothing_is_left_of_nodes_when_the_launcher_is_killed";
+    let script = format!("readlink /proc/self/ns/mnt; sleep 300 & wait; : {mark}");
+    let mut launcher =
+        launch(libraries.path(), &["-n", "2", "--nodes", "2"], &script).stdout(Stdio::piped()).spawn().unwrap();
+    let spaces: Vec<String> = BufReader::new(launcher.stdout.take().unwrap())
+        .lines()
+        .take(2)
+        .map(|line| line.unwrap()[4..].to_string())
+        .collect();
+    let anyone_in = |space: &str| {
+        let entries = fs::read_dir("/proc").unwrap().flatten();
+        entries
+            .into_iter()
+            .any(|entry| fs::read_link(entry.path().join("ns/mnt")).is_ok_and(|it| *it == *Path::new(space)))
+    };
+    assert_ne!(spaces[0], spaces[1]);
+    assert!(spaces.iter().all(|space| anyone_in(space)));
+    launcher.kill().unwrap();
+    launcher.wait().unwrap();
+    assert!(is_soon(|| !spaces.iter().any(|space| anyone_in(space))), "somebody is left in {spaces:?}");
+}
