@@ -3,6 +3,7 @@
 use onesided::{At, Capabilities, Error, ErrorKind, Result, Support};
 
 use crate::coroutine::Ending;
+use crate::explain::Edit;
 use crate::profile::Profile;
 use crate::schedule::hash_of;
 
@@ -47,6 +48,8 @@ pub struct Config {
     pub stack: usize,
     /// How hosts are ended that have not returned when a run is over.
     pub ending: Ending,
+    /// Changes of the program, made while it runs: to try a repair, or to do without a call.
+    pub edits: Vec<Edit>,
 }
 
 /// What a simulation does about data races.
@@ -95,6 +98,7 @@ impl Default for Config {
             arguments: 0,
             stack: 256 << 10,
             ending: Ending::Unwind,
+            edits: Vec::new(),
         }
     }
 }

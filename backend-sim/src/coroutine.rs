@@ -17,6 +17,7 @@ use corosensei::{Coroutine, CoroutineResult, Yielder};
 use onesided::backend::Live;
 use onesided::{At, Error, ErrorKind, Foreign, Place, Result};
 
+use crate::explain::Edits;
 use crate::machine::{AgentId, Machine, PeId, Progress};
 use crate::request::{Call, Reply};
 
@@ -56,6 +57,8 @@ pub(crate) struct Link {
     /// Which run this is: what is left of an earlier one is refused.
     run: Cell<u64>,
     pub(crate) pulse: Arc<Pulse>,
+    /// How the program is changed, if it is.
+    edits: Option<Box<Edits>>,
 }
 
 const NOBODY: u32 = u32::MAX;
@@ -63,6 +66,7 @@ const NOBODY: u32 = u32::MAX;
 impl Link {
     pub(crate) fn new(machine: Machine) -> Rc<Link> {
         Rc::new(Link {
+            edits: Edits::new(&machine.config.edits),
             machine: RefCell::new(machine),
             running: Cell::new(NOBODY),
             ending: Cell::new(NOBODY),
@@ -167,9 +171,23 @@ impl Channel {
         self.pe
     }
 
+    /// Which run it is of.
+    pub(crate) fn run(&self) -> u64 {
+        self.run
+    }
+
     /// Makes a call and returns its reply; if it cannot end yet, other PEs run meanwhile.
+    #[inline(always)] // as `make`
+    pub(crate) fn call(&self, call: Call<'_>, at: At) -> Reply {
+        match &self.link.edits {
+            None => self.make(call, at),
+            Some(edits) => self.call_edited(edits, call, at),
+        }
+    }
+
+    /// Makes a call as it is.
     #[inline(always)] // where the kind of call is known, most of this is not there
-    pub(crate) fn call(&self, mut call: Call<'_>, at: At) -> Reply {
+    pub(crate) fn make(&self, mut call: Call<'_>, at: At) -> Reply {
         if self.link.running.get() != self.pe || self.link.run.get() != self.run || std::thread::panicking() {
             return self.refuse(call.name(), at);
         }
@@ -206,6 +224,9 @@ impl Channel {
         if self.link.running.get() != self.pe || self.link.run.get() != self.run {
             let Reply::Failed(error) = self.refuse("finalize", at) else { unreachable!("it refuses") };
             return Err(error);
+        }
+        if let Some(edits) = &self.link.edits {
+            self.release_held(edits);
         }
         self.link.machine.borrow_mut().leave_job(self.host, leaks, at);
         Ok(())

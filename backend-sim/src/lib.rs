@@ -16,6 +16,7 @@
 //! | `execution.rs` | one program, one schedule |
 //! | `panics.rs` | the source line of a PE's panic |
 //! | `explore/` | who picks when several steps are possible: nobody, a seed, a search, a recorded list |
+//! | `explain/` | what would repair a program that fails: calls inserted while it runs |
 //! | `race/` | data races: who knows of which access, and what would order two that nobody orders |
 //! | `machine/` | the semantics: all state, and what each step does to it; its `mod.rs` has a map of its own |
 //! | `heap.rs`, `reduce.rs` | symmetric memory; arithmetic of reductions |
@@ -27,6 +28,7 @@ mod config;
 mod coroutine;
 mod example;
 mod execution;
+mod explain;
 mod explore;
 mod heap;
 mod machine;
@@ -47,6 +49,7 @@ pub use config::{Config, Races};
 pub use coroutine::{Beat, Ending, Pulse};
 #[doc(hidden)]
 pub use example::example;
+pub use explain::{Edit, Effort, Fix, Fixes, Ordering, Shown};
 pub use pe::{Sim, SimEvent, SimProcess, SimStream};
 pub use profile::Profile;
 pub use race::{Access, MissingEdge, Part, Race};

@@ -57,7 +57,7 @@ const MAX_STEPS_OF_ALL: u64 = 100_000;
 #[derive(Debug)]
 pub struct Simulation {
     engine: Engine,
-    stop: Option<Arc<AtomicBool>>,
+    pub(crate) stop: Option<Arc<AtomicBool>>,
     budget: Budget,
     /// The class of the last random schedule, where classes are counted.
     class: Option<Box<Class>>,

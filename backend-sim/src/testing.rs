@@ -9,6 +9,7 @@ use std::time::Duration;
 use onesided::{Error, Pe, Result};
 
 use crate::config::Config;
+use crate::explain::Effort;
 use crate::pe::Sim;
 use crate::schedule::Schedule;
 use crate::search::{Budget, Explore, Explored};
@@ -161,7 +162,7 @@ impl Settings {
         let (explored, failed) = self.search(&config, Explore::All { limit }, program)?;
         let proof = explored.proof(&config);
         if let Some(run) = failed {
-            return Err(format!("{proof}\n\n{}\n\n{}", run.verdict, self.advice(&run)));
+            return Err(format!("{proof}\n\n{}{}\n\n{}", run.verdict, fix(&config, &run, program)?, self.advice(&run)));
         }
         println!("{proof}");
         if explored.complete {
@@ -200,7 +201,8 @@ impl Settings {
         let s = if explored.schedules == 1 { "" } else { "s" };
         let done = format!("{} schedule{s} ({how}) for {}", explored.schedules, config.in_words());
         if let Some(run) = failed {
-            return Err(format!("fails on the last of {done}\n\n{}\n\n{}", run.verdict, self.advice(&run)));
+            let fix = fix(&config, &run, program)?;
+            return Err(format!("fails on the last of {done}\n\n{}{fix}\n\n{}", run.verdict, self.advice(&run)));
         }
         println!("nothing wrong in {done}");
         Ok(explored)
@@ -269,6 +271,16 @@ impl Settings {
             Schedule { fingerprint: None, ..schedule.clone() }
         )
     }
+}
+
+/// What would repair the program, as lines behind the verdict.
+fn fix<T>(
+    config: &Config,
+    run: &Run<T>,
+    program: &impl Fn(&Pe<Sim>) -> Result<T>,
+) -> std::result::Result<String, String> {
+    let fixes = Simulation::new(config.clone()).and_then(|simulation| simulation.fix(run, Effort::LITTLE, program));
+    Ok(fixes.map_err(text)?.fix.map(|fix| format!("\n\nFix: {fix}")).unwrap_or_default())
 }
 
 fn replay<T>(

@@ -23,11 +23,7 @@ fn path(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// Bugs of which a report proposes another call than the one that repairs them.
-const OTHER_PROPOSALS: [&str; 4] =
-    ["credit_before_the_stream", "flag_by_put", "wait_on_stream_read_on_host", "wrong_stream_synchronized"];
-
-/// Nothing is found in the repaired programs, and each bug at its lines.
+/// Nothing is found in the repaired programs; each bug is found at its lines, and repaired where its label says by what.
 #[test]
 fn the_corpus_is_found() {
     let output = score(&["--json", "-"]);
@@ -37,9 +33,8 @@ fn the_corpus_is_found() {
     let programs = score["programs"].as_array().unwrap();
     assert!(score["bugs"].as_u64().unwrap() > 100 && programs.len() > 300);
     for program in programs {
-        let name = program["name"].as_str().unwrap();
         assert_eq!(program["strict"], true, "{program:#}");
-        assert_eq!(program["fix"] == false, OTHER_PROPOSALS.contains(&name), "{program:#}");
+        assert_ne!(program["fix"], false, "{program:#}");
         assert_eq!(program["noise"], 0, "{program:#}");
     }
 }

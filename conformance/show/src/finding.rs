@@ -34,6 +34,9 @@ pub struct Finding {
     pub verdict: Verdict,
     /// The data races of the run, the one to look at first at the front.
     pub races: Vec<Race>,
+    /// What makes the program right, if that was looked for and found.
+    #[serde(default)]
+    pub fix: Option<Fix>,
     /// What every host was doing at the end, and every stream that had work left.
     pub agents: Vec<Agent>,
     /// What was in flight at the end.
@@ -140,6 +143,34 @@ pub struct Missing {
     pub after: Place,
     /// The line before which it belongs.
     pub before: Place,
+}
+
+/// A change that makes the program right, as far as it was tried.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::exhaustive_structs, reason = "who writes a finding fills in everything")]
+pub struct Fix {
+    /// All of it in words, with what was shown.
+    pub text: String,
+    /// Whether the changed program was proved right. Otherwise nothing wrong was found in it.
+    pub proved: bool,
+    /// Whether every weaker change was tried and fails.
+    pub weakest: bool,
+    /// The changes: one, or several that are needed together.
+    pub edits: Vec<Edit>,
+}
+
+/// One call that is inserted, or that takes the place of two.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::exhaustive_structs, reason = "who writes a finding fills in everything")]
+pub struct Edit {
+    /// The call: `fence`. A `put_signal` takes the place of the put at `after` and the signal at `before`.
+    pub call: String,
+    /// The line behind which it goes.
+    pub after: Place,
+    /// The next call of the PE: the line before which it goes.
+    pub before: Option<Place>,
+    /// Whether it goes on the stream that the call at `after` is on.
+    pub stream: bool,
 }
 
 /// What a host or stream was doing at the end.
@@ -273,13 +304,15 @@ impl Finding {
 
     /// The source files that are named here.
     pub fn files(&self) -> BTreeSet<String> {
-        let Finding { verdict, races, agents, undelivered, events, .. } = self;
+        let Finding { verdict, races, fix, agents, undelivered, events, .. } = self;
+        let of_fix = fix.iter().flat_map(|fix| &fix.edits).flat_map(|edit| [Some(&edit.after), edit.before.as_ref()]);
         let of_races = races.iter().flat_map(|race| {
             let missing = [&race.missing.after, &race.missing.before];
             [&race.first.at, &race.second.at].into_iter().chain(missing).chain(&race.made_at)
         });
         let places = (verdict.at.iter())
             .chain(of_races)
+            .chain(of_fix.flatten())
             .chain(agents.iter().filter_map(|agent| agent.at.as_ref()))
             .chain(undelivered.iter().map(|transfer| &transfer.at))
             .chain(events.iter().map(|event| &event.at));

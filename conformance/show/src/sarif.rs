@@ -10,9 +10,9 @@ use crate::finding::{Access, Finding, Race};
 pub fn sarif(finding: &Finding) -> String {
     let mut results: Vec<Value> = Vec::new();
     for race in &finding.races {
-        results.push(side(race, &race.first, &race.second));
+        results.push(side(finding, race, &race.first, &race.second));
         if race.first.at != race.second.at {
-            results.push(side(race, &race.second, &race.first));
+            results.push(side(finding, race, &race.second, &race.first));
         }
     }
     if finding.races.is_empty() && !finding.is_ok() {
@@ -59,16 +59,18 @@ fn rule_of(outcome: &str) -> String {
 }
 
 /// A race, as it shows at the line of `here`.
-fn side(race: &Race, here: &Access, other: &Access) -> Value {
+fn side(finding: &Finding, race: &Race, here: &Access, other: &Access) -> Value {
     let Race { pe, memory, missing, .. } = race;
     let message = format!(
-        "Data race on {memory} of PE {pe}: {here}, and [{other}](1). Nothing orders them; missing: {}.",
-        missing.text
+        "Data race on {memory} of PE {pe}: {here}, and [{other}](1). Nothing orders them; missing: {}.{}",
+        missing.text,
+        fix(finding)
     );
     let mut related = vec![location(&other.at, Some((1, format!("the other access: {other}"))))];
     if let Some(made) = &race.made_at {
         related.push(location(made, Some((2, format!("{memory} was made here")))));
     }
+    related.extend(places_of_the_fix(finding, related.len()));
     let lines = format!("{} {} {}", here.at, other.at, missing.call);
     json!({
         "ruleId": "data-race", "level": "error", "message": { "text": message },
@@ -85,15 +87,29 @@ fn verdict(finding: &Finding) -> Value {
     let mut about: Vec<(Place, String)> = places.chain(agents).map(|(at, text)| (at.clone(), text)).collect();
     let at = finding.verdict.at.clone().or_else(|| about.first().map(|(at, _)| at.clone()));
     about.retain(|(place, _)| place.line > 0);
-    let related: Vec<Value> =
+    let mut related: Vec<Value> =
         about.iter().enumerate().map(|(i, (place, text))| location(place, Some((i + 1, text.clone())))).collect();
+    related.extend(places_of_the_fix(finding, related.len()));
     let outcome = &finding.verdict.outcome;
     json!({
         "ruleId": rule_of(outcome), "level": "error",
-        "message": { "text": format!("{}: {}", finding.program, finding.verdict.text) },
+        "message": { "text": format!("{}: {}{}", finding.program, finding.verdict.text, fix(finding)) },
         "locations": at.iter().filter(|place| place.line > 0).map(|place| location(place, None)).collect::<Vec<_>>(),
         "relatedLocations": related,
     })
+}
+
+/// What would repair it, as a sentence behind others.
+fn fix(finding: &Finding) -> String {
+    finding.fix.as_ref().map(|fix| format!(" Fix: {}.", fix.text)).unwrap_or_default()
+}
+
+/// Where a repair goes: further related locations, behind so many.
+fn places_of_the_fix(finding: &Finding, behind: usize) -> Vec<Value> {
+    let edits = finding.fix.iter().flat_map(|fix| &fix.edits).filter(|edit| edit.after.line > 0).enumerate();
+    edits
+        .map(|(i, edit)| location(&edit.after, Some((behind + i + 1, format!("behind this: {}", edit.call)))))
+        .collect()
 }
 
 /// A location; one that is related has a number and a text.

@@ -6,12 +6,13 @@ use onesided_sim::{Config, Run};
 use super::Facts;
 use super::plan::Plan;
 use super::report::replay;
+use super::run::Done;
 use super::sources;
-use crate::tool::finding::of_verdict;
+use crate::tool::finding::{of_fix, of_verdict};
 use crate::tool::terminal::events_of;
 
 /// All that is known of a recorded run.
-pub(super) fn finding(facts: &Facts, plan: &Plan, run: &Run<String>) -> Finding {
+pub(super) fn finding(facts: &Facts, plan: &Plan, done: &Done, run: &Run<String>) -> Finding {
     let Config { pes, nodes, gpus, pieces, profile, .. } = plan.config;
     let mut finding = Finding {
         program: facts.name.to_string(),
@@ -21,6 +22,7 @@ pub(super) fn finding(facts: &Facts, plan: &Plan, run: &Run<String>) -> Finding 
         profile: profile.to_string(),
         schedule: run.schedule.to_string(),
         replay: replay(plan, run),
+        fix: done.fixes.as_ref().and_then(|fixes| fixes.fix.as_ref()).map(of_fix),
         events: events_of(run.trace.as_deref().unwrap_or_default()),
         ..of_verdict(&run.verdict)
     };

@@ -10,6 +10,7 @@ use super::Facts;
 use super::plan::{Plan, Search};
 use super::report::replay;
 use super::run::{Done, End};
+use crate::tool::finding::of_fix;
 
 /// Writes every event of a run, one a line: the same bytes for the same schedule.
 pub(super) fn write_trace(out: &mut dyn Write, facts: &Facts, run: &Run<String>) -> io::Result<()> {
@@ -43,6 +44,7 @@ pub(super) fn summary(facts: &Facts, plan: &Plan, done: &Done) -> Value {
             "report": run.verdict.to_string(),
             "schedule": run.schedule.to_string(),
             "replay": replay(plan, run),
+            "fix": done.fixes.as_ref().and_then(|fixes| fixes.fix.as_ref()).map(of_fix),
         })
     });
     let differing = done.differing.as_ref().map(|(count, run)| {

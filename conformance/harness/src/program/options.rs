@@ -146,6 +146,9 @@ pub(super) struct Search {
     /// Print every pair of calls that races in the finding's run, not only the first
     #[arg(long)]
     pub(super) all_races: bool,
+    /// Take up to a minute to explain a finding, instead of a fraction of a second
+    #[arg(long)]
+    pub(super) explain: bool,
     /// Print every event of the finding's run, or else of the first run
     #[arg(long)]
     pub(super) events: bool,

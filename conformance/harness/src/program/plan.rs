@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use onesided_nvshmem::CAPABILITIES;
-use onesided_sim::{Budget, Config, Explore, Profile, Races, Schedule};
+use onesided_sim::{Budget, Config, Effort, Explore, Profile, Races, Schedule};
 
 use super::Facts;
 use super::options::{Kind, LIMIT, Like, OnGpus, Options, Output, Profiles, RacesMean, SCHEDULES};
@@ -25,6 +25,8 @@ pub(super) struct Plan {
     pub(super) budget: Budget,
     /// Whether every race of a finding is printed, not only the first.
     pub(super) all_races: bool,
+    /// Whether a finding is worth some time to explain it.
+    pub(super) explain: bool,
     /// Whether the events are printed.
     pub(super) events: bool,
     pub(super) output: Output,
@@ -109,7 +111,7 @@ impl Plan {
             return Err(format!("{} needs at least {} PEs, not {}", facts.name, facts.min_pes, config.pes));
         }
 
-        let (events, all_races) = (search.events, search.all_races);
+        let (events, all_races, explain) = (search.events, search.all_races, search.explain);
         let seed = search.seed.unwrap_or(0);
         let budget = Budget { time: search.time.map(Duration::from_secs), memory: Some(config.memory) };
         // Who gives a time wants all of it to be used.
@@ -135,6 +137,7 @@ impl Plan {
             search,
             budget,
             all_races,
+            explain,
             events,
             output,
             in_table: false,
@@ -147,6 +150,11 @@ impl Plan {
         if !self.in_table {
             say!("{line}");
         }
+    }
+
+    /// How much is tried to explain a finding.
+    pub(super) fn effort(&self) -> Effort {
+        if self.explain { Effort::MUCH } else { Effort::LITTLE }
     }
 
     /// Whether every schedule is to be visited.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use onesided_sim::{Bound, Explore, Run, Strategy};
+use onesided_sim::{Bound, Explore, Fixes, Run, Strategy};
 
 use super::Facts;
 use super::next::next;
@@ -55,9 +55,20 @@ fn finding(plan: &Plan, done: &Done, run: &Run<String>) -> String {
         _ => format!("on schedule {}", done.schedules()),
     };
     let replay = replay(plan, run);
+    let fix =
+        done.fixes.as_ref().and_then(|fixes| fix(plan, fixes)).map(|fix| format!("\n\nFix: {fix}")).unwrap_or_default();
     match plan.all_races {
-        true => format!("{which}: {:#}\n\nReplay it: {replay}", run.verdict),
-        false => format!("{which}: {}\n\nReplay it: {replay}", run.verdict),
+        true => format!("{which}: {:#}{fix}\n\nReplay it: {replay}", run.verdict),
+        false => format!("{which}: {}{fix}\n\nReplay it: {replay}", run.verdict),
+    }
+}
+
+/// What repairs it. That nothing was found is said to who asked for more.
+fn fix(plan: &Plan, Fixes { fix, tried, .. }: &Fixes) -> Option<String> {
+    match fix {
+        Some(fix) => Some(fix.to_string()),
+        None if plan.explain && *tried > 0 => Some(format!("none of one or two calls; {tried} were tried")),
+        None => None,
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use onesided::{Error, ErrorKind, Pe, Result};
 use onesided_nvshmem::CAPABILITIES;
-use onesided_sim::{Bound, Explore, Explored, Run, Sim, Simulation, VerdictKind};
+use onesided_sim::{Bound, Explore, Explored, Fixes, Run, Sim, Simulation, VerdictKind};
 
 use super::Program;
 use super::next::has_several_elements;
@@ -30,6 +30,8 @@ pub(super) struct Done {
     pub(super) time: Duration,
     /// The recorded run to report: the finding's, or the first one if a trace is wanted.
     pub(super) recorded: Option<Run<String>>,
+    /// What would repair the finding, if that was looked for.
+    pub(super) fixes: Option<Fixes>,
     /// What the program uses that libnvshmem does not have: the family of calls, and why.
     pub(super) unsupported: Option<(&'static str, &'static str)>,
     /// Whether it sends several elements at once, which can arrive in pieces.
@@ -71,6 +73,7 @@ pub(super) fn run<P: Program>(program: &P, plan: &Plan) -> Done {
         explored: Explored::default(),
         time: Duration::ZERO,
         recorded: None,
+        fixes: None,
         unsupported: None,
         sends_several_elements: false,
         differing: None,
@@ -108,8 +111,7 @@ fn visit<P: Program>(program: &P, plan: &Plan, done: &mut Done) -> Result<()> {
         done.alone = Some(run.steps);
         done.end = End::of(&run);
         done.look(&run);
-        done.recorded = Some(run);
-        return Ok(());
+        return done.explain(plan, &simulation, run, &main);
     }
 
     let mut results = Results::default();
@@ -129,7 +131,10 @@ fn visit<P: Program>(program: &P, plan: &Plan, done: &mut Done) -> Result<()> {
     if let Some(run) = finding.or(first).filter(|run| has_finding || plan.needs_a_record() || run.steps < LONG) {
         let recorded = simulation.reproduce(&run, main)?;
         done.look(&recorded);
-        done.recorded = Some(recorded).filter(|_| has_finding || plan.needs_a_record());
+        match has_finding {
+            true => done.explain(plan, &simulation, recorded, &main)?,
+            false => done.recorded = Some(recorded).filter(|_| plan.needs_a_record()),
+        }
     }
     Ok(())
 }
@@ -230,6 +235,25 @@ impl Done {
     /// Steps taken in all.
     pub(super) fn steps(&self) -> u64 {
         self.alone.unwrap_or(0) + self.explored.steps
+    }
+
+    /// Keeps the recorded run to report, and looks for what would repair it.
+    fn explain(
+        &mut self,
+        plan: &Plan,
+        simulation: &Simulation,
+        run: Run<String>,
+        main: &impl Fn(&Pe<Sim>) -> Result<String>,
+    ) -> Result<()> {
+        let is_about_the_program = match &run.verdict.kind {
+            VerdictKind::Failed { error, .. } => !is_operating(error.kind()),
+            _ => self.end == End::Finding,
+        };
+        if is_about_the_program && !plan.in_table {
+            self.fixes = Some(simulation.fix(&run, plan.effort(), main)?);
+        }
+        self.recorded = Some(run);
+        Ok(())
     }
 
     /// Looks at what a recorded run uses.

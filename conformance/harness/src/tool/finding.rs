@@ -2,7 +2,7 @@
 
 use onesided::At;
 use onesided_show::{self as show, Finding};
-use onesided_sim::{Access, AgentState, Part, Race, Standing, Undelivered, Verdict, VerdictKind};
+use onesided_sim::{Access, AgentState, Edit, Fix, Part, Race, Shown, Standing, Undelivered, Verdict, VerdictKind};
 
 /// How a run ended, and who did what then. What ran, and what happened before, is left out.
 pub fn of_verdict(verdict: &Verdict) -> Finding {
@@ -12,6 +12,24 @@ pub fn of_verdict(verdict: &Verdict) -> Finding {
         agents: verdict.agents.iter().map(agent).collect(),
         undelivered: verdict.undelivered.iter().map(undelivered).collect(),
         ..Finding::default()
+    }
+}
+
+/// A change that makes a program right.
+pub fn of_fix(fix: &Fix) -> show::Fix {
+    let edit = |(edit, before): (&Edit, &Option<At>)| {
+        let (call, after, stream) = match *edit {
+            Edit::Insert { call, after, on_stream } => (call.name(), after, on_stream),
+            Edit::PutSignal { put, .. } => ("put_signal", put, false),
+            Edit::Replace { at, by } => (by.map_or("", |by| by.name()), at, false),
+        };
+        show::Edit { call: call.to_string(), after: place(after), before: before.map(place), stream }
+    };
+    show::Fix {
+        text: fix.to_string(),
+        proved: matches!(fix.shown, Shown::Proved { .. }),
+        weakest: fix.is_weakest,
+        edits: fix.edits.iter().zip(&fix.before).map(edit).collect(),
     }
 }
 

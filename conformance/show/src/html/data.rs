@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::diagram::{Diagram, EdgeKind, Transfer};
 use crate::event::{Does, Event, Kind, Place};
-use crate::finding::{Access, Finding, Race};
+use crate::finding::{Access, Edit, Finding, Fix, Race};
 
 /// Everything that the page shows.
 pub(super) fn data(diagram: &Diagram<'_>) -> Value {
@@ -20,6 +20,7 @@ pub(super) fn data(diagram: &Diagram<'_>) -> Value {
         .enumerate()
         .map(|(number, race)| data_of_race(diagram, number, race, &mut places))
         .collect();
+    let fix = finding.fix.as_ref().map(|fix| data_of_fix(fix, &mut places));
     let agents: Vec<Value> = (finding.agents.iter())
         .map(|agent| {
             let place = places.optional(agent.at.as_ref());
@@ -43,7 +44,7 @@ pub(super) fn data(diagram: &Diagram<'_>) -> Value {
     json!({
         "program": program, "arguments": arguments, "checks": checks, "pes": cluster.pes, "nodes": cluster.nodes,
         "profile": profile, "schedule": schedule, "replay": replay,
-        "verdict": verdict, "races": races, "agents": agents, "undelivered": undelivered,
+        "verdict": verdict, "races": races, "fix": fix, "agents": agents, "undelivered": undelivered,
         "focus": diagram.pes_of_the_finding(),
         "lanes": diagram.lanes.iter().map(|lane| [number(lane.pe), optional(lane.stream)]).collect::<Vec<_>>(),
         "events": events,
@@ -175,6 +176,16 @@ fn data_of_race(diagram: &Diagram<'_>, which: usize, race: &Race, places: &mut P
             "after": places.number(&missing.after), "before": places.number(&missing.before),
         },
     })
+}
+
+fn data_of_fix(fix: &Fix, places: &mut Places) -> Value {
+    let edits: Vec<Value> = (fix.edits.iter())
+        .map(|Edit { call, after, before, stream }| {
+            let (after, before) = (places.number(after), places.optional(before.as_ref()));
+            json!({ "call": call, "stream": stream, "after": after, "before": before })
+        })
+        .collect();
+    json!({ "text": fix.text, "proved": fix.proved, "edits": edits })
 }
 
 /// The places that are named, each once: its file, by its number, or -1 with a name of its own; and its line.

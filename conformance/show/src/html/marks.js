@@ -191,8 +191,8 @@ function place(ctx, { x, y, colours }, race) {
     ctx.setLineDash([]);
     ctx.strokeStyle = layout.folded.has(lanes[lane].pe) ? colours.panel : colours.band;
     ctx.lineWidth = 4;
-    ctx.strokeText(`+ ${race.missing.call}`, at, level + tall / 2 + 13);
-    ctx.fillText(`+ ${race.missing.call}`, at, level + tall / 2 + 13);
+    ctx.strokeText(`+ ${race.call}`, at, level + tall / 2 + 13);
+    ctx.fillText(`+ ${race.call}`, at, level + tall / 2 + 13);
   }
   ctx.restore();
 }

@@ -92,12 +92,14 @@ function eventAt(place, pe, event) {
   return before.at(-1) ?? mine[0] ?? all[0] ?? -1;
 }
 
-/// The events between which the edge of a race is missing.
-for (const race of races) {
-  race.after = eventAt(race.missing.after, race.first.pe, race.first.event);
-  const behind = (eventsAt.get(race.missing.before) ?? []).find((event) => event > race.after);
+/// The call that would order a race, and the events between which it belongs: of the fix that was tried, or of the missing edge.
+races.forEach((race, number) => {
+  const edit = (number === 0 && data.fix?.edits[0]) || race.missing;
+  race.call = edit.call;
+  race.after = eventAt(edit.after, race.first.pe, race.first.event);
+  const behind = (eventsAt.get(edit.before) ?? []).find((event) => event > race.after);
   race.before = behind ?? -1;
-}
+});
 
 /// The lines of a file.
 const linesOf = (file) => file.text?.replace(/\n$/, "").split("\n");

@@ -24,6 +24,10 @@ function short(text) {
 function showFinding() {
   const section = document.getElementById("finding");
   races.forEach((race, number) => section.append(raceCard(race, number)));
+  if (data.fix) {
+    const text = element("span", { textContent: short(data.fix.text).replaceAll("`", "") });
+    section.append(element("p", { id: "fix", className: "missing", title: data.fix.text }, element("b", { textContent: "Fix: " }), text));
+  }
   const list = (title, entries, open) => {
     if (entries.length === 0) return;
     const items = entries.map((entry) => {

@@ -55,7 +55,10 @@ function fillLines(lines, file) {
   });
   const wrong = new Set(races.flatMap((race) => [race.first.place, race.second.place]).map(numberOf));
   if (races.length === 0 && !data.verdict.ok) wrong.add(numberOf(data.verdict.place));
-  const fixes = new Map(races.slice(0, 1).map((race) => [numberOf(race.missing.after), race]));
+  const proposed = data.fix
+    ? data.fix.edits.map((edit) => ({ ...edit, text: data.fix.text }))
+    : races.slice(0, 1).map((race) => race.missing);
+  const fixes = new Map(proposed.map((edit) => [numberOf(edit.after), edit]));
   const near = (line) => [...wrong, ...fixes.keys()].some((other) => other > 0 && Math.abs(other - line) <= NEAR);
   const rows = texts.map((text, index) => {
     const line = index + 1;
@@ -74,12 +77,12 @@ function fillLines(lines, file) {
     if (place !== undefined) row.addEventListener("click", (press) => press.target === number || chooseNextAt(place));
     return row;
   });
-  for (const [line, race] of fixes) {
+  for (const [line, edit] of fixes) {
     if (line < 1 || line > texts.length) continue;
     const indent = /^\s*/.exec(texts[line - 1])[0];
-    const text = `${indent}+ ${race.missing.call}`;
+    const text = `${indent}+ ${edit.call}${edit.stream ? " on the stream" : ""}`;
     const row = element("div", { className: "line fix" }, element("span", { className: "no", textContent: "+" }),
-      element("pre", { textContent: text, title: race.missing.text }));
+      element("pre", { textContent: text, title: edit.text }));
     rows.splice(rows.findIndex((other) => other.dataset.line === String(line)) + 1, 0, row);
   }
   lines.append(...rows);

@@ -62,6 +62,9 @@ pub fn terminal(finding: &Finding, to: Terminal) -> String {
         let places = places_of_the_verdict(finding);
         out += &excerpt::excerpts(finding, &places, to);
     }
+    if let Some(fix) = &finding.fix {
+        let _ = writeln!(out, "\n{} {}", to.paint(Look::Right, "fix:"), fix.text);
+    }
     at_the_end(&mut out, finding, to);
     out += &rows::rows(&diagram, to);
     out

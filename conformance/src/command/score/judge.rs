@@ -1,7 +1,7 @@
 //! One finding against its label.
 
 use onesided_bugs::{Class, Edit};
-use onesided_show::{Finding, Missing, Place};
+use onesided_show::{self as show, Finding, Missing, Place};
 
 use super::labels::Label;
 
@@ -16,7 +16,7 @@ pub(super) struct Judged {
     pub(super) is_strict: bool,
     /// Reports about other lines than the label's.
     pub(super) noise: usize,
-    /// Whether the edit that the report proposes is the label's. `None`: the label has none, or nothing is proposed.
+    /// Whether the repair that the finding proposes is the label's. `None`: the label has none, or the bug was not found.
     pub(super) fix: Option<bool>,
     /// What was found, in words, and the command that shows it.
     pub(super) text: String,
@@ -39,13 +39,16 @@ pub(super) fn judge(label: &Label, finding: Option<&Finding>) -> Judged {
         Some(_) => reports.iter().any(of_class),
         None => reports.is_empty(),
     };
-    let proposed = strict.and_then(|report| report.missing);
+    let is_fixed = |fix: Edit| match finding.and_then(|finding| finding.fix.as_ref()) {
+        Some(proposed) => proposed.edits.iter().any(|edit| is_edit(edit, fix, label)),
+        None => strict.and_then(|report| report.missing).is_some_and(|missing| is_label(missing, fix, label)),
+    };
     Judged {
         found: reports.iter().map(|report| report.class).collect(),
         is_right,
         is_strict: strict.is_some() || (label.class.is_none() && is_right),
         noise: reports.iter().filter(|report| !report.is_within(label)).count(),
-        fix: label.fix.zip(proposed).map(|(fix, missing)| is_label(missing, fix, label)),
+        fix: label.fix.filter(|_| strict.is_some()).map(is_fixed),
         text: finding.filter(|_| !reports.is_empty()).map(in_words).unwrap_or_default(),
     }
 }
@@ -107,15 +110,28 @@ fn mentions(text: &str, source: &str, line: u32) -> bool {
     })
 }
 
-/// Whether the proposal is the label's edit, between the same lines. A barrier orders both ways, and is compared without a place.
+/// Whether the call of a missing edge is the label's edit, between the same lines.
 fn is_label(missing: &Missing, fix: Edit, label: &Label) -> bool {
-    let Missing { call, after, before, .. } = missing;
-    let is_there = label.lines.fix.is_none_or(|line| {
-        let (line, loops) = (line as usize, before.line <= after.line); // the other access comes in a loop's next round
-        fix == Edit::Barrier
-            || (is_file(&after.file, &label.source) && after.line <= line && (loops || line < before.line))
-    });
-    call.trim_end_matches("_all") == fix.name() && is_there
+    is_call(&missing.call, fix) && is_between(&missing.after, Some(&missing.before), fix, label)
+}
+
+/// Whether a change that was tried is the label's edit.
+fn is_edit(edit: &show::Edit, fix: Edit, label: &Label) -> bool {
+    is_call(&edit.call, fix) && is_between(&edit.after, edit.before.as_ref(), fix, label)
+}
+
+fn is_call(call: &str, fix: Edit) -> bool {
+    call.trim_end_matches("_all") == fix.name()
+}
+
+/// Whether the label's line is between two lines. A barrier orders both ways, and is compared without a place.
+fn is_between(after: &Place, before: Option<&Place>, fix: Edit, label: &Label) -> bool {
+    label.lines.fix.is_none_or(|line| {
+        let line = line as usize;
+        // where the second is not behind the first, it comes in a loop's next round
+        let ends = before.filter(|before| after.line < before.line).is_none_or(|before| line < before.line);
+        fix == Edit::Barrier || (is_file(&after.file, &label.source) && after.line <= line && ends)
+    })
 }
 
 fn in_words(finding: &Finding) -> String {
@@ -128,6 +144,7 @@ fn in_words(finding: &Finding) -> String {
         lines.push(finding.verdict.text.clone());
         lines.extend(finding.agents.iter().map(|agent| format!("  {}", agent.text)));
     }
+    lines.extend(finding.fix.iter().map(|fix| format!("fix: {}", fix.text)));
     if !finding.replay.is_empty() {
         lines.push(finding.replay.clone());
     }
@@ -225,9 +242,25 @@ mod tests {
             lines: Lines { first: Some(20), ..Lines::default() },
             ..self::label(Some(Class::Deadlock), Some(Edit::Fence))
         };
-        assert_eq!(of(&deadlock, &none), (true, true, 0, None));
+        assert_eq!(of(&deadlock, &none), (true, true, 0, Some(false)), "nothing is proposed");
         let barrier = self::label(Some(Class::Race), Some(Edit::Barrier));
         assert_eq!(of(&barrier, &races(vec![race([10, 20], "put", ("barrier_all", 20, 10))])).3, Some(true));
+    }
+
+    /// What was tried counts for more than what a race lacks.
+    #[test]
+    fn a_fix_that_was_tried_is_the_proposal() {
+        let label = label(Some(Class::Race), Some(Edit::Quiet));
+        let fix = |call: &str, after, before: Option<usize>| {
+            let edit = show::Edit { call: call.into(), after: place(after), before: before.map(place), stream: false };
+            let fix = show::Fix { text: String::new(), proved: true, weakest: true, edits: vec![edit] };
+            of(&label, &Finding { fix: Some(fix), ..races(vec![race([10, 20], "put", ("fence", 10, 12))]) }).3
+        };
+        assert_eq!(fix("quiet", 10, Some(12)), Some(true));
+        assert_eq!(fix("quiet", 9, Some(12)), Some(true));
+        assert_eq!(fix("quiet", 10, None), Some(true));
+        assert_eq!(fix("quiet", 9, Some(10)), Some(false));
+        assert_eq!(fix("fence", 10, Some(12)), Some(false));
     }
 
     #[test]

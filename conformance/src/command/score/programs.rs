@@ -8,9 +8,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use onesided_bugs::{Bug, Program, all};
-use onesided_harness::tool::finding::of_verdict;
+use onesided_harness::tool::finding::{of_fix, of_verdict};
 use onesided_show::Finding;
-use onesided_sim::{Config, Explore, Sim, Simulation};
+use onesided_sim::{Config, Effort, Explore, Run, Sim, Simulation};
 
 use super::labels::Label;
 use crate::processes;
@@ -63,9 +63,14 @@ fn simulate(program: Program<Sim>, label: &Label, profile: &str, schedules: u64)
     let config = Config { profile: profile.parse()?, max_steps: Some(MAX_STEPS), ..Config::pes(label.pes) };
     let wrong = |error: onesided::Error| error.message().to_string();
     let mut simulation = Simulation::new(config).map_err(wrong)?;
+    let found = |simulation: &mut Simulation, run: &Run<()>| {
+        let run = simulation.reproduce(run, program)?;
+        let fixes = simulation.fix(&run, Effort::LITTLE, program)?;
+        Ok(Finding { fix: fixes.fix.as_ref().map(of_fix), ..of_verdict(&run.verdict) })
+    };
     let run = simulation.run(program).map_err(wrong)?;
     if !run.is_ok() && !run.is_given_up() {
-        return Ok(Some(of_verdict(&run.verdict)));
+        return found(&mut simulation, &run).map(Some).map_err(wrong);
     }
     let mut finding = None;
     if schedules > 1 {
@@ -74,12 +79,12 @@ fn simulate(program: Program<Sim>, label: &Label, profile: &str, schedules: u64)
             if run.is_ok() || run.is_given_up() {
                 return ControlFlow::Continue(());
             }
-            finding = Some(of_verdict(&run.verdict));
+            finding = Some(run.without_results());
             ControlFlow::Break(())
         });
         visited.map_err(wrong)?;
     }
-    Ok(finding)
+    finding.map(|run| found(&mut simulation, &run)).transpose().map_err(wrong)
 }
 
 /// Calls a command, and reads what it has found.

@@ -1,0 +1,266 @@
+//! [`Edit`]: a change of a program that is made while it runs, at each call of a source line.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use onesided::backend::{Op, SignalUpdate, Values};
+use onesided::{At, Predefined};
+
+use crate::coroutine::Channel;
+use crate::request::{Call, Reply};
+
+/// A change of a program, made while it runs: [`Config::edits`](crate::Config::edits). A call in the source is known by its place;
+/// every PE that makes it is changed.
+///
+/// ```
+/// use onesided::{Backend, Pe, Result, expect_eq};
+/// use onesided_sim::{Config, Edit, Ordering, Simulation};
+///
+/// fn program(pe: &Pe<impl Backend>) -> Result<()> {
+///     let data = pe.alloc_zeroed::<u64>(1)?;
+///     pe.host().p(&data, 7, 1 - pe.my_pe())?;
+///     expect_eq(pe.read_one(&data)?, 7, "the data")?; // nothing says that it is there
+///     pe.free(data)
+/// }
+///
+/// let mut simulation = Simulation::new(Config::pes(2))?;
+/// let run = simulation.run(program)?;
+/// let put = run.verdict.races[0].second.at; // PE 1 puts when PE 0 has read
+/// let barrier = Edit::Insert { call: Ordering::Barrier, after: put, on_stream: false };
+/// let mut repaired = Simulation::new(Config { edits: vec![barrier], ..Config::pes(2) })?;
+/// assert!(!run.is_ok() && repaired.run(program)?.is_ok());
+/// # Ok::<(), onesided::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "who shows an edit must know each kind")]
+pub enum Edit {
+    /// A call is made after each call of that place.
+    Insert {
+        /// The call.
+        call: Ordering,
+        /// The place.
+        after: At,
+        /// Whether it is made on the stream that the call of the place is on. Otherwise it is made by the host, after a call that
+        /// is the host's.
+        on_stream: bool,
+    },
+    /// One `put_signal` takes the place of a put and the signal that directly follows it, to the same PE.
+    PutSignal {
+        /// The place of the put.
+        put: At,
+        /// The place of the signal.
+        signal: At,
+    },
+    /// A call that orders or completes is replaced by a weaker one.
+    Replace {
+        /// The place.
+        at: At,
+        /// The weaker call; `None` leaves the call out.
+        by: Option<Ordering>,
+    },
+}
+
+/// A call that orders others or completes them, and moves nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(clippy::exhaustive_enums, reason = "who shows an edit must know each call")]
+pub enum Ordering {
+    /// `fence`.
+    Fence,
+    /// `flush`.
+    Flush,
+    /// `quiet`.
+    Quiet,
+    /// `synchronize` of the stream that the call of the place is on.
+    Synchronize,
+    /// `sync_all`; in place of a barrier, the `sync` of its team.
+    Sync,
+    /// `barrier_all`.
+    Barrier,
+}
+
+impl Ordering {
+    /// Its name in the API.
+    ///
+    /// ```
+    /// assert_eq!(onesided_sim::Ordering::Barrier.name(), "barrier_all");
+    /// ```
+    pub fn name(self) -> &'static str {
+        match self {
+            Ordering::Fence => "fence",
+            Ordering::Flush => "flush",
+            Ordering::Quiet => "quiet",
+            Ordering::Synchronize => "synchronize",
+            Ordering::Sync => "sync_all",
+            Ordering::Barrier => "barrier_all",
+        }
+    }
+
+    /// The operation; `None` for what is none. `instead`: the operation that it replaces.
+    fn op(self, instead: Option<&Op>) -> Option<Op> {
+        let team = match instead {
+            Some(Op::Barrier { team }) => *team,
+            _ => Predefined::World.id(),
+        };
+        match self {
+            Ordering::Fence => Some(Op::Fence),
+            Ordering::Flush => Some(Op::Flush),
+            Ordering::Quiet => Some(Op::Quiet),
+            Ordering::Synchronize => None,
+            Ordering::Sync => Some(Op::Sync { team }),
+            Ordering::Barrier => Some(Op::Barrier { team }),
+        }
+    }
+}
+
+impl fmt::Display for Edit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Edit::Insert { call, after, on_stream } => {
+                let on_stream = *on_stream && *call != Ordering::Synchronize;
+                write!(f, "insert `{}`{} after {after}", call.name(), if on_stream { " on the stream" } else { "" })
+            }
+            Edit::PutSignal { put, signal } => {
+                write!(f, "one `put_signal` in place of the put at {put} and the signal at {signal}")
+            }
+            Edit::Replace { at, by: None } => write!(f, "leave out the call at {at}"),
+            Edit::Replace { at, by: Some(call) } => write!(f, "`{}` in place of the call at {at}", call.name()),
+        }
+    }
+}
+
+/// The edits of a simulation, and what they hold back while a program runs.
+#[derive(Debug)]
+pub(crate) struct Edits {
+    all: Vec<Edit>,
+    /// By PE: a put that may become a put_signal with the next call.
+    held: RefCell<BTreeMap<u32, Held>>,
+}
+
+/// A put that has not been issued yet.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    run: u64,
+    op: Op,
+    stream: Option<u32>,
+    at: At,
+    /// The place of the signal that it waits for.
+    signal: At,
+}
+
+impl Edits {
+    /// `None` where there is nothing to change.
+    pub(crate) fn new(all: &[Edit]) -> Option<Box<Edits>> {
+        (!all.is_empty()).then(|| Box::new(Edits { all: all.to_vec(), held: RefCell::default() }))
+    }
+
+    fn inserted(&self, at: At, is_on_stream: bool) -> impl Iterator<Item = Ordering> {
+        self.all.iter().filter_map(move |edit| match *edit {
+            Edit::Insert { call, after, on_stream } if on_stream == is_on_stream && after == at => Some(call),
+            _ => None,
+        })
+    }
+
+    fn signal_for(&self, at: At) -> Option<At> {
+        self.all.iter().find_map(|edit| match *edit {
+            Edit::PutSignal { put, signal } if put == at => Some(signal),
+            _ => None,
+        })
+    }
+
+    fn replaced(&self, at: At) -> Option<Option<Ordering>> {
+        self.all.iter().find_map(|edit| match *edit {
+            Edit::Replace { at: place, by } if place == at => Some(by),
+            _ => None,
+        })
+    }
+}
+
+impl Channel {
+    /// Makes a call of a program that is changed.
+    #[cold]
+    pub(crate) fn call_edited(&self, edits: &Edits, call: Call<'_>, at: At) -> Reply {
+        let stream = match &call {
+            Call::Issue { stream, .. } => *stream,
+            _ => None,
+        };
+        let reply = match (self.take_held(edits), &call) {
+            (Some(held), Call::Issue { op, .. }) if held.becomes(op, stream, at).is_some() => {
+                let op = held.becomes(op, stream, at).expect("just asked");
+                self.issue(&op, stream, held.at)
+            }
+            (held, _) => {
+                if let Some(Held { op, stream, at, .. }) = held
+                    && let failed @ Reply::Failed(_) = self.issue(&op, stream, at)
+                {
+                    return failed;
+                }
+                match self.changed(edits, &call, at) {
+                    Some(reply) => reply,
+                    None => self.make(call, at),
+                }
+            }
+        };
+        if matches!(reply, Reply::Failed(_)) {
+            return reply;
+        }
+        for call in edits.inserted(at, stream.is_some()) {
+            let done = match (call.op(None), stream) {
+                (Some(op), stream) => self.issue(&op, stream, at),
+                (None, Some(stream)) => self.make(Call::Synchronize { stream }, at),
+                (None, None) => continue,
+            };
+            if matches!(done, Reply::Failed(_)) {
+                return done;
+            }
+        }
+        reply
+    }
+
+    /// Issues what is held back, before the PE ends.
+    pub(crate) fn release_held(&self, edits: &Edits) {
+        if let Some(Held { op, stream, at, .. }) = self.take_held(edits) {
+            self.issue(&op, stream, at);
+        }
+    }
+
+    /// What takes the place of a call: nothing, a weaker call, or a put that is held back.
+    fn changed(&self, edits: &Edits, call: &Call<'_>, at: At) -> Option<Reply> {
+        let Call::Issue { op, stream, .. } = call else { return None };
+        match op {
+            Op::Fence | Op::Quiet | Op::Flush | Op::Barrier { .. } | Op::Sync { .. } => {
+                Some(match edits.replaced(at)?.and_then(|by| by.op(Some(op))) {
+                    Some(op) => self.issue(&op, *stream, at),
+                    None => Reply::Unit,
+                })
+            }
+            Op::Put { signal: None, .. } => {
+                let signal = edits.signal_for(at)?;
+                let held = Held { run: self.run(), op: **op, stream: *stream, at, signal };
+                edits.held.borrow_mut().insert(self.pe(), held);
+                Some(Reply::Unit)
+            }
+            _ => None,
+        }
+    }
+
+    fn take_held(&self, edits: &Edits) -> Option<Held> {
+        let held = edits.held.borrow_mut().remove(&self.pe());
+        held.filter(|held| held.run == self.run())
+    }
+
+    fn issue(&self, op: &Op, stream: Option<u32>, at: At) -> Reply {
+        self.make(Call::Issue { op, values: &Values::NONE, stream }, at)
+    }
+}
+
+impl Held {
+    /// The put_signal that the held put and this operation are together, if they are one.
+    fn becomes(&self, op: &Op, stream: Option<u32>, at: At) -> Option<Op> {
+        let (Op::Put { dst, src, dtype, pe, nbi, .. }, Op::Signal { update, pe: to }) = (self.op, *op) else {
+            return None;
+        };
+        let signal: Option<SignalUpdate> = (pe == to && stream == self.stream && at == self.signal).then_some(update);
+        signal.map(|signal| Op::Put { dst, src, dtype, pe, nbi, signal: Some(signal) })
+    }
+}

@@ -1,0 +1,331 @@
+//! [`Fix`]: the weakest calls whose insertion makes a program right, found by trying.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::ops::ControlFlow;
+
+use onesided::{At, Pe, Result};
+
+use super::edit::{Edit, Ordering};
+use super::lines::{Call, Calls};
+use super::trial::{Effort, Trial, Trials};
+use crate::pe::Sim;
+use crate::race::{MissingEdge, Race};
+use crate::search::Explore;
+use crate::simulation::{Run, Simulation};
+use crate::verdict::VerdictKind;
+
+/// A change of a few calls that makes a program right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Fix {
+    /// The changes: one, or two that are needed together.
+    pub edits: Vec<Edit>,
+    /// For each change the call that a PE makes next. The new call can stand anywhere before it.
+    pub before: Vec<Option<At>>,
+    /// What the program with these changes was shown to be.
+    pub shown: Shown,
+    /// Whether every weaker change was tried, and each one fails.
+    pub is_weakest: bool,
+}
+
+/// What was shown of a changed program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "a change is proved right, or it is not")]
+pub enum Shown {
+    /// It is right on every schedule: so many classes.
+    Proved {
+        /// Classes of schedules.
+        classes: u64,
+    },
+    /// Nothing was wrong on so many schedules, and there are more.
+    NothingFound {
+        /// Schedules.
+        schedules: u64,
+    },
+}
+
+/// What came of the search for a fix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Fixes {
+    /// The weakest change that was found.
+    pub fix: Option<Fix>,
+    /// Changes that were tried.
+    pub tried: u64,
+}
+
+/// The most places of each kind of call that are tried.
+const PLACES: usize = 12;
+/// The most pairs of changes that are tried.
+const PAIRS: usize = 16;
+
+impl Simulation {
+    /// Looks for the weakest change that makes a program right: one call (`fence`, `put_signal` in place of a put and a signal,
+    /// `flush`, `quiet`, `synchronize`, `barrier_all`, in this order), or two. Each change is tried: the program runs with it, on
+    /// every schedule if they are few enough. A barrier is only tried where all PEs make the call before it.
+    ///
+    /// `run` is the finding: a run of `program` on this cluster. Findings that no order cures have no fix: a leak, say.
+    ///
+    /// ```
+    /// use onesided::{Backend, Cmp, Pe, Result, SignalOp, expect_eq};
+    /// use onesided_sim::{Config, Effort, Simulation};
+    ///
+    /// fn program(pe: &Pe<impl Backend>) -> Result<()> {
+    ///     let (data, flag) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(1)?);
+    ///     if pe.my_pe() == 0 {
+    ///         pe.host().p(&data, 7, 1)?; // a fence is missing behind it
+    ///         pe.host().signal_op(flag.signal(0), 1, SignalOp::Set, 1)?;
+    ///     } else {
+    ///         pe.host().signal_wait_until(flag.signal(0), Cmp::Eq, 1)?;
+    ///         expect_eq(pe.read_one(&data)?, 7, "the data")?;
+    ///     }
+    ///     pe.free(flag)?;
+    ///     pe.free(data)
+    /// }
+    ///
+    /// let mut simulation = Simulation::new(Config::pes(2))?;
+    /// let finding = simulation.run(program)?;
+    /// let fix = simulation.fix(&finding, Effort::LITTLE, program)?.fix.unwrap();
+    /// assert_eq!(
+    ///     fix.to_string(),
+    ///     format!("insert `fence` after {}: proved; nothing weaker is enough", finding.verdict.races[0].first.at)
+    /// );
+    /// # Ok::<(), onesided::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Simulation::explore`].
+    pub fn fix<T>(&self, run: &Run<T>, effort: Effort, program: impl Fn(&Pe<Sim>) -> Result<T>) -> Result<Fixes> {
+        let mut search = Search {
+            trials: Trials::new(self, effort, run.steps, &program),
+            races: &run.verdict.races,
+            is_weakest: true,
+            lacks: run.verdict.races.first().and_then(|race| lacks(&race.missing)),
+            helping: Vec::new(),
+            not_proved: None,
+            calls: Calls::default(),
+        };
+        if !can_be_cured(&run.verdict.kind) || run.steps > effort.steps / 4 {
+            return Ok(Fixes { fix: None, tried: 0 });
+        }
+        search.calls = calls_of(self, run, &program)?;
+        let fix = match search.single()? {
+            None => search.pair()?,
+            one => one,
+        };
+        Ok(Fixes { fix, tried: search.trials.made })
+    }
+}
+
+/// Random runs from which calls are learned.
+const RUNS: u64 = 8;
+
+/// The calls of a program: of the run in order, and of the finding. Where the one in order was cut, some random runs show more.
+fn calls_of<T>(of: &Simulation, run: &Run<T>, program: &impl Fn(&Pe<Sim>) -> Result<T>) -> Result<Calls> {
+    let mut simulation = Simulation::new(of.config().clone())?;
+    let in_order = simulation.run(program)?;
+    let mut runs = vec![in_order.without_results()];
+    if in_order.verdict.kind.cuts() {
+        simulation.explore(Explore::random(RUNS, 0), program, |run| {
+            runs.push(run.without_results());
+            ControlFlow::Continue(())
+        })?;
+    }
+    let mut calls = Calls::default();
+    for other in runs {
+        let recorded = simulation.reproduce(&other, program)?;
+        calls.add(recorded.trace.as_deref().unwrap_or_default());
+    }
+    calls.add(run.trace.as_deref().unwrap_or_default());
+    Ok(calls)
+}
+
+/// Whether another order of calls may help.
+fn can_be_cured(kind: &VerdictKind) -> bool {
+    match kind {
+        VerdictKind::Race
+        | VerdictKind::Deadlock
+        | VerdictKind::Failed { .. }
+        | VerdictKind::Panicked { .. }
+        | VerdictKind::FreedInUse { .. }
+        | VerdictKind::ConcurrentCollectives { .. }
+        | VerdictKind::CollectivesOutOfOrder { .. } => true,
+        VerdictKind::Finished
+        | VerdictKind::Mismatch { .. }
+        | VerdictKind::Leak { .. }
+        | VerdictKind::StepLimit { .. }
+        | VerdictKind::Exited { .. } => false,
+    }
+}
+
+struct Search<'a, T> {
+    trials: Trials<'a, T>,
+    races: &'a [Race],
+    calls: Calls,
+    /// Whether everything weaker was tried, and fails.
+    is_weakest: bool,
+    /// The call that the finding's first race lacks.
+    lacks: Option<Ordering>,
+    /// Changes after which some race of the finding is gone.
+    helping: Vec<Edit>,
+    /// The weakest change with which nothing wrong was found, and that is not proved.
+    not_proved: Option<Fix>,
+}
+
+/// A kind of change: a weaker one is less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    PutSignal,
+    Inserts(Ordering),
+}
+
+impl<T> Search<'_, T> {
+    /// One change, the weakest first.
+    fn single(&mut self) -> Result<Option<Fix>> {
+        for kind in self.kinds() {
+            for edit in self.edits(kind) {
+                if let Some(fix) = self.attempt(kind, vec![edit])? {
+                    return Ok(Some(fix));
+                }
+            }
+        }
+        Ok(self.not_proved.take())
+    }
+
+    /// The kinds of changes, the weakest first. Where a fence completes what it orders, a flush is weaker.
+    fn kinds(&self) -> [Kind; 6] {
+        use Kind::{Inserts, PutSignal};
+        let first = match self.trials.config().profile.rules().fence_is_quiet {
+            false => [Inserts(Ordering::Fence), PutSignal, Inserts(Ordering::Flush)],
+            true => [Inserts(Ordering::Flush), Inserts(Ordering::Fence), PutSignal],
+        };
+        let [a, b, c] = first;
+        [a, b, c, Inserts(Ordering::Quiet), Inserts(Ordering::Synchronize), Inserts(Ordering::Barrier)]
+    }
+
+    fn edits(&mut self, kind: Kind) -> Vec<Edit> {
+        let all: Vec<Edit> = match kind {
+            Kind::Inserts(call) => {
+                let places = self.places(call).into_iter();
+                places.map(|(after, on_stream)| Edit::Insert { call, after, on_stream }).collect()
+            }
+            Kind::PutSignal => {
+                let pairs = self.calls.puts_and_signals.iter();
+                pairs.map(|&((put, _), signal)| Edit::PutSignal { put, signal }).collect()
+            }
+        };
+        self.is_weakest &= all.len() <= PLACES;
+        all.into_iter().take(PLACES).collect()
+    }
+
+    /// A stream's transfer that the host uses needs a quiet on the stream and its end. Several races may need a call each.
+    fn pair(&mut self) -> Result<Option<Fix>> {
+        let mut pairs: Vec<Vec<Edit>> = Vec::new();
+        for (after, on_stream) in self.places(Ordering::Quiet).into_iter().filter(|(_, on_stream)| *on_stream) {
+            let insert = |call| Edit::Insert { call, after, on_stream };
+            pairs.push(vec![insert(Ordering::Quiet), insert(Ordering::Synchronize)]);
+        }
+        for (number, &one) in self.helping.iter().enumerate() {
+            pairs.extend(
+                self.helping[number + 1..]
+                    .iter()
+                    .filter(|other| place(other) != place(&one))
+                    .map(|&other| vec![one, other]),
+            );
+        }
+        self.is_weakest &= pairs.len() <= PAIRS;
+        for pair in pairs.into_iter().take(PAIRS) {
+            if let Some(fix) = self.attempt(Kind::Inserts(Ordering::Barrier), pair)? {
+                return Ok(Some(fix));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The places behind which that call is tried.
+    fn places(&self, call: Ordering) -> Vec<Call> {
+        self.calls.behind_which(call, self.races, self.trials.config().pes)
+    }
+
+    /// Tries a change. One that is not proved is taken at once only if it is as strong as the call that the race lacks.
+    fn attempt(&mut self, kind: Kind, edits: Vec<Edit>) -> Result<Option<Fix>> {
+        let shown = match self.trials.of(&edits)? {
+            Trial::Fails(left) => {
+                if let [edit] = edits[..]
+                    && self.helps(&left)
+                {
+                    self.helping.push(edit);
+                }
+                return Ok(None);
+            }
+            Trial::NotTried => {
+                self.is_weakest = false;
+                return Ok(None);
+            }
+            Trial::Proved(classes) => Shown::Proved { classes },
+            Trial::NothingFound(schedules) => Shown::NothingFound { schedules },
+        };
+        let before = edits.iter().map(|edit| self.next_of(edit)).collect();
+        let fix = Fix { edits, before, shown, is_weakest: self.is_weakest };
+        if matches!(shown, Shown::Proved { .. }) || self.lacks.is_none_or(|lacks| kind >= Kind::Inserts(lacks)) {
+            return Ok(Some(fix));
+        }
+        self.is_weakest = false;
+        self.not_proved.get_or_insert(fix);
+        Ok(None)
+    }
+
+    /// Whether a race of the finding is not among those that are left.
+    fn helps(&self, left: &[Race]) -> bool {
+        let lines = |races: &[Race]| -> BTreeSet<[At; 2]> {
+            races.iter().map(|race| [race.first.at, race.second.at]).collect()
+        };
+        let left = lines(left);
+        lines(self.races).iter().any(|race| !left.contains(race))
+    }
+
+    fn next_of(&self, edit: &Edit) -> Option<At> {
+        match *edit {
+            Edit::Insert { after, on_stream, .. } => self.calls.all.get(&(after, on_stream))?.next,
+            Edit::PutSignal { signal, .. } => Some(signal),
+            Edit::Replace { .. } => None,
+        }
+    }
+}
+
+/// The call that would make a missing edge.
+fn lacks(missing: &MissingEdge) -> Option<Ordering> {
+    match missing {
+        MissingEdge::Fence { .. } => Some(Ordering::Fence),
+        MissingEdge::Quiet { .. } => Some(Ordering::Quiet),
+        MissingEdge::Flush { .. } => Some(Ordering::Flush),
+        MissingEdge::Synchronize { .. } => Some(Ordering::Synchronize),
+        MissingEdge::Barrier { .. } => Some(Ordering::Barrier),
+        MissingEdge::Atomic { .. } => None,
+    }
+}
+
+/// Where a change is.
+fn place(edit: &Edit) -> At {
+    match *edit {
+        Edit::Insert { after, .. } => after,
+        Edit::PutSignal { put, .. } => put,
+        Edit::Replace { at, .. } => at,
+    }
+}
+
+impl fmt::Display for Fix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, edit) in self.edits.iter().enumerate() {
+            write!(f, "{}{edit}", if number == 0 { "" } else { ", and " })?;
+        }
+        match self.shown {
+            Shown::Proved { .. } => f.write_str(": proved")?,
+            Shown::NothingFound { schedules } => {
+                write!(f, ": nothing wrong in {schedules} schedules, but not proved")?;
+            }
+        }
+        if self.is_weakest { f.write_str("; nothing weaker is enough") } else { Ok(()) }
+    }
+}

@@ -1,0 +1,281 @@
+//! What explains a finding: the weakest change that repairs it, found by trying.
+
+use onesided::{Backend, Cmp, Pe, Result, SignalOp, expect_eq};
+use onesided_sim::{Config, Edit, Effort, Explore, Fix, Fixes, Ordering, Profile, Run, Shown, Sim, Simulation};
+
+/// The line of this file that has a mark.
+fn line(mark: &str) -> u32 {
+    let text = include_str!("explain.rs");
+    let found = text.lines().zip(1..).find(|(line, _)| line.ends_with(&format!("// {mark}")));
+    found.map(|(_, number)| number).unwrap_or_else(|| panic!("no line is marked {mark}"))
+}
+
+/// The first finding of a program, in order or at random, recorded.
+fn finding(config: &Config, program: impl Fn(&Pe<Sim>) -> Result<()>) -> (Simulation, Run<()>) {
+    let mut simulation = Simulation::new(config.clone()).unwrap();
+    let first = simulation.run(&program).unwrap();
+    let mut found = (!first.is_ok()).then_some(first);
+    if found.is_none() {
+        let explored = simulation.explore(Explore::random(2000, 0), &program, |run| match run.is_ok() {
+            true => std::ops::ControlFlow::Continue(()),
+            false => {
+                found = Some(run.without_results());
+                std::ops::ControlFlow::Break(())
+            }
+        });
+        explored.unwrap();
+    }
+    let run = simulation.reproduce(&found.expect("something is wrong"), &program).unwrap();
+    (simulation, run)
+}
+
+fn fixes(config: impl Into<Config>, program: impl Fn(&Pe<Sim>) -> Result<()>) -> Fixes {
+    let (simulation, run) = finding(&config.into(), &program);
+    simulation.fix(&run, Effort::LITTLE, &program).unwrap()
+}
+
+#[track_caller]
+fn fix(config: impl Into<Config>, program: impl Fn(&Pe<Sim>) -> Result<()>) -> Fix {
+    fixes(config, program).fix.expect("a fix")
+}
+
+/// Calls, each with the line behind which it goes and whether it is on the stream.
+fn edits(fix: &Fix) -> Vec<(&'static str, u32, bool)> {
+    let edit = |edit: &Edit| match *edit {
+        Edit::Insert { call, after, on_stream } => (call.name(), after.line(), on_stream),
+        Edit::PutSignal { put, .. } => ("put_signal", put.line(), false),
+        Edit::Replace { .. } => unreachable!("a fix takes nothing away"),
+    };
+    fix.edits.iter().map(edit).collect()
+}
+
+fn is_proved(fix: &Fix) -> bool {
+    matches!(fix.shown, Shown::Proved { classes: 1.. })
+}
+
+fn flag_by_put(pe: &Pe<impl Backend>) -> Result<()> {
+    let (data, flag) = (pe.alloc_zeroed::<i64>(1)?, pe.alloc_zeroed::<i32>(1)?);
+    if pe.my_pe() == 0 {
+        pe.host().p(&data, 7, 1)?; // data
+        pe.host().p(&flag, 1, 1)?; // flag
+    } else {
+        pe.host().wait_until(&flag, Cmp::Eq, 1)?;
+        expect_eq(pe.read_one(&data)?, 7, "the data")?;
+    }
+    pe.free(flag)?;
+    pe.free(data)
+}
+
+#[test]
+fn a_race_gets_the_weakest_call_and_its_line() {
+    let fix = fix(2, flag_by_put);
+    assert_eq!(edits(&fix), [("fence", line("data"), false)]);
+    assert_eq!(fix.before[0].map(|at| at.line()), Some(line("flag")));
+    assert!(is_proved(&fix) && fix.is_weakest);
+    assert!(
+        fix.to_string().ends_with(&format!("explain.rs:{}: proved; nothing weaker is enough", line("data"))),
+        "{fix}"
+    );
+}
+
+/// Both updates are atomic: the second barrier's epoch can arrive first, and is overwritten.
+fn barrier_without_fence(pe: &Pe<impl Backend>) -> Result<()> {
+    let arrived = pe.alloc_zeroed::<u64>(2)?;
+    for epoch in 1..=2 {
+        pe.host().atomic_set(arrived.at(pe.my_pe()), epoch, 1 - pe.my_pe())?; // epoch
+        pe.host().wait_until(arrived.at(1 - pe.my_pe()), Cmp::Ge, epoch)?;
+    }
+    pe.free(arrived)
+}
+
+#[test]
+fn a_deadlock_by_overtaking_gets_a_fence() {
+    let fix = fix(2, barrier_without_fence);
+    assert_eq!(edits(&fix), [("fence", line("epoch"), false)]);
+    assert!(is_proved(&fix) && fix.is_weakest);
+}
+
+/// The host signals what a stream puts.
+fn on_a_stream(pe: &Pe<impl Backend>, with_quiet: bool) -> Result<()> {
+    let (src, dst, flag) = (pe.alloc::<u32>(1)?, pe.alloc_zeroed::<u32>(1)?, pe.alloc_zeroed::<u64>(1)?);
+    pe.write(&src, &[7])?;
+    let stream = pe.stream()?;
+    if pe.my_pe() == 0 {
+        pe.on(&stream).put_nbi(&dst, &src, 1)?; // enqueued
+        if with_quiet {
+            pe.on(&stream).quiet()?; // quiet
+        }
+        pe.host().signal_op(flag.signal(0), 1, SignalOp::Set, 1)?;
+    } else {
+        pe.host().signal_wait_until(flag.signal(0), Cmp::Eq, 1)?;
+        expect_eq(pe.read_one(&dst)?, 7, "the data")?;
+    }
+    pe.on(&stream).quiet()?;
+    pe.synchronize(&stream)?;
+    pe.free(flag)?;
+    pe.free(dst)?;
+    pe.free(src)
+}
+
+#[test]
+fn what_a_stream_transfers_for_others_needs_two_calls() {
+    let both = fix(2, |pe| on_a_stream(pe, false));
+    let line = |mark| (line(mark), true);
+    let wanted = |call, (line, on_stream)| (call, line, on_stream);
+    assert_eq!(edits(&both), [wanted("quiet", line("enqueued")), wanted("synchronize", line("enqueued"))]);
+    assert!(is_proved(&both));
+    assert!(both.to_string().starts_with("insert `quiet` on the stream after "), "{both}");
+    let one = fix(2, |pe| on_a_stream(pe, true));
+    assert_eq!(edits(&one), [wanted("synchronize", line("quiet"))]);
+}
+
+fn source_changed(pe: &Pe<impl Backend>) -> Result<()> {
+    let (src, dst) = (pe.alloc::<u32>(1)?, pe.alloc_zeroed::<u32>(1)?);
+    pe.write(&src, &[7])?;
+    if pe.my_pe() == 0 {
+        pe.host().put_nbi(&dst, &src, 1)?; // source
+        pe.write(&src, &[8])?;
+    }
+    pe.host().barrier_all()?;
+    pe.free(dst)?;
+    pe.free(src)
+}
+
+/// Under nvlink a fence would do too. It completes there, so a flush is the weaker call.
+#[test]
+fn the_weakest_call_is_that_of_the_profile() {
+    for profile in Profile::ALL {
+        let fix = fix(Config { profile, ..Config::pes(2) }, source_changed);
+        assert_eq!(edits(&fix), [("flush", line("source"), false)], "{profile}");
+    }
+}
+
+/// Only PE 0 makes the put. A barrier fits behind what both do.
+fn nobody_waits(pe: &Pe<impl Backend>) -> Result<()> {
+    let data = pe.alloc_zeroed::<u32>(1)?; // all
+    if pe.my_pe() == 0 {
+        pe.host().p(&data, 7, 1)?;
+    }
+    let found = pe.read_one(&data)?; // read
+    pe.host().barrier_all()?;
+    let wanted = if pe.my_pe() == 0 { [0, 0] } else { [0, 7] };
+    expect_eq(wanted.contains(&found), true, "what it finds")?;
+    pe.free(data)
+}
+
+#[test]
+fn a_barrier_goes_where_all_pes_come_by() {
+    let nobody = fixes(2, nobody_waits);
+    assert_eq!(nobody.fix, None, "behind the allocation is too early, and behind the read too late");
+    assert!(nobody.tried >= 4, "{nobody:?}");
+    let all = fix(2, |pe| {
+        let data = pe.alloc_zeroed::<u32>(1)?;
+        pe.host().p(&data, 7, 1 - pe.my_pe())?; // both
+        expect_eq(pe.read_one(&data)?, 7, "the data")?;
+        pe.free(data)
+    });
+    assert_eq!(edits(&all), [("barrier_all", line("both"), false)]);
+}
+
+#[test]
+fn what_no_order_cures_gets_no_fix() {
+    let leak = fixes(2, |pe| pe.alloc::<u32>(1).map(std::mem::forget));
+    assert_eq!((leak.fix, leak.tried), (None, 0));
+    let never = fixes(2, |pe| {
+        let flag = pe.alloc_zeroed::<u64>(1)?;
+        pe.host().signal_wait_until(flag.signal(0), Cmp::Eq, 1)?;
+        pe.free(flag)
+    });
+    assert!(never.fix.is_none() && never.tried > 0, "{never:?}");
+    let (simulation, run) = finding(&Config::pes(2), flag_by_put);
+    let without = simulation.fix(&run, Effort { schedules: 1, steps: 0 }, flag_by_put).unwrap();
+    assert_eq!((without.fix, without.tried), (None, 0));
+}
+
+/// What is not proved is said to be not proved.
+#[test]
+fn a_bounded_trial_is_no_proof() {
+    let program = |pe: &Pe<Sim>| -> Result<()> {
+        let counter = pe.alloc_zeroed::<u64>(1)?;
+        for _ in 0..3 {
+            pe.host().atomic_fetch_inc(&counter, 0)?; // 1,680 orders
+        }
+        pe.free(counter)?;
+        flag_by_put(pe)
+    };
+    let (simulation, run) = finding(&Config::pes(2), program);
+    let little = Effort { schedules: 5, ..Effort::LITTLE };
+    let fix = simulation.fix(&run, little, program).unwrap().fix.unwrap();
+    assert!(matches!(fix.shown, Shown::NothingFound { schedules: 605 }), "{fix:?}");
+    assert!(fix.to_string().contains(": nothing wrong in 605 schedules, but not proved"), "{fix}");
+}
+
+fn by_hand(pe: &Pe<impl Backend>, between: bool) -> Result<()> {
+    let (src, dst, flag) = (pe.alloc::<u32>(1)?, pe.alloc_zeroed::<u32>(1)?, pe.alloc_zeroed::<u64>(1)?);
+    pe.write(&src, &[7])?;
+    if pe.my_pe() == 0 {
+        pe.host().put(&dst, &src, 1)?; // put
+        if between {
+            pe.write(&src, &[8])?;
+        }
+        pe.host().signal_op(flag.signal(0), 1, SignalOp::Set, 1)?; // signal
+    } else {
+        pe.host().signal_wait_until(flag.signal(0), Cmp::Eq, 1)?;
+        expect_eq(pe.read_one(&dst)?, 7, "the data")?;
+    }
+    pe.free(flag)?;
+    pe.free(dst)?;
+    pe.free(src)
+}
+
+/// A put and a signal become one call where nothing stands between them, and nothing is lost where something does.
+#[test]
+fn a_put_and_its_signal_become_one() {
+    let (_, run) = finding(&Config::pes(2), |pe| by_hand(pe, false));
+    let at = |mark: &str| {
+        let events = run.trace.iter().flatten().filter(|event| event.op().is_some());
+        events.map(|event| event.at).find(|at| at.line() == line(mark)).unwrap()
+    };
+    let edits = vec![Edit::PutSignal { put: at("put"), signal: at("signal") }];
+    let explored = |between| {
+        let config = Config { edits: edits.clone(), ..Config::pes(2) };
+        let mut findings = Vec::new();
+        let explored = Simulation::new(config).unwrap().explore(
+            Explore::All { limit: 1000 },
+            |pe| by_hand(pe, between),
+            |run| {
+                findings.extend((!run.is_ok()).then(|| run.verdict.kind.outcome()));
+                std::ops::ControlFlow::Continue(())
+            },
+        );
+        (explored.unwrap().complete, findings)
+    };
+    assert_eq!(explored(false), (true, Vec::new()));
+    let (complete, apart) = explored(true);
+    assert!(complete && !apart.is_empty() && apart.iter().all(|end| end != "deadlock"), "{apart:?}");
+}
+
+/// A call that is left out, and one that is made weaker.
+#[test]
+fn a_call_is_replaced() {
+    let program = |pe: &Pe<Sim>| -> Result<()> {
+        let data = pe.alloc_zeroed::<u32>(1)?;
+        pe.host().p(&data, 7, 1 - pe.my_pe())?;
+        pe.host().barrier_all()?; // barrier
+        expect_eq(pe.read_one(&data)?, 7, "the data")?;
+        pe.free(data)
+    };
+    let mut simulation = Simulation::new(Config::pes(2)).unwrap();
+    let run = simulation.run(program).unwrap();
+    let trace = simulation.reproduce(&run, program).unwrap().trace.unwrap();
+    let at = trace.iter().map(|event| event.at).find(|at| at.line() == line("barrier")).unwrap();
+    let outcome = |by| {
+        let config = Config { edits: vec![Edit::Replace { at, by }], ..Config::pes(2) };
+        Simulation::new(config).unwrap().run(program).unwrap().verdict.kind.outcome()
+    };
+    assert_eq!(outcome(None), "failed: wrong result");
+    assert_eq!(
+        [Ordering::Sync, Ordering::Quiet, Ordering::Barrier].map(|by| outcome(Some(by)) == "finished"),
+        [false, false, true]
+    );
+}
