@@ -116,6 +116,21 @@ fn the_lines_of_the_program_stand_beside_it() {
     assert_eq!(browser.fact("chosen"), 35.0, "the first access of the race");
 }
 
+#[test]
+fn every_call_of_a_fix_stands_in_the_source() {
+    let Some(mut browser) = browser() else { return };
+    let mut finding = small();
+    let fix = finding.fix.as_mut().unwrap();
+    let mut other = fix.edits[0].clone();
+    (other.call, other.after.line, other.stream) = ("quiet".into(), 36, true);
+    fix.edits.push(other);
+    let _page = open(&mut browser, &finding);
+    let rows = "[...document.querySelectorAll('#lines .fix')].map((row) => row.innerText.replace(/\\s+/g, ' ').trim())";
+    assert_eq!(browser.ask(rows).unwrap(), serde_json::json!(["+ + fence", "+ + quiet on the stream"]));
+    let said = browser.ask("document.getElementById('fix').innerText").unwrap();
+    assert_eq!(said, "Fix: insert fence after missing_fence.rs:34: proved; nothing weaker is enough");
+}
+
 /// The middle of an event on the screen.
 fn point(browser: &mut Browser, number: usize) -> (f64, f64) {
     browser.press("Home");
@@ -272,6 +287,7 @@ fn what_comes_from_the_program_is_text() {
     finding.events[34].values = vec![evil.into()];
     finding.agents[0].text = evil.into();
     finding.races[0].missing.text = evil.into();
+    finding.fix.as_mut().unwrap().text = evil.into();
     finding.replay = evil.into();
     let source = finding.sources[0].text.as_mut().unwrap();
     *source = source.replace("// BUG", evil);
