@@ -36,6 +36,9 @@ pub struct Config {
     pub profile: Profile,
     /// What is done about data races.
     pub races: Races,
+    /// Whether the program looks at the values that `signal_wait_until` returns. If it does not, a proof need not visit the
+    /// schedules that differ in them only. It says so.
+    pub values_matter: bool,
     /// A transfer of several elements arrives in at most so many pieces (1 to 64), in any order.
     pub pieces: usize,
     /// Steps after which a run is given up, as one that may never end. `None`: a million, and 100,000 for each schedule of
@@ -57,7 +60,8 @@ pub struct Config {
 #[expect(clippy::exhaustive_enums, reason = "who runs a program must say what a race means")]
 pub enum Races {
     /// A run with a race ends in a finding, [`VerdictKind::Race`](crate::VerdictKind::Race), unless something else is wrong too. A
-    /// search of all schedules is a proof then: additions to counters commute.
+    /// search of all schedules is a proof then: additions to counters commute, and waits that can always end once they can end
+    /// end at once.
     #[default]
     Find,
     /// Races are listed in [`Verdict::races`](crate::Verdict::races). The verdict is that of everything else: for litmus tests,
@@ -93,6 +97,7 @@ impl Default for Config {
             max_teams: 256,
             profile: Profile::Spec,
             races: Races::Find,
+            values_matter: true,
             pieces: 4,
             max_steps: None,
             arguments: 0,

@@ -115,8 +115,8 @@ fn drive<T, C: Chooser>(
     meaning: Races,
 ) -> Verdict {
     let kind = take_turns(link, hosts, watch, chooser, max_steps, results);
-    let machine = link.machine.borrow();
-    chooser.ended(&machine, kind.cuts());
+    let mut machine = link.machine.borrow_mut();
+    chooser.ended(&mut machine, kind.cuts());
     let races = machine.races();
     if let VerdictKind::Finished = kind {
         let kind = if meaning == Races::Find && !races.is_empty() { VerdictKind::Race } else { kind };

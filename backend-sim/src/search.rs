@@ -23,7 +23,7 @@ pub enum Explore {
         strategy: Strategy,
     },
     /// Every one, up to equivalence. Under [`Races::Find`](crate::Races::Find) the search begins again, and visits some twice, when
-    /// a run shows that a word is no counter. [`Explored`] counts from there.
+    /// a run shows that something was assumed wrongly of a word. [`Explored`] counts from there.
     All {
         /// The most to begin, redundant ones included.
         limit: u64,
@@ -231,6 +231,9 @@ const ABSENT: &str = "no deadlock, nothing else";
 /// The same, where races are looked for.
 const NO_RACE_EITHER: &str = "no race, no deadlock, nothing else";
 
+/// What a proof supposes by [`Config::values_matter`].
+const UNLESS_VALUES_MATTER: &str = ", if no value that signal_wait_until returns matters";
+
 impl Explored {
     pub(crate) fn count<T>(&mut self, run: &Run<T>) {
         self.schedules += 1;
@@ -271,7 +274,8 @@ impl Explored {
         let classes = |n: u64| format!("{n} class{}", if n == 1 { "" } else { "es" });
         if complete && findings == 0 {
             let absent = if config.races == Races::Find { NO_RACE_EITHER } else { ABSENT };
-            return format!("proved for {cluster}: {}, {absent}", classes(schedules));
+            let unless = if config.values_matter { "" } else { UNLESS_VALUES_MATTER };
+            return format!("proved for {cluster}: {}, {absent}{unless}", classes(schedules));
         }
         let (what, seen) = match findings {
             0 => ("not proved", "nothing wrong in ".to_string()),

@@ -353,7 +353,7 @@ impl Simulation {
             Choices::Pos { seed } => self.draw(Pos::new(*seed), max, tracing, program)?,
             Choices::Pct { depth, steps, seed } => self.draw(Pct::new(*seed, *depth, *steps), max, tracing, program)?,
             Choices::Picks(picks) => {
-                let mut replay = Replay::new(picks);
+                let mut replay = Replay::new(picks, self.config().races == Races::Find);
                 let max = given.unwrap_or(MAX_STEPS_OF_ALL); // picks come from an exhaustive search
                 let executed = self.engine.execute(&mut replay, max, tracing, program)?;
                 if replay.diverged || !replay.is_used_up() {
@@ -449,12 +449,15 @@ impl Simulation {
         let mut all = All::new(self.config().races == Races::Find);
         loop {
             let executed = self.engine.execute(&mut all, max, false, program)?;
+            if all.starts_again() {
+                explored = Explored { bound: limits.reached(0, || 0), ..Explored::default() };
+                if explored.bound.is_some() {
+                    return Ok(explored);
+                }
+                continue;
+            }
             if all.has_diverged() {
                 return Err(not_deterministic("the same choices led to different ones later"));
-            }
-            if all.starts_again() {
-                explored = Explored::default();
-                continue;
             }
             if all.is_redundant() {
                 explored.redundant += 1;

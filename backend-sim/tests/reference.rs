@@ -92,6 +92,11 @@ fn stores_have_exactly_the_outcomes_of_the_reference() {
 }
 
 #[test]
+fn flags_have_exactly_the_outcomes_of_the_reference() {
+    compare_all(themes::flags(calls(3)), 800);
+}
+
+#[test]
 fn counters_have_exactly_the_outcomes_of_the_reference() {
     compare_all(themes::counters(calls(2)), 600);
 }

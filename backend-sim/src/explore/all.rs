@@ -7,14 +7,14 @@
 //! is begun is one of a class of its own. (Abdulla, Aronis, Jonsson, Sagonas: Source Sets, JACM 2017; waits as in Jonsson, Lång,
 //! Sagonas: Awaiting for Godot, FMCAD 2022.)
 //!
-//! In a proof, where a race is a finding, additions to counter words commute (`machine/counter.rs`).
+//! In a proof, where a race is a finding, additions to counters commute and waits for steady words are no choices
+//! (`machine/assumed.rs`).
 
-use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::Chooser;
 use super::reversals::{Event, Order, Reversal};
-use crate::machine::{Access, BlockedWait, Machine, Past, Step, Word};
+use crate::machine::{Access, Assumptions, BlockedWait, Machine, Past, Step};
 
 /// The search, across schedules.
 #[derive(Debug, Default)]
@@ -32,10 +32,8 @@ pub(crate) struct All {
     redundant: bool,
     /// The same picks led to other choices than before: the program is not deterministic.
     diverged: bool,
-    /// In a proof: words that are no counters.
-    given_up: Option<Rc<BTreeSet<Word>>>,
-    /// More of them, as the current schedule shows.
-    disproved: Vec<Word>,
+    /// In a proof: what is assumed of words. The machine has it while a schedule runs.
+    assumed: Option<Box<Assumptions>>,
 }
 
 /// A choice of the current schedule.
@@ -49,6 +47,8 @@ struct Node {
     /// How many steps were taken there before, with all that follows.
     finished: u32,
     sleep: Vec<Asleep>,
+    /// Whether the step is taken before all others in any case, and depends on nothing.
+    forced: bool,
     /// What the wakeup tree wants behind the step that is taken.
     behind: Vec<Branch>,
     /// What it wants in place of it.
@@ -72,17 +72,18 @@ struct Branch {
 }
 
 impl All {
-    /// A search. In a proof, additions to counters commute.
+    /// A search. A proof assumes something of words.
     pub(crate) fn new(proof: bool) -> All {
-        All { given_up: proof.then(Rc::default), ..All::default() }
+        All { assumed: proof.then(Box::default), ..All::default() }
     }
 
     /// Whether the schedule that just ended shows that something was assumed wrongly. Then the search has started again.
     pub(crate) fn starts_again(&mut self) -> bool {
-        let (Some(given_up), false) = (&mut self.given_up, self.disproved.is_empty()) else { return false };
-        Rc::make_mut(given_up).extend(self.disproved.drain(..));
-        *self = All { given_up: self.given_up.take(), ..All::default() };
-        true
+        let again = self.assumed.as_mut().is_some_and(|assumed| assumed.give_up());
+        if again {
+            *self = All { assumed: self.assumed.take(), ..All::default() };
+        }
+        again
     }
 
     /// Whether the schedule that just ended did not do again what the one before it did up to their difference.
@@ -248,6 +249,13 @@ impl Chooser for All {
         }
         let sleep = self.sleep_at_the_end();
         let mut instead = self.path.last_mut().map_or_else(Vec::new, |node| std::mem::take(&mut node.behind));
+        if let Some(index) = machine.forced() {
+            let (key, behind) = (machine.choice_key(index), instead);
+            let (choices, instead) = (vec![key; n], Vec::new());
+            let pick = Some(index as u32);
+            self.path.push(Node { choices, key, pick, finished: 0, sleep, forced: true, behind, instead });
+            return index;
+        }
         let (index, behind) = match instead.is_empty() {
             true => {
                 let awake = |index: &usize| {
@@ -269,7 +277,8 @@ impl Chooser for All {
         };
         let key = machine.choice_key(index);
         let choices = (0..n).map(|index| machine.choice_key(index)).collect();
-        self.path.push(Node { choices, key, pick: Some(index as u32), finished: 0, sleep, behind, instead });
+        let pick = Some(index as u32);
+        self.path.push(Node { choices, key, pick, finished: 0, sleep, forced: false, behind, instead });
         index
     }
 
@@ -277,7 +286,8 @@ impl Chooser for All {
         if self.redundant {
             return;
         }
-        let event = Event::new(self.path[self.depth].key, step);
+        let Node { key, forced, .. } = self.path[self.depth];
+        let event = Event::new(key, step, forced);
         match self.events.get_mut(self.depth) {
             Some(known) => *known = event,
             None => self.events.push(event),
@@ -285,16 +295,16 @@ impl Chooser for All {
         self.depth += 1;
     }
 
-    fn prepare(&self, machine: &mut Machine) {
-        if let Some(given_up) = &self.given_up {
-            machine.assume_counters(given_up);
+    fn prepare(&mut self, machine: &mut Machine) {
+        if let Some(assumed) = self.assumed.take() {
+            machine.assume(assumed);
         }
     }
 
-    fn ended(&mut self, machine: &Machine, cut: bool) {
-        self.disproved = machine.disproved_counters();
+    fn ended(&mut self, machine: &mut Machine, cut: bool) {
         self.blocked = machine.blocked_waits();
         self.cut = cut;
+        self.assumed = machine.take_assumed();
     }
 }
 
@@ -304,7 +314,8 @@ mod tests {
 
     fn node(key: u64, pick: u32, possible: u64) -> Node {
         let choices = (0..possible).collect();
-        Node { choices, key, pick: Some(pick), finished: 0, sleep: vec![], behind: vec![], instead: vec![] }
+        let (sleep, behind, instead) = (vec![], vec![], vec![]);
+        Node { choices, key, pick: Some(pick), finished: 0, sleep, forced: false, behind, instead }
     }
 
     fn branch(key: u64) -> Branch {

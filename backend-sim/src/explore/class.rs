@@ -5,14 +5,14 @@
 //! is no memory does not count, and neither do steps without memory: a search at random does not keep what a quiet has claimed where
 //! nothing was in flight, so some steps are not there in every schedule of a class. What matters shows in the order of accesses.
 //!
-//! As in a proof, additions to counter words commute (`machine/counter.rs`). Which words are counters is seen in the first run.
+//! As in a proof, additions to counters commute, and the ends of waits for steady words do not count (`machine/assumed.rs`). Which
+//! words are counters or steady is seen in the first run.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
+use std::collections::BTreeMap;
 
 use super::Chooser;
 use super::generator::mixed;
-use crate::machine::{Access, Machine, Object, ObjectKind, Step, Touch, Word};
+use crate::machine::{Access, Assumptions, Machine, Object, ObjectKind, Step, Touch};
 
 /// A chooser whose runs are classified.
 #[derive(Debug)]
@@ -47,15 +47,15 @@ impl<C: Chooser> Chooser for Classified<'_, C> {
         self.chooser.took(step);
     }
 
-    fn prepare(&self, machine: &mut Machine) {
-        if let Some(given_up) = &self.class.given_up {
-            machine.assume_counters(given_up);
+    fn prepare(&mut self, machine: &mut Machine) {
+        if let Some(assumed) = self.class.assumed.take() {
+            machine.assume(assumed);
         }
         self.chooser.prepare(machine);
     }
 
-    fn ended(&mut self, machine: &Machine, cut: bool) {
-        self.class.disproved = machine.disproved_counters();
+    fn ended(&mut self, machine: &mut Machine, cut: bool) {
+        self.class.assumed = machine.take_assumed();
         self.chooser.ended(machine, cut);
     }
 }
@@ -68,10 +68,8 @@ pub(crate) struct Class {
     times: Vec<(u64, u64)>,
     /// Which steps touched which bytes of each allocation, sorted and without overlaps.
     memory: BTreeMap<ObjectKind, Vec<Cell>>,
-    /// Words that are no counters; `None`: there are no counters.
-    given_up: Option<Rc<BTreeSet<Word>>>,
-    /// More of them, as the run shows.
-    disproved: Vec<Word>,
+    /// What is assumed of words, if anything is. The machine has it during the run.
+    assumed: Option<Box<Assumptions>>,
 }
 
 /// Bytes, and the steps that touched them, as far as later steps may not commute with those: sums of their hashes.
@@ -87,17 +85,15 @@ struct Cell {
 }
 
 impl Class {
-    /// For runs in which additions to counters commute, as in a proof, or do not.
+    /// For runs of which the same is assumed as in a proof, or nothing.
     pub(crate) fn new(proof: bool) -> Class {
-        Class { given_up: proof.then(Rc::default), ..Class::default() }
+        Class { assumed: proof.then(Box::default), ..Class::default() }
     }
 
-    /// Whether the run that just ended shows that a word is no counter. Then it has the same class as others only if it is run
-    /// again.
+    /// Whether the run that just ended shows that something was assumed wrongly. Then it has the same class as others only if it
+    /// is run again.
     pub(crate) fn starts_again(&mut self) -> bool {
-        let (Some(given_up), false) = (&mut self.given_up, self.disproved.is_empty()) else { return false };
-        Rc::make_mut(given_up).extend(self.disproved.drain(..));
-        true
+        self.assumed.as_mut().is_some_and(|assumed| assumed.give_up())
     }
 
     /// The class, as a hash.

@@ -41,7 +41,7 @@ pub(crate) trait Chooser {
     const AIMING: bool = false;
 
     /// A run is about to begin.
-    fn prepare(&self, _machine: &mut Machine) {}
+    fn prepare(&mut self, _machine: &mut Machine) {}
 
     /// The index of the step to take, below `n`; `n` is at least 1.
     fn pick(&mut self, machine: &Machine, n: usize) -> usize;
@@ -50,5 +50,5 @@ pub(crate) trait Chooser {
     fn took(&mut self, _step: &Step) {}
 
     /// The run has ended. `cut`: by a finding, before everything had happened that could.
-    fn ended(&mut self, _machine: &Machine, _cut: bool) {}
+    fn ended(&mut self, _machine: &mut Machine, _cut: bool) {}
 }

@@ -9,11 +9,13 @@ pub(crate) struct Replay<'a> {
     picks: std::slice::Iter<'a, u32>,
     /// A pick that did not exist: the program is not the one that was recorded.
     pub(crate) diverged: bool,
+    /// Whether the picks are those of a proof.
+    proof: bool,
 }
 
 impl<'a> Replay<'a> {
-    pub(crate) fn new(picks: &'a [u32]) -> Replay<'a> {
-        Replay { picks: picks.iter(), diverged: false }
+    pub(crate) fn new(picks: &'a [u32], proof: bool) -> Replay<'a> {
+        Replay { picks: picks.iter(), diverged: false, proof }
     }
 
     /// Whether every recorded pick was used.
@@ -25,6 +27,12 @@ impl<'a> Replay<'a> {
 impl Chooser for Replay<'_> {
     /// As in the search that made the picks: what it tracks decides which steps are choices.
     const TRACKING: bool = true;
+
+    fn prepare(&mut self, machine: &mut Machine) {
+        if self.proof {
+            machine.assume(Box::default()); // waits learn the same
+        }
+    }
 
     fn pick(&mut self, _: &Machine, n: usize) -> usize {
         if n == 1 {
@@ -44,7 +52,7 @@ mod tests {
     #[test]
     fn picks_are_followed_where_there_is_a_choice_and_the_first_step_is_taken_behind_them() {
         let machine = Machine::new(Config::default());
-        let mut replay = Replay::new(&[2, 1]);
+        let mut replay = Replay::new(&[2, 1], false);
         let taken = [3, 1, 2, 5].map(|n| replay.pick(&machine, n));
         assert_eq!(taken, [2, 0, 1, 0]);
         assert!(replay.is_used_up() && !replay.diverged);
@@ -53,7 +61,7 @@ mod tests {
     #[test]
     fn a_pick_that_does_not_exist_and_a_pick_too_many_are_noticed() {
         let machine = Machine::new(Config::default());
-        let mut replay = Replay::new(&[2, 1]);
+        let mut replay = Replay::new(&[2, 1], false);
         assert_eq!(replay.pick(&machine, 2), 0);
         assert!(replay.diverged && !replay.is_used_up());
     }

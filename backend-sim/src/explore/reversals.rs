@@ -18,6 +18,8 @@ pub(crate) struct Event {
     meets: Past,
     /// For the end of a wait: what it waited for.
     test: Option<Test>,
+    /// Whether it is taken before all others in any case.
+    forced: bool,
 }
 
 impl Default for Event {
@@ -29,12 +31,13 @@ impl Default for Event {
             past: Past::default(),
             meets: Past::default(),
             test: None,
+            forced: false,
         }
     }
 }
 
 impl Event {
-    pub(crate) fn new(key: u64, step: &Step) -> Event {
+    pub(crate) fn new(key: u64, step: &Step, forced: bool) -> Event {
         Event {
             key,
             touches: Rc::from(&step.touched[..]),
@@ -42,6 +45,7 @@ impl Event {
             past: step.past.clone(),
             meets: step.meets.clone(),
             test: step.test,
+            forced,
         }
     }
 
@@ -88,6 +92,7 @@ impl<'a> Order<'a> {
             past: wait.past.clone(),
             meets: Past::default(),
             test: Some(wait.test),
+            forced: false,
         });
         let mut order = Order { run, blocked: blocked.collect(), before: Vec::new(), conflicts: Vec::new() };
         let mut touched: BTreeMap<ObjectKind, Vec<(usize, Access)>> = BTreeMap::new();
@@ -180,7 +185,8 @@ impl<'a> Order<'a> {
 
     /// All steps behind the first that do not come after it, without the second.
     fn behind(&self, first: usize, second: usize) -> impl Iterator<Item = usize> {
-        let free = (first + 1..self.run.len()).filter(move |&step| !self.before[step].contains(first));
+        let free = (first + 1..self.run.len())
+            .filter(move |&step| !self.before[step].contains(first) && !self.run[step].forced);
         free.filter(move |&step| step != second)
     }
 

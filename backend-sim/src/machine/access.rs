@@ -80,7 +80,7 @@ pub(crate) struct Test {
 }
 
 /// How a wait compares.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Comparison {
     pub(crate) cmp: Cmp,
     pub(crate) dtype: DType,

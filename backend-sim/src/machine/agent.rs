@@ -289,16 +289,18 @@ impl Condition {
 
     /// The variable that it looks at now.
     pub(crate) fn variable(&self) -> Span {
+        self.variable_at(self.next)
+    }
+
+    fn variable_at(&self, i: usize) -> Span {
         let size = self.wait.dtype.size();
-        Span { start: self.wait.vars.start + self.next * size, len: size, ..self.wait.vars }
+        Span { start: self.wait.vars.start + i * size, len: size, ..self.wait.vars }
     }
 
     /// The variable that it looked at last, once it has gone on.
     pub(crate) fn last(&self) -> Span {
-        let size = self.wait.dtype.size();
         let seen = |i: &usize| self.values.0.is_none() || !self.values.borrow().skips(*i);
-        let last = (0..self.next).rev().find(seen).unwrap_or(0);
-        Span { start: self.wait.vars.start + last * size, len: size, ..self.wait.vars }
+        self.variable_at((0..self.next).rev().find(seen).unwrap_or(0))
     }
 
     /// Whether `>=` may be the driver's.
@@ -308,16 +310,29 @@ impl Condition {
 
     /// Every variable that it looks at.
     pub(crate) fn variables(&self) -> impl Iterator<Item = Span> + use<'_> {
-        let size = self.wait.dtype.size();
-        let looked_at = (0..self.count()).filter(|&i| self.values.0.is_none() || !self.values.borrow().skips(i));
-        looked_at.map(move |i| Span { start: self.wait.vars.start + i * size, len: size, ..self.wait.vars })
+        self.looked_at().map(|i| self.variable_at(i))
+    }
+
+    /// What it looks at, and what with.
+    pub(crate) fn tests(&self, pe: PeId) -> impl Iterator<Item = Test> + use<'_> {
+        self.looked_at().map(move |i| self.test_at(pe, i))
+    }
+
+    fn looked_at(&self) -> impl Iterator<Item = usize> + use<'_> {
+        (0..self.count()).filter(|&i| self.values.0.is_none() || !self.values.borrow().skips(i))
     }
 
     /// The value of that variable, if it compares true.
     #[inline]
     pub(crate) fn found(&self, heap: &Heap, pe: PeId) -> Option<u64> {
         let value = heap.load(pe, self.variable());
-        self.comparison.holds(value, self.wanted()).then_some(value)
+        self.is_satisfied_by(value).then_some(value)
+    }
+
+    /// Whether a value of that variable compares true.
+    #[inline]
+    pub(crate) fn is_satisfied_by(&self, value: u64) -> bool {
+        self.comparison.holds(value, self.wanted())
     }
 
     /// Whether it compares true.
@@ -327,14 +342,22 @@ impl Condition {
 
     /// What it looks at now.
     pub(crate) fn test(&self, pe: PeId) -> Test {
-        Test { pe, variable: self.variable(), comparison: self.comparison, wanted: self.wanted() }
+        self.test_at(pe, self.next)
+    }
+
+    fn test_at(&self, pe: PeId, i: usize) -> Test {
+        Test { pe, variable: self.variable_at(i), comparison: self.comparison, wanted: self.wanted_at(i) }
     }
 
     /// The value that the variable is compared with.
     pub(crate) fn wanted(&self) -> u64 {
+        self.wanted_at(self.next)
+    }
+
+    fn wanted_at(&self, i: usize) -> u64 {
         match self.wait.against {
             Against::One(value) => value,
-            Against::Each => self.values.borrow().bits(self.next, self.wait.dtype.size()),
+            Against::Each => self.values.borrow().bits(i, self.wait.dtype.size()),
         }
     }
 

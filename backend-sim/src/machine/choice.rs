@@ -93,6 +93,9 @@ impl Machine {
             let agent = &self.agents[id];
             let State::Waiting(condition) = &agent.state else { return None };
             let test = condition.test(agent.pe);
+            if self.is_steady(agent.pe, test.variable) {
+                return None; // it waits for an update that no schedule of this class has
+            }
             let by = Actor { agent: Some(id), scope: Some(agent.scope), call: agent.call, at: agent.at };
             let access = Access { object: Object::memory(agent.pe, test.variable), touch: Touch::Read, by };
             Some(BlockedWait { key: self.agent_key(id), past: agent.past.clone(), test, access })
@@ -150,6 +153,7 @@ impl Machine {
     /// From here on, what is touched belongs to this step.
     fn begin_step(&mut self, index: usize) {
         self.noting = true;
+        self.step.by_transfer = index >= self.ready.len();
         self.step.touched.clear();
         if !self.mode.tracking {
             return;

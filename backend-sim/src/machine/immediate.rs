@@ -137,17 +137,12 @@ impl Machine {
     }
 
     pub(super) fn apply_signal(&mut self, pe: PeId, SignalUpdate { word, value, op }: SignalUpdate) {
+        let old = self.heap.load(pe, word);
+        let new = op.apply(old, value);
         if self.noting {
-            let touch = match op {
-                SignalOp::Add => self.counters.add(pe, word, Some(value)),
-                SignalOp::Set => {
-                    self.counters.change(pe, word);
-                    Touch::Atomic
-                }
-            };
-            self.touch_memory(pe, word, touch);
+            let adds = (op == SignalOp::Add).then_some(value);
+            self.touch_atomically(pe, word, (old, new), adds);
         }
-        let new = op.apply(self.heap.load(pe, word), value);
         self.heap.store(pe, word, new);
         self.wrote(pe, word);
     }
@@ -161,23 +156,32 @@ impl Machine {
         (value, cond): (u64, u64),
         fetches: bool,
     ) -> u64 {
-        if self.noting {
-            let touch = match op {
-                AmoOp::Fetch => Touch::Read,
-                AmoOp::Add => self.counters.add(pe, word, (!fetches).then_some(value)),
-                AmoOp::Set | AmoOp::And | AmoOp::Or | AmoOp::Xor | AmoOp::CompareSwap => {
-                    self.counters.change(pe, word);
-                    Touch::Atomic
-                }
-            };
-            self.touch_memory(pe, word, touch);
-        }
         let old = self.heap.load(pe, word);
-        if op != AmoOp::Fetch {
-            self.heap.store(pe, word, op.apply(old, value, cond, word.len));
-            self.wrote(pe, word);
+        if op == AmoOp::Fetch {
+            self.touch_memory(pe, word, Touch::Read);
+            return old;
         }
+        let new = op.apply(old, value, cond, word.len);
+        if self.noting {
+            let adds = (op == AmoOp::Add && !fetches).then_some(value);
+            self.touch_atomically(pe, word, (old, new), adds);
+        }
+        self.heap.store(pe, word, new);
+        self.wrote(pe, word);
         old
+    }
+
+    /// Notes that a word is updated atomically. `adds`: how much is added, where nothing else is done with the word.
+    fn touch_atomically(&mut self, pe: PeId, word: Span, replaced: (u64, u64), adds: Option<u64>) {
+        let touch = match (&mut self.assumed, adds) {
+            (None, _) => Touch::Atomic,
+            (Some(assumed), Some(by)) => assumed.add(pe, word, by),
+            (Some(assumed), None) => {
+                assumed.update(pe, word, replaced, self.taken, self.races.told(pe, word));
+                Touch::Atomic
+            }
+        };
+        self.touch_memory(pe, word, touch);
     }
 }
 

@@ -11,7 +11,7 @@
 //! | `access.rs`, `past.rs` | what a step touches; what must come before it |
 //! | `aim.rs` | what a step is going to touch |
 //! | `observe.rs` | what the race detector is told of operations |
-//! | `counter.rs` | words of which a proof takes additions to commute |
+//! | `assumed.rs` | what a proof assumes of words: counters, steady words |
 //! | `issue.rs` | an operation begins: its description decides what happens |
 //! | `immediate.rs`, `relaxed.rs` | the two ways of doing it: at once, or as transfers |
 //! | `transfer.rs`, `flight.rs` | one transfer; all that are in flight, and what fences order |
@@ -36,10 +36,10 @@
 mod access;
 mod agent;
 mod aim;
+mod assumed;
 mod choice;
 mod claim;
 mod collective;
-mod counter;
 mod data;
 mod deliver;
 mod flight;
@@ -61,8 +61,7 @@ mod transfer;
 mod undelivered;
 mod wait;
 
-use std::collections::{BTreeSet, VecDeque};
-use std::rc::Rc;
+use std::collections::VecDeque;
 
 use onesided::At;
 use onesided::backend::{Live, Span};
@@ -76,7 +75,6 @@ use crate::trace::Event;
 use crate::verdict::VerdictKind;
 use agent::{Agent, AgentKind, State};
 use claim::Claims;
-use counter::Counters;
 use flight::Flight;
 use ids::ScopeId;
 use instance::Collective;
@@ -87,8 +85,8 @@ use undelivered::Landed;
 
 pub(crate) use access::{Access, Actor, Object, ObjectKind, Test, Touch};
 pub(crate) use aim::Aim;
+pub(crate) use assumed::Assumptions;
 pub(crate) use claim::{Claimed, Completes};
-pub(crate) use counter::Word;
 pub(crate) use ids::{AgentId, ClaimId, Id, PeId, Table};
 pub(crate) use past::Past;
 pub(crate) use team::predefined_members;
@@ -137,6 +135,8 @@ pub(crate) struct Step {
     /// For the end of a wait: what it waited for.
     pub(crate) test: Option<Test>,
     by: Actor,
+    /// Whether it is a transfer's.
+    by_transfer: bool,
 }
 
 /// A host that never blocks lets the others go first after so many steps: polling loops make progress.
@@ -204,7 +204,8 @@ pub(crate) struct Machine {
     record: Option<Box<Record>>,
     landed: Landed,
     races: Detector,
-    counters: Counters,
+    /// What is assumed of words, if anything is.
+    assumed: Option<Box<Assumptions>>,
 }
 
 impl Machine {
@@ -229,6 +230,7 @@ impl Machine {
                 meets: Past::default(),
                 test: None,
                 by: Actor { agent: None, scope: None, call: "", at: None },
+                by_transfer: false,
             },
             noting: false,
             taken: 0,
@@ -250,7 +252,7 @@ impl Machine {
             record: None,
             landed: Landed::default(),
             races: Detector::default(),
-            counters: Counters::default(),
+            assumed: None,
         }
     }
 
@@ -277,7 +279,7 @@ impl Machine {
         self.unique_ids = 0;
         self.steps = 0;
         self.landed.clear();
-        self.counters.reset();
+        self.assumed = None;
         let Rules { same_target_in_order: in_order, put_returns_delivered: arrives, .. } = self.rules;
         self.races.reset(mode.races, Promises { in_order, arrives }, n);
         self.record = mode.tracing.then(Box::default);
@@ -372,14 +374,15 @@ impl Machine {
         self.races.at_step(self.steps);
     }
 
-    /// A search of a proof takes every word for a counter except these.
-    pub(crate) fn assume_counters(&mut self, given_up: &Rc<BTreeSet<Word>>) {
-        self.counters.assume(given_up);
+    /// The run that begins assumes this of words, and adds what it sees.
+    pub(crate) fn assume(&mut self, mut assumed: Box<Assumptions>) {
+        assumed.begin();
+        self.assumed = Some(assumed);
     }
 
-    /// Words that were taken for counters and are none.
-    pub(crate) fn disproved_counters(&self) -> Vec<Word> {
-        self.counters.disproved()
+    /// Gives back what was assumed.
+    pub(crate) fn take_assumed(&mut self) -> Option<Box<Assumptions>> {
+        self.assumed.take()
     }
 
     /// What follows is no part of the run.
@@ -513,6 +516,12 @@ impl Machine {
 
     fn note_memory(&mut self, pe: PeId, span: Span, touch: Touch) {
         let object = Object::memory(pe, span);
+        if touch == Touch::Write
+            && let Some(mut assumed) = self.assumed.take()
+        {
+            assumed.write(pe, span, self.step.by_transfer || self.is_waited_for(pe, span));
+            self.assumed = Some(assumed);
+        }
         if self.mode.tracking && touch != Touch::Read && span.len <= KEPT {
             self.step.before.push((object, self.heap.bytes(pe, span).into()));
         }

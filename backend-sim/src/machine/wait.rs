@@ -2,9 +2,13 @@
 //!
 //! A wait on several variables looks at one after the other, as the library's loop does: each is satisfied at a moment of its
 //! own, and need not be when the wait ends.
+//!
+//! In order, a variable is seen as soon as it compares true. In a relaxed run each is seen by a step of its own. In a proof, the step
+//! that sees a steady word is taken as soon as it can be (`assumed.rs`).
 
 use onesided::backend::Span;
 
+use super::access::Test;
 use super::agent::{Agent, Condition, State};
 use super::ids::{AgentId, PeId};
 use super::relaxed::Asked;
@@ -18,7 +22,10 @@ impl Machine {
     pub(super) fn wait(&mut self, agent: AgentId, mut condition: Condition, asked: Asked) -> Progress {
         let pe = self.agents[agent].pe;
         self.observe_wait(agent, &condition, asked);
-        self.counters.wait(pe, &condition);
+        if let Some(assumed) = &mut self.assumed {
+            let returns = self.config.values_matter && condition.wait.signal && self.agents[agent].is_host();
+            assumed.wait(pe, &condition, returns, |variable| !self.races.knows_last_write(agent, pe, variable));
+        }
         if condition.is_over() {
             return Progress::Done;
         }
@@ -28,10 +35,10 @@ impl Machine {
             self.record_waited(agent, condition.last(), condition.wait.dtype, value);
             return self.answer(agent, Reply::Value(value));
         }
-        let holds = self.mode.relaxed && condition.holds(&self.heap, pe);
+        let is_ready = self.mode.relaxed && condition.holds(&self.heap, pe);
         self.agents[agent].state = State::Waiting(condition);
         self.pes[pe].waiting.push(agent);
-        if holds {
+        if is_ready {
             self.make_ready(agent);
         }
         Progress::Blocked
@@ -40,16 +47,17 @@ impl Machine {
     /// The variable that the wait looks at compares true, and its step was chosen.
     pub(super) fn end_wait(&mut self, agent: AgentId) {
         let pe = self.agents[agent].pe;
-        let State::Waiting(condition) = &mut self.agents[agent].state else { unreachable!("the agent waits") };
-        let seen = condition.variable();
-        self.step.test = self.mode.tracking.then(|| condition.test(pe));
-        condition.advance();
-        let signal = condition.wait.signal;
-        let value = self.heap.load(pe, seen);
-        self.races.acquire(agent, pe, seen, !signal);
-        self.touch_memory(pe, seen, Touch::Read);
-        self.noting = false;
         let State::Waiting(condition) = &self.agents[agent].state else { unreachable!("the agent waits") };
+        let (seen, test) = (condition.variable(), condition.test(pe));
+        self.acquire_seen(agent, &test, !condition.wait.signal);
+        if !self.is_steady(pe, seen) {
+            self.step.test = self.mode.tracking.then_some(test);
+            self.touch_memory(pe, seen, Touch::Read);
+        }
+        self.noting = false;
+        let value = self.heap.load(pe, seen);
+        let State::Waiting(condition) = &mut self.agents[agent].state else { unreachable!("the agent waits") };
+        condition.advance();
         if !condition.is_over() {
             if condition.holds(&self.heap, pe) {
                 self.make_ready(agent);
@@ -57,6 +65,26 @@ impl Machine {
             return;
         }
         self.waited(agent, value);
+    }
+
+    /// A wait learns what the word tells that it sees. `plain`: also from a put that wrote the word.
+    fn acquire_seen(&mut self, agent: AgentId, test: &Test, plain: bool) {
+        let Test { pe, variable, .. } = *test;
+        let told = self.assumed.as_ref().filter(|_| self.mode.tracking).and_then(|assumed| assumed.told(test));
+        match told {
+            Some(None) if self.races.knows_last_write(agent, pe, variable) => {}
+            None | Some(None) => self.races.acquire(agent, pe, variable, plain),
+            Some(Some(update)) => {
+                if let Some(told) = &update.told {
+                    self.races.learn_told(agent, told);
+                }
+                if self.is_steady(pe, variable) {
+                    let step = update.step;
+                    self.agents[agent].past.add(step);
+                    self.step.past.add(step);
+                }
+            }
+        }
     }
 
     /// Beginning to wait looks at every variable.
@@ -117,6 +145,27 @@ impl Machine {
                 (true, true) | (false, false) => {}
             }
         }
+    }
+
+    /// Whether an agent waits, and looks at a part of this memory.
+    pub(super) fn is_waited_for(&self, pe: PeId, span: Span) -> bool {
+        self.pes[pe].waiting.iter().any(|&agent| match &self.agents[agent].state {
+            State::Waiting(condition) => condition.variable().overlaps(&span),
+            _ => false,
+        })
+    }
+
+    /// A choice that is to be taken before all others, because nothing depends on when.
+    pub(crate) fn forced(&self) -> Option<usize> {
+        self.ready.iter().position(|&agent| match &self.agents[agent].state {
+            State::Waiting(condition) => self.is_steady(self.agents[agent].pe, condition.variable()),
+            _ => false,
+        })
+    }
+
+    /// Whether nothing depends on when a wait for a word ends, as far as is known.
+    pub(super) fn is_steady(&self, pe: PeId, variable: Span) -> bool {
+        self.assumed.as_ref().is_some_and(|assumed| assumed.is_steady(pe, variable))
     }
 }
 

@@ -16,13 +16,20 @@ use onesided::At;
 use onesided::backend::Span;
 
 use super::clock::{Clock, Times};
-use super::{Detector, FENCED, Fenced, How, Issue, Lane, Mark, Released, Run, Ticket};
+use super::{Detector, FENCED, Fenced, How, Issue, Lane, Mark, Released, Run, Ticket, Who};
 use crate::machine::{AgentId, ClaimId, Claimed, Completes, PeId};
 
 /// What an agent knew at a moment, its own accesses included.
 #[derive(Clone, Debug)]
 pub(crate) struct Snapshot {
     agent: AgentId,
+    time: u64,
+    clock: Rc<Clock>,
+}
+
+/// What a word told at a moment to those who read it atomically.
+#[derive(Clone, Debug)]
+pub(crate) struct Told {
     time: u64,
     clock: Rc<Clock>,
 }
@@ -173,6 +180,28 @@ impl Detector {
                 self.shadow.seen(pe, word, wait);
             }
         }
+    }
+
+    /// What the word tells now.
+    pub(crate) fn told(&mut self, pe: PeId, word: Span) -> Option<Told> {
+        if !self.on {
+            return None;
+        }
+        self.shadow.released(pe, word).map(|(time, clock)| Told { time: *time, clock: Rc::clone(clock) })
+    }
+
+    /// An agent comes after the update by which a word told this.
+    pub(crate) fn learn_told(&mut self, agent: AgentId, told: &Told) {
+        if told.time > self.base {
+            self.agents[agent].clock().join(&told.clock);
+        }
+    }
+
+    /// Whether an agent comes after the last plain write of a word.
+    pub(crate) fn knows_last_write(&mut self, agent: AgentId, pe: PeId, word: Span) -> bool {
+        let view = &self.agents[agent];
+        let who = Who { pe, ..Who::agent(agent, view.last, self.base, &view.clock) };
+        self.shadow.last_write(pe, word).is_none_or(|write| who.knows(write))
     }
 
     /// Notes a call that others may synchronize with, for reports. `to`: the PE that it signals.

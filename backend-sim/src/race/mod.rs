@@ -23,7 +23,7 @@ use onesided::backend::{AllocId, Span};
 use crate::machine::{AgentId, ClaimId, Claimed, PeId, Table};
 pub(crate) use clock::Clock;
 use clock::Times;
-pub(crate) use edges::Snapshot;
+pub(crate) use edges::{Snapshot, Told};
 use report::Found;
 pub use report::{Access, MissingEdge, Part, Race};
 pub(crate) use shadow::How;

@@ -331,13 +331,23 @@ impl Shadow {
 
     /// What reading a word atomically tells, unless everybody knows it (`base`).
     pub(super) fn acquire(&mut self, pe: PeId, word: Span, waits: bool, base: u64) -> Option<Released> {
-        let cell = self.word(pe, word).first()?;
-        if let Some((time, clock)) = cell.more.as_ref().and_then(|more| more.release.as_ref()) {
+        if let Some((time, clock)) = self.released(pe, word) {
             return (*time > base).then(|| Released::Clock(Rc::clone(clock)));
         }
+        let cell = self.word(pe, word).first()?;
         let delivered = waits && cell.write.how() == How::Deliver && cell.write.time > base;
         let issue = cell.by.as_ref().filter(|_| delivered)?;
         Some(Released::Transfer(cell.write, Rc::clone(issue)))
+    }
+
+    /// What a word tells since its last plain write, and when it was last updated.
+    pub(super) fn released(&mut self, pe: PeId, word: Span) -> Option<&(u64, Rc<Clock>)> {
+        self.word(pe, word).first()?.more.as_ref()?.release.as_ref()
+    }
+
+    /// The last plain write of a word.
+    pub(super) fn last_write(&mut self, pe: PeId, word: Span) -> Option<&Mark> {
+        self.word(pe, word).first().map(|cell| &cell.write).filter(|write| !write.is_blank())
     }
 
     /// A wait has ended by what was last written to a word.

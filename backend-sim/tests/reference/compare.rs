@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestRunner};
 
 use super::profiles::Rules;
-use super::program::Program;
-use super::simulate::{Simulated, in_order, simulated};
+use super::program::{Op, Program};
+use super::simulate::{Simulated, in_order, proved_without_values, simulated};
 use super::state::{self, Outcome};
 
 /// Programs with more schedules, or more states of the model, are left out; how many is checked in the end.
@@ -59,6 +59,14 @@ fn compare(program: &Program, profile: Profile) -> Result<Option<usize>, String>
     }
     let proof = simulated(program, profile, all, Races::Find)?;
     prove(&seen, &random, &proof).map_err(|why| format!("{profile}: {why}"))?;
+    let returns = program.hosts.iter().flatten().any(|call| matches!(call.op, Op::Wait { signal: true, .. }));
+    if returns {
+        let unseen = proved_without_values(program, profile, SCHEDULES)?;
+        if !unseen.complete || unseen.runs > proof.runs || (unseen.racy > 0) != (proof.racy > 0) {
+            let [unseen, proof] = [unseen, proof].map(|seen| format!("{} of {}", seen.racy, seen.runs));
+            return Err(format!("{profile}: races on {unseen} schedules if values do not matter, else on {proof}"));
+        }
+    }
     let drawn = simulated(program, profile, Explore::random(20, 2), Races::Find)?;
     if proof.racy == 0 && drawn.classes > Some(proof.runs) {
         let classes = drawn.classes.unwrap_or_default();

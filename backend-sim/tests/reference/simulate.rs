@@ -35,8 +35,23 @@ pub(crate) fn simulated(
     how: Explore,
     races: Races,
 ) -> std::result::Result<Simulated, String> {
+    visited(program, simulation(program, profile, races), how)
+}
+
+/// A proof that supposes that no value matters that a wait returns.
+pub(crate) fn proved_without_values(
+    program: &Program,
+    profile: Profile,
+    limit: u64,
+) -> std::result::Result<Simulated, String> {
+    let config = Config { values_matter: false, ..simulation(program, profile, Races::Find).config().clone() };
+    visited(program, Simulation::new(config).unwrap(), Explore::All { limit })
+}
+
+fn visited(program: &Program, mut simulation: Simulation, how: Explore) -> std::result::Result<Simulated, String> {
     let mut seen = Simulated::default();
-    let mut simulation = simulation(program, profile, races);
+    let mut again = Simulation::new(simulation.config().clone()).unwrap();
+    let mut gone = None;
     simulation.count_classes();
     let explored = simulation.explore(
         how,
@@ -44,6 +59,12 @@ pub(crate) fn simulated(
         |run| {
             seen.outcomes.insert(outcome(run));
             if let Some(race) = run.verdict.races.first() {
+                if seen.racy == 0 && matches!(how, Explore::All { .. }) {
+                    let reproduced = again.reproduce(run, |pe| perform(program, pe)).map(|run| run.verdict);
+                    let is_same =
+                        reproduced.is_ok_and(|verdict| format!("{verdict:#}") == format!("{:#}", run.verdict));
+                    gone = (!is_same).then(|| race.to_string());
+                }
                 seen.racy += 1;
                 seen.race = race.to_string();
             }
@@ -51,6 +72,9 @@ pub(crate) fn simulated(
         },
     );
     let explored = explored.map_err(|error| error.to_string())?;
+    if let Some(race) = gone {
+        return Err(format!("a replay does not show {race}"));
+    }
     if explored.redundant > 0 {
         return Err(format!("{} schedules were begun that are equivalent to others", explored.redundant));
     }

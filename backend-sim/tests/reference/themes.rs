@@ -116,6 +116,48 @@ pub(crate) fn counters(calls: usize) -> impl Strategy<Value = Program> {
     })
 }
 
+/// Flags that grow, and some that do not: PEs 0 and 1 put data to PE 2 and set flags there, which waits for them and looks.
+pub(crate) fn flags(calls: usize) -> impl Strategy<Value = Program> {
+    let flag = || 1usize..=2;
+    let set = |value: std::ops::RangeInclusive<u64>| {
+        (flag(), value).prop_map(|(word, value)| Update { word, value, add: false })
+    };
+    let send = prop_oneof![
+        4 => set(1..=3).prop_map(|update| Op::Signal { to: 2, update }),
+        3 => (set(1..=3), any::<bool>())
+            .prop_map(|(update, nbi)| Op::Put { to: 2, dst: 0, src: 0, len: 1, nbi, signal: Some(update) }),
+        2 => Just(Op::P { to: 2, dst: 0, value: 1 }),
+        1 => (flag(), 0u64..=3, any::<bool>())
+            .prop_map(|(dst, value, fetch)| Op::Amo { to: 2, dst, op: AmoOp::Set, value, cond: 0, fetch }),
+        1 => flag().prop_map(|dst| Op::P { to: 2, dst, value: 1 }),
+        3 => Just(Op::Fence),
+        1 => Just(Op::Quiet),
+        1 => Just(Op::Wait { word: 1, cmp: Cmp::Ge, value: 1, signal: true }),
+    ];
+    let cmp = || prop_oneof![6 => Just(Cmp::Ge), 1 => Just(Cmp::Gt), 1 => Just(Cmp::Ne), 1 => Just(Cmp::Eq), 1 => Just(Cmp::Le)];
+    let look = prop_oneof![
+        4 => (flag(), cmp(), 0u64..=3, prop::bool::weighted(0.8))
+            .prop_map(|(word, cmp, value, signal)| Op::Wait { word, cmp, value, signal }),
+        1 => (cmp(), prop::option::of(0u64..=2), prop::option::of(1u64..=2))
+            .prop_map(|(cmp, a, b)| Op::WaitAll { word: 1, cmp, values: [a, b] }),
+        2 => Just(Op::Read { src: 0, len: 1 }),
+        1 => flag().prop_map(|word| Op::SignalFetch { word }),
+        1 => flag().prop_map(|dst| Op::Write { dst, len: 1, value: 0 }),
+        1 => Just(Op::Put { to: 0, dst: 0, src: 0, len: 1, nbi: false, signal: Some(Update { word: 1, value: 1, add: false }) }),
+    ];
+    let senders = [(); 2].map(|()| prop::collection::vec(send.clone().prop_map(host), 0..=calls));
+    let receive = prop::collection::vec((by(1), look), 1..=calls);
+    let receive = receive.prop_map(|calls| {
+        let on_host = |op: &Op| matches!(op, Op::Read { .. } | Op::SignalFetch { .. });
+        calls.into_iter().map(|(stream, op)| Call { stream: stream.filter(|_| !on_host(&op)), op }).collect()
+    });
+    (senders, receive).prop_map(|([first, second], receive)| Program {
+        words: 3,
+        pieces: 1,
+        hosts: vec![first, second, receive],
+    })
+}
+
 /// PE 0 sends and raises its flag, in any way; PE 1 waits and looks, and raises a flag before or behind that.
 fn exchange(
     send: impl Strategy<Value = Vec<Call>>,
