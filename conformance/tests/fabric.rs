@@ -100,8 +100,8 @@ fn what_is_missing_or_contradicts_is_one_message_with_a_remedy() {
         stderr(&output)
     };
     let network = ["-n", "2", "--fabric", "network"];
-    let why = refused(&|command| _ = command.env("NVSHMEM_HEAP_KIND", "DEVICE"), &network);
-    assert!(why.starts_with("error: NVSHMEM_HEAP_KIND=DEVICE is set, and the stand-in for GDRCopy reaches"), "{why}");
+    let why = refused(&|command| _ = command.env("NVSHMEM_HEAP_KIND", "VIDMEM"), &network);
+    assert!(why.starts_with("error: NVSHMEM_HEAP_KIND=VIDMEM is set, and the stand-in for GDRCopy reaches"), "{why}");
     let why = refused(&|_| (), &["-n", "2", "--fabric", "p2p", "--nodes", "2"]);
     assert!(why.contains("--fabric p2p is about one node"), "{why}");
     let why = refused(
@@ -205,4 +205,28 @@ fn nothing_is_left_of_nodes_when_the_launcher_is_killed() {
     launcher.kill().unwrap();
     launcher.wait().unwrap();
     assert!(is_soon(|| !spaces.iter().any(|space| anyone_in(space))), "somebody is left in {spaces:?}");
+}
+
+#[test]
+fn a_peer_that_dies_in_mid_transfer_is_named_within_the_time() {
+    let libraries = libraries();
+    let script = "if [ $ONESIDED_RANK = 1 ]; then sleep 0.2; kill -9 $$; fi; sleep 0.5; \
+                  echo '[vm:9 :0] ucp_ep.c:1 UCX  ERROR Connection reset by remote peer' >&2; exec sleep 300";
+    let begin = Instant::now();
+    let output = launch(libraries.path(), &["-n", "2", "--fabric", "network"], script).output().unwrap();
+    assert_eq!(output.status.code(), Some(137), "{}", stderr(&output));
+    assert!(begin.elapsed() < Duration::from_secs(30));
+    let said = stderr(&output);
+    let last = said.lines().last().unwrap();
+    assert!(last.contains("PE 1 was killed by signal 9; PE 0 had to be ended"), "{said}");
+    assert!(last.contains("what PE 0 wrote means: a PE that this one talked to over the network is gone"), "{said}");
+}
+
+#[test]
+fn two_nodes_of_one_name_are_explained() {
+    let libraries = libraries();
+    let script = "echo 'mem_heap.cpp:60: NULL value Failed to create shared memory slab' >&2; exit 255";
+    let output = launch(libraries.path(), &["-n", "2", "--fabric", "network"], script).output().unwrap();
+    assert_eq!(output.status.code(), Some(255));
+    assert!(stderr(&output).contains("give each node a host name and a /dev/shm of its own"), "{}", stderr(&output));
 }

@@ -213,8 +213,17 @@ impl Report {
         Ok(groups.into_iter().map(line).collect())
     }
 
-    /// `2 × NVIDIA H200`.
+    /// `2 × H200`, and how PEs reached each other, if not by loads and stores.
     fn gpus(&self) -> Result<String, String> {
+        let fabric = match (self.text("fabric"), self.json["nodes"].as_u64()) {
+            (Err(_) | Ok("p2p"), _) => String::new(),
+            (Ok(fabric), None | Some(1)) => format!(", {fabric}"),
+            (Ok(fabric), Some(nodes)) => format!(", {fabric}, {nodes} nodes"),
+        };
+        Ok(self.devices()? + &fabric)
+    }
+
+    fn devices(&self) -> Result<String, String> {
         if let Ok(device) = self.text("device") {
             return Ok(device.replacen('x', " × ", 1));
         }
@@ -325,6 +334,18 @@ mod tests {
         insta::assert_snapshot!("reports", tables(&reports).unwrap());
         let reports = [report("bench.json", bench()), report("bench-in-pairs.json", bench_in_pairs())];
         insta::assert_snapshot!("reports_in_pairs", tables(&reports).unwrap());
+    }
+
+    #[test]
+    fn a_report_of_a_network_says_so() {
+        let over = |mut json: Value, fabric: &str, nodes: u64| {
+            json["fabric"] = fabric.into();
+            json["nodes"] = nodes.into();
+            report("suite-3.4.5-2xH200-2026-11-22.json", json).gpus().unwrap()
+        };
+        assert_eq!(over(suite(), "p2p", 1), "2 × H200");
+        assert_eq!(over(suite(), "network", 1), "2 × H200, network");
+        assert_eq!(over(steps(), "mixed", 2), "1 × H100, mixed, 2 nodes");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use onesided::Backend;
-use onesided_harness::launch::{Fabric, Sharing, evenly};
+use onesided_harness::launch::{Sharing, evenly};
 
 use crate::case::Case;
 
@@ -13,7 +13,8 @@ pub(super) struct Place {
     /// GPUs of all nodes together.
     pub(super) gpus: usize,
     pub(super) nodes: usize,
-    pub(super) fabric: Fabric,
+    /// Why the PEs of a node have no access to each other's memory, if they have none.
+    pub(super) no_peer_access: Option<&'static str>,
     /// How PEs share GPUs, if the user says so.
     pub(super) sharing: Option<Sharing>,
 }
@@ -35,15 +36,15 @@ pub(super) struct Group {
 
 /// Why a case cannot run here, with any library; `None` if it can.
 pub(super) fn refusal<B: Backend>(case: &Case<B>, place: &Place) -> Option<String> {
-    let &Place { gpus, nodes, fabric, sharing } = place;
+    let &Place { gpus, nodes, no_peer_access, sharing } = place;
     if case.needs.verdict {
         return Some("ends in a verdict: for the simulator".to_string());
     }
     if case.nodes > nodes {
         return Some(format!("needs {} nodes", case.nodes));
     }
-    if case.needs.peer_access && fabric == Fabric::Network {
-        return Some("needs access to its peers' memory: over --fabric network there is none".to_string());
+    if let Some(why) = no_peer_access.filter(|_| case.needs.peer_access) {
+        return Some(format!("needs access to its peers' memory: {why}"));
     }
     if let Some(needed) = case.gpus.filter(|needed| *needed > gpus) {
         return Some(format!("needs {needed} GPUs with {} PEs on each", case.pes.div_ceil(needed)));
@@ -87,7 +88,7 @@ mod tests {
     }
 
     fn place(gpus: usize) -> Place {
-        Place { gpus, nodes: 1, fabric: Fabric::P2p, sharing: None }
+        Place { gpus, nodes: 1, no_peer_access: None, sharing: None }
     }
 
     #[test]
@@ -105,7 +106,7 @@ mod tests {
     #[test]
     fn nodes_have_gpus_of_their_own_or_share_them() {
         let on = |case: Case<Sim>, gpus| {
-            let place = Place { nodes: 2, fabric: Fabric::Mixed, ..place(gpus) };
+            let place = Place { nodes: 2, ..place(gpus) };
             groups(&[case], &place).pop().map(|group| (group.nodes, group.pes, group.gpus))
         };
         assert_eq!([1, 2, 4, 8].map(|gpus| on(case(4).nodes(2), gpus).unwrap().2), [1, 2, 4, 4]);
@@ -117,17 +118,13 @@ mod tests {
 
     #[test]
     fn what_cannot_run_says_why() {
-        let network = Place { fabric: Fabric::Network, ..place(1) };
+        let network = Place { no_peer_access: Some("there is none"), ..place(1) };
         let alone = Place { nodes: 2, sharing: Some(Sharing::None), ..place(1) };
         for (case, place, why) in [
             (case(2).ends_in_verdict(), place(1), "ends in a verdict: for the simulator"),
             (case(4).nodes(2).gpus(2), place(1), "needs 2 nodes"),
             (case(4).gpus(2), place(1), "needs 2 GPUs with 2 PEs on each"),
-            (
-                case(2).needs_peer_access(),
-                network,
-                "needs access to its peers' memory: over --fabric network there is none",
-            ),
+            (case(2).needs_peer_access(), network, "needs access to its peers' memory: there is none"),
             (case(4).nodes(2), alone, "needs 2 GPUs a node, or MPS, which --mps none excludes"),
         ] {
             assert_eq!(refusal(&case, &place).as_deref(), Some(why));

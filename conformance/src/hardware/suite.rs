@@ -96,7 +96,12 @@ pub fn run<B: Backend>(cases: &[Case<B>], settings: &Settings, known: &[Known], 
         starts: true,
     };
     let Settings { gpus, rig, sharing, .. } = settings;
-    let place = Place { gpus: gpus.len(), nodes: rig.nodes().len().max(1), fabric: rig.fabric(), sharing: *sharing };
+    let place = Place {
+        gpus: gpus.len(),
+        nodes: rig.nodes().len().max(1),
+        no_peer_access: rig.no_peer_access(),
+        sharing: *sharing,
+    };
     for (index, case) in cases.iter().enumerate() {
         if let Some(why) = plan::refusal(case, &place) {
             suite.not_run(index, &why);

@@ -9,8 +9,8 @@ use crate::case::{Case, Seen, cases, seen};
 /// The chapter's cases.
 pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
     cases![
-        predefined_on_one_node: 2,
-        predefined_on_two_nodes: 4 => |case| case.nodes(2),
+        predefined_on_one_node: 2 => |case| case.needs_peer_access(),
+        predefined_on_two_nodes: 4 => |case| case.nodes(2).needs_peer_access(),
         predefined_on_shared_gpus: 4 => |case| case.gpus(2),
         predefined_on_shared_gpus_of_two_nodes: 4 => |case| case.nodes(2).gpus(2),
         split_strided: 3,
@@ -53,7 +53,7 @@ fn destroy<B: Backend>(pe: &Pe<B>, team: Option<Team>) -> Result<()> {
     team.map_or(Ok(()), |team| pe.team_destroy(team))
 }
 
-/// On one node, everybody is in the same world, shared and node teams, and alone with its rank within the node.
+/// On one node whose PEs reach each other's memory, everybody is in the same world, shared and node teams, and alone with its rank within the node.
 fn predefined_on_one_node<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     Ok(seen("world", rank_and_members(pe.team(Predefined::World)))
         .and("shared", rank_and_members(pe.team(Predefined::Shared)))

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::protocol::{Failure, Panic};
+use crate::launch::meaning;
 
 /// What went wrong in a job, and the last lines that its PEs printed before.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,10 +68,16 @@ impl Trouble {
         matches!(self.what, What::Start(_) | What::Failed(Failure { operating: true, .. }))
     }
 
-    /// The sentence, and the last lines that were printed behind it.
+    /// The sentence, what it means if that is known, and the last lines that were printed behind it.
     pub fn with_tail(&self) -> String {
         let lines = self.tail.iter().map(|line| format!("; | {line}"));
-        format!("{self}{}", lines.collect::<String>())
+        let meaning = self.meaning().map(|meaning| format!("; {meaning}"));
+        format!("{self}{}{}", meaning.unwrap_or_default(), lines.collect::<String>())
+    }
+
+    /// What the lines that were printed mean, if that is known: the cause, and what would help.
+    pub fn meaning(&self) -> Option<&'static str> {
+        self.tail.iter().find_map(|line| meaning(line))
     }
 }
 
@@ -130,5 +137,9 @@ mod tests {
     fn the_last_lines_stand_below_the_sentence() {
         let trouble = Trouble { what: What::Killed(11), pe: Some(0), tail: vec!["PE 0: boom".into()] };
         assert_eq!(trouble.with_tail(), "PE 0 was killed by signal 11 (SIGSEGV); | PE 0: boom");
+        let line = "PE 0: UCX  ERROR Connection reset by remote peer";
+        let text = Trouble { tail: vec![line.into()], ..trouble }.with_tail();
+        assert!(text.starts_with("PE 0 was killed by signal 11 (SIGSEGV); a PE that this one talked to"), "{text}");
+        assert!(text.ends_with(&format!("; | {line}")), "{text}");
     }
 }

@@ -48,11 +48,11 @@ pub struct FabricOptions {
     pub fabric: Option<Fabric>,
     /// UCX with its CUDA modules: the folder with libucp.so.0, or one above it [default: $ONESIDED_UCX, a folder `ucx` beside
     /// this program, the Python package libucx, the loader's folders]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", overrides_with = "ucx")]
     pub ucx: Option<PathBuf>,
     /// The stand-in for GDRCopy, or GDRCopy's own library [default: $ONESIDED_GDRCOPY, the machine's where its driver is,
     /// libgdrapi.so beside this program]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", overrides_with = "gdrcopy")]
     pub gdrcopy: Option<PathBuf>,
 }
 
@@ -101,6 +101,8 @@ pub struct Rig {
     nodes: Vec<Node>,
     environment: Vec<(String, OsString)>,
     notes: Vec<String>,
+    /// Whether the user, or the fabric, has switched loads and stores between PEs off.
+    no_p2p: bool,
     /// Holds the stand-in under the name that is looked for.
     _folder: Option<TempDir>,
 }
@@ -112,23 +114,32 @@ impl Rig {
     /// What is missing, and what would help. Nothing is left behind then.
     pub fn prepare(options: &FabricOptions, nodes: Option<usize>) -> Result<Rig, String> {
         let (fabric, nodes) = options.shape(nodes)?;
+        let user = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
+        let no_p2p = fabric == Fabric::Network || user(NO_P2P).is_some_and(|value| value != "0");
         if fabric == Fabric::P2p {
-            return Ok(Rig::default());
+            return Ok(Rig { no_p2p, ..Rig::default() });
         }
         let ucx = Ucx::find(options.ucx.as_deref())?;
         ucx.has_plugin()?;
         let gdrcopy = Gdrcopy::find(options.gdrcopy.as_deref())?;
-        let user = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
         check_heap(&gdrcopy, &user)?;
         let folder = gdrcopy.install()?;
         let (environment, notes) = environment(fabric, &ucx, folder.as_ref().map(TempDir::path), &user);
         let nodes = if nodes > 1 { Node::make(nodes)? } else { Vec::new() };
-        Ok(Rig { fabric, nodes, environment, notes, _folder: folder })
+        Ok(Rig { fabric, nodes, environment, notes, no_p2p, _folder: folder })
     }
 
     /// The fabric.
     pub fn fabric(&self) -> Fabric {
         self.fabric
+    }
+
+    /// Why the PEs of a node cannot reach each other's memory by loads and stores; `None` if they can, where the hardware can.
+    pub fn no_peer_access(&self) -> Option<&'static str> {
+        match self.fabric {
+            Fabric::Network => Some("over --fabric network there is none"),
+            _ => self.no_p2p.then_some("NVSHMEM_DISABLE_P2P is set"),
+        }
     }
 
     /// The nodes; empty if this host is the only one.
@@ -298,9 +309,9 @@ mod tests {
 
     #[test]
     fn a_heap_on_the_gpu_is_out_of_the_stand_ins_reach() {
-        let device = |name: &str| (name == HEAP_KIND).then(|| OsString::from("DEVICE"));
+        let device = |name: &str| (name == HEAP_KIND).then(|| OsString::from("VIDMEM"));
         let why = check_heap(&Gdrcopy::StandIn("/x/libgdrapi.so".into()), &device).unwrap_err();
-        assert!(why.starts_with("NVSHMEM_HEAP_KIND=DEVICE is set") && why.contains("unset it"), "{why}");
+        assert!(why.starts_with("NVSHMEM_HEAP_KIND=VIDMEM is set") && why.contains("unset it"), "{why}");
         assert_eq!(check_heap(&Gdrcopy::OfTheMachine, &device), Ok(()));
         assert_eq!(check_heap(&Gdrcopy::StandIn("/x".into()), &|_| None), Ok(()));
     }

@@ -12,6 +12,7 @@
 //! | `nodes.rs` | [`Node`]: a node made of namespaces of this host |
 //! | `fabric.rs` | [`Fabric`]: how PEs reach each other, and [`Rig`], what that needs |
 //! | `ucx.rs`, `gdrcopy.rs` | the libraries of NVSHMEM's network transport |
+//! | `symptoms.rs` | what some lines of those libraries mean |
 //!
 //! A PE learns who it is from its environment: `ONESIDED_RANK`, `ONESIDED_PES`, `ONESIDED_LOCAL_RANK`,
 //! `ONESIDED_RENDEZVOUS`, `ONESIDED_KEY` and, where it was assigned a GPU, `ONESIDED_DEVICE`. The key is random and only of
@@ -38,6 +39,7 @@ mod nodes;
 mod port;
 mod running;
 mod sharing;
+mod symptoms;
 mod ucx;
 
 #[doc(hidden)]
@@ -56,6 +58,8 @@ pub use port::free_port;
 pub use running::cannot_start;
 pub use running::{Event, Running};
 pub use sharing::{Services, Sharing, devices_on, most_on_one};
+#[doc(hidden)]
+pub use symptoms::meaning;
 #[doc(hidden)]
 pub use ucx::{has_plugin, ucx_in_words};
 

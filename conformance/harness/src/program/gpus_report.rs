@@ -27,6 +27,7 @@ pub(super) fn print(facts: &Facts, done: &Done) {
         End::Broke { trouble, .. } if is_wanted(trouble) => say!("\n{what_ran}: a PE ended the job with status 0"),
         End::Broke { trouble, .. } if !trouble.is_operating() => {
             say!("\nFINDING on nvshmem: {trouble}");
+            trouble.meaning().into_iter().for_each(|meaning| say!("    {meaning}"));
             say!("\n{what_ran}");
             say!("Every PE checks that {}.", facts.checks);
             say!("Next: the same without --backend nvshmem (the simulator names what is wrong, and replays it)");
@@ -64,7 +65,8 @@ pub(super) fn advised(trouble: &Trouble) -> String {
         }
         _ => "",
     };
-    format!("{trouble}{help}")
+    let meaning = trouble.meaning().map(|meaning| format!("; {meaning}")).unwrap_or_default();
+    format!("{trouble}{help}{meaning}")
 }
 
 /// The verdict's short name.

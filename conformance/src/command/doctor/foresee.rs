@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use onesided_harness::launch::Fabric;
 use onesided_nvshmem::{HostLibrary, Problem};
 
 use super::report::Report;
@@ -72,6 +73,32 @@ impl Report {
         notes
     }
 
+    /// What is missing for each fabric, by the names of the rows.
+    fn missing_for(&self) -> [(Fabric, Vec<&'static str>); 3] {
+        let parts = [("UCX", &self.ucx), ("UCX transport", &self.transport), ("GDRCopy", &self.gdrcopy)];
+        let missing: Vec<_> = parts.into_iter().filter(|(_, part)| part.is_err()).map(|(name, _)| name).collect();
+        let nodes = self.nodes.is_err().then_some("nodes");
+        let mixed = missing.iter().copied().chain(nodes).collect();
+        [(Fabric::P2p, Vec::new()), (Fabric::Network, missing), (Fabric::Mixed, mixed)]
+    }
+
+    /// The fabrics that work here, if programs work at all.
+    pub(super) fn possible_fabrics(&self) -> Vec<String> {
+        let works = self.obstacles().is_empty();
+        let possible = self.missing_for().into_iter().filter(|(_, missing)| works && missing.is_empty());
+        possible.map(|(fabric, _)| fabric.to_string()).collect()
+    }
+
+    /// The sentence on fabrics.
+    pub(super) fn fabrics(&self) -> String {
+        let possible = self.possible_fabrics().join(", ");
+        let mut text = if possible.is_empty() { "none".to_string() } else { possible };
+        for (fabric, missing) in self.missing_for().iter().filter(|(_, missing)| !missing.is_empty()) {
+            text += &format!("; for {fabric} lacks {}", missing.join(", "));
+        }
+        text + "."
+    }
+
     /// The sentence on GPUs.
     pub(super) fn verdict(&self) -> String {
         let obstacles = self.obstacles();
@@ -121,6 +148,17 @@ mod tests {
         assert!(server().notes().is_empty());
         let verdict = laptop().verdict();
         assert_eq!(verdict, "no, because NVIDIA's driver cannot be used, and libnvshmem_host cannot be used.");
+    }
+
+    #[test]
+    fn what_a_fabric_lacks_is_named() {
+        let mut report = server();
+        report.nodes = Err("no right".to_string());
+        assert_eq!(report.fabrics(), "p2p, network; for mixed lacks nodes.");
+        report.gdrcopy = Err("not here".to_string());
+        assert_eq!(report.fabrics(), "p2p; for network lacks GDRCopy; for mixed lacks GDRCopy, nodes.");
+        report.driver.as_mut().unwrap().gpus.clear();
+        assert!(report.fabrics().starts_with("none; for network"));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use onesided::{Backend, Pe, ReduceOp, Result};
+use onesided_harness::launch;
 use onesided_harness::say;
 use onesided_harness::tool::command::failed;
 use onesided_harness::tool::output::Output;
@@ -74,10 +75,18 @@ fn look(library: Option<&Path>) -> Report {
     let placement = onesided_nvshmem::placement();
     // Before all else, because the rest takes longer on one host than on another.
     let met = meet(placement.as_ref().ok().and_then(Option::as_ref), MEETING_LIMIT);
+    let nvshmem = onesided_nvshmem::host_library(library);
     Report {
         kernel_module: onesided_nvshmem::kernel_module(),
         driver: onesided_nvshmem::driver(),
-        nvshmem: onesided_nvshmem::host_library(library),
+        transport: match &nvshmem {
+            Ok(library) => launch::has_plugin(&library.file).map(|()| "beside the library".to_string()),
+            Err(_) => Err("it lies beside NVSHMEM's library, which cannot be used".to_string()),
+        },
+        nvshmem,
+        ucx: launch::ucx_in_words(None),
+        gdrcopy: launch::gdrcopy_in_words(None),
+        nodes: launch::no_nodes().map_or(Ok("can be made of namespaces".to_string()), Err),
         mpirun: mpirun(),
         libmpi: onesided_nvshmem::open_library(Path::new(LIBMPI))
             .map(|file| Tool { version: LIBMPI.to_string(), file }),
@@ -140,7 +149,7 @@ mod tests {
     #[test]
     fn the_doctor_answers_on_any_machine() {
         let report = look(None);
-        assert_eq!(report.rows().len(), 7);
+        assert_eq!(report.rows().len(), 11);
         assert!(report.to_string().contains("The simulator works here"));
     }
 

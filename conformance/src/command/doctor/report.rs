@@ -23,6 +23,14 @@ pub(super) struct Report {
     pub(super) libmpi: Result<Tool, Problem>,
     /// The control program of CUDA's multi-process service.
     pub(super) mps: Result<Tool, Problem>,
+    /// UCX, which NVSHMEM's network transport links, in a few words; or why it cannot be used, and what would help.
+    pub(super) ucx: Result<String, String>,
+    /// The same of that transport.
+    pub(super) transport: Result<String, String>,
+    /// The same of GDRCopy, or of the stand-in for it.
+    pub(super) gdrcopy: Result<String, String>,
+    /// The same of the right to make nodes of namespaces.
+    pub(super) nodes: Result<String, String>,
     /// The ways for PEs of this host to find each other.
     pub(super) network: Result<Network, Problem>,
     /// Who this process is according to its launcher, if one started it; an error if the launcher contradicts itself.
@@ -56,7 +64,7 @@ pub(super) struct Row {
 
 impl Report {
     /// The table's rows, in the order in which the backend needs the parts.
-    pub(super) fn rows(&self) -> [Row; 7] {
+    pub(super) fn rows(&self) -> [Row; 11] {
         let module = match &self.kernel_module {
             Some(version) => format!("kernel module {version}"),
             None => "no kernel module".to_string(),
@@ -79,6 +87,10 @@ impl Report {
             row("mpirun", &self.mpirun, describe_tool, |_| MPI_REMEDY),
             row("libmpi", &self.libmpi, describe_tool, |_| MPI_REMEDY),
             row("CUDA MPS", &self.mps, describe_tool, |_| MPS_REMEDY),
+            of_a_fabric("UCX", &self.ucx),
+            of_a_fabric("UCX transport", &self.transport),
+            of_a_fabric("GDRCopy", &self.gdrcopy),
+            of_a_fabric("nodes", &self.nodes),
             row("network", &self.network, describe_network, |_| NETWORK_REMEDY),
             launcher,
         ]
@@ -97,6 +109,7 @@ impl Report {
             "gpus": driver.map_or(&[][..], |driver| &driver.gpus),
             "library": library.map(HostLibrary::release),
             "parts": self.rows().map(row),
+            "fabrics": self.possible_fabrics(),
             "obstacles": self.obstacles(),
             "notes": self.notes(),
         })
@@ -107,9 +120,18 @@ const MPI_REMEDY: &str = "only for launching by MPI: install Open MPI 4 or 5";
 const MPS_REMEDY: &str = "only for several PEs on one GPU: it comes with NVIDIA's driver";
 const NETWORK_REMEDY: &str =
     "PEs meet over TCP: bring up the loopback interface, and see NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME";
+const FABRIC: &str = "only for a network between the PEs of one machine: --fabric network and --fabric mixed";
+const NODES: &str = "only for several nodes on one machine: --fabric mixed, --nodes";
 const LAUNCHER_REMEDY: &str = "set this variable as it says; `onesided launch` sets its own";
 const MEETING_REMEDY: &str = "start the doctor in the same way as the program, once for each PE: \
                               `onesided launch -n N -- onesided doctor`, `srun onesided doctor`";
+
+/// A part that only a network between PEs needs. What is wrong with it ends in what would help.
+fn of_a_fabric(what: &'static str, part: &Result<String, String>) -> Row {
+    let needed_for = if what == "nodes" { NODES } else { FABRIC };
+    let says = part.as_ref().unwrap_or_else(|why| why).clone();
+    Row { what, found: part.is_ok(), says, then: needed_for.to_string() }
+}
 
 fn row<T>(
     what: &'static str,
@@ -183,6 +205,7 @@ impl fmt::Display for Report {
         writeln!(f)?;
         writeln!(f, "The simulator works here: it needs none of these.")?;
         writeln!(f, "Programs on GPUs: {}", self.verdict())?;
+        writeln!(f, "Fabrics: {}", self.fabrics())?;
         self.notes().iter().try_for_each(|note| writeln!(f, "Note: {note}."))
     }
 }
@@ -205,6 +228,10 @@ pub(super) mod tests {
             mpirun: Err(not_found("mpirun")),
             libmpi: Err(Problem::NoAnswer { call: "libmpi.so.40".into(), limit: Duration::from_secs(20) }),
             mps: Err(not_found("nvidia-cuda-mps-control")),
+            ucx: Err("UCX is not found: install it".to_string()),
+            transport: Err("no library to look beside".to_string()),
+            gdrcopy: Ok("the stand-in, for heaps in host memory: /opt/libgdrapi.so".to_string()),
+            nodes: Err("nodes of namespaces cannot be made: it takes root".to_string()),
             network: Ok(Network { interfaces: vec!["lo".to_string()] }),
             launcher: Ok(None),
             met: Ok(None),
@@ -227,6 +254,10 @@ pub(super) mod tests {
             mpirun: tool("mpirun (Open MPI) 4.1.6", "/usr/bin/mpirun"),
             libmpi: tool("libmpi.so.40", "/lib/libmpi.so.40.30.6"),
             mps: tool("nvidia-cuda-mps-control", "/usr/bin/nvidia-cuda-mps-control"),
+            ucx: Ok("/opt/ucx/lib, modules in /opt/ucx/lib/ucx".to_string()),
+            transport: Ok("beside the library".to_string()),
+            gdrcopy: Ok("GDRCopy, with its driver /dev/gdrdrv".to_string()),
+            nodes: Ok("can be made of namespaces".to_string()),
             network: Ok(Network { interfaces: vec!["eth0".to_string(), "lo".to_string()] }),
             launcher: Ok(Some(Placement {
                 rank: 1,
@@ -254,6 +285,14 @@ libmpi         not found  libmpi.so.40: no answer within 20 s
                           remedy: only for launching by MPI: install Open MPI 4 or 5
 CUDA MPS       not found  no nvidia-cuda-mps-control: not on PATH
                           remedy: only for several PEs on one GPU: it comes with NVIDIA's driver
+UCX            not found  UCX is not found: install it
+                          only for a network between the PEs of one machine: --fabric network and --fabric mixed
+UCX transport  not found  no library to look beside
+                          only for a network between the PEs of one machine: --fabric network and --fabric mixed
+GDRCopy        found      the stand-in, for heaps in host memory: /opt/libgdrapi.so
+                          only for a network between the PEs of one machine: --fabric network and --fabric mixed
+nodes          not found  nodes of namespaces cannot be made: it takes root
+                          only for several nodes on one machine: --fabric mixed, --nodes
 network        found      PEs of this host can meet
                           lo
 launcher       found      none started this process
@@ -261,6 +300,7 @@ launcher       found      none started this process
 
 The simulator works here: it needs none of these.
 Programs on GPUs: no, because NVIDIA's driver cannot be used, and libnvshmem_host cannot be used.
+Fabrics: none; for network lacks UCX, UCX transport; for mixed lacks UCX, UCX transport, nodes.
 ";
         assert_eq!(laptop().to_string(), expected);
     }
@@ -278,6 +318,14 @@ libmpi         found      libmpi.so.40
                           /lib/libmpi.so.40.30.6
 CUDA MPS       found      nvidia-cuda-mps-control
                           /usr/bin/nvidia-cuda-mps-control
+UCX            found      /opt/ucx/lib, modules in /opt/ucx/lib/ucx
+                          only for a network between the PEs of one machine: --fabric network and --fabric mixed
+UCX transport  found      beside the library
+                          only for a network between the PEs of one machine: --fabric network and --fabric mixed
+GDRCopy        found      GDRCopy, with its driver /dev/gdrdrv
+                          only for a network between the PEs of one machine: --fabric network and --fabric mixed
+nodes          found      can be made of namespaces
+                          only for several nodes on one machine: --fabric mixed, --nodes
 network        found      PEs of this host can meet
                           eth0, lo
 launcher       found      Open MPI's mpirun started this process as PE 1 of 2
@@ -285,6 +333,7 @@ launcher       found      Open MPI's mpirun started this process as PE 1 of 2
 
 The simulator works here: it needs none of these.
 Programs on GPUs: yes, up to 2 PEs on this host, each with a GPU of its own; more share GPUs with `onesided launch --mps`.
+Fabrics: p2p, network, mixed.
 ";
         assert_eq!(server().to_string(), expected);
     }
@@ -327,6 +376,10 @@ launcher       not found  Open MPI's mpirun started this process as PE 1 of 2, b
         let json = laptop().to_json();
         assert_eq!((&json["library"], &json["cuda"], &json["gpus"]), (&Value::Null, &Value::Null, &json!([])));
         assert_eq!(json["obstacles"].as_array().unwrap().len(), 2);
+        assert_eq!(
+            [&json["fabrics"], &server().to_json()["fabrics"]],
+            [&json!([]), &json!(["p2p", "network", "mixed"])]
+        );
     }
 
     #[test]

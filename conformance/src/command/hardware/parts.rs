@@ -309,6 +309,9 @@ impl Rig {
     }
 
     fn mistakes(&self, port: &mut dyn FnMut() -> Result<u16, String>) -> Result<Vec<Task>, String> {
+        if self.fabric != Fabric::P2p {
+            return Ok(self.mistakes_on_a_network().into_iter().map(Task::Run).collect());
+        }
         let wrong = |name: &str, says, commands: Vec<Command>| {
             let key = Launcher::Foreign { pes_per_gpu: 1 };
             Task::Run(Step { status: Expected::Error, says, launcher: key, ..Step::new(name, 60, commands) })
@@ -346,6 +349,45 @@ impl Rig {
             wrong("two PEs of the same rank", &["PE 0", "rank 0"], vec![pe_0(twice), pe_0(twice)]),
             Task::Run(early),
         ])
+    }
+}
+
+impl Rig {
+    /// What must end in a message where PEs reach each other over a network.
+    fn mistakes_on_a_network(&self) -> Vec<Step> {
+        let ring = |options: &[&str]| {
+            let mut launch = self.onesided(&["launch", "-n", "2", "--timeout", "40"]);
+            launch.args(&self.words).args(options).arg("--");
+            launch.arg(self.program("ring")).args(["--backend", "nvshmem"]);
+            launch
+        };
+        let refused = |name: &str, says, command: Command| Step {
+            status: Expected::One(&[2]),
+            says,
+            ..Step::new(name, 60, [command])
+        };
+        let nowhere = self.binaries.join("absent");
+        let nowhere = nowhere.to_string_lossy();
+        let stand_in = self.binaries.join("libgdrapi.so");
+        let mut on_gpu = ring(&["--gdrcopy", &stand_in.to_string_lossy()]);
+        on_gpu.env("NVSHMEM_HEAP_KIND", "VIDMEM");
+        // PE 1 is killed while it exchanges data with PE 0. The library ends PE 0 then, or lets it wait.
+        let mut dies = self.launch(2, 60);
+        dies.args(["sh", "-c", "\"$@\" & [ $ONESIDED_RANK = 1 ] && sleep 6 && kill -KILL $! && exit 3; wait $!", "sh"]);
+        dies.arg(self.program("onesided")).args(["worker", "--runs", "100000000"]);
+        // Each takes two seconds.
+        dies.args(["sb", "lb", "mp", "coww", "s", "sb_fenced", "mp_fenced"].map(|case| format!("litmus/{case}")));
+        let dies = Step {
+            status: Expected::One(&[3, 134, 255]),
+            says: &["PE 1 ended with status 3", "PE 1 failed too"],
+            ..Step::new("a PE that dies in mid-transfer", 90, [dies])
+        };
+        vec![
+            refused("no UCX", &["no libucp.so.0"], ring(&["--ucx", &nowhere])),
+            refused("no GDRCopy", &["which is not there"], ring(&["--gdrcopy", &nowhere])),
+            refused("a heap on the GPU without GDRCopy", &["NVSHMEM_HEAP_KIND=VIDMEM is set"], on_gpu),
+            dies,
+        ]
     }
 }
 
@@ -451,6 +493,10 @@ mod tests {
         assert!(text.contains("launch -n 2 --timeout 60 --fabric mixed --nodes 2 -- bin/ring --backend"), "{text}");
         assert!(text.ends_with("mpirun: not run: PEs that another launcher starts are on one node here\n"), "{text}");
         assert_eq!(listed(Part::Bench, &mixed), "bench: not run: it measures one node\n");
+        let text = listed(Part::Mistakes, &mixed);
+        let no_ucx = "no UCX: 60 s, One([2]), [\"no libucp.so.0\"], Ours\n  bin/onesided launch -n 2 --timeout 40 --fabric mixed \
+                      --nodes 2 --ucx bin/absent -- bin/ring --backend nvshmem\n";
+        assert!(text.starts_with(no_ucx) && text.contains("NVSHMEM_HEAP_KIND=VIDMEM bin/onesided launch"), "{text}");
         let one = Rig { sharing: Some(Sharing::One), ..mixed };
         assert!(listed(Part::Suite, &one).contains(" --fabric mixed --nodes 2 --mps=one --json "));
         assert!(listed(Part::Examples, &one).contains("--pes 2 --mps=one --fabric mixed"));

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use onesided_harness::complain;
 use onesided_harness::launch::{
     Channel, Event, FabricOptions, Job, PeStatus, Rig, Services, Sharing, cannot_start, devices_on, load_kernels_early,
-    most_on_one, replace,
+    meaning, most_on_one, replace,
 };
 use onesided_harness::tool::command::failed;
 use onesided_harness::tool::number::whole;
@@ -180,6 +180,7 @@ fn attend(job: &Job, limit: Option<Duration>) -> Result<End, String> {
                 if !text.trim().is_empty() {
                     end.last[pe] = Some(text.clone());
                 }
+                end.meaning = end.meaning.or_else(|| Some((pe, meaning(&text)?)));
                 words.hear(pe, text, now).into_iter().for_each(|text| labels.print(pe, Channel::Err, text));
             }
             Event::Ended { status, .. } if status.is_ok() => {}
@@ -215,12 +216,23 @@ struct End {
     same: Vec<usize>,
     /// The last line that was printed to standard error, and its PE.
     printed: Option<(usize, String)>,
+    /// What a library's line means that a PE wrote, if that is known: the first such PE.
+    meaning: Option<(usize, &'static str)>,
 }
 
 impl End {
     fn new(pes: usize) -> End {
-        let last = vec![None; pes];
-        End { last, failed: vec![], ended: vec![], too_long: vec![], stuck: vec![], same: vec![], printed: None }
+        let (last, meaning) = (vec![None; pes], None);
+        End {
+            last,
+            failed: vec![],
+            ended: vec![],
+            too_long: vec![],
+            stuck: vec![],
+            same: vec![],
+            printed: None,
+            meaning,
+        }
     }
 
     /// What went wrong, if anything did.
@@ -246,6 +258,9 @@ impl End {
             |pe, line| self.printed.as_ref().is_some_and(|(other, last)| is_same((pe, line), (*other, last)));
         if let Some((pe, line)) = first.filter(|(pe, line)| !is_above(*pe, line)) {
             text += &format!("; PE {pe} last wrote to its standard error: {line}");
+        }
+        if let Some((pe, meaning)) = self.meaning {
+            text += &format!("; what PE {pe} wrote means: {meaning}");
         }
         Some(text)
     }
