@@ -1,0 +1,83 @@
+/* NVSHMEM's extensions for kernels, declared and not defined: calls that a warp or a block makes together, queue pairs, signals.
+ * See nvshmem.h.
+ */
+#ifndef ONESIDED_NVSHMEMX_H
+#define ONESIDED_NVSHMEMX_H
+
+#include "nvshmem.h"
+
+/* All threads of the warp or block call, with the same arguments. */
+#define NVSHMEMX_DECLARE_GROUP(GROUP)                                                                                   \
+    NVSHMEM_TYPES_RMA(NVSHMEM_DECLARE_RMA, nvshmemx, GROUP)                                                             \
+    NVSHMEM_DECLARE_SIZES(nvshmemx, GROUP)                                                                              \
+    NVSHMEM_DECLARE_COLLECTIVES(nvshmemx, GROUP)                                                                        \
+    NVSHMEM_DEVICE int nvshmemx_barrier##GROUP(nvshmem_team_t team);                                                    \
+    NVSHMEM_DEVICE void nvshmemx_barrier_all##GROUP(void);                                                              \
+    NVSHMEM_DEVICE int nvshmemx_team_sync##GROUP(nvshmem_team_t team);                                                  \
+    NVSHMEM_DEVICE void nvshmemx_sync_all##GROUP(void);
+
+NVSHMEMX_DECLARE_GROUP(_warp)
+NVSHMEMX_DECLARE_GROUP(_block)
+
+/* `double2` is the value and its index. */
+NVSHMEM_DEVICE int nvshmemx_double2_maxloc_reduce_block(nvshmem_team_t team, double2 *dest, const double2 *source,
+                                                        size_t nreduce);
+
+#define NVSHMEMX_DECLARE_FLOAT_AMO(NAME, TYPE)                                                                          \
+    NVSHMEM_DEVICE void nvshmemx_##NAME##_atomic_add(TYPE *dest, TYPE value, int pe);                                   \
+    NVSHMEM_DEVICE TYPE nvshmemx_##NAME##_atomic_fetch_add(TYPE *dest, TYPE value, int pe);
+
+NVSHMEMX_DECLARE_FLOAT_AMO(half, __half)
+NVSHMEMX_DECLARE_FLOAT_AMO(float, float)
+NVSHMEMX_DECLARE_FLOAT_AMO(double, double)
+
+/* Signals; multicast addresses; that sources may be reused. */
+NVSHMEM_DEVICE void nvshmemx_signal_op(uint64_t *sig_addr, uint64_t signal, int sig_op, int pe);
+NVSHMEM_DEVICE void *nvshmemx_mc_ptr(nvshmem_team_t team, const void *ptr);
+NVSHMEM_DEVICE void nvshmemx_flush(void);
+NVSHMEM_DEVICE void nvshmemx_flush_warp(void);
+NVSHMEM_DEVICE void nvshmemx_flush_block(void);
+
+/* Queue pairs. The handles are made on the host. */
+typedef int32_t nvshmemx_qp_handle_t;
+
+enum {
+    NVSHMEMX_QP_HOST = 0,
+    NVSHMEMX_QP_DEFAULT = 1,
+    NVSHMEMX_QP_ANY = 2147483647,
+    NVSHMEMX_QP_ALL = 2147483647
+};
+
+#define NVSHMEMX_DECLARE_QP_RMA(NAME, TYPE, GROUP)                                                                      \
+    NVSHMEM_DEVICE void nvshmemx_qp_##NAME##_put##GROUP(TYPE *dest, const TYPE *source, size_t nelems, int pe,          \
+                                                        nvshmemx_qp_handle_t qp_index);                                 \
+    NVSHMEM_DEVICE void nvshmemx_qp_##NAME##_get##GROUP(TYPE *dest, const TYPE *source, size_t nelems, int pe,          \
+                                                        nvshmemx_qp_handle_t qp_index);                                 \
+    NVSHMEM_DEVICE void nvshmemx_qp_##NAME##_put_nbi##GROUP(TYPE *dest, const TYPE *source, size_t nelems, int pe,      \
+                                                            nvshmemx_qp_handle_t qp_index);                             \
+    NVSHMEM_DEVICE void nvshmemx_qp_##NAME##_get_nbi##GROUP(TYPE *dest, const TYPE *source, size_t nelems, int pe,      \
+                                                            nvshmemx_qp_handle_t qp_index);                             \
+    NVSHMEM_DEVICE void nvshmemx_qp_##NAME##_put_signal##GROUP(TYPE *dest, const TYPE *source, size_t nelems,           \
+                                                               uint64_t *sig_addr, uint64_t signal, int sig_op, int pe, \
+                                                               nvshmemx_qp_handle_t qp_index);                          \
+    NVSHMEM_DEVICE void nvshmemx_qp_##NAME##_put_signal_nbi##GROUP(TYPE *dest, const TYPE *source, size_t nelems,       \
+                                                                   uint64_t *sig_addr, uint64_t signal, int sig_op,     \
+                                                                   int pe, nvshmemx_qp_handle_t qp_index);
+#define NVSHMEMX_DECLARE_QP_ELEMENT(NAME, TYPE, ...)                                                                    \
+    NVSHMEM_DEVICE void nvshmemx_qp_##NAME##_p(TYPE *dest, TYPE value, int pe, nvshmemx_qp_handle_t qp_index);          \
+    NVSHMEM_DEVICE TYPE nvshmemx_qp_##NAME##_g(const TYPE *source, int pe, nvshmemx_qp_handle_t qp_index);
+#define NVSHMEMX_DECLARE_QP_ORDER(GROUP)                                                                                \
+    NVSHMEM_DEVICE void nvshmemx_qp_fence##GROUP(int pe, nvshmemx_qp_handle_t *qp_handle, int num_qps);                 \
+    NVSHMEM_DEVICE void nvshmemx_qp_quiet##GROUP(int pe, nvshmemx_qp_handle_t *qp_handle, int num_qps);
+
+NVSHMEM_TYPES_RMA(NVSHMEMX_DECLARE_QP_RMA, )
+NVSHMEM_TYPES_RMA(NVSHMEMX_DECLARE_QP_RMA, _warp)
+NVSHMEM_TYPES_RMA(NVSHMEMX_DECLARE_QP_RMA, _block)
+NVSHMEM_TYPES_RMA(NVSHMEMX_DECLARE_QP_ELEMENT, )
+NVSHMEMX_DECLARE_QP_ORDER()
+NVSHMEMX_DECLARE_QP_ORDER(_warp)
+NVSHMEMX_DECLARE_QP_ORDER(_block)
+NVSHMEM_DEVICE void nvshmemx_qp_signal_op(uint64_t *sig_addr, uint64_t signal, int sig_op, int pe,
+                                          nvshmemx_qp_handle_t qp_index);
+
+#endif

@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Compiles the CUDA C++ files beside it to PTX with NVRTC, which needs no GPU and no toolkit.
+
+usage: compile.py LIBRARY [--include FOLDER]... [--check | FILE...]
+
+LIBRARY is libnvrtc.so. With --check, nothing is written: the exit status says whether the PTX files are what the sources give.
+"""
+
+import argparse
+import ctypes
+import difflib
+import os
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.normpath(os.path.join(HERE, "../../.."))
+OPTIONS = ["--gpu-architecture=compute_90", "-rdc=true", "-std=c++17", "-lineinfo", "--device-int128"]
+
+
+def compile_file(nvrtc, path, includes):
+    """The PTX of one file. Its `.file` directives name the source without a folder, so that every machine writes the same."""
+
+    def check(code, program=None):
+        if code == 0:
+            return
+        log = ""
+        if program is not None:
+            size = ctypes.c_size_t()
+            nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+            text = ctypes.create_string_buffer(size.value)
+            nvrtc.nvrtcGetProgramLog(program, text)
+            log = text.value.decode()
+        nvrtc.nvrtcGetErrorString.restype = ctypes.c_char_p
+        sys.exit(f"{path}: {nvrtc.nvrtcGetErrorString(code).decode()}\n{log}")
+
+    with open(path, encoding="utf-8") as file:
+        source = file.read()
+    program = ctypes.c_void_p()
+    name = os.path.basename(path).encode()
+    check(nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), name, 0, None, None))
+    options = [option.encode() for option in OPTIONS + [f"-I{folder}" for folder in includes]]
+    check(nvrtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options)), program)
+    size = ctypes.c_size_t()
+    check(nvrtc.nvrtcGetPTXSize(program, ctypes.byref(size)))
+    text = ctypes.create_string_buffer(size.value)
+    check(nvrtc.nvrtcGetPTX(program, text))
+    nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+    return portable(text.value.decode(), includes)
+
+
+def portable(ptx, includes):
+    """Leaves out the folders of this machine, and white space at the ends of lines."""
+    for folder in [os.getcwd()] + sorted(includes, key=len, reverse=True):
+        ptx = ptx.replace(folder.rstrip("/") + "/", "")
+    return "".join(line.rstrip() + "\n" for line in ptx.rstrip("\n\0").split("\n"))
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    arguments.add_argument("library")
+    arguments.add_argument("--include", action="append", default=[])
+    arguments.add_argument("--check", action="store_true")
+    arguments.add_argument("files", nargs="*")
+    arguments = arguments.parse_intermixed_args()
+
+    for name in sorted(os.listdir(os.path.dirname(os.path.abspath(arguments.library)))):
+        if name.startswith("libnvrtc-builtins.so"): # NVRTC opens it by name only; once it is loaded, that succeeds
+            ctypes.CDLL(os.path.join(os.path.dirname(os.path.abspath(arguments.library)), name), ctypes.RTLD_GLOBAL)
+    nvrtc = ctypes.CDLL(arguments.library)
+    includes = [os.path.join(ROOT, "api/include")] + [os.path.abspath(folder) for folder in arguments.include]
+    files = arguments.files or sorted(
+        os.path.join(HERE, name) for name in os.listdir(HERE) if name.endswith(".cu")
+    )
+    different = 0
+    for path in files:
+        target = os.path.splitext(path)[0] + ".ptx"
+        ptx = compile_file(nvrtc, path, includes)
+        if not arguments.check:
+            with open(target, "w", encoding="utf-8") as file:
+                file.write(ptx)
+            continue
+        with open(target, encoding="utf-8") as file:
+            old = file.read()
+        if old != ptx:
+            different += 1
+            diff = difflib.unified_diff(old.split("\n"), ptx.split("\n"), target, "what the source gives", lineterm="", n=1)
+            print("\n".join(list(diff)[:40]))
+    sys.exit(1 if different else 0)
+
+
+main()

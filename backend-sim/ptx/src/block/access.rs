@@ -1,0 +1,263 @@
+//! Accesses to memory: to the right space, in bounds, at the right alignment, noted for races.
+
+use super::shared::{Finding, Touch};
+use super::thread::Thread;
+use super::{Block, FaultKind, Halt, Stop};
+use crate::alu;
+use crate::decode::window;
+use crate::module::Place;
+use crate::op::{AtomicForm, Memory};
+use crate::types::{Order, Scope, Space};
+use crate::world::{Access, AccessKind, Refusal, World};
+
+/// The space and the address in it that a generic address means.
+fn route(space: Space, address: u64) -> (Space, u64) {
+    if space != Space::Generic {
+        return (space, address);
+    }
+    let within = address & (window::SHARED - 1);
+    match address & !(window::SHARED - 1) {
+        0 => (Space::Global, address),
+        window::SHARED => (Space::Shared, within),
+        window::LOCAL => (Space::Local, within),
+        window::CONST => (Space::Const, within),
+        window::PARAM => (Space::Param, within),
+        _ => (Space::Global, address),
+    }
+}
+
+impl Block {
+    pub(super) fn load(
+        &mut self,
+        world: &mut impl World,
+        thread: &mut Thread,
+        index: usize,
+        memory: &Memory,
+        address: u64,
+        place: Place,
+    ) -> Result<u64, Halt> {
+        let (space, at) = route(memory.space, address);
+        self.aligned(index, memory.align, at, place)?;
+        let bytes = memory.bytes;
+        match space {
+            Space::Global | Space::Generic => {
+                let access = self.access(index, memory, at, AccessKind::Load, place);
+                self.announce(world, &access)?;
+                let value = world.load(&access);
+                let value = self.accepted(value, &access, index)?;
+                thread.spin.read(at, bytes);
+                self.synchronize_read(index, at, memory.order);
+                Ok(value)
+            }
+            Space::Shared => {
+                let at = self.shared_range(index, at, bytes, place)?;
+                let touch =
+                    Touch { thread: index, place, reads: true, writes: false, strong: memory.order.is_strong() };
+                self.touch(at, bytes.into(), touch)?;
+                thread.spin.read(window::SHARED + at as u64, bytes);
+                self.synchronize_read(index, window::SHARED + at as u64, memory.order);
+                Ok(self.shared.load(at, bytes.into()))
+            }
+            Space::Local => self.word(index, &thread.local, "local", at, bytes, place),
+            Space::Const => self.word(index, &self.module.constants, "constant", at, bytes, place),
+            Space::Param => self.word(index, &self.launch.parameters, "parameter", at, bytes, place),
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "who, where, what and how of an access")]
+    pub(super) fn store(
+        &mut self,
+        world: &mut impl World,
+        thread: &mut Thread,
+        index: usize,
+        memory: &Memory,
+        address: u64,
+        value: u64,
+        place: Place,
+    ) -> Result<(), Halt> {
+        let (space, at) = route(memory.space, address);
+        self.aligned(index, memory.align, at, place)?;
+        let bytes = memory.bytes;
+        match space {
+            Space::Global | Space::Generic => {
+                let access = self.access(index, memory, at, AccessKind::Store, place);
+                self.announce(world, &access)?;
+                let changed = world.store(&access, value);
+                let changed = self.accepted(changed, &access, index)?;
+                self.synchronize_write(index, at, memory.order, false);
+                if changed {
+                    self.changed(thread, at, bytes);
+                }
+            }
+            Space::Shared => {
+                let at = self.shared_range(index, at, bytes, place)?;
+                let touch =
+                    Touch { thread: index, place, reads: false, writes: true, strong: memory.order.is_strong() };
+                self.touch(at, bytes.into(), touch)?;
+                self.synchronize_write(index, window::SHARED + at as u64, memory.order, false);
+                if self.shared.store(at, bytes.into(), value) {
+                    self.changed(thread, window::SHARED + at as u64, bytes);
+                }
+            }
+            Space::Local => {
+                let end = thread.local.len();
+                let range =
+                    usize::try_from(at).ok().and_then(|at| thread.local.get_mut(at..at.checked_add(bytes.into())?));
+                let Some(range) = range else { return Err(self.out_of_bounds(index, "local", at, bytes, end, place)) };
+                let new = &value.to_le_bytes()[..usize::from(bytes)];
+                if range != new {
+                    range.copy_from_slice(new);
+                    thread.spin.visible();
+                }
+            }
+            Space::Const | Space::Param => {
+                return Err(self.fault(
+                    FaultKind::OutOfBounds,
+                    index,
+                    place,
+                    "a write to memory that can only be read",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "who, where, what and how of an access")]
+    pub(super) fn atomic(
+        &mut self,
+        world: &mut impl World,
+        thread: &mut Thread,
+        index: usize,
+        form: &AtomicForm,
+        address: u64,
+        (b, c): (u64, u64),
+        place: Place,
+    ) -> Result<u64, Halt> {
+        let memory = &form.memory;
+        let (space, at) = route(memory.space, address);
+        self.aligned(index, memory.align, at, place)?;
+        let bytes = memory.bytes;
+        let (old, address, changed) = match space {
+            Space::Global | Space::Generic => {
+                let access = self.access(index, memory, at, AccessKind::Atomic(form.op), place);
+                self.announce(world, &access)?;
+                let result = world.atomic(&access, form.ty, b, c);
+                let (old, changed) = self.accepted(result, &access, index)?;
+                (old, at, changed)
+            }
+            Space::Shared => {
+                let at = self.shared_range(index, at, bytes, place)?;
+                let touch = Touch { thread: index, place, reads: true, writes: true, strong: true };
+                self.touch(at, bytes.into(), touch)?;
+                let old = self.shared.load(at, bytes.into());
+                let changed = self.shared.store(at, bytes.into(), alu::atomic(form.op, form.ty, old, b, c));
+                (old, window::SHARED + at as u64, changed)
+            }
+            _ => {
+                return Err(self.fault(
+                    FaultKind::OutOfBounds,
+                    index,
+                    place,
+                    "an atomic on neither global nor shared memory",
+                ));
+            }
+        };
+        thread.spin.read(address, bytes);
+        self.synchronize_read(index, address, memory.order);
+        // A compare-and-swap that fails writes nothing, and releases nothing.
+        if changed || form.op != crate::world::AtomicOp::CompareSwap {
+            self.synchronize_write(index, address, memory.order, true);
+        }
+        if changed {
+            self.changed(thread, address, bytes);
+        }
+        Ok(old)
+    }
+
+    pub(super) fn access(&self, index: usize, memory: &Memory, address: u64, kind: AccessKind, place: Place) -> Access {
+        let Memory { bytes, order, scope, .. } = *memory;
+        let scope = if matches!(order, Order::Weak | Order::Volatile) { Scope::Sys } else { scope };
+        Access { address, bytes, order, scope, kind, who: self.who(index), place }
+    }
+
+    /// Ends the turn before an access at which the world stops, unless it was announced before.
+    pub(super) fn announce(&mut self, world: &mut impl World, access: &Access) -> Result<(), Halt> {
+        if std::mem::take(&mut self.announced) || !world.stops(access) {
+            return Ok(());
+        }
+        self.announced = true;
+        Err(Box::new(Stop::Access(*access)))
+    }
+
+    pub(super) fn accepted<T>(&mut self, result: Result<T, Refusal>, access: &Access, index: usize) -> Result<T, Halt> {
+        result.map_err(|refusal| match refusal {
+            Refusal::Wait => {
+                self.announced = true;
+                Box::new(Stop::Access(*access))
+            }
+            Refusal::Fault(message) => self.fault(FaultKind::Memory, index, access.place, message),
+        })
+    }
+
+    fn synchronize_read(&mut self, index: usize, address: u64, order: Order) {
+        if order.is_strong() {
+            self.order.read(index, address, order.acquires());
+        }
+    }
+
+    fn synchronize_write(&mut self, index: usize, address: u64, order: Order, atomic: bool) {
+        if order.is_strong() {
+            self.order.write(index, address, order.releases(), atomic);
+        }
+    }
+
+    fn aligned(&self, index: usize, align: u8, address: u64, place: Place) -> Result<(), Halt> {
+        if address & (u64::from(align) - 1) == 0 {
+            return Ok(());
+        }
+        let message = format!("address {address:#x} is no multiple of {align}, the size of what is accessed");
+        Err(self.fault(FaultKind::Misaligned, index, place, message))
+    }
+
+    pub(super) fn shared_range(&self, index: usize, at: u64, bytes: u8, place: Place) -> Result<usize, Halt> {
+        // Addresses of shared memory may be words of 32 bits with anything above them.
+        let begin = at as u32 as usize;
+        if at >> 32 == 0 && begin + usize::from(bytes) <= self.shared.bytes.len() {
+            return Ok(begin);
+        }
+        Err(self.out_of_bounds(index, "shared", at, bytes, self.shared.bytes.len(), place))
+    }
+
+    fn out_of_bounds(&self, index: usize, space: &str, at: u64, bytes: u8, end: usize, place: Place) -> Halt {
+        let message = format!("{bytes} bytes at {at:#x} are beyond {space} memory, which has {end} bytes");
+        self.fault(FaultKind::OutOfBounds, index, place, message)
+    }
+
+    fn word(&self, index: usize, memory: &[u8], space: &str, at: u64, bytes: u8, place: Place) -> Result<u64, Halt> {
+        let range = usize::try_from(at).ok().and_then(|at| memory.get(at..at.checked_add(bytes.into())?));
+        let Some(range) = range else { return Err(self.out_of_bounds(index, space, at, bytes, memory.len(), place)) };
+        let mut value = [0; 8];
+        value[..range.len()].copy_from_slice(range);
+        Ok(u64::from_le_bytes(value))
+    }
+
+    /// Notes an access to shared memory; a race or a read of what nobody wrote ends the block.
+    pub(super) fn touch(&mut self, at: usize, bytes: usize, touch: Touch) -> Result<(), Halt> {
+        let checks = self.launch.checks;
+        let (finding, uninitialized) = self.shared.touch(at, bytes, touch, &self.order, checks.races);
+        if let Some(Finding { thread, place, wrote }) = finding {
+            let what = |writes: bool| if writes { "write" } else { "read" };
+            let message = format!(
+                "race in shared memory: nothing orders the {} of {bytes} bytes at {at:#x} and an earlier {} of them",
+                what(touch.writes),
+                what(wrote)
+            );
+            return Err(self.fault_with(FaultKind::Race, (touch.thread, touch.place), (thread, place), message));
+        }
+        if uninitialized && checks.uninitialized {
+            let message = format!("{bytes} bytes of shared memory at {at:#x} are read, and not all were written");
+            return Err(self.fault(FaultKind::Uninitialized, touch.thread, touch.place, message));
+        }
+        Ok(())
+    }
+}

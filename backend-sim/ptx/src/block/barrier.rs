@@ -1,0 +1,188 @@
+//! Named barriers, and threads of a block that wait for each other in vain.
+
+use super::thread::State;
+use super::{Block, FaultKind, Halt};
+use crate::module::Place;
+use crate::op::Barrier;
+
+/// Who has come to a barrier so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Named {
+    waiting: Vec<usize>,
+    /// Those who only arrive, and go on.
+    passed: Vec<usize>,
+    /// The number of threads that it takes, if the instruction says.
+    count: Option<u32>,
+    kind: Option<Barrier>,
+    holding: u32,
+}
+
+/// A thread comes to a barrier.
+pub(super) struct Arrival {
+    pub(super) kind: Barrier,
+    pub(super) number: u32,
+    pub(super) count: Option<u32>,
+    /// The predicate to reduce.
+    pub(super) holds: bool,
+    pub(super) aligned: bool,
+    pub(super) place: Place,
+}
+
+impl Block {
+    /// Notes the arrival. The number of the barrier.
+    pub(super) fn arrive(&mut self, index: usize, arrival: &Arrival) -> Result<usize, Halt> {
+        let &Arrival { kind, number, count, holds, aligned, place } = arrival;
+        let invalid = |message: String| Err(self.fault(FaultKind::InvalidOperand, index, place, message));
+        if number >= 16 {
+            return invalid(format!("barrier {number}; a block has barriers 0 to 15"));
+        }
+        if count.is_some_and(|count| count == 0 || count % 32 != 0) {
+            return invalid(format!(
+                "a barrier of {} threads; the number is a multiple of the size of a warp",
+                count.unwrap_or(0)
+            ));
+        }
+        let number = number as usize;
+        if aligned {
+            // All threads of a warp come to the same instruction.
+            let elsewhere = self.warp_of(index).find_map(|other| match self.threads[other].state {
+                State::Barrier { place: there, number: same, .. } if there != place && same == number => {
+                    Some((other, there))
+                }
+                _ => None,
+            });
+            if let Some(other) = elsewhere {
+                let message = "barrier divergence: threads of one warp are at different barriers";
+                return Err(self.fault_with(FaultKind::BarrierDivergence, (index, place), other, message));
+            }
+        }
+        let barrier = &mut self.barriers[number];
+        let first = barrier.waiting.is_empty() && barrier.passed.is_empty();
+        if first {
+            (barrier.count, barrier.kind, barrier.holding) = (count, None, 0);
+        }
+        let mixed = barrier.kind.is_some_and(|other| kind != Barrier::Arrive && other != kind);
+        if barrier.count != count || mixed {
+            let other = barrier.waiting.first().or(barrier.passed.first()).copied().unwrap_or(index);
+            let message = "barrier divergence: threads come to one barrier with different numbers of threads or different reductions";
+            return Err(self.fault_with(
+                FaultKind::BarrierDivergence,
+                (index, place),
+                (other, self.place_of(other, place)),
+                message,
+            ));
+        }
+        barrier.holding += u32::from(holds);
+        if kind == Barrier::Arrive {
+            barrier.passed.push(index);
+        } else {
+            barrier.kind = Some(kind);
+            barrier.waiting.push(index);
+        }
+        Ok(number)
+    }
+
+    /// The thread waits now: perhaps it was the last one.
+    pub(super) fn arrived(&mut self, _index: usize, number: usize) -> Result<(), Halt> {
+        if !self.complete(number)? {
+            self.await_parked(0..self.threads.len());
+        }
+        Ok(())
+    }
+
+    /// Lets everybody go if all have come.
+    pub(super) fn complete(&mut self, number: usize) -> Result<bool, Halt> {
+        let barrier = &self.barriers[number];
+        let come = barrier.waiting.len() + barrier.passed.len();
+        // Threads that have exited are counted out.
+        let needed = barrier.count.map_or(self.live, |count| count as usize);
+        if come == 0 || come < needed {
+            return Ok(false);
+        }
+        let barrier = std::mem::take(&mut self.barriers[number]);
+        let everybody = come == self.live && barrier.passed.is_empty();
+        if everybody {
+            self.order.meet_all();
+        } else {
+            let all = [&barrier.waiting[..], &barrier.passed[..]].concat();
+            self.order.meet(&all, &barrier.waiting);
+        }
+        let waiting = barrier.waiting.len() as u32;
+        let result = match barrier.kind {
+            Some(Barrier::Count) => barrier.holding,
+            Some(Barrier::And) => u32::from(barrier.holding == waiting),
+            Some(Barrier::Or) => u32::from(barrier.holding > 0),
+            _ => 0,
+        };
+        for &index in &barrier.waiting {
+            let thread = &mut self.threads[index];
+            if let State::Barrier { d, .. } = thread.state {
+                thread.set(d, result.into());
+                thread.state = State::Ready;
+            }
+        }
+        Ok(true)
+    }
+
+    /// A thread has ended: those who wait for all that are left may have waited for it only.
+    pub(super) fn exited(&mut self, index: usize) -> Result<(), Halt> {
+        self.live -= 1;
+        let thread = &mut self.threads[index];
+        // Its memory is not needed any more.
+        (thread.registers, thread.slots, thread.local) = (Vec::new(), Vec::new(), Vec::new());
+        for number in 0..self.barriers.len() {
+            self.complete(number)?;
+        }
+        let waiting = self.warp_of(index).find_map(|other| match self.threads[other].state {
+            State::Warp(together) => Some((other, together)),
+            _ => None,
+        });
+        if let Some((other, together)) = waiting {
+            self.together(other, together)?;
+        }
+        Ok(())
+    }
+
+    fn place_of(&self, thread: usize, otherwise: Place) -> Place {
+        match &self.threads[thread].state {
+            State::Barrier { place, .. } | State::Parked { place, .. } | State::Call { place, .. } => *place,
+            State::Warp(together) => together.place,
+            State::Ready | State::Exited => otherwise,
+        }
+    }
+
+    /// Everybody waits for somebody of the block: says who for whom.
+    pub(super) fn stuck(&self) -> Halt {
+        let waiting = || self.threads.iter().enumerate().filter(|(_, thread)| thread.is_live());
+        let first =
+            |wanted: fn(&State) -> bool| waiting().find(|(_, thread)| wanted(&thread.state)).map(|(index, _)| index);
+        let at = |index: usize| (index, self.place_of(index, Place::default()));
+        if let Some(call) = first(|state| matches!(state, State::Call { .. })) {
+            return self.missing_from_group(call);
+        }
+        if let Some(lane) = first(|state| matches!(state, State::Warp(_))) {
+            let State::Warp(together) = self.threads[lane].state else {
+                return self.fault(FaultKind::MissingLanes, lane, Place::default(), "");
+            };
+            let missing = self.warp_of(lane).find(|&other| {
+                together.mask >> (other % 32) & 1 == 1
+                    && self.threads[other].is_live()
+                    && !matches!(self.threads[other].state, State::Warp(theirs) if theirs.mask == together.mask && theirs.kind == together.kind)
+            });
+            let message =
+                format!("lanes {:#010x} of the warp compute together, and one of them waits elsewhere", together.mask);
+            return self.fault_with(
+                FaultKind::MissingLanes,
+                (lane, together.place),
+                at(missing.unwrap_or(lane)),
+                message,
+            );
+        }
+        // Barriers are left: some wait at one, the others at another.
+        let some = waiting().map(|(index, _)| index).next().unwrap_or(0);
+        let differs = |&index: &usize| at(index).1 != at(some).1;
+        let other = waiting().map(|(index, _)| index).find(differs).unwrap_or(some);
+        let message = "barrier divergence: not all threads come to the same barrier";
+        self.fault_with(FaultKind::BarrierDivergence, at(some), at(other), message)
+    }
+}

@@ -1,0 +1,193 @@
+//! Bulk copies between global and shared memory, and the mbarriers that count them.
+//!
+//! A copy is made at once: that is one of the times at which it may be. What orders it is the mbarrier, as on a GPU: who waits for the
+//! phase knows what the copying thread did before.
+
+use super::shared::Touch;
+use super::thread::Thread;
+use super::{Block, FaultKind, Halt};
+use crate::decode::window;
+use crate::module::Place;
+use crate::op::{Bulk, MBarrier, Memory};
+use crate::types::{Order, Scope, Space};
+use crate::world::{AccessKind, World};
+
+/// An mbarrier, as it lies in its 8 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct State {
+    /// Arrivals that are missing in this phase.
+    pending: u64,
+    /// Arrivals that a phase takes.
+    expected: u64,
+    /// Bytes that are announced and have not come.
+    bytes: i64,
+    phase: u64,
+}
+
+const COUNT: u64 = (1 << 20) - 1;
+const BYTES: u64 = (1 << 22) - 1;
+
+impl State {
+    fn unpack(word: u64) -> Self {
+        let bytes = (word >> 40 & BYTES) as i64;
+        let bytes = if bytes >> 21 == 1 { bytes - (1 << 22) } else { bytes };
+        Self { pending: word & COUNT, expected: word >> 20 & COUNT, bytes, phase: word >> 63 }
+    }
+
+    fn pack(self) -> u64 {
+        self.pending & COUNT
+            | (self.expected & COUNT) << 20
+            | (self.bytes.cast_unsigned() & BYTES) << 40
+            | self.phase << 63
+    }
+
+    /// When everything has come, the next phase begins.
+    fn settled(mut self) -> Self {
+        if self.pending == 0 && self.bytes == 0 {
+            self.phase ^= 1;
+            self.pending = self.expected;
+        }
+        self
+    }
+}
+
+impl Block {
+    /// The address of shared memory that an operand means: of the space, or generic.
+    fn shared_address(&self, address: u64, in_space: bool, index: usize, place: Place) -> Result<u64, Halt> {
+        match address & !(window::SHARED - 1) {
+            0 if in_space => Ok(address),
+            window::SHARED => Ok(address - window::SHARED),
+            _ => Err(self.fault(
+                FaultKind::OutOfBounds,
+                index,
+                place,
+                format!("{address:#x} is no address of shared memory"),
+            )),
+        }
+    }
+
+    pub(super) fn mbarrier(
+        &mut self,
+        thread: &mut Thread,
+        index: usize,
+        kind: MBarrier,
+        (address, operand): (u64, u64),
+        in_space: bool,
+        place: Place,
+    ) -> Result<u64, Halt> {
+        let address = self.shared_address(address, in_space, index, place)?;
+        if !address.is_multiple_of(8) {
+            return Err(self.fault(
+                FaultKind::Misaligned,
+                index,
+                place,
+                format!("an mbarrier at {address:#x}, no multiple of 8"),
+            ));
+        }
+        let at = self.shared_range(index, address, 8, place)?;
+        let generic = window::SHARED + address;
+        // Its own operations do not race; before it is initialized, there is none.
+        let reads = kind != MBarrier::Init;
+        self.touch(at, 8, Touch { thread: index, place, reads, writes: true, strong: kind != MBarrier::Init })?;
+        let word = self.shared.load(at, 8);
+        let old = State::unpack(word);
+        let invalid =
+            |block: &Self, message: String| Err(block.fault(FaultKind::InvalidOperand, index, place, message));
+        let mut new = old;
+        match kind {
+            MBarrier::Init => {
+                if operand == 0 || operand > COUNT {
+                    return invalid(
+                        self,
+                        format!("an mbarrier for {operand} arrivals; at least 1 and at most {COUNT}"),
+                    );
+                }
+                new = State { pending: operand, expected: operand, bytes: 0, phase: 0 };
+            }
+            MBarrier::Invalidate => new = State { pending: 0, expected: 0, bytes: 0, phase: 0 },
+            _ if old.expected == 0 => return invalid(self, "an mbarrier that is not initialized".into()),
+            MBarrier::Test { parity } => {
+                let waited = if parity { operand & 1 } else { operand >> 63 };
+                thread.spin.read(generic, 8);
+                let done = old.phase != waited;
+                if done {
+                    self.order.read(index, generic, true);
+                }
+                return Ok(u64::from(done));
+            }
+            MBarrier::ExpectTx => new.bytes += operand as i64,
+            MBarrier::ArriveExpectTx => {
+                new.bytes += operand as i64;
+                new.pending = new.pending.wrapping_sub(1);
+            }
+            MBarrier::Arrive => new.pending = new.pending.wrapping_sub(operand),
+            MBarrier::ArriveDrop => {
+                new.pending = new.pending.wrapping_sub(operand);
+                new.expected = new.expected.saturating_sub(operand);
+            }
+            MBarrier::CompleteTx => new.bytes -= operand as i64,
+        }
+        if new.pending > COUNT || new.bytes.unsigned_abs() > BYTES / 2 {
+            return invalid(self, "more arrivals or bytes than the mbarrier's phase takes".into());
+        }
+        if !matches!(kind, MBarrier::Init | MBarrier::Invalidate) {
+            new = new.settled();
+        }
+        self.order.write(index, generic, true, true);
+        if self.shared.store(at, 8, new.pack()) {
+            self.changed(thread, generic, 8);
+        }
+        Ok(word)
+    }
+
+    /// `[destination, source, bytes, mbarrier]`.
+    pub(super) fn bulk(
+        &mut self,
+        world: &mut impl World,
+        thread: &mut Thread,
+        index: usize,
+        kind: Bulk,
+        [target, source, bytes, barrier]: [u64; 4],
+        place: Place,
+    ) -> Result<(), Halt> {
+        let to_shared = kind != Bulk::ToGlobal;
+        let (shared, global) = if to_shared { (target, source) } else { (source, target) };
+        let shared = self.shared_address(shared, true, index, place)?;
+        let unit = if kind == Bulk::Elements { 4 } else { 16 };
+        if !(shared | global | bytes).is_multiple_of(unit) {
+            let message = format!(
+                "a copy of {bytes} bytes between {global:#x} and shared {shared:#x}: all three are multiples of {unit}"
+            );
+            return Err(self.fault(FaultKind::Misaligned, index, place, message));
+        }
+        let step = unit.min(8) as u8;
+        let access_kind = if to_shared { AccessKind::BulkLoad } else { AccessKind::BulkStore };
+        for offset in (0..bytes).step_by(step.into()) {
+            let at = self.shared_range(index, shared + offset, step, place)?;
+            let memory =
+                Memory { space: Space::Global, bytes: step, align: step, order: Order::Weak, scope: Scope::Sys };
+            let access = self.access(index, &memory, global.wrapping_add(offset), access_kind, place);
+            self.announce(world, &access)?;
+            self.touch(
+                at,
+                step.into(),
+                Touch { thread: index, place, reads: !to_shared, writes: to_shared, strong: false },
+            )?;
+            if to_shared {
+                let value = world.load(&access);
+                let value = self.accepted(value, &access, index)?;
+                self.shared.store(at, step.into(), value);
+                self.changed(thread, window::SHARED + at as u64, step);
+            } else {
+                let changed = world.store(&access, self.shared.load(at, step.into()));
+                if self.accepted(changed, &access, index)? {
+                    self.changed(thread, access.address, step);
+                }
+            }
+        }
+        if kind == Bulk::ToShared {
+            self.mbarrier(thread, index, MBarrier::CompleteTx, (barrier, bytes), true, place)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,289 @@
+//! Calls: of device functions, of external ones, by a thread or by a group together; printf and assert.
+
+use super::print;
+use super::thread::{State, Thread};
+use super::{Block, FaultKind, Halt, Stop, Who};
+use crate::module::{Group, Place};
+use crate::op::{Callee, Memory, Slot};
+use crate::types::{Scope, Space};
+use crate::world::{AccessKind, World};
+
+/// A call of an external function, by a thread or by a group that has arrived with equal arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Call {
+    /// The function: an index into [`Module::externals`](crate::Module::externals).
+    pub external: usize,
+    /// Its name.
+    pub name: String,
+    /// Who calls together.
+    pub group: Group,
+    /// The threads, by their numbers in the block: `x + y * X + z * X * Y`.
+    pub threads: Vec<usize>,
+    /// The first of them.
+    pub who: Who,
+    /// The bytes of all arguments, one behind the other.
+    pub arguments: Vec<u8>,
+    /// Where each argument begins, and its bytes.
+    pub layout: Vec<(usize, usize)>,
+    /// Where the first thread calls.
+    pub place: Place,
+    /// The place as it reads.
+    pub at: String,
+}
+
+impl Call {
+    /// An argument of at most 8 bytes, as a number without sign.
+    ///
+    /// # Panics
+    /// If there is no such argument, or it is a larger structure.
+    pub fn argument(&self, index: usize) -> u64 {
+        let (begin, size) = self.layout[index];
+        let mut value = [0; 8];
+        value[..size].copy_from_slice(&self.arguments[begin..begin + size]);
+        u64::from_le_bytes(value)
+    }
+}
+
+impl Block {
+    /// Answers a call: its threads go on with this result, whose low bytes are taken. `observed` says that the call changed nothing and
+    /// only looked at global memory at these addresses (as `nvshmem_test` does): then a loop that calls it again and again is a spin on
+    /// them. Other calls are visible to others, so that no loop around them is a spin.
+    ///
+    /// # Panics
+    /// If no such call waits for an answer.
+    pub fn reply(&mut self, call: &Call, result: u64, observed: Option<&[(u64, u8)]>) {
+        let group = call.threads.len() > 1;
+        for &index in &call.threads {
+            let thread = &mut self.threads[index];
+            let State::Call { call: site, issued: true, .. } = thread.state else {
+                panic!("{} by thread {index} waits for no answer", call.name)
+            };
+            let code = &self.module.code[usize::from(thread.frame.code)];
+            if let Some(Slot { offset, size }) = code.calls[usize::from(site)].result {
+                let begin = (thread.frame.slots + offset) as usize;
+                let bytes = &mut thread.slots[begin..begin + size as usize];
+                bytes.fill(0);
+                let size = bytes.len().min(8);
+                bytes[..size].copy_from_slice(&result.to_le_bytes()[..size]);
+            }
+            thread.state = State::Ready;
+            match observed {
+                None => thread.spin.visible(),
+                Some(reads) => {
+                    reads.iter().for_each(|&(address, bytes)| thread.spin.read(address, bytes));
+                    if group {
+                        thread.spin.met();
+                    }
+                }
+            }
+        }
+        if observed.is_none() {
+            self.events += 1;
+        }
+        if group {
+            // They have met: what each did before is known to all.
+            if group && call.threads.len() == self.live {
+                self.order.meet_all()
+            } else {
+                self.order.meet(&call.threads, &call.threads)
+            }
+        }
+    }
+
+    /// Executes a call. Whether the thread waits now.
+    pub(super) fn call(
+        &mut self,
+        world: &mut impl World,
+        index: usize,
+        thread: &mut Thread,
+        registers: &mut Vec<u64>,
+        call: u16,
+    ) -> Result<bool, Halt> {
+        let module = std::sync::Arc::clone(&self.module);
+        let code = &module.code[usize::from(thread.frame.code)];
+        let place = Place(code.first_place + thread.frame.pc);
+        let site = &code.calls[usize::from(call)];
+        if self.steps > self.launch.max_steps {
+            return Err(self.fault(
+                FaultKind::EndlessLoop,
+                index,
+                place,
+                "the block has executed more instructions than allowed",
+            ));
+        }
+        let bytes = |slot: &Slot| {
+            let begin = (thread.frame.slots + slot.offset) as usize;
+            &thread.slots[begin..begin + slot.size as usize]
+        };
+        let word = |place: usize| {
+            let mut value = [0; 8];
+            let bytes = bytes(&site.arguments[place]);
+            value[..bytes.len()].copy_from_slice(bytes);
+            u64::from_le_bytes(value)
+        };
+        match site.callee {
+            Callee::Function(callee) => {
+                self.enter(index, thread, registers, callee, call, place)?;
+                return Ok(false);
+            }
+            Callee::Print => {
+                let (format, arguments) = (word(0), word(1));
+                let text = self.text(world, thread, index, format, place)?;
+                let mut at = arguments;
+                let printed = print::format(&text, |request| {
+                    Ok::<_, Halt>(match request {
+                        print::Request::Word(bytes) => {
+                            at = at.next_multiple_of(bytes.into());
+                            let value = self.inspect(world, thread, index, at, bytes, place)?;
+                            at += u64::from(bytes);
+                            print::Answer::Word(value)
+                        }
+                        print::Request::Text => {
+                            at = at.next_multiple_of(8);
+                            let text = self.inspect(world, thread, index, at, 8, place)?;
+                            at += 8;
+                            print::Answer::Text(self.text(world, thread, index, text, place)?)
+                        }
+                    })
+                })?;
+                world.print(self.who(index), &printed.text);
+                thread.spin.visible();
+                if let Some(slot) = site.result {
+                    let begin = (thread.frame.slots + slot.offset) as usize;
+                    thread.slots[begin..begin + slot.size as usize].fill(0);
+                    thread.slots[begin] = printed.arguments;
+                }
+            }
+            Callee::AssertFail => {
+                let [condition, file, line, function] = [word(0), word(1), word(2), word(3)];
+                let mut read = |address| self.text(world, thread, index, address, place);
+                let (condition, file, function) = (read(condition)?, read(file)?, read(function)?);
+                let message = format!("assertion `{condition}` failed in {function} ({file}:{line})");
+                return Err(self.fault(FaultKind::Assert, index, place, message));
+            }
+            Callee::External(external) => {
+                let arguments = site.arguments.iter().flat_map(bytes).copied().collect();
+                thread.state = State::Call { external, call, arguments, place, issued: false };
+                thread.frame.pc += 1;
+                return Ok(true);
+            }
+        }
+        thread.frame.pc += 1;
+        Ok(false)
+    }
+
+    /// A thread waits at an external call: alone that is a call; a group calls when all of it are there.
+    pub(super) fn called(&mut self, index: usize) -> Result<(), Halt> {
+        let State::Call { external, arguments, place, .. } = &self.threads[index].state else { return Ok(()) };
+        let (external, place) = (*external, *place);
+        let function = &self.module.externals[usize::from(external)];
+        let members = match function.group {
+            Group::Thread => index..index + 1,
+            Group::Warp => self.warp_of(index),
+            Group::Block => 0..self.threads.len(),
+        };
+        let mut missing = false;
+        for other in members.clone().filter(|&other| other != index) {
+            match &self.threads[other].state {
+                State::Call { external: same, arguments: theirs, place: there, issued: false, .. }
+                    if *same == external =>
+                {
+                    if theirs != arguments {
+                        let message = format!("threads call {} together with different arguments", function.name);
+                        return Err(self.fault_with(FaultKind::GroupCall, (index, place), (other, *there), message));
+                    }
+                }
+                State::Exited => {
+                    let message =
+                        format!("all threads of the group call {}, and {} has ended", function.name, self.who(other));
+                    return Err(self.fault(FaultKind::GroupCall, index, place, message));
+                }
+                _ => missing = true,
+            }
+        }
+        if missing {
+            self.await_parked(members);
+            return Ok(());
+        }
+        let mut begin = 0;
+        let layout = function.parameters.iter().map(|&size| {
+            begin += size as usize;
+            (begin - size as usize, size as usize)
+        });
+        let call = Call {
+            external: external.into(),
+            name: function.name.clone(),
+            group: function.group,
+            who: self.who(members.start),
+            arguments: arguments.clone(),
+            layout: layout.collect(),
+            place,
+            at: self.module.describe(place),
+            threads: members.clone().collect(),
+        };
+        for thread in &mut self.threads[members] {
+            if let State::Call { issued, .. } = &mut thread.state {
+                *issued = true;
+            }
+        }
+        Err(Box::new(Stop::Call(call)))
+    }
+
+    /// Of a group, one has called and another waits elsewhere.
+    pub(super) fn missing_from_group(&self, index: usize) -> Halt {
+        let State::Call { external, place, .. } = &self.threads[index].state else {
+            return self.fault(FaultKind::GroupCall, index, Place::default(), "a call of a group is not complete");
+        };
+        let function = &self.module.externals[usize::from(*external)];
+        let members = if function.group == Group::Warp { self.warp_of(index) } else { 0..self.threads.len() };
+        let elsewhere = members.into_iter().find_map(|other| match &self.threads[other].state {
+            State::Call { external: same, .. } if same == external => None,
+            State::Call { place, .. } | State::Barrier { place, .. } | State::Parked { place, .. } => {
+                Some((other, *place))
+            }
+            State::Warp(together) => Some((other, together.place)),
+            State::Ready | State::Exited => None,
+        });
+        let message = format!("all threads of the group call {} together, and one waits elsewhere", function.name);
+        self.fault_with(FaultKind::GroupCall, (index, *place), elsewhere.unwrap_or((index, *place)), message)
+    }
+
+    /// Reads for printing: no access of the kernel.
+    fn inspect(
+        &mut self,
+        world: &mut impl World,
+        thread: &mut Thread,
+        index: usize,
+        address: u64,
+        bytes: u8,
+        place: Place,
+    ) -> Result<u64, Halt> {
+        let memory = Memory { space: Space::Generic, bytes, align: 1, order: super::turn::PLAIN, scope: Scope::Sys };
+        if address >> 56 != 0 {
+            return self.load(world, thread, index, &memory, address, place);
+        }
+        let access = self.access(index, &memory, address, AccessKind::Inspect, place);
+        let value = world.load(&access);
+        self.accepted(value, &access, index)
+    }
+
+    /// Text up to its zero byte.
+    fn text(
+        &mut self,
+        world: &mut impl World,
+        thread: &mut Thread,
+        index: usize,
+        address: u64,
+        place: Place,
+    ) -> Result<String, Halt> {
+        let mut bytes = Vec::new();
+        while bytes.len() < 1 << 16 {
+            match self.inspect(world, thread, index, address.wrapping_add(bytes.len() as u64), 1, place)? {
+                0 => break,
+                byte => bytes.push(byte as u8),
+            }
+        }
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}

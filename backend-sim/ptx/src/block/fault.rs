@@ -1,0 +1,95 @@
+//! What ends a block that goes wrong.
+
+use std::fmt;
+
+use crate::module::{Module, Place};
+
+/// A thread of a block of the grid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(clippy::exhaustive_structs, reason = "a thread has these two positions")]
+pub struct Who {
+    /// The block's position in the grid.
+    pub block: [u32; 3],
+    /// The thread's position in the block.
+    pub thread: [u32; 3],
+}
+
+impl fmt::Display for Who {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ([bx, by, bz], [tx, ty, tz]) = (self.block, self.thread);
+        write!(f, "block ({bx}, {by}, {bz}), thread ({tx}, {ty}, {tz})")
+    }
+}
+
+/// The kind of a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum FaultKind {
+    /// The kernel has trapped.
+    Trap,
+    /// An `assert` of the kernel does not hold.
+    Assert,
+    /// Threads wait at barriers that others do not come to.
+    BarrierDivergence,
+    /// An access beyond shared, local, constant or parameter memory.
+    OutOfBounds,
+    /// An address that is no multiple of what is accessed.
+    Misaligned,
+    /// A warp computes something together, and a lane that takes part is not there.
+    MissingLanes,
+    /// A read of shared memory that nobody wrote.
+    Uninitialized,
+    /// Two threads access the same shared memory, one of them writes, and nothing orders them.
+    Race,
+    /// A loop that nothing can end, or more instructions than allowed.
+    EndlessLoop,
+    /// A call that a warp or block makes together, with different arguments or without some threads.
+    GroupCall,
+    /// The world refused an access to global memory.
+    Memory,
+    /// Calls are nested too deeply.
+    StackOverflow,
+    /// Operands that PTX forbids.
+    InvalidOperand,
+}
+
+/// What went wrong, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Fault {
+    /// The kind.
+    pub kind: FaultKind,
+    /// What happened.
+    pub message: String,
+    /// The thread.
+    pub who: Who,
+    /// The instruction.
+    pub place: Place,
+    /// The place as it reads: `ring.cu:12`.
+    pub at: String,
+    /// The other thread of a race or divergence, with its place as it reads.
+    pub other: Option<(Who, String)>,
+}
+
+impl Fault {
+    pub(super) fn new(module: &Module, kind: FaultKind, who: Who, place: Place, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), who, place, at: module.describe(place), other: None }
+    }
+
+    pub(super) fn with(mut self, module: &Module, who: Who, place: Place) -> Self {
+        self.other = Some((who, module.describe(place)));
+        self
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}\n    {} by {}", self.message, self.at, self.who)?;
+        match &self.other {
+            Some((who, at)) => write!(f, "\n    {at} by {who}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Fault {}

@@ -1,0 +1,281 @@
+//! A thread block: it runs its threads in a fixed order, each until it must wait, and stops where others may act.
+
+mod access;
+mod barrier;
+mod bulk;
+mod call;
+mod fault;
+mod launch;
+mod order;
+mod print;
+mod shared;
+mod spin;
+mod thread;
+mod turn;
+mod warp;
+
+use std::sync::Arc;
+
+pub use call::Call;
+pub use fault::{Fault, FaultKind, Who};
+pub use launch::{Checks, Launch, LaunchError};
+
+use crate::module::{Kernel, Module, Place};
+use crate::world::{Access, World};
+use barrier::Named;
+use order::Order;
+use shared::Shared;
+use thread::{State, Thread};
+
+/// A thread block of a launch. It holds everything but global memory, which is the [`World`]'s.
+#[derive(Clone, Debug)]
+pub struct Block {
+    module: Arc<Module>,
+    launch: Arc<Launch>,
+    position: [u32; 3],
+    threads: Vec<Thread>,
+    shared: Shared,
+    /// Where dynamic shared memory ends.
+    shared_bytes: u32,
+    order: Order,
+    barriers: Vec<Named>,
+    /// The thread whose turn it is.
+    current: usize,
+    /// The access of that thread was announced by [`Stop::Access`]: next time it is made.
+    announced: bool,
+    live: usize,
+    parked: usize,
+    steps: u64,
+    events: u64,
+    fault: Option<Box<Fault>>,
+}
+
+/// Why a block's turn has ended.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::exhaustive_enums, reason = "who runs blocks must handle every reason")]
+pub enum Stop {
+    /// A thread, or a group that has arrived together, calls an external function. [`Block::reply`] answers. Until then the others
+    /// can run.
+    Call(Call),
+    /// A thread is about to access global memory in a way at which the world [stops](World::stops) it. The access is made in the next turn.
+    Access(Access),
+    /// Every thread waits: for replies, or for changes of memory. See [`Block::wake`].
+    Idle(Idle),
+    /// Every thread has ended.
+    Finished,
+    /// Something is wrong. The block cannot go on.
+    Fault(Box<Fault>),
+}
+
+/// What the threads of a block wait for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Idle {
+    /// Threads that spin: they read the same memory again and again.
+    pub parked: Vec<Waiting>,
+    /// Threads whose call has not been answered.
+    pub calls: Vec<Waiting>,
+    /// Threads that wait for others of the block: at a barrier, for their warp, for the rest of a group.
+    pub inside: Vec<Waiting>,
+}
+
+/// A thread that waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Waiting {
+    /// The thread.
+    pub who: Who,
+    /// Where it waits.
+    pub place: Place,
+    /// The place as it reads.
+    pub at: String,
+    /// Of a spin, the global memory that it reads: address and bytes.
+    pub reads: Vec<(u64, u8)>,
+    /// Whether a change anywhere could end it, as it also depends on what other threads read.
+    pub any: bool,
+}
+
+/// What interrupts a thread's turn: the block's turn ends, too.
+type Halt = Box<Stop>;
+
+impl Block {
+    /// The block at a position of the launch's grid, before its first instruction.
+    ///
+    /// # Errors
+    /// If the module has no such kernel, or the launch does not fit it.
+    pub fn new(
+        module: &Arc<Module>,
+        kernel: &str,
+        launch: &Arc<Launch>,
+        position: [u32; 3],
+    ) -> Result<Self, LaunchError> {
+        let found = module.kernel(kernel).ok_or_else(|| {
+            let all = module.kernels().iter().map(|kernel| &kernel.name[..]).collect::<Vec<_>>().join(", ");
+            LaunchError(format!("there is no kernel {kernel} in the module, which has: {all}"))
+        })?;
+        launch.check(module, found, position)?;
+        let threads = launch.block.iter().product::<u32>() as usize;
+        let Kernel { code, shared_bytes, narrowest, .. } = *found;
+        let shared_bytes = if launch.dynamic_shared == 0 {
+            shared_bytes
+        } else {
+            shared_bytes.next_multiple_of(16) + launch.dynamic_shared
+        };
+        let shadow = launch.checks.races || launch.checks.uninitialized;
+        Ok(Self {
+            module: Arc::clone(module),
+            launch: Arc::clone(launch),
+            position,
+            threads: vec![Thread::new(code, &module.code[usize::from(code)]); threads],
+            shared: Shared::new(shared_bytes as usize, narrowest, shadow),
+            shared_bytes,
+            order: Order::new(threads),
+            barriers: vec![Named::default(); 16],
+            current: 0,
+            announced: false,
+            live: threads,
+            parked: 0,
+            steps: 0,
+            events: 0,
+            fault: None,
+        })
+    }
+
+    /// Runs until somebody else may act, or nobody in the block can go on.
+    pub fn run(&mut self, world: &mut impl World) -> Stop {
+        if let Some(fault) = &self.fault {
+            return Stop::Fault(fault.clone());
+        }
+        let halt = loop {
+            let Some(thread) = self.next_ready() else { break self.nobody_ready() };
+            self.current = thread;
+            if let Err(halt) = self.turn(world, thread) {
+                break halt;
+            }
+        };
+        if let Stop::Fault(fault) = &*halt {
+            self.fault = Some(fault.clone());
+        }
+        *halt
+    }
+
+    /// Says that global memory has changed at these addresses: who spins on them runs again.
+    pub fn wake(&mut self, address: u64, bytes: u64) {
+        if self.parked == 0 {
+            return;
+        }
+        for thread in &mut self.threads {
+            if matches!(&thread.state, State::Parked { watch, .. } if watch.covers(address, bytes)) {
+                thread.state = State::Ready;
+                self.parked -= 1;
+            }
+        }
+    }
+
+    /// Lets every thread that spins look again.
+    pub fn wake_all(&mut self) {
+        for thread in &mut self.threads {
+            if matches!(thread.state, State::Parked { .. }) {
+                thread.state = State::Ready;
+            }
+        }
+        self.parked = 0;
+    }
+
+    /// How many instructions the block has executed.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// The block's position in the grid.
+    pub fn position(&self) -> [u32; 3] {
+        self.position
+    }
+
+    /// The bytes of shared memory: what the kernel declares, then what the launch adds.
+    pub fn shared_memory(&self) -> &[u8] {
+        &self.shared.bytes
+    }
+
+    fn next_ready(&self) -> Option<usize> {
+        let n = self.threads.len();
+        (0..n).map(|step| (self.current + step) % n).find(|&thread| self.threads[thread].state == State::Ready)
+    }
+
+    fn who(&self, thread: usize) -> Who {
+        let [x, y, _] = self.launch.block;
+        let thread = thread as u32;
+        Who { block: self.position, thread: [thread % x, thread / x % y, thread / x / y] }
+    }
+
+    /// The threads of this thread's warp.
+    fn warp_of(&self, thread: usize) -> std::ops::Range<usize> {
+        let first = thread / 32 * 32;
+        first..(first + 32).min(self.threads.len())
+    }
+
+    fn fault(&self, kind: FaultKind, thread: usize, place: Place, message: impl Into<String>) -> Halt {
+        Box::new(Stop::Fault(Box::new(Fault::new(&self.module, kind, self.who(thread), place, message))))
+    }
+
+    fn fault_with(
+        &self,
+        kind: FaultKind,
+        thread: (usize, Place),
+        other: (usize, Place),
+        message: impl Into<String>,
+    ) -> Halt {
+        let fault = Fault::new(&self.module, kind, self.who(thread.0), thread.1, message);
+        Box::new(Stop::Fault(Box::new(fault.with(&self.module, self.who(other.0), other.1))))
+    }
+
+    /// Memory has changed: whoever of the block spins on it looks again.
+    fn changed(&mut self, thread: &mut Thread, address: u64, bytes: u8) {
+        self.events += 1;
+        thread.spin.visible();
+        if self.parked > 0 {
+            self.wake(address, bytes.into());
+        }
+    }
+
+    /// Wakes those of these threads that spin together with others: somebody waits for them.
+    fn await_parked(&mut self, among: std::ops::Range<usize>) {
+        if self.parked == 0 {
+            return;
+        }
+        for thread in &mut self.threads[among] {
+            if matches!(&thread.state, State::Parked { watch, .. } if watch.any) {
+                thread.state = State::Ready;
+                self.parked -= 1;
+            }
+        }
+    }
+
+    fn waiting(&self, thread: usize, place: Place) -> Waiting {
+        Waiting { who: self.who(thread), place, at: self.module.describe(place), reads: Vec::new(), any: false }
+    }
+
+    /// No thread can run: the end, a wait for others, or threads of the block that wait for each other in vain.
+    fn nobody_ready(&mut self) -> Halt {
+        if self.live == 0 {
+            return Box::new(Stop::Finished);
+        }
+        let mut idle = Idle::default();
+        for (index, thread) in self.threads.iter().enumerate() {
+            match &thread.state {
+                State::Ready | State::Exited => {}
+                State::Parked { watch, place } => {
+                    let global = |&&(address, _): &&(u64, u8)| address >> 56 == 0;
+                    let reads = watch.ranges.iter().filter(global).copied().collect();
+                    idle.parked.push(Waiting { reads, any: watch.any, ..self.waiting(index, *place) });
+                }
+                State::Call { place, issued: true, .. } => idle.calls.push(self.waiting(index, *place)),
+                State::Call { place, .. } | State::Barrier { place, .. } => {
+                    idle.inside.push(self.waiting(index, *place))
+                }
+                State::Warp(together) => idle.inside.push(self.waiting(index, together.place)),
+            }
+        }
+        if idle.parked.is_empty() && idle.calls.is_empty() { self.stuck() } else { Box::new(Stop::Idle(idle)) }
+    }
+}

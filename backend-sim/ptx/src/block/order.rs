@@ -1,0 +1,135 @@
+//! Happens-before between the threads of a block: vector clocks that a barrier of the whole block resets.
+//!
+//! An access is known by its epoch (how many barriers of the whole block came before), its thread, and that thread's clock. A clock
+//! advances when its thread releases. What a thread knows of others beyond the last barrier of the block is a row of clocks, which
+//! most threads never need.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// For each thread the latest clock that is known of it.
+type Row = Arc<[u32]>;
+
+#[derive(Clone, Debug)]
+pub(super) struct Order {
+    threads: usize,
+    pub(super) epoch: u32,
+    clocks: Vec<u32>,
+    known: Vec<Option<Row>>,
+    /// What a thread's last fence released, and what its strong reads since then have brought, for a fence to acquire.
+    fenced: Vec<Option<Row>>,
+    pending: Vec<Option<Row>>,
+    /// What was released at an address.
+    released: BTreeMap<u64, Row>,
+}
+
+impl Order {
+    pub(super) fn new(threads: usize) -> Self {
+        Self {
+            threads,
+            epoch: 1,
+            clocks: vec![1; threads],
+            known: vec![None; threads],
+            fenced: vec![None; threads],
+            pending: vec![None; threads],
+            released: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn clock(&self, thread: usize) -> u32 {
+        self.clocks[thread]
+    }
+
+    /// Whether an access of another thread, in an epoch and at a clock, comes before what this thread does now.
+    pub(super) fn before(&self, epoch: u32, other: usize, clock: u32, thread: usize) -> bool {
+        epoch < self.epoch || other == thread || self.known[thread].as_ref().is_some_and(|row| row[other] >= clock)
+    }
+
+    /// All threads have met.
+    pub(super) fn meet_all(&mut self) {
+        self.epoch += 1;
+        self.clocks.fill(1);
+        self.known.fill(None);
+        self.fenced.fill(None);
+        self.pending.fill(None);
+        self.released.clear();
+    }
+
+    /// Some threads have met: `into` know what all of `from` did.
+    pub(super) fn meet(&mut self, from: &[usize], into: &[usize]) {
+        let mut row = vec![0; self.threads];
+        let mut merged: Option<&Row> = None;
+        for &thread in from {
+            if let Some(known) = &self.known[thread] {
+                // Threads that met before share their row.
+                if !merged.is_some_and(|last| Arc::ptr_eq(last, known)) {
+                    join(&mut row, known);
+                }
+                merged = Some(known);
+            }
+        }
+        for &thread in from {
+            row[thread] = row[thread].max(self.clocks[thread]);
+            self.clocks[thread] += 1;
+        }
+        let row: Row = row.into();
+        for &thread in into {
+            self.learn(thread, &row);
+        }
+    }
+
+    fn learn(&mut self, thread: usize, row: &Row) {
+        match &mut self.known[thread] {
+            Some(known) if !Arc::ptr_eq(known, row) => {
+                let mine = known.iter().zip(row.iter()).any(|(mine, new)| mine > new);
+                if mine { join(Arc::make_mut(known), row) } else { *known = Arc::clone(row) }
+            }
+            known => *known = Some(Arc::clone(row)),
+        }
+    }
+
+    /// What this thread has done and knows, as of now; what it does next is later.
+    fn snapshot(&mut self, thread: usize) -> Row {
+        let mut row = self.known[thread].as_ref().map_or_else(|| vec![0; self.threads], |row| row.to_vec());
+        row[thread] = self.clocks[thread];
+        self.clocks[thread] += 1;
+        row.into()
+    }
+
+    /// A strong write at an address: a release, or relaxed behind a fence. An atomic keeps what was released there before.
+    pub(super) fn write(&mut self, thread: usize, address: u64, releases: bool, atomic: bool) {
+        let row = if releases { Some(self.snapshot(thread)) } else { self.fenced[thread].clone() };
+        match (row, self.released.get_mut(&address)) {
+            (Some(row), Some(old)) if atomic => join(Arc::make_mut(old), &row),
+            (Some(row), _) => _ = self.released.insert(address, row),
+            (None, Some(_)) if !atomic => _ = self.released.remove(&address),
+            (None, _) => {}
+        }
+    }
+
+    /// A strong read at an address: an acquire, or relaxed for a later fence.
+    pub(super) fn read(&mut self, thread: usize, address: u64, acquires: bool) {
+        let Some(row) = self.released.get(&address).cloned() else { return };
+        if acquires {
+            self.learn(thread, &row);
+        } else {
+            match &mut self.pending[thread] {
+                Some(pending) => join(Arc::make_mut(pending), &row),
+                pending => *pending = Some(row),
+            }
+        }
+    }
+
+    pub(super) fn fence(&mut self, thread: usize) {
+        if let Some(row) = self.pending[thread].take() {
+            self.learn(thread, &row);
+        }
+        self.fenced[thread] = Some(self.snapshot(thread));
+    }
+}
+
+fn join(into: &mut [u32], other: &[u32]) {
+    for (mine, &theirs) in into.iter_mut().zip(other) {
+        *mine = (*mine).max(theirs);
+    }
+}

@@ -1,0 +1,294 @@
+//! Loads, stores, atomics, bulk copies.
+
+use super::builder::{Builder, Local};
+use super::form::Form;
+use crate::error::Error;
+use crate::op::{AtomicForm, Bulk, Memory, Op, Reg};
+use crate::syntax::Operand;
+use crate::types::{Order, Scope, Space, Type};
+use crate::world::AtomicOp;
+
+/// Where an access goes.
+enum Where {
+    Slot(u32),
+    Parameter(u32),
+    Address(Reg, i32),
+}
+
+impl<'a> Builder<'_, 'a> {
+    pub(super) fn memory(
+        &mut self,
+        form: &mut Form<'a>,
+        opcode: &str,
+        operands: &[Operand<'a>],
+    ) -> Result<bool, Error> {
+        match opcode {
+            "ld" | "ldu" => self.load(form, operands)?,
+            "st" => self.store(form, operands)?,
+            "atom" | "red" => self.atomic(form, opcode == "atom", operands)?,
+            "cp" => self.copy_async(form, operands)?,
+            // What only caches see.
+            "prefetch" | "prefetchu" | "applypriority" | "discard" => {
+                form.space();
+                form.one_of(&["L1", "L2"]);
+                form.one_of(&["evict_last", "evict_normal"]);
+                form.cache_hints();
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Order, scope and space of a load or store; the number of elements of a vector.
+    fn access(&mut self, form: &mut Form<'a>) -> Result<(Memory, u8, Type), Error> {
+        let order = form.order().unwrap_or(Order::Weak);
+        let scope = form.scope();
+        let space = form.space();
+        let elements = match form.one_of(&["v2", "v4", "v8"]) {
+            Some("v2") => 2,
+            Some("v4") => 4,
+            Some(_) => 8,
+            None => 1,
+        };
+        let ty = form.ty()?;
+        if matches!(order, Order::Relaxed | Order::Acquire | Order::Release) && scope.is_none() {
+            return Err(form.error(format!("{} has an order and no scope", form.name())));
+        }
+        let bytes = ty.bytes();
+        if ty == Type::Pred || bytes > 8 || bytes * u32::from(elements) > 32 {
+            return Err(form.unknown());
+        }
+        let bytes = bytes as u8;
+        if matches!(space, Space::Shared | Space::Generic) {
+            self.found.narrowest = self.found.narrowest.min(bytes);
+        }
+        let memory = Memory { space, bytes, align: bytes * elements, order, scope: scope.unwrap_or(Scope::Sys) };
+        Ok((memory, elements, ty))
+    }
+
+    /// The elements that an operand stands for.
+    fn elements<'o>(form: &Form<'_>, operand: &'o Operand<'a>, elements: u8) -> Result<&'o [Operand<'a>], Error> {
+        let all = match operand {
+            Operand::Vector(all) => &all[..],
+            _ => std::slice::from_ref(operand),
+        };
+        if all.len() == usize::from(elements) {
+            Ok(all)
+        } else {
+            Err(form.error(format!("{} has {elements} elements", form.name())))
+        }
+    }
+
+    fn place(&mut self, form: &Form<'a>, address: &Operand<'a>, space: Space, size: u32) -> Result<Where, Error> {
+        let &Operand::Address { base, offset } = address else {
+            return Err(form.error("expected an address in brackets"));
+        };
+        let Some(name) = base else {
+            return Ok(Where::Address(self.constant(offset.cast_unsigned())?, 0));
+        };
+        if let Some((register, _)) = self.register(name) {
+            let (register, offset) = self.offset(register, offset)?;
+            return Ok(Where::Address(register, offset));
+        }
+        match self.local(name) {
+            Some(Local::Slot(slot) | Local::Parameter(slot)) if matches!(space, Space::Param | Space::Generic) => {
+                let begin =
+                    u32::try_from(offset).ok().filter(|&begin| u64::from(begin) + u64::from(size) <= slot.size.into());
+                let begin =
+                    begin.ok_or_else(|| form.error(format!("{size} bytes at {offset} are not within {name}")))?;
+                let at = slot.offset + begin;
+                Ok(if matches!(self.local(name), Some(Local::Slot(_))) {
+                    Where::Slot(at)
+                } else {
+                    Where::Parameter(at)
+                })
+            }
+            _ => Ok(Where::Address(self.address_of(name, offset)?, 0)),
+        }
+    }
+
+    fn load(&mut self, form: &mut Form<'a>, operands: &[Operand<'a>]) -> Result<(), Error> {
+        let hinted = form.cache_hints();
+        let (memory, elements, ty) = self.access(form)?;
+        let (target, address) = match (operands, hinted) {
+            ([target, address], _) | ([target, address, _], true) => (target, address),
+            _ => return Err(form.unknown()),
+        };
+        let targets = Self::elements(form, target, elements)?;
+        let mut from = self.place(form, address, memory.space, u32::from(memory.align))?;
+        // The register of the address may be among the targets.
+        if let (Where::Address(a, _), true) = (&mut from, elements > 1) {
+            let d = self.temporary()?;
+            self.emit(Op::Move { d, a: *a });
+            *a = d;
+        }
+        for (place, target) in targets.iter().enumerate() {
+            let (d, register) = self.target(target)?;
+            let further = place as u32 * u32::from(memory.bytes);
+            let element = Memory { align: if place == 0 { memory.align } else { memory.bytes }, ..memory };
+            match from {
+                Where::Slot(offset) => self.emit(Op::LoadSlot { d, offset: offset + further, bytes: memory.bytes }),
+                Where::Parameter(offset) => {
+                    self.emit(Op::LoadParameter { d, offset: offset + further, bytes: memory.bytes })
+                }
+                Where::Address(a, offset) => {
+                    let offset =
+                        offset.checked_add_unsigned(further).ok_or_else(|| form.error("an offset beyond 2 GiB"))?;
+                    self.emit(Op::Load { d, a, offset, memory: element })
+                }
+            };
+            self.fit(d, ty, register);
+        }
+        Ok(())
+    }
+
+    fn store(&mut self, form: &mut Form<'a>, operands: &[Operand<'a>]) -> Result<(), Error> {
+        let hinted = form.cache_hints();
+        let (memory, elements, ty) = self.access(form)?;
+        let (address, source) = match (operands, hinted) {
+            ([address, source], _) | ([address, source, _], true) => (address, source),
+            _ => return Err(form.unknown()),
+        };
+        let sources = Self::elements(form, source, elements)?;
+        let to = self.place(form, address, memory.space, u32::from(memory.align))?;
+        for (place, source) in sources.iter().enumerate() {
+            let s = self.source(source, ty)?;
+            let further = place as u32 * u32::from(memory.bytes);
+            let element = Memory { align: if place == 0 { memory.align } else { memory.bytes }, ..memory };
+            match to {
+                Where::Slot(offset) => self.emit(Op::StoreSlot { s, offset: offset + further, bytes: memory.bytes }),
+                Where::Parameter(_) => return Err(form.error("a kernel cannot write its parameters")),
+                Where::Address(a, offset) => {
+                    let offset =
+                        offset.checked_add_unsigned(further).ok_or_else(|| form.error("an offset beyond 2 GiB"))?;
+                    self.emit(Op::Store { s, a, offset, memory: element })
+                }
+            };
+        }
+        Ok(())
+    }
+
+    fn atomic(&mut self, form: &mut Form<'a>, fetches: bool, operands: &[Operand<'a>]) -> Result<(), Error> {
+        let hinted = form.cache_hints();
+        form.has("noftz");
+        let operands = match operands.split_last() {
+            Some((_, rest)) if hinted => rest,
+            _ => operands,
+        };
+        let op = match form.need(&["add", "inc", "dec", "min", "max", "and", "or", "xor", "exch", "cas"])? {
+            "add" => AtomicOp::Add,
+            "inc" => AtomicOp::Inc,
+            "dec" => AtomicOp::Dec,
+            "min" => AtomicOp::Min,
+            "max" => AtomicOp::Max,
+            "and" => AtomicOp::And,
+            "or" => AtomicOp::Or,
+            "xor" => AtomicOp::Xor,
+            "exch" => AtomicOp::Exchange,
+            _ => AtomicOp::CompareSwap,
+        };
+        // Without an order it is relaxed, without a scope it is the GPU's.
+        let order = form.order().unwrap_or(Order::Relaxed);
+        let scope = form.scope().unwrap_or(Scope::Gpu);
+        let space = form.space();
+        let ty = form.ty()?;
+        let fits = match op {
+            AtomicOp::Inc | AtomicOp::Dec => ty == Type::U32,
+            AtomicOp::And | AtomicOp::Or | AtomicOp::Xor | AtomicOp::Exchange => matches!(ty, Type::B32 | Type::B64),
+            AtomicOp::CompareSwap => matches!(ty, Type::B16 | Type::B32 | Type::B64),
+            AtomicOp::Add => {
+                !matches!(ty, Type::Pred | Type::B8 | Type::B16 | Type::B32 | Type::B64 | Type::B128) && ty.bits() >= 16
+            }
+            AtomicOp::Min | AtomicOp::Max => {
+                !matches!(ty, Type::Pred | Type::B8 | Type::B16 | Type::B32 | Type::B64 | Type::B128) && ty.bits() >= 16
+            }
+        };
+        if !fits || !matches!(space, Space::Generic | Space::Global | Space::Shared) {
+            return Err(form.unknown());
+        }
+        let (target, address, values) = match (fetches, operands) {
+            (true, [target, address, values @ ..]) => (Some(target), address, values),
+            (false, [address, values @ ..]) => (None, address, values),
+            _ => return Err(form.unknown()),
+        };
+        let (b, c) = match (op, values) {
+            (AtomicOp::CompareSwap, [compare, value]) => (self.source(compare, ty)?, self.source(value, ty)?),
+            (AtomicOp::CompareSwap, _) => return Err(form.unknown()),
+            (_, [value]) => {
+                let b = self.source(value, ty)?;
+                (b, b)
+            }
+            _ => return Err(form.unknown()),
+        };
+        let bytes = ty.bytes() as u8;
+        let memory = Memory { space, bytes, align: bytes, order, scope };
+        if matches!(space, Space::Shared | Space::Generic) {
+            self.found.narrowest = self.found.narrowest.min(bytes);
+        }
+        let Where::Address(a, offset) = self.place(form, address, space, bytes.into())? else {
+            return Err(form.unknown());
+        };
+        let d = match target {
+            Some(target) => self.target(target)?.0,
+            None => self.temporary()?,
+        };
+        let how =
+            u16::try_from(self.code.atomics.len()).map_err(|_| self.error("more than 65,535 atomics in a function"))?;
+        self.code.atomics.push(AtomicForm { op, ty, memory, offset: offset.into() });
+        self.emit(Op::Atomic { d, a, b, c, how });
+        Ok(())
+    }
+
+    /// A register with the address that stands in brackets.
+    pub(super) fn address(&mut self, form: &Form<'a>, operand: &Operand<'a>) -> Result<Reg, Error> {
+        match self.place(form, operand, Space::Shared, 0)? {
+            Where::Address(a, 0) => Ok(a),
+            Where::Address(a, offset) => {
+                let (d, b) = (self.temporary()?, self.constant(i64::from(offset).cast_unsigned())?);
+                self.emit(Op::Add64 { d, a, b });
+                Ok(d)
+            }
+            Where::Slot(_) | Where::Parameter(_) => Err(form.unknown()),
+        }
+    }
+
+    /// Copies that run beside the threads. They are made at once here, which is one of the times at which they may be.
+    fn copy_async(&mut self, form: &mut Form<'a>, operands: &[Operand<'a>]) -> Result<(), Error> {
+        if !form.has("async") {
+            return Err(form.unknown());
+        }
+        let hinted = form.cache_hints();
+        let bulk = form.has("bulk");
+        if form.has("commit_group") || form.has("wait_all") {
+            return Ok(());
+        }
+        if form.has("wait_group") {
+            form.has("read");
+            return Ok(());
+        }
+        // The destination's space comes first.
+        let spaces: Vec<&str> = form.take_spaces();
+        form.has("bulk_group");
+        let counted = form.has("mbarrier::complete_tx::bytes");
+        let zero = self.constant(0)?;
+        let (kind, t, s, n, barrier) = match (&spaces[..], bulk, counted, operands) {
+            (["shared::cluster" | "shared::cta", "global"], true, true, [t, s, n, barrier])
+            | (["shared::cluster" | "shared::cta", "global"], true, true, [t, s, n, barrier, _]) => {
+                (Bulk::ToShared, t, s, n, Some(barrier))
+            }
+            (["global", "shared::cta"], true, false, [t, s, n] | [t, s, n, _]) => (Bulk::ToGlobal, t, s, n, None),
+            (["shared" | "shared::cta", "global"], false, false, [t, s, n]) => (Bulk::ToShared, t, s, n, None),
+            _ => return Err(form.unknown()),
+        };
+        let _ = hinted;
+        let (t, s, n) = (self.address(form, t)?, self.address(form, s)?, self.source(n, Type::U32)?);
+        let barrier = match barrier {
+            Some(barrier) => self.address(form, barrier)?,
+            None => zero,
+        };
+        self.found.narrowest = self.found.narrowest.min(4);
+        let kind = if bulk || kind == Bulk::ToGlobal { kind } else { Bulk::Elements };
+        self.emit(Op::Bulk { kind, t, s, n, barrier });
+        Ok(())
+    }
+}

@@ -1,0 +1,24 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod alu;
+mod block;
+mod decode;
+mod error;
+mod lexer;
+mod memory;
+mod module;
+mod op;
+mod parser;
+mod source;
+mod syntax;
+mod types;
+mod world;
+
+pub use block::{Block, Call, Checks, Fault, FaultKind, Idle, Launch, LaunchError, Stop, Waiting, Who};
+pub use error::Error;
+pub use memory::FlatMemory;
+pub use module::{External, Global, Group, Kernel, Module, Parameter, Place};
+pub use source::Location;
+pub use types::{Order, Scope, Type};
+pub use world::{Access, AccessKind, AtomicOp, Refusal, World};

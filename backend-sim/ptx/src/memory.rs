@@ -1,0 +1,97 @@
+//! A plain global memory: for tests, for the examples, and for kernels of one block.
+
+use std::collections::BTreeMap;
+
+use crate::block::Who;
+use crate::module::Module;
+use crate::world::{Access, Refusal, World};
+
+/// Allocations at addresses that only grow, each checked at its bounds. Nothing ends a block's turn: strong accesses happen at once.
+#[derive(Clone, Debug, Default)]
+pub struct FlatMemory {
+    allocations: BTreeMap<u64, Vec<u8>>,
+    /// What was printed.
+    pub printed: String,
+}
+
+impl FlatMemory {
+    /// An empty memory.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Allocates, and gives the address, a multiple of 256. Between two allocations is a gap.
+    pub fn allocate(&mut self, bytes: &[u8]) -> u64 {
+        let end = self.allocations.last_key_value().map_or(0x1000, |(&at, content)| at + content.len() as u64);
+        let address = (end + 256).next_multiple_of(256);
+        self.allocations.insert(address, bytes.to_vec());
+        address
+    }
+
+    /// The bytes of the allocation at this address.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn bytes(&self, address: u64) -> &[u8] {
+        &self.allocations[&address]
+    }
+
+    /// Allocates the module's variables, and gives their addresses in the order of [`Module::globals`].
+    pub fn load_globals(&mut self, module: &Module) -> Vec<u64> {
+        let globals = module.globals();
+        let addresses: Vec<u64> = globals
+            .iter()
+            .map(|global| {
+                let mut bytes = global.initial.clone();
+                bytes.resize(usize::try_from(global.size).unwrap_or(0), 0);
+                self.allocate(&bytes)
+            })
+            .collect();
+        for (global, &at) in globals.iter().zip(&addresses) {
+            for &(offset, other, plus) in &global.addresses {
+                let value = addresses[other].wrapping_add_signed(plus);
+                if let Some(bytes) = self.range(at + offset, 8) {
+                    bytes.copy_from_slice(&value.to_le_bytes());
+                }
+            }
+        }
+        addresses
+    }
+
+    fn range(&mut self, address: u64, bytes: u8) -> Option<&mut [u8]> {
+        let (&start, content) = self.allocations.range_mut(..=address).next_back()?;
+        let first = usize::try_from(address - start).ok()?;
+        content.get_mut(first..first.checked_add(bytes.into())?)
+    }
+
+    fn checked(&mut self, access: &Access) -> Result<&mut [u8], Refusal> {
+        let (address, bytes) = (access.address, access.bytes);
+        self.range(address, bytes)
+            .ok_or_else(|| Refusal::Fault(format!("{bytes} bytes at {address:#x} lie in no allocation")))
+    }
+}
+
+impl World for FlatMemory {
+    fn stops(&mut self, _: &Access) -> bool {
+        false
+    }
+
+    fn load(&mut self, access: &Access) -> Result<u64, Refusal> {
+        let mut value = [0; 8];
+        let bytes = self.checked(access)?;
+        value[..bytes.len()].copy_from_slice(bytes);
+        Ok(u64::from_le_bytes(value))
+    }
+
+    fn store(&mut self, access: &Access, value: u64) -> Result<bool, Refusal> {
+        let bytes = self.checked(access)?;
+        let new = &value.to_le_bytes()[..bytes.len()];
+        let changed = bytes != new;
+        bytes.copy_from_slice(new);
+        Ok(changed)
+    }
+
+    fn print(&mut self, _: Who, text: &str) {
+        self.printed.push_str(text);
+    }
+}

@@ -1,0 +1,176 @@
+//! A module that was loaded: its kernels, variables and external functions.
+
+use std::sync::Arc;
+
+use crate::decode;
+use crate::error::Error;
+use crate::op::Code;
+use crate::parser;
+use crate::source::Location;
+
+/// A PTX text, parsed and decoded. Everything in it can be run: what is unknown was refused.
+#[derive(Debug)]
+pub struct Module {
+    pub(crate) kernels: Vec<Kernel>,
+    pub(crate) code: Vec<Code>,
+    pub(crate) globals: Vec<Global>,
+    pub(crate) externals: Vec<External>,
+    /// The image of the module's `.const` variables.
+    pub(crate) constants: Vec<u8>,
+    /// For each operation of each function its line in the PTX and its place in the source.
+    pub(crate) places: Vec<(u32, Option<Arc<Location>>)>,
+    pub(crate) version: (u32, u32),
+}
+
+/// A kernel: what a launch must give it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Kernel {
+    /// The name as the linker knows it.
+    pub name: String,
+    /// The parameters, in their order.
+    pub parameters: Vec<Parameter>,
+    /// Bytes of all parameters, with the gaps that alignment makes.
+    pub parameter_bytes: u32,
+    /// Bytes of shared memory that every block has, besides what a launch asks for.
+    pub shared_bytes: u32,
+    /// At most so many threads a block may have (`.maxntid`).
+    pub max_threads: Option<u32>,
+    /// Exactly these dimensions a block must have (`.reqntid`).
+    pub required_threads: Option<[u32; 3]>,
+    /// Whether it synchronizes the grid: then it must be launched cooperatively.
+    pub uses_grid_sync: bool,
+    /// The external functions that it, or a function it calls, may call: indices into [`Module::externals`].
+    pub calls: Vec<usize>,
+    pub(crate) code: u16,
+    /// The width of the narrowest access to shared memory: what shadow memory must distinguish.
+    pub(crate) narrowest: u8,
+}
+
+/// A parameter of a kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Parameter {
+    /// The name in the PTX.
+    pub name: String,
+    /// Where it begins among the bytes of all parameters.
+    pub offset: u32,
+    /// Bytes.
+    pub size: u32,
+    /// The alignment of its type.
+    pub align: u32,
+}
+
+/// A `.global` variable: memory of the device, made when the module is loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Global {
+    /// The name as the linker knows it.
+    pub name: String,
+    /// Bytes.
+    pub size: u64,
+    /// What its address must be a multiple of.
+    pub align: u32,
+    /// The bytes that it begins with; what is missing is zero.
+    pub initial: Vec<u8>,
+    /// Addresses within it: at this offset the address of another variable (an index into [`Module::globals`]) plus a number.
+    pub addresses: Vec<(u64, usize, i64)>,
+    /// Whether another module defines it.
+    pub is_external: bool,
+}
+
+/// A function that the module calls and does not define, such as one of NVSHMEM's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct External {
+    /// The name as the linker knows it.
+    pub name: String,
+    /// Bytes of each parameter.
+    pub parameters: Vec<u32>,
+    /// Bytes of the result; 0 without one.
+    pub result: u32,
+    /// Who makes the call together, as the name says.
+    pub group: Group,
+    /// The line of the PTX that declares it.
+    pub line: u32,
+}
+
+/// Which threads make a call together, with equal arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(clippy::exhaustive_enums, reason = "NVSHMEM has these groups; one more is one more way to wait")]
+pub enum Group {
+    /// Each thread for itself.
+    Thread,
+    /// All threads of a warp: the names end in `_warp`.
+    Warp,
+    /// All threads of the block: the names end in `_block`.
+    Block,
+}
+
+impl Group {
+    /// The group that a function's name says.
+    pub(crate) fn of(name: &str) -> Self {
+        // NVSHMEM4Py's device functions for Numba: `_Z24nvshmemx_int32_put_block_nbst`.
+        let name = name.strip_suffix("_nbst").unwrap_or(name);
+        if name.ends_with("_block") {
+            Self::Block
+        } else if name.ends_with("_warp") {
+            Self::Warp
+        } else {
+            Self::Thread
+        }
+    }
+}
+
+impl Module {
+    /// Parses and decodes a PTX text.
+    ///
+    /// # Errors
+    /// If the text is cut off, of a version newer than those known, or holds anything that cannot be run: an unknown opcode, modifier or
+    /// directive. The error names the line of the PTX, and that of the source if the text was compiled with `-lineinfo`.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        decode::module(&parser::parse(text)?)
+    }
+
+    /// The version of PTX: major and minor.
+    pub fn version(&self) -> (u32, u32) {
+        self.version
+    }
+
+    /// All kernels, in the order of the text.
+    pub fn kernels(&self) -> &[Kernel] {
+        &self.kernels
+    }
+
+    /// The kernel of this name.
+    pub fn kernel(&self, name: &str) -> Option<&Kernel> {
+        self.kernels.iter().find(|kernel| kernel.name == name)
+    }
+
+    /// All `.global` variables. A launch gives each an address.
+    pub fn globals(&self) -> &[Global] {
+        &self.globals
+    }
+
+    /// All functions that are declared and not defined.
+    pub fn externals(&self) -> &[External] {
+        &self.externals
+    }
+
+    /// The line of the PTX, and of the source if it is known, of a place that an access, a call or a fault names.
+    pub fn place(&self, place: Place) -> (u32, Option<&Arc<Location>>) {
+        self.places.get(place.0 as usize).map_or((0, None), |(line, location)| (*line, location.as_ref()))
+    }
+
+    /// How a place reads: `ring.cu:12`, or the line of the PTX if the source is not known.
+    pub fn describe(&self, place: Place) -> String {
+        match self.place(place) {
+            (_, Some(location)) => location.to_string(),
+            (line, None) => format!("PTX line {line}"),
+        }
+    }
+}
+
+/// The place of an instruction in its module: see [`Module::place`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Place(pub(crate) u32);

@@ -1,0 +1,354 @@
+//! A decoded instruction: an operation on numbered registers.
+//!
+//! Constants are registers too, with values that each frame begins with, so that an operand is always a register number. One PTX
+//! instruction becomes one operation or a few: `.ftz`, `.sat`, vectors and pairs are composed from the same operations.
+
+use crate::alu::convert::Conversion;
+use crate::types::{Order, Scope, Space, Type};
+use crate::world::AtomicOp;
+
+/// The number of a register in its function's frame.
+pub(crate) type Reg = u16;
+
+pub(crate) type Unary = fn(u64) -> u64;
+pub(crate) type Binary = fn(u64, u64) -> u64;
+pub(crate) type Ternary = fn(u64, u64, u64) -> u64;
+pub(crate) type Quaternary = fn(u64, u64, u64, u64) -> u64;
+/// The carry comes in and goes out.
+pub(crate) type Carry = fn(u64, u64, u64, bool) -> (u64, bool);
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Op {
+    Move {
+        d: Reg,
+        a: Reg,
+    },
+    Unary {
+        f: Unary,
+        d: Reg,
+        a: Reg,
+    },
+    Binary {
+        f: Binary,
+        d: Reg,
+        a: Reg,
+        b: Reg,
+    },
+    Ternary {
+        f: Ternary,
+        d: Reg,
+        a: Reg,
+        b: Reg,
+        c: Reg,
+    },
+    Quaternary {
+        f: Quaternary,
+        d: Reg,
+        a: Reg,
+        b: Reg,
+        c: Reg,
+        e: Reg,
+    },
+    Carry {
+        f: Carry,
+        d: Reg,
+        a: Reg,
+        b: Reg,
+        c: Reg,
+        uses: bool,
+        sets: bool,
+    },
+    Convert {
+        d: Reg,
+        a: Reg,
+        how: u16,
+    },
+    /// The most frequent ones, without a call through a pointer.
+    Add32 {
+        d: Reg,
+        a: Reg,
+        b: Reg,
+    },
+    Add64 {
+        d: Reg,
+        a: Reg,
+        b: Reg,
+    },
+    MulWideS32 {
+        d: Reg,
+        a: Reg,
+        b: Reg,
+    },
+    FmaF32 {
+        d: Reg,
+        a: Reg,
+        b: Reg,
+        c: Reg,
+    },
+    LessS32 {
+        d: Reg,
+        a: Reg,
+        b: Reg,
+    },
+
+    Special {
+        d: Reg,
+        what: Special,
+    },
+    /// The address of a global variable plus a number.
+    Global {
+        d: Reg,
+        variable: u16,
+        offset: i32,
+    },
+    /// The address of this frame's local memory, plus a number, in the local space.
+    Local {
+        d: Reg,
+        offset: u32,
+    },
+
+    Load {
+        d: Reg,
+        a: Reg,
+        offset: i32,
+        memory: Memory,
+    },
+    Store {
+        s: Reg,
+        a: Reg,
+        offset: i32,
+        memory: Memory,
+    },
+    /// The kernel's parameters.
+    LoadParameter {
+        d: Reg,
+        offset: u32,
+        bytes: u8,
+    },
+    /// Parameters of a device function, its result, the slots of calls.
+    LoadSlot {
+        d: Reg,
+        offset: u32,
+        bytes: u8,
+    },
+    StoreSlot {
+        s: Reg,
+        offset: u32,
+        bytes: u8,
+    },
+    /// An atomic; `d` is the old value. `b` and `c` are its operands.
+    Atomic {
+        d: Reg,
+        a: Reg,
+        b: Reg,
+        c: Reg,
+        how: u16,
+    },
+    Fence {
+        fence: FenceKind,
+        scope: Scope,
+    },
+
+    Branch {
+        target: u32,
+    },
+    BranchIf {
+        p: Reg,
+        unless: bool,
+        target: u32,
+    },
+    /// `brx.idx`: the tables of a function.
+    BranchTable {
+        a: Reg,
+        table: u16,
+    },
+    Call {
+        call: u16,
+    },
+    Return,
+    Exit,
+    Trap,
+    /// A named barrier: its number `a`, the number of threads `b` if it is given, a predicate to reduce.
+    Barrier {
+        kind: Barrier,
+        d: Reg,
+        a: Reg,
+        b: Option<Reg>,
+        p: Reg,
+        aligned: bool,
+    },
+    /// What the threads of a warp do together: `d` and the predicate `q` are results.
+    Warp {
+        kind: Warp,
+        d: Reg,
+        q: Reg,
+        a: Reg,
+        b: Reg,
+        c: Reg,
+        mask: Reg,
+    },
+    MBarrier {
+        kind: MBarrier,
+        d: Reg,
+        a: Reg,
+        b: Reg,
+        shared: bool,
+    },
+    /// Copies `n` bytes from `s` to `t`; into shared memory, an mbarrier counts them.
+    Bulk {
+        kind: Bulk,
+        t: Reg,
+        s: Reg,
+        n: Reg,
+        barrier: Reg,
+    },
+    Sleep,
+}
+
+/// An access to memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Memory {
+    pub(crate) space: Space,
+    pub(crate) bytes: u8,
+    /// What the address must be a multiple of: for the first element of a vector, the whole vector.
+    pub(crate) align: u8,
+    pub(crate) order: Order,
+    pub(crate) scope: Scope,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AtomicForm {
+    pub(crate) op: AtomicOp,
+    pub(crate) ty: Type,
+    pub(crate) memory: Memory,
+    pub(crate) offset: i64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FenceKind {
+    AcquireRelease,
+    Sequential,
+    /// Between ordinary accesses and bulk copies, or about mbarriers: nothing to do where copies are made at once.
+    Proxy,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Barrier {
+    Sync,
+    Arrive,
+    Count,
+    And,
+    Or,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Warp {
+    Sync,
+    Up,
+    Down,
+    Butterfly,
+    Index,
+    All,
+    Any,
+    Uniform,
+    Ballot,
+    MatchAny(u8),
+    MatchAll(u8),
+    Elect,
+    Reduce(AtomicOp, Type),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MBarrier {
+    Init,
+    Invalidate,
+    Arrive,
+    ArriveDrop,
+    ExpectTx,
+    ArriveExpectTx,
+    CompleteTx,
+    /// Waits for the phase of a state; `true`: of a parity.
+    Test {
+        parity: bool,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bulk {
+    /// From global to shared memory, counted by an mbarrier.
+    ToShared,
+    ToGlobal,
+    /// A few bytes of one thread from global to shared memory, which no mbarrier counts.
+    Elements,
+}
+
+/// A special register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Special {
+    Thread(u8),
+    BlockSize(u8),
+    Block(u8),
+    GridSize(u8),
+    Lane,
+    Warp,
+    Warps,
+    LanesBelow,
+    LanesUpTo,
+    LanesAbove,
+    LanesFrom,
+    LaneMask,
+    /// The lanes that run together: this one, as threads run one after another.
+    Active,
+    /// Words of the environment; 1 and 2 hold the address of the grid's workspace.
+    Environment(u8),
+    DynamicShared,
+    TotalShared,
+    /// The number of visible events: a time that does not pass while nothing happens.
+    Clock,
+    Constant(u32),
+}
+
+/// A function, decoded.
+#[derive(Debug)]
+pub(crate) struct Code {
+    pub(crate) ops: Vec<Op>,
+    /// For each operation its place: an index into the module's places.
+    pub(crate) first_place: u32,
+    /// The values that registers begin with: zero, or a constant.
+    pub(crate) registers: Vec<u64>,
+    pub(crate) conversions: Vec<Conversion>,
+    pub(crate) atomics: Vec<AtomicForm>,
+    pub(crate) calls: Vec<CallSite>,
+    pub(crate) tables: Vec<Vec<u32>>,
+    /// Bytes of local memory of a frame.
+    pub(crate) local: u32,
+    /// Bytes of parameters, result and slots of a frame.
+    pub(crate) slots: u32,
+    /// Where parameters and result of a device function begin among its slots.
+    pub(crate) parameters: Vec<Slot>,
+    pub(crate) result: Option<Slot>,
+}
+
+/// Bytes among the slots of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Slot {
+    pub(crate) offset: u32,
+    pub(crate) size: u32,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct CallSite {
+    pub(crate) callee: Callee,
+    pub(crate) arguments: Vec<Slot>,
+    pub(crate) result: Option<Slot>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Callee {
+    /// Index of the function.
+    Function(u16),
+    /// Index among the external functions.
+    External(u16),
+    Print,
+    AssertFail,
+}

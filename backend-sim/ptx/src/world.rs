@@ -1,0 +1,133 @@
+//! What a block runs against: global memory, and whoever hears of fences and of printing.
+
+use crate::block::Who;
+use crate::module::Place;
+use crate::op::FenceKind;
+use crate::types::{Order, Scope, Type};
+
+/// One access to global memory, by one thread, of at most 8 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Access {
+    /// The first byte. It is a multiple of `bytes`.
+    pub address: u64,
+    /// 1, 2, 4 or 8.
+    pub bytes: u8,
+    /// Strength and order.
+    pub order: Order,
+    /// The scope of a strong access; `Sys` for a weak one.
+    pub scope: Scope,
+    /// What the access does.
+    pub kind: AccessKind,
+    /// Who accesses.
+    pub who: Who,
+    /// Where in the kernel.
+    pub place: Place,
+}
+
+/// What an access does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "a world must handle every kind")]
+pub enum AccessKind {
+    /// Reads.
+    Load,
+    /// Writes.
+    Store,
+    /// Reads and writes in one step.
+    Atomic(AtomicOp),
+    /// Reads a part of the source of a bulk copy.
+    BulkLoad,
+    /// Writes a part of the destination of a bulk copy.
+    BulkStore,
+    /// The interpreter reads for itself: the text of a printf.
+    Inspect,
+}
+
+/// What an atomic makes of the old value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "the atomics of PTX")]
+pub enum AtomicOp {
+    /// The sum.
+    Add,
+    /// The old value plus 1, or 0 from the operand on.
+    Inc,
+    /// The old value minus 1, or the operand from 0 or beyond the operand.
+    Dec,
+    /// The smaller.
+    Min,
+    /// The larger.
+    Max,
+    /// Bitwise.
+    And,
+    /// Bitwise.
+    Or,
+    /// Bitwise.
+    Xor,
+    /// The operand.
+    Exchange,
+    /// The second operand, if the old value is the first.
+    CompareSwap,
+}
+
+impl AtomicOp {
+    /// The new value. `b` is the operand of an exchange or arithmetic, and what a compare-and-swap compares with; `c` what that writes.
+    pub fn apply(self, ty: Type, old: u64, b: u64, c: u64) -> u64 {
+        crate::alu::atomic(self, ty, old, b, c)
+    }
+}
+
+/// Why a world does not do what it was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "a block must handle both")]
+pub enum Refusal {
+    /// Not now: the turn of the block ends with [`Stop::Access`](crate::Stop::Access), and the access is asked for again in its next turn.
+    Wait,
+    /// The access is wrong: the block ends with a fault that has this text, such as "beyond the end of `buf1`".
+    Fault(String),
+}
+
+/// Global memory and its surroundings. A block asks, in the order in which its threads run.
+pub trait World {
+    /// Whether the turn of the block ends before this access, so that somebody else may come first. Asked once for each access.
+    fn stops(&mut self, access: &Access) -> bool {
+        access.order.is_strong()
+    }
+
+    /// Reads `access.bytes` bytes, little-endian.
+    ///
+    /// # Errors
+    /// If the access is wrong, or not possible now.
+    fn load(&mut self, access: &Access) -> Result<u64, Refusal>;
+
+    /// Writes the low bytes of `value`, and says whether that changed the memory.
+    ///
+    /// # Errors
+    /// If the access is wrong, or not possible now.
+    fn store(&mut self, access: &Access, value: u64) -> Result<bool, Refusal>;
+
+    /// Reads, computes and writes in one step: [`AtomicOp::apply`] says what. The result is the old value, and whether the memory changed.
+    ///
+    /// # Errors
+    /// If the access is wrong, or not possible now.
+    fn atomic(&mut self, access: &Access, ty: Type, b: u64, c: u64) -> Result<(u64, bool), Refusal> {
+        let AccessKind::Atomic(op) = access.kind else { return Err(Refusal::Fault("no atomic".into())) };
+        let old = self.load(access)?;
+        Ok((old, self.store(access, op.apply(ty, old, b, c))?))
+    }
+
+    /// A thread's fence: release and acquire at this scope; sequentially consistent if so.
+    fn fence(&mut self, who: Who, scope: Scope, sequential: bool, place: Place) {
+        let _ = (who, scope, sequential, place);
+    }
+
+    /// A thread has printed.
+    fn print(&mut self, who: Who, text: &str) {
+        let _ = (who, text);
+    }
+}
+
+impl FenceKind {
+    pub(crate) fn is_sequential(self) -> bool {
+        self == Self::Sequential
+    }
+}

@@ -1,0 +1,218 @@
+//! What is wrong with a block is said with both lines, and its repaired twin runs.
+
+use std::sync::Arc;
+
+use onesided_ptx::{Block, Fault, FaultKind, FlatMemory, Launch, Module, Stop};
+
+/// A kernel `k` with one pointer to 64 words, and this body. The source's lines are those of the body.
+fn kernel(body: &str) -> String {
+    let lines: String =
+        body.lines().enumerate().map(|(line, text)| format!(".loc 1 {} 1\n{text}\n", line + 1)).collect();
+    format!(
+        ".version 9.0\n.target sm_90\n.address_size 64\n.extern .func nvshmemx_barrier_all_block;\n.extern .func nvshmem_fence;\n\
+         .extern .func nvshmemx_putmem_warp(.param .b64 a, .param .b64 b, .param .b64 c, .param .b32 d);\n\
+         .visible .entry k(.param .u64 out)\n{{\n.reg .pred %p<8>;\n.reg .b32 %r<16>;\n.reg .b64 %rd<8>;\n.reg .b16 %rs<4>;\n\
+         .shared .align 16 .b8 room[256];\n.local .align 16 .b8 stack[16];\n\
+         ld.param.u64 %rd1, [out];\nmov.u32 %r1, %tid.x;\nmul.wide.u32 %rd2, %r1, 4;\nadd.s64 %rd3, %rd1, %rd2;\n\
+         mov.u64 %rd4, room;\nadd.s64 %rd5, %rd4, %rd2;\n{lines}\nret;\n}}\n.file 1 \"k.cu\"\n"
+    )
+}
+
+fn run(body: &str, threads: u32) -> Stop {
+    let text = kernel(body);
+    let module = Arc::new(Module::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}")));
+    let mut memory = FlatMemory::new();
+    let out = memory.allocate(&[0; 256]);
+    let mut launch = Launch::new(1, threads).parameter(&out.to_le_bytes());
+    launch.max_steps = 100_000;
+    let mut block = Block::new(&module, "k", &Arc::new(launch), [0; 3]).unwrap();
+    block.run(&mut memory)
+}
+
+fn fault(body: &str, threads: u32) -> Fault {
+    match run(body, threads) {
+        Stop::Fault(fault) => *fault,
+        other => panic!("no fault: {other:?}"),
+    }
+}
+
+fn finishes(body: &str, threads: u32) {
+    assert_eq!(run(body, threads), Stop::Finished, "{body}");
+}
+
+#[test]
+fn a_race_between_threads() {
+    let race = "st.shared.u32 [%rd5], %r1;\nxor.b32 %r2, %r1, 1;\nmul.wide.u32 %rd6, %r2, 4;\nadd.s64 %rd6, %rd4, %rd6;\nld.shared.u32 %r3, [%rd6];";
+    let written = format!("st.shared.u32 [%rd5], 0;\nbar.sync 0;\n{race}");
+    let found = fault(&written, 64);
+    assert_eq!(found.kind, FaultKind::Race);
+    insta::assert_snapshot!(found);
+    finishes(&written.replace("xor.b32", "bar.sync 0;\nxor.b32"), 64);
+    // Two threads of one warp: a barrier of the warp will do, and so does a shuffle.
+    finishes(&written.replace("xor.b32", "bar.warp.sync -1;\nxor.b32"), 64);
+    finishes(&written.replace("xor.b32", "shfl.sync.bfly.b32 %r5, %r1, 1, 31, -1;\nxor.b32"), 64);
+    // Between warps, it will not.
+    let between = written.replace("%r1, 1;\nmul", "%r1, 32;\nmul");
+    assert_eq!(fault(&between.replace("xor.b32", "bar.warp.sync -1;\nxor.b32"), 64).kind, FaultKind::Race);
+    finishes(&between.replace("xor.b32", "bar.sync 0;\nxor.b32"), 64);
+    finishes(&between.replace("xor.b32", "bar.sync 3, 64;\nxor.b32"), 64);
+}
+
+#[test]
+fn a_race_of_a_write_with_an_earlier_read() {
+    let body = "st.shared.u32 [%rd5], 7;\nbar.sync 0;\nld.shared.u32 %r2, [%rd4];\nsetp.eq.u32 %p1, %r1, 5;\n@%p1 st.shared.u32 [%rd4], 1;";
+    let found = fault(body, 32);
+    assert_eq!(found.kind, FaultKind::Race);
+    insta::assert_snapshot!(found);
+    finishes(&body.replace("setp", "bar.sync 0;\nsetp"), 32);
+}
+
+#[test]
+fn release_and_acquire_order_accesses() {
+    // Thread 0 writes and raises a flag, thread 32 waits for the flag and reads.
+    let body = |store: &str, load: &str| {
+        format!(
+            "setp.eq.u32 %p3, %r1, 0;\n@%p3 st.shared.u32 [%rd4+128], 0;\nbar.sync 0;\nsetp.eq.u32 %p1, %r1, 0;\nsetp.eq.u32 %p2, %r1, 32;\n@%p1 bra write;\n@%p2 bra wait;\nret;\n\
+             write:\nst.shared.u32 [%rd4], 42;\n{store}\nret;\n\
+             wait:\n{load}\nsetp.eq.u32 %p3, %r3, 0;\n@%p3 bra wait;\nld.shared.u32 %r4, [%rd4];\nst.global.u32 [%rd1], %r4;"
+        )
+    };
+    finishes(&body("st.release.cta.shared.u32 [%rd4+128], 1;", "ld.acquire.cta.shared.u32 %r3, [%rd4+128];"), 64);
+    finishes(
+        &body("atom.release.cta.shared.exch.b32 %r5, [%rd4+128], 1;", "ld.acquire.cta.shared.u32 %r3, [%rd4+128];"),
+        64,
+    );
+    finishes(
+        &body(
+            "membar.cta;\nst.volatile.shared.u32 [%rd4+128], 1;",
+            "ld.volatile.shared.u32 %r3, [%rd4+128];\nmembar.cta;",
+        ),
+        64,
+    );
+    for (store, load) in [
+        ("st.volatile.shared.u32 [%rd4+128], 1;", "ld.volatile.shared.u32 %r3, [%rd4+128];\nmembar.cta;"),
+        ("membar.cta;\nst.volatile.shared.u32 [%rd4+128], 1;", "ld.volatile.shared.u32 %r3, [%rd4+128];"),
+        ("st.relaxed.cta.shared.u32 [%rd4+128], 1;", "ld.acquire.cta.shared.u32 %r3, [%rd4+128];"),
+    ] {
+        assert_eq!(fault(&body(store, load), 64).kind, FaultKind::Race, "{store} {load}");
+    }
+}
+
+#[test]
+fn memory_that_nobody_wrote() {
+    let found = fault("ld.shared.u32 %r2, [%rd5];", 1);
+    assert_eq!(found.kind, FaultKind::Uninitialized);
+    insta::assert_snapshot!(found);
+    finishes("st.shared.u32 [%rd5], 1;\nld.shared.u32 %r2, [%rd5];", 1);
+    // Half of a word.
+    assert_eq!(fault("st.shared.u16 [%rd5], %rs1;\nld.shared.u32 %r2, [%rd5];", 1).kind, FaultKind::Uninitialized);
+    finishes("st.shared.u16 [%rd5], %rs1;\nst.shared.u16 [%rd5+2], %rs1;\nld.shared.u32 %r2, [%rd5];", 1);
+}
+
+#[test]
+fn accesses_that_are_out_of_bounds_or_misaligned() {
+    for (body, kind) in [
+        ("st.shared.u32 [%rd4+256], 1;", FaultKind::OutOfBounds),
+        ("st.shared.u64 [%rd4+252], %rd1;", FaultKind::Misaligned),
+        ("mov.u64 %rd6, stack;\nst.local.u32 [%rd6+16], %r1;", FaultKind::OutOfBounds),
+        ("mov.u64 %rd6, stack;\ncvta.local.u64 %rd6, %rd6;\nld.u32 %r2, [%rd6+-4];", FaultKind::OutOfBounds),
+        ("ld.global.u32 %r2, [%rd1+2];", FaultKind::Misaligned),
+        ("ld.global.v2.u32 {%r2, %r3}, [%rd1+4];", FaultKind::Misaligned),
+        ("ld.global.u32 %r2, [%rd1+256];", FaultKind::Memory),
+        ("ld.global.u32 %r2, [0];", FaultKind::Memory),
+        ("atom.shared.add.u32 %r2, [%rd4+258], 1;", FaultKind::Misaligned),
+    ] {
+        assert_eq!(fault(body, 1).kind, kind, "{body}");
+    }
+    insta::assert_snapshot!(fault("add.s32 %r3, %r1, 1;\nst.shared.u32 [%rd4+300], %r3;", 1));
+    finishes("mov.u64 %rd6, stack;\nst.local.v4.u32 [%rd6], {%r1, %r1, %r1, %r1};\nld.local.u32 %r2, [%rd6+12];", 32);
+    finishes("cvta.shared.u64 %rd6, %rd5;\nst.u32 [%rd6], %r1;\nld.u32 %r2, [%rd6];\nst.global.u32 [%rd3], %r2;", 32);
+}
+
+#[test]
+fn barriers_that_diverge() {
+    // Within a warp.
+    let body = "setp.lt.u32 %p1, %r1, 16;\n@%p1 bra low;\nbar.sync 0;\nret;\nlow:\nbar.sync 0;";
+    let found = fault(body, 32);
+    assert_eq!(found.kind, FaultKind::BarrierDivergence);
+    insta::assert_snapshot!(found);
+    // Different barriers, in different warps.
+    let body = "setp.lt.u32 %p1, %r1, 32;\n@%p1 bra low;\nbar.sync 1;\nret;\nlow:\nbar.sync 2;";
+    let found = fault(body, 64);
+    assert_eq!(found.kind, FaultKind::BarrierDivergence);
+    insta::assert_snapshot!(found);
+    // Threads that have ended are counted out.
+    finishes("setp.lt.u32 %p1, %r1, 32;\n@%p1 ret;\nbar.sync 0;", 64);
+    assert_eq!(fault("bar.sync 0, 33;", 64).kind, FaultKind::InvalidOperand);
+    assert_eq!(fault("bar.sync 16;", 64).kind, FaultKind::InvalidOperand);
+    assert_eq!(fault("bar.sync 1, 96;", 64).kind, FaultKind::BarrierDivergence);
+}
+
+#[test]
+fn lanes_that_are_missing() {
+    let body =
+        "setp.eq.u32 %p1, %r1, 3;\n@%p1 bra wait;\nshfl.sync.bfly.b32 %r2, %r1, 1, 31, -1;\nret;\nwait:\nbar.sync 0;";
+    let found = fault(body, 32);
+    assert_eq!(found.kind, FaultKind::MissingLanes);
+    insta::assert_snapshot!(found);
+    // A lane that does not exist, or has ended, gives no value.
+    let down = "shfl.sync.down.b32 %r2, %r1, 8, 31, -1;";
+    assert_eq!(fault(down, 16).kind, FaultKind::MissingLanes);
+    finishes(down, 32);
+    // A lane that is not in its own mask.
+    assert_eq!(fault("vote.sync.any.pred %p1, %p2, 1;", 2).kind, FaultKind::MissingLanes);
+    finishes("vote.sync.any.pred %p1, %p2, 3;", 2);
+}
+
+#[test]
+fn traps_and_loops() {
+    insta::assert_snapshot!(fault("setp.eq.u32 %p1, %r1, 2;\n@%p1 trap;", 4));
+    let found = fault("add.s32 %r2, %r1, 1;\nloop:\nmov.u32 %r3, 4;\nbra loop;", 1);
+    assert_eq!(found.kind, FaultKind::EndlessLoop);
+    insta::assert_snapshot!(found);
+    let found = fault("loop:\nadd.s32 %r3, %r3, 1;\nst.global.u32 [%rd1], %r3;\nbra loop;", 1);
+    assert_eq!(found.kind, FaultKind::EndlessLoop);
+    insta::assert_snapshot!(found);
+}
+
+#[test]
+fn calls_of_a_group() {
+    let call = "{\n.param .b64 p0;\n.param .b64 p1;\n.param .b64 p2;\n.param .b32 p3;\nst.param.b64 [p0], %rd1;\nst.param.b64 [p1], %rd1;\nst.param.b64 [p2], 8;\nst.param.b32 [p3], %r2;\n\
+                call.uni nvshmemx_putmem_warp, (p0, p1, p2, p3);\n}";
+    // Equal arguments: a call by each warp.
+    assert!(matches!(run(&format!("mov.u32 %r2, 1;\n{call}"), 64), Stop::Call(call) if call.threads.len() == 32));
+    let found = fault(&format!("setp.eq.u32 %p1, %r1, 9;\nselp.b32 %r2, 1, 0, %p1;\n{call}"), 32);
+    assert_eq!(found.kind, FaultKind::GroupCall);
+    insta::assert_snapshot!(found);
+    let found = fault(&format!("setp.eq.u32 %p1, %r1, 9;\n@%p1 ret;\nmov.u32 %r2, 1;\n{call}"), 32);
+    assert_eq!(found.kind, FaultKind::GroupCall);
+    insta::assert_snapshot!(found);
+    let found = fault(
+        "setp.eq.u32 %p1, %r1, 9;\n@%p1 bra other;\ncall.uni nvshmemx_barrier_all_block;\nret;\nother:\nbar.sync 0;",
+        32,
+    );
+    assert_eq!(found.kind, FaultKind::GroupCall);
+    insta::assert_snapshot!(found);
+}
+
+#[test]
+fn spins_of_a_warp_together() {
+    // Lane 0 looks at the flag, a vote tells the others.
+    let body = "loop:\nsetp.ne.u32 %p1, %r1, 0;\n@%p1 bra vote;\nld.volatile.global.u32 %r2, [%rd1];\nvote:\nsetp.ne.u32 %p2, %r2, 0;\n\
+                vote.sync.any.pred %p3, %p2, -1;\n@!%p3 bra loop;";
+    let Stop::Idle(idle) = run(body, 32) else { panic!("no wait") };
+    assert_eq!(idle.parked.len() + idle.inside.len(), 32);
+    assert!(idle.parked.iter().all(|waiting| waiting.any));
+    // One thread polls, the others wait at the barrier.
+    let body = "setp.ne.u32 %p1, %r1, 0;\n@%p1 bra meet;\nloop:\nld.acquire.sys.global.u32 %r2, [%rd1];\nsetp.eq.u32 %p2, %r2, 0;\n@%p2 bra loop;\nmeet:\nbar.sync 0;";
+    let Stop::Idle(idle) = run(body, 64) else { panic!("no wait") };
+    assert_eq!((idle.parked.len(), idle.inside.len()), (1, 63));
+    // An atomic that takes a lock which is never given back.
+    let body = "loop:\natom.global.cas.b32 %r2, [%rd1], 1, 2;\nsetp.ne.u32 %p2, %r2, 1;\n@%p2 bra loop;";
+    let Stop::Idle(idle) = run(body, 2) else { panic!("no wait") };
+    assert_eq!(idle.parked.len(), 2);
+    // Barriers within a loop whose rounds are counted by one thread only: nobody waits for ever.
+    let body = "mov.u32 %r3, 0;\nloop:\nsetp.eq.u32 %p1, %r1, 0;\n@!%p1 bra meet;\nadd.s32 %r3, %r3, 1;\nmeet:\nsetp.gt.u32 %p2, %r3, 100;\n\
+                bar.red.or.pred %p3, 0, %p2;\n@!%p3 bra loop;";
+    finishes(body, 64);
+}

@@ -1,0 +1,83 @@
+//! What cannot be run is refused when a module is loaded, with opcode, line of the PTX, and line of the source.
+
+use onesided_ptx::Module;
+
+/// The error of a kernel with this line, which stands in line 12 of the PTX and in line 7 of the source.
+fn refused(line: &str) -> String {
+    let text = format!(
+        ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out)\n{{\n.reg .pred %p<4>;\n.reg .b32 %r<4>;\n.reg .b64 %rd<4>;\n\
+         .reg .f32 %f<4>;\n.param .b32 slot;\n.loc 1 7 1\n{line}\nret;\n}}\n.file 1 \"k.cu\"\n"
+    );
+    match Module::parse(&text) {
+        Ok(_) => format!("accepted: {line}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn instructions() {
+    let lines = [
+        "wgmma.fence.sync.aligned;",
+        "add.frobnicate.s32 %r1, %r2, %r3;",
+        "add.s32 %r1, %r2;",
+        "add.s32 %r1, %r2, %r9;",
+        "add.s32 %undeclared, %r2, %r3;",
+        "add.b8 %r1, %r2, %r3;",
+        "mov.u32 %r1, %pm0;",
+        "mov.u32 %r1, missing;",
+        "bra nowhere;",
+        "@%r1 bra out;",
+        "@%p9 ret;",
+        "ld.acquire.global.u32 %r1, [%rd1];",
+        "ld.global.v2.u32 {%r1, %r2, %r3}, [%rd1];",
+        "ld.param.u64 %rd1, [out+4];",
+        "st.param.b64 [slot], %rd1;",
+        "st.param.b64 [out], %rd1;",
+        "atom.global.inc.u64 %rd1, [%rd2], %rd3;",
+        "call.uni helper, ();",
+        "call %rd1, ();",
+        "setp.lt.and.s32 %p1, %r1, %r2;",
+        "cvt.rn.e4m3x2.f32 %r1, %f1, %f2;",
+        "add.f32 %f1, %f2, 1.5e;",
+        "cp.async.bulk.tensor.1d.shared::cluster.global [%r1], [%rd1, {%r2}], [%r3];",
+        "mapa.shared::cluster.u32 %r1, %r2, %r3;",
+        "add.s32 %r1, %r2, 99999999999999999999;",
+        ".reg .b32 %many<70000>;",
+        ".local .b8 huge[999999999];",
+    ];
+    let all: Vec<String> = lines.iter().map(|line| format!("{line}\n    {}", refused(line))).collect();
+    insta::assert_snapshot!(all.join("\n"));
+}
+
+#[test]
+fn texts() {
+    let header = ".version 9.0\n.target sm_90\n.address_size 64\n";
+    let texts = [
+        String::new(),
+        "int main() {}".to_owned(),
+        ".version 99.0\n.target sm_90\n".to_owned(),
+        ".version nine\n".to_owned(),
+        ".version 9.0\n.target sm_90\n.address_size 32\n".to_owned(),
+        format!("{header}.visible .entry k("),
+        format!("{header}.visible .entry k() {{ ret"),
+        format!("{header}.visible .entry k() {{ ret; }} .visible .entry k() {{ ret; }}"),
+        format!("{header}.func f(.param .b32 a);"),
+        format!("{header}.visible .entry k() {{ .surf s; }}"),
+        format!("{header}.tex .u64 t;"),
+        format!("{header}.global .u32 a[2] = {{1, 2, 3}};"),
+        format!("{header}.global .u64 a = nothing;"),
+        format!("{header}.const .b8 big[70000];"),
+        format!("{header}.extern .const .b8 c[4];"),
+        format!("{header}.global .u32 a;\n.global .u32 a;"),
+        format!("{header}.visible .entry k() {{ .reg .b32 %r<2>; /* no end"),
+        format!("{header}\u{1F980}"),
+    ];
+    let all: Vec<String> = texts
+        .iter()
+        .map(|text| match Module::parse(text) {
+            Ok(_) => format!("accepted: {text}"),
+            Err(error) => format!("{:?}\n    {error}", text.strip_prefix(header).unwrap_or(text)),
+        })
+        .collect();
+    insta::assert_snapshot!(all.join("\n"));
+}
