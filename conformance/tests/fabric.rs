@@ -186,9 +186,11 @@ fn nothing_is_left_of_nodes_when_the_launcher_is_killed() {
     }
     let libraries = libraries();
     let mark = "nothing_is_left_of_nodes_when_the_launcher_is_killed";
-    let script = format!("readlink /proc/self/ns/mnt; sleep 300 & wait; : {mark}");
-    let mut launcher =
-        launch(libraries.path(), &["-n", "2", "--nodes", "2"], &script).stdout(Stdio::piped()).spawn().unwrap();
+    let script = format!("readlink /proc/self/ns/mnt; echo ${{LD_LIBRARY_PATH%%:*}} >&2; sleep 300 & wait; : {mark}");
+    let mut launcher = launch(libraries.path(), &["-n", "2", "--nodes", "2"], &script);
+    let mut launcher = launcher.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let folder = BufReader::new(launcher.stderr.take().unwrap()).lines().next().unwrap().unwrap()[4..].to_string();
+    assert!(Path::new(&folder).join("libgdrapi.so.2").is_symlink(), "{folder}");
     let spaces: Vec<String> = BufReader::new(launcher.stdout.take().unwrap())
         .lines()
         .take(2)
@@ -205,6 +207,7 @@ fn nothing_is_left_of_nodes_when_the_launcher_is_killed() {
     launcher.kill().unwrap();
     launcher.wait().unwrap();
     assert!(is_soon(|| !spaces.iter().any(|space| anyone_in(space))), "somebody is left in {spaces:?}");
+    assert!(is_soon(|| !Path::new(&folder).exists()), "{folder} is left");
 }
 
 #[test]

@@ -9,11 +9,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use tempfile::TempDir;
 
-use super::gdrcopy::{self, Gdrcopy};
+use super::gdrcopy::{self, Gdrcopy, Installed};
 use super::nodes::Node;
-use super::ucx::Ucx;
+use super::ucx::{Ucx, has_plugin};
 
 /// How PEs reach each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -54,19 +53,22 @@ pub struct FabricOptions {
     /// libgdrapi.so beside this program]
     #[arg(long, value_name = "FILE", overrides_with = "gdrcopy")]
     pub gdrcopy: Option<PathBuf>,
+    /// NVSHMEM's library, if PEs will open another one than this process would: a file, or its folder.
+    #[arg(skip)]
+    pub library: Option<PathBuf>,
 }
 
 impl FabricOptions {
     /// The first of these options that was given.
     pub fn given(&self) -> Option<&'static str> {
-        let FabricOptions { fabric, ucx, gdrcopy } = self;
+        let FabricOptions { fabric, ucx, gdrcopy, library: _ } = self;
         let given = [("--fabric", fabric.is_some()), ("--ucx", ucx.is_some()), ("--gdrcopy", gdrcopy.is_some())];
         given.into_iter().find_map(|(option, is_given)| is_given.then_some(option))
     }
 
     /// The options as words of a command line. Paths are absolute.
     pub fn words(&self) -> Vec<OsString> {
-        let FabricOptions { fabric, ucx, gdrcopy } = self;
+        let FabricOptions { fabric, ucx, gdrcopy, library: _ } = self;
         let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone()).into_os_string();
         let fabric = fabric.map(|fabric| ["--fabric".into(), fabric.to_string().into()]);
         let ucx = ucx.as_ref().map(|ucx| ["--ucx".into(), absolute(ucx)]);
@@ -103,8 +105,8 @@ pub struct Rig {
     notes: Vec<String>,
     /// Whether the user, or the fabric, has switched loads and stores between PEs off.
     no_p2p: bool,
-    /// Holds the stand-in under the name that is looked for.
-    _folder: Option<TempDir>,
+    /// The stand-in under the name that is looked for.
+    _installed: Option<Installed>,
 }
 
 impl Rig {
@@ -120,13 +122,18 @@ impl Rig {
             return Ok(Rig { no_p2p, ..Rig::default() });
         }
         let ucx = Ucx::find(options.ucx.as_deref())?;
-        ucx.has_plugin()?;
+        match &options.library {
+            Some(folder) if folder.is_dir() => has_plugin(&folder.join(onesided_nvshmem::SONAME))?,
+            Some(file) => has_plugin(file)?,
+            // Where there is no library, PEs say so better.
+            None => onesided_nvshmem::host_library(None).map_or(Ok(()), |library| has_plugin(&library.file))?,
+        }
         let gdrcopy = Gdrcopy::find(options.gdrcopy.as_deref())?;
         check_heap(&gdrcopy, &user)?;
-        let folder = gdrcopy.install()?;
-        let (environment, notes) = environment(fabric, &ucx, folder.as_ref().map(TempDir::path), &user);
+        let installed = gdrcopy.install()?;
+        let (environment, notes) = environment(fabric, &ucx, installed.as_ref().map(Installed::folder), &user);
         let nodes = if nodes > 1 { Node::make(nodes)? } else { Vec::new() };
-        Ok(Rig { fabric, nodes, environment, notes, no_p2p, _folder: folder })
+        Ok(Rig { fabric, nodes, environment, notes, no_p2p, _installed: installed })
     }
 
     /// The fabric.

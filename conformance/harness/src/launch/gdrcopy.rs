@@ -3,8 +3,11 @@
 use std::env;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
+
+use super::group::apart;
 
 /// The name by which the transports open it.
 const SONAME: &str = "libgdrapi.so.2";
@@ -68,12 +71,38 @@ impl Gdrcopy {
     ///
     /// # Errors
     /// The folder cannot be made.
-    pub(super) fn install(&self) -> Result<Option<TempDir>, String> {
+    pub(super) fn install(&self) -> Result<Option<Installed>, String> {
         let (Gdrcopy::Named(file) | Gdrcopy::StandIn(file)) = self else { return Ok(None) };
         let wrong = |why: std::io::Error| format!("no folder for {SONAME}: {why}");
         let folder = tempfile::Builder::new().prefix("gdrcopy-").tempdir().map_err(wrong)?;
         link(file, &folder.path().join(SONAME)).map_err(wrong)?;
-        Ok(Some(folder))
+        let mut keeper = Command::new("sh");
+        keeper.args(["-c", KEEPER, "sh"]).arg(folder.path());
+        keeper.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        let keeper = apart(&mut keeper)?.spawn().map_err(wrong)?;
+        Ok(Some(Installed { folder, keeper }))
+    }
+}
+
+/// This shell removes the folder when its pipe to this process closes, also if this process is killed.
+const KEEPER: &str = "trap '' HUP INT QUIT TERM; read -r _; rm -rf -- \"$1\"";
+
+/// A folder with the library. Dropping it removes the folder.
+#[derive(Debug)]
+pub(super) struct Installed {
+    folder: TempDir,
+    keeper: Child,
+}
+
+impl Installed {
+    pub(super) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+impl Drop for Installed {
+    fn drop(&mut self) {
+        let _ = self.keeper.wait(); // closes the pipe first
     }
 }
 
@@ -128,8 +157,8 @@ mod tests {
         let file = folder.path().join(BUILT);
         fs::write(&file, "the library").unwrap();
         let installed = Gdrcopy::StandIn(file).install().unwrap().unwrap();
-        assert_eq!(fs::read(installed.path().join(SONAME)).unwrap(), b"the library");
-        let path = installed.path().to_path_buf();
+        assert_eq!(fs::read(installed.folder().join(SONAME)).unwrap(), b"the library");
+        let path = installed.folder().to_path_buf();
         drop(installed);
         assert!(!path.exists());
         assert!(Gdrcopy::OfTheMachine.install().unwrap().is_none());

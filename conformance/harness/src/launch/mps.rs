@@ -240,6 +240,24 @@ mod tests {
         }
     }
 
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_service_of_a_node_runs_in_that_node() {
+        let node = match Node::make(1) {
+            Ok(nodes) => nodes.into_iter().next().unwrap(),
+            Err(why) => return println!("not run: {why}"),
+        };
+        let place = tempfile::tempdir().unwrap();
+        let mps = Mps::start_with(&fake(place.path(), true), Some(&node), &[0]).unwrap();
+        let daemon = fs::read_to_string(mps.folder.path().join(format!("{CONTROL}.pid"))).unwrap();
+        let space = |process: &str| fs::read_link(format!("/proc/{process}/ns/mnt")).unwrap();
+        assert_ne!(space(daemon.trim()), space("self"));
+        drop(node); // the service keeps it
+        assert!(runs(daemon.trim()));
+        drop(mps);
+        assert!(has_ended(daemon.trim()));
+    }
+
     #[test]
     fn a_killed_process_leaves_no_stubborn_service() {
         let place = tempfile::tempdir().unwrap();

@@ -67,17 +67,6 @@ impl Ucx {
     pub(super) fn folders(&self) -> impl Iterator<Item = PathBuf> {
         [self.libraries.clone()].into_iter().chain(self.bundled.iter().cloned())
     }
-
-    /// Checks that the library that PEs will open has the transport beside it. Where there is no library, PEs say so better.
-    ///
-    /// # Errors
-    /// It has not, and what would help.
-    pub(super) fn has_plugin(&self) -> Result<(), String> {
-        match onesided_nvshmem::host_library(None) {
-            Ok(library) => has_plugin(&library.file),
-            Err(_) => Ok(()),
-        }
-    }
 }
 
 /// Checks that NVSHMEM's UCX transport lies beside this library.

@@ -249,3 +249,29 @@ pub(super) fn sentence(facts: &Facts, pes: usize, about: &[&str]) -> String {
     let s = if pes == 1 { "" } else { "s" };
     format!("{pes} PE{s} on nvshmem ({}): every PE checked that {}.", about.join(", "), facts.checks)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FACTS: Facts = Facts { name: "demo", about: "", checks: "all is well", pes: 2, min_pes: 1 };
+
+    fn job(pes: usize, gpus: usize, mps: Option<Sharing>) -> Result<(Job, Place), String> {
+        let fabric = FabricOptions::default();
+        let (nodes, timeout, json) = (None, None, None);
+        let plan =
+            Plan { pes: Some(pes), gpus: None, heap: None, nodes, fabric, mps, timeout, json, own: Own::default() };
+        let machine = Machine { gpus: vec!["A".into(); gpus], ..Machine::default() };
+        plan.job(&FACTS, &Rig::default(), machine).map(|(job, place, _)| (job, place))
+    }
+
+    #[test]
+    fn pes_that_would_share_a_gpu_need_the_service() {
+        let (job_of_2, place) = job(2, 3, None).unwrap();
+        assert_eq!((job_of_2.devices, place.gpus, place.mps), (vec![0, 1], vec![0, 1], false));
+        let why = job(4, 2, None).unwrap_err();
+        assert_eq!(why, "4 PEs on 2 GPUs: let them share by --mps (CUDA's multi-process service), or use --pes 2");
+        let (job_of_4, place) = job(4, 2, Some(Sharing::None)).unwrap(); // the user has a service of their own
+        assert_eq!((job_of_4.devices, place.nodes, place.fabric), (vec![0, 1, 0, 1], 1, Fabric::P2p));
+    }
+}

@@ -187,7 +187,7 @@ fn start<P: Program>(
 enum Asked {
     Sim(Box<Plan>),
     Table(Table),
-    Gpus(gpus::Plan),
+    Gpus(Box<gpus::Plan>),
 }
 
 fn read(
@@ -204,7 +204,7 @@ fn read(
             Ok(Some(table)) => Ok(Asked::Table(table)),
             Err(why) => Err(why),
         },
-        command::Backend::Nvshmem => gpus::Plan::new(facts, options, own).map(Asked::Gpus),
+        command::Backend::Nvshmem => gpus::Plan::new(facts, options, own).map(|plan| Asked::Gpus(Box::new(plan))),
     };
     match asked {
         Ok(asked) => Ok((asked, matches)),

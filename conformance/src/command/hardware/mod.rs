@@ -232,7 +232,8 @@ impl<'a> Run<'a> {
             sharing: self.options.mps,
         };
         if self.fabric == Fabric::Network && self.nodes == 1 {
-            self.network = launch::Rig::prepare(&self.options.fabric, None)?;
+            let options = FabricOptions { library: self.library.clone(), ..self.options.fabric.clone() };
+            self.network = launch::Rig::prepare(&options, None)?;
             self.network.notes().iter().for_each(|note| say!("note: {note}"));
         }
         let only: Vec<String> = self.options.only.iter().map(|part| format!("-{}", part.name())).collect();
