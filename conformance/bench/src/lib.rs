@@ -34,6 +34,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use onesided_harness::complain;
+use onesided_harness::launch::FabricOptions;
 use onesided_harness::tool::command::failed;
 use onesided_harness::tool::number::whole;
 use onesided_harness::tool::output::Output;
@@ -66,6 +67,9 @@ pub struct Options {
     /// On GPUs: how often both programs are started, in turn
     #[arg(long, value_name = "N", default_value_t = ROUNDS, value_parser = whole::<u8>(1, 255))]
     pub rounds: u8,
+    /// On GPUs: how the PEs reach each other, and what that needs.
+    #[command(flatten)]
+    pub fabric: FabricOptions,
     /// What a process that `--backend nvshmem` started is to measure.
     #[doc(hidden)]
     #[arg(long, hide = true, num_args = 0.., value_name = "MEASUREMENT")]
@@ -99,6 +103,7 @@ impl Default for Options {
             only: None,
             date: None,
             rounds: ROUNDS,
+            fabric: FabricOptions::default(),
             worker: None,
             loops: None,
         }
@@ -117,7 +122,10 @@ pub fn run(options: &Options) -> ExitCode {
         return status;
     }
     let measured = match options.backend {
-        Backend::Sim => measure(options),
+        Backend::Sim => match options.fabric.given() {
+            Some(option) => Err(format!("{option} is about GPUs: it needs --backend nvshmem")),
+            None => measure(options),
+        },
         Backend::Nvshmem => hardware::run(options),
     };
     measured.unwrap_or_else(failed)

@@ -31,8 +31,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use onesided_harness::complain;
-use onesided_harness::hardware::machine::settings;
-use onesided_harness::launch::Mps;
+use onesided_harness::hardware::machine::{settings, settings_in};
+use onesided_harness::launch::{Fabric, Mps, Rig};
 use onesided_harness::tool::output::Output;
 use onesided_harness::tool::{interrupt, say};
 
@@ -54,6 +54,12 @@ const JOB: u64 = 40;
 /// How long one place may begin new rounds.
 const ALL: Duration = Duration::from_secs(80);
 
+/// How much longer both may take over a network.
+const SLOWER: u32 = 3;
+
+/// The symmetric heap over a network, where it cannot grow: room for both buffers of the largest put.
+const HEAP: (&str, &str) = ("NVSHMEM_SYMMETRIC_SIZE", "1G");
+
 /// The places, as the rows name them.
 const ONE_GPU: &str = "1 GPU (MPS)";
 const TWO_GPUS: &str = "2 GPUs";
@@ -65,11 +71,20 @@ const TWO_GPUS: &str = "2 GPUs";
 pub(super) fn run(options: &Options) -> Result<ExitCode, String> {
     let (plan, figures) = chosen(plan(options.quick), options.only.as_deref())?;
     let json = options.json.as_deref().map(Output::prepare).transpose()?;
-    let hardware = find()?;
+    let mut hardware = find()?;
+    let (fabric, _) = options.fabric.shape(None)?;
+    if fabric == Fabric::Mixed {
+        return Err("--fabric mixed is about several nodes, and this measures one: see --fabric network".to_string());
+    }
+    let rig = Rig::prepare(&options.fabric, None)?;
+    rig.notes().iter().for_each(|note| complain!("note: {note}"));
     complain!("compiling the C++ program, then measuring: up to a minute and a half in each place");
     let peer = Nvshmem::compile(&hardware.file);
     let loops = peer.as_ref().map_err(Clone::clone).and_then(Nvshmem::compile_loops);
-    let environment = environment(&hardware);
+    let environment = environment(&hardware, &rig);
+    hardware.fabric = fabric;
+    hardware.settings.extend(settings_in(&environment));
+    let slower = if fabric == Fabric::Network { SLOWER } else { 1 };
     let me = std::env::current_exe().map_err(|error| format!("this program's file is unknown: {error}"))?;
     let mut arguments = vec![OsString::from("bench")];
     if let Ok(loops) = &loops {
@@ -92,7 +107,7 @@ pub(super) fn run(options: &Options) -> Result<ExitCode, String> {
         ours,
         peer: next.as_ref().map(|next| next as &dyn Fn() -> Program).map_err(Clone::clone),
         no_loops: loops.err(),
-        limits: Limits { rounds, job: Duration::from_secs(JOB), all: ALL },
+        limits: Limits { rounds, job: Duration::from_secs(JOB) * slower, all: ALL * slower },
         report: Report::new(Machine::here(), hardware, options.date.clone(), options.quick),
     };
     match Mps::start(&[0]) {
@@ -172,13 +187,18 @@ fn find() -> Result<Hardware, String> {
         library: library.version.map(|number| number.to_string()).join("."),
         file: library.file.canonicalize().unwrap_or(library.file),
         settings: settings(std::env::vars_os()),
+        fabric: Fabric::P2p,
     })
 }
 
-/// What every process needs: the same library for both programs, and a limit for meeting.
-fn environment(hardware: &Hardware) -> Vec<(String, OsString)> {
-    vec![
+/// What every process needs: the same library for both programs, a limit for meeting, and what the fabric takes.
+fn environment(hardware: &Hardware, rig: &Rig) -> Vec<(String, OsString)> {
+    let mut environment = vec![
         ("ONESIDED_NVSHMEM_LIB".to_string(), hardware.file.clone().into()),
         ("ONESIDED_TIMEOUT".to_string(), (JOB - 5).to_string().into()),
-    ]
+    ];
+    let of_the_fabric = rig.environment().iter().cloned();
+    environment
+        .extend(of_the_fabric.map(|(name, value)| if name == HEAP.0 { (name, HEAP.1.into()) } else { (name, value) }));
+    environment
 }

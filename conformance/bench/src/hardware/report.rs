@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use comfy_table::{CellAlignment, Table, presets};
+use onesided_harness::launch::Fabric;
 use serde_json::{Value, json};
 
 use super::compare::Line;
@@ -25,6 +26,8 @@ pub(super) struct Hardware {
     pub(super) file: PathBuf,
     /// The library's settings, as the environment has them.
     pub(super) settings: BTreeMap<String, String>,
+    /// How the PEs reach each other.
+    pub(super) fabric: Fabric,
 }
 
 /// What `onesided bench --backend nvshmem` found out.
@@ -50,7 +53,7 @@ impl Report {
     /// The lines as a file of schema `onesided-bench/1`.
     pub(super) fn to_json(&self) -> Value {
         let Machine { cpu, cores, os, build } = &self.machine;
-        let Hardware { gpus, driver, cuda, library, settings, .. } = &self.hardware;
+        let Hardware { gpus, driver, cuda, library, settings, fabric, .. } = &self.hardware;
         let rounds: serde_json::Map<String, Value> =
             self.rounds.iter().map(|(place, rounds)| (place.to_string(), (*rounds).into())).collect();
         let row = |line: &Line| {
@@ -77,6 +80,7 @@ impl Report {
             "cuda": cuda,
             "library": library,
             "settings": settings,
+            "fabric": fabric.to_string(),
             "quick": self.quick,
             "rounds": rounds,
             "rows": self.lines.iter().map(row).collect::<Vec<_>>(),
@@ -209,6 +213,7 @@ mod tests {
                 library: "3.4.5".into(),
                 file: PathBuf::new(),
                 settings: [("NVSHMEM_DISABLE_NVLS".into(), "1".into())].into(),
+                fabric: Fabric::P2p,
             },
             date: Some("2026-11-21".into()),
             quick: false,
@@ -225,7 +230,7 @@ mod tests {
         let json = report().to_json();
         assert_eq!([&json["schema"], &json["backend"], &json["date"]], ["onesided-bench/1", "nvshmem", "2026-11-21"]);
         assert_eq!([&json["driver"], &json["cuda"], &json["library"]], ["580.95.05", "13.0", "3.4.5"]);
-        assert_eq!(json["settings"]["NVSHMEM_DISABLE_NVLS"], "1");
+        assert_eq!([&json["settings"]["NVSHMEM_DISABLE_NVLS"], &json["fabric"]], ["1", "p2p"]);
         assert_eq!((&json["gpus"][1], &json["rounds"]["1 GPU"]), (&"NVIDIA H200".into(), &5.into()));
         let missed = &json["rows"][1];
         assert_eq!([&missed["place"], &missed["name"]], ["1 GPU", "barrier, issue"]);

@@ -55,8 +55,7 @@ impl Machine {
 
     /// Adds what PEs are given beside the environment of this process.
     pub fn add_settings(&mut self, environment: &[(String, OsString)]) {
-        let given = environment.iter().filter(|(name, _)| is_setting(name));
-        self.settings.extend(given.map(|(name, value)| (name.clone(), value.to_string_lossy().into_owned())));
+        self.settings.extend(settings_in(environment));
     }
 
     /// Its fields in reports.
@@ -76,6 +75,12 @@ pub fn settings(environment: impl Iterator<Item = (OsString, OsString)>) -> BTre
         .collect();
     settings.entry(loading.to_string()).or_insert(early.to_string());
     settings
+}
+
+/// The settings that results can depend on, of those that PEs are given.
+pub fn settings_in(environment: &[(String, OsString)]) -> impl Iterator<Item = (String, String)> {
+    let settings = environment.iter().filter(|(name, _)| is_setting(name));
+    settings.map(|(name, value)| (name.clone(), value.to_string_lossy().into_owned()))
 }
 
 /// Whether results can depend on it. The folder of UCX's modules only says where UCX is.
@@ -160,6 +165,10 @@ mod tests {
             let json = Machine { settings, ..Machine::default() }.to_json(&[]);
             assert_eq!(json["settings"], json!({ "CUDA_MODULE_LOADING": loading, "NVSHMEM_DISABLE_NVLS": "1" }));
         }
+        let given = ["UCX_TLS", "UCX_MODULE_DIR", "LD_LIBRARY_PATH"].map(|name| (name.to_string(), "tcp".into()));
+        let mut machine = Machine::default();
+        machine.add_settings(&given);
+        assert_eq!(machine.settings, BTreeMap::from([("UCX_TLS".to_string(), "tcp".to_string())]));
     }
 
     #[test]

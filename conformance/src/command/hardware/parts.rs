@@ -194,8 +194,9 @@ impl Rig {
 
     fn bench(&self) -> Task {
         let mut bench = self.onesided(&["bench", "--backend", "nvshmem", "--date", &self.date]);
-        bench.arg("--json").arg(self.report("bench"));
-        Task::Run(Step { shows: Shown::Everything, ..Step::new("bench", 400, [bench]) })
+        bench.args(&self.words).arg("--json").arg(self.report("bench"));
+        let seconds = if self.fabric == Fabric::P2p { 400 } else { 1200 }; // a network is slower
+        Task::Run(Step { shows: Shown::Everything, ..Step::new("bench", seconds, [bench]) })
     }
 
     fn examples(&self) -> Result<Vec<Task>, String> {
