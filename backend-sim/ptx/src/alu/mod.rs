@@ -9,6 +9,8 @@ pub(crate) mod integer;
 pub(crate) mod packed;
 pub(crate) mod round;
 pub(crate) mod small;
+#[cfg(test)]
+mod tests;
 
 use crate::types::Type;
 use crate::world::AtomicOp;

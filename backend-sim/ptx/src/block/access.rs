@@ -11,6 +11,7 @@ use crate::types::{Order, Scope, Space};
 use crate::world::{Access, AccessKind, Refusal, World};
 
 /// The space and the address in it that a generic address means.
+#[inline]
 fn route(space: Space, address: u64) -> (Space, u64) {
     if space != Space::Generic {
         return (space, address);
@@ -27,6 +28,7 @@ fn route(space: Space, address: u64) -> (Space, u64) {
 }
 
 impl Block {
+    #[inline]
     pub(super) fn load(
         &mut self,
         world: &mut impl World,
@@ -174,6 +176,7 @@ impl Block {
         Ok(old)
     }
 
+    #[inline]
     pub(super) fn access(&self, index: usize, memory: &Memory, address: u64, kind: AccessKind, place: Place) -> Access {
         let Memory { bytes, order, scope, .. } = *memory;
         let scope = if matches!(order, Order::Weak | Order::Volatile) { Scope::Sys } else { scope };
@@ -181,6 +184,7 @@ impl Block {
     }
 
     /// Ends the turn before an access at which the world stops, unless it was announced before.
+    #[inline]
     pub(super) fn announce(&mut self, world: &mut impl World, access: &Access) -> Result<(), Halt> {
         if std::mem::take(&mut self.announced) || !world.stops(access) {
             return Ok(());
@@ -189,6 +193,7 @@ impl Block {
         Err(Box::new(Stop::Access(*access)))
     }
 
+    #[inline]
     pub(super) fn accepted<T>(&mut self, result: Result<T, Refusal>, access: &Access, index: usize) -> Result<T, Halt> {
         result.map_err(|refusal| match refusal {
             Refusal::Wait => {
@@ -199,18 +204,21 @@ impl Block {
         })
     }
 
+    #[inline]
     fn synchronize_read(&mut self, index: usize, address: u64, order: Order) {
         if order.is_strong() {
             self.order.read(index, address, order.acquires());
         }
     }
 
+    #[inline]
     fn synchronize_write(&mut self, index: usize, address: u64, order: Order, atomic: bool) {
         if order.is_strong() {
             self.order.write(index, address, order.releases(), atomic);
         }
     }
 
+    #[inline]
     fn aligned(&self, index: usize, align: u8, address: u64, place: Place) -> Result<(), Halt> {
         if address & (u64::from(align) - 1) == 0 {
             return Ok(());
@@ -219,6 +227,7 @@ impl Block {
         Err(self.fault(FaultKind::Misaligned, index, place, message))
     }
 
+    #[inline]
     pub(super) fn shared_range(&self, index: usize, at: u64, bytes: u8, place: Place) -> Result<usize, Halt> {
         // Addresses of shared memory may be words of 32 bits with anything above them.
         let begin = at as u32 as usize;

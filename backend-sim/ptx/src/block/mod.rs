@@ -34,6 +34,8 @@ pub struct Block {
     launch: Arc<Launch>,
     position: [u32; 3],
     threads: Vec<Thread>,
+    /// The positions of the threads: every access names one.
+    whos: Vec<Who>,
     shared: Shared,
     /// Where dynamic shared memory ends.
     shared_bytes: u32,
@@ -127,6 +129,7 @@ impl Block {
             launch: Arc::clone(launch),
             position,
             threads: vec![Thread::new(code, &module.code[usize::from(code)]); threads],
+            whos: (0..threads as u32).map(|thread| who(position, launch.block, thread)).collect(),
             shared: Shared::new(shared_bytes as usize, narrowest, shadow),
             shared_bytes,
             order: Order::new(threads),
@@ -202,10 +205,9 @@ impl Block {
         (0..n).map(|step| (self.current + step) % n).find(|&thread| self.threads[thread].state == State::Ready)
     }
 
+    #[inline]
     fn who(&self, thread: usize) -> Who {
-        let [x, y, _] = self.launch.block;
-        let thread = thread as u32;
-        Who { block: self.position, thread: [thread % x, thread / x % y, thread / x / y] }
+        self.whos[thread]
     }
 
     /// The threads of this thread's warp.
@@ -230,6 +232,7 @@ impl Block {
     }
 
     /// Memory has changed: whoever of the block spins on it looks again.
+    #[inline]
     fn changed(&mut self, thread: &mut Thread, address: u64, bytes: u8) {
         self.events += 1;
         thread.spin.visible();
@@ -278,4 +281,8 @@ impl Block {
         }
         if idle.parked.is_empty() && idle.calls.is_empty() { self.stuck() } else { Box::new(Stop::Idle(idle)) }
     }
+}
+
+fn who(block: [u32; 3], [x, y, _]: [u32; 3], thread: u32) -> Who {
+    Who { block, thread: [thread % x, thread / x % y, thread / x / y] }
 }

@@ -51,11 +51,13 @@ struct State {
 
 impl Spin {
     /// Something happened that others can see, or that a comparison of registers does not show.
+    #[inline]
     pub(super) fn visible(&mut self) {
         self.rounds = 0;
         self.active = false;
     }
 
+    #[inline]
     pub(super) fn read(&mut self, address: u64, bytes: u8) {
         if self.active && self.reads.len() < MOST_READS && self.reads.last() != Some(&(address, bytes)) {
             self.reads.push((address, bytes));
@@ -70,6 +72,7 @@ impl Spin {
 
 impl Thread {
     /// A backward branch is taken, to `pc`. What the thread waits for, if it only waits.
+    #[inline]
     pub(super) fn backward(&mut self, pc: u32, registers: &[u64]) -> Option<Watch> {
         let spin = &mut self.spin;
         if !spin.active {

@@ -327,6 +327,7 @@ impl Block {
     }
 }
 
+#[inline]
 fn word(bytes: &[u8], at: usize, width: u8) -> u64 {
     let mut value = [0; 8];
     let width = usize::from(width);

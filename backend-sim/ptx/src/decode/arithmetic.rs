@@ -266,20 +266,19 @@ impl<'a> Builder<'_, 'a> {
         Ok(())
     }
 
-    /// A predicate that says how two values compare.
-    fn compare(&mut self, form: &mut Form<'a>, comparison: &str, ty: Type, a: Reg, b: Reg) -> Result<Reg, Error> {
-        let d = self.temporary()?;
+    /// Puts into the predicate `d` how `a` and `b` compare.
+    fn compare(&mut self, form: &mut Form<'a>, comparison: &str, ty: Type, [d, a, b]: [Reg; 3]) -> Result<(), Error> {
         if matches!(ty, Type::F16 | Type::Bf16) {
             let (a, b) = (self.widen(a, ty)?, self.widen(b, ty)?);
             let f = float::comparison(comparison, Type::F64).ok_or_else(|| form.unknown())?;
             self.emit(Op::Binary { f, d, a, b });
-            return Ok(d);
+            return Ok(());
         }
         let f = if ty.is_float() { float::comparison(comparison, ty) } else { integer::binary(comparison, ty) };
         let f = f.ok_or_else(|| form.unknown())?;
         let signed = ty == Type::S32 && comparison == "lt";
         self.emit(if signed { Op::LessS32 { d, a, b } } else { Op::Binary { f, d, a, b } });
-        Ok(d)
+        Ok(())
     }
 
     /// A number of 16 bits as a double.
@@ -329,16 +328,20 @@ impl<'a> Builder<'_, 'a> {
             None => None,
         };
         let (a, b) = (self.float_source(a, ty, flush)?, self.float_source(b, ty, flush)?);
+        if combined.is_none() && q.is_none() {
+            return self.compare(form, comparison, ty, [p, a, b]);
+        }
         let mut results = Vec::new();
         if let (Type::F16x2 | Type::Bf16x2, Some(_)) = (ty, q) {
             let half = if ty == Type::F16x2 { Type::F16 } else { Type::Bf16 };
             for place in 0..2 {
-                let (a, b) = (self.piece(16, place, a)?, self.piece(16, place, b)?);
-                results.push(self.compare(form, comparison, half, a, b)?);
+                let (d, a, b) = (self.temporary()?, self.piece(16, place, a)?, self.piece(16, place, b)?);
+                self.compare(form, comparison, half, [d, a, b])?;
+                results.push(d);
             }
         } else {
-            let holds = self.compare(form, comparison, ty, a, b)?;
-            let not = self.temporary()?;
+            let (holds, not) = (self.temporary()?, self.temporary()?);
+            self.compare(form, comparison, ty, [holds, a, b])?;
             if q.is_some() {
                 let f = integer::unary("not", Type::Pred).ok_or_else(|| form.unknown())?;
                 self.emit(Op::Unary { f, d: not, a: holds });
@@ -385,8 +388,8 @@ impl<'a> Builder<'_, 'a> {
         let mut results = Vec::new();
         for place in 0..if pair.is_some() { 2 } else { 1 } {
             let (a, b) = if pair.is_some() { (self.piece(16, place, a)?, self.piece(16, place, b)?) } else { (a, b) };
-            let p = self.compare(form, comparison, pair.unwrap_or(ty), a, b)?;
-            let result = self.temporary()?;
+            let (p, result) = (self.temporary()?, self.temporary()?);
+            self.compare(form, comparison, pair.unwrap_or(ty), [p, a, b])?;
             self.emit(Op::Ternary { f: super::moves::select, d: result, a: one, b: zero, c: p });
             results.push(result);
         }

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Runs the kernels that the example `compare` wrote on a GPU, and compares with what the interpreter gave.
+
+usage: compare.py FOLDER
+
+Needs NVIDIA's driver, nothing else. Prints for each instruction that differed how often, and the first case with its operands' line;
+exits with status 1 if one did. Of an instruction whose operands already differ, nothing is said.
+"""
+
+import collections
+import ctypes
+import glob
+import os
+import re
+import struct
+import sys
+
+
+def main():
+    folder = sys.argv[1]
+    cuda = ctypes.CDLL("libcuda.so.1")
+
+    def check(code, what):
+        if code:
+            text = ctypes.c_char_p()
+            cuda.cuGetErrorString(code, ctypes.byref(text))
+            sys.exit(f"{what}: {text.value.decode() if text.value else code}")
+
+    check(cuda.cuInit(0), "cuInit")
+    device, context = ctypes.c_int(), ctypes.c_void_p()
+    check(cuda.cuDeviceGet(ctypes.byref(device), 0), "cuDeviceGet")
+    check(cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device), "cuDevicePrimaryCtxRetain")
+    check(cuda.cuCtxSetCurrent(context), "cuCtxSetCurrent")
+
+    cases, different, examples = 0, collections.Counter(), {}
+    refused = []
+    for path in sorted(glob.glob(os.path.join(folder, "*.ptx"))):
+        name = os.path.splitext(os.path.basename(path))[0]
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        with open(path[:-4] + ".in", "rb") as file:
+            inputs = file.read()
+        with open(path[:-4] + ".out", "rb") as file:
+            ours = file.read()
+        module, function = ctypes.c_void_p(), ctypes.c_void_p()
+        log = ctypes.create_string_buffer(4096)
+        options = (ctypes.c_int * 2)(5, 6)  # CU_JIT_ERROR_LOG_BUFFER, …_SIZE_BYTES
+        values = (ctypes.c_void_p * 2)(ctypes.cast(log, ctypes.c_void_p), ctypes.c_void_p(len(log)))
+        if cuda.cuModuleLoadDataEx(ctypes.byref(module), text.encode() + b"\0", 2, options, values):
+            refused.append(f"{name}: {log.value.decode(errors='replace').strip().splitlines()[:2]}")
+            continue
+        check(cuda.cuModuleGetFunction(ctypes.byref(function), module, name.encode()), name)
+        source, target = ctypes.c_uint64(), ctypes.c_uint64()
+        check(cuda.cuMemAlloc_v2(ctypes.byref(source), len(inputs)), "cuMemAlloc")
+        check(cuda.cuMemAlloc_v2(ctypes.byref(target), len(ours)), "cuMemAlloc")
+        check(cuda.cuMemcpyHtoD_v2(source, inputs, len(inputs)), "cuMemcpyHtoD")
+        parameters = (ctypes.c_void_p * 2)(ctypes.cast(ctypes.byref(target), ctypes.c_void_p), ctypes.cast(ctypes.byref(source), ctypes.c_void_p))
+        check(cuda.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, None, parameters, None), name)
+        check(cuda.cuCtxSynchronize(), name)
+        theirs = ctypes.create_string_buffer(len(ours))
+        check(cuda.cuMemcpyDtoH_v2(theirs, target, len(ours)), "cuMemcpyDtoH")
+        for memory in (source, target):
+            cuda.cuMemFree_v2(memory)
+        cuda.cuModuleUnload(module)
+
+        steps = re.findall(r"st\.global\.u64 .*; // (\S+) (.*)$", text, re.M)
+        count = len(steps)
+        for thread in range(32):
+            tainted = set()
+            for step, (form, operands) in enumerate(steps):
+                at = (thread * count + step) * 8
+                (mine,), (gpu,) = struct.unpack_from("<Q", ours, at), struct.unpack_from("<Q", theirs.raw, at)
+                registers = operands.split(", ")
+                if tainted & set(registers[1:]):
+                    tainted.add(registers[0])
+                    continue
+                cases += 1
+                if mine != gpu:
+                    tainted.add(registers[0])
+                    different[form] += 1
+                    examples.setdefault(form, f"{name}, thread {thread}: {form} {operands}: {mine:#x} here, {gpu:#x} on the GPU")
+    for form, count in different.most_common():
+        print(f"{count:6} {examples[form]}")
+    for line in refused:
+        print("not compiled:", line)
+    print(f"{cases} instruction cases compared, {sum(different.values())} differ in {len(different)} forms, {len(refused)} kernels not compiled")
+    sys.exit(1 if different or refused else 0)
+
+
+main()

@@ -1,0 +1,87 @@
+//! How long a thread-instruction takes: a loop of load, multiply-add and store, every access checked, beside the same loop in Rust.
+//!
+//! `cargo run --release -p onesided-ptx --example speed`
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Instant;
+
+use onesided_ptx::{Access, Block, Launch, Module, Refusal, Stop, World};
+
+/// One array of global memory, from address 4096 on.
+struct Memory(Vec<u8>);
+
+impl Memory {
+    fn range(&mut self, access: &Access) -> Result<&mut [u8], Refusal> {
+        let begin = access.address.wrapping_sub(4096) as usize;
+        let end = begin.wrapping_add(access.bytes.into());
+        self.0.get_mut(begin..end).ok_or_else(|| Refusal::Fault("out of bounds".into()))
+    }
+}
+
+impl World for Memory {
+    fn load(&mut self, access: &Access) -> Result<u64, Refusal> {
+        let bytes = self.range(access)?;
+        Ok(match *bytes {
+            [a, b, c, d] => u32::from_le_bytes([a, b, c, d]).into(),
+            _ => bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte)),
+        })
+    }
+
+    fn store(&mut self, access: &Access, value: u64) -> Result<bool, Refusal> {
+        let bytes = self.range(access)?;
+        let new = value.to_le_bytes();
+        if let Ok(word) = <&mut [u8; 4]>::try_from(&mut *bytes) {
+            let old = std::mem::replace(word, [new[0], new[1], new[2], new[3]]);
+            return Ok(old != *word);
+        }
+        let changed = *bytes != new[..bytes.len()];
+        bytes.copy_from_slice(&new[..bytes.len()]);
+        Ok(changed)
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    const ELEMENTS: usize = 1 << 13;
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/axpy.ptx"))?;
+    let module = Arc::new(Module::parse(&text)?);
+    let parsing = Instant::now();
+    for _ in 0..100 {
+        black_box(Module::parse(black_box(&text))?);
+    }
+    println!("parse and decode {} lines: {:.1} µs", text.lines().count(), parsing.elapsed().as_secs_f64() * 1e4);
+
+    let mut memory = Memory((0..ELEMENTS * 2).flat_map(|i| (i as f32).to_le_bytes()).collect());
+    let (y, x) = (4096_u64, 4096 + 4 * ELEMENTS as u64);
+    let launch = Launch::new(1, 32).parameter(&y.to_le_bytes()).parameter(&x.to_le_bytes());
+    let launch = Arc::new(launch.parameter(&0.5_f32.to_le_bytes()).parameter(&(ELEMENTS as i32).to_le_bytes()));
+    let mut best = f64::INFINITY;
+    let mut steps = 0;
+    for _ in 0..200 {
+        let mut block = Block::new(&module, "axpy", &launch, [0; 3])?;
+        let begin = Instant::now();
+        assert_eq!(block.run(&mut memory), Stop::Finished);
+        steps = block.steps();
+        best = best.min(begin.elapsed().as_secs_f64() * 1e9 / steps as f64);
+    }
+
+    let (mut ys, xs): (Vec<f32>, Vec<f32>) = ((0..ELEMENTS).map(|i| i as f32).collect(), vec![1.5; ELEMENTS]);
+    let mut native = f64::INFINITY;
+    for _ in 0..200 {
+        let begin = Instant::now();
+        for first in 0..32 {
+            let mut i = first;
+            while i < black_box(ELEMENTS) {
+                ys[i] = 0.5_f32.mul_add(xs[i], ys[i]);
+                i += 32;
+            }
+        }
+        black_box(&mut ys);
+        native = native.min(begin.elapsed().as_secs_f64() * 1e9 / steps as f64);
+    }
+    println!(
+        "{steps} thread-instructions: {best:.2} ns each; the same loop in Rust {native:.2} ns, {:.1} times faster",
+        best / native
+    );
+    Ok(())
+}

@@ -1,0 +1,171 @@
+//! A block and its world: where turns end, what the world is told, how a turn goes on.
+
+use std::sync::Arc;
+
+use onesided_ptx::{
+    Access, AccessKind, AtomicOp, Block, FaultKind, FlatMemory, Launch, Module, Order, Place, Refusal, Scope, Stop,
+    Who, World,
+};
+
+/// Stops before strong accesses, notes everything, and refuses what the test says.
+#[derive(Default)]
+struct Noting {
+    memory: FlatMemory,
+    noted: Vec<String>,
+    /// So many loads are put off.
+    put_off: usize,
+}
+
+impl World for Noting {
+    fn load(&mut self, access: &Access) -> Result<u64, Refusal> {
+        if self.put_off > 0 {
+            self.put_off -= 1;
+            return Err(Refusal::Wait);
+        }
+        self.noted.push(format!("{:?} {:?} {} {}", access.kind, access.order, access.scope, access.bytes));
+        self.memory.load(access)
+    }
+
+    fn store(&mut self, access: &Access, value: u64) -> Result<bool, Refusal> {
+        if value == 666 {
+            return Err(Refusal::Fault("this number is not allowed".into()));
+        }
+        self.noted.push(format!("{:?} {:?} {} {}", access.kind, access.order, access.scope, access.bytes));
+        self.memory.store(access, value)
+    }
+
+    fn fence(&mut self, who: Who, scope: Scope, sequential: bool, _: Place) {
+        self.noted.push(format!("fence {scope} {sequential} {:?}", who.thread));
+    }
+}
+
+fn block(body: &str, threads: u32, world: &mut Noting) -> Block {
+    let text = format!(
+        ".version 9.0\n.target sm_90\n.address_size 64\n.extern .func (.param .b32 r) nvshmem_int_test(.param .b64 a, .param .b32 b, .param .b32 c);\n\
+         .visible .entry k(.param .u64 out)\n{{\n.reg .pred %p<4>;\n.reg .b32 %r<8>;\n.reg .b64 %rd<4>;\nld.param.u64 %rd1, [out];\nmov.u32 %r1, %tid.x;\n{body}\nret;\n}}\n"
+    );
+    let module = Arc::new(Module::parse(&text).unwrap_or_else(|error| panic!("{error}")));
+    let out = world.memory.allocate(&[0; 64]);
+    let launch = Launch::new(1, threads).parameter(&out.to_le_bytes());
+    Block::new(&module, "k", &Arc::new(launch), [0; 3]).unwrap()
+}
+
+#[test]
+fn a_turn_ends_before_each_strong_access() {
+    let mut world = Noting::default();
+    let body = "st.global.u32 [%rd1], 5;\nst.release.gpu.global.u32 [%rd1+4], 6;\nld.volatile.global.u32 %r2, [%rd1];\nmembar.sys;\n\
+                atom.acq_rel.sys.global.add.u32 %r3, [%rd1], 1;\nst.global.u32 [%rd1+8], %r3;";
+    let mut block = block(body, 1, &mut world);
+    let mut stops = Vec::new();
+    let last = loop {
+        match block.run(&mut world) {
+            Stop::Access(access) => stops.push((access.kind, access.order, access.scope, world.noted.len())),
+            other => break other,
+        }
+    };
+    assert_eq!(last, Stop::Finished);
+    // Each comes before the access itself is noted.
+    assert_eq!(
+        stops,
+        [
+            (AccessKind::Store, Order::Release, Scope::Gpu, 1),
+            (AccessKind::Load, Order::Volatile, Scope::Sys, 2),
+            (AccessKind::Atomic(AtomicOp::Add), Order::AcquireRelease, Scope::Sys, 4),
+        ]
+    );
+    insta::assert_snapshot!(world.noted.join("\n"));
+    assert_eq!(block.run(&mut world), Stop::Finished);
+}
+
+#[test]
+fn an_access_that_is_put_off_is_asked_for_again() {
+    let mut world = Noting { put_off: 3, ..Noting::default() };
+    let mut block =
+        block("ld.global.u32 %r2, [%rd1];\nadd.s32 %r2, %r2, 9;\nst.global.u32 [%rd1], %r2;", 1, &mut world);
+    for _ in 0..3 {
+        assert!(matches!(block.run(&mut world), Stop::Access(access) if access.kind == AccessKind::Load));
+    }
+    assert_eq!(block.run(&mut world), Stop::Finished);
+    assert_eq!(world.noted, ["Load Weak sys 4", "Store Weak sys 4"]);
+}
+
+#[test]
+fn a_refused_access_is_a_fault_and_stays_one() {
+    let mut world = Noting::default();
+    let mut block = block("st.global.u32 [%rd1], 666;", 1, &mut world);
+    let first = block.run(&mut world);
+    assert!(
+        matches!(&first, Stop::Fault(fault) if fault.kind == FaultKind::Memory && fault.message == "this number is not allowed")
+    );
+    assert_eq!(block.run(&mut world), first);
+}
+
+#[test]
+fn a_block_can_be_copied_and_goes_on_twice() {
+    let mut world = Noting::default();
+    let mut first = block(
+        "st.relaxed.sys.global.u32 [%rd1], %r1;\nadd.s32 %r2, %r1, 100;\nst.global.u32 [%rd1+4], %r2;",
+        2,
+        &mut world,
+    );
+    assert!(matches!(first.run(&mut world), Stop::Access(_)));
+    let mut second = first.clone();
+    while first.run(&mut world) != Stop::Finished {}
+    let noted = std::mem::take(&mut world.noted);
+    while second.run(&mut world) != Stop::Finished {}
+    assert_eq!(world.noted, noted);
+    assert_eq!((first.steps(), first.position()), (second.steps(), [0; 3]));
+}
+
+#[test]
+fn a_loop_around_a_call_that_only_looks_is_a_spin() {
+    let test = "{\n.param .b64 a;\n.param .b32 b;\n.param .b32 c;\n.param .b32 r;\nst.param.b64 [a], %rd1;\nst.param.b32 [b], 0;\nst.param.b32 [c], 1;\n\
+                call.uni (r), nvshmem_int_test, (a, b, c);\nld.param.b32 %r2, [r];\n}";
+    let body = format!("again:\n{test}\nsetp.eq.u32 %p1, %r2, 0;\n@%p1 bra again;");
+    let mut world = Noting::default();
+    let mut looking = block(&body, 1, &mut world);
+    let idle = (0..100).find_map(|_| match looking.run(&mut world) {
+        Stop::Call(call) => {
+            let address = call.argument(0);
+            looking.reply(&call, 0, Some(&[(address, 4)]));
+            None
+        }
+        Stop::Idle(idle) => Some(idle),
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(idle.expect("the loop is a spin").parked[0].reads.len(), 1);
+
+    // If the call is taken for one that others can see, the loop is none.
+    let mut changing = block(&body, 1, &mut world);
+    for _ in 0..100 {
+        let Stop::Call(call) = changing.run(&mut world) else { panic!("no call") };
+        changing.reply(&call, 0, None);
+    }
+}
+
+#[test]
+fn launches_that_do_not_fit() {
+    let text = ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 a, .param .u8 b)\n.maxntid 64, 1, 1\n{ ret; }\n.global .u32 g;";
+    let module = Arc::new(Module::parse(text).unwrap());
+    let good = || Launch::new(2, 64).parameter(&1_u64.to_le_bytes()).parameter(&[1]).globals(vec![4096]);
+    let launch = |change: &dyn Fn(&mut Launch)| {
+        let mut launch = good();
+        change(&mut launch);
+        Block::new(&module, "k", &Arc::new(launch), [0; 3])
+            .err()
+            .map_or("launches".to_owned(), |error| error.to_string())
+    };
+    let all = [
+        launch(&|_| {}),
+        launch(&|launch| launch.block = [65, 1, 1]),
+        launch(&|launch| launch.block = [0, 1, 1]),
+        launch(&|launch| launch.block = [1024, 2, 1]),
+        launch(&|launch| launch.grid = [1, 70000, 1]),
+        launch(&|launch| launch.parameters.push(1)),
+        launch(&|launch| launch.dynamic_shared = 1 << 20),
+        launch(&|launch| launch.globals.clear()),
+        Block::new(&module, "k", &Arc::new(good()), [2, 0, 0]).unwrap_err().to_string(),
+        Block::new(&module, "q", &Arc::new(good()), [0; 3]).unwrap_err().to_string(),
+    ];
+    insta::assert_snapshot!(all.join("\n"));
+}
