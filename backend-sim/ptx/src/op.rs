@@ -194,7 +194,7 @@ pub(crate) enum Op {
         b: Reg,
         shared: bool,
     },
-    /// Copies `n` bytes from `s` to `t`; into shared memory, an mbarrier counts them.
+    /// Copies `n` bytes from `s` to `t`. `barrier` is the mbarrier that counts them, or of `Elements` how many are read.
     Bulk {
         kind: Bulk,
         t: Reg,
@@ -278,7 +278,7 @@ pub(crate) enum Bulk {
     /// From global to shared memory, counted by an mbarrier.
     ToShared,
     ToGlobal,
-    /// A few bytes of one thread from global to shared memory, which no mbarrier counts.
+    /// A few bytes of one thread from global to shared memory, which no mbarrier counts; zeros behind those that are read.
     Elements,
 }
 

@@ -239,6 +239,9 @@ fn completions() {
         mbarrier.arrive_drop.shared.b64 %rd1, [%r1];
         cp.async.ca.shared.global [%r1], [%rd1], 4;
         cp.async.cg.shared.global.L2::128B [%r1], [%rd1], 16;
+        cp.async.ca.shared.global [%r1], [%rd1], 16, %r2;
+        bmsk.clamp.b32 %r1, %r2, %r3;
+        szext.wrap.s32 %r1, %r2, %r3;
         cp.async.commit_group;
         cp.async.wait_group 1;
         cp.async.wait_all;

@@ -1,6 +1,6 @@
 //! Bit fields, permutations, counts, shifts of pairs.
 
-use crate::op::{Quaternary, Ternary, Unary};
+use crate::op::{Binary, Quaternary, Ternary, Unary};
 use crate::types::{Type, mask};
 
 fn clz<const BITS: u32>(a: u64) -> u64 {
@@ -141,6 +141,29 @@ pub(crate) fn ternary(name: &str, ty: Type) -> Option<Ternary> {
         ("shf.l.clamp", Type::B32) => |a, b, c| shift_left(a, b, (c as u32).min(32)),
         ("shf.r.wrap", Type::B32) => |a, b, c| shift_right(a, b, c as u32 & 31),
         ("shf.r.clamp", Type::B32) => |a, b, c| shift_right(a, b, (c as u32).min(32)),
+        _ => return None,
+    })
+}
+
+/// A mask of `b` bits from bit `a` on.
+fn bmsk(a: u32, b: u32) -> u64 {
+    mask(b) << a & 0xffff_ffff
+}
+/// The low bits as a number, with or without sign.
+fn szext(a: u64, bits: u32, signed: bool) -> u64 {
+    let low = a & mask(bits);
+    let negative = signed && bits > 0 && low >> (bits - 1) & 1 == 1;
+    (if negative { low | !mask(bits) } else { low }) & 0xffff_ffff
+}
+
+pub(crate) fn binary(name: &str, ty: Type) -> Option<Binary> {
+    Some(match (name, ty) {
+        ("bmsk.clamp", Type::B32) => |a, b| bmsk((a as u32).min(32), (b as u32).min(32)),
+        ("bmsk.wrap", Type::B32) => |a, b| bmsk(a as u32 & 31, b as u32 & 31),
+        ("szext.clamp", Type::U32) => |a, b| szext(a, (b as u32).min(32), false),
+        ("szext.clamp", Type::S32) => |a, b| szext(a, (b as u32).min(32), true),
+        ("szext.wrap", Type::U32) => |a, b| szext(a, b as u32 & 31, false),
+        ("szext.wrap", Type::S32) => |a, b| szext(a, b as u32 & 31, true),
         _ => return None,
     })
 }

@@ -9,7 +9,7 @@ use super::{Block, FaultKind, Halt};
 use crate::decode::window;
 use crate::module::Place;
 use crate::op::{Bulk, MBarrier, Memory};
-use crate::types::{Order, Scope, Space};
+use crate::types::{Order, Scope, Space, mask};
 use crate::world::{AccessKind, World};
 
 /// An mbarrier, as it lies in its 8 bytes.
@@ -140,7 +140,7 @@ impl Block {
         Ok(word)
     }
 
-    /// `[destination, source, bytes, mbarrier]`.
+    /// `[destination, source, bytes, mbarrier]`; of a thread's own copy, the bytes to read instead of an mbarrier.
     pub(super) fn bulk(
         &mut self,
         world: &mut impl World,
@@ -174,8 +174,10 @@ impl Block {
                 Touch { thread: index, place, reads: !to_shared, writes: to_shared, strong: false },
             )?;
             if to_shared {
-                let value = world.load(&access);
-                let value = self.accepted(value, &access, index)?;
+                // Of a copy that reads less than it writes, only what is read is accessed.
+                let read = if kind == Bulk::Elements { barrier.saturating_sub(offset) } else { u64::MAX };
+                let value = if read == 0 { Ok(0) } else { world.load(&access) };
+                let value = self.accepted(value, &access, index)? & mask(read.min(8) as u32 * 8);
                 self.shared.store(at, step.into(), value);
                 self.changed(thread, window::SHARED + at as u64, step);
             } else {

@@ -32,6 +32,14 @@ impl<'a> Builder<'_, 'a> {
                 self.function(form, opcode, operands)?
             }
             "bfe" | "prmt" | "shf" | "dp4a" | "dp2a" => self.bits_ternary(form, opcode, operands)?,
+            "bmsk" | "szext" => {
+                let [d, a, b] = Self::expect(form, operands)?;
+                let name = format!("{opcode}.{}", form.need(&["clamp", "wrap"])?);
+                let f = bits::binary(&name, form.ty()?).ok_or_else(|| form.unknown())?;
+                let (a, b) = (self.source(a, Type::U32)?, self.source(b, Type::U32)?);
+                let (d, _) = self.target(d)?;
+                self.emit(Op::Binary { f, d, a, b });
+            }
             "bfi" | "lop3" => self.bits_quaternary(form, opcode, operands)?,
             "setp" => self.setp(form, operands)?,
             "set" => self.set(form, operands)?,

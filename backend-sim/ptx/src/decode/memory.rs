@@ -270,24 +270,27 @@ impl<'a> Builder<'_, 'a> {
         let spaces: Vec<&str> = form.take_spaces();
         form.has("bulk_group");
         let counted = form.has("mbarrier::complete_tx::bytes");
-        let zero = self.constant(0)?;
+        let mut size = None;
         let (kind, t, s, n, barrier) = match (&spaces[..], bulk, counted, operands) {
             (["shared::cluster" | "shared::cta", "global"], true, true, [t, s, n, barrier])
             | (["shared::cluster" | "shared::cta", "global"], true, true, [t, s, n, barrier, _]) => {
                 (Bulk::ToShared, t, s, n, Some(barrier))
             }
             (["global", "shared::cta"], true, false, [t, s, n] | [t, s, n, _]) => (Bulk::ToGlobal, t, s, n, None),
-            (["shared" | "shared::cta", "global"], false, false, [t, s, n]) => (Bulk::ToShared, t, s, n, None),
+            (["shared" | "shared::cta", "global"], false, false, [t, s, n]) => (Bulk::Elements, t, s, n, None),
+            // Less may be read than is written: zeros are the rest.
+            (["shared" | "shared::cta", "global"], false, false, [t, s, n, read]) => {
+                size = Some(self.source(read, Type::U32)?);
+                (Bulk::Elements, t, s, n, None)
+            }
             _ => return Err(form.unknown()),
         };
         let _ = hinted;
         let (t, s, n) = (self.address(form, t)?, self.address(form, s)?, self.source(n, Type::U32)?);
         let barrier = match barrier {
             Some(barrier) => self.address(form, barrier)?,
-            None => zero,
+            None => size.unwrap_or(n),
         };
-        self.found.narrowest = self.found.narrowest.min(4);
-        let kind = if bulk || kind == Bulk::ToGlobal { kind } else { Bulk::Elements };
         self.emit(Op::Bulk { kind, t, s, n, barrier });
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! `scan.cu`, `grid_sync.cu` and the barriers of `ordered.cu`: what threads do together.
+//! `scan.cu`, `library.cu`, `grid_sync.cu` and the barriers of `ordered.cu`: what threads do together.
 
 use super::load;
 
@@ -98,4 +98,34 @@ fn a_lock_in_shared_memory() {
     let launch = loaded.launch(1, 256).parameter(&to.to_le_bytes());
     loaded.finishes("lock", launch);
     assert_eq!(loaded.read(to, i32::from_le_bytes), [8]);
+}
+
+#[test]
+fn cubs_scan_and_reduction() {
+    let mut loaded = load("library");
+    let input: Vec<i32> = (0..128).map(|i| i * 37 % 101).collect();
+    let from = loaded.array(&input, i32::to_le_bytes);
+    let to = loaded.array(&[0_i32; 128], i32::to_le_bytes);
+    let launch = loaded.launch(1, 128).parameter(&to.to_le_bytes()).parameter(&from.to_le_bytes());
+    loaded.finishes("cub_scan", launch);
+    let mut before = 0;
+    for (i, found) in loaded.read(to, i32::from_le_bytes).into_iter().enumerate() {
+        assert_eq!(found, if i == 0 { input.iter().sum() } else { before }, "element {i}");
+        before += input[i];
+    }
+}
+
+#[test]
+fn cudas_atomics_barriers_and_copies() {
+    let mut loaded = load("library");
+    let input: Vec<i32> = (0..128).map(|i| i * 7 - 50).collect();
+    let from = loaded.array(&input, i32::to_le_bytes);
+    let (to, word) = (loaded.array(&[0_i32; 128], i32::to_le_bytes), loaded.array(&[1_i32], i32::to_le_bytes));
+    let launch = [to, word, from].iter().fold(loaded.launch(1, 128), |launch, p| launch.parameter(&p.to_le_bytes()));
+    loaded.finishes("cuda_atomics", launch);
+    assert_eq!(loaded.read(word, i32::from_le_bytes), [10]);
+    for (i, found) in loaded.read(to, i32::from_le_bytes).into_iter().enumerate() {
+        let warp = i / 32 * 32;
+        assert_eq!(found, input[127 - i] + input[warp..warp + 32].iter().sum::<i32>(), "element {i}");
+    }
 }
