@@ -98,7 +98,10 @@ fn on_gpus(options: &Options) -> Result<ExitCode, String> {
             say!("{}", why.replace("; ", "\n"));
             return Ok(ExitCode::from(1));
         }
-        (_, Some([seen, allowed])) => say!("{seen} of the {allowed} outcomes in expected/{}.txt.", case.name),
+        (_, Some([seen, allowed])) => {
+            let file = settings.expected.name(&case.name, settings.profile());
+            say!("{seen} of the {allowed} outcomes in expected/{file}.");
+        }
         (_, None) => {}
     }
     Ok(ExitCode::SUCCESS)

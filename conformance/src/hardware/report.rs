@@ -104,6 +104,7 @@ pub(crate) fn to_json(results: &Results, facts: &Facts<'_>) -> Value {
         "version": onesided::VERSION,
         "library": results.library,
         "mps": results.mps,
+        "profile": facts.settings.profile().name(),
         "fabric": facts.settings.rig.fabric().to_string(),
         "nodes": facts.settings.rig.nodes().len().max(1),
         "runs": facts.settings.runs,

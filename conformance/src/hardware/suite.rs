@@ -10,7 +10,7 @@ use onesided::Backend;
 use onesided_harness::hardware::job::{End, News, Script, follow};
 use onesided_harness::hardware::protocol::Ready;
 use onesided_harness::hardware::trouble::Trouble;
-use onesided_harness::launch::{Job, Rig, Services, Sharing, devices_on, most_on_one};
+use onesided_harness::launch::{Fabric, Job, Rig, Services, Sharing, devices_on, most_on_one};
 use onesided_sim::Profile;
 
 use super::plan::{self, Group, Place};
@@ -47,6 +47,23 @@ pub struct Settings {
     pub rig: Arc<Rig>,
     /// How PEs share GPUs; `None`: under a service for each node, if PEs of a node have to.
     pub sharing: Option<Sharing>,
+}
+
+impl Settings {
+    /// The profile whose files say what cases may do: on one node over loads and stores all that `spec` allows, over another fabric
+    /// what the profile of that fabric allows.
+    pub fn profile(&self) -> Profile {
+        match self.rig.fabric() {
+            Fabric::P2p => Profile::Spec,
+            Fabric::Network => named("network"),
+            Fabric::Mixed => named("mixed-fabric"),
+        }
+    }
+}
+
+/// The profile of this name. As long as the simulator has none, nothing but the text of `spec` is promised.
+fn named(name: &str) -> Profile {
+    name.parse().unwrap_or(Profile::Spec)
 }
 
 /// What became of a case on GPUs.
@@ -263,7 +280,7 @@ impl<B: Backend> Suite<'_, B> {
             && self
                 .settings
                 .expected
-                .read(&self.cases[index].name, Profile::Spec)
+                .read(&self.cases[index].name, self.settings.profile())
                 .is_ok_and(|file| file.contains(&verdict))
         {
             return self.compared(group, index, BTreeMap::from([(verdict, 1)]), 1, "");
@@ -283,7 +300,7 @@ impl<B: Backend> Suite<'_, B> {
     /// Compares with the file; `broke` says what went wrong besides.
     fn compared(&mut self, group: &Group, index: usize, outcomes: BTreeMap<String, u64>, visits: u64, broke: &str) {
         let case = &self.cases[index];
-        let (coverage, difference) = match self.settings.expected.read(&case.name, Profile::Spec) {
+        let (coverage, difference) = match self.settings.expected.read(&case.name, self.settings.profile()) {
             Ok(expected) => {
                 let seen = outcomes.keys().filter(|outcome| expected.contains(*outcome)).count();
                 let difference = Difference::new(outcomes.keys(), &expected, Relation::Subset);
@@ -323,4 +340,14 @@ fn tally(runs: &[Vec<String>]) -> BTreeMap<String, u64> {
         *outcomes.entry(combine(run.iter().map(String::as_str))).or_default() += 1;
     }
     outcomes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fabric_is_held_to_the_profile_of_its_name() {
+        assert_eq!((named("nvlink"), named("no such profile")), (Profile::Nvlink, Profile::Spec));
+    }
 }

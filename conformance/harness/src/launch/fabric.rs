@@ -131,7 +131,10 @@ impl Rig {
         let gdrcopy = Gdrcopy::find(options.gdrcopy.as_deref())?;
         check_heap(&gdrcopy, &user)?;
         let installed = gdrcopy.install()?;
-        let (environment, notes) = environment(fabric, &ucx, installed.as_ref().map(Installed::folder), &user);
+        let (environment, mut notes) = environment(fabric, &ucx, installed.as_ref().map(Installed::folder), &user);
+        if nodes == 1 {
+            notes.extend(room().and_then(too_small)); // a node has a /dev/shm of its own, of half of the memory
+        }
         let nodes = if nodes > 1 { Node::make(nodes)? } else { Vec::new() };
         Ok(Rig { fabric, nodes, environment, notes, no_p2p, _installed: installed })
     }
@@ -195,6 +198,31 @@ fn check_heap(gdrcopy: &Gdrcopy, user: &dyn Fn(&str) -> Option<OsString>) -> Res
         )),
         _ => Ok(()),
     }
+}
+
+/// Less room than this in `/dev/shm` is worth a note: the heaps of a few PEs, each somewhat larger than was asked for.
+const ROOM: u64 = 512 << 20;
+
+/// The room in `/dev/shm`, in bytes, if the system tells it.
+#[cfg(unix)]
+fn room() -> Option<u64> {
+    rustix::fs::statvfs("/dev/shm").ok().map(|shared| shared.f_bavail.saturating_mul(shared.f_frsize))
+}
+
+#[cfg(not(unix))]
+fn room() -> Option<u64> {
+    None
+}
+
+/// A PE that touches a part of its heap that has no room there is killed by SIGBUS, without a word.
+fn too_small(room: u64) -> Option<String> {
+    let mib = room >> 20;
+    (room < ROOM).then(|| {
+        format!(
+            "/dev/shm has room for {mib} MiB, and the symmetric heap of each PE lies there (NVSHMEM_SYMMETRIC_SIZE): if a PE is \
+             killed by SIGBUS, make it larger (in a container: --shm-size=2g)"
+        )
+    })
 }
 
 /// The environment of a PE, and notes about what the user has set otherwise. `first` stands first where libraries are
@@ -298,6 +326,13 @@ mod tests {
         assert_eq!(environment.last().unwrap(), "LD_LIBRARY_PATH=/tmp/first:/u/lib:/u/x.libs:/mine:/other");
         let (_, notes) = set(Fabric::Mixed, &user);
         assert_eq!(notes[1], "NVSHMEM_DISABLE_P2P=1 is set and stays: the PEs of a node have no P2P either");
+    }
+
+    #[test]
+    fn little_room_for_heaps_is_noted() {
+        assert!(too_small(64 << 20).unwrap().starts_with("/dev/shm has room for 64 MiB"));
+        assert_eq!(too_small(ROOM), None);
+        assert!(!cfg!(target_os = "linux") || room().is_some());
     }
 
     #[test]
