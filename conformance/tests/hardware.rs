@@ -129,6 +129,10 @@ fn go_wrong(script: &str) -> u32 {
             eprintln!("demo.cu:12: non-zero status: 7, exiting...");
             exit(255);
         }
+        "loses its peer" => {
+            eprintln!("[vm:9 :0] ucp_ep.c:1 UCX  ERROR Connection reset by remote peer");
+            exit(255);
+        }
         "exits" => exit(3),
         _ => {}
     }
@@ -253,6 +257,14 @@ fn a_crash_costs_one_case_and_shows_what_was_printed() {
 fn an_exit_is_the_librarys_or_an_outcome() {
     let why = "PE 1 was ended by the library (status 255); | PE 1: demo.cu:12: non-zero status: 7, exiting...";
     assert_eq!(costs_one("ended"), why);
+    let why = costs_one("loses its peer");
+    let meaning =
+        "PE 1 was ended by the library (status 255); a PE that this one talked to over the network is gone: see how";
+    assert!(
+        why.starts_with(meaning)
+            && why.ends_with("| PE 1: [vm:9 :0] ucp_ep.c:1 UCX  ERROR Connection reset by remote peer"),
+        "{why}"
+    );
     assert_eq!(costs_one("exits"), "seen, not in the file: exited: 3; PE 1 ended the job with status 3");
 }
 
