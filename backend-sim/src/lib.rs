@@ -51,7 +51,7 @@ pub use coroutine::{Beat, Ending, Pulse};
 pub use example::example;
 pub use explain::{Edit, Effort, Fix, Fixes, Ordering, Shown};
 pub use pe::{Sim, SimEvent, SimProcess, SimStream};
-pub use profile::Profile;
+pub use profile::{Profile, Promises};
 pub use race::{Access, MissingEdge, Part, Race};
 pub use schedule::{Choices, Schedule};
 pub use search::{Bound, Budget, Explore, Explored, Outlook, Searched, Strategy};

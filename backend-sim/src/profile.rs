@@ -1,4 +1,7 @@
-//! Profiles: what a transport guarantees beyond the specification's text. The one place where they live.
+//! Profiles: what a transport promises beyond the specification's text. The one place where they live.
+//!
+//! A profile is data: a row of [`ROWS`] with its [`Promises`]. The machine and the race detector ask for a promise, never for a
+//! profile. The README's table is printed from the same rows.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,39 +13,103 @@ pub enum Profile {
     /// Only what the specification promises: latest delivery, latest source reads, any arrival order.
     #[default]
     Spec,
+    /// A NIC that GPUs drive themselves: a fence is a quiet, and nothing else is promised.
+    Ibgda,
+    /// NVSHMEM's proxy and UCX over TCP: one connection to each PE, which keeps its order.
+    Network,
     /// Loads and stores over NVLink: a fence is a quiet, a blocking put has arrived when it returns, transfers to the
     /// same target arrive in order.
     Nvlink,
 }
 
-/// The rules that profiles switch.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Rules {
-    /// A fence completes, as quiet does.
-    pub(crate) fence_is_quiet: bool,
-    /// A blocking put returns when it has been delivered.
-    pub(crate) put_returns_delivered: bool,
-    /// Transfers of one scope to the same PE are delivered in the order of issue.
-    pub(crate) same_target_in_order: bool,
+/// What a profile promises beyond the text. Each promise is independent of the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "who compares profiles must know each promise")]
+pub struct Promises {
+    /// A blocking put has arrived when it returns.
+    pub put_arrives: bool,
+    /// A fence completes what its scope has issued, as a quiet does.
+    pub fence_completes: bool,
+    /// Transfers of one scope to one PE arrive in the order of issue, non-blocking ones excepted.
+    pub in_order: bool,
 }
 
-impl Profile {
-    /// Every profile, weakest first.
-    pub const ALL: [Profile; 2] = [Profile::Spec, Profile::Nvlink];
+/// What there is to say of a profile.
+#[derive(Debug)]
+struct Row {
+    name: &'static str,
+    promises: Promises,
+    /// What it is like, in a few words.
+    about: &'static str,
+}
 
-    pub(crate) fn rules(self) -> Rules {
-        match self {
-            Profile::Spec => Rules { fence_is_quiet: false, put_returns_delivered: false, same_target_in_order: false },
-            Profile::Nvlink => Rules { fence_is_quiet: true, put_returns_delivered: true, same_target_in_order: true },
-        }
+/// The rows of [`Profile::ALL`].
+const ROWS: [Row; 4] = [
+    Row {
+        name: "spec",
+        promises: Promises { put_arrives: false, fence_completes: false, in_order: false },
+        about: "the specification's text, and no more",
+    },
+    Row {
+        name: "ibgda",
+        promises: Promises { put_arrives: false, fence_completes: true, in_order: false },
+        about: "an InfiniBand NIC that GPUs drive themselves (not measured)",
+    },
+    Row {
+        name: "network",
+        promises: Promises { put_arrives: false, fence_completes: false, in_order: true },
+        about: "NVSHMEM's proxy and UCX over TCP (measured)",
+    },
+    Row {
+        name: "nvlink",
+        promises: Promises { put_arrives: true, fence_completes: true, in_order: true },
+        about: "loads and stores over NVLink (measured)",
+    },
+];
+
+impl Profile {
+    /// Every profile: `spec` first, then those that promise more.
+    pub const ALL: [Profile; 4] = [Profile::Spec, Profile::Ibgda, Profile::Network, Profile::Nvlink];
+
+    fn row(self) -> &'static Row {
+        &ROWS[self as usize]
+    }
+
+    /// What it promises beyond the text.
+    pub fn promises(self) -> Promises {
+        self.row().promises
     }
 
     /// The name on the command line and in reports.
     pub fn name(self) -> &'static str {
-        match self {
-            Profile::Spec => "spec",
-            Profile::Nvlink => "nvlink",
+        self.row().name
+    }
+
+    /// What it is like, in a few words.
+    pub fn about(self) -> &'static str {
+        self.row().about
+    }
+
+    /// The profiles as a table in Markdown: what each promises.
+    pub fn table() -> String {
+        let mut text = "| profile | a blocking put | a fence | arrival at one PE | what it is like |\n".to_string();
+        text += "|---|---|---|---|---|\n";
+        for profile in Profile::ALL {
+            let Promises { put_arrives, fence_completes, in_order } = profile.promises();
+            let put = if put_arrives { "has arrived when it returns" } else { "arrives later" };
+            let fence = if fence_completes { "completes, as a quiet" } else { "orders" };
+            let order = if in_order { "in the order of issue, but for `_nbi`" } else { "in any order" };
+            text += &format!("| `{profile}` | {put} | {fence} | {order} | {} |\n", profile.about());
         }
+        text
+    }
+}
+
+impl Promises {
+    /// Whether everything that `other` promises is promised here too: then every outcome here is one there.
+    pub fn include(&self, other: &Promises) -> bool {
+        let Promises { put_arrives, fence_completes, in_order } = *other;
+        self.put_arrives >= put_arrives && self.fence_completes >= fence_completes && self.in_order >= in_order
     }
 }
 
@@ -61,5 +128,40 @@ impl FromStr for Profile {
             .into_iter()
             .find(|profile| profile.name() == name)
             .ok_or_else(|| format!("{name:?} is not a profile; there are {}", known()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_profile_has_its_row() {
+        for (profile, row) in Profile::ALL.into_iter().zip(&ROWS) {
+            assert_eq!(profile.name(), row.name);
+            assert_eq!(profile.name().parse(), Ok(profile));
+        }
+        let names = ["spec", "ibgda", "network", "nvlink"];
+        let kinds = [Profile::Spec, Profile::Ibgda, Profile::Network, Profile::Nvlink];
+        assert_eq!(kinds.map(Profile::name), names);
+    }
+
+    #[test]
+    fn the_readme_has_the_table() {
+        assert!(
+            include_str!("../README.md").contains(&Profile::table()),
+            "put this into README.md:\n{}",
+            Profile::table()
+        );
+    }
+
+    #[test]
+    fn spec_promises_least_and_nvlink_most() {
+        for profile in Profile::ALL {
+            assert!(profile.promises().include(&Profile::Spec.promises()), "{profile}");
+            assert!(Profile::Nvlink.promises().include(&profile.promises()), "{profile}");
+        }
+        let [ibgda, network] = [Profile::Ibgda, Profile::Network].map(Profile::promises);
+        assert!(!ibgda.include(&network) && !network.include(&ibgda));
     }
 }

@@ -86,8 +86,8 @@ fn ends(config: &Config, (_, act): Move, on_stream: bool, collective: bool, race
         }
         pe.host().barrier_all()?;
         match (pe.my_pe(), config.profile) {
-            (1, Profile::Spec) => pe.host().p(x.at(race), 9, 0)?,
-            (1, Profile::Nvlink) => pe.on(&beside).p(x.at(race), 9, 0)?, // the host's arrives before it goes on
+            (1, profile) if !profile.promises().put_arrives => pe.host().p(x.at(race), 9, 0)?,
+            (1, _) => pe.on(&beside).p(x.at(race), 9, 0)?, // the host's arrives before it goes on
             _ => {}
         }
         if pe.my_pe() == 0 || collective {

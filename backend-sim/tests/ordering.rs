@@ -92,9 +92,14 @@ fn a_fence_and_a_quiet_hold_back_what_follows_each_operation() {
 }
 
 #[test]
-fn nvlink_delivers_to_a_pe_in_order() {
+fn what_is_sent_to_a_pe_arrives_in_order_where_that_is_promised() {
     let ordered = [&PUTS[..], &OTHERS].concat();
-    pairs(Profile::Nvlink, [&ordered, &ordered], |_| Ok(()), &[1]);
+    for profile in Profile::ALL {
+        let found: &[u64] = if profile.promises().in_order { &[1] } else { &[0, 1] };
+        // behind a put that has arrived nothing is left to be overtaken
+        let first: &[Send] = if profile.promises().put_arrives { &ordered } else { &PUTS };
+        pairs(profile, [first, &ordered], |_| Ok(()), found);
+    }
 }
 
 /// What PE 1 finds in the data behind a sync, which completes no put, when PE 0 has sent it before.
@@ -119,12 +124,12 @@ fn found_behind_a_sync(profile: Profile, (_, send): Send, on_stream: bool) -> Ve
 }
 
 #[test]
-fn under_nvlink_a_blocking_put_has_arrived_when_it_returns() {
+fn a_blocking_put_has_arrived_when_it_returns_where_that_is_promised() {
     for put in PUTS {
-        for on_stream in [false, true] {
-            let found = |profile| found_behind_a_sync(profile, put, on_stream);
-            assert_eq!(found(Profile::Spec), [0, 1], "{}, on a stream: {on_stream}", put.0);
-            assert_eq!(found(Profile::Nvlink), [1], "{}, on a stream: {on_stream}", put.0);
+        for (profile, on_stream) in Profile::ALL.into_iter().flat_map(|profile| [(profile, false), (profile, true)]) {
+            let found = found_behind_a_sync(profile, put, on_stream);
+            let expected: &[u64] = if profile.promises().put_arrives { &[1] } else { &[0, 1] };
+            assert_eq!(found, expected, "{} under {profile}, on a stream: {on_stream}", put.0);
         }
     }
 }

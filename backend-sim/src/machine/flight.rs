@@ -37,6 +37,8 @@ struct Scope {
     epoch: u32,
     /// Transfers so far.
     number: u32,
+    /// Operations so far that arrive in the order of issue.
+    turns: u32,
     /// Those that have landed, while pasts are kept.
     landed: Vec<Landed>,
 }
@@ -82,7 +84,7 @@ impl Flight {
             scope.live.clear();
             scope.held.clear();
             scope.epoch = 0;
-            scope.number = 0;
+            (scope.number, scope.turns) = (0, 0);
             scope.landed.clear();
         }
     }
@@ -161,17 +163,18 @@ impl Flight {
     fn join_scope(&mut self, id: TransferId, scope: ScopeId, in_order: bool) {
         let scope = &mut self.scopes[scope];
         let transfer = &mut self.transfers[id];
-        let fenced = transfer.is_ordered_by_fence() && !(in_order && transfer.nbi);
-        let covered = (in_order && fenced).then(|| {
-            scope.epoch += u32::from(!transfer.continues); // as if a fence stood before and behind it
-            scope.epoch + 1
+        let fenced = transfer.is_ordered_by_fence();
+        let turn = (in_order && fenced && !transfer.nbi).then(|| {
+            scope.turns += u32::from(!transfer.continues);
+            scope.turns
         });
         scope.number += 1;
+        let (epoch, number) = (scope.epoch, scope.number);
         let store = (transfer.kind == Kind::Store).then_some(transfer.dst);
-        let rank = Rank { target: transfer.dst_pe, fenced, epoch: scope.epoch, covered, number: scope.number, store };
+        let rank = Rank { target: transfer.dst_pe, fenced, epoch, covered: None, turn, number, store };
         transfer.rank = rank;
         transfer.position = scope.live.len() as u32;
-        if scope.epoch > 0 && fenced || store.is_some() {
+        if epoch > 0 && fenced || turn.is_some() || store.is_some() {
             let earlier = scope.live.iter().filter(|&&other| self.transfers[other].rank.precedes(&rank)).count();
             self.transfers[id].blockers = earlier as u32;
             if earlier > 0 {

@@ -102,7 +102,7 @@ impl Machine {
     pub(super) fn completes(&self, effect: Effect) -> Option<Completes> {
         match effect {
             Effect::Order(Order::Quiet) => Some(Completes::Scope),
-            Effect::Order(Order::Fence) if self.rules.fence_is_quiet => Some(Completes::Delivery),
+            Effect::Order(Order::Fence) if self.promises.fence_completes => Some(Completes::Delivery),
             Effect::Order(Order::Fence) => Some(Completes::Nothing),
             Effect::Order(Order::Flush) => None,
             Effect::Collective(backend::Collective { kind: CollectiveKind::Barrier, .. }) => Some(Completes::Scope),
@@ -123,7 +123,7 @@ impl Machine {
     /// transfers are delivered in order; the order of an issue and of what orders it or completes it always does.
     fn touch_scope(&mut self, agent: AgentId, transfer: &backend::Transfer) {
         if self.noting && !self.agents[agent].is_host() {
-            let ordered = self.rules.same_target_in_order && !transfer.nbi;
+            let ordered = self.promises.in_order && !transfer.nbi;
             let touch = if ordered { Touch::Write } else { Touch::Read };
             self.touch(Object::Scope(self.agents[agent].scope), touch);
         }

@@ -68,8 +68,8 @@ use onesided::backend::{Live, Span};
 
 use crate::config::Config;
 use crate::heap::Heap;
-use crate::profile::Rules;
-use crate::race::{Detector, How, Promises, Race};
+use crate::profile::Promises;
+use crate::race::{Detector, How, Race};
 use crate::request::{Call, Reply};
 use crate::trace::Event;
 use crate::verdict::VerdictKind;
@@ -171,7 +171,7 @@ const KEPT: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Machine {
     pub(crate) config: Config,
-    rules: Rules,
+    promises: Promises,
     heap: Heap,
     mode: Mode,
     pub(crate) step: Step,
@@ -211,7 +211,7 @@ pub(crate) struct Machine {
 impl Machine {
     pub(crate) fn new(config: Config) -> Machine {
         Machine {
-            rules: config.profile.rules(),
+            promises: config.profile.promises(),
             config,
             heap: Heap::default(),
             mode: Mode {
@@ -280,8 +280,7 @@ impl Machine {
         self.steps = 0;
         self.landed.clear();
         self.assumed = None;
-        let Rules { same_target_in_order: in_order, put_returns_delivered: arrives, .. } = self.rules;
-        self.races.reset(mode.races, Promises { in_order, arrives }, n);
+        self.races.reset(mode.races, self.promises, n);
         self.record = mode.tracing.then(Box::default);
         if let Some(at) = mode.initialized {
             self.record_init(at);

@@ -48,7 +48,7 @@ impl Machine {
             _ => {}
         }
         // a blocking put under a profile in which it has arrived when it returns
-        let arrives = self.rules.put_returns_delivered && until == Until::SourceRead && shape.count > 0;
+        let arrives = self.promises.put_arrives && until == Until::SourceRead && shape.count > 0;
         let late = self.flight.get(id).is_late();
         match until {
             Until::Delivered => self.launch_and_wait(agent, id, Until::Delivered),
@@ -153,7 +153,7 @@ impl Machine {
     fn fly(&mut self, agent: AgentId, id: TransferId) {
         self.begin_past(agent, id);
         let scope = self.agents[agent].scope;
-        self.flight.launch(id, Some(scope), self.config.pieces, self.rules.same_target_in_order);
+        self.flight.launch(id, Some(scope), self.config.pieces, self.promises.in_order);
         let transfer = self.flight.get_mut(id);
         if transfer.nbi {
             self.agents[agent].unread += u32::from(transfer.unread);

@@ -108,6 +108,8 @@ pub(crate) struct Rank {
     pub(crate) epoch: u32,
     /// The first fence that puts it before what follows.
     pub(crate) covered: Option<u32>,
+    /// Its operation's turn, where those of the scope to one PE arrive in the order of issue.
+    pub(crate) turn: Option<u32>,
     /// Number of transfers of the scope before it.
     pub(crate) number: u32,
     /// The memory, if it is a store through a peer pointer.
@@ -149,16 +151,18 @@ pub(crate) const NO_SPAN: Span = Span { alloc: AllocId(u32::MAX), start: 0, len:
 
 impl Rank {
     pub(crate) const NONE: Rank =
-        Rank { target: PeId(0), fenced: false, epoch: 0, covered: None, number: 0, store: None };
+        Rank { target: PeId(0), fenced: false, epoch: 0, covered: None, turn: None, number: 0, store: None };
 
-    /// Whether this one is delivered before a later one: a fence stands between them, or both are stores to one place.
+    /// Whether this one is delivered before a later one: a fence stands between them, they arrive in the order of issue, or both are
+    /// stores to one place.
     pub(crate) fn precedes(&self, later: &Rank) -> bool {
         if self.target != later.target || self.number >= later.number {
             return false;
         }
         let fence = self.covered.is_some_and(|fence| fence <= later.epoch);
+        let in_order = || self.turn.zip(later.turn).is_some_and(|(turn, later)| turn < later);
         let overlap = || Some(self.store?.overlaps(&later.store?));
-        fence && later.fenced || overlap().unwrap_or(false)
+        fence && later.fenced || in_order() || overlap().unwrap_or(false)
     }
 }
 

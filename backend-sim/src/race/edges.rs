@@ -62,7 +62,7 @@ impl Detector {
         let (time, site) = (self.tick(), self.sites.number(call, at));
         let view = &mut self.agents[agent];
         let (reads, lane) = match lane {
-            Lane::Puts if arrives && self.promises.arrives => (Lane::Steps, Lane::Arrived),
+            Lane::Puts if arrives && self.promises.put_arrives => (Lane::Steps, Lane::Arrived),
             Lane::Nbi => (Lane::Reads, Lane::Nbi),
             Lane::Gets => (Lane::Gets, Lane::Gets),
             lane => (Lane::Steps, lane),
@@ -228,7 +228,7 @@ impl Detector {
         let mut fenced = Fenced::default();
         for of in self.scope_of(agent) {
             let all = Times::between(0, now);
-            let mut nbi = if self.promises.in_order { Times::default() } else { all.clone() };
+            let mut nbi = all.clone();
             for run in self.pes[pe].nbi.iter().filter(|run| run.agent == of) {
                 let is_mine = is_host && run.claimed.by.is_none() || claim.is_some() && run.claimed.by == claim;
                 if !is_mine {

@@ -21,6 +21,7 @@ use onesided::At;
 use onesided::backend::{AllocId, Span};
 
 use crate::machine::{AgentId, ClaimId, Claimed, PeId, Table};
+use crate::profile::Promises;
 pub(crate) use clock::Clock;
 use clock::Times;
 pub(crate) use edges::{Snapshot, Told};
@@ -285,15 +286,6 @@ struct Outstanding {
     nbi: Vec<Run>,
     /// What fences of the host, and of the streams, order.
     fenced: [Option<Rc<Fenced>>; 2],
-}
-
-/// What transports promise beyond the text.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Promises {
-    /// Transfers of a scope to one PE arrive in order.
-    pub(crate) in_order: bool,
-    /// A blocking put has arrived when it returns.
-    pub(crate) arrives: bool,
 }
 
 /// The races of a run.

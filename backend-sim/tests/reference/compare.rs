@@ -28,8 +28,8 @@ pub(crate) fn calls(usual: usize) -> usize {
     usual + asked("REFERENCE_CALLS", 0) as usize
 }
 
-/// Compares a program under one profile: `Ok` with the number of its outcomes, or with `None` if it is too large.
-fn compare(program: &Program, profile: Profile) -> Result<Option<usize>, String> {
+/// Compares a program under one profile: `Ok` with its outcomes, or with `None` if it is too large.
+fn compare(program: &Program, profile: Profile) -> Result<Option<BTreeSet<Outcome>>, String> {
     let Some(allowed) = state::outcomes(program, Rules::of(profile), STATES) else { return Ok(None) };
     let all = Explore::All { limit: SCHEDULES };
     let seen = simulated(program, profile, all, Races::Note)?;
@@ -72,7 +72,7 @@ fn compare(program: &Program, profile: Profile) -> Result<Option<usize>, String>
         let classes = drawn.classes.unwrap_or_default();
         return Err(format!("{profile}: {classes} classes among random schedules, of {} in a proof", proof.runs));
     }
-    Ok(Some(allowed.len()))
+    Ok(Some(allowed))
 }
 
 /// A proof finds a race exactly if some schedule has one; without a race it has every outcome, and visits no more schedules.
@@ -92,6 +92,18 @@ fn prove(seen: &Simulated, random: &Simulated, proof: &Simulated) -> Result<(), 
     Ok(())
 }
 
+/// Every outcome under a profile is one under each profile that promises less.
+fn who_promises_more_shows_no_more(known: &[(Profile, BTreeSet<Outcome>)]) -> Result<(), String> {
+    for (strong, of_strong) in known {
+        for (weak, of_weak) in known.iter().filter(|(weak, _)| strong.promises().include(&weak.promises())) {
+            if let Some(more) = of_strong.difference(of_weak).next() {
+                return Err(format!("{strong} shows {more:?}, and {weak}, which promises less, does not"));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Compares random programs under every profile, and checks that enough of them were small enough, and had a choice.
 pub(crate) fn compare_all(programs: impl Strategy<Value = Program>, cases: u32) {
     let cases = cases * asked("REFERENCE_TIMES", 1) as u32;
@@ -104,12 +116,14 @@ pub(crate) fn compare_all(programs: impl Strategy<Value = Program>, cases: u32) 
     };
     let (compared, branching) = (Cell::new(0), Cell::new(0));
     let result = TestRunner::new(config).run(&programs, |program| {
+        let mut known = Vec::new();
         for profile in Profile::ALL {
-            let outcomes = compare(&program, profile).map_err(TestCaseError::fail)?;
-            compared.set(compared.get() + u32::from(outcomes.is_some()));
-            branching.set(branching.get() + u32::from(outcomes.is_some_and(|outcomes| outcomes > 1)));
+            let Some(outcomes) = compare(&program, profile).map_err(TestCaseError::fail)? else { continue };
+            compared.set(compared.get() + 1);
+            branching.set(branching.get() + u32::from(outcomes.len() > 1));
+            known.push((profile, outcomes));
         }
-        Ok(())
+        who_promises_more_shows_no_more(&known).map_err(TestCaseError::fail)
     });
     if let Err(error) = result {
         panic!("{error}");

@@ -1,4 +1,4 @@
-//! Profiles: the rules that differ between them.
+//! Profiles: the rules that differ between them, said once more, because the model is to be independent.
 
 use onesided_sim::Profile;
 
@@ -15,10 +15,12 @@ pub(crate) struct Rules {
 
 impl Rules {
     pub(crate) fn of(profile: Profile) -> Rules {
-        let nvlink = match profile {
-            Profile::Spec => false,
-            Profile::Nvlink => true,
+        let [fence_is_quiet, put_returns_delivered, same_target_in_order] = match profile {
+            Profile::Spec => [false, false, false],
+            Profile::Ibgda => [true, false, false],
+            Profile::Network => [false, false, true],
+            Profile::Nvlink => [true, true, true],
         };
-        Rules { fence_is_quiet: nvlink, put_returns_delivered: nvlink, same_target_in_order: nvlink }
+        Rules { fence_is_quiet, put_returns_delivered, same_target_in_order }
     }
 }
