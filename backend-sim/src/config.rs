@@ -147,6 +147,12 @@ impl Config {
         self.pes / self.nodes
     }
 
+    /// PEs on one node, where PEs of the same node and of other nodes see different things.
+    pub(crate) fn nodes_matter(&self) -> Option<usize> {
+        let on = self.pes_per_node();
+        (!self.profile.promises().one_fabric && self.nodes > 1 && on > 1).then_some(on)
+    }
+
     /// PEs on one GPU.
     pub(crate) fn pes_per_gpu(&self) -> usize {
         self.pes / self.gpus.unwrap_or(self.pes)

@@ -13,6 +13,9 @@ pub enum Profile {
     /// Only what the specification promises: latest delivery, latest source reads, any arrival order.
     #[default]
     Spec,
+    /// Nodes with a fabric of their own, and another between them: what has arrived is visible to its destination only, until that
+    /// synchronizes with others.
+    MixedFabric,
     /// A NIC that GPUs drive themselves: a fence is a quiet, and nothing else is promised.
     Ibgda,
     /// NVSHMEM's proxy and UCX over TCP: one connection to each PE, which keeps its order.
@@ -32,6 +35,9 @@ pub struct Promises {
     pub fence_completes: bool,
     /// Transfers of one scope to one PE arrive in the order of issue, non-blocking ones excepted.
     pub in_order: bool,
+    /// What has arrived at a PE is visible to all PEs. Without it, PEs that read on another path than the one it came on (from the
+    /// same node, or from another one) may see what was there before, until the PE has seen it and synchronizes with them.
+    pub one_fabric: bool,
 }
 
 /// What there is to say of a profile.
@@ -44,32 +50,38 @@ struct Row {
 }
 
 /// The rows of [`Profile::ALL`].
-const ROWS: [Row; 4] = [
+const ROWS: [Row; 5] = [
     Row {
         name: "spec",
-        promises: Promises { put_arrives: false, fence_completes: false, in_order: false },
+        promises: Promises { put_arrives: false, fence_completes: false, in_order: false, one_fabric: true },
         about: "the specification's text, and no more",
     },
     Row {
+        name: "mixed-fabric",
+        promises: Promises { put_arrives: false, fence_completes: false, in_order: false, one_fabric: false },
+        about: "NVLink in a node and a network between nodes, by the text: a put is promised to its destination only",
+    },
+    Row {
         name: "ibgda",
-        promises: Promises { put_arrives: false, fence_completes: true, in_order: false },
+        promises: Promises { put_arrives: false, fence_completes: true, in_order: false, one_fabric: true },
         about: "an InfiniBand NIC that GPUs drive themselves (not measured)",
     },
     Row {
         name: "network",
-        promises: Promises { put_arrives: false, fence_completes: false, in_order: true },
+        promises: Promises { put_arrives: false, fence_completes: false, in_order: true, one_fabric: true },
         about: "NVSHMEM's proxy and UCX over TCP (measured)",
     },
     Row {
         name: "nvlink",
-        promises: Promises { put_arrives: true, fence_completes: true, in_order: true },
+        promises: Promises { put_arrives: true, fence_completes: true, in_order: true, one_fabric: true },
         about: "loads and stores over NVLink (measured)",
     },
 ];
 
 impl Profile {
-    /// Every profile: `spec` first, then those that promise more.
-    pub const ALL: [Profile; 4] = [Profile::Spec, Profile::Ibgda, Profile::Network, Profile::Nvlink];
+    /// Every profile: `spec` first, then by how little they promise.
+    pub const ALL: [Profile; 5] =
+        [Profile::Spec, Profile::MixedFabric, Profile::Ibgda, Profile::Network, Profile::Nvlink];
 
     fn row(self) -> &'static Row {
         &ROWS[self as usize]
@@ -92,14 +104,16 @@ impl Profile {
 
     /// The profiles as a table in Markdown: what each promises.
     pub fn table() -> String {
-        let mut text = "| profile | a blocking put | a fence | arrival at one PE | what it is like |\n".to_string();
-        text += "|---|---|---|---|---|\n";
+        let mut text =
+            "| profile | a blocking put | a fence | arrival at one PE | seen | what it is like |\n".to_string();
+        text += "|---|---|---|---|---|---|\n";
         for profile in Profile::ALL {
-            let Promises { put_arrives, fence_completes, in_order } = profile.promises();
+            let Promises { put_arrives, fence_completes, in_order, one_fabric } = profile.promises();
             let put = if put_arrives { "has arrived when it returns" } else { "arrives later" };
             let fence = if fence_completes { "completes, as a quiet" } else { "orders" };
             let order = if in_order { "in the order of issue, but for `_nbi`" } else { "in any order" };
-            text += &format!("| `{profile}` | {put} | {fence} | {order} | {} |\n", profile.about());
+            let seen = if one_fabric { "by everybody" } else { "by that PE" };
+            text += &format!("| `{profile}` | {put} | {fence} | {order} | {seen} | {} |\n", profile.about());
         }
         text
     }
@@ -108,8 +122,11 @@ impl Profile {
 impl Promises {
     /// Whether everything that `other` promises is promised here too: then every outcome here is one there.
     pub fn include(&self, other: &Promises) -> bool {
-        let Promises { put_arrives, fence_completes, in_order } = *other;
-        self.put_arrives >= put_arrives && self.fence_completes >= fence_completes && self.in_order >= in_order
+        let Promises { put_arrives, fence_completes, in_order, one_fabric } = *other;
+        self.put_arrives >= put_arrives
+            && self.fence_completes >= fence_completes
+            && self.in_order >= in_order
+            && self.one_fabric >= one_fabric
     }
 }
 
@@ -141,8 +158,8 @@ mod tests {
             assert_eq!(profile.name(), row.name);
             assert_eq!(profile.name().parse(), Ok(profile));
         }
-        let names = ["spec", "ibgda", "network", "nvlink"];
-        let kinds = [Profile::Spec, Profile::Ibgda, Profile::Network, Profile::Nvlink];
+        let names = ["spec", "mixed-fabric", "ibgda", "network", "nvlink"];
+        let kinds = [Profile::Spec, Profile::MixedFabric, Profile::Ibgda, Profile::Network, Profile::Nvlink];
         assert_eq!(kinds.map(Profile::name), names);
     }
 
@@ -156,9 +173,11 @@ mod tests {
     }
 
     #[test]
-    fn spec_promises_least_and_nvlink_most() {
+    fn a_mixed_fabric_promises_least_and_nvlink_most() {
         for profile in Profile::ALL {
-            assert!(profile.promises().include(&Profile::Spec.promises()), "{profile}");
+            let is_stronger = profile.promises().include(&Profile::Spec.promises());
+            assert_eq!(is_stronger, profile != Profile::MixedFabric, "{profile}");
+            assert!(profile.promises().include(&Profile::MixedFabric.promises()), "{profile}");
             assert!(Profile::Nvlink.promises().include(&profile.promises()), "{profile}");
         }
         let [ibgda, network] = [Profile::Ibgda, Profile::Network].map(Profile::promises);

@@ -87,6 +87,8 @@ pub struct Case<B: Backend> {
     pub breaks: bool,
     /// Whether it has a data race, under `spec` at least.
     pub racy: bool,
+    /// Whether it has one only where what has arrived is not visible to all PEs.
+    pub racy_when_mixed: bool,
     /// The program.
     pub body: fn(&Pe<B>) -> Result<Seen>,
 }
@@ -95,7 +97,17 @@ impl<B: Backend> Case<B> {
     /// The case `name` of the chapter, on `pes` PEs of one node.
     pub fn new(name: &str, pes: usize, body: fn(&Pe<B>) -> Result<Seen>) -> Self {
         let needs = Needs::default();
-        Case { name: name.to_string(), pes, nodes: 1, gpus: None, needs, breaks: false, racy: false, body }
+        Case {
+            name: name.to_string(),
+            pes,
+            nodes: 1,
+            gpus: None,
+            needs,
+            breaks: false,
+            racy: false,
+            racy_when_mixed: false,
+            body,
+        }
     }
 
     /// Spreads the PEs over so many nodes.
@@ -151,6 +163,13 @@ impl<B: Backend> Case<B> {
     #[must_use]
     pub fn racy(mut self) -> Self {
         self.racy = true;
+        self
+    }
+
+    /// Has a data race on some schedule under `mixed-fabric`, and none under `spec`.
+    #[must_use]
+    pub fn racy_when_mixed(mut self) -> Self {
+        self.racy_when_mixed = true;
         self
     }
 

@@ -163,17 +163,17 @@ fn explain(case: &Case<Sim>, difference: &Difference, visited: &Visited) -> Stri
     why
 }
 
-/// Where a case has a race and no label that says so, or the other way round. Under another profile than `spec`, a racy case may
-/// have none.
+/// Where a case has a race and no label that says so, or the other way round. Under a profile that promises more than `spec`, a racy
+/// case may have none.
 fn mislabelled(case: &Case<Sim>, profile: Profile, all: bool, visited: &Visited) -> String {
+    let mixed = !profile.promises().one_fabric;
+    let must_race = profile == Profile::Spec && case.racy || mixed && (case.racy || case.racy_when_mixed);
     match &visited.race {
-        Some((race, schedule)) if !case.racy => {
+        Some((race, schedule)) if !(case.racy || mixed && case.racy_when_mixed) => {
             let race = race.to_string().replace("; ", ", ").replace('\n', " ");
             format!("{race}; {}", replay_command(&case.name, &schedule.to_string()))
         }
-        None if case.racy && all && profile == Profile::Spec => {
-            "is listed as racy, and no schedule has a race: remove the word".to_string()
-        }
+        None if must_race && all => "is listed as racy, and no schedule has a race: remove the word".to_string(),
         _ => String::new(),
     }
 }

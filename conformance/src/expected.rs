@@ -82,15 +82,21 @@ impl Folder {
     /// outcomes gets no file, and loses the one that it has.
     ///
     /// # Errors
-    /// Those of the file system, with the file's name; and an outcome that `spec` does not have.
+    /// Those of the file system, with the file's name; and an outcome that `spec` does not have, or has and the profile has not, where
+    /// the promises of the two do not allow that.
     pub fn write<B: Backend>(&self, case: &Case<B>, profile: Profile, visited: &Visited) -> Result<bool, String> {
         let file = self.path.join(own_name(&case.name, profile));
         if profile != Profile::Spec {
             let spec = self.read(&case.name, Profile::Spec)?;
-            if let Some(more) = visited.outcomes.keys().find(|outcome| !spec.contains(*outcome)) {
+            let difference = Difference::new(visited.outcomes.keys(), &spec, Relation::Equal);
+            let (promises, of_spec) = (profile.promises(), Profile::Spec.promises());
+            if let Some(more) = difference.unexpected.first().filter(|_| promises.include(&of_spec)) {
                 return Err(format!("{profile} allows {more}, which spec does not: a profile only promises more"));
             }
-            if spec.len() == visited.outcomes.len() {
+            if let Some(less) = difference.missing.first().filter(|_| of_spec.include(&promises)) {
+                return Err(format!("spec allows {less}, which {profile} does not, although it promises less"));
+            }
+            if difference.is_empty() {
                 return remove(&file);
             }
         }

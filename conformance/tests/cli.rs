@@ -127,14 +127,18 @@ fn a_suite_that_differs_says_how_and_fails() {
     let output = onesided(&["suite", "litmus/mp", "--expected", path(&expected), "--json", path(&json)]);
     assert_eq!(status(&output), 1);
     let said = stdout(&output);
-    assert!(said.contains("seen, not in the file: 1: x=0") && said.contains("in the file, not seen: 1: x=2"), "{said}");
+    assert!(
+        said.contains("under spec: seen, not in the file: 1: x=0")
+            && said.contains("under nvlink: in the file, not seen: 1: x=2"),
+        "{said}"
+    );
     assert!(said.ends_with("\n0 passed, 1 failed\n"), "{said}");
 
     let suite: Value = serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap();
     let named = [&suite["schema"], &suite["backend"], &suite["profile"], &suite["library"]];
-    assert_eq!(named, ["onesided-suite/1", "sim", "spec", &format!("onesided-sim {}", onesided::VERSION)]);
+    assert_eq!(named, ["onesided-suite/1", "sim", "all", &format!("onesided-sim {}", onesided::VERSION)]);
     let case = &suite["cases"][0];
-    assert_eq!([&case["name"], &case["status"]], ["litmus/mp", "failed"]);
+    assert_eq!([&case["name"], &case["profile"], &case["status"]], ["litmus/mp", "spec", "failed"]);
     assert_eq!([&case["pes"], &case["schedules"]], [2, 2]);
     assert_eq!(case["outcomes"], serde_json::json!({"1: x=0": 1, "1: x=1": 1}));
     assert!(case["why"].as_str().unwrap().contains("not in the file"), "{case}");

@@ -196,7 +196,7 @@ impl<T> Search<'_, T> {
     /// The kinds of changes, the weakest first. Where a fence completes what it orders, a flush is weaker.
     fn kinds(&self) -> [Kind; 6] {
         use Kind::{Inserts, PutSignal};
-        let first = match self.trials.config().profile.rules().fence_is_quiet {
+        let first = match self.trials.config().profile.promises().fence_completes {
             false => [Inserts(Ordering::Fence), PutSignal, Inserts(Ordering::Flush)],
             true => [Inserts(Ordering::Flush), Inserts(Ordering::Fence), PutSignal],
         };
@@ -301,7 +301,7 @@ fn lacks(missing: &MissingEdge) -> Option<Ordering> {
         MissingEdge::Quiet { .. } => Some(Ordering::Quiet),
         MissingEdge::Flush { .. } => Some(Ordering::Flush),
         MissingEdge::Synchronize { .. } => Some(Ordering::Synchronize),
-        MissingEdge::Barrier { .. } => Some(Ordering::Barrier),
+        MissingEdge::Barrier { .. } | MissingEdge::Through { .. } => Some(Ordering::Barrier),
         MissingEdge::Atomic { .. } => None,
     }
 }

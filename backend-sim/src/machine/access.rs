@@ -31,6 +31,10 @@ pub(crate) struct Actor {
 pub(crate) enum Object {
     /// Bytes of a PE's memory.
     Memory { pe: PeId, alloc: AllocId, start: usize, end: usize },
+    /// Bytes of a PE's memory, as PEs see them that reach it on another path.
+    Seen { pe: PeId, alloc: AllocId, start: usize, end: usize },
+    /// What has arrived at a PE, where others may not see it yet.
+    Arrivals(PeId),
     /// What a scope has issued: a fence or quiet takes all of it.
     Scope(ScopeId),
     /// Who has claimed a PE's non-blocking operations.
@@ -63,6 +67,8 @@ pub(crate) enum Touch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ObjectKind {
     Memory(PeId, AllocId),
+    Seen(PeId, AllocId),
+    Arrivals,
     Scope,
     Claims,
     Turn,
@@ -127,6 +133,8 @@ impl Object {
     pub(crate) fn kind(&self) -> ObjectKind {
         match *self {
             Object::Memory { pe, alloc, .. } => ObjectKind::Memory(pe, alloc),
+            Object::Seen { pe, alloc, .. } => ObjectKind::Seen(pe, alloc),
+            Object::Arrivals(_) => ObjectKind::Arrivals,
             Object::Scope(_) => ObjectKind::Scope,
             Object::Claims(_) => ObjectKind::Claims,
             Object::Turn { .. } => ObjectKind::Turn,
@@ -139,11 +147,19 @@ impl Object {
         Object::Memory { pe, alloc: span.alloc, start: span.start, end: span.start.saturating_add(span.len) }
     }
 
+    pub(crate) fn seen(pe: PeId, span: Span) -> Object {
+        Object::Seen { pe, alloc: span.alloc, start: span.start, end: span.start.saturating_add(span.len) }
+    }
+
     pub(crate) fn overlaps(&self, other: &Object) -> bool {
         match (*self, *other) {
             (
                 Object::Memory { pe, alloc, start, end },
                 Object::Memory { pe: other_pe, alloc: other_alloc, start: other_start, end: other_end },
+            )
+            | (
+                Object::Seen { pe, alloc, start, end },
+                Object::Seen { pe: other_pe, alloc: other_alloc, start: other_start, end: other_end },
             ) => pe == other_pe && alloc == other_alloc && start < other_end && other_start < end,
             (object, other) => object == other,
         }

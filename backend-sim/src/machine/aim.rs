@@ -59,7 +59,7 @@ impl Machine {
             (UnitStep::Deliver, Kind::Get) => into.extend([source(), target()]),
             (UnitStep::Deliver, Kind::Fetch | Kind::Load { .. }) => into.push(source()),
             (UnitStep::Deliver, Kind::Amo { .. }) => into.push(memory(transfer.dst_pe, transfer.dst, true)),
-            (UnitStep::Deliver, Kind::Combine { .. }) => {}
+            (UnitStep::Deliver, Kind::Combine { .. } | Kind::Spread) => {}
         }
     }
 

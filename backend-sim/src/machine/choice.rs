@@ -42,7 +42,9 @@ impl Machine {
             Effect::Wait(_) => false, // its end is a step
             Effect::Order(_) | Effect::Collective(_) => match self.completes(effect) {
                 // a flush, or an entry: a collective that completes something first is entered by a step of its own
-                None => matches!(effect, Effect::Collective(collective) if self.is_contested(agent, collective.team)),
+                None => {
+                    matches!(effect, Effect::Collective(collective) if self.enters_by_choice(agent, collective.team))
+                }
                 Some(Completes::Scope | Completes::Delivery | Completes::Nothing) => shares || self.may_be_lent(agent),
                 Some(Completes::Stores) => false,
             },

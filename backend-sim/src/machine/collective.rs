@@ -17,8 +17,14 @@ use crate::verdict::{Entered, VerdictKind};
 
 /// # Entering
 impl Machine {
+    /// Whether it matters when an agent enters a team's collective: agents of one PE compete, or others then see what has arrived
+    /// at the PE.
+    pub(super) fn enters_by_choice(&self, agent: AgentId, team: TeamId) -> bool {
+        self.paths.matter() || self.is_contested(agent, team)
+    }
+
     /// Whether agents of one PE may enter a team's collectives beside each other, so that their order matters.
-    pub(super) fn is_contested(&self, agent: AgentId, team: TeamId) -> bool {
+    fn is_contested(&self, agent: AgentId, team: TeamId) -> bool {
         if self.agents.len() == self.pes.len() {
             return false; // nobody has a stream
         }
@@ -28,8 +34,7 @@ impl Machine {
 
     /// An agent that has completed what it had to enters: now, or by a step of its own where the order matters.
     pub(super) fn enter_in_turn(&mut self, agent: AgentId, what: &Collective) -> Progress {
-        let team = || what.team().unwrap_or(onesided::Predefined::World.id());
-        if self.mode.relaxed && self.is_contested(agent, team()) {
+        if self.mode.relaxed && self.enters_by_choice(agent, what.team_or_world()) {
             self.make_entering(agent, what);
             return Progress::Blocked;
         }
@@ -48,6 +53,11 @@ impl Machine {
     /// An agent enters the next collective of the team that its call names.
     pub(super) fn enter_now(&mut self, agent: AgentId, what: &Collective) -> Progress {
         let Agent { pe, at, .. } = self.agents[agent];
+        if self.paths.matter() && what.leaves() != Leaves::AtOnce {
+            self.synchronizes(pe);
+            // as where nobody competes: the entry itself is no step of its own
+            self.noting &= self.is_contested(agent, what.team_or_world());
+        }
         let team = what.team().map_or(TeamIndex(0), |team| self.team_index(pe, team));
         self.enter(agent, team, what, at.expect("a call has a place"))
     }

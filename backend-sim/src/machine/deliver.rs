@@ -21,6 +21,15 @@ impl Machine {
         if self.races.is_on() {
             self.observe_unit(unit);
         }
+        let arrival = if self.paths.matter() { self.before_arrival(unit) } else { None };
+        self.take_unit(unit);
+        if let Some(arrival) = arrival {
+            self.arrived(arrival);
+        }
+    }
+
+    #[inline]
+    fn take_unit(&mut self, unit: Unit) {
         match unit.step {
             UnitStep::Read => self.read_source(unit),
             UnitStep::Deliver => self.deliver(unit),
@@ -94,13 +103,20 @@ impl Machine {
                 self.deliver_put(id, elements);
                 0
             }
+            Kind::Get if self.paths.matter() => {
+                self.get_by_path(shape, elements, (dst_pe, dst), (src_pe, src));
+                0
+            }
             Kind::Get => {
                 self.copy_elements(shape, elements, (dst_pe, dst), (src_pe, src));
                 0
             }
             Kind::Fetch => {
                 self.touch_memory(src_pe, src, Touch::Read);
-                self.heap.load(src_pe, src)
+                match self.paths.matter() {
+                    true => self.fetch_by_path(dst_pe, src_pe, src),
+                    false => self.heap.load(src_pe, src),
+                }
             }
             Kind::Load { .. } => {
                 self.deliver_load(id, piece);
@@ -109,6 +125,10 @@ impl Machine {
             Kind::Amo { op, value, cond } => self.apply_amo(dst_pe, dst, op, (value, cond), waiter.is_some()),
             Kind::Combine { team, seq } => {
                 self.combine(team, seq);
+                0
+            }
+            Kind::Spread => {
+                self.spread(id);
                 0
             }
         };
@@ -165,6 +185,7 @@ impl Machine {
         let into = &mut bytes[range];
         into.copy_from_slice(self.heap.bytes(of, span));
         if of != me {
+            self.see(me, of, span, into);
             self.flight.lay_stores_over(self.pes[me].host_scope, of, span, into);
         }
         self.flight.get_mut(id).data = Data::Bytes(bytes);
@@ -179,7 +200,9 @@ impl Machine {
             (Kind::Load { .. }, Data::Bytes(bytes)) => Some(std::mem::take(bytes)),
             _ => None,
         };
-        self.landed.note(self.flight.get(id));
+        if kind != Kind::Spread {
+            self.landed.note(self.flight.get(id));
+        }
         if let Some((waiter, _)) = waiter {
             self.learn(waiter, id);
         }

@@ -131,6 +131,7 @@ impl Machine {
         self.touch_memory(of, src, Touch::Read);
         copy_bytes(into, self.heap.bytes(of, src));
         if self.mode.relaxed && of != self.agents[host].pe {
+            self.see(self.agents[host].pe, of, src, into);
             self.flight.lay_stores_over(self.agents[host].scope, of, src, into);
         }
         Progress::Done

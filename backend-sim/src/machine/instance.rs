@@ -1,7 +1,7 @@
 //! One collective of a team: what members enter, how far each has come, and when it may leave.
 
 use onesided::backend::{self, AllocId, CollectiveKind, Data, Effect, Layout, NewTeams, Op, Pattern, TeamId};
-use onesided::{At, Error, Members, TeamConfig, UniqueId};
+use onesided::{At, Error, Members, Predefined, TeamConfig, UniqueId};
 
 use super::ids::AgentId;
 use super::past::Past;
@@ -122,6 +122,11 @@ impl Collective {
             Collective::Op(op) => op.team(),
             _ => None,
         }
+    }
+
+    /// The team that it belongs to.
+    pub(crate) fn team_or_world(&self) -> TeamId {
+        self.team().unwrap_or(Predefined::World.id())
     }
 
     pub(crate) fn name(&self) -> &'static str {

@@ -74,6 +74,7 @@ impl Machine {
         if !self.still_used(alloc, None, "free") {
             self.observe_freed(team, seq, alloc, "free");
             self.heap.free(alloc);
+            self.paths.freed(alloc);
         }
     }
 

@@ -8,6 +8,7 @@
 //! | `ids.rs` | a type for each kind of index |
 //! | `agent.rs`, `pe.rs` | hosts and streams: what each is doing; what belongs to a PE besides |
 //! | `choice.rs` | which steps are choices, and taking one |
+//! | `path.rs` | what has arrived, and is not yet visible on another path |
 //! | `access.rs`, `past.rs` | what a step touches; what must come before it |
 //! | `aim.rs` | what a step is going to touch |
 //! | `observe.rs` | what the race detector is told of operations |
@@ -51,6 +52,7 @@ mod life;
 mod memory;
 mod observe;
 mod past;
+mod path;
 mod pe;
 mod record;
 mod relaxed;
@@ -78,6 +80,7 @@ use claim::Claims;
 use flight::Flight;
 use ids::ScopeId;
 use instance::Collective;
+use path::Paths;
 use pe::PeState;
 use record::Record;
 use team::Teams;
@@ -203,6 +206,7 @@ pub(crate) struct Machine {
     turn_ends: u64,
     record: Option<Box<Record>>,
     landed: Landed,
+    paths: Paths,
     races: Detector,
     /// What is assumed of words, if anything is.
     assumed: Option<Box<Assumptions>>,
@@ -251,6 +255,7 @@ impl Machine {
             turn_ends: 0,
             record: None,
             landed: Landed::default(),
+            paths: Paths::default(),
             races: Detector::default(),
             assumed: None,
         }
@@ -280,7 +285,9 @@ impl Machine {
         self.steps = 0;
         self.landed.clear();
         self.assumed = None;
-        self.races.reset(mode.races, self.promises, n);
+        let paths = self.config.nodes_matter();
+        self.paths.reset(paths.filter(|_| mode.relaxed));
+        self.races.reset(mode.races, self.promises, paths, n);
         self.record = mode.tracing.then(Box::default);
         if let Some(at) = mode.initialized {
             self.record_init(at);

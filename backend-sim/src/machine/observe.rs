@@ -110,7 +110,7 @@ impl Machine {
                 let waiter = waiter.map(|(agent, _)| agent);
                 self.observe_amo(&ticket, op, dst_pe, dst, waiter);
             }
-            Kind::Combine { .. } => {}
+            Kind::Combine { .. } | Kind::Spread => {}
         }
     }
 

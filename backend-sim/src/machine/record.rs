@@ -371,6 +371,7 @@ impl Machine {
             }
             (UnitStep::Signal, _, None) => return,
             (UnitStep::Deliver, Kind::Combine { .. }, _) => (EventKind::Call("reduction combined"), None),
+            (UnitStep::Deliver, Kind::Spread, _) => (EventKind::Call("visible on the other path"), None),
             (UnitStep::Deliver, Kind::Load { dtype }, _) => {
                 let kind = EventKind::Read { of: src_pe.0, span: src, dtype, piece, pieces };
                 (kind, Some(Moved::new(dtype, &self.arriving(id, piece))))

@@ -75,6 +75,8 @@ pub(crate) enum Kind {
     Load { dtype: DType },
     /// The moment in which a reduction has read every source.
     Combine { team: TeamIndex, seq: u32 },
+    /// What another transfer has delivered becomes visible on another path.
+    Spread,
 }
 
 /// Where a put's data is; or what a load has read.
@@ -228,7 +230,7 @@ impl Transfer {
     pub(crate) fn is_ordered_by_fence(&self) -> bool {
         match self.kind {
             Kind::Put | Kind::Amo { .. } | Kind::Store => true,
-            Kind::Get | Kind::Fetch | Kind::Load { .. } | Kind::Combine { .. } => false,
+            Kind::Get | Kind::Fetch | Kind::Load { .. } | Kind::Combine { .. } | Kind::Spread => false,
         }
     }
 
@@ -236,7 +238,7 @@ impl Transfer {
     pub(crate) fn issuing_pe(&self) -> PeId {
         match self.kind {
             Kind::Get | Kind::Fetch | Kind::Load { .. } => self.dst_pe,
-            Kind::Put | Kind::Amo { .. } | Kind::Store | Kind::Combine { .. } => self.src_pe,
+            Kind::Put | Kind::Amo { .. } | Kind::Store | Kind::Combine { .. } | Kind::Spread => self.src_pe,
         }
     }
 
@@ -250,7 +252,7 @@ impl Transfer {
         match self.kind {
             Kind::Put => self.is_late() || self.unread > 0,
             Kind::Get | Kind::Fetch | Kind::Load { .. } => true,
-            Kind::Amo { .. } | Kind::Store | Kind::Combine { .. } => false,
+            Kind::Amo { .. } | Kind::Store | Kind::Combine { .. } | Kind::Spread => false,
         }
     }
 
@@ -258,7 +260,7 @@ impl Transfer {
     pub(crate) fn pieces_of(&self, most: usize) -> u16 {
         match self.kind {
             Kind::Put | Kind::Get | Kind::Store | Kind::Load { .. } => self.shape.count.min(most) as u16,
-            Kind::Fetch | Kind::Amo { .. } | Kind::Combine { .. } => 1,
+            Kind::Fetch | Kind::Amo { .. } | Kind::Combine { .. } | Kind::Spread => 1,
         }
     }
 

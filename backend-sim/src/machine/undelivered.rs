@@ -61,8 +61,8 @@ impl Landed {
 impl Machine {
     /// The transfers in flight to `pe`; if there are none, or no PE is given, all of them.
     pub(crate) fn undelivered(&self, pe: Option<usize>) -> Vec<Undelivered> {
-        // the moment in which a reduction has its sources is nothing that a program sent
-        let sent = |transfer: &&Transfer| !matches!(transfer.kind, Kind::Combine { .. });
+        // the moment in which a reduction has its sources, or others see a delivery, is nothing that a program sent
+        let sent = |transfer: &&Transfer| !matches!(transfer.kind, Kind::Combine { .. } | Kind::Spread);
         let in_flight = self.flight.in_flight();
         let all: Vec<Undelivered> =
             in_flight.into_iter().filter(sent).map(|transfer| self.undelivered_transfer(transfer)).collect();

@@ -135,28 +135,33 @@ impl Known {
 
 /// What somebody knows of everybody. Nothing is said of what came before the last moment that everybody knows.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Clock(Vec<Known>);
+pub(crate) struct Clock {
+    /// By agent.
+    known: Vec<Known>,
+    /// Where the path to a PE's memory matters, by PE: what that PE knew when this one heard of it.
+    through: Vec<(PeId, Clock)>,
+}
 
 impl Clock {
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.known.is_empty()
     }
 
     /// What is known of an agent, to be added to.
     pub(super) fn of(&mut self, agent: AgentId) -> &mut Known {
-        let at = match self.0.binary_search_by_key(&agent, |known| known.agent) {
+        let at = match self.known.binary_search_by_key(&agent, |known| known.agent) {
             Ok(at) => at,
             Err(at) => {
-                self.0.insert(at, Known::new(agent));
+                self.known.insert(at, Known::new(agent));
                 at
             }
         };
-        &mut self.0[at]
+        &mut self.known[at]
     }
 
     #[inline]
     fn get(&self, agent: AgentId) -> Option<&Known> {
-        match self.0.as_slice() {
+        match self.known.as_slice() {
             [] => None,
             [only] => Some(only).filter(|known| known.agent == agent),
             many => many.binary_search_by_key(&agent, |known| known.agent).ok().map(|at| &many[at]),
@@ -180,11 +185,27 @@ impl Clock {
     }
 
     pub(super) fn join(&mut self, other: &Clock) {
-        if self.0.is_empty() {
-            self.0.clone_from(&other.0);
-            return;
+        if self.known.is_empty() {
+            self.known.clone_from(&other.known);
+        } else {
+            other.known.iter().for_each(|known| self.of(known.agent).join(known));
         }
-        other.0.iter().for_each(|known| self.of(known.agent).join(known));
+        other.through.iter().for_each(|(pe, clock)| self.hear(*pe, clock));
+    }
+
+    /// Hears what a PE knows.
+    pub(super) fn hear(&mut self, pe: PeId, theirs: &Clock) {
+        let at = self.through.iter().position(|(of, _)| *of == pe).unwrap_or_else(|| {
+            self.through.push((pe, Clock::default()));
+            self.through.len() - 1
+        });
+        let heard = &mut self.through[at].1;
+        theirs.known.iter().for_each(|known| heard.of(known.agent).join(known));
+    }
+
+    /// Whether the PE whose memory it is has known an access, when this one heard of that PE.
+    pub(super) fn knows_through(&self, agent: AgentId, lane: Lane, time: u64, pe: PeId) -> bool {
+        self.through.iter().any(|(of, clock)| *of == pe && clock.knows(agent, lane, time, pe))
     }
 
     /// Whether an access of a lane of an agent, to memory of a PE, is known.

@@ -23,6 +23,8 @@ use crate::machine::{AgentId, ClaimId, Claimed, Completes, PeId};
 #[derive(Clone, Debug)]
 pub(crate) struct Snapshot {
     agent: AgentId,
+    /// Its PE, where the path to a PE's memory matters.
+    pe: Option<PeId>,
     time: u64,
     clock: Rc<Clock>,
 }
@@ -105,6 +107,9 @@ impl Detector {
     /// What somebody knows who knows that a transfer has arrived.
     fn delivered(&self, agent: AgentId, lane: Lane, (previous, time): (u64, u64), to: PeId, issue: &Issue) -> Clock {
         let mut clock = Clock::clone(&issue.clock);
+        if self.pes_per_node.is_some() {
+            clock.hear(self.agents[agent].pe, &issue.clock);
+        }
         // without itself, where only a part of it is known to have arrived
         let known = if previous < time { time } else { time - 1 };
         clock.learn_steps(agent, known);
@@ -364,13 +369,13 @@ impl Detector {
     pub(crate) fn snapshot(&self, agent: AgentId) -> Option<Snapshot> {
         self.on.then(|| {
             let view = &self.agents[agent];
-            Snapshot { agent, time: view.last, clock: Rc::clone(&view.clock) }
+            Snapshot { agent, pe: self.pes_per_node.map(|_| view.pe), time: view.last, clock: Rc::clone(&view.clock) }
         })
     }
 
     /// An agent comes after somebody's call.
     pub(crate) fn learn(&mut self, agent: AgentId, from: &Snapshot) {
-        let Snapshot { agent: of, time, ref clock } = *from;
+        let Snapshot { agent: of, pe, time, ref clock } = *from;
         let view = &mut self.agents[agent];
         let news = time > self.base && view.clock.steps(of) < time && of != agent;
         if news {
@@ -378,6 +383,7 @@ impl Detector {
         }
         if !clock.is_empty() && !Rc::ptr_eq(clock, &view.clock) {
             view.clock().join(clock);
+            pe.into_iter().for_each(|pe| view.clock().hear(pe, clock));
         }
     }
 
@@ -397,7 +403,8 @@ impl Detector {
         if !self.on {
             return;
         }
-        if is_world && self.all_is_known() {
+        // where the path matters, one meeting does not tell everybody of what others have been told by it
+        if is_world && self.pes_per_node.is_none() && self.all_is_known() {
             self.base = self.tick();
             for agent in self.agents.ids() {
                 let view = &mut self.agents[agent];
@@ -457,6 +464,7 @@ impl Detector {
         let mut all = Clock::default();
         for entry in entries {
             all.join(&entry.clock);
+            entry.pe.into_iter().for_each(|pe| all.hear(pe, &entry.clock));
             all.learn_steps(entry.agent, entry.time);
         }
         all

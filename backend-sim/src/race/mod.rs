@@ -168,18 +168,68 @@ struct Who<'a> {
     issue: Option<&'a Rc<Issue>>,
     /// Where transfers of a scope to one PE arrive in order: everybody's scopes.
     in_order: Option<&'a Table<AgentId, View>>,
+    /// For a read of another PE's memory, where the path to it matters.
+    on_path: Option<OnPath<'a>>,
+}
+
+/// The path on which somebody reads another PE's memory.
+#[derive(Clone, Copy)]
+struct OnPath<'a> {
+    pes_per_node: u32,
+    reader: PeId,
+    agents: &'a Table<AgentId, View>,
+}
+
+impl<'a> OnPath<'a> {
+    /// The path of an access, if it is a read of another PE's memory and the path matters.
+    #[inline]
+    fn of(
+        pes_per_node: Option<u32>,
+        agents: &'a Table<AgentId, View>,
+        agent: AgentId,
+        pe: PeId,
+        how: How,
+    ) -> Option<OnPath<'a>> {
+        let pes_per_node = pes_per_node?;
+        let reader = agents[agent].pe;
+        (how == How::Read && reader != pe).then_some(OnPath { pes_per_node, reader, agents })
+    }
+
+    /// Whether what an agent has written to memory of `pe` came there on another path.
+    fn differs(&self, agent: AgentId, pe: PeId) -> bool {
+        let writer = self.agents[agent].pe;
+        let near = |other: PeId| other.0 / self.pes_per_node == pe.0 / self.pes_per_node;
+        writer != pe && near(writer) != near(self.reader)
+    }
 }
 
 impl Who<'_> {
     /// An agent, at its own access.
     #[inline]
     fn agent(agent: AgentId, time: u64, base: u64, clock: &Clock) -> Who<'_> {
-        Who { pe: PeId(0), agent, lane: Lane::Steps, time, base, clock, fenced: None, issue: None, in_order: None }
+        Who {
+            pe: PeId(0),
+            agent,
+            lane: Lane::Steps,
+            time,
+            base,
+            clock,
+            fenced: None,
+            issue: None,
+            in_order: None,
+            on_path: None,
+        }
     }
 
     #[inline]
     fn knows(&self, mark: &Mark) -> bool {
-        mark.time <= self.base || self.knows_recent(mark)
+        mark.time <= self.base || self.knows_recent(mark) && !self.must_hear(mark)
+    }
+
+    /// Whether an access that this one comes after is a write on another path, of which the PE between them has not told.
+    fn must_hear(&self, mark: &Mark) -> bool {
+        let differs = self.on_path.is_some_and(|path| mark.how().writes() && path.differs(mark.agent(), self.pe));
+        differs && !self.clock.knows_through(mark.agent(), mark.lane(), mark.time, self.pe)
     }
 
     fn knows_recent(&self, mark: &Mark) -> bool {
@@ -293,6 +343,8 @@ struct Outstanding {
 pub(crate) struct Detector {
     on: bool,
     promises: Promises,
+    /// PEs on a node, where the path to a PE's memory matters.
+    pes_per_node: Option<u32>,
     /// The machine's steps so far.
     step: u64,
     now: u64,
@@ -310,12 +362,13 @@ pub(crate) struct Detector {
 /// # Accesses
 impl Detector {
     /// A run begins. `on`: whether races are looked for.
-    pub(crate) fn reset(&mut self, on: bool, promises: Promises, n_pes: usize) {
+    pub(crate) fn reset(&mut self, on: bool, promises: Promises, pes_per_node: Option<usize>, n_pes: usize) {
         self.on = on;
         if !on {
             return;
         }
         self.promises = promises;
+        self.pes_per_node = pes_per_node.map(|pes| pes as u32);
         (self.step, self.now, self.base) = (0, 0, 0);
         self.agents.truncate(0);
         self.pes.truncate(0);
@@ -383,7 +436,8 @@ impl Detector {
         let site = self.sites.number(call, at);
         let mark = Mark::new(agent, Lane::Steps, time, site, how, size);
         self.agents[agent].last = time;
-        let who = Who { pe, ..Who::agent(agent, time, self.base, &self.agents[agent].clock) };
+        let on_path = OnPath::of(self.pes_per_node, &self.agents, agent, pe, how);
+        let who = Who { pe, on_path, ..Who::agent(agent, time, self.base, &self.agents[agent].clock) };
         let (found, agents) = (&mut self.found, &self.agents);
         self.shadow.access(&who, span, mark, |other, span| found.note(other, mark, &who, span, agents));
     }
@@ -406,6 +460,7 @@ impl Detector {
             fenced: issue.fenced.as_deref().filter(|_| fenced),
             issue: Some(issue),
             in_order: in_order.then_some(&self.agents),
+            on_path: OnPath::of(self.pes_per_node, &self.agents, agent, pe, how),
         };
         let (found, agents) = (&mut self.found, &self.agents);
         self.shadow.access(&who, span, mark, |other, span| found.note(other, mark, &who, span, agents));

@@ -109,6 +109,16 @@ pub enum MissingEdge {
         /// Whether that one writes.
         writes: bool,
     },
+    /// The transfer is complete, and was promised to its destination only: that PE must have seen it and then synchronize with the
+    /// reader, who reads on another path.
+    Through {
+        /// The destination.
+        pe: usize,
+        /// The line behind which it belongs.
+        after: At,
+        /// The line before which it belongs.
+        before: At,
+    },
     /// Nothing leads from one PE to the other: a barrier, or a signal that is sent behind the one and awaited before the other.
     Barrier {
         /// The line behind which it belongs.
@@ -132,6 +142,8 @@ struct Pair {
     pe: PeId,
     span: Span,
     path: Path,
+    /// Whether one was ordered after the other, if only both took the same path.
+    through: bool,
     times: u64,
 }
 
@@ -186,7 +198,8 @@ impl Found {
                     Path::Issued(next.map(|&(_, site, to)| (site, to)))
                 }
             };
-            Pair { first, second, pe: who.pe, span, path, times: 0 }
+            let through = who.knows_recent(&earlier);
+            Pair { first, second, pe: who.pe, span, path, through, times: 0 }
         });
         pair.times += 1;
     }
@@ -222,11 +235,14 @@ impl Pair {
     }
 
     fn missing(&self, agents: &Table<AgentId, View>, sites: &Sites) -> MissingEdge {
-        let Pair { ref first, ref second, pe, path, .. } = *self;
+        let Pair { ref first, ref second, pe, path, through, .. } = *self;
         let at = |site: u32| sites.all[site as usize].at;
         let call = |mark: &Mark| sites.all[mark.site() as usize].call;
         let (after, before) = (at(first.site()), at(second.site()));
         let barrier = MissingEdge::Barrier { after: after.min(before), before: after.max(before) };
+        if through {
+            return MissingEdge::Through { pe: pe.index(), after, before };
+        }
         let [a, b] = [first, second].map(|mark| &agents[mark.agent()]);
         for (plain, other) in [(first, second), (second, first)] {
             match (plain.how(), other.how()) {
@@ -348,7 +364,9 @@ impl MissingEdge {
             MissingEdge::Quiet { after, before } => ("quiet", after, before),
             MissingEdge::Flush { after, before } => ("flush", after, before),
             MissingEdge::Synchronize { after, before, .. } => ("synchronize", after, before),
-            MissingEdge::Barrier { after, before } => ("barrier_all", after, before),
+            MissingEdge::Barrier { after, before } | MissingEdge::Through { after, before, .. } => {
+                ("barrier_all", after, before)
+            }
             MissingEdge::Atomic { at, writes: true } => ("signal_op", at, at),
             MissingEdge::Atomic { at, writes: false } => ("signal_fetch", at, at),
         }
@@ -378,6 +396,10 @@ impl fmt::Display for MissingEdge {
             }
             MissingEdge::Atomic { at, writes: false } => {
                 write!(f, "an atomic read (signal_fetch, signal_wait_until) in place of the call at {at}")
+            }
+            MissingEdge::Through { pe, after, before } => {
+                let what = format!("a barrier, or a signal of PE {pe}, behind what tells PE {pe} of the first,");
+                between(f, &what, after, before)
             }
             MissingEdge::Barrier { after, before } => {
                 between(f, "a barrier, or a signal and a wait for it,", after, before)

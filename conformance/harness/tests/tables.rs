@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use libtest_mimic::{Arguments, Failed, Trial};
 use onesided::{Backend, Pe, Result, expect_eq};
 use onesided_harness::{Program, clap};
+use onesided_sim::Profile;
 
 mod common;
 use common::{VARIABLE, arguments_of, run};
@@ -130,34 +131,33 @@ fn a_failing_row_names_its_lines_and_replays() -> std::result::Result<(), Failed
 
 fn profiles_are_compared() -> std::result::Result<(), Failed> {
     let said = run("message", &["--races", "note", "--all", "--profile", "all"]);
-    said.expect(0, "spec             2  proved\nnvlink           1  proved\n")?;
-    said.expect(0, "\nnvlink: every outcome is one under spec too, which has 1 more\n")?;
+    insta::assert_snapshot!("table_of_profiles", said.out);
     if said.out.contains("PE 0 found") {
         return Err(format!("lines of PEs in a table:\n{}", said.out).into());
     }
     let both = run("message", &["--races", "note", "--all", "--profile", "all", "--pes", "1..2"]);
-    both.expect(
-        0,
-        "    1  spec             2  proved\n    1  nvlink           1  proved\n    2  spec             2  proved\n",
-    )?;
-    both.expect(0, "\n1 PE: nvlink: every outcome is one under spec too, which has 1 more\n2 PEs: nvlink: every")?;
+    insta::assert_snapshot!("table_of_profiles_and_pes", both.out);
     // Outcomes behind a finding count too: the search goes on.
     let fails = run("tickets", &["--all", "--profile", "all", "--pes", "3", "--tickets", "2"]);
-    fails.expect(1, "spec             6  fails: wrong result at ")?;
-    fails.expect(1, "\nspec and nvlink: the same outcomes (1)\n")?;
+    fails.expect(1, "6  fails: wrong result at ")?;
+    let names = Profile::ALL.map(Profile::name).join(", ");
+    fails.expect(1, &format!("\n{names}: the same 1 outcome\n"))?;
     fails.expect(1, "\nFINDING under spec: PE 1 failed")?;
     let bounded = run("tickets", &["--all", "--profile", "all", "--schedules", "3"]);
-    bounded.expect(3, "\nnot compared, because not complete: spec, nvlink\n")
+    bounded.expect(3, &format!("\nnot compared, because not complete: {names}\n"))
 }
 
 fn random_rows_have_no_proof() -> std::result::Result<(), Failed> {
     let said = run("message", &["--races", "note", "--profile", "all", "--schedules", "20"]);
-    said.expect(
-        0,
-        "schedules  result\nspec            20  nothing wrong in 2 classes\nnvlink          20  nothing wrong in 1 class\n",
-    )?;
+    insta::assert_snapshot!("table_of_random_schedules", said.out);
     said.expect(0, "Whether one profile is stronger than another for this program is seen with --all only.")
 }
+
+/// What can be seen of the message.
+const COMPARED: [&str; 2] = [
+    "spec, mixed-fabric, ibgda: the same 2 outcomes",
+    "network, nvlink: the same 1 outcome; stronger than spec, which has 1 more",
+];
 
 fn a_summary_has_every_row() -> std::result::Result<(), Failed> {
     let file = tempfile::NamedTempFile::new()?;
@@ -175,7 +175,7 @@ fn a_summary_has_every_row() -> std::result::Result<(), Failed> {
 
     run("message", &["--races", "note", "--all", "--profile", "all", "--json", path]).expect(0, "Wrote a summary")?;
     let json: serde_json::Value = serde_json::from_slice(&std::fs::read(path)?)?;
-    assert_eq!(json["compared"], serde_json::json!(["nvlink: every outcome is one under spec too, which has 1 more"]));
+    assert_eq!(json["compared"], serde_json::json!(COMPARED));
     Ok(())
 }
 
@@ -186,7 +186,10 @@ fn what_is_about_one_run_is_refused() -> std::result::Result<(), Failed> {
         (&["--pes", "2,4", "--events"], "--events is about one run: leave --pes 2,4 out"),
         (&["--pes", "2,4", "--replay", "os2.4x1.spec.p4.o.none"], "--replay is about one run: leave --pes 2,4 out"),
         (&["--pes", "2,4", "--backend", "nvshmem"], "several numbers of PEs are about the simulator"),
-        (&["--profile", "none"], "\"none\" is not a profile; there are spec, nvlink, and all of them: all"),
+        (
+            &["--profile", "none"],
+            "\"none\" is not a profile; there are spec, mixed-fabric, ibgda, network, nvlink, and all of them: all",
+        ),
     ] {
         run("message", arguments).expect(2, why)?;
     }

@@ -8,6 +8,7 @@ use comfy_table::{CellAlignment, Table};
 use onesided_harness::tool::command::{Backend, failed};
 use onesided_harness::tool::interrupt;
 use onesided_harness::tool::number::whole;
+use onesided_harness::tool::profiles;
 use onesided_harness::tool::terminal::{events_of, terminal};
 use onesided_harness::{complain, say};
 use onesided_nvshmem::Nvshmem;
@@ -29,8 +30,11 @@ pub(super) struct Options {
     /// Where the case runs
     #[arg(long, value_enum, default_value_t = Backend::Sim)]
     backend: Backend,
-    /// What the simulated transport guarantees: spec (nothing beyond the text) or nvlink
-    #[arg(long, default_value_t = Profile::Spec)]
+    #[arg(
+        long,
+        default_value_t = Profile::Spec,
+        help = format!("What the simulated transport promises: {}", profiles::in_words())
+    )]
     profile: Profile,
     /// Visit N random schedules instead of all
     #[arg(long, value_name = "N", value_parser = whole::<u64>(1, u64::MAX))]

@@ -14,6 +14,7 @@ mod large;
 mod litmus;
 mod mismatch;
 mod misuse;
+mod nodes;
 mod order;
 mod reduce;
 mod rma;
@@ -25,7 +26,7 @@ mod wait;
 
 /// Every case of the suite, in the order of the chapters.
 pub fn cases<B: Backend>() -> Vec<Case<B>> {
-    let chapters: [(&str, Vec<Case<B>>); 11] = [
+    let chapters: [(&str, Vec<Case<B>>); 12] = [
         ("init", init::cases()),
         ("team", team::cases()),
         ("buffer", buffer::cases()),
@@ -36,6 +37,7 @@ pub fn cases<B: Backend>() -> Vec<Case<B>> {
         ("atomic", atomic::cases()),
         ("collective", collective::cases()),
         ("stream", stream::cases()),
+        ("nodes", nodes::cases()),
         ("misuse", misuse::cases()),
     ];
     chapters

@@ -21,6 +21,9 @@ mod streams;
 
 pub use label::{Class, Edit, Label, Lines};
 
+/// The profiles under which the corpus is run: the weakest that one fabric has, and the strongest.
+pub const PROFILES: [&str; 2] = ["spec", "nvlink"];
+
 /// A program that every PE runs.
 pub type Program<B> = fn(&Pe<B>) -> Result<()>;
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
-use onesided_sim::{Profile, Schedule, Strategy};
+use onesided_sim::{Schedule, Strategy};
 
 use super::Facts;
 use super::own::{Augment, check_names};
@@ -13,6 +13,7 @@ use crate::launch::{FabricOptions, Sharing};
 use crate::tool::command::{Backend, let_values_be_negative};
 use crate::tool::number::{Numbers, bytes, several, whole};
 use crate::tool::output::Output as File;
+use crate::tool::profiles::{self, Profiles};
 use crate::tool::schedule;
 
 /// Schedules visited unless the user asks for another number.
@@ -60,10 +61,10 @@ pub(super) struct Machine {
     /// Stack of each simulated PE; a program that overflows it ends with a segmentation fault [default: 256K]
     #[arg(long, value_name = "SIZE", value_parser = bytes("32K", "1G"))]
     pub(super) stack: Option<usize>,
-    /// What the transport guarantees: spec is the specification's text and no more; under nvlink a fence completes, a
-    /// blocking put has arrived when it returns, and transfers to one PE keep their order. all: under each, with a table
-    /// of the results [default: spec]
-    #[arg(long, value_name = "PROFILE")]
+    #[arg(long, value_name = "PROFILE", help = format!(
+        "What the transport promises: {}. all: under each, with a table of the results [default: spec]",
+        profiles::in_words()
+    ))]
     pub(super) profile: Option<Profiles>,
     /// A transfer of many elements arrives in at most N pieces, in any order [default: 4]
     #[arg(long, value_name = "N", value_parser = whole::<usize>(1, 64))]
@@ -73,24 +74,6 @@ pub(super) struct Machine {
     pub(super) like: Option<Like>,
     #[command(flatten)]
     pub(super) on_gpus: OnGpus,
-}
-
-/// One profile, or each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Profiles {
-    One(Profile),
-    All,
-}
-
-impl FromStr for Profiles {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Profiles, String> {
-        match name {
-            "all" => Ok(Profiles::All),
-            one => one.parse().map(Profiles::One).map_err(|why: String| format!("{why}, and all of them: all")),
-        }
-    }
 }
 
 /// Which backend the simulator is to be like.

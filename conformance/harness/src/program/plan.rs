@@ -8,10 +8,11 @@ use onesided_nvshmem::CAPABILITIES;
 use onesided_sim::{Budget, Config, Effort, Explore, Profile, Races, Schedule};
 
 use super::Facts;
-use super::options::{Kind, LIMIT, Like, OnGpus, Options, Output, Profiles, RacesMean, SCHEDULES};
+use super::options::{Kind, LIMIT, Like, OnGpus, Options, Output, RacesMean, SCHEDULES};
 use super::own::Own;
 use crate::say;
 use crate::tool::invocation::invocation;
+use crate::tool::profiles::Profiles;
 
 /// Everything that a simulated run depends on besides the program.
 #[derive(Debug)]
@@ -345,7 +346,7 @@ mod tests {
             ("--strategy in-order --schedules 2", "there is one schedule"),
             ("--strategy random", "\"random\" is not a way to draw schedules; there are in-order, plain, pos and pct"),
             ("--strategy pct:0", "which can have a depth from 1 to 1000: pct:3"),
-            ("--profile ibgda", "there are spec, nvlink"),
+            ("--profile infiniband", "there are spec, mixed-fabric, ibgda"),
             ("--replay nonsense", "is not a schedule"),
             ("--like sim", "invalid value 'sim'"),
             ("--gpus 0,1", "expected a number of GPUs"),

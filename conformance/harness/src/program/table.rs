@@ -7,7 +7,7 @@ use onesided_sim::{Config, Profile, Run, Standing, Verdict, VerdictKind};
 use serde_json::{Value, json};
 
 use super::compare::compared;
-use super::options::{Options, Profiles};
+use super::options::Options;
 use super::own::Own;
 use super::plan::Plan;
 use super::run::{self, Done, End};
@@ -15,6 +15,7 @@ use super::{Facts, Program, json, report, wrote};
 use crate::say;
 use crate::tool::command::NOT_COMPLETE;
 use crate::tool::number::Numbers;
+use crate::tool::profiles::Profiles;
 use crate::tool::say::is_terminal;
 use crate::tool::{count, duration, interrupt};
 
@@ -69,11 +70,7 @@ impl Table {
             return Err(format!("{file} is about one run: leave {option} out"));
         }
         let pes = machine.pes.as_ref().map_or_else(|| vec![facts.pes], |pes| pes.0.clone());
-        let profiles = match machine.profile {
-            Some(Profiles::All) => Profile::ALL.to_vec(),
-            Some(Profiles::One(profile)) => vec![profile],
-            None => vec![Profile::default()],
-        };
+        let profiles = machine.profile.unwrap_or(Profiles::One(Profile::default())).each();
         let mut rows = Vec::new();
         for &pes in &pes {
             for &profile in &profiles {

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use onesided_bugs::{Class, Edit, Lines, all};
-use onesided_sim::{Profile, Sim};
+use onesided_bugs::{Class, Edit, Lines, PROFILES, all};
+use onesided_sim::Sim;
 use serde::Deserialize;
 
 /// The schema of a file of labels. The README of `onesided-bugs` describes it.
@@ -29,7 +29,7 @@ pub(super) struct Label {
 pub(super) fn corpus() -> Vec<Label> {
     let labels = all::<Sim>().into_iter().flat_map(|bug| {
         let (label, lines) = (bug.label, bug.lines());
-        let every = || Profile::ALL.map(|profile| profile.name().to_string()).to_vec();
+        let every = || PROFILES.map(str::to_string).to_vec();
         let fixed = Label {
             name: format!("{}_fixed", bug.name),
             class: None,

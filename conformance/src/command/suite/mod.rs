@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use onesided_harness::tool::command::{Backend, failed};
 use onesided_harness::tool::interrupt;
 use onesided_harness::tool::number::whole;
-use onesided_sim::Profile;
+use onesided_harness::tool::profiles::Profiles;
 
 use super::gpus::{OnGpus, refuse};
 use crate::check::{Checked, Status};
@@ -22,12 +22,11 @@ pub(super) struct Options {
     /// Where the cases run
     #[arg(long, value_enum, default_value_t = Backend::Sim)]
     backend: Backend,
-    /// What the simulated transport guarantees: spec (nothing beyond the text) or nvlink
+    /// What the simulated transport promises: one profile, or all, each after the other
     ///
-    /// Under nvlink, a fence completes, a blocking put has arrived when it returns, and transfers to one PE keep their
-    /// order, non-blocking ones excepted. A case that does less there has an outcome file of its own for it.
-    #[arg(long, default_value_t = Profile::Spec)]
-    profile: Profile,
+    /// A case that does not do under a profile all that it does under spec has an outcome file of its own for it.
+    #[arg(long, default_value_t = Profiles::All)]
+    profile: Profiles,
     /// Visit N random schedules of each case: a quick look, which sees part of the outcomes
     #[arg(long, value_name = "N", value_parser = whole::<u64>(1, u64::MAX))]
     schedules: Option<u64>,
@@ -71,7 +70,7 @@ fn try_run(options: &Options) -> Result<ExitCode, String> {
         }
         Backend::Nvshmem => {
             refuse(&[
-                ("--profile", options.profile != Profile::Spec),
+                ("--profile", options.profile != Profiles::All),
                 ("--schedules", options.schedules.is_some()),
                 ("--seed", options.seed != 0),
                 ("--promote", options.promote),

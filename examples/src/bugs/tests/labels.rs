@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use onesided_bugs::{Bug, Class, Edit, all};
+use onesided_bugs::{Bug, Class, Edit, PROFILES, all};
 use onesided_sim::{Profile, Sim};
 use serde_json::json;
 
@@ -172,9 +172,8 @@ fn labels() -> String {
             "name": name, "class": label.class.name(), "pes": label.pes, "profiles": label.profiles,
             "source": file, "fix": fix, "seen": label.seen,
         }));
-        let profiles = Profile::ALL.map(Profile::name);
         programs
-            .push(json!({ "name": format!("{name}_fixed"), "class": null, "pes": label.pes, "profiles": profiles }));
+            .push(json!({ "name": format!("{name}_fixed"), "class": null, "pes": label.pes, "profiles": PROFILES }));
     }
     let lines: Vec<String> = programs.iter().map(|program| format!("  {program}")).collect();
     format!("{{\n\"schema\": \"onesided-labels/1\",\n\"programs\": [\n{}\n]\n}}\n", lines.join(",\n"))

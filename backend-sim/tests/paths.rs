@@ -1,0 +1,325 @@
+//! Two fabrics: what a PE of another path sees, and which races that makes.
+//!
+//! PEs 0 and 1 are a node, PEs 2 and 3 another. The random programs have no model of their own. They are held to what must be true of
+//! any: a mixed fabric shows all that `spec` shows, and nothing else where no run has a race.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use onesided::{Cmp, Pe, Result, SignalOp, SymmetricBuf};
+use onesided_sim::{Config, Explore, MissingEdge, Profile, Races, Sim, Simulation};
+use proptest::prelude::*;
+use proptest::sample::select;
+use proptest::test_runner::{RngSeed, TestRunner};
+
+/// One call of a PE. Words 0 and 1 are data, words 2 and 3 signals.
+#[derive(Clone, Copy, Debug)]
+enum Call {
+    P { to: usize, word: usize, value: u64 },
+    Store { to: usize, word: usize, value: u64 },
+    Signal { to: usize, word: usize },
+    PutSignal { to: usize, word: usize },
+    Wait { word: usize },
+    G { from: usize, word: usize },
+    Fence,
+    Quiet,
+    Barrier,
+}
+use Call::*;
+
+const PES: usize = 4;
+
+type Program = [Vec<Call>; PES];
+
+fn config(profile: Profile, races: Races) -> Config {
+    Config { nodes: 2, profile, races, pieces: 1, ..Config::pes(PES) }
+}
+
+/// Makes a PE's calls. What it has read is the result.
+fn perform(program: &Program, pe: &Pe<Sim>) -> Result<Vec<u64>> {
+    let buf: SymmetricBuf<u64> = pe.alloc_zeroed(5)?;
+    let source = buf.at(4);
+    pe.write(source, &[7])?;
+    let mut saw = Vec::new();
+    for call in &program[pe.my_pe()] {
+        match *call {
+            P { to, word, value } => pe.host().p(buf.at(word), value, to)?,
+            Store { to, word, value } => match pe.peer(buf.at(word), to)? {
+                Some(peer) => peer.write(&[value])?,
+                None => pe.host().p(buf.at(word), value, to)?,
+            },
+            Signal { to, word } => pe.host().signal_op(buf.signal(word), 1, SignalOp::Set, to)?,
+            PutSignal { to, word } => {
+                pe.host().put_signal(buf.at(0), source, buf.signal(word), 1, SignalOp::Set, to)?;
+            }
+            Wait { word } => drop(pe.host().signal_wait_until(buf.signal(word), Cmp::Ge, 1)?),
+            G { from, word } => saw.push(pe.host().g(buf.at(word), from)?),
+            Fence => pe.host().fence()?,
+            Quiet => pe.host().quiet()?,
+            Barrier => pe.host().barrier_all()?,
+        }
+    }
+    pe.free(buf)?;
+    Ok(saw)
+}
+
+/// What was seen of a program, and the first race in words.
+struct Seen {
+    outcomes: BTreeSet<String>,
+    race: Option<String>,
+    runs: u64,
+    complete: bool,
+}
+
+fn seen(program: &Program, profile: Profile, how: Explore, races: Races) -> Seen {
+    let mut seen = Seen { outcomes: BTreeSet::new(), race: None, runs: 0, complete: false };
+    let mut simulation = Simulation::new(config(profile, races)).unwrap();
+    let explored = simulation.explore(
+        how,
+        |pe| perform(program, pe),
+        |run| {
+            let ended =
+                if run.verdict.kind.outcome() == "race" { "finished".into() } else { run.verdict.kind.outcome() };
+            seen.outcomes.insert(format!("{ended} {:?}", run.results));
+            if seen.race.is_none() {
+                seen.race = run.verdict.races.first().map(|race| format!("{}: {race}", run.schedule));
+            }
+            ControlFlow::Continue(())
+        },
+    );
+    let explored = explored.unwrap();
+    assert_eq!(explored.redundant, 0, "{program:?}");
+    Seen { runs: explored.schedules, complete: explored.complete, ..seen }
+}
+
+const LIMIT: u64 = 3_000;
+
+/// What must be true of every program; `Ok(true)` if it was small enough, and a path made a difference.
+fn check(program: &Program) -> std::result::Result<Option<bool>, String> {
+    let all = Explore::All { limit: LIMIT };
+    let [spec, mixed] = [Profile::Spec, Profile::MixedFabric].map(|profile| seen(program, profile, all, Races::Note));
+    if !spec.complete || !mixed.complete {
+        return Ok(None);
+    }
+    if let Some(less) = spec.outcomes.difference(&mixed.outcomes).next() {
+        return Err(format!("spec shows {less}, which a mixed fabric does not"));
+    }
+    if let (Some(race), None) = (&spec.race, &mixed.race) {
+        return Err(format!("a race under spec alone: {race}"));
+    }
+    if mixed.race.is_none() && spec.outcomes != mixed.outcomes {
+        let more = Vec::from_iter(mixed.outcomes.difference(&spec.outcomes));
+        return Err(format!("no race, and a mixed fabric shows {more:?} too"));
+    }
+    let random = seen(program, Profile::MixedFabric, Explore::random(60, 1), Races::Note);
+    if let Some(more) = random.outcomes.difference(&mixed.outcomes).next() {
+        return Err(format!("{more} is an outcome of a random schedule, and of none of all {}", mixed.runs));
+    }
+    let proof = seen(program, Profile::MixedFabric, all, Races::Find);
+    if proof.race.is_some() != mixed.race.is_some() {
+        return Err(format!("a race in a proof: {:?}; in all schedules: {:?}", proof.race, mixed.race));
+    }
+    if mixed.race.is_none() && proof.outcomes != mixed.outcomes {
+        return Err("a proof without a race has other outcomes than all schedules".to_string());
+    }
+    Ok(Some(spec.outcomes != mixed.outcomes || spec.race.is_some() != mixed.race.is_some()))
+}
+
+/// Any calls of any PEs.
+fn calls(most: usize) -> impl Strategy<Value = Vec<(usize, Call)>> {
+    let pe = || 0..PES;
+    let data = || 0..2usize;
+    let flag = || 2..4usize;
+    let call = prop_oneof![
+        4 => (select(vec![1usize, 2]), data(), 1..4u64).prop_map(|(to, word, value)| P { to, word, value }),
+        1 => (select(vec![1usize, 2]), data(), 1..4u64).prop_map(|(to, word, value)| Store { to, word, value }),
+        5 => (pe(), flag()).prop_map(|(to, word)| Signal { to, word }),
+        2 => (pe(), flag()).prop_map(|(to, word)| PutSignal { to, word }),
+        5 => flag().prop_map(|word| Wait { word }),
+        5 => (select(vec![1usize, 2]), data()).prop_map(|(from, word)| G { from, word }),
+        1 => Just(Fence),
+        3 => Just(Quiet),
+    ];
+    prop::collection::vec((pe(), call), 0..most)
+}
+
+/// A message: a PE writes to another and tells a third, who tells a fourth perhaps, who looks. All of them can be any PE.
+fn message() -> impl Strategy<Value = Program> {
+    let pe = || 0..PES;
+    let order = select(vec![None, Some(Fence), Some(Quiet), Some(Quiet), Some(Barrier)]);
+    let by_put_signal = prop::bool::weighted(0.2);
+    (pe(), pe(), pe(), prop::option::of(pe()), order, by_put_signal).prop_map(
+        |(from, home, told, last, order, whole)| {
+            let mut program = Program::default();
+            let data = P { to: home, word: 0, value: 5 };
+            match (whole && told == home, order) {
+                (true, _) => program[from].push(PutSignal { to: told, word: 2 }),
+                (false, Some(Barrier)) => {
+                    program[from].push(data);
+                    program.iter_mut().for_each(|calls| calls.push(Barrier));
+                    program[from].push(Signal { to: told, word: 2 });
+                }
+                (false, order) => {
+                    program[from].extend([data].into_iter().chain(order).chain([Signal { to: told, word: 2 }]))
+                }
+            }
+            program[told].push(Wait { word: 2 });
+            let reader = last.unwrap_or(told);
+            if last.is_some() {
+                program[told].push(Signal { to: reader, word: 3 });
+                program[reader].push(Wait { word: 3 });
+            }
+            program[reader].push(G { from: home, word: 0 });
+            program
+        },
+    )
+}
+
+/// Messages with a few more calls anywhere, and any calls.
+fn programs() -> impl Strategy<Value = Program> {
+    let disturbed = (message(), prop::collection::vec((0..6usize, calls(2)), 0..3)).prop_map(|(mut program, more)| {
+        for (at, (pe, call)) in more.into_iter().flat_map(|(at, calls)| calls.into_iter().map(move |call| (at, call))) {
+            let at = at.min(program[pe].len());
+            program[pe].insert(at, call);
+        }
+        program
+    });
+    let any = (calls(6), prop::option::of(calls(5)), 0..2usize).prop_map(|(first, second, barriers)| {
+        let mut program = Program::default();
+        first.into_iter().for_each(|(pe, call)| program[pe].push(call));
+        for _ in 0..if second.is_some() { barriers + 1 } else { 0 } {
+            program.iter_mut().for_each(|calls| calls.push(Barrier));
+        }
+        second.into_iter().flatten().for_each(|(pe, call)| program[pe].push(call));
+        program
+    });
+    prop_oneof![3 => disturbed, 1 => any]
+}
+
+#[test]
+fn a_mixed_fabric_shows_more_only_where_there_is_a_race() {
+    let times = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let cases = 1_000 * times("REFERENCE_TIMES").unwrap_or(1) as u32;
+    let config = ProptestConfig {
+        cases,
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(times("REFERENCE_SEED").unwrap_or(0x7061_7468)),
+        max_shrink_iters: 2_000,
+        ..ProptestConfig::default()
+    };
+    let (compared, different) = (std::cell::Cell::new(0), std::cell::Cell::new(0));
+    let result = TestRunner::new(config).run(&programs(), |program| {
+        if let Some(makes_a_difference) = check(&program).map_err(TestCaseError::fail)? {
+            compared.set(compared.get() + 1);
+            different.set(different.get() + u32::from(makes_a_difference));
+        }
+        Ok(())
+    });
+    if let Err(error) = result {
+        panic!("{error}");
+    }
+    eprintln!("{} of {cases} compared, {} differ", compared.get(), different.get());
+    assert!(compared.get() > cases * 8 / 10, "only {} of {cases} were small enough", compared.get());
+    assert!(different.get() > cases / 20, "the path makes a difference in {} of {cases} only", different.get());
+}
+
+/// What PE 3 sees of PE 2's word, which PE 0 has written, and whether there is a race.
+fn third(profile: Profile, program: Program) -> (Vec<String>, Option<String>) {
+    let all = Explore::All { limit: 100_000 };
+    let seen = seen(&program, profile, all, Races::Note);
+    assert!(seen.complete);
+    let results =
+        |outcome: &String| outcome.split("Some(").last().expect("four results").trim_end_matches(")]").to_string();
+    (seen.outcomes.iter().map(results).collect(), seen.race)
+}
+
+/// PE 0 of the other node writes to PE 2, and PE 3, beside PE 2, reads there.
+fn told_by(teller: impl Fn() -> Program) -> [(Vec<String>, bool); 2] {
+    [Profile::Spec, Profile::MixedFabric].map(|profile| {
+        let (seen, race) = third(profile, teller());
+        (seen, race.is_some())
+    })
+}
+
+const DATA: Call = P { to: 2, word: 0, value: 5 };
+const LOOK: Call = G { from: 2, word: 0 };
+
+fn is(seen: &[&str], race: bool) -> (Vec<String>, bool) {
+    (seen.iter().map(ToString::to_string).collect(), race)
+}
+
+#[test]
+fn a_complete_put_is_promised_to_its_destination_only() {
+    let by_the_writer = || {
+        let reader = vec![Wait { word: 3 }, LOOK];
+        [vec![DATA, Quiet, Signal { to: 3, word: 3 }], vec![], vec![], reader]
+    };
+    assert_eq!(told_by(by_the_writer), [is(&["[5]"], false), is(&["[0]", "[5]"], true)]);
+    let by_the_destination = || {
+        let destination = vec![Wait { word: 2 }, Signal { to: 3, word: 3 }];
+        [vec![DATA, Fence, Signal { to: 2, word: 2 }], vec![], destination, vec![Wait { word: 3 }, LOOK]]
+    };
+    assert_eq!(told_by(by_the_destination), [is(&["[5]"], false), is(&["[5]"], false)]);
+    // a fourth PE can hand it on
+    let through_another = || {
+        let destination = vec![Wait { word: 2 }, Signal { to: 1, word: 2 }];
+        let another = vec![Wait { word: 2 }, Signal { to: 3, word: 3 }];
+        [vec![DATA, Fence, Signal { to: 2, word: 2 }], another, destination, vec![Wait { word: 3 }, LOOK]]
+    };
+    assert_eq!(told_by(through_another), [is(&["[5]"], false), is(&["[5]"], false)]);
+}
+
+#[test]
+fn a_barrier_promises_it_to_the_destination_and_another_one_to_all() {
+    let barriers = |n: usize| {
+        let all = vec![Barrier; n];
+        [[&[DATA], &all[..]].concat(), all.clone(), all.clone(), [&all[..], &[LOOK]].concat()]
+    };
+    assert_eq!(told_by(|| barriers(1)), [is(&["[5]"], false), is(&["[0]", "[5]"], true)]);
+    assert_eq!(told_by(|| barriers(2)), [is(&["[5]"], false), is(&["[5]"], false)]);
+}
+
+#[test]
+fn on_the_same_path_everybody_sees_it() {
+    // PE 1 of the writer's node reads over the network too; PE 3 writes where PE 0 reads over NVLink
+    let far = || [vec![DATA, Quiet, Signal { to: 1, word: 3 }], vec![Wait { word: 3 }, LOOK], vec![], vec![]];
+    let seen = |program: Program| third_of(Profile::MixedFabric, &program);
+    assert_eq!(seen(far()), (1, false));
+    let near = [vec![], vec![], vec![DATA, Quiet, Signal { to: 3, word: 3 }], vec![Wait { word: 3 }, LOOK]];
+    assert_eq!(seen(near), (1, false));
+    let own = [vec![DATA, Quiet, LOOK], vec![], vec![], vec![]];
+    assert_eq!(seen(own), (1, false));
+    let crossed = [vec![Wait { word: 3 }, LOOK], vec![], vec![], vec![DATA, Quiet, Signal { to: 0, word: 3 }]];
+    assert_eq!(seen(crossed), (2, true));
+}
+
+/// The number of outcomes, and whether there is a race.
+fn third_of(profile: Profile, program: &Program) -> (usize, bool) {
+    let seen = seen(program, profile, Explore::All { limit: 100_000 }, Races::Note);
+    (seen.outcomes.len(), seen.race.is_some())
+}
+
+#[test]
+fn the_missing_edge_leads_through_the_destination() {
+    let program = [vec![DATA, Quiet, Signal { to: 3, word: 3 }], vec![], vec![], vec![Wait { word: 3 }, LOOK]];
+    let mut simulation = Simulation::new(config(Profile::MixedFabric, Races::Find)).unwrap();
+    let run = simulation.run(|pe| perform(&program, pe)).unwrap();
+    let [race] = &run.verdict.races[..] else { panic!("{}", run.verdict) };
+    assert!(matches!(race.missing, MissingEdge::Through { pe: 2, .. }), "{race}");
+    let said = race.missing.to_string();
+    assert!(
+        said.starts_with("a barrier, or a signal of PE 2, behind what tells PE 2 of the first, between "),
+        "{said}"
+    );
+}
+
+/// On one node there is one path.
+#[test]
+fn one_node_has_one_fabric() {
+    let program = [vec![DATA, Quiet, Signal { to: 3, word: 3 }], vec![], vec![], vec![Wait { word: 3 }, LOOK]];
+    for nodes in [1, 4] {
+        let config = Config { nodes, ..config(Profile::MixedFabric, Races::Find) };
+        let run = Simulation::new(config).unwrap().run(|pe| perform(&program, pe)).unwrap();
+        assert!(run.verdict.is_ok(), "{nodes} nodes: {}", run.verdict);
+    }
+}
