@@ -41,6 +41,25 @@ impl World for Memory {
     }
 }
 
+/// The shortest time of a thread-instruction, and how many there are.
+fn measure(
+    module: &Arc<Module>,
+    kernel: &str,
+    launch: Launch,
+    memory: &mut Memory,
+) -> Result<(f64, u64), Box<dyn std::error::Error>> {
+    let launch = Arc::new(launch);
+    let (mut best, mut steps) = (f64::INFINITY, 0);
+    for _ in 0..200 {
+        let mut block = Block::new(module, kernel, &launch, [0; 3])?;
+        let begin = Instant::now();
+        assert_eq!(block.run(memory), Stop::Finished);
+        steps = block.steps();
+        best = best.min(begin.elapsed().as_secs_f64() * 1e9 / steps as f64);
+    }
+    Ok((best, steps))
+}
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     const ELEMENTS: usize = 1 << 13;
     let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/axpy.ptx"))?;
@@ -54,15 +73,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut memory = Memory((0..ELEMENTS * 2).flat_map(|i| (i as f32).to_le_bytes()).collect());
     let (y, x) = (4096_u64, 4096 + 4 * ELEMENTS as u64);
     let launch = Launch::new(1, 32).parameter(&y.to_le_bytes()).parameter(&x.to_le_bytes());
-    let launch = Arc::new(launch.parameter(&0.5_f32.to_le_bytes()).parameter(&(ELEMENTS as i32).to_le_bytes()));
-    let mut best = f64::INFINITY;
-    let mut steps = 0;
-    for _ in 0..200 {
-        let mut block = Block::new(&module, "axpy", &launch, [0; 3])?;
-        let begin = Instant::now();
-        assert_eq!(block.run(&mut memory), Stop::Finished);
-        steps = block.steps();
-        best = best.min(begin.elapsed().as_secs_f64() * 1e9 / steps as f64);
+    let launch = launch.parameter(&0.5_f32.to_le_bytes()).parameter(&(ELEMENTS as i32).to_le_bytes());
+    let (best, steps) = measure(&module, "axpy", launch, &mut memory)?;
+
+    for (checks, races, uninitialized) in
+        [("all checks", true, true), ("all checks but races", false, true), ("bounds only", false, false)]
+    {
+        let launch = Launch::new(1, 64).parameter(&y.to_le_bytes()).parameter(&0.5_f32.to_le_bytes());
+        let mut launch = launch.parameter(&1024_i32.to_le_bytes()).parameter(&16_i32.to_le_bytes());
+        launch.dynamic_shared = 8192;
+        (launch.checks.races, launch.checks.uninitialized) = (races, uninitialized);
+        let (nanoseconds, _) = measure(&module, "axpy_shared", launch, &mut memory)?;
+        println!("in shared memory with {checks}: {nanoseconds:.2} ns a thread-instruction");
     }
 
     let (mut ys, xs): (Vec<f32>, Vec<f32>) = ((0..ELEMENTS).map(|i| i as f32).collect(), vec![1.5; ELEMENTS]);

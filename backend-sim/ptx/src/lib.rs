@@ -3,6 +3,7 @@
 
 mod alu;
 mod block;
+mod bytes;
 mod decode;
 mod error;
 mod lexer;

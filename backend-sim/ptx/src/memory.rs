@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::block::Who;
+use crate::bytes;
 use crate::module::Module;
 use crate::world::{Access, Refusal, World};
 
@@ -77,18 +78,13 @@ impl World for FlatMemory {
     }
 
     fn load(&mut self, access: &Access) -> Result<u64, Refusal> {
-        let mut value = [0; 8];
         let bytes = self.checked(access)?;
-        value[..bytes.len()].copy_from_slice(bytes);
-        Ok(u64::from_le_bytes(value))
+        Ok(bytes::get(bytes, 0, access.bytes).unwrap_or(0))
     }
 
     fn store(&mut self, access: &Access, value: u64) -> Result<bool, Refusal> {
         let bytes = self.checked(access)?;
-        let new = &value.to_le_bytes()[..bytes.len()];
-        let changed = bytes != new;
-        bytes.copy_from_slice(new);
-        Ok(changed)
+        Ok(bytes::put(bytes, 0, access.bytes, value).unwrap_or(false))
     }
 
     fn print(&mut self, _: Who, text: &str) {

@@ -93,6 +93,15 @@ fn release_and_acquire_order_accesses() {
         ("st.volatile.shared.u32 [%rd4+128], 1;", "ld.volatile.shared.u32 %r3, [%rd4+128];\nmembar.cta;"),
         ("membar.cta;\nst.volatile.shared.u32 [%rd4+128], 1;", "ld.volatile.shared.u32 %r3, [%rd4+128];"),
         ("st.relaxed.cta.shared.u32 [%rd4+128], 1;", "ld.acquire.cta.shared.u32 %r3, [%rd4+128];"),
+        // What is written after the release is not released.
+        (
+            "st.release.cta.shared.u32 [%rd4+128], 1;\nst.shared.u32 [%rd4], 43;",
+            "ld.acquire.cta.shared.u32 %r3, [%rd4+128];",
+        ),
+        (
+            "membar.cta;\nst.shared.u32 [%rd4], 43;\nst.volatile.shared.u32 [%rd4+128], 1;",
+            "ld.acquire.cta.shared.u32 %r3, [%rd4+128];",
+        ),
     ] {
         assert_eq!(fault(&body(store, load), 64).kind, FaultKind::Race, "{store} {load}");
     }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use onesided_ptx::{
-    Access, AccessKind, AtomicOp, Block, FaultKind, FlatMemory, Launch, Module, Order, Place, Refusal, Scope, Stop,
-    Who, World,
+    Access, AccessKind, AtomicOp, Block, FaultKind, FlatMemory, Group, Launch, Module, Order, Place, Refusal, Scope,
+    Stop, Who, World,
 };
 
 /// Stops before strong accesses, notes everything, and refuses what the test says.
@@ -168,4 +168,18 @@ fn launches_that_do_not_fit() {
         Block::new(&module, "q", &Arc::new(good()), [0; 3]).unwrap_err().to_string(),
     ];
     insta::assert_snapshot!(all.join("\n"));
+}
+
+#[test]
+fn names_say_who_calls_together() {
+    let names = [
+        "nvshmem_quiet",
+        "nvshmemx_int_put_nbi_warp",
+        "nvshmemx_barrier_all_block",
+        "_Z24nvshmemx_int32_put_block_nbst",
+    ];
+    let declarations: String = names.iter().map(|name| format!(".extern .func {name};\n")).collect();
+    let module = Module::parse(&format!(".version 9.0\n.target sm_90\n.address_size 64\n{declarations}")).unwrap();
+    let groups: Vec<Group> = module.externals().iter().map(|external| external.group).collect();
+    assert_eq!(groups, [Group::Thread, Group::Warp, Group::Block, Group::Block]);
 }

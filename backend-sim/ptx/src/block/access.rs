@@ -4,6 +4,7 @@ use super::shared::{Finding, Touch};
 use super::thread::Thread;
 use super::{Block, FaultKind, Halt, Stop};
 use crate::alu;
+use crate::bytes;
 use crate::decode::window;
 use crate::module::Place;
 use crate::op::{AtomicForm, Memory};
@@ -28,6 +29,7 @@ fn route(space: Space, address: u64) -> (Space, u64) {
 }
 
 impl Block {
+    /// The address space is known for most accesses: those to global memory are made where the loop is.
     #[inline]
     pub(super) fn load(
         &mut self,
@@ -38,18 +40,48 @@ impl Block {
         address: u64,
         place: Place,
     ) -> Result<u64, Halt> {
-        let (space, at) = route(memory.space, address);
-        self.aligned(index, memory.align, at, place)?;
+        self.aligned(index, memory.align, address, place)?;
+        if memory.space == Space::Global {
+            return self.load_global(world, thread, index, memory, address, place);
+        }
+        match route(memory.space, address) {
+            (Space::Global | Space::Generic, at) => self.load_global(world, thread, index, memory, at, place),
+            elsewhere => self.load_inside(thread, index, memory, elsewhere, place),
+        }
+    }
+
+    #[inline]
+    fn load_global(
+        &mut self,
+        world: &mut impl World,
+        thread: &mut Thread,
+        index: usize,
+        memory: &Memory,
+        at: u64,
+        place: Place,
+    ) -> Result<u64, Halt> {
+        let access = self.access(index, memory, at, AccessKind::Load, place);
+        self.announce(world, &access)?;
+        let value = world.load(&access);
+        let value = self.accepted(value, &access, index)?;
+        thread.spin.read(at, memory.bytes);
+        self.synchronize_read(index, at, memory.order);
+        Ok(value)
+    }
+
+    /// From the block's own memory.
+    fn load_inside(
+        &mut self,
+        thread: &mut Thread,
+        index: usize,
+        memory: &Memory,
+        (space, at): (Space, u64),
+        place: Place,
+    ) -> Result<u64, Halt> {
         let bytes = memory.bytes;
         match space {
             Space::Global | Space::Generic => {
-                let access = self.access(index, memory, at, AccessKind::Load, place);
-                self.announce(world, &access)?;
-                let value = world.load(&access);
-                let value = self.accepted(value, &access, index)?;
-                thread.spin.read(at, bytes);
-                self.synchronize_read(index, at, memory.order);
-                Ok(value)
+                Err(self.fault(FaultKind::OutOfBounds, index, place, "global memory is the world's"))
             }
             Space::Shared => {
                 let at = self.shared_range(index, at, bytes, place)?;
@@ -58,7 +90,7 @@ impl Block {
                 self.touch(at, bytes.into(), touch)?;
                 thread.spin.read(window::SHARED + at as u64, bytes);
                 self.synchronize_read(index, window::SHARED + at as u64, memory.order);
-                Ok(self.shared.load(at, bytes.into()))
+                Ok(self.shared.load(at, bytes))
             }
             Space::Local => self.word(index, &thread.local, "local", at, bytes, place),
             Space::Const => self.word(index, &self.module.constants, "constant", at, bytes, place),
@@ -97,19 +129,16 @@ impl Block {
                     Touch { thread: index, place, reads: false, writes: true, strong: memory.order.is_strong() };
                 self.touch(at, bytes.into(), touch)?;
                 self.synchronize_write(index, window::SHARED + at as u64, memory.order, false);
-                if self.shared.store(at, bytes.into(), value) {
+                if self.shared.store(at, bytes, value) {
                     self.changed(thread, window::SHARED + at as u64, bytes);
                 }
             }
             Space::Local => {
                 let end = thread.local.len();
-                let range =
-                    usize::try_from(at).ok().and_then(|at| thread.local.get_mut(at..at.checked_add(bytes.into())?));
-                let Some(range) = range else { return Err(self.out_of_bounds(index, "local", at, bytes, end, place)) };
-                let new = &value.to_le_bytes()[..usize::from(bytes)];
-                if range != new {
-                    range.copy_from_slice(new);
-                    thread.spin.visible();
+                match usize::try_from(at).ok().and_then(|at| bytes::put(&mut thread.local, at, bytes, value)) {
+                    Some(true) => thread.spin.visible(),
+                    Some(false) => {}
+                    None => return Err(self.out_of_bounds(index, "local", at, bytes, end, place)),
                 }
             }
             Space::Const | Space::Param => {
@@ -151,8 +180,8 @@ impl Block {
                 let at = self.shared_range(index, at, bytes, place)?;
                 let touch = Touch { thread: index, place, reads: true, writes: true, strong: true };
                 self.touch(at, bytes.into(), touch)?;
-                let old = self.shared.load(at, bytes.into());
-                let changed = self.shared.store(at, bytes.into(), alu::atomic(form.op, form.ty, old, b, c));
+                let old = self.shared.load(at, bytes);
+                let changed = self.shared.store(at, bytes, alu::atomic(form.op, form.ty, old, b, c));
                 (old, window::SHARED + at as u64, changed)
             }
             _ => {
@@ -243,11 +272,8 @@ impl Block {
     }
 
     fn word(&self, index: usize, memory: &[u8], space: &str, at: u64, bytes: u8, place: Place) -> Result<u64, Halt> {
-        let range = usize::try_from(at).ok().and_then(|at| memory.get(at..at.checked_add(bytes.into())?));
-        let Some(range) = range else { return Err(self.out_of_bounds(index, space, at, bytes, memory.len(), place)) };
-        let mut value = [0; 8];
-        value[..range.len()].copy_from_slice(range);
-        Ok(u64::from_le_bytes(value))
+        let word = usize::try_from(at).ok().and_then(|at| bytes::get(memory, at, bytes));
+        word.ok_or_else(|| self.out_of_bounds(index, space, at, bytes, memory.len(), place))
     }
 
     /// Notes an access to shared memory; a race or a read of what nobody wrote ends the block.

@@ -178,10 +178,10 @@ impl Block {
                 let read = if kind == Bulk::Elements { barrier.saturating_sub(offset) } else { u64::MAX };
                 let value = if read == 0 { Ok(0) } else { world.load(&access) };
                 let value = self.accepted(value, &access, index)? & mask(read.min(8) as u32 * 8);
-                self.shared.store(at, step.into(), value);
+                self.shared.store(at, step, value);
                 self.changed(thread, window::SHARED + at as u64, step);
             } else {
-                let changed = world.store(&access, self.shared.load(at, step.into()));
+                let changed = world.store(&access, self.shared.load(at, step));
                 if self.accepted(changed, &access, index)? {
                     self.changed(thread, access.address, step);
                 }

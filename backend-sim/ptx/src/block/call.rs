@@ -46,7 +46,8 @@ impl Call {
 }
 
 impl Block {
-    /// Answers a call: its threads go on with this result, whose low bytes are taken. `observed` says that the call changed nothing and
+    /// Answers a call: its threads go on with this result, whose low bytes are taken. If the call changed global memory, say so to
+    /// [`Block::wake`], too. `observed` says that the call changed nothing and
     /// only looked at global memory at these addresses (as `nvshmem_test` does): then a loop that calls it again and again is a spin on
     /// them. Other calls are visible to others, so that no loop around them is a spin.
     ///

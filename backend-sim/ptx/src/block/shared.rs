@@ -1,6 +1,7 @@
 //! Shared memory, and its shadow: who wrote and read each word last, for races and for what nobody wrote.
 
 use super::order::Order;
+use crate::bytes;
 use crate::module::Place;
 
 /// One access, as the shadow remembers it. Epoch 0: there was none.
@@ -56,19 +57,16 @@ impl Shared {
         Self { bytes: vec![0; bytes], cells: vec![Cell::default(); cells], granularity }
     }
 
-    pub(super) fn load(&self, at: usize, bytes: usize) -> u64 {
-        let mut value = [0; 8];
-        value[..bytes].copy_from_slice(&self.bytes[at..at + bytes]);
-        u64::from_le_bytes(value)
+    /// A word that lies within.
+    #[inline]
+    pub(super) fn load(&self, at: usize, bytes: u8) -> u64 {
+        bytes::get(&self.bytes, at, bytes).unwrap_or(0)
     }
 
     /// Whether that changed the memory.
-    pub(super) fn store(&mut self, at: usize, bytes: usize, value: u64) -> bool {
-        let new = &value.to_le_bytes()[..bytes];
-        let old = &mut self.bytes[at..at + bytes];
-        let changed = *old != *new;
-        old.copy_from_slice(new);
-        changed
+    #[inline]
+    pub(super) fn store(&mut self, at: usize, bytes: u8, value: u64) -> bool {
+        bytes::put(&mut self.bytes, at, bytes, value).unwrap_or(false)
     }
 
     /// Notes an access to bytes that exist. The first race, if there is one, and whether bytes are read that nobody wrote.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::thread::{Frame, State, Thread, Together};
 use super::{Block, FaultKind, Halt};
+use crate::bytes;
 use crate::module::Place;
 use crate::op::{Op, Special};
 use crate::types::Order;
@@ -139,15 +140,13 @@ impl Block {
                         self.store(world, thread, index, &memory, address, get!(s), place!())?;
                     }
                     Op::LoadParameter { d, offset, bytes } => {
-                        get!(d) = word(&self.launch.parameters, offset as usize, bytes)
+                        get!(d) = bytes::get(&self.launch.parameters, offset as usize, bytes).unwrap_or(0)
                     }
                     Op::LoadSlot { d, offset, bytes } => {
-                        get!(d) = word(&thread.slots, (thread.frame.slots + offset) as usize, bytes)
+                        get!(d) = bytes::get(&thread.slots, (thread.frame.slots + offset) as usize, bytes).unwrap_or(0)
                     }
                     Op::StoreSlot { s, offset, bytes } => {
-                        let at = (thread.frame.slots + offset) as usize;
-                        let bytes = usize::from(bytes);
-                        thread.slots[at..at + bytes].copy_from_slice(&get!(s).to_le_bytes()[..bytes]);
+                        bytes::put(&mut thread.slots, (thread.frame.slots + offset) as usize, bytes, get!(s));
                     }
                     Op::Atomic { d, a, b, c, how } => {
                         let form = &code.atomics[usize::from(how)];
@@ -325,14 +324,6 @@ impl Block {
             Special::Constant(value) => value.into(),
         }
     }
-}
-
-#[inline]
-fn word(bytes: &[u8], at: usize, width: u8) -> u64 {
-    let mut value = [0; 8];
-    let width = usize::from(width);
-    value[..width].copy_from_slice(&bytes[at..at + width]);
-    u64::from_le_bytes(value)
 }
 
 /// The order of the interpreter's own accesses.
