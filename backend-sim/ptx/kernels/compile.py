@@ -50,7 +50,7 @@ def compile_file(nvrtc, path, includes):
 
 def portable(ptx, includes):
     """Leaves out the folders of this machine, and white space at the ends of lines."""
-    for folder in [os.getcwd()] + sorted(includes, key=len, reverse=True):
+    for folder in sorted([os.getcwd(), *includes], key=len, reverse=True):
         ptx = ptx.replace(folder.rstrip("/") + "/", "")
     return "".join(line.rstrip() + "\n" for line in ptx.rstrip("\n\0").split("\n"))
 
