@@ -1,12 +1,10 @@
-// What libraries compile to: CUB's scan and reduction of a block, cuda::atomic_ref, cuda::barrier, copies of cooperative groups.
-#define NDEBUG // an assertion within the libraries would hold the path of their files
+// What libraries compile to: CUB's scan and reduction of a block, cuda::atomic_ref, copies of cooperative groups.
 #include <cooperative_groups.h>
 #include <cooperative_groups/memcpy_async.h>
 #include <cooperative_groups/reduce.h>
 #include <cub/block/block_reduce.cuh>
 #include <cub/block/block_scan.cuh>
 #include <cuda/atomic>
-#include <cuda/barrier>
 namespace groups = cooperative_groups;
 
 extern "C" __global__ void cub_scan(int *out, const int *in) {
@@ -30,14 +28,10 @@ extern "C" __global__ void cuda_atomics(int *out, int *word, const int *in) {
     }
     while (flag.load(cuda::memory_order_acquire) != 10) {}
 
-    __shared__ cuda::barrier<cuda::thread_scope_block> barrier;
     __shared__ int copy[128];
-    if (threadIdx.x == 0) init(&barrier, blockDim.x);
-    __syncthreads();
     groups::thread_block block = groups::this_thread_block();
     groups::memcpy_async(block, copy, in, sizeof(copy));
     groups::wait(block);
-    barrier.arrive_and_wait();
     auto tile = groups::tiled_partition<32>(block);
     out[threadIdx.x] = copy[127 - threadIdx.x] + groups::reduce(tile, in[threadIdx.x], groups::plus<int>());
 }

@@ -116,7 +116,7 @@ fn cubs_scan_and_reduction() {
 }
 
 #[test]
-fn cudas_atomics_barriers_and_copies() {
+fn cudas_atomics_and_copies() {
     let mut loaded = load("library");
     let input: Vec<i32> = (0..128).map(|i| i * 7 - 50).collect();
     let from = loaded.array(&input, i32::to_le_bytes);
