@@ -1,8 +1,10 @@
 //! Calls: of device functions, of external ones, by a thread or by a group together; printf and assert.
 
 use super::print;
+use super::shared::Touch;
 use super::thread::{State, Thread};
 use super::{Block, FaultKind, Halt, Stop, Who};
+use crate::decode::window;
 use crate::module::{Group, Place};
 use crate::op::{Callee, Memory, Slot};
 use crate::types::{Scope, Space};
@@ -90,6 +92,36 @@ impl Block {
                 self.order.meet(&call.threads, &call.threads)
             }
         }
+    }
+
+    /// The block's own memory that an argument of a call points to, shared or of the calling thread: these bytes. Nothing if the address is
+    /// one of global memory, or not all bytes lie within.
+    pub fn read_own(&self, call: &Call, address: u64, bytes: usize) -> Option<&[u8]> {
+        let at = usize::try_from(address & (window::SHARED - 1)).ok()?;
+        let memory = match address & !(window::SHARED - 1) {
+            window::SHARED => &self.shared.bytes,
+            window::LOCAL => &self.threads.get(*call.threads.first()?)?.local,
+            _ => return None,
+        };
+        memory.get(at..at.checked_add(bytes)?)
+    }
+
+    /// Writes to the block's own memory that an argument of a call points to, before the call is answered. Whether the bytes lie within.
+    pub fn write_own(&mut self, call: &Call, address: u64, bytes: &[u8]) -> bool {
+        if self.read_own(call, address, bytes.len()).is_none() {
+            return false;
+        }
+        let (at, thread) = ((address & (window::SHARED - 1)) as usize, call.threads[0]);
+        if address & !(window::SHARED - 1) == window::LOCAL {
+            self.threads[thread].local[at..at + bytes.len()].copy_from_slice(bytes);
+            return true;
+        }
+        self.shared.bytes[at..at + bytes.len()].copy_from_slice(bytes);
+        // From now on it is written, by the thread that calls.
+        let touch = Touch { thread, place: call.place, reads: false, writes: true, strong: false };
+        self.shared.touch(at, bytes.len(), touch, &self.order, false);
+        self.wake(address, bytes.len() as u64);
+        true
     }
 
     /// Executes a call. Whether the thread waits now.

@@ -139,3 +139,49 @@ fn a_spin_waits_for_its_word() {
         assert_eq!(loaded.read(out, i32::from_le_bytes)[0], if parameters == 2 { 1 } else { 5 }, "{kernel}");
     }
 }
+
+#[test]
+fn structures_are_arguments_and_results() {
+    let mut loaded = load("types");
+    let half = loaded.array(&[0x3c00_u16; 2], u16::to_le_bytes); // 1.0
+    let words = loaded.array(&[0_u64; 4], u64::to_le_bytes);
+    let launch =
+        [half, half, words, words].iter().fold(loaded.launch(1, 1), |launch, p| launch.parameter(&p.to_le_bytes()));
+    let mut block = Block::new(&loaded.module, "types", &Arc::new(launch), [0; 3]).unwrap();
+    let mut calls = Vec::new();
+    loop {
+        match block.run(&mut loaded.memory) {
+            Stop::Call(call) => {
+                let arguments: Vec<u64> = (0..call.layout.len()).map(|index| call.argument(index)).collect();
+                if call.name == "nvshmem_uint64_wait_until_some" {
+                    assert_eq!(block.read_own(&call, arguments[0], 8), None); // global
+                    assert!(block.write_own(&call, arguments[2], &1_u64.to_le_bytes()));
+                    assert_eq!(block.read_own(&call, arguments[2], 8), Some(&1_u64.to_le_bytes()[..]));
+                    assert!(!block.write_own(&call, arguments[2] + 16, &[0])); // behind the array
+                }
+                let result = if call.name == "nvshmem_half_g" { 0x4000 } else { 2 }; // 2.0
+                block.reply(&call, result, None);
+                calls.push((call.name, arguments));
+            }
+            Stop::Finished => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    let names: Vec<&str> = calls.iter().map(|(name, _)| &name[..]).collect();
+    assert_eq!(
+        names,
+        [
+            "nvshmem_half_g",
+            "nvshmem_half_p",
+            "nvshmemx_bfloat16_sum_reduce_block",
+            "nvshmemx_qp_uint64_p",
+            "nvshmemx_double2_maxloc_reduce_block",
+            "nvshmem_uint64_wait_until_some",
+        ]
+    );
+    assert_eq!(calls[1].1, [half, 0x4200, 0]); // 3.0 by value
+    let local = calls[5].1[2]; // an array of the thread: no address of global memory
+    assert_eq!(calls[5].1, [words, 2, local, 0, 5, 1]);
+    assert!(local >> 56 != 0);
+    assert_eq!(loaded.read(words, u64::from_le_bytes)[2], 2);
+}
