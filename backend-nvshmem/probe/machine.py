@@ -83,6 +83,30 @@ def compile_probe(library, cuda, build):
     return program
 
 
+def network(folder):
+    """The environment of PEs that reach each other by UCX over TCP only; None without UCX. The plug-in needs GDRCopy, or a
+    stand-in for it, which suffices because the heap is memory of the host."""
+    if not folder:
+        return None
+    found = {os.path.basename(path): os.path.dirname(path) for path in glob.glob(f"{folder}/**/*.so*", recursive=True)}
+    if not {"libucp.so.0", "libuct_cuda.so.0", "libgdrapi.so.2"} <= found.keys():
+        return None
+    folders = dict.fromkeys(os.path.abspath(found[name]) for name in sorted(found) if found[name] != found["libuct_cuda.so.0"])
+    over_tcp = "tcp,self,cuda_copy"
+    return {
+        "LD_LIBRARY_PATH": ":".join(folders),
+        "UCX_MODULE_DIR": os.path.abspath(found["libuct_cuda.so.0"]),
+        "UCX_TLS": over_tcp,
+        "UCX_LOG_LEVEL": "error",
+        "UCX_WARN_UNUSED_ENV_VARS": "n",
+        "NVSHMEM_UCX_TLS": over_tcp,
+        "NVSHMEM_REMOTE_TRANSPORT": "ucx",
+        "NVSHMEM_DISABLE_P2P": "1",
+        "NVSHMEM_HEAP_KIND": "SYSMEM",
+        "NVSHMEM_SYMMETRIC_SIZE": "64M",
+    }
+
+
 def driver_version():
     try:
         words = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]

@@ -8,6 +8,7 @@
 #include "life.h"
 #include "loading.h"
 #include "memory.h"
+#include "network.h"
 #include "order.h"
 #include "sizes.h"
 #include "teams.h"
@@ -89,6 +90,8 @@ static void ask(const std::string &question, const std::vector<std::string> &arg
     else if (question == "full-teams") ask_full_teams();
     else if (question == "full-calls") ask_full_calls();
     else if (question == "context") ask_context(word(0));
+    else if (question == "network") ask_network(word(0));
+    else if (question == "network-cost") ask_network_cost();
     else throw Broken{"no such question: " + question};
 }
 

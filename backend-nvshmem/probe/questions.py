@@ -17,6 +17,7 @@ class Question:
     twice: bool = False  # is run two times, and what is recorded as bits_… compared
     counts: str = ""  # a field that tells how far a process got that was ended
     prints: bool = False  # what the library prints belongs to the answer
+    network: bool = False  # PEs reach each other by a network only
 
 
 def _topic(topic, **common):
@@ -35,6 +36,7 @@ _order = _topic("What a call waits for that is pending on a stream", limit=20)
 _collectives = _topic("Collectives")
 _full = _topic("A GPU without free memory", limit=25)
 _loading = _topic("When kernels are loaded", limit=8)
+_network = _topic("PEs behind a network: UCX over TCP, 12,000 runs each", limit=60, network=True)
 _context = _topic("The context of another GPU current in the thread", pes=1, limit=10)
 
 SAYS = {"lazy": "`CUDA_MODULE_LOADING` as CUDA has it, `LAZY`", "eager": "with `CUDA_MODULE_LOADING=EAGER`"}
@@ -285,6 +287,33 @@ QUESTIONS = [
         )
         for mode in ("lazy", "eager")
     ),
+    *(
+        _network(f"network-{name}", about, "network", name, pes=3 if name.startswith("third") else 2)
+        for name, about in (
+            ("put", "the host's `putmem` returns: is the data old at the peer?"),
+            ("put-nbi", "the same with `putmem_nbi`"),
+            ("put-fence", "`putmem`, `fence` returns: is the data old?"),
+            ("put-quiet", "`putmem`, `quiet` returns: is the data old?"),
+            ("nbi-quiet", "`putmem_nbi`, `quiet` returns: is the data old?"),
+            ("barrier", "`putmem`, `barrier_all` returns at the peer: is the data old?"),
+            ("flag-p", "`putmem`, then `uint64_p` of a flag for which the peer polls: is the data old?"),
+            ("flag-nbi-p", "the same with `putmem_nbi`"),
+            ("flag-nbi-fence-p", "`putmem_nbi`, `fence`, then `uint64_p` of the flag: is the data old?"),
+            ("flag-by-put", "`putmem`, then `putmem` of the flag: are two puts to one PE in order?"),
+            ("same-word", "two `putmem` to one place, `quiet`: is the first one's data there?"),
+            ("flag-stream-put", "`putmem_on_stream`, then `signal_op_on_stream`: is the data old?"),
+            ("flag-stream-nbi", "the same with `putmem_nbi_on_stream`"),
+            ("flag-put-signal", "`putmem_signal_on_stream`: is the data old when the signal is there?"),
+            ("third-quiet", "PE 0: `putmem` to PE 1, `quiet`; then PE 2: `getmem` from PE 1, `quiet`: is it old?"),
+            ("third-flag", "the same, PE 0 tells PE 2 by `uint64_p` of a flag"),
+            ("third-barrier", "the same with `barrier_all` between"),
+            ("get", "the host's `getmem` returns: is what it brought old?"),
+            ("get-quiet", "the same with `quiet` behind it"),
+            ("get-stream", "the same with `getmem_on_stream` and a synchronized stream"),
+            ("p-stream", "`uint64_p_on_stream`, the stream synchronized, `quiet`: is the value wrong?"),
+        )
+    ),
+    _network("network-cost", "medians of calls of the host", "network-cost"),
     *(
         _context(f"context-{call}", f"`{function}`", "context", call)
         for call, function in (

@@ -4,6 +4,7 @@
 #![allow(unsafe_code)]
 
 use std::cell::{OnceCell, RefCell};
+use std::ffi::c_void;
 use std::sync::Arc;
 
 use cudarc::driver::sys::{self, CU_MEMHOSTALLOC_PORTABLE, CUdeviceptr};
@@ -160,14 +161,47 @@ impl Device {
         stream.synchronize().map_err(|error| device("write", error, at))
     }
 
-    /// Enqueues a copy of `from`, which may change as soon as this returns.
+    /// Enqueues a copy of `from`, which may change as soon as this returns. `is_host`: `dst` is memory of the host.
     ///
     /// # Safety
     /// `dst` must be memory of at least `from.len()` bytes that this context can write, until the copy has run.
-    pub(crate) unsafe fn fill(&self, dst: CUdeviceptr, from: &[u8], stream: &CudaStream, at: At) -> Result<()> {
+    pub(crate) unsafe fn fill(
+        &self,
+        (dst, is_host): (CUdeviceptr, bool),
+        from: &[u8],
+        stream: &CudaStream,
+        at: At,
+    ) -> Result<()> {
         self.bind("write", at)?;
-        // SAFETY: the caller's promise.
-        unsafe { self.staging.copy(&self.context, dst, from, stream) }.map_err(|error| device("write", error, at))
+        let fill = || {
+            if !is_host {
+                // SAFETY: the caller's promise.
+                return unsafe { self.staging.copy(&self.context, dst, from, stream) };
+            }
+            // CUDA runs a copy between two places in memory of the host before it returns, and so waits for the stream.
+            let s = stream.cu_stream();
+            // SAFETY: the caller's promise for `dst`. The memory between is the stream's, from its allocation to its end.
+            unsafe {
+                let between = result::malloc_async(s, from.len())?;
+                let copied = self
+                    .staging
+                    .copy(&self.context, between, from, stream)
+                    .and_then(|()| sys::cuMemcpyDtoHAsync_v2(dst as *mut c_void, between, from.len(), s).result());
+                copied.and(result::free_async(between, s))
+            }
+        };
+        fill().map_err(|error| device("write", error, at))
+    }
+
+    /// Whether an address is memory of the host, which the GPU reaches too.
+    pub(crate) fn is_host_memory(&self, address: CUdeviceptr, at: At) -> Result<bool> {
+        self.bind("init", at)?;
+        let mut kind = 0_u32;
+        let what = sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
+        // SAFETY: writes a number of 4 bytes; any address can be asked about.
+        let asked = unsafe { sys::cuPointerGetAttribute((&raw mut kind).cast(), what, address) }.result();
+        asked.map_err(|error| device("init", error, at))?;
+        Ok(kind == sys::CUmemorytype::CU_MEMORYTYPE_HOST as u32)
     }
 
     /// Sets memory to zeros; done when it returns.

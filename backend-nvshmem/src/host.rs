@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use onesided::backend::{Op, Values};
-use onesided::{At, Backend, Error, ErrorKind, Result};
+use onesided::{At, Error, ErrorKind, Result};
 
 use crate::capabilities::NO_ATOMICS;
 use crate::cuda::device;
@@ -46,6 +46,9 @@ impl Nvshmem {
             }
             Op::Get { dst, src, pe, nbi: false, .. } => {
                 call!(nvshmem_getmem(address(*dst), address(*src), src.len, *pe as i32));
+                if self.is_far(*pe) {
+                    self.quiet_far(call, at)?;
+                }
             }
             Op::Get { dst, src, pe, nbi: true, .. } => {
                 self.unclaimed.add(*pe as usize);
@@ -60,12 +63,7 @@ impl Nvshmem {
                     _ => call!(nvshmem_uint64_p(dst.cast(), *value, pe)),
                 }
             }
-            Op::G { pe, .. } if !self.reaches(*pe as usize) => {
-                let message = format!(
-                    "PE {pe} is reached by a network, over which the library cannot fetch one value; get it into symmetric memory"
-                );
-                return Err(Error::new(ErrorKind::Unsupported, call, message, at));
-            }
+            Op::G { src, pe, dtype } if self.is_far(*pe) => return self.fetch_far(*src, *dtype, *pe, at),
             Op::G { src, pe, dtype } => {
                 let (src, pe) = (address(*src), *pe as i32);
                 return Ok(match dtype.size() {
@@ -75,7 +73,8 @@ impl Nvshmem {
                     _ => call!(nvshmem_uint64_g(src.cast(), pe)),
                 });
             }
-            Op::IPut { pe, .. } | Op::IGet { pe, .. } if !self.reaches(*pe as usize) || is_wide(op) => {
+            Op::IGet { pe, .. } if self.is_far(*pe) => self.get_elements_far(elements(op), at)?,
+            Op::IPut { pe, .. } | Op::IGet { pe, .. } if self.is_far(*pe) || is_wide(op) => {
                 for element in elements(op) {
                     self.issue_from_host(&element, &Values::NONE, at)?;
                 }

@@ -13,6 +13,7 @@
 //! | `mpi.rs`, `mpi_absent.rs` | MPI's world communicator, with the feature `mpi` and without |
 //! | `pe.rs` | [`Nvshmem`]: one PE's end of the backend |
 //! | `host.rs`, `stream.rs`, `strided.rs`, `wait.rs` | operations of the host and of streams; strided ones; waits of the host |
+//! | `network.rs` | operations to PEs behind a network that the library does not do as the text says |
 //! | `unclaimed.rs` | what a composed fence takes from a later quiet, and gives back |
 //! | `reduction.rs` | reductions, with those that the library computes wrongly |
 //! | `memory.rs`, `vmm.rs` | the addresses of allocations; memory that can be registered |
@@ -46,6 +47,7 @@ mod machine;
 mod memory;
 #[cfg_attr(not(feature = "mpi"), path = "mpi_absent.rs")]
 mod mpi;
+mod network;
 mod pe;
 mod plugin;
 mod problem;

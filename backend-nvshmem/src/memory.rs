@@ -1,7 +1,7 @@
 //! [`Memory`]: the addresses of the allocations that operations name.
 #![allow(unsafe_code)]
 
-use std::cell::{Ref, RefCell};
+use std::cell::{Cell, Ref, RefCell};
 use std::ffi::{c_int, c_void};
 
 use cudarc::driver::sys::CUdeviceptr;
@@ -22,7 +22,13 @@ pub(crate) struct Memory {
     symmetric: RefCell<Vec<Region>>,
     external: RefCell<Vec<Option<Mapping>>>,
     pub(crate) room: Room,
+    /// Whether the library's heap is memory of the host (`NVSHMEM_HEAP_KIND=SYSMEM`).
+    pub(crate) heap_is_host: Cell<bool>,
 }
+
+/// Why memory of the GPU cannot be registered.
+const NO_REGISTRATION: &str = "the heap is memory of the host (NVSHMEM_HEAP_KIND=SYSMEM), beside which the library registers no \
+                               memory of the GPU; copy to symmetric memory, or use a heap of the GPU";
 
 /// A range of addresses; empty after it was freed.
 #[derive(Clone, Copy, Debug, Default)]
@@ -59,6 +65,12 @@ fn status_name(status: c_int) -> &'static str {
 }
 
 impl Memory {
+    /// Whether a span is memory of the host.
+    #[inline]
+    pub(crate) fn is_host(&self, span: Span) -> bool {
+        self.heap_is_host.get() && span.alloc.external().is_none()
+    }
+
     /// The address of a span's first byte.
     ///
     /// # Panics
@@ -180,6 +192,9 @@ impl Memory {
         let mapping = self.mapping(alloc.external().expect("external memory"));
         // SAFETY: the whole of a mapping, which stays until it is unregistered: the API's handles see to that.
         let status = unsafe { register(mapping.address() as *mut c_void, mapping.size()) };
+        if status != 0 && self.heap_is_host.get() {
+            return Err(Error::new(ErrorKind::Unsupported, CALL, NO_REGISTRATION, at));
+        }
         check(status, "nvshmemx_buffer_register", CALL, at)
     }
 
@@ -204,6 +219,9 @@ impl Memory {
             let mapping = self.mapping(number);
             (mapping.address(), mapping.size())
         };
+        if self.heap_is_host.get() {
+            return Err(Error::new(ErrorKind::Unsupported, CALL, NO_REGISTRATION, at));
+        }
         self.room.registered();
         // SAFETY: the whole of a mapping of CUDA's virtual memory management, which stays until it is unregistered.
         let base = unsafe { register(address as *mut c_void, len, 0) };

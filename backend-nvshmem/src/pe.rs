@@ -18,6 +18,7 @@ use crate::claim::Claim;
 use crate::cuda::{self, Device};
 use crate::lifecycle;
 use crate::memory::Memory;
+use crate::network::Slots;
 use crate::reduction::Scratch;
 use crate::table::Table;
 use crate::unclaimed::Unclaimed;
@@ -36,7 +37,10 @@ pub struct Nvshmem {
     pub(crate) my_pe: usize,
     n_pes: usize,
     /// The PEs whose memory can be loaded and stored: the members of the library's team SHARED.
-    reachable: Members,
+    pub(crate) reachable: Members,
+    /// Whether these are not all.
+    pub(crate) reaches_some_only: bool,
+    pub(crate) slots: Slots,
     pub(crate) scratch: Scratch,
     pub(crate) workspaces: Workspaces,
     /// Sizes of the teams that this PE is in.
@@ -75,6 +79,8 @@ impl Nvshmem {
             my_pe,
             n_pes,
             reachable: Members::Strided { start: my_pe as u32, stride: 1, size: 1 },
+            reaches_some_only: false,
+            slots: Slots::default(),
             scratch,
             workspaces: Workspaces::default(),
             teams: RefCell::default(),
@@ -88,10 +94,18 @@ impl Nvshmem {
                 pe.teams.borrow_mut().insert(which.id(), members.len());
                 if which == Predefined::Shared {
                     pe.reachable = members;
+                    pe.reaches_some_only = pe.reachable.len() < n_pes;
                 }
             }
         }
         pe
+    }
+
+    /// Makes ready what needs memory of the heap. Collective, at the end of `init`.
+    pub(crate) fn prepare(&self, at: At) -> Result<()> {
+        let first = self.memory.room.prepare(self.table, &self.device, self.n_pes, at)?;
+        self.memory.heap_is_host.set(self.device.is_host_memory(first, at)?);
+        self.load_waits(first, at)
     }
 
     pub(crate) fn device(&self) -> &Device {

@@ -266,8 +266,7 @@ impl Process {
             InitStatus::Initialized | InitStatus::FullMpg => {
                 let device = ManuallyDrop::into_inner(device);
                 let pe = Nvshmem::new(self.table, device, self.scratch, (*rank, *n_pes), claim, bootstrap);
-                let first = pe.memory.room.prepare(self.table, pe.device(), *n_pes, at)?;
-                pe.load_waits(first, at)?;
+                pe.prepare(at)?;
                 Ok(onesided::backend::new_pe(pe))
             }
             InitStatus::LimitedMpg => {

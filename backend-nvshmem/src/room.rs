@@ -7,6 +7,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
+use std::ops::Range;
 
 use cudarc::driver::sys::CUdeviceptr;
 use onesided::{At, DType, Error, ErrorKind, ReduceOp, Result};
@@ -26,6 +27,8 @@ const RESERVE: usize = 256 << 20;
 /// The size of the first block that the library gives out. It is larger than any hole between the library's own allocations, so
 /// that all memory above the block is free. (Seen with 3.4.5 and 3.8.0: `full-malloc` in `MEASURED.md`.)
 const FIRST: usize = 1 << 20;
+/// Where in the first block the slots lie (`network.rs`): words that the PEs agree on come before and behind.
+pub(crate) const SLOTS: Range<usize> = FIRST / 4..FIRST / 2;
 /// The library's own alignment.
 const ALIGNMENT: usize = 512;
 
@@ -133,7 +136,7 @@ impl Room {
         let Some(reduce) = table.host_reduction(&reduction) else {
             return Err(table.missing_reduction(&reduction, "nvshmem", "", at));
         };
-        assert!(2 * 8 * WORDS <= FIRST, "{WORDS} words are more than there is room for");
+        assert!(8 * WORDS <= SLOTS.start, "{WORDS} words are more than there is room for");
         let (mine, everyones) = (self.first.get(), self.first.get() + (FIRST / 2) as u64);
         // SAFETY: two places in the heap of this many words, each used as one; all members of the team are here. Words are
         // bytes, and any bytes are words.

@@ -5,7 +5,7 @@ use std::ffi::c_int;
 
 use cudarc::driver::CudaStream;
 use onesided::backend::{Against, Op, Span, Values};
-use onesided::{At, Backend, Cmp, DType, Error, ErrorKind, Result, SignalOp};
+use onesided::{At, Cmp, DType, Error, ErrorKind, Result, SignalOp};
 
 use crate::bindings::{
     NVSHMEM_CMP_EQ, NVSHMEM_CMP_GE, NVSHMEM_CMP_GT, NVSHMEM_CMP_LE, NVSHMEM_CMP_LT, NVSHMEM_CMP_NE, NVSHMEM_SIGNAL_ADD,
@@ -71,6 +71,9 @@ impl Nvshmem {
                     call!(nvshmemx_getmem_on_stream(dst, src, bytes, pe, s));
                 }
             }
+            Op::P { dst, value, pe, dtype } if self.is_far(*pe) => {
+                self.put_value_far((*dst, *dtype, *pe), *value, stream, at)?;
+            }
             Op::P { dst, value, pe, dtype } => {
                 let (dst, pe) = (address(*dst), *pe as c_int);
                 match dtype.size() {
@@ -122,7 +125,7 @@ impl Nvshmem {
                 return self.issue_on(&Op::Signal { update: *update, pe: *pe }, values, stream, at);
             }
             Op::IPut { count: 0, .. } | Op::IGet { count: 0, .. } => {}
-            Op::IPut { pe, .. } | Op::IGet { pe, .. } if !self.reaches(*pe as usize) || is_wide(op) => {
+            Op::IPut { pe, .. } | Op::IGet { pe, .. } if self.is_far(*pe) || is_wide(op) => {
                 for element in elements(op) {
                     self.issue_on(&element, values, stream, at)?;
                 }
@@ -172,7 +175,10 @@ impl Nvshmem {
             Op::Fill { dst, .. } => {
                 assert_eq!(dst.len, values.bytes.len(), "a span and a slice of different lengths");
                 // SAFETY: `Memory` asserts that the span lies inside a living allocation, and it has room for the bytes.
-                unsafe { self.device().fill(address(*dst) as u64, values.bytes, stream, at)? }
+                unsafe {
+                    let to = (address(*dst) as u64, self.memory.is_host(*dst));
+                    self.device().fill(to, values.bytes, stream, at)?;
+                }
             }
             Op::Flush => {
                 match &self.table.functions.nvshmemx_flush_on_stream {

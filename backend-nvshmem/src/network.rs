@@ -1,0 +1,170 @@
+//! PEs behind a network: those that loads and stores do not reach. Some of the library's calls do not do there what the text says,
+//! and are composed of others (`network-…` in `MEASURED.md`):
+//!
+//! * A get of the host returns before its data has come. A quiet behind it waits for the data.
+//! * There is no `g`. A get and a quiet bring the value to a *slot*: memory of the heap that the backend has for such purposes.
+//! * A value on a stream (`p`) is read when the stream gets there, from a place that is gone by then. The stream writes the value to
+//!   a slot, and puts it from there.
+//! * The heap is memory of the host. A copy between two places in memory of the host waits for its stream, so a stream's write
+//!   goes through the GPU.
+#![allow(unsafe_code)]
+
+use std::cell::RefCell;
+use std::ffi::{c_int, c_void};
+
+use cudarc::driver::sys::{self, CUdeviceptr, CUevent_wait_flags, CUstream};
+use cudarc::driver::{CudaEvent, CudaStream, DriverError, result};
+use onesided::backend::{Op, Span};
+use onesided::{At, DType, Error, ErrorKind, Result};
+
+use crate::cuda::device;
+use crate::pe::Nvshmem;
+use crate::room::SLOTS;
+use crate::table::function;
+
+/// The bytes of a slot: the largest value has 8.
+const SLOT: usize = 64;
+/// How many slots there are for streams. The last one is the host's.
+const COUNT: usize = (SLOTS.end - SLOTS.start) / SLOT - 1;
+
+/// The slots that streams have used. The memory of each follows from its place in the list.
+#[derive(Debug, Default)]
+pub(crate) struct Slots(RefCell<Vec<Slot>>);
+
+#[derive(Debug)]
+struct Slot {
+    /// The stream that used it last, and the event behind that use.
+    stream: CUstream,
+    used: CudaEvent,
+}
+
+impl Slots {
+    /// The number of a slot for work on this stream, until `used`; `None` if other streams still use all of them. A stream's
+    /// own work is in order, so it can use its slot again at once.
+    fn take(&self, stream: &CudaStream) -> Result<Option<usize>, DriverError> {
+        let mut slots = self.0.borrow_mut();
+        let s = stream.cu_stream();
+        let own = slots.iter().position(|slot| slot.stream == s);
+        let Some(number) = own.or_else(|| slots.iter().position(|slot| slot.used.is_complete())) else {
+            if slots.len() == COUNT {
+                return Ok(None);
+            }
+            slots.push(Slot { stream: s, used: stream.context().new_event(None)? });
+            return Ok(Some(slots.len() - 1));
+        };
+        let slot = &mut slots[number];
+        slot.stream = s;
+        // The stream waits for nothing, unless it has the handle of a stream that was destroyed before its work was done.
+        // SAFETY: both are alive.
+        unsafe { result::stream::wait_event(s, slot.used.cu_event(), CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT)? };
+        Ok(Some(number))
+    }
+
+    /// Notes that the last use of a slot is what is enqueued on its stream so far.
+    fn used(&self, number: usize) -> Result<(), DriverError> {
+        let slot = &self.0.borrow()[number];
+        // SAFETY: both are alive, and of the same context.
+        unsafe { result::event::record(slot.used.cu_event(), slot.stream) }
+    }
+}
+
+impl Nvshmem {
+    /// Whether a PE is behind a network.
+    #[inline]
+    pub(crate) fn is_far(&self, pe: u32) -> bool {
+        self.reaches_some_only && self.reachable.position(pe as usize).is_none()
+    }
+
+    /// Completes what the host has issued to PEs behind the network.
+    #[inline]
+    pub(crate) fn quiet_far(&self, call: &'static str, at: At) -> Result<()> {
+        // SAFETY: takes nothing. The context is bound.
+        unsafe { function!(self.table, nvshmem_quiet, call, at)() };
+        self.unclaimed.clear();
+        Ok(())
+    }
+
+    fn slot(&self, number: usize) -> CUdeviceptr {
+        self.memory.room.first() + (SLOTS.start + number * SLOT) as u64
+    }
+
+    /// Fetches a value from a PE behind the network. Returns its bits.
+    pub(crate) fn fetch_far(&self, src: Span, dtype: DType, pe: u32, at: At) -> Result<u64> {
+        const CALL: &str = "g";
+        let (slot, size) = (self.slot(COUNT), dtype.size());
+        let mut bits = [0; 8];
+        // SAFETY: the slot is memory of the heap that only the host uses, and its calls come one after the other. The source is
+        // an operand that `Memory` has found inside a living allocation. The context is bound.
+        unsafe {
+            let get = function!(self.table, nvshmem_getmem, CALL, at);
+            get(slot as *mut c_void, self.memory.address(src), size, pe as c_int);
+            self.quiet_far(CALL, at)?;
+            self.device().read(slot, &mut bits[..size], at)?;
+        }
+        Ok(u64::from_le_bytes(bits))
+    }
+
+    /// Gets the elements of a strided get from a PE behind the network.
+    pub(crate) fn get_elements_far(&self, elements: impl Iterator<Item = Op>, at: At) -> Result<()> {
+        const CALL: &str = "iget";
+        let get = function!(self.table, nvshmem_getmem_nbi, CALL, at);
+        for element in elements {
+            let Op::Get { dst, src, pe, .. } = element else { unreachable!("{element} is no get") };
+            let (to, from) = (self.memory.address(dst), self.memory.address(src));
+            // SAFETY: both lie inside living allocations, as `Memory` asserts. The context is bound.
+            unsafe { get(to, from, src.len, pe as c_int) };
+        }
+        self.quiet_far(CALL, at)
+    }
+
+    /// Enqueues a `p` to a PE behind the network.
+    #[cold]
+    pub(crate) fn put_value_far(
+        &self,
+        (dst, dtype, pe): (Span, DType, u32),
+        value: u64,
+        stream: &CudaStream,
+        at: At,
+    ) -> Result<()> {
+        const CALL: &str = "p";
+        let wrong = |error| device(CALL, error, at);
+        let put = function!(self.table, nvshmemx_putmem_on_stream, CALL, at);
+        let Some(number) = self.slots.take(stream).map_err(wrong)? else {
+            let message =
+                format!("{COUNT} streams have values under way to PEs behind the network; synchronize some of them");
+            return Err(Error::new(ErrorKind::OutOfMemory, CALL, message, at));
+        };
+        let (slot, size) = (self.slot(number), dtype.size());
+        // SAFETY: only this stream uses the slot, in order, until what is recorded behind the put has been reached. `Memory`
+        // asserts that the target lies inside a living allocation. The context is bound.
+        let enqueued = unsafe { set(slot, value, size, stream) }.map_err(wrong);
+        if enqueued.is_ok() {
+            // SAFETY: as above.
+            unsafe {
+                let (dst, s) = (self.memory.address(dst), stream.cu_stream().cast());
+                put(dst, slot as *const c_void, size, pe as c_int, s);
+            }
+        }
+        enqueued.and(self.slots.used(number).map_err(wrong))
+    }
+}
+
+/// Enqueues the write of a value of so many bytes. The call keeps the value: nothing is read later.
+///
+/// # Safety
+/// `dst` must be such memory, of the heap, that nothing else uses until the write has run.
+unsafe fn set(dst: CUdeviceptr, value: u64, bytes: usize, stream: &CudaStream) -> Result<(), DriverError> {
+    let s = stream.cu_stream();
+    // SAFETY: the caller's promise; the address is aligned as a slot is.
+    unsafe {
+        match bytes {
+            1 => sys::cuMemsetD8Async(dst, value as u8, 1, s).result(),
+            2 => sys::cuMemsetD16Async(dst, value as u16, 1, s).result(),
+            4 => sys::cuMemsetD32Async(dst, value as u32, 1, s).result(),
+            _ => {
+                sys::cuMemsetD32Async(dst, value as u32, 1, s).result()?;
+                sys::cuMemsetD32Async(dst + 4, (value >> 32) as u32, 1, s).result()
+            }
+        }
+    }
+}
