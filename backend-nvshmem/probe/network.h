@@ -72,7 +72,8 @@ class Sender {
         if (pe_.rank == reader()) {
             observed("runs", all);
             observed("old", old);
-            say(text("old %llu of %llu", (unsigned long long)old, (unsigned long long)all) + found);
+            if (!found.empty()) observed("where", found.substr(2));
+            say(text("old %llu of %llu", (unsigned long long)old, (unsigned long long)all));
         }
         calling("the end");
         nvshmem_barrier_all();

@@ -18,6 +18,7 @@ type RawStream = *mut c_void;
 
 type Status = unsafe extern "C" fn() -> c_int;
 type Put = unsafe extern "C" fn(u32, *mut c_void, *const c_void, usize, RawStream);
+type HostGet = unsafe extern "C" fn(u32, *mut c_void, *const c_void, usize);
 type PingPong = unsafe extern "C" fn(u32, *mut c_void, *const c_void, usize, *mut u64, u64, c_int, RawStream);
 type Barrier = unsafe extern "C" fn(u32, RawStream);
 type Reduce = unsafe extern "C" fn(u32, *mut f32, *const f32, usize, RawStream) -> c_int;
@@ -29,6 +30,8 @@ const INITIALIZED: c_int = 2;
 #[derive(Debug)]
 pub(super) struct Cpp {
     put: Put,
+    get: Put,
+    host_get: HostGet,
     ping_pong: PingPong,
     barrier: Barrier,
     reduce: Reduce,
@@ -55,6 +58,8 @@ impl Cpp {
             }
             Ok(Cpp {
                 put: *object.get("loop_put").map_err(wrong)?,
+                get: *object.get("loop_get").map_err(wrong)?,
+                host_get: *object.get("loop_host_get").map_err(wrong)?,
                 ping_pong: *object.get("loop_ping_pong").map_err(wrong)?,
                 barrier: *object.get("loop_barrier").map_err(wrong)?,
                 reduce: *object.get("loop_reduce").map_err(wrong)?,
@@ -67,7 +72,10 @@ impl Loops<Nvshmem> for Cpp {
     fn issue(&self, pe: &Pe<Nvshmem>, stream: &Stream<Nvshmem>, calls: Calls<'_>, operations: u32) -> Result<()> {
         let stream: RawStream = stream.backend_stream().cuda().cu_stream().cast();
         match calls {
-            Calls::Put { dst, src } | Calls::PingPong { dst, src, .. } => assert_eq!(dst.len(), src.len()),
+            Calls::Put { dst, src }
+            | Calls::Get { dst, src }
+            | Calls::HostGet { dst, src }
+            | Calls::PingPong { dst, src, .. } => assert_eq!(dst.len(), src.len()),
             Calls::Reduce { sums, addends } => assert_eq!(sums.len(), addends.len()),
             Calls::Barrier => {}
         }
@@ -78,6 +86,12 @@ impl Loops<Nvshmem> for Cpp {
             match calls {
                 Calls::Put { dst, src } => {
                     (self.put)(operations, address(pe, dst), address(pe, src), src.len(), stream);
+                }
+                Calls::Get { dst, src } => {
+                    (self.get)(operations, address(pe, dst), address(pe, src), src.len(), stream);
+                }
+                Calls::HostGet { dst, src } => {
+                    (self.host_get)(operations, address(pe, dst), address(pe, src), src.len());
                 }
                 Calls::PingPong { dst, src, flag, turn } => {
                     let flag = flag.slice(..1);

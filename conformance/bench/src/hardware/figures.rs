@@ -110,6 +110,11 @@ fn figures_of(measurement: Measurement) -> Vec<Figure> {
         }
         Kind::Put if bytes < LARGE => vec![issue(format!("put {of}, issue")), done(format!("put {of}, completed"))],
         Kind::Put => vec![rate(format!("put {of}"), Some(BANDWIDTH))],
+        Kind::Get => vec![issue(format!("get {of}, issue")), done(format!("get {of}, completed"))],
+        Kind::HostGet => {
+            let name = format!("get {of} of the host");
+            vec![figure(name, Unit::Ns, Some(ISSUE), |medians, _| medians.done)]
+        }
         Kind::PingPong => {
             vec![issue(format!("put_signal {of} and wait, issue")), done(format!("ping-pong {of}, there and back"))]
         }
@@ -160,7 +165,7 @@ mod tests {
         let figures = figures(&plan(false));
         for figure in &figures {
             let expected = match &figure.name {
-                name if name.ends_with(", issue") => Some(ISSUE),
+                name if name.ends_with(", issue") || name.ends_with("of the host") => Some(ISSUE),
                 name if name.starts_with("put ") && name.ends_with(" MiB") => Some(BANDWIDTH),
                 name if name.ends_with("init") => Some(INIT),
                 _ => None,

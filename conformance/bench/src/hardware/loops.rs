@@ -7,6 +7,10 @@ use onesided::{Backend, Cmp, Pe, ReduceOp, Result, SignalOp, Stream, SymmetricSl
 pub(super) enum Calls<'a> {
     /// Puts to PE 1.
     Put { dst: SymmetricSlice<'a, u8>, src: SymmetricSlice<'a, u8> },
+    /// Gets from PE 1, on the stream.
+    Get { dst: SymmetricSlice<'a, u8>, src: SymmetricSlice<'a, u8> },
+    /// Gets from PE 1, by the host.
+    HostGet { dst: SymmetricSlice<'a, u8>, src: SymmetricSlice<'a, u8> },
     /// Each a put with signal and a wait for one, there and back between PE 0 and PE 1.
     PingPong {
         dst: SymmetricSlice<'a, u8>,
@@ -38,6 +42,16 @@ impl<B: Backend> Loops<B> for Api {
             Calls::Put { dst, src } => {
                 for _ in 0..operations {
                     pe.on(stream).put(dst, src, 1)?;
+                }
+            }
+            Calls::Get { dst, src } => {
+                for _ in 0..operations {
+                    pe.on(stream).get(dst, src, 1)?;
+                }
+            }
+            Calls::HostGet { dst, src } => {
+                for _ in 0..operations {
+                    pe.host().get(dst, src, 1)?;
                 }
             }
             Calls::PingPong { dst, src, flag, turn } => {

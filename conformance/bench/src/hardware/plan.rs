@@ -9,6 +9,10 @@ pub(super) enum Kind {
     /// PE 0 puts to PE 1; done when a quiet on the stream is. A put of nothing is no call of the library: what it takes
     /// is what the API itself does for a call.
     Put,
+    /// PE 0 gets from PE 1.
+    Get,
+    /// The same by the host, which has the data when a call returns: behind a network after a quiet, in both programs.
+    HostGet,
     /// A put with signal and a wait for one on each of two PEs: there and back.
     PingPong,
     /// A barrier of all PEs.
@@ -18,11 +22,13 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    const ALL: [Kind; 4] = [Kind::Put, Kind::PingPong, Kind::Barrier, Kind::Reduce];
+    const ALL: [Kind; 6] = [Kind::Put, Kind::Get, Kind::HostGet, Kind::PingPong, Kind::Barrier, Kind::Reduce];
 
     fn name(self) -> &'static str {
         match self {
             Kind::Put => "put",
+            Kind::Get => "get",
+            Kind::HostGet => "host_get",
             Kind::PingPong => "ping_pong",
             Kind::Barrier => "barrier",
             Kind::Reduce => "reduce",
@@ -59,6 +65,9 @@ pub(super) fn plan(quick: bool) -> Vec<Measurement> {
         (Kind::Put, 16 * MIB, 8, 30),
         (Kind::Put, 64 * MIB, 4, 20),
         (Kind::Put, 256 * MIB, 2, 20),
+        (Kind::Get, 8, 100, 200),
+        (Kind::Get, 64 * KIB, 100, 200),
+        (Kind::HostGet, 8, 50, 200),
         (Kind::PingPong, 8, 50, 100),
         (Kind::Barrier, 0, 50, 200),
         (Kind::Reduce, 4, 50, 200),

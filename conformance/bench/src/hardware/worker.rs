@@ -86,6 +86,7 @@ fn measure<B: Backend>(
         let sides: Sides<'_, B> = [Some(ours), cpp].into_iter().flatten().zip(2 * number + 1..).collect();
         let samples = match measurement.kind {
             Kind::Put => bench.put(measurement, &sides)?,
+            Kind::Get | Kind::HostGet => bench.get(measurement, &sides)?,
             Kind::PingPong => bench.ping_pong(measurement, &sides)?,
             Kind::Barrier => bench.barrier(measurement, &sides)?,
             Kind::Reduce => bench.reduce(measurement, &sides)?,
@@ -217,6 +218,36 @@ impl<'a, B: Backend> Bench<'a, B> {
             }
             self.meet()?;
             if !is_source {
+                let found = self.pe.read(self.dst.slice(tail.clone()))?;
+                expect_eq(found, vec![mark; tail.len()], &format!("{measurement}: the data"))?;
+            }
+        }
+        Ok(samples)
+    }
+
+    /// PE 0 gets from PE 1. Then, by each side, a get whose last bytes say that it brought what was there.
+    fn get(&self, measurement: Measurement, sides: &Sides<'_, B>) -> Result<Vec<Samples>> {
+        let (bytes, gets) = (measurement.bytes, self.pe.my_pe() == 0);
+        let (dst, src) = (self.dst.slice(..bytes), self.src.slice(..bytes));
+        let calls = match measurement.kind {
+            Kind::HostGet => Calls::HostGet { dst, src },
+            _ => Calls::Get { dst, src },
+        };
+        self.meet()?;
+        let mut samples = Vec::new();
+        if gets {
+            samples = self.sample(measurement, sides, false, || calls, || Ok(()))?;
+        }
+        let tail = bytes.saturating_sub(8)..bytes;
+        for &(loops, mark) in sides {
+            self.meet()?;
+            if !gets {
+                self.pe.write(self.src.slice(tail.clone()), &vec![mark; tail.len()])?;
+            }
+            self.meet()?;
+            if gets {
+                loops.issue(self.pe, &self.stream, calls, 1)?;
+                self.pe.synchronize(&self.stream)?;
                 let found = self.pe.read(self.dst.slice(tail.clone()))?;
                 expect_eq(found, vec![mark; tail.len()], &format!("{measurement}: the data"))?;
             }

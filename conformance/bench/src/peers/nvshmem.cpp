@@ -163,6 +163,29 @@ static Samples put(const Measurement &m, unsigned char mark) {
     return samples;
 }
 
+/* PE 0 gets from PE 1. The last bytes say that they came. */
+static Samples get(const Measurement &m, unsigned char mark) {
+    size_t tail = std::min<size_t>(m.bytes, 8);
+    char marks[8], found[8];
+    memset(marks, mark, sizeof marks);
+    if (rank == 1) copy(src + m.bytes - tail, marks, tail);
+    meet();
+    Samples samples;
+    if (rank == 0) {
+        samples = sample(
+            m, false,
+            [&] {
+                if (m.kind == "get") loop_get(m.operations, dst, src, m.bytes, stream);
+                else loop_host_get(m.operations, dst, src, m.bytes);
+            },
+            [] {});
+        copy(found, dst + m.bytes - tail, tail);
+        if (memcmp(found, marks, tail) != 0) fail(m.text + ": the data did not come");
+    }
+    meet();
+    return samples;
+}
+
 /* One operation is a put with signal and a wait: there and back, between PE 0 and PE 1. */
 static Samples ping_pong(const Measurement &m) {
     return sample(
@@ -247,6 +270,7 @@ int main(int argc, char **argv) {
         mark++;
         Samples samples;
         if (m.kind == "put") samples = put(m, mark);
+        else if (m.kind == "get" || m.kind == "host_get") samples = get(m, mark);
         else if (m.kind == "ping_pong") samples = ping_pong(m);
         else if (m.kind == "barrier") samples = barrier(m);
         else if (m.kind == "reduce") samples = reduce(m, mark);

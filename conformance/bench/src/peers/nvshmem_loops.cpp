@@ -19,6 +19,20 @@ void loop_put(uint32_t operations, void *dst, const void *src, size_t bytes, cud
     for (uint32_t k = 0; k < operations; k++) nvshmemx_putmem_on_stream(dst, src, bytes, 1, stream);
 }
 
+/* Gets from PE 1. */
+void loop_get(uint32_t operations, void *dst, const void *src, size_t bytes, cudaStream_t stream) {
+    for (uint32_t k = 0; k < operations; k++) nvshmemx_getmem_on_stream(dst, src, bytes, 1, stream);
+}
+
+/* Gets from PE 1 by the host. Behind a network the data is there after a quiet only. */
+void loop_host_get(uint32_t operations, void *dst, const void *src, size_t bytes) {
+    bool is_far = nvshmem_ptr(src, 1) == nullptr;
+    for (uint32_t k = 0; k < operations; k++) {
+        nvshmem_getmem(dst, src, bytes, 1);
+        if (is_far) nvshmem_quiet();
+    }
+}
+
 /* There and back between PE 0 and PE 1: a put with signal and a wait. `turn` is the last value that the flag had. */
 void loop_ping_pong(uint32_t operations, void *dst, const void *src, size_t bytes, uint64_t *flag, uint64_t turn, int me,
                     cudaStream_t stream) {
