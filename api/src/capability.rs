@@ -42,6 +42,8 @@ pub struct Capabilities {
     pub peer_access: Support,
     /// Multicast loads and stores.
     pub multicast: Support,
-    /// Memory from outside the heap: registered, locally or symmetrically.
+    /// Memory from outside the heap, and its local registration.
     pub registration: Support,
+    /// Its symmetric registration. NVSHMEM has none where its heap cannot grow, as in memory of the host.
+    pub symmetric_registration: Support,
 }

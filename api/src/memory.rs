@@ -357,6 +357,7 @@ impl<B: Backend> Pe<B> {
     #[track_caller]
     pub fn register_symmetric<T: Element>(&self, buf: ExternalBuf<T>) -> Result<RegisteredSymmetric<T>> {
         let call = self.call("register_symmetric", At::caller());
+        call.require(self.capabilities().symmetric_registration)?;
         let bytes = call.span("buf", &buf)?.len;
         let alloc = self.backend.register_symmetric(buf.alloc, call.at)?;
         self.note(LiveKind::RegisteredSymmetric(alloc), bytes, call.at);

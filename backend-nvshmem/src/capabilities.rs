@@ -9,7 +9,19 @@ pub(crate) const NO_ATOMICS: &str =
 /// Why multicast is refused.
 pub(crate) const NO_MULTICAST: &str = "multicast loads and stores are instructions of kernels; the host has none";
 
-/// What `Pe::capabilities` returns on every GPU, with every version of the library.
+/// Why no memory of the GPU joins a heap that is memory of the host.
+pub(crate) const NO_REGISTRATION: &str =
+    "the heap is memory of the host (NVSHMEM_HEAP_KIND=SYSMEM), which no memory of the GPU can join";
+
+/// Why no memory of the GPU is a local operand beside such a heap.
+const CRASHES: &str = "the heap is memory of the host (NVSHMEM_HEAP_KIND=SYSMEM), beside which libraries before 3.8 end the \
+                       process when memory of the GPU is registered";
+
+/// The first version that registers memory of the GPU beside a heap in memory of the host.
+const REGISTERS: [i32; 3] = [3, 8, 0];
+
+/// What `Pe::capabilities` returns on every GPU, with every version of the library. There is one exception: a PE whose heap is memory
+/// of the host (`NVSHMEM_HEAP_KIND=SYSMEM`) has no symmetric registration, and with libraries before 3.8 no registration at all.
 ///
 /// This needs no GPU and no library. So a tool can say on a laptop what will not run on GPUs.
 ///
@@ -29,4 +41,29 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     peer_access: Support::Composed("copies through the pointer that nvshmem_ptr gives"),
     multicast: Support::Missing(NO_MULTICAST),
     registration: Support::Native,
+    symmetric_registration: Support::Native,
 };
+
+/// What works with this heap and this version.
+pub(crate) fn capabilities(heap_is_host: bool, version: [i32; 3]) -> Capabilities {
+    if !heap_is_host {
+        return CAPABILITIES;
+    }
+    let registration = if version < REGISTERS { Support::Missing(CRASHES) } else { CAPABILITIES.registration };
+    Capabilities { registration, symmetric_registration: Support::Missing(NO_REGISTRATION), ..CAPABILITIES }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_heap_in_memory_of_the_host_has_less_registration() {
+        assert_eq!(capabilities(false, [3, 4, 5]), CAPABILITIES);
+        let registers = [[3, 4, 5], [3, 8, 0]].map(|version| {
+            let can = capabilities(true, version);
+            (can.registration.is_available(), can.symmetric_registration.is_available())
+        });
+        assert_eq!(registers, [(false, false), (true, false)]);
+    }
+}

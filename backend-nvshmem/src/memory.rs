@@ -8,6 +8,7 @@ use cudarc::driver::sys::CUdeviceptr;
 use onesided::backend::{AllocId, Layout, Span};
 use onesided::{At, Error, ErrorKind, Result};
 
+use crate::capabilities::NO_REGISTRATION;
 use crate::cuda::{self, Device};
 use crate::room::Room;
 use crate::table::{Table, function};
@@ -25,10 +26,6 @@ pub(crate) struct Memory {
     /// Whether the library's heap is memory of the host (`NVSHMEM_HEAP_KIND=SYSMEM`).
     pub(crate) heap_is_host: Cell<bool>,
 }
-
-/// Why memory of the GPU cannot be registered.
-const NO_REGISTRATION: &str = "the heap is memory of the host (NVSHMEM_HEAP_KIND=SYSMEM), beside which the library registers no \
-                               memory of the GPU; copy to symmetric memory, or use a heap of the GPU";
 
 /// A range of addresses; empty after it was freed.
 #[derive(Clone, Copy, Debug, Default)]

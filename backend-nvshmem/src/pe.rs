@@ -13,7 +13,7 @@ use onesided::{
 };
 
 use crate::access::Extension;
-use crate::capabilities::{CAPABILITIES, NO_MULTICAST};
+use crate::capabilities::{NO_MULTICAST, capabilities};
 use crate::claim::Claim;
 use crate::cuda::{self, Device};
 use crate::lifecycle;
@@ -221,7 +221,7 @@ impl Backend for Nvshmem {
     }
 
     fn capabilities(&self) -> Capabilities {
-        CAPABILITIES
+        capabilities(self.memory.heap_is_host.get(), self.table.version)
     }
 
     fn finalize(&self, leaks: &[Live], at: At) -> Result<()> {

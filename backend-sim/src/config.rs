@@ -82,6 +82,7 @@ const EVERYTHING: Capabilities = Capabilities {
     peer_access: Support::Native,
     multicast: Support::Native,
     registration: Support::Native,
+    symmetric_registration: Support::Native,
 };
 
 impl Default for Config {

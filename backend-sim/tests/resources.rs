@@ -206,7 +206,11 @@ fn uses_everything(pe: &Pe<Sim>) -> Result<()> {
         all.write(&[1])?;
     }
     if can.registration.is_available() {
-        pe.free_external(pe.alloc_external::<u64>(1)?)?;
+        let external = pe.alloc_external::<u64>(1)?;
+        pe.free_external(match can.symmetric_registration.is_available() {
+            true => pe.unregister_symmetric(pe.register_symmetric(external)?)?,
+            false => external,
+        })?;
     }
     pe.free(words)
 }
@@ -222,6 +226,7 @@ fn a_family_that_is_missing_is_refused_and_its_use_is_told() {
             peer_access: support(3),
             multicast: support(4),
             registration: support(5),
+            symmetric_registration: support(6),
         }
     };
     let mut simulation = Simulation::new(Config { races: Races::Note, ..Config::pes(2) }).unwrap();
@@ -236,6 +241,7 @@ fn a_family_that_is_missing_is_refused_and_its_use_is_told() {
         "access to a peer's memory",
         "multicast",
         "memory from outside the heap",
+        "symmetric registration",
     ];
     for (number, family) in families.into_iter().enumerate() {
         let lacks: BTreeSet<_> = trace.iter().filter_map(|event| event.unsupported(&without(number))).collect();

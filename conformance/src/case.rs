@@ -52,6 +52,8 @@ pub struct Needs {
     pub multicast: bool,
     /// Registration of external memory.
     pub registration: bool,
+    /// Its symmetric registration.
+    pub symmetric_registration: bool,
     /// A bug of the whole program, on purpose: only the simulator survives it, with a verdict.
     pub verdict: bool,
 }
@@ -64,6 +66,7 @@ impl Needs {
             (self.peer_access, &missing.peer_access, "access to its peers' memory"),
             (self.multicast, &missing.multicast, "multicast"),
             (self.registration, &missing.registration, "registration of external memory"),
+            (self.symmetric_registration, &missing.symmetric_registration, "symmetric registration"),
         ];
         let unmet =
             families.into_iter().find_map(|(needed, why, family)| Some((family, why.as_ref().filter(|_| needed)?)));
@@ -149,6 +152,13 @@ impl<B: Backend> Case<B> {
     #[must_use]
     pub fn needs_registration(mut self) -> Self {
         self.needs.registration = true;
+        self
+    }
+
+    /// Needs symmetric registration of external memory.
+    #[must_use]
+    pub fn needs_symmetric_registration(mut self) -> Self {
+        self.needs.symmetric_registration = true;
         self
     }
 

@@ -180,9 +180,8 @@ impl Event {
                 ("access to a peer's memory", can.peer_access)
             }
             EventKind::Call("multicast write" | "multicast read") => ("multicast", can.multicast),
-            EventKind::Call("alloc_external" | "register_local" | "register_symmetric") => {
-                ("memory from outside the heap", can.registration)
-            }
+            EventKind::Call("alloc_external" | "register_local") => ("memory from outside the heap", can.registration),
+            EventKind::Call("register_symmetric") => ("symmetric registration", can.symmetric_registration),
             _ => return None,
         };
         match support {

@@ -83,6 +83,9 @@ pub struct Missing {
     pub multicast: Option<String>,
     /// Registration of external memory.
     pub registration: Option<String>,
+    /// Its symmetric registration.
+    #[serde(default)]
+    pub symmetric_registration: Option<String>,
 }
 
 impl Missing {
@@ -97,6 +100,7 @@ impl Missing {
             peer_access: why(can.peer_access),
             multicast: why(can.multicast),
             registration: why(can.registration),
+            symmetric_registration: why(can.symmetric_registration),
         }
     }
 }
