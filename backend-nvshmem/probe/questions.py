@@ -36,7 +36,7 @@ _order = _topic("What a call waits for that is pending on a stream", limit=20)
 _collectives = _topic("Collectives")
 _full = _topic("A GPU without free memory", limit=25)
 _loading = _topic("When kernels are loaded", limit=8)
-_network = _topic("PEs behind a network: UCX over TCP, 12,000 runs each", limit=60, network=True)
+_network = _topic("PEs behind a network, 12,000 runs each", limit=60, network=True)
 _context = _topic("The context of another GPU current in the thread", pes=1, limit=10)
 
 SAYS = {"lazy": "`CUDA_MODULE_LOADING` as CUDA has it, `LAZY`", "eager": "with `CUDA_MODULE_LOADING=EAGER`"}
