@@ -53,6 +53,16 @@ pub struct Layout {
     pub zeroed: bool,
 }
 
+/// What a program says of accesses that may race.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "who marks accesses says both")]
+pub struct Intended {
+    /// Why they may.
+    pub reason: &'static str,
+    /// The line that marks them.
+    pub at: At,
+}
+
 /// A team to be made or ended.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::exhaustive_enums, reason = "a backend must answer every request")]
@@ -137,6 +147,13 @@ pub trait Backend: Sized {
     #[inline]
     fn place(&self, caller: At) -> At {
         caller
+    }
+
+    /// From now on the host's accesses, and what it issues, may race, or may no longer: for backends that look for races. Returns
+    /// what was in effect. Local.
+    #[inline]
+    fn intends(&self, _mark: Option<Intended>) -> Option<Intended> {
+        None
     }
 
     /// What [`Pe::extension`](crate::Pe::extension) returns. Local.

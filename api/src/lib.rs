@@ -9,6 +9,7 @@
 //! | `life.rs` | versions, unique ids, initialization methods, status |
 //! | `memory.rs`, `arena.rs` | allocation, local access, registration (verbs of [`Pe`]); memory that is freed together |
 //! | `issue.rs` | [`Issue`] and [`Host`]: who issues; fence, quiet, flush |
+//! | `intended.rs` | races that a program means |
 //! | `rma.rs` | put and get in all forms |
 //! | `signal.rs`, `atomic.rs`, `collective.rs` | further verbs of the same two types |
 //! | `peer.rs` | loads and stores to other PEs' memory, multicast |
@@ -35,6 +36,7 @@ mod effect;
 mod element;
 mod error;
 mod expect;
+mod intended;
 mod issue;
 mod life;
 mod members;

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use crate::at::At;
-use crate::backend::{AllocId, Backend, Layout, NewTeams, Op, Span, TeamId, TeamRequest, Values};
+use crate::backend::{AllocId, Backend, Intended, Layout, NewTeams, Op, Span, TeamId, TeamRequest, Values};
 use crate::capability::Capabilities;
 use crate::element::DType;
 use crate::error::Result;
@@ -83,6 +83,11 @@ impl<B: Backend> Backend for Placed<B> {
     #[inline]
     fn place(&self, caller: At) -> At {
         self.place.get().unwrap_or(caller)
+    }
+
+    #[inline]
+    fn intends(&self, mark: Option<Intended>) -> Option<Intended> {
+        self.inner.intends(mark)
     }
 
     fn extension(&self) -> B::Extension<'_> {

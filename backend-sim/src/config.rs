@@ -39,6 +39,9 @@ pub struct Config {
     /// Whether the program looks at the values that `signal_wait_until` returns. If it does not, a proof need not visit the
     /// schedules that differ in them only. It says so.
     pub values_matter: bool,
+    /// Whether a [`Lint`](crate::Lint) is a finding, [`VerdictKind::Lint`](crate::VerdictKind::Lint), unless something else is
+    /// wrong. Then every run looks for lints; else only recorded ones do. None does under [`Races::Ignore`].
+    pub strict: bool,
     /// A transfer of several elements arrives in at most so many pieces (1 to 64), in any order.
     pub pieces: usize,
     /// Steps after which a run is given up, as one that may never end. `None`: a million, and 100,000 for each schedule of
@@ -99,6 +102,7 @@ impl Default for Config {
             profile: Profile::Spec,
             races: Races::Find,
             values_matter: true,
+            strict: false,
             pieces: 4,
             max_steps: None,
             arguments: 0,

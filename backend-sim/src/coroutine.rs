@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use corosensei::stack::{DefaultStack, Stack, StackPointer};
 use corosensei::{Coroutine, CoroutineResult, Yielder};
-use onesided::backend::Live;
+use onesided::backend::{Intended, Live};
 use onesided::{At, Error, ErrorKind, Foreign, Place, Result};
 
 use crate::explain::Edits;
@@ -230,6 +230,13 @@ impl Channel {
         }
         self.link.machine.borrow_mut().leave_job(self.host, leaks, at);
         Ok(())
+    }
+
+    /// Marks what the host does from now on as free to race, or no longer. This is no step: no schedule can see it.
+    pub(crate) fn intends(&self, mark: Option<Intended>) -> Option<Intended> {
+        let mut machine = self.link.machine.try_borrow_mut().ok()?;
+        let runs = self.link.running.get() == self.pe && self.link.run.get() == self.run;
+        if runs { machine.intends(self.host, mark) } else { None }
     }
 
     /// Gives a reply's buffer back, to be used again.

@@ -83,6 +83,7 @@ impl Engine {
             aiming: C::AIMING,
             tracing,
             races,
+            lints: tracing || self.config.strict,
             initialized: program.starts,
         };
         link.machine.borrow_mut().reset(mode);
@@ -90,13 +91,15 @@ impl Engine {
         let mut results = Vec::with_capacity(n);
         results.resize_with(n, || None);
         let watch = Watch::over(link);
-        let meaning = self.config.races;
-        let drive =
-            |hosts: &mut Hosts<'_, Result<T>>| drive(link, hosts, &watch, chooser, max_steps, &mut results, meaning);
+        let (meaning, strict) = (self.config.races, self.config.strict);
+        let drive = |hosts: &mut Hosts<'_, Result<T>>| {
+            drive(link, hosts, &watch, chooser, max_steps, &mut results, (meaning, strict))
+        };
         let mut verdict = Hosts::with(n, link, &mut self.stacks, self.config.ending, &body, drive)
             .map_err(|why| Error::new(ErrorKind::OutOfMemory, "simulation", why, at))?;
         let mut machine = link.machine.borrow_mut();
-        let trace = machine.take_trace();
+        let (trace, reads) = machine.take_trace(verdict.kind.checking_pe()).unzip();
+        verdict.reads = reads.unwrap_or_default();
         if let (VerdictKind::StepLimit { .. }, Some(trace)) = (&verdict.kind, &trace) {
             verdict.count_calls(trace);
         }
@@ -112,15 +115,19 @@ fn drive<T, C: Chooser>(
     chooser: &mut C,
     max_steps: u64,
     results: &mut [Option<T>],
-    meaning: Races,
+    (meaning, strict): (Races, bool),
 ) -> Verdict {
     let kind = take_turns(link, hosts, watch, chooser, max_steps, results);
     let mut machine = link.machine.borrow_mut();
     chooser.ended(&mut machine, kind.cuts());
-    let races = machine.races();
+    let (races, intended, lints) = (machine.races(), machine.intended(), machine.lints());
     if let VerdictKind::Finished = kind {
-        let kind = if meaning == Races::Find && !races.is_empty() { VerdictKind::Race } else { kind };
-        return Verdict { kind, races, ..Verdict::finished() };
+        let kind = match kind {
+            _ if meaning == Races::Find && !races.is_empty() => VerdictKind::Race,
+            _ if strict && !lints.is_empty() => VerdictKind::Lint,
+            kind => kind,
+        };
+        return Verdict { kind, races, intended, lints, ..Verdict::finished() };
     }
     let mut agents = machine.agents_report();
     if let VerdictKind::Failed { pe, .. } | VerdictKind::Panicked { pe, .. } = kind {
@@ -129,7 +136,7 @@ fn drive<T, C: Chooser>(
     }
     let undelivered = if kind.is_ok() { Vec::new() } else { machine.undelivered(kind.failed_pe()) };
     let fails = matches!(kind, VerdictKind::Failed { .. } | VerdictKind::Panicked { .. });
-    let verdict = Verdict { kind, races, agents, undelivered };
+    let verdict = Verdict { kind, races, intended, lints, agents, undelivered, reads: Vec::new() };
     drop(machine);
     match fails && meaning != Races::Ignore && !C::TRACKING {
         true => Verdict { races: races_behind(link, hosts, watch, chooser, results.len()), ..verdict },

@@ -20,8 +20,8 @@ const GRANULE: usize = 512;
 #[derive(Debug, Default)]
 pub(crate) struct Heap {
     symmetric: Vec<Option<Slab>>,
-    /// The lines that made them.
-    made_at: Vec<At>,
+    /// The lines that made them, and whether each was zeroed.
+    made: Vec<(At, bool)>,
     external: BTreeMap<(PeId, u32), External>,
     next_external: BTreeMap<PeId, u32>,
     /// Registrations of which parts are missing.
@@ -66,7 +66,7 @@ impl Heap {
         for slab in self.symmetric.drain(..).flatten() {
             retire(&mut self.retired, slab.memory);
         }
-        self.made_at.clear();
+        self.made.clear();
         self.external.clear();
         self.next_external.clear();
         self.incomplete = 0;
@@ -88,11 +88,12 @@ impl Heap {
         })?;
         self.left -= total;
         let memory = fresh(&mut self.retired, total, layout.zeroed);
-        Ok(self.insert(Slab { bytes: layout.bytes, memory, place: Place::Block { offset } }, at))
+        let slab = Slab { bytes: layout.bytes, memory, place: Place::Block { offset } };
+        Ok(self.insert(slab, at, layout.zeroed))
     }
 
-    fn insert(&mut self, slab: Slab, at: At) -> AllocId {
-        self.made_at.push(at);
+    fn insert(&mut self, slab: Slab, at: At, zeroed: bool) -> AllocId {
+        self.made.push((at, zeroed));
         self.symmetric.push(Some(slab));
         AllocId(self.symmetric.len() as u32 - 1)
     }
@@ -136,7 +137,7 @@ impl Heap {
         let memory = vec![0; bytes * self.n_pes];
         let place = Place::Registered { externals: vec![u32::MAX; self.n_pes], missing: self.n_pes };
         self.incomplete += 1;
-        self.insert(Slab { bytes, memory, place }, at)
+        self.insert(Slab { bytes, memory, place }, at, true) // external memory is
     }
 
     /// Moves a PE's external memory into it; whether that was the last part.
@@ -181,7 +182,12 @@ impl Heap {
 
     /// The line that made a symmetric allocation, which may be freed by now.
     pub(crate) fn made_at(&self, alloc: AllocId) -> Option<At> {
-        self.made_at.get(alloc.0 as usize).copied()
+        self.made.get(alloc.0 as usize).map(|(at, _)| *at)
+    }
+
+    /// The same, and whether what nobody has written is zero.
+    pub(crate) fn made(&self, alloc: AllocId) -> (Option<At>, bool) {
+        self.made.get(alloc.0 as usize).map_or((None, true), |(at, zeroed)| (Some(*at), *zeroed))
     }
 
     /// The bytes of `span` on `pe`.

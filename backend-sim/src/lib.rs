@@ -18,6 +18,7 @@
 //! | `explore/` | who picks when several steps are possible: nobody, a seed, a search, a recorded list |
 //! | `explain/` | what would repair a program that fails: calls inserted while it runs |
 //! | `race/` | data races: who knows of which access, and what would order two that nobody orders |
+//! | `lint/` | what works in a run, and what no text promises |
 //! | `machine/` | the semantics: all state, and what each step does to it; its `mod.rs` has a map of its own |
 //! | `heap.rs`, `reduce.rs` | symmetric memory; arithmetic of reductions |
 //! | `coroutine.rs` | PEs as coroutines: how they start, wait and end ([`Ending`]); [`Pulse`]. The only unsafe code |
@@ -31,6 +32,7 @@ mod execution;
 mod explain;
 mod explore;
 mod heap;
+mod lint;
 mod machine;
 mod panics;
 mod pe;
@@ -50,12 +52,13 @@ pub use coroutine::{Beat, Ending, Pulse};
 #[doc(hidden)]
 pub use example::example;
 pub use explain::{Edit, Effort, Fix, Fixes, Ordering, Shown};
+pub use lint::{Lint, LintKind, LintSite};
 pub use pe::{Sim, SimEvent, SimProcess, SimStream};
 pub use profile::{Profile, Promises};
-pub use race::{Access, MissingEdge, Part, Race};
+pub use race::{Access, IntendedRace, IntendedRaces, MissingEdge, Part, Race};
 pub use schedule::{Choices, Schedule};
 pub use search::{Bound, Budget, Explore, Explored, Outlook, Searched, Strategy};
 pub use simulation::{Run, Simulation};
 pub use testing::{check_random, check_schedule, prove};
-pub use trace::{Event, EventKind, Moved};
+pub use trace::{Event, EventKind, LastRead, Moved, ReadPart, Unwritten, Writer};
 pub use verdict::{AgentState, Entered, Repeated, Standing, Undelivered, Verdict, VerdictKind};

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use onesided::backend::{self, AllocId, Layout, Live, NewTeams, Op, Span, TeamId, TeamRequest, Values};
+use onesided::backend::{self, AllocId, Intended, Layout, Live, NewTeams, Op, Span, TeamId, TeamRequest, Values};
 use onesided::{
     At, Backend, Bootstrap, Capabilities, DType, Error, InitMethod, InitStatus, Members, Pe, Predefined, ReduceOp,
     Result, TeamUniqueId, ThreadSupport, UniqueId, VERSION, Version,
@@ -159,6 +159,10 @@ impl Backend for Sim {
     type Extension<'a> = ();
 
     const NAME: &'static str = "sim";
+
+    fn intends(&self, mark: Option<Intended>) -> Option<Intended> {
+        self.channel.intends(mark)
+    }
 
     fn extension(&self) {}
 

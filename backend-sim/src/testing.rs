@@ -11,6 +11,7 @@ use onesided::{Error, Pe, Result};
 use crate::config::Config;
 use crate::explain::Effort;
 use crate::pe::Sim;
+use crate::race::IntendedRaces;
 use crate::schedule::Schedule;
 use crate::search::{Budget, Explore, Explored};
 use crate::simulation::{Run, Simulation};
@@ -159,12 +160,13 @@ impl Settings {
             return self.replay(schedule, &config, program);
         }
         let limit = self.schedules(CLASSES);
-        let (explored, failed) = self.search(&config, Explore::All { limit }, program)?;
+        let (explored, marks, failed) = self.search(&config, Explore::All { limit }, program)?;
         let proof = explored.proof(&config);
         if let Some(run) = failed {
             return Err(format!("{proof}\n\n{}{}\n\n{}", run.verdict, fix(&config, &run, program)?, self.advice(&run)));
         }
         println!("{proof}");
+        note(&marks);
         if explored.complete {
             return Ok(explored);
         }
@@ -189,11 +191,13 @@ impl Settings {
         let first = simulation.run(program).map_err(text)?;
         let failed = (!first.is_ok()).then(|| simulation.reproduce(&first, program));
         let (mut explored, mut failed) = (Explored::default(), failed.transpose().map_err(text)?);
+        let mut marks = IntendedRaces::default();
         if failed.is_none() && schedules > 1 {
             let random = Explore::random(schedules - 1, seed);
-            (explored, failed) = self.search(&config, random, program)?;
+            (explored, marks, failed) = self.search(&config, random, program)?;
         }
         explored.count(&first);
+        marks.add(&first.verdict);
         let mut how = format!("1 in order, {} random from seed {seed}", explored.schedules - 1);
         if let Some(n) = explored.classes {
             how += &format!(": {n} class{}", if n == 1 { "" } else { "es" });
@@ -205,6 +209,7 @@ impl Settings {
             return Err(format!("fails on the last of {done}\n\n{}{fix}\n\n{}", run.verdict, self.advice(&run)));
         }
         println!("nothing wrong in {done}");
+        note(&marks);
         Ok(explored)
     }
 
@@ -214,20 +219,23 @@ impl Settings {
         config: &Config,
         how: Explore,
         program: &impl Fn(&Pe<Sim>) -> Result<T>,
-    ) -> std::result::Result<(Explored, Option<Run<T>>), String> {
+    ) -> std::result::Result<(Explored, IntendedRaces, Option<Run<T>>), String> {
         let mut simulation = Simulation::new(config.clone()).map_err(text)?;
         simulation.set_budget(Budget { time: self.time, memory: Some(config.memory) });
         simulation.count_classes();
-        let mut failed = None;
-        let explored = simulation.explore(how, program, |run| match run.is_ok() {
-            true => ControlFlow::Continue(()),
-            false => {
-                failed = Some(run.without_results());
-                ControlFlow::Break(())
+        let (mut failed, mut marks) = (None, IntendedRaces::default());
+        let explored = simulation.explore(how, program, |run| {
+            marks.add(&run.verdict);
+            match run.is_ok() {
+                true => ControlFlow::Continue(()),
+                false => {
+                    failed = Some(run.without_results());
+                    ControlFlow::Break(())
+                }
             }
         });
         let failed = failed.map(|run: Run<T>| simulation.reproduce(&run, program)).transpose();
-        Ok((explored.map_err(text)?, failed.map_err(text)?))
+        Ok((explored.map_err(text)?, marks, failed.map_err(text)?))
     }
 
     /// Runs the schedule that the environment asks for, and tells every event.
@@ -281,6 +289,13 @@ fn fix<T>(
 ) -> std::result::Result<String, String> {
     let fixes = Simulation::new(config.clone()).and_then(|simulation| simulation.fix(run, Effort::LITTLE, program));
     Ok(fixes.map_err(text)?.fix.map(|fix| format!("\n\nFix: {fix}")).unwrap_or_default())
+}
+
+/// Prints what the program has marked as free to race.
+fn note(marks: &IntendedRaces) {
+    if !marks.is_empty() {
+        println!("{marks}");
+    }
 }
 
 fn replay<T>(

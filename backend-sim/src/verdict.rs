@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use onesided::backend::{AllocId, Live, LiveKind, Span};
-use onesided::{At, Error};
+use onesided::{At, Error, ErrorKind};
 
-use crate::race::Race;
-use crate::trace::Event;
+use crate::lint::Lint;
+use crate::race::{IntendedRace, Race};
+use crate::trace::{Event, LastRead};
 
 /// The end of a run, with what every PE was doing then.
 ///
@@ -18,11 +19,18 @@ pub struct Verdict {
     pub kind: VerdictKind,
     /// Accesses that nothing orders, those between the first lines first. A verdict of another kind may come from them.
     pub races: Vec<Race>,
+    /// What the program has marked as free to race, by line.
+    pub intended: Vec<IntendedRace>,
+    /// What works by luck or without a promise, by kind and line: of recorded runs, and of all under
+    /// [`Config::strict`](crate::Config::strict). It is not printed, unless it is the finding.
+    pub lints: Vec<Lint>,
     /// Every host, and every stream that had work left. Empty when the run finished.
     pub agents: Vec<AgentState>,
     /// What was in flight then, by PE and order of issue: to the PE that failed, if there is one and it was sent
     /// something; else all of it. Empty when the run finished.
     pub undelivered: Vec<Undelivered>,
+    /// Where a program's own check failed, or it panicked: what its PE had read last, the last call first. Of recorded runs only.
+    pub reads: Vec<LastRead>,
 }
 
 /// A transfer of which something was not delivered yet when the run ended.
@@ -104,6 +112,8 @@ pub enum VerdictKind {
     },
     /// Accesses raced, and nothing else was wrong: see [`Verdict::races`].
     Race,
+    /// Under [`Config::strict`](crate::Config::strict): see [`Verdict::lints`].
+    Lint,
     /// PEs finalized while they still held buffers, registrations or teams.
     Leak {
         /// What each PE held.
@@ -195,7 +205,15 @@ pub enum Standing {
 impl Verdict {
     /// The verdict without anybody's state.
     pub(crate) fn finished() -> Verdict {
-        Verdict { kind: VerdictKind::Finished, races: Vec::new(), agents: Vec::new(), undelivered: Vec::new() }
+        Verdict {
+            kind: VerdictKind::Finished,
+            races: Vec::new(),
+            intended: Vec::new(),
+            lints: Vec::new(),
+            agents: Vec::new(),
+            undelivered: Vec::new(),
+            reads: Vec::new(),
+        }
     }
 
     /// Whether nothing was wrong.
@@ -232,6 +250,7 @@ impl VerdictKind {
             VerdictKind::Finished
             | VerdictKind::Deadlock
             | VerdictKind::Race
+            | VerdictKind::Lint
             | VerdictKind::Leak { .. }
             | VerdictKind::StepLimit { .. } => false,
             VerdictKind::Mismatch { .. }
@@ -241,6 +260,15 @@ impl VerdictKind {
             | VerdictKind::Panicked { .. }
             | VerdictKind::Failed { .. }
             | VerdictKind::Exited { .. } => true,
+        }
+    }
+
+    /// The PE whose own check failed, or that panicked: what it has read may be why.
+    pub(crate) fn checking_pe(&self) -> Option<usize> {
+        match self {
+            VerdictKind::Panicked { pe, .. } => Some(*pe),
+            VerdictKind::Failed { pe, error } if error.kind() == ErrorKind::WrongResult => Some(*pe),
+            _ => None,
         }
     }
 
@@ -269,6 +297,7 @@ impl VerdictKind {
             VerdictKind::CollectivesOutOfOrder { .. } => "collectives out of order".into(),
             VerdictKind::FreedInUse { call, .. } => format!("{call} of memory in use"),
             VerdictKind::Race => "race".into(),
+            VerdictKind::Lint => "lint".into(),
             VerdictKind::Leak { leaks } => {
                 let teams = leaks.iter().filter(|(_, live)| matches!(live.what, LiveKind::Team(_))).count();
                 match (leaks.len() - teams, teams) {
@@ -317,6 +346,7 @@ impl fmt::Display for VerdictKind {
                 f.write_str("complete it first (quiet and synchronize the stream)")
             }
             VerdictKind::Race => f.write_str("data race"),
+            VerdictKind::Lint => f.write_str("lint"),
             VerdictKind::Leak { leaks } => {
                 f.write_str("leak: not given back before finalize")?;
                 leaks.iter().try_for_each(|(pe, live)| write!(f, "\n    PE {pe} holds {}", held(live)))
@@ -336,6 +366,7 @@ impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.kind, &self.races[..]) {
             (VerdictKind::Race, [first, ..]) => write!(f, "{first}")?,
+            (VerdictKind::Lint, _) => return write_lints(f, &self.lints),
             (kind, [first, ..]) if !kind.is_ok() => write!(f, "{kind}\n  besides, {first}")?,
             (kind, _) => write!(f, "{kind}")?,
         }
@@ -345,6 +376,7 @@ impl fmt::Display for Verdict {
             2 => f.write_str("\n    one more pair of calls races")?,
             more => write!(f, "\n    {} more pairs of calls race", more - 1)?,
         }
+        self.reads.iter().try_for_each(|read| write!(f, "\n  {}", read.to_string().replace('\n', "\n  ")))?;
         self.agents.iter().try_for_each(|agent| write!(f, "\n  {agent}"))?;
         let Some(first) = self.undelivered.first() else { return Ok(()) };
         match self.kind.failed_pe() {
@@ -356,6 +388,19 @@ impl fmt::Display for Verdict {
             0 => Ok(()),
             more => write!(f, "\n    and {more} more"),
         }
+    }
+}
+
+/// The first lint and the number of the others; all of them in `{:#}`.
+fn write_lints(f: &mut fmt::Formatter<'_>, lints: &[Lint]) -> fmt::Result {
+    for (number, lint) in lints.iter().enumerate().take(if f.alternate() { lints.len() } else { 1 }) {
+        write!(f, "{}lint {lint}", if number > 0 { "\n  " } else { "" })?;
+    }
+    match lints.len() {
+        2.. if f.alternate() => Ok(()),
+        0 | 1 => Ok(()),
+        2 => f.write_str("\n    one more lint"),
+        more => write!(f, "\n    {} more lints", more - 1),
     }
 }
 

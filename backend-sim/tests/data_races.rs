@@ -470,5 +470,48 @@ fn a_report_names_both_accesses_the_bytes_and_what_is_missing() {
     insta::assert_snapshot!(without_lines(&run.verdict), @r"
     data race: delivery of p at backend-sim/tests/data_races.rs:_ by PE 0 and read at backend-sim/tests/data_races.rs:_ by PE 1, on buf0+0..8 of PE 1 (made at backend-sim/tests/data_races.rs:_)
         nothing orders them; missing: a fence between backend-sim/tests/data_races.rs:_ and backend-sim/tests/data_races.rs:_
+        PE 1 knows PE 0 up to signal_op at backend-sim/tests/data_races.rs:_
+        PE 0 knows PE 1 up to alloc at backend-sim/tests/data_races.rs:_
     ");
+}
+
+/// Of each side, the last call that the other knows.
+#[test]
+fn a_race_says_what_each_side_knows_of_the_other() {
+    let config = Config { races: Races::Note, ..Config::pes(2) };
+    let known = |program: &dyn Fn(&Pe<Sim>) -> Result<()>| {
+        let run = Simulation::new(config.clone()).unwrap().run(program).unwrap();
+        let [race] = &run.verdict.races[..] else { panic!("{}", run.verdict) };
+        race.known().iter().map(without_lines).collect::<Vec<_>>()
+    };
+    // a signal that the reader has waited for, and the barrier of the allocation
+    assert_eq!(
+        known(&message(|_| Ok(()))),
+        [
+            "PE 1 knows PE 0 up to signal_op at backend-sim/tests/data_races.rs:_",
+            "PE 0 knows PE 1 up to alloc at backend-sim/tests/data_races.rs:_",
+        ]
+    );
+    // a barrier of a team that is not the world, and what only one side has done since
+    let team_barrier = |pe: &Pe<Sim>| {
+        let word = pe.alloc_zeroed::<u64>(2)?;
+        let team = pe.team_split_strided(pe.world(), 0, 1, 2, TeamConfig::default())?.unwrap();
+        pe.host().barrier(&team)?;
+        if pe.my_pe() == 0 {
+            pe.host().p(word.at(0), 1, 1)?;
+            pe.host().atomic_inc(word.at(1), 0)?;
+        } else {
+            pe.read(word.at(0))?;
+        }
+        pe.host().barrier_all()?;
+        pe.team_destroy(team)?;
+        pe.free(word)
+    };
+    assert_eq!(
+        known(&team_barrier),
+        [
+            "PE 1 knows PE 0 up to barrier at backend-sim/tests/data_races.rs:_",
+            "PE 0 knows PE 1 up to barrier at backend-sim/tests/data_races.rs:_",
+        ]
+    );
 }

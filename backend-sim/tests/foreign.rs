@@ -130,6 +130,8 @@ fn findings_name_the_lines_of_the_program() {
     let again = simulation.reproduce_process(&found.expect("the bug is found"), missing_fence).unwrap();
     insta::assert_snapshot!(again.verdict, @r"
     PE 1 failed: check: the data is old (wrong result, program.py:6)
+      PE 1 last read at program.py:5 (read):
+          bytes 0..8 of buf0 (made at program.py:2): zero, as they were allocated
       PE 0: in free at program.py:6, waits for a transfer to be delivered
       PE 1: failed here; its last call was at program.py:5
       not yet delivered to PE 1:

@@ -92,6 +92,8 @@ pub struct Case<B: Backend> {
     pub racy: bool,
     /// Whether it has one only where what has arrived is not visible to all PEs.
     pub racy_when_mixed: bool,
+    /// The names of the lints of its run in order under `spec`, if that is what it is about.
+    pub lints: Option<&'static [&'static str]>,
     /// The program.
     pub body: fn(&Pe<B>) -> Result<Seen>,
 }
@@ -109,6 +111,7 @@ impl<B: Backend> Case<B> {
             breaks: false,
             racy: false,
             racy_when_mixed: false,
+            lints: None,
             body,
         }
     }
@@ -180,6 +183,13 @@ impl<B: Backend> Case<B> {
     #[must_use]
     pub fn racy_when_mixed(mut self) -> Self {
         self.racy_when_mixed = true;
+        self
+    }
+
+    /// Has these lints and no others.
+    #[must_use]
+    pub fn lints(mut self, lints: &'static [&'static str]) -> Self {
+        self.lints = Some(lints);
         self
     }
 

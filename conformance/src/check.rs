@@ -1,6 +1,6 @@
 //! Checks one case on the simulator: visits its schedules and compares the outcomes with its file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 
 use onesided::Backend;
@@ -102,7 +102,8 @@ pub fn check(case: &Case<Sim>, settings: &Settings) -> Checked {
     let why = if all && !visited.complete {
         format!("not complete after {} schedules: the case is too large", visited.schedules)
     } else {
-        let wrong = [explain(case, &difference, &visited), mislabelled(case, settings.profile, all, &visited)];
+        let lints = if all { lints_differ(case, settings.profile) } else { String::new() };
+        let wrong = [explain(case, &difference, &visited), mislabelled(case, settings.profile, all, &visited), lints];
         wrong.into_iter().filter(|why| !why.is_empty()).collect::<Vec<_>>().join("; ")
     };
     Checked {
@@ -175,6 +176,24 @@ fn mislabelled(case: &Case<Sim>, profile: Profile, all: bool, visited: &Visited)
         }
         None if must_race && all => "is listed as racy, and no schedule has a race: remove the word".to_string(),
         _ => String::new(),
+    }
+}
+
+/// Where a case that is about lints has others than its label says.
+fn lints_differ(case: &Case<Sim>, profile: Profile) -> String {
+    let Some(labelled) = case.lints.filter(|_| profile == Profile::Spec) else { return String::new() };
+    match outcome::in_order(case, profile) {
+        Err(why) => why.to_string(),
+        Ok(run) => {
+            let found: BTreeSet<&str> = run.verdict.lints.iter().map(|lint| lint.kind.name()).collect();
+            let labelled: BTreeSet<&str> = labelled.iter().copied().collect();
+            if found == labelled {
+                return String::new();
+            }
+            let names = |kinds: BTreeSet<&str>| kinds.into_iter().collect::<Vec<_>>().join(", ");
+            let (found, labelled) = (names(found), names(labelled));
+            format!("its lints are [{found}], and it is listed with [{labelled}]")
+        }
     }
 }
 

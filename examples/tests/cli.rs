@@ -56,7 +56,7 @@ fn every_example_passes_on_several_clusters() {
         for cluster in
             [&[][..], &["--pes", "2"], &["--pes", "5"], &["--pes", "6", "--nodes", "2"], &["--profile", "nvlink"]]
         {
-            let output = example(name, &[cluster, &["--schedules", "20"]].concat());
+            let output = example(name, &[cluster, &["--schedules", "20", "--strict"]].concat());
             assert_eq!(status(&output), 0, "{name} {cluster:?}:\n{}{}", stdout(&output), stderr(&output));
             assert!(
                 stdout(&output).contains(": nothing wrong in 20 schedules (1 in order, 19 random from seed 0: "),
@@ -70,7 +70,7 @@ fn every_example_passes_on_several_clusters() {
 #[test]
 fn every_example_passes_on_all_schedules_of_two_pes() {
     for (name, _) in EXAMPLES.iter().filter(|(name, _)| *name != "missing_fence") {
-        let output = example(name, &["--pes", "2", "--all"]);
+        let output = example(name, &["--pes", "2", "--all", "--strict"]);
         assert_eq!(status(&output), 0, "{name}:\n{}{}", stdout(&output), stderr(&output));
         assert!(
             stdout(&output).contains(&format!("{name}: proved for 2 PEs under spec with ")),

@@ -152,6 +152,7 @@ fn can_be_cured(kind: &VerdictKind) -> bool {
         | VerdictKind::ConcurrentCollectives { .. }
         | VerdictKind::CollectivesOutOfOrder { .. } => true,
         VerdictKind::Finished
+        | VerdictKind::Lint
         | VerdictKind::Mismatch { .. }
         | VerdictKind::Leak { .. }
         | VerdictKind::StepLimit { .. }

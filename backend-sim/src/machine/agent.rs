@@ -120,6 +120,8 @@ pub(crate) struct Work {
     pub(crate) past: Past,
     /// What the host knew then.
     pub(crate) known: Option<Snapshot>,
+    /// Whether it may race: the number of its mark.
+    pub(crate) mark: u32,
 }
 
 /// What a stream has to do.

@@ -25,7 +25,7 @@ use super::ids::PeId;
 use crate::race::Told;
 
 /// A word of a PE's memory: its first byte.
-type Word = (PeId, AllocId, usize);
+pub(crate) type Word = (PeId, AllocId, usize);
 
 /// The assumptions of a search, and what its runs have shown.
 #[derive(Debug, Default)]

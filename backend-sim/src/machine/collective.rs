@@ -12,6 +12,7 @@ use super::agent::{Agent, State, Task};
 use super::ids::{AgentId, Id as _, PeId, TeamIndex};
 use super::instance::{Collective, Leaves, Made};
 use super::{Machine, Object, Progress, Touch};
+use crate::lint::Notice;
 use crate::request::Reply;
 use crate::verdict::{Entered, VerdictKind};
 
@@ -266,6 +267,9 @@ impl Machine {
             let entries = &self.teams.get(team).instance_ref(seq).entries;
             let members: Vec<AgentId> = entries.iter().filter_map(|entry| entry.agent).collect();
             self.races.meet(&members, members.len() == self.pes.len());
+            if self.races.all_known() {
+                self.lint(&Notice::Known);
+            }
         }
     }
 

@@ -34,6 +34,7 @@ impl Machine {
             && self.pes[pe].unstarted == 0
             && !self.races.has_nbi(pe)
         {
+            self.lint_order(host, effect, (op.name(), at));
             if let Some(completes) = self.completes(effect) {
                 self.races.complete(host, completes);
             }
@@ -54,6 +55,7 @@ impl Machine {
         at: At,
         claim: Option<ClaimId>,
     ) -> Progress {
+        self.lint_order(agent, effect, (op.name(), at));
         match effect {
             Effect::Transfer(transfer) => {
                 self.touch_scope(agent, &transfer);

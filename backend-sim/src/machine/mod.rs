@@ -11,7 +11,7 @@
 //! | `path.rs` | what has arrived, and is not yet visible on another path |
 //! | `access.rs`, `past.rs` | what a step touches; what must come before it |
 //! | `aim.rs` | what a step is going to touch |
-//! | `observe.rs` | what the race detector is told of operations |
+//! | `observe.rs` | what the race detector and the lints are told of operations |
 //! | `assumed.rs` | what a proof assumes of words: counters, steady words |
 //! | `issue.rs` | an operation begins: its description decides what happens |
 //! | `immediate.rs`, `relaxed.rs` | the two ways of doing it: at once, or as transfers |
@@ -70,10 +70,11 @@ use onesided::backend::{Live, Span};
 
 use crate::config::Config;
 use crate::heap::Heap;
+use crate::lint::{Lint, Lints};
 use crate::profile::Promises;
-use crate::race::{Detector, How, Race};
+use crate::race::{Detector, How, IntendedRace, Race};
 use crate::request::{Call, Reply};
-use crate::trace::Event;
+use crate::trace::{Event, LastRead};
 use crate::verdict::VerdictKind;
 use agent::{Agent, AgentKind, State};
 use claim::Claims;
@@ -88,7 +89,7 @@ use undelivered::Landed;
 
 pub(crate) use access::{Access, Actor, Object, ObjectKind, Test, Touch};
 pub(crate) use aim::Aim;
-pub(crate) use assumed::Assumptions;
+pub(crate) use assumed::{Assumptions, Word};
 pub(crate) use claim::{Claimed, Completes};
 pub(crate) use ids::{AgentId, ClaimId, Id, PeId, Table};
 pub(crate) use past::Past;
@@ -120,6 +121,8 @@ pub(crate) struct Mode {
     pub(crate) tracing: bool,
     /// Whether races are looked for.
     pub(crate) races: bool,
+    /// Whether lints are, too.
+    pub(crate) lints: bool,
     /// Where every process became a PE, if each is one from the start.
     pub(crate) initialized: Option<At>,
 }
@@ -208,6 +211,8 @@ pub(crate) struct Machine {
     landed: Landed,
     paths: Paths,
     races: Detector,
+    /// Where lints are looked for.
+    lints: Option<Box<Lints>>,
     /// What is assumed of words, if anything is.
     assumed: Option<Box<Assumptions>>,
 }
@@ -225,6 +230,7 @@ impl Machine {
                 aiming: false,
                 tracing: false,
                 races: false,
+                lints: false,
                 initialized: None,
             },
             step: Step {
@@ -257,6 +263,7 @@ impl Machine {
             landed: Landed::default(),
             paths: Paths::default(),
             races: Detector::default(),
+            lints: None,
             assumed: None,
         }
     }
@@ -288,6 +295,7 @@ impl Machine {
         let paths = self.config.nodes_matter();
         self.paths.reset(paths.filter(|_| mode.relaxed));
         self.races.reset(mode.races, self.promises, paths, n);
+        self.lints = (mode.races && mode.lints).then(Box::default);
         self.record = mode.tracing.then(Box::default);
         if let Some(at) = mode.initialized {
             self.record_init(at);
@@ -404,6 +412,16 @@ impl Machine {
     /// The races that were found.
     pub(crate) fn races(&self) -> Vec<Race> {
         self.races.races(|alloc| self.heap.made_at(alloc))
+    }
+
+    /// What the program has marked as free to race.
+    pub(crate) fn intended(&self) -> Vec<IntendedRace> {
+        self.races.intended()
+    }
+
+    /// The lints that were found.
+    pub(crate) fn lints(&mut self) -> Vec<Lint> {
+        self.lints.as_mut().map_or_else(Vec::new, |lints| lints.found(&mut self.races))
     }
 
     /// Whether the host was resumed because its step was chosen.
@@ -574,8 +592,10 @@ impl Machine {
         })
     }
 
-    pub(crate) fn take_trace(&mut self) -> Option<Vec<Event>> {
-        self.record.take().map(|record| record.into_trace())
+    /// The trace, if the run was recorded, and what the PE that failed has read last.
+    pub(crate) fn take_trace(&mut self, failed: Option<usize>) -> Option<(Vec<Event>, Vec<LastRead>)> {
+        let record = self.record.take()?;
+        Some(record.into_trace(&|alloc| self.heap.made(alloc), failed))
     }
 
     /// A buffer that a reply carried is used again.

@@ -1,8 +1,10 @@
-//! What the race detector is told of operations: each access with whoever makes it, and what it releases or acquires.
+//! What the race detector and the lints are told of operations: each access with whoever makes it, what it releases or acquires.
 
 use std::ops::Range;
 
-use onesided::backend::{self, AmoOp, Moves, Shape, SignalUpdate, Span, Until};
+use onesided::backend::{
+    self, AmoOp, Collective, CollectiveKind, Effect, Intended, Moves, Order, Shape, SignalUpdate, Span, Until,
+};
 use onesided::{At, SignalOp};
 
 use super::Machine;
@@ -10,6 +12,7 @@ use super::claim::Claimed;
 use super::ids::{AgentId, PeId};
 use super::relaxed::Asked;
 use super::transfer::{Kind, Transfer, Unit, UnitStep, element, part_of};
+use crate::lint::{Notice, Ordering, Update};
 use crate::race::{How, Lane, Ticket};
 
 impl Machine {
@@ -32,9 +35,12 @@ impl Machine {
         };
         let arrives = transfer.until == Until::SourceRead && transfer.shape.count > 0;
         let peer = PeId(transfer.peer);
-        let ticket = self.races.issue(agent, peer, lane, arrives, asked);
         if transfer.signal.is_some() || matches!(transfer.moves, Moves::Amo { .. }) {
-            self.races.synchronizes(agent, Some(peer), asked);
+            self.races.synchronizes(agent, Some(peer), asked); // whoever knows the transfer knows this
+        }
+        let ticket = self.races.issue(agent, peer, lane, arrives, asked);
+        if let Some(ticket) = &ticket {
+            self.lint(&Notice::Issued { transfer, ticket });
         }
         ticket
     }
@@ -66,9 +72,9 @@ impl Machine {
                 self.observe_write(&ticket, How::Write, (me, dst), shape, all);
             }
             Moves::Fetch => self.observe_read(&ticket, (peer, remote), shape, all),
-            Moves::Amo { op, .. } => {
+            Moves::Amo { op, value, .. } => {
                 let waiter = (until == Until::Delivered).then_some(agent);
-                self.observe_amo(&ticket, op, peer, remote, waiter);
+                self.observe_amo(&ticket, (op, value), peer, remote, waiter);
             }
         }
         if let Some(update) = signal {
@@ -106,9 +112,9 @@ impl Machine {
             Kind::Fetch | Kind::Load { .. } => {
                 self.observe_read(&ticket, (src_pe, src), shape, elements);
             }
-            Kind::Amo { op, .. } => {
+            Kind::Amo { op, value, .. } => {
                 let waiter = waiter.map(|(agent, _)| agent);
-                self.observe_amo(&ticket, op, dst_pe, dst, waiter);
+                self.observe_amo(&ticket, (op, value), dst_pe, dst, waiter);
             }
             Kind::Combine { .. } | Kind::Spread => {}
         }
@@ -141,16 +147,34 @@ impl Machine {
         for_each_part(dst, shape.size, shape.dst_stride, elements, |span| {
             self.races.transfer(ticket, pe, span, how, shape.size);
         });
+        self.lint(&Notice::Written { pe, span: dst });
     }
 
     fn observe_signal(&mut self, ticket: &Ticket, pe: PeId, update: SignalUpdate) {
-        let SignalUpdate { word, op, .. } = update;
+        let SignalUpdate { word, op, value } = update;
+        let signal = if op == SignalOp::Set { Update::Set(value) } else { Update::Add(value) };
+        self.lint_update(ticket, pe, word, signal);
         self.races.transfer(ticket, pe, word, How::AtomicUpdate, word.len);
         self.races.release(ticket, pe, word, op == SignalOp::Set);
     }
 
     /// An atomic reaches its word. `waiter`: the agent that its old value goes to.
-    fn observe_amo(&mut self, ticket: &Ticket, op: AmoOp, pe: PeId, word: Span, waiter: Option<AgentId>) {
+    fn observe_amo(
+        &mut self,
+        ticket: &Ticket,
+        (op, value): (AmoOp, u64),
+        pe: PeId,
+        word: Span,
+        waiter: Option<AgentId>,
+    ) {
+        match op {
+            AmoOp::Fetch => {}
+            AmoOp::Add => self.lint_update(ticket, pe, word, Update::Add(value)),
+            AmoOp::Set => self.lint_update(ticket, pe, word, Update::Set(value)),
+            AmoOp::And | AmoOp::Or | AmoOp::Xor | AmoOp::CompareSwap => {
+                self.lint_update(ticket, pe, word, Update::Other);
+            }
+        }
         let how = if op == AmoOp::Fetch { How::AtomicRead } else { How::AtomicUpdate };
         self.races.transfer(ticket, pe, word, how, word.len);
         if let Some(agent) = waiter {
@@ -177,6 +201,50 @@ impl Machine {
         asked: (&'static str, At),
     ) {
         self.races.touch(agent, pe, span, how, size, asked);
+        match how {
+            How::Read => self.lint(&Notice::Read { agent, pe, span, asked }),
+            How::Write => self.lint(&Notice::Written { pe, span }),
+            How::Deliver | How::AtomicRead | How::AtomicUpdate | How::Wait => {}
+        }
+    }
+}
+
+/// # Races that are meant
+impl Machine {
+    /// What an agent does from now on is marked, or is not. Returns the mark until now.
+    pub(crate) fn intends(&mut self, agent: AgentId, mark: Option<Intended>) -> Option<Intended> {
+        self.races.intend(agent, mark)
+    }
+}
+
+/// # Lints
+impl Machine {
+    /// Tells the lints of something, where they are looked for.
+    #[inline]
+    pub(super) fn lint(&mut self, notice: &Notice<'_>) {
+        if let Some(lints) = &mut self.lints {
+            lints.notice(notice, &mut self.races);
+        }
+    }
+
+    /// A word is about to be updated.
+    fn lint_update(&mut self, ticket: &Ticket, pe: PeId, word: Span, update: Update) {
+        if self.lints.is_some() {
+            let before = self.heap.load(pe, word);
+            self.lint(&Notice::Updated { ticket, pe, word, update, before });
+        }
+    }
+
+    /// An agent performs an operation that may order others.
+    pub(super) fn lint_order(&mut self, agent: AgentId, effect: Effect, asked: Asked) {
+        let order = match effect {
+            Effect::Order(Order::Fence) => Ordering::Fence,
+            Effect::Order(Order::Quiet) => Ordering::Quiet,
+            Effect::Collective(Collective { kind: CollectiveKind::Barrier, .. }) => Ordering::Barrier,
+            Effect::Collective(Collective { kind: CollectiveKind::Sync, .. }) => Ordering::Sync,
+            _ => return,
+        };
+        self.lint(&Notice::Orders { agent, order, asked });
     }
 }
 

@@ -14,7 +14,7 @@ use super::ids::{AgentId, PeId, TeamIndex, TransferId};
 use super::transfer::{Data, Kind, Part, Transfer, Unit, UnitStep, element, part_of};
 use super::{Id as _, Machine};
 use crate::request::Call;
-use crate::trace::{Event, EventKind, Moved, compared, name_what_ended_waits};
+use crate::trace::{Event, EventKind, LastRead, Made, Moved, compared, name_origins, name_what_ended_waits};
 
 /// A recorded run so far.
 #[derive(Debug, Default)]
@@ -36,9 +36,11 @@ pub(super) struct Record {
 }
 
 impl Record {
-    pub(super) fn into_trace(mut self) -> Vec<Event> {
+    /// The trace, and what a PE that failed has read last.
+    pub(super) fn into_trace(mut self, made: Made<'_>, failed: Option<usize>) -> (Vec<Event>, Vec<LastRead>) {
         name_what_ended_waits(&mut self.trace);
-        self.trace
+        let reads = name_origins(&mut self.trace, made, failed);
+        (self.trace, reads)
     }
 
     fn call_of(&self, agent: AgentId) -> Option<usize> {
@@ -52,7 +54,7 @@ impl Machine {
     fn note(&mut self, pe: PeId, stream: Option<u32>, kind: EventKind, at: At) -> &mut Event {
         let step = self.steps;
         let trace = &mut self.record.as_mut().expect("the run is recorded").trace;
-        trace.push(Event { step, pe: pe.0, stream, kind, at, of: None, moved: None, implied: false });
+        trace.push(Event { step, pe: pe.0, stream, kind, at, of: None, moved: None, unwritten: None, implied: false });
         trace.last_mut().expect("just added")
     }
 

@@ -76,9 +76,10 @@ impl Machine {
         let agent = self.pes[pe].streams[stream as usize];
         let host = self.pes[pe].host;
         let (past, known) = (self.agents[host].past.clone(), self.races.snapshot(host));
+        let mark = self.races.mark(host);
         let state = &mut self.agents[agent];
         let idle = state.is_idle();
-        state.queue.push_back(Work { what, at, past, known });
+        state.queue.push_back(Work { what, at, past, known, mark });
         state.enqueued += 1;
         if idle {
             self.run_stream(agent);
@@ -135,7 +136,8 @@ impl Machine {
 
     /// Takes the stream's next work and does it.
     fn perform_front(&mut self, agent: AgentId) -> Progress {
-        let Work { what, at, .. } = self.agents[agent].queue.pop_front().expect("a running stream has work");
+        let Work { what, at, mark, .. } = self.agents[agent].queue.pop_front().expect("a running stream has work");
+        self.races.set_mark(agent, mark);
         let state = &mut self.agents[agent];
         state.call = what.name();
         state.at = Some(at);

@@ -6,7 +6,7 @@
 //! In order, a variable is seen as soon as it compares true. In a relaxed run each is seen by a step of its own. In a proof, the step
 //! that sees a steady word is taken as soon as it can be (`assumed.rs`).
 
-use onesided::backend::Span;
+use onesided::backend::{Span, Wait};
 
 use super::access::Test;
 use super::agent::{Agent, Condition, State};
@@ -14,6 +14,7 @@ use super::ids::{AgentId, PeId};
 use super::relaxed::Asked;
 use super::{Machine, Progress, Touch};
 use crate::heap::Heap;
+use crate::lint::{Lints, Notice, Waiting};
 use crate::race::{Detector, How};
 use crate::request::Reply;
 
@@ -30,7 +31,7 @@ impl Machine {
             return Progress::Done;
         }
         if !self.mode.relaxed
-            && let Some(value) = pass(&mut condition, &self.heap, &mut self.races, agent, pe)
+            && let Some(value) = pass(&mut condition, &self.heap, &mut self.races, &mut self.lints, agent, pe)
         {
             self.record_waited(agent, condition.last(), condition.wait.dtype, value);
             return self.answer(agent, Reply::Value(value));
@@ -49,7 +50,9 @@ impl Machine {
         let pe = self.agents[agent].pe;
         let State::Waiting(condition) = &self.agents[agent].state else { unreachable!("the agent waits") };
         let (seen, test) = (condition.variable(), condition.test(pe));
-        self.acquire_seen(agent, &test, !condition.wait.signal);
+        let plain = !condition.wait.signal;
+        self.lint(&Notice::Ends { agent, word: seen });
+        self.acquire_seen(agent, &test, plain);
         if !self.is_steady(pe, seen) {
             self.step.test = self.mode.tracking.then_some(test);
             self.touch_memory(pe, seen, Touch::Read);
@@ -97,6 +100,11 @@ impl Machine {
         for variable in condition.variables() {
             self.observe(agent, pe, variable, how, size, asked);
         }
+        if self.lints.is_some() {
+            let Wait { dtype, cmp, against, signal, .. } = condition.wait;
+            let waiting = Waiting { pe, asked, dtype, cmp, against, signal, time: self.races.moment(agent) };
+            self.lint(&Notice::Waits { agent, waiting, words: &condition.variables().collect::<Vec<_>>() });
+        }
     }
 
     /// The wait is over; the call returns the value that it saw last.
@@ -133,7 +141,7 @@ impl Machine {
             }
             if !self.mode.relaxed {
                 // in order, a wait ends in the very step that fulfils it, and leaves the list
-                if let Some(value) = pass(condition, &self.heap, &mut self.races, agent, pe) {
+                if let Some(value) = pass(condition, &self.heap, &mut self.races, &mut self.lints, agent, pe) {
                     self.waited(agent, value);
                     next -= 1;
                 }
@@ -171,9 +179,19 @@ impl Machine {
 
 /// Passes every variable that compares true now; if that was the last, returns the value seen there. In order, a variable is seen
 /// as soon as it compares true.
-fn pass(condition: &mut Condition, heap: &Heap, races: &mut Detector, agent: AgentId, pe: PeId) -> Option<u64> {
+fn pass(
+    condition: &mut Condition,
+    heap: &Heap,
+    races: &mut Detector,
+    lints: &mut Option<Box<Lints>>,
+    agent: AgentId,
+    pe: PeId,
+) -> Option<u64> {
     loop {
         let value = condition.found(heap, pe)?;
+        if let Some(lints) = lints {
+            lints.notice(&Notice::Ends { agent, word: condition.variable() }, races);
+        }
         races.acquire(agent, pe, condition.variable(), !condition.wait.signal);
         condition.advance();
         if condition.is_over() {

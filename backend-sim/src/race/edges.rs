@@ -61,7 +61,7 @@ impl Detector {
         arrives: bool,
         (call, at): (&'static str, At),
     ) -> Ticket {
-        let (time, site) = (self.tick(), self.sites.number(call, at));
+        let (time, site) = (self.tick(), self.sites.number(call, at, self.agents[agent].mark));
         let view = &mut self.agents[agent];
         let (reads, lane) = match lane {
             Lane::Puts if arrives && self.promises.put_arrives => (Lane::Steps, Lane::Arrived),
@@ -212,8 +212,10 @@ impl Detector {
     /// Notes a call that others may synchronize with, for reports. `to`: the PE that it signals.
     pub(crate) fn synchronizes(&mut self, agent: AgentId, to: Option<PeId>, (call, at): (&'static str, At)) {
         if self.on {
-            let (time, site) = (self.tick(), self.sites.number(call, at));
-            self.agents[agent].log.push((time, site, to));
+            let (time, site) = (self.tick(), self.sites.number(call, at, 0));
+            let view = &mut self.agents[agent];
+            view.last = time;
+            view.log.push((time, site, to));
         }
     }
 }
@@ -409,7 +411,8 @@ impl Detector {
             for agent in self.agents.ids() {
                 let view = &mut self.agents[agent];
                 view.issue = None;
-                view.log.clear();
+                let last = view.log.len().saturating_sub(1);
+                view.log.drain(..last); // what everybody knows of it
                 if !view.clock.is_empty() {
                     view.clock = Rc::default();
                 }
@@ -451,7 +454,7 @@ impl Detector {
     }
 
     fn part_of(&mut self, agent: AgentId, clock: Rc<Clock>, to: PeId, (call, at): (&'static str, At)) -> Ticket {
-        let (time, site) = (self.tick(), self.sites.number(call, at));
+        let (time, site) = (self.tick(), self.sites.number(call, at, self.agents[agent].mark));
         let view = &mut self.agents[agent];
         let previous = view.previous(to, Lane::Parts, time);
         view.last = view.last.max(time);

@@ -10,6 +10,8 @@
 
 mod clock;
 mod edges;
+mod intended;
+mod order;
 mod report;
 mod shadow;
 mod site;
@@ -25,6 +27,8 @@ use crate::profile::Promises;
 pub(crate) use clock::Clock;
 use clock::Times;
 pub(crate) use edges::{Snapshot, Told};
+use intended::Marks;
+pub use intended::{IntendedRace, IntendedRaces};
 use report::Found;
 pub use report::{Access, MissingEdge, Part, Race};
 pub(crate) use shadow::How;
@@ -264,6 +268,8 @@ struct View {
     clock: Rc<Clock>,
     /// What its next transfer knows, until that changes.
     issue: Option<Rc<Issue>>,
+    /// The number of the mark under which it acts; 0: none.
+    mark: u32,
     /// Its last own access.
     last: u64,
     /// Its last blocking transfer or store, and the last that a quiet has claimed.
@@ -273,7 +279,7 @@ struct View {
     previous: Vec<(PeId, Lane, u64)>,
     /// Its last non-blocking operation.
     nbi: u64,
-    /// Its calls that others synchronize with: when, which, and the PE that is signalled.
+    /// Its calls that others synchronize with, from the last that everybody knows: when, which, and the PE that is signalled.
     log: Vec<(u64, u32, Option<PeId>)>,
 }
 
@@ -284,6 +290,7 @@ impl View {
             stream,
             clock: Rc::default(),
             issue: None,
+            mark: 0,
             last: 0,
             issued: 0,
             claimed: 0,
@@ -300,6 +307,11 @@ impl View {
     /// The PE and whether it is the host: what a quiet or fence is about.
     fn scope(&self) -> (PeId, bool) {
         (self.pe, self.is_host())
+    }
+
+    /// Its last call until a moment that others synchronize with.
+    fn last_synchronization(&self, upto: u64) -> Option<u32> {
+        self.log.iter().rev().find(|(time, ..)| *time <= upto).map(|(_, site, _)| *site)
     }
 
     /// What it knows, to be added to.
@@ -356,6 +368,8 @@ pub(crate) struct Detector {
     starts: BTreeMap<ClaimId, Clock>,
     shadow: Shadow,
     sites: Sites,
+    /// What accesses are marked with.
+    marks: Marks,
     found: Found,
 }
 
@@ -379,7 +393,13 @@ impl Detector {
         self.starts.clear();
         self.shadow.clear();
         self.sites.clear();
+        self.marks.clear();
         self.found.clear();
+    }
+
+    /// Whether everybody knows everything that has happened.
+    pub(crate) fn all_known(&self) -> bool {
+        self.base == self.now
     }
 
     #[inline]
@@ -433,7 +453,7 @@ impl Detector {
         (call, at): (&'static str, At),
     ) {
         let time = self.tick();
-        let site = self.sites.number(call, at);
+        let site = self.sites.number(call, at, self.agents[agent].mark);
         let mark = Mark::new(agent, Lane::Steps, time, site, how, size);
         self.agents[agent].last = time;
         let on_path = OnPath::of(self.pes_per_node, &self.agents, agent, pe, how);
@@ -445,23 +465,10 @@ impl Detector {
     /// A transfer's access to its source or target.
     #[inline]
     pub(crate) fn transfer(&mut self, ticket: &Ticket, pe: PeId, span: Span, how: How, size: usize) {
-        let Ticket { agent, time, site, ref issue, .. } = *ticket;
         let lane = if how == How::Read { ticket.reads } else { ticket.lane };
-        let mark = Mark::new(agent, lane, time, site, how, size);
-        let fenced = matches!(lane, Lane::Puts | Lane::Nbi | Lane::Stores);
-        let in_order = self.promises.in_order && matches!(lane, Lane::Puts | Lane::Stores | Lane::Arrived);
-        let who = Who {
-            pe,
-            agent,
-            lane,
-            time,
-            base: self.base,
-            clock: &issue.clock,
-            fenced: issue.fenced.as_deref().filter(|_| fenced),
-            issue: Some(issue),
-            in_order: in_order.then_some(&self.agents),
-            on_path: OnPath::of(self.pes_per_node, &self.agents, agent, pe, how),
-        };
+        let mark = Mark::new(ticket.agent, lane, ticket.time, ticket.site, how, size);
+        let on_path = OnPath::of(self.pes_per_node, &self.agents, ticket.agent, pe, how);
+        let who = Who { on_path, ..Who::transfer(ticket, lane, pe, self.base, self.promises, &self.agents) };
         let (found, agents) = (&mut self.found, &self.agents);
         self.shadow.access(&who, span, mark, |other, span| found.note(other, mark, &who, span, agents));
     }
@@ -472,7 +479,7 @@ impl Detector {
             return; // off, or everybody knows everything
         }
         let time = self.tick();
-        let site = self.sites.number(call, at);
+        let site = self.sites.number(call, at, 0);
         let mark = Mark::new(agent, Lane::Steps, time, site, How::Write, 1);
         let Detector { base, agents, shadow, found, .. } = self;
         shadow.each(alloc, |pe, span, other| {

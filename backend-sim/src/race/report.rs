@@ -52,6 +52,9 @@ pub struct Access {
     pub atomic: bool,
     /// The step of the run in which the operation was issued.
     pub step: u64,
+    /// The last call of this host or stream that the other side knows, of those that others synchronize with: a signal, an
+    /// atomic, a collective.
+    pub known: Option<(&'static str, At)>,
 }
 
 /// Which part of an operation an [`Access`] is.
@@ -144,6 +147,8 @@ struct Pair {
     path: Path,
     /// Whether one was ordered after the other, if only both took the same path.
     through: bool,
+    /// The site of the last synchronization of each that the other knows.
+    known: [Option<u32>; 2],
     times: u64,
 }
 
@@ -199,19 +204,32 @@ impl Found {
                 }
             };
             let through = who.knows_recent(&earlier);
-            Pair { first, second, pe: who.pe, span, path, through, times: 0 }
+            let of_earlier = who.base.max(who.clock.steps(earlier.agent()));
+            let of_later = who.base.max(agents[earlier.agent()].clock.steps(later.agent()));
+            let known = match first == earlier {
+                true => [(first, of_earlier), (second, of_later)],
+                false => [(first, of_later), (second, of_earlier)],
+            };
+            let known = known.map(|(mark, upto)| agents[mark.agent()].last_synchronization(upto));
+            Pair { first, second, pe: who.pe, span, path, through, known, times: 0 }
         });
         pair.times += 1;
     }
 
-    /// All of them, by their lines.
+    /// The mark of each pair of which one is marked.
+    pub(super) fn marked<'a>(&'a self, sites: &'a Sites) -> impl Iterator<Item = u32> + 'a {
+        self.0.values().map(|pair| pair.mark(sites)).filter(|mark| *mark > 0)
+    }
+
+    /// All that are not marked as intended, by their lines.
     pub(super) fn races(
         &self,
         agents: &Table<AgentId, View>,
         sites: &Sites,
         made_at: impl Fn(AllocId) -> Option<At>,
     ) -> Vec<Race> {
-        let mut races: Vec<Race> = self.0.values().map(|pair| pair.race(agents, sites, &made_at)).collect();
+        let races = self.0.values().filter(|pair| pair.mark(sites) == 0);
+        let mut races: Vec<Race> = races.map(|pair| pair.race(agents, sites, &made_at)).collect();
         races.sort_by_key(|race| {
             let lines = [race.first.at, race.second.at];
             (lines[0].min(lines[1]), lines[0].max(lines[1]), race.first.pe, race.span.start)
@@ -221,11 +239,18 @@ impl Found {
 }
 
 impl Pair {
+    /// The mark of one of the two, if one is marked; else 0.
+    fn mark(&self, sites: &Sites) -> u32 {
+        let [first, second] = [&self.first, &self.second].map(|mark| sites.all[mark.site() as usize].mark);
+        if first > 0 { first } else { second }
+    }
+
     fn race(&self, agents: &Table<AgentId, View>, sites: &Sites, made_at: impl Fn(AllocId) -> Option<At>) -> Race {
-        let Pair { ref first, ref second, pe, span, times, .. } = *self;
+        let Pair { ref first, ref second, pe, span, known, times, .. } = *self;
+        let known = known.map(|site| site.map(|site| (sites.all[site as usize].call, sites.all[site as usize].at)));
         Race {
-            first: access(first, agents, sites),
-            second: access(second, agents, sites),
+            first: Access { known: known[0], ..access(first, agents, sites) },
+            second: Access { known: known[1], ..access(second, agents, sites) },
             pe: pe.index(),
             span,
             made_at: made_at(span.alloc),
@@ -317,6 +342,26 @@ fn access(mark: &Mark, agents: &Table<AgentId, View>, sites: &Sites) -> Access {
         writes: mark.how().writes(),
         atomic: matches!(mark.how(), How::AtomicRead | How::AtomicUpdate | How::Wait),
         step: mark.time >> 16,
+        known: None,
+    }
+}
+
+impl Race {
+    /// What each side knows of the other, a line for each: up to which call. None where both are of one host or stream.
+    pub fn known(&self) -> Vec<String> {
+        let who = |access: &Access| match access.stream {
+            Some(stream) => format!("PE {} stream {stream}", access.pe),
+            None => format!("PE {}", access.pe),
+        };
+        let line = |knows: &Access, of: &Access| match of.known {
+            Some((call, at)) => format!("{} knows {} up to {call} at {at}", who(knows), who(of)),
+            None => format!("{} knows nothing of {}", who(knows), who(of)),
+        };
+        let Race { first, second, .. } = self;
+        match (first.pe, first.stream) == (second.pe, second.stream) {
+            true => Vec::new(),
+            false => vec![line(second, first), line(first, second)],
+        }
     }
 }
 
@@ -328,6 +373,9 @@ impl fmt::Display for Race {
             write!(f, " (made at {at})")?;
         }
         write!(f, "\n    nothing orders them; missing: {missing}")?;
+        for line in self.known() {
+            write!(f, "\n    {line}")?;
+        }
         match times {
             1 => Ok(()),
             more => write!(f, "\n    {more} times in this run"),
@@ -337,7 +385,7 @@ impl fmt::Display for Race {
 
 impl fmt::Display for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Access { pe, stream, call, at, part, writes, atomic, step: _ } = self;
+        let Access { pe, stream, call, at, part, writes, atomic, step: _, known: _ } = self;
         let atomic = if *atomic { "atomic " } else { "" };
         let does = match (writes, part) {
             (_, Part::SourceRead) => "source read",

@@ -350,6 +350,16 @@ impl Shadow {
         self.word(pe, word).first().map(|cell| &cell.write).filter(|write| !write.is_blank())
     }
 
+    /// Writes to a word that somebody does not know: the last plain one, then updates.
+    pub(super) fn unknown_writes(&mut self, who: &Who<'_>, word: Span) -> Vec<Mark> {
+        let Some(cell) = self.word(who.pe, word).first() else { return Vec::new() };
+        let seen = cell.was_seen(who).then_some(cell.write);
+        let unknown = |mark: &&Mark| {
+            !mark.is_blank() && mark.how().writes() && !who.knows(mark) && seen.is_none_or(|seen| seen != **mark)
+        };
+        cell.marks().filter(unknown).copied().collect()
+    }
+
     /// A wait has ended by what was last written to a word.
     pub(super) fn seen(&mut self, pe: PeId, word: Span, wait: Mark) {
         for cell in self.word(pe, word) {

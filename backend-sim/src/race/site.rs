@@ -9,37 +9,40 @@ use onesided::At;
 pub(super) struct Site {
     pub(super) call: &'static str,
     pub(super) at: At,
+    /// The number of its mark, by which it may race; 0: none.
+    pub(super) mark: u32,
 }
 
 /// Every call in the source that made an access.
 #[derive(Debug, Default)]
 pub(super) struct Sites {
     pub(super) all: Vec<Site>,
-    numbers: BTreeMap<(At, &'static str), u32>,
+    numbers: BTreeMap<(At, &'static str, u32), u32>,
     recent: [Option<(Site, u32)>; 8],
 }
 
 impl Sites {
     #[inline]
-    pub(super) fn number(&mut self, call: &'static str, at: At) -> u32 {
+    pub(super) fn number(&mut self, call: &'static str, at: At, mark: u32) -> u32 {
         let slot = at.line() as usize % 8;
         if let Some((site, number)) = &self.recent[slot]
             && std::ptr::eq(site.call, call)
             && at.is_same(&site.at)
+            && site.mark == mark
         {
             return *number;
         }
-        self.look_up(call, at, slot)
+        self.look_up(Site { call, at, mark }, slot)
     }
 
     #[cold]
-    fn look_up(&mut self, call: &'static str, at: At, slot: usize) -> u32 {
+    fn look_up(&mut self, site: Site, slot: usize) -> u32 {
         let Sites { all, numbers, recent } = self;
-        let number = *numbers.entry((at, call)).or_insert_with(|| {
-            all.push(Site { call, at });
+        let number = *numbers.entry((site.at, site.call, site.mark)).or_insert_with(|| {
+            all.push(site);
             all.len() as u32 - 1
         });
-        recent[slot] = Some((Site { call, at }, number));
+        recent[slot] = Some((site, number));
         number
     }
 

@@ -27,6 +27,9 @@ impl Event {
             fields.insert("of".into(), json!(of));
         }
         self.add_facts(fields);
+        if let Some(unwritten) = &self.unwritten {
+            fields.insert("unwritten".into(), unwritten.to_string().into());
+        }
         if let Some(moved) = moved {
             moved.add_to(fields);
         }

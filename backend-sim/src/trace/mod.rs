@@ -2,12 +2,15 @@
 
 mod json;
 mod moved;
+mod origin;
 mod writes;
 
 use onesided::backend::{Against, Effect, Moves, Op, Order, SignalUpdate, Span, Transfer, Values};
 use onesided::{At, Capabilities, DType, Support};
 
 pub use moved::Moved;
+pub use origin::{LastRead, ReadPart, Unwritten, Writer};
+pub(crate) use origin::{Made, name_origins};
 pub(crate) use writes::name_what_ended_waits;
 
 /// Something that happened in a run.
@@ -29,6 +32,8 @@ pub struct Event {
     pub of: Option<usize>,
     /// The values that were read, stored or delivered.
     pub moved: Option<Moved>,
+    /// What of the memory that was read nobody has written.
+    pub unwritten: Option<Unwritten>,
     /// Whether the other events of the schedule imply it: a transfer's steps where they happen with its call, an entry, an end. A
     /// schedule's fingerprint leaves it out.
     pub implied: bool,

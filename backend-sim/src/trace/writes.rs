@@ -1,4 +1,4 @@
-//! What ended a wait: the last update of its variable, found in the trace itself.
+//! What each event writes; and what ended a wait: the last update of its variable, found in the trace itself.
 
 use std::collections::BTreeMap;
 
@@ -25,9 +25,10 @@ pub(crate) fn name_what_ended_waits(trace: &mut [Event]) {
         }
         let event = &trace[number];
         let Some((pe, span)) = written(trace, event) else { continue };
+        let parts = parts(trace, event, span);
         let of_alloc = (pe, Span { alloc: span.alloc, start: 0, len: 0 })..(pe, Span { start: usize::MAX, ..span });
         for ((_, variable), update) in last.range_mut(of_alloc) {
-            if variable.overlaps(&span) && piece_overlaps(trace, event, span, *variable) {
+            if parts.spans.iter().any(|part| part.overlaps(variable)) {
                 *update = Some(number);
             }
         }
@@ -35,7 +36,7 @@ pub(crate) fn name_what_ended_waits(trace: &mut [Event]) {
 }
 
 /// The memory that an event writes: from its first byte to its last.
-fn written(trace: &[Event], event: &Event) -> Option<(u32, Span)> {
+pub(super) fn written(trace: &[Event], event: &Event) -> Option<(u32, Span)> {
     match &event.kind {
         EventKind::Delivered { to, span, .. } => match operation(trace, event).map(Op::effect) {
             Some(Effect::Transfer(Transfer { moves: Moves::Fetch, .. })) => None,
@@ -52,29 +53,42 @@ fn written(trace: &[Event], event: &Event) -> Option<(u32, Span)> {
     }
 }
 
-/// Whether the piece that an event delivers, of all that lies in `span`, has a byte of `variable`.
-fn piece_overlaps(trace: &[Event], event: &Event, span: Span, variable: Span) -> bool {
-    let EventKind::Delivered { piece, pieces: pieces @ 1.., .. } = event.kind else { return true };
+/// Memory of some elements, and where the first of them stands among all that a call moves, in bytes.
+pub(super) struct Parts {
+    pub(super) start: usize,
+    pub(super) spans: Vec<Span>,
+}
+
+/// The memory that an event writes, of all that lies in `span`: that of its piece, where it delivers one.
+pub(super) fn parts(trace: &[Event], event: &Event, span: Span) -> Parts {
+    let all = || Parts { start: 0, spans: vec![span] };
+    let EventKind::Delivered { piece, pieces: pieces @ 1.., .. } = event.kind else { return all() };
     let (size, stride) = match operation(trace, event) {
         Some(op) => match op.effect() {
             Effect::Transfer(transfer) => (transfer.shape.size, transfer.shape.dst_stride),
             _ => (op.dtype().map_or(1, |dtype| dtype.size()), 1),
         },
-        None => return true, // a store: each of its pieces has a span of its own
+        None => return all(), // a store: each of its pieces has a span of its own
     };
+    parts_of(span, size, stride, (piece, pieces))
+}
+
+/// The elements of a piece of those that lie in `span`.
+pub(super) fn parts_of(span: Span, size: usize, stride: usize, (piece, pieces): (u16, u16)) -> Parts {
     let step = (size * stride.max(1)).max(1);
     let count = (span.len + step - size.min(step)) / step;
-    let (piece, pieces) = (piece as usize, pieces as usize);
+    let (piece, pieces) = (piece as usize, pieces.max(1) as usize);
     let (from, to) = (count * piece / pieces, count * (piece + 1) / pieces);
     let elements = |from: usize, len| Span { start: span.start + from * step, len, ..span };
-    match stride {
-        0 | 1 => elements(from, (to - from) * step).overlaps(&variable),
-        _ => (from..to).any(|i| elements(i, size).overlaps(&variable)),
-    }
+    let spans = match stride {
+        0 | 1 => vec![elements(from, (to - from) * step)],
+        _ => (from..to).map(|i| elements(i, size)).collect(),
+    };
+    Parts { start: from * size, spans }
 }
 
 /// The operation that an event is a part of.
-fn operation<'a>(trace: &'a [Event], event: &Event) -> Option<&'a Op> {
+pub(super) fn operation<'a>(trace: &'a [Event], event: &Event) -> Option<&'a Op> {
     let mut of = event.of?;
     if let EventKind::Entered { .. } = trace[of].kind {
         of = trace[of].of?; // a part of a collective names the entry of the member that it comes from

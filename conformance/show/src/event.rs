@@ -76,6 +76,9 @@ pub struct Event {
     /// The PE whose memory is read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<usize>,
+    /// What of the memory that was read nobody has written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unwritten: Option<String>,
     /// Which bytes of which buffer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<String>,

@@ -37,6 +37,9 @@ pub struct Finding {
     /// What makes the program right, if that was looked for and found.
     #[serde(default)]
     pub fix: Option<Fix>,
+    /// What works by luck or without a promise.
+    #[serde(default)]
+    pub lints: Vec<Lint>,
     /// What every host was doing at the end, and every stream that had work left.
     pub agents: Vec<Agent>,
     /// What was in flight at the end.
@@ -93,6 +96,9 @@ pub struct Race {
     pub missing: Missing,
     /// How often the two calls raced in the run.
     pub times: u64,
+    /// What each side knows of the other, in words: up to which call.
+    #[serde(default)]
+    pub known: Vec<String>,
 }
 
 /// One side of a race.
@@ -171,6 +177,22 @@ pub struct Edit {
     pub before: Option<Place>,
     /// Whether it goes on the stream that the call at `after` is on.
     pub stream: bool,
+}
+
+/// Two calls that work together by luck or without a promise.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::exhaustive_structs, reason = "who writes a finding fills in everything")]
+pub struct Lint {
+    /// Its name: `wait-on-plain-data`.
+    pub lint: String,
+    /// What is wrong, and what is better, in words.
+    pub text: String,
+    /// The line of the call that comes first.
+    pub first: Place,
+    /// The line of the other.
+    pub second: Place,
+    /// The line of the call between them that does not do what it seems to do.
+    pub between: Option<Place>,
 }
 
 /// What a host or stream was doing at the end.
@@ -304,7 +326,8 @@ impl Finding {
 
     /// The source files that are named here.
     pub fn files(&self) -> BTreeSet<String> {
-        let Finding { verdict, races, fix, agents, undelivered, events, .. } = self;
+        let Finding { verdict, races, fix, lints, agents, undelivered, events, .. } = self;
+        let of_lints = lints.iter().flat_map(|lint| [&lint.first, &lint.second].into_iter().chain(&lint.between));
         let of_fix = fix.iter().flat_map(|fix| &fix.edits).flat_map(|edit| [Some(&edit.after), edit.before.as_ref()]);
         let of_races = races.iter().flat_map(|race| {
             let missing = [&race.missing.after, &race.missing.before];
@@ -313,6 +336,7 @@ impl Finding {
         let places = (verdict.at.iter())
             .chain(of_races)
             .chain(of_fix.flatten())
+            .chain(of_lints)
             .chain(agents.iter().filter_map(|agent| agent.at.as_ref()))
             .chain(undelivered.iter().map(|transfer| &transfer.at))
             .chain(events.iter().map(|event| &event.at));

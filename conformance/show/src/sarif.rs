@@ -1,10 +1,12 @@
 //! SARIF 2.1.0, by which code hosts show findings at the lines of a change. A race is a result at each of its two lines, so that it
 //! shows at whichever of them was changed; the other is a related location.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use crate::event::Place;
-use crate::finding::{Access, Finding, Race};
+use crate::finding::{Access, Finding, Lint, Race};
 
 /// The finding as a SARIF log.
 pub fn sarif(finding: &Finding) -> String {
@@ -15,7 +17,8 @@ pub fn sarif(finding: &Finding) -> String {
             results.push(side(finding, race, &race.second, &race.first));
         }
     }
-    if finding.races.is_empty() && !finding.is_ok() {
+    results.extend(finding.lints.iter().map(|lint| note(lint, finding)));
+    if finding.races.is_empty() && !finding.is_ok() && finding.verdict.outcome != "lint" {
         results.push(verdict(finding));
     }
     let rules: Vec<Value> = rules(finding);
@@ -42,7 +45,10 @@ pub fn sarif(finding: &Finding) -> String {
 /// A rule for each kind of finding: its name is the verdict's, with dashes.
 fn rules(finding: &Finding) -> Vec<Value> {
     let rule = |id: String, text: &str| json!({ "id": id, "shortDescription": { "text": text } });
-    match (finding.races.is_empty(), finding.is_ok()) {
+    let lints: BTreeMap<&str, &str> =
+        finding.lints.iter().map(|lint| (lint.lint.as_str(), lint.text.lines().nth(1).unwrap_or_default())).collect();
+    let lints = lints.into_iter().map(|(name, text)| rule(name.to_string(), text.trim()));
+    let mut rules = match (finding.races.is_empty(), finding.is_ok() || finding.verdict.outcome == "lint") {
         (false, _) => {
             vec![rule("data-race".into(), "Two accesses to the same memory, one of them a write, that nothing orders")]
         }
@@ -50,7 +56,9 @@ fn rules(finding: &Finding) -> Vec<Value> {
             vec![rule(rule_of(&finding.verdict.outcome), "A run of the program that must not be possible")]
         }
         (true, true) => Vec::new(),
-    }
+    };
+    rules.extend(lints);
+    rules
 }
 
 fn rule_of(outcome: &str) -> String {
@@ -77,6 +85,19 @@ fn side(finding: &Finding, race: &Race, here: &Access, other: &Access) -> Value 
         "locations": [location(&here.at, None)],
         "relatedLocations": related,
         "partialFingerprints": { "accesses/v1": lines },
+    })
+}
+
+/// A lint, at the second of its lines.
+fn note(lint: &Lint, finding: &Finding) -> Value {
+    let level = if finding.verdict.outcome == "lint" { "error" } else { "note" };
+    let text = lint.text.lines().map(str::trim).collect::<Vec<_>>().join("; ");
+    let between = lint.between.iter().map(|at| location(at, Some((2, "the call between them".to_string()))));
+    let first = location(&lint.first, Some((1, "the other call".to_string())));
+    json!({
+        "ruleId": lint.lint, "level": level, "message": { "text": text },
+        "locations": [location(&lint.second, None)],
+        "relatedLocations": std::iter::once(first).chain(between).collect::<Vec<_>>(),
     })
 }
 

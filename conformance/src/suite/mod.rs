@@ -11,6 +11,7 @@ mod claim;
 mod collective;
 mod init;
 mod large;
+mod lint;
 mod litmus;
 mod mismatch;
 mod misuse;
@@ -39,6 +40,7 @@ pub fn cases<B: Backend>() -> Vec<Case<B>> {
         ("stream", stream::cases()),
         ("nodes", nodes::cases()),
         ("misuse", misuse::cases()),
+        ("lint", lint::cases()),
     ];
     chapters
         .into_iter()

@@ -75,8 +75,20 @@ impl Plan {
     pub(super) fn new(facts: &Facts, options: Options, own: Own) -> Result<Plan, String> {
         let Options { machine, search, output } = options;
         let Asked { pes, nodes, gpus, heap, memory, stack, profile, pieces, like, on_gpus, .. } = machine;
-        let Search { schedules, all, strategy, seed, time, max_steps, races, all_races, explain, replay, events } =
-            search;
+        let Search {
+            schedules,
+            all,
+            strategy,
+            seed,
+            time,
+            max_steps,
+            races,
+            strict,
+            all_races,
+            explain,
+            replay,
+            events,
+        } = search;
         let is_of_the_simulator = |option: &str| option != "--json";
         let file = output.given().find(|(option, _)| is_of_the_simulator(option)).map(|(option, _)| option);
         let Files { json, .. } = output;
@@ -93,6 +105,7 @@ impl Plan {
             ("--time", time.is_some()),
             ("--max-steps", max_steps.is_some()),
             ("--races", races.is_some()),
+            ("--strict", strict),
             ("--all-races", all_races),
             ("--explain", explain),
             ("--replay", replay.is_some()),

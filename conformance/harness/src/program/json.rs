@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use onesided_sim::{Config, Explore, Run};
+use onesided_sim::{Config, Explore, Lint, LintSite, Run};
 use serde_json::{Value, json};
 
 use super::Facts;
@@ -25,6 +25,15 @@ pub(super) fn write_trace(out: &mut dyn Write, facts: &Facts, run: &Run<String>)
         writeln!(out, "{}{}", event.to_json(), if events.peek().is_some() { "," } else { "" })?;
     }
     writeln!(out, "]\n}}")
+}
+
+fn lint(lint: &Lint) -> Value {
+    let site =
+        |site: &LintSite| json!({ "call": site.call, "at": site.at.to_string(), "pe": site.pe, "stream": site.stream });
+    json!({
+        "lint": lint.kind.name(), "text": lint.to_string(), "times": lint.times,
+        "first": site(&lint.first), "second": site(&lint.second), "between": lint.between.as_ref().map(site),
+    })
 }
 
 /// What was run and what was found.
@@ -76,6 +85,9 @@ pub(super) fn summary(facts: &Facts, plan: &Plan, done: &Done) -> Value {
         "like": plan.like.map(|_| "nvshmem"),
         "options": plan.own.given.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>(),
         "unsupported": done.unsupported.map(|(family, why)| json!({ "family": family, "why": why })),
+        "intended": done.marks.marks().map(|mark| json!({ "reason": mark.reason, "at": mark.at.to_string(), "races": mark.races })).collect::<Vec<_>>(),
+        "unwritten": done.unwritten.as_ref().map(|(reads, first)| json!({ "reads": reads, "first": first })),
+        "lints": done.lints.iter().map(lint).collect::<Vec<_>>(),
         "search": search, "seed": seed, "strategy": strategy,
         "schedules": done.schedules(), "steps": done.steps(),
         "redundant": done.explored.redundant, "complete": done.explored.complete,

@@ -126,7 +126,10 @@ pub(super) struct Search {
     /// What a data race means: two accesses to the same bytes that nothing orders [default: find]
     #[arg(long, value_enum, value_name = "MEANING")]
     pub(super) races: Option<RacesMean>,
-    /// Print every pair of calls that races in the finding's run, not only the first
+    /// Lints are findings too: what works by luck or without a promise, as a wait for a word that a plain put writes
+    #[arg(long)]
+    pub(super) strict: bool,
+    /// Print every pair of calls that races in the finding's run, not only the first; and every lint
     #[arg(long)]
     pub(super) all_races: bool,
     /// Take up to a minute to explain a finding, instead of a fraction of a second

@@ -95,6 +95,7 @@ impl Plan {
                 Some(RacesMean::Note) => Races::Note,
                 Some(RacesMean::Ignore) => Races::Ignore,
             },
+            strict: search.strict,
             ..usual
         }
         .with_arguments(&own.in_effect);
@@ -195,6 +196,9 @@ impl Plan {
             Races::Find => {}
             Races::Note => options += " --races note",
             Races::Ignore => options += " --races ignore",
+        }
+        if self.config.strict {
+            options += " --strict";
         }
         if self.like == Some(Like::Nvshmem) {
             options += " --like nvshmem";
@@ -368,6 +372,7 @@ mod tests {
             ("--heap 64K", " --heap 65536"),
             ("--max-steps 500 --like nvshmem", " --max-steps 500 --like nvshmem"),
             ("--rounds 4", " --rounds 4"),
+            ("--strict", " --strict"),
         ] {
             assert_eq!(plan(given).unwrap().beside_the_schedule(), beside);
         }

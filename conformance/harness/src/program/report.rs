@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use onesided_sim::{Bound, Explore, Fixes, Run, Strategy};
+use onesided_sim::{Bound, Explore, Fixes, IntendedRaces, Run, Strategy};
 
 use super::Facts;
 use super::next::next;
@@ -21,6 +21,9 @@ pub(super) fn print(facts: &Facts, plan: &Plan, done: &Done) {
             say!("\n{what} {}", finding(plan, done, run));
             say!("\n{}", summary(facts, plan, done));
             note_unsupported(plan, done);
+            note_marks(&done.marks);
+            note_unwritten(done);
+            note_lints(plan, done);
             say!("Every PE checks that {}.", facts.checks);
             say!("Next: {}", next(facts, plan, done));
         }
@@ -34,6 +37,9 @@ pub(super) fn print(facts: &Facts, plan: &Plan, done: &Done) {
                 );
             }
             note_unsupported(plan, done);
+            note_marks(&done.marks);
+            note_unwritten(done);
+            note_lints(plan, done);
             say!("Every PE checked that {}.", facts.checks);
             say!("Next: {}", next(facts, plan, done));
         }
@@ -44,6 +50,34 @@ pub(super) fn print(facts: &Facts, plan: &Plan, done: &Done) {
 fn note_unsupported(plan: &Plan, done: &Done) {
     if let (Some((family, why)), None) = (done.unsupported, plan.like) {
         say!("note: it uses {family}, which --backend nvshmem does not have: {why} (--like nvshmem refuses it)");
+    }
+}
+
+/// Counts the races that the program means, and notes marks that stand for none.
+pub(super) fn note_marks(marks: &IntendedRaces) {
+    marks.to_string().lines().for_each(|line| say!("note: {line}"));
+}
+
+/// Notes reads of memory that nobody has written.
+fn note_unwritten(done: &Done) {
+    match &done.unwritten {
+        None => {}
+        Some((1, first)) => say!("note: a read of memory that nobody has written: {first}"),
+        Some((n, first)) => say!("note: {n} reads of memory that nobody has written; the first: {first}"),
+    }
+}
+
+/// Notes what works by luck or without a promise, unless it is the finding.
+fn note_lints(plan: &Plan, done: &Done) {
+    let (false, [first, ..]) = (plan.config.strict, &done.lints[..]) else { return };
+    let lints = count(done.lints.len() as u64, "lint");
+    let strict = if done.lints.len() == 1 { "--strict makes it a finding" } else { "--strict makes them findings" };
+    match plan.all_races {
+        true => {
+            say!("note: {lints} ({strict})");
+            done.lints.iter().for_each(|lint| say!("  {lint}"));
+        }
+        false => say!("note: {lints} ({strict}): {first}"),
     }
 }
 

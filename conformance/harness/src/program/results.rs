@@ -10,8 +10,8 @@ use onesided_sim::{Run, VerdictKind};
 pub(super) fn outcome(run: &Run<String>) -> u64 {
     let mut hasher = DefaultHasher::new();
     match run.verdict.kind {
-        // a race takes nothing back of what the PEs returned
-        VerdictKind::Finished | VerdictKind::Race => run.results.hash(&mut hasher),
+        // a race or a lint takes nothing back of what the PEs returned
+        VerdictKind::Finished | VerdictKind::Race | VerdictKind::Lint => run.results.hash(&mut hasher),
         _ => run.verdict.kind.outcome().hash(&mut hasher),
     }
     hasher.finish()

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use onesided::{Error, ErrorKind, Pe, Result};
 use onesided_nvshmem::CAPABILITIES;
-use onesided_sim::{Bound, Explore, Explored, Fixes, Run, Sim, Simulation, VerdictKind};
+use onesided_sim::{Bound, Explore, Explored, Fixes, IntendedRaces, Lint, Run, Sim, Simulation, VerdictKind};
 
 use super::Program;
 use super::next::has_several_elements;
@@ -34,6 +34,12 @@ pub(super) struct Done {
     pub(super) fixes: Option<Fixes>,
     /// What the program uses that libnvshmem does not have: the family of calls, and why.
     pub(super) unsupported: Option<(&'static str, &'static str)>,
+    /// What the program has marked as free to race, and how many races that stands for.
+    pub(super) marks: IntendedRaces,
+    /// How many reads of the recorded run returned what nobody has written, and the first of them.
+    pub(super) unwritten: Option<(usize, String)>,
+    /// What works in the recorded run by luck or without a promise.
+    pub(super) lints: Vec<Lint>,
     /// Whether it sends several elements at once, which can arrive in pieces.
     pub(super) sends_several_elements: bool,
     /// Set where nothing wrong was found but the PEs' results depend on the schedule: how many different results there are,
@@ -75,6 +81,9 @@ pub(super) fn run<P: Program>(program: &P, plan: &Plan) -> Done {
         recorded: None,
         fixes: None,
         unsupported: None,
+        marks: IntendedRaces::default(),
+        unwritten: None,
+        lints: Vec::new(),
         sends_several_elements: false,
         differing: None,
         outcomes: BTreeSet::new(),
@@ -108,6 +117,7 @@ fn visit<P: Program>(program: &P, plan: &Plan, done: &mut Done) -> Result<()> {
         }
         let run = simulation.replay(schedule, main)?;
         done.saw_first(&run, &mut |line| say!("{line}"));
+        done.marks.add(&run.verdict);
         done.alone = Some(run.steps);
         done.end = End::of(&run);
         done.look(&run);
@@ -155,6 +165,7 @@ fn search(
         Search::InOrder { then } => {
             let run = simulation.run(main)?;
             done.saw_first(&run, &mut |line| plan.print(line));
+            done.marks.add(&run.verdict);
             done.alone = Some(run.steps);
             if run.is_ok() {
                 results.add(&run);
@@ -194,6 +205,7 @@ fn explore_up_to_a_finding(
     let mut finding = None;
     done.explored = simulation.explore(how, main, |run| {
         progress.step_of(|| outlook.look().at_least);
+        done.marks.add(&run.verdict);
         if first.is_none() {
             *first = Some(run.without_results());
             done.saw_first(run, &mut |line| {
@@ -260,6 +272,12 @@ impl Done {
     fn look(&mut self, run: &Run<String>) {
         let events = || run.trace.iter().flatten();
         self.unsupported = events().find_map(|event| event.unsupported(&CAPABILITIES));
+        let mut blank = events().filter_map(|event| Some((event, event.unwritten.as_ref()?)));
+        self.unwritten = blank.next().map(|(event, what)| {
+            let stream = event.stream.map(|stream| format!(" stream {stream}")).unwrap_or_default();
+            (1 + blank.count(), format!("PE {}{stream} at {}: {what}", event.pe, event.at))
+        });
+        self.lints.clone_from(&run.verdict.lints);
         let mut ops = events().filter_map(|event| event.op());
         self.sends_several_elements = ops.any(|op| has_several_elements(&op.effect()));
     }

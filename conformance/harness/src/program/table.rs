@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use onesided::At;
-use onesided_sim::{Config, Profile, Run, Standing, Verdict, VerdictKind};
+use onesided_sim::{Config, IntendedRaces, Profile, Run, Standing, Verdict, VerdictKind};
 use serde_json::{Value, json};
 
 use super::compare::compared;
@@ -120,6 +120,9 @@ impl Table {
             false => Vec::new(),
         };
         say!("");
+        let mut marks = IntendedRaces::default();
+        outcomes.iter().filter_map(|outcome| outcome.ran.as_ref().ok()).for_each(|(_, done)| marks.join(&done.marks));
+        report::note_marks(&marks);
         relations.iter().for_each(|relation| say!("{relation}"));
         say!("Every PE checks that {}.", facts.checks);
         let status = Status::of(&outcomes);
@@ -278,6 +281,7 @@ fn headline(verdict: &Verdict) -> String {
 fn places(verdict: &Verdict) -> Vec<At> {
     match &verdict.kind {
         VerdictKind::Race => verdict.races.iter().take(1).flat_map(|race| [race.first.at, race.second.at]).collect(),
+        VerdictKind::Lint => verdict.lints.iter().take(1).flat_map(|lint| [lint.first.at, lint.second.at]).collect(),
         VerdictKind::Failed { error, .. } => vec![error.at()],
         VerdictKind::Panicked { at: Some(at), .. } => vec![*at],
         VerdictKind::Mismatch { calls, .. } => calls.iter().map(|call| call.at).collect(),

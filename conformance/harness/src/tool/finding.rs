@@ -2,13 +2,16 @@
 
 use onesided::At;
 use onesided_show::{self as show, Finding};
-use onesided_sim::{Access, AgentState, Edit, Fix, Part, Race, Shown, Standing, Undelivered, Verdict, VerdictKind};
+use onesided_sim::{
+    Access, AgentState, Edit, Fix, Lint, Part, Race, Shown, Standing, Undelivered, Verdict, VerdictKind,
+};
 
 /// How a run ended, and who did what then. What ran, and what happened before, is left out.
 pub fn of_verdict(verdict: &Verdict) -> Finding {
     Finding {
         verdict: end(verdict),
         races: verdict.races.iter().map(race).collect(),
+        lints: verdict.lints.iter().map(lint).collect(),
         agents: verdict.agents.iter().map(agent).collect(),
         undelivered: verdict.undelivered.iter().map(undelivered).collect(),
         ..Finding::default()
@@ -45,9 +48,24 @@ fn end(verdict: &Verdict) -> show::Verdict {
         VerdictKind::FreedInUse { pe, at, .. } => (Some(*pe), Some(*at)),
         VerdictKind::Leak { leaks } => (leaks.first().map(|(pe, _)| *pe), leaks.first().map(|(_, live)| live.at)),
         VerdictKind::ConcurrentCollectives { pe, .. } => (Some(*pe), None),
+        VerdictKind::Lint => (None, verdict.lints.first().map(|lint| lint.first.at)),
         _ => (None, None),
     };
-    show::Verdict { outcome: verdict.kind.outcome(), text: verdict.kind.to_string(), pe, at: at.map(place) }
+    let text = match (&verdict.kind, verdict.lints.first()) {
+        (VerdictKind::Lint, Some(lint)) => format!("lint {}", lint.to_string().lines().next().unwrap_or_default()),
+        (kind, _) => kind.to_string(),
+    };
+    show::Verdict { outcome: verdict.kind.outcome(), text, pe, at: at.map(place) }
+}
+
+fn lint(lint: &Lint) -> show::Lint {
+    show::Lint {
+        lint: lint.kind.name().to_string(),
+        text: lint.to_string(),
+        first: place(lint.first.at),
+        second: place(lint.second.at),
+        between: lint.between.map(|between| place(between.at)),
+    }
 }
 
 fn race(race: &Race) -> show::Race {
@@ -66,6 +84,7 @@ fn race(race: &Race) -> show::Race {
             before: place(before),
         },
         times: *times,
+        known: race.known(),
     }
 }
 

@@ -159,7 +159,7 @@ fn data_of_transfer(transfer: &Transfer) -> [i64; 6] {
 }
 
 fn data_of_race(diagram: &Diagram<'_>, which: usize, race: &Race, places: &mut Places) -> Value {
-    let Race { first, second, pe, memory, made_at, missing, times } = race;
+    let Race { first, second, pe, memory, made_at, missing, times, known } = race;
     let conflict = &diagram.conflicts[which];
     let mut side = |access: &Access, event: Option<usize>| {
         json!({
@@ -169,7 +169,7 @@ fn data_of_race(diagram: &Diagram<'_>, which: usize, race: &Race, places: &mut P
     };
     let (first, second) = (side(first, conflict.first), side(second, conflict.second));
     json!({
-        "first": first, "second": second, "pe": pe, "memory": memory, "times": times,
+        "first": first, "second": second, "pe": pe, "memory": memory, "times": times, "known": known,
         "made": places.optional(made_at.as_ref()),
         "missing": {
             "text": missing.text, "call": missing.call,

@@ -57,7 +57,8 @@ function raceCard(race, number) {
   return element("div", { className: "race" },
     element("h2", { textContent: `Data race${of}` }),
     element("p", { className: "memory", textContent: `On ${race.memory} of PE ${race.pe}${made}${often}` }),
-    side(race.first), side(race.second), missing);
+    side(race.first), side(race.second), missing,
+    ...race.known.map((text) => element("p", { className: "memory", textContent: text })));
 }
 
 /// One access of a race, which shows its event.

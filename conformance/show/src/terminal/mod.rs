@@ -58,7 +58,11 @@ pub fn terminal(finding: &Finding, to: Terminal) -> String {
     for (number, race) in finding.races.iter().enumerate() {
         draw_race(&mut out, finding, number, race, to);
     }
-    if finding.races.is_empty() {
+    for lint in &finding.lints {
+        let _ = writeln!(out, "\n{} {}", to.paint(Look::Heading, "lint"), lint.text);
+        out.push_str(&excerpt::excerpts(finding, &[lint.first.clone(), lint.second.clone()], to));
+    }
+    if finding.races.is_empty() && finding.verdict.outcome != "lint" {
         let places = places_of_the_verdict(finding);
         out += &excerpt::excerpts(finding, &places, to);
     }
@@ -81,7 +85,8 @@ pub fn events(events: &[Event], to: Terminal) -> String {
         let (kind, who, step) = (word(event), event.who(), event.step);
         let place = to.paint(Look::Place, &characters(&event.at.to_string()));
         let number = to.paint(Look::Faint, &format!("{number:>5} {step:>6}"));
-        let text = characters(&format!("{}{}{by}{of}", event.text, values.unwrap_or_default()));
+        let blank = event.unwritten.as_ref().map(|blank| format!(", {blank}")).unwrap_or_default();
+        let text = characters(&format!("{}{}{blank}{by}{of}", event.text, values.unwrap_or_default()));
         let _ = writeln!(out, "{number}  {who:<width$}  {kind:<11}  {text}  {place}");
     }
     out
@@ -140,7 +145,7 @@ fn verdict(out: &mut String, finding: &Finding, to: Terminal) {
 }
 
 fn draw_race(out: &mut String, finding: &Finding, number: usize, race: &Race, to: Terminal) {
-    let Race { first, second, pe, memory, made_at, missing, times } = race;
+    let Race { first, second, pe, memory, made_at, missing, times, known } = race;
     let of =
         if finding.races.len() > 1 { format!(" {} of {}", number + 1, finding.races.len()) } else { String::new() };
     let made = made_at.as_ref().map(|at| format!(", made at {at}")).unwrap_or_default();
@@ -151,6 +156,7 @@ fn draw_race(out: &mut String, finding: &Finding, number: usize, race: &Race, to
     let _ = writeln!(out, "  {second}");
     out.push_str(&excerpt::excerpt(finding, &second.at, to));
     let _ = writeln!(out, "  nothing orders them; {} {}", to.paint(Look::Right, "missing:"), missing.text);
+    known.iter().for_each(|line| out.push_str(&format!("  {line}\n")));
 }
 
 /// The lines to look at first where there is no race: of the verdict, and of what had not arrived.

@@ -189,6 +189,7 @@ mod tests {
             made_at: None,
             missing: Missing { text: "a fence".into(), call: edit.into(), after: place(after), before: place(before) },
             times: 1,
+            known: Vec::new(),
         }
     }
 

@@ -22,6 +22,32 @@ fn a_bug_is_found_and_its_twin_is_right() {
     }
 }
 
+/// Under `--strict` a lint is a finding, with a schedule that replays it; else it is a note, as is a read of unwritten memory.
+#[test]
+fn lints_and_unwritten_memory_are_noted() {
+    let note = "note: 1 lint (--strict makes it a finding): plain-wait-on-signal: signal_op at ";
+    for (arguments, status, says) in [
+        (&["signal_waited_for_plainly"][..], 0, note),
+        (&["signal_waited_for_plainly", "--all"], 0, note),
+        (&["signal_waited_for_plainly", "--strict"], 1, "FINDING in order: lint plain-wait-on-signal: signal_op at "),
+        (&["signal_waited_for_plainly", "--strict"], 1, " --strict -- signal_waited_for_plainly\n"),
+        (&["signal_waited_for_plainly_fixed", "--strict", "--all"], 0, "proved for 2 PEs"),
+        (&["signal_waited_for_plainly", "--strict", "--profile", "all"], 1, "fails: lint at "),
+        (&["flag_not_zeroed"], 1, "note: a read of memory that nobody has written: PE 1 at "),
+        (&["flag_not_zeroed"], 1, ": 8 of 8 bytes that nobody has written (buf2, made at "),
+        (
+            &["flag_not_zeroed", "--events"],
+            1,
+            "wait_until saw buf2+0..8, 8 of 8 bytes that nobody has written (buf2, made at ",
+        ),
+    ] {
+        let output = bugs(arguments);
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(status), "{arguments:?}: {said}");
+        assert!(said.contains(says), "{arguments:?}: {said}");
+    }
+}
+
 #[test]
 fn what_cannot_be_run_is_refused() {
     for (arguments, says) in [

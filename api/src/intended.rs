@@ -1,0 +1,52 @@
+//! Races that a program means.
+
+use crate::at::At;
+use crate::backend::{Backend, Intended};
+use crate::pe::Pe;
+
+/// # Races that are meant
+impl<B: Backend> Pe<B> {
+    /// Marks what the host does in `accesses` as free to race: reads, writes, and operations that it issues or enqueues there.
+    ///
+    /// A race of which one side is marked is no finding. Summaries count it with its reason, and note a mark of which no access
+    /// has raced. The mark orders nothing, and changes nothing in what can happen: every order of the accesses is explored.
+    ///
+    /// # One-sided
+    /// Local. On backends that do not look for races it does nothing, and costs nothing.
+    ///
+    /// ```
+    /// # use onesided_sim::{Config, Simulation};
+    /// # let run = Simulation::new(Config::pes(3))?.run(|pe| {
+    /// let winner = pe.alloc_zeroed::<u32>(1)?;
+    /// let me = pe.my_pe() as u32;
+    /// // whoever comes last
+    /// pe.intended_race("any PE may win", |pe| pe.host().p(&winner, me + 1, 0))?;
+    /// pe.host().barrier_all()?;
+    /// let name = pe.read_one(&winner)?;
+    /// pe.free(winner)
+    /// # })?;
+    /// # assert!(run.is_ok(), "{}", run.verdict);
+    /// # Ok::<(), onesided::Error>(())
+    /// ```
+    #[inline]
+    #[track_caller]
+    pub fn intended_race<T>(&self, reason: &'static str, accesses: impl FnOnce(&Pe<B>) -> T) -> T {
+        let at = self.backend.place(At::caller());
+        let outer = self.backend.intends(Some(Intended { reason, at }));
+        let _until_the_end = Mark { backend: &self.backend, outer };
+        accesses(self)
+    }
+}
+
+/// Brings the mark around this one back, also if the accesses panic.
+struct Mark<'a, B: Backend> {
+    backend: &'a B,
+    outer: Option<Intended>,
+}
+
+impl<B: Backend> Drop for Mark<'_, B> {
+    #[inline]
+    fn drop(&mut self) {
+        self.backend.intends(self.outer);
+    }
+}

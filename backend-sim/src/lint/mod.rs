@@ -1,0 +1,197 @@
+//! Lints: what works in this run, and what no text promises, or what a slower network breaks.
+//!
+//! The machine tells the lints what it tells the race detector (`machine/observe.rs`), and they ask the detector what is ordered.
+//! One file each:
+//!
+//! | file | what it finds |
+//! |---|---|
+//! | `counter.rs` | a wait for a counter that a later transfer can end |
+//! | `equality.rs` | a wait for one value, which can be passed |
+//! | `plain_data.rs` | a wait for a word that a plain put writes |
+//! | `plain_wait.rs` | a signal that is waited for by the plain wait |
+//! | `polled.rs` | a signal that is read by a plain read |
+//! | `reused.rs` | data that is overwritten before its reader can have read it |
+//! | `scope.rs` | a quiet or fence of the wrong scope |
+//! | `target.rs` | a fence between data and a flag that go to different PEs |
+//!
+//! They look at recorded runs, and at every run where a lint is a finding ([`Config::strict`](crate::Config::strict)). So other
+//! runs pay nothing for them.
+
+mod counter;
+mod equality;
+mod plain_data;
+mod plain_wait;
+mod polled;
+mod report;
+mod reused;
+mod scope;
+mod target;
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::ops::Range;
+
+use onesided::backend::{Against, AllocId, Span, Transfer};
+use onesided::{At, Cmp, DType};
+
+use crate::machine::{AgentId, PeId, Word};
+use crate::race::{Detector, Ticket};
+use report::Found;
+pub use report::{Lint, LintKind, LintSite};
+
+/// What the machine tells the lints.
+#[derive(Debug)]
+pub(crate) enum Notice<'a> {
+    /// A transfer is issued.
+    Issued { transfer: &'a Transfer, ticket: &'a Ticket },
+    /// A transfer updates a word atomically. `before`: what the word holds.
+    Updated { ticket: &'a Ticket, pe: PeId, word: Span, update: Update, before: u64 },
+    /// Memory is written in another way.
+    Written { pe: PeId, span: Span },
+    /// An agent reads memory itself.
+    Read { agent: AgentId, pe: PeId, span: Span, asked: (&'static str, At) },
+    /// An agent begins to wait for words of its PE.
+    Waits { agent: AgentId, waiting: Waiting, words: &'a [Span] },
+    /// The word is what the agent waits for.
+    Ends { agent: AgentId, word: Span },
+    /// An agent orders or completes what its scope has issued, before it goes on.
+    Orders { agent: AgentId, order: Ordering, asked: (&'static str, At) },
+    /// Everybody knows everything that has happened.
+    Known,
+}
+
+/// How a word is updated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Update {
+    Add(u64),
+    Set(u64),
+    Other,
+}
+
+/// What an agent does to what its scope has issued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ordering {
+    Fence,
+    Quiet,
+    /// Completes it, and meets others.
+    Barrier,
+    /// Meets others.
+    Sync,
+}
+
+/// A wait of an agent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waiting {
+    pub(crate) pe: PeId,
+    pub(crate) asked: (&'static str, At),
+    pub(crate) dtype: DType,
+    pub(crate) cmp: Cmp,
+    pub(crate) against: Against,
+    /// Whether it is the wait for signals.
+    pub(crate) signal: bool,
+    /// The moment at which it began.
+    pub(crate) time: u64,
+}
+
+impl Update {
+    fn apply(self, before: u64) -> Option<u64> {
+        match self {
+            Update::Add(value) => Some(before.wrapping_add(value)),
+            Update::Set(value) => Some(value),
+            Update::Other => None,
+        }
+    }
+
+    fn commutes(self, other: Update) -> bool {
+        match (self, other) {
+            (Update::Add(_), Update::Add(_)) => true,
+            (Update::Set(one), Update::Set(other)) => one == other,
+            _ => false,
+        }
+    }
+}
+
+/// One lint.
+trait Rule {
+    /// Something happens.
+    fn notice(&mut self, notice: &Notice<'_>, known: &mut Known<'_>);
+    /// Everybody knows everything, or the run is over: what was kept is judged, and forgotten.
+    fn settle(&mut self, _found: &mut Found) {}
+}
+
+/// What rules ask, and where they tell what they found.
+struct Known<'a> {
+    races: &'a mut Detector,
+    found: &'a mut Found,
+    /// The wait that each agent began last.
+    waits: &'a BTreeMap<AgentId, Waiting>,
+}
+
+/// All lints of a run.
+#[derive(Debug, Default)]
+pub(crate) struct Lints {
+    counter: counter::Counters,
+    equality: equality::Equalities,
+    plain_data: plain_data::PlainData,
+    plain_wait: plain_wait::PlainWait,
+    polled: polled::Polled,
+    reused: reused::Reused,
+    scope: scope::WrongScope,
+    target: target::WrongTarget,
+    waits: BTreeMap<AgentId, Waiting>,
+    found: Found,
+}
+
+impl Lints {
+    #[cold]
+    pub(crate) fn notice(&mut self, notice: &Notice<'_>, races: &mut Detector) {
+        if let Notice::Waits { agent, waiting, .. } = notice {
+            self.waits.insert(*agent, *waiting);
+        }
+        let Lints { counter, equality, plain_data, plain_wait, polled, reused, scope, target, waits, found } = self;
+        let rules: [&mut dyn Rule; 8] = [counter, equality, plain_data, plain_wait, polled, reused, scope, target];
+        for rule in rules {
+            match notice {
+                Notice::Known => rule.settle(found),
+                _ => rule.notice(notice, &mut Known { races, found, waits }),
+            }
+        }
+    }
+
+    /// What was found, by kind and line.
+    pub(crate) fn found(&mut self, races: &mut Detector) -> Vec<Lint> {
+        self.notice(&Notice::Known, races);
+        self.found.lints()
+    }
+}
+
+/// A word, as a key.
+fn key(pe: PeId, word: Span) -> Word {
+    (pe, word.alloc, word.start)
+}
+
+/// The keys of all words that may have a byte of some memory.
+fn keys(pe: PeId, span: Span) -> Range<(PeId, AllocId, usize)> {
+    (pe, span.alloc, span.start.saturating_sub(7))..(pe, span.alloc, span.start + span.len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn updates_commute_where_the_order_leaves_the_same_value() {
+        let (one, two, other) = (Update::Set(1), Update::Set(2), Update::Other);
+        assert!(Update::Add(1).commutes(Update::Add(2)) && one.commutes(one));
+        assert!(!one.commutes(two) && !one.commutes(Update::Add(1)) && !other.commutes(other));
+        assert_eq!([Update::Add(3).apply(4), two.apply(4), other.apply(4)], [Some(7), Some(2), None]);
+    }
+
+    #[test]
+    fn a_write_reaches_the_words_that_it_overlaps() {
+        let span = |start, len| Span { alloc: AllocId(0), start, len };
+        let reaches = |write: Span, word: Span| keys(PeId(0), write).contains(&key(PeId(0), word));
+        assert!(reaches(span(0, 64), span(8, 8)) && reaches(span(12, 4), span(8, 8)));
+        assert!(!reaches(span(16, 8), span(8, 8)) && !reaches(span(0, 8), span(8, 8)));
+    }
+}

@@ -1,0 +1,86 @@
+//! A fence between data and a flag that go to different PEs: a fence orders what goes to one PE.
+
+use std::collections::BTreeMap;
+
+use onesided::backend::Moves;
+
+use super::report::{Found, LintKind, LintSite};
+use super::{Known, Notice, Ordering, Rule};
+use crate::machine::PeId;
+
+#[derive(Debug, Default)]
+pub(super) struct WrongTarget {
+    /// By PE, and whether it is its host.
+    scopes: BTreeMap<(PeId, bool), Fenced>,
+}
+
+#[derive(Debug, Default)]
+struct Fenced {
+    /// Data that no quiet has completed: the last call to each PE.
+    data: BTreeMap<PeId, LintSite>,
+    fence: Option<Fence>,
+}
+
+/// A fence, until something that it orders follows.
+#[derive(Debug)]
+struct Fence {
+    site: LintSite,
+    covers: BTreeMap<PeId, LintSite>,
+    /// A flag that goes to a PE of which the fence orders nothing.
+    astray: Option<LintSite>,
+}
+
+impl Rule for WrongTarget {
+    fn notice(&mut self, notice: &Notice<'_>, known: &mut Known<'_>) {
+        match *notice {
+            Notice::Issued { transfer, ticket } => {
+                let (site, peer) = (known.races.site_of(ticket), PeId(transfer.peer));
+                let fenced = self.scopes.entry((PeId(site.pe as u32), site.stream.is_none())).or_default();
+                let is_flag = matches!(transfer.moves, Moves::Nothing | Moves::Amo { .. });
+                if let Some(fence) = &mut fenced.fence {
+                    match fence.covers.contains_key(&peer) {
+                        true => fenced.fence = None, // it orders something
+                        false if is_flag => drop(fence.astray.get_or_insert(site)),
+                        false => {}
+                    }
+                }
+                if matches!(transfer.moves, Moves::Put { .. } | Moves::Value(_)) && transfer.shape.count > 0 {
+                    fenced.data.insert(peer, site);
+                }
+            }
+            Notice::Orders { agent, order, asked } => {
+                let site = known.races.site(agent, asked);
+                let fenced = self.scopes.entry((PeId(site.pe as u32), site.stream.is_none())).or_default();
+                match order {
+                    Ordering::Fence => {
+                        fenced.judge(known.found);
+                        let covers = fenced.data.clone();
+                        fenced.fence = (!covers.is_empty()).then_some(Fence { site, covers, astray: None });
+                    }
+                    Ordering::Quiet | Ordering::Barrier => {
+                        fenced.judge(known.found);
+                        fenced.data.clear();
+                    }
+                    Ordering::Sync => {}
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn settle(&mut self, found: &mut Found) {
+        self.scopes.values_mut().for_each(|fenced| fenced.judge(found));
+        self.scopes.clear();
+    }
+}
+
+impl Fenced {
+    /// Nothing more follows the fence.
+    fn judge(&mut self, found: &mut Found) {
+        if let Some(Fence { site, covers, astray: Some(flag) }) = self.fence.take()
+            && let Some(&data) = covers.values().next()
+        {
+            found.note(LintKind::FenceToAnotherPe, data, flag, Some(site));
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Questions of others: what comes after what, and who made which call.
+
+use onesided::At;
+use onesided::backend::Span;
+
+use super::{Detector, How, Lane, Mark, Ticket, View, Who};
+use crate::lint::LintSite;
+use crate::machine::{AgentId, Id as _, PeId, Table};
+use crate::profile::Promises;
+
+impl Who<'_> {
+    /// A transfer, at its access to memory of a PE.
+    #[inline]
+    pub(super) fn transfer<'a>(
+        ticket: &'a Ticket,
+        lane: Lane,
+        pe: PeId,
+        base: u64,
+        promises: Promises,
+        agents: &'a Table<AgentId, View>,
+    ) -> Who<'a> {
+        let Ticket { agent, time, ref issue, .. } = *ticket;
+        let fenced = matches!(lane, Lane::Puts | Lane::Nbi | Lane::Stores);
+        let in_order = promises.in_order && matches!(lane, Lane::Puts | Lane::Stores | Lane::Arrived);
+        Who {
+            pe,
+            agent,
+            lane,
+            time,
+            base,
+            clock: &issue.clock,
+            fenced: issue.fenced.as_deref().filter(|_| fenced),
+            issue: Some(issue),
+            in_order: in_order.then_some(agents),
+            on_path: None,
+        }
+    }
+}
+
+impl Ticket {
+    /// The agent that issued it.
+    pub(crate) fn agent(&self) -> AgentId {
+        self.agent
+    }
+
+    /// When it was issued: no two transfers have the same time.
+    pub(crate) fn time(&self) -> u64 {
+        self.time
+    }
+}
+
+impl Detector {
+    /// Whether every schedule with this synchronization delivers `earlier` at the PE before `later`.
+    pub(crate) fn orders(&self, earlier: &Ticket, later: &Ticket, pe: PeId) -> bool {
+        let mark = Mark::new(earlier.agent, earlier.lane, earlier.time, earlier.site, How::Deliver, 8);
+        self.bearer(later, pe).knows(&mark)
+    }
+
+    /// Whether a transfer was issued by whom that knows an agent's own access.
+    pub(crate) fn is_told(&self, ticket: &Ticket, agent: AgentId, time: u64) -> bool {
+        let mark = Mark::new(agent, Lane::Steps, time, 0, How::Read, 8);
+        self.bearer(ticket, PeId(0)).knows(&mark)
+    }
+
+    /// Whether the issuer of a transfer knows anything that a PE has done since a moment.
+    pub(crate) fn has_heard(&self, ticket: &Ticket, pe: PeId, since: u64) -> bool {
+        let of_pe = self.agents.ids().filter(|&agent| self.agents[agent].pe == pe && agent != ticket.agent);
+        self.base > since || of_pe.into_iter().any(|agent| ticket.issue.clock.steps(agent) > since)
+    }
+
+    fn bearer<'a>(&'a self, ticket: &'a Ticket, pe: PeId) -> Who<'a> {
+        Who::transfer(ticket, ticket.lane, pe, self.base, self.promises, &self.agents)
+    }
+
+    /// The moment of an agent's last access.
+    pub(crate) fn moment(&self, agent: AgentId) -> u64 {
+        self.agents[agent].last
+    }
+
+    /// Writes to a word of a PE that an agent does not know: the last plain one, then updates. None is ordered before the agent.
+    pub(crate) fn news(&mut self, agent: AgentId, pe: PeId, word: Span) -> Vec<(LintSite, How)> {
+        let Detector { agents, shadow, base, .. } = self;
+        let who = Who { pe, ..Who::agent(agent, agents[agent].last, *base, &agents[agent].clock) };
+        let writes = shadow.unknown_writes(&who, word);
+        writes.into_iter().map(|mark| (self.site_of_mark(&mark), mark.how())).collect()
+    }
+
+    /// A call of an agent.
+    pub(crate) fn site(&self, agent: AgentId, asked: (&'static str, At)) -> LintSite {
+        let view = &self.agents[agent];
+        LintSite::new(asked, view.pe.index(), view.stream.map(|number| number as usize))
+    }
+
+    /// The call that issued a transfer.
+    pub(crate) fn site_of(&self, ticket: &Ticket) -> LintSite {
+        let site = self.sites.all[ticket.site as usize];
+        self.site(ticket.agent, (site.call, site.at))
+    }
+
+    fn site_of_mark(&self, mark: &Mark) -> LintSite {
+        let site = self.sites.all[mark.site() as usize];
+        self.site(mark.agent(), (site.call, site.at))
+    }
+}

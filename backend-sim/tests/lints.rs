@@ -1,0 +1,222 @@
+//! What is noted of programs that work by luck or without a promise, and in which words. Pairs of programs with a lint and
+//! without it are cases of the conformance suite, in its chapter `lint`.
+
+mod common;
+
+use common::without_lines;
+use onesided::{Cmp, Pe, Result, SignalOp};
+use onesided_sim::{Config, Explore, LintKind, Profile, Races, Run, Sim, Simulation, VerdictKind};
+
+/// PE 0 puts data and behind a fence a flag, for which PE 1 waits plainly.
+fn flag_by_put(pe: &Pe<Sim>) -> Result<()> {
+    let words = pe.alloc_zeroed::<u64>(2)?;
+    if pe.my_pe() == 0 {
+        pe.host().p(words.at(0), 7, 1)?;
+        pe.host().fence()?;
+        pe.host().p(words.at(1), 1, 1)?;
+    } else {
+        pe.host().wait_until(words.at(1), Cmp::Eq, 1)?;
+    }
+    pe.free(words)
+}
+
+fn recorded(config: Config, program: impl Fn(&Pe<Sim>) -> Result<()>) -> Run<()> {
+    let mut simulation = Simulation::new(config).unwrap();
+    let run = simulation.run(&program).unwrap();
+    simulation.reproduce(&run, &program).unwrap()
+}
+
+fn kinds(run: &Run<()>) -> Vec<LintKind> {
+    run.verdict.lints.iter().map(|lint| lint.kind).collect()
+}
+
+#[test]
+fn lints_are_found_in_recorded_runs_and_everywhere_under_strict() {
+    let mut simulation = Simulation::new(Config::pes(2)).unwrap();
+    let run = simulation.run(flag_by_put).unwrap();
+    assert!(run.is_ok() && run.verdict.lints.is_empty(), "a run that is not recorded pays nothing");
+    let run = recorded(Config::pes(2), flag_by_put);
+    assert!(run.is_ok());
+    assert_eq!(kinds(&run), [LintKind::WaitOnPlainData]);
+    let ignored = recorded(Config { races: Races::Ignore, ..Config::pes(2) }, flag_by_put);
+    assert_eq!(kinds(&ignored), []);
+
+    let strict = Config { strict: true, ..Config::pes(2) };
+    let mut simulation = Simulation::new(strict).unwrap();
+    let run = simulation.run(flag_by_put).unwrap();
+    assert!(matches!(run.verdict.kind, VerdictKind::Lint) && !run.is_ok());
+    assert_eq!(run.verdict.kind.outcome(), "lint");
+    let explored = simulation.explore(Explore::All { limit: 100 }, flag_by_put, |run| {
+        assert_eq!(kinds(run), [LintKind::WaitOnPlainData], "on every schedule");
+        std::ops::ControlFlow::Continue(())
+    });
+    assert_eq!(explored.unwrap().findings, 1);
+}
+
+/// A lint behind something worse is not the finding.
+#[test]
+fn a_race_comes_before_a_lint() {
+    let program = |pe: &Pe<Sim>| {
+        let words = pe.alloc_zeroed::<u64>(2)?;
+        if pe.my_pe() == 0 {
+            pe.host().p(words.at(0), 7, 1)?;
+            pe.host().p(words.at(1), 1, 1)?;
+        } else {
+            pe.host().wait_until(words.at(1), Cmp::Eq, 1)?;
+            pe.read(words.at(0))?;
+        }
+        pe.free(words)
+    };
+    let run = recorded(Config { strict: true, ..Config::pes(2) }, program);
+    assert!(matches!(run.verdict.kind, VerdictKind::Race));
+    assert_eq!(kinds(&run), [LintKind::WaitOnPlainData]);
+}
+
+#[test]
+fn a_lint_names_both_lines_and_what_is_better() {
+    let run = recorded(Config { strict: true, ..Config::pes(2) }, flag_by_put);
+    insta::assert_snapshot!(without_lines(&run.verdict), @r"
+    lint wait-on-plain-data: p at backend-sim/tests/lints.rs:_ by PE 0 and wait_until at backend-sim/tests/lints.rs:_ by PE 1
+        a plain put ends the wait: OpenSHMEM promises that of signals and atomics only
+        better: put_signal, signal_op or an atomic
+    ");
+}
+
+/// Sends two chunks that count one word up, from the host or from two PEs, with whatever stands between.
+fn chunks(between: impl Fn(&Pe<Sim>) -> Result<()>, least: u64) -> impl Fn(&Pe<Sim>) -> Result<()> {
+    move |pe| {
+        let words = pe.alloc_zeroed::<u64>(4)?;
+        if pe.my_pe() == 0 {
+            for chunk in 0..2 {
+                pe.host().put_signal(words.at(chunk), words.at(2), words.signal(3), 1, SignalOp::Add, 1)?;
+                between(pe)?;
+            }
+        } else {
+            pe.host().signal_wait_until(words.signal(3), Cmp::Ge, least)?;
+        }
+        pe.free(words)
+    }
+}
+
+#[test]
+fn a_counter_is_right_if_it_waits_for_all_or_they_are_ordered() {
+    let of = |program: &dyn Fn(&Pe<Sim>) -> Result<()>| kinds(&recorded(Config::pes(2), program));
+    assert_eq!(of(&chunks(|_| Ok(()), 1)), [LintKind::CounterOvertaken]);
+    assert_eq!(of(&chunks(|_| Ok(()), 2)), []);
+    assert_eq!(of(&chunks(|pe| pe.host().fence(), 1)), []);
+    assert_eq!(of(&chunks(|pe| pe.host().quiet(), 1)), []);
+    let nvlink = recorded(Config { profile: Profile::Nvlink, ..Config::pes(2) }, chunks(|_| Ok(()), 1));
+    assert_eq!(kinds(&nvlink), [], "they arrive in order");
+}
+
+/// In rounds with a barrier between, a counter that goes on counting is right; without it, the next round can help out.
+#[test]
+fn a_counter_goes_on_over_rounds() {
+    let rounds = |barrier: bool| {
+        move |pe: &Pe<Sim>| {
+            let (me, n) = (pe.my_pe(), pe.n_pes());
+            let (data, count) = (pe.alloc_zeroed::<u64>(2 * n)?, pe.alloc_zeroed::<u64>(1)?);
+            for round in 0..2 {
+                for to in (0..n).filter(|to| *to != me) {
+                    let dst = data.at(round * n + me);
+                    pe.host().put_signal(dst, data.at(round * n + me), count.signal(0), 1, SignalOp::Add, to)?;
+                }
+                let all = ((round + 1) * (n - 1)) as u64;
+                pe.host().signal_wait_until(count.signal(0), Cmp::Ge, all)?;
+                if barrier {
+                    pe.host().barrier_all()?;
+                }
+            }
+            pe.free(count)?;
+            pe.free(data)
+        }
+    };
+    assert_eq!(kinds(&recorded(Config::pes(3), rounds(true))), []);
+    assert_eq!(kinds(&recorded(Config::pes(3), rounds(false))), [LintKind::CounterOvertaken]);
+}
+
+/// One value is passed only by an update that may come between the one that is waited for and the wait.
+#[test]
+fn an_equality_that_cannot_be_passed_is_right() {
+    let fan_in = |wanted: u64| {
+        move |pe: &Pe<Sim>| {
+            let word = pe.alloc_zeroed::<u64>(1)?;
+            match pe.my_pe() {
+                0 => drop(pe.host().signal_wait_until(word.signal(0), Cmp::Eq, wanted)?),
+                _ => pe.host().signal_op(word.signal(0), 1, SignalOp::Add, 0)?,
+            }
+            pe.free(word)
+        }
+    };
+    assert_eq!(kinds(&recorded(Config::pes(3), fan_in(2))), [], "both are there");
+    assert_eq!(kinds(&recorded(Config::pes(3), fan_in(1))), [LintKind::EqualityPassed]);
+    let answered = |answers: bool| {
+        move |pe: &Pe<Sim>| {
+            let words = pe.alloc_zeroed::<u64>(2)?;
+            if pe.my_pe() == 0 {
+                pe.host().signal_op(words.signal(0), 1, SignalOp::Set, 1)?;
+                if answers {
+                    pe.host().signal_wait_until(words.signal(1), Cmp::Eq, 1)?;
+                }
+                pe.host().signal_op(words.signal(0), 2, SignalOp::Set, 1)?;
+            } else {
+                pe.host().signal_wait_until(words.signal(0), Cmp::Eq, 1)?;
+                pe.host().signal_op(words.signal(1), 1, SignalOp::Set, 0)?;
+            }
+            pe.free(words)
+        }
+    };
+    assert_eq!(kinds(&recorded(Config::pes(2), answered(true))), []);
+    assert_eq!(kinds(&recorded(Config::pes(2), answered(false))), [LintKind::EqualityPassed]);
+}
+
+/// A fence that orders something else that follows is no mistake, whoever is signalled besides.
+#[test]
+fn a_fence_that_orders_something_is_right() {
+    let program = |own_flag: bool| {
+        move |pe: &Pe<Sim>| {
+            let words = pe.alloc_zeroed::<u64>(2)?;
+            if pe.my_pe() == 0 {
+                pe.host().p(words.at(0), 1, 1)?;
+                pe.host().fence()?;
+                pe.host().signal_op(words.signal(1), 1, SignalOp::Set, 2)?;
+                if own_flag {
+                    pe.host().signal_op(words.signal(1), 1, SignalOp::Set, 1)?;
+                }
+            }
+            pe.free(words)
+        }
+    };
+    assert_eq!(kinds(&recorded(Config::pes(3), program(true))), []);
+    assert_eq!(kinds(&recorded(Config::pes(3), program(false))), [LintKind::FenceToAnotherPe]);
+}
+
+/// A quiet that covers nothing is a mistake only where somebody relies on the other scope.
+#[test]
+fn a_quiet_that_covers_nothing_needs_somebody_who_relies_on_it() {
+    let program = |signals: bool| {
+        move |pe: &Pe<Sim>| {
+            let words = pe.alloc_zeroed::<u64>(2)?;
+            let stream = pe.stream()?;
+            if pe.my_pe() == 0 {
+                pe.on(&stream).put(words.at(0), words.at(0), 1)?;
+                pe.host().quiet()?;
+                if signals {
+                    pe.host().signal_op(words.signal(1), 1, SignalOp::Set, 1)?;
+                }
+                pe.on(&stream).quiet()?;
+                pe.synchronize(&stream)?;
+            }
+            pe.host().barrier_all()?;
+            pe.free(words)
+        }
+    };
+    assert_eq!(kinds(&recorded(Config::pes(2), program(false))), []);
+    assert_eq!(kinds(&recorded(Config::pes(2), program(true))), [LintKind::WrongScope]);
+}
+
+#[test]
+fn every_kind_has_a_name_of_its_own() {
+    let names: std::collections::BTreeSet<&str> = LintKind::ALL.iter().map(|kind| kind.name()).collect();
+    assert_eq!(names.len(), LintKind::ALL.len());
+}
