@@ -42,6 +42,9 @@ pub struct Config {
     /// Whether a [`Lint`](crate::Lint) is a finding, [`VerdictKind::Lint`](crate::VerdictKind::Lint), unless something else is
     /// wrong. Then every run looks for lints; else only recorded ones do. None does under [`Races::Ignore`].
     pub strict: bool,
+    /// Whether every operation is complete before its host or stream goes on, whatever the profile: sequential consistency, with
+    /// which [`robustness`](crate::robustness) compares. It does not stand in schedules.
+    pub sequential: bool,
     /// A transfer of several elements arrives in at most so many pieces (1 to 64), in any order.
     pub pieces: usize,
     /// Steps after which a run is given up, as one that may never end. `None`: a million, and 100,000 for each schedule of
@@ -103,6 +106,7 @@ impl Default for Config {
             races: Races::Find,
             values_matter: true,
             strict: false,
+            sequential: false,
             pieces: 4,
             max_steps: None,
             arguments: 0,

@@ -14,6 +14,8 @@
 //! | `trace/` | [`Event`]: what happened, in one log, with the values that moved |
 //! | `pe.rs`, `request.rs` | a PE's end of the simulator; its calls and their replies |
 //! | `execution.rs` | one program, one schedule |
+//! | `determinism.rs` | a program that does something else the second time: the first call that differs |
+//! | `robust.rs` | whether every outcome is sequentially consistent |
 //! | `panics.rs` | the source line of a PE's panic |
 //! | `explore/` | who picks when several steps are possible: nobody, a seed, a search, a recorded list |
 //! | `explain/` | what would repair a program that fails: calls inserted while it runs |
@@ -27,6 +29,7 @@
 mod config;
 #[expect(unsafe_code, reason = "switches stacks; every block says why it is sound")]
 mod coroutine;
+mod determinism;
 mod example;
 mod execution;
 mod explain;
@@ -40,6 +43,7 @@ mod profile;
 mod race;
 mod reduce;
 mod request;
+mod robust;
 mod schedule;
 mod search;
 mod simulation;
@@ -56,6 +60,7 @@ pub use lint::{Lint, LintKind, LintSite};
 pub use pe::{Sim, SimEvent, SimProcess, SimStream};
 pub use profile::{Profile, Promises};
 pub use race::{Access, IntendedRace, IntendedRaces, MissingEdge, Part, Race};
+pub use robust::{Odd, Robustness, robustness};
 pub use schedule::{Choices, Schedule};
 pub use search::{Bound, Budget, Explore, Explored, Outlook, Searched, Strategy};
 pub use simulation::{Run, Simulation};

@@ -10,6 +10,7 @@ use onesided::{At, Error, ErrorKind, Pe, Result};
 
 use crate::config::{Config, Races};
 use crate::coroutine::Pulse;
+use crate::determinism::{difference, not_deterministic};
 use crate::execution::{Engine, Executed, Program};
 use crate::explore::{All, Chooser, Class, Classified, InOrder, Pct, Pos, Random, Replay};
 use crate::pe::{Sim, SimProcess};
@@ -22,6 +23,9 @@ use crate::verdict::{Verdict, VerdictKind};
 const MAX_STEPS: u64 = 1_000_000;
 /// The same for each schedule of an exhaustive search.
 const MAX_STEPS_OF_ALL: u64 = 100_000;
+
+/// So many runs of a program that is not deterministic are compared, to name the first call that differs.
+const RUNS_TO_COMPARE: usize = 8;
 
 /// A simulated cluster, ready to run programs.
 ///
@@ -335,12 +339,28 @@ impl Simulation {
         let again = self.record(&run.schedule.choices, program)?;
         let (first, second) = (run.verdict.kind.outcome(), again.verdict.kind.outcome());
         if first != second || run.steps != again.steps {
-            return Err(not_deterministic(&format!(
+            let what = format!(
                 "the same schedule ended with {first} after {} steps, then with {second} after {}",
                 run.steps, again.steps
-            )));
+            );
+            let difference = self.first_difference(&run.schedule.choices, program);
+            return Err(not_deterministic(&what, difference));
         }
         Ok(again)
+    }
+
+    /// The first call that differs between runs of one schedule, if a few runs show one.
+    #[track_caller]
+    fn first_difference<T>(&mut self, choices: &Choices, program: &Program<'_, T>) -> Option<String> {
+        let mut before: Option<Vec<Event>> = None;
+        for _ in 0..RUNS_TO_COMPARE {
+            let trace = self.record(choices, program).ok()?.trace?;
+            if let Some(difference) = before.as_deref().and_then(|before| difference(before, &trace)) {
+                return Some(difference);
+            }
+            before = Some(trace);
+        }
+        None
     }
 
     #[track_caller]
@@ -457,7 +477,8 @@ impl Simulation {
                 continue;
             }
             if all.has_diverged() {
-                return Err(not_deterministic("the same choices led to different ones later"));
+                let difference = self.first_difference(&Choices::InOrder, program);
+                return Err(not_deterministic("the same choices led to different ones later", difference));
             }
             if all.is_redundant() {
                 explored.redundant += 1;
@@ -486,12 +507,6 @@ impl Simulation {
             }
         }
     }
-}
-
-#[track_caller]
-fn not_deterministic(what: &str) -> Error {
-    let message = format!("the program is not deterministic: {what}; it must not use time, randomness or shared state");
-    Error::new(ErrorKind::WrongResult, "explore", message, At::caller())
 }
 
 /// Where a run initializes and finalizes PEs: no line of the program does.

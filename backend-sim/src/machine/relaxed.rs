@@ -51,6 +51,7 @@ impl Machine {
         let arrives = self.promises.put_arrives && until == Until::SourceRead && shape.count > 0;
         let late = self.flight.get(id).is_late();
         match until {
+            _ if self.config.sequential => self.launch_and_wait(agent, id, Until::Delivered),
             Until::Delivered => self.launch_and_wait(agent, id, Until::Delivered),
             Until::SourceRead if arrives => self.launch_and_wait(agent, id, Until::Delivered),
             Until::SourceRead if late => self.launch_and_wait(agent, id, Until::SourceRead),
@@ -92,12 +93,11 @@ impl Machine {
     /// A store of values to another PE's memory: ordinary stores, which others see at times of their own. Each piece is a
     /// transfer of its own, because it is ordered with other stores to the same bytes only.
     pub(super) fn store(&mut self, host: AgentId, pe: PeId, dst: Span, dtype: DType, bytes: &[u8], at: At) {
-        if !self.mode.relaxed {
+        if !self.mode.relaxed || self.config.sequential {
             if let Some(ticket) = self.races.issue(host, pe, Lane::Stores, false, ("write", at)) {
                 self.races.transfer(&ticket, pe, dst, How::Write, dtype.size());
             }
-            self.heap.bytes_mut(pe, dst).copy_from_slice(bytes);
-            return self.wrote(pe, dst);
+            return self.write(pe, dst, bytes);
         }
         let me = self.agents[host].pe;
         let count = Shape::contiguous(dst.len, dtype.size()).count;

@@ -78,6 +78,7 @@ impl Plan {
         let Search {
             schedules,
             all,
+            robust,
             strategy,
             seed,
             time,
@@ -106,6 +107,7 @@ impl Plan {
             ("--max-steps", max_steps.is_some()),
             ("--races", races.is_some()),
             ("--strict", strict),
+            ("--robust", robust),
             ("--all-races", all_races),
             ("--explain", explain),
             ("--replay", replay.is_some()),

@@ -10,6 +10,7 @@
 //! | `report.rs`, `next.rs` | what a person reads; what would help next |
 //! | `table.rs`, `compare.rs` | several numbers of PEs or profiles: a row for each; whether one profile is stronger |
 //! | `json.rs` | what `--trace` and `--json` write |
+//! | `robust.rs` | `--robust`: whether every outcome is sequentially consistent |
 //! | `finding.rs`, `sources.rs` | what `--finding`, `--report` and `--events` write of a run; the source files that it names |
 //! | `gpus.rs` | on GPUs: what the options ask for, and the process that starts the PEs |
 //! | `gpus_report.rs` | what a person reads of that, and its `--json` |
@@ -42,6 +43,7 @@ mod pe;
 mod plan;
 mod report;
 mod results;
+mod robust;
 mod run;
 mod sources;
 mod table;
@@ -169,7 +171,7 @@ fn start<P: Program>(
             Ok(()) => {
                 interrupt::watch();
                 say_if_launched();
-                follow(&facts, &program, plan)
+                if plan.robust { robust::run(&facts, &program, plan) } else { follow(&facts, &program, plan) }
             }
         },
         Asked::Table(table) => {

@@ -135,6 +135,10 @@ pub(super) struct Search {
     /// Take up to a minute to explain a finding, instead of a fraction of a second
     #[arg(long)]
     pub(super) explain: bool,
+    /// Compare all outcomes with those of sequential consistency, where every operation is complete before the next begins,
+    /// and show one that only the profile has. Races are no findings here
+    #[arg(long, conflicts_with_all = ["strategy", "seed", "time", "races", "strict", "all_races", "events", "replay", "trace", "json", "finding", "report"])]
+    pub(super) robust: bool,
     /// Print every event of the finding's run, or else of the first run
     #[arg(long)]
     pub(super) events: bool,

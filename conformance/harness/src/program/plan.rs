@@ -26,6 +26,8 @@ pub(super) struct Plan {
     pub(super) budget: Budget,
     /// Whether every race of a finding is printed, not only the first.
     pub(super) all_races: bool,
+    /// Whether outcomes are compared with those of sequential consistency.
+    pub(super) robust: bool,
     /// Whether a finding is worth some time to explain it.
     pub(super) explain: bool,
     /// Whether the events are printed.
@@ -91,6 +93,7 @@ impl Plan {
             pieces: machine.pieces.unwrap_or(usual.pieces),
             max_steps: search.max_steps,
             races: match search.races {
+                _ if search.robust => Races::Note,
                 None | Some(RacesMean::Find) => Races::Find,
                 Some(RacesMean::Note) => Races::Note,
                 Some(RacesMean::Ignore) => Races::Ignore,
@@ -114,6 +117,7 @@ impl Plan {
         }
 
         let (events, all_races, explain) = (search.events, search.all_races, search.explain);
+        let robust = search.robust;
         let seed = search.seed.unwrap_or(0);
         let budget = Budget { time: search.time.map(Duration::from_secs), memory: Some(config.memory) };
         // Who gives a time wants all of it to be used.
@@ -126,7 +130,9 @@ impl Plan {
             }
             (None, Some(Kind::InOrder)) => Search::InOrder { then: None },
             (None, Some(Kind::Random(strategy))) => Search::Only(Explore::Random { schedules, seed, strategy }),
-            (None, None) if search.all => Search::InOrder { then: Some(Explore::All { limit: unless_given(LIMIT) }) },
+            (None, None) if search.all || robust => {
+                Search::InOrder { then: Some(Explore::All { limit: unless_given(LIMIT) }) }
+            }
             (None, None) => {
                 let others = Explore::random(schedules - 1, seed);
                 Search::InOrder { then: (schedules > 1).then_some(others) }
@@ -139,6 +145,7 @@ impl Plan {
             search,
             budget,
             all_races,
+            robust,
             explain,
             events,
             output,

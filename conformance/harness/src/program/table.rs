@@ -62,6 +62,9 @@ impl Table {
             (Some(pes), _) => format!("--pes {pes}"),
             (None, Some(_)) => "--profile all".to_string(),
         };
+        if search.robust {
+            return Err(format!("--robust is about one number of PEs and one profile: leave {option} out"));
+        }
         if search.replay.is_some() {
             return Err(format!("--replay is about one run: leave {option} out"));
         }

@@ -33,12 +33,23 @@ fn lints_and_unwritten_memory_are_noted() {
         (&["signal_waited_for_plainly", "--strict"], 1, " --strict -- signal_waited_for_plainly\n"),
         (&["signal_waited_for_plainly_fixed", "--strict", "--all"], 0, "proved for 2 PEs"),
         (&["signal_waited_for_plainly", "--strict", "--profile", "all"], 1, "fails: lint at "),
+        (
+            &["put_signal_by_hand", "--robust"],
+            1,
+            "not robust for 2 PEs under spec with up to 4 pieces a transfer: 1 of 2 outcomes",
+        ),
+        (&["put_signal_by_hand", "--robust"], 1, "\nReplay it: "),
+        (
+            &["put_signal_by_hand_fixed", "--robust"],
+            0,
+            "robust for 2 PEs under spec with up to 4 pieces a transfer: 1 outcome, ",
+        ),
         (&["flag_not_zeroed"], 1, "note: a read of memory that nobody has written: PE 1 at "),
         (&["flag_not_zeroed"], 1, ": 8 of 8 bytes that nobody has written (buf2, made at "),
         (
             &["flag_not_zeroed", "--events"],
             1,
-            "wait_until saw buf2+0..8, 8 of 8 bytes that nobody has written (buf2, made at ",
+            "signal_wait_until saw buf2+0..8: [11936128518282651045], 8 of 8 bytes that nobody has written (buf2, made at ",
         ),
     ] {
         let output = bugs(arguments);

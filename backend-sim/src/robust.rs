@@ -1,0 +1,149 @@
+//! Robustness: whether a program can do under its profile only what it could do if every operation were complete at once.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::ControlFlow;
+
+use onesided::{Pe, Result};
+
+use crate::config::{Config, Races};
+use crate::pe::Sim;
+use crate::schedule::Schedule;
+use crate::search::{Explore, Explored};
+use crate::simulation::{Run, Simulation};
+use crate::verdict::VerdictKind;
+
+/// Whether every outcome of a program under its profile is one of sequential consistency.
+///
+/// An outcome is what the PEs return, or how a run ends that does not finish. It is one of *sequential consistency* if some
+/// order of the PEs and streams leads to it in which every operation is complete before its host or stream goes on: a put, signal or
+/// atomic has arrived, with its signal behind its data. Parts of collectives still move beside their members, as they do
+/// everywhere.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Robustness<T> {
+    /// The cluster and profile.
+    pub config: Config,
+    /// Different outcomes under the profile.
+    pub outcomes: usize,
+    /// Those that are not sequentially consistent.
+    pub odd: Vec<Odd<T>>,
+    /// The searches under the profile, and with every operation complete at once.
+    pub searches: [Explored; 2],
+}
+
+/// An outcome that is not sequentially consistent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Odd<T> {
+    /// What the PEs returned, if they did.
+    pub results: Vec<Option<T>>,
+    /// How the run ended, in a few words: `finished`, `deadlock`.
+    pub ended: String,
+    /// A schedule that leads to it, to be replayed with [`Races::Note`].
+    pub schedule: Schedule,
+}
+
+/// What the PEs returned, or how a run ended that did not finish.
+type Outcome<T> = (String, Vec<Option<T>>);
+
+/// Compares all outcomes of a program under its profile with those of sequential consistency. Each of the two searches begins at
+/// most `limit` schedules. A race is no finding here: a program that is robust can have races.
+///
+/// ```
+/// use onesided_sim::{Config, robustness};
+/// let program = |fence: bool| {
+///     move |pe: &onesided::Pe<onesided_sim::Sim>| {
+///         let words = pe.alloc_zeroed::<u64>(2)?;
+///         let mut seen = Vec::new();
+///         if pe.my_pe() == 0 {
+///             pe.host().p(words.at(0), 1, 1)?;
+///             if fence {
+///                 pe.host().fence()?;
+///             }
+///             pe.host().p(words.at(1), 1, 1)?;
+///         } else {
+///             seen = vec![pe.read_one(words.at(1))?, pe.read_one(words.at(0))?];
+///         }
+///         pe.free(words)?;
+///         Ok(seen)
+///     }
+/// };
+/// let fenced = robustness(Config::pes(2), 1000, program(true))?;
+/// assert!(fenced.to_string().ends_with(": 3 outcomes, all sequentially consistent"));
+/// let not = robustness(Config::pes(2), 1000, program(false))?;
+/// assert_eq!(not.odd[0].results[1], Some(vec![1, 0]));
+/// # Ok::<(), onesided::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`Simulation::explore`].
+#[track_caller]
+pub fn robustness<T: Ord + Clone>(
+    cluster: impl Into<Config>,
+    limit: u64,
+    program: impl Fn(&Pe<Sim>) -> Result<T>,
+) -> Result<Robustness<T>> {
+    let config = Config { races: Races::Note, strict: false, ..cluster.into() };
+    let (found, profile) = outcomes(config.clone(), limit, &program)?;
+    let (consistent, sequential) = outcomes(Config { sequential: true, ..config.clone() }, limit, &program)?;
+    let odd = found.iter().filter(|(outcome, _)| !consistent.contains_key(*outcome));
+    let odd = odd.map(|((ended, results), schedule)| Odd {
+        results: results.clone(),
+        ended: ended.clone(),
+        schedule: schedule.clone(),
+    });
+    Ok(Robustness { odd: odd.collect(), outcomes: found.len(), searches: [profile, sequential], config })
+}
+
+/// Every outcome, with a schedule that leads to it.
+#[track_caller]
+fn outcomes<T: Ord + Clone>(
+    config: Config,
+    limit: u64,
+    program: &impl Fn(&Pe<Sim>) -> Result<T>,
+) -> Result<(BTreeMap<Outcome<T>, Schedule>, Explored)> {
+    let mut found = BTreeMap::new();
+    let explored = Simulation::new(config)?.explore(Explore::All { limit }, program, |run: &Run<T>| {
+        let results = match run.verdict.kind {
+            VerdictKind::Finished => run.results.clone(),
+            _ => Vec::new(),
+        };
+        found.entry((run.verdict.kind.outcome(), results)).or_insert_with(|| run.schedule.clone());
+        ControlFlow::Continue(())
+    })?;
+    Ok((found, explored))
+}
+
+impl<T> Robustness<T> {
+    /// Whether both searches were complete: otherwise nothing is shown.
+    pub fn is_complete(&self) -> bool {
+        self.searches.iter().all(|explored| explored.complete)
+    }
+
+    /// Whether every outcome is sequentially consistent.
+    pub fn is_robust(&self) -> bool {
+        self.is_complete() && self.odd.is_empty()
+    }
+}
+
+/// `robust for 2 PEs under spec with …: 3 outcomes, all sequentially consistent`.
+impl<T> fmt::Display for Robustness<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Robustness { config, outcomes, odd, searches } = self;
+        let cluster = config.in_words();
+        let outcomes_in_words = format!("{outcomes} outcome{}", if *outcomes == 1 { "" } else { "s" });
+        if let Some(search) = searches.iter().find(|explored| !explored.complete) {
+            let bound = search.bound.map(|bound| format!(", {bound}")).unwrap_or_default();
+            return write!(f, "not known for {cluster}: not every schedule was seen{bound}");
+        }
+        match (odd.len(), *outcomes) {
+            (0, 1) => write!(f, "robust for {cluster}: 1 outcome, which is sequentially consistent"),
+            (0, _) => write!(f, "robust for {cluster}: {outcomes_in_words}, all sequentially consistent"),
+            (n, _) => {
+                let are = if n == 1 { "is" } else { "are" };
+                write!(f, "not robust for {cluster}: {n} of {outcomes_in_words} {are} not sequentially consistent")
+            }
+        }
+    }
+}
