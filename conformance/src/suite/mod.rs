@@ -27,7 +27,7 @@ mod wait;
 
 /// Every case of the suite, in the order of the chapters.
 pub fn cases<B: Backend>() -> Vec<Case<B>> {
-    let chapters: [(&str, Vec<Case<B>>); 12] = [
+    let chapters: [(&str, Vec<Case<B>>); 13] = [
         ("init", init::cases()),
         ("team", team::cases()),
         ("buffer", buffer::cases()),
