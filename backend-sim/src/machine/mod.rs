@@ -70,9 +70,9 @@ use onesided::backend::{Live, Span};
 
 use crate::config::Config;
 use crate::heap::Heap;
-use crate::lint::{Lint, Lints};
+use crate::lint::Lints;
 use crate::profile::Promises;
-use crate::race::{Detector, How, IntendedRace, Race};
+use crate::race::{Detector, How, Race};
 use crate::request::{Call, Reply};
 use crate::trace::{Event, LastRead};
 use crate::verdict::VerdictKind;
@@ -412,16 +412,6 @@ impl Machine {
     /// The races that were found.
     pub(crate) fn races(&self) -> Vec<Race> {
         self.races.races(|alloc| self.heap.made_at(alloc))
-    }
-
-    /// What the program has marked as free to race.
-    pub(crate) fn intended(&self) -> Vec<IntendedRace> {
-        self.races.intended()
-    }
-
-    /// The lints that were found.
-    pub(crate) fn lints(&mut self) -> Vec<Lint> {
-        self.lints.as_mut().map_or_else(Vec::new, |lints| lints.found(&mut self.races))
     }
 
     /// Whether the host was resumed because its step was chosen.

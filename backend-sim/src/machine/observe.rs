@@ -12,8 +12,8 @@ use super::claim::Claimed;
 use super::ids::{AgentId, PeId};
 use super::relaxed::Asked;
 use super::transfer::{Kind, Transfer, Unit, UnitStep, element, part_of};
-use crate::lint::{Notice, Ordering, Update};
-use crate::race::{How, Lane, Ticket};
+use crate::lint::{Lint, Notice, Ordering, Update};
+use crate::race::{How, IntendedRace, Lane, Ticket};
 
 impl Machine {
     /// An agent issues a transfer.
@@ -215,10 +215,20 @@ impl Machine {
     pub(crate) fn intends(&mut self, agent: AgentId, mark: Option<Intended>) -> Option<Intended> {
         self.races.intend(agent, mark)
     }
+
+    /// What the program has marked as free to race.
+    pub(crate) fn intended(&self) -> Vec<IntendedRace> {
+        self.races.intended()
+    }
 }
 
 /// # Lints
 impl Machine {
+    /// The lints that were found.
+    pub(crate) fn lints(&mut self) -> Vec<Lint> {
+        self.lints.as_mut().map_or_else(Vec::new, |lints| lints.found(&mut self.races))
+    }
+
     /// Tells the lints of something, where they are looked for.
     #[inline]
     pub(super) fn lint(&mut self, notice: &Notice<'_>) {
