@@ -13,6 +13,9 @@ pub enum Profile {
     /// Only what the specification promises: latest delivery, latest source reads, any arrival order.
     #[default]
     Spec,
+    /// The adversary within `spec`: the run in order and random ones (those of [`Strategy::Plain`](crate::Strategy::Plain)) deliver as late
+    /// as they may, and what was issued last first. So a few runs are enough to see what goes wrong. All schedules are those of `spec`.
+    UnorderedNic,
     /// Nodes with a fabric of their own, and another between them: what has arrived is visible to its destination only, until that
     /// synchronizes with others.
     MixedFabric,
@@ -45,43 +48,56 @@ pub struct Promises {
 struct Row {
     name: &'static str,
     promises: Promises,
+    /// Whether runs are drawn to do harm.
+    adversary: bool,
     /// What it is like, in a few words.
     about: &'static str,
 }
 
 /// The rows of [`Profile::ALL`].
-const ROWS: [Row; 5] = [
+const ROWS: [Row; 6] = [
     Row {
         name: "spec",
         promises: Promises { put_arrives: false, fence_completes: false, in_order: false, one_fabric: true },
+        adversary: false,
         about: "the specification's text, and no more",
+    },
+    Row {
+        name: "unordered-nic",
+        promises: Promises { put_arrives: false, fence_completes: false, in_order: false, one_fabric: true },
+        adversary: true,
+        about: "the adversary within spec: in order and at random, what was issued last arrives first, and late",
     },
     Row {
         name: "mixed-fabric",
         promises: Promises { put_arrives: false, fence_completes: false, in_order: false, one_fabric: false },
+        adversary: false,
         about: "NVLink in a node and a network between nodes, by the text: a put is promised to its destination only",
     },
     Row {
         name: "ibgda",
         promises: Promises { put_arrives: false, fence_completes: true, in_order: false, one_fabric: true },
+        adversary: false,
         about: "an InfiniBand NIC that GPUs drive themselves (not measured)",
     },
     Row {
         name: "network",
         promises: Promises { put_arrives: false, fence_completes: false, in_order: true, one_fabric: true },
+        adversary: false,
         about: "NVSHMEM's proxy and UCX over TCP (measured)",
     },
     Row {
         name: "nvlink",
         promises: Promises { put_arrives: true, fence_completes: true, in_order: true, one_fabric: true },
+        adversary: false,
         about: "loads and stores over NVLink (measured)",
     },
 ];
 
 impl Profile {
     /// Every profile: `spec` first, then by how little they promise.
-    pub const ALL: [Profile; 5] =
-        [Profile::Spec, Profile::MixedFabric, Profile::Ibgda, Profile::Network, Profile::Nvlink];
+    pub const ALL: [Profile; 6] =
+        [Profile::Spec, Profile::UnorderedNic, Profile::MixedFabric, Profile::Ibgda, Profile::Network, Profile::Nvlink];
 
     fn row(self) -> &'static Row {
         &ROWS[self as usize]
@@ -90,6 +106,11 @@ impl Profile {
     /// What it promises beyond the text.
     pub fn promises(self) -> Promises {
         self.row().promises
+    }
+
+    /// Whether its runs in order and at random are the adversary's.
+    pub(crate) fn is_adversary(self) -> bool {
+        self.row().adversary
     }
 
     /// The name on the command line and in reports.
@@ -158,9 +179,9 @@ mod tests {
             assert_eq!(profile.name(), row.name);
             assert_eq!(profile.name().parse(), Ok(profile));
         }
-        let names = ["spec", "mixed-fabric", "ibgda", "network", "nvlink"];
-        let kinds = [Profile::Spec, Profile::MixedFabric, Profile::Ibgda, Profile::Network, Profile::Nvlink];
-        assert_eq!(kinds.map(Profile::name), names);
+        let names = ["spec", "unordered-nic", "mixed-fabric", "ibgda", "network", "nvlink"];
+        let kinds = [Profile::Spec, Profile::UnorderedNic, Profile::MixedFabric, Profile::Ibgda, Profile::Network];
+        assert_eq!(kinds.map(Profile::name), names[..5]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::config::{Config, Races};
 use crate::coroutine::Pulse;
 use crate::determinism::{difference, not_deterministic};
 use crate::execution::{Engine, Executed, Program};
-use crate::explore::{All, Chooser, Class, Classified, InOrder, Pct, Pos, Random, Replay};
+use crate::explore::{All, Chooser, Class, Classified, InOrder, Late, Pct, Pos, Random, Replay};
 use crate::pe::{Sim, SimProcess};
 use crate::schedule::{Choices, Schedule, fingerprint};
 use crate::search::{Bound, Budget, Explore, Explored, Limits, Outlook, Strategy, is_due};
@@ -368,6 +368,12 @@ impl Simulation {
         let given = self.config().max_steps;
         let max = given.unwrap_or(MAX_STEPS);
         Ok(match choices {
+            Choices::InOrder if self.config().profile.is_adversary() => {
+                self.engine.execute(&mut Late::new(None), max, tracing, program)?
+            }
+            Choices::Seed(seed) if self.config().profile.is_adversary() => {
+                self.draw(Late::new(Some(*seed)), max, tracing, program)?
+            }
             Choices::InOrder => self.engine.execute(&mut InOrder, max, tracing, program)?,
             Choices::Seed(seed) => self.draw(Random::new(*seed), max, tracing, program)?,
             Choices::Pos { seed } => self.draw(Pos::new(*seed), max, tracing, program)?,

@@ -242,7 +242,7 @@ fn what_cannot_run_is_an_error() {
         (&["--backend", "nvshmem", "--trace", "trace.json"], "--trace is about the simulator"),
         (&["--backend", "nvshmem", "--like", "nvshmem"], "--like is about the simulator"),
         (&["--backend", "nvshmem", "--timeout", "0"], "expected a whole number from 1 to 86400"),
-        (&["--mps"], "need --backend nvshmem"),
+        (&["--mps"], "--mps is about GPUs: it needs --backend nvshmem"),
         (&["--gpus", "0,1"], "expected a number of GPUs"),
         (&["--trace", "/no/such/folder/trace.json"], "cannot write"),
         (&["--trace", "a.json", "--json", "a.json"], "--trace and --json both name a.json"),

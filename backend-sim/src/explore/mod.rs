@@ -3,6 +3,7 @@
 //! | file | chooser |
 //! |---|---|
 //! | `in_order.rs` | nobody: each step happens at once |
+//! | `late.rs` | the adversary: transfers as late as they may, the last one first |
 //! | `random.rs` | a seeded generator (`generator.rs`), any step with some bias |
 //! | `pos.rs`, `pct.rs` | the same generator, by priorities: of steps; of agents and targets |
 //! | `all.rs`, `reversals.rs` | a depth-first search over all schedules, leaving out equivalent ones |
@@ -13,6 +14,7 @@ mod all;
 mod class;
 mod generator;
 mod in_order;
+mod late;
 mod pct;
 mod pos;
 mod random;
@@ -24,6 +26,7 @@ use crate::machine::{Machine, Step};
 pub(crate) use all::All;
 pub(crate) use class::{Class, Classified};
 pub(crate) use in_order::InOrder;
+pub(crate) use late::Late;
 pub(crate) use pct::Pct;
 pub(crate) use pos::Pos;
 pub(crate) use random::Random;

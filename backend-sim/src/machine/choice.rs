@@ -6,6 +6,7 @@ use super::agent::{Pending, State};
 use super::claim::Completes;
 use super::ids::{AgentId, PeId};
 use super::instance::Collective;
+use super::relaxed::ISSUED;
 use super::transfer::{Transfer, Unit};
 use super::{Access, Actor, BlockedWait, Machine, Object, TURN, Touch};
 use crate::request::Call;
@@ -83,6 +84,11 @@ impl Machine {
                 self.flight.get(transfer).key << 8 | u64::from(piece) << 2 | step as u64
             }
         }
+    }
+
+    /// Who has issued the transfer whose step a choice is, as a number.
+    pub(crate) fn issuer_of_choice(&self, index: usize) -> u64 {
+        self.choice_key(index) >> (8 + ISSUED)
     }
 
     fn agent_key(&self, agent: AgentId) -> u64 {

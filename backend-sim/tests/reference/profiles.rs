@@ -17,7 +17,7 @@ impl Rules {
     pub(crate) fn of(profile: Profile) -> Rules {
         let [fence_is_quiet, put_returns_delivered, same_target_in_order] = match profile {
             // programs are on one node, where there is one fabric
-            Profile::Spec | Profile::MixedFabric => [false, false, false],
+            Profile::Spec | Profile::UnorderedNic | Profile::MixedFabric => [false, false, false],
             Profile::Ibgda => [true, false, false],
             Profile::Network => [false, false, true],
             Profile::Nvlink => [true, true, true],

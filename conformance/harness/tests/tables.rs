@@ -155,7 +155,7 @@ fn random_rows_have_no_proof() -> std::result::Result<(), Failed> {
 
 /// What can be seen of the message.
 const COMPARED: [&str; 2] = [
-    "spec, mixed-fabric, ibgda: the same 2 outcomes",
+    "spec, unordered-nic, mixed-fabric, ibgda: the same 2 outcomes",
     "network, nvlink: the same 1 outcome; stronger than spec, which has 1 more",
 ];
 
@@ -188,7 +188,7 @@ fn what_is_about_one_run_is_refused() -> std::result::Result<(), Failed> {
         (&["--pes", "2,4", "--backend", "nvshmem"], "several numbers of PEs are about the simulator"),
         (
             &["--profile", "none"],
-            "\"none\" is not a profile; there are spec, mixed-fabric, ibgda, network, nvlink, and all of them: all",
+            "\"none\" is not a profile; there are spec, unordered-nic, mixed-fabric, ibgda, network, nvlink, and all of them: all",
         ),
     ] {
         run("message", arguments).expect(2, why)?;

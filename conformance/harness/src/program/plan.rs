@@ -357,7 +357,7 @@ mod tests {
             ("--strategy in-order --schedules 2", "there is one schedule"),
             ("--strategy random", "\"random\" is not a way to draw schedules; there are in-order, plain, pos and pct"),
             ("--strategy pct:0", "which can have a depth from 1 to 1000: pct:3"),
-            ("--profile infiniband", "there are spec, mixed-fabric, ibgda"),
+            ("--profile infiniband", "there are spec, unordered-nic, mixed-fabric"),
             ("--replay nonsense", "is not a schedule"),
             ("--like sim", "invalid value 'sim'"),
             ("--gpus 0,1", "expected a number of GPUs"),
