@@ -48,7 +48,7 @@ pub struct Config {
     /// A transfer of several elements arrives in at most so many pieces (1 to 64), in any order.
     pub pieces: usize,
     /// Steps after which a run is given up, as one that may never end. `None`: a million, and 100,000 for each schedule of
-    /// an exhaustive search, in which a program that polls has endless ones.
+    /// an exhaustive search.
     pub max_steps: Option<u64>,
     /// What the program is given besides its cluster, as a number: a hash of its arguments, say. It stands in schedules, so
     /// that a replay with other arguments is refused. 0: nothing is given.

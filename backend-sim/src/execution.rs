@@ -193,6 +193,9 @@ fn take_turns<T, C: Chooser>(
                 if n == 0 {
                     return if machine.is_over() { VerdictKind::Finished } else { VerdictKind::Deadlock };
                 }
+                if C::TRACKING && machine.is_bounded() {
+                    return VerdictKind::PollsBounded;
+                }
                 let index = chooser.pick(&machine, n);
                 match machine.take(index) {
                     Some(pe) => (pe, true),

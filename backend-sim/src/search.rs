@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::config::{Config, Races};
 use crate::simulation::Run;
+use crate::verdict::VerdictKind;
 
 /// Which schedules to visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,8 +150,14 @@ pub struct Explored {
     pub redundant: u64,
     /// Of the schedules visited, those that ended with a finding.
     pub findings: u64,
-    /// Of the schedules visited, those that were given up at the step limit: what follows in them was not seen.
+    /// Of the schedules visited, those that were given up: what follows in them was not seen.
     pub given_up: u64,
+    /// Of those, the ones in which only polls were left ([`VerdictKind::PollsBounded`](crate::VerdictKind::PollsBounded)); the
+    /// others reached the step limit.
+    pub polls_bounded: u64,
+    /// Whether an exhaustive search left out polls that would have read nothing new. It is complete then for loops that only poll, and
+    /// not for those that count how often.
+    pub polls: bool,
     /// Whether these are all there are, and none was given up.
     pub complete: bool,
     /// Why there was no more; `None` if every schedule was visited.
@@ -231,6 +238,8 @@ const ABSENT: &str = "no deadlock, nothing else";
 /// The same, where races are looked for.
 const NO_RACE_EITHER: &str = "no race, no deadlock, nothing else";
 
+/// What a proof supposes where a program polls.
+const UNLESS_POLLS_ARE_COUNTED: &str = ", if no loop counts its polls";
 /// What a proof supposes by [`Config::values_matter`].
 const UNLESS_VALUES_MATTER: &str = ", if no value that signal_wait_until returns matters";
 
@@ -238,6 +247,7 @@ impl Explored {
     pub(crate) fn count<T>(&mut self, run: &Run<T>) {
         self.schedules += 1;
         self.given_up += u64::from(run.is_given_up());
+        self.polls_bounded += u64::from(matches!(run.verdict.kind, VerdictKind::PollsBounded));
         self.findings += u64::from(!run.is_ok() && !run.is_given_up());
         self.steps += run.steps;
     }
@@ -269,13 +279,14 @@ impl Explored {
     /// # Ok::<(), onesided::Error>(())
     /// ```
     pub fn proof(&self, config: &Config) -> String {
-        let Explored { schedules, findings, given_up, complete, bound, at_least, .. } = *self;
+        let Explored { schedules, findings, given_up, polls_bounded, complete, bound, at_least, .. } = *self;
         let cluster = config.in_words();
         let classes = |n: u64| format!("{n} class{}", if n == 1 { "" } else { "es" });
         if complete && findings == 0 {
             let absent = if config.races == Races::Find { NO_RACE_EITHER } else { ABSENT };
-            let unless = if config.values_matter { "" } else { UNLESS_VALUES_MATTER };
-            return format!("proved for {cluster}: {}, {absent}{unless}", classes(schedules));
+            let values = if config.values_matter { "" } else { UNLESS_VALUES_MATTER };
+            let polls = if self.polls { UNLESS_POLLS_ARE_COUNTED } else { "" };
+            return format!("proved for {cluster}: {}, {absent}{values}{polls}", classes(schedules));
         }
         let (what, seen) = match findings {
             0 => ("not proved", "nothing wrong in ".to_string()),
@@ -283,12 +294,16 @@ impl Explored {
         };
         let more = at_least.filter(|&least| least > schedules);
         let of = more.map(|least| format!(" of at least {least}")).unwrap_or_default();
-        let given_up = match given_up {
+        let given_up = match given_up - polls_bounded {
             0 => String::new(),
             n => format!(", {n} given up at the step limit"),
         };
+        let polls = match polls_bounded {
+            0 => String::new(),
+            n => format!(", polls bounded in {n}"),
+        };
         let bound = bound.map(|bound| format!(", {bound}")).unwrap_or_default();
-        format!("{what} for {cluster}: {seen}{}{of}{given_up}{bound}", classes(schedules))
+        format!("{what} for {cluster}: {seen}{}{of}{given_up}{polls}{bound}", classes(schedules))
     }
 }
 

@@ -509,6 +509,7 @@ impl Simulation {
             self.outlook.tell(&explored);
             if ends {
                 explored.complete = explored.bound.is_none() && explored.given_up == 0;
+                explored.polls = all.leaves_out_polls();
                 return Ok(explored);
             }
         }
@@ -545,9 +546,10 @@ impl<T> Run<T> {
         self.verdict.is_ok()
     }
 
-    /// Whether the run was given up at the step limit: nothing wrong was found in it, and its end is not known.
+    /// Whether the run was given up, at the step limit or with PEs that poll: nothing wrong was found in it, and its end is not
+    /// known.
     pub fn is_given_up(&self) -> bool {
-        matches!(self.verdict.kind, VerdictKind::StepLimit { .. })
+        matches!(self.verdict.kind, VerdictKind::StepLimit { .. } | VerdictKind::PollsBounded)
     }
 
     /// The run without what the PEs returned: all that [`Simulation::reproduce`] needs of it. (A run that is visited is

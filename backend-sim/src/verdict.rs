@@ -124,6 +124,9 @@ pub enum VerdictKind {
         /// The limit.
         steps: u64,
     },
+    /// Only hosts are left that poll, and those that wait for them. A search of all schedules lets nobody poll again before
+    /// something has changed that it has read: what a loop does that gives up is not known. Nothing wrong was found in the run.
+    PollsBounded,
     /// A PE's program panicked.
     Panicked {
         /// The PE.
@@ -252,7 +255,8 @@ impl VerdictKind {
             | VerdictKind::Race
             | VerdictKind::Lint
             | VerdictKind::Leak { .. }
-            | VerdictKind::StepLimit { .. } => false,
+            | VerdictKind::StepLimit { .. }
+            | VerdictKind::PollsBounded => false,
             VerdictKind::Mismatch { .. }
             | VerdictKind::ConcurrentCollectives { .. }
             | VerdictKind::CollectivesOutOfOrder { .. }
@@ -307,6 +311,7 @@ impl VerdictKind {
                 }
             }
             VerdictKind::StepLimit { .. } => "step limit".into(),
+            VerdictKind::PollsBounded => "polls bounded".into(),
             VerdictKind::Panicked { .. } => "panicked".into(),
             VerdictKind::Failed { error, .. } => format!("failed: {}", error.kind()),
             VerdictKind::Exited { status, .. } => format!("exited: {status}"),
@@ -353,6 +358,10 @@ impl fmt::Display for VerdictKind {
             }
             VerdictKind::StepLimit { steps } => {
                 write!(f, "step limit: given up after {steps} steps, and whether the run would have ended is not known")
+            }
+            VerdictKind::PollsBounded => {
+                f.write_str("polls bounded: only PEs are left that poll in vain, and those that wait for them; ")?;
+                f.write_str("whether a loop gives up, and what comes of it, is not known")
             }
             VerdictKind::Panicked { pe, message, at: Some(at) } => write!(f, "PE {pe} panicked at {at}: {message}"),
             VerdictKind::Panicked { pe, message, at: None } => write!(f, "PE {pe} panicked: {message}"),

@@ -11,6 +11,8 @@ use onesided_sim::{Config, Explore, Races, Sim, Simulation, VerdictKind};
 #[path = "counts/classes.rs"]
 mod classes;
 mod common;
+#[path = "counts/polls.rs"]
+mod polls;
 #[path = "counts/table.rs"]
 mod table;
 

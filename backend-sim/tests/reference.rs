@@ -97,6 +97,11 @@ fn flags_have_exactly_the_outcomes_of_the_reference() {
 }
 
 #[test]
+fn loops_that_poll_have_exactly_the_outcomes_of_the_reference() {
+    compare_all(themes::polls(calls(2)), 200);
+}
+
+#[test]
 fn counters_have_exactly_the_outcomes_of_the_reference() {
     compare_all(themes::counters(calls(2)), 600);
 }

@@ -383,34 +383,61 @@ fn a_polling_loop_that_nobody_satisfies_reaches_the_step_limit() {
     ");
 }
 
-/// A loop that polls has endless schedules: a search of them is not complete, also where the bound on schedules is never
-/// reached, and each that was given up is counted.
+/// A loop that changes something each time has endless schedules: a search of them is not complete, also where the bound on schedules
+/// is never reached, and each that was given up is counted.
 #[test]
 fn a_search_in_which_schedules_are_given_up_is_never_complete() {
-    let lock = |pe: &Pe<Sim>| {
-        let word = pe.alloc_zeroed::<u64>(1)?;
-        while pe.host().atomic_compare_swap(&word, 0, 1, 0)? != 0 {}
-        pe.host().atomic_set(&word, 0, 0)?;
-        pe.free(word)
-    };
-    let tickets = |pe: &Pe<Sim>| {
+    let counts = |pe: &Pe<Sim>| {
         let words = pe.alloc_zeroed::<u64>(2)?;
-        let mine = pe.host().atomic_fetch_inc(words.at(0), 0)?;
-        while pe.host().atomic_fetch(words.at(1), 0)? != mine {}
-        pe.host().atomic_inc(words.at(1), 0)?;
+        while pe.my_pe() == 0 && pe.host().signal_fetch(words.signal(0))? == 0 {
+            pe.host().atomic_inc(words.at(1), 0)?;
+        }
+        if pe.my_pe() == 1 {
+            pe.host().signal_op(words.signal(0), 1, SignalOp::Set, 0)?;
+        }
         pe.free(words)
     };
-    for program in [|pe: &Pe<Sim>| poll(pe, 1), lock, tickets] {
-        let config = Config { max_steps: Some(60), ..Config::pes(2) };
-        let mut given_up = 0;
-        let all = Explore::All { limit: 100_000 };
-        let explored = Simulation::new(config).unwrap().explore(all, program, |run| {
-            assert!(run.is_ok() || run.is_given_up(), "{}", run.verdict);
-            given_up += u64::from(run.is_given_up());
+    let config = Config { max_steps: Some(60), ..Config::pes(2) };
+    let mut given_up = 0;
+    let all = Explore::All { limit: 100_000 };
+    let explored = Simulation::new(config).unwrap().explore(all, counts, |run| {
+        assert!(run.is_ok() || run.is_given_up(), "{}", run.verdict);
+        given_up += u64::from(run.is_given_up());
+        std::ops::ControlFlow::Continue(())
+    });
+    let explored = explored.unwrap();
+    assert!(!explored.complete && explored.given_up == given_up && given_up > 0, "{explored:?}");
+    assert_eq!(explored.polls_bounded, 0);
+}
+
+/// A search does not poll in vain; what is polled stands in the report.
+#[test]
+fn a_search_that_ends_with_polls_says_what_is_polled() {
+    let mut found = None;
+    let mut simulation = Simulation::new(Config::pes(2)).unwrap();
+    let explored = simulation.explore(
+        Explore::All { limit: 10 },
+        |pe| poll(pe, 2),
+        |run| {
+            found = Some(run.without_results());
             std::ops::ControlFlow::Continue(())
-        });
-        let explored = explored.unwrap();
-        assert!(!explored.complete && explored.given_up == given_up && given_up > 0, "{explored:?}");
+        },
+    );
+    assert_eq!(explored.unwrap().given_up, 1);
+    let again = simulation.reproduce(&found.unwrap(), |pe| poll(pe, 2)).unwrap();
+    assert!(again.is_given_up());
+    insta::assert_snapshot!(without_lines(again.verdict), @r"
+    polls bounded: only PEs are left that poll in vain, and those that wait for them; whether a loop gives up, and what comes of it, is not known
+      PE 0: in signal_fetch at backend-sim/tests/verdicts.rs:_, waits for a change of buf0+0..8 on PE 0
+      PE 1: in free at backend-sim/tests/verdicts.rs:_, waits for PE 0 to enter free #2 on TEAM_WORLD
+    ");
+}
+
+/// Never ends, and changes something each time.
+fn spins(pe: &Pe<Sim>) -> Result<()> {
+    let word = pe.alloc_zeroed::<u64>(1)?;
+    loop {
+        pe.write(&word, &[1])?;
     }
 }
 
@@ -420,14 +447,10 @@ fn a_step_limit_that_is_given_replaces_the_default_also_in_a_search() {
         let config = Config { max_steps, ..Config::pes(2) };
         let mut found = None;
         let all = Explore::All { limit: 1 };
-        let explored = Simulation::new(config).unwrap().explore(
-            all,
-            |pe| poll(pe, 2),
-            |run| {
-                found = Some(run.verdict.kind.clone());
-                std::ops::ControlFlow::Break(())
-            },
-        );
+        let explored = Simulation::new(config).unwrap().explore(all, spins, |run| {
+            found = Some(run.verdict.kind.clone());
+            std::ops::ControlFlow::Break(())
+        });
         explored.unwrap();
         assert!(matches!(found, Some(VerdictKind::StepLimit { steps: found }) if found == steps), "{found:?}");
     }

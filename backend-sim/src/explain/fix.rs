@@ -156,6 +156,7 @@ fn can_be_cured(kind: &VerdictKind) -> bool {
         | VerdictKind::Mismatch { .. }
         | VerdictKind::Leak { .. }
         | VerdictKind::StepLimit { .. }
+        | VerdictKind::PollsBounded
         | VerdictKind::Exited { .. } => false,
     }
 }

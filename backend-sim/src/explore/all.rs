@@ -14,7 +14,7 @@ use std::rc::Rc;
 
 use super::Chooser;
 use super::reversals::{Event, Order, Reversal};
-use crate::machine::{Access, Assumptions, BlockedWait, Machine, Past, Step};
+use crate::machine::{Access, Assumptions, BlockedWait, Machine, Past, Patience, Step};
 
 /// The search, across schedules.
 #[derive(Debug, Default)]
@@ -32,9 +32,16 @@ pub(crate) struct All {
     redundant: bool,
     /// The same picks led to other choices than before: the program is not deterministic.
     diverged: bool,
+    /// How often polls are taken in vain. The machine has it while a schedule runs.
+    patience: Patience,
+    /// Whether polls in vain were left out.
+    polls: bool,
     /// In a proof: what is assumed of words. The machine has it while a schedule runs.
     assumed: Option<Box<Assumptions>>,
 }
+
+/// Stands for the name of a poll in vain.
+const IN_VAIN: u64 = u64::MAX;
 
 /// A choice of the current schedule.
 #[derive(Debug)]
@@ -79,11 +86,18 @@ impl All {
 
     /// Whether the schedule that just ended shows that something was assumed wrongly. Then the search has started again.
     pub(crate) fn starts_again(&mut self) -> bool {
-        let again = self.assumed.as_mut().is_some_and(|assumed| assumed.give_up());
+        let given_up = self.assumed.as_mut().is_some_and(|assumed| assumed.give_up());
+        let again = self.patience.has_grown() || given_up;
         if again {
-            *self = All { assumed: self.assumed.take(), ..All::default() };
+            let (assumed, patience) = (self.assumed.take(), std::mem::take(&mut self.patience));
+            *self = All { assumed, patience, ..All::default() };
         }
         again
+    }
+
+    /// Whether polls were left out because they would have read nothing new.
+    pub(crate) fn leaves_out_polls(&self) -> bool {
+        self.polls
     }
 
     /// Whether the schedule that just ended did not do again what the one before it did up to their difference.
@@ -183,6 +197,7 @@ impl All {
         for Node { choices, key, sleep, instead, .. } in &mut self.path {
             for &other in choices.iter() {
                 let known = other == *key
+                    || other == IN_VAIN
                     || sleep.iter().any(|asleep| asleep.key == other)
                     || instead.iter().any(|branch| branch.key == other);
                 if !known {
@@ -262,7 +277,13 @@ impl Chooser for All {
                     let key = machine.choice_key(*index);
                     sleep.iter().all(|asleep| asleep.key != key)
                 };
-                ((0..n).find(awake), Vec::new())
+                let in_vain = (0..n).filter(|&index| machine.is_in_vain(index)).count();
+                self.polls |= in_vain > 0;
+                let index = match in_vain == n {
+                    true => (0..n).find(|&index| !machine.is_polled_enough(index)),
+                    false => (0..n).find(|index| awake(index) && !machine.is_in_vain(*index)),
+                };
+                (index, Vec::new())
             }
             false => {
                 let Branch { key, behind, .. } = instead.remove(0);
@@ -276,7 +297,8 @@ impl Chooser for All {
             return 0;
         };
         let key = machine.choice_key(index);
-        let choices = (0..n).map(|index| machine.choice_key(index)).collect();
+        let name = |index| if machine.is_in_vain(index) { IN_VAIN } else { machine.choice_key(index) };
+        let choices = (0..n).map(name).collect();
         let pick = Some(index as u32);
         self.path.push(Node { choices, key, pick, finished: 0, sleep, forced: false, behind, instead });
         index
@@ -299,11 +321,13 @@ impl Chooser for All {
         if let Some(assumed) = self.assumed.take() {
             machine.assume(assumed);
         }
+        machine.be_patient(std::mem::take(&mut self.patience));
     }
 
     fn ended(&mut self, machine: &mut Machine, cut: bool) {
         self.blocked = machine.blocked_waits();
         self.cut = cut;
+        self.patience = machine.take_patience();
         self.assumed = machine.take_assumed();
     }
 }

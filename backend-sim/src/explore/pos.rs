@@ -17,12 +17,18 @@ pub(crate) struct Pos {
     /// How often a step that has a name was drawn again. A priority is a hash of the seed, the name and this number.
     again: BTreeMap<u64, u64>,
     aims: Vec<Aim>,
+    /// Who acted last, and how many steps in a row.
+    last: (u64, u32),
 }
+
+/// Who has acted so often in a row, while others could, lets another go first: it may be polling for what that brings. The priority of
+/// the other's step can be so low that the poller would not draw a lower one for thousands of polls.
+const PATIENCE: u32 = 256;
 
 impl Pos {
     /// The schedule of this seed.
     pub(crate) fn new(seed: u64) -> Pos {
-        Pos { seed: mixed(seed), again: BTreeMap::new(), aims: Vec::new() }
+        Pos { seed: mixed(seed), again: BTreeMap::new(), aims: Vec::new(), last: (0, 0) }
     }
 
     fn priority(&self, key: u64) -> u64 {
@@ -39,7 +45,17 @@ impl Chooser for Pos {
     const AIMING: bool = true;
 
     fn pick(&mut self, machine: &Machine, n: usize) -> usize {
-        let index = (0..n).max_by_key(|&index| self.priority(machine.choice_key(index))).expect("there is a choice");
+        let highest = |but: Option<u64>| {
+            let others = (0..n).filter(|&index| Some(machine.choice_key(index)) != but);
+            others.max_by_key(|&index| self.priority(machine.choice_key(index)))
+        };
+        let mut index = highest(None).expect("there is a choice");
+        let (last, times) = self.last;
+        if machine.choice_key(index) == last && times >= PATIENCE {
+            index = highest(Some(last)).unwrap_or(index);
+        }
+        let key = machine.choice_key(index);
+        self.last = (key, if key == last { times + 1 } else { 1 });
         let mut aims = std::mem::take(&mut self.aims);
         aims.clear();
         machine.aims(index, &mut aims);
@@ -53,7 +69,6 @@ impl Chooser for Pos {
             }
         }
         self.aims = aims;
-        let key = machine.choice_key(index);
         match index < machine.agent_choices() {
             true => self.draw_again(key), // its next step has the same name
             false => drop(self.again.remove(&key)),

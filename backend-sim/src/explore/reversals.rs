@@ -18,6 +18,10 @@ pub(crate) struct Event {
     meets: Past,
     /// For the end of a wait: what it waited for.
     test: Option<Test>,
+    /// Earlier steps of which one at least must have been taken, if there are any.
+    enabled_by: Vec<usize>,
+    /// Whether it is only taken because nothing else can happen.
+    in_vain: bool,
     /// Whether it is taken before all others in any case.
     forced: bool,
 }
@@ -31,6 +35,8 @@ impl Default for Event {
             past: Past::default(),
             meets: Past::default(),
             test: None,
+            enabled_by: Vec::new(),
+            in_vain: false,
             forced: false,
         }
     }
@@ -45,6 +51,8 @@ impl Event {
             past: step.past.clone(),
             meets: step.meets.clone(),
             test: step.test,
+            enabled_by: step.enabled_by.clone(),
+            in_vain: step.in_vain,
             forced,
         }
     }
@@ -52,7 +60,8 @@ impl Event {
     /// Bytes that only this event takes.
     pub(crate) fn memory(&self) -> usize {
         let before: usize = self.before.iter().map(|(object, bytes)| size_of_val(object) + bytes.len()).sum();
-        size_of_val(self) + before + self.past.memory() + self.meets.memory()
+        let enabled_by = size_of_val(&self.enabled_by[..]);
+        size_of_val(self) + before + enabled_by + self.past.memory() + self.meets.memory()
     }
 
     /// What the variable of a wait held before the step; `None` if that is not known.
@@ -92,6 +101,8 @@ impl<'a> Order<'a> {
             past: wait.past.clone(),
             meets: Past::default(),
             test: Some(wait.test),
+            enabled_by: Vec::new(),
+            in_vain: false,
             forced: false,
         });
         let mut order = Order { run, blocked: blocked.collect(), before: Vec::new(), conflicts: Vec::new() };
@@ -205,8 +216,14 @@ impl<'a> Order<'a> {
                     self.behind(first, second).map(|step| self.added(step, test)).fold(0, u64::wrapping_add);
                 value.is_none_or(|value| test.holds_after(value, added)) && !self.closure(&event.past).contains(first)
             }
-            None => !event.past.contains(first) && self.is_next(first, second),
+            None => !event.past.contains(first) && self.is_next(first, second) && self.is_enabled_without(first, event),
         }
+    }
+
+    /// Whether a step can be taken without another one, and without what comes after that.
+    fn is_enabled_without(&self, first: usize, event: &Event) -> bool {
+        let other = |&step: &usize| step != first && !self.before[step].contains(first);
+        !event.in_vain && (event.enabled_by.is_empty() || event.enabled_by.iter().any(other))
     }
 
     /// Whether nothing comes between two steps that do not commute.

@@ -11,6 +11,7 @@ use super::claim::Claimed;
 use super::ids::{AgentId, ClaimId, PeId, ScopeId, TeamIndex};
 use super::instance::Collective;
 use super::past::Past;
+use super::poll::Polls;
 use crate::heap::Heap;
 use crate::race::Snapshot;
 use crate::request::Reply;
@@ -51,6 +52,8 @@ pub(crate) struct Agent {
     pub(crate) past: Past,
     /// Source reads of its non-blocking puts: what a flush learns.
     pub(crate) reads: Past,
+    /// What the host polls, in a tracked run.
+    pub(crate) polls: Polls,
 }
 
 /// What an agent is.
@@ -198,6 +201,7 @@ impl Agent {
             finished: 0,
             past: Past::default(),
             reads: Past::default(),
+            polls: Polls::default(),
         }
     }
 
@@ -221,6 +225,7 @@ impl Agent {
         self.finished = 0;
         self.past.clear();
         self.reads.clear();
+        self.polls.clear();
     }
 
     #[inline]

@@ -122,7 +122,13 @@ impl Machine {
                 self.deliver_load(id, piece);
                 0
             }
-            Kind::Amo { op, value, cond } => self.apply_amo(dst_pe, dst, op, (value, cond), waiter.is_some()),
+            Kind::Amo { op, value, cond } => {
+                let old = self.apply_amo(dst_pe, dst, op, (value, cond), waiter.is_some());
+                if let Some((host, _)) = waiter {
+                    self.has_polled(host, dst_pe, dst, old != self.heap.load(dst_pe, dst));
+                }
+                old
+            }
             Kind::Combine { team, seq } => {
                 self.combine(team, seq);
                 0
@@ -133,6 +139,9 @@ impl Machine {
             }
         };
         self.noting = false;
+        if let (Kind::Fetch | Kind::Get | Kind::Load { .. }, Some((reader, _))) = (kind, waiter) {
+            self.has_read(reader, src_pe, src);
+        }
         let transfer = self.flight.get_mut(id);
         transfer.undelivered -= 1;
         transfer.delivered |= 1 << piece;

@@ -69,6 +69,7 @@ impl Machine {
                 self.observe(agent, pe, word, How::AtomicRead, word.len, (op.name(), at));
                 self.races.acquire(agent, pe, word, false);
                 self.touch_memory(pe, word, Touch::Read);
+                self.has_polled(agent, pe, word, false);
                 let value = self.heap.load(pe, word);
                 self.answer(agent, Reply::Value(value))
             }

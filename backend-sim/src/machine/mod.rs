@@ -18,6 +18,7 @@
 //! | `transfer.rs`, `flight.rs` | one transfer; all that are in flight, and what fences order |
 //! | `deliver.rs` | a transfer's next step |
 //! | `claim.rs` | quiet, fence, sync: which transfers each completes |
+//! | `poll.rs` | hosts that poll |
 //! | `wait.rs`, `stream.rs` | waits on memory; streams and events |
 //! | `instance.rs`, `collective.rs` | one collective; matching, entering, completing, leaving |
 //! | `data.rs` | what collectives move |
@@ -54,6 +55,7 @@ mod observe;
 mod past;
 mod path;
 mod pe;
+mod poll;
 mod record;
 mod relaxed;
 mod report;
@@ -93,6 +95,7 @@ pub(crate) use assumed::{Assumptions, Word};
 pub(crate) use claim::{Claimed, Completes};
 pub(crate) use ids::{AgentId, ClaimId, Id, PeId, Table};
 pub(crate) use past::Past;
+pub(crate) use poll::Patience;
 pub(crate) use team::predefined_members;
 
 /// Whether a call is over.
@@ -140,6 +143,10 @@ pub(crate) struct Step {
     pub(crate) meets: Past,
     /// For the end of a wait: what it waited for.
     pub(crate) test: Option<Test>,
+    /// For a poll that is made again: earlier steps of which one at least must have been taken.
+    pub(crate) enabled_by: Vec<usize>,
+    /// A poll that is only taken because nothing else can happen.
+    pub(crate) in_vain: bool,
     by: Actor,
     /// Whether it is a transfer's.
     by_transfer: bool,
@@ -210,6 +217,7 @@ pub(crate) struct Machine {
     record: Option<Box<Record>>,
     landed: Landed,
     paths: Paths,
+    patience: Patience,
     races: Detector,
     /// Where lints are looked for.
     lints: Option<Box<Lints>>,
@@ -239,6 +247,8 @@ impl Machine {
                 past: Past::default(),
                 meets: Past::default(),
                 test: None,
+                enabled_by: Vec::new(),
+                in_vain: false,
                 by: Actor { agent: None, scope: None, call: "", at: None },
                 by_transfer: false,
             },
@@ -262,6 +272,7 @@ impl Machine {
             record: None,
             landed: Landed::default(),
             paths: Paths::default(),
+            patience: Patience::default(),
             races: Detector::default(),
             lints: None,
             assumed: None,
@@ -291,6 +302,7 @@ impl Machine {
         self.unique_ids = 0;
         self.steps = 0;
         self.landed.clear();
+        self.patience = Patience::default();
         self.assumed = None;
         let paths = self.config.nodes_matter();
         self.paths.reset(paths.filter(|_| mode.relaxed));
@@ -357,7 +369,8 @@ impl Machine {
         if !self.registrations.is_empty() && self.exchanges(host, call) {
             return Progress::Blocked;
         }
-        if self.mode.relaxed && self.is_choice(host, call) {
+        let again = self.mode.tracking && self.polls_again(host, call, at);
+        if self.mode.relaxed && (again || self.is_choice(host, call)) {
             self.make_pending(host);
             if self.mode.tracking {
                 self.agents[host].call = call.name(); // the step is that of the call

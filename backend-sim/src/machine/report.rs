@@ -20,7 +20,7 @@ impl Machine {
         let agent = &self.agents[id];
         let standing = match &agent.state {
             State::Done => Standing::Finished,
-            State::Running | State::Pending(_) => Standing::Runs,
+            State::Running | State::Pending(_) => self.polls_report(agent).map_or(Standing::Runs, Standing::Waits),
             waiting => Standing::Waits(self.waits_for(agent, waiting)),
         };
         let stream = agent.stream().map(|number| number as usize);

@@ -127,6 +127,9 @@ impl Machine {
         if !self.pes[pe].waiting.is_empty() {
             self.recheck(pe, span);
         }
+        if self.mode.tracking {
+            self.changed(pe, span);
+        }
     }
 
     fn recheck(&mut self, pe: PeId, span: Span) {
@@ -165,10 +168,11 @@ impl Machine {
 
     /// A choice that is to be taken before all others, because nothing depends on when.
     pub(crate) fn forced(&self) -> Option<usize> {
-        self.ready.iter().position(|&agent| match &self.agents[agent].state {
-            State::Waiting(condition) => self.is_steady(self.agents[agent].pe, condition.variable()),
-            _ => false,
-        })
+        let is_forced = |index: &usize| match &self.agents[self.ready[*index]].state {
+            State::Waiting(condition) => self.is_steady(self.agents[self.ready[*index]].pe, condition.variable()),
+            _ => self.is_issue_of_poll(*index),
+        };
+        (0..self.ready.len()).find(is_forced)
     }
 
     /// Whether nothing depends on when a wait for a word ends, as far as is known.

@@ -39,10 +39,12 @@ fn compare(program: &Program, profile: Profile) -> Result<Option<BTreeSet<Outcom
         return Err(format!("{profile}: all schedules miss {missing:?}, and show {wrong:?}"));
     }
     let mut random = Simulated { outcomes: BTreeSet::from([in_order(program, profile)]), ..Simulated::default() };
+    // a loop that nobody ends takes time
+    let schedules = if program.polls() { 4 } else { 20 };
     for strategy in [Plain, Pos, Pct { depth: 2 }] {
-        let how = Explore::Random { schedules: 20, seed: 1, strategy };
+        let how = Explore::Random { schedules, seed: 1, strategy };
         let drawn = simulated(program, profile, how, Races::Note)?;
-        if seen.complete && drawn.classes > Some(seen.runs) {
+        if seen.complete && !program.polls() && drawn.classes > Some(seen.runs) {
             let classes = drawn.classes.unwrap_or_default();
             return Err(format!("{profile}: {classes} classes among schedules by {strategy}, of {} in all", seen.runs));
         }
@@ -67,8 +69,8 @@ fn compare(program: &Program, profile: Profile) -> Result<Option<BTreeSet<Outcom
             return Err(format!("{profile}: races on {unseen} schedules if values do not matter, else on {proof}"));
         }
     }
-    let drawn = simulated(program, profile, Explore::random(20, 2), Races::Find)?;
-    if proof.racy == 0 && drawn.classes > Some(proof.runs) {
+    let drawn = simulated(program, profile, Explore::random(schedules, 2), Races::Find)?;
+    if proof.racy == 0 && !program.polls() && drawn.classes > Some(proof.runs) {
         let classes = drawn.classes.unwrap_or_default();
         return Err(format!("{profile}: {classes} classes among random schedules, of {} in a proof", proof.runs));
     }

@@ -18,7 +18,7 @@ impl Plan {
         let Some(last) = state.agents[agent].begun.checked_sub(1) else { return false };
         let mut mine = state.flying.iter().filter(|transfer| transfer.is_by(agent));
         match &self.agents[agent].work[last].task {
-            Task::Op(Op::Wait { .. } | Op::WaitAll { .. }) => state.agents[agent].looks_at.is_some(),
+            Task::Op(Op::Wait { .. } | Op::WaitAll { .. } | Op::Poll { .. }) => state.agents[agent].looks_at.is_some(),
             // a flush is about non-blocking puts: other puts were read when their calls ended
             Task::Op(Op::Flush) => mine.any(Transfer::has_unread_source),
             Task::Op(_) => mine.any(|transfer| self.keeps_its_caller(transfer)),

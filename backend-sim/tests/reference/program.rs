@@ -129,6 +129,18 @@ pub(crate) enum Op {
     SignalFetch {
         word: usize,
     },
+    /// Fetches my word again and again, and another one in turn if there is one, until one of them compares true.
+    Poll {
+        word: usize,
+        also: Option<usize>,
+        cmp: Cmp,
+        value: u64,
+    },
+    /// Compares with 0 and swaps with 1, again and again until that succeeds.
+    Lock {
+        to: usize,
+        dst: usize,
+    },
     Read {
         src: usize,
         len: usize,
@@ -227,6 +239,13 @@ impl Program {
             _ => None,
         };
         self.hosts[pe].iter().filter_map(named).max().map_or(0, |last| last + 1)
+    }
+}
+
+impl Program {
+    /// Whether a PE polls: then runs can be as long as they like.
+    pub(crate) fn polls(&self) -> bool {
+        self.hosts.iter().flatten().any(|call| matches!(call.op, Op::Poll { .. } | Op::Lock { .. }))
     }
 }
 

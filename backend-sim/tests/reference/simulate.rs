@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use onesided::backend::AmoOp;
 use onesided::{Event, Pe, Result, SignalOp, Stream, SymmetricBuf, TeamConfig};
-use onesided_sim::{Config, Explore, Profile, Races, Run, Sim, Simulation, VerdictKind};
+use onesided_sim::{Choices, Config, Explore, Profile, Races, Run, Sim, Simulation, VerdictKind};
 
 use super::program::{Call, Collective, Op, Program, Update};
 use super::state::Outcome;
@@ -78,7 +78,11 @@ fn visited(program: &Program, mut simulation: Simulation, how: Explore) -> std::
     if explored.redundant > 0 {
         return Err(format!("{} schedules were begun that are equivalent to others", explored.redundant));
     }
-    Ok(Simulated { complete: explored.complete, runs: explored.schedules, classes: explored.classes, ..seen })
+    if matches!(how, Explore::All { .. }) && explored.given_up > explored.polls_bounded {
+        return Err("a schedule reaches the step limit".to_string());
+    }
+    let complete = explored.bound.is_none();
+    Ok(Simulated { complete, runs: explored.schedules, classes: explored.classes, ..seen })
 }
 
 /// The outcome in order.
@@ -87,14 +91,19 @@ pub(crate) fn in_order(program: &Program, profile: Profile) -> Outcome {
 }
 
 fn simulation(program: &Program, profile: Profile, races: Races) -> Simulation {
-    let config = Config { profile, races, pieces: program.pieces, ..Config::pes(program.pes()) };
+    let max_steps = program.polls().then_some(5_000);
+    let config = Config { profile, races, max_steps, pieces: program.pieces, ..Config::pes(program.pes()) };
     Simulation::new(config).unwrap()
 }
 
 fn outcome(run: &Run<Saw>) -> Outcome {
     match run.verdict.kind {
         VerdictKind::Finished | VerdictKind::Race => {}
-        VerdictKind::Deadlock => return Outcome::Deadlock,
+        VerdictKind::Deadlock | VerdictKind::PollsBounded => return Outcome::Deadlock,
+        // it polls for ever
+        VerdictKind::StepLimit { .. } if !matches!(run.schedule.choices, Choices::Picks(_)) => {
+            return Outcome::Deadlock;
+        }
         _ => panic!("{}", run.verdict),
     }
     let results: Vec<&Saw> = run.results.iter().map(|result| result.as_ref().expect("every PE returned")).collect();
@@ -197,6 +206,23 @@ impl Running<'_> {
                 pe.peer(range(dst, len), to)?.expect("all PEs are on one node").write(&vec![value; len])
             }
             Op::G { from, src } => host.g(buf.at(src), from).map(|value| saw.push(value)),
+            Op::Poll { word, also, cmp, value } => {
+                let found = 'polls: loop {
+                    for word in [word].into_iter().chain(also) {
+                        let found = host.signal_fetch(buf.signal(word))?;
+                        if cmp.holds(found, value) {
+                            break 'polls [word as u64, found];
+                        }
+                    }
+                };
+                saw.extend(found);
+                Ok(())
+            }
+            Op::Lock { to, dst } => {
+                while host.atomic_compare_swap(buf.at(dst), 0, 1, to)? != 0 {}
+                saw.push(0);
+                Ok(())
+            }
             Op::SignalFetch { word } => host.signal_fetch(buf.signal(word)).map(|value| saw.push(value)),
             Op::Amo { fetch: true, .. } => self.fetch(call.op).map(|old| self.saw.push(old)),
             Op::Amo { fetch: false, .. } => self.update(call.op),

@@ -74,7 +74,7 @@ pub(crate) fn outcomes(program: &Program, rules: Rules, limit: usize) -> Option<
     let mut to_visit = vec![start];
     while let Some(state) = to_visit.pop() {
         let next = plan.next(&state);
-        if next.is_empty() {
+        if next.iter().all(|other| polls_on(&state, other)) && plan.is_stuck(&state) {
             outcomes.insert(plan.outcome(&state));
         }
         for mut state in next {
@@ -103,9 +103,25 @@ impl Plan {
         next
     }
 
+    /// Whether nothing can happen any more but that pollers look at what they have looked at before.
+    fn is_stuck(&self, state: &State) -> bool {
+        let (mut visited, mut to_visit) = (BTreeSet::from([state.clone()]), vec![state.clone()]);
+        while let Some(state) = to_visit.pop() {
+            for next in self.next(&state) {
+                if !polls_on(&state, &next) {
+                    return false;
+                }
+                if visited.insert(next.clone()) {
+                    to_visit.push(next);
+                }
+            }
+        }
+        true
+    }
+
     /// What the end of a run, after which nothing can happen, amounts to.
     fn outcome(&self, state: &State) -> Outcome {
-        assert!(state.flying.is_empty(), "what is in flight arrives");
+        assert!(state.flying.iter().all(|flying| self.is_locked_out(state, flying)), "what is in flight arrives");
         let done = |agent: usize| self.has_done(state, agent, self.agents[agent].work.len());
         if !(0..self.agents.len()).all(done) {
             return Outcome::Deadlock;
@@ -119,6 +135,20 @@ impl Plan {
         let Progress { begun, looks_at } = state.agents[agent];
         if let Some(variable) = looks_at {
             let Task::Op(op) = &self.agents[agent].work[begun - 1].task else { unreachable!("a wait is an operation") };
+            if let Op::Poll { word, also, cmp, value } = *op {
+                let looked_at = if variable == 0 { word } else { also.expect("there are two") };
+                let found = state.memory[self.place(self.agents[agent].pe, looked_at)];
+                let mut state = state.clone();
+                if compares(cmp, found, value) {
+                    state.agents[agent].looks_at = None;
+                    state.saw[self.agents[agent].pe].extend([looked_at as u64, found]);
+                } else if also.is_some() {
+                    state.agents[agent].looks_at = Some(1 - variable);
+                } else {
+                    return; // it has looked, and nothing is different
+                }
+                return next.push(state);
+            }
             if self.is_satisfied(state, agent, op, variable) {
                 let mut state = state.clone();
                 state.agents[agent].looks_at = next_variable(op, variable + 1);
@@ -137,6 +167,7 @@ impl Plan {
             let mut state = state.clone();
             state.agents[agent].begun += 1;
             match &work.task {
+                Task::Op(Op::Poll { .. }) => state.agents[agent].looks_at = Some(0),
                 Task::Op(op @ (Op::Wait { .. } | Op::WaitAll { .. })) => {
                     state.agents[agent].looks_at = next_variable(op, 0);
                 }
@@ -165,6 +196,18 @@ impl Plan {
             _ => unreachable!("only waits have variables"),
         }
     }
+}
+
+/// Whether the step between two states is a poll in vain.
+fn polls_on(state: &State, next: &State) -> bool {
+    let looks = |state: &State| state.agents.iter().map(|agent| agent.looks_at).collect::<Vec<_>>();
+    let both = looks(state).into_iter().zip(looks(next)).all(|(one, other)| one.is_some() == other.is_some());
+    let blind = |state: &State| {
+        let mut state = state.clone();
+        state.agents.iter_mut().for_each(|agent| agent.looks_at = None);
+        state
+    };
+    both && blind(state) == blind(next)
 }
 
 /// The next variable, from one on, that a wait has to look at.

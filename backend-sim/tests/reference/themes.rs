@@ -158,6 +158,41 @@ pub(crate) fn flags(calls: usize) -> impl Strategy<Value = Program> {
     })
 }
 
+/// Loops that poll: PEs 0 and 1 raise flags of PE 2, and lock what is there; PE 2 polls for the flags, and looks.
+pub(crate) fn polls(calls: usize) -> impl Strategy<Value = Program> {
+    const LOCK: usize = 3;
+    let flag = || 1usize..=2;
+    let update = || (flag(), 1u64..=2, any::<bool>()).prop_map(|(word, value, add)| Update { word, value, add });
+    let lock = Op::Lock { to: 2, dst: LOCK };
+    let unlock = Op::Amo { to: 2, dst: LOCK, op: AmoOp::Set, value: 0, cond: 0, fetch: false };
+    let one = prop_oneof![
+        4 => update().prop_map(|update| Op::Signal { to: 2, update }),
+        2 => update().prop_map(|update| Op::Put { to: 2, dst: 0, src: 0, len: 1, nbi: false, signal: Some(update) }),
+        1 => Just(Op::P { to: 2, dst: 0, value: 1 }),
+        1 => Just(Op::Fence),
+        1 => Just(Op::Quiet),
+    ];
+    let send = prop_oneof![
+        4 => one.clone().prop_map(|op| vec![op]),
+        1 => Just(vec![lock, unlock]),
+        1 => one.prop_map(move |op| vec![lock, op, Op::Quiet, unlock]),
+        1 => Just(vec![lock, unlock, lock]),
+    ];
+    let cmp = || prop_oneof![5 => Just(Cmp::Ge), 1 => Just(Cmp::Eq), 1 => Just(Cmp::Ne)];
+    let look = prop_oneof![
+        4 => (flag(), cmp(), 1u64..=2, any::<bool>())
+            .prop_map(|(word, cmp, value, two)| Op::Poll { word, also: two.then_some(3 - word), cmp, value }),
+        2 => Just(Op::Read { src: 0, len: 1 }),
+        1 => flag().prop_map(|word| Op::SignalFetch { word }),
+        1 => flag().prop_map(|dst| Op::Amo { to: 2, dst, op: AmoOp::Set, value: 0, cond: 0, fetch: false }),
+    ];
+    let senders = [(); 2].map(|()| prop::collection::vec(send.clone(), 0..=calls));
+    (senders, prop::collection::vec(look.prop_map(host), 1..=calls)).prop_map(|([first, second], receive)| {
+        let hosts = [first, second].map(|calls| calls.into_iter().flatten().map(host).collect());
+        Program { words: 4, pieces: 1, hosts: hosts.into_iter().chain([receive]).collect() }
+    })
+}
+
 /// PE 0 sends and raises its flag, in any way; PE 1 waits and looks, and raises a flag before or behind that.
 fn exchange(
     send: impl Strategy<Value = Vec<Call>>,

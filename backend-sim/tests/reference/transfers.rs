@@ -2,7 +2,7 @@
 
 use onesided::backend::AmoOp;
 
-use super::plan::{Place, Plan};
+use super::plan::{Place, Plan, Task};
 use super::program::{Op, Update};
 use super::state::State;
 
@@ -141,6 +141,9 @@ impl Plan {
                 let kind = Kind::Amo { op, value, cond, fetch };
                 self.launch(state, agent, kind, to, vec![moved(self.place(to, dst), slot)]);
             }
+            Op::Lock { to, dst } => {
+                self.begin(state, agent, &Op::Amo { to, dst, op: AmoOp::CompareSwap, value: 1, cond: 0, fetch: true });
+            }
             Op::G { from, src } => self.fetch(state, agent, Kind::Fetch, (from, src, 1)),
             Op::SignalFetch { word } => self.fetch(state, agent, Kind::Fetch, (me, word, 1)),
             Op::Read { src, len } => self.fetch(state, agent, Kind::Fetch, (me, src, len)),
@@ -221,6 +224,9 @@ impl Plan {
     /// The steps that a transfer can take.
     pub(crate) fn steps_of_transfer(&self, state: &State, index: usize, next: &mut Vec<State>) {
         let transfer = &state.flying[index];
+        if self.is_locked_out(state, transfer) {
+            return;
+        }
         let pieces = transfer.elements.last().map_or(0, |last| last.piece + 1);
         for piece in 0..pieces {
             let reads = transfer.kind == Kind::Put && transfer.undelivered(piece).any(|element| element.read.is_none());
@@ -247,6 +253,13 @@ impl Plan {
             self.land(&mut state, index);
             next.push(state);
         }
+    }
+
+    /// Whether a transfer tries to lock what somebody else has locked: it would fail, change nothing, and be tried again.
+    pub(crate) fn is_locked_out(&self, state: &State, transfer: &Transfer) -> bool {
+        let Issuer::Agent { place, .. } = transfer.issuer else { return false };
+        let locks = matches!(self.agents[place.agent].work[place.index].task, Task::Op(Op::Lock { .. }));
+        locks && state.memory[transfer.elements[0].from] != 0
     }
 
     /// Delivers a piece.

@@ -69,13 +69,11 @@ fn smaller(facts: &Facts, plan: &Plan, done: &Done) -> Vec<String> {
 
 /// After a run that reached the step limit.
 fn after_giving_up(plan: &Plan, done: &Done) -> Vec<String> {
-    let limit = match done.recorded.as_ref().map(|run| &run.verdict.kind) {
-        Some(VerdictKind::StepLimit { steps }) => *steps,
-        _ => SCHEDULES,
-    };
-    let mut tried = vec![format!("--max-steps {} (a higher limit)", limit.saturating_mul(MORE))];
+    let mut tried = Vec::new();
+    if let Some(VerdictKind::StepLimit { steps }) = done.recorded.as_ref().map(|run| &run.verdict.kind) {
+        tried.push(format!("--max-steps {} (a higher limit)", steps.saturating_mul(MORE)));
+    }
     if plan.is_all() {
-        // An exhaustive search has schedules in which the one that polls never lets others go on.
         tried.push("the same without --all (in random orders, a loop that polls ends if anything ends it)".to_string());
     }
     tried.push("--report FILE (a picture of what happened)".to_string());
