@@ -15,6 +15,7 @@ use crate::race::IntendedRaces;
 use crate::schedule::Schedule;
 use crate::search::{Budget, Explore, Explored};
 use crate::simulation::{Run, Simulation};
+use crate::verdict::VerdictKind;
 
 /// Schedules that a proof begins at most, unless the environment has another limit.
 const CLASSES: u64 = 100_000;
@@ -226,13 +227,15 @@ impl Settings {
         let (mut failed, mut marks) = (None, IntendedRaces::default());
         let explored = simulation.explore(how, program, |run| {
             marks.add(&run.verdict);
-            match run.is_ok() {
-                true => ControlFlow::Continue(()),
-                false => {
-                    failed = Some(run.without_results());
-                    ControlFlow::Break(())
-                }
+            if run.is_ok() {
+                return ControlFlow::Continue(());
             }
+            // behind a loop that polls for ever there may be something wrong in another class
+            let goes_on = matches!(run.verdict.kind, VerdictKind::PollsBounded);
+            if failed.is_none() || !goes_on {
+                failed = Some(run.without_results());
+            }
+            if goes_on { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
         let failed = failed.map(|run: Run<T>| simulation.reproduce(&run, program)).transpose();
         Ok((explored.map_err(text)?, marks, failed.map_err(text)?))
@@ -269,7 +272,7 @@ impl Settings {
         let schedule = &run.schedule;
         let named = thread::current().name().filter(|name| *name != "main").map(|name| format!(" {name} -- --exact"));
         let test = named.map_or_else(String::new, |name| format!("{name} --nocapture"));
-        let limit = match run.is_given_up() {
+        let limit = match matches!(run.verdict.kind, VerdictKind::StepLimit { .. }) {
             true => "Whether the run would have ended is not known: Config::max_steps can be higher.\n",
             false => "",
         };

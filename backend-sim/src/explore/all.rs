@@ -277,13 +277,8 @@ impl Chooser for All {
                     let key = machine.choice_key(*index);
                     sleep.iter().all(|asleep| asleep.key != key)
                 };
-                let in_vain = (0..n).filter(|&index| machine.is_in_vain(index)).count();
-                self.polls |= in_vain > 0;
-                let index = match in_vain == n {
-                    true => (0..n).find(|&index| !machine.is_polled_enough(index)),
-                    false => (0..n).find(|index| awake(index) && !machine.is_in_vain(*index)),
-                };
-                (index, Vec::new())
+                self.polls |= (0..n).any(|index| machine.is_in_vain(index));
+                ((0..n).find(|index| awake(index) && !machine.is_in_vain(*index)), Vec::new())
             }
             false => {
                 let Branch { key, behind, .. } = instead.remove(0);

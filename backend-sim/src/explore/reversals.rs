@@ -20,8 +20,6 @@ pub(crate) struct Event {
     test: Option<Test>,
     /// Earlier steps of which one at least must have been taken, if there are any.
     enabled_by: Vec<usize>,
-    /// Whether it is only taken because nothing else can happen.
-    in_vain: bool,
     /// Whether it is taken before all others in any case.
     forced: bool,
 }
@@ -36,7 +34,6 @@ impl Default for Event {
             meets: Past::default(),
             test: None,
             enabled_by: Vec::new(),
-            in_vain: false,
             forced: false,
         }
     }
@@ -52,7 +49,6 @@ impl Event {
             meets: step.meets.clone(),
             test: step.test,
             enabled_by: step.enabled_by.clone(),
-            in_vain: step.in_vain,
             forced,
         }
     }
@@ -102,7 +98,6 @@ impl<'a> Order<'a> {
             meets: Past::default(),
             test: Some(wait.test),
             enabled_by: Vec::new(),
-            in_vain: false,
             forced: false,
         });
         let mut order = Order { run, blocked: blocked.collect(), before: Vec::new(), conflicts: Vec::new() };
@@ -223,7 +218,7 @@ impl<'a> Order<'a> {
     /// Whether a step can be taken without another one, and without what comes after that.
     fn is_enabled_without(&self, first: usize, event: &Event) -> bool {
         let other = |&step: &usize| step != first && !self.before[step].contains(first);
-        !event.in_vain && (event.enabled_by.is_empty() || event.enabled_by.iter().any(other))
+        event.enabled_by.is_empty() || event.enabled_by.iter().any(other)
     }
 
     /// Whether nothing comes between two steps that do not commute.

@@ -171,7 +171,6 @@ impl Machine {
         self.step.meets.clear();
         self.step.test = None;
         self.step.enabled_by.clear();
-        self.step.in_vain = self.is_in_vain(index);
         let Some(unit) = index.checked_sub(self.ready.len()) else {
             let id = self.ready[index];
             let agent = &mut self.agents[id];

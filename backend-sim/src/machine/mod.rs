@@ -145,8 +145,6 @@ pub(crate) struct Step {
     pub(crate) test: Option<Test>,
     /// For a poll that is made again: earlier steps of which one at least must have been taken.
     pub(crate) enabled_by: Vec<usize>,
-    /// A poll that is only taken because nothing else can happen.
-    pub(crate) in_vain: bool,
     by: Actor,
     /// Whether it is a transfer's.
     by_transfer: bool,
@@ -248,7 +246,6 @@ impl Machine {
                 meets: Past::default(),
                 test: None,
                 enabled_by: Vec::new(),
-                in_vain: false,
                 by: Actor { agent: None, scope: None, call: "", at: None },
                 by_transfer: false,
             },

@@ -1,13 +1,13 @@
 //! Polling: a host that makes a call again and again until it reads something new.
 //!
 //! A poll is *in vain* if the host has made the same call before, has done nothing since that others can see, and nothing has
-//! changed that it has read since. An exhaustive search does not take a poll in vain while anything else can happen: there would be no end
-//! of them, and a loop that only polls would do the same again. The next poll depends on all that the host has read in the round: any change of
-//! that lets it go on.
+//! changed that it has read since. An exhaustive search takes no poll in vain: there would be no end of them, and a loop that only polls
+//! would do the same again. The next poll depends on all that the host has read in the round: any change of that lets it go on.
 //!
-//! **Not every call that is made again is a loop.** A host may fetch a word twice, or count its polls. When nothing else can happen, polls in vain
-//! are taken, up to [`MOST`] times. A host that goes on after some is given so much [`Patience`] from then on, and the search starts again. If
-//! it does not go on, the run is bounded, and no deadlock.
+//! **Not every call that is made again is a loop.** A host may fetch a word twice, or count its polls. So it is tried: a host polls up to [`MOST`] times
+//! in vain before anything else happens. If it goes on after some, it is given so much [`Patience`]: these polls
+//! are steps like others from then on, and the search starts again. If not, it is left alone until something changes. If only such hosts
+//! are left, the run is bounded, and no deadlock.
 
 use onesided::At;
 use onesided::backend::{Effect, Moves, Op, Span, Until};
@@ -17,7 +17,7 @@ use super::ids::{AgentId, PeId};
 use super::{KEPT, Machine, Object, Touch};
 use crate::request::Call;
 
-/// So often a host polls in vain when nothing else can happen.
+/// So often a host is let to poll in vain, to see whether it goes on.
 const MOST: u32 = 32;
 
 /// What a host has called and read since it last did anything that others can see.
@@ -34,6 +34,8 @@ pub(crate) struct Polls {
     times: u32,
     /// Whether that call is a choice only because it is made again.
     remote: bool,
+    /// Whether it is being tried if the host goes on: its polls depend on nothing.
+    tried: bool,
 }
 
 /// A call at a line.
@@ -96,7 +98,7 @@ impl Polls {
         self.reads.clear();
         self.round.clear();
         self.before.clear();
-        (self.repeated, self.times) = (None, 0);
+        (self.repeated, self.times, self.tried) = (None, 0, false);
     }
 
     /// The call that is made again, if it is, and whether that is in vain.
@@ -134,7 +136,10 @@ impl Machine {
     pub(super) fn polls_again(&mut self, host: AgentId, call: &Call<'_>, at: At) -> bool {
         let poll = match (meaning(call), call) {
             (Means::Poll, Call::Issue { op, .. }) => Poll { op: **op, at },
-            (Means::Nothing, _) => return false,
+            (Means::Nothing, _) => {
+                self.agents[host].polls.tried = false;
+                return false;
+            }
             _ => {
                 self.goes_on(host);
                 self.agents[host].polls.clear();
@@ -143,7 +148,14 @@ impl Machine {
         };
         let known = self.agents[host].polls.calls.iter().position(|(other, _)| *other == poll);
         let Some(again) = known else {
+            let target = match poll.op.effect() {
+                Effect::Transfer(transfer) => (PeId(transfer.peer), transfer.remote),
+                Effect::FetchSignal { word } => (self.agents[host].pe, word),
+                _ => unreachable!("it is a poll"),
+            };
             let polls = &mut self.agents[host].polls;
+            let is_old = |(pe, span, _): &Found| (*pe, *span) == target;
+            polls.tried &= polls.before.iter().any(is_old);
             polls.calls.push((poll, polls.reads.len()));
             return false;
         };
@@ -157,7 +169,7 @@ impl Machine {
         polls.round = polls.reads.split_off(read);
         let is_known = polls.round.iter().map(|read| &read.found).eq(&polls.before);
         if !is_known {
-            polls.times = 0; // the round before has read something new
+            (polls.times, polls.tried) = (0, false); // the round before has read something new
             polls.before = polls.round.iter().map(|read| read.found.clone()).collect();
         }
         polls.calls.push((poll, polls.reads.len()));
@@ -192,12 +204,16 @@ impl Machine {
         if let Some((poll, in_vain)) = polls.again() {
             let is_patient = polls.times < self.patience.of(*of, poll);
             polls.times = if in_vain { polls.times + 1 } else { 0 };
+            polls.tried = in_vain && !is_patient;
             let round = std::mem::take(&mut polls.round);
-            self.step.in_vain |= in_vain && !is_patient;
             for read in round.into_iter().filter(|_| !is_patient) {
                 self.touch(Object::memory(read.found.0, read.found.1), Touch::Read);
                 self.step.enabled_by.extend(read.changes);
             }
+        }
+        if self.agents[host].polls.tried {
+            self.step.touched.clear(); // it reads again what it has read, before anything has changed
+            self.step.enabled_by.clear();
         }
         match changes {
             true => self.agents[host].polls.clear(),
@@ -234,9 +250,25 @@ impl Machine {
             .is_some_and(|(agent, poll, in_vain)| in_vain && agent.polls.times >= self.patience.of(agent.pe, poll))
     }
 
-    /// Whether a choice is the issue of a poll that nothing depends on: what it reads, it reads later.
-    pub(super) fn is_issue_of_poll(&self, index: usize) -> bool {
-        self.poll_again(index).is_some_and(|(agent, ..)| agent.polls.remote) && !self.is_in_vain(index)
+    /// Whether a choice is a step of a poll that nothing depends on: its issue, if it reads later, or any step while it is tried
+    /// whether the host goes on.
+    pub(super) fn is_idle_poll(&self, index: usize) -> bool {
+        let Some(&host) = self.ready.get(index) else {
+            let transfer = self.flight.get(self.flight.units[index - self.ready.len()].transfer);
+            return transfer.waiter.is_some_and(|(host, _)| self.is_tried(host));
+        };
+        let agent = &self.agents[host];
+        let issues = || agent.polls.remote && agent.polls.again().is_some_and(|(_, in_vain)| !in_vain);
+        matches!(agent.state, State::Pending(Pending::Call)) && (issues() || self.is_tried(host))
+    }
+
+    /// Whether a host polls to see whether it goes on.
+    pub(super) fn is_tried(&self, host: AgentId) -> bool {
+        let Agent { pe, polls, .. } = &self.agents[host];
+        match polls.again() {
+            None => polls.tried,
+            Some((poll, in_vain)) => in_vain && (self.patience.of(*pe, poll)..MOST).contains(&polls.times),
+        }
     }
 
     /// Whether a choice is a poll that was taken in vain so often that it is not taken again.

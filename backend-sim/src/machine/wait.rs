@@ -168,11 +168,15 @@ impl Machine {
 
     /// A choice that is to be taken before all others, because nothing depends on when.
     pub(crate) fn forced(&self) -> Option<usize> {
-        let is_forced = |index: &usize| match &self.agents[self.ready[*index]].state {
-            State::Waiting(condition) => self.is_steady(self.agents[self.ready[*index]].pe, condition.variable()),
-            _ => self.is_issue_of_poll(*index),
+        let is_forced = |&index: &usize| {
+            let steady = self.ready.get(index).is_some_and(|&agent| match &self.agents[agent].state {
+                State::Waiting(condition) => self.is_steady(self.agents[agent].pe, condition.variable()),
+                _ => false,
+            });
+            steady || self.is_idle_poll(index)
         };
-        (0..self.ready.len()).find(is_forced)
+        let of_transfers = self.pes.iter().any(|pe| self.is_tried(pe.host));
+        (0..if of_transfers { self.choices() } else { self.ready.len() }).find(is_forced)
     }
 
     /// Whether nothing depends on when a wait for a word ends, as far as is known.

@@ -137,7 +137,7 @@ fn polling_is_no_finding() -> std::result::Result<(), Failed> {
     run("waits by polling", &[]).expect(0, "nothing wrong")?;
     let said = run("waits by polling", &["--all"]);
     said.expect(0, "waits by polling: proved for 2 PEs under spec with up to 4 pieces a transfer: 2 classes")?;
-    said.expect(0, "if no loop counts its polls")
+    said.expect(0, "if no loop counts more than 32 polls")
 }
 
 program!(PollsForTheLast, "polls for the last", 2, |pe| {
