@@ -18,10 +18,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use onesided::Cmp;
 use onesided::backend::{AllocId, Span};
 
-use super::Touch;
 use super::access::{Comparison, Test};
 use super::agent::Condition;
 use super::ids::PeId;
+use super::{Machine, Touch};
 use crate::race::Told;
 
 /// A word of a PE's memory: its first byte.
@@ -203,5 +203,18 @@ impl Assumptions {
             None if holds(updates.from) => Some(None),
             _ => Some(updates.all.get(last_false.map_or(0, |last| last + 1))),
         }
+    }
+}
+
+impl Machine {
+    /// The run that begins assumes this of words, and adds what it sees.
+    pub(crate) fn assume(&mut self, mut assumed: Box<Assumptions>) {
+        assumed.begin();
+        self.assumed = Some(assumed);
+    }
+
+    /// Gives back what was assumed.
+    pub(crate) fn take_assumed(&mut self) -> Option<Box<Assumptions>> {
+        self.assumed.take()
     }
 }

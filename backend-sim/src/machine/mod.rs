@@ -398,17 +398,6 @@ impl Machine {
         self.races.at_step(self.steps);
     }
 
-    /// The run that begins assumes this of words, and adds what it sees.
-    pub(crate) fn assume(&mut self, mut assumed: Box<Assumptions>) {
-        assumed.begin();
-        self.assumed = Some(assumed);
-    }
-
-    /// Gives back what was assumed.
-    pub(crate) fn take_assumed(&mut self) -> Option<Box<Assumptions>> {
-        self.assumed.take()
-    }
-
     /// What follows is no part of the run.
     pub(crate) fn pause(&mut self) -> Paused {
         Paused { record: self.record.take(), steps: self.steps }
