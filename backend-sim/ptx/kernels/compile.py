@@ -67,7 +67,7 @@ def main():
         if name.startswith("libnvrtc-builtins.so"): # NVRTC opens it by name only; once it is loaded, that succeeds
             ctypes.CDLL(os.path.join(os.path.dirname(os.path.abspath(arguments.library)), name), ctypes.RTLD_GLOBAL)
     nvrtc = ctypes.CDLL(arguments.library)
-    includes = [os.path.join(ROOT, "api/include")] + [os.path.abspath(folder) for folder in arguments.include]
+    includes = [os.path.join(ROOT, "api/compile/include")] + [os.path.abspath(folder) for folder in arguments.include]
     files = arguments.files or sorted(
         os.path.join(HERE, name) for name in os.listdir(HERE) if name.endswith(".cu")
     )

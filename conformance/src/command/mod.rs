@@ -73,7 +73,7 @@ enum Command {
     Show(show::Options),
     /// Run a corpus of bugs, and say how well what is found agrees with its labels.
     Score(score::Options),
-    /// Look for CUDA, NVSHMEM and MPI on this machine, and say what would work.
+    /// Look for CUDA, NVSHMEM, MPI and NVRTC on this machine, and say what would work.
     Doctor(doctor::Options),
     /// Become a PE on a GPU, meet the others, and say so; started once for each PE.
     Bootstrap(bootstrap::Options),

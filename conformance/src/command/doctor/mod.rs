@@ -1,4 +1,5 @@
-//! `onesided doctor`: which of the parts that programs on GPUs need are on this machine, and what will work.
+//! `onesided doctor`: which of the parts that programs on GPUs need are on this machine, and what will work. Also whether kernels
+//! can be compiled.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -90,6 +91,11 @@ fn look(library: Option<&Path>) -> Report {
         mpirun: mpirun(),
         libmpi: onesided_nvshmem::open_library(Path::new(LIBMPI))
             .map(|file| Tool { version: LIBMPI.to_string(), file }),
+        nvrtc: onesided_compile::find(None).map_err(|why| why.to_string()).map(|nvrtc| {
+            let (major, minor) = nvrtc.version();
+            let place = format!("{} (found through {})", nvrtc.file().display(), nvrtc.origin());
+            (format!("NVRTC {major}.{minor}, which compiles kernels"), place)
+        }),
         mps: tool("nvidia-cuda-mps-control").map(|file| Tool { version: "can be started".to_string(), file }),
         network: network::look(NETWORK_LIMIT),
         launcher: placement,
@@ -149,7 +155,7 @@ mod tests {
     #[test]
     fn the_doctor_answers_on_any_machine() {
         let report = look(None);
-        assert_eq!(report.rows().len(), 11);
+        assert_eq!(report.rows().len(), 12);
         assert!(report.to_string().contains("The simulator works here"));
     }
 

@@ -23,6 +23,8 @@ pub(super) struct Report {
     pub(super) libmpi: Result<Tool, Problem>,
     /// The control program of CUDA's multi-process service.
     pub(super) mps: Result<Tool, Problem>,
+    /// NVRTC: its version, and its file with what led to it; or why it cannot be used, and what would help.
+    pub(super) nvrtc: Result<(String, String), String>,
     /// UCX, which NVSHMEM's network transport links, in a few words; or why it cannot be used, and what would help.
     pub(super) ucx: Result<String, String>,
     /// The same of that transport.
@@ -64,7 +66,7 @@ pub(super) struct Row {
 
 impl Report {
     /// The table's rows, in the order in which the backend needs the parts.
-    pub(super) fn rows(&self) -> [Row; 11] {
+    pub(super) fn rows(&self) -> [Row; 12] {
         let module = match &self.kernel_module {
             Some(version) => format!("kernel module {version}"),
             None => "no kernel module".to_string(),
@@ -87,6 +89,7 @@ impl Report {
             row("mpirun", &self.mpirun, describe_tool, |_| MPI_REMEDY),
             row("libmpi", &self.libmpi, describe_tool, |_| MPI_REMEDY),
             row("CUDA MPS", &self.mps, describe_tool, |_| MPS_REMEDY),
+            compiler(&self.nvrtc),
             of_a_fabric("UCX", &self.ucx),
             of_a_fabric("UCX transport", &self.transport),
             of_a_fabric("GDRCopy", &self.gdrcopy),
@@ -117,6 +120,7 @@ impl Report {
 }
 
 const MPI_REMEDY: &str = "only for launching by MPI: install Open MPI 4 or 5";
+const NVRTC: &str = "only for kernels in CUDA C++: it needs no GPU";
 const MPS_REMEDY: &str = "only for several PEs on one GPU: it comes with NVIDIA's driver";
 const NETWORK_REMEDY: &str =
     "PEs meet over TCP: bring up the loopback interface, and see NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME";
@@ -131,6 +135,13 @@ fn of_a_fabric(what: &'static str, part: &Result<String, String>) -> Row {
     let needed_for = if what == "nodes" { NODES } else { FABRIC };
     let says = part.as_ref().unwrap_or_else(|why| why).clone();
     Row { what, found: part.is_ok(), says, then: needed_for.to_string() }
+}
+
+/// What compiles kernels. What is wrong with it ends in what would help.
+fn compiler(nvrtc: &Result<(String, String), String>) -> Row {
+    let found = nvrtc.is_ok();
+    let (says, then) = nvrtc.clone().unwrap_or_else(|why| (why, NVRTC.to_string()));
+    Row { what: "NVRTC", found, says, then }
 }
 
 fn row<T>(
@@ -228,6 +239,7 @@ pub(super) mod tests {
             mpirun: Err(not_found("mpirun")),
             libmpi: Err(Problem::NoAnswer { call: "libmpi.so.40".into(), limit: Duration::from_secs(20) }),
             mps: Err(not_found("nvidia-cuda-mps-control")),
+            nvrtc: Err("NVRTC is not here; remedy: pip install nvidia-cuda-nvrtc".to_string()),
             ucx: Err("UCX is not found: install it".to_string()),
             transport: Err("no library to look beside".to_string()),
             gdrcopy: Ok("the stand-in, for heaps in host memory: /opt/libgdrapi.so".to_string()),
@@ -254,6 +266,7 @@ pub(super) mod tests {
             mpirun: tool("mpirun (Open MPI) 4.1.6", "/usr/bin/mpirun"),
             libmpi: tool("libmpi.so.40", "/lib/libmpi.so.40.30.6"),
             mps: tool("nvidia-cuda-mps-control", "/usr/bin/nvidia-cuda-mps-control"),
+            nvrtc: Ok(("NVRTC 13.0, which compiles kernels".to_string(), "/opt/libnvrtc.so.13".to_string())),
             ucx: Ok("/opt/ucx/lib, modules in /opt/ucx/lib/ucx".to_string()),
             transport: Ok("beside the library".to_string()),
             gdrcopy: Ok("GDRCopy, with its driver /dev/gdrdrv".to_string()),
@@ -285,6 +298,8 @@ libmpi         not found  libmpi.so.40: no answer within 20 s
                           remedy: only for launching by MPI: install Open MPI 4 or 5
 CUDA MPS       not found  no nvidia-cuda-mps-control: not on PATH
                           remedy: only for several PEs on one GPU: it comes with NVIDIA's driver
+NVRTC          not found  NVRTC is not here; remedy: pip install nvidia-cuda-nvrtc
+                          only for kernels in CUDA C++: it needs no GPU
 UCX            not found  UCX is not found: install it
                           only for a network between the PEs of one machine: --fabric network and --fabric mixed
 UCX transport  not found  no library to look beside
@@ -318,6 +333,8 @@ libmpi         found      libmpi.so.40
                           /lib/libmpi.so.40.30.6
 CUDA MPS       found      nvidia-cuda-mps-control
                           /usr/bin/nvidia-cuda-mps-control
+NVRTC          found      NVRTC 13.0, which compiles kernels
+                          /opt/libnvrtc.so.13
 UCX            found      /opt/ucx/lib, modules in /opt/ucx/lib/ucx
                           only for a network between the PEs of one machine: --fabric network and --fabric mixed
 UCX transport  found      beside the library

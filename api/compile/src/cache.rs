@@ -1,0 +1,171 @@
+//! [`Store`]: what was compiled, on disk. A file is written as a whole or not at all, and begins with the sum of the rest.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use etcetera::BaseStrategy as _;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use sha2::{Digest as _, Sha256};
+
+use crate::HEADERS;
+use crate::options::{Cache, Options, Source};
+use crate::place::Place;
+
+/// Environment variable with the folder, or `off`.
+const VARIABLE: &str = "ONESIDED_CACHE";
+
+/// A folder of cached values.
+#[derive(Clone, Debug)]
+pub(crate) struct Store {
+    folder: PathBuf,
+}
+
+impl Store {
+    /// The options' folder, the environment's, or the platform's for caches; in words, why there is none.
+    pub(crate) fn of(options: &Options) -> Result<Store, String> {
+        let variable = std::env::var_os(VARIABLE).filter(|value| !value.is_empty());
+        let folder = match (&options.cache, variable) {
+            (Cache::Off, _) => return Err("the cache is switched off".to_string()),
+            (Cache::Folder(folder), _) => folder.clone(),
+            (Cache::Usual, Some(value)) if value == "off" => return Err(format!("{VARIABLE}=off")),
+            (Cache::Usual, Some(folder)) => PathBuf::from(folder),
+            (Cache::Usual, None) => {
+                let base = etcetera::choose_base_strategy().map_err(|why| format!("no folder for caches: {why}"))?;
+                base.cache_dir().join("onesided")
+            }
+        };
+        Ok(Store { folder })
+    }
+
+    fn file(&self, key: &str) -> PathBuf {
+        self.folder.join(key)
+    }
+
+    /// The value under the key, with its file. `None` if there is none, or if the file is damaged.
+    pub(crate) fn read<T: DeserializeOwned>(&self, key: &str) -> Option<(T, PathBuf)> {
+        let file = self.file(key);
+        let bytes = fs::read(&file).ok()?;
+        let (sum, value) = bytes.split_at_checked(64)?;
+        (sum == hex(&Sha256::digest(value)).as_bytes()).then_some(())?;
+        Some((serde_json::from_slice(value).ok()?, file))
+    }
+
+    /// Writes the value under the key. Whoever reads at the same time sees the old file or the new one.
+    pub(crate) fn write<T: Serialize>(&self, key: &str, value: &T) -> io::Result<PathBuf> {
+        fs::create_dir_all(&self.folder)?;
+        let value = serde_json::to_vec(value)?;
+        let mut new = tempfile::NamedTempFile::new_in(&self.folder)?;
+        new.write_all(hex(&Sha256::digest(&value)).as_bytes())?;
+        new.write_all(&value)?;
+        new.persist(self.file(key))?;
+        Ok(self.file(key))
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+}
+
+/// The name of everything that the PTX depends on.
+pub(crate) fn key(source: &Source, options: &Options, files: &BTreeMap<PathBuf, Vec<u8>>, place: &Place) -> String {
+    let mut sum = Sum::new("ptx 1");
+    sum.add(env!("CARGO_PKG_VERSION"));
+    sum.add(&source.name).add(&source.text);
+    let Options { names, .. } = options;
+    for part in [options.arguments(), names.iter().cloned().collect()] {
+        sum.add(part.len().to_string());
+        part.iter().for_each(|text| _ = sum.add(text));
+    }
+    HEADERS.iter().for_each(|(name, text)| _ = sum.add(name).add(text));
+    for (file, bytes) in files {
+        sum.add(file.as_os_str().as_encoded_bytes()).add(bytes);
+    }
+    sum.add(format!("{:?} {}", place.version, place.size));
+    format!("ptx-{}", sum.finish())
+}
+
+/// The sum of several texts. Each is added with its length, so that no two rows of texts have the same sum.
+pub(crate) struct Sum(Sha256);
+
+impl Sum {
+    pub(crate) fn new(what: &str) -> Sum {
+        let mut sum = Sum(Sha256::new());
+        sum.add(what);
+        sum
+    }
+
+    pub(crate) fn add(&mut self, bytes: impl AsRef<[u8]>) -> &mut Sum {
+        self.0.update((bytes.as_ref().len() as u64).to_le_bytes());
+        self.0.update(bytes);
+        self
+    }
+
+    pub(crate) fn finish(self) -> String {
+        hex(&self.0.finalize())
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_damaged_file_is_not_used_and_is_written_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store { folder: folder.path().join("not/there/yet") };
+        assert!(store.read::<String>("k").is_none());
+        let file = store.write("k", &"value").unwrap();
+        let read = || store.read::<String>("k").map(|(value, _)| value);
+        assert_eq!(read().as_deref(), Some("value"));
+        let whole = fs::read(&file).unwrap();
+        for at in 0..whole.len() {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 1;
+            fs::write(&file, damaged).unwrap();
+            assert_eq!(read(), None, "byte {at}");
+            fs::write(&file, &whole[..at]).unwrap();
+            assert_eq!(read(), None, "cut off at {at}");
+        }
+        store.write("k", &"value").unwrap();
+        assert_eq!(read().as_deref(), Some("value"));
+        assert_eq!(fs::read_dir(store.folder()).unwrap().count(), 1, "nothing else is left");
+    }
+
+    #[test]
+    fn everything_that_matters_is_in_the_key() {
+        let (source, options) = (Source::new("a.cu", "text"), Options::new().define("N", "1").name("k<1>"));
+        let place = |version, size| {
+            let mut place = Place::default();
+            (place.version, place.size) = (version, size);
+            place
+        };
+        let none = BTreeMap::new();
+        let with = |path: &str, text: &str| BTreeMap::from([(path.into(), text.into())]);
+        let keys = [
+            key(&source, &options, &none, &place((13, 0), 1)),
+            key(&source, &options, &none, &place((13, 1), 1)),
+            key(&source, &options, &none, &place((13, 0), 2)),
+            key(&Source::new("b.cu", "text"), &options, &none, &place((13, 0), 1)),
+            key(&Source::new("a.cu", "texts"), &options, &none, &place((13, 0), 1)),
+            key(&source, &options.clone().define("M", "1"), &none, &place((13, 0), 1)),
+            key(&source, &options.clone().architecture("compute_80"), &none, &place((13, 0), 1)),
+            key(&source, &options.clone().include("src"), &none, &place((13, 0), 1)),
+            key(&source, &options.clone().name("k<2>"), &none, &place((13, 0), 1)),
+            key(&source, &options, &with("/a.h", "x"), &place((13, 0), 1)),
+            key(&source, &options, &with("/b.h", "x"), &place((13, 0), 1)),
+            key(&source, &options, &with("/a.h", "y"), &place((13, 0), 1)),
+        ];
+        let different: std::collections::BTreeSet<_> = keys.iter().collect();
+        assert_eq!(different.len(), keys.len());
+        // Where it is cached, and where NVRTC was found, does not matter.
+        let same = options.clone().cache("elsewhere").nvrtc("elsewhere");
+        assert_eq!(key(&source, &same, &none, &place((13, 0), 1)), keys[0]);
+    }
+}

@@ -1,0 +1,110 @@
+//! What NVRTC says, as people read it: the places as `FILE:LINE`, and what helps against known mistakes.
+
+/// Begins the place of an error in a name expression: NVRTC puts them into a file of its own.
+const NAME_MAP: &str = "__nv_name_map";
+
+/// NVRTC's log with its places, `axpy.cu(3): error: …`, in the form that editors understand: `axpy.cu:3: error: …`.
+pub(crate) fn readable(log: &str) -> String {
+    let lines: Vec<String> = log
+        .lines()
+        .filter(|line| !line.starts_with("Remark: The warnings can be suppressed"))
+        .map(|line| place(line).unwrap_or_else(|| line.to_string()))
+        .collect();
+    let mut text = lines.join("\n");
+    while text.contains("\n\n\n") {
+        text = text.replace("\n\n\n", "\n\n");
+    }
+    text.trim().to_string()
+}
+
+/// The line with its place rewritten, if it begins with one.
+fn place(line: &str) -> Option<String> {
+    let (place, message) = line.split_once("): ")?;
+    let (file, number) = place.rsplit_once('(')?;
+    let number: u32 = number.parse().ok()?;
+    Some(match file {
+        NAME_MAP => format!("name expression: {message}"),
+        _ => format!("{file}:{number}: {message}"),
+    })
+}
+
+const CCCL: &str = "cuda/… and cub/… are headers of CCCL: pip install nvidia-cuda-cccl, and add its folder \
+                    nvidia/cu13/include/cccl to the include folders";
+const RUNTIME: &str = "this is a header of CUDA's runtime: pip install nvidia-cuda-runtime nvidia-cuda-crt, and add their folders \
+                       nvidia/cu13/include to the include folders";
+
+/// A mistake that is often made: the words of the log by which it is known, all of them on one line, and what helps.
+const MISTAKES: [(&[&str], &str); 11] = [
+    (
+        &["host function"],
+        "only device code can be compiled here: mark functions with __device__, and keep host code in another file or between \
+         #ifndef __CUDACC_RTC__ and #endif",
+    ),
+    (
+        &["__host__ function"],
+        "only device code can be compiled here: keep host code in another file or between #ifndef __CUDACC_RTC__ and #endif",
+    ),
+    (&["could not open source file \"cuda/"], CCCL),
+    (&["could not open source file \"cub/"], CCCL),
+    (&["could not open source file \"cuda_"], RUNTIME),
+    (&["could not open source file \"cooperative_groups"], RUNTIME),
+    (
+        &["could not open source file"],
+        "the standard libraries of C and C++ are not here: nvshmem.h declares int32_t and its kin, printf and assert need no header, \
+         and <cuda/std/…> of CCCL has the rest (pip install nvidia-cuda-cccl, include folder nvidia/cu13/include/cccl); a header of \
+         your own needs its folder among the include folders",
+    ),
+    (&["identifier \"__builtin_"], "GCC's builtins are not here: CUDA has __clz, __popc, __ffs and their kin"),
+    (
+        &["redeclaration of type name \"", "int"],
+        "uint64_t and its kin are declared by nvshmem.h, as CCCL declares them (uint64_t is unsigned long long): leave your own \
+         declaration out",
+    ),
+    (
+        &["name expression:"],
+        "a name expression names a kernel of the text with all its template arguments: scale<float, 32>",
+    ),
+    (
+        &["identifier \"nvshmem"],
+        "nvshmem.h and nvshmemx.h declare NVSHMEM's device functions; include them, and call host functions such as nvshmem_init \
+         and nvshmem_malloc from the host program",
+    ),
+];
+
+/// What helps against the mistakes in a log, each once. The first that fits a line counts.
+pub(crate) fn hints(log: &str) -> Vec<&'static str> {
+    let mut hints = Vec::new();
+    for line in log.lines().filter(|line| line.contains("error:")) {
+        let known = MISTAKES.iter().find(|(words, _)| words.iter().all(|word| line.contains(word)));
+        if let Some((_, hint)) = known
+            && !hints.contains(hint)
+        {
+            hints.push(*hint);
+        }
+    }
+    hints
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_file_and_line() {
+        let log =
+            "sub dir/a.cu(12): error: identifier \"y\" is undefined\n  f(3): x;\n    ^\n\n\n1 error detected.\n\n";
+        let expected = "sub dir/a.cu:12: error: identifier \"y\" is undefined\n  f(3): x;\n    ^\n\n1 error detected.";
+        // A line of the text that looks like a place is one that begins with a name and a number in brackets.
+        assert_eq!(readable(log).replace("  f:3: x;", "  f(3): x;"), expected);
+    }
+
+    #[test]
+    fn each_hint_is_given_once_and_only_for_errors() {
+        let line = "a.cu:1: error: identifier \"__builtin_clz\" is undefined\n";
+        assert_eq!(
+            hints(&line.repeat(2)),
+            ["GCC's builtins are not here: CUDA has __clz, __popc, __ffs and their kin"]
+        );
+        assert!(hints(&line.replace("error", "warning")).is_empty());
+    }
+}

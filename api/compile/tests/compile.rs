@@ -1,0 +1,204 @@
+//! With the genuine NVRTC: the one that is found, or the one that `ci/wheels nvrtc` fetched. Without it, each test prints why it was
+//! not run; with `ONESIDED_REQUIRE_NVRTC` set, that is a failure (`ci/ptx`).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use onesided_compile::{Cached, CompileError, Options, Ptx, Source, compile, find};
+
+const SCALE: &str = "\
+#include <nvshmemx.h>
+template <typename T, int N> __global__ void scale(T *values) { values[threadIdx.x] *= N; }
+__global__ void ring(int *values, int pe) { nvshmem_int_p(values, pe, pe + 1); nvshmemx_barrier_all_block(); }
+";
+
+/// Options with the NVRTC of this machine, without a cache. `None` if there is none.
+fn nvrtc() -> Option<Options> {
+    let fetched = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/wheels/nvidia-cuda-nvrtc-13.0.88/nvidia/cu13/lib");
+    let fetched = Path::new(fetched).is_dir().then(|| PathBuf::from(fetched));
+    let named = if std::env::var_os("ONESIDED_NVRTC").is_some() { None } else { fetched };
+    match find(named.as_deref()) {
+        Ok(nvrtc) => Some(Options::new().nvrtc(nvrtc.file()).without_cache()),
+        Err(why) if std::env::var_os("ONESIDED_REQUIRE_NVRTC").is_some() => panic!("{why}"),
+        Err(why) => {
+            println!("not run: {why}");
+            None
+        }
+    }
+}
+
+fn compiled(text: &str, options: &Options) -> Ptx {
+    compile(&Source::new("kernel.cu", text), options).unwrap_or_else(|why| panic!("{why}"))
+}
+
+fn refused(text: &str, options: &Options) -> String {
+    compile(&Source::new("kernel.cu", text), options).unwrap_err().to_string()
+}
+
+#[test]
+fn templates_are_found_by_their_names_and_calls_stay_symbolic() {
+    let Some(options) = nvrtc() else { return };
+    let ptx = compiled(SCALE, &options.name("scale<float, 32>").name("ring"));
+    let names: Vec<_> = ptx.names().collect();
+    assert_eq!(names, [("ring", "_Z4ringPii"), ("scale<float, 32>", "_Z5scaleIfLi32EEvPT_")]);
+    for (_, name) in names {
+        assert!(ptx.text().contains(&format!(".entry {name}(")), "{}", ptx.text());
+    }
+    for line in [".target sm_90", ".extern .func nvshmemx_barrier_all_block", "\t.file\t1 \"kernel.cu\"", ".loc"] {
+        assert!(ptx.text().contains(line), "no {line}: {}", ptx.text());
+    }
+    assert!(ptx.nvrtc_version() >= (12, 0) && ptx.warnings().is_empty());
+    assert_eq!(ptx.name("scale<int, 32>"), None);
+}
+
+/// The PTX that is checked in, which `compile.py` made.
+#[test]
+fn the_ptx_is_that_of_the_checked_in_kernels() {
+    let Some(options) = nvrtc() else { return };
+    let kernels = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../backend-sim/ptx/kernels");
+    let mut compared = 0;
+    for name in ["axpy", "ring_put", "ring_reduce"] {
+        let text = fs::read_to_string(kernels.join(format!("{name}.cu"))).unwrap();
+        let ptx = compile(&Source::new(format!("{name}.cu"), text), &options).unwrap();
+        if ptx.nvrtc_version() != (13, 0) {
+            return println!("not run: the PTX is that of NVRTC 13.0, this is {:?}", ptx.nvrtc_version());
+        }
+        let lines = |text: &str| text.trim_end().lines().map(|line| line.trim_end().to_string()).collect::<Vec<_>>();
+        let expected = fs::read_to_string(kernels.join(format!("{name}.ptx"))).unwrap();
+        assert_eq!(lines(ptx.text()), lines(&expected), "{name}");
+        compared += 1;
+    }
+    assert_eq!(compared, 3);
+}
+
+#[test]
+fn folders_macros_and_architectures_have_their_effect() {
+    let Some(options) = nvrtc() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("own.h"), "#define WIDE 7\n").unwrap();
+    let options = options.include(folder.path()).define("TALL", "35").define("EMPTY", "").architecture("compute_80");
+    let ptx = compiled("#include \"own.h\"\n__global__ void k(int *x) { EMPTY *x = WIDE * TALL; }", &options);
+    assert!(ptx.text().contains("245") && ptx.text().contains(".target sm_80"), "{}", ptx.text());
+}
+
+/// Each with NVRTC's line and, where it is a known mistake, with what helps.
+#[test]
+fn what_does_not_compile_is_told_with_the_users_lines() {
+    let Some(options) = nvrtc() else { return };
+    if compiled(SCALE, &options).nvrtc_version() != (13, 0) {
+        return println!("not run: the words are those of NVRTC 13.0");
+    }
+    let kernel = |body: &str| format!("#include <nvshmem.h>\n\n__global__ void k(int *x) {{\n    {body}\n}}\n");
+    let texts = [
+        kernel("*x = y;"),
+        kernel("*x = __builtin_clz(*x);"),
+        kernel("x = (int *)nvshmem_malloc(4);"),
+        "#include <cstdint>\n__global__ void k() {}".to_string(),
+        "#include <stdio.h>\n__global__ void k() {}".to_string(),
+        "#include <vector>\n__global__ void k() {}".to_string(),
+        "#include <cooperative_groups.h>\n__global__ void k() {}".to_string(),
+        "#include <cub/cub.cuh>\n__global__ void k() {}".to_string(),
+        "#include <cuda/std/cstdint>\n__global__ void k() {}".to_string(),
+        "int half(int x) { return x / 2; }\n".to_string(),
+        "__host__ int half(int x) { return x / 2; }\n__global__ void k(int *x) {\n*x = half(*x);\n}\n".to_string(),
+        format!("typedef unsigned long uint64_t;\n{}", kernel("")),
+    ];
+    let said: Vec<_> = texts.iter().map(|text| refused(text, &options)).collect();
+    let name = refused(SCALE, &options.clone().name("scale<float>"));
+    let architecture = refused(SCALE, &options.architecture("compute_61"));
+    insta::assert_snapshot!(said.into_iter().chain([name, architecture]).collect::<Vec<_>>().join("\n----\n"));
+}
+
+#[test]
+fn warnings_do_not_end_a_compilation_and_are_cached_too() {
+    let Some(options) = nvrtc() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let options = options.cache(folder.path());
+    for _ in 0..2 {
+        let ptx = compiled("__global__ void k() {\n    int unused;\n}\n", &options);
+        assert!(ptx.warnings().starts_with("kernel.cu:2: warning #177-D: variable \"unused\""), "{}", ptx.warnings());
+    }
+}
+
+#[test]
+fn what_was_compiled_is_read_from_the_cache_until_something_changes() {
+    let Some(options) = nvrtc() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (cache, includes) = (folder.path().join("cache"), folder.path().join("includes"));
+    fs::create_dir(&includes).unwrap();
+    fs::write(includes.join("own.h"), "#define N 1111\n").unwrap();
+    let options = options.cache(&cache).include(&includes);
+    let text = "#include \"own.h\"\n__global__ void k(int *x) { *x = N; }\n";
+    let first = compiled(text, &options);
+    let Cached::Written(file) = first.cached().clone() else { panic!("{:?}", first.cached()) };
+    let second = compiled(text, &options);
+    assert_eq!((second.text(), second.cached()), (first.text(), &Cached::Read(file.clone())));
+
+    fs::write(includes.join("own.h"), "#define N 2222\n").unwrap();
+    let third = compiled(text, &options);
+    assert!(third.text().contains("2222") && matches!(third.cached(), Cached::Written(_)), "{third:?}");
+    fs::write(includes.join("own.h"), "#define N 1111\n").unwrap();
+
+    fs::write(&file, &fs::read(&file).unwrap()[..100]).unwrap();
+    let fourth = compiled(text, &options);
+    assert_eq!((fourth.text(), fourth.cached()), (first.text(), &Cached::Written(file)));
+
+    let computed = compiled("#define OWN \"own.h\"\n#include OWN\n__global__ void k(int *x) { *x = N; }\n", &options);
+    let Cached::No(why) = computed.cached() else { panic!("{computed:?}") };
+    assert_eq!(why, "kernel.cu:2: what is included is not known before it is compiled");
+}
+
+#[test]
+fn without_a_cache_nothing_is_written_and_the_ptx_is_there() {
+    let Some(options) = nvrtc() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    fs::write(&file, "no folder").unwrap();
+    let ptx = compiled(SCALE, &options.clone().cache(file.join("cache")));
+    assert!(matches!(ptx.cached(), Cached::No(why) if why.contains("cannot be written")), "{:?}", ptx.cached());
+    assert_eq!(compiled(SCALE, &options).cached(), &Cached::No("the cache is switched off".to_string()));
+}
+
+#[test]
+fn several_threads_compile_at_once_into_one_cache() {
+    let Some(options) = nvrtc() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let options = options.cache(folder.path());
+    let texts: Vec<String> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| compiled(SCALE, &options).into_text())).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert!(texts.iter().all(|text| *text == texts[0]));
+}
+
+/// Prints how long it takes; the README has the figure. No time is a failure.
+#[test]
+fn a_kernel_of_100_lines_comes_from_the_cache_at_once() {
+    let Some(options) = nvrtc() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let options = options.cache(folder.path());
+    let lines: String = (0..100).map(|n| format!("    x[{n}] = nvshmem_int_g(x + {n}, pe) + {n};\n")).collect();
+    let text = format!("#include <nvshmemx.h>\n__global__ void k(int *x, int pe) {{\n{lines}}}\n");
+    let mut times = (0..20).map(|_| {
+        let started = Instant::now();
+        let ptx = compiled(&text, &options);
+        (started.elapsed(), matches!(ptx.cached(), Cached::Read(_)))
+    });
+    let (first, was_cached) = times.next().unwrap();
+    assert!(!was_cached);
+    let mut later: Vec<Duration> = times.map(|(time, was_cached)| was_cached.then_some(time).unwrap()).collect();
+    later.sort();
+    println!("compiled in {first:?}; from the cache in {:?} (median of {})", later[later.len() / 2], later.len());
+}
+
+#[test]
+fn without_nvrtc_the_error_says_in_one_line_how_to_get_it() {
+    let why = find(Some(Path::new("/no/such/libnvrtc.so.13"))).unwrap_err();
+    assert!(matches!(&why, CompileError::Unusable { .. }), "{why:?}");
+    let why = why.to_string();
+    assert!(why.contains("/no/such/libnvrtc.so.13: the path given names it: no such file"), "{why}");
+    assert!(why.contains("pip install nvidia-cuda-nvrtc") && !why.contains('\n'), "{why}");
+    let absent = CompileError::NotFound { looked: vec!["ONESIDED_NVRTC is not set".into(), "no python3".into()] };
+    insta::assert_snapshot!(absent);
+}
