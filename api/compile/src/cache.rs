@@ -1,6 +1,7 @@
 //! [`Store`]: what was compiled, on disk. A file is written as a whole or not at all, and begins with the sum of the rest.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -26,8 +27,11 @@ pub(crate) struct Store {
 impl Store {
     /// The options' folder, the environment's, or the platform's for caches; in words, why there is none.
     pub(crate) fn of(options: &Options) -> Result<Store, String> {
-        let variable = std::env::var_os(VARIABLE).filter(|value| !value.is_empty());
-        let folder = match (&options.cache, variable) {
+        Store::named(&options.cache, std::env::var_os(VARIABLE).filter(|value| !value.is_empty()))
+    }
+
+    fn named(cache: &Cache, variable: Option<OsString>) -> Result<Store, String> {
+        let folder = match (cache, variable) {
             (Cache::Off, _) => return Err("the cache is switched off".to_string()),
             (Cache::Folder(folder), _) => folder.clone(),
             (Cache::Usual, Some(value)) if value == "off" => return Err(format!("{VARIABLE}=off")),
@@ -115,6 +119,24 @@ fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_options_come_before_the_environment_and_that_before_the_platform() {
+        let named = |cache: &Cache, variable: Option<&str>| {
+            Store::named(cache, variable.map(OsString::from)).map(|store| store.folder)
+        };
+        let own = Cache::Folder("own".into());
+        for variable in [None, Some("off"), Some("its")] {
+            assert_eq!(named(&own, variable), Ok("own".into()));
+            assert_eq!(named(&Cache::Off, variable), Err("the cache is switched off".to_string()));
+        }
+        assert_eq!(named(&Cache::Usual, Some("its")), Ok("its".into()));
+        assert_eq!(named(&Cache::Usual, Some("off")), Err("ONESIDED_CACHE=off".to_string()));
+        match named(&Cache::Usual, None) {
+            Ok(folder) => assert!(folder.is_absolute() && folder.ends_with("onesided"), "{folder:?}"),
+            Err(why) => assert!(why.starts_with("no folder for caches"), "{why}"),
+        }
+    }
 
     #[test]
     fn a_damaged_file_is_not_used_and_is_written_anew() {

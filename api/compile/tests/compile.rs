@@ -149,6 +149,35 @@ fn what_was_compiled_is_read_from_the_cache_until_something_changes() {
     assert_eq!(why, "kernel.cu:2: what is included is not known before it is compiled");
 }
 
+/// CUB computes names of headers by macros. What `ci/wheels cuda` fetched has its headers.
+#[test]
+fn a_kernel_with_cub_and_cooperative_groups_is_cached_too() {
+    let Some(options) = nvrtc() else { return };
+    let wheels = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/wheels");
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = options.cache(folder.path());
+    for include in [
+        "nvidia-cuda-runtime-13.0.96/nvidia/cu13/include",
+        "nvidia-cuda-crt-13.0.88/nvidia/cu13/include",
+        "nvidia-cuda-cccl-13.0.85/nvidia/cu13/include/cccl",
+    ] {
+        if !wheels.join(include).is_dir() {
+            return println!("not run: no headers of CUDA (ci/wheels cuda)");
+        }
+        options = options.include(wheels.join(include));
+    }
+    let text = "#include <nvshmem.h>\n#include <cooperative_groups.h>\n#include <cub/block/block_scan.cuh>\n\
+                __global__ void k(int *x) {\n    using Scan = cub::BlockScan<int, 64>;\n    \
+                __shared__ typename Scan::TempStorage room;\n    int sum;\n    \
+                Scan(room).ExclusiveSum(x[threadIdx.x], sum);\n    cooperative_groups::this_grid().sync();\n    \
+                nvshmem_int_p(x, sum, 0);\n}\n";
+    let first = compiled(text, &options);
+    assert!(first.text().contains("nvshmem_int_p"), "{}", first.text());
+    let second = compiled(text, &options);
+    assert!(matches!(second.cached(), Cached::Read(_)), "{:?}", (first.cached(), second.cached()));
+    assert_eq!(first.text(), second.text());
+}
+
 #[test]
 fn without_a_cache_nothing_is_written_and_the_ptx_is_there() {
     let Some(options) = nvrtc() else { return };
