@@ -10,6 +10,7 @@
 //! | `search.rs` | what a search visits ([`Explore`]), what bounds it ([`Budget`]), what it has shown ([`Explored`]) |
 //! | `config.rs`, `profile.rs` | the cluster and the limits of a run; what its transport guarantees |
 //! | `schedule.rs` | [`Schedule`]: a run's choices as a value, and as a short line |
+//! | `exception.rs` | [`Exception`]: a step that comes later than in order |
 //! | `verdict.rs` | [`Verdict`]: how a run ended, and what everybody was doing |
 //! | `trace/` | [`Event`]: what happened, in one log, with the values that moved |
 //! | `pe.rs`, `request.rs` | a PE's end of the simulator; its calls and their replies |
@@ -18,7 +19,7 @@
 //! | `robust.rs` | whether every outcome is sequentially consistent |
 //! | `panics.rs` | the source line of a PE's panic |
 //! | `explore/` | who picks when several steps are possible: nobody, a seed, a search, a recorded list |
-//! | `explain/` | what would repair a program that fails: calls inserted while it runs |
+//! | `explain/` | why a run failed: the simplest run that fails alike, whether a race changes a result, what would repair it |
 //! | `race/` | data races: who knows of which access, and what would order two that nobody orders |
 //! | `lint/` | what works in a run, and what no text promises |
 //! | `machine/` | the semantics: all state, and what each step does to it; its `mod.rs` has a map of its own |
@@ -31,6 +32,7 @@ mod config;
 mod coroutine;
 mod determinism;
 mod example;
+mod exception;
 mod execution;
 mod explain;
 mod explore;
@@ -55,7 +57,8 @@ pub use config::{Config, Races};
 pub use coroutine::{Beat, Ending, Pulse};
 #[doc(hidden)]
 pub use example::example;
-pub use explain::{Edit, Effort, Fix, Fixes, Ordering, Shown};
+pub use exception::{Exception, StepName};
+pub use explain::{Edit, Effort, Enough, Fix, Fixes, Minimized, Ordering, Shown, Weaker, Witness};
 pub use lint::{Lint, LintKind, LintSite};
 pub use pe::{Sim, SimEvent, SimProcess, SimStream};
 pub use profile::{Profile, Promises};

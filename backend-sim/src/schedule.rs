@@ -1,11 +1,12 @@
 //! A schedule as a value: printed in one short line, parsed, replayed.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
 use onesided::{At, Error, Result};
 
 use crate::config::Config;
+use crate::exception::{AND, Exception};
 use crate::profile::Profile;
 use crate::search::MOST_DEPTH;
 use crate::trace::{Event, EventKind, in_words};
@@ -25,11 +26,13 @@ use crate::trace::{Event, EventKind, in_words};
 /// | `spec` | the profile |
 /// | `p4` | a transfer arrives in at most 4 pieces |
 /// | `a5d1c9a02` | [`Config::arguments`], 8 hexadecimal digits; left out where it is 0 |
-/// | `r2a` | the choices: `o` in order; `r` and a seed in hexadecimal, at random; `pos2a` and `pct3k1f4s2a` too, by another strategy; `c` and picks, one after the other |
+/// | `r2a` | the choices: `o` in order; `r` and a seed in hexadecimal, at random; `pos2a` and `pct3k1f4s2a` too, by another strategy; `c` and picks, one after the other; `x` and exceptions from the order |
 /// | `8c1d03e2` | the fingerprint, 8 hexadecimal digits; `none` if the run was not recorded |
 ///
 /// A pick is the number of the step that was taken, among those that were possible: a base-32 digit, or `w28w` for 40.
 /// `1y3e8y` are 1000 times the pick 1 (lengths are hexadecimal). Behind the last pick the first possible step is taken.
+///
+/// `t1c02lg100000000n3` is an [`Exception`]: a step, `l` (later than), and the step that it waits for. `z` stands between exceptions.
 ///
 /// ```
 /// use onesided_sim::{Choices, Schedule};
@@ -87,6 +90,8 @@ pub enum Choices {
     },
     /// One after the other; the first possible step where the list ends.
     Picks(Vec<u32>),
+    /// Every step as soon as it can be, PEs by rank, but for these.
+    Exceptions(Vec<Exception>),
 }
 
 const VERSION: &str = "os2";
@@ -110,7 +115,6 @@ impl Schedule {
 
 /// Hashes what happened, without source lines: moving code does not make a schedule invalid.
 pub(crate) fn fingerprint(trace: &[Event]) -> u32 {
-    use std::fmt::Write as _;
     let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
     for Event { pe, stream, kind, .. } in trace.iter().filter(|event| !event.implied) {
         let _ = write!(hash, "{pe} {stream:?} "); // hashing cannot fail
@@ -126,7 +130,6 @@ pub(crate) fn fingerprint(trace: &[Event]) -> u32 {
 
 /// Hashes a text to a number that is not 0.
 pub(crate) fn hash_of(text: &str) -> u32 {
-    use std::fmt::Write as _;
     let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
     let _ = hash.write_str(text); // hashing cannot fail
     hash.folded().max(1)
@@ -169,6 +172,14 @@ impl fmt::Display for Schedule {
             Choices::Picks(picks) => {
                 f.write_str("c")?;
                 write_picks(f, picks)?;
+            }
+            Choices::Exceptions(exceptions) => {
+                f.write_str("x")?;
+                for (number, exception) in exceptions.iter().enumerate() {
+                    let and = if number == 0 { None } else { Some(AND) };
+                    and.map_or(Ok(()), |and| f.write_char(and))?;
+                    exception.fmt(f)?;
+                }
             }
         }
         match fingerprint {
@@ -275,6 +286,11 @@ impl FromStr for Schedule {
             }
             Some(("r", seed)) => Choices::Seed(hex(seed)?),
             Some(("c", picks)) => Choices::Picks(read_picks(picks).ok_or_else(|| wrong("its picks are damaged"))?),
+            Some(("x", "")) => Choices::Exceptions(Vec::new()),
+            Some(("x", list)) => {
+                let exceptions = list.split(AND).map(str::parse).collect::<Result<Vec<Exception>, ()>>();
+                Choices::Exceptions(exceptions.map_err(|()| wrong("its exceptions are damaged"))?)
+            }
             _ => return Err(wrong(&format!("{choices:?} is not a way to choose"))),
         };
         Ok(Schedule {
@@ -326,6 +342,11 @@ mod tests {
         for (text, choices) in [
             ("os2.4x1.spec.p4.pos2a.none", Choices::Pos { seed: 0x2a }),
             ("os2.4x1.spec.p4.pct3k1f4s2a.none", Choices::Pct { depth: 3, steps: 0x1f4, seed: 0x2a }),
+            ("os2.4x1.spec.p4.x.none", Choices::Exceptions(Vec::new())),
+            (
+                "os2.4x1.spec.p4.xt1c02lg100000000n3zt1c06lt1c02.none",
+                Choices::Exceptions(["t1c02lg100000000n3", "t1c06lt1c02"].map(|text| text.parse().unwrap()).to_vec()),
+            ),
         ] {
             let schedule: Schedule = text.parse().unwrap();
             assert_eq!((schedule.to_string().as_str(), schedule.choices), (text, choices));
@@ -353,6 +374,8 @@ mod tests {
             ("os2.4x1.spec.p4.q.none", "\"q\" is not a way to choose"),
             ("os2.4x1.spec.p4.r+1.none", "\"+1\" is not a hexadecimal number"),
             ("os2.4x1.spec.p4.cyy.none", "picks are damaged"),
+            ("os2.4x1.spec.p4.xt1.none", "exceptions are damaged"),
+            ("os2.4x1.spec.p4.xt1lt2z.none", "exceptions are damaged"),
             ("os2.4x1.spec.p4.pos.none", "\"\" is not a number of 64 bits"),
             ("os2.4x1.spec.p4.posg.none", "\"g\" is not a hexadecimal number"),
             ("os2.4x1.spec.p4.pct3.none", "its part for pct is damaged"),

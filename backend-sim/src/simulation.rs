@@ -12,7 +12,7 @@ use crate::config::{Config, Races};
 use crate::coroutine::Pulse;
 use crate::determinism::{difference, not_deterministic};
 use crate::execution::{Engine, Executed, Program};
-use crate::explore::{All, Chooser, Class, Classified, InOrder, Late, Pct, Pos, Random, Replay};
+use crate::explore::{All, Chooser, Class, Classified, Exceptions, InOrder, Late, Pct, Pos, Random, Replay};
 use crate::pe::{Sim, SimProcess};
 use crate::schedule::{Choices, Schedule, fingerprint};
 use crate::search::{Bound, Budget, Explore, Explored, Limits, Outlook, Strategy, is_due};
@@ -60,7 +60,7 @@ const RUNS_TO_COMPARE: usize = 8;
 /// ```
 #[derive(Debug)]
 pub struct Simulation {
-    engine: Engine,
+    pub(crate) engine: Engine,
     pub(crate) stop: Option<Arc<AtomicBool>>,
     budget: Budget,
     /// The class of the last random schedule, where classes are counted.
@@ -378,6 +378,16 @@ impl Simulation {
             Choices::Seed(seed) => self.draw(Random::new(*seed), max, tracing, program)?,
             Choices::Pos { seed } => self.draw(Pos::new(*seed), max, tracing, program)?,
             Choices::Pct { depth, steps, seed } => self.draw(Pct::new(*seed, *depth, *steps), max, tracing, program)?,
+            Choices::Exceptions(exceptions) => {
+                let mut chooser = Exceptions::new(exceptions);
+                let executed = self.engine.execute(&mut chooser, max, tracing, program)?;
+                if !chooser.fits() {
+                    let message = "the schedule was recorded from a different program: its exceptions do not fit, because a step of \
+                                   them is not there, or comes that late anyway";
+                    return Err(Error::invalid("replay", message, At::caller()));
+                }
+                executed
+            }
             Choices::Picks(picks) => {
                 let mut replay = Replay::new(picks, self.config().races == Races::Find);
                 let max = given.unwrap_or(MAX_STEPS_OF_ALL); // picks come from an exhaustive search
@@ -408,7 +418,7 @@ impl Simulation {
     }
 
     #[track_caller]
-    fn record<T>(&mut self, choices: &Choices, program: &Program<'_, T>) -> Result<Run<T>> {
+    pub(crate) fn record<T>(&mut self, choices: &Choices, program: &Program<'_, T>) -> Result<Run<T>> {
         let executed = self.execute(choices, true, program)?;
         let mut run = self.finished(choices.clone(), executed);
         run.schedule.fingerprint = run.trace.as_deref().map(fingerprint);
@@ -521,7 +531,7 @@ static FRAME: LazyLock<[At; 2]> =
     LazyLock::new(|| ["the start of the run", "the end of the run"].map(|place| At::foreign(place, 0, 0, None)));
 
 /// A program over a PE as one over a process that is a PE already.
-fn with_pe<T>(program: impl Fn(&Pe<Sim>) -> Result<T>) -> impl Fn(&SimProcess) -> Result<T> {
+pub(crate) fn with_pe<T>(program: impl Fn(&Pe<Sim>) -> Result<T>) -> impl Fn(&SimProcess) -> Result<T> {
     move |process| {
         let pe = process.launched();
         let result = program(&pe)?;
@@ -531,7 +541,7 @@ fn with_pe<T>(program: impl Fn(&Pe<Sim>) -> Result<T>) -> impl Fn(&SimProcess) -
 }
 
 /// Every process becomes a PE before the program begins.
-fn launched<T>(run: &dyn Fn(&SimProcess) -> Result<T>) -> Program<'_, T> {
+pub(crate) fn launched<T>(run: &dyn Fn(&SimProcess) -> Result<T>) -> Program<'_, T> {
     Program { run, starts: Some(FRAME[0]) }
 }
 

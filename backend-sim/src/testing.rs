@@ -9,7 +9,7 @@ use std::time::Duration;
 use onesided::{Error, Pe, Result};
 
 use crate::config::Config;
-use crate::explain::Effort;
+use crate::explain::{Effort, Minimized};
 use crate::pe::Sim;
 use crate::race::IntendedRaces;
 use crate::schedule::Schedule;
@@ -164,7 +164,8 @@ impl Settings {
         let (explored, marks, failed) = self.search(&config, Explore::All { limit }, program)?;
         let proof = explored.proof(&config);
         if let Some(run) = failed {
-            return Err(format!("{proof}\n\n{}{}\n\n{}", run.verdict, fix(&config, &run, program)?, self.advice(&run)));
+            let (run, explained) = explain(&config, run, program)?;
+            return Err(format!("{proof}\n\n{}{explained}\n\n{}", run.verdict, self.advice(&run)));
         }
         println!("{proof}");
         note(&marks);
@@ -206,8 +207,8 @@ impl Settings {
         let s = if explored.schedules == 1 { "" } else { "s" };
         let done = format!("{} schedule{s} ({how}) for {}", explored.schedules, config.in_words());
         if let Some(run) = failed {
-            let fix = fix(&config, &run, program)?;
-            return Err(format!("fails on the last of {done}\n\n{}{fix}\n\n{}", run.verdict, self.advice(&run)));
+            let (run, explained) = explain(&config, run, program)?;
+            return Err(format!("fails on the last of {done}\n\n{}{explained}\n\n{}", run.verdict, self.advice(&run)));
         }
         println!("nothing wrong in {done}");
         note(&marks);
@@ -284,14 +285,28 @@ impl Settings {
     }
 }
 
-/// What would repair the program, as lines behind the verdict.
-fn fix<T>(
+/// The simplest run that fails alike, and what explains it: lines behind its verdict.
+fn explain<T>(
     config: &Config,
-    run: &Run<T>,
+    run: Run<T>,
     program: &impl Fn(&Pe<Sim>) -> Result<T>,
-) -> std::result::Result<String, String> {
-    let fixes = Simulation::new(config.clone()).and_then(|simulation| simulation.fix(run, Effort::LITTLE, program));
-    Ok(fixes.map_err(text)?.fix.map(|fix| format!("\n\nFix: {fix}")).unwrap_or_default())
+) -> std::result::Result<(Run<T>, String), String> {
+    let simulation = Simulation::new(config.clone()).map_err(text)?;
+    let (run, exceptions) = match simulation.minimize(&run, Effort::LITTLE, program).map_err(text)? {
+        Some(Minimized { run, exceptions, .. }) => (run, exceptions),
+        None => (run, Vec::new()),
+    };
+    let mut lines = String::new();
+    if !exceptions.is_empty() {
+        lines += "\n\nOther than in order:";
+    }
+    for [late, after] in exceptions {
+        lines += &format!("\n    {late}\n        comes after {after}");
+    }
+    if let Some(fix) = simulation.fix(&run, Effort::LITTLE, program).map_err(text)?.fix {
+        lines += &format!("\n\nFix: {fix}");
+    }
+    Ok((run, lines))
 }
 
 /// Prints what the program has marked as free to race.

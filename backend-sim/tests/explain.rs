@@ -152,7 +152,7 @@ fn the_weakest_call_is_that_of_the_profile() {
 
 /// Only PE 0 makes the put. A barrier fits behind what both do.
 fn nobody_waits(pe: &Pe<impl Backend>) -> Result<()> {
-    let data = pe.alloc_zeroed::<u32>(1)?; // all
+    let data = pe.alloc_zeroed::<u32>(1)?;
     if pe.my_pe() == 0 {
         pe.host().p(&data, 7, 1)?;
     }
@@ -278,4 +278,161 @@ fn a_call_is_replaced() {
         [Ordering::Sync, Ordering::Quiet, Ordering::Barrier].map(|by| outcome(Some(by)) == "finished"),
         [false, false, true]
     );
+}
+
+/// What PE 0 sends to PE 1 is in the way of nothing; of the two signals the later one must come last.
+fn overtaken(pe: &Pe<impl Backend>, noise: usize) -> Result<()> {
+    let (word, data) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(16)?);
+    if pe.my_pe() == 0 {
+        for i in 0..noise {
+            pe.host().p(data.at(i), i as u64, 1)?;
+        }
+        pe.host().signal_op(word.signal(0), 1, SignalOp::Set, 1)?; // one
+        pe.host().signal_op(word.signal(0), 2, SignalOp::Set, 1)?; // two
+    }
+    pe.host().barrier_all()?;
+    if pe.my_pe() == 1 {
+        expect_eq(pe.host().signal_fetch(word.signal(0))?, 2, "the last signal")?;
+    }
+    pe.free(data)?;
+    pe.free(word)
+}
+
+/// Text without the path of this file, with the marks of its lines.
+fn marked(text: &str, marks: &[&str]) -> String {
+    let text = text.replace("backend-sim/tests/explain.rs:", "");
+    marks.iter().fold(text, |text, mark| text.replace(&line(mark).to_string(), mark))
+}
+
+#[test]
+fn a_schedule_is_the_one_in_order_with_few_exceptions() {
+    let program = |pe: &Pe<Sim>| overtaken(pe, 12);
+    for how in [Explore::random(1000, 7), Explore::All { limit: 1000 }] {
+        let mut simulation = Simulation::new(Config::pes(2)).unwrap();
+        let mut found = None;
+        let explored = simulation.explore(how, program, |run| {
+            found = (!run.is_ok()).then(|| run.without_results());
+            if found.is_some() { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) }
+        });
+        explored.unwrap();
+        let minimized = simulation.minimize(&found.unwrap(), Effort::LITTLE, program).unwrap().unwrap();
+        let [[late, after]] = &minimized.exceptions[..] else { panic!("{how:?}: {:?}", minimized.exceptions) };
+        let marks = ["one", "two"];
+        assert_eq!(marked(late, &marks), "the signal of signal_op at one by PE 0 to PE 1", "{how:?}");
+        assert_eq!(marked(after, &marks), "the signal of signal_op at two by PE 0 to PE 1", "{how:?}");
+
+        // its text leads to the same end, also where the source has moved
+        let text = minimized.run.schedule.to_string();
+        assert!(text.starts_with("os2.2x1.spec.p4.xt") && text.len() < 60, "{text}");
+        let again = simulation.replay(&text.parse().unwrap(), |pe: &Pe<Sim>| overtaken(pe, 12)).unwrap();
+        assert_eq!(again.verdict.kind.outcome(), "failed: wrong result");
+        // with fewer puts it is another program; without a fingerprint the exceptions tell
+        let other = simulation.replay(&text.parse().unwrap(), |pe: &Pe<Sim>| overtaken(pe, 11)).unwrap_err();
+        assert!(other.message().contains("was recorded from a different program"), "{other}");
+        let schedule = onesided_sim::Schedule { fingerprint: None, ..text.parse().unwrap() };
+        let other = simulation.replay(&schedule, |pe: &Pe<Sim>| overtaken(pe, 3)).unwrap_err();
+        assert!(other.message().contains("its exceptions do not fit"), "{other}");
+    }
+}
+
+#[test]
+fn what_fails_in_order_has_nothing_to_minimize() {
+    let (simulation, run) = finding(&Config::pes(2), flag_by_put);
+    assert!(simulation.minimize(&run, Effort::LITTLE, flag_by_put).unwrap().is_none());
+}
+
+/// Two writers of one word: of the same value, or of two.
+fn two_writers(pe: &Pe<impl Backend>, same: bool) -> Result<u32> {
+    let word = pe.alloc_zeroed::<u32>(1)?;
+    if pe.my_pe() > 0 {
+        let value = if same { 7 } else { pe.my_pe() as u32 };
+        pe.host().p(&word, value, 0)?; // writers
+    }
+    pe.host().barrier_all()?;
+    let found = pe.read_one(&word)?;
+    pe.free(word)?;
+    Ok(found)
+}
+
+#[test]
+fn a_race_matters_if_it_changes_a_result() {
+    let witness = |same: bool| {
+        let program = |pe: &Pe<Sim>| two_writers(pe, same);
+        let mut simulation = Simulation::new(Config::pes(3)).unwrap();
+        let run = simulation.run(program).unwrap();
+        simulation.witness(&run.verdict.races[0], Effort::LITTLE, program).unwrap()
+    };
+    let matters = witness(false);
+    let run = matters.run.unwrap();
+    let mut both = [matters.in_order[0], run.run.results[0]];
+    both.sort();
+    assert_eq!(both, [Some(1), Some(2)]);
+    assert_eq!(run.exceptions.len(), 1);
+    for text in &run.exceptions[0] {
+        assert!(marked(text, &["writers"]).starts_with("the delivery of p at writers by PE "), "{text}");
+    }
+    let harmless = witness(true);
+    assert!(harmless.run.is_none() && harmless.tried > 200, "{harmless:?}");
+}
+
+/// Who is first at a counter differs from run to run, and is no matter of the race.
+#[test]
+fn a_result_that_differs_without_the_race_is_no_witness() {
+    let program = |pe: &Pe<Sim>| {
+        let ticket = pe.alloc_zeroed::<u32>(1)?;
+        let mine = pe.host().atomic_fetch_inc(&ticket, 0)?;
+        two_writers(pe, true)?;
+        pe.free(ticket)?;
+        Ok(mine)
+    };
+    let mut simulation = Simulation::new(Config::pes(3)).unwrap();
+    let run = simulation.run(program).unwrap();
+    let witness = simulation.witness(&run.verdict.races[0], Effort::LITTLE, program).unwrap();
+    assert!(witness.run.is_none(), "{witness:?}");
+}
+
+/// Each PE puts to the next one and reads what the one before it has put.
+fn ring(pe: &Pe<impl Backend>) -> Result<()> {
+    let data = pe.alloc_zeroed::<u32>(1)?;
+    let (me, n) = (pe.my_pe(), pe.n_pes());
+    pe.host().p(&data, me as u32, (me + 1) % n)?;
+    pe.host().fence()?; // nothing comes behind it
+    pe.host().quiet()?; // the barrier does it
+    pe.host().barrier_all()?; // everybody
+    expect_eq(pe.read_one(&data)?, ((me + n - 1) % n) as u32, "the data")?;
+    pe.host().barrier_all()?; // for nobody
+    pe.free(data)
+}
+
+#[test]
+fn what_is_not_needed_is_said_for_the_number_of_pes() {
+    let simulation = Simulation::new(Config::pes(3)).unwrap();
+    let weaker = simulation.weaken(Effort::LITTLE, ring).unwrap();
+    let marks = ["nothing comes behind it", "the barrier does it", "everybody", "for nobody"];
+    let said: Vec<String> = weaker.iter().map(|weaker| marked(&weaker.in_words(3), &marks)).collect();
+    assert_eq!(
+        said,
+        [
+            "`fence` at nothing comes behind it: removable for 3 PEs: proved",
+            "`quiet` at the barrier does it: removable for 3 PEs: proved",
+            "`barrier` at everybody: removable for 3 PEs if a `sync_all` takes its place: proved",
+            "`barrier` at for nobody: removable for 3 PEs: proved",
+        ]
+    );
+    let needed = simulation.weaken(Effort::LITTLE, |pe| source_changed_in_time(pe)).unwrap();
+    let said: Vec<String> = needed.iter().map(|weaker| marked(&weaker.in_words(3), &["in time"])).collect();
+    assert_eq!(said[0], "`flush` at in time: needed for 3 PEs");
+    let none = simulation.weaken(Effort { schedules: 1, steps: 0 }, ring).unwrap();
+    assert!(none.iter().all(|weaker| weaker.enough == onesided_sim::Enough::NotTried), "{none:?}");
+}
+
+fn source_changed_in_time(pe: &Pe<impl Backend>) -> Result<()> {
+    let (src, dst) = (pe.alloc_zeroed::<u32>(1)?, pe.alloc_zeroed::<u32>(1)?);
+    if pe.my_pe() == 0 {
+        pe.host().put_nbi(&dst, &src, 1)?;
+        pe.host().flush()?; // in time
+        pe.write(&src, &[8])?;
+    }
+    pe.free(dst)?;
+    pe.free(src)
 }

@@ -95,6 +95,39 @@ fn a_finding_comes_with_the_command_that_replays_it() {
     assert_eq!(verdict(&stdout(&replayed)), verdict(&stdout(&found)));
 }
 
+/// A finding of the kind that only some orders have names what comes later than in order, and so does its replay.
+#[test]
+fn a_finding_is_told_by_its_exceptions() {
+    let found = example("missing_fence", &["--races", "note", "--json", "-"]);
+    let said = stderr(&found);
+    let (_, exceptions) = said.split_once("\n\nOther than in order:\n").expect("exceptions");
+    let lines: Vec<&str> = exceptions.lines().take(3).collect();
+    assert!(
+        lines[0].contains("the delivery of put at examples/src/bin/missing_fence.rs:34 by PE 0 to PE 1 (piece "),
+        "{said}"
+    );
+    assert!(lines[1].contains("comes after ") && lines[2].is_empty(), "{said}");
+    let summary: Value = serde_json::from_str(&stdout(&found)).unwrap();
+    let finding = &summary["finding"];
+    assert_eq!((finding["exceptions"].as_array().unwrap().len(), &finding["fix"]["proved"]), (1, &Value::from(true)));
+    let replayed = example("missing_fence", &["--races", "note", "--replay", finding["schedule"].as_str().unwrap()]);
+    assert_eq!(verdict(&stdout(&replayed)), verdict(&said));
+}
+
+#[test]
+fn a_right_program_is_tried_without_its_calls() {
+    let output = example("ring", &["--weaken", "--pes", "3"]);
+    let said = stdout(&output);
+    assert_eq!(status(&output), 0, "{said}");
+    assert!(said.contains("\nring: proved for 3 PEs under spec"), "{said}");
+    assert!(said.contains(": needed for 3 PEs\nnote: each was tried alone; "), "{said}");
+    let none = stdout(&example("put_signal", &["--weaken"]));
+    assert!(none.contains("\n--weaken: it has no fence, flush, quiet, barrier or sync of its own\n"), "{none}");
+    assert_eq!(status(&example("missing_fence", &["--weaken"])), 1);
+    let several = example("ring", &["--weaken", "--pes", "2..3"]);
+    assert!(status(&several) == 2 && stderr(&several).contains("--weaken is about one run"), "{}", stderr(&several));
+}
+
 /// The arguments of the command that a finding prints.
 fn replay_arguments(said: &str) -> Vec<&str> {
     let command = said.lines().find_map(|line| line.strip_prefix("Replay it: ")).expect("a command");

@@ -6,14 +6,23 @@
 //! | `lines.rs` | the calls of a program: where another one can be inserted |
 //! | `trial.rs` | whether a changed program is right, as far as the effort goes |
 //! | `fix.rs` | the weakest change that makes a program right |
+//! | `minimize.rs` | a schedule that fails, as the run in order with the fewest exceptions |
+//! | `weaken.rs` | which calls that order others a program does not need |
+//! | `witness.rs` | a run in which a race changes a result |
 
 mod edit;
 mod fix;
 mod lines;
+mod minimize;
 mod trial;
+mod weaken;
+mod witness;
 
 pub use edit::{Edit, Ordering};
 pub use fix::{Fix, Fixes, Shown};
+pub use minimize::Minimized;
 pub use trial::Effort;
+pub use weaken::{Enough, Weaker};
+pub use witness::Witness;
 
 pub(crate) use edit::Edits;

@@ -8,10 +8,12 @@
 //! | `pos.rs`, `pct.rs` | the same generator, by priorities: of steps; of agents and targets |
 //! | `all.rs`, `reversals.rs` | a depth-first search over all schedules, leaving out equivalent ones |
 //! | `class.rs` | any of them, and which class of equivalent schedules its run belongs to |
+//! | `exceptions.rs` | in order, but for some steps that come later; any chooser, and the names of the steps that it takes |
 //! | `replay.rs` | a recorded list |
 
 mod all;
 mod class;
+mod exceptions;
 mod generator;
 mod in_order;
 mod late;
@@ -25,6 +27,7 @@ use crate::machine::{Machine, Step};
 
 pub(crate) use all::All;
 pub(crate) use class::{Class, Classified};
+pub(crate) use exceptions::{Exceptions, Named};
 pub(crate) use in_order::InOrder;
 pub(crate) use late::Late;
 pub(crate) use pct::Pct;

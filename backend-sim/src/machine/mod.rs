@@ -10,6 +10,7 @@
 //! | `choice.rs` | which steps are choices, and taking one |
 //! | `path.rs` | what has arrived, and is not yet visible on another path |
 //! | `access.rs`, `past.rs` | what a step touches; what must come before it |
+//! | `naming.rs` | the steps that can be chosen, in words |
 //! | `aim.rs` | what a step is going to touch |
 //! | `observe.rs` | what the race detector and the lints are told of operations |
 //! | `assumed.rs` | what a proof assumes of words: counters, steady words |
@@ -51,6 +52,7 @@ mod instance;
 mod issue;
 mod life;
 mod memory;
+mod naming;
 mod observe;
 mod past;
 mod path;
@@ -369,9 +371,7 @@ impl Machine {
         let again = self.mode.tracking && self.polls_again(host, call, at);
         if self.mode.relaxed && (again || self.is_choice(host, call)) {
             self.make_pending(host);
-            if self.mode.tracking {
-                self.agents[host].call = call.name(); // the step is that of the call
-            }
+            self.agents[host].call = call.name(); // the step is that of the call
             if self.mode.aiming {
                 self.aim(host, call);
             }

@@ -34,6 +34,12 @@ pub struct Finding {
     pub verdict: Verdict,
     /// The data races of the run, the one to look at first at the front.
     pub races: Vec<Race>,
+    /// How the run differs from the one in order, in words: each step that comes later, and the one that it comes after.
+    #[serde(default)]
+    pub exceptions: Vec<[String; 2]>,
+    /// Whether the first race changes a result, if that was looked for.
+    #[serde(default)]
+    pub matters: Option<Matters>,
     /// What makes the program right, if that was looked for and found.
     #[serde(default)]
     pub fix: Option<Fix>,
@@ -149,6 +155,18 @@ pub struct Missing {
     pub after: Place,
     /// The line before which it belongs.
     pub before: Place,
+}
+
+/// Whether a race changes a result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::exhaustive_structs, reason = "who writes a finding fills in everything")]
+pub struct Matters {
+    /// All of it in words.
+    pub text: String,
+    /// Whether a run was found in which it does.
+    pub changes: bool,
+    /// The command that runs it.
+    pub replay: Option<String>,
 }
 
 /// A change that makes the program right, as far as it was tried.

@@ -21,8 +21,8 @@ mod terminal;
 
 pub use event::{Does, Event, Kind, Place};
 pub use finding::{
-    Access, Agent, Cluster, Edit, Finding, Fix, Lint, Missing, Part, Race, SCHEMA, Source, Standing, Undelivered,
-    Verdict,
+    Access, Agent, Cluster, Edit, Finding, Fix, Lint, Matters, Missing, Part, Race, SCHEMA, Source, Standing,
+    Undelivered, Verdict,
 };
 pub use html::html;
 pub use perfetto::perfetto;

@@ -8,7 +8,7 @@ use super::plan::Plan;
 use super::report::replay;
 use super::run::Done;
 use super::sources;
-use crate::tool::finding::{of_fix, of_verdict};
+use crate::tool::finding::of_verdict;
 use crate::tool::terminal::events_of;
 
 /// All that is known of a recorded run.
@@ -22,10 +22,12 @@ pub(super) fn finding(facts: &Facts, plan: &Plan, done: &Done, run: &Run<String>
         profile: profile.to_string(),
         schedule: run.schedule.to_string(),
         replay: replay(plan, run),
-        fix: done.fixes.as_ref().and_then(|fixes| fixes.fix.as_ref()).map(of_fix),
         events: events_of(run.trace.as_deref().unwrap_or_default()),
         ..of_verdict(&run.verdict)
     };
+    if let Some(explained) = &done.explained {
+        explained.add_to(plan, &mut finding);
+    }
     finding.sources = sources::of(&finding.files());
     finding
 }

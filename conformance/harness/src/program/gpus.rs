@@ -87,6 +87,7 @@ impl Plan {
             strict,
             all_races,
             explain,
+            weaken,
             replay,
             events,
         } = search;
@@ -110,6 +111,7 @@ impl Plan {
             ("--robust", robust),
             ("--all-races", all_races),
             ("--explain", explain),
+            ("--weaken", weaken),
             ("--replay", replay.is_some()),
             ("--events", events),
             (file.unwrap_or_default(), file.is_some()),

@@ -10,7 +10,6 @@ use super::Facts;
 use super::plan::{Plan, Search};
 use super::report::replay;
 use super::run::{Done, End};
-use crate::tool::finding::of_fix;
 
 /// Writes every event of a run, one a line: the same bytes for the same schedule.
 pub(super) fn write_trace(out: &mut dyn Write, facts: &Facts, run: &Run<String>) -> io::Result<()> {
@@ -48,12 +47,14 @@ pub(super) fn summary(facts: &Facts, plan: &Plan, done: &Done) -> Value {
     };
     let finding = done.recorded.as_ref().filter(|_| matches!(done.end, End::Finding | End::GivenUp));
     let finding = finding.map(|run| {
+        let mut explained = onesided_show::Finding::default();
+        done.explained.iter().for_each(|all| all.add_to(plan, &mut explained));
         json!({
             "verdict": run.verdict.kind.outcome(),
             "report": run.verdict.to_string(),
             "schedule": run.schedule.to_string(),
             "replay": replay(plan, run),
-            "fix": done.fixes.as_ref().and_then(|fixes| fixes.fix.as_ref()).map(of_fix),
+            "exceptions": explained.exceptions, "fix": explained.fix, "matters": explained.matters,
         })
     });
     let differing = done.differing.as_ref().map(|(count, run)| {
@@ -93,6 +94,7 @@ pub(super) fn summary(facts: &Facts, plan: &Plan, done: &Done) -> Value {
         "redundant": done.explored.redundant, "complete": done.explored.complete,
         "classes": done.explored.classes, "at_least": done.explored.at_least, "bound": done.explored.bound.map(|bound| bound.to_string()),
         "proof": plan.is_all().then(|| done.explored.proof(&plan.config)),
+        "weaker": done.weaker.iter().map(|weaker| weaker.in_words(pes)).collect::<Vec<_>>(),
         "seconds": done.time.as_secs_f64(),
         "status": status, "error": error, "finding": finding, "differing": differing,
         "checks": facts.checks,

@@ -7,6 +7,7 @@
 //! | `plan.rs` | what the options ask for on the simulator, or why that is impossible |
 //! | `run.rs` | runs the plan, up to the first finding |
 //! | `results.rs` | whether the PEs returned the same on every schedule |
+//! | `explain.rs` | what explains a finding |
 //! | `report.rs`, `next.rs` | what a person reads; what would help next |
 //! | `table.rs`, `compare.rs` | several numbers of PEs or profiles: a row for each; whether one profile is stronger |
 //! | `json.rs` | what `--trace` and `--json` write |
@@ -32,6 +33,7 @@ use crate::tool::terminal::{events_of, terminal};
 use crate::{complain, say};
 
 mod compare;
+mod explain;
 mod finding;
 mod gpus;
 mod gpus_report;

@@ -132,6 +132,10 @@ pub(super) struct Search {
     /// Print every pair of calls that races in the finding's run, not only the first; and every lint
     #[arg(long)]
     pub(super) all_races: bool,
+    /// Find out which fences, flushes, quiets, barriers and syncs the program does not need for this number of PEs: prove it
+    /// as --all does, then without each, and with weaker calls
+    #[arg(long, conflicts_with_all = ["strategy", "seed"])]
+    pub(super) weaken: bool,
     /// Take up to a minute to explain a finding, instead of a fraction of a second
     #[arg(long)]
     pub(super) explain: bool,
@@ -143,7 +147,7 @@ pub(super) struct Search {
     #[arg(long)]
     pub(super) events: bool,
     /// Run one schedule again, as a finding printed it; it brings its PEs, nodes, GPUs, profile and pieces
-    #[arg(long, value_name = "SCHEDULE", value_parser = schedule, conflicts_with_all = ["schedules", "all", "strategy", "seed", "time"])]
+    #[arg(long, value_name = "SCHEDULE", value_parser = schedule, conflicts_with_all = ["schedules", "all", "weaken", "strategy", "seed", "time"])]
     pub(super) replay: Option<Schedule>,
 }
 

@@ -30,6 +30,8 @@ pub(super) struct Plan {
     pub(super) robust: bool,
     /// Whether a finding is worth some time to explain it.
     pub(super) explain: bool,
+    /// Whether it is tried without the calls that order others.
+    pub(super) weaken: bool,
     /// Whether the events are printed.
     pub(super) events: bool,
     pub(super) output: Output,
@@ -116,7 +118,7 @@ impl Plan {
             return Err(format!("{} needs at least {} PEs, not {}", facts.name, facts.min_pes, config.pes));
         }
 
-        let (events, all_races, explain) = (search.events, search.all_races, search.explain);
+        let (events, all_races, explain, weaken) = (search.events, search.all_races, search.explain, search.weaken);
         let robust = search.robust;
         let seed = search.seed.unwrap_or(0);
         let budget = Budget { time: search.time.map(Duration::from_secs), memory: Some(config.memory) };
@@ -130,7 +132,7 @@ impl Plan {
             }
             (None, Some(Kind::InOrder)) => Search::InOrder { then: None },
             (None, Some(Kind::Random(strategy))) => Search::Only(Explore::Random { schedules, seed, strategy }),
-            (None, None) if search.all || robust => {
+            (None, None) if search.all || robust || weaken => {
                 Search::InOrder { then: Some(Explore::All { limit: unless_given(LIMIT) }) }
             }
             (None, None) => {
@@ -147,6 +149,7 @@ impl Plan {
             all_races,
             robust,
             explain,
+            weaken,
             events,
             output,
             in_table: false,

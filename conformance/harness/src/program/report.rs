@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use onesided_sim::{Bound, Explore, Fixes, IntendedRaces, Run, Strategy};
+use onesided_sim::{Bound, Explore, IntendedRaces, Run, Strategy};
 
 use super::Facts;
 use super::next::next;
@@ -36,6 +36,7 @@ pub(super) fn print(facts: &Facts, plan: &Plan, done: &Done) {
                     replay(plan, run)
                 );
             }
+            weakened(plan, done);
             note_unsupported(plan, done);
             note_marks(&done.marks);
             note_unwritten(done);
@@ -44,6 +45,19 @@ pub(super) fn print(facts: &Facts, plan: &Plan, done: &Done) {
             say!("Next: {}", next(facts, plan, done));
         }
     }
+}
+
+/// Says of each call that orders others whether it is needed.
+fn weakened(plan: &Plan, done: &Done) {
+    if !plan.weaken || done.end != End::Fine {
+        return;
+    }
+    if done.weaker.is_empty() {
+        say!("--weaken: it has no fence, flush, quiet, barrier or sync of its own");
+        return;
+    }
+    done.weaker.iter().for_each(|weaker| say!("{}", weaker.in_words(plan.config.pes)));
+    say!("note: each was tried alone; without one of them, another may be needed");
 }
 
 /// Notes what the program uses that GPUs do not have. With `--like`, the simulator has refused it already.
@@ -89,20 +103,10 @@ fn finding(plan: &Plan, done: &Done, run: &Run<String>) -> String {
         _ => format!("on schedule {}", done.schedules()),
     };
     let replay = replay(plan, run);
-    let fix =
-        done.fixes.as_ref().and_then(|fixes| fix(plan, fixes)).map(|fix| format!("\n\nFix: {fix}")).unwrap_or_default();
+    let explained = done.explained.as_ref().map(|explained| explained.text(plan)).unwrap_or_default();
     match plan.all_races {
-        true => format!("{which}: {:#}{fix}\n\nReplay it: {replay}", run.verdict),
-        false => format!("{which}: {}{fix}\n\nReplay it: {replay}", run.verdict),
-    }
-}
-
-/// What repairs it. That nothing was found is said to who asked for more.
-fn fix(plan: &Plan, Fixes { fix, tried, .. }: &Fixes) -> Option<String> {
-    match fix {
-        Some(fix) => Some(fix.to_string()),
-        None if plan.explain && *tried > 0 => Some(format!("none of one or two calls; {tried} were tried")),
-        None => None,
+        true => format!("{which}: {:#}{explained}\n\nReplay it: {replay}", run.verdict),
+        false => format!("{which}: {}{explained}\n\nReplay it: {replay}", run.verdict),
     }
 }
 

@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use onesided::{Error, ErrorKind, Pe, Result};
 use onesided_nvshmem::CAPABILITIES;
-use onesided_sim::{Bound, Explore, Explored, Fixes, IntendedRaces, Lint, Run, Sim, Simulation, VerdictKind};
+use onesided_sim::{Bound, Effort, Explore, Explored, IntendedRaces, Lint, Run, Sim, Simulation, VerdictKind, Weaker};
 
 use super::Program;
+use super::explain::{Explained, explain};
 use super::next::has_several_elements;
 use super::plan::{Plan, Search};
 use super::results::{Results, outcome};
@@ -30,8 +31,10 @@ pub(super) struct Done {
     pub(super) time: Duration,
     /// The recorded run to report: the finding's, or the first one if a trace is wanted.
     pub(super) recorded: Option<Run<String>>,
-    /// What would repair the finding, if that was looked for.
-    pub(super) fixes: Option<Fixes>,
+    /// What explains the finding, if that was looked for.
+    pub(super) explained: Option<Explained>,
+    /// What is known of calls that order others, where a right program was tried without them.
+    pub(super) weaker: Vec<Weaker>,
     /// What the program uses that libnvshmem does not have: the family of calls, and why.
     pub(super) unsupported: Option<(&'static str, &'static str)>,
     /// What the program has marked as free to race, and how many races that stands for.
@@ -79,7 +82,8 @@ pub(super) fn run<P: Program>(program: &P, plan: &Plan) -> Done {
         explored: Explored::default(),
         time: Duration::ZERO,
         recorded: None,
-        fixes: None,
+        explained: None,
+        weaker: Vec::new(),
         unsupported: None,
         marks: IntendedRaces::default(),
         unwritten: None,
@@ -135,6 +139,9 @@ fn visit<P: Program>(program: &P, plan: &Plan, done: &mut Done) -> Result<()> {
     }
     if let (None, Some(other)) = (&finding, results.other()) {
         done.differing = Some((results.count(), simulation.reproduce(other, main)?));
+    }
+    if plan.weaken && done.end == End::Fine {
+        done.weaker = simulation.weaken(Effort::MUCH, main)?;
     }
     // Recording takes time. So the run to report is run again, and recorded then.
     let has_finding = finding.is_some();
@@ -253,7 +260,7 @@ impl Done {
         self.alone.unwrap_or(0) + self.explored.steps
     }
 
-    /// Keeps the recorded run to report, and looks for what would repair it.
+    /// Keeps the recorded run to report, and explains it.
     fn explain(
         &mut self,
         plan: &Plan,
@@ -266,9 +273,11 @@ impl Done {
             _ => self.end == End::Finding,
         };
         if is_about_the_program && !plan.in_table {
-            self.fixes = Some(simulation.fix(&run, plan.effort(), main)?);
+            let (run, explained) = explain(plan, simulation, run, main)?;
+            (self.recorded, self.explained) = (Some(run), Some(explained));
+        } else {
+            self.recorded = Some(run);
         }
-        self.recorded = Some(run);
         Ok(())
     }
 

@@ -69,7 +69,7 @@ impl Table {
             return Err(format!("--replay is about one run: leave {option} out"));
         }
         let of_one_run = output.given().map(|(option, _)| option).find(|option| *option != "--json");
-        if let Some(file) = of_one_run.or(search.events.then_some("--events")) {
+        if let Some(file) = of_one_run.or(search.events.then_some("--events")).or(search.weaken.then_some("--weaken")) {
             return Err(format!("{file} is about one run: leave {option} out"));
         }
         let pes = machine.pes.as_ref().map_or_else(|| vec![facts.pes], |pes| pes.0.clone());

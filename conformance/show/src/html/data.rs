@@ -44,7 +44,7 @@ pub(super) fn data(diagram: &Diagram<'_>) -> Value {
     json!({
         "program": program, "arguments": arguments, "checks": checks, "pes": cluster.pes, "nodes": cluster.nodes,
         "profile": profile, "schedule": schedule, "replay": replay,
-        "verdict": verdict, "races": races, "fix": fix, "agents": agents, "undelivered": undelivered,
+        "verdict": verdict, "races": races, "exceptions": finding.exceptions, "matters": finding.matters, "fix": fix, "agents": agents, "undelivered": undelivered,
         "focus": diagram.pes_of_the_finding(),
         "lanes": diagram.lanes.iter().map(|lane| [number(lane.pe), optional(lane.stream)]).collect::<Vec<_>>(),
         "events": events,

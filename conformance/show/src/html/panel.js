@@ -24,6 +24,12 @@ function short(text) {
 function showFinding() {
   const section = document.getElementById("finding");
   races.forEach((race, number) => section.append(raceCard(race, number)));
+  if (data.exceptions.length > 0) {
+    const items = data.exceptions.map(([late, after]) => element("li", {}, short(late), element("br"), `comes after ${short(after)}`));
+    section.append(element("details", { id: "exceptions", open: items.length <= 4 },
+      element("summary", { textContent: "Other than in order" }), element("ul", {}, ...items)));
+  }
+  if (data.matters) section.append(element("p", { id: "matters", title: data.matters.replay ?? "" }, short(data.matters.text).replace(/:$/, ".")));
   if (data.fix) {
     const text = element("span", { textContent: short(data.fix.text).replaceAll("`", "") });
     section.append(element("p", { id: "fix", className: "missing", title: data.fix.text }, element("b", { textContent: "Fix: " }), text));

@@ -66,6 +66,16 @@ pub fn terminal(finding: &Finding, to: Terminal) -> String {
         let places = places_of_the_verdict(finding);
         out += &excerpt::excerpts(finding, &places, to);
     }
+    if !finding.exceptions.is_empty() {
+        let _ = writeln!(out, "\n{}", to.paint(Look::Heading, "Other than in order"));
+        for [late, after] in &finding.exceptions {
+            let _ = writeln!(out, "  {late}\n    comes after {after}");
+        }
+    }
+    if let Some(matters) = &finding.matters {
+        let _ = writeln!(out, "\n{}", matters.text);
+        matters.replay.iter().for_each(|replay| out.push_str(&format!("  {}\n", to.paint(Look::Faint, replay))));
+    }
     if let Some(fix) = &finding.fix {
         let _ = writeln!(out, "\n{} {}", to.paint(Look::Right, "fix:"), fix.text);
     }

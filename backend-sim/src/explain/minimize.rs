@@ -1,0 +1,252 @@
+//! [`Minimized`]: a schedule that fails, as the run in order with the fewest exceptions.
+
+use std::collections::BTreeMap;
+
+use onesided::{At, Pe, Result};
+
+use super::trial::Effort;
+use crate::config::Races;
+use crate::exception::{Exception, StepName};
+use crate::execution::{Executed, Program};
+use crate::explore::{Chooser, Exceptions, Named, Pct, Pos, Random, Replay};
+use crate::pe::Sim;
+use crate::schedule::Choices;
+use crate::simulation::{Run, Simulation, launched, with_pe};
+use crate::verdict::{Verdict, VerdictKind};
+
+/// A run that ends as another one did, with as few exceptions from the run in order as were found.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Minimized<T> {
+    /// The run, recorded. Its schedule is the list of exceptions.
+    pub run: Run<T>,
+    /// Each exception in words: the step that comes later, and the one that it comes after.
+    pub exceptions: Vec<[String; 2]>,
+}
+
+/// The most steps of a run that is minimized.
+const STEPS: usize = 20_000;
+
+impl Simulation {
+    /// Looks for a run that ends as `run` did and differs less from the run in order: "this delivery comes after that read". Each
+    /// attempt is one run. `None`: `run` is the one in order, or nothing simpler was found.
+    ///
+    /// Two runs end alike if their verdicts are of one kind, at one line, and the first race of the one is a race of the other.
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    /// use onesided::{Backend, Pe, Result, SignalOp, expect_eq};
+    /// use onesided_sim::{Config, Effort, Explore, Simulation};
+    ///
+    /// fn program(pe: &Pe<impl Backend>) -> Result<()> {
+    ///     let word = pe.alloc_zeroed::<u64>(1)?;
+    ///     if pe.my_pe() == 0 {
+    ///         pe.host().signal_op(word.signal(0), 1, SignalOp::Set, 1)?;
+    ///         pe.host().signal_op(word.signal(0), 2, SignalOp::Set, 1)?; // can come first
+    ///     }
+    ///     pe.host().barrier_all()?;
+    ///     if pe.my_pe() == 1 {
+    ///         expect_eq(pe.host().signal_fetch(word.signal(0))?, 2, "the last signal")?;
+    ///     }
+    ///     pe.free(word)
+    /// }
+    ///
+    /// let mut simulation = Simulation::new(Config::pes(2))?;
+    /// let mut found = None;
+    /// simulation.explore(Explore::random(100, 0), program, |run| {
+    ///     found = (!run.is_ok()).then(|| run.without_results());
+    ///     if found.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    /// })?;
+    /// let shortest = simulation.minimize(&found.unwrap(), Effort::LITTLE, program)?.unwrap();
+    /// assert_eq!(shortest.exceptions.len(), 1);
+    /// let again = simulation.replay(&shortest.run.schedule, program)?;
+    /// assert!(!again.is_ok());
+    /// # Ok::<(), onesided::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Simulation::explore`].
+    pub fn minimize<T>(
+        &self,
+        run: &Run<T>,
+        effort: Effort,
+        program: impl Fn(&Pe<Sim>) -> Result<T>,
+    ) -> Result<Option<Minimized<T>>> {
+        let wanted = Ending::of(&run.verdict);
+        let process = with_pe(program);
+        let mut runs = Runs::new(self, effort, launched(&process))?;
+        let Some(steps) = runs.steps_of(&run.schedule.choices)? else { return Ok(None) };
+        runs.reduce(&steps, |other| wanted.is_that_of(&other.verdict))
+    }
+}
+
+/// How a run ended, as far as another one ends alike.
+#[derive(Debug)]
+pub(super) struct Ending {
+    outcome: String,
+    at: Option<At>,
+    race: Option<[At; 2]>,
+}
+
+impl Ending {
+    pub(super) fn of(verdict: &Verdict) -> Ending {
+        let at = match &verdict.kind {
+            VerdictKind::Failed { error, .. } => Some(error.at()),
+            VerdictKind::Panicked { at, .. } => *at,
+            _ => None,
+        };
+        let race = verdict.races.first().map(|race| [race.first.at, race.second.at]);
+        Ending { outcome: verdict.kind.outcome(), at, race }
+    }
+
+    fn is_that_of(&self, verdict: &Verdict) -> bool {
+        let other = Ending::of(verdict);
+        let has_race = |race: &[At; 2]| verdict.races.iter().any(|other| [other.first.at, other.second.at] == *race);
+        (&self.outcome, self.at) == (&other.outcome, other.at) && self.race.as_ref().is_none_or(has_race)
+    }
+}
+
+/// Runs of one program, as long as the effort lasts.
+pub(super) struct Runs<'a, T> {
+    simulation: Simulation,
+    program: Program<'a, T>,
+    /// Steps left.
+    left: u64,
+    max_steps: u64,
+    /// Runs made.
+    pub(super) made: u64,
+}
+
+/// Steps after which a run is given up.
+const LONG: u64 = 100_000;
+
+impl<'a, T> Runs<'a, T> {
+    pub(super) fn new(of: &Simulation, effort: Effort, program: Program<'a, T>) -> Result<Runs<'a, T>> {
+        let simulation = Simulation::new(of.config().clone())?;
+        let max_steps = of.config().max_steps.unwrap_or(LONG).min(LONG);
+        Ok(Runs { simulation, program, left: effort.steps, max_steps, made: 0 })
+    }
+
+    /// A run, unless the effort is used up.
+    pub(super) fn with<C: Chooser>(&mut self, chooser: &mut C) -> Result<Option<Executed<T>>> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        self.made += 1;
+        let executed = self.simulation.engine.execute(chooser, self.max_steps, false, &self.program)?;
+        self.left = self.left.saturating_sub(executed.steps);
+        Ok(Some(executed))
+    }
+
+    /// The steps of a schedule; `None` where it is the one in order, or too long.
+    fn steps_of(&mut self, choices: &Choices) -> Result<Option<Vec<StepName>>> {
+        let steps = match choices {
+            Choices::InOrder => return Ok(None),
+            Choices::Seed(seed) => self.named(Random::new(*seed))?,
+            Choices::Pos { seed } => self.named(Pos::new(*seed))?,
+            Choices::Pct { depth, steps, seed } => self.named(Pct::new(*seed, *depth, *steps))?,
+            Choices::Picks(picks) => {
+                let is_proof = self.simulation.config().races == Races::Find;
+                self.named(Replay::new(picks, is_proof))?
+            }
+            Choices::Exceptions(exceptions) => self.named(Exceptions::new(exceptions))?,
+        };
+        Ok(steps.filter(|steps| steps.len() <= STEPS))
+    }
+
+    pub(super) fn named<C: Chooser>(&mut self, chooser: C) -> Result<Option<Vec<StepName>>> {
+        let mut named = Named::new(chooser);
+        Ok(self.with(&mut named)?.map(|_| named.steps))
+    }
+
+    /// The fewest exceptions with which a run has what `wanted` asks for; `steps` are those of a run that has it.
+    pub(super) fn reduce(
+        &mut self,
+        steps: &[StepName],
+        wanted: impl Fn(&Executed<T>) -> bool,
+    ) -> Result<Option<Minimized<T>>> {
+        let Some(in_order) = self.named(Exceptions::default())? else { return Ok(None) };
+        let has = |runs: &mut Runs<'a, T>, exceptions: &[Exception]| -> Result<bool> {
+            Ok(runs.with(&mut Exceptions::new(exceptions))?.is_some_and(|executed| wanted(&executed)))
+        };
+        let mut found = None;
+        for exceptions in [inversions(steps, &in_order), chain(steps)] {
+            if has(self, &exceptions)? {
+                found = Some(exceptions);
+                break;
+            }
+        }
+        let Some(mut exceptions) = found else { return Ok(None) };
+        // delta debugging: leave out ever smaller parts
+        let mut part = exceptions.len();
+        while part > 0 {
+            let mut from = 0;
+            let before = exceptions.len();
+            while from < exceptions.len() {
+                let mut fewer = exceptions.clone();
+                fewer.drain(from..(from + part).min(exceptions.len()));
+                match has(self, &fewer)? {
+                    true => exceptions = fewer,
+                    false => from += part,
+                }
+            }
+            part = if part == 1 && exceptions.len() < before { 1 } else { part / 2 };
+        }
+        self.recorded(exceptions).map(Some)
+    }
+
+    /// The run with these exceptions, recorded and in words.
+    fn recorded(&mut self, exceptions: Vec<Exception>) -> Result<Minimized<T>> {
+        let mut chooser = Exceptions::new(&exceptions);
+        self.simulation.engine.execute(&mut chooser, self.max_steps, true, &self.program)?;
+        let words: &BTreeMap<StepName, String> = &chooser.words;
+        let word =
+            |step: &StepName| words.get(step).cloned().unwrap_or_else(|| "a step that was not reached".to_string());
+        let in_words = exceptions.iter().map(|Exception { late, after }| [word(late), word(after)]).collect();
+        let run = self.simulation.record(&Choices::Exceptions(exceptions), &self.program)?;
+        Ok(Minimized { run, exceptions: in_words })
+    }
+}
+
+/// For each step the last one before it that comes behind it in order.
+fn inversions(steps: &[StepName], in_order: &[StepName]) -> Vec<Exception> {
+    let places: BTreeMap<StepName, usize> = in_order.iter().enumerate().map(|(place, step)| (*step, place)).collect();
+    let place = |step: &StepName| places.get(step).copied().unwrap_or(usize::MAX);
+    let (mut exceptions, mut furthest) = (Vec::new(), 0);
+    for (number, late) in steps.iter().enumerate() {
+        let mine = place(late);
+        if furthest > mine {
+            let after = steps[..number].iter().rfind(|other| place(other) > mine).expect("one is behind it in order");
+            exceptions.push(Exception { late: *late, after: *after });
+        }
+        furthest = furthest.max(mine);
+    }
+    exceptions
+}
+
+/// Each step after the one before it: the whole schedule.
+fn chain(steps: &[StepName]) -> Vec<Exception> {
+    steps.windows(2).map(|pair| Exception { late: pair[1], after: pair[0] }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn steps(keys: &[u64]) -> Vec<StepName> {
+        keys.iter().map(|key| StepName { key: *key, times: 0 }).collect()
+    }
+
+    #[test]
+    fn a_step_that_comes_later_is_an_exception() {
+        let of = |run: &[u64]| -> Vec<(u64, u64)> {
+            let exceptions = inversions(&steps(run), &steps(&[1, 2, 3, 4, 5]));
+            exceptions.iter().map(|Exception { late, after }| (late.key, after.key)).collect()
+        };
+        assert_eq!(of(&[1, 2, 3, 4, 5]), []);
+        assert_eq!(of(&[1, 3, 4, 2, 5]), [(2, 4)]);
+        assert_eq!(of(&[2, 5, 1, 3, 4]), [(1, 5), (3, 5), (4, 5)]);
+        assert_eq!(of(&[1, 9, 2]), [(2, 9)], "a step that is not there in order");
+        assert_eq!(of(&[3, 9]), []);
+    }
+}

@@ -1,0 +1,148 @@
+//! [`Weaker`]: calls that order others, and whether a program needs them.
+
+use std::fmt;
+
+use onesided::{At, Pe, Result};
+
+use super::edit::{Edit, Ordering};
+use super::fix::Shown;
+use super::lines::Calls;
+use super::trial::{Effort, Trial, Trials};
+use crate::pe::Sim;
+use crate::simulation::Simulation;
+
+/// A call that orders others or completes them, and whether something weaker is enough.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Weaker {
+    /// The call.
+    pub call: Ordering,
+    /// Its place.
+    pub at: At,
+    /// What is enough.
+    pub enough: Enough,
+}
+
+/// What is enough in place of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "a call is needed, or something weaker is enough, or it is not known")]
+pub enum Enough {
+    /// Nothing: the call can be left out.
+    Nothing(Shown),
+    /// A weaker call.
+    Call(Ordering, Shown),
+    /// The call is needed: the program fails without it, and with everything weaker.
+    Itself,
+    /// The effort did not last.
+    NotTried,
+}
+
+impl Simulation {
+    /// Looks for calls that a program does not need on this cluster: each `fence`, `flush`, `quiet`, barrier and sync is left out, and
+    /// then replaced by what is weaker, while the program runs. Each is changed alone, so a call may be needed once another is gone.
+    /// What is said holds for this cluster and this profile only. The program should be right as it is.
+    ///
+    /// ```
+    /// use onesided::{Backend, Cmp, Pe, Result, SignalOp, expect_eq};
+    /// use onesided_sim::{Config, Effort, Simulation};
+    ///
+    /// fn program(pe: &Pe<impl Backend>) -> Result<()> {
+    ///     let (data, flag) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(1)?);
+    ///     if pe.my_pe() == 0 {
+    ///         pe.host().p(&data, 7, 1)?;
+    ///         pe.host().quiet()?; // a fence is enough
+    ///         pe.host().signal_op(flag.signal(0), 1, SignalOp::Set, 1)?;
+    ///         pe.host().quiet()?; // free completes what is left
+    ///     } else {
+    ///         pe.host().signal_wait_until(flag.signal(0), Cmp::Eq, 1)?;
+    ///         expect_eq(pe.read_one(&data)?, 7, "the data")?;
+    ///     }
+    ///     pe.free(flag)?;
+    ///     pe.free(data)
+    /// }
+    ///
+    /// let simulation = Simulation::new(Config::pes(2))?;
+    /// let weaker = simulation.weaken(Effort::LITTLE, program)?;
+    /// let said: Vec<String> = weaker.iter().map(|weaker| weaker.in_words(simulation.config().pes)).collect();
+    /// assert!(said[0].ends_with("removable for 2 PEs if a `fence` takes its place: proved"), "{said:?}");
+    /// assert!(said[1].ends_with("removable for 2 PEs: proved"), "{said:?}");
+    /// # Ok::<(), onesided::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Simulation::explore`].
+    pub fn weaken<T>(&self, effort: Effort, program: impl Fn(&Pe<Sim>) -> Result<T>) -> Result<Vec<Weaker>> {
+        let mut simulation = Simulation::new(self.config().clone())?;
+        let run = simulation.run(&program)?;
+        let recorded = simulation.reproduce(&run, &program)?;
+        let mut calls = Calls::default();
+        calls.add(recorded.trace.as_deref().unwrap_or_default());
+        let mut lines: Vec<(Ordering, At)> =
+            calls.all.iter().filter_map(|((at, _), line)| Some((line.orders?, *at))).collect();
+        lines.sort_by_key(|(_, at)| *at);
+        lines.dedup();
+        let mut trials = Trials::new(self, effort, run.steps, &program);
+        let weaker = |(call, at): (Ordering, At)| {
+            let mut enough = Enough::Itself;
+            for by in weaker_than(call) {
+                let shown = match trials.of(&[Edit::Replace { at, by }])? {
+                    Trial::Fails(_) => continue,
+                    Trial::Proved(classes) => Shown::Proved { classes },
+                    Trial::NothingFound(schedules) => Shown::NothingFound { schedules },
+                    Trial::NotTried => {
+                        enough = Enough::NotTried;
+                        break;
+                    }
+                };
+                enough = by.map_or(Enough::Nothing(shown), |by| Enough::Call(by, shown));
+                break;
+            }
+            Ok(Weaker { call, at, enough })
+        };
+        lines.into_iter().map(weaker).collect()
+    }
+}
+
+/// What is weaker than a call, the weakest first; `None` is no call.
+fn weaker_than(call: Ordering) -> Vec<Option<Ordering>> {
+    match call {
+        Ordering::Fence | Ordering::Flush | Ordering::Synchronize | Ordering::Sync => vec![None],
+        Ordering::Quiet => vec![None, Some(Ordering::Fence), Some(Ordering::Flush)],
+        Ordering::Barrier => {
+            let own = [Ordering::Fence, Ordering::Flush, Ordering::Quiet, Ordering::Sync];
+            std::iter::once(None).chain(own.map(Some)).collect()
+        }
+    }
+}
+
+impl Weaker {
+    /// What was shown for so many PEs, in a sentence.
+    pub fn in_words(&self, pes: usize) -> String {
+        let s = if pes == 1 { "" } else { "s" };
+        let shown = |shown: &Shown| match shown {
+            Shown::Proved { .. } => "proved".to_string(),
+            Shown::NothingFound { schedules } => format!("nothing wrong in {schedules} schedules, but not proved"),
+        };
+        match &self.enough {
+            Enough::Nothing(how) => format!("{self}: removable for {pes} PE{s}: {}", shown(how)),
+            Enough::Call(call, how) => {
+                let name = call.name();
+                format!("{self}: removable for {pes} PE{s} if a `{name}` takes its place: {}", shown(how))
+            }
+            Enough::Itself => format!("{self}: needed for {pes} PE{s}"),
+            Enough::NotTried => format!("{self}: not tried, because others took all the time"),
+        }
+    }
+}
+
+/// The call and its line.
+impl fmt::Display for Weaker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self.call {
+            Ordering::Barrier => "barrier",
+            Ordering::Sync => "sync",
+            call => call.name(),
+        };
+        write!(f, "`{name}` at {}", self.at)
+    }
+}

@@ -1,0 +1,129 @@
+//! [`Witness`]: a run in which a race changes a result.
+
+use onesided::{At, Pe, Result};
+
+use super::minimize::{Minimized, Runs};
+use super::trial::Effort;
+use crate::execution::Executed;
+use crate::explore::{Exceptions, InOrder, Named, Random};
+use crate::pe::Sim;
+use crate::race::Race;
+use crate::simulation::{Simulation, launched, with_pe};
+use crate::verdict::VerdictKind;
+
+/// Whether a race changes a result.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Witness<T> {
+    /// What each PE returned in order.
+    pub in_order: Vec<Option<T>>,
+    /// A run that ends otherwise, and differs from the one in order by a step of the race. `None`: no run that was tried did.
+    pub run: Option<Minimized<T>>,
+    /// Runs that were tried.
+    pub tried: u64,
+}
+
+/// Random schedules that are tried.
+const RANDOM: u64 = 200;
+/// The most runs with another result that are looked at.
+const OTHERS: usize = 8;
+
+impl Simulation {
+    /// Looks for a run in which a race changes what a PE returns, or how the program ends. The steps of each of the two calls are put
+    /// last, and what follows from them; then schedules are drawn at random. A run counts if it differs from the one in order by a
+    /// step of the two calls.
+    ///
+    /// ```
+    /// use onesided::{Backend, Pe, Result};
+    /// use onesided_sim::{Config, Effort, Simulation};
+    ///
+    /// fn program(pe: &Pe<impl Backend>) -> Result<u64> {
+    ///     let word = pe.alloc_zeroed::<u64>(1)?;
+    ///     if pe.my_pe() == 0 {
+    ///         pe.host().p(&word, 7, 1)?;
+    ///     }
+    ///     pe.host().sync_all()?; // completes no put: a barrier would
+    ///     let found = pe.read_one(&word)?;
+    ///     pe.free(word)?;
+    ///     Ok(found)
+    /// }
+    ///
+    /// let mut simulation = Simulation::new(Config::pes(2))?;
+    /// let run = simulation.run(program)?;
+    /// let witness = simulation.witness(&run.verdict.races[0], Effort::LITTLE, program)?;
+    /// assert_eq!(witness.in_order, [Some(0), Some(7)]);
+    /// assert_eq!(witness.run.unwrap().run.results, [Some(0), Some(0)]);
+    /// # Ok::<(), onesided::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Simulation::explore`].
+    pub fn witness<T: PartialEq>(
+        &self,
+        race: &Race,
+        effort: Effort,
+        program: impl Fn(&Pe<Sim>) -> Result<T>,
+    ) -> Result<Witness<T>> {
+        let process = with_pe(program);
+        let mut runs = Runs::new(self, effort, launched(&process))?;
+        let nothing = |tried, in_order| Ok(Witness { in_order, run: None, tried });
+        let Some(usual) = runs.with(&mut InOrder)? else { return nothing(0, Vec::new()) };
+        let mut others = 0;
+        let last = [race.first, race.second].map(|access| Exceptions::with_last(access.at, access.pe));
+        let random = (0..RANDOM).map(|index| Random::new(Random::nth_seed(0, index)));
+        let attempts = last.into_iter().map(Attempt::Last).chain(random.map(Attempt::Random));
+        for attempt in attempts {
+            let tried = match attempt {
+                Attempt::Last(chooser) => run_named(&mut runs, chooser)?,
+                Attempt::Random(chooser) => run_named(&mut runs, chooser)?,
+            };
+            let Some((steps, other)) = tried else { break };
+            if !differs(&other, &usual) {
+                continue;
+            }
+            let alike = |run: &Executed<T>| {
+                differs(run, &usual)
+                    && run.verdict.kind.outcome() == other.verdict.kind.outcome()
+                    && run.results == other.results
+            };
+            if let Some(run) = runs.reduce(&steps, alike)?
+                && names(&run, [race.first.at, race.second.at])
+            {
+                return Ok(Witness { in_order: usual.results, run: Some(run), tried: runs.made });
+            }
+            others += 1;
+            if others == OTHERS {
+                break;
+            }
+        }
+        nothing(runs.made, usual.results)
+    }
+}
+
+/// A way to look for another result.
+enum Attempt {
+    Last(Exceptions),
+    Random(Random),
+}
+
+type Steps = Vec<crate::exception::StepName>;
+
+fn run_named<T>(runs: &mut Runs<'_, T>, chooser: impl crate::explore::Chooser) -> Result<Option<(Steps, Executed<T>)>> {
+    let mut named = Named::new(chooser);
+    Ok(runs.with(&mut named)?.map(|executed| (named.steps, executed)))
+}
+
+/// Whether a run ends otherwise than another one that came to its end.
+fn differs<T: PartialEq>(run: &Executed<T>, usual: &Executed<T>) -> bool {
+    match run.verdict.kind {
+        VerdictKind::Finished | VerdictKind::Race => run.results != usual.results,
+        VerdictKind::StepLimit { .. } => false,
+        _ => run.verdict.kind.outcome() != usual.verdict.kind.outcome(),
+    }
+}
+
+/// Whether an exception is about one of these lines.
+fn names<T>(run: &Minimized<T>, lines: [At; 2]) -> bool {
+    let texts = run.exceptions.iter().flatten();
+    texts.into_iter().any(|text| lines.iter().any(|line| text.contains(&format!(" at {line} "))))
+}

@@ -1,0 +1,108 @@
+//! What explains a finding: how it differs from the run in order, what repairs it, and whether a race changes a result.
+
+use std::fmt::Write as _;
+
+use onesided::{Pe, Result};
+use onesided_show as show;
+use onesided_sim::{Fixes, Minimized, Run, Sim, Simulation, VerdictKind, Witness};
+
+use super::plan::{Plan, Search};
+use crate::tool::finding::of_fix;
+
+/// The explanation of the run that is reported.
+#[derive(Debug, Default)]
+pub(super) struct Explained {
+    /// What comes later than in order, and than what: in words.
+    exceptions: Vec<[String; 2]>,
+    fixes: Option<Fixes>,
+    /// Of a race that is all that is wrong.
+    witness: Option<Witness<String>>,
+}
+
+/// Explains a finding. Returns the run to report: the simplest one that ends alike.
+pub(super) fn explain(
+    plan: &Plan,
+    simulation: &Simulation,
+    run: Run<String>,
+    main: &impl Fn(&Pe<Sim>) -> Result<String>,
+) -> Result<(Run<String>, Explained)> {
+    let effort = plan.effort();
+    let mut explained = Explained::default();
+    // who replays a schedule gets that one
+    let is_wanted = |minimized: &Minimized<String>| match &plan.search {
+        Search::Replay(schedule) => minimized.run.schedule.choices == schedule.choices,
+        _ => true,
+    };
+    let minimized = simulation.minimize(&run, effort, main)?.filter(is_wanted);
+    let run = match minimized {
+        Some(minimized) => {
+            explained.exceptions = minimized.exceptions;
+            minimized.run
+        }
+        None => run,
+    };
+    explained.fixes = Some(simulation.fix(&run, effort, main)?);
+    if let (VerdictKind::Race, Some(race)) = (&run.verdict.kind, run.verdict.races.first()) {
+        explained.witness = Some(simulation.witness(race, effort, main)?);
+    }
+    Ok((run, explained))
+}
+
+impl Explained {
+    /// What a person reads behind the verdict.
+    pub(super) fn text(&self, plan: &Plan) -> String {
+        let mut text = String::new();
+        if let [_, ..] = self.exceptions[..] {
+            let _ = write!(text, "\n\nOther than in order:");
+            for [late, after] in &self.exceptions {
+                let _ = write!(text, "\n    {late}\n        comes after {after}");
+            }
+        }
+        if let Some(fix) = self.fix(plan) {
+            let _ = write!(text, "\n\nFix: {fix}");
+        }
+        if let Some(matters) = self.matters(plan) {
+            let _ = write!(text, "\n\n{}", matters.text);
+            if let Some(replay) = matters.replay {
+                let _ = write!(text, "\n    {replay}");
+            }
+        }
+        text
+    }
+
+    /// What repairs it. That nothing was found is said to who asked for more.
+    fn fix(&self, plan: &Plan) -> Option<String> {
+        match self.fixes.as_ref()? {
+            Fixes { fix: Some(fix), .. } => Some(fix.to_string()),
+            Fixes { tried, .. } if plan.explain && *tried > 0 => {
+                Some(format!("none of one or two calls; {tried} were tried"))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the race changes a result, and how.
+    pub(super) fn matters(&self, plan: &Plan) -> Option<show::Matters> {
+        let Witness { in_order, run, tried, .. } = self.witness.as_ref()?;
+        let Some(run) = run.as_ref().map(|minimized| &minimized.run) else {
+            let text = format!("It changed no result in {tried} runs that were tried.");
+            return Some(show::Matters { text, changes: false, replay: None });
+        };
+        let other = in_order.iter().zip(&run.results).enumerate().find(|(_, (usual, found))| usual != found);
+        let text = match (&run.verdict.kind, other) {
+            (VerdictKind::Race | VerdictKind::Finished, Some((pe, (usual, found)))) => {
+                let said = |text: &Option<String>| text.as_deref().unwrap_or("nothing").to_string();
+                format!("It matters: PE {pe} returns {:?} instead of {:?}:", said(found), said(usual))
+            }
+            (kind, _) => format!("It matters: {kind}:"),
+        };
+        Some(show::Matters { text, changes: true, replay: Some(plan.replay_command(&run.schedule)) })
+    }
+
+    /// What a finding has of it.
+    pub(super) fn add_to(&self, plan: &Plan, finding: &mut show::Finding) {
+        finding.exceptions.clone_from(&self.exceptions);
+        finding.fix = self.fixes.as_ref().and_then(|fixes| fixes.fix.as_ref()).map(of_fix);
+        finding.matters = self.matters(plan);
+    }
+}
