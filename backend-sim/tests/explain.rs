@@ -419,7 +419,7 @@ fn what_is_not_needed_is_said_for_the_number_of_pes() {
             "`barrier` at for nobody: removable for 3 PEs: proved",
         ]
     );
-    let needed = simulation.weaken(Effort::LITTLE, |pe| source_changed_in_time(pe)).unwrap();
+    let needed = simulation.weaken(Effort::LITTLE, source_changed_in_time).unwrap();
     let said: Vec<String> = needed.iter().map(|weaker| marked(&weaker.in_words(3), &["in time"])).collect();
     assert_eq!(said[0], "`flush` at in time: needed for 3 PEs");
     let none = simulation.weaken(Effort { schedules: 1, steps: 0 }, ring).unwrap();

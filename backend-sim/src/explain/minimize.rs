@@ -1,6 +1,6 @@
 //! [`Minimized`]: a schedule that fails, as the run in order with the fewest exceptions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use onesided::{At, Pe, Result};
 
@@ -8,7 +8,7 @@ use super::trial::Effort;
 use crate::config::Races;
 use crate::exception::{Exception, StepName};
 use crate::execution::{Executed, Program};
-use crate::explore::{Chooser, Exceptions, Named, Pct, Pos, Random, Replay};
+use crate::explore::{Chooser, Exceptions, Late, Named, Pct, Pos, Random, Replay};
 use crate::pe::Sim;
 use crate::schedule::Choices;
 use crate::simulation::{Run, Simulation, launched, with_pe};
@@ -142,6 +142,9 @@ impl<'a, T> Runs<'a, T> {
     fn steps_of(&mut self, choices: &Choices) -> Result<Option<Vec<StepName>>> {
         let steps = match choices {
             Choices::InOrder => return Ok(None),
+            Choices::Seed(seed) if self.simulation.config().profile.is_adversary() => {
+                self.named(Late::new(Some(*seed)))?
+            }
             Choices::Seed(seed) => self.named(Random::new(*seed))?,
             Choices::Pos { seed } => self.named(Pos::new(*seed))?,
             Choices::Pct { depth, steps, seed } => self.named(Pct::new(*seed, *depth, *steps))?,
@@ -170,7 +173,7 @@ impl<'a, T> Runs<'a, T> {
             Ok(runs.with(&mut Exceptions::new(exceptions))?.is_some_and(|executed| wanted(&executed)))
         };
         let mut found = None;
-        for exceptions in [inversions(steps, &in_order), chain(steps)] {
+        for exceptions in [inversions(steps, &in_order), chain(steps, &in_order)] {
             if has(self, &exceptions)? {
                 found = Some(exceptions);
                 break;
@@ -208,7 +211,7 @@ impl<'a, T> Runs<'a, T> {
     }
 }
 
-/// For each step the last one before it that comes behind it in order.
+/// For each step the last one before it that comes behind it in order. A step that the run did not come to is behind all of its steps.
 fn inversions(steps: &[StepName], in_order: &[StepName]) -> Vec<Exception> {
     let places: BTreeMap<StepName, usize> = in_order.iter().enumerate().map(|(place, step)| (*step, place)).collect();
     let place = |step: &StepName| places.get(step).copied().unwrap_or(usize::MAX);
@@ -221,12 +224,25 @@ fn inversions(steps: &[StepName], in_order: &[StepName]) -> Vec<Exception> {
         }
         furthest = furthest.max(mine);
     }
+    for late in unreached(steps, in_order) {
+        let after = steps.iter().rfind(|other| place(other) > place(&late));
+        exceptions.extend(after.map(|after| Exception { late, after: *after }));
+    }
     exceptions
 }
 
-/// Each step after the one before it: the whole schedule.
-fn chain(steps: &[StepName]) -> Vec<Exception> {
-    steps.windows(2).map(|pair| Exception { late: pair[1], after: pair[0] }).collect()
+/// Each step after the one before it, and what was not reached behind the last: the whole schedule.
+fn chain(steps: &[StepName], in_order: &[StepName]) -> Vec<Exception> {
+    let pairs = steps.windows(2).map(|pair| Exception { late: pair[1], after: pair[0] });
+    let last = steps.last().copied();
+    let rest = unreached(steps, in_order).filter_map(|late| Some(Exception { late, after: last? }));
+    pairs.chain(rest).collect()
+}
+
+/// Steps of the run in order that another run did not come to.
+fn unreached<'a>(steps: &[StepName], in_order: &'a [StepName]) -> impl Iterator<Item = StepName> + use<'a> {
+    let reached: BTreeSet<StepName> = steps.iter().copied().collect();
+    in_order.iter().copied().filter(move |step| !reached.contains(step))
 }
 
 #[cfg(test)]
@@ -246,7 +262,8 @@ mod tests {
         assert_eq!(of(&[1, 2, 3, 4, 5]), []);
         assert_eq!(of(&[1, 3, 4, 2, 5]), [(2, 4)]);
         assert_eq!(of(&[2, 5, 1, 3, 4]), [(1, 5), (3, 5), (4, 5)]);
-        assert_eq!(of(&[1, 9, 2]), [(2, 9)], "a step that is not there in order");
-        assert_eq!(of(&[3, 9]), []);
+        assert_eq!(of(&[1, 2]), [], "it ends early");
+        assert_eq!(of(&[1, 4]), [(2, 4), (3, 4)], "steps that it does not come to");
+        assert_eq!(of(&[1, 9, 2, 3, 4, 5]), [(2, 9), (3, 9), (4, 9), (5, 9)], "a step that is not there in order");
     }
 }

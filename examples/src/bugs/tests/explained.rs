@@ -1,0 +1,62 @@
+//! Every finding of the corpus has a simplest run, and what a label says repairs it.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use onesided::{Pe, Result};
+use onesided_bugs::{Bug, Class, all};
+use onesided_sim::{Config, Effort, Explore, Profile, Races, Run, Sim, Simulation};
+
+/// Exceptions that are enough for every bug.
+const FEW: usize = 4;
+/// Bugs whose run is reported as it was found: nothing simpler was.
+const AS_IT_IS: [&str; 1] = ["freed_under_a_reduction"];
+
+/// Each bug that the run in order does not have, with its cluster and a run that has it.
+fn found_at_random(races: Races) -> Vec<(Bug<Sim>, Simulation, Run<()>)> {
+    let mut found = Vec::new();
+    for bug in all::<Sim>() {
+        if [Class::Lint, Class::Leak].contains(&bug.label.class) {
+            continue;
+        }
+        let profile: Profile = bug.label.profiles[0].parse().unwrap();
+        let config = Config { profile, races, max_steps: Some(5000), ..Config::pes(bug.label.pes) };
+        let mut simulation = Simulation::new(config).unwrap();
+        if !simulation.run(bug.buggy).unwrap().is_ok() {
+            continue;
+        }
+        let mut first = None;
+        let explored = simulation.explore(Explore::random(1000, 0), bug.buggy, |run| {
+            first = (!run.is_ok() && !run.is_given_up()).then(|| run.without_results());
+            if first.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        explored.unwrap();
+        found.extend(first.map(|run| (bug, simulation, run)));
+    }
+    found
+}
+
+/// Where races are no findings, most bugs need another order than the first to show.
+#[test]
+fn every_failing_run_is_minimized_and_replays() {
+    let (mut seen, mut as_it_is) = (0, BTreeSet::new());
+    for races in [Races::Find, Races::Note] {
+        for (bug, mut simulation, run) in found_at_random(races) {
+            let program: fn(&Pe<Sim>) -> Result<()> = bug.buggy;
+            let minimized = simulation.minimize(&run, Effort::LITTLE, program).unwrap();
+            let Some(minimized) = minimized else {
+                as_it_is.insert(bug.name);
+                continue;
+            };
+            let (few, of) = (&minimized.exceptions, minimized.run.verdict.kind.outcome());
+            assert!(few.len() <= FEW, "{} on {}: {few:#?}", bug.name, run.schedule);
+            assert_eq!(of, run.verdict.kind.outcome(), "{}", bug.name);
+            let schedule = minimized.run.schedule.to_string().parse().unwrap();
+            let again = simulation.replay(&schedule, program).unwrap_or_else(|why| panic!("{}: {why}", bug.name));
+            assert_eq!(again.verdict.kind.outcome(), of, "{}", bug.name);
+            seen += usize::from(!few.is_empty());
+        }
+    }
+    assert_eq!(Vec::from_iter(as_it_is), AS_IT_IS);
+    assert!(seen > 40, "{seen} need an exception");
+}
