@@ -56,12 +56,14 @@ impl Conversion {
         self.in_register(if self.saturate { value.clamp(low, high) } else { value })
     }
 
-    /// Always saturates; what is no number becomes zero.
+    /// Always saturates. What is no number becomes zero. Where 64 bits are involved on either side, GPUs give the number with the
+    /// highest bit alone instead (measured on an H200).
     fn float_to_integer(&self, a: u64) -> u64 {
         let value = integral(self.float(a), self.rounding);
         let (low, high) = self.limits();
         let value = if value.is_nan() {
-            0
+            let is_wide = self.from == Type::F64 || self.to.bits() == 64;
+            if is_wide { 1 << (self.to.bits() - 1) } else { 0 }
         } else {
             (value as i128).clamp(low, high) // `as` saturates, far beyond the limits
         };

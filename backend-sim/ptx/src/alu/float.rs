@@ -19,12 +19,13 @@ fn double(a: u64) -> f64 {
 fn of_single(value: f32) -> u64 {
     if value.is_nan() { SINGLE.nan } else { value.to_bits().into() }
 }
+/// The bit of a double that is no number which tells that it raises nothing.
+const QUIET: u64 = 1 << 51;
 fn of_double(value: f64, operands: &[u64]) -> u64 {
     if !value.is_nan() {
         return value.to_bits();
     }
-    let quiet = 1 << 51;
-    operands.iter().find(|&&bits| double(bits).is_nan()).map_or(DOUBLE.nan, |bits| bits | quiet)
+    operands.iter().find(|&&bits| double(bits).is_nan()).map_or(DOUBLE.nan, |bits| bits | QUIET)
 }
 
 /// A rounding as a constant, so that a function pointer can have it.
@@ -214,10 +215,11 @@ fn approximate(a: u64, f: fn(f64) -> f64) -> u64 {
 
 pub(crate) fn unary(name: &str, ty: Type) -> Option<Unary> {
     Some(match (name, ty) {
-        ("neg", Type::F32) => |a| a ^ 0x8000_0000,
-        ("neg", Type::F64) => |a| a ^ 1 << 63,
-        ("abs", Type::F32) => |a| a & 0x7fff_ffff,
-        ("abs", Type::F64) => |a| a & !(1 << 63),
+        // GPUs add zero: what is no number stays none, and has no sign to be changed.
+        ("neg", Type::F32) => |a| if single(a).is_nan() { SINGLE.nan } else { a ^ 0x8000_0000 },
+        ("neg", Type::F64) => |a| if double(a).is_nan() { a | QUIET } else { a ^ 1 << 63 },
+        ("abs", Type::F32) => |a| if single(a).is_nan() { SINGLE.nan } else { a & 0x7fff_ffff },
+        ("abs", Type::F64) => |a| if double(a).is_nan() { a | QUIET } else { a & !(1 << 63) },
         ("flush", Type::F32) => |a| if a & 0x7f80_0000 == 0 { a & 0x8000_0000 } else { a },
         ("saturate", Type::F32) => |a| {
             let value = single(a);
@@ -307,13 +309,13 @@ pub(crate) fn test(name: &str, ty: Type) -> Option<Unary> {
         ("infinite", Type::F32) => is!(single, x, x.is_infinite()),
         ("number", Type::F32) => is!(single, x, !x.is_nan()),
         ("notanumber", Type::F32) => is!(single, x, x.is_nan()),
-        ("normal", Type::F32) => is!(single, x, x.is_normal()),
+        ("normal", Type::F32) => is!(single, x, x.is_normal() || x == 0.0), // zero counts as normal
         ("subnormal", Type::F32) => is!(single, x, x.is_subnormal()),
         ("finite", Type::F64) => is!(double, x, x.is_finite()),
         ("infinite", Type::F64) => is!(double, x, x.is_infinite()),
         ("number", Type::F64) => is!(double, x, !x.is_nan()),
         ("notanumber", Type::F64) => is!(double, x, x.is_nan()),
-        ("normal", Type::F64) => is!(double, x, x.is_normal()),
+        ("normal", Type::F64) => is!(double, x, x.is_normal() || x == 0.0),
         ("subnormal", Type::F64) => is!(double, x, x.is_subnormal()),
         _ => return None,
     })

@@ -66,10 +66,10 @@ fn div<T: Int>(a: u64, b: u64) -> u64 {
     let divisor = T::of(b).wide();
     if divisor == 0 { T::of(u64::MAX).to() } else { T::narrow(T::of(a).wide() / divisor).to() }
 }
-/// The remainder has the dividend's sign; of a division by zero it is the dividend.
+/// The remainder has the dividend's sign. Of a division by zero it is all ones, as on GPUs; PTX leaves it open.
 fn rem<T: Int>(a: u64, b: u64) -> u64 {
     let divisor = T::of(b).wide();
-    if divisor == 0 { T::of(a).to() } else { T::narrow(T::of(a).wide() % divisor).to() }
+    if divisor == 0 { T::of(u64::MAX).to() } else { T::narrow(T::of(a).wide() % divisor).to() }
 }
 fn min<T: Int>(a: u64, b: u64) -> u64 {
     T::of(a).min(T::of(b)).to()

@@ -62,11 +62,11 @@ fn min_nan<const B: bool>(a: u64, b: u64) -> u64 {
 fn max_nan<const B: bool>(a: u64, b: u64) -> u64 {
     if value::<B>(a).is_nan() || value::<B>(b).is_nan() { format(B).nan } else { max::<B>(a, b) }
 }
-fn neg(a: u64) -> u64 {
-    (a ^ 0x8000) & 0xffff
+fn neg<const B: bool>(a: u64) -> u64 {
+    if value::<B>(a).is_nan() { format(B).nan } else { (a ^ 0x8000) & 0xffff }
 }
-fn abs(a: u64) -> u64 {
-    a & 0x7fff
+fn abs<const B: bool>(a: u64) -> u64 {
+    if value::<B>(a).is_nan() { format(B).nan } else { a & 0x7fff }
 }
 fn tanh<const B: bool>(a: u64) -> u64 {
     bits::<B>(libm::tanh(value::<B>(a)))
@@ -134,12 +134,9 @@ pub(crate) fn fma_with_relu(ty: Type) -> Option<Ternary> {
 }
 
 pub(super) fn unary(name: &str, ty: Type) -> Option<Unary> {
-    let pair = matches!(ty, Type::F16x2 | Type::Bf16x2);
     Some(match name {
-        "neg" if pair => pairs!(neg, a),
-        "neg" => neg,
-        "abs" if pair => pairs!(abs, a),
-        "abs" => abs,
+        "neg" => each!(ty, neg, a),
+        "abs" => each!(ty, abs, a),
         "tanh.approx" => each!(ty, tanh, a),
         "ex2.approx" => each!(ty, ex2, a),
         "saturate" => each!(ty, saturate, a),

@@ -6,7 +6,7 @@ use rustc_apfloat::{Float as _, FloatConvert as _, Round};
 
 use super::convert::Conversion;
 use super::round::{DOUBLE, Format, HALF, Rounding, SINGLE};
-use super::{float, small};
+use super::{float, integer, small};
 use crate::types::Type;
 
 const ROUNDINGS: [(Rounding, Round); 4] = [
@@ -193,4 +193,31 @@ fn known_values() {
     }
     assert_eq!(float::binary("min", Type::F32).unwrap()(0, 1 << 31), 1 << 31);
     assert_eq!(float::binary("max", Type::F32).unwrap()(nan, 0x3f80_0000), 0x3f80_0000);
+}
+
+/// What an H200 did with the kernels of `examples/compare.py`, where PTX leaves it open.
+#[test]
+fn what_is_no_number_and_divisions_by_zero_are_as_on_gpus() {
+    let convert = |to, from, a| {
+        let (rounding, register) = (Rounding::Nearest, 64);
+        let (integral, saturate, finite, relu, flush) = (false, false, false, false, false);
+        Conversion { to, from, rounding, integral, saturate, finite, relu, flush, register }.apply(a)
+    };
+    let (single, double) = (f32::NAN.to_bits().into(), f64::NAN.to_bits());
+    assert_eq!(convert(Type::S32, Type::F32, single), 0);
+    assert_eq!(convert(Type::S64, Type::F32, single), 1 << 63);
+    assert_eq!(convert(Type::U64, Type::F16, 0x7e00), 1 << 63);
+    assert_eq!(convert(Type::U8, Type::F64, double), 0x80);
+    assert_eq!(convert(Type::S32, Type::F64, double), 0xffff_ffff_8000_0000);
+
+    assert_eq!(integer::binary("rem", Type::S16).unwrap()(0xa000, 0) & 0xffff, 0xffff);
+    assert_eq!(integer::binary("rem", Type::U32).unwrap()(5, 0), 0xffff_ffff);
+    assert_eq!(integer::binary("rem", Type::S64).unwrap()(33, 0), u64::MAX);
+
+    assert_eq!(float::unary("neg", Type::F32).unwrap()(single), 0x7fff_ffff);
+    assert_eq!(float::unary("neg", Type::F64).unwrap()(u64::MAX), u64::MAX);
+    assert_eq!(float::unary("abs", Type::F64).unwrap()(u64::MAX), u64::MAX);
+    assert_eq!(small::unary("neg", Type::F16x2).unwrap()(0x7fc0_0000), 0x7fff_8000);
+    assert_eq!(small::unary("abs", Type::Bf16).unwrap()(0xffc1), 0x7fff);
+    assert_eq!([0, 1 << 31, 1].map(|a| float::test("normal", Type::F32).unwrap()(a)), [1, 1, 0]);
 }
