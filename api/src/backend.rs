@@ -23,6 +23,8 @@ use crate::at::At;
 use crate::capability::Capabilities;
 use crate::element::{DType, Element};
 use crate::error::Result;
+use crate::kernel::Source;
+use crate::launch::Grid;
 use crate::life::{InitStatus, ThreadSupport, Version};
 use crate::members::{Members, Predefined};
 use crate::operand::Own;
@@ -34,6 +36,8 @@ use crate::team::{TeamConfig, TeamUniqueId};
 pub use crate::effect::{
     Access, Collective, CollectiveKind, Data, Effect, How, Moves, Order, Pattern, Shape, Transfer, Until, Wait, Whose,
 };
+pub use crate::kernel::Language;
+pub use crate::launch::Parameter;
 pub use crate::members::TeamId;
 pub use crate::op::{Against, Op, SignalUpdate};
 pub use crate::operator::AmoOp;
@@ -122,6 +126,76 @@ pub struct NewTeams {
     pub second: Option<TeamId>,
 }
 
+/// A kernel of a module, as a backend describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "a backend that loads kernels says all of it")]
+pub struct KernelInfo {
+    /// The name that the linker knows.
+    pub name: String,
+    /// The instance of a template that it is, as [`Source::instances`] has it.
+    pub instance: Option<String>,
+    /// Its parameters.
+    pub parameters: Vec<Parameter>,
+}
+
+/// The value of a kernel's argument.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "a backend must pass each")]
+pub enum ArgumentValue {
+    /// A number.
+    Bits {
+        /// Its bits, zero-extended.
+        bits: u64,
+        /// Its bytes: 1, 2, 4 or 8.
+        size: usize,
+        /// Its type in Rust.
+        ty: &'static str,
+    },
+    /// A pointer to my own memory.
+    Memory(Span),
+    /// The handle of a team, of 4 bytes.
+    Team(TeamId),
+    /// A structure.
+    Bytes(Vec<u8>),
+}
+
+impl ArgumentValue {
+    /// Bytes that it takes among a kernel's parameters.
+    pub fn size(&self) -> usize {
+        match self {
+            ArgumentValue::Bits { size, .. } => *size,
+            ArgumentValue::Memory(_) => 8,
+            ArgumentValue::Team(_) => 4,
+            ArgumentValue::Bytes(bytes) => bytes.len(),
+        }
+    }
+
+    pub(crate) fn describe(&self) -> &'static str {
+        match self {
+            ArgumentValue::Bits { ty, .. } => ty,
+            ArgumentValue::Memory(_) => "a pointer",
+            ArgumentValue::Team(_) => "a team",
+            ArgumentValue::Bytes(_) => "a structure",
+        }
+    }
+}
+
+/// A kernel to be launched. Its arguments have the number and sizes of its parameters.
+#[derive(Clone, Copy, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "a backend must heed all of it")]
+pub struct LaunchRequest<'a, M> {
+    /// The module.
+    pub module: &'a M,
+    /// Which of the kernels that [`Backend::module`] has returned.
+    pub kernel: usize,
+    /// Its name.
+    pub name: &'a str,
+    /// Blocks and threads.
+    pub grid: &'a Grid,
+    /// Arguments.
+    pub arguments: &'a [ArgumentValue],
+}
+
 /// One PE's end of a backend.
 ///
 /// Every method that can fail gets `at`, the program's line, for its error or its report. Whether a method is
@@ -132,6 +206,8 @@ pub trait Backend: Sized {
     type Stream;
     /// A point in a stream that others can wait for.
     type Event;
+    /// Kernels that are loaded.
+    type Module;
     /// What programs for this backend alone get from [`Pe::extension`](crate::Pe::extension); `()` if there is nothing.
     ///
     /// It must not lead a program to the methods of this trait: their arguments are not checked.
@@ -240,6 +316,11 @@ pub trait Backend: Sized {
     fn event_wait(&self, event: &Self::Event, stream: &Self::Stream, at: At) -> Result<()>;
     /// Blocks the host until the event's last record has been reached. Local.
     fn event_synchronize(&self, event: &Self::Event, at: At) -> Result<()>;
+
+    /// Compiles and loads kernels; says which there are. They stay until the PE finalizes. Local.
+    fn module(&self, source: &Source, at: At) -> Result<(Self::Module, Vec<KernelInfo>)>;
+    /// Enqueues a kernel. Local, unless the grid is collective.
+    fn launch(&self, request: &LaunchRequest<'_, Self::Module>, stream: &Self::Stream, at: At) -> Result<()>;
 }
 
 /// The PE on top of an initialized backend.

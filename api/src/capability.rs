@@ -46,4 +46,6 @@ pub struct Capabilities {
     pub registration: Support,
     /// Its symmetric registration. NVSHMEM has none where its heap cannot grow, as in memory of the host.
     pub symmetric_registration: Support,
+    /// Kernels: [`Pe::module`](crate::Pe::module) and [`Issue::launch`](crate::Issue::launch).
+    pub kernels: Support,
 }

@@ -62,6 +62,11 @@ impl<'a, B: Backend> Issue<'a, B> {
         self.pe.call(name, at)
     }
 
+    /// The stream, unless the host issues.
+    pub(crate) fn stream(&self) -> Option<&Stream<B>> {
+        self.stream
+    }
+
     pub(crate) fn is_on_stream(&self) -> bool {
         self.stream.is_some()
     }

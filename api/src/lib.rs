@@ -1,5 +1,5 @@
 #![doc = include_str!("../README.md")]
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 //!
 //! # Module map
 //!
@@ -14,6 +14,7 @@
 //! | `signal.rs`, `atomic.rs`, `collective.rs` | further verbs of the same two types |
 //! | `peer.rs` | loads and stores to other PEs' memory, multicast |
 //! | `buffer.rs`, `operand.rs` | handles to memory; which of them may be which argument |
+//! | `kernel.rs`, `launch.rs` | modules of kernels; launching one |
 //! | `stream.rs`, `team.rs`, `members.rs` | streams and events; teams; who is in them |
 //! | `element.rs`, `operator.rs` | element types; comparisons, signal updates, reductions, atomics |
 //! | `call.rs`, `brand.rs` | what a verb checks of its arguments; which `Pe` made a handle |
@@ -38,6 +39,8 @@ mod error;
 mod expect;
 mod intended;
 mod issue;
+mod kernel;
+mod launch;
 mod life;
 mod members;
 mod memory;
@@ -69,6 +72,8 @@ pub use error::{Error, ErrorKind, Result};
 pub use expect::expect_eq;
 pub use half::{bf16, f16};
 pub use issue::{Host, Issue};
+pub use kernel::{Kernel, Module, Source};
+pub use launch::{Argument, Dims, Grid, Together};
 pub use life::{Bootstrap, InitMethod, InitStatus, ThreadSupport, UniqueId, VERSION, Version};
 pub use members::{Members, Predefined};
 pub use operand::{Local, Own, Symmetric};

@@ -3,10 +3,13 @@
 use std::cell::Cell;
 
 use crate::at::At;
-use crate::backend::{AllocId, Backend, Intended, Layout, NewTeams, Op, Span, TeamId, TeamRequest, Values};
+use crate::backend::{
+    AllocId, Backend, Intended, KernelInfo, LaunchRequest, Layout, NewTeams, Op, Span, TeamId, TeamRequest, Values,
+};
 use crate::capability::Capabilities;
 use crate::element::DType;
 use crate::error::Result;
+use crate::kernel::Source;
 use crate::life::{InitStatus, ThreadSupport, Version};
 use crate::members::{Members, Predefined};
 use crate::operator::ReduceOp;
@@ -73,6 +76,7 @@ impl<B: Backend> Pe<Placed<B>> {
 impl<B: Backend> Backend for Placed<B> {
     type Stream = B::Stream;
     type Event = B::Event;
+    type Module = B::Module;
     type Extension<'a>
         = B::Extension<'a>
     where
@@ -233,5 +237,13 @@ impl<B: Backend> Backend for Placed<B> {
 
     fn event_synchronize(&self, event: &B::Event, at: At) -> Result<()> {
         self.inner.event_synchronize(event, self.place(at))
+    }
+
+    fn module(&self, source: &Source, at: At) -> Result<(B::Module, Vec<KernelInfo>)> {
+        self.inner.module(source, self.place(at))
+    }
+
+    fn launch(&self, request: &LaunchRequest<'_, B::Module>, stream: &B::Stream, at: At) -> Result<()> {
+        self.inner.launch(request, stream, self.place(at))
     }
 }

@@ -6,6 +6,9 @@ use onesided::{Capabilities, Support};
 pub(crate) const NO_ATOMICS: &str =
     "libnvshmem exports the atomics of the host as stubs that print a line and do nothing";
 
+/// Why kernels are refused.
+pub(crate) const NO_KERNELS: &str = "this backend does not launch kernels yet";
+
 /// Why multicast is refused.
 pub(crate) const NO_MULTICAST: &str = "multicast loads and stores are instructions of kernels; the host has none";
 
@@ -42,6 +45,7 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     multicast: Support::Missing(NO_MULTICAST),
     registration: Support::Native,
     symmetric_registration: Support::Native,
+    kernels: Support::Missing(NO_KERNELS),
 };
 
 /// What works with this heap and this version.

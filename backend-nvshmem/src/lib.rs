@@ -73,7 +73,7 @@ pub use capabilities::CAPABILITIES;
 pub use key::Key;
 pub use launcher::{Launcher, Placement, placement};
 pub use machine::{Driver, HostLibrary, driver, host_library, kernel_module, open_library};
-pub use pe::{CudaEvent, CudaStream, Nvshmem};
+pub use pe::{CudaEvent, CudaModule, CudaStream, Nvshmem};
 pub use problem::Problem;
 pub use process::{Process, Settings};
 pub use search::{Origin, SONAME, python_folders};

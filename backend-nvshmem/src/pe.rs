@@ -6,14 +6,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use cudarc::driver::{CudaEvent as Event, CudaStream as Stream};
-use onesided::backend::{AllocId, Layout, Live, LiveKind, NewTeams, Op, Span, TeamId, TeamRequest, Values};
+use onesided::backend::{
+    AllocId, KernelInfo, LaunchRequest, Layout, Live, LiveKind, NewTeams, Op, Span, TeamId, TeamRequest, Values,
+};
 use onesided::{
-    At, Backend, Capabilities, DType, Error, ErrorKind, InitStatus, Members, Predefined, ReduceOp, Result,
+    At, Backend, Capabilities, DType, Error, ErrorKind, InitStatus, Members, Predefined, ReduceOp, Result, Source,
     TeamUniqueId, ThreadSupport, Version,
 };
 
 use crate::access::Extension;
-use crate::capabilities::{NO_MULTICAST, capabilities};
+use crate::capabilities::{NO_KERNELS, NO_MULTICAST, capabilities};
 use crate::claim::Claim;
 use crate::cuda::{self, Device};
 use crate::lifecycle;
@@ -23,6 +25,10 @@ use crate::reduction::Scratch;
 use crate::table::Table;
 use crate::unclaimed::Unclaimed;
 use crate::workspace::Workspaces;
+
+/// Kernels that are loaded on a GPU.
+#[derive(Debug)]
+pub struct CudaModule(());
 
 /// One PE on a GPU, through libnvshmem.
 ///
@@ -179,6 +185,7 @@ impl Drop for Nvshmem {
 impl Backend for Nvshmem {
     type Stream = CudaStream;
     type Event = CudaEvent;
+    type Module = CudaModule;
 
     type Extension<'a> = Extension<'a>;
 
@@ -352,5 +359,13 @@ impl Backend for Nvshmem {
 
     fn event_synchronize(&self, event: &CudaEvent, at: At) -> Result<()> {
         event.0.synchronize().map_err(|error| cuda::device("synchronize_event", error, at))
+    }
+
+    fn module(&self, _: &Source, at: At) -> Result<(CudaModule, Vec<KernelInfo>)> {
+        Err(Error::new(ErrorKind::Unsupported, "module", NO_KERNELS, at))
+    }
+
+    fn launch(&self, _: &LaunchRequest<'_, CudaModule>, _: &CudaStream, at: At) -> Result<()> {
+        Err(Error::new(ErrorKind::Unsupported, "launch", NO_KERNELS, at))
     }
 }

@@ -60,7 +60,7 @@ pub use example::example;
 pub use exception::{Exception, StepName};
 pub use explain::{Edit, Effort, Enough, Fix, Fixes, Minimized, Ordering, Shown, Weaker, Witness};
 pub use lint::{Lint, LintKind, LintSite};
-pub use pe::{Sim, SimEvent, SimProcess, SimStream};
+pub use pe::{Sim, SimEvent, SimModule, SimProcess, SimStream};
 pub use profile::{Profile, Promises};
 pub use race::{Access, IntendedRace, IntendedRaces, MissingEdge, Part, Race};
 pub use robust::{Odd, Robustness, robustness};

@@ -2,10 +2,12 @@
 
 use std::rc::Rc;
 
-use onesided::backend::{self, AllocId, Intended, Layout, Live, NewTeams, Op, Span, TeamId, TeamRequest, Values};
+use onesided::backend::{
+    self, AllocId, Intended, KernelInfo, LaunchRequest, Layout, Live, NewTeams, Op, Span, TeamId, TeamRequest, Values,
+};
 use onesided::{
-    At, Backend, Bootstrap, Capabilities, DType, Error, InitMethod, InitStatus, Members, Pe, Predefined, ReduceOp,
-    Result, TeamUniqueId, ThreadSupport, UniqueId, VERSION, Version,
+    At, Backend, Bootstrap, Capabilities, DType, Error, ErrorKind, InitMethod, InitStatus, Members, Pe, Predefined,
+    ReduceOp, Result, Source, TeamUniqueId, ThreadSupport, UniqueId, VERSION, Version,
 };
 
 use crate::config::Config;
@@ -35,6 +37,10 @@ pub struct SimProcess {
 /// A simulated stream: its number on its PE.
 #[derive(Debug)]
 pub struct SimStream(u32);
+
+/// Simulated kernels.
+#[derive(Debug)]
+pub struct SimModule(());
 
 /// A simulated event: its number on its PE.
 #[derive(Debug)]
@@ -156,6 +162,7 @@ impl Backend for Sim {
     type Stream = SimStream;
     type Event = SimEvent;
 
+    type Module = SimModule;
     type Extension<'a> = ();
 
     const NAME: &'static str = "sim";
@@ -334,5 +341,14 @@ impl Backend for Sim {
 
     fn event_synchronize(&self, event: &SimEvent, at: At) -> Result<()> {
         unit(self.channel.call(Call::SynchronizeEvent { event: event.0 }, at))
+    }
+
+    fn module(&self, _: &Source, at: At) -> Result<(SimModule, Vec<KernelInfo>)> {
+        Err(Error::new(ErrorKind::Unsupported, "module", "the simulator does not run kernels yet", at))
+    }
+
+    fn launch(&self, request: &LaunchRequest<'_, SimModule>, _: &SimStream, at: At) -> Result<()> {
+        let message = format!("{}: the simulator does not run kernels yet", request.name);
+        Err(Error::new(ErrorKind::Unsupported, "launch", message, at))
     }
 }

@@ -227,6 +227,7 @@ fn a_family_that_is_missing_is_refused_and_its_use_is_told() {
             multicast: support(4),
             registration: support(5),
             symmetric_registration: support(6),
+            kernels: support(7),
         }
     };
     let mut simulation = Simulation::new(Config { races: Races::Note, ..Config::pes(2) }).unwrap();

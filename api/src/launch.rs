@@ -1,0 +1,280 @@
+//! [`Issue::launch`]: a kernel as work on a stream, with its [`Grid`] and its [`Argument`]s.
+//!
+//! This is the one function of the crate that is unsafe to call: what a kernel does with its arguments, no type knows.
+#![expect(unsafe_code, reason = "a kernel is code that no type system has seen")]
+
+use crate::at::At;
+use crate::backend::{ArgumentValue, Backend, LaunchRequest};
+use crate::brand::Brand;
+use crate::buffer::{Buf, RegisteredSymmetric, Slice};
+use crate::call::Call;
+use crate::element::Element;
+use crate::error::Result;
+use crate::issue::Issue;
+use crate::kernel::Kernel;
+use crate::operand::Operand;
+use crate::team::Team;
+use crate::{bf16, f16};
+
+/// How many blocks of how many threads run a kernel, and how.
+///
+/// ```
+/// use onesided::Grid;
+/// let grid = Grid::new(4, (32, 8)).shared(1024).cooperative();
+/// assert_eq!((grid.blocks, grid.threads), ([4, 1, 1], [32, 8, 1]));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "who launches says all of it")]
+pub struct Grid {
+    /// Blocks in each dimension.
+    pub blocks: [u32; 3],
+    /// Threads of a block in each dimension.
+    pub threads: [u32; 3],
+    /// Bytes of shared memory of each block, besides what the kernel declares.
+    pub shared: u32,
+    /// Which blocks run at the same time.
+    pub together: Together,
+}
+
+/// Which blocks of a launch are sure to run at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[expect(clippy::exhaustive_enums, reason = "a backend must launch in each way")]
+pub enum Together {
+    /// None: a block may begin only after others have ended. Such a kernel must not wait for other blocks or other PEs, unless all of
+    /// its blocks fit on the GPU.
+    #[default]
+    Nothing,
+    /// All of the grid: it can synchronize the grid (`cudaLaunchCooperativeKernel`).
+    Grid,
+    /// All of the grids of all PEs, which launch the kernel together: they can wait for each other (`nvshmemx_collective_launch`).
+    AllPes,
+}
+
+/// Numbers in up to three dimensions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dims([u32; 3]);
+
+impl From<u32> for Dims {
+    fn from(x: u32) -> Dims {
+        Dims([x, 1, 1])
+    }
+}
+
+impl From<(u32, u32)> for Dims {
+    fn from((x, y): (u32, u32)) -> Dims {
+        Dims([x, y, 1])
+    }
+}
+
+impl From<(u32, u32, u32)> for Dims {
+    fn from((x, y, z): (u32, u32, u32)) -> Dims {
+        Dims([x, y, z])
+    }
+}
+
+impl Grid {
+    /// So many blocks of so many threads each.
+    pub fn new(blocks: impl Into<Dims>, threads: impl Into<Dims>) -> Grid {
+        let (Dims(blocks), Dims(threads)) = (blocks.into(), threads.into());
+        Grid { blocks, threads, shared: 0, together: Together::Nothing }
+    }
+
+    /// Each block has so many bytes of shared memory besides what the kernel declares.
+    #[must_use]
+    pub fn shared(self, bytes: u32) -> Grid {
+        Grid { shared: bytes, ..self }
+    }
+
+    /// All blocks of the grid run at the same time.
+    #[must_use]
+    pub fn cooperative(self) -> Grid {
+        Grid { together: Together::Grid, ..self }
+    }
+
+    /// All blocks of all PEs run at the same time. Every PE must launch the kernel so, in the same order of collectives.
+    #[must_use]
+    pub fn collective(self) -> Grid {
+        Grid { together: Together::AllPes, ..self }
+    }
+
+    fn check(&self, call: Call) -> Result<()> {
+        let threads: u64 = self.threads.iter().map(|&n| u64::from(n)).product();
+        let [x, y, z] = self.threads;
+        if threads == 0 || threads > 1024 || z > 64 {
+            return Err(
+                call.refuse(format!("a block of {x} x {y} x {z} threads; it has 1 to 1024, and at most 64 in z"))
+            );
+        }
+        let [x, y, z] = self.blocks;
+        if self.blocks.contains(&0) || x > i32::MAX as u32 || y > 65_535 || z > 65_535 {
+            let message =
+                format!("a grid of {x} x {y} x {z} blocks; at least 1 and at most 2147483647 x 65535 x 65535");
+            return Err(call.refuse(message));
+        }
+        Ok(())
+    }
+}
+
+/// An argument of a kernel. [`args!`](crate::args) makes a list of them.
+///
+/// | Rust | CUDA C++ |
+/// |---|---|
+/// | a number of an element type, `usize`, `bool` | the number of that size |
+/// | a buffer by reference, a slice | a pointer to its first element on this PE |
+/// | a team by reference | `nvshmem_team_t` |
+/// | [`Argument::bytes`] | a structure, by value |
+#[derive(Clone, Debug)]
+pub struct Argument {
+    value: ArgumentValue,
+    brand: Option<Brand>,
+}
+
+impl Argument {
+    /// A structure by value: its bytes, as C lays them out.
+    pub fn bytes(bytes: &[u8]) -> Argument {
+        Argument { value: ArgumentValue::Bytes(bytes.into()), brand: None }
+    }
+
+    /// The null pointer.
+    pub fn null() -> Argument {
+        Argument { value: ArgumentValue::Bits { bits: 0, size: 8, ty: "null" }, brand: None }
+    }
+}
+
+macro_rules! numbers {
+    ($($t:ty)*) => {$(
+        impl From<$t> for Argument {
+            fn from(value: $t) -> Argument {
+                let value = ArgumentValue::Bits { bits: value.to_bits64(), size: size_of::<$t>(), ty: stringify!($t) };
+                Argument { value, brand: None }
+            }
+        }
+    )*};
+}
+numbers!(i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64);
+
+impl From<usize> for Argument {
+    fn from(value: usize) -> Argument {
+        Argument { value: ArgumentValue::Bits { bits: value as u64, size: 8, ty: "usize" }, brand: None }
+    }
+}
+
+impl From<bool> for Argument {
+    fn from(value: bool) -> Argument {
+        Argument { value: ArgumentValue::Bits { bits: value.into(), size: 1, ty: "bool" }, brand: None }
+    }
+}
+
+impl<T: Element, K> From<&Buf<T, K>> for Argument {
+    fn from(buf: &Buf<T, K>) -> Argument {
+        Argument { value: ArgumentValue::Memory(buf.span()), brand: Some(buf.brand) }
+    }
+}
+
+impl<T: Element, K> From<Slice<'_, T, K>> for Argument {
+    fn from(slice: Slice<'_, T, K>) -> Argument {
+        Argument { value: ArgumentValue::Memory(slice.span()), brand: Some(slice.brand) }
+    }
+}
+
+impl<T: Element> From<&RegisteredSymmetric<T>> for Argument {
+    fn from(buf: &RegisteredSymmetric<T>) -> Argument {
+        Argument { value: ArgumentValue::Memory(buf.span()), brand: Some(buf.brand()) }
+    }
+}
+
+impl From<&Team> for Argument {
+    fn from(team: &Team) -> Argument {
+        Argument { value: ArgumentValue::Team(team.id()), brand: Some(team.brand()) }
+    }
+}
+
+/// The arguments of a kernel, for [`Issue::launch`](crate::Issue::launch): each is anything that an
+/// [`Argument`](crate::Argument) can be made from.
+///
+/// ```
+/// # onesided_sim::example(1, |pe| {
+/// # let buf = pe.alloc::<f32>(4)?;
+/// let arguments: &[onesided::Argument] = onesided::args![&buf, buf.slice(2..), 4u32, 0.5f32];
+/// # pe.free(buf) });
+/// ```
+#[macro_export]
+macro_rules! args {
+    ($($argument:expr),* $(,)?) => { &[$($crate::Argument::from($argument)),*] };
+}
+
+/// # Kernels
+impl<B: Backend> Issue<'_, B> {
+    /// Enqueues a kernel: it begins when everything before it on the stream has ended, and the stream goes on when all of its blocks have
+    /// ended (`cuLaunchKernel`, `cuLaunchCooperativeKernel`, `nvshmemx_collective_launch`).
+    ///
+    /// What the kernel issues is a scope of its own: it is ordered by fences, quiets and barriers *of kernels* on this PE, and no verb of the
+    /// host or a stream completes it.
+    ///
+    /// # Collective
+    /// Over all PEs if the grid is [collective](Grid::collective), otherwise local.
+    ///
+    /// # Safety
+    /// The arguments have the types of the kernel's parameters; only their number and sizes are checked. The kernel accesses no memory but
+    /// what its arguments give it, its own, and what NVSHMEM's device functions reach. That memory is not freed before the kernel has
+    /// ended. (The simulator checks accesses, so that a mistake is a finding there.)
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for arguments of another number or size than the kernel's, a grid or blocks
+    /// that are too large, too much shared memory, a grid that does not fit on the GPU at once although it must, or a call on
+    /// the host: kernels are launched on streams. A fault of the kernel itself is an error of what synchronizes with the stream on GPUs, and
+    /// ends the run with a verdict in the simulator.
+    ///
+    /// NVSHMEM documentation, "Kernel Launch Routines". [`Pe::module`](crate::Pe::module) has an example.
+    #[track_caller]
+    pub unsafe fn launch(&self, kernel: &Kernel<'_, B>, grid: &Grid, arguments: &[Argument]) -> Result<()> {
+        let call = self.call("launch", At::caller());
+        call.own(kernel.brand, "kernel", "a kernel of a module")?;
+        grid.check(call)?;
+        let parameters = &kernel.info.parameters;
+        if parameters.len() != arguments.len() {
+            let (takes, given) = (parameters.len(), arguments.len());
+            return Err(call.refuse(format!("{} takes {takes} arguments; {given} are given", kernel.info.name)));
+        }
+        let mut values = Vec::with_capacity(arguments.len());
+        for (i, (argument, parameter)) in arguments.iter().zip(parameters).enumerate() {
+            if let Some(brand) = argument.brand {
+                call.own(brand, "an argument", "a handle")?;
+            }
+            let size = argument.value.size();
+            if size != parameter.size {
+                let Parameter { size: wanted, .. } = *parameter;
+                let what = argument.value.describe();
+                let name = &kernel.info.name;
+                return Err(call
+                    .refuse(format!("argument {i} of {name} is {what}, of {size} bytes; the parameter has {wanted}")));
+            }
+            values.push(argument.value.clone());
+        }
+        let request = LaunchRequest {
+            module: kernel.module,
+            kernel: kernel.index,
+            name: &kernel.info.name,
+            grid,
+            arguments: &values,
+        };
+        self.launch_on_stream(&request, call)
+    }
+
+    fn launch_on_stream(&self, request: &LaunchRequest<'_, B::Module>, call: Call) -> Result<()> {
+        let Some(stream) = self.stream() else {
+            return Err(call.refuse("a kernel is launched on a stream: pe.on(&stream).launch(…)"));
+        };
+        self.pe.backend.launch(request, call.stream(stream)?, call.at)
+    }
+}
+
+/// A parameter of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "a backend that loads kernels says both")]
+pub struct Parameter {
+    /// Bytes.
+    pub size: usize,
+    /// Alignment of its type.
+    pub align: usize,
+}
