@@ -23,6 +23,7 @@
 //! | `race/` | data races: who knows of which access, and what would order two that nobody orders |
 //! | `lint/` | what works in a run, and what no text promises |
 //! | `machine/` | the semantics: all state, and what each step does to it; its `mod.rs` has a map of its own |
+//! | `kernel/` | what kernels ask of NVSHMEM: names of device functions and their arguments |
 //! | `heap.rs`, `reduce.rs` | symmetric memory; arithmetic of reductions |
 //! | `coroutine.rs` | PEs as coroutines: how they start, wait and end ([`Ending`]); [`Pulse`]. The only unsafe code |
 //! | `example.rs` | runs the examples in the API's documentation |
@@ -37,6 +38,8 @@ mod execution;
 mod explain;
 mod explore;
 mod heap;
+#[allow(dead_code, unused_imports, reason = "what runs kernels is not yet here")]
+mod kernel;
 mod lint;
 mod machine;
 mod panics;

@@ -1,0 +1,26 @@
+//! What kernels ask of NVSHMEM: calls of device functions, by name and raw arguments, become requests of the model.
+//!
+//! ```text
+//! External ── name.rs ──► Function ── signature.rs: roles, sizes ──► raw values ── operands.rs ──► Request
+//! ```
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `name.rs` | [`Function`]: what a name means |
+//! | `types.rs` | the element types in names, and which operations each has |
+//! | `signature.rs` | what each argument of a function is, with its size; how front ends pass arguments |
+//! | `operands.rs` | [`Request`]: what one call asks for, with its arguments checked |
+//! | `select.rs` | [`Select`]: tests, and waits for any or some of several variables |
+
+mod name;
+mod operands;
+mod select;
+mod signature;
+mod types;
+
+#[cfg(test)]
+mod declared;
+
+pub(crate) use name::Function;
+pub(crate) use operands::{Request, Resolve};
+pub(crate) use select::Select;
