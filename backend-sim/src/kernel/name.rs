@@ -253,8 +253,11 @@ fn matches(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// The operation of a name without prefix, queue pair and group, and its elements. The error is a hint.
-fn meaning(rest: &str) -> Result<(Verb, Option<(&str, Unit)>), String> {
+/// An operation, and its elements with the name of their type; that is empty where the name has their size.
+type Meaning<'a> = (Verb, Option<(&'a str, Unit)>);
+
+/// The operation of a name without prefix, queue pair and group. The error is a hint.
+fn meaning(rest: &str) -> Result<Meaning<'_>, String> {
     if let Some(verb) = untyped(rest) {
         return Ok((verb, None));
     }
