@@ -1,23 +1,26 @@
 #!/usr/bin/env python3
-"""Compiles the CUDA C++ files beside it to PTX with NVRTC, which needs no GPU and no toolkit.
+"""Compiles the CUDA C++ files beside it, and those of the examples, to PTX with NVRTC, which needs no GPU and no toolkit.
 
 usage: compile.py LIBRARY [--include FOLDER]... [--check | FILE...]
 
 LIBRARY is libnvrtc.so. With --check, nothing is written: the exit status says whether the PTX files are what the sources give.
+A source that has a broken twin (`#ifdef BROKEN`) gives a second file: NAME.broken.ptx.
 """
 
 import argparse
 import ctypes
 import difflib
 import os
+import re
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.normpath(os.path.join(HERE, "../../.."))
+FOLDERS = [HERE, os.path.join(ROOT, "examples/src/kernels")]
 OPTIONS = ["--gpu-architecture=compute_90", "-rdc=true", "-std=c++17", "-lineinfo", "--device-int128"]
 
 
-def compile_file(nvrtc, path, includes):
+def compile_file(nvrtc, path, includes, defines):
     """The PTX of one file. Its `.file` directives name the source without a folder, so that every machine writes the same."""
 
     def check(code, program=None):
@@ -38,7 +41,7 @@ def compile_file(nvrtc, path, includes):
     program = ctypes.c_void_p()
     name = os.path.basename(path).encode()
     check(nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), name, 0, None, None))
-    options = [option.encode() for option in OPTIONS + [f"-I{folder}" for folder in includes]]
+    options = [option.encode() for option in OPTIONS + defines + [f"-I{folder}" for folder in includes]]
     check(nvrtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options)), program)
     size = ctypes.c_size_t()
     check(nvrtc.nvrtcGetPTXSize(program, ctypes.byref(size)))
@@ -55,6 +58,14 @@ def portable(ptx, includes):
     return "".join(line.rstrip() + "\n" for line in ptx.rstrip("\n\0").split("\n"))
 
 
+def twins(path):
+    """What a source gives: the end of the file's name, and options."""
+    yield path, ".ptx", []
+    with open(path, encoding="utf-8") as file:
+        if re.search(r"^#ifn?def BROKEN$", file.read(), re.MULTILINE):
+            yield path, ".broken.ptx", ["-DBROKEN"]
+
+
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     arguments.add_argument("library")
@@ -69,12 +80,12 @@ def main():
     nvrtc = ctypes.CDLL(arguments.library)
     includes = [os.path.join(ROOT, "api/compile/include")] + [os.path.abspath(folder) for folder in arguments.include]
     files = arguments.files or sorted(
-        os.path.join(HERE, name) for name in os.listdir(HERE) if name.endswith(".cu")
+        os.path.join(folder, name) for folder in FOLDERS for name in os.listdir(folder) if name.endswith(".cu")
     )
     different = 0
-    for path in files:
-        target = os.path.splitext(path)[0] + ".ptx"
-        ptx = compile_file(nvrtc, path, includes)
+    for path, suffix, defines in (twin for path in files for twin in twins(path)):
+        target = os.path.splitext(path)[0] + suffix
+        ptx = compile_file(nvrtc, path, includes, defines)
         if not arguments.check:
             with open(target, "w", encoding="utf-8") as file:
                 file.write(ptx)

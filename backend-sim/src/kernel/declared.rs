@@ -330,3 +330,23 @@ fn what_is_wrong_is_said() {
     ];
     insta::assert_snapshot!(all.join("\n"));
 }
+
+#[test]
+fn the_kernels_of_tests_and_examples_call_known_functions() {
+    let mut calls = BTreeSet::new();
+    for folder in ["ptx/kernels", "../examples/src/kernels"] {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+        for file in std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()) {
+            if file.extension().is_some_and(|extension| extension == "ptx") {
+                let module = Module::parse(&std::fs::read_to_string(&file).unwrap());
+                for external in module.unwrap_or_else(|error| panic!("{}: {error}", file.display())).externals() {
+                    match Function::decode(external) {
+                        Ok(function) => drop(calls.insert(function.name)),
+                        Err(why) => assert!(UNSUPPORTED.iter().any(|(_, reason)| why.ends_with(reason)), "{why}"),
+                    }
+                }
+            }
+        }
+    }
+    assert!(calls.len() >= 20 && calls.contains("nvshmemx_float_put_signal_nbi_block"), "{calls:?}");
+}
