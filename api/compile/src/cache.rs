@@ -18,6 +18,9 @@ use crate::place::Place;
 /// Environment variable with the folder, or `off`.
 const VARIABLE: &str = "ONESIDED_CACHE";
 
+/// Digits of a sum.
+const SUM: usize = 64;
+
 /// A folder of cached values.
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
@@ -26,8 +29,8 @@ pub(crate) struct Store {
 
 impl Store {
     /// The options' folder, the environment's, or the platform's for caches; in words, why there is none.
-    pub(crate) fn of(options: &Options) -> Result<Store, String> {
-        Store::named(&options.cache, std::env::var_os(VARIABLE).filter(|value| !value.is_empty()))
+    pub(crate) fn of(cache: &Cache) -> Result<Store, String> {
+        Store::named(cache, std::env::var_os(VARIABLE).filter(|value| !value.is_empty()))
     }
 
     fn named(cache: &Cache, variable: Option<OsString>) -> Result<Store, String> {
@@ -50,22 +53,42 @@ impl Store {
 
     /// The value under the key, with its file. `None` if there is none, or if the file is damaged.
     pub(crate) fn read<T: DeserializeOwned>(&self, key: &str) -> Option<(T, PathBuf)> {
+        let (bytes, file) = self.read_bytes(key)?;
+        Some((serde_json::from_slice(&bytes).ok()?, file))
+    }
+
+    /// The same, for bytes.
+    pub(crate) fn read_bytes(&self, key: &str) -> Option<(Vec<u8>, PathBuf)> {
         let file = self.file(key);
-        let bytes = fs::read(&file).ok()?;
-        let (sum, value) = bytes.split_at_checked(64)?;
+        let mut bytes = fs::read(&file).ok()?;
+        let (sum, value) = bytes.split_at_checked(SUM)?;
         (sum == hex(&Sha256::digest(value)).as_bytes()).then_some(())?;
-        Some((serde_json::from_slice(value).ok()?, file))
+        bytes.drain(..SUM);
+        Some((bytes, file))
     }
 
     /// Writes the value under the key. Whoever reads at the same time sees the old file or the new one.
     pub(crate) fn write<T: Serialize>(&self, key: &str, value: &T) -> io::Result<PathBuf> {
+        self.write_bytes(key, &serde_json::to_vec(value)?)
+    }
+
+    /// The same, for bytes.
+    pub(crate) fn write_bytes(&self, key: &str, value: &[u8]) -> io::Result<PathBuf> {
         fs::create_dir_all(&self.folder)?;
-        let value = serde_json::to_vec(value)?;
         let mut new = tempfile::NamedTempFile::new_in(&self.folder)?;
-        new.write_all(hex(&Sha256::digest(&value)).as_bytes())?;
-        new.write_all(&value)?;
+        new.write_all(hex(&Sha256::digest(value)).as_bytes())?;
+        new.write_all(value)?;
         new.persist(self.file(key))?;
         Ok(self.file(key))
+    }
+
+    /// Waits until no other process, and no other thread, makes the value under the key. The file that is returned must live as
+    /// long as it is made; its end, and that of the process, let the next one in. `None` where files cannot be locked.
+    pub(crate) fn lock(&self, key: &str) -> Option<fs::File> {
+        fs::create_dir_all(&self.folder).ok()?;
+        let file = fs::File::options().create(true).append(true).open(self.file(&format!("{key}.lock"))).ok()?;
+        file.lock().ok()?;
+        Some(file)
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -87,7 +110,7 @@ pub(crate) fn key(source: &Source, options: &Options, files: &BTreeMap<PathBuf, 
     for (file, bytes) in files {
         sum.add(file.as_os_str().as_encoded_bytes()).add(bytes);
     }
-    sum.add(format!("{:?} {}", place.version, place.size));
+    sum.add(place.stamp());
     format!("ptx-{}", sum.finish())
 }
 

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::search::Absent;
+
 /// Why there is no PTX.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -68,6 +70,15 @@ impl fmt::Display for CompileError {
 }
 
 impl std::error::Error for CompileError {}
+
+impl From<Absent> for CompileError {
+    fn from(absent: Absent) -> CompileError {
+        match absent {
+            Absent::Nowhere(looked) => CompileError::NotFound { looked },
+            Absent::Unusable(file, why) => CompileError::Unusable { file, why },
+        }
+    }
+}
 
 /// A value that cannot be given to NVRTC.
 pub(crate) fn input(what: impl Into<String>, why: impl Into<String>) -> CompileError {

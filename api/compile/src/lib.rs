@@ -2,7 +2,9 @@
 
 mod cache;
 mod error;
+pub mod gpu;
 mod includes;
+mod library;
 mod log;
 mod nvrtc;
 mod options;
@@ -37,8 +39,8 @@ pub(crate) const HEADERS: [(&str, &str); 2] =
 pub fn compile(source: &Source, options: &Options) -> Result<Ptx, CompileError> {
     source.check()?;
     options.check()?;
-    let search = Search::from_environment(options.nvrtc.as_deref());
-    let store = Store::of(options);
+    let search = Search::from_environment(&search::NVRTC, options.nvrtc.as_deref());
+    let store = Store::of(&options.cache);
     let files = includes::closure(source, options);
 
     let known = store.as_ref().ok().and_then(|store| Place::known(store, &search));
@@ -74,5 +76,5 @@ pub fn compile(source: &Source, options: &Options) -> Result<Ptx, CompileError> 
 /// [`CompileError::NotFound`] says in one line where it was looked for and how to get it; [`CompileError::Unusable`] what is wrong
 /// with the file that was found.
 pub fn find(named: Option<&Path>) -> Result<Nvrtc, CompileError> {
-    Nvrtc::find(&Search::from_environment(named)).map(|(nvrtc, _)| nvrtc)
+    Nvrtc::find(&Search::from_environment(&search::NVRTC, named)).map(|(nvrtc, _)| nvrtc)
 }

@@ -1,23 +1,18 @@
-//! [`Nvrtc`]: NVIDIA's compiler as a library, opened at run time. The only file that calls C.
+//! [`Nvrtc`]: NVIDIA's compiler as a library, opened at run time.
 #![allow(unsafe_code)]
 
-use std::collections::BTreeMap;
-use std::error::Error as _;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::fs::File;
-use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::ptr;
 
 use libloading::Library;
-use object::read::elf::ElfFile64;
-use object::{Architecture, Object as _, ObjectKind, ObjectSegment as _, ReadCache};
 
 use crate::error::{CompileError, input};
 use crate::options::{Options, Source, capability};
 use crate::ptx::{Cached, Ptx};
-use crate::search::{Origin, SONAMES, Search, python_folders};
-use crate::{HEADERS, log};
+use crate::search::{Origin, Search};
+use crate::{HEADERS, library, log};
 
 /// NVRTC compiles on a thread of its own: it needs more stack for nested templates than a caller may have.
 const STACK: usize = 64 << 20;
@@ -58,7 +53,37 @@ struct Functions {
     log: unsafe extern "C" fn(Program, *mut c_char) -> Status,
     ptx_size: unsafe extern "C" fn(Program, *mut usize) -> Status,
     ptx: unsafe extern "C" fn(Program, *mut c_char) -> Status,
+    cubin_size: unsafe extern "C" fn(Program, *mut usize) -> Status,
+    cubin: unsafe extern "C" fn(Program, *mut c_char) -> Status,
     lowered_name: unsafe extern "C" fn(Program, *const c_char, *mut *const c_char) -> Status,
+}
+
+/// What is compiled, once everything was checked.
+pub(crate) struct Job<'a> {
+    pub(crate) source: &'a Source,
+    /// Headers that need no folder: names and texts.
+    pub(crate) headers: &'a [(&'static str, &'static str)],
+    pub(crate) arguments: Vec<String>,
+    /// Name expressions.
+    pub(crate) names: &'a BTreeSet<String>,
+    pub(crate) form: Form,
+}
+
+/// What a text is compiled to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Ptx,
+    /// Machine code, for the architecture of one GPU.
+    Cubin,
+}
+
+/// What came out.
+pub(crate) struct Compiled {
+    pub(crate) bytes: Vec<u8>,
+    /// Name expressions with the names that they have there.
+    pub(crate) names: BTreeMap<String, String>,
+    /// Warnings.
+    pub(crate) log: String,
 }
 
 impl Nvrtc {
@@ -82,43 +107,28 @@ impl Nvrtc {
 
     /// Opens NVRTC where the search finds it. Also returns Python's folders, as far as Python was asked.
     pub(crate) fn find(search: &Search) -> Result<(Nvrtc, Vec<PathBuf>), CompileError> {
-        if let Some((file, origin)) = search.named()? {
-            return Ok((Nvrtc::open(&file, origin)?, Vec::new()));
-        }
-        let python = python_folders();
-        let folders = python.as_deref().unwrap_or_default();
-        if let Some((file, origin)) = search.in_folders(folders) {
-            return Ok((Nvrtc::open(&file, origin)?, folders.to_vec()));
-        }
-        let mut looked = vec![format!("{} is not set", crate::search::VARIABLE)];
-        looked.push(match &python {
-            Ok(folders) => format!("not in Python's {} package folders", folders.len()),
-            Err(why) => why.clone(),
-        });
-        for name in SONAMES {
-            match Nvrtc::open(Path::new(name), Origin::Loader) {
-                Ok(nvrtc) => return Ok((nvrtc, folders.to_vec())),
-                Err(CompileError::Unusable { why, .. }) => looked.push(format!("the loader: {why}")),
-                Err(other) => return Err(other),
-            }
-        }
-        Err(CompileError::NotFound { looked })
+        Ok(search.open(Nvrtc::load)?)
     }
 
-    /// Opens a file, or the library that the loader finds under a bare name.
+    /// Opens a file that was found before.
     pub(crate) fn open(file: &Path, origin: Origin) -> Result<Nvrtc, CompileError> {
-        let library = open_library(file)?;
+        Nvrtc::load(file, origin).map_err(|why| CompileError::Unusable { file: file.to_path_buf(), why })
+    }
+
+    /// Opens a file, or the library that the loader finds under a bare name. The error is in words.
+    fn load(file: &Path, origin: Origin) -> Result<Nvrtc, String> {
+        let library = library::open(file)?;
         let functions = Functions::of(&library)
-            .map_err(|name| unusable(file, format!("it does not export {name}: it is not NVRTC of CUDA 12 or 13")))?;
+            .map_err(|name| format!("it does not export {name}: it is not NVRTC of CUDA 12 or 13"))?;
         let (mut major, mut minor) = (0, 0);
         // SAFETY: the function writes two integers, for which there is room.
         let status = unsafe { (functions.version)(&mut major, &mut minor) };
         let nvrtc = Nvrtc { functions, version: (major, minor), file: file.to_path_buf(), origin };
-        nvrtc.check("nvrtcVersion", status)?;
+        nvrtc.check("nvrtcVersion", status).map_err(|why| why.to_string())?;
         // NVRTC opens its second library by name, and finds it only on the loader's path, or if it is open already.
         let builtins = file.with_file_name(format!("libnvrtc-builtins.so.{major}.{minor}"));
         if builtins.is_absolute() && builtins.exists() {
-            open_library(&builtins)?;
+            library::open(&builtins).map_err(|why| format!("{}: {why}", builtins.display()))?;
         }
         Ok(nvrtc)
     }
@@ -136,15 +146,33 @@ impl Nvrtc {
 
     /// Compiles a text and options that were checked.
     pub(crate) fn compile(&self, source: &Source, options: &Options) -> Result<Ptx, CompileError> {
+        self.check_architecture(&options.architecture)?;
+        let arguments = options.arguments();
+        let names = &options.names;
+        let compiled = self.run(&Job { source, headers: &HEADERS, arguments, names, form: Form::Ptx })?;
+        let text = String::from_utf8_lossy(&compiled.bytes);
+        let text = crate::ptx::without_current_folder(text.trim_end_matches('\0').to_string(), source);
+        let Compiled { names, log: warnings, .. } = compiled;
+        Ok(Ptx { text, names, version: self.version, warnings, cached: Cached::No(String::new()) })
+    }
+
+    /// Whether it compiles for an architecture: `compute_90`, or `sm_90` and its kin.
+    pub(crate) fn check_architecture(&self, architecture: &str) -> Result<(), CompileError> {
         let known = self.architectures()?;
-        if capability(&options.architecture).is_none_or(|wanted| !known.contains(&wanted)) {
-            let known: Vec<_> = known.iter().map(|number| format!("compute_{number}")).collect();
+        let virtually = architecture.replacen("sm_", "compute_", 1);
+        if capability(&virtually).is_none_or(|wanted| !known.contains(&wanted)) {
+            let (kind, _) = architecture.split_once('_').unwrap_or(("compute", ""));
+            let known: Vec<_> = known.iter().map(|number| format!("{kind}_{number}")).collect();
             let why = format!("NVRTC {}.{} compiles for {}", self.version.0, self.version.1, known.join(", "));
-            return Err(input(format!("the architecture {}", options.architecture), why));
+            return Err(input(format!("the architecture {architecture}"), why));
         }
+        Ok(())
+    }
+
+    /// Compiles on a thread of its own.
+    pub(crate) fn run(&self, job: &Job<'_>) -> Result<Compiled, CompileError> {
         std::thread::scope(|scope| {
-            let thread =
-                std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, || self.run(source, options));
+            let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, || self.run_here(job));
             let failed = |why: String| CompileError::Failed { call: "nvrtcCompileProgram", why };
             match thread {
                 Ok(thread) => thread.join().unwrap_or_else(|_| Err(failed("it panicked".to_string()))),
@@ -153,30 +181,33 @@ impl Nvrtc {
         })
     }
 
-    fn run(&self, source: &Source, options: &Options) -> Result<Ptx, CompileError> {
+    fn run_here(&self, job: &Job<'_>) -> Result<Compiled, CompileError> {
         let functions = &self.functions;
-        let program = Created::new(self, source)?;
-        let names = strings(&options.names)?;
+        let program = Created::new(self, job)?;
+        let names = strings(job.names)?;
         for name in &names {
             // SAFETY: the program is created and not compiled yet; the name ends with a zero.
             self.check("nvrtcAddNameExpression", unsafe { (functions.add_name)(program.handle, name.as_ptr()) })?;
         }
-        let arguments = strings(options.arguments())?;
+        let arguments = strings(&job.arguments)?;
         let pointers = pointers(&arguments);
         // SAFETY: as many pointers as are told, to strings that live until the call returns.
         let status = unsafe { (functions.compile)(program.handle, pointers.len() as c_int, pointers.as_ptr()) };
-        let said = self.text("nvrtcGetProgramLog", program.handle, functions.log_size, functions.log)?;
-        let log = log::readable(&said);
+        let said = self.bytes("nvrtcGetProgramLog", program.handle, functions.log_size, functions.log)?;
+        let log = log::readable(String::from_utf8_lossy(&said).trim_end_matches('\0'));
         if status == COMPILATION {
-            return Err(CompileError::Source { name: source.name.clone(), hints: log::hints(&log), log });
+            return Err(CompileError::Source { name: job.source.name.clone(), hints: log::hints(&log), log });
         }
         if status != 0 && !log.is_empty() {
             return Err(CompileError::Failed { call: "nvrtcCompileProgram", why: log });
         }
         self.check("nvrtcCompileProgram", status)?;
-        let text = self.text("nvrtcGetPTX", program.handle, functions.ptx_size, functions.ptx)?;
+        let bytes = match job.form {
+            Form::Ptx => self.bytes("nvrtcGetPTX", program.handle, functions.ptx_size, functions.ptx)?,
+            Form::Cubin => self.bytes("nvrtcGetCUBIN", program.handle, functions.cubin_size, functions.cubin)?,
+        };
         let mut lowered = BTreeMap::new();
-        for (expression, name) in options.names.iter().zip(&names) {
+        for (expression, name) in job.names.iter().zip(&names) {
             let mut found = ptr::null();
             // SAFETY: the program is compiled, and the name is one that was added.
             let status = unsafe { (functions.lowered_name)(program.handle, name.as_ptr(), &mut found) };
@@ -185,26 +216,24 @@ impl Nvrtc {
             let found = unsafe { CStr::from_ptr(found) };
             lowered.insert(expression.clone(), found.to_string_lossy().into_owned());
         }
-        let text = crate::ptx::without_current_folder(text, source);
-        Ok(Ptx { text, names: lowered, version: self.version, warnings: log, cached: Cached::No(String::new()) })
+        Ok(Compiled { bytes, names: lowered, log })
     }
 
-    /// A text of the program, by the function that tells its size and the one that writes it.
-    fn text(
+    /// A part of the program, by the function that tells its size and the one that writes it. Texts end with a zero.
+    fn bytes(
         &self,
         call: &'static str,
         program: Program,
         size: unsafe extern "C" fn(Program, *mut usize) -> Status,
         write: unsafe extern "C" fn(Program, *mut c_char) -> Status,
-    ) -> Result<String, CompileError> {
+    ) -> Result<Vec<u8>, CompileError> {
         let mut bytes = 0;
         // SAFETY: the program is created; the function writes one number.
         self.check(call, unsafe { size(program, &mut bytes) })?;
-        let mut text = vec![0_u8; bytes];
+        let mut read = vec![0_u8; bytes];
         // SAFETY: the function writes as many bytes as the other one said, for which there is room.
-        self.check(call, unsafe { write(program, text.as_mut_ptr().cast()) })?;
-        let end = text.iter().position(|byte| *byte == 0).unwrap_or(bytes);
-        Ok(String::from_utf8_lossy(&text[..end]).into_owned())
+        self.check(call, unsafe { write(program, read.as_mut_ptr().cast()) })?;
+        Ok(read)
     }
 
     fn check(&self, call: &'static str, status: Status) -> Result<(), CompileError> {
@@ -220,28 +249,25 @@ impl Nvrtc {
 impl Functions {
     /// Looks all of them up. The error is the name of one that is missing.
     fn of(library: &Library) -> Result<Functions, &'static str> {
-        /// # Safety
-        /// `F` must be the function's type in C.
-        unsafe fn get<F: Copy>(library: &Library, name: &'static str) -> Result<F, &'static str> {
-            // SAFETY: the caller's promise. The library is never closed, so the pointer may outlive the borrow.
-            unsafe { library.get::<F>(name) }.map(|function| *function).map_err(|_| name)
-        }
+        use library::function;
         // SAFETY: the types are those of nvrtc.h, which have not changed from CUDA 12.0 to 13.0.
         unsafe {
             Ok(Functions {
-                version: get(library, "nvrtcVersion")?,
-                error_string: get(library, "nvrtcGetErrorString")?,
-                n_architectures: get(library, "nvrtcGetNumSupportedArchs")?,
-                architectures: get(library, "nvrtcGetSupportedArchs")?,
-                create: get(library, "nvrtcCreateProgram")?,
-                destroy: get(library, "nvrtcDestroyProgram")?,
-                add_name: get(library, "nvrtcAddNameExpression")?,
-                compile: get(library, "nvrtcCompileProgram")?,
-                log_size: get(library, "nvrtcGetProgramLogSize")?,
-                log: get(library, "nvrtcGetProgramLog")?,
-                ptx_size: get(library, "nvrtcGetPTXSize")?,
-                ptx: get(library, "nvrtcGetPTX")?,
-                lowered_name: get(library, "nvrtcGetLoweredName")?,
+                version: function(library, "nvrtcVersion")?,
+                error_string: function(library, "nvrtcGetErrorString")?,
+                n_architectures: function(library, "nvrtcGetNumSupportedArchs")?,
+                architectures: function(library, "nvrtcGetSupportedArchs")?,
+                create: function(library, "nvrtcCreateProgram")?,
+                destroy: function(library, "nvrtcDestroyProgram")?,
+                add_name: function(library, "nvrtcAddNameExpression")?,
+                compile: function(library, "nvrtcCompileProgram")?,
+                log_size: function(library, "nvrtcGetProgramLogSize")?,
+                log: function(library, "nvrtcGetProgramLog")?,
+                ptx_size: function(library, "nvrtcGetPTXSize")?,
+                ptx: function(library, "nvrtcGetPTX")?,
+                cubin_size: function(library, "nvrtcGetCUBINSize")?,
+                cubin: function(library, "nvrtcGetCUBIN")?,
+                lowered_name: function(library, "nvrtcGetLoweredName")?,
             })
         }
     }
@@ -254,10 +280,10 @@ struct Created<'a> {
 }
 
 impl<'a> Created<'a> {
-    fn new(nvrtc: &'a Nvrtc, source: &Source) -> Result<Created<'a>, CompileError> {
-        let own = strings([&source.text, &source.name])?;
-        let headers = strings(HEADERS.map(|(_, text)| text))?;
-        let names = strings(HEADERS.map(|(name, _)| name))?;
+    fn new(nvrtc: &'a Nvrtc, job: &Job<'_>) -> Result<Created<'a>, CompileError> {
+        let own = strings([&job.source.text, &job.source.name])?;
+        let headers = strings(job.headers.iter().map(|(_, text)| text))?;
+        let names = strings(job.headers.iter().map(|(name, _)| name))?;
         let (header_texts, header_names) = (pointers(&headers), pointers(&names));
         let mut handle = ptr::null_mut();
         // SAFETY: the strings end with a zero and live until the call returns, which copies them; the numbers of pointers are right.
@@ -266,7 +292,7 @@ impl<'a> Created<'a> {
                 &mut handle,
                 own[0].as_ptr(),
                 own[1].as_ptr(),
-                HEADERS.len() as c_int,
+                headers.len() as c_int,
                 header_texts.as_ptr(),
                 header_names.as_ptr(),
             )
@@ -292,56 +318,6 @@ fn strings<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> Result<Vec<CStr
 /// For C, as long as the strings live.
 fn pointers(texts: &[CString]) -> Vec<*const c_char> {
     texts.iter().map(|text| text.as_ptr()).collect()
-}
-
-/// Opens a library for good. All its symbols are resolved here, so that a missing one is no crash later.
-fn open_library(file: &Path) -> Result<ManuallyDrop<Library>, CompileError> {
-    if file.is_absolute() {
-        whole(file).map_err(|why| unusable(file, why))?;
-    }
-    #[cfg(unix)]
-    // SAFETY: opening a library runs its initializers. It is NVIDIA's library, or the file that the user named for it; its
-    // initializers need nothing from us. The file is whole, as far as its header tells.
-    let opened = unsafe {
-        use libloading::os::unix;
-        unix::Library::open(Some(file), unix::RTLD_NOW | unix::RTLD_LOCAL).map(Library::from)
-    };
-    #[cfg(not(unix))]
-    // SAFETY: the same.
-    let opened = unsafe { Library::new(file) };
-    opened
-        .map(ManuallyDrop::new)
-        .map_err(|error| unusable(file, error.source().map_or_else(|| error.to_string(), ToString::to_string)))
-}
-
-/// Whether the loader can map the file without danger: one that was cut off would end the process.
-fn whole(path: &Path) -> Result<(), String> {
-    if !cfg!(target_os = "linux") {
-        return Ok(());
-    }
-    let file = File::open(path).map_err(|error| error.to_string())?;
-    let length = file.metadata().map_err(|error| error.to_string())?.len();
-    let cache = ReadCache::new(file);
-    let elf: ElfFile64<'_, object::Endianness, _> =
-        ElfFile64::parse(&cache).map_err(|why| format!("it is not a whole library ({why})"))?;
-    let machine = match std::env::consts::ARCH {
-        "x86_64" => Architecture::X86_64,
-        "aarch64" => Architecture::Aarch64,
-        _ => Architecture::Unknown,
-    };
-    if elf.architecture() != machine {
-        return Err(format!("it is for another machine than {}", std::env::consts::ARCH));
-    }
-    if elf.kind() != ObjectKind::Dynamic {
-        return Err("it is a program or an object file, not a shared library".to_string());
-    }
-    let ends = elf.segments().map(|segment| segment.file_range()).map(|(start, size)| start.saturating_add(size));
-    let needed = ends.max().unwrap_or(u64::MAX);
-    if needed > length { Err(format!("it is cut off: {length} bytes of at least {needed}")) } else { Ok(()) }
-}
-
-fn unusable(file: &Path, why: impl Into<String>) -> CompileError {
-    CompileError::Unusable { file: file.to_path_buf(), why: why.into() }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! [`Place`]: where NVRTC was found, remembered beside the PTX. Asking Python for its folders and opening the library take longer
+//! [`Place`]: where NVRTC, or nvJitLink, was found, remembered beside the PTX. Asking Python for its folders and opening the library take longer
 //! than reading PTX from the cache.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use crate::search::{Origin, Search};
 /// What decides, together with what is set in the options, which folders Python has.
 const VARIABLES: [&str; 6] = ["PATH", "HOME", "VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "PYTHONHOME"];
 
-/// An NVRTC, without opening it.
+/// A library, without opening it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Place {
     pub(crate) file: PathBuf,
@@ -29,9 +29,17 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn of(nvrtc: &Nvrtc, python: Vec<PathBuf>) -> Place {
-        let file = nvrtc.file().to_path_buf();
-        let (size, changed) = stamp(&file).unwrap_or_default();
-        Place { file, origin: nvrtc.origin(), version: nvrtc.version(), size, changed, python }
+        Place::new(nvrtc.file(), nvrtc.origin(), nvrtc.version(), python)
+    }
+
+    pub(crate) fn new(file: &Path, origin: Origin, version: (i32, i32), python: Vec<PathBuf>) -> Place {
+        let (size, changed) = stamp(file).unwrap_or_default();
+        Place { file: file.to_path_buf(), origin, version, size, changed, python }
+    }
+
+    /// What tells this library from others.
+    pub(crate) fn stamp(&self) -> String {
+        format!("{:?} {}", self.version, self.size)
     }
 
     /// The place that was remembered for this environment, if the search would lead there again and the file has not changed.
@@ -50,14 +58,15 @@ impl Place {
     }
 }
 
-fn stamp(file: &std::path::Path) -> Option<(u64, u128)> {
+fn stamp(file: &Path) -> Option<(u64, u128)> {
     let metadata = file.is_absolute().then(|| std::fs::metadata(file).ok())??;
     Some((metadata.len(), metadata.modified().ok()?.duration_since(UNIX_EPOCH).ok()?.as_nanos()))
 }
 
 /// The name of an environment.
 fn key(search: &Search) -> String {
-    let mut sum = Sum::new("nvrtc 1");
+    let name = search.tool.name.to_lowercase();
+    let mut sum = Sum::new(&format!("{name} 1"));
     for variable in VARIABLES {
         sum.add(std::env::var_os(variable).unwrap_or_default().as_encoded_bytes());
     }
@@ -68,7 +77,7 @@ fn key(search: &Search) -> String {
     {
         sum.add(path.map_or(&b"none"[..], |path| path.as_os_str().as_encoded_bytes()));
     }
-    format!("nvrtc-{}", sum.finish())
+    format!("{name}-{}", sum.finish())
 }
 
 #[cfg(test)]
@@ -89,7 +98,7 @@ mod tests {
     #[test]
     fn a_place_is_known_until_the_search_leads_elsewhere_or_the_file_changes() {
         let root = tempfile::tempdir().unwrap();
-        let store = Store::of(&Options::new().cache(root.path().join("cache"))).unwrap();
+        let store = Store::of(&Options::new().cache(root.path().join("cache")).cache).unwrap();
         let library = |folder: &str| {
             let file = root.path().join(folder).join("libnvrtc.so.13");
             fs::create_dir_all(file.parent().unwrap()).unwrap();

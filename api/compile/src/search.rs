@@ -1,4 +1,4 @@
-//! [`Search`]: where NVRTC may lie.
+//! [`Search`]: where NVRTC, or nvJitLink, may lie.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,28 +7,45 @@ use std::time::Duration;
 
 use process_control::{ChildExt as _, Control as _};
 
-use crate::error::CompileError;
+/// A library of CUDA's toolkit that is opened at run time.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Tool {
+    pub(crate) name: &'static str,
+    /// The file names: of CUDA 13 and of CUDA 12. The newer is preferred.
+    pub(crate) sonames: [&'static str; 2],
+    /// Where Python's packages have it.
+    packages: [&'static str; 2],
+    /// Environment variable with the library's file, or the folder that holds it.
+    pub(crate) variable: &'static str,
+}
 
-/// The library's file names: of CUDA 13 and of CUDA 12. The newer is preferred.
-pub(crate) const SONAMES: [&str; 2] = ["libnvrtc.so.13", "libnvrtc.so.12"];
+/// In `nvidia-cuda-nvrtc`, and `nvidia-cuda-nvrtc-cu12`.
+pub(crate) const NVRTC: Tool = Tool {
+    name: "NVRTC",
+    sonames: ["libnvrtc.so.13", "libnvrtc.so.12"],
+    packages: ["nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"],
+    variable: "ONESIDED_NVRTC",
+};
 
-/// Where Python's packages have it: `nvidia-cuda-nvrtc`, and `nvidia-cuda-nvrtc-cu12`.
-const IN_PACKAGES: [&str; 2] = ["nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"];
-
-/// Environment variable with the library's file, or the folder that holds it.
-pub(crate) const VARIABLE: &str = "ONESIDED_NVRTC";
+/// In `nvidia-nvjitlink`, and `nvidia-nvjitlink-cu12`.
+pub(crate) const NVJITLINK: Tool = Tool {
+    name: "nvJitLink",
+    sonames: ["libnvJitLink.so.13", "libnvJitLink.so.12"],
+    packages: ["nvidia/cu13/lib", "nvidia/nvjitlink/lib"],
+    variable: "ONESIDED_NVJITLINK",
+};
 
 const PYTHON_LIMIT: Duration = Duration::from_secs(5);
 
-/// What led to NVRTC.
+/// What led to NVRTC, or to nvJitLink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub enum Origin {
     /// The caller named it.
     Argument,
-    /// The environment variable `ONESIDED_NVRTC` names it.
+    /// The environment variable `ONESIDED_NVRTC` names it; nvJitLink: `ONESIDED_NVJITLINK`.
     Variable,
-    /// It came with a Python package, `nvidia-cuda-nvrtc` or `nvidia-cuda-nvrtc-cu12`.
+    /// It came with a Python package, such as `nvidia-cuda-nvrtc`.
     Python,
     /// The system's loader finds it: `LD_LIBRARY_PATH`, then what the system is configured for.
     Loader,
@@ -38,19 +55,29 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Origin::Argument => "the path given",
-            Origin::Variable => VARIABLE,
+            Origin::Variable => NVRTC.variable,
             Origin::Python => "a Python package",
             Origin::Loader => "the system's loader",
         })
     }
 }
 
-/// The places to look at, in this order: the caller's, `ONESIDED_NVRTC`, Python's packages, the loader's.
+/// Why a library cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Absent {
+    /// In none of these places.
+    Nowhere(Vec<String>),
+    /// The file, and what is wrong with it.
+    Unusable(PathBuf, String),
+}
+
+/// The places to look at, in this order: the caller's, the environment variable, Python's packages, the loader's.
 ///
 /// The first place that has the library decides, even if that library turns out to be damaged. A file that the user *named* (the
 /// first two places) must exist. libnvshmem is found in the same way.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Search {
+    pub(crate) tool: &'static Tool,
     pub(crate) argument: Option<PathBuf>,
     pub(crate) variable: Option<PathBuf>,
     /// The folders of `LD_LIBRARY_PATH`.
@@ -58,10 +85,11 @@ pub(crate) struct Search {
 }
 
 impl Search {
-    pub(crate) fn from_environment(argument: Option<&Path>) -> Search {
+    pub(crate) fn from_environment(tool: &'static Tool, argument: Option<&Path>) -> Search {
         Search {
+            tool,
             argument: argument.map(Path::to_path_buf),
-            variable: std::env::var_os(VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from),
+            variable: std::env::var_os(tool.variable).filter(|value| !value.is_empty()).map(PathBuf::from),
             loader: std::env::var_os("LD_LIBRARY_PATH").iter().flat_map(std::env::split_paths).collect(),
         }
     }
@@ -69,34 +97,68 @@ impl Search {
     /// The file that the user named, if any.
     ///
     /// # Errors
-    /// It does not exist.
-    pub(crate) fn named(&self) -> Result<Option<(PathBuf, Origin)>, CompileError> {
+    /// [`Absent::Unusable`]: it does not exist.
+    pub(crate) fn named(&self) -> Result<Option<(PathBuf, Origin)>, Absent> {
         let named = [(&self.argument, Origin::Argument), (&self.variable, Origin::Variable)];
         let Some((path, origin)) = named.into_iter().find_map(|(path, origin)| Some((path.clone()?, origin))) else {
             return Ok(None);
         };
+        let by = self.words(origin);
         let why = match (path.is_dir(), path.exists()) {
-            (true, _) => match in_folder(&path) {
+            (true, _) => match self.in_folder(&path) {
                 Some(file) => return Ok(Some((file, origin))),
-                None => format!("{origin} names this folder, which holds neither {} nor {}", SONAMES[0], SONAMES[1]),
+                None => {
+                    let [newer, older] = self.tool.sonames;
+                    format!("{by} names this folder, which holds neither {newer} nor {older}")
+                }
             },
             (false, true) => return Ok(Some((absolute(path), origin))),
-            (false, false) => format!("{origin} names it: no such file"),
+            (false, false) => format!("{by} names it: no such file"),
         };
-        Err(CompileError::Unusable { file: path, why })
+        Err(Absent::Unusable(path, why))
+    }
+
+    /// What led to this library, in words.
+    pub(crate) fn words(&self, origin: Origin) -> String {
+        if origin == Origin::Variable { self.tool.variable.to_string() } else { origin.to_string() }
     }
 
     /// The file in these folders of Python, or in those of the loader that are known.
     pub(crate) fn in_folders(&self, python: &[PathBuf]) -> Option<(PathBuf, Origin)> {
-        let packages = python.iter().flat_map(|site| IN_PACKAGES.map(|folder| site.join(folder)));
+        let packages = python.iter().flat_map(|site| self.tool.packages.map(|folder| site.join(folder)));
         let of_python = packages.map(|folder| (folder, Origin::Python));
         let of_loader = self.loader.iter().map(|folder| (folder.clone(), Origin::Loader));
-        of_python.chain(of_loader).find_map(|(folder, origin)| Some((in_folder(&folder)?, origin)))
+        of_python.chain(of_loader).find_map(|(folder, origin)| Some((self.in_folder(&folder)?, origin)))
     }
-}
 
-fn in_folder(folder: &Path) -> Option<PathBuf> {
-    SONAMES.iter().map(|name| absolute(folder.join(name))).find(|file| file.exists())
+    fn in_folder(&self, folder: &Path) -> Option<PathBuf> {
+        self.tool.sonames.iter().map(|name| absolute(folder.join(name))).find(|file| file.exists())
+    }
+
+    /// Opens the library where the search finds it. Also returns Python's folders, as far as Python was asked.
+    pub(crate) fn open<T>(&self, open: fn(&Path, Origin) -> Result<T, String>) -> Result<(T, Vec<PathBuf>), Absent> {
+        let opened = |file: PathBuf, origin| open(&file, origin).map_err(|why| Absent::Unusable(file, why));
+        if let Some((file, origin)) = self.named()? {
+            return Ok((opened(file, origin)?, Vec::new()));
+        }
+        let python = python_folders();
+        let folders = python.as_deref().unwrap_or_default();
+        if let Some((file, origin)) = self.in_folders(folders) {
+            return Ok((opened(file, origin)?, folders.to_vec()));
+        }
+        let mut looked = vec![format!("{} is not set", self.tool.variable)];
+        looked.push(match &python {
+            Ok(folders) => format!("not in Python's {} package folders", folders.len()),
+            Err(why) => why.clone(),
+        });
+        for name in self.tool.sonames {
+            match open(Path::new(name), Origin::Loader) {
+                Ok(library) => return Ok((library, folders.to_vec())),
+                Err(why) => looked.push(format!("the loader: {why}")),
+            }
+        }
+        Err(Absent::Nowhere(looked))
+    }
 }
 
 /// The path from the root. Given a path, the loader looks nowhere else.
@@ -130,6 +192,13 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::error::CompileError;
+
+    impl Default for Search {
+        fn default() -> Search {
+            Search { tool: &NVRTC, argument: None, variable: None, loader: Vec::new() }
+        }
+    }
 
     fn place(root: &Path, file: &str) -> PathBuf {
         let file = root.join(file);
@@ -147,8 +216,12 @@ mod tests {
         let older = place(root, "old/nvidia/cuda_nvrtc/lib/libnvrtc.so.12");
         let loader = place(root, "ld/libnvrtc.so.13");
         place(root, "ld/libnvrtc.so.12");
-        let mut search =
-            Search { argument: Some(root.join("a")), variable: Some(variable.clone()), loader: vec![root.join("ld")] };
+        let mut search = Search {
+            argument: Some(root.join("a")),
+            variable: Some(variable.clone()),
+            loader: vec![root.join("ld")],
+            ..Search::default()
+        };
         assert_eq!(search.named(), Ok(Some((argument, Origin::Argument))));
         search.argument = None;
         assert_eq!(search.named(), Ok(Some((variable, Origin::Variable))));
@@ -166,14 +239,17 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let file = root.path().join("absent.so");
         let search = Search { variable: Some(file.clone()), ..Search::default() };
-        let why = search.named().unwrap_err().to_string();
+        let why = CompileError::from(search.named().unwrap_err()).to_string();
         assert!(
             why.contains(&format!("{}: ONESIDED_NVRTC names it: no such file; remedy: pip", file.display())),
             "{why}"
         );
         let search = Search { argument: Some(root.path().into()), ..search };
-        let why = search.named().unwrap_err().to_string();
+        let why = CompileError::from(search.named().unwrap_err()).to_string();
         assert!(why.contains("the path given names this folder, which holds neither libnvrtc.so.13 nor"), "{why}");
+        let search = Search { tool: &NVJITLINK, ..search };
+        let Err(Absent::Unusable(_, why)) = search.named() else { panic!("{search:?}") };
+        assert!(why.ends_with("neither libnvJitLink.so.13 nor libnvJitLink.so.12"), "{why}");
     }
 
     #[test]

@@ -1,0 +1,280 @@
+//! The provider: NVSHMEM's functions under their public names, compiled from the headers of the installed NVSHMEM.
+//!
+//! The headers define these functions inline, or as static ones, so that nothing can be linked against them. A unit renames them
+//! (`#define NAME os_NAME`), includes the headers, and defines each function under its name as a call of the renamed one. Its types
+//! are those of the headers; that PTX passes as many bytes is asserted.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use super::headers::Installation;
+use super::{External, LinkError, LinkOptions};
+use crate::cache::{Store, Sum};
+use crate::error::CompileError;
+use crate::nvrtc::{Form, Job, Nvrtc};
+use crate::options::Source;
+use crate::place::Place;
+
+/// Those that move data, in all their types and forms: one of them takes NVRTC as long as hundreds of others.
+const SLOW: [&str; 8] =
+    ["reduce", "reducescatter", "broadcast", "broadcastmem", "fcollect", "fcollectmem", "alltoall", "alltoallmem"];
+
+/// Functions that are compiled together.
+pub(super) struct Unit<'a> {
+    functions: Vec<&'a External>,
+    text: String,
+    pub(super) key: String,
+}
+
+impl Unit<'_> {
+    /// What the user is told before it is compiled.
+    fn notice(&self, is_kept: bool) -> String {
+        let first: Vec<_> = self.functions.iter().take(3).map(|function| function.name.as_str()).collect();
+        let others = match self.functions.len() - first.len() {
+            0 => String::new(),
+            others => format!(" and {others} others"),
+        };
+        let once = if is_kept { "once, for the cache, " } else { "" };
+        format!("compiling {}{others} {once}from NVSHMEM's headers, which takes 5 to 60 s", first.join(", "))
+    }
+}
+
+/// All that are needed: the quick ones together, each slow one by itself.
+pub(super) fn units<'a>(
+    functions: &[&'a External],
+    architecture: &str,
+    installation: &Installation,
+    nvrtc: &Place,
+) -> Vec<Unit<'a>> {
+    let (slow, quick): (Vec<_>, Vec<_>) = functions.iter().partition(|function| is_slow(&function.name));
+    let groups = [quick].into_iter().chain(slow.into_iter().map(|one| vec![one])).filter(|group| !group.is_empty());
+    let unit = |functions: Vec<&'a External>| {
+        let text = text(&functions);
+        let mut sum = Sum::new("provider 1");
+        sum.add(&text).add(architecture).add(format!("{:?}", installation.version)).add(nvrtc.stamp());
+        Unit { functions, text, key: format!("provider-{}", sum.finish()) }
+    };
+    groups.map(unit).collect()
+}
+
+fn is_slow(name: &str) -> bool {
+    let name = name.trim_end_matches("_warp").trim_end_matches("_block");
+    SLOW.contains(&name.rsplit('_').next().unwrap_or(name))
+}
+
+/// What reads a function's types off its declaration.
+const TRAITS: &str = "\
+template <int N, class... T> struct os_nth { using type = int; };
+template <int N, class H, class... T> struct os_nth<N, H, T...> { using type = typename os_nth<N - 1, T...>::type; };
+template <class H, class... T> struct os_nth<0, H, T...> { using type = H; };
+template <class R> constexpr int os_bytes() { return sizeof(R); }
+template <> constexpr int os_bytes<void>() { return 0; }
+template <class F> struct os_of;
+template <class R, class... A> struct os_of<R (*)(A...)> {
+    using result = R;
+    static constexpr int count = sizeof...(A);
+    template <int N> using parameter = typename os_nth<N, A...>::type;
+};
+";
+
+/// Begins what is asserted.
+const ASSERTED: &str = "onesided: ";
+
+fn text(functions: &[&External]) -> String {
+    let mut text = String::new();
+    let mut line = |line: std::fmt::Arguments<'_>| _ = writeln!(text, "{line}");
+    for External { name, .. } in functions {
+        line(format_args!("#define {name} os_{name}"));
+    }
+    line(format_args!("#include <nvshmem.h>\n#include <nvshmemx.h>\n{TRAITS}"));
+    for External { name, result, parameters } in functions {
+        let (count, bytes) = (parameters.len(), result.unwrap_or(0));
+        let of = format!("os_of<decltype(&os_{name})>");
+        line(format_args!("#undef {name}"));
+        line(format_args!(
+            "static_assert({of}::count == {count}, \"{ASSERTED}{name} is called with {count} arguments\");"
+        ));
+        line(format_args!(
+            "static_assert(os_bytes<{of}::result>() == {bytes}, \"{ASSERTED}{name} is called for {bytes} bytes\");"
+        ));
+        for (place, bytes) in parameters.iter().enumerate() {
+            let number = place + 1;
+            line(format_args!(
+                "static_assert(sizeof({of}::parameter<{place}>) == {bytes}, \"{ASSERTED}{name} is called with an argument {number} \
+                 of {bytes} bytes\");"
+            ));
+        }
+        let declared: Vec<_> = (0..count).map(|place| format!("{of}::parameter<{place}> a{place}")).collect();
+        let passed: Vec<_> = (0..count).map(|place| format!("a{place}")).collect();
+        line(format_args!(
+            "extern \"C\" __device__ {of}::result {name}({}) {{ return os_{name}({}); }}",
+            declared.join(", "),
+            passed.join(", ")
+        ));
+    }
+    text
+}
+
+/// Headers of NVSHMEM before 3.5 were not written for NVRTC: they use `std`, and leave `__device__` out.
+pub(super) const SHIM: (&str, &str) = (
+    "onesided_std.h",
+    "#include <cuda/std/type_traits>\n#include <cuda/std/limits>\nnamespace std { using namespace cuda::std; }\n",
+);
+
+/// How NVSHMEM's own headers are compiled, plainly or with the shim.
+pub(super) fn arguments(with_shim: bool, architecture: &str, folders: &[PathBuf]) -> Vec<String> {
+    let fixed = [format!("--gpu-architecture={architecture}"), "-rdc=true".to_string(), "-std=c++17".to_string()];
+    let shim = ["-default-device".to_string(), format!("--pre-include={}", SHIM.0)];
+    let folders = folders.iter().map(|folder| format!("-I{}", folder.display()));
+    fixed.into_iter().chain(shim.into_iter().filter(|_| with_shim)).chain(folders).collect()
+}
+
+/// Whether to begin with the shim.
+pub(super) fn needs_shim(installation: &Installation) -> bool {
+    installation.version < [3, 5, 0]
+}
+
+/// Whether a log says that the other way should be tried.
+pub(super) fn says_shim(why: &CompileError) -> bool {
+    matches!(why, CompileError::Source { log, .. } if log.contains("considered a host function") || log.contains("namespace \"std\""))
+}
+
+/// The units as machine code, in their order: from the cache, or compiled at the same time. Of several processes and threads that
+/// need the same unit, one compiles it.
+pub(super) fn cubins(
+    units: &[Unit<'_>],
+    nvrtc: &Nvrtc,
+    store: Option<&Store>,
+    installation: &Installation,
+    options: &LinkOptions,
+) -> Result<Vec<Vec<u8>>, LinkError> {
+    let cached = |unit: &Unit<'_>| Some(store?.read_bytes(&unit.key)?.0);
+    let mut found: Vec<Option<Vec<u8>>> = units.iter().map(cached).collect();
+    let missing: Vec<usize> = (0..units.len()).filter(|place| found[*place].is_none()).collect();
+    if missing.is_empty() {
+        return Ok(found.into_iter().flatten().collect());
+    }
+    nvrtc.check_architecture(&options.architecture)?;
+    let folders: Vec<PathBuf> =
+        [installation.includes.clone()].into_iter().chain(super::headers::cuda(&options.cuda, nvrtc.file())?).collect();
+    let make = |unit: &Unit<'_>| -> Result<Vec<u8>, LinkError> {
+        let _lock: Option<File> = store.and_then(|store| store.lock(&unit.key)); // until it is written
+        if let Some(made_meanwhile) = cached(unit) {
+            return Ok(made_meanwhile);
+        }
+        if let Some(notice) = options.notice {
+            notice(&unit.notice(store.is_some()));
+        }
+        let cubin = compile(unit, nvrtc, &folders, installation, &options.architecture)?;
+        if let Some(store) = store {
+            let _ = store.write_bytes(&unit.key, &cubin); // else it takes as long the next time
+        }
+        Ok(cubin)
+    };
+    let next = Mutex::new(missing.iter().copied());
+    let made = Mutex::new(Vec::new());
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(missing.len());
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                let take = || next.lock().ok()?.next(); // locked only here, not while one is made
+                while let Some(place) = take() {
+                    let result = make(&units[place]);
+                    if let Ok(mut made) = made.lock() {
+                        made.push((place, result));
+                    }
+                }
+            });
+        }
+    });
+    let mut made = made.into_inner().unwrap_or_default();
+    made.sort_by_key(|(place, _)| *place);
+    for (place, result) in made {
+        found[place] = Some(result?);
+    }
+    Ok(found.into_iter().flatten().collect())
+}
+
+fn compile(
+    unit: &Unit<'_>,
+    nvrtc: &Nvrtc,
+    folders: &[PathBuf],
+    installation: &Installation,
+    architecture: &str,
+) -> Result<Vec<u8>, LinkError> {
+    let source = Source::new("provider.cu", unit.text.as_str());
+    let run = |with_shim: bool| {
+        let arguments = arguments(with_shim, architecture, folders);
+        nvrtc.run(&Job { source: &source, headers: &[SHIM], arguments, names: &Default::default(), form: Form::Cubin })
+    };
+    let first = needs_shim(installation);
+    let compiled = match run(first) {
+        Err(why) if says_shim(&why) => run(!first),
+        other => other,
+    };
+    match compiled {
+        Ok(compiled) => Ok(compiled.bytes),
+        Err(CompileError::Source { log, .. }) => Err(explained(&log, unit, installation)),
+        Err(other) => Err(other.into()),
+    }
+}
+
+/// What a log of NVRTC says of the functions that are called.
+fn explained(log: &str, unit: &Unit<'_>, installation: &Installation) -> LinkError {
+    let name = || "the PTX".to_string();
+    if let Some((_, rest)) = log.split_once(&format!("static assertion failed with \"{ASSERTED}")) {
+        let asserted = rest.split(['"', '\n']).next().unwrap_or_default();
+        let [major, minor, patch] = installation.version;
+        let why = format!("{asserted}, which is not how NVSHMEM {major}.{minor}.{patch} declares it");
+        return LinkError::Ptx { name: name(), why };
+    }
+    let is_undefined =
+        |function: &&&External| log.contains(&format!("identifier \"os_{}\" is undefined", function.name));
+    if let Some(function) = unit.functions.iter().find(is_undefined) {
+        return LinkError::Missing { function: function.name.clone(), version: installation.version };
+    }
+    let first: Vec<_> = log.lines().take(20).collect();
+    LinkError::Failed { call: "compiling NVSHMEM's functions", why: first.join("\n") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_long_is_a_unit_of_its_own() {
+        for slow in [
+            "nvshmem_float_sum_reduce",
+            "nvshmemx_int_max_reducescatter_warp",
+            "nvshmemx_broadcastmem_block",
+            "nvshmem_char_fcollect",
+            "nvshmem_alltoallmem",
+            "nvshmemx_double2_maxloc_reduce_block",
+        ] {
+            assert!(is_slow(slow), "{slow}");
+        }
+        for quick in ["nvshmem_int_p", "nvshmemx_barrier_all_block", "nvshmemx_putmem_signal_nbi_warp"] {
+            assert!(!is_slow(quick), "{quick}");
+        }
+    }
+
+    #[test]
+    fn the_key_has_all_that_the_machine_code_depends_on() {
+        let function = |parameters| External { name: "nvshmem_x".to_string(), result: None, parameters };
+        let installation = |version| Installation { includes: "i".into(), library: "l".into(), version };
+        let key = |function: &External, architecture: &str, version| {
+            units(&[function], architecture, &installation(version), &Place::default())[0].key.clone()
+        };
+        let keys = [
+            key(&function(vec![8]), "sm_90", [3, 8, 0]),
+            key(&function(vec![4]), "sm_90", [3, 8, 0]),
+            key(&function(vec![8]), "sm_80", [3, 8, 0]),
+            key(&function(vec![8]), "sm_90", [3, 4, 5]),
+        ];
+        let different: std::collections::BTreeSet<_> = keys.iter().collect();
+        assert_eq!(different.len(), keys.len());
+        assert_eq!(key(&function(vec![8]), "sm_90", [3, 8, 0]), keys[0]);
+    }
+}

@@ -1,0 +1,223 @@
+//! With the genuine NVRTC, nvJitLink and NVSHMEM: those that `ci/wheels` fetched. No GPU is needed. Without them, each test prints why it
+//! was not run; with `ONESIDED_REQUIRE_NVRTC` set, that is a failure (`ci/ptx`).
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use onesided_compile::gpu::{Installation, LinkError, LinkOptions, externals, find_linker, inlined, link};
+use onesided_compile::{Cached, Options, Source, compile};
+
+/// What most kernels call: it takes no longer than one such function.
+const QUICK: &str = "\
+#include <nvshmemx.h>
+extern \"C\" __global__ void k(int *x, float *f, uint64_t *s, int pe) {
+    nvshmem_int_p(x, nvshmem_my_pe() + nvshmem_team_my_pe(0), pe);
+    f[0] = nvshmem_float_g(f, pe);
+    nvshmemx_float_put_block(f, f + 8, 3, pe);
+    nvshmem_fence();
+    nvshmemx_signal_op(s, 1, NVSHMEM_SIGNAL_ADD, pe);
+    nvshmem_signal_wait_until(s, NVSHMEM_CMP_GE, 1);
+    nvshmem_int_wait_until(x, NVSHMEM_CMP_EQ, 3);
+    s[1] = nvshmem_uint64_atomic_fetch_add(s + 2, 1, pe);
+    nvshmem_int_atomic_inc(x + 1, pe);
+    nvshmem_float_atomic_set(f + 1, 1.5f, pe);
+    *(int *)nvshmem_ptr(x, pe) = 1;
+    nvshmem_quiet();
+    nvshmemx_barrier_all_block();
+    printf(\"%d\\n\", x[0]);
+}
+";
+
+const SLOW: &str = "\
+#include <nvshmemx.h>
+extern \"C\" __global__ void k(int *x, float *f) {
+    nvshmem_int_p(x, 1, 0);
+    nvshmemx_float_sum_reduce_block(NVSHMEM_TEAM_WORLD, f, f + 8, 8);
+    nvshmemx_fcollectmem_block(NVSHMEM_TEAM_WORLD, f, f + 8, 8);
+}
+";
+
+fn wheels() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/wheels")
+}
+
+/// What was fetched: the versions of NVSHMEM that are there, and options with the other parts. `None` if there is none.
+fn fetched() -> Option<(Vec<Installation>, LinkOptions)> {
+    let installations = [[3, 4, 5], [3, 8, 0]].map(|version| {
+        let [major, minor, patch] = version;
+        let folder = format!("nvidia-nvshmem-cu13-{major}.{minor}.{patch}/nvidia/nvshmem/lib/libnvshmem_host.so.3");
+        Installation::of(&wheels().join(folder), version).map_err(|why| why.to_string())
+    });
+    let parts = ["nvidia-cuda-nvrtc-13.0.88", "nvidia-nvjitlink-13.0.88"]
+        .map(|part| wheels().join(part).join("nvidia/cu13/lib"));
+    let headers = ["nvidia-cuda-runtime-13.0.96", "nvidia-cuda-crt-13.0.88", "nvidia-cuda-cccl-13.0.85"];
+    let headers = headers.map(|part| wheels().join(part).join("nvidia/cu13/include"));
+    let missing = installations.iter().find_map(|found| found.clone().err()).or_else(|| {
+        let absent = parts.iter().chain(&headers).find(|folder| !folder.is_dir())?;
+        Some(format!("no {}", absent.display()))
+    });
+    if let Some(why) = missing {
+        assert!(std::env::var_os("ONESIDED_REQUIRE_NVRTC").is_none(), "{why}");
+        println!("not run: {why} (ci/wheels, ci/wheels nvrtc, nvjitlink, cuda)");
+        return None;
+    }
+    let [nvrtc, nvjitlink] = parts;
+    let options = LinkOptions::new("sm_90").nvrtc(nvrtc).nvjitlink(nvjitlink).without_cache();
+    let options = headers.into_iter().fold(options, LinkOptions::cuda);
+    Some((installations.into_iter().flatten().collect(), options))
+}
+
+fn ptx(text: &str) -> String {
+    let nvrtc = wheels().join("nvidia-cuda-nvrtc-13.0.88/nvidia/cu13/lib");
+    let options = Options::new().nvrtc(nvrtc).without_cache();
+    compile(&Source::new("kernel.cu", text), &options).unwrap_or_else(|why| panic!("{why}")).into_text()
+}
+
+/// A cubin is an ELF file, with the kernel's code in a section of its own.
+fn has_kernel(bytes: &[u8]) -> bool {
+    let section = b".text.k\0";
+    bytes.starts_with(b"\x7fELF") && bytes.windows(section.len()).any(|window| window == section)
+}
+
+#[test]
+fn what_kernels_call_most_is_linked_with_both_versions_and_cached() {
+    let Some((installations, options)) = fetched() else { return };
+    let ptx = ptx(QUICK);
+    let called: Vec<_> = externals(&ptx).unwrap().into_iter().filter(|function| function.is_nvshmem()).collect();
+    assert_eq!(called.len(), 15, "{called:?}");
+    for installation in installations {
+        let folder = tempfile::tempdir().unwrap();
+        let options = options.clone().cache(folder.path());
+        let first = link(&ptx, "kernel.ptx", &installation, &options).unwrap_or_else(|why| panic!("{why}"));
+        assert!(has_kernel(first.bytes()) && first.has_nvshmem());
+        assert_eq!(first.functions(), called.iter().map(|function| function.name.clone()).collect::<Vec<_>>());
+        assert!(matches!(first.cached(), Cached::Written(_)));
+        let begun = Instant::now();
+        let second = link(&ptx, "kernel.ptx", &installation, &options).unwrap();
+        println!("{installation:?} from the cache in {:?}, {} bytes", begun.elapsed(), second.bytes().len());
+        assert!(matches!(second.cached(), Cached::Read(_)));
+        assert_eq!(second.bytes(), first.bytes());
+        // Another kernel that calls the same is only linked.
+        let other = link(&ptx.replace("kernel.cu", "other.cu"), "other.ptx", &installation, &options).unwrap();
+        assert!(has_kernel(other.bytes()) && matches!(other.cached(), Cached::Written(_)));
+        let providers = std::fs::read_dir(folder.path()).unwrap().flatten();
+        let providers = providers.filter(|entry| entry.file_name().to_string_lossy().starts_with("provider-"));
+        assert_eq!(providers.filter(|entry| !entry.path().ends_with(".lock")).count(), 2, "one, and its lock");
+    }
+}
+
+/// Each takes NVRTC 10 to 40 s, so only the last version is asked, unless `ONESIDED_SLOW` is set.
+#[test]
+fn collectives_are_linked_from_units_of_their_own() {
+    let Some((installations, options)) = fetched() else { return };
+    let ptx = ptx(SLOW);
+    let all = std::env::var_os("ONESIDED_SLOW").is_some();
+    for installation in installations.iter().rev().take(if all { 2 } else { 1 }) {
+        let linked = link(&ptx, "kernel.ptx", installation, &options).unwrap_or_else(|why| panic!("{why}"));
+        assert!(has_kernel(linked.bytes()));
+        assert_eq!(linked.functions().len(), 3);
+    }
+}
+
+#[test]
+fn several_threads_compile_the_same_functions_once() {
+    let Some((installations, options)) = fetched() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    static COMPILED: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+    let options =
+        options.cache(folder.path()).notice(|_| _ = COMPILED.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
+    let text = "#include <nvshmem.h>\nextern \"C\" __global__ void k(int *x) { *x = nvshmem_my_pe(); }\n";
+    let ptx = ptx(text);
+    let linked = || link(&ptx, "kernel.ptx", &installations[1], &options).unwrap();
+    let begun = Instant::now();
+    linked();
+    let alone = begun.elapsed();
+    std::fs::remove_dir_all(folder.path()).unwrap();
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(linked)).collect();
+        let cubins: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+        assert!(cubins.iter().all(|cubin| cubin.bytes() == cubins[0].bytes()));
+    });
+    println!("one in {alone:?}, four at once in {:?}", begun.elapsed());
+    assert_eq!(COMPILED.load(std::sync::atomic::Ordering::Relaxed), 2, "one, and one for the four");
+}
+
+#[test]
+fn ptx_without_nvshmem_needs_no_nvrtc() {
+    let Some((installations, options)) = fetched() else { return };
+    let ptx = ptx("extern \"C\" __global__ void k(int *x) { *x = 1; }\n");
+    let linked = link(&ptx, "kernel.ptx", &installations[1], &options.nvrtc("/no/such/file")).unwrap();
+    assert!(has_kernel(linked.bytes()) && !linked.has_nvshmem());
+}
+
+#[test]
+fn source_is_compiled_with_nvshmems_headers_on_its_own_lines() {
+    let Some((installations, options)) = fetched() else { return };
+    let text = "#include <nvshmem.h>\n#include <nvshmemx.h>\ntemplate <int N> __global__ void k(int *x, int pe) {\n    \
+                nvshmem_int_p(x, N, pe);\n}\n";
+    for installation in &installations {
+        let folder = tempfile::tempdir().unwrap();
+        let options = options.clone().cache(folder.path());
+        let names = Options::new().name("k<3>");
+        let both = [(); 2].map(|()| inlined(&Source::new("own.cu", text), &names, installation, &options));
+        let [first, second] = both.map(|linked| linked.unwrap_or_else(|why| panic!("{why}")));
+        assert_eq!((first.name("k<3>"), second.name("k<3>")), (Some("_Z1kILi3EEvPii"), Some("_Z1kILi3EEvPii")));
+        assert!(matches!(second.cached(), Cached::Read(_)) && second.bytes() == first.bytes());
+    }
+    let wrong = text.replace("N, pe", "N, qe");
+    let why =
+        inlined(&Source::new("own.cu", wrong), &Options::new().name("k<3>"), &installations[1], &options).unwrap_err();
+    assert!(why.to_string().contains("own.cu:4: error: identifier \"qe\" is undefined"), "{why}");
+}
+
+#[test]
+fn what_cannot_be_linked_is_told_with_its_reason() {
+    let Some((installations, options)) = fetched() else { return };
+    let text = "#include <nvshmem.h>\nextern \"C\" __device__ int own(int);\n\
+                extern \"C\" __global__ void k(int *x) { *x = own(*x); }\n";
+    let plain = ptx("extern \"C\" __global__ void k(int *x) { *x = 1; }\n");
+    let refused = |ptx: &str, options: &LinkOptions| match link(ptx, "kernel.ptx", &installations[1], options) {
+        Ok(_) => panic!("it is linked"),
+        Err(why) => why,
+    };
+    let why = refused(&ptx(text), &options).to_string();
+    assert_eq!(why, "kernel.ptx: it calls own, which neither NVSHMEM nor the driver has");
+    let why = refused(&plain.replace("st.global", "no.such"), &options).to_string();
+    assert!(why.starts_with("kernel.ptx: line ") && why.contains("instruction: 'no'"), "{why}");
+    let why = refused(&plain[..plain.len() * 3 / 4], &options).to_string();
+    assert!(why.starts_with("kernel.ptx: line "), "{why}");
+    let why = refused(&plain, &options.clone().nvjitlink("/no/such/file")).to_string();
+    assert!(why.contains("the path given names it: no such file; remedy: pip install nvidia-nvjitlink"), "{why}");
+
+    let declared =
+        |function: &str| format!(".version 9.0\n.target sm_90\n.address_size 64\n.extern .func {function};\n");
+    let why = refused(&declared("nvshmem_no_such_thing ()"), &options);
+    let missing = LinkError::Missing { function: "nvshmem_no_such_thing".to_string(), version: [3, 8, 0] };
+    assert_eq!(why, missing);
+    let why = refused(&declared("nvshmem_int_p (.param .b64 a, .param .b32 b)"), &options).to_string();
+    assert!(
+        why.contains("nvshmem_int_p is called with 2 arguments, which is not how NVSHMEM 3.8.0 declares it"),
+        "{why}"
+    );
+    let why = refused(&declared("nvshmem_int_p (.param .b64 a, .param .b64 b, .param .b32 c)"), &options).to_string();
+    assert!(why.contains("nvshmem_int_p is called with an argument 2 of 8 bytes"), "{why}");
+}
+
+#[test]
+fn ptx_of_a_newer_version_is_tried_as_an_older_one() {
+    let Some((installations, options)) = fetched() else { return };
+    let plain = ptx("extern \"C\" __global__ void k(int *x) { *x = 1; }\n").replace(".version 9.0", ".version 9.9");
+    let linked = link(&plain, "kernel.ptx", &installations[1], &options).unwrap();
+    assert!(has_kernel(linked.bytes()));
+    let why = link(&plain.replace("st.global", "no.such"), "kernel.ptx", &installations[1], &options).unwrap_err();
+    let expected = "kernel.ptx: it is PTX of version 9.9; nvJitLink 13.0 understands 9.0, and as that it does not assemble; remedy";
+    assert!(why.to_string().starts_with(expected), "{why}");
+}
+
+#[test]
+fn without_nvjitlink_the_error_says_in_one_line_how_to_get_it() {
+    let why = find_linker(Some(Path::new("/no/such/libnvJitLink.so.13"))).unwrap_err().to_string();
+    assert!(why.contains("/no/such/libnvJitLink.so.13: the path given names it: no such file"), "{why}");
+    assert!(why.contains("pip install nvidia-nvjitlink") && !why.contains('\n'), "{why}");
+}
