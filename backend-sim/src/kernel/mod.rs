@@ -20,6 +20,8 @@ mod types;
 
 #[cfg(test)]
 mod declared;
+#[cfg(test)]
+mod in_order;
 
 pub(crate) use name::Function;
 pub(crate) use operands::{Request, Resolve};

@@ -31,4 +31,5 @@ extern "C" __global__ void consume(int *sums, const int *slots, int elements, in
         __syncthreads();
         if (threadIdx.x == 0) nvshmemx_signal_op(empty + slot, round + 1, NVSHMEM_SIGNAL_SET, previous);
     }
+    if (threadIdx.x == 0) nvshmem_quiet(); // nobody waits for the last signals
 }
