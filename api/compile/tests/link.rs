@@ -106,6 +106,26 @@ fn what_kernels_call_most_is_linked_with_both_versions_and_cached() {
     }
 }
 
+/// The sources of all examples as one text: what they call is compiled once. Both ways: as the simulator runs them, and with NVSHMEM's own
+/// headers.
+#[test]
+fn the_kernels_of_the_examples_are_linked_with_both_versions() {
+    let Some((installations, options)) = fetched() else { return };
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/src/kernels");
+    let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    let mut files: Vec<PathBuf> = files.filter(|file| file.extension().is_some_and(|end| end == "cu")).collect();
+    files.sort();
+    assert!(files.len() >= 9);
+    let text: String = files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect();
+    let ptx = ptx(&text);
+    for installation in &installations {
+        let linked = link(&ptx, "examples.ptx", installation, &options).unwrap_or_else(|why| panic!("{why}"));
+        assert!(linked.functions().len() >= 15, "{:?}", linked.functions());
+        let own = inlined(&Source::new("examples.cu", &text), &Options::new(), installation, &options);
+        assert!(own.unwrap_or_else(|why| panic!("{why}")).bytes().starts_with(b"\x7fELF"));
+    }
+}
+
 /// Each takes NVRTC 10 to 40 s, so only the last version is asked, unless `ONESIDED_SLOW` is set.
 #[test]
 fn collectives_are_linked_from_units_of_their_own() {

@@ -3,7 +3,7 @@
 use super::headers::{self, Installation};
 use super::link::{Compiler, Linker, explained, read, stamp, write};
 use super::nvjitlink::{Input, Kind};
-use super::provider::{SHIM, arguments, needs_shim, says_shim};
+use super::provider::{INTEGERS, SHIM, arguments, needs_shim, says_shim};
 use super::{Cubin, LinkError, LinkOptions};
 use crate::cache::{Store, Sum};
 use crate::includes;
@@ -32,7 +32,7 @@ pub fn inlined(
     let linker = Linker::find(options, kept)?;
     let compiler = Compiler::find(options, kept)?;
     let key = includes::closure(source, source_options).map(|files| {
-        let mut sum = Sum::new("inlined 1");
+        let mut sum = Sum::new("inlined 2");
         sum.add(&source.name).add(&source.text).add(&options.architecture).add(stamp(installation));
         sum.add(linker.place.stamp()).add(compiler.place.stamp());
         source_options.defines.iter().for_each(|(name, value)| _ = sum.add(name).add(value));
@@ -68,7 +68,13 @@ pub fn inlined(
         let mut arguments = arguments(with_shim, &options.architecture, &folders);
         arguments.push("-lineinfo".to_string());
         arguments.extend(defines);
-        nvrtc.run(&Job { source, headers: &[SHIM], arguments, names: &source_options.names, form: Form::Cubin })
+        nvrtc.run(&Job {
+            source,
+            headers: &[INTEGERS, SHIM],
+            arguments,
+            names: &source_options.names,
+            form: Form::Cubin,
+        })
     };
     let first = needs_shim(installation);
     let compiled = match run(first) {

@@ -52,7 +52,7 @@ pub(super) fn units<'a>(
     let groups = [quick].into_iter().chain(slow.into_iter().map(|one| vec![one])).filter(|group| !group.is_empty());
     let unit = |functions: Vec<&'a External>| {
         let text = text(&functions);
-        let mut sum = Sum::new("provider 1");
+        let mut sum = Sum::new("provider 2");
         sum.add(&text).add(architecture).add(format!("{:?}", installation.version)).add(nvrtc.stamp());
         Unit { functions, text, key: format!("provider-{}", sum.finish()) }
     };
@@ -123,12 +123,26 @@ pub(super) const SHIM: (&str, &str) = (
     "#include <cuda/std/type_traits>\n#include <cuda/std/limits>\nnamespace std { using namespace cuda::std; }\n",
 );
 
+/// `libnvshmem_device.a` was compiled by nvcc, where 64-bit integers are `long`. CCCL makes them `long long` under NVRTC, and then the names
+/// of the library's C++ functions are others, as `put_signal` needs one. So those of CCCL, and of two headers of
+/// CUDA, are named otherwise, and ours are `long`.
+pub(super) const INTEGERS: (&str, &str) = (
+    "onesided_integers.h",
+    "#define int64_t onesided_int64_t\n#define uint64_t onesided_uint64_t\n#include <cuda/std/cstdint>\n\
+     #if __has_include(<cuda_awbarrier_primitives.h>)\n#include <cuda_awbarrier_primitives.h>\n#endif\n\
+     #if __has_include(<cuda_pipeline_primitives.h>)\n#include <cuda_pipeline_primitives.h>\n#endif\n\
+     #undef int64_t\n#undef uint64_t\n\
+     typedef long int64_t;\ntypedef unsigned long uint64_t;\n\
+     namespace cuda { namespace std { using ::int64_t; using ::uint64_t; } }\n",
+);
+
 /// How NVSHMEM's own headers are compiled, plainly or with the shim.
 pub(super) fn arguments(with_shim: bool, architecture: &str, folders: &[PathBuf]) -> Vec<String> {
     let fixed = [format!("--gpu-architecture={architecture}"), "-rdc=true".to_string(), "-std=c++17".to_string()];
+    let fixed = fixed.into_iter().chain([format!("--pre-include={}", INTEGERS.0)]);
     let shim = ["-default-device".to_string(), format!("--pre-include={}", SHIM.0)];
     let folders = folders.iter().map(|folder| format!("-I{}", folder.display()));
-    fixed.into_iter().chain(shim.into_iter().filter(|_| with_shim)).chain(folders).collect()
+    fixed.chain(shim.into_iter().filter(|_| with_shim)).chain(folders).collect()
 }
 
 /// Whether to begin with the shim.
@@ -207,7 +221,13 @@ fn compile(
     let source = Source::new("provider.cu", unit.text.as_str());
     let run = |with_shim: bool| {
         let arguments = arguments(with_shim, architecture, folders);
-        nvrtc.run(&Job { source: &source, headers: &[SHIM], arguments, names: &Default::default(), form: Form::Cubin })
+        nvrtc.run(&Job {
+            source: &source,
+            headers: &[INTEGERS, SHIM],
+            arguments,
+            names: &Default::default(),
+            form: Form::Cubin,
+        })
     };
     let first = needs_shim(installation);
     let compiled = match run(first) {
