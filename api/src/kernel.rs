@@ -209,6 +209,21 @@ impl<B: Backend> Pe<B> {
     ///   message has the compiler's words and lines.
     ///
     /// NVSHMEM documentation, "Kernel Launch Routines".
+    ///
+    /// ```
+    /// use onesided::{Grid, Source, args};
+    /// # let text = onesided_sim::RING_PTX;
+    /// # onesided_sim::example(2, |pe| {
+    /// let module = pe.module(&Source::ptx("ring.ptx", text))?;
+    /// let ring = module.kernel("ring")?;
+    /// let (next, stream) = (pe.alloc_zeroed::<i32>(1)?, pe.stream()?);
+    /// // SAFETY: the kernel takes one pointer to an int.
+    /// unsafe { pe.on(&stream).launch(&ring, &Grid::new(1, 1), args![&next])? };
+    /// pe.on(&stream).barrier_all()?;
+    /// pe.synchronize(&stream)?;
+    /// assert_eq!(pe.read_one(&next)?, 1 - pe.my_pe() as i32);
+    /// # pe.free(next) });
+    /// ```
     #[track_caller]
     pub fn module(&self, source: &Source) -> Result<Module<B>> {
         let call = self.call("module", At::caller());

@@ -208,8 +208,8 @@ impl<B: Backend> Issue<'_, B> {
     /// Enqueues a kernel: it begins when everything before it on the stream has ended, and the stream goes on when all of its blocks have
     /// ended (`cuLaunchKernel`, `cuLaunchCooperativeKernel`, `nvshmemx_collective_launch`).
     ///
-    /// What the kernel issues is a scope of its own: it is ordered by fences, quiets and barriers *of kernels* on this PE, and no verb of the
-    /// host or a stream completes it.
+    /// What kernels issue is a scope of its own: fences, quiets and barriers of kernels order and complete it, and so do quiets and
+    /// barriers on a stream that come after the kernel. Those of the host do not.
     ///
     /// # Collective
     /// Over all PEs if the grid is [collective](Grid::collective), otherwise local.

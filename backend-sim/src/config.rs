@@ -89,7 +89,7 @@ const EVERYTHING: Capabilities = Capabilities {
     multicast: Support::Native,
     registration: Support::Native,
     symmetric_registration: Support::Native,
-    kernels: Support::Missing("the simulator does not run kernels yet"),
+    kernels: Support::Native,
 };
 
 impl Default for Config {

@@ -29,3 +29,28 @@ pub fn example(pes: usize, program: impl Fn(&Pe<Sim>) -> Result<()>) {
     });
     assert_eq!(explored.expect("an exploration").schedules, SCHEDULES);
 }
+
+/// A kernel for the examples of the API's documentation: each PE puts its rank to the next one.
+#[doc(hidden)]
+pub const RING_PTX: &str = "
+.version 9.0
+.target sm_90
+.address_size 64
+.extern .func (.param .b32 result) nvshmem_my_pe ();
+.extern .func (.param .b32 result) nvshmem_n_pes ();
+.extern .func nvshmem_int_p (.param .b64 dest, .param .b32 value, .param .b32 pe);
+.visible .entry ring(.param .u64 next) {
+    .reg .b32 %r<5>;
+    .reg .b64 %rd<2>;
+    ld.param.u64 %rd1, [next];
+    { .param .b32 result; call.uni (result), nvshmem_my_pe, (); ld.param.b32 %r1, [result]; }
+    { .param .b32 result; call.uni (result), nvshmem_n_pes, (); ld.param.b32 %r2, [result]; }
+    add.s32 %r3, %r1, 1;
+    rem.s32 %r4, %r3, %r2;
+    {
+        .param .b64 dest; .param .b32 value; .param .b32 pe;
+        st.param.b64 [dest], %rd1; st.param.b32 [value], %r1; st.param.b32 [pe], %r4;
+        call.uni nvshmem_int_p, (dest, value, pe);
+    }
+    ret;
+}";

@@ -180,6 +180,14 @@ impl Heap {
         }
     }
 
+    /// Bytes of an allocation of `pe`, if it is there.
+    pub(crate) fn len(&self, pe: PeId, alloc: AllocId) -> Option<usize> {
+        match alloc.external() {
+            Some(number) => self.external.get(&(pe, number)).map(|external| external.memory.len()),
+            None => self.symmetric.get(alloc.0 as usize)?.as_ref().map(|slab| slab.bytes),
+        }
+    }
+
     /// The line that made a symmetric allocation, which may be freed by now.
     pub(crate) fn made_at(&self, alloc: AllocId) -> Option<At> {
         self.made.get(alloc.0 as usize).map(|(at, _)| *at)

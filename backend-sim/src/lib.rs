@@ -59,7 +59,7 @@ mod verdict;
 pub use config::{Config, Races};
 pub use coroutine::{Beat, Ending, Pulse};
 #[doc(hidden)]
-pub use example::example;
+pub use example::{RING_PTX, example};
 pub use exception::{Exception, StepName};
 pub use explain::{Edit, Effort, Enough, Fix, Fixes, Minimized, Ordering, Shown, Weaker, Witness};
 pub use lint::{Lint, LintKind, LintSite};

@@ -1,17 +1,19 @@
 //! [`Sim`]: one PE's end of the simulator, and [`SimProcess`], what it is before it is initialized.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use onesided::backend::{
     self, AllocId, Intended, KernelInfo, LaunchRequest, Layout, Live, NewTeams, Op, Span, TeamId, TeamRequest, Values,
 };
 use onesided::{
-    At, Backend, Bootstrap, Capabilities, DType, Error, ErrorKind, InitMethod, InitStatus, Members, Pe, Predefined,
-    ReduceOp, Result, Source, TeamUniqueId, ThreadSupport, UniqueId, VERSION, Version,
+    At, Backend, Bootstrap, Capabilities, DType, Error, InitMethod, InitStatus, Members, Pe, Predefined, ReduceOp,
+    Result, Source, TeamUniqueId, ThreadSupport, UniqueId, VERSION, Version,
 };
 
 use crate::config::Config;
 use crate::coroutine::Channel;
+use crate::kernel::Code;
 use crate::machine::predefined_members;
 use crate::request::{Call, Reply};
 
@@ -40,7 +42,7 @@ pub struct SimStream(u32);
 
 /// Simulated kernels.
 #[derive(Debug)]
-pub struct SimModule(());
+pub struct SimModule(Arc<Code>);
 
 /// A simulated event: its number on its PE.
 #[derive(Debug)]
@@ -343,12 +345,15 @@ impl Backend for Sim {
         unit(self.channel.call(Call::SynchronizeEvent { event: event.0 }, at))
     }
 
-    fn module(&self, _: &Source, at: At) -> Result<(SimModule, Vec<KernelInfo>)> {
-        Err(Error::new(ErrorKind::Unsupported, "module", "the simulator does not run kernels yet", at))
+    fn module(&self, source: &Source, at: At) -> Result<(SimModule, Vec<KernelInfo>)> {
+        let code = Code::load(source).map_err(|(kind, why)| Error::new(kind, "module", why, at))?;
+        let kernels = code.kernels.clone();
+        Ok((SimModule(code), kernels))
     }
 
-    fn launch(&self, request: &LaunchRequest<'_, SimModule>, _: &SimStream, at: At) -> Result<()> {
-        let message = format!("{}: the simulator does not run kernels yet", request.name);
-        Err(Error::new(ErrorKind::Unsupported, "launch", message, at))
+    fn launch(&self, request: &LaunchRequest<'_, SimModule>, stream: &SimStream, at: At) -> Result<()> {
+        let LaunchRequest { module, kernel, name, grid, arguments } = *request;
+        let request = LaunchRequest { module: &module.0, kernel, name, grid, arguments };
+        unit(self.channel.call(Call::Launch { request: &request, stream: stream.0 }, at))
     }
 }

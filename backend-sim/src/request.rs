@@ -1,7 +1,11 @@
 //! What a PE asks of the machine, and what it gets back.
 
-use onesided::backend::{AllocId, Layout, Live, NewTeams, Op, Span, TeamId, TeamRequest, Values};
+use std::sync::Arc;
+
+use onesided::backend::{AllocId, LaunchRequest, Layout, Live, NewTeams, Op, Span, TeamId, TeamRequest, Values};
 use onesided::{DType, Error, ReduceOp, UniqueId};
+
+use crate::kernel::Code;
 
 /// A call of the host program. It borrows what lies on the PE's stack, which stands still until the reply.
 #[derive(Debug)]
@@ -56,6 +60,8 @@ pub(crate) enum Call<'a> {
     Event,
     /// Enqueues a record.
     Record { event: u32, stream: u32 },
+    /// Enqueues a kernel.
+    Launch { request: &'a LaunchRequest<'a, Arc<Code>>, stream: u32 },
     /// Makes a stream wait.
     WaitEvent { event: u32, stream: u32 },
     /// Blocks until an event has happened.
@@ -94,6 +100,7 @@ impl Call<'_> {
             Call::Synchronize { .. } => "synchronize",
             Call::Event => "event",
             Call::Record { .. } => "record",
+            Call::Launch { .. } => "launch",
             Call::WaitEvent { .. } => "wait_event",
             Call::SynchronizeEvent { .. } => "synchronize_event",
         }

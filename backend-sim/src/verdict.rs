@@ -110,6 +110,19 @@ pub enum VerdictKind {
         /// The line that issued it.
         at: At,
     },
+    /// A kernel did what it must not: see the message.
+    Kernel {
+        /// The PE.
+        pe: usize,
+        /// The kernel, as the linker knows it.
+        kernel: String,
+        /// Block and thread.
+        thread: String,
+        /// What is wrong.
+        message: String,
+        /// The line of the kernel.
+        at: At,
+    },
     /// Accesses raced, and nothing else was wrong: see [`Verdict::races`].
     Race,
     /// Under [`Config::strict`](crate::Config::strict): see [`Verdict::lints`].
@@ -261,6 +274,7 @@ impl VerdictKind {
             | VerdictKind::ConcurrentCollectives { .. }
             | VerdictKind::CollectivesOutOfOrder { .. }
             | VerdictKind::FreedInUse { .. }
+            | VerdictKind::Kernel { .. }
             | VerdictKind::Panicked { .. }
             | VerdictKind::Failed { .. }
             | VerdictKind::Exited { .. } => true,
@@ -300,6 +314,7 @@ impl VerdictKind {
             VerdictKind::ConcurrentCollectives { .. } => "concurrent collectives".into(),
             VerdictKind::CollectivesOutOfOrder { .. } => "collectives out of order".into(),
             VerdictKind::FreedInUse { call, .. } => format!("{call} of memory in use"),
+            VerdictKind::Kernel { .. } => "kernel fault".into(),
             VerdictKind::Race => "race".into(),
             VerdictKind::Lint => "lint".into(),
             VerdictKind::Leak { leaks } => {
@@ -349,6 +364,9 @@ impl fmt::Display for VerdictKind {
                 write!(f, "{call} of memory in use: {alloc}{made} ")?;
                 write!(f, "is still used by what PE {pe} issued at {at}; ")?;
                 f.write_str("complete it first (quiet and synchronize the stream)")
+            }
+            VerdictKind::Kernel { pe, kernel, thread, message, at } => {
+                write!(f, "kernel {kernel} on PE {pe}: {message} ({at}, {thread})")
             }
             VerdictKind::Race => f.write_str("data race"),
             VerdictKind::Lint => f.write_str("lint"),

@@ -162,6 +162,11 @@ impl Module {
         self.places.get(place.0 as usize).map_or((0, None), |(line, location)| (*line, location.as_ref()))
     }
 
+    /// How many places there are.
+    pub fn places(&self) -> usize {
+        self.places.len()
+    }
+
     /// How a place reads: `ring.cu:12`, or the line of the PTX if the source is not known.
     pub fn describe(&self, place: Place) -> String {
         match self.place(place) {
@@ -174,3 +179,10 @@ impl Module {
 /// The place of an instruction in its module: see [`Module::place`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Place(pub(crate) u32);
+
+impl Place {
+    /// Its number, below [`Module::places`].
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}

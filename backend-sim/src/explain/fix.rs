@@ -153,6 +153,7 @@ fn can_be_cured(kind: &VerdictKind) -> bool {
         | VerdictKind::CollectivesOutOfOrder { .. } => true,
         VerdictKind::Finished
         | VerdictKind::Lint
+        | VerdictKind::Kernel { .. }
         | VerdictKind::Mismatch { .. }
         | VerdictKind::Leak { .. }
         | VerdictKind::StepLimit { .. }

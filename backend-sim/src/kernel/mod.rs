@@ -6,12 +6,14 @@
 //!
 //! | file | what it holds |
 //! |---|---|
+//! | `code.rs` | [`Code`]: a module, compiled and decoded |
 //! | `name.rs` | [`Function`]: what a name means |
 //! | `types.rs` | the element types in names, and which operations each has |
 //! | `signature.rs` | what each argument of a function is, with its size; how front ends pass arguments |
 //! | `operands.rs` | [`Request`]: what one call asks for, with its arguments checked |
 //! | `select.rs` | [`Select`]: tests, and waits for any or some of several variables |
 
+mod code;
 mod name;
 mod operands;
 mod select;
@@ -23,6 +25,8 @@ mod declared;
 #[cfg(test)]
 mod in_order;
 
+pub(crate) use code::Code;
 pub(crate) use name::Function;
 pub(crate) use operands::{Request, Resolve};
 pub(crate) use select::Select;
+pub(crate) use signature::Convention;

@@ -1,6 +1,7 @@
 //! Who acts: the host program of each PE, and each stream.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use onesided::backend::{Against, AllocId, Op, Span, TeamId, Values, Wait};
 use onesided::{At, DType};
@@ -8,8 +9,9 @@ use onesided::{At, DType};
 use super::access::{Comparison, Test};
 use super::aim::Aim;
 use super::claim::Claimed;
-use super::ids::{AgentId, ClaimId, PeId, ScopeId, TeamIndex};
+use super::ids::{AgentId, BlockId, ClaimId, PeId, ScopeId, TeamIndex};
 use super::instance::Collective;
+use super::kernel::{Launched, Look};
 use super::past::Past;
 use super::poll::Polls;
 use crate::heap::Heap;
@@ -63,6 +65,20 @@ pub(crate) enum AgentKind {
     Host,
     /// A stream, by its number among the PE's.
     Stream(u32),
+    /// A block of a kernel on a stream: its threads run in it.
+    Block(InKernel),
+    /// A thread of a block that calls NVSHMEM, for itself or for its warp or block.
+    Thread(InKernel),
+}
+
+/// Where an agent of a kernel belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct InKernel {
+    /// The stream that the kernel runs on.
+    pub(crate) stream: u32,
+    pub(crate) block: BlockId,
+    /// Its number among the PE's agents, the same in every schedule.
+    pub(crate) ordinal: u32,
 }
 
 /// What an agent is doing. What it waits for lies here.
@@ -94,6 +110,10 @@ pub(crate) enum State {
     AwaitingEvent { event: u32, record: usize },
     /// Finalizes: waits for its streams and everything in flight.
     Draining,
+    /// A stream: until all blocks of its kernel have ended.
+    InKernel,
+    /// A block whose threads all wait, or a thread that polls: until memory changes that they read.
+    Parked,
     /// The program has returned.
     Done,
 }
@@ -148,6 +168,10 @@ pub(crate) enum Task {
         event: u32,
         record: usize,
     },
+    /// A kernel.
+    Launch(Arc<Launched>),
+    /// A thread of a kernel looks at words.
+    Look(Box<Look>),
 }
 
 /// What a wait waits for: each variable in turn, at a moment of its own.
@@ -239,15 +263,27 @@ impl Agent {
         match self.kind {
             AgentKind::Host => 0,
             AgentKind::Stream(number) => number + 1,
+            AgentKind::Block(kernel) | AgentKind::Thread(kernel) => kernel.ordinal,
         }
     }
 
-    /// Its number among the PE's streams.
+    /// Its number among the PE's streams, or that of the stream that its kernel runs on.
     pub(crate) fn stream(&self) -> Option<u32> {
         match self.kind {
             AgentKind::Host => None,
             AgentKind::Stream(number) => Some(number),
+            AgentKind::Block(kernel) | AgentKind::Thread(kernel) => Some(kernel.stream),
         }
+    }
+
+    #[inline]
+    pub(crate) fn is_stream(&self) -> bool {
+        matches!(self.kind, AgentKind::Stream(_))
+    }
+
+    #[inline]
+    pub(crate) fn is_in_kernel(&self) -> bool {
+        matches!(self.kind, AgentKind::Block(_) | AgentKind::Thread(_))
     }
 
     /// Changes what it is doing. Most states own nothing: there is nothing to drop, and no drop to call.

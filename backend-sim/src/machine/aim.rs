@@ -17,6 +17,10 @@ pub(crate) struct Aim {
 }
 
 impl Aim {
+    pub(super) fn new(object: Object, writes: bool) -> Aim {
+        Aim { object, writes }
+    }
+
     /// Whether the order of two steps with these aims can matter.
     pub(crate) fn meets(&self, other: &Aim) -> bool {
         (self.writes || other.writes) && self.object.overlaps(&other.object)
@@ -66,7 +70,7 @@ impl Machine {
     fn aims_of_agent(&self, id: AgentId, into: &mut Vec<Aim>) {
         let agent = &self.agents[id];
         match &agent.state {
-            State::Pending(Pending::Call) if agent.is_host() => into.extend(agent.aim),
+            State::Pending(Pending::Call) if agent.queue.is_empty() => into.extend(agent.aim), // a host, or a block
             State::Pending(Pending::Call) => {
                 if let Some(Task::Op { op, .. }) = agent.queue.front().map(|work| &work.what) {
                     into.extend(aim_of(agent.pe, &op.effect()));

@@ -2,7 +2,7 @@
 
 use onesided::backend::{Effect, Op, TeamRequest, Until};
 
-use super::agent::{Pending, State};
+use super::agent::{AgentKind, Pending, State};
 use super::claim::Completes;
 use super::ids::{AgentId, PeId};
 use super::instance::Collective;
@@ -141,6 +141,10 @@ impl Machine {
                 let pe = state.pe;
                 self.turn_ends = self.steps + TURN;
                 return Some(pe); // it notes until its call is performed
+            }
+            State::Pending(Pending::Call) if matches!(state.kind, AgentKind::Block(_)) => {
+                state.set(State::Running);
+                self.run_block(agent);
             }
             State::Pending(Pending::Call) => {
                 state.set(State::Running);

@@ -173,9 +173,11 @@ impl Claimer<'_> {
 impl Machine {
     /// A call that completes is made, by a host or for a stream: it claims the PE's non-blocking operations.
     pub(super) fn claim_at_call(&mut self, agent: AgentId, completes: Completes) -> Option<ClaimId> {
-        let (pe, own, is_host) = (self.agents[agent].pe, self.agents[agent].scope, self.agents[agent].is_host());
+        let Agent { pe, scope: own, .. } = self.agents[agent];
+        // a kernel waits in its call, as a host does
+        let is_host = !self.agents[agent].is_stream();
         let state = &self.pes[pe];
-        let scopes = [state.host_scope, state.stream_scope];
+        let scopes = state.scopes_beside(own);
         let idle = state.unstarted == 0 && scopes.iter().all(|&scope| self.flight.is_quiet(scope));
         let outstanding = self.races.has_nbi(pe);
         if completes == Completes::Stores || idle && !self.mode.tracking && !outstanding {
@@ -207,7 +209,7 @@ impl Machine {
                 }
             });
         }
-        if state.unstarted > 0 {
+        if state.unstarted > 0 && own != state.kernel_scope {
             let must_deliver = completes.delivers_nbi() && !is_host;
             for &stream in &state.streams {
                 for work in &mut self.agents[stream].queue {
@@ -263,7 +265,11 @@ impl Machine {
                 self.touch(Object::Claims(pe), Touch::Read);
             }
         }
-        if self.flight.is_quiet(scope) && !self.mode.tracking {
+        // on a stream it is a quiet of the GPU, which covers what kernels have issued
+        let kernels = Some(self.pes[pe].kernel_scope).filter(|_| self.agents[agent].is_stream());
+        let of_kernels =
+            kernels.is_some_and(|kernels| !self.flight.is_quiet(kernels) || self.races.has_nbi_of_kernels(pe));
+        if self.flight.is_quiet(scope) && !of_kernels && !self.mode.tracking {
             return self.wait_for_claim(agent, claim, then);
         }
         let claim = self.claim_scope(agent, claim, completes);
@@ -272,8 +278,21 @@ impl Machine {
 
     /// Claims the blocking operations of the agent's scope that the call completes.
     fn claim_scope(&mut self, agent: AgentId, claim: Option<ClaimId>, completes: Completes) -> Option<ClaimId> {
-        let scope = self.agents[agent].scope;
+        let Agent { pe, scope, .. } = self.agents[agent];
+        let is_stream = self.agents[agent].is_stream();
+        let kernels = Some(self.pes[pe].kernel_scope).filter(|_| is_stream);
         let mut claimer = Claimer { claims: &mut self.claims, claim, owner: agent, burdened: Vec::new() };
+        if let Some(kernels) = kernels.filter(|_| completes.delivers_nbi()) {
+            self.flight.for_each_live(kernels, |transfer| claimer.take(&mut transfer.claimed, true, Stage::InFlight));
+            self.flight.for_each_landed(kernels, |landed| {
+                if !landed.complete {
+                    claimer.take(&mut landed.claimed, true, Stage::Landed);
+                }
+            });
+            if self.races.has_nbi_of_kernels(pe) {
+                self.races.claim_nbi_of_kernels(pe, |claimed| claimer.note(claimed, true));
+            }
+        }
         self.flight.for_each_live(scope, |transfer| {
             if transfer.nbi || !completes.delivers(transfer.kind == Kind::Store) {
                 return;
@@ -400,7 +419,7 @@ impl Machine {
         let Claim { owner, ref starts, .. } = self.claims.claims[claim];
         let Agent { pe, ref mut past, .. } = self.agents[owner];
         past.join(starts);
-        for scope in [self.pes[pe].host_scope, self.pes[pe].stream_scope] {
+        for scope in self.pes[pe].scopes() {
             self.flight.for_each_landed(scope, |landed| {
                 if landed.claimed == (Claimed { by: Some(claim), owed: true }) || landed.awaited.contains(&claim) {
                     past.join(&landed.past);
@@ -416,7 +435,7 @@ impl Machine {
         self.races.end_claim(owner, claim);
         let pe = self.agents[owner].pe;
         let gives_back = lends && !self.agents[owner].is_host();
-        for scope in [self.pes[pe].host_scope, self.pes[pe].stream_scope] {
+        for scope in self.pes[pe].scopes() {
             if gives_back {
                 self.flight.for_each_live(scope, |transfer| {
                     if transfer.claimed.by == Some(claim) {

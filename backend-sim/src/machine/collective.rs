@@ -175,6 +175,7 @@ impl Machine {
                     Task::Op { called: other, .. } if *other > called => break,
                     Task::Op { op, .. } if op.team() == team => return Some((op.name(), work.at)),
                     Task::Op { .. } | Task::Record { .. } | Task::WaitEvent { .. } => {}
+                    Task::Launch(_) | Task::Look(_) => {}
                 }
             }
             None

@@ -31,7 +31,7 @@ macro_rules! ids {
 ids! {
     /// A PE: its world rank.
     PeId;
-    /// Who acts: the host program of a PE, or one of its streams.
+    /// Who acts: the host program of a PE, one of its streams, a block of a kernel, or a thread of one.
     AgentId;
     /// An issue scope: what a fence, quiet or barrier is about.
     ScopeId;
@@ -41,6 +41,8 @@ ids! {
     TransferId;
     /// What a quiet has claimed.
     ClaimId;
+    /// A block of a kernel.
+    BlockId;
 }
 
 /// A vector with an index type of its own.

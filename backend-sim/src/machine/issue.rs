@@ -80,7 +80,7 @@ impl Machine {
                 Progress::Done
             }
             Effect::Wait(wait) => {
-                let on_stream = !self.agents[agent].is_host();
+                let on_stream = self.agents[agent].is_stream();
                 self.wait(agent, Condition::new(wait, OwnedValues::new(values), on_stream), (op.name(), at))
             }
             Effect::Order(Order::Flush) => self.flush(agent),
@@ -88,7 +88,7 @@ impl Machine {
                 if order == Order::Fence {
                     let Agent { scope, .. } = self.agents[agent];
                     self.races.fence(agent, claim);
-                    self.flight.fence(scope, claim, self.agents[agent].is_host());
+                    self.flight.fence(scope, claim, !self.agents[agent].is_stream());
                 }
                 let completes = self.completes(effect).expect("a fence and a quiet complete");
                 self.complete(agent, claim, completes, None)

@@ -91,7 +91,7 @@ impl Machine {
         let host = self.pes[pe].host;
         let state = &self.pes[pe];
         let idle = state.streams.iter().all(|&stream| self.agents[stream].is_idle());
-        if !idle || !self.flight.is_quiet(state.host_scope) || !self.flight.is_quiet(state.stream_scope) {
+        if !idle || state.scopes().iter().any(|&scope| !self.flight.is_quiet(scope)) {
             return;
         }
         if self.mode.tracking {
@@ -107,7 +107,7 @@ impl Machine {
     /// The host comes after everything that its PE has issued.
     fn learn_everything(&mut self, pe: PeId) {
         let state = &self.pes[pe];
-        let (host, streams, scopes) = (state.host, state.streams.clone(), [state.host_scope, state.stream_scope]);
+        let (host, streams, scopes) = (state.host, state.streams.clone(), state.scopes());
         for stream in streams {
             let past = self.agents[stream].past.clone();
             self.agents[host].past.join(&past);

@@ -160,7 +160,7 @@ impl Machine {
             let reads = transfer.reads_later() && transfer.src.alloc == alloc;
             signal || reads || transfer.dst.alloc == alloc
         };
-        let scopes = [self.pes[pe].host_scope, self.pes[pe].stream_scope];
+        let scopes = self.pes[pe].scopes();
         let in_flight = scopes.into_iter().find_map(|scope| self.flight.live(scope).find(uses));
         let mut streams = self.pes[pe].streams.iter().map(|&stream| &self.agents[stream]);
         let at = in_flight.map(|transfer| transfer.at).or_else(|| {
@@ -168,7 +168,9 @@ impl Machine {
                 let waits = matches!(&stream.state, State::Waiting(waits) if waits.wait.vars.alloc == alloc);
                 let queued = stream.queue.iter().find_map(|work| match &work.what {
                     Task::Op { op, .. } if op.uses(alloc) => Some(work.at),
+                    Task::Launch(launched) if launched.uses(alloc) => Some(work.at),
                     Task::Op { .. } | Task::Record { .. } | Task::WaitEvent { .. } => None,
+                    Task::Launch(_) | Task::Look(_) => None,
                 });
                 stream.at.filter(|_| waits).or(queued)
             })

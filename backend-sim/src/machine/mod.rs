@@ -23,6 +23,7 @@
 //! | `wait.rs`, `stream.rs` | waits on memory; streams and events |
 //! | `instance.rs`, `collective.rs` | one collective; matching, entering, completing, leaving |
 //! | `data.rs` | what collectives move |
+//! | `kernel/` | kernels: blocks and threads as agents, their memory, their calls |
 //! | `team.rs` | teams |
 //! | `life.rs`, `memory.rs` | init and finalize; allocation and registration |
 //! | `record.rs` | what a recorded run keeps: the trace |
@@ -50,6 +51,7 @@ mod ids;
 mod immediate;
 mod instance;
 mod issue;
+mod kernel;
 mod life;
 mod memory;
 mod naming;
@@ -85,6 +87,7 @@ use claim::Claims;
 use flight::Flight;
 use ids::ScopeId;
 use instance::Collective;
+use kernel::Kernels;
 use path::Paths;
 use pe::PeState;
 use record::Record;
@@ -223,6 +226,9 @@ pub(crate) struct Machine {
     lints: Option<Box<Lints>>,
     /// What is assumed of words, if anything is.
     assumed: Option<Box<Assumptions>>,
+    kernels: Kernels,
+    /// Bits of a transfer's name that number the agents of a PE.
+    ordinals: u32,
 }
 
 impl Machine {
@@ -275,6 +281,8 @@ impl Machine {
             races: Detector::default(),
             lints: None,
             assumed: None,
+            kernels: Kernels::default(),
+            ordinals: 0,
         }
     }
 
@@ -303,6 +311,8 @@ impl Machine {
         self.landed.clear();
         self.patience = Patience::default();
         self.assumed = None;
+        self.kernels.clear();
+        self.ordinals = relaxed::bits_of_ordinals(n);
         let paths = self.config.nodes_matter();
         self.paths.reset(paths.filter(|_| mode.relaxed));
         self.races.reset(mode.races, self.promises, paths, n);
@@ -313,7 +323,7 @@ impl Machine {
         }
     }
 
-    /// A host and two scopes for each PE.
+    /// A host and three scopes for each PE.
     fn reset_agents(&mut self, n: usize) {
         self.agents.truncate(n);
         if self.pes.len() != n {
@@ -322,9 +332,9 @@ impl Machine {
             self.scopes.truncate(0);
         }
         for pe in (self.pes.len()..n).map(PeId::new) {
-            let (host_scope, stream_scope) = (self.scopes.push(pe), self.scopes.push(pe));
-            let host = self.agents.push(Agent::new(pe, AgentKind::Host, host_scope));
-            self.pes.push(PeState::new(host, host_scope, stream_scope));
+            let scopes = [(); 3].map(|()| self.scopes.push(pe));
+            let host = self.agents.push(Agent::new(pe, AgentKind::Host, scopes[0]));
+            self.pes.push(PeState::new(host, scopes));
         }
         for pe in self.pes.ids() {
             let state = &mut self.pes[pe];
@@ -342,11 +352,14 @@ impl Machine {
     #[inline]
     pub(crate) fn next_host(&mut self) -> Option<PeId> {
         while let Some(agent) = self.woken.pop_front() {
-            if self.agents[agent].is_host() {
-                self.turn_ends = self.steps + TURN;
-                return Some(self.agents[agent].pe);
+            match self.agents[agent].kind {
+                AgentKind::Host => {
+                    self.turn_ends = self.steps + TURN;
+                    return Some(self.agents[agent].pe);
+                }
+                AgentKind::Stream(_) | AgentKind::Thread(_) => self.run_stream(agent),
+                AgentKind::Block(_) => self.run_block(agent),
             }
-            self.run_stream(agent);
         }
         None
     }
@@ -481,6 +494,7 @@ impl Machine {
                 self.answer(host, Reply::Value(event))
             }
             Call::Record { event, stream } => self.enqueue_record(pe, *event, *stream, at),
+            Call::Launch { request, stream } => self.enqueue_kernel(host, *stream, request, at),
             Call::WaitEvent { event, stream } => self.enqueue_wait_event(pe, *event, *stream, at),
             Call::SynchronizeEvent { event } => {
                 let record = self.last_record(pe, *event);
@@ -505,6 +519,8 @@ impl Machine {
                 self.stream_op_finished(agent);
                 self.woken.push_back(agent);
             }
+            AgentKind::Thread(_) => self.stream_op_finished(agent),
+            AgentKind::Block(_) => unreachable!("a block makes no call"),
         }
     }
 
@@ -577,7 +593,7 @@ impl Machine {
     pub(crate) fn is_over(&self) -> bool {
         self.agents.iter().all(|agent| match agent.kind {
             AgentKind::Host => matches!(agent.state, State::Done),
-            AgentKind::Stream(_) => agent.is_idle(),
+            AgentKind::Stream(_) | AgentKind::Block(_) | AgentKind::Thread(_) => agent.is_idle(),
         })
     }
 

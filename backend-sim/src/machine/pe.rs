@@ -1,5 +1,7 @@
 //! What belongs to a PE besides its host.
 
+use std::collections::BTreeMap;
+
 use onesided::backend::AllocId;
 
 use super::ids::{AgentId, ScopeId};
@@ -13,6 +15,10 @@ pub(crate) struct PeState {
     /// The issue scopes: what the host issues, and what its streams issue.
     pub(crate) host_scope: ScopeId,
     pub(crate) stream_scope: ScopeId,
+    /// What its kernels issue.
+    pub(crate) kernel_scope: ScopeId,
+    /// Blocks and threads of kernels, by their numbers among the PE's agents.
+    pub(crate) in_kernels: BTreeMap<u32, AgentId>,
     /// Per event, its records.
     pub(crate) events: Vec<Vec<Record>>,
     /// Agents that wait on this PE's memory.
@@ -33,12 +39,14 @@ pub(crate) struct PeState {
 }
 
 impl PeState {
-    pub(crate) fn new(host: AgentId, host_scope: ScopeId, stream_scope: ScopeId) -> PeState {
+    pub(crate) fn new(host: AgentId, [host_scope, stream_scope, kernel_scope]: [ScopeId; 3]) -> PeState {
         PeState {
             host,
             streams: Vec::new(),
             host_scope,
             stream_scope,
+            kernel_scope,
+            in_kernels: BTreeMap::new(),
             events: Vec::new(),
             waiting: Vec::new(),
             called: 0,
@@ -51,8 +59,19 @@ impl PeState {
         }
     }
 
+    /// Everything that the PE issues, by scope.
+    pub(crate) fn scopes(&self) -> [ScopeId; 3] {
+        [self.host_scope, self.stream_scope, self.kernel_scope]
+    }
+
+    /// The scopes of which a call of an agent may claim operations: kernels and the library's calls know nothing of each other's.
+    pub(crate) fn scopes_beside(&self, own: ScopeId) -> [ScopeId; 2] {
+        if own == self.kernel_scope { [own, own] } else { [self.host_scope, self.stream_scope] }
+    }
+
     pub(crate) fn reset(&mut self, initialized: bool) {
         self.streams.clear();
+        self.in_kernels.clear();
         self.events.clear();
         self.waiting.clear();
         self.called = 0;

@@ -239,7 +239,7 @@ impl Machine {
         let of = record.enqueued.get_mut(&stream).and_then(VecDeque::pop_front);
         match what {
             Task::Op { op, values, .. } => self.record_op(stream, op, &values.borrow(), of, at),
-            Task::Record { .. } | Task::WaitEvent { .. } => {
+            Task::Record { .. } | Task::WaitEvent { .. } | Task::Launch(_) | Task::Look(_) => {
                 self.note_call(stream, EventKind::Call(what.name()), at, None);
                 let number = self.number_of_last();
                 let record = self.record.as_mut().expect("the run is recorded");

@@ -11,7 +11,8 @@ impl Machine {
     pub(crate) fn agents_report(&self) -> Vec<AgentState> {
         let of = |pe: PeId| {
             let streams = self.pes[pe].streams.iter().copied().filter(|&stream| !self.agents[stream].is_idle());
-            std::iter::once(self.pes[pe].host).chain(streams).map(|agent| self.agent_report(agent))
+            let in_kernels = self.pes[pe].in_kernels.values().copied().filter(|&agent| self.is_reported(agent));
+            std::iter::once(self.pes[pe].host).chain(streams).chain(in_kernels).map(|agent| self.agent_report(agent))
         };
         self.pes.ids().flat_map(of).collect()
     }
@@ -47,6 +48,8 @@ impl Machine {
                     format!("{} to finish", self.stream_name(busy))
                 })
             }
+            State::InKernel => self.kernel_report(agent),
+            State::Parked => self.parked_report(agent),
             State::Running | State::Pending(_) | State::Done => "nothing".into(),
         }
     }
@@ -69,6 +72,7 @@ impl Machine {
                         self.stream_name(stream)
                     )),
                     Task::Op { .. } | Task::Record { .. } | Task::WaitEvent { .. } => None,
+                    Task::Launch(_) | Task::Look(_) => None,
                 })
             });
             return pending.expect("an operation that has not started is in its stream's queue");

@@ -8,7 +8,7 @@ use super::claim::{Claimed, Completes, is_nbi};
 use super::ids::{AgentId, PeId};
 use super::past::Past;
 use super::{Machine, Object, Progress, Touch};
-use crate::race::Snapshot;
+use crate::race::{Kind, Snapshot};
 use crate::request::Reply;
 
 /// The most streams of a PE: names of transfers have room for so many.
@@ -31,6 +31,8 @@ impl Task {
             Task::Op { op, .. } => op.name(),
             Task::Record { .. } => "record",
             Task::WaitEvent { .. } => "wait_event",
+            Task::Launch(_) => "launch",
+            Task::Look(look) => look.call,
         }
     }
 }
@@ -48,7 +50,7 @@ impl Machine {
         let scope = self.pes[pe].stream_scope;
         let stream = self.agents.push(Agent::new(pe, AgentKind::Stream(number), scope));
         self.pes[pe].streams.push(stream);
-        self.races.new_stream(pe, number);
+        self.races.new_agent(pe, Kind::Stream(number));
         self.answer(host, Reply::Value(u64::from(number)))
     }
 
@@ -72,7 +74,7 @@ impl Machine {
     }
 
     /// The host adds work to a stream, which starts it if it is idle.
-    fn enqueue(&mut self, pe: PeId, stream: u32, what: Task, at: At) -> Progress {
+    pub(super) fn enqueue(&mut self, pe: PeId, stream: u32, what: Task, at: At) -> Progress {
         let agent = self.pes[pe].streams[stream as usize];
         let host = self.pes[pe].host;
         let (past, known) = (self.agents[host].past.clone(), self.races.snapshot(host));
@@ -96,6 +98,12 @@ impl Machine {
             let Some(work) = self.agents[agent].queue.front() else {
                 return self.drain_further(self.agents[agent].pe);
             };
+            if let Task::Look(_) = &work.what
+                && self.mode.relaxed
+            {
+                self.learn_enqueued(agent);
+                return self.make_pending(agent);
+            }
             if let Task::Op { op, .. } = &work.what {
                 if let Some(alloc) = self.missing(op) {
                     self.agents[agent].state = State::Exchanging(Exchange::Registration(alloc));
@@ -148,6 +156,9 @@ impl Machine {
         match what {
             Task::Op { op, values, called, claim, claimed } => {
                 self.agents[agent].called = called;
+                if self.agents[agent].is_in_kernel() {
+                    return self.perform_in_kernel(agent, &op, &values.borrow(), at);
+                }
                 if is_nbi(&op) {
                     return self.start_nbi(agent, &op, at, claimed);
                 }
@@ -158,6 +169,8 @@ impl Machine {
                 Progress::Done
             }
             Task::WaitEvent { event, record } => self.wait_event(agent, event, record),
+            Task::Launch(launched) => self.begin_kernel(agent, &launched),
+            Task::Look(look) => self.look(agent, look, at),
         }
     }
 
@@ -178,6 +191,9 @@ impl Machine {
 
     /// The stream's current work is over: a host that waits for that is woken.
     pub(super) fn stream_op_finished(&mut self, agent: AgentId) {
+        if self.agents[agent].is_in_kernel() {
+            return self.call_of_thread_finished(agent);
+        }
         let state = &mut self.agents[agent];
         state.finished += 1;
         let (pe, finished) = (state.pe, state.finished);
@@ -204,7 +220,7 @@ impl Machine {
     }
 
     /// An agent learns everything that another has done.
-    fn learn_past(&mut self, agent: AgentId, from: AgentId) {
+    pub(super) fn learn_past(&mut self, agent: AgentId, from: AgentId) {
         self.races.learn_all(agent, from);
         if self.mode.tracking {
             let past = self.agents[from].past.clone();

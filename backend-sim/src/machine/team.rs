@@ -134,6 +134,20 @@ impl Teams {
         }
     }
 
+    /// Whether a number is the handle of a team that `pe` is a member of.
+    pub(crate) fn is_member(&self, config: &Config, pe: PeId, team: TeamId) -> bool {
+        match team.0.checked_sub(FIRST_OWN) {
+            Some(own) if (own as usize) < self.states.len() => {
+                let state = &self.states[TeamIndex(own)];
+                state.handle == team && state.members.position(pe.index()).is_some()
+            }
+            Some(_) => false,
+            None => Predefined::ALL
+                .get(team.0 as usize)
+                .is_some_and(|&which| predefined_members(config, which, pe.index()).is_some()),
+        }
+    }
+
     /// A member of a collective in progress that uses the memory, and its line.
     pub(crate) fn collective_using(&self, alloc: AllocId) -> Option<(PeId, At)> {
         let uses = |instance: &&Instance| {

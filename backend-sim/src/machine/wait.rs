@@ -24,7 +24,7 @@ impl Machine {
         let pe = self.agents[agent].pe;
         self.observe_wait(agent, &condition, asked);
         if let Some(assumed) = &mut self.assumed {
-            let returns = self.config.values_matter && condition.wait.signal && self.agents[agent].is_host();
+            let returns = self.config.values_matter && condition.wait.signal && !self.agents[agent].is_stream();
             assumed.wait(pe, &condition, returns, |variable| !self.races.knows_last_write(agent, pe, variable));
         }
         if condition.is_over() {
@@ -126,6 +126,9 @@ impl Machine {
     pub(super) fn wrote(&mut self, pe: PeId, span: Span) {
         if !self.pes[pe].waiting.is_empty() {
             self.recheck(pe, span);
+        }
+        if !self.kernels.is_empty() {
+            self.wake_kernels(pe, span);
         }
         if self.mode.tracking {
             self.changed(pe, span);

@@ -16,7 +16,7 @@ use onesided::At;
 use onesided::backend::Span;
 
 use super::clock::{Clock, Times};
-use super::{Detector, FENCED, Fenced, How, Issue, Lane, Mark, Released, Run, Ticket, Who};
+use super::{Detector, FENCED, Fenced, How, Issue, Kind, Lane, Mark, Released, Run, Ticket, Who};
 use crate::machine::{AgentId, ClaimId, Claimed, Completes, PeId};
 
 /// What an agent knew at a moment, its own accesses included.
@@ -81,7 +81,7 @@ impl Detector {
         if let Lane::Puts | Lane::Stores = lane {
             view.issued = time;
         }
-        let fenced = &self.pes[view.pe].fenced[usize::from(!view.is_host())];
+        let fenced = &self.pes[view.pe].fenced[view.kind.scope()];
         let issue =
             view.issue.get_or_insert_with(|| Rc::new(Issue { clock: Rc::clone(&view.clock), fenced: fenced.clone() }));
         let issue = Rc::clone(issue);
@@ -202,6 +202,24 @@ impl Detector {
         }
     }
 
+    /// What an agent tells that releases: everything that it knows and has done.
+    pub(crate) fn tell(&mut self, agent: AgentId) -> Option<Told> {
+        self.on.then(|| {
+            let time = self.tick();
+            let view = &self.agents[agent];
+            let mut clock = Clock::clone(&view.clock);
+            clock.learn_steps(agent, view.last);
+            Told { time, clock: Rc::new(clock) }
+        })
+    }
+
+    /// An agent has updated a word itself, which tells this from now on. `replaces`: whatever it held before.
+    pub(crate) fn update(&mut self, agent: AgentId, pe: PeId, word: Span, told: Option<&Told>, replaces: bool) {
+        let clock = told.map_or_else(Rc::default, |told| Rc::clone(&told.clock));
+        let time = self.agents[agent].last;
+        self.shadow.release(pe, word, time, &clock, replaces);
+    }
+
     /// Whether an agent comes after the last plain write of a word.
     pub(crate) fn knows_last_write(&mut self, agent: AgentId, pe: PeId, word: Span) -> bool {
         let view = &self.agents[agent];
@@ -229,8 +247,8 @@ impl Detector {
             return;
         }
         let now = self.tick();
-        let (pe, is_host) = self.agents[agent].scope();
-        let which = usize::from(!is_host);
+        let (pe, which) = self.agents[agent].scope();
+        let is_host = !matches!(self.agents[agent].kind, Kind::Stream(_)); // a kernel waits in its call, as a host does
         let before = self.pes[pe].fenced[which].take();
         let mut fenced = Fenced::default();
         for of in self.scope_of(agent) {
@@ -257,6 +275,18 @@ impl Detector {
         }
     }
 
+    /// The agents whose operations a quiet of an agent covers: those of its scope, and for a stream, the PE's kernels.
+    fn completed_by(&self, agent: AgentId) -> Vec<AgentId> {
+        let mut all = self.scope_of(agent);
+        if let Kind::Stream(_) = self.agents[agent].kind {
+            let pe = self.agents[agent].pe;
+            let in_kernel =
+                |of: &AgentId| self.agents[*of].pe == pe && matches!(self.agents[*of].kind, Kind::Kernel(_));
+            all.extend(self.agents.ids().filter(in_kernel));
+        }
+        all
+    }
+
     /// The agents that share the scope of one.
     fn scope_of(&self, agent: AgentId) -> Vec<AgentId> {
         if self.agents[agent].is_host() {
@@ -272,19 +302,37 @@ impl Detector {
         self.on && !self.pes[pe].nbi.is_empty()
     }
 
+    /// Whether kernels of a PE have non-blocking operations that no quiet has completed.
+    pub(crate) fn has_nbi_of_kernels(&self, pe: PeId) -> bool {
+        let of_kernel = |run: &Run| matches!(self.agents[run.agent].kind, Kind::Kernel(_));
+        self.on && self.pes[pe].nbi.iter().any(of_kernel)
+    }
+
+    /// A stream's call that completes claims the non-blocking operations of the PE's kernels: `take` does so with each one's claim.
+    pub(crate) fn claim_nbi_of_kernels(&mut self, pe: PeId, mut take: impl FnMut(&mut Claimed)) {
+        let Detector { agents, pes, .. } = self;
+        let of_kernels = pes[pe].nbi.iter_mut().filter(|run| matches!(agents[run.agent].kind, Kind::Kernel(_)));
+        of_kernels.for_each(|run| take(&mut run.claimed));
+    }
+
     /// A call that completes claims the PE's non-blocking operations that have started: `take` does so with each one's claim,
     /// told whether it is of the call's scope. Returns what the call knows of the starts of those that nobody had claimed.
     pub(crate) fn claim_nbi(&mut self, agent: AgentId, mut take: impl FnMut(bool, &mut Claimed)) -> Option<Clock> {
         let Detector { agents, pes, .. } = self;
-        let (pe, is_host) = agents[agent].scope();
+        let (pe, scope) = agents[agent].scope();
+        let in_kernel = |scope| scope == Kind::Kernel(0).scope();
         let mut starts: Option<Clock> = None;
         for run in &mut pes[pe].nbi {
+            let of = agents[run.agent].kind.scope();
+            if in_kernel(of) != in_kernel(scope) {
+                continue; // kernels and the library's calls know nothing of each other's
+            }
             if run.claimed.by.is_none() {
                 let clock = starts.get_or_insert_default();
                 clock.join(&run.issue.clock);
                 clock.learn_steps(run.agent, run.to);
             }
-            take(agents[run.agent].is_host() == is_host, &mut run.claimed);
+            take(of == scope, &mut run.claimed);
         }
         starts
     }
@@ -311,7 +359,7 @@ impl Detector {
             return;
         }
         let now = self.tick();
-        for of in self.scope_of(agent) {
+        for of in self.completed_by(agent) {
             let view = &mut self.agents[of];
             if view.issued <= self.base {
                 continue;
@@ -418,7 +466,7 @@ impl Detector {
                 }
             }
             for pe in self.pes.ids() {
-                self.pes[pe].fenced = [None, None];
+                self.pes[pe].fenced = [None, None, None];
             }
             return;
         }

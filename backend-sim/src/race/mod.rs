@@ -263,8 +263,7 @@ impl Who<'_> {
 #[derive(Debug)]
 struct View {
     pe: PeId,
-    /// Its number among the PE's streams; `None` for the host.
-    stream: Option<u32>,
+    kind: Kind,
     clock: Rc<Clock>,
     /// What its next transfer knows, until that changes.
     issue: Option<Rc<Issue>>,
@@ -283,11 +282,32 @@ struct View {
     log: Vec<(u64, u32, Option<PeId>)>,
 }
 
+/// Whose operations a quiet or fence is about: see the machine's scopes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Host,
+    /// A stream, by its number among the PE's.
+    Stream(u32),
+    /// A block or thread of a kernel on this stream.
+    Kernel(u32),
+}
+
+impl Kind {
+    /// Which of the PE's scopes it issues in.
+    fn scope(self) -> usize {
+        match self {
+            Kind::Host => 0,
+            Kind::Stream(_) => 1,
+            Kind::Kernel(_) => 2,
+        }
+    }
+}
+
 impl View {
-    fn new(pe: PeId, stream: Option<u32>) -> View {
+    fn new(pe: PeId, kind: Kind) -> View {
         View {
             pe,
-            stream,
+            kind,
             clock: Rc::default(),
             issue: None,
             mark: 0,
@@ -301,12 +321,20 @@ impl View {
     }
 
     fn is_host(&self) -> bool {
-        self.stream.is_none()
+        self.kind == Kind::Host
     }
 
-    /// The PE and whether it is the host: what a quiet or fence is about.
-    fn scope(&self) -> (PeId, bool) {
-        (self.pe, self.is_host())
+    /// The stream, or that of the kernel; `None` for the host.
+    fn stream(&self) -> Option<u32> {
+        match self.kind {
+            Kind::Host => None,
+            Kind::Stream(number) | Kind::Kernel(number) => Some(number),
+        }
+    }
+
+    /// What a quiet or fence is about.
+    fn scope(&self) -> (PeId, usize) {
+        (self.pe, self.kind.scope())
     }
 
     /// Its last call until a moment that others synchronize with.
@@ -346,8 +374,8 @@ struct Run {
 #[derive(Debug, Default)]
 struct Outstanding {
     nbi: Vec<Run>,
-    /// What fences of the host, and of the streams, order.
-    fenced: [Option<Rc<Fenced>>; 2],
+    /// What fences of each scope order.
+    fenced: [Option<Rc<Fenced>>; 3],
 }
 
 /// The races of a run.
@@ -387,7 +415,7 @@ impl Detector {
         self.agents.truncate(0);
         self.pes.truncate(0);
         for pe in (0..n_pes as u32).map(PeId) {
-            self.agents.push(View::new(pe, None));
+            self.agents.push(View::new(pe, Kind::Host));
             self.pes.push(Outstanding::default());
         }
         self.starts.clear();
@@ -407,10 +435,10 @@ impl Detector {
         self.on
     }
 
-    /// A stream of the PE is new.
-    pub(crate) fn new_stream(&mut self, pe: PeId, number: u32) {
+    /// A stream of the PE, or an agent of a kernel, is new.
+    pub(crate) fn new_agent(&mut self, pe: PeId, kind: Kind) {
         if self.on {
-            self.agents.push(View::new(pe, Some(number)));
+            self.agents.push(View::new(pe, kind));
         }
     }
 

@@ -88,7 +88,7 @@ impl Detector {
     /// A call of an agent.
     pub(crate) fn site(&self, agent: AgentId, asked: (&'static str, At)) -> LintSite {
         let view = &self.agents[agent];
-        LintSite::new(asked, view.pe.index(), view.stream.map(|number| number as usize))
+        LintSite::new(asked, view.pe.index(), view.stream().map(|number| number as usize))
     }
 
     /// The call that issued a transfer.

@@ -302,7 +302,7 @@ impl Pair {
                     return MissingEdge::Fence { after, before, put_signal: false };
                 }
                 if beside {
-                    return match a.stream {
+                    return match a.stream() {
                         Some(_) => MissingEdge::Synchronize { after, before, quiet: true },
                         None => MissingEdge::Quiet { after, before },
                     };
@@ -335,7 +335,7 @@ fn access(mark: &Mark, agents: &Table<AgentId, View>, sites: &Sites) -> Access {
     };
     Access {
         pe: view.pe.index(),
-        stream: view.stream.map(|number| number as usize),
+        stream: view.stream().map(|number| number as usize),
         call: site.call,
         at: site.at,
         part,

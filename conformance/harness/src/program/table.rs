@@ -290,6 +290,7 @@ fn places(verdict: &Verdict) -> Vec<At> {
         VerdictKind::Mismatch { calls, .. } => calls.iter().map(|call| call.at).collect(),
         VerdictKind::CollectivesOutOfOrder { calls, .. } => calls.iter().map(|(_, at)| *at).collect(),
         VerdictKind::FreedInUse { at, made_at, .. } => std::iter::once(*at).chain(*made_at).collect(),
+        VerdictKind::Kernel { at, .. } => vec![*at],
         VerdictKind::Leak { leaks } => leaks.iter().map(|(_, live)| live.at).collect(),
         _ => {
             let waits = |standing: &Standing| matches!(standing, Standing::Waits(_));

@@ -45,7 +45,7 @@ fn end(verdict: &Verdict) -> show::Verdict {
         }
         VerdictKind::Mismatch { calls, .. } => (None, calls.first().map(|call| call.at)),
         VerdictKind::CollectivesOutOfOrder { pe, calls, .. } => (Some(*pe), Some(calls[0].1)),
-        VerdictKind::FreedInUse { pe, at, .. } => (Some(*pe), Some(*at)),
+        VerdictKind::FreedInUse { pe, at, .. } | VerdictKind::Kernel { pe, at, .. } => (Some(*pe), Some(*at)),
         VerdictKind::Leak { leaks } => (leaks.first().map(|(pe, _)| *pe), leaks.first().map(|(_, live)| live.at)),
         VerdictKind::ConcurrentCollectives { pe, .. } => (Some(*pe), None),
         VerdictKind::Lint => (None, verdict.lints.first().map(|lint| lint.first.at)),

@@ -1,0 +1,108 @@
+//! [`Code`]: a module of kernels, compiled and decoded once for all PEs and runs.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use onesided::backend::{KernelInfo, Language, Parameter};
+use onesided::{At, ErrorKind, Source};
+use onesided_compile::CompileError;
+use onesided_ptx::{Module, Place};
+
+use super::Function;
+
+/// A module of kernels.
+#[derive(Debug)]
+pub(crate) struct Code {
+    pub(crate) module: Arc<Module>,
+    pub(crate) kernels: Vec<KernelInfo>,
+    /// What its external functions are, in their order.
+    pub(crate) functions: Vec<Function>,
+    /// Source lines, as reports name them, once they are asked for.
+    places: Vec<OnceLock<At>>,
+}
+
+/// Everything that was loaded in this process. A search loads the same text in every schedule.
+static LOADED: Mutex<BTreeMap<String, Arc<Code>>> = Mutex::new(BTreeMap::new());
+
+impl Code {
+    /// The module of a source.
+    ///
+    /// # Errors
+    /// As [`onesided::Pe::module`] says.
+    pub(crate) fn load(source: &Source) -> Result<Arc<Code>, (ErrorKind, String)> {
+        let key = format!("{source:?}");
+        let known = || LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(code) = known().get(&key) {
+            return Ok(Arc::clone(code));
+        }
+        let code = Arc::new(Code::new(source)?);
+        known().insert(key, Arc::clone(&code));
+        Ok(code)
+    }
+
+    fn new(source: &Source) -> Result<Code, (ErrorKind, String)> {
+        let (text, instances) = match source.language() {
+            Language::Ptx => (source.text().to_string(), BTreeMap::new()),
+            Language::Cuda => compile(source)?,
+        };
+        let refused = |why: String| (ErrorKind::InvalidArgument, format!("{}: {why}", source.name()));
+        let module = Module::parse(&text).map_err(|why| refused(why.to_string()))?;
+        if let Some(global) = module.globals().iter().find(|global| global.is_external) {
+            return Err(refused(format!("{} is defined in another module, and modules are not linked", global.name)));
+        }
+        let functions = module.externals().iter().map(|external| {
+            Function::decode(external).map_err(|why| refused(format!("{why} (line {} of the PTX)", external.line)))
+        });
+        let functions = functions.collect::<Result<Vec<_>, _>>()?;
+        let kernels = module.kernels().iter().map(|kernel| {
+            let parameter = |parameter: &onesided_ptx::Parameter| Parameter {
+                size: parameter.size as usize,
+                align: parameter.align as usize,
+            };
+            let parameters = kernel.parameters.iter().map(parameter).collect();
+            KernelInfo { name: kernel.name.clone(), instance: instances.get(&kernel.name).cloned(), parameters }
+        });
+        let kernels = kernels.collect();
+        let places = (0..module.places()).map(|_| OnceLock::new()).collect();
+        Ok(Code { module: Arc::new(module), kernels, functions, places })
+    }
+
+    /// An instruction's line in the source, or in the PTX if the source is not known.
+    pub(crate) fn at(&self, place: Place) -> At {
+        let Some(slot) = self.places.get(place.index()) else { return self.make_at(place) };
+        *slot.get_or_init(|| self.make_at(place))
+    }
+
+    fn make_at(&self, place: Place) -> At {
+        match self.module.place(place) {
+            (_, Some(location)) => {
+                At::foreign(&location.file, location.line, location.column, location.function.as_deref())
+            }
+            (line, None) => At::foreign("PTX", line, 0, None),
+        }
+    }
+}
+
+/// The PTX of CUDA C++, and which kernels of it are instances of templates.
+fn compile(source: &Source) -> Result<(String, BTreeMap<String, String>), (ErrorKind, String)> {
+    let mut options = onesided_compile::Options::new();
+    for folder in source.includes() {
+        options = options.include(folder);
+    }
+    for (name, value) in source.defines() {
+        options = options.define(name, value);
+    }
+    for expression in source.instances() {
+        options = options.name(expression);
+    }
+    let text = onesided_compile::Source::new(source.name(), source.text());
+    let ptx = onesided_compile::compile(&text, &options).map_err(|why| {
+        let kind = match why {
+            CompileError::NotFound { .. } | CompileError::Unusable { .. } => ErrorKind::Unsupported,
+            _ => ErrorKind::InvalidArgument,
+        };
+        (kind, why.to_string())
+    })?;
+    let instances = ptx.names().map(|(expression, name)| (name.to_string(), expression.to_string())).collect();
+    Ok((ptx.into_text(), instances))
+}

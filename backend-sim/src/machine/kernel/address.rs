@@ -1,0 +1,130 @@
+//! Addresses that kernels see: numbers that say PE, allocation and offset, so that pointer arithmetic works within an allocation,
+//! leads nowhere else, and means the same in every run.
+//!
+//! | bits | symmetric memory | memory of one PE |
+//! |---|---|---|
+//! | 55, 54 | 1, 0 | 0, 1 |
+//! | 45 to 53 | PE | PE |
+//! | 33 to 44 | allocation | allocation |
+//! | 0 to 32 | offset | offset |
+
+use onesided::backend::{AllocId, Span};
+
+use crate::machine::Machine;
+use crate::machine::ids::{Id as _, PeId};
+
+const SYMMETRIC: u64 = 1 << 55;
+const PRIVATE: u64 = 1 << 54;
+const PE: u32 = 45;
+const ALLOC: u32 = 33;
+/// Most PEs, allocations and bytes of one that addresses have room for.
+const PES: u64 = 1 << (54 - PE);
+const ALLOCS: u64 = 1 << (PE - ALLOC);
+const BYTES: usize = 1 << ALLOC;
+
+/// What an address means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Spot {
+    pub(super) pe: PeId,
+    pub(super) alloc: AllocId,
+    pub(super) offset: usize,
+}
+
+/// Splits an address, if it has the form of one.
+#[inline]
+pub(super) fn split(address: u64) -> Option<Spot> {
+    let pe = PeId((address >> PE) as u32 & (PES as u32 - 1));
+    let number = (address >> ALLOC) as u32 & (ALLOCS as u32 - 1);
+    let offset = (address & (BYTES as u64 - 1)) as usize;
+    match address >> 54 {
+        0b10 => Some(Spot { pe, alloc: AllocId(number), offset }),
+        0b01 => Some(Spot { pe, alloc: AllocId::new_external(number), offset }),
+        _ => None,
+    }
+}
+
+/// The address of a PE's memory.
+///
+/// # Errors
+/// If addresses have no room for it.
+pub(super) fn join(pe: PeId, alloc: AllocId, offset: usize) -> Result<u64, String> {
+    let (window, number) = match alloc.external() {
+        Some(number) => (PRIVATE, number),
+        None => (SYMMETRIC, alloc.0),
+    };
+    if u64::from(pe.0) >= PES || u64::from(number) >= ALLOCS || offset >= BYTES {
+        return Err(format!(
+            "kernels have addresses for {PES} PEs, {ALLOCS} allocations of each kind and {BYTES} bytes of each; this is \
+             {alloc} + {offset} on PE {}",
+            pe.index()
+        ));
+    }
+    Ok(window | u64::from(pe.0) << PE | u64::from(number) << ALLOC | offset as u64)
+}
+
+impl Machine {
+    /// What lies at an address of `me`, for so many bytes.
+    ///
+    /// # Errors
+    /// Why nothing of `me`'s lies there, in words.
+    pub(super) fn at_address(&self, me: PeId, address: u64, bytes: usize) -> Result<(PeId, Span), String> {
+        let Some(Spot { pe, alloc, offset }) = split(address) else {
+            return Err(match address {
+                0..4096 => format!("{address:#x} is a null pointer, or near to one"),
+                _ => format!("{address:#x} is no address of global memory that this PE was given"),
+            });
+        };
+        let len = match alloc.external() {
+            Some(_) if pe != me => return Err(format!("{alloc} is memory of PE {} alone", pe.index())),
+            _ => self.heap.len(pe, alloc),
+        };
+        let Some(len) = len else {
+            return Err(format!("{alloc} is not there: it was freed, or never made{}", self.made(alloc)));
+        };
+        if pe != me && !self.is_near(me, pe) {
+            return Err(format!(
+                "{alloc} on PE {} cannot be loaded or stored from here: nvshmem_ptr returns null",
+                pe.index()
+            ));
+        }
+        if offset.checked_add(bytes).is_none_or(|end| end > len) {
+            let made = self.made(alloc);
+            return Err(format!("{bytes} bytes at offset {offset} of {alloc}, which has {len}{made}"));
+        }
+        Ok((pe, Span { alloc, start: offset, len: bytes }))
+    }
+
+    /// The line that made it, for a message.
+    fn made(&self, alloc: AllocId) -> String {
+        self.heap.made_at(alloc).map(|at| format!(" (made at {at})")).unwrap_or_default()
+    }
+
+    /// Whether loads and stores of a PE reach another's memory.
+    pub(super) fn is_near(&self, me: PeId, pe: PeId) -> bool {
+        let per_node = self.config.pes_per_node();
+        self.config.capabilities.peer_access.is_available() && pe.index() / per_node == me.index() / per_node
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_split_as_they_were_joined() {
+        for (pe, alloc, offset) in [
+            (0, AllocId(0), 0),
+            (3, AllocId(17), 4096),
+            (511, AllocId(4095), BYTES - 1),
+            (2, AllocId::new_external(5), 8),
+        ] {
+            let address = join(PeId(pe), alloc, offset).unwrap();
+            assert_eq!(split(address), Some(Spot { pe: PeId(pe), alloc, offset }));
+            assert!(address < 1 << 56, "the interpreter's windows lie above");
+        }
+        assert!(join(PeId(512), AllocId(0), 0).is_err());
+        assert!(join(PeId(0), AllocId(4096), 0).is_err());
+        assert_eq!(split(8), None);
+        assert_eq!(split(3 << 54), None);
+    }
+}

@@ -1,0 +1,331 @@
+//! Calls of NVSHMEM's device functions: each becomes an operation of the thread that makes it, or an answer at once.
+
+use onesided::backend::{Op, Span, TeamId, Values};
+use onesided::{At, Members};
+use onesided_ptx::{Block, Call};
+
+use super::super::agent::{Agent, OwnedValues, State, Task, Work};
+use super::super::claim::Claimed;
+use super::super::ids::{AgentId, BlockId, PeId};
+use super::super::{Machine, Progress, Touch};
+use super::{Running, address};
+use crate::kernel::{Convention, Function, Request, Resolve, Select};
+use crate::race::How;
+use crate::request::Reply;
+
+/// A call that a thread makes, until it is answered.
+#[derive(Debug)]
+pub(super) struct Calling {
+    call: Call,
+    /// Which of the module's external functions.
+    function: usize,
+}
+
+/// A thread looks at words, or waits for some of them.
+#[derive(Debug)]
+pub(crate) struct Look {
+    /// The function.
+    pub(crate) call: &'static str,
+    select: Select,
+    /// In a tracked run: steps that have changed what it looks at, since it began to wait.
+    changes: Vec<usize>,
+}
+
+/// What addresses and handles mean to a thread.
+struct Resolver<'m> {
+    machine: &'m Machine,
+    pe: PeId,
+    block: &'m Block,
+    call: &'m Call,
+}
+
+impl Resolve for Resolver<'_> {
+    fn my_pe(&self) -> usize {
+        self.pe.0 as usize
+    }
+
+    fn n_pes(&self) -> usize {
+        self.machine.pes.len()
+    }
+
+    fn span(&self, address: u64, bytes: usize) -> Result<Span, String> {
+        if self.block.read_own(self.call, address, 0).is_some() {
+            return Err("is shared or local memory of the kernel, which NVSHMEM cannot reach".into());
+        }
+        match self.machine.at_address(self.pe, address, bytes)? {
+            (pe, span) if pe == self.pe => Ok(span),
+            (pe, span) => Err(format!("is the address of {} on PE {}; NVSHMEM takes one's own", span.alloc, pe.0)),
+        }
+    }
+
+    fn read(&self, address: u64, bytes: usize) -> Result<Vec<u8>, String> {
+        if let Some(own) = self.block.read_own(self.call, address, bytes) {
+            return Ok(own.to_vec());
+        }
+        let (pe, span) = self.machine.at_address(self.pe, address, bytes)?;
+        Ok(self.machine.heap.bytes(pe, span).to_vec())
+    }
+
+    fn team(&self, handle: i32) -> Result<TeamId, String> {
+        let team = TeamId(handle as u32);
+        match self.machine.teams.is_member(&self.machine.config, self.pe, team) {
+            true => Ok(team),
+            false => Err(format!("{handle} is the handle of no team that PE {} is a member of", self.pe.0)),
+        }
+    }
+
+    fn members(&self, team: TeamId) -> Members {
+        self.machine.teams.members_of(&self.machine.config, self.pe, team)
+    }
+}
+
+/// # Calls
+impl Machine {
+    /// A thread, or a group that has met, calls an external function.
+    pub(super) fn call_of_thread(&mut self, block_agent: AgentId, call: Call) {
+        let id = self.block_of(block_agent);
+        let launched = std::sync::Arc::clone(&self.kernels.blocks[id].launched);
+        let function = &launched.code.functions[call.external];
+        let at = launched.code.at(call.place);
+        let request = self.request_of(id, function, &call);
+        let request = match request {
+            Ok(request) => request,
+            Err(why) => return self.call_refused(block_agent, &call, at, &why),
+        };
+        let pe = self.agents[block_agent].pe;
+        match request {
+            Request::Nothing => self.answer_thread(id, &call, function, 0, None),
+            Request::Query(value) => self.answer_thread(id, &call, function, value, None),
+            Request::Ptr { address, pe: of } => {
+                let value = self.pointer(pe, address, PeId(of));
+                self.answer_thread(id, &call, function, value, None);
+            }
+            Request::McPtr { .. } => self.answer_thread(id, &call, function, 0, None), // null: no multicast
+            Request::Write(parts) => {
+                for (address, bytes) in parts {
+                    if let Err(why) = self.write_back(id, &call, address, &bytes) {
+                        return self.call_refused(block_agent, &call, at, &why);
+                    }
+                }
+                self.answer_thread(id, &call, function, 0, None);
+            }
+            Request::Op(op, held) => {
+                let values = OwnedValues::new(&held.borrow());
+                let called = launched.called;
+                let what = Task::Op { op, values, called, claim: None, claimed: Claimed::default() };
+                self.begin_call(id, call, what, at);
+            }
+            Request::Select(select) => {
+                let name = if select.test { "test" } else { "wait_until_some" };
+                self.begin_call(id, call, Task::Look(Box::new(Look { call: name, select, changes: Vec::new() })), at);
+            }
+        }
+    }
+
+    fn request_of(&self, id: BlockId, function: &Function, call: &Call) -> Result<Request, String> {
+        let running = &self.kernels.blocks[id];
+        let block = running.block.as_deref().expect("its turn is over");
+        let resolver = Resolver { machine: self, pe: self.agents[running.agent].pe, block, call };
+        let values = match function.convention {
+            Convention::C => (0..call.layout.len()).map(|index| call.argument(index)).collect(),
+            Convention::Numba => (1..call.layout.len()).map(|index| call.argument(index)).collect(),
+            Convention::References => {
+                let sizes = function.sizes();
+                let value = |(index, &size): (usize, &u32)| {
+                    let mut bytes = resolver.read(call.argument(index + 1), size as usize)?;
+                    bytes.resize(8, 0);
+                    Ok(u64::from_le_bytes(bytes.try_into().expect("8 bytes")))
+                };
+                sizes.iter().enumerate().map(value).collect::<Result<Vec<_>, String>>()?
+            }
+        };
+        function.request(&values, &resolver)
+    }
+
+    /// The address by which a PE reaches another's memory, or null.
+    fn pointer(&self, me: PeId, of: u64, pe: PeId) -> u64 {
+        let symmetric = |spot: &address::Spot| spot.alloc.external().is_none();
+        match address::split(of).filter(symmetric) {
+            Some(spot) if self.is_near(me, pe) => address::join(pe, spot.alloc, spot.offset).unwrap_or(0),
+            _ => 0,
+        }
+    }
+
+    /// A call that may take time begins, as work of its thread.
+    fn begin_call(&mut self, id: BlockId, call: Call, what: Task, at: At) {
+        let Running { agent: block, .. } = &self.kernels.blocks[id];
+        let (block, pe) = (*block, self.agents[*block].pe);
+        let number = self.number_of(id);
+        let launched = std::sync::Arc::clone(&self.kernels.blocks[id].launched);
+        let first = call.threads[0];
+        let agent = self.agent_in_kernel(pe, id, (&launched, number, Some(first)));
+        let (past, known, mark) = (self.agents[block].past.clone(), self.races.snapshot(block), self.races.mark(block));
+        self.agents[agent].queue.push_back(Work { what, at, past, known, mark });
+        self.kernels.blocks[id].calls.insert(first, Calling { function: call.external, call });
+        self.run_stream(agent);
+    }
+
+    /// The block's number in its grid.
+    fn number_of(&self, id: BlockId) -> u64 {
+        let Running { launched, block, .. } = &self.kernels.blocks[id];
+        let [x, y, z] = block.as_ref().expect("it has not ended").position().map(u64::from);
+        let [width, height, _] = launched.launch.grid.map(u64::from);
+        x + y * width + z * width * height
+    }
+
+    /// A thread performs an operation. What it completes, it claims now.
+    pub(in crate::machine) fn perform_in_kernel(
+        &mut self,
+        agent: AgentId,
+        op: &Op,
+        values: &Values<'_>,
+        at: At,
+    ) -> Progress {
+        let effect = op.effect();
+        let claim = self.completes(effect).and_then(|completes| self.claim_at_call(agent, completes));
+        self.touch_claims(agent, effect);
+        self.begin(agent, op, effect, values, at, claim)
+    }
+
+    /// A thread's operation is over: its call is answered.
+    pub(in crate::machine) fn call_of_thread_finished(&mut self, agent: AgentId) {
+        let id = self.block_of(agent);
+        let reply = std::mem::take(&mut self.agents[agent].reply);
+        let value = match reply {
+            Reply::Value(value) => value,
+            Reply::Failed(error) => {
+                let block = self.kernels.blocks[id].agent;
+                let at = self.agents[agent].at.unwrap_or(error.at());
+                return self.operation_failed(block, at, &error);
+            }
+            _ => 0,
+        };
+        self.answer_call(agent, value, None);
+    }
+
+    /// Answers the call of a thread's agent.
+    fn answer_call(&mut self, agent: AgentId, value: u64, observed: Option<&[(u64, u8)]>) {
+        let id = self.block_of(agent);
+        let block = self.kernels.blocks[id].agent;
+        self.learn_past(block, agent);
+        let ours = |calls: &mut std::collections::BTreeMap<usize, Calling>, first: usize| calls.remove(&first);
+        let first = self.first_of(id, agent);
+        let Some(Calling { call, function }) = ours(&mut self.kernels.blocks[id].calls, first) else { return };
+        let launched = std::sync::Arc::clone(&self.kernels.blocks[id].launched);
+        let function = &launched.code.functions[function];
+        self.answer_thread(id, &call, function, value, observed);
+    }
+
+    /// The number of the thread in its block whose agent this is.
+    fn first_of(&self, id: BlockId, agent: AgentId) -> usize {
+        let threads = self.kernels.blocks[id].launched.threads();
+        let local = u64::from((self.agents[agent].ordinal() - super::FIRST) / super::STREAMS);
+        (local % (threads + 1)) as usize - 1
+    }
+
+    fn answer_thread(
+        &mut self,
+        id: BlockId,
+        call: &Call,
+        function: &Function,
+        value: u64,
+        observed: Option<&[(u64, u8)]>,
+    ) {
+        let value = function.widened(value);
+        let result = match function.convention {
+            Convention::C => value,
+            Convention::Numba | Convention::References => {
+                let bytes = function.result() as usize;
+                if bytes > 0
+                    && let Err(why) = self.write_back(id, call, call.argument(0), &value.to_le_bytes()[..bytes])
+                {
+                    let at = self.kernels.blocks[id].launched.code.at(call.place);
+                    return self.call_refused(self.kernels.blocks[id].agent, call, at, &why);
+                }
+                0
+            }
+        };
+        let block = self.kernels.blocks[id].block.as_mut().expect("its turn is over");
+        block.reply(call, result, observed);
+        self.wake_block(id);
+    }
+
+    /// A call stores in its caller's memory.
+    fn write_back(&mut self, id: BlockId, call: &Call, address: u64, bytes: &[u8]) -> Result<(), String> {
+        let Running { agent, block, launched, .. } = &mut self.kernels.blocks[id];
+        if block.as_mut().expect("its turn is over").write_own(call, address, bytes) {
+            return Ok(());
+        }
+        let (agent, at) = (*agent, launched.code.at(call.place));
+        let (pe, span) = self.at_address(self.agents[agent].pe, address, bytes.len())?;
+        self.observe_plain(agent, (pe, span), How::Write, ("result of a call", at));
+        self.write(pe, span, bytes);
+        Ok(())
+    }
+}
+
+/// # Looking at words
+impl Machine {
+    /// A thread looks at words, in one step. If it waits for some of them and none compares true, it looks again when one changes.
+    pub(in crate::machine) fn look(&mut self, agent: AgentId, mut look: Box<Look>, at: At) -> Progress {
+        self.kernels.polling.retain(|&other| other != agent);
+        self.step.enabled_by.append(&mut look.changes);
+        let pe = self.agents[agent].pe;
+        let words: Vec<Span> = look.select.variables().map(|(_, span)| span).collect();
+        for &word in &words {
+            self.observe(agent, pe, word, How::Wait, word.len, (look.call, at));
+            self.touch_memory(pe, word, Touch::Read);
+        }
+        self.noting = false;
+        let Some(selected) = look.select.look(|span| self.heap.load(pe, span)) else {
+            let (past, known, mark) =
+                (self.agents[agent].past.clone(), self.races.snapshot(agent), self.races.mark(agent));
+            self.agents[agent].queue.push_front(Work { what: Task::Look(look), at, past, known, mark });
+            self.agents[agent].state = State::Parked;
+            self.kernels.polling.push(agent);
+            return Progress::Blocked;
+        };
+        let size = look.select.dtype.size();
+        for &index in &selected.indices {
+            let word = Span { start: look.select.vars.start + index as usize * size, len: size, ..look.select.vars };
+            self.races.acquire(agent, pe, word, true);
+        }
+        let id = self.block_of(agent);
+        if let Some(address) = look.select.indices {
+            let bytes: Vec<u8> = selected.indices.iter().flat_map(|index| index.to_le_bytes()).collect();
+            let first = self.first_of(id, agent);
+            let calling = self.kernels.blocks[id].calls.remove(&first).expect("the thread calls");
+            let written = self.write_back(id, &calling.call, address, &bytes);
+            self.kernels.blocks[id].calls.insert(first, calling);
+            if let Err(why) = written {
+                let block = self.kernels.blocks[id].agent;
+                let call = self.kernels.blocks[id].calls[&first].call.clone();
+                self.call_refused(block, &call, at, &why);
+                return Progress::Blocked;
+            }
+        }
+        let in_vain = look.select.test && selected.indices.is_empty();
+        let reads: Vec<(u64, u8)> = (words.iter())
+            .filter_map(|word| Some((address::join(pe, word.alloc, word.start).ok()?, word.len as u8)))
+            .collect();
+        self.answer_call(agent, selected.result, in_vain.then_some(&reads[..]));
+        Progress::Blocked // it is answered: nothing is to be answered again
+    }
+
+    /// Memory has changed: a thread that waits for some of several words looks again, if it looks at this.
+    pub(super) fn look_again(&mut self, agent: AgentId, pe: PeId, span: Span) {
+        self.kernels.polling.push(agent);
+        let Agent { pe: me, ref mut queue, ref mut state, .. } = self.agents[agent];
+        let Some(Task::Look(look)) = queue.front_mut().map(|work| &mut work.what) else { return };
+        if me != pe || !look.select.vars.overlaps(&span) {
+            return;
+        }
+        if self.mode.tracking {
+            look.changes.push(self.taken);
+        }
+        if matches!(state, State::Parked) {
+            *state = State::Running;
+            self.woken.push_back(agent);
+        }
+    }
+}

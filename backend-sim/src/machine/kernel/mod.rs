@@ -1,0 +1,404 @@
+//! Kernels: a stream begins one, its blocks run as agents of the PE, and the stream goes on when all have ended.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `mod.rs` | beginning and ending kernels and blocks |
+//! | `address.rs` | the addresses that kernels see |
+//! | `turn.rs` | a block's turn: until somebody else may act |
+//! | `world.rs` | global memory, as a block sees it |
+//! | `order.rs` | what strong accesses and fences tell |
+//! | `call.rs` | calls of NVSHMEM's device functions |
+//! | `report.rs` | what kernels wait for, and what is wrong with them, in words |
+//!
+//! **Blocks and threads are agents.** A block's own steps are its strong accesses to global memory. A call of NVSHMEM is an operation of
+//! the thread that makes it, or of the first thread of the warp or block that makes it together. A thread's operation comes after what its
+//! block has done before, and what the block does later comes after the operation: between threads of a block, the model is
+//! stronger than hardware.
+//!
+//! **Plain accesses are no choices.** They happen with the step before them. Where that matters, two accesses race, and races are
+//! findings.
+
+mod address;
+mod call;
+mod order;
+mod report;
+mod turn;
+mod world;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use onesided::backend::{AllocId, ArgumentValue, LaunchRequest, Span};
+use onesided::{At, Error, ErrorKind, Grid, Together};
+use onesided_ptx::{Block, Global, Launch};
+
+use super::agent::{Agent, AgentKind, InKernel, State, Task};
+use super::ids::{AgentId, BlockId, Id as _, PeId, Table};
+use super::{Machine, Progress};
+use crate::kernel::Code;
+use crate::race::{How, Kind};
+use crate::request::Reply;
+use call::Calling;
+pub(crate) use call::Look;
+use order::{Heard, Watch, Words};
+
+/// Streams of a PE that kernels can be launched on: agents' names have room for so many.
+const STREAMS: u32 = 16;
+
+/// The first number of an agent of a kernel among its PE's agents.
+const FIRST: u32 = 2048;
+
+/// Threads that a GPU holds at once: 132 multiprocessors of 2048.
+const RESIDENT_THREADS: u64 = 132 * 2048;
+/// Blocks that a multiprocessor holds at most, on all of them.
+const RESIDENT_BLOCKS: u64 = 132 * 32;
+
+/// Instructions that a block executes at most.
+const INSTRUCTIONS: u64 = 200_000_000;
+
+/// A kernel that waits on a stream, with everything that its launch gave it.
+#[derive(Debug)]
+pub(crate) struct Launched {
+    code: Arc<Code>,
+    name: String,
+    launch: Arc<Launch>,
+    /// The memory that it was given.
+    memory: Vec<AllocId>,
+    /// Blocks that run at the same time.
+    resident: u64,
+    stream: u32,
+    /// Its number among the operations that the PE called, over all of its streams.
+    called: u64,
+}
+
+impl Launched {
+    /// Whether it was given this memory.
+    pub(super) fn uses(&self, alloc: AllocId) -> bool {
+        self.memory.contains(&alloc)
+    }
+
+    fn blocks(&self) -> u64 {
+        self.launch.grid.iter().map(|&n| u64::from(n)).product()
+    }
+
+    fn position(&self, number: u64) -> [u32; 3] {
+        let [x, y, _] = self.launch.grid.map(u64::from);
+        [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32]
+    }
+
+    fn threads(&self) -> u64 {
+        self.launch.block.iter().map(|&n| u64::from(n)).product()
+    }
+}
+
+/// Kernels that run.
+#[derive(Debug, Default)]
+pub(super) struct Kernels {
+    blocks: Table<BlockId, Running>,
+    /// Blocks that have not ended.
+    live: Vec<BlockId>,
+    /// By stream: blocks of its kernel that have ended, and that have begun.
+    progress: BTreeMap<AgentId, Started>,
+    /// Threads that poll by calls.
+    polling: Vec<AgentId>,
+    /// Words that were accessed strongly, with who did.
+    strong: Words,
+    /// Addresses of modules' variables on a PE, and of the words by which grids synchronize.
+    globals: BTreeMap<(PeId, usize), Vec<u64>>,
+    workspaces: BTreeMap<PeId, (AllocId, usize)>,
+}
+
+#[derive(Debug)]
+struct Started {
+    launched: Arc<Launched>,
+    begun: u64,
+    ended: u64,
+}
+
+/// A block that runs.
+#[derive(Debug)]
+struct Running {
+    agent: AgentId,
+    stream: AgentId,
+    launched: Arc<Launched>,
+    /// Not there while it runs, and once it has ended.
+    block: Option<Box<Block>>,
+    /// The calls that its threads make, by the thread that makes them.
+    calls: BTreeMap<usize, Calling>,
+    heard: Heard,
+    /// What it waits for, if nobody of it can go on.
+    idle: Option<onesided_ptx::Idle>,
+    watch: Watch,
+}
+
+impl Kernels {
+    /// Whether no kernel runs.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.live.is_empty()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.blocks.truncate(0);
+        self.live.clear();
+        self.progress.clear();
+        self.polling.clear();
+        self.strong.clear();
+        self.globals.clear();
+        self.workspaces.clear();
+    }
+}
+
+/// # Launching
+impl Machine {
+    /// The host enqueues a kernel.
+    pub(super) fn enqueue_kernel(
+        &mut self,
+        host: AgentId,
+        stream: u32,
+        request: &LaunchRequest<'_, Arc<Code>>,
+        at: At,
+    ) -> Progress {
+        let pe = self.agents[host].pe;
+        match self.launched(pe, stream, request, at) {
+            Ok(launched) => self.enqueue(pe, stream, Task::Launch(Arc::new(launched)), at),
+            Err(why) => {
+                let message = format!("{}: {why}", request.name);
+                let error = Error::new(ErrorKind::InvalidArgument, "launch", message, at);
+                self.answer(host, Reply::Failed(error))
+            }
+        }
+    }
+
+    fn launched(
+        &mut self,
+        pe: PeId,
+        stream: u32,
+        request: &LaunchRequest<'_, Arc<Code>>,
+        at: At,
+    ) -> Result<Launched, String> {
+        let LaunchRequest { module: code, kernel, name, grid, arguments } = *request;
+        let Grid { blocks, threads, shared, together } = *grid;
+        let info = &code.module.kernels()[kernel];
+        let count = |of: [u32; 3]| of.iter().map(|&n| u64::from(n)).product::<u64>();
+        let resident = (RESIDENT_THREADS / count(threads)).clamp(1, RESIDENT_BLOCKS);
+        if together != Together::Nothing && count(blocks) > resident {
+            return Err(format!(
+                "{} blocks that must run at the same time; a GPU holds {resident} of {} threads",
+                count(blocks),
+                count(threads)
+            ));
+        }
+        if stream >= STREAMS {
+            return Err(format!("in the simulator, kernels are launched on a PE's first {STREAMS} streams"));
+        }
+        let local = count(blocks).saturating_mul(count(threads) + 1);
+        if u64::from(FIRST) + (local + 1) * u64::from(STREAMS) >= 1 << self.ordinals {
+            return Err(format!(
+                "{local} blocks and threads are more than the simulator has names for; simulate a smaller grid"
+            ));
+        }
+        let mut launch = Launch::new(1, 1);
+        (launch.grid, launch.block, launch.dynamic_shared) = (blocks, threads, shared);
+        launch.max_steps = INSTRUCTIONS;
+        launch.checks.races = self.races.is_on();
+        let mut memory = Vec::new();
+        launch.parameters = vec![0; info.parameter_bytes as usize];
+        for (parameter, argument) in info.parameters.iter().zip(arguments) {
+            let bytes = match argument {
+                ArgumentValue::Bits { bits, .. } => bits.to_le_bytes().to_vec(),
+                ArgumentValue::Memory(span) => {
+                    memory.push(span.alloc);
+                    address::join(pe, span.alloc, span.start)?.to_le_bytes().to_vec()
+                }
+                ArgumentValue::Team(team) => team.0.to_le_bytes().to_vec(),
+                ArgumentValue::Bytes(bytes) => bytes.clone(),
+            };
+            let (start, size) = (parameter.offset as usize, parameter.size as usize);
+            launch.parameters[start..start + size].copy_from_slice(&bytes[..size]);
+        }
+        launch.globals = self.globals_of(pe, code, at)?;
+        if together != Together::Nothing {
+            launch.workspace = self.workspace(pe)?;
+        }
+        let launch = Arc::new(launch);
+        // what the launch cannot be is found before it is enqueued
+        Block::new(&code.module, name, &launch, [0, 0, 0]).map_err(|why| {
+            let text = why.to_string();
+            text.strip_prefix(&format!("{name}: ")).unwrap_or(&text).to_string()
+        })?;
+        self.pes[pe].called += 1;
+        let called = self.pes[pe].called;
+        Ok(Launched { code: Arc::clone(code), name: name.into(), launch, memory, resident, stream, called })
+    }
+
+    /// The addresses of a module's variables on a PE, which are made when it first launches one of the module's kernels.
+    fn globals_of(&mut self, pe: PeId, code: &Arc<Code>, _: At) -> Result<Vec<u64>, String> {
+        let key = (pe, Arc::as_ptr(code) as usize);
+        if let Some(addresses) = self.kernels.globals.get(&key) {
+            return Ok(addresses.clone());
+        }
+        let globals = code.module.globals();
+        let place = |global: &Global| {
+            let alloc = self.heap.alloc_external(pe, (global.size as usize).max(1))?;
+            Ok((alloc, address::join(pe, alloc, 0)?))
+        };
+        let placed: Vec<(AllocId, u64)> = globals.iter().map(place).collect::<Result<_, String>>()?;
+        let addresses: Vec<u64> = placed.iter().map(|(_, address)| *address).collect();
+        for (global, (alloc, _)) in globals.iter().zip(&placed) {
+            let mut bytes = global.initial.clone();
+            bytes.resize((global.size as usize).max(1), 0);
+            for &(offset, of, plus) in &global.addresses {
+                let value = addresses[of].wrapping_add_signed(plus);
+                bytes[offset as usize..offset as usize + 8].copy_from_slice(&value.to_le_bytes());
+            }
+            let span = Span { alloc: *alloc, start: 0, len: bytes.len() };
+            self.heap.bytes_mut(pe, span).copy_from_slice(&bytes);
+        }
+        self.kernels.globals.insert(key, addresses.clone());
+        Ok(addresses)
+    }
+
+    /// The address of two words by which a grid synchronizes. Launches of a stream follow each other, and each has its own.
+    fn workspace(&mut self, pe: PeId) -> Result<u64, String> {
+        const LAUNCHES: usize = 4096;
+        let (alloc, used) = match self.kernels.workspaces.get(&pe) {
+            Some(&(alloc, used)) if used < LAUNCHES => (alloc, used),
+            _ => (self.heap.alloc_external(pe, LAUNCHES * 16)?, 0),
+        };
+        self.kernels.workspaces.insert(pe, (alloc, used + 1));
+        address::join(pe, alloc, used * 16)
+    }
+}
+
+/// # Running
+impl Machine {
+    /// A stream begins a kernel.
+    pub(super) fn begin_kernel(&mut self, stream: AgentId, launched: &Arc<Launched>) -> Progress {
+        let started = Started { launched: Arc::clone(launched), begun: 0, ended: 0 };
+        self.kernels.progress.insert(stream, started);
+        self.agents[stream].state = State::InKernel;
+        for _ in 0..launched.blocks().min(launched.resident) {
+            self.begin_block(stream);
+        }
+        Progress::Blocked
+    }
+
+    /// The next block of a stream's kernel begins, if there is one.
+    fn begin_block(&mut self, stream: AgentId) {
+        let Some(started) = self.kernels.progress.get_mut(&stream) else { return };
+        let (number, launched) = (started.begun, Arc::clone(&started.launched));
+        if number == launched.blocks() {
+            return;
+        }
+        started.begun += 1;
+        let id = BlockId::new(self.kernels.blocks.len());
+        let pe = self.agents[stream].pe;
+        let agent = self.agent_in_kernel(pe, id, (&launched, number, None));
+        self.agents[agent].call = "start";
+        self.agents[agent].at = self.agents[stream].at;
+        let block = Block::new(&launched.code.module, &launched.name, &launched.launch, launched.position(number));
+        let block = block.expect("the launch was checked");
+        let (calls, heard) = (BTreeMap::new(), Heard::default());
+        let block = Some(Box::new(block));
+        self.kernels.blocks.push(Running {
+            agent,
+            stream,
+            launched,
+            block,
+            calls,
+            heard,
+            idle: None,
+            watch: Watch::default(),
+        });
+        self.kernels.live.push(id);
+        self.learn_past(agent, stream);
+        self.woken.push_back(agent);
+    }
+
+    /// The agent for a block of a stream's kernel, or for one of its threads. Kernels of a stream follow each other, so the agents are used
+    /// again.
+    fn agent_in_kernel(
+        &mut self,
+        pe: PeId,
+        block: BlockId,
+        (launched, number, thread): (&Launched, u64, Option<usize>),
+    ) -> AgentId {
+        let local = number * (launched.threads() + 1) + thread.map_or(0, |thread| thread as u64 + 1);
+        let stream = launched.stream;
+        let ordinal = FIRST + local as u32 * STREAMS + stream;
+        let kernel = InKernel { stream, block, ordinal };
+        let kind = if thread.is_some() { AgentKind::Thread(kernel) } else { AgentKind::Block(kernel) };
+        if let Some(&agent) = self.pes[pe].in_kernels.get(&ordinal) {
+            self.agents[agent].kind = kind;
+            return agent;
+        }
+        let agent = self.agents.push(Agent::new(pe, kind, self.pes[pe].kernel_scope));
+        self.races.new_agent(pe, Kind::Kernel(stream));
+        self.pes[pe].in_kernels.insert(ordinal, agent);
+        agent
+    }
+
+    /// All threads of a block have ended.
+    fn block_ended(&mut self, id: BlockId) {
+        let Running { agent, stream, ref launched, .. } = self.kernels.blocks[id];
+        let last = launched.blocks();
+        self.kernels.blocks[id].block = None;
+        self.kernels.live.retain(|&live| live != id);
+        self.agents[agent].state = State::Running;
+        self.learn_past(stream, agent);
+        let started = self.kernels.progress.get_mut(&stream).expect("its kernel runs");
+        started.ended += 1;
+        if started.ended == last {
+            self.kernels.progress.remove(&stream);
+            return self.finish(stream);
+        }
+        self.begin_block(stream);
+    }
+
+    /// The block of an agent in a kernel.
+    fn block_of(&self, agent: AgentId) -> BlockId {
+        match self.agents[agent].kind {
+            AgentKind::Block(kernel) | AgentKind::Thread(kernel) => kernel.block,
+            AgentKind::Host | AgentKind::Stream(_) => unreachable!("only kernels have blocks"),
+        }
+    }
+
+    /// Memory has changed: blocks that spin on it look again, and threads that poll it.
+    pub(super) fn wake_kernels(&mut self, pe: PeId, span: Span) {
+        if let Ok(address) = address::join(pe, span.alloc, span.start) {
+            for index in 0..self.kernels.live.len() {
+                let id = self.kernels.live[index];
+                let running = &mut self.kernels.blocks[id];
+                if self.mode.tracking {
+                    running.watch.changed((pe, span), self.taken);
+                }
+                let Some(block) = &mut running.block else { continue }; // it runs, and sees by itself what it changes
+                block.wake(address, span.len as u64);
+                if running.idle.is_some() {
+                    self.wake_block(id);
+                }
+            }
+        }
+        let polling = std::mem::take(&mut self.kernels.polling);
+        for agent in polling {
+            self.look_again(agent, pe, span);
+        }
+    }
+
+    /// Somebody of a block may go on.
+    fn wake_block(&mut self, id: BlockId) {
+        let Running { agent, idle, .. } = &mut self.kernels.blocks[id];
+        *idle = None;
+        let agent = *agent;
+        if matches!(self.agents[agent].state, State::Parked) {
+            self.agents[agent].state = State::Running;
+            self.woken.push_back(agent);
+        }
+    }
+
+    /// A block reads or writes plainly.
+    fn observe_plain(&mut self, agent: AgentId, (pe, span): (PeId, Span), how: How, asked: (&'static str, At)) {
+        self.observe(agent, pe, span, how, span.len, asked);
+    }
+}

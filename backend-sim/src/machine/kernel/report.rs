@@ -1,0 +1,134 @@
+//! What kernels wait for, what is wrong with them, and what they print, in words.
+
+use onesided::backend::Span;
+use onesided::{At, Error};
+use onesided_ptx::{Call, Fault, Waiting, Who};
+
+use super::super::Machine;
+use super::super::agent::{Agent, AgentKind};
+use super::super::ids::{AgentId, BlockId, Id as _, PeId};
+use crate::verdict::VerdictKind;
+
+/// # Findings
+impl Machine {
+    /// A block goes wrong.
+    pub(super) fn kernel_failed(&mut self, agent: AgentId, fault: &Fault) {
+        let other = fault.other.as_ref().map(|(who, at)| format!("; and {at} by {}", position(who)));
+        let what = format!("{}{}", fault.message, other.unwrap_or_default());
+        let at = self.kernels.blocks[self.block_of(agent)].launched.code.at(fault.place);
+        self.kernel_finding(agent, what, position(&fault.who), at);
+    }
+
+    /// A call has arguments that are wrong.
+    pub(super) fn call_refused(&mut self, agent: AgentId, call: &Call, at: At, why: &str) {
+        self.kernel_finding(agent, why.into(), position(&call.who), at);
+    }
+
+    /// An operation could not be performed.
+    pub(super) fn operation_failed(&mut self, agent: AgentId, at: At, error: &Error) {
+        self.kernel_finding(agent, error.message().into(), "a thread".into(), at);
+    }
+
+    /// Two PEs access a word strongly, and a scope does not include the other.
+    pub(super) fn scope_too_narrow(
+        &mut self,
+        id: BlockId,
+        span: Span,
+        (call, at): (&'static str, At),
+        (other, (with, there)): (PeId, (&'static str, At)),
+    ) {
+        let agent = self.kernels.blocks[id].agent;
+        let what = format!(
+            "scope too narrow: {call} of {span}, which PE {} accesses by a {with} at {there}; two PEs synchronize in scope sys only",
+            other.index()
+        );
+        self.kernel_finding(agent, what, "a thread".into(), at);
+    }
+
+    fn kernel_finding(&mut self, agent: AgentId, message: String, thread: String, at: At) {
+        let (pe, kernel) = (self.agents[agent].pe.index(), self.kernel_name(agent));
+        self.found(VerdictKind::Kernel { pe, kernel, thread, message, at });
+    }
+
+    fn kernel_name(&self, agent: AgentId) -> String {
+        self.kernels.blocks[self.block_of(agent)].launched.name.clone()
+    }
+}
+
+/// # Who waits for what
+impl Machine {
+    /// Whether a report has a line for an agent of a kernel: it waits, and does not merely wait for its own threads' calls.
+    pub(in crate::machine) fn is_reported(&self, agent: AgentId) -> bool {
+        match self.agents[agent].kind {
+            AgentKind::Block(kernel) => match &self.kernels.blocks[kernel.block].idle {
+                Some(idle) => !idle.parked.is_empty() || idle.calls.is_empty(),
+                None => !self.agents[agent].is_running(),
+            },
+            _ => !self.agents[agent].is_running() || !self.agents[agent].queue.is_empty(),
+        }
+    }
+
+    /// What a stream waits for whose kernel runs.
+    pub(in crate::machine) fn kernel_report(&self, stream: &Agent) -> String {
+        let started =
+            self.kernels.progress.iter().find(|(agent, _)| std::ptr::eq(&raw const self.agents[**agent], stream));
+        let Some((_, started)) = started else { return "its kernel".into() };
+        let (blocks, name) = (started.launched.blocks(), &started.launched.name);
+        match (blocks - started.begun, blocks) {
+            (0, 1) => format!("kernel {name} to end"),
+            (0, _) => format!("kernel {name} to end: {} of {blocks} blocks have", started.ended),
+            (waiting, _) => format!(
+                "kernel {name} to end: {} of {blocks} blocks have; {waiting} cannot begin before others end, because a GPU holds {} of them \
+                 at once",
+                started.ended, started.launched.resident
+            ),
+        }
+    }
+
+    /// What a block waits for of which nobody can go on, or a thread that looks at words.
+    pub(in crate::machine) fn parked_report(&self, agent: &Agent) -> String {
+        let AgentKind::Block(kernel) = agent.kind else { return "one of several words".into() };
+        let running = &self.kernels.blocks[kernel.block];
+        let Some(idle) = &running.idle else { return "its threads' calls".into() };
+        let waiting = |of: &Waiting, how: &str| format!("{} {how} at {}", position(&of.who), of.at);
+        let spins = |of: &Waiting| match of.reads.first() {
+            None => waiting(of, "polls"),
+            Some(&(address, bytes)) => match self.at_address(agent.pe, address, bytes.into()) {
+                Ok((pe, span)) => {
+                    let found = self.heap.load(pe, span);
+                    waiting(of, &format!("polls {}+{} on PE {}, found {found},", span.alloc, span.start, pe.index()))
+                }
+                Err(_) => waiting(of, "polls"),
+            },
+        };
+        let first = match (idle.parked.first(), idle.inside.first()) {
+            (Some(parked), _) => spins(parked),
+            (None, Some(inside)) => waiting(inside, "waits for others of its block"),
+            (None, None) => return "its threads' calls".into(),
+        };
+        let others = idle.parked.len() + idle.inside.len() - 1;
+        let name = &running.launched.name;
+        match others {
+            0 => format!("{name}: {first}"),
+            _ => format!("{name}: {first}, and {others} more of its threads"),
+        }
+    }
+
+    /// A thread prints, in runs that somebody reads.
+    pub(super) fn kernel_prints(&self, id: BlockId, who: Who, text: &str) {
+        if self.mode.relaxed && !self.mode.tracing {
+            return; // one of many schedules
+        }
+        let running = &self.kernels.blocks[id];
+        let pe = self.agents[running.agent].pe.index();
+        for line in text.lines() {
+            println!("PE {pe}, {}, {}: {line}", running.launched.name, position(&who));
+        }
+    }
+}
+
+/// `block 3, thread 17`; in three dimensions where there are more.
+fn position(who: &Who) -> String {
+    let one = |[x, y, z]: [u32; 3]| if (y, z) == (0, 0) { x.to_string() } else { format!("({x}, {y}, {z})") };
+    format!("block {}, thread {}", one(who.block), one(who.thread))
+}

@@ -1,0 +1,81 @@
+//! A block's turn: its threads run until somebody else may act.
+
+use onesided_ptx::{Access, AccessKind, Order, Scope, Stop};
+
+use super::super::agent::State;
+use super::super::aim::Aim;
+use super::super::ids::AgentId;
+use super::super::{Machine, Object};
+use super::world::KernelWorld;
+
+impl Machine {
+    /// A block goes on. If its step was chosen, that is the access which it stopped at.
+    pub(in crate::machine) fn run_block(&mut self, agent: AgentId) {
+        let id = self.block_of(agent);
+        while self.finding.is_none() && matches!(self.agents[agent].state, State::Running) {
+            let Some(mut block) = self.kernels.blocks[id].block.take() else { return }; // it has ended
+            let code = std::sync::Arc::clone(&self.kernels.blocks[id].launched.code);
+            let mut world = KernelWorld::new(self, agent, id, &code);
+            let stop = block.run(&mut world);
+            self.noting = false; // what follows the access is no part of the step
+            self.kernels.blocks[id].block = Some(block);
+            self.step();
+            match stop {
+                Stop::Call(call) => self.call_of_thread(agent, call),
+                Stop::Access(access) => {
+                    let at = code.at(access.place);
+                    let state = &mut self.agents[agent];
+                    (state.call, state.at) = (name_of(&access), Some(at));
+                    if self.mode.aiming {
+                        self.aim_block(agent, &access);
+                    }
+                    return self.make_pending(agent);
+                }
+                Stop::Idle(idle) => {
+                    if self.mode.tracking {
+                        let me = self.agents[agent].pe;
+                        let reads: Vec<_> = (idle.parked.iter().flat_map(|parked| &parked.reads))
+                            .filter_map(|&(address, bytes)| self.at_address(me, address, bytes.into()).ok())
+                            .collect();
+                        self.kernels.blocks[id].watch.begin(reads.into_iter());
+                    }
+                    self.kernels.blocks[id].idle = Some(idle);
+                    self.agents[agent].state = State::Parked;
+                    return;
+                }
+                Stop::Finished => return self.block_ended(id),
+                Stop::Fault(fault) => return self.kernel_failed(agent, &fault),
+            }
+        }
+    }
+
+    fn aim_block(&mut self, agent: AgentId, access: &Access) {
+        let me = self.agents[agent].pe;
+        let spot = self.at_address(me, access.address, access.bytes.into()).ok();
+        let aim = spot.map(|(pe, span)| Aim::new(Object::memory(pe, span), access.kind != AccessKind::Load));
+        self.agents[agent].aim = aim;
+    }
+}
+
+/// An access, as reports name it.
+pub(super) fn name_of(access: &Access) -> &'static str {
+    let narrow = access.scope != Scope::Sys;
+    match (access.kind, access.order) {
+        (AccessKind::Load, Order::Weak) | (AccessKind::Inspect, _) => "load",
+        (AccessKind::Load, Order::Volatile) => "volatile load",
+        (AccessKind::Load, order) if order.acquires() && narrow => "acquire load within the GPU",
+        (AccessKind::Load, order) if order.acquires() => "acquire load",
+        (AccessKind::Load, _) if narrow => "relaxed load within the GPU",
+        (AccessKind::Load, _) => "relaxed load",
+        (AccessKind::Store, Order::Weak) => "store",
+        (AccessKind::Store, Order::Volatile) => "volatile store",
+        (AccessKind::Store, order) if order.releases() && narrow => "release store within the GPU",
+        (AccessKind::Store, order) if order.releases() => "release store",
+        (AccessKind::Store, _) if narrow => "relaxed store within the GPU",
+        (AccessKind::Store, _) => "relaxed store",
+        (AccessKind::Atomic(_), _) if narrow => "atomic within the GPU",
+        (AccessKind::Atomic(_), _) => "atomic of a kernel",
+        (AccessKind::BulkLoad, _) => "load of a bulk copy",
+        (AccessKind::BulkStore, _) => "store of a bulk copy",
+    }
+}

@@ -1,0 +1,107 @@
+//! Global memory, as a block sees it: everything that its PE was given, and what it reaches of others.
+
+use std::sync::Arc;
+
+use onesided::backend::Span;
+use onesided_ptx::{Access, AccessKind, Place, Refusal, Scope, Type, Who, World};
+
+use super::super::ids::{AgentId, BlockId, PeId};
+use super::super::{Machine, Touch};
+use super::turn::name_of;
+use crate::kernel::Code;
+use crate::race::How;
+
+/// What a block runs against, for one turn.
+pub(super) struct KernelWorld<'m> {
+    machine: &'m mut Machine,
+    agent: AgentId,
+    block: BlockId,
+    pe: PeId,
+    code: &'m Arc<Code>,
+}
+
+impl<'m> KernelWorld<'m> {
+    pub(super) fn new(machine: &'m mut Machine, agent: AgentId, block: BlockId, code: &'m Arc<Code>) -> Self {
+        let pe = machine.agents[agent].pe;
+        KernelWorld { machine, agent, block, pe, code }
+    }
+
+    #[inline]
+    fn resolve(&self, access: &Access) -> Result<(PeId, Span), Refusal> {
+        self.machine.at_address(self.pe, access.address, access.bytes.into()).map_err(Refusal::Fault)
+    }
+
+    /// An access happens: what it touches, and what it tells.
+    fn observe(&mut self, access: &Access, (pe, span): (PeId, Span), how: How, touch: Touch) {
+        let asked = (name_of(access), self.code.at(access.place));
+        let machine = &mut *self.machine;
+        if !access.order.is_strong() {
+            return machine.observe_plain(self.agent, (pe, span), how, asked);
+        }
+        machine.touch_memory(pe, span, touch);
+        machine.agents[self.agent].at = Some(asked.1);
+        machine.strong_access(self.block, access, (pe, span), asked);
+    }
+
+    /// The step that was chosen ends with the access that it was chosen for.
+    fn done(&mut self, access: &Access) {
+        if access.order.is_strong() {
+            self.machine.noting = false;
+        }
+    }
+}
+
+impl World for KernelWorld<'_> {
+    fn stops(&mut self, access: &Access) -> bool {
+        self.machine.mode.relaxed && access.order.is_strong()
+    }
+
+    fn load(&mut self, access: &Access) -> Result<u64, Refusal> {
+        let (pe, span) = self.resolve(access)?;
+        if access.kind != AccessKind::Inspect {
+            self.observe(access, (pe, span), How::Read, Touch::Read);
+        }
+        let value = self.machine.heap.load(pe, span);
+        if !matches!(access.kind, AccessKind::Atomic(_)) {
+            self.done(access);
+        }
+        Ok(value)
+    }
+
+    fn store(&mut self, access: &Access, value: u64) -> Result<bool, Refusal> {
+        let (pe, span) = self.resolve(access)?;
+        self.observe(access, (pe, span), How::Write, Touch::Write);
+        let changed = self.write(pe, span, value);
+        self.done(access);
+        Ok(changed)
+    }
+
+    fn atomic(&mut self, access: &Access, ty: Type, b: u64, c: u64) -> Result<(u64, bool), Refusal> {
+        let AccessKind::Atomic(op) = access.kind else { return Err(Refusal::Fault("no atomic".into())) };
+        let (pe, span) = self.resolve(access)?;
+        self.observe(access, (pe, span), How::Write, Touch::Atomic);
+        let old = self.machine.heap.load(pe, span);
+        let changed = self.write(pe, span, op.apply(ty, old, b, c));
+        self.done(access);
+        Ok((old, changed))
+    }
+
+    fn fence(&mut self, _: Who, scope: Scope, _: bool, _: Place) {
+        self.machine.kernel_fence(self.block, scope);
+    }
+
+    fn print(&mut self, who: Who, text: &str) {
+        self.machine.kernel_prints(self.block, who, text);
+    }
+}
+
+impl KernelWorld<'_> {
+    /// Whether it changed the memory.
+    fn write(&mut self, pe: PeId, span: Span, value: u64) -> bool {
+        let mask = if span.len == 8 { u64::MAX } else { (1 << (8 * span.len)) - 1 };
+        let changed = self.machine.heap.load(pe, span) != value & mask;
+        self.machine.heap.store(pe, span, value & mask);
+        self.machine.wrote(pe, span);
+        changed
+    }
+}

@@ -1,0 +1,251 @@
+//! Kernels in the simulator: operations of blocks and threads, order, spins, findings.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use onesided::{Argument, Grid, Pe, Result, Source, args};
+use onesided_sim::{Config, Explore, Run, Sim, Simulation, VerdictKind};
+
+const LITMUS: &str = include_str!("../ptx/kernels/litmus.ptx");
+
+/// Launches a kernel of litmus.cu on every PE, and waits for it and for everybody.
+fn launch(pe: &Pe<Sim>, name: &str, grid: &Grid, arguments: &[Argument]) -> Result<()> {
+    let module = pe.module(&Source::ptx("litmus.ptx", LITMUS))?;
+    let kernel = module.kernel(name)?;
+    let stream = pe.stream()?;
+    // SAFETY: each test passes what its kernel takes.
+    unsafe { pe.on(&stream).launch(&kernel, grid, arguments)? };
+    pe.on(&stream).barrier_all()?;
+    pe.synchronize(&stream)
+}
+
+/// A kernel that takes data, signals and what it has seen; returns the latter.
+fn litmus(name: &str) -> impl Fn(&Pe<Sim>) -> Result<i32> + use<'_> {
+    move |pe| {
+        let (data, signal, seen) = (pe.alloc_zeroed::<i32>(1)?, pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<i32>(1)?);
+        launch(pe, name, &Grid::new(1, 1), args![&data, &signal, &seen])?;
+        let result = pe.read_one(&seen)?;
+        pe.free(seen)?;
+        pe.free(signal)?;
+        pe.free(data)?;
+        Ok(result)
+    }
+}
+
+fn simulation(n: usize) -> Simulation {
+    Simulation::new(Config::pes(n)).unwrap()
+}
+
+fn run<T>(n: usize, program: impl Fn(&Pe<Sim>) -> Result<T>) -> Run<T> {
+    simulation(n).run(program).unwrap()
+}
+
+/// Outcomes of all schedules, and how many classes there are.
+fn all(n: usize, program: impl Fn(&Pe<Sim>) -> Result<i32>) -> (BTreeSet<String>, u64) {
+    let mut outcomes = BTreeSet::new();
+    let explored = simulation(n).explore(Explore::All { limit: 20_000 }, program, |run| {
+        outcomes.insert(match run.verdict.kind {
+            VerdictKind::Finished => {
+                format!("{:?}", run.results.iter().map(|value| value.unwrap()).collect::<Vec<_>>())
+            }
+            ref kind => kind.outcome(),
+        });
+        ControlFlow::Continue(())
+    });
+    let explored = explored.unwrap();
+    assert!(explored.complete, "{explored:?}");
+    (outcomes, explored.schedules)
+}
+
+fn set(outcomes: &[&str]) -> BTreeSet<String> {
+    outcomes.iter().map(|outcome| outcome.to_string()).collect()
+}
+
+#[test]
+fn a_message_arrives_in_order_and_in_all_schedules() {
+    let run = run(2, litmus("message"));
+    assert!(run.verdict.is_ok(), "{}", run.verdict);
+    assert_eq!(run.results, [Some(0), Some(42)]);
+    assert_eq!(all(2, litmus("message")).0, set(&["[0, 42]"]));
+}
+
+#[test]
+fn a_message_without_a_fence_races() {
+    let run = run(2, litmus("message_without_fence"));
+    assert_eq!(run.verdict.kind.outcome(), "race", "{}", run.verdict);
+    let race = &run.verdict.races[0];
+    assert_eq!((race.first.at.to_string(), race.second.at.to_string()), ("litmus.cu:20".into(), "litmus.cu:24".into()));
+    assert_eq!(all(2, litmus("message_without_fence")).0, set(&["race"]));
+}
+
+#[test]
+fn a_flag_behind_a_pointer_is_released_and_acquired() {
+    let run = run(2, litmus("pointer"));
+    assert!(run.verdict.is_ok(), "{}", run.verdict);
+    assert_eq!(run.results, [Some(0), Some(42)]);
+    let (outcomes, _) = all(2, litmus("pointer"));
+    assert_eq!(outcomes, set(&["[0, 42]"]));
+    let without = self::run(2, litmus("pointer_without_fence"));
+    assert_eq!(without.verdict.kind.outcome(), "race", "{}", without.verdict);
+}
+
+#[test]
+fn a_scope_that_leaves_out_the_other_pe_is_found() {
+    let run = run(2, litmus("narrow"));
+    let VerdictKind::Kernel { message, .. } = &run.verdict.kind else { panic!("{}", run.verdict) };
+    assert!(message.contains("scope too narrow"), "{message}");
+}
+
+#[test]
+fn threads_count_together() {
+    let program = |pe: &Pe<Sim>| {
+        let counter = pe.alloc_zeroed::<u64>(1)?;
+        launch(pe, "count", &Grid::new(2, 3), args![&counter])?;
+        let value = pe.read_one(&counter)?;
+        pe.free(counter)?;
+        Ok(value)
+    };
+    let run = run(2, program);
+    assert!(run.verdict.is_ok(), "{}", run.verdict);
+    assert_eq!(run.results, [Some(12), Some(0)]);
+    let random = simulation(2).explore(Explore::random(50, 1), program, |run| {
+        assert_eq!(run.results, [Some(12), Some(0)], "{}", run.verdict);
+        ControlFlow::Continue(())
+    });
+    assert_eq!(random.unwrap().schedules, 50);
+}
+
+#[test]
+fn blocks_add_and_do_not_race_and_plain_stores_do() {
+    let program = |name: &'static str| {
+        move |pe: &Pe<Sim>| {
+            let word = pe.alloc_zeroed::<u32>(1)?;
+            launch(pe, name, &Grid::new(3, 32), args![&word])?;
+            let value = pe.read_one(&word)?;
+            pe.free(word)?;
+            Ok(value as i32)
+        }
+    };
+    assert_eq!(all(1, program("add")).0, set(&["[3]"]));
+    let run = run(1, program("blocks_race"));
+    assert_eq!(run.verdict.kind.outcome(), "race", "{}", run.verdict);
+}
+
+#[test]
+fn a_spin_that_nobody_ends_is_a_deadlock_that_names_its_line() {
+    let program = |pe: &Pe<Sim>| {
+        let flag = pe.alloc_zeroed::<u64>(1)?;
+        launch(pe, "spin", &Grid::new(1, 2), args![&flag])?;
+        pe.free(flag)
+    };
+    let run = run(1, program);
+    assert!(matches!(run.verdict.kind, VerdictKind::Deadlock), "{}", run.verdict);
+    let text = run.verdict.to_string();
+    assert!(text.contains("litmus.cu:89") && text.contains("polls buf0+0"), "{text}");
+}
+
+#[test]
+fn a_block_that_cannot_begin_is_not_waited_for_in_vain_if_the_grid_fits() {
+    let program = |blocks: u32| {
+        move |pe: &Pe<Sim>| {
+            let flag = pe.alloc_zeroed::<u32>(1)?;
+            launch(pe, "last_block", &Grid::new(blocks, 1024), args![&flag])?;
+            pe.free(flag)
+        }
+    };
+    let fits = run(1, program(4));
+    assert!(fits.verdict.is_ok(), "{}", fits.verdict);
+    let run = run(1, program(265)); // 264 such blocks fit
+    assert!(matches!(run.verdict.kind, VerdictKind::Deadlock), "{}", run.verdict);
+    assert!(run.verdict.to_string().contains("1 cannot begin before others end"), "{}", run.verdict);
+}
+
+#[test]
+fn an_access_beyond_the_end_names_the_buffer() {
+    let run = run(1, |pe| {
+        let buffer = pe.alloc_zeroed::<i32>(4)?;
+        launch(pe, "beyond", &Grid::new(1, 1), args![&buffer, 4i32])?;
+        pe.free(buffer)
+    });
+    let VerdictKind::Kernel { message, at, .. } = &run.verdict.kind else { panic!("{}", run.verdict) };
+    assert!(message.contains("4 bytes at offset 16 of buf0, which has 16 (made at"), "{message}");
+    assert_eq!(at.to_string(), "litmus.cu:104");
+}
+
+#[test]
+fn a_block_reduces() {
+    let run = run(3, |pe| {
+        let (total, mine) = (pe.alloc_zeroed::<i32>(4)?, pe.alloc::<i32>(4)?);
+        pe.write(&mine, &[pe.my_pe() as i32; 4])?;
+        pe.host().barrier_all()?;
+        launch(pe, "sum", &Grid::new(1, 32), args![&total, &mine])?;
+        let value = pe.read(&total)?;
+        pe.free(mine)?;
+        pe.free(total)?;
+        Ok(value)
+    });
+    assert!(run.verdict.is_ok(), "{}", run.verdict);
+    assert_eq!(run.results, vec![Some(vec![3; 4]); 3]);
+}
+
+#[test]
+fn a_wait_for_any_sees_whichever_comes_first() {
+    let program = |pe: &Pe<Sim>| {
+        let (words, which) = (pe.alloc_zeroed::<u64>(4)?, pe.alloc_zeroed::<i32>(1)?);
+        launch(pe, "any", &Grid::new(1, 1), args![&words, &which])?;
+        let value = pe.read_one(&which)?;
+        pe.free(which)?;
+        pe.free(words)?;
+        Ok(value)
+    };
+    assert_eq!(all(3, program).0, set(&["[1, 0, 0]", "[2, 0, 0]"]));
+}
+
+#[test]
+fn threads_of_a_block_take_tickets_in_any_order() {
+    let program = |pe: &Pe<Sim>| {
+        let (counter, ticket) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(2)?);
+        launch(pe, "fetch", &Grid::new(1, 2), args![&counter, &ticket])?;
+        let mine = pe.read(&ticket)?;
+        pe.free(ticket)?;
+        pe.free(counter)?;
+        Ok((mine[0] * 10 + mine[1]) as i32)
+    };
+    assert_eq!(all(1, program).0, set(&["[1]", "[10]"]));
+}
+
+#[test]
+fn what_is_wrong_with_a_launch_is_said() {
+    let run = run(1, |pe| {
+        let module = pe.module(&Source::ptx("litmus.ptx", LITMUS))?;
+        let stream = pe.stream()?;
+        let none = module.kernel("nothing").unwrap_err();
+        assert!(none.to_string().contains("it has message, message_without_fence"), "{none}");
+        let kernel = module.kernel("beyond")?;
+        let refused = |grid: &Grid, arguments: &[Argument]| {
+            // SAFETY: the launch is refused.
+            unsafe { pe.on(&stream).launch(&kernel, grid, arguments) }.unwrap_err().to_string()
+        };
+        let one = Grid::new(1, 1);
+        assert!(refused(&one, args![1i32]).contains("beyond takes 2 arguments; 1 are given"));
+        assert!(
+            refused(&one, args![1i32, 2i32]).contains("argument 0 of beyond is i32, of 4 bytes; the parameter has 8")
+        );
+        let null = Argument::null();
+        let two = [null, Argument::from(2i32)];
+        assert!(refused(&Grid::new(1, 2048), &two).contains("a block of 2048 x 1 x 1 threads"));
+        assert!(refused(&Grid::new(0, 1), &two).contains("a grid of 0 x 1 x 1 blocks"));
+        assert!(refused(&one.shared(1 << 20), &two).contains("bytes of shared memory"));
+        assert!(refused(&Grid::new(1000, 1024).cooperative(), &two).contains("a GPU holds 264 of 1024 threads"));
+        // SAFETY: the launch is refused.
+        let on_host = unsafe { pe.host().launch(&kernel, &one, &two) }.unwrap_err();
+        assert!(on_host.to_string().contains("launched on a stream"), "{on_host}");
+        let unknown = pe.module(&Source::ptx(
+            "wrong.ptx",
+            ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k() { frob; }",
+        ));
+        assert!(unknown.unwrap_err().to_string().contains("frob"));
+        Ok(())
+    });
+    assert!(run.verdict.is_ok(), "{}", run.verdict);
+}
