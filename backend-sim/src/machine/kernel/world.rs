@@ -100,8 +100,10 @@ impl KernelWorld<'_> {
     fn write(&mut self, pe: PeId, span: Span, value: u64) -> bool {
         let mask = if span.len == 8 { u64::MAX } else { (1 << (8 * span.len)) - 1 };
         let changed = self.machine.heap.load(pe, span) != value & mask;
-        self.machine.heap.store(pe, span, value & mask);
-        self.machine.wrote(pe, span);
+        if changed {
+            self.machine.heap.store(pe, span, value & mask);
+            self.machine.wrote(pe, span);
+        }
         changed
     }
 }
