@@ -1,13 +1,15 @@
-//! Allocation and registration.
+//! Allocation and registration, and the host's accesses by multicast.
 
-use onesided::backend::{AllocId, Layout, Span};
-use onesided::{At, Error, ErrorKind};
+use onesided::backend::{AllocId, Layout, Span, TeamId};
+use onesided::{At, DType, Error, ErrorKind, ReduceOp};
 
 use super::agent::{Exchange, State, Task};
 use super::claim::Completes;
 use super::ids::{AgentId, Id as _, PeId, TeamIndex};
+use super::relaxed::Asked;
 use super::transfer::Transfer;
 use super::{Collective, Machine, Object, Past, Progress, Reply, Touch};
+use crate::race::How;
 use crate::request::Call;
 use crate::verdict::VerdictKind;
 
@@ -176,5 +178,44 @@ impl Machine {
             })
         });
         Some((pe, at?))
+    }
+}
+
+/// # Multicast
+impl Machine {
+    /// A host stores to every member's memory.
+    pub(super) fn multicast_write(
+        &mut self,
+        host: AgentId,
+        team: TeamId,
+        (dst, dtype): (Span, DType),
+        from: &[u8],
+        at: At,
+    ) -> Progress {
+        for of in self.team_members(self.agents[host].pe, team).iter() {
+            self.store(host, PeId::new(of), dst, dtype, from, at);
+        }
+        Progress::Done
+    }
+
+    /// A host loads the reduction of every member's memory.
+    pub(super) fn multicast_read(
+        &mut self,
+        host: AgentId,
+        team: TeamId,
+        (src, dtype, op): (Span, DType, ReduceOp),
+        into: &mut [u8],
+        asked: Asked,
+    ) -> Progress {
+        for (i, of) in self.team_members(self.agents[host].pe, team).iter().enumerate() {
+            self.observe(host, PeId::new(of), src, How::Read, dtype.size(), asked);
+            self.touch_memory(PeId::new(of), src, Touch::Read);
+            let bytes = self.heap.bytes(PeId::new(of), src);
+            match i {
+                0 => into.copy_from_slice(bytes),
+                _ => crate::reduce::combine(dtype, op, into, bytes),
+            }
+        }
+        Progress::Done
     }
 }

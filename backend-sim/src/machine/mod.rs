@@ -468,22 +468,10 @@ impl Machine {
                 Progress::Done
             }
             Call::MulticastWrite { team, dst, dtype, from } => {
-                for of in self.team_members(pe, *team).iter() {
-                    self.store(host, PeId::new(of), *dst, *dtype, from, at);
-                }
-                Progress::Done
+                self.multicast_write(host, *team, (*dst, *dtype), from, at)
             }
             Call::MulticastRead { team, src, dtype, op, into } => {
-                for (i, of) in self.team_members(pe, *team).iter().enumerate() {
-                    self.observe(host, PeId::new(of), *src, How::Read, dtype.size(), (call_name, at));
-                    self.touch_memory(PeId::new(of), *src, Touch::Read);
-                    let bytes = self.heap.bytes(PeId::new(of), *src);
-                    match i {
-                        0 => into.copy_from_slice(bytes),
-                        _ => crate::reduce::combine(*dtype, *op, into, bytes),
-                    }
-                }
-                Progress::Done
+                self.multicast_read(host, *team, (*src, *dtype, *op), into, (call_name, at))
             }
             Call::Stream => self.new_stream(host, at),
             Call::Synchronize { stream } => self.synchronize(host, *stream),
