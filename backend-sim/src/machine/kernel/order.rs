@@ -41,11 +41,10 @@ impl Watch {
         }
     }
 
-    /// The first access to something that was polled: what was read, and what enabled it.
-    fn polls(&mut self, (pe, span): (PeId, Span)) -> Option<(Vec<(PeId, Span)>, Vec<usize>)> {
+    /// At the first access to something that was polled, and has changed since then: what it was.
+    fn polls(&mut self, (pe, span): (PeId, Span)) -> Option<Watch> {
         let is_poll = self.reads.iter().any(|(of, read)| *of == pe && read.overlaps(&span));
-        (is_poll && !self.changes.is_empty())
-            .then(|| (std::mem::take(&mut self.reads), std::mem::take(&mut self.changes)))
+        (is_poll && !self.changes.is_empty()).then(|| std::mem::take(self))
     }
 }
 
@@ -72,7 +71,7 @@ impl Machine {
         self.check_scope(id, access, (pe, span), asked);
         if self.mode.tracking
             && self.noting
-            && let Some((reads, changes)) = self.kernels.blocks[id].watch.polls((pe, span))
+            && let Some(Watch { reads, changes }) = self.kernels.blocks[id].watch.polls((pe, span))
         {
             reads.into_iter().for_each(|(pe, read)| self.touch_memory(pe, read, Touch::Read));
             self.step.enabled_by.extend(changes);
