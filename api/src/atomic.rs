@@ -17,8 +17,8 @@ use crate::operator::AmoOp;
 /// at any time until it is completed, as a put.
 ///
 /// [`Capabilities::host_atomics`](crate::Capabilities::host_atomics) says whether they work. libnvshmem exports them for the host
-/// as stubs that print a line and do nothing, so its backend refuses them with
-/// [`Unsupported`](crate::ErrorKind::Unsupported). NVSHMEM has no atomics on streams.
+/// as stubs that print a line and do nothing. So its backend runs a kernel of its own for each, or refuses them with
+/// [`Unsupported`](crate::ErrorKind::Unsupported) where it cannot make one. NVSHMEM has no atomics on streams.
 ///
 /// ```
 /// # onesided_sim::example(2, |pe| {

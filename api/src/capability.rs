@@ -32,7 +32,7 @@ impl std::fmt::Display for Support {
 /// The families of calls in which libraries differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// Atomic memory operations issued by the host. libnvshmem exports them as stubs that do nothing.
+    /// Atomic memory operations issued by the host. libnvshmem exports them as stubs that do nothing: its backend composes them.
     pub host_atomics: Support,
     /// `put_signal`, `signal_op` and waits issued by the host without a stream.
     pub host_signals: Support,

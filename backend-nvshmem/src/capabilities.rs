@@ -2,12 +2,11 @@
 
 use onesided::{Capabilities, Support};
 
-/// Why atomics are refused.
-pub(crate) const NO_ATOMICS: &str =
-    "libnvshmem exports the atomics of the host as stubs that print a line and do nothing";
+/// How atomics work: libnvshmem exports those of the host as stubs that print a line and do nothing.
+const ATOMICS: &str = "a kernel of one thread, which NVRTC and nvJitLink make when first needed";
 
-/// Why kernels are refused.
-pub(crate) const NO_KERNELS: &str = "this backend does not launch kernels yet";
+/// Why there are no atomics on streams.
+pub(crate) const NO_ATOMICS: &str = "NVSHMEM has no atomics on streams";
 
 /// Why multicast is refused.
 pub(crate) const NO_MULTICAST: &str = "multicast loads and stores are instructions of kernels; the host has none";
@@ -23,8 +22,9 @@ const CRASHES: &str = "the heap is memory of the host (NVSHMEM_HEAP_KIND=SYSMEM)
 /// The first version that registers memory of the GPU beside a heap in memory of the host.
 const REGISTERS: [i32; 3] = [3, 8, 0];
 
-/// What `Pe::capabilities` returns on every GPU, with every version of the library. There is one exception: a PE whose heap is memory
-/// of the host (`NVSHMEM_HEAP_KIND=SYSMEM`) has no symmetric registration, and with libraries before 3.8 no registration at all.
+/// What `Pe::capabilities` returns on every GPU, with every version of the library. There are two exceptions. A PE whose heap is memory
+/// of the host (`NVSHMEM_HEAP_KIND=SYSMEM`) has no symmetric registration, and with libraries before 3.8 no registration at all, and no
+/// atomics. And where NVRTC, nvJitLink, or what NVSHMEM has for kernels, is not installed, there are no atomics of the host.
 ///
 /// This needs no GPU and no library. So a tool can say on a laptop what will not run on GPUs.
 ///
@@ -32,29 +32,31 @@ const REGISTERS: [i32; 3] = [3, 8, 0];
 /// use onesided::Support;
 /// use onesided_nvshmem::CAPABILITIES;
 ///
-/// assert!(!CAPABILITIES.host_atomics.is_available());
-/// if let Support::Missing(why) = CAPABILITIES.host_atomics {
-///     println!("this program uses host atomics: {why}");
+/// assert!(!CAPABILITIES.multicast.is_available());
+/// if let Support::Missing(why) = CAPABILITIES.multicast {
+///     println!("this program uses multicast: {why}");
 /// }
 /// ```
 pub const CAPABILITIES: Capabilities = Capabilities {
-    host_atomics: Support::Missing(NO_ATOMICS),
+    host_atomics: Support::Composed(ATOMICS),
     host_signals: Support::Composed("issued on a stream of the backend's own, and waited for"),
     stream_fence: Support::Composed("a quiet on the stream that claims nothing"),
     peer_access: Support::Composed("copies through the pointer that nvshmem_ptr gives"),
     multicast: Support::Missing(NO_MULTICAST),
     registration: Support::Native,
     symmetric_registration: Support::Native,
-    kernels: Support::Missing(NO_KERNELS),
+    kernels: Support::Native,
 };
 
-/// What works with this heap and this version.
-pub(crate) fn capabilities(heap_is_host: bool, version: [i32; 3]) -> Capabilities {
+/// What works with this heap and this version; and what is there for atomics.
+pub(crate) fn capabilities(heap_is_host: bool, version: [i32; 3], no_atomics: Option<&'static str>) -> Capabilities {
+    let host_atomics = no_atomics.map_or(CAPABILITIES.host_atomics, Support::Missing);
+    let all = Capabilities { host_atomics, ..CAPABILITIES };
     if !heap_is_host {
-        return CAPABILITIES;
+        return all;
     }
     let registration = if version < REGISTERS { Support::Missing(CRASHES) } else { CAPABILITIES.registration };
-    Capabilities { registration, symmetric_registration: Support::Missing(NO_REGISTRATION), ..CAPABILITIES }
+    Capabilities { registration, symmetric_registration: Support::Missing(NO_REGISTRATION), ..all }
 }
 
 #[cfg(test)]
@@ -63,9 +65,10 @@ mod tests {
 
     #[test]
     fn a_heap_in_memory_of_the_host_has_less_registration() {
-        assert_eq!(capabilities(false, [3, 4, 5]), CAPABILITIES);
+        assert_eq!(capabilities(false, [3, 4, 5], None), CAPABILITIES);
+        assert_eq!(capabilities(true, [3, 8, 0], Some("no")).host_atomics, Support::Missing("no"));
         let registers = [[3, 4, 5], [3, 8, 0]].map(|version| {
-            let can = capabilities(true, version);
+            let can = capabilities(true, version, None);
             (can.registration.is_available(), can.symmetric_registration.is_available())
         });
         assert_eq!(registers, [(false, false), (true, false)]);

@@ -226,6 +226,18 @@ impl Device {
         self.context.new_event(None).map_err(|error| device("event", error, at))
     }
 
+    /// The architecture's number: 90 of `sm_90`.
+    pub(crate) fn architecture(&self, call: &'static str, at: At) -> Result<u32> {
+        let (major, minor) = self.context.compute_capability().map_err(|error| device(call, error, at))?;
+        Ok((10 * major + minor).max(0) as u32)
+    }
+
+    /// What the driver says of the GPU.
+    pub(crate) fn attribute(&self, what: sys::CUdevice_attribute, call: &'static str, at: At) -> Result<u32> {
+        let value = self.context.attribute(what).map_err(|error| device(call, error, at))?;
+        Ok(value.max(0) as u32)
+    }
+
     /// Waits for all work of this context.
     pub(crate) fn synchronize(&self, call: &'static str, at: At) -> Result<()> {
         self.bind(call, at)?;

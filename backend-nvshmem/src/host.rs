@@ -3,9 +3,8 @@
 #![allow(unsafe_code)]
 
 use onesided::backend::{Op, Values};
-use onesided::{At, Error, ErrorKind, Result};
+use onesided::{At, Result};
 
-use crate::capabilities::NO_ATOMICS;
 use crate::cuda::device;
 use crate::memory::check;
 use crate::pe::Nvshmem;
@@ -100,7 +99,7 @@ impl Nvshmem {
                 }
             }
             Op::SignalFetch { word } => return Ok(call!(nvshmem_signal_fetch(address(*word).cast()))),
-            Op::Amo { .. } => return Err(Error::new(ErrorKind::Unsupported, call, NO_ATOMICS, at)),
+            Op::Amo { .. } => return self.atomic_from_host(op, at),
             Op::Fill { dst, .. } => {
                 assert_eq!(dst.len, values.bytes.len(), "a span and a slice of different lengths");
                 // SAFETY: `Memory` asserts that the span lies inside a living allocation, and it has room for the bytes.

@@ -16,6 +16,8 @@
 //! | `network.rs` | operations to PEs behind a network that the library does not do as the text says |
 //! | `unclaimed.rs` | what a composed fence takes from a later quiet, and gives back |
 //! | `reduction.rs` | reductions, with those that the library computes wrongly |
+//! | `kernels.rs`, `launch.rs` | modules of kernels: compiled, linked and loaded; launches, with their limits |
+//! | `atomics.rs`, `atomics.cu` | atomics of the host, by a kernel of the backend's own |
 //! | `memory.rs`, `vmm.rs` | the addresses of allocations; memory that can be registered |
 //! | `room.rs`, `heap.rs` | whether all PEs have room for an allocation; where the library's heap is free |
 //! | `team.rs`, `slots.rs` | teams; whether the library has room for another one |
@@ -28,6 +30,7 @@
 //! | `setting.rs` | numbers and sizes in environment variables |
 
 mod access;
+mod atomics;
 #[rustfmt::skip] // generated
 mod bindings;
 mod capabilities;
@@ -37,7 +40,9 @@ mod elf;
 mod heap;
 mod host;
 mod join;
+mod kernels;
 mod key;
+mod launch;
 mod launcher;
 mod layout;
 mod library;
@@ -70,10 +75,11 @@ mod workspace;
 
 pub use access::{DeviceAccess, DeviceSlice, Extension};
 pub use capabilities::CAPABILITIES;
+pub use kernels::CudaModule;
 pub use key::Key;
 pub use launcher::{Launcher, Placement, placement};
 pub use machine::{Driver, HostLibrary, driver, host_library, kernel_module, open_library};
-pub use pe::{CudaEvent, CudaModule, CudaStream, Nvshmem};
+pub use pe::{CudaEvent, CudaStream, Nvshmem};
 pub use problem::Problem;
 pub use process::{Process, Settings};
 pub use search::{Origin, SONAME, python_folders};

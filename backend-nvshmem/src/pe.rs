@@ -15,9 +15,12 @@ use onesided::{
 };
 
 use crate::access::Extension;
-use crate::capabilities::{NO_KERNELS, NO_MULTICAST, capabilities};
+use crate::atomics::Atomics;
+use crate::capabilities::{NO_MULTICAST, capabilities};
 use crate::claim::Claim;
 use crate::cuda::{self, Device};
+use crate::kernels::{CudaModule, Modules};
+use crate::launch::Launched;
 use crate::lifecycle;
 use crate::memory::Memory;
 use crate::network::Slots;
@@ -25,10 +28,6 @@ use crate::reduction::Scratch;
 use crate::table::Table;
 use crate::unclaimed::Unclaimed;
 use crate::workspace::Workspaces;
-
-/// Kernels that are loaded on a GPU.
-#[derive(Debug)]
-pub struct CudaModule(());
 
 /// One PE on a GPU, through libnvshmem.
 ///
@@ -54,6 +53,9 @@ pub struct Nvshmem {
     /// Whether a signal was enqueued for the host since its last quiet.
     pub(crate) side_used: Cell<bool>,
     pub(crate) unclaimed: Unclaimed,
+    pub(crate) modules: Modules,
+    pub(crate) launched: Launched,
+    pub(crate) atomics: Atomics,
     /// Until finalize.
     claim: RefCell<Option<Claim>>,
     /// Keeps alive what brought the PEs together: MPI, for example.
@@ -92,6 +94,9 @@ impl Nvshmem {
             teams: RefCell::default(),
             side_used: Cell::new(false),
             unclaimed: Unclaimed::new(n_pes),
+            modules: Modules::default(),
+            launched: Launched::default(),
+            atomics: Atomics::default(),
             claim: RefCell::new(Some(claim)),
             bootstrap,
         };
@@ -228,13 +233,17 @@ impl Backend for Nvshmem {
     }
 
     fn capabilities(&self) -> Capabilities {
-        capabilities(self.memory.heap_is_host.get(), self.table.version)
+        let heap_is_host = self.memory.heap_is_host.get();
+        capabilities(heap_is_host, self.table.version, self.atomics.support(self.table, heap_is_host))
     }
 
     fn finalize(&self, leaks: &[Live], at: At) -> Result<()> {
-        self.device.synchronize("finalize", at)?;
+        self.device.bind("finalize", at)?;
+        let ended = self.device.context().synchronize();
+        ended.map_err(|error| self.launched.fault("finalize", error, at))?;
         self.workspaces.free_idle(); // these are all, unless the GPU has failed
         let released = self.release(leaks, at);
+        let released = released.and(self.unload_modules(at));
         lifecycle::finalize(self.table, at)?;
         self.claim.take();
         released
@@ -342,7 +351,9 @@ impl Backend for Nvshmem {
     }
 
     fn stream_synchronize(&self, stream: &CudaStream, at: At) -> Result<()> {
-        stream.0.synchronize().map_err(|error| cuda::device("synchronize", error, at))
+        stream.0.synchronize().map_err(|error| self.launched.fault("synchronize", error, at))?;
+        self.launched.ended(Some(&stream.0));
+        Ok(())
     }
 
     fn event(&self, at: At) -> Result<CudaEvent> {
@@ -358,14 +369,14 @@ impl Backend for Nvshmem {
     }
 
     fn event_synchronize(&self, event: &CudaEvent, at: At) -> Result<()> {
-        event.0.synchronize().map_err(|error| cuda::device("synchronize_event", error, at))
+        event.0.synchronize().map_err(|error| self.launched.fault("synchronize_event", error, at))
     }
 
-    fn module(&self, _: &Source, at: At) -> Result<(CudaModule, Vec<KernelInfo>)> {
-        Err(Error::new(ErrorKind::Unsupported, "module", NO_KERNELS, at))
+    fn module(&self, source: &Source, at: At) -> Result<(CudaModule, Vec<KernelInfo>)> {
+        self.load_module(source, at)
     }
 
-    fn launch(&self, _: &LaunchRequest<'_, CudaModule>, _: &CudaStream, at: At) -> Result<()> {
-        Err(Error::new(ErrorKind::Unsupported, "launch", NO_KERNELS, at))
+    fn launch(&self, request: &LaunchRequest<'_, CudaModule>, stream: &CudaStream, at: At) -> Result<()> {
+        self.launch_kernel(request, &stream.0, at)
     }
 }

@@ -9,6 +9,7 @@ use onesided::backend::{AllocId, Op, Span, TeamId};
 use onesided::{At, DType, Error, ErrorKind, ReduceOp};
 
 use crate::bindings::{Functions, cudaStream_t, nvshmem_team_t};
+use crate::kernels::ModuleCall;
 use crate::library::Library;
 use crate::problem::{ANOTHER_LIBRARY, Problem};
 
@@ -27,6 +28,9 @@ pub(crate) struct Table {
     pub(crate) version: [i32; 3],
     pub(crate) file: PathBuf,
     reductions: [Reductions; 2],
+    /// `nvshmemx_cumodule_init`, and `_finalize`.
+    pub(crate) module_init: Option<ModuleCall>,
+    pub(crate) module_finalize: Option<ModuleCall>,
 }
 
 /// Which part of the result a reduction leaves on each PE.
@@ -90,10 +94,13 @@ impl Table {
             // SAFETY: as above.
             stream: unsafe { by_type_and_operator(&library, form, "nvshmemx", "_on_stream") },
         });
+        // SAFETY: both are `int (CUmodule)`, a pointer, in nvshmemx_api.h 3.4 to 3.8.
+        let [module_init, module_finalize] = ["nvshmemx_cumodule_init", "nvshmemx_cumodule_finalize"]
+            .map(|name| unsafe { library.function::<ModuleCall>(name) }.ok());
         // SAFETY: the bindings were generated from this library's headers, versions 3.4 to 3.8.
         let functions = unsafe { Functions::from_library(library.into_handle()) }
             .map_err(|error| Problem::Failed { call: "dlsym".to_string(), why: error.to_string() })?;
-        Ok(Box::leak(Box::new(Table { functions, version, file, reductions })))
+        Ok(Box::leak(Box::new(Table { functions, version, file, reductions, module_init, module_finalize })))
     }
 
     /// Checks that the library has what every PE needs to begin and to end. What only some operations need is checked when

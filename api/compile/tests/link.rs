@@ -174,7 +174,7 @@ fn ptx_without_nvshmem_needs_no_nvrtc() {
 #[test]
 fn source_is_compiled_with_nvshmems_headers_on_its_own_lines() {
     let Some((installations, options)) = fetched() else { return };
-    let text = "#include <nvshmem.h>\n#include <nvshmemx.h>\ntemplate <int N> __global__ void k(int *x, int pe) {\n    \
+    let text = "\n#include <nvshmemx.h>\ntemplate <int N> __global__ void k(int *x, int pe) {\n    \
                 nvshmem_int_p(x, N, pe);\n}\n";
     for installation in &installations {
         let folder = tempfile::tempdir().unwrap();

@@ -36,6 +36,7 @@ fn play(name: &str) -> ExitCode {
         Pairs::NAME => onesided_harness::main_with_options::<Pairs>(),
         Greedy::NAME => onesided_harness::main_with_options::<Greedy>(),
         Counts::NAME => onesided_harness::main(Counts),
+        Casts::NAME => onesided_harness::main(Casts),
         other => panic!("{other} is no program of this file"),
     }
 }
@@ -122,13 +123,23 @@ program!(Counts, "counts", 2, |pe| {
     Ok(String::new())
 });
 
+program!(Casts, "casts", 2, |pe| {
+    let words = pe.alloc_zeroed::<u64>(1)?;
+    let done = match pe.multicast(pe.world(), &words)? {
+        Some(all) if pe.my_pe() == 0 => all.write(&[1]).map(|()| "multicast"),
+        Some(_) => Ok("multicast by PE 0"),
+        None => Ok("no multicast"),
+    }?;
+    pe.free(words)?;
+    Ok(done.to_string())
+});
+
 fn what_gpus_lack_is_noted_and_refused_on_demand() -> std::result::Result<(), Failed> {
-    let note = "note: it uses atomics of the host, which --backend nvshmem does not have: libnvshmem exports";
-    let said = run("counts", &[]);
+    let note = "note: it uses multicast, which --backend nvshmem does not have: multicast loads and stores are";
+    let said = run("casts", &[]);
     said.expect(0, note)?;
     assert_eq!(said.out.matches("note: ").count(), 1);
-    run("counts", &["--like", "nvshmem"])
-        .expect(2, "atomic_inc: libnvshmem exports the atomics of the host as stubs")?;
+    run("casts", &["--like", "nvshmem"]).expect(0, "no multicast")?;
     for arguments in [&[][..], &["--like", "nvshmem"]] {
         let without = run("pairs", arguments);
         without.expect(0, "nothing wrong")?;
@@ -136,12 +147,9 @@ fn what_gpus_lack_is_noted_and_refused_on_demand() -> std::result::Result<(), Fa
     }
 
     let file = tempfile::NamedTempFile::new()?;
-    run("counts", &["--json", file.path().to_str().expect("a path in UTF-8")]).expect(0, note)?;
+    run("casts", &["--json", file.path().to_str().expect("a path in UTF-8")]).expect(0, note)?;
     let json: serde_json::Value = serde_json::from_slice(&std::fs::read(file.path())?)?;
-    assert_eq!(
-        (&json["unsupported"]["family"], &json["like"]),
-        (&"atomics of the host".into(), &serde_json::Value::Null)
-    );
+    assert_eq!((&json["unsupported"]["family"], &json["like"]), (&"multicast".into(), &serde_json::Value::Null));
     Ok(())
 }
 

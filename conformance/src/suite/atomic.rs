@@ -1,6 +1,6 @@
 //! Atomics of the host: every operation on every type, and what PEs that update one word at once may see.
 //!
-//! All cases need the capability of host atomics, which libnvshmem does not have.
+//! All cases need the capability of host atomics.
 
 use onesided::{AtomicBits, AtomicSwap, Backend, Cmp, Pe, Result};
 

@@ -1,7 +1,7 @@
 //! A histogram spread over all PEs: each PE owns a few bins, and any PE counts in any bin by an atomic increment.
 //!
-//! Beyond the tutorial: NVSHMEM4Py's host calls and libnvshmem have no atomics of the host. On GPUs the program fails at its
-//! first increment, and the error says so. `pe.capabilities().host_atomics` tells it beforehand.
+//! Beyond the tutorial: NVSHMEM4Py's host calls and libnvshmem have no atomics of the host. On GPUs they are a kernel of the backend's, for
+//! which NVRTC and nvJitLink must be installed. `pe.capabilities().host_atomics` tells it beforehand.
 //!
 //! To see it break: count by `g` and `p` instead of `atomic_inc` (increments get lost), or leave the barrier out (an
 //! atomic that fetches nothing completes like a put).

@@ -1,4 +1,4 @@
-//! [`externals`]: the functions that PTX calls and does not define.
+//! [`externals`] and [`entries`]: the functions that PTX calls and does not define, and its kernels.
 
 /// A function that PTX declares as external.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -89,7 +89,8 @@ fn declared(text: &str) -> Option<External> {
 
 /// Bytes of `.param .align 2 .b8 name[2]`.
 fn size(parameter: &str) -> Option<usize> {
-    let mut words = parameter.split_whitespace().peekable();
+    let words: Vec<_> = parameter.split_whitespace().collect();
+    let mut words = words.into_iter().peekable();
     if !matches!(words.next()?, ".param" | ".reg") {
         return None;
     }
@@ -97,12 +98,67 @@ fn size(parameter: &str) -> Option<usize> {
         words.nth(1)?;
     }
     let bits: usize = words.next()?.strip_prefix(['.'])?.trim_start_matches(char::is_alphabetic).parse().ok()?;
-    let name: String = words.collect();
+    let name = words.next_back().unwrap_or_default(); // before it may stand what a pointer points to
     let count = match name.split_once('[') {
         Some((_, count)) => count.strip_suffix(']')?.parse().ok()?,
         None => 1,
     };
     (bits / 8).checked_mul(count)
+}
+
+/// A kernel of PTX.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name.
+    pub name: String,
+    /// Size and alignment of each parameter, in bytes.
+    pub parameters: Vec<(usize, usize)>,
+}
+
+/// The kernels of PTX (`.entry`), in their order.
+///
+/// # Errors
+/// In words, with the line: a declaration that is no PTX.
+///
+/// ```
+/// let ptx = ".version 9.0\n.target sm_90\n.visible .entry k(\n.param .u64 a,\n.param .align 8 .b8 b[24]\n)\n{ ret; }";
+/// let found = onesided_compile::gpu::entries(ptx)?;
+/// assert_eq!((found[0].name.as_str(), &found[0].parameters[..]), ("k", &[(8, 8), (24, 8)][..]));
+/// # Ok::<(), String>(())
+/// ```
+pub fn entries(ptx: &str) -> Result<Vec<Entry>, String> {
+    let text = without_comments(ptx);
+    let mut found = Vec::new();
+    for (at, word) in text.match_indices(".entry") {
+        let rest = &text[at + word.len()..];
+        let line = text[..at].matches('\n').count() + 1;
+        let entry = rest.split_once('{').and_then(|(head, _)| entry(head));
+        found.push(entry.ok_or_else(|| format!("line {line}: this declaration of a kernel is not PTX"))?);
+    }
+    Ok(found)
+}
+
+/// `name(.param .u64 a, …) .attributes`.
+fn entry(head: &str) -> Option<Entry> {
+    let head = head.trim_start();
+    let end = head.find(|c: char| c == '(' || c.is_whitespace()).unwrap_or(head.len());
+    let (name, rest) = head.split_at(end);
+    let parameters = match rest.trim_start().strip_prefix('(') {
+        Some(inner) => inner.split_once(')')?.0,
+        None => "",
+    };
+    let parameters = parameters.split(',').filter(|one| !one.trim().is_empty());
+    let parameters = parameters.map(|one| Some((size(one)?, alignment(one)?))).collect::<Option<_>>()?;
+    (!name.is_empty()).then(|| Entry { name: name.to_string(), parameters })
+}
+
+/// What stands behind `.param .align`, or the size of the type.
+fn alignment(parameter: &str) -> Option<usize> {
+    let mut words = parameter.split_whitespace().skip(1);
+    match words.next()? {
+        ".align" => words.next()?.parse().ok(),
+        _ => size(parameter.split('[').next()?),
+    }
 }
 
 #[cfg(test)]
@@ -127,6 +183,16 @@ mod tests {
                 ("nvshmem_my_pe", Some(4), &[], true),
             ]
         );
+    }
+
+    #[test]
+    fn kernels_are_read_with_sizes_and_alignments() {
+        let ptx = "// .entry no(\n.visible .entry _Z1kPi(\n\t.param .u64 .ptr .align 1 _Z1kPi_param_0,\n\t.param .u8 b,\n\
+                   \t.param .align 4 .b8 c[12]\n)\n.maxntid 64, 1, 1\n{\n\tret;\n}\n.visible .entry none()\n{ret;}\n.entry bare {}";
+        let found = entries(ptx).unwrap();
+        let told: Vec<_> = found.iter().map(|entry| (entry.name.as_str(), entry.parameters.as_slice())).collect();
+        assert_eq!(told, [("_Z1kPi", &[(8, 8), (1, 1), (12, 4)][..]), ("none", &[]), ("bare", &[])]);
+        assert_eq!(entries("\n.entry k(").unwrap_err(), "line 2: this declaration of a kernel is not PTX");
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub fn inlined(
     let linker = Linker::find(options, kept)?;
     let compiler = Compiler::find(options, kept)?;
     let key = includes::closure(source, source_options).map(|files| {
-        let mut sum = Sum::new("inlined 2");
+        let mut sum = Sum::new("inlined 3");
         sum.add(&source.name).add(&source.text).add(&options.architecture).add(stamp(installation));
         sum.add(linker.place.stamp()).add(compiler.place.stamp());
         source_options.defines.iter().for_each(|(name, value)| _ = sum.add(name).add(value));
@@ -66,7 +66,8 @@ pub fn inlined(
     let run = |with_shim: bool| {
         let defines = source_options.defines.iter().map(|(name, value)| format!("-D{name}={value}"));
         let mut arguments = arguments(with_shim, &options.architecture, &folders);
-        arguments.push("-lineinfo".to_string());
+        // As ours does: NVSHMEM's own nvshmemx.h includes nvshmem.h in later versions only.
+        arguments.extend(["-lineinfo", "--pre-include=nvshmem.h"].map(str::to_string));
         arguments.extend(defines);
         nvrtc.run(&Job {
             source,

@@ -126,6 +126,19 @@ pub fn link(ptx: &str, name: &str, installation: &Installation, options: &LinkOp
     Ok(cubin(bytes, cached))
 }
 
+/// Whether all that [`link`] needs is here, without compiling anything.
+///
+/// # Errors
+/// As [`link`]: what is not here, and how to get it.
+pub fn ready(options: &LinkOptions) -> Result<(), LinkError> {
+    options.check()?;
+    let store = Store::of(&options.cache);
+    let kept = store.as_ref().ok();
+    Linker::find(options, kept)?;
+    let compiler = Compiler::find(options, kept)?;
+    super::headers::cuda(&options.cuda, &compiler.place.file).map(drop)
+}
+
 /// Links PTX with a provider; if the PTX is too new, as the version that nvJitLink names.
 fn linked(
     linker: &NvJitLink,

@@ -15,10 +15,10 @@ mod version;
 use std::path::PathBuf;
 
 pub use error::LinkError;
-pub use externals::{External, externals};
+pub use externals::{Entry, External, entries, externals};
 pub use headers::Installation;
 pub use inlined::inlined;
-pub use link::{Cubin, link};
+pub use link::{Cubin, link, ready};
 pub use nvjitlink::{NvJitLink, find_linker};
 
 use crate::error::{CompileError, input};

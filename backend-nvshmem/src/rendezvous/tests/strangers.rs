@@ -52,11 +52,11 @@ fn who_does_not_begin_as_a_pe_hears_nothing() {
         ] {
             let mut stream = job.connect();
             let _ = stream.write_all(words); // it may not be wanted to the end
-            assert_eq!(heard(&stream), [], "{words:?}");
+            assert_eq!(heard(&stream), [0_u8; 0], "{words:?}");
         }
         let silent = job.connect();
         is_pe_2(job);
-        assert_eq!(heard(&silent), []);
+        assert_eq!(heard(&silent), [0_u8; 0]);
     });
 }
 

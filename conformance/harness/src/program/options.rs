@@ -79,7 +79,7 @@ pub(super) struct Machine {
 /// Which backend the simulator is to be like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Like {
-    /// libnvshmem has no atomics of the host, and no multicast outside of kernels
+    /// libnvshmem has no multicast outside of kernels
     Nvshmem,
 }
 

@@ -13,6 +13,7 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use onesided::{Backend, Pe, ReduceOp, Result};
+use onesided_compile::gpu::{self, Installation};
 use onesided_harness::launch;
 use onesided_harness::say;
 use onesided_harness::tool::command::failed;
@@ -84,6 +85,17 @@ fn look(library: Option<&Path>) -> Report {
             Ok(library) => launch::has_plugin(&library.file).map(|()| "beside the library".to_string()),
             Err(_) => Err("it lies beside NVSHMEM's library, which cannot be used".to_string()),
         },
+        device_library: match &nvshmem {
+            Ok(library) => Installation::of(&library.file, library.version).map_err(|why| why.to_string()).map(|has| {
+                let (library, includes) = (has.library().display(), has.includes().display());
+                ("NVSHMEM's library and headers for kernels".to_string(), format!("{library}, {includes}"))
+            }),
+            Err(_) => Err("they lie beside NVSHMEM's library, which cannot be used".to_string()),
+        },
+        nvjitlink: gpu::find_linker(None).map_err(|why| why.to_string()).map(|linker| {
+            let (major, minor) = linker.version();
+            (format!("nvJitLink {major}.{minor}, which links kernels"), linker.file().display().to_string())
+        }),
         nvshmem,
         ucx: launch::ucx_in_words(None),
         gdrcopy: launch::gdrcopy_in_words(None),

@@ -25,6 +25,10 @@ pub(super) struct Report {
     pub(super) mps: Result<Tool, Problem>,
     /// NVRTC: its version, and its file with what led to it; or why it cannot be used, and what would help.
     pub(super) nvrtc: Result<(String, String), String>,
+    /// nvJitLink: the same.
+    pub(super) nvjitlink: Result<(String, String), String>,
+    /// What NVSHMEM has for kernels: its library, and its headers.
+    pub(super) device_library: Result<(String, String), String>,
     /// UCX, which NVSHMEM's network transport links, in a few words; or why it cannot be used, and what would help.
     pub(super) ucx: Result<String, String>,
     /// The same of that transport.
@@ -66,7 +70,7 @@ pub(super) struct Row {
 
 impl Report {
     /// The table's rows, in the order in which the backend needs the parts.
-    pub(super) fn rows(&self) -> [Row; 12] {
+    pub(super) fn rows(&self) -> [Row; 14] {
         let module = match &self.kernel_module {
             Some(version) => format!("kernel module {version}"),
             None => "no kernel module".to_string(),
@@ -89,7 +93,9 @@ impl Report {
             row("mpirun", &self.mpirun, describe_tool, |_| MPI_REMEDY),
             row("libmpi", &self.libmpi, describe_tool, |_| MPI_REMEDY),
             row("CUDA MPS", &self.mps, describe_tool, |_| MPS_REMEDY),
-            compiler(&self.nvrtc),
+            of_kernels("NVRTC", &self.nvrtc, NVRTC),
+            of_kernels("nvJitLink", &self.nvjitlink, LINKED),
+            of_kernels("for kernels", &self.device_library, LINKED),
             of_a_fabric("UCX", &self.ucx),
             of_a_fabric("UCX transport", &self.transport),
             of_a_fabric("GDRCopy", &self.gdrcopy),
@@ -120,6 +126,7 @@ impl Report {
 }
 
 const MPI_REMEDY: &str = "only for launching by MPI: install Open MPI 4 or 5";
+const LINKED: &str = "only for kernels, and atomics of the host, on GPUs";
 const NVRTC: &str = "only for kernels in CUDA C++: it needs no GPU";
 const MPS_REMEDY: &str = "only for several PEs on one GPU: it comes with NVIDIA's driver";
 const NETWORK_REMEDY: &str =
@@ -138,10 +145,10 @@ fn of_a_fabric(what: &'static str, part: &Result<String, String>) -> Row {
 }
 
 /// What compiles kernels. What is wrong with it ends in what would help.
-fn compiler(nvrtc: &Result<(String, String), String>) -> Row {
-    let found = nvrtc.is_ok();
-    let (says, then) = nvrtc.clone().unwrap_or_else(|why| (why, NVRTC.to_string()));
-    Row { what: "NVRTC", found, says, then }
+fn of_kernels(what: &'static str, part: &Result<(String, String), String>, otherwise: &str) -> Row {
+    let found = part.is_ok();
+    let (says, then) = part.clone().unwrap_or_else(|why| (why, otherwise.to_string()));
+    Row { what, found, says, then }
 }
 
 fn row<T>(
@@ -240,6 +247,8 @@ pub(super) mod tests {
             libmpi: Err(Problem::NoAnswer { call: "libmpi.so.40".into(), limit: Duration::from_secs(20) }),
             mps: Err(not_found("nvidia-cuda-mps-control")),
             nvrtc: Err("NVRTC is not here; remedy: pip install nvidia-cuda-nvrtc".to_string()),
+            nvjitlink: Err("nvJitLink is not here; remedy: pip install nvidia-nvjitlink".to_string()),
+            device_library: Err("no library to look beside".to_string()),
             ucx: Err("UCX is not found: install it".to_string()),
             transport: Err("no library to look beside".to_string()),
             gdrcopy: Ok("the stand-in, for heaps in host memory: /opt/libgdrapi.so".to_string()),
@@ -267,6 +276,8 @@ pub(super) mod tests {
             libmpi: tool("libmpi.so.40", "/lib/libmpi.so.40.30.6"),
             mps: tool("nvidia-cuda-mps-control", "/usr/bin/nvidia-cuda-mps-control"),
             nvrtc: Ok(("NVRTC 13.0, which compiles kernels".to_string(), "/opt/libnvrtc.so.13".to_string())),
+            nvjitlink: Ok(("nvJitLink 13.0, which links kernels".to_string(), "/opt/libnvJitLink.so.13".to_string())),
+            device_library: Ok(("NVSHMEM's library and headers".to_string(), "/opt/libnvshmem_device.a".to_string())),
             ucx: Ok("/opt/ucx/lib, modules in /opt/ucx/lib/ucx".to_string()),
             transport: Ok("beside the library".to_string()),
             gdrcopy: Ok("GDRCopy, with its driver /dev/gdrdrv".to_string()),
@@ -300,6 +311,10 @@ CUDA MPS       not found  no nvidia-cuda-mps-control: not on PATH
                           remedy: only for several PEs on one GPU: it comes with NVIDIA's driver
 NVRTC          not found  NVRTC is not here; remedy: pip install nvidia-cuda-nvrtc
                           only for kernels in CUDA C++: it needs no GPU
+nvJitLink      not found  nvJitLink is not here; remedy: pip install nvidia-nvjitlink
+                          only for kernels, and atomics of the host, on GPUs
+for kernels    not found  no library to look beside
+                          only for kernels, and atomics of the host, on GPUs
 UCX            not found  UCX is not found: install it
                           only for a network between the PEs of one machine: --fabric network and --fabric mixed
 UCX transport  not found  no library to look beside
@@ -335,6 +350,10 @@ CUDA MPS       found      nvidia-cuda-mps-control
                           /usr/bin/nvidia-cuda-mps-control
 NVRTC          found      NVRTC 13.0, which compiles kernels
                           /opt/libnvrtc.so.13
+nvJitLink      found      nvJitLink 13.0, which links kernels
+                          /opt/libnvJitLink.so.13
+for kernels    found      NVSHMEM's library and headers
+                          /opt/libnvshmem_device.a
 UCX            found      /opt/ucx/lib, modules in /opt/ucx/lib/ucx
                           only for a network between the PEs of one machine: --fabric network and --fabric mixed
 UCX transport  found      beside the library

@@ -66,7 +66,7 @@ pub(super) enum Outcome {
 /// If a program fails and prints these words, the machine lacks something, and the step counts as not run. The flag says
 /// whether the words must begin a line.
 const LACKS: [(&str, bool); 3] =
-    [("built without MPI", false), ("no Slurm: ", true), ("the atomics of the host as stubs", false)];
+    [("built without MPI", false), ("no Slurm: ", true), ("libnvshmem has stubs for them, and", false)];
 /// The status of `timeout` and of our launchers when the time is up, and that of a program that was killed.
 const ENDED_BY_OTHERS: [i32; 2] = [124, 137];
 
@@ -162,9 +162,9 @@ mod tests {
     #[test]
     fn a_suite_that_fails_is_not_excused_by_a_case_that_it_did_not_run() {
         let suite = Step::new("suite", 60, [Command::new("true")]);
-        let case = "not run  atomic/tickets  needs atomics issued by the host: the atomics of the host as stubs\n";
+        let case = "not run  atomic/tickets  needs atomics issued by the host: libnvshmem has stubs for them, and\n";
         assert_eq!(judged(&suite, Some(1), &format!("{case}FAILED  order/mp\n")), failed("status 1"));
-        let example = "histogram: unsupported: libnvshmem exports the atomics of the host as stubs that do nothing\n";
+        let example = "histogram: unsupported: libnvshmem has stubs for them, and the kernel cannot be made\n";
         assert_eq!(judged(&suite, Some(2), example).0, Outcome::NotRun);
     }
 
@@ -189,7 +189,7 @@ mod tests {
         for (line, why) in [
             ("error: this program was built without MPI", "built without MPI"),
             ("no Slurm: only root can start one", "no Slurm: only root can start one"),
-            ("refused: 3.4 has the atomics of the host as stubs; see", "the atomics of the host as stubs; see"),
+            ("refused: libnvshmem has stubs for them, and no", "libnvshmem has stubs for them, and no"),
         ] {
             let printed = format!("first\n{line}\nlast\n");
             assert_eq!(judged(&step, Some(2), &printed), (Outcome::NotRun, why.to_string()));
