@@ -7,5 +7,5 @@ extern "C" __global__ void ring(int *dst) {
 #ifndef BROKEN
     nvshmem_quiet();
 #endif
-    // BROKEN: the kernel ends before its put is complete, and nothing that follows on the stream completes it.
+    // BROKEN: the kernel ends before its put is complete, and the PEs only meet afterwards.
 }

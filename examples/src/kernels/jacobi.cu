@@ -16,6 +16,8 @@ extern "C" __global__ void jacobi(float *grids, int rows, int columns, int itera
             const bool edge = x == 0 || x == columns - 1;
             next[at] = edge ? now[at] : 0.25f * (now[at - 1] + now[at + 1] + now[at - columns] + now[at + columns]);
         }
+        // Signals are not ordered among themselves: without a fence, this iteration's could arrive before the rows of the last one.
+        if (threadIdx.x == 0) nvshmem_fence();
         __syncthreads();
         // My first row is the lower halo of the PE above; my last row the upper halo of the PE below.
         if (me > 0) {
