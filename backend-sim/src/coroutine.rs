@@ -9,8 +9,8 @@ use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::ptr;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use corosensei::stack::{DefaultStack, Stack, StackPointer};
 use corosensei::{Coroutine, CoroutineResult, Yielder};
@@ -98,6 +98,8 @@ pub struct Pulse {
     /// The place of that host's last call: the one that is not null.
     rust: AtomicPtr<Location<'static>>,
     foreign: AtomicPtr<Foreign>,
+    /// Those of threads that run schedules ahead, while they do.
+    helpers: Mutex<Vec<Arc<Pulse>>>,
 }
 
 /// A look at a [`Pulse`]. Two that are equal: no call was made between them.
@@ -118,6 +120,7 @@ impl Default for Pulse {
             calls: AtomicU64::new(0),
             rust: AtomicPtr::default(),
             foreign: AtomicPtr::default(),
+            helpers: Mutex::default(),
         }
     }
 }
@@ -130,7 +133,22 @@ impl Pulse {
         // SAFETY: only `on` stores here, and what it stores is null or a reference that is valid for ever.
         let (rust, foreign) = unsafe { (rust.cast_const().as_ref(), foreign.cast_const().as_ref()) };
         let at = rust.map(At::from).or(foreign.map(At::from));
+        if pe == NOBODY
+            && let Ok(helpers) = self.helpers.lock()
+            && let Some(beat) = helpers.iter().map(|helper| helper.look()).find(|beat| beat.pe.is_some())
+        {
+            return beat; // the search waits for it
+        }
         Beat { pe: (pe != NOBODY).then_some(pe as usize), calls: self.calls.load(Ordering::Relaxed), at }
+    }
+
+    /// Shows another simulation too, while this one's own PEs do not run; `None`: no other any more.
+    pub(crate) fn show(&self, helper: Option<Arc<Pulse>>) {
+        let Ok(mut helpers) = self.helpers.lock() else { return };
+        match helper {
+            Some(helper) => helpers.push(helper),
+            None => helpers.clear(),
+        }
     }
 
     /// A host has made a call. There is one writer, so this needs no atomic addition.

@@ -9,6 +9,8 @@
 //! | `testing.rs` | [`prove`], [`check_random`] and [`check_schedule`], for ordinary tests |
 //! | `search.rs` | what a search visits ([`Explore`]), what bounds it ([`Budget`]), what it has shown ([`Explored`]) |
 //! | `config.rs`, `profile.rs` | the cluster and the limits of a run; what its transport guarantees |
+//! | `visit.rs` | the loops of a search: random, and of all schedules |
+//! | `cores.rs`, `crew/` | [`Cores`]: the same search on several cores; threads that run schedules ahead |
 //! | `schedule.rs` | [`Schedule`]: a run's choices as a value, and as a short line |
 //! | `exception.rs` | [`Exception`]: a step that comes later than in order |
 //! | `verdict.rs` | [`Verdict`]: how a run ended, and what everybody was doing |
@@ -29,8 +31,10 @@
 //! | `example.rs` | runs the examples in the API's documentation |
 
 mod config;
+mod cores;
 #[expect(unsafe_code, reason = "switches stacks; every block says why it is sound")]
 mod coroutine;
+mod crew;
 mod determinism;
 mod example;
 mod exception;
@@ -55,13 +59,15 @@ mod simulation;
 mod testing;
 mod trace;
 mod verdict;
+mod visit;
 
 pub use config::{Config, Races};
+pub use cores::Cores;
 pub use coroutine::{Beat, Ending, Pulse};
 #[doc(hidden)]
 pub use example::{RING_PTX, example};
 pub use exception::{Exception, StepName};
-pub use explain::{Edit, Effort, Enough, Fix, Fixes, Minimized, Ordering, Shown, Weaker, Witness};
+pub use explain::{Critical, Edit, Effort, Enough, Fix, Fixes, Minimized, NoWayBack, Ordering, Shown, Weaker, Witness};
 pub use lint::{Lint, LintKind, LintSite};
 pub use pe::{Sim, SimEvent, SimModule, SimProcess, SimStream};
 pub use profile::{Profile, Promises};

@@ -1,6 +1,5 @@
 //! [`Simulation`]: run one schedule, many, or all; replay one.
 
-use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock};
@@ -10,19 +9,20 @@ use onesided::{At, Error, ErrorKind, Pe, Result};
 
 use crate::config::{Config, Races};
 use crate::coroutine::Pulse;
+use crate::crew::Crew;
 use crate::determinism::{difference, not_deterministic};
 use crate::execution::{Engine, Executed, Program};
-use crate::explore::{All, Chooser, Class, Classified, Exceptions, InOrder, Late, Pct, Pos, Random, Replay};
+use crate::explore::{Chooser, Class, Classified, Exceptions, InOrder, Late, Pct, Pos, Random, Replay};
 use crate::pe::{Sim, SimProcess};
 use crate::schedule::{Choices, Schedule, fingerprint};
-use crate::search::{Bound, Budget, Explore, Explored, Limits, Outlook, Strategy, is_due};
+use crate::search::{Budget, Explore, Explored, Limits, Outlook};
 use crate::trace::Event;
 use crate::verdict::{Verdict, VerdictKind};
 
 /// Steps after which a run is given up, unless [`Config::max_steps`] says otherwise.
 const MAX_STEPS: u64 = 1_000_000;
 /// The same for each schedule of an exhaustive search.
-const MAX_STEPS_OF_ALL: u64 = 100_000;
+pub(crate) const MAX_STEPS_OF_ALL: u64 = 100_000;
 
 /// So many runs of a program that is not deterministic are compared, to name the first call that differs.
 const RUNS_TO_COMPARE: usize = 8;
@@ -64,8 +64,8 @@ pub struct Simulation {
     pub(crate) stop: Option<Arc<AtomicBool>>,
     budget: Budget,
     /// The class of the last random schedule, where classes are counted.
-    class: Option<Box<Class>>,
-    outlook: Arc<Outlook>,
+    pub(crate) class: Option<Box<Class>>,
+    pub(crate) outlook: Arc<Outlook>,
 }
 
 /// One run of a program.
@@ -159,7 +159,7 @@ impl Simulation {
         self.engine.pulse()
     }
 
-    fn limits(&self, schedules: u64) -> Limits {
+    pub(crate) fn limits(&self, schedules: u64) -> Limits {
         Limits { schedules, budget: self.budget, start: Instant::now(), stop: self.stop.clone() }
     }
 
@@ -305,15 +305,9 @@ impl Simulation {
         program: &Program<'_, T>,
         visit: impl FnMut(&Run<T>) -> ControlFlow<()>,
     ) -> Result<Explored> {
-        match how {
-            Explore::Random { schedules: 0, .. } | Explore::All { limit: 0 } => {
-                Err(Error::invalid("explore", "the number of schedules must be at least 1", At::caller()))
-            }
-            Explore::Random { schedules, seed, strategy } => {
-                self.explore_random(schedules, seed, strategy, program, visit)
-            }
-            Explore::All { limit } => self.explore_all(limit, program, visit),
-        }
+        self.visit(how, program, visit, |simulation, _, body| {
+            body(&mut Crew::alone(&mut |job| simulation.job(job, program)))
+        })
     }
 
     /// Runs a schedule that [`Simulation::explore`] visited once more, and records what happens: the run to report.
@@ -351,7 +345,7 @@ impl Simulation {
 
     /// The first call that differs between runs of one schedule, if a few runs show one.
     #[track_caller]
-    fn first_difference<T>(&mut self, choices: &Choices, program: &Program<'_, T>) -> Option<String> {
+    pub(crate) fn first_difference<T>(&mut self, choices: &Choices, program: &Program<'_, T>) -> Option<String> {
         let mut before: Option<Vec<Event>> = None;
         for _ in 0..RUNS_TO_COMPARE {
             let trace = self.record(choices, program).ok()?.trace?;
@@ -364,7 +358,12 @@ impl Simulation {
     }
 
     #[track_caller]
-    fn execute<T>(&mut self, choices: &Choices, tracing: bool, program: &Program<'_, T>) -> Result<Executed<T>> {
+    pub(crate) fn execute<T>(
+        &mut self,
+        choices: &Choices,
+        tracing: bool,
+        program: &Program<'_, T>,
+    ) -> Result<Executed<T>> {
         let given = self.config().max_steps;
         let max = given.unwrap_or(MAX_STEPS);
         Ok(match choices {
@@ -425,103 +424,16 @@ impl Simulation {
         Ok(run)
     }
 
-    fn finished<T>(&self, choices: Choices, executed: Executed<T>) -> Run<T> {
-        let Executed { verdict, results, steps, trace, .. } = executed;
-        Run { verdict, results, steps, schedule: Schedule::new(self.config(), choices), trace }
+    pub(crate) fn finished<T>(&self, choices: Choices, executed: Executed<T>) -> Run<T> {
+        self.finisher()(choices, executed)
     }
 
-    fn explore_random<T>(
-        &mut self,
-        schedules: u64,
-        seed: u64,
-        strategy: Strategy,
-        program: &Program<'_, T>,
-        mut visit: impl FnMut(&Run<T>) -> ControlFlow<()>,
-    ) -> Result<Explored> {
-        let (mut explored, limits, mut steps) = (Explored::default(), self.limits(schedules), 0);
-        let mut classes = BTreeSet::new();
-        if let Some(class) = &mut self.class {
-            **class = Class::new(self.engine.config().races == Races::Find);
-        }
-        while explored.bound.is_none() {
-            let seed = Random::nth_seed(seed, explored.schedules);
-            let choices = match strategy {
-                Strategy::Plain => Choices::Seed(seed),
-                Strategy::Pos => Choices::Pos { seed },
-                Strategy::Pct { depth } => Choices::Pct { depth, steps, seed },
-            };
-            let mut executed = self.execute(&choices, false, program)?;
-            if explored.schedules == 0 {
-                // the first schedule is the measure of all others
-                steps = executed.picked as u64;
-                while self.class.as_mut().is_some_and(|class| class.starts_again()) {
-                    executed = self.execute(&choices, false, program)?;
-                }
-            }
-            classes.extend(executed.class);
-            let run = self.finished(choices, executed);
-            explored.count(&run);
-            explored.classes = self.class.as_ref().map(|_| classes.len() as u64);
-            self.outlook.tell(&explored);
-            explored.bound = match visit(&run) {
-                ControlFlow::Break(()) => Some(Bound::Visitor),
-                ControlFlow::Continue(()) => {
-                    limits.reached(explored.schedules, || 2 * size_of::<u64>() * classes.len())
-                }
-            };
-        }
-        Ok(explored)
-    }
-
-    fn explore_all<T>(
-        &mut self,
-        limit: u64,
-        program: &Program<'_, T>,
-        mut visit: impl FnMut(&Run<T>) -> ControlFlow<()>,
-    ) -> Result<Explored> {
-        let max = self.config().max_steps.unwrap_or(MAX_STEPS_OF_ALL);
-        let (mut explored, limits) = (Explored::default(), self.limits(limit));
-        self.outlook.tell(&explored);
-        let mut all = All::new(self.config().races == Races::Find);
-        loop {
-            let executed = self.engine.execute(&mut all, max, false, program)?;
-            if all.starts_again() {
-                explored = Explored { bound: limits.reached(0, || 0), ..Explored::default() };
-                if explored.bound.is_some() {
-                    return Ok(explored);
-                }
-                continue;
-            }
-            if all.has_diverged() {
-                let difference = self.first_difference(&Choices::InOrder, program);
-                return Err(not_deterministic("the same choices led to different ones later", difference));
-            }
-            if all.is_redundant() {
-                explored.redundant += 1;
-                explored.steps += executed.steps;
-            } else {
-                let run = self.finished(Choices::Picks(all.picks()), executed);
-                explored.count(&run);
-                if visit(&run).is_break() {
-                    explored.bound = Some(Bound::Visitor);
-                    return Ok(explored);
-                }
-            }
-            let has_more = all.next_schedule();
-            let begun = explored.schedules + explored.redundant;
-            if has_more {
-                explored.bound = limits.reached(begun, || all.memory());
-            }
-            let ends = !has_more || explored.bound.is_some();
-            if ends || is_due(begun) {
-                explored.at_least = Some(all.estimate(explored.schedules));
-            }
-            self.outlook.tell(&explored);
-            if ends {
-                explored.complete = explored.bound.is_none() && explored.given_up == 0;
-                explored.polls = all.leaves_out_polls();
-                return Ok(explored);
-            }
+    /// Makes runs of what was executed.
+    pub(crate) fn finisher<T>(&self) -> impl Fn(Choices, Executed<T>) -> Run<T> + use<T> {
+        let none = Schedule::new(self.config(), Choices::InOrder);
+        move |choices, executed| {
+            let Executed { verdict, results, steps, trace, .. } = executed;
+            Run { verdict, results, steps, schedule: Schedule { choices, ..none.clone() }, trace }
         }
     }
 }

@@ -303,6 +303,9 @@ fn explain<T>(
     for [late, after] in exceptions {
         lines += &format!("\n    {late}\n        comes after {after}");
     }
+    if let Some(critical) = simulation.critical(&run, Effort::LITTLE, program).map_err(text)? {
+        lines += &format!("\n\nCritical step: {critical}");
+    }
     if let Some(fix) = simulation.fix(&run, Effort::LITTLE, program).map_err(text)?.fix {
         lines += &format!("\n\nFix: {fix}");
     }

@@ -92,15 +92,73 @@ fn n_writers_of_one_word_have_n_factorial() {
     }
 }
 
+/// Updates that return nothing and leave the same in either order are not exchanged.
 #[test]
-fn atomics_on_one_word_have_n_factorial_although_sums_commute() {
-    // the search looks at what steps touch, not at what they compute
-    for n in 1..=4 {
-        let plain = with_words(1, |pe, x| pe.host().atomic_add(x, 1, 0));
+fn updates_that_commute_have_one() {
+    type Update = fn(&Pe<Sim>, &onesided::SymmetricBuf<u64>) -> Result<()>;
+    let updates: [Update; 5] = [
+        |pe, x| pe.host().atomic_add(x, 1, 0),
+        |pe, x| pe.host().atomic_and(x, 6, 0),
+        |pe, x| pe.host().atomic_or(x, 1 << pe.my_pe(), 0),
+        |pe, x| pe.host().atomic_xor(x, 3, 0),
+        |pe, x| pe.host().signal_op(x.signal(0), 1, SignalOp::Add, 0),
+    ];
+    for n in 1..=5 {
+        for update in updates {
+            assert_eq!(schedules(Config::pes(n), with_words(1, update)), 1);
+        }
         let fetching = with_words(1, |pe, x| pe.host().atomic_fetch_add(x, 1, 0).map(drop));
-        assert_eq!(schedules(Config::pes(n), plain), factorial(n as u64));
-        assert_eq!(schedules(Config::pes(n), fetching), factorial(n as u64));
+        assert_eq!(schedules(Config::pes(n), fetching), factorial(n as u64), "a fetch looks between");
+        let sets = with_words(1, |pe, x| pe.host().atomic_set(x, pe.my_pe() as u64, 0));
+        assert_eq!(schedules(Config::pes(n), sets), factorial(n as u64));
     }
+}
+
+/// Updates of two kinds do not commute. A class says of each addition and each `or` which came first: 2 to the number of pairs, without
+/// those in which two additions and two `or` would come in a circle.
+#[test]
+fn updates_of_two_kinds_are_exchanged() {
+    for (adds, ors, expected) in [(1, 1, 2), (2, 1, 4), (3, 1, 8), (2, 2, 14)] {
+        let program = with_words(1, move |pe, x| match pe.my_pe() < adds {
+            true => pe.host().atomic_add(x, 1, 0),
+            false => pe.host().atomic_or(x, 1, 0),
+        });
+        assert_eq!(schedules(Config::pes(adds + ors), program), expected, "{adds} additions, {ors} `or`");
+    }
+}
+
+/// A reader sees which additions came before it: 2^n sets. Two of them that read in their order: pairs of sets that grow, 3^n.
+#[test]
+fn who_looks_between_additions_sees_every_set_of_them() {
+    for n in 1..=4 {
+        for reads in 0..=2 {
+            let program = with_words(1, move |pe, x| match pe.my_pe() {
+                0 => (0..reads).try_for_each(|_| pe.host().atomic_fetch(x, 0).map(drop)),
+                _ => pe.host().atomic_add(x, 1, 0),
+            });
+            let expected = (reads as u64 + 1).pow(n as u32);
+            assert_eq!(schedules(Config::pes(n + 1), program), expected, "{n} additions, {reads} reads");
+        }
+    }
+}
+
+/// A wait for a larger value is like a read; another comparison needs all orders.
+#[test]
+fn a_wait_decides_whether_additions_commute() {
+    let waits = |cmp: Cmp, n: usize| {
+        let config = Config { races: Races::Note, ..Config::pes(n + 1) };
+        let program = with_words(1, move |pe, x| match pe.my_pe() {
+            0 => pe.host().signal_wait_until(x.signal(0), cmp, 1).map(drop),
+            _ => pe.host().signal_op(x.signal(0), 1, SignalOp::Add, 0),
+        });
+        let visit = |_: &onesided_sim::Run<()>| ControlFlow::Continue(());
+        let explored = Simulation::new(config).unwrap().explore(Explore::All { limit: 10_000 }, program, visit);
+        explored.unwrap().schedules
+    };
+    // `>=`: it ends behind any set of additions but none
+    assert_eq!([1, 2, 3, 4].map(|n| waits(Cmp::Ge, n)), [1, 3, 7, 15]);
+    // `==`: n! orders, in each of which it ends behind the first, or never
+    assert_eq!([1, 2, 3].map(|n| waits(Cmp::Eq, n)), [1, 4, 12]);
 }
 
 #[test]

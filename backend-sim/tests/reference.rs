@@ -105,3 +105,8 @@ fn loops_that_poll_have_exactly_the_outcomes_of_the_reference() {
 fn counters_have_exactly_the_outcomes_of_the_reference() {
     compare_all(themes::counters(calls(2)), 600);
 }
+
+#[test]
+fn updates_that_commute_have_exactly_the_outcomes_of_the_reference() {
+    compare_all(themes::updates(calls(2)), 2500);
+}

@@ -66,6 +66,45 @@ fn every_example_passes_on_several_clusters() {
     }
 }
 
+/// What a search prints and writes does not depend on the number of cores.
+#[test]
+fn every_number_of_cores_has_the_same_result() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, arguments) in [
+        ("teams", &["--all", "--pes", "4"][..]),
+        ("allreduce", &["--schedules", "60", "--strategy", "pos"]),
+        ("missing_fence", &[]),
+        ("missing_fence", &["--strategy", "plain", "--explain"]),
+        ("missing_fence", &["--profile", "all", "--all"]),
+        ("ring", &["--pes", "2..4", "--all"]),
+    ] {
+        let with = |jobs: &str| {
+            let file = folder.path().join("summary.json");
+            let output = example(name, &[arguments, &["--jobs", jobs, "--json", path(&file)]].concat());
+            let mut summary = json(&file);
+            without_times(&mut summary);
+            (status(&output), stdout(&output), stderr(&output), summary)
+        };
+        let alone = with("1");
+        assert!(alone.0 < 2, "{name}: {}", alone.2);
+        for jobs in ["2", "3"] {
+            assert_eq!(with(jobs), alone, "{name} {arguments:?}");
+        }
+    }
+    assert_eq!(status(&example("ring", &["--jobs", "0"])), 2);
+}
+
+fn without_times(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.remove("seconds");
+            fields.values_mut().for_each(without_times);
+        }
+        Value::Array(values) => values.iter_mut().for_each(without_times),
+        _ => {}
+    }
+}
+
 /// Every example on two PEs is small enough for all its schedules.
 #[test]
 fn every_example_passes_on_all_schedules_of_two_pes() {

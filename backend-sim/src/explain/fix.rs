@@ -8,7 +8,8 @@ use onesided::{At, Pe, Result};
 
 use super::edit::{Edit, Ordering};
 use super::lines::{Call, Calls};
-use super::trial::{Effort, Trial, Trials};
+use super::trial::{Effort, Job, Trial, Trials, Triers};
+use crate::crew::Crew;
 use crate::pe::Sim;
 use crate::race::{MissingEdge, Race};
 use crate::search::Explore;
@@ -97,19 +98,29 @@ impl Simulation {
     /// # Errors
     /// As [`Simulation::explore`].
     pub fn fix<T>(&self, run: &Run<T>, effort: Effort, program: impl Fn(&Pe<Sim>) -> Result<T>) -> Result<Fixes> {
+        self.fix_with(run, effort, &program, &mut Crew::alone(&mut |job: Job| job.run(&program)))
+    }
+
+    /// The same, with a crew.
+    pub(crate) fn fix_with<T>(
+        &self,
+        run: &Run<T>,
+        effort: Effort,
+        program: &dyn Fn(&Pe<Sim>) -> Result<T>,
+        crew: &mut Triers<'_>,
+    ) -> Result<Fixes> {
+        if !can_be_cured(&run.verdict.kind) || run.steps > effort.steps / 4 {
+            return Ok(Fixes { fix: None, tried: 0 });
+        }
         let mut search = Search {
-            trials: Trials::new(self, effort, run.steps, &program),
+            trials: Trials::new(self, effort, run.steps, crew),
             races: &run.verdict.races,
             is_weakest: true,
             lacks: run.verdict.races.first().and_then(|race| lacks(&race.missing)),
             helping: Vec::new(),
             not_proved: None,
-            calls: Calls::default(),
+            calls: calls_of(self, run, program)?,
         };
-        if !can_be_cured(&run.verdict.kind) || run.steps > effort.steps / 4 {
-            return Ok(Fixes { fix: None, tried: 0 });
-        }
-        search.calls = calls_of(self, run, &program)?;
         let fix = match search.single()? {
             None => search.pair()?,
             one => one,
@@ -122,7 +133,7 @@ impl Simulation {
 const RUNS: u64 = 8;
 
 /// The calls of a program: of the run in order, and of the finding. Where the one in order was cut, some random runs show more.
-fn calls_of<T>(of: &Simulation, run: &Run<T>, program: &impl Fn(&Pe<Sim>) -> Result<T>) -> Result<Calls> {
+fn calls_of<T>(of: &Simulation, run: &Run<T>, program: &dyn Fn(&Pe<Sim>) -> Result<T>) -> Result<Calls> {
     let mut simulation = Simulation::new(of.config().clone())?;
     let in_order = simulation.run(program)?;
     let mut runs = vec![in_order.without_results()];
@@ -162,8 +173,8 @@ fn can_be_cured(kind: &VerdictKind) -> bool {
     }
 }
 
-struct Search<'a, T> {
-    trials: Trials<'a, T>,
+struct Search<'a, 'b> {
+    trials: Trials<'a, 'b>,
     races: &'a [Race],
     calls: Calls,
     /// Whether everything weaker was tried, and fails.
@@ -183,11 +194,15 @@ enum Kind {
     Inserts(Ordering),
 }
 
-impl<T> Search<'_, T> {
+impl Search<'_, '_> {
     /// One change, the weakest first.
     fn single(&mut self) -> Result<Option<Fix>> {
-        for kind in self.kinds() {
-            for edit in self.edits(kind) {
+        let kinds: Vec<(Kind, Vec<Edit>)> = self.kinds().into_iter().map(|kind| (kind, self.edits(kind))).collect();
+        let changes = kinds.iter().flat_map(|(_, edits)| edits.iter().take(PLACES)).map(|edit| vec![*edit]);
+        self.trials.expect(changes);
+        for (kind, edits) in kinds {
+            self.is_weakest &= edits.len() <= PLACES;
+            for edit in edits.into_iter().take(PLACES) {
                 if let Some(fix) = self.attempt(kind, vec![edit])? {
                     return Ok(Some(fix));
                 }
@@ -207,8 +222,8 @@ impl<T> Search<'_, T> {
         [a, b, c, Inserts(Ordering::Quiet), Inserts(Ordering::Synchronize), Inserts(Ordering::Barrier)]
     }
 
-    fn edits(&mut self, kind: Kind) -> Vec<Edit> {
-        let all: Vec<Edit> = match kind {
+    fn edits(&self, kind: Kind) -> Vec<Edit> {
+        match kind {
             Kind::Inserts(call) => {
                 let places = self.places(call).into_iter();
                 places.map(|(after, on_stream)| Edit::Insert { call, after, on_stream }).collect()
@@ -217,9 +232,7 @@ impl<T> Search<'_, T> {
                 let pairs = self.calls.puts_and_signals.iter();
                 pairs.map(|&((put, _), signal)| Edit::PutSignal { put, signal }).collect()
             }
-        };
-        self.is_weakest &= all.len() <= PLACES;
-        all.into_iter().take(PLACES).collect()
+        }
     }
 
     /// A stream's transfer that the host uses needs a quiet on the stream and its end. Several races may need a call each.
@@ -238,6 +251,7 @@ impl<T> Search<'_, T> {
             );
         }
         self.is_weakest &= pairs.len() <= PAIRS;
+        self.trials.expect(pairs.iter().take(PAIRS).cloned());
         for pair in pairs.into_iter().take(PAIRS) {
             if let Some(fix) = self.attempt(Kind::Inserts(Ordering::Barrier), pair)? {
                 return Ok(Some(fix));

@@ -108,11 +108,11 @@ impl Ending {
 
 /// Runs of one program, as long as the effort lasts.
 pub(super) struct Runs<'a, T> {
-    simulation: Simulation,
-    program: Program<'a, T>,
+    pub(super) simulation: Simulation,
+    pub(super) program: Program<'a, T>,
     /// Steps left.
-    left: u64,
-    max_steps: u64,
+    pub(super) left: u64,
+    pub(super) max_steps: u64,
     /// Runs made.
     pub(super) made: u64,
 }
@@ -155,6 +155,14 @@ impl<'a, T> Runs<'a, T> {
             Choices::Exceptions(exceptions) => self.named(Exceptions::new(exceptions))?,
         };
         Ok(steps.filter(|steps| steps.len() <= STEPS))
+    }
+
+    /// The same, also of the run in order.
+    pub(super) fn all_steps_of(&mut self, choices: &Choices) -> Result<Option<Vec<StepName>>> {
+        match choices {
+            Choices::InOrder => self.named(Exceptions::default()),
+            other => self.steps_of(other),
+        }
     }
 
     pub(super) fn named<C: Chooser>(&mut self, chooser: C) -> Result<Option<Vec<StepName>>> {

@@ -7,9 +7,11 @@
 //! | `trial.rs` | whether a changed program is right, as far as the effort goes |
 //! | `fix.rs` | the weakest change that makes a program right |
 //! | `minimize.rs` | a schedule that fails, as the run in order with the fewest exceptions |
+//! | `critical.rs` | the step after which every schedule fails |
 //! | `weaken.rs` | which calls that order others a program does not need |
 //! | `witness.rs` | a run in which a race changes a result |
 
+mod critical;
 mod edit;
 mod fix;
 mod lines;
@@ -18,6 +20,7 @@ mod trial;
 mod weaken;
 mod witness;
 
+pub use critical::{Critical, NoWayBack};
 pub use edit::{Edit, Ordering};
 pub use fix::{Fix, Fixes, Shown};
 pub use minimize::Minimized;
@@ -25,4 +28,6 @@ pub use trial::Effort;
 pub use weaken::{Enough, Weaker};
 pub use witness::Witness;
 
+pub(crate) use critical::Job as CriticalJob;
 pub(crate) use edit::Edits;
+pub(crate) use trial::Job as TrialJob;

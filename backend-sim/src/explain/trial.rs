@@ -1,13 +1,15 @@
 //! A trial of a changed program: whether it is right, as far as the effort goes.
 
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use onesided::{Pe, Result};
 
 use super::edit::Edit;
 use crate::config::Config;
+use crate::crew::Crew;
 use crate::pe::Sim;
 use crate::race::Race;
 use crate::search::{Bound, Explore, Strategy};
@@ -37,7 +39,7 @@ const DEPTH: u32 = 3;
 
 /// What a trial has shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Trial {
+pub(crate) enum Trial {
     /// Something is wrong. With the races that the run has which shows it.
     Fails(Vec<Race>),
     /// Nothing is wrong on any schedule: so many classes.
@@ -48,16 +50,44 @@ pub(super) enum Trial {
     NotTried,
 }
 
-/// Tries changes of one program.
-pub(super) struct Trials<'a, T> {
-    config: Config,
+/// A change to try.
+#[derive(Clone, Debug)]
+pub(crate) struct Job {
+    config: Arc<Config>,
+    edits: Vec<Edit>,
+    /// Schedules and steps that it may take.
+    schedules: u64,
+    steps: u64,
+    /// Somebody wants the search to end; nobody needs this one any more.
     stop: Option<Arc<AtomicBool>>,
-    program: &'a dyn Fn(&Pe<Sim>) -> Result<T>,
+    cancel: Arc<AtomicBool>,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(crate) struct Tried {
+    trial: Trial,
+    /// Steps taken.
+    steps: u64,
+    /// Somebody wanted it to end.
+    stopped: bool,
+}
+
+/// Who tries changes.
+pub(crate) type Triers<'a> = Crew<'a, Job, Result<Tried>>;
+
+/// Tries changes of one program.
+pub(super) struct Trials<'a, 'b> {
+    config: Arc<Config>,
+    stop: Option<Arc<AtomicBool>>,
+    cancel: Arc<AtomicBool>,
+    crew: &'a mut Triers<'b>,
     effort: Effort,
     /// Steps of one trial: the first may not take all.
     share: u64,
-    /// Steps left of the trial that is being made.
-    left: u64,
+    /// Changes that will be tried next, unless one before them is enough; and those that are being tried ahead.
+    next: VecDeque<Vec<Edit>>,
+    ahead: VecDeque<(u64, Vec<Edit>)>,
     /// Trials made.
     pub(super) made: u64,
 }
@@ -66,26 +96,22 @@ pub(super) struct Trials<'a, T> {
 const LONGER: u64 = 20;
 const AT_LEAST: u64 = 2000;
 
-impl<'a, T> Trials<'a, T> {
+impl<'a, 'b> Trials<'a, 'b> {
     /// Trials of a program on the cluster of `simulation`, for as long as nobody stops that. `steps`: of a run of the program as
     /// it is.
-    pub(super) fn new(
-        simulation: &Simulation,
-        effort: Effort,
-        steps: u64,
-        program: &'a dyn Fn(&Pe<Sim>) -> Result<T>,
-    ) -> Trials<'a, T> {
+    pub(super) fn new(simulation: &Simulation, effort: Effort, steps: u64, crew: &'a mut Triers<'b>) -> Trials<'a, 'b> {
         let config = simulation.config();
         let most = (LONGER * steps).max(AT_LEAST);
         let max_steps = Some(config.max_steps.map_or(most, |given| given.min(most)));
-        let stop = simulation.stop.clone();
         Trials {
-            config: Config { max_steps, ..config.clone() },
-            stop,
-            program,
+            config: Arc::new(Config { max_steps, ..config.clone() }),
+            stop: simulation.stop.clone(),
+            cancel: Arc::default(),
+            crew,
             effort,
             share: effort.steps / 4,
-            left: 0,
+            next: VecDeque::new(),
+            ahead: VecDeque::new(),
             made: 0,
         }
     }
@@ -94,66 +120,127 @@ impl<'a, T> Trials<'a, T> {
         &self.config
     }
 
+    /// These changes will be tried, in this order. Others may try them ahead.
+    pub(super) fn expect(&mut self, changes: impl IntoIterator<Item = Vec<Edit>>) {
+        self.next = changes.into_iter().collect();
+    }
+
     /// Whether the program with these changes is right.
     ///
     /// # Errors
     /// As [`Simulation::explore`].
     pub(super) fn of(&mut self, edits: &[Edit]) -> Result<Trial> {
+        self.look_ahead(edits);
+        let expected = self.ahead.pop_front_if(|(_, other)| other == edits);
         if self.effort.steps == 0 {
             return Ok(Trial::NotTried);
         }
         self.made += 1;
-        self.left = self.share.min(self.effort.steps);
-        let edits = self.config.edits.iter().chain(edits).copied().collect();
-        let mut simulation = Simulation::new(Config { edits, ..self.config.clone() })?;
+        let steps = self.share.min(self.effort.steps);
+        let Tried { trial, steps, stopped } = match expected {
+            Some((ticket, _)) if steps == self.share => self.crew.take(ticket)?,
+            other => {
+                other.into_iter().for_each(|(ticket, _)| self.crew.forget(ticket));
+                self.crew.run(self.job(edits, steps))?
+            }
+        };
+        self.effort.steps = if stopped { 0 } else { self.effort.steps.saturating_sub(steps) };
+        Ok(trial)
+    }
+
+    fn job(&self, edits: &[Edit], steps: u64) -> Job {
+        let Trials { config, stop, cancel, effort, .. } = self;
+        let (config, stop, cancel) = (Arc::clone(config), stop.clone(), Arc::clone(cancel));
+        Job { config, edits: edits.to_vec(), schedules: effort.schedules, steps, stop, cancel }
+    }
+
+    /// Lets others try what comes behind these changes. A trial is long, so few are tried ahead.
+    fn look_ahead(&mut self, edits: &[Edit]) {
+        let most = self.crew.ahead().min(2 * self.crew.helpers());
+        self.next.pop_front_if(|next| next == edits);
+        while self.ahead.len() < most + 1
+            && most > 0
+            && let Some(edits) = self.next.pop_front()
+        {
+            let ticket = self.crew.offer(self.job(&edits, self.share));
+            self.ahead.push_back((ticket, edits));
+        }
+    }
+}
+
+impl Drop for Trials<'_, '_> {
+    fn drop(&mut self) {
+        self.cancel.store(true, Ordering::Relaxed);
+        self.ahead.iter().for_each(|(ticket, _)| self.crew.forget(*ticket));
+    }
+}
+
+impl Job {
+    /// Tries the change.
+    pub(crate) fn run<T>(self, program: &dyn Fn(&Pe<Sim>) -> Result<T>) -> Result<Tried> {
+        let edits = self.config.edits.iter().chain(&self.edits).copied().collect();
+        let mut simulation = Simulation::new(Config { edits, ..Config::clone(&self.config) })?;
         if let Some(flag) = &self.stop {
             simulation.stop_when(Arc::clone(flag));
         }
-        let first = simulation.run(self.program)?;
-        self.uses(first.steps);
+        let mut used = 0;
+        let tried = self.run_on(&mut simulation, &mut used, program)?;
+        let (trial, stopped) = tried.map_or((Trial::NotTried, true), |trial| (trial, false));
+        Ok(Tried { trial, steps: used, stopped })
+    }
+
+    /// `None`: somebody wanted it to end.
+    fn run_on<T>(
+        &self,
+        simulation: &mut Simulation,
+        used: &mut u64,
+        program: &dyn Fn(&Pe<Sim>) -> Result<T>,
+    ) -> Result<Option<Trial>> {
+        let first = simulation.run(program)?;
+        *used = first.steps;
         if !first.is_ok() {
-            return Ok(Trial::Fails(first.verdict.races));
+            return Ok(Some(Trial::Fails(first.verdict.races)));
         }
-        let all = Explore::All { limit: self.effort.schedules };
-        let classes = match self.explore(&mut simulation, all)? {
-            (Trial::NothingFound(classes), true) => return Ok(Trial::Proved(classes)),
-            (Trial::NothingFound(classes), false) => classes,
-            (other, _) => return Ok(other),
+        let all = Explore::All { limit: self.schedules };
+        let mut schedules = match self.explore(simulation, all, used, program)? {
+            Some((Trial::NothingFound(classes), true)) => return Ok(Some(Trial::Proved(classes))),
+            Some((Trial::NothingFound(classes), false)) => classes,
+            other => return Ok(other.map(|(trial, _)| trial)),
         };
-        let mut schedules = classes;
         for strategy in [Strategy::Plain, Strategy::Pos, Strategy::Pct { depth: DEPTH }] {
             let random = Explore::Random { schedules: RANDOM, seed: 0, strategy };
-            match self.explore(&mut simulation, random)? {
-                (Trial::NothingFound(more), _) => schedules += more,
-                (other, _) => return Ok(other),
+            match self.explore(simulation, random, used, program)? {
+                Some((Trial::NothingFound(more), _)) => schedules += more,
+                other => return Ok(other.map(|(trial, _)| trial)),
             }
         }
-        Ok(Trial::NothingFound(schedules))
+        Ok(Some(Trial::NothingFound(schedules)))
     }
 
     /// Visits schedules up to the first that is wrong. Returns whether these were all.
-    fn explore(&mut self, simulation: &mut Simulation, how: Explore) -> Result<(Trial, bool)> {
-        let (mut left, mut wrong) = (self.left, None);
-        let explored = simulation.explore(how, self.program, |run: &Run<T>| {
+    fn explore<T>(
+        &self,
+        simulation: &mut Simulation,
+        how: Explore,
+        used: &mut u64,
+        program: &dyn Fn(&Pe<Sim>) -> Result<T>,
+    ) -> Result<Option<(Trial, bool)>> {
+        let (mut left, mut wrong) = (self.steps.saturating_sub(*used), None);
+        let explored = simulation.explore(how, program, |run: &Run<T>| {
             left = left.saturating_sub(run.steps);
             if !run.is_ok() && !run.is_given_up() {
                 wrong = Some(run.verdict.races.clone());
             }
-            match wrong.is_some() || run.is_given_up() && matches!(how, Explore::All { .. }) || left == 0 {
+            let ends = wrong.is_some() || run.is_given_up() && matches!(how, Explore::All { .. });
+            match ends || left == 0 || self.cancel.load(Ordering::Relaxed) {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),
             }
         })?;
-        self.uses(explored.steps);
+        *used += explored.steps;
         if explored.bound == Some(Bound::Stopped) {
-            self.effort.steps = 0;
-            return Ok((Trial::NotTried, false));
+            return Ok(None);
         }
-        Ok((wrong.map_or(Trial::NothingFound(explored.schedules), Trial::Fails), explored.complete))
-    }
-
-    fn uses(&mut self, steps: u64) {
-        self.left = self.left.saturating_sub(steps);
-        self.effort.steps = self.effort.steps.saturating_sub(steps);
+        Ok(Some((wrong.map_or(Trial::NothingFound(explored.schedules), Trial::Fails), explored.complete)))
     }
 }

@@ -7,7 +7,8 @@ use onesided::{At, Pe, Result};
 use super::edit::{Edit, Ordering};
 use super::fix::Shown;
 use super::lines::Calls;
-use super::trial::{Effort, Trial, Trials};
+use super::trial::{Effort, Job, Trial, Trials};
+use crate::crew::Crew;
 use crate::pe::Sim;
 use crate::simulation::Simulation;
 
@@ -81,7 +82,9 @@ impl Simulation {
             calls.all.iter().filter_map(|((at, _), line)| Some((line.orders?, *at))).collect();
         lines.sort_by_key(|(_, at)| *at);
         lines.dedup();
-        let mut trials = Trials::new(self, effort, run.steps, &program);
+        let mut own = |job: Job| job.run(&program);
+        let mut crew = Crew::alone(&mut own);
+        let mut trials = Trials::new(self, effort, run.steps, &mut crew);
         let weaker = |(call, at): (Ordering, At)| {
             let mut enough = Enough::Itself;
             for by in weaker_than(call) {

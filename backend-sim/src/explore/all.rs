@@ -10,11 +10,13 @@
 //! In a proof, where a race is a finding, additions to counters commute and waits for steady words are no choices
 //! (`machine/assumed.rs`).
 
-use std::rc::Rc;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use super::Chooser;
+use super::attempt::{Asleep, Attempt, Attempted, Given, IN_VAIN, Known, Met, Taken, stays};
 use super::reversals::{Event, Order, Reversal};
-use crate::machine::{Access, Assumptions, BlockedWait, Machine, Past, Patience, Step};
+use crate::exception::StepName;
+use crate::machine::{Access, Assumptions, Past};
 
 /// The search, across schedules.
 #[derive(Debug, Default)]
@@ -22,26 +24,30 @@ pub(crate) struct All {
     path: Vec<Node>,
     /// The steps that were taken there.
     events: Vec<Event>,
-    /// How many nodes of the path the current schedule has passed.
-    depth: usize,
-    /// Waits that did not end in the current schedule.
-    blocked: Vec<BlockedWait>,
+    /// The steps of the schedule that just ended, until it is noted how to take some of them the other way round.
+    taken: Option<Taken>,
     /// A finding ended the current schedule: what it would have done next is not known.
     cut: bool,
     /// Every step possible was asleep: the rest of this schedule is not looked at.
     redundant: bool,
     /// The same picks led to other choices than before: the program is not deterministic.
     diverged: bool,
-    /// How often polls are taken in vain. The machine has it while a schedule runs.
-    patience: Patience,
+    /// What the current schedules have in common.
+    given: Arc<Given>,
+    /// Whether the schedule that just ended went on behind polls that were left out.
+    impatient: bool,
     /// Whether polls in vain were left out.
     polls: bool,
-    /// In a proof: what is assumed of words. The machine has it while a schedule runs.
+    /// What is assumed of words, if anything is.
     assumed: Option<Box<Assumptions>>,
+    /// So many steps at the beginning are never taken the other way round.
+    fixed: usize,
+    /// Branches that are being run ahead, by their tickets.
+    ahead: BTreeMap<u64, Attempt>,
 }
 
-/// Stands for the name of a poll in vain.
-const IN_VAIN: u64 = u64::MAX;
+/// The most schedules that are run ahead and were not needed yet.
+const HELD: usize = 4096;
 
 /// A choice of the current schedule.
 #[derive(Debug)]
@@ -51,6 +57,8 @@ struct Node {
     /// The one that is taken: its name, and its index once that is known.
     key: u64,
     pick: Option<u32>,
+    /// What it touches, as far as that is known before it is taken.
+    touches: Option<Arc<[Access]>>,
     /// How many steps were taken there before, with all that follows.
     finished: u32,
     sleep: Vec<Asleep>,
@@ -60,13 +68,8 @@ struct Node {
     behind: Vec<Branch>,
     /// What it wants in place of it.
     instead: Vec<Branch>,
-}
-
-/// A step that need not be taken, and what it touches.
-#[derive(Clone, Debug)]
-struct Asleep {
-    key: u64,
-    touches: Rc<[Access]>,
+    /// The ticket of the step that is taken, if it was run ahead.
+    ticket: Option<u64>,
 }
 
 /// A step that is still to be taken, and those behind it.
@@ -74,23 +77,150 @@ struct Asleep {
 struct Branch {
     key: u64,
     /// `None`: not known.
-    touches: Option<Rc<[Access]>>,
+    touches: Option<Arc<[Access]>>,
     behind: Vec<Branch>,
+    /// If it is being run ahead.
+    ticket: Option<u64>,
 }
 
 impl All {
-    /// A search. A proof assumes something of words.
+    /// A search. A proof assumes more of words.
     pub(crate) fn new(proof: bool) -> All {
-        All { assumed: proof.then(Box::default), ..All::default() }
+        let assumed = Some(Box::new(Assumptions::new(proof)));
+        let given = Given { given_up: assumed.as_ref().map(|assumed| assumed.given_up()), ..Given::default() };
+        All { assumed, given: Arc::new(given), ..All::default() }
     }
 
-    /// Whether the schedule that just ended shows that something was assumed wrongly. Then the search has started again.
-    pub(crate) fn starts_again(&mut self) -> bool {
+    /// A search of the schedules that begin with these steps, which assumes nothing of words.
+    pub(crate) fn behind(steps: Vec<Known>) -> All {
+        let fixed = steps.len();
+        let path = steps.into_iter().map(|Known { key, pick, of, forced }| {
+            let (sleep, behind, instead) = (Vec::new(), Vec::new(), Vec::new());
+            let (choices, pick) = (vec![key; of], Some(pick));
+            Node { choices, key, pick, touches: None, finished: 0, sleep, forced, behind, instead, ticket: None }
+        });
+        All { path: path.collect(), fixed, ..All::default() }
+    }
+
+    /// The names of the current schedule's steps.
+    pub(crate) fn steps(&self) -> Vec<StepName> {
+        let mut times: BTreeMap<u64, u32> = BTreeMap::new();
+        let name = |node: &Node| {
+            let times = times.entry(node.key).or_default();
+            *times += 1;
+            StepName { key: node.key, times: *times - 1 }
+        };
+        self.path.iter().map(name).collect()
+    }
+
+    /// The schedule to run now, and the ticket for it if it was run ahead.
+    pub(crate) fn attempt(&mut self) -> (Attempt, Option<u64>) {
+        let branch = self.path.split_last().filter(|_| self.path.len() > self.fixed);
+        let Some((last, before)) = branch else {
+            let known = self.path.iter().map(Node::known).collect();
+            let (chain, sleep) = (Vec::new(), Vec::new());
+            return (Attempt { given: Arc::clone(&self.given), known, branch: None, chain, sleep }, None);
+        };
+        let attempt = Attempt {
+            given: Arc::clone(&self.given),
+            known: before.iter().map(Node::known).collect(),
+            branch: Some((last.key, last.choices.len())),
+            chain: chain(&last.behind),
+            sleep: last.sleep.iter().map(unshared).collect(),
+        };
+        let ticket = last.ticket;
+        (attempt, ticket)
+    }
+
+    /// Whether what was run ahead for a ticket is this.
+    pub(crate) fn is_as_foreseen(&mut self, ticket: u64, attempt: &Attempt) -> bool {
+        self.ahead.remove(&ticket).is_some_and(|foreseen| foreseen.is(attempt))
+    }
+
+    /// Of the next schedules that are known, so many, those that nobody runs yet. `offer` returns a ticket. A branch will be taken
+    /// where it is now, behind the steps that it has now, once all before it are asleep.
+    pub(crate) fn look_ahead(&mut self, most: usize, mut offer: impl FnMut(Attempt) -> u64) {
+        let last = self.path.len().saturating_sub(1);
+        let (mut known, mut next): (Option<Vec<Known>>, usize) = (None, 0);
+        for at in (0..self.path.len()).rev() {
+            let instead = &self.path[at].instead;
+            if instead.iter().all(|branch| branch.ticket.is_some()) {
+                next += instead.len();
+                continue;
+            }
+            let steps = known.get_or_insert_with(|| self.path[..last].iter().map(Node::known).collect());
+            let touches = if at == last { self.path[at].touches.clone() } else { Some(self.events[at].touches()) };
+            let Node { key, choices, sleep, instead, .. } = &mut self.path[at];
+            let mut before = Some((*key, touches));
+            let mut sleep: Vec<Asleep> = sleep.iter().map(unshared).collect();
+            for branch in instead {
+                let Some((key, Some(touches))) = before.take() else { break };
+                sleep.push(unshared(&Asleep { key, touches }));
+                before = Some((branch.key, branch.touches.clone()));
+                next += 1;
+                if next > most || self.ahead.len() >= HELD {
+                    return;
+                }
+                if branch.ticket.is_some() {
+                    continue;
+                }
+                let attempt = Attempt {
+                    given: Arc::clone(&self.given),
+                    known: steps[..at].to_vec(),
+                    branch: Some((branch.key, choices.len())),
+                    chain: chain(&branch.behind),
+                    sleep: sleep.clone(),
+                };
+                let ticket = offer(attempt.clone());
+                branch.ticket = Some(ticket);
+                self.ahead.insert(ticket, attempt);
+            }
+        }
+    }
+
+    /// Takes over what came of the schedule.
+    pub(crate) fn took(&mut self, attempted: Attempted) {
+        let Attempted { pick, met, taken, cut, redundant, diverged, polls, mut patience, sightings } = attempted;
+        (self.cut, self.redundant, self.diverged) = (cut, redundant, diverged);
+        self.polls |= polls;
+        self.impatient = patience.has_grown();
+        if self.impatient {
+            self.given = Arc::new(Given { patience, given_up: self.given.given_up.clone() });
+        }
+        if let Some((assumed, sightings)) = self.assumed.as_mut().zip(sightings) {
+            assumed.learn(sightings);
+        }
+        if let (Some(last), Some(_)) = (self.path.last_mut(), pick) {
+            last.pick = pick;
+        }
+        for Met { choices, key, pick, forced } in met {
+            let step = self.path.len().checked_sub(1).map(|last| (last, taken.touches(last)));
+            let sleep = step.map_or_else(Vec::new, |(last, touches)| {
+                let Node { key, sleep, .. } = &self.path[last];
+                sleep.iter().filter(|asleep| stays(asleep, *key, touches)).cloned().collect()
+            });
+            let mut instead = self.path.last_mut().map_or_else(Vec::new, |node| std::mem::take(&mut node.behind));
+            let behind = match instead.is_empty() {
+                true => Vec::new(),
+                false if forced => std::mem::take(&mut instead),
+                false => instead.remove(0).behind,
+            };
+            let (pick, touches, ticket, finished) = (Some(pick), None, None, 0);
+            self.path.push(Node { choices, key, pick, touches, finished, sleep, forced, behind, instead, ticket });
+        }
+        self.taken = Some(taken);
+    }
+
+    /// Whether the schedule that just ended shows that something was assumed wrongly. Then the search has started again, and what
+    /// was run ahead is not needed.
+    pub(crate) fn starts_again(&mut self, mut forget: impl FnMut(u64)) -> bool {
         let given_up = self.assumed.as_mut().is_some_and(|assumed| assumed.give_up());
-        let again = self.patience.has_grown() || given_up;
+        let again = self.impatient || given_up;
         if again {
-            let (assumed, patience) = (self.assumed.take(), std::mem::take(&mut self.patience));
-            *self = All { assumed, patience, ..All::default() };
+            let (assumed, patience) = (self.assumed.take(), self.given.patience.clone());
+            let given_up = assumed.as_ref().map(|assumed| assumed.given_up());
+            self.ahead.keys().for_each(|ticket| forget(*ticket));
+            *self = All { assumed, given: Arc::new(Given { patience, given_up }), ..All::default() };
         }
         again
     }
@@ -102,7 +232,7 @@ impl All {
 
     /// Whether the schedule that just ended did not do again what the one before it did up to their difference.
     pub(crate) fn has_diverged(&self) -> bool {
-        self.diverged || (!self.redundant && self.depth < self.path.len())
+        self.diverged
     }
 
     /// Whether the schedule that just ended is equivalent to an earlier one.
@@ -123,24 +253,26 @@ impl All {
     /// Looks at the schedule that just ended, and goes back to the last point with a step that is still to be taken; false when
     /// there is none.
     pub(crate) fn next_schedule(&mut self) -> bool {
-        match (self.redundant, self.cut) {
-            (true, _) => {}
-            (false, false) => self.note_reversals(),
-            (false, true) => {
-                self.note_reversals();
-                self.note_all_choices();
+        self.events = match self.taken.take() {
+            Some(Taken::Steps(steps, _)) if self.redundant => steps,
+            Some(taken) => {
+                let (order, reversals) = taken.ordered();
+                self.note(&order, reversals);
+                if self.cut {
+                    self.note_all_choices();
+                }
+                order.into_steps()
             }
-        }
-        self.depth = 0;
-        self.redundant = false;
-        self.cut = false;
-        self.blocked.clear();
+            None => std::mem::take(&mut self.events),
+        };
         debug_assert_eq!(self.path.len(), self.events.len());
-        while let Some((node, event)) = self.path.last_mut().zip(self.events.pop()) {
+        while self.path.len() > self.fixed
+            && let Some((node, event)) = self.path.last_mut().zip(self.events.pop())
+        {
             node.sleep.push(Asleep { key: node.key, touches: event.touches });
             if !node.instead.is_empty() {
-                let Branch { key, behind, .. } = node.instead.remove(0);
-                (node.key, node.pick, node.behind) = (key, None, behind);
+                let Branch { key, touches, behind, ticket } = node.instead.remove(0);
+                (node.key, node.touches, node.pick, node.behind, node.ticket) = (key, touches, None, behind, ticket);
                 node.finished += 1;
                 return true;
             }
@@ -163,7 +295,7 @@ impl All {
 
     /// Bytes of what the search remembers. What several points share counts once.
     pub(crate) fn memory(&self) -> usize {
-        let shared = |touches: &Rc<[Access]>| size_of_val(&**touches) / Rc::strong_count(touches);
+        let shared = |touches: &Arc<[Access]>| size_of_val(&**touches) / Arc::strong_count(touches);
         let mut bytes: usize = self.events.iter().map(|event| event.memory() + shared(&event.touches)).sum();
         let mut branches: Vec<&Branch> = Vec::new();
         for node in &self.path {
@@ -179,14 +311,12 @@ impl All {
     }
 
     /// For every pair of steps of the schedule that can be taken the other way round, notes how.
-    fn note_reversals(&mut self) {
-        let All { path, events, blocked, .. } = self;
-        let order = Order::of(events, blocked);
-        for Reversal { before, steps, last } in order.reversals() {
-            let node = &mut path[before];
+    fn note(&mut self, order: &Order, reversals: Vec<Reversal>) {
+        for Reversal { before, steps, last } in reversals.into_iter().filter(|reversal| reversal.before >= self.fixed) {
+            let node = &mut self.path[before];
             let asleep = |asleep: &Asleep| order.is_weak_initial(asleep.key, Some(&asleep.touches), (&steps, &last));
             if !node.sleep.iter().any(asleep) {
-                insert(&order, &mut node.instead, steps, &last);
+                insert(order, &mut node.instead, steps, &last);
             }
         }
     }
@@ -194,32 +324,44 @@ impl All {
     /// A finding ended the schedule. Steps that were possible and were not taken might have changed that: each is tried first,
     /// wherever it was possible.
     fn note_all_choices(&mut self) {
-        for Node { choices, key, sleep, instead, .. } in &mut self.path {
+        for Node { choices, key, sleep, instead, .. } in &mut self.path[self.fixed..] {
             for &other in choices.iter() {
                 let known = other == *key
                     || other == IN_VAIN
                     || sleep.iter().any(|asleep| asleep.key == other)
                     || instead.iter().any(|branch| branch.key == other);
                 if !known {
-                    instead.push(Branch { key: other, touches: None, behind: Vec::new() });
+                    instead.push(Branch { key: other, touches: None, behind: Vec::new(), ticket: None });
                 }
             }
         }
     }
+}
 
-    fn sleep_at_the_end(&self) -> Vec<Asleep> {
-        let Some((node, event)) = self.path.last().zip(self.events.last()) else { return Vec::new() };
-        let stays = |asleep: &&Asleep| asleep.key != node.key && !conflict(&asleep.touches, &event.touches);
-        node.sleep.iter().filter(stays).cloned().collect()
+impl Node {
+    fn known(&self) -> Known {
+        let pick = self.pick.expect("it was taken");
+        Known { key: self.key, pick, of: self.choices.len(), forced: self.forced }
     }
 }
 
-fn conflict(a: &[Access], b: &[Access]) -> bool {
-    a.iter().any(|access| b.iter().any(|other| access.conflicts(other)))
+/// The steps that a schedule takes first, of those that the tree wants.
+fn chain(mut branches: &[Branch]) -> Vec<u64> {
+    let mut chain = Vec::new();
+    while let Some(Branch { key, behind, .. }) = branches.first() {
+        chain.push(*key);
+        branches = behind;
+    }
+    chain
+}
+
+/// A copy of its own, so that what runs ahead does not count in the memory of the search.
+fn unshared(Asleep { key, touches }: &Asleep) -> Asleep {
+    Asleep { key: *key, touches: Arc::from(&touches[..]) }
 }
 
 /// Adds a sequence to the branches of a tree, unless it is covered. `last`: what comes before the last of its steps.
-fn insert(order: &Order<'_>, branches: &mut Vec<Branch>, mut steps: Vec<usize>, last: &Past) {
+fn insert(order: &Order, branches: &mut Vec<Branch>, mut steps: Vec<usize>, last: &Past) {
     for branch in branches.iter_mut() {
         if order.is_weak_initial(branch.key, branch.touches.as_deref(), (&steps, last)) {
             let mut last = last;
@@ -237,94 +379,9 @@ fn insert(order: &Order<'_>, branches: &mut Vec<Branch>, mut steps: Vec<usize>, 
     }
     let mut behind = Vec::new();
     for &step in steps.iter().rev() {
-        behind = vec![Branch { key: order.key(step), touches: Some(order.touches(step)), behind }];
+        behind = vec![Branch { key: order.key(step), touches: Some(order.touches(step)), behind, ticket: None }];
     }
     branches.append(&mut behind);
-}
-
-impl Chooser for All {
-    const TRACKING: bool = true;
-
-    fn pick(&mut self, machine: &Machine, n: usize) -> usize {
-        if self.redundant {
-            return 0;
-        }
-        let find = |key: u64| (0..n).find(|&index| machine.choice_key(index) == key);
-        if let Some(node) = self.path.get_mut(self.depth) {
-            let index = match node.pick {
-                Some(pick) => Some(pick as usize).filter(|&pick| pick < n && machine.choice_key(pick) == node.key),
-                None => find(node.key),
-            };
-            let Some(index) = index.filter(|_| node.choices.len() == n) else {
-                (self.diverged, self.redundant) = (true, true);
-                return 0;
-            };
-            node.pick = Some(index as u32);
-            return index;
-        }
-        let sleep = self.sleep_at_the_end();
-        let mut instead = self.path.last_mut().map_or_else(Vec::new, |node| std::mem::take(&mut node.behind));
-        if let Some(index) = machine.forced() {
-            let (key, behind) = (machine.choice_key(index), instead);
-            let (choices, instead) = (vec![key; n], Vec::new());
-            let pick = Some(index as u32);
-            self.path.push(Node { choices, key, pick, finished: 0, sleep, forced: true, behind, instead });
-            return index;
-        }
-        let (index, behind) = match instead.is_empty() {
-            true => {
-                let awake = |index: &usize| {
-                    let key = machine.choice_key(*index);
-                    sleep.iter().all(|asleep| asleep.key != key)
-                };
-                self.polls |= (0..n).any(|index| machine.is_in_vain(index));
-                ((0..n).find(|index| awake(index) && !machine.is_in_vain(*index)), Vec::new())
-            }
-            false => {
-                let Branch { key, behind, .. } = instead.remove(0);
-                let index = find(key);
-                self.diverged |= index.is_none();
-                (index, behind)
-            }
-        };
-        let Some(index) = index else {
-            self.redundant = true;
-            return 0;
-        };
-        let key = machine.choice_key(index);
-        let name = |index| if machine.is_in_vain(index) { IN_VAIN } else { machine.choice_key(index) };
-        let choices = (0..n).map(name).collect();
-        let pick = Some(index as u32);
-        self.path.push(Node { choices, key, pick, finished: 0, sleep, forced: false, behind, instead });
-        index
-    }
-
-    fn took(&mut self, step: &Step) {
-        if self.redundant {
-            return;
-        }
-        let Node { key, forced, .. } = self.path[self.depth];
-        let event = Event::new(key, step, forced);
-        match self.events.get_mut(self.depth) {
-            Some(known) => *known = event,
-            None => self.events.push(event),
-        }
-        self.depth += 1;
-    }
-
-    fn prepare(&mut self, machine: &mut Machine) {
-        if let Some(assumed) = self.assumed.take() {
-            machine.assume(assumed);
-        }
-        machine.be_patient(std::mem::take(&mut self.patience));
-    }
-
-    fn ended(&mut self, machine: &mut Machine, cut: bool) {
-        self.blocked = machine.blocked_waits();
-        self.cut = cut;
-        self.patience = machine.take_patience();
-        self.assumed = machine.take_assumed();
-    }
 }
 
 #[cfg(test)]
@@ -333,12 +390,12 @@ mod tests {
 
     fn node(key: u64, pick: u32, possible: u64) -> Node {
         let choices = (0..possible).collect();
-        let (sleep, behind, instead) = (vec![], vec![], vec![]);
-        Node { choices, key, pick: Some(pick), finished: 0, sleep, forced: false, behind, instead }
+        let (sleep, behind, instead, touches, ticket) = (vec![], vec![], vec![], None, None);
+        Node { choices, key, pick: Some(pick), touches, finished: 0, sleep, forced: false, behind, instead, ticket }
     }
 
     fn branch(key: u64) -> Branch {
-        Branch { key, touches: None, behind: vec![] }
+        Branch { key, touches: None, behind: vec![], ticket: None }
     }
 
     fn events(n: usize) -> Vec<Event> {
@@ -348,7 +405,7 @@ mod tests {
     #[test]
     fn the_search_goes_back_to_the_deepest_branch_first() {
         let path = vec![node(1, 0, 2), node(2, 0, 1), node(3, 0, 3)];
-        let mut all = All { path, events: events(3), depth: 3, redundant: true, ..All::default() };
+        let mut all = All { path, events: events(3), ..All::default() };
         all.path[0].instead = vec![branch(5)];
         all.path[2].instead = vec![branch(6), branch(7)];
         let mut taken = Vec::new();
@@ -356,7 +413,6 @@ mod tests {
             let node = all.path.last().expect("there is a branch");
             taken.push((all.path.len(), node.key, node.sleep.iter().map(|asleep| asleep.key).collect::<Vec<_>>()));
             all.events.push(Event::default());
-            all.redundant = true;
         }
         assert_eq!(taken, [(3, 6, vec![3]), (3, 7, vec![3, 6]), (1, 5, vec![1])]);
         assert!(all.path.is_empty());
@@ -364,9 +420,10 @@ mod tests {
 
     #[test]
     fn behind_a_finding_every_choice_is_tried_that_is_not_known() {
-        let mut all = All { path: vec![node(1, 1, 4)], events: events(1), cut: true, ..All::default() };
+        let taken = Some(Taken::Steps(events(1), Vec::new()));
+        let mut all = All { path: vec![node(1, 1, 4)], taken, cut: true, ..All::default() };
         all.path[0].instead = vec![branch(3)];
-        all.path[0].sleep = vec![Asleep { key: 0, touches: Rc::from([]) }];
+        all.path[0].sleep = vec![Asleep { key: 0, touches: Arc::from([]) }];
         assert!(all.next_schedule());
         assert_eq!(all.path[0].key, 3);
         assert_eq!(all.path[0].instead.iter().map(|branch| branch.key).collect::<Vec<_>>(), [2]);
@@ -378,7 +435,6 @@ mod tests {
         assert_eq!(all.estimate(1), 1);
         all.path[0].instead = vec![branch(5)];
         all.path[1].instead = vec![branch(6), branch(7)];
-        all.redundant = true;
         // half of the schedules are behind 1, and of those a third behind each of 2, 6 and 7
         let mut totals = Vec::new();
         for visited in 1.. {
@@ -388,7 +444,6 @@ mod tests {
                 break;
             }
             all.events.resize_with(all.path.len(), Event::default);
-            all.redundant = true;
         }
         assert_eq!(totals, [6, 6, 6, 4]);
     }
@@ -397,9 +452,9 @@ mod tests {
     fn what_is_shared_counts_once_in_the_memory_of_a_search() {
         let mut all = All { path: vec![node(1, 0, 2)], events: events(1), ..All::default() };
         let alone = all.memory();
-        let touches: Rc<[Access]> = Rc::clone(&all.events[0].touches);
-        all.path[0].sleep.push(Asleep { key: 2, touches: Rc::clone(&touches) });
-        all.path[0].instead.push(Branch { key: 3, touches: Some(touches), behind: vec![branch(4)] });
+        let touches: Arc<[Access]> = Arc::clone(&all.events[0].touches);
+        all.path[0].sleep.push(Asleep { key: 2, touches: Arc::clone(&touches) });
+        all.path[0].instead.push(Branch { key: 3, touches: Some(touches), behind: vec![branch(4)], ticket: None });
         assert_eq!(all.memory(), alone + size_of::<Asleep>() + 2 * size_of::<Branch>());
         assert!(alone >= size_of::<Node>() + size_of::<Event>());
     }

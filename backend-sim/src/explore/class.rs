@@ -5,14 +5,14 @@
 //! is no memory does not count, and neither do steps without memory: a search at random does not keep what a quiet has claimed where
 //! nothing was in flight, so some steps are not there in every schedule of a class. What matters shows in the order of accesses.
 //!
-//! As in a proof, additions to counters commute, and the ends of waits for steady words do not count (`machine/assumed.rs`). Which
-//! words are counters or steady is seen in the first run.
+//! As in a search of all schedules, updates commute where nobody looks between them, and in a proof the ends of waits for steady words
+//! do not count (`machine/assumed.rs`). Which words these are is seen in the first run.
 
 use std::collections::BTreeMap;
 
 use super::Chooser;
 use super::generator::mixed;
-use crate::machine::{Access, Assumptions, Machine, Object, ObjectKind, Step, Touch};
+use crate::machine::{Access, Assumptions, Bits, GivenUp, Machine, Object, ObjectKind, Step, Touch};
 
 /// A chooser whose runs are classified.
 #[derive(Debug)]
@@ -82,12 +82,25 @@ struct Cell {
     /// Reads since that, and additions.
     read: u64,
     added: u64,
+    /// The same of changes bit by bit, of each kind.
+    masked: [u64; 3],
 }
 
 impl Class {
-    /// For runs of which the same is assumed as in a proof, or nothing.
+    /// For runs of which the same is assumed as in a proof, or in a search of all outcomes.
     pub(crate) fn new(proof: bool) -> Class {
-        Class { assumed: proof.then(Box::default), ..Class::default() }
+        Class { assumed: Some(Box::new(Assumptions::new(proof))), ..Class::default() }
+    }
+
+    /// For runs elsewhere, of which the same is assumed.
+    pub(crate) fn given_up(&self) -> Option<GivenUp> {
+        self.assumed.as_ref().map(|assumed| assumed.given_up())
+    }
+
+    /// For runs of which this is not assumed.
+    pub(crate) fn without(given_up: Option<&GivenUp>) -> Class {
+        let assumed = given_up.map(|given_up| Box::new(Assumptions::without(given_up)));
+        Class { assumed, ..Class::default() }
     }
 
     /// Whether the run that just ended shows that something was assumed wrongly. Then it has the same class as others only if it
@@ -188,10 +201,19 @@ impl Cell {
     /// The steps that a step does not commute with which touches it so. Each byte counts, so it does not matter how the bytes
     /// are cut into cells.
     fn before(&self, touch: Touch) -> u64 {
+        let masked = |except: Option<Bits>| {
+            let others = self.masked.iter().enumerate().filter(|(kind, _)| except.is_none_or(|own| own as usize != *kind));
+            others.fold(0_u64, |sum, (_, steps)| sum.wrapping_add(*steps))
+        };
         let steps = match touch {
-            Touch::Read => self.updated.wrapping_add(self.added),
-            Touch::Add { .. } => self.updated.wrapping_add(self.read),
-            Touch::Write | Touch::Atomic => self.updated.wrapping_add(self.read).wrapping_add(self.added),
+            Touch::Read => self.updated.wrapping_add(self.added).wrapping_add(masked(None)),
+            Touch::Add { .. } => self.updated.wrapping_add(self.read).wrapping_add(masked(None)),
+            Touch::Mask(own) => {
+                self.updated.wrapping_add(self.read).wrapping_add(self.added).wrapping_add(masked(Some(own)))
+            }
+            Touch::Write | Touch::Atomic => {
+                self.updated.wrapping_add(self.read).wrapping_add(self.added).wrapping_add(masked(None))
+            }
         };
         steps.wrapping_mul((self.end - self.start) as u64)
     }
@@ -200,7 +222,13 @@ impl Cell {
         match touch {
             Touch::Read => self.read = self.read.wrapping_add(step),
             Touch::Add { .. } => self.added = self.added.wrapping_add(step),
-            Touch::Write | Touch::Atomic => (self.updated, self.read, self.added) = (step, 0, 0),
+            Touch::Mask(kind) => {
+                let masked = &mut self.masked[kind as usize];
+                *masked = masked.wrapping_add(step);
+            }
+            Touch::Write | Touch::Atomic => {
+                (self.updated, self.read, self.added, self.masked) = (step, 0, 0, [0; 3]);
+            }
         }
     }
 }
@@ -225,7 +253,9 @@ mod tests {
 
     /// Steps with some accesses each to a few bytes.
     fn steps() -> impl Strategy<Value = Vec<(u64, Vec<Access>)>> {
-        let touch = prop::sample::select(vec![Touch::Read, Touch::Write, Touch::Atomic, Touch::Add { by: 1 }]);
+        let masks = [Bits::And, Bits::Or, Bits::Xor].map(Touch::Mask);
+        let touches = [&[Touch::Read, Touch::Write, Touch::Atomic, Touch::Add { by: 1 }][..], &masks].concat();
+        let touch = prop::sample::select(touches);
         let access = (0usize..12, 1usize..6, touch).prop_map(|(start, len, touch)| access(start, len, touch));
         let step = prop::collection::vec(access, 0..3);
         prop::collection::vec(step, 2..9).prop_map(|steps| (0..).zip(steps).collect())

@@ -32,18 +32,18 @@ pub(crate) struct Exceptions {
 
 /// Names steps while a run goes on.
 #[derive(Debug, Default)]
-struct Names {
+pub(super) struct Names {
     /// How many steps an agent has taken.
     times: BTreeMap<u64, u32>,
 }
 
 impl Names {
-    fn of(&self, machine: &Machine, index: usize) -> StepName {
+    pub(super) fn of(&self, machine: &Machine, index: usize) -> StepName {
         let key = machine.choice_key(index);
         StepName { key, times: self.times.get(&key).copied().unwrap_or(0) }
     }
 
-    fn take(&mut self, step: StepName) {
+    pub(super) fn take(&mut self, step: StepName) {
         *self.times.entry(step.key).or_default() += 1;
     }
 }

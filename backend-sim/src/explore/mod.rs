@@ -7,11 +7,15 @@
 //! | `random.rs` | a seeded generator (`generator.rs`), any step with some bias |
 //! | `pos.rs`, `pct.rs` | the same generator, by priorities: of steps; of agents and targets |
 //! | `all.rs`, `reversals.rs` | a depth-first search over all schedules, leaving out equivalent ones |
+//! | `attempt.rs` | one schedule of it, which anybody can run |
 //! | `class.rs` | any of them, and which class of equivalent schedules its run belongs to |
 //! | `exceptions.rs` | in order, but for some steps that come later; any chooser, and the names of the steps that it takes |
+//! | `behind.rs` | the first steps of a run, and any chooser behind them |
 //! | `replay.rs` | a recorded list |
 
 mod all;
+mod attempt;
+mod behind;
 mod class;
 mod exceptions;
 mod generator;
@@ -26,6 +30,8 @@ mod reversals;
 use crate::machine::{Machine, Step};
 
 pub(crate) use all::All;
+pub(crate) use attempt::{Attempt, Attempted, Attempting};
+pub(crate) use behind::Behind;
 pub(crate) use class::{Class, Classified};
 pub(crate) use exceptions::{Exceptions, Named};
 pub(crate) use in_order::InOrder;

@@ -1,7 +1,7 @@
 //! A recorded list of picks, followed to the letter.
 
 use super::Chooser;
-use crate::machine::Machine;
+use crate::machine::{Assumptions, Machine};
 
 /// Follows recorded picks; where they end, the first step is taken.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl Chooser for Replay<'_> {
 
     fn prepare(&mut self, machine: &mut Machine) {
         if self.proof {
-            machine.assume(Box::default()); // waits learn the same
+            machine.assume(Box::new(Assumptions::new(true))); // waits learn the same
         }
     }
 

@@ -1,7 +1,7 @@
 //! Which pairs of steps of a run can be taken the other way round, and how.
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use crate::machine::{Access, BlockedWait, Object, ObjectKind, Past, Step, Test};
 
@@ -9,7 +9,7 @@ use crate::machine::{Access, BlockedWait, Object, ObjectKind, Past, Step, Test};
 #[derive(Debug)]
 pub(crate) struct Event {
     key: u64,
-    pub(crate) touches: Rc<[Access]>,
+    pub(crate) touches: Arc<[Access]>,
     /// What the bytes that it writes held before.
     before: Vec<(Object, Box<[u8]>)>,
     /// Steps that come before it in every schedule.
@@ -28,7 +28,7 @@ impl Default for Event {
     fn default() -> Event {
         Event {
             key: 0,
-            touches: Rc::from([]),
+            touches: Arc::from([]),
             before: Vec::new(),
             past: Past::default(),
             meets: Past::default(),
@@ -43,7 +43,7 @@ impl Event {
     pub(crate) fn new(key: u64, step: &Step, forced: bool) -> Event {
         Event {
             key,
-            touches: Rc::from(&step.touched[..]),
+            touches: Arc::from(&step.touched[..]),
             before: step.before.clone(),
             past: step.past.clone(),
             meets: step.meets.clone(),
@@ -51,6 +51,16 @@ impl Event {
             enabled_by: step.enabled_by.clone(),
             forced,
         }
+    }
+
+    /// What it touches.
+    pub(super) fn touched(&self) -> &[Access] {
+        &self.touches
+    }
+
+    /// The same, shared.
+    pub(super) fn touches(&self) -> Arc<[Access]> {
+        Arc::clone(&self.touches)
     }
 
     /// Bytes that only this event takes.
@@ -69,8 +79,8 @@ impl Event {
 /// The steps of a run, and their order. A step is a number: the run's steps first, then waits that did not end in it, as if
 /// they had ended behind it.
 #[derive(Debug)]
-pub(crate) struct Order<'a> {
-    run: &'a [Event],
+pub(crate) struct Order {
+    run: Vec<Event>,
     blocked: Vec<Event>,
     /// For each step, those that come before it: because every schedule has them so, or because the two do not commute.
     before: Vec<Past>,
@@ -88,11 +98,16 @@ pub(crate) struct Reversal {
     pub(crate) last: Past,
 }
 
-impl<'a> Order<'a> {
-    pub(crate) fn of(run: &'a [Event], blocked: &[BlockedWait]) -> Order<'a> {
+impl Order {
+    /// The steps.
+    pub(super) fn into_steps(self) -> Vec<Event> {
+        self.run
+    }
+
+    pub(crate) fn of(run: Vec<Event>, blocked: &[BlockedWait]) -> Order {
         let blocked = blocked.iter().map(|wait| Event {
             key: wait.key,
-            touches: Rc::from([wait.access]),
+            touches: Arc::from([wait.access]),
             before: Vec::new(),
             past: wait.past.clone(),
             meets: Past::default(),
@@ -102,7 +117,7 @@ impl<'a> Order<'a> {
         });
         let mut order = Order { run, blocked: blocked.collect(), before: Vec::new(), conflicts: Vec::new() };
         let mut touched: BTreeMap<ObjectKind, Vec<(usize, Access)>> = BTreeMap::new();
-        for step in 0..run.len() + order.blocked.len() {
+        for step in 0..order.run.len() + order.blocked.len() {
             let mut conflicts = Vec::new();
             let meets = order.closure(&order.event(step).meets);
             for access in order.event(step).touches.iter() {
@@ -113,13 +128,13 @@ impl<'a> Order<'a> {
             }
             conflicts.sort_unstable();
             conflicts.dedup();
-            if step < run.len() {
-                for access in run[step].touches.iter() {
+            if step < order.run.len() {
+                for access in order.run[step].touches.iter() {
                     touched.entry(access.object.kind()).or_default().push((step, *access));
                 }
             }
             let mut before = order.closure(&order.event(step).past);
-            if step < run.len() {
+            if step < order.run.len() {
                 // a wait that did not end comes after nothing but what comes before its beginning
                 conflicts.iter().for_each(|&other| order.add(&mut before, other));
             }
@@ -158,8 +173,13 @@ impl<'a> Order<'a> {
         &self.before[step]
     }
 
-    pub(crate) fn touches(&self, step: usize) -> Rc<[Access]> {
-        Rc::clone(&self.event(step).touches)
+    /// What a step of the run touches.
+    pub(super) fn touched(&self, step: usize) -> &[Access] {
+        &self.run[step].touches
+    }
+
+    pub(crate) fn touches(&self, step: usize) -> Arc<[Access]> {
+        Arc::clone(&self.event(step).touches)
     }
 
     /// Every way to take two steps the other way round.

@@ -61,6 +61,16 @@ pub(crate) enum Touch {
         /// How much.
         by: u64,
     },
+    /// Changed bit by bit, by something that does not look at it.
+    Mask(Bits),
+}
+
+/// Atomics of which two commute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bits {
+    And,
+    Or,
+    Xor,
 }
 
 /// What kind of object: accesses of different kinds never conflict.
@@ -172,7 +182,8 @@ impl Access {
     pub(crate) fn conflicts(&self, other: &Access) -> bool {
         let matters = match (self.touch, other.touch) {
             (Touch::Read, Touch::Read) | (Touch::Add { .. }, Touch::Add { .. }) => false,
-            (Touch::Read | Touch::Write | Touch::Atomic | Touch::Add { .. }, _) => true,
+            (Touch::Mask(one), Touch::Mask(other)) => one != other,
+            (Touch::Read | Touch::Write | Touch::Atomic | Touch::Add { .. } | Touch::Mask(_), _) => true,
         };
         matters && self.object.overlaps(&other.object)
     }

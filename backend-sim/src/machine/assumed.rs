@@ -1,10 +1,13 @@
-//! What a proof assumes of every word until a run shows otherwise. Then the search starts again without that assumption.
+//! What a search of all schedules assumes of every word until a run shows otherwise. Then it starts again without that assumption.
 //!
-//! A **counter** is only added to, and only waited for with `>=` or `>`. Two additions commute, so the search does not exchange
-//! them. It then finds, for each wait, every *set* of additions that can come before it, one addition more or less at a time.
-//! That is all there is as long as a larger value never ends a wait later.
+//! **Updates that commute.** Additions that return nothing leave the same value in either order, and so do two `and`, two `or` and two
+//! `xor`. So the search does not exchange them. Reads and fetches between them are exchanged with each. A wait is
+//! another thing: it may need several updates more or fewer at once, which no single exchange reaches. So where somebody waits
+//! for a word, additions commute only if it is a **counter**: only added to, and only waited for with `>=` or `>`. The search then finds,
+//! for each wait, every *set* of additions that can come before it, one addition more or less at a time. That is all there is
+//! as long as a larger value never ends a wait later. Other updates commute only where nobody waits.
 //!
-//! A **steady** word is updated by signals and atomics that do not add, and no update makes a condition false that somebody
+//! In a proof there is more. A **steady** word is updated by signals and atomics that do not add, and no update makes a condition false that somebody
 //! waits for. So a wait that can end can always end. Its end is taken before everything else, and depends on nothing. The search
 //! visits all orders of the updates in any case, so a run shows it if one of them makes a condition false. A wait that
 //! returns the value that it has seen must find the same value in all runs, because the program may look at it.
@@ -21,7 +24,7 @@ use onesided::backend::{AllocId, Span};
 use super::access::{Comparison, Test};
 use super::agent::Condition;
 use super::ids::PeId;
-use super::{Machine, Touch};
+use super::{Bits, Machine, Touch};
 use crate::race::Told;
 
 /// A word of a PE's memory: its first byte.
@@ -30,18 +33,42 @@ pub(crate) type Word = (PeId, AllocId, usize);
 /// The assumptions of a search, and what its runs have shown.
 #[derive(Debug, Default)]
 pub(crate) struct Assumptions {
+    /// Whether it is a proof: words are steady, too.
+    proof: bool,
     words: BTreeMap<Word, Seen>,
     /// The updates of the current run since each word's last plain write.
     updates: BTreeMap<Word, Updates>,
+    /// Plain writes of the current run that may disturb waits.
+    writes: Vec<(PeId, Span)>,
     /// Whether something was seen that was not seen before.
     news: bool,
+}
+
+/// What is not assumed any more of words: all that a run depends on.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct GivenUp {
+    proof: bool,
+    words: BTreeMap<Word, [bool; 3]>,
+}
+
+/// What one run has seen.
+#[derive(Debug, Default)]
+pub(crate) struct Sightings {
+    words: BTreeMap<Word, Seen>,
+    writes: Vec<(PeId, Span)>,
 }
 
 /// What was seen of a word in all runs, and what is no longer assumed of it.
 #[derive(Debug, Default)]
 struct Seen {
+    /// Its bytes; 0: not known.
+    len: usize,
+    /// Atomics or waits look at other words that overlap it.
+    mixed: bool,
     /// It was added to by something that does not look at it.
     added: bool,
+    /// It was changed by `and`, `or` or `xor`, by something that does not look at it.
+    masked: bool,
     /// It was changed or waited for as no counter is.
     otherwise: bool,
     /// It was written plainly where a wait can be before that as well as behind it.
@@ -52,7 +79,9 @@ struct Seen {
     tests: BTreeSet<Waited>,
     /// An update made a wait's condition false, or another value would end a wait that returns it.
     falsified: bool,
+    /// Additions do not commute, other updates do not, it is not steady.
     no_counter: bool,
+    no_mask: bool,
     unsteady: bool,
 }
 
@@ -89,6 +118,12 @@ fn word(pe: PeId, span: Span) -> Word {
     (pe, span.alloc, span.start)
 }
 
+/// Words that may overlap a span: they have 8 bytes at most.
+fn near(pe: PeId, span: Span) -> std::ops::Range<Word> {
+    word(pe, Span { start: span.start.saturating_sub(7), ..span })
+        ..word(pe, Span { start: span.start + span.len, ..span })
+}
+
 impl Waited {
     /// Whether this replacement makes the condition false, or ends the wait with another value.
     fn is_falsified_by(&self, &(old, new): &(u64, u64)) -> bool {
@@ -97,47 +132,141 @@ impl Waited {
     }
 }
 
+impl Seen {
+    fn given_up(&self) -> [bool; 3] {
+        [self.no_counter, self.no_mask, self.unsteady]
+    }
+}
+
 impl Assumptions {
+    /// For a proof, or for a search of all outcomes.
+    pub(crate) fn new(proof: bool) -> Assumptions {
+        Assumptions { proof, ..Assumptions::default() }
+    }
+
     /// A run begins.
     pub(super) fn begin(&mut self) {
         self.updates.clear();
+        self.writes.clear();
     }
 
     /// Whether the runs so far contradict something that was assumed. It is not assumed any more.
     pub(crate) fn give_up(&mut self) -> bool {
         let mut some = false;
         for seen in self.words.values_mut().filter(|_| self.news) {
-            let no_counter = seen.added && seen.otherwise;
-            let unsteady = !seen.tests.is_empty() && (seen.added || seen.disturbed || seen.falsified);
-            some |= (no_counter, unsteady) != (seen.no_counter, seen.unsteady);
-            (seen.no_counter, seen.unsteady) = (no_counter, unsteady);
+            let before = seen.given_up();
+            let waited = !seen.tests.is_empty();
+            seen.no_counter = seen.added && (seen.mixed || waited && seen.otherwise);
+            seen.no_mask = seen.masked && (seen.mixed || waited);
+            seen.unsteady = self.proof && waited && (seen.added || seen.disturbed || seen.falsified);
+            some |= before != seen.given_up();
         }
         self.news = false;
         some
     }
 
+    /// What is not assumed any more.
+    pub(crate) fn given_up(&self) -> GivenUp {
+        let words = self.words.iter().map(|(word, seen)| (*word, seen.given_up()));
+        GivenUp { proof: self.proof, words: words.filter(|(_, flags)| flags.contains(&true)).collect() }
+    }
+
+    /// For one run: nothing was seen yet.
+    pub(crate) fn without(given_up: &GivenUp) -> Assumptions {
+        let seen =
+            |&[no_counter, no_mask, unsteady]: &[bool; 3]| Seen { no_counter, no_mask, unsteady, ..Seen::default() };
+        let words = given_up.words.iter().map(|(word, flags)| (*word, seen(flags))).collect();
+        Assumptions { proof: given_up.proof, words, ..Assumptions::default() }
+    }
+
+    /// What was seen.
+    pub(crate) fn sightings(self) -> Sightings {
+        Sightings { words: self.words, writes: self.writes }
+    }
+
+    /// Adds what another run has seen, as if it had been run with these.
+    pub(crate) fn learn(&mut self, of: Sightings) {
+        of.writes.into_iter().for_each(|(pe, span)| self.disturb(pe, span));
+        for (word, other) in of.words {
+            if other.len > 0 {
+                self.meet(word, other.len);
+            }
+            let seen = self.words.entry(word).or_default();
+            let [before, now] =
+                [&*seen, &other].map(|seen| [seen.added, seen.otherwise, seen.disturbed, seen.falsified]);
+            self.news |= before.iter().zip(now).any(|(before, now)| now && !before);
+            seen.added |= other.added;
+            seen.otherwise |= other.otherwise;
+            seen.disturbed |= other.disturbed;
+            seen.falsified |= other.falsified;
+            for replaced in other.replaced {
+                if seen.replaced.insert(replaced) {
+                    seen.falsified |= seen.tests.iter().any(|test| test.is_falsified_by(&replaced));
+                    self.news = true;
+                }
+            }
+            for test in other.tests {
+                if seen.tests.insert(test) {
+                    seen.falsified |= seen.replaced.iter().any(|replaced| test.is_falsified_by(replaced));
+                    self.news = true;
+                }
+            }
+        }
+    }
+
     /// A word is added to. Returns how that touches it.
     pub(super) fn add(&mut self, pe: PeId, span: Span, by: u64) -> Touch {
         let negative = by >> (8 * span.len - 1) & 1 == 1;
-        let seen = self.words.entry(word(pe, span)).or_default();
-        self.news |= !seen.added || negative && !seen.otherwise;
+        let seen = self.meet(word(pe, span), span.len);
+        let news = !seen.added || negative && !seen.otherwise;
         seen.added = true;
         seen.otherwise |= negative;
-        let touch = if negative || seen.no_counter { Touch::Atomic } else { Touch::Add { by } };
+        let touch = if seen.no_counter { Touch::Atomic } else { Touch::Add { by } };
+        self.news |= news;
         self.updates_of(word(pe, span), span.len, 0).added = true;
         touch
     }
 
-    /// A word is updated, and not just added to.
-    pub(super) fn update(&mut self, pe: PeId, span: Span, (old, new): (u64, u64), step: usize, told: Option<Told>) {
+    /// A word is updated, and not just added to. `mask`: how, where nothing else is done with it. Returns how that touches it.
+    pub(super) fn update(
+        &mut self,
+        pe: PeId,
+        span: Span,
+        (old, new): (u64, u64),
+        mask: Option<Bits>,
+        (step, told): (usize, Option<Told>),
+    ) -> Touch {
         let key = word(pe, span);
-        let seen = self.words.entry(key).or_default();
-        self.news |= !std::mem::replace(&mut seen.otherwise, true);
+        let seen = self.meet(key, span.len);
+        let mut news = !std::mem::replace(&mut seen.otherwise, true);
+        news |= mask.is_some() && !std::mem::replace(&mut seen.masked, mask.is_some());
         if old != new && seen.replaced.insert((old, new)) {
             seen.falsified |= seen.tests.iter().any(|test| test.is_falsified_by(&(old, new)));
-            self.news = true;
+            news = true;
         }
+        let touch = mask.filter(|_| !seen.no_mask).map_or(Touch::Atomic, Touch::Mask);
+        self.news |= news;
         self.updates_of(key, span.len, old).all.push(Update { value: new, step, told });
+        touch
+    }
+
+    /// What is known of a word at which an atomic or a wait looks.
+    fn meet(&mut self, key: Word, len: usize) -> &mut Seen {
+        let (pe, alloc, start) = key;
+        if self.words.get(&key).is_none_or(|seen| seen.len != len) {
+            let mut mixed = self.words.get(&key).is_some_and(|seen| seen.len > 0);
+            for (other, seen) in self.words.range_mut(near(pe, Span { alloc, start, len })) {
+                if *other != key && seen.len > 0 && other.2 < start + len && start < other.2 + seen.len {
+                    self.news |= !std::mem::replace(&mut seen.mixed, true);
+                    mixed = true;
+                }
+            }
+            let seen = self.words.entry(key).or_default();
+            seen.len = seen.len.max(len);
+            self.news |= mixed && !seen.mixed;
+            seen.mixed |= mixed;
+        }
+        self.words.entry(key).or_default()
     }
 
     fn updates_of(&mut self, word: Word, len: usize, from: u64) -> &mut Updates {
@@ -146,20 +275,24 @@ impl Assumptions {
 
     /// Memory is written plainly. `disturbs`: perhaps without being ordered with waits for it.
     pub(super) fn write(&mut self, pe: PeId, span: Span, disturbs: bool) {
-        let end = span.start + span.len;
-        // words have 8 bytes at most
-        let near =
-            || word(pe, Span { start: span.start.saturating_sub(7), ..span })..word(pe, Span { start: end, ..span });
+        let near = || near(pe, span);
         if !self.updates.is_empty() {
             let meets = |(key, updates): (&Word, &Updates)| (key.2 + updates.len > span.start).then_some(*key);
             let met: Vec<Word> = self.updates.range(near()).filter_map(meets).collect();
             met.iter().for_each(|key| drop(self.updates.remove(key)));
         }
         if disturbs {
-            let waited = self.words.range_mut(near()).filter(|(_, seen)| !seen.tests.is_empty() && !seen.disturbed);
-            for (_, seen) in waited {
-                (seen.disturbed, self.news) = (true, true);
+            if self.writes.last() != Some(&(pe, span)) {
+                self.writes.push((pe, span));
             }
+            self.disturb(pe, span);
+        }
+    }
+
+    fn disturb(&mut self, pe: PeId, span: Span) {
+        let waited = self.words.range_mut(near(pe, span)).filter(|(_, seen)| !seen.tests.is_empty() && !seen.disturbed);
+        for (_, seen) in waited {
+            (seen.disturbed, self.news) = (true, true);
         }
     }
 
@@ -174,29 +307,30 @@ impl Assumptions {
     ) {
         let grows = matches!(condition.wait.cmp, Cmp::Ge | Cmp::Gt) && !condition.may_be_cyclic();
         for test in condition.tests(pe) {
-            let seen = self.words.entry(word(pe, test.variable)).or_default();
-            self.news |= !grows && !seen.otherwise;
+            let seen = self.meet(word(pe, test.variable), test.variable.len);
+            let mut news = !grows && !seen.otherwise;
             seen.otherwise |= !grows;
             let waited = Waited { comparison: test.comparison, wanted: test.wanted, returns };
             if seen.tests.insert(waited) {
                 seen.falsified |= seen.replaced.iter().any(|replaced| waited.is_falsified_by(replaced));
-                self.news = true;
+                news = true;
             }
             if !seen.disturbed && disturbed(test.variable) {
-                (seen.disturbed, self.news) = (true, true);
+                (seen.disturbed, news) = (true, true);
             }
+            self.news |= news;
         }
     }
 
     /// Whether waits for the word end at once.
     pub(super) fn is_steady(&self, pe: PeId, span: Span) -> bool {
-        self.words.get(&word(pe, span)).is_none_or(|seen| !seen.unsteady)
+        self.proof && self.words.get(&word(pe, span)).is_none_or(|seen| !seen.unsteady)
     }
 
     /// The update by which a condition has become true for good: `Some(None)` if it has been true since the last plain write,
     /// `None` if that is not known.
     pub(super) fn told(&self, test: &Test) -> Option<Option<&Update>> {
-        let updates = self.updates.get(&word(test.pe, test.variable)).filter(|updates| !updates.added)?;
+        let updates = self.updates.get(&word(test.pe, test.variable)).filter(|updates| self.proof && !updates.added)?;
         let holds = |value| test.comparison.holds(value, test.wanted);
         let last_false = updates.all.iter().rposition(|update| !holds(update.value));
         match last_false {

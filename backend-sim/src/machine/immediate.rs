@@ -6,7 +6,7 @@ use onesided::{At, DType, SignalOp};
 use super::ids::{AgentId, PeId};
 use super::relaxed::Asked;
 use super::transfer::{element, part_of};
-use super::{Machine, Progress, Touch};
+use super::{Bits, Machine, Progress, Touch};
 use crate::race::How;
 use crate::request::Reply;
 
@@ -143,7 +143,7 @@ impl Machine {
         let new = op.apply(old, value);
         if self.noting {
             let adds = (op == SignalOp::Add).then_some(value);
-            self.touch_atomically(pe, word, (old, new), adds);
+            self.touch_atomically(pe, word, (old, new), (adds, None));
         }
         self.heap.store(pe, word, new);
         self.wrote(pe, word);
@@ -166,21 +166,33 @@ impl Machine {
         let new = op.apply(old, value, cond, word.len);
         if self.noting {
             let adds = (op == AmoOp::Add && !fetches).then_some(value);
-            self.touch_atomically(pe, word, (old, new), adds);
+            let mask = match op {
+                AmoOp::And => Some(Bits::And),
+                AmoOp::Or => Some(Bits::Or),
+                AmoOp::Xor => Some(Bits::Xor),
+                _ => None,
+            };
+            self.touch_atomically(pe, word, (old, new), (adds, mask.filter(|_| !fetches)));
         }
         self.heap.store(pe, word, new);
         self.wrote(pe, word);
         old
     }
 
-    /// Notes that a word is updated atomically. `adds`: how much is added, where nothing else is done with the word.
-    fn touch_atomically(&mut self, pe: PeId, word: Span, replaced: (u64, u64), adds: Option<u64>) {
+    /// Notes that a word is updated atomically. `commutes`: how much is added, or which bits are changed how, where nothing else is
+    /// done with the word.
+    fn touch_atomically(
+        &mut self,
+        pe: PeId,
+        word: Span,
+        replaced: (u64, u64),
+        (adds, mask): (Option<u64>, Option<Bits>),
+    ) {
         let touch = match (&mut self.assumed, adds) {
             (None, _) => Touch::Atomic,
             (Some(assumed), Some(by)) => assumed.add(pe, word, by),
             (Some(assumed), None) => {
-                assumed.update(pe, word, replaced, self.taken, self.races.told(pe, word));
-                Touch::Atomic
+                assumed.update(pe, word, replaced, mask, (self.taken, self.races.told(pe, word)))
             }
         };
         self.touch_memory(pe, word, touch);

@@ -94,9 +94,9 @@ use record::Record;
 use team::Teams;
 use undelivered::Landed;
 
-pub(crate) use access::{Access, Actor, Object, ObjectKind, Test, Touch};
+pub(crate) use access::{Access, Actor, Bits, Object, ObjectKind, Test, Touch};
 pub(crate) use aim::Aim;
-pub(crate) use assumed::{Assumptions, Word};
+pub(crate) use assumed::{Assumptions, GivenUp, Sightings, Word};
 pub(crate) use claim::{Claimed, Completes};
 pub(crate) use ids::{AgentId, ClaimId, Id, PeId, Table};
 pub(crate) use past::Past;

@@ -56,7 +56,7 @@ struct Read {
 }
 
 /// How often polls are taken although they are in vain, because hosts went on after so many.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Patience {
     with: Vec<(PeId, Poll, u32)>,
     grown: bool,

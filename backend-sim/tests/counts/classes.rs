@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use onesided::backend::{Op, Span};
-use onesided::{At, Pe, Result};
+use onesided::backend::{AmoOp, Op, Span};
+use onesided::{At, Pe, Result, SignalOp};
 use onesided_sim::{Config, Event, EventKind, Explore, Races, Run, Sim, Simulation};
 
 /// A step, by a name that it has in every schedule. No line may be passed twice by the same PE.
@@ -80,18 +80,21 @@ struct Access {
     pe: u32,
     span: Span,
     write: bool,
+    /// The name of an update of which two commute.
+    update: Option<&'static str>,
 }
 
 impl Access {
     fn conflicts(&self, other: &Access) -> bool {
-        (self.write || other.write) && self.pe == other.pe && self.span.overlaps(&other.span)
+        let commute = self.update.is_some() && self.update == other.update;
+        (self.write || other.write) && !commute && self.pe == other.pe && self.span.overlaps(&other.span)
     }
 }
 
 /// What a step touches, told from its event and from the operation that it belongs to.
 fn accesses(trace: &[Event], event: &Event) -> Vec<Access> {
-    let read = |pe, span| Access { pe, span, write: false };
-    let write = |pe, span| Access { pe, span, write: true };
+    let read = |pe, span| Access { pe, span, write: false, update: None };
+    let write = |pe, span| Access { pe, span, write: true, update: None };
     match event.kind {
         // a blocking put of one element reads its source when it is issued; of several, in pieces
         EventKind::Op { op: Op::Put { nbi: false, src, dtype, .. }, .. } if src.len == dtype.size() => {
@@ -104,11 +107,17 @@ fn accesses(trace: &[Event], event: &Event) -> Vec<Access> {
         EventKind::SourceRead { from, span, piece, pieces } => {
             vec![read(from, part(span, op_at(trace, event.at), piece, pieces))]
         }
-        EventKind::Signaled { to, update } => vec![write(to, update.word)],
+        EventKind::Signaled { to, update } => {
+            let adds = (update.op == SignalOp::Add).then_some("add");
+            vec![Access { update: adds, ..write(to, update.word) }]
+        }
         EventKind::Delivered { to, span, piece, pieces } => match op_at(trace, event.at) {
             Op::G { .. } => vec![read(to, span)],
             op @ Op::Get { src, pe, .. } => {
                 vec![read(*pe, part(*src, op, piece, pieces)), write(to, part(span, op, piece, pieces))]
+            }
+            Op::Amo { op, fetch: false, .. } if *op != AmoOp::Set => {
+                vec![Access { update: Some(op.name()), ..write(to, span) }]
             }
             op => vec![write(to, part(span, op, piece, pieces))],
         },

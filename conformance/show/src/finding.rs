@@ -40,6 +40,9 @@ pub struct Finding {
     /// Whether the first race changes a result, if that was looked for.
     #[serde(default)]
     pub matters: Option<Matters>,
+    /// The step after which every schedule fails, if that was looked for and found.
+    #[serde(default)]
+    pub critical: Option<Critical>,
     /// What makes the program right, if that was looked for and found.
     #[serde(default)]
     pub fix: Option<Fix>,
@@ -167,6 +170,22 @@ pub struct Matters {
     pub changes: bool,
     /// The command that runs it.
     pub replay: Option<String>,
+}
+
+/// The step of a failing run after which every schedule fails.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::exhaustive_structs, reason = "who writes a finding fills in everything")]
+pub struct Critical {
+    /// All of it in words, with what was shown.
+    pub text: String,
+    /// The step in words.
+    pub step: String,
+    /// The step in words that could have come in its place.
+    pub instead: String,
+    /// Whether it was shown that all fail. Otherwise none that was tried went well.
+    pub proved: bool,
+    /// The event of the step, as an index.
+    pub event: Option<usize>,
 }
 
 /// A change that makes the program right, as far as it was tried.

@@ -1,19 +1,20 @@
-//! What explains a finding: how it differs from the run in order, what repairs it, and whether a race changes a result.
+//! What explains a finding: how it differs from the run in order, when it could not be avoided any more, what repairs it, and whether a race changes a result.
 
 use std::fmt::Write as _;
 
 use onesided::{Pe, Result};
 use onesided_show as show;
-use onesided_sim::{Fixes, Minimized, Run, Sim, Simulation, VerdictKind, Witness};
+use onesided_sim::{Critical, Fixes, Minimized, Run, Sim, Simulation, VerdictKind, Witness};
 
 use super::plan::{Plan, Search};
-use crate::tool::finding::of_fix;
+use crate::tool::finding::{of_critical, of_fix};
 
 /// The explanation of the run that is reported.
 #[derive(Debug, Default)]
 pub(super) struct Explained {
     /// What comes later than in order, and than what: in words.
     exceptions: Vec<[String; 2]>,
+    critical: Option<Critical>,
     fixes: Option<Fixes>,
     /// Of a race that is all that is wrong.
     witness: Option<Witness<String>>,
@@ -22,9 +23,9 @@ pub(super) struct Explained {
 /// Explains a finding. Returns the run to report: the simplest one that ends alike.
 pub(super) fn explain(
     plan: &Plan,
-    simulation: &Simulation,
+    simulation: &mut Simulation,
     run: Run<String>,
-    main: &impl Fn(&Pe<Sim>) -> Result<String>,
+    main: &(impl Fn(&Pe<Sim>) -> Result<String> + Sync),
 ) -> Result<(Run<String>, Explained)> {
     let effort = plan.effort();
     let mut explained = Explained::default();
@@ -41,7 +42,8 @@ pub(super) fn explain(
         }
         None => run,
     };
-    explained.fixes = Some(simulation.fix(&run, effort, main)?);
+    explained.critical = simulation.on_cores(plan.cores).critical(&run, effort, main)?;
+    explained.fixes = Some(simulation.on_cores(plan.cores).fix(&run, effort, main)?);
     if let (VerdictKind::Race, Some(race)) = (&run.verdict.kind, run.verdict.races.first()) {
         explained.witness = Some(simulation.witness(race, effort, main)?);
     }
@@ -57,6 +59,9 @@ impl Explained {
             for [late, after] in &self.exceptions {
                 let _ = write!(text, "\n    {late}\n        comes after {after}");
             }
+        }
+        if let Some(critical) = &self.critical {
+            let _ = write!(text, "\n\nCritical step: {critical}");
         }
         if let Some(fix) = self.fix(plan) {
             let _ = write!(text, "\n\nFix: {fix}");
@@ -102,6 +107,7 @@ impl Explained {
     /// What a finding has of it.
     pub(super) fn add_to(&self, plan: &Plan, finding: &mut show::Finding) {
         finding.exceptions.clone_from(&self.exceptions);
+        finding.critical = self.critical.as_ref().map(|critical| of_critical(critical, &finding.events));
         finding.fix = self.fixes.as_ref().and_then(|fixes| fixes.fix.as_ref()).map(of_fix);
         finding.matters = self.matters(plan);
     }

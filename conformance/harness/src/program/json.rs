@@ -54,7 +54,7 @@ pub(super) fn summary(facts: &Facts, plan: &Plan, done: &Done) -> Value {
             "report": run.verdict.to_string(),
             "schedule": run.schedule.to_string(),
             "replay": replay(plan, run),
-            "exceptions": explained.exceptions, "fix": explained.fix, "matters": explained.matters,
+            "exceptions": explained.exceptions, "critical": explained.critical, "fix": explained.fix, "matters": explained.matters,
         })
     });
     let differing = done.differing.as_ref().map(|(count, run)| {

@@ -65,6 +65,9 @@ use table::Table;
 /// [`main_with_options`]. Every PE gets the same struct, on every schedule. The options that were given stand in the
 /// command that replays a finding, and a replay with other ones is refused.
 ///
+/// Schedules of the simulator run on all cores, so a program is [`Sync`]. What it shares between PEs would not be the same on
+/// every schedule in any case.
+///
 /// ```no_run
 /// use onesided::{Backend, Pe, Result};
 /// use onesided_harness::{Program, clap, main_with_options};
@@ -94,7 +97,7 @@ use table::Table;
 ///     main_with_options::<Pairs>()
 /// }
 /// ```
-pub trait Program {
+pub trait Program: Sync {
     /// The program's name, as the user types it.
     const NAME: &'static str;
     /// What it shows, in one sentence.

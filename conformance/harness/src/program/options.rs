@@ -120,12 +120,19 @@ pub(super) struct Search {
     /// End the search after S seconds, with what was found until then
     #[arg(long, value_name = "S", value_parser = whole::<u64>(1, 31_536_000))]
     pub(super) time: Option<u64>,
+    /// Use N cores [default: all]. What is found does not depend on it
+    #[arg(long, value_name = "N", value_parser = whole::<usize>(1, 4096))]
+    pub(super) jobs: Option<usize>,
     /// Give a run up after N steps, as one that may never end [default: 1000000; with --all: 100000]
     #[arg(long, value_name = "N", value_parser = whole::<u64>(1, u64::MAX))]
     pub(super) max_steps: Option<u64>,
     /// What a data race means: two accesses to the same bytes that nothing orders [default: find]
     #[arg(long, value_enum, value_name = "MEANING")]
     pub(super) races: Option<RacesMean>,
+    /// The program does not look at the values that signal_wait_until returns, so --all need not visit orders that differ in them
+    /// only. The proof says so
+    #[arg(long)]
+    pub(super) ignore_values: bool,
     /// Lints are findings too: what works by luck or without a promise, as a wait for a word that a plain put writes
     #[arg(long)]
     pub(super) strict: bool,

@@ -24,6 +24,8 @@ pub(super) struct Plan {
     pub(super) own: Own,
     pub(super) search: Search,
     pub(super) budget: Budget,
+    /// How many cores are used; `None`: all.
+    pub(super) cores: Option<usize>,
     /// Whether every race of a finding is printed, not only the first.
     pub(super) all_races: bool,
     /// Whether outcomes are compared with those of sequential consistency.
@@ -101,6 +103,7 @@ impl Plan {
                 Some(RacesMean::Ignore) => Races::Ignore,
             },
             strict: search.strict,
+            values_matter: !search.ignore_values,
             ..usual
         }
         .with_arguments(&own.in_effect);
@@ -119,7 +122,7 @@ impl Plan {
         }
 
         let (events, all_races, explain, weaken) = (search.events, search.all_races, search.explain, search.weaken);
-        let robust = search.robust;
+        let (robust, cores) = (search.robust, search.jobs);
         let seed = search.seed.unwrap_or(0);
         let budget = Budget { time: search.time.map(Duration::from_secs), memory: Some(config.memory) };
         // Who gives a time wants all of it to be used.
@@ -146,6 +149,7 @@ impl Plan {
             own,
             search,
             budget,
+            cores,
             all_races,
             robust,
             explain,
@@ -206,6 +210,9 @@ impl Plan {
             Races::Find => {}
             Races::Note => options += " --races note",
             Races::Ignore => options += " --races ignore",
+        }
+        if !self.config.values_matter {
+            options += " --ignore-values";
         }
         if self.config.strict {
             options += " --strict";
@@ -383,6 +390,7 @@ mod tests {
             ("--max-steps 500 --like nvshmem", " --max-steps 500 --like nvshmem"),
             ("--rounds 4", " --rounds 4"),
             ("--strict", " --strict"),
+            ("--all --ignore-values --jobs 2", " --ignore-values"),
         ] {
             assert_eq!(plan(given).unwrap().beside_the_schedule(), beside);
         }

@@ -125,7 +125,7 @@ fn visit<P: Program>(program: &P, plan: &Plan, done: &mut Done) -> Result<()> {
         done.alone = Some(run.steps);
         done.end = End::of(&run);
         done.look(&run);
-        return done.explain(plan, &simulation, run, &main);
+        return done.explain(plan, &mut simulation, run, &main);
     }
 
     let mut results = Results::default();
@@ -149,7 +149,7 @@ fn visit<P: Program>(program: &P, plan: &Plan, done: &mut Done) -> Result<()> {
         let recorded = simulation.reproduce(&run, main)?;
         done.look(&recorded);
         match has_finding {
-            true => done.explain(plan, &simulation, recorded, &main)?,
+            true => done.explain(plan, &mut simulation, recorded, &main)?,
             false => done.recorded = Some(recorded).filter(|_| plan.needs_a_record()),
         }
     }
@@ -161,7 +161,7 @@ type Found = (Option<Run<String>>, Option<Run<String>>);
 
 /// Visits what the plan asks for, up to the first finding.
 fn search(
-    main: &impl Fn(&Pe<Sim>) -> Result<String>,
+    main: &(impl Fn(&Pe<Sim>) -> Result<String> + Sync),
     plan: &Plan,
     simulation: &mut Simulation,
     done: &mut Done,
@@ -196,7 +196,7 @@ fn search(
 
 /// Visits schedules up to the first finding, which it returns. Where outcomes are compared, it visits those behind it too.
 fn explore_up_to_a_finding(
-    main: &impl Fn(&Pe<Sim>) -> Result<String>,
+    main: &(impl Fn(&Pe<Sim>) -> Result<String> + Sync),
     plan: &Plan,
     simulation: &mut Simulation,
     how: Explore,
@@ -210,7 +210,7 @@ fn explore_up_to_a_finding(
     };
     let (progress, outlook) = (Progress::new(total, things), simulation.outlook());
     let mut finding = None;
-    done.explored = simulation.explore(how, main, |run| {
+    done.explored = simulation.on_cores(plan.cores).explore(how, main, |run| {
         progress.step_of(|| outlook.look().at_least);
         done.marks.add(&run.verdict);
         if first.is_none() {
@@ -264,9 +264,9 @@ impl Done {
     fn explain(
         &mut self,
         plan: &Plan,
-        simulation: &Simulation,
+        simulation: &mut Simulation,
         run: Run<String>,
-        main: &impl Fn(&Pe<Sim>) -> Result<String>,
+        main: &(impl Fn(&Pe<Sim>) -> Result<String> + Sync),
     ) -> Result<()> {
         let is_about_the_program = match &run.verdict.kind {
             VerdictKind::Failed { error, .. } => !is_operating(error.kind()),

@@ -3,7 +3,8 @@
 use onesided::At;
 use onesided_show::{self as show, Finding};
 use onesided_sim::{
-    Access, AgentState, Edit, Fix, Lint, Part, Race, Shown, Standing, Undelivered, Verdict, VerdictKind,
+    Access, AgentState, Critical, Edit, Fix, Lint, NoWayBack, Part, Race, Shown, Standing, Undelivered, Verdict,
+    VerdictKind,
 };
 
 /// How a run ended, and who did what then. What ran, and what happened before, is left out.
@@ -33,6 +34,21 @@ pub fn of_fix(fix: &Fix) -> show::Fix {
         proved: matches!(fix.shown, Shown::Proved { .. }),
         weakest: fix.is_weakest,
         edits: fix.edits.iter().zip(&fix.before).map(edit).collect(),
+    }
+}
+
+/// The step after which every schedule fails, in a run with these events.
+pub fn of_critical(critical: &Critical, events: &[show::Event]) -> show::Critical {
+    let at = critical.at.map(place);
+    let is_it = |event: &show::Event| {
+        event.pe == critical.pe && event.step >= critical.time && at.as_ref().is_some_and(|at| event.at == *at)
+    };
+    show::Critical {
+        text: critical.to_string(),
+        step: critical.step.clone(),
+        instead: critical.instead.clone(),
+        proved: matches!(critical.shown, NoWayBack::Proved { .. }),
+        event: events.iter().position(is_it),
     }
 }
 

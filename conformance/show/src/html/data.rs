@@ -20,6 +20,8 @@ pub(super) fn data(diagram: &Diagram<'_>) -> Value {
         .enumerate()
         .map(|(number, race)| data_of_race(diagram, number, race, &mut places))
         .collect();
+    let critical =
+        finding.critical.as_ref().map(|critical| json!({ "text": critical.text, "event": optional(critical.event) }));
     let fix = finding.fix.as_ref().map(|fix| data_of_fix(fix, &mut places));
     let agents: Vec<Value> = (finding.agents.iter())
         .map(|agent| {
@@ -44,7 +46,7 @@ pub(super) fn data(diagram: &Diagram<'_>) -> Value {
     json!({
         "program": program, "arguments": arguments, "checks": checks, "pes": cluster.pes, "nodes": cluster.nodes,
         "profile": profile, "schedule": schedule, "replay": replay,
-        "verdict": verdict, "races": races, "exceptions": finding.exceptions, "matters": finding.matters, "fix": fix, "agents": agents, "undelivered": undelivered,
+        "verdict": verdict, "races": races, "exceptions": finding.exceptions, "critical": critical, "matters": finding.matters, "fix": fix, "agents": agents, "undelivered": undelivered,
         "focus": diagram.pes_of_the_finding(),
         "lanes": diagram.lanes.iter().map(|lane| [number(lane.pe), optional(lane.stream)]).collect::<Vec<_>>(),
         "events": events,

@@ -29,6 +29,11 @@ function showFinding() {
     section.append(element("details", { id: "exceptions", open: items.length <= 4 },
       element("summary", { textContent: "Other than in order" }), element("ul", {}, ...items)));
   }
+  if (data.critical) {
+    const text = element("button", { className: "plain", textContent: short(data.critical.text), title: data.critical.text });
+    if (data.critical.event >= 0) text.addEventListener("click", () => choose(data.critical.event, true));
+    section.append(element("p", { id: "critical" }, element("b", { textContent: "Critical step: " }), text));
+  }
   if (data.matters) section.append(element("p", { id: "matters", title: data.matters.replay ?? "" }, short(data.matters.text).replace(/:$/, ".")));
   if (data.fix) {
     const text = element("span", { textContent: short(data.fix.text).replaceAll("`", "") });

@@ -72,6 +72,9 @@ pub fn terminal(finding: &Finding, to: Terminal) -> String {
             let _ = writeln!(out, "  {late}\n    comes after {after}");
         }
     }
+    if let Some(critical) = &finding.critical {
+        let _ = writeln!(out, "\n{} {}", to.paint(Look::Heading, "critical step:"), critical.text);
+    }
     if let Some(matters) = &finding.matters {
         let _ = writeln!(out, "\n{}", matters.text);
         matters.replay.iter().for_each(|replay| out.push_str(&format!("  {}\n", to.paint(Look::Faint, replay))));

@@ -33,6 +33,9 @@ pub(super) struct Options {
     /// Where random schedules start
     #[arg(long, value_name = "S", default_value_t = 0, value_parser = whole::<u64>(0, u64::MAX))]
     seed: u64,
+    /// Check N cases at a time [default: one on each core]. They are printed in the order of the list
+    #[arg(long, value_name = "N", value_parser = whole::<usize>(1, 4096))]
+    jobs: Option<usize>,
     /// Write the result of each case to FILE
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -41,7 +44,7 @@ pub(super) struct Options {
     expected: Option<PathBuf>,
     /// Write the outcome files of each profile from all schedules, to be reviewed; cases with too many schedules are left
     /// alone
-    #[arg(long, conflicts_with_all = ["profile", "schedules", "json", "seed"])]
+    #[arg(long, conflicts_with_all = ["profile", "schedules", "json", "seed", "jobs"])]
     promote: bool,
     /// Fail unless the cases run on GPUs
     #[arg(long)]
@@ -73,6 +76,7 @@ fn try_run(options: &Options) -> Result<ExitCode, String> {
                 ("--profile", options.profile != Profiles::All),
                 ("--schedules", options.schedules.is_some()),
                 ("--seed", options.seed != 0),
+                ("--jobs", options.jobs.is_some()),
                 ("--promote", options.promote),
             ])?;
             hardware::run(options)

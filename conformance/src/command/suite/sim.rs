@@ -1,5 +1,6 @@
 //! `onesided suite` on the simulator: all schedules of each case under each profile, or as many as the user asks for.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -34,9 +35,8 @@ pub(super) fn run(options: &Options) -> Result<ExitCode, String> {
     let settings = Settings { profile: Profile::Spec, schedules: options.schedules, seed: options.seed, expected };
 
     let start = Instant::now();
-    let mut results = check_all(&cases, options.profile, &settings, &known);
-    results.sort_by_key(|(index, _)| *index);
-    let results: Vec<Ran> = results.into_iter().map(|(_, ran)| ran).collect();
+    let jobs = options.jobs.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
+    let results = check_all(&cases, (options.profile, jobs), &settings, &known);
     let counts = [Status::Passed, Status::Failed, Status::NotRun]
         .map(|status| results.iter().filter(|ran| ran.status() == status).count());
     summary(&results, options.profile, start, counts);
@@ -89,16 +89,21 @@ impl Ran {
     }
 }
 
-/// Checks all cases, on as many threads as the machine has. Prints each as soon as it is done, and returns them with
-/// their places.
-fn check_all(cases: &[Case<Sim>], profiles: Profiles, settings: &Settings, known: &[Known]) -> Vec<(usize, Ran)> {
+/// Checks all cases, so many at a time. Prints each as soon as it and all before it are done.
+fn check_all(
+    cases: &[Case<Sim>],
+    (profiles, jobs): (Profiles, usize),
+    settings: &Settings,
+    known: &[Known],
+) -> Vec<Ran> {
     let progress = Progress::new(Some(cases.len() as u64), "cases");
     let width = cases.iter().map(|case| case.name.len()).max().unwrap_or(0);
     let next = AtomicUsize::new(0);
-    let (send, results) = mpsc::channel();
+    let (send, done) = mpsc::channel();
     let check = |case, profile| check(case, &Settings { profile, ..settings.clone() }).with_known(known);
+    let (mut results, mut early) = (Vec::new(), BTreeMap::new());
     thread::scope(|scope| {
-        for _ in 0..thread::available_parallelism().map_or(1, usize::from).min(cases.len()) {
+        for _ in 0..jobs.min(cases.len()) {
             let (send, next) = (send.clone(), &next);
             scope.spawn(move || {
                 while let Some((index, case)) = cases.iter().enumerate().nth(next.fetch_add(1, Ordering::Relaxed)) {
@@ -108,16 +113,18 @@ fn check_all(cases: &[Case<Sim>], profiles: Profiles, settings: &Settings, known
             });
         }
         drop(send);
-        results
-            .into_iter()
-            .inspect(|(_, ran)| {
-                progress.step();
+        for (index, ran) in done {
+            progress.step();
+            early.insert(index, ran);
+            while let Some(ran) = early.remove(&results.len()) {
                 if ran.status() != Status::NotRun {
                     progress.println(&ran.line(width));
                 }
-            })
-            .collect()
-    })
+                results.push(ran);
+            }
+        }
+    });
+    results
 }
 
 /// Repeats what failed, at the end where it is seen. The last line is for machines.

@@ -1,0 +1,134 @@
+//! [`Cores`]: what a simulation does, on several cores.
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::thread;
+
+use onesided::{Pe, Result};
+
+use crate::crew::with_helpers;
+use crate::explain::{Critical, CriticalJob, Effort, Fixes, TrialJob};
+use crate::pe::{Sim, SimProcess};
+use crate::search::{Explore, Explored};
+use crate::simulation::{Run, Simulation, launched, with_pe};
+
+/// A simulation that uses several cores: [`Simulation::on_cores`].
+///
+/// What is found does not depend on how many there are. One thread decides, visits and counts, as it does alone. The others run
+/// schedules ahead that it will need. Each has a cluster of its own, so [`Config::memory`](crate::Config::memory) holds for each.
+pub struct Cores<'a> {
+    simulation: &'a mut Simulation,
+    /// Threads besides this one.
+    helpers: usize,
+}
+
+impl Simulation {
+    /// The same simulation on so many cores; `None`: on all that this process may use.
+    ///
+    /// ```
+    /// use onesided::{Backend, Pe, Result};
+    /// use onesided_sim::{Config, Explore, Simulation};
+    /// use std::ops::ControlFlow;
+    ///
+    /// fn tickets(pe: &Pe<impl Backend>) -> Result<u64> {
+    ///     let counter = pe.alloc_zeroed::<u64>(1)?;
+    ///     let mine = pe.host().atomic_fetch_inc(&counter, 0)?;
+    ///     pe.free(counter)?;
+    ///     Ok(mine)
+    /// }
+    ///
+    /// let mut simulation = Simulation::new(Config::pes(4))?;
+    /// let mut seen = Vec::new();
+    /// let explored = simulation.on_cores(Some(2)).explore(Explore::All { limit: 1000 }, tickets, |run| {
+    ///     seen.push(run.results.clone()); // on this thread, in the order of a search on one core
+    ///     ControlFlow::Continue(())
+    /// })?;
+    /// assert_eq!((explored.schedules, explored.complete), (24, true));
+    /// assert_eq!(seen[0], [Some(0), Some(1), Some(2), Some(3)]);
+    /// # Ok::<(), onesided::Error>(())
+    /// ```
+    pub fn on_cores(&mut self, cores: Option<usize>) -> Cores<'_> {
+        let cores = cores.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
+        Cores { simulation: self, helpers: cores.saturating_sub(1) }
+    }
+}
+
+impl Cores<'_> {
+    /// As [`Simulation::explore`], with the same result. `visit` is called on this thread.
+    ///
+    /// # Errors
+    /// As [`Simulation::explore`].
+    #[track_caller]
+    pub fn explore<T: Send>(
+        &mut self,
+        how: Explore,
+        program: impl Fn(&Pe<Sim>) -> Result<T> + Sync,
+        visit: impl FnMut(&Run<T>) -> ControlFlow<()>,
+    ) -> Result<Explored> {
+        let program = with_pe(program);
+        let run: &(dyn Fn(&SimProcess) -> Result<T> + Sync) = &program;
+        let (helpers, config, pulse) = (self.helpers, self.simulation.config().clone(), self.simulation.pulse());
+        let explored = self.simulation.visit(how, &launched(run), visit, |simulation, setup, body| {
+            let make = || {
+                let mut own = Simulation::new(config.clone()).expect("the cluster is the same");
+                own.set_up(setup);
+                pulse.show(Some(own.pulse()));
+                move |job| {
+                    let (executed, attempted) = own.job(job, &launched(run))?;
+                    Ok((executed, attempted.map(|attempted| Box::new(attempted.ordered()))))
+                }
+            };
+            with_helpers(helpers, make, &mut |job| simulation.job(job, &launched(run)), body)
+        });
+        self.simulation.pulse().show(None);
+        explored
+    }
+}
+
+impl Cores<'_> {
+    /// As [`Simulation::fix`], with the same result. Several changes are tried at a time.
+    ///
+    /// # Errors
+    /// As [`Simulation::fix`].
+    pub fn fix<T>(
+        &self,
+        run: &Run<T>,
+        effort: Effort,
+        program: impl Fn(&Pe<Sim>) -> Result<T> + Sync,
+    ) -> Result<Fixes> {
+        let program = &program;
+        let make = || move |job: TrialJob| job.run(program);
+        with_helpers(self.helpers, make, &mut |job| job.run(program), |crew| {
+            self.simulation.fix_with(run, effort, program, crew)
+        })
+    }
+
+    /// As [`Simulation::critical`], with the same result. Several schedules are tried at a time.
+    ///
+    /// # Errors
+    /// As [`Simulation::critical`].
+    pub fn critical<T>(
+        &self,
+        run: &Run<T>,
+        effort: Effort,
+        program: impl Fn(&Pe<Sim>) -> Result<T> + Sync,
+    ) -> Result<Option<Critical>> {
+        let program = with_pe(program);
+        let process: &(dyn Fn(&SimProcess) -> Result<T> + Sync) = &program;
+        let config = self.simulation.config();
+        let make = || {
+            let mut own = Simulation::new(config.clone()).expect("the cluster is the same");
+            move |job: CriticalJob| job.run(&mut own, &launched(process))
+        };
+        let mut own = make();
+        with_helpers(self.helpers, make, &mut own, |crew| {
+            self.simulation.critical_with(run, effort, &launched(process), crew)
+        })
+    }
+}
+
+impl fmt::Debug for Cores<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a simulation on {} cores", self.helpers + 1)
+    }
+}

@@ -1,0 +1,228 @@
+//! The loops of a search. They decide, visit and count on one thread; schedules are run by a crew.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use onesided::{Error, Result};
+
+use crate::config::Races;
+use crate::crew::Crew;
+use crate::determinism::not_deterministic;
+use crate::execution::{Executed, Program};
+use crate::explore::{All, Attempt, Attempted, Attempting, Class, Random};
+use crate::machine::GivenUp;
+use crate::schedule::Choices;
+use crate::search::{Bound, Explore, Explored, Strategy, is_due};
+use crate::simulation::{MAX_STEPS_OF_ALL, Run, Simulation};
+
+/// A schedule to run.
+#[derive(Debug)]
+pub(crate) enum Job {
+    /// A random one.
+    Random(Choices),
+    /// One of an exhaustive search.
+    Attempt(Box<Attempt>),
+}
+
+/// What came of it, and of the search's own part.
+pub(crate) type Done<T> = Result<(Executed<T>, Option<Box<Attempted>>)>;
+
+/// What helpers of a search need besides the program and its jobs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Setup {
+    /// If classes are counted: what is not assumed of words then.
+    classes: Option<Arc<Option<GivenUp>>>,
+}
+
+/// The body of a search, for a crew.
+pub(crate) type Body<'a, T> = dyn FnMut(&mut Crew<'_, Job, Done<T>>) -> Result<End> + 'a;
+
+/// How a search ended.
+#[derive(Debug)]
+pub(crate) enum End {
+    Explored(Explored),
+    /// The program is not deterministic: why.
+    Diverged(&'static str),
+}
+
+impl Simulation {
+    /// Visits schedules of a program. `gather` calls the body with a crew.
+    #[track_caller]
+    pub(crate) fn visit<T>(
+        &mut self,
+        how: Explore,
+        program: &Program<'_, T>,
+        mut visit: impl FnMut(&Run<T>) -> ControlFlow<()>,
+        gather: impl FnOnce(&mut Simulation, &Setup, &mut Body<'_, T>) -> Result<End>,
+    ) -> Result<Explored> {
+        let end = match how {
+            Explore::Random { schedules: 0, .. } | Explore::All { limit: 0 } => {
+                let why = "the number of schedules must be at least 1";
+                return Err(Error::invalid("explore", why, onesided::At::caller()));
+            }
+            Explore::Random { schedules, seed, strategy } => {
+                self.visit_random((schedules, seed, strategy), program, &mut visit, gather)
+            }
+            Explore::All { limit } => self.visit_all(limit, &mut visit, gather),
+        };
+        match end? {
+            End::Explored(explored) => Ok(explored),
+            End::Diverged(what) => Err(not_deterministic(what, self.first_difference(&Choices::InOrder, program))),
+        }
+    }
+
+    /// Runs a schedule of a search.
+    pub(crate) fn job<T>(&mut self, job: Job, program: &Program<'_, T>) -> Done<T> {
+        match job {
+            Job::Random(choices) => Ok((self.execute(&choices, false, program)?, None)),
+            Job::Attempt(attempt) => {
+                let max = self.config().max_steps.unwrap_or(MAX_STEPS_OF_ALL);
+                let mut attempting = Attempting::new(*attempt);
+                let executed = self.engine.execute(&mut attempting, max, false, program)?;
+                Ok((executed, Some(Box::new(attempting.done()))))
+            }
+        }
+    }
+
+    /// Makes a simulation ready to do jobs of a search.
+    pub(crate) fn set_up(&mut self, setup: &Setup) {
+        self.class = setup.classes.as_ref().map(|given_up| Box::new(Class::without(given_up.as_ref().as_ref())));
+    }
+
+    fn visit_random<T>(
+        &mut self,
+        (schedules, seed, strategy): (u64, u64, Strategy),
+        program: &Program<'_, T>,
+        visit: &mut dyn FnMut(&Run<T>) -> ControlFlow<()>,
+        gather: impl FnOnce(&mut Simulation, &Setup, &mut Body<'_, T>) -> Result<End>,
+    ) -> Result<End> {
+        let limits = self.limits(schedules);
+        let proof = self.config().races == Races::Find;
+        if let Some(class) = &mut self.class {
+            **class = Class::new(proof);
+        }
+        let choices = |index: u64, steps: u64| {
+            let seed = Random::nth_seed(seed, index);
+            match strategy {
+                Strategy::Plain => Choices::Seed(seed),
+                Strategy::Pos => Choices::Pos { seed },
+                Strategy::Pct { depth } => Choices::Pct { depth, steps, seed },
+            }
+        };
+        // the first schedule is the measure of all others
+        let mut first = self.execute(&choices(0, 0), false, program)?;
+        let steps = first.picked as u64;
+        while self.class.as_mut().is_some_and(|class| class.starts_again()) {
+            first = self.execute(&choices(0, 0), false, program)?;
+        }
+        let setup = Setup { classes: self.class.as_ref().map(|class| Arc::new(class.given_up())) };
+        let (finish, outlook) = (self.finisher(), Arc::clone(&self.outlook));
+        let (counts, mut first) = (self.class.is_some(), Some(first));
+        gather(self, &setup, &mut |crew| {
+            let (mut explored, mut classes) = (Explored::default(), BTreeSet::new());
+            let (mut offered, mut next) = (VecDeque::new(), 1);
+            while explored.bound.is_none() {
+                let index = explored.schedules;
+                while offered.len() < crew.ahead() && next < schedules {
+                    offered.push_back(crew.offer(Job::Random(choices(next, steps))));
+                    next += 1;
+                }
+                let (choices, executed) = match first.take() {
+                    Some(first) => (choices(0, 0), first),
+                    None => {
+                        let executed = match offered.pop_front() {
+                            Some(ticket) => crew.take(ticket)?,
+                            None => crew.run(Job::Random(choices(index, steps)))?,
+                        };
+                        (choices(index, steps), executed.0)
+                    }
+                };
+                classes.extend(executed.class);
+                let run = finish(choices, executed);
+                explored.count(&run);
+                explored.classes = counts.then_some(classes.len() as u64);
+                outlook.tell(&explored);
+                explored.bound = match visit(&run) {
+                    ControlFlow::Break(()) => Some(Bound::Visitor),
+                    ControlFlow::Continue(()) => {
+                        limits.reached(explored.schedules, || 2 * size_of::<u64>() * classes.len())
+                    }
+                };
+            }
+            Ok(End::Explored(explored))
+        })
+    }
+
+    fn visit_all<T>(
+        &mut self,
+        limit: u64,
+        visit: &mut dyn FnMut(&Run<T>) -> ControlFlow<()>,
+        gather: impl FnOnce(&mut Simulation, &Setup, &mut Body<'_, T>) -> Result<End>,
+    ) -> Result<End> {
+        let (proof, limits) = (self.config().races == Races::Find, self.limits(limit));
+        let (finish, outlook) = (self.finisher(), Arc::clone(&self.outlook));
+        gather(self, &Setup::default(), &mut |crew| {
+            let (mut explored, mut all) = (Explored::default(), All::new(proof));
+            outlook.tell(&explored);
+            loop {
+                let (executed, attempted) = next(&mut all, crew)?;
+                all.took(*attempted);
+                if all.starts_again(|ticket| crew.forget(ticket)) {
+                    explored = Explored { bound: limits.reached(0, || 0), ..Explored::default() };
+                    if explored.bound.is_some() {
+                        return Ok(End::Explored(explored));
+                    }
+                    continue;
+                }
+                if all.has_diverged() {
+                    return Ok(End::Diverged("the same choices led to different ones later"));
+                }
+                if all.is_redundant() {
+                    explored.redundant += 1;
+                    explored.steps += executed.steps;
+                } else {
+                    let run = finish(Choices::Picks(all.picks()), executed);
+                    explored.count(&run);
+                    if visit(&run).is_break() {
+                        explored.bound = Some(Bound::Visitor);
+                        return Ok(End::Explored(explored));
+                    }
+                }
+                let has_more = all.next_schedule();
+                let begun = explored.schedules + explored.redundant;
+                if has_more {
+                    explored.bound = limits.reached(begun, || all.memory());
+                }
+                let ends = !has_more || explored.bound.is_some();
+                if ends || is_due(begun) {
+                    explored.at_least = Some(all.estimate(explored.schedules));
+                }
+                outlook.tell(&explored);
+                if ends {
+                    explored.complete = explored.bound.is_none() && explored.given_up == 0;
+                    explored.polls = all.leaves_out_polls();
+                    return Ok(End::Explored(explored));
+                }
+            }
+        })
+    }
+}
+
+/// Runs the next schedule of an exhaustive search, or takes it from who has run it ahead.
+fn next<T>(all: &mut All, crew: &mut Crew<'_, Job, Done<T>>) -> Result<(Executed<T>, Box<Attempted>)> {
+    let (attempt, ticket) = all.attempt();
+    let ahead = crew.ahead();
+    if ahead > 0 {
+        all.look_ahead(ahead, |attempt| crew.offer(Job::Attempt(Box::new(attempt))));
+    }
+    let done = match ticket {
+        Some(ticket) if all.is_as_foreseen(ticket, &attempt) => crew.take(ticket),
+        stale => {
+            stale.into_iter().for_each(|ticket| crew.forget(ticket));
+            crew.run(Job::Attempt(Box::new(attempt)))
+        }
+    };
+    let (executed, attempted) = done?;
+    Ok((executed, attempted.expect("it is of an exhaustive search")))
+}
