@@ -137,7 +137,7 @@ fn who_looks_between_additions_sees_every_set_of_them() {
                 _ => pe.host().atomic_add(x, 1, 0),
             });
             let expected = (reads as u64 + 1).pow(n as u32);
-            assert_eq!(schedules(Config::pes(n + 1), program), expected, "{n} additions, {reads} reads");
+            assert_eq!(all(n + 1, program), expected, "{n} additions, {reads} reads");
         }
     }
 }
@@ -288,7 +288,7 @@ fn put_signal_leaves_nothing_to_choose() {
 
 #[test]
 fn the_end_of_a_wait_is_a_read() {
-    // two signals in two orders; the wait for the sum stands behind both, the wait for one of them also between
+    // the wait for the sum stands behind both signals, the wait for one of them also behind one or the other
     let waits = |least: u64| {
         let program = with_words(1, move |pe, x| {
             if pe.my_pe() > 0 {
@@ -298,7 +298,7 @@ fn the_end_of_a_wait_is_a_read() {
         });
         common::visit_all(Config::pes(3), program, |run| assert!(run.is_ok())).schedules
     };
-    assert_eq!((waits(2), waits(1)), (2, 4));
+    assert_eq!((waits(2), waits(1)), (1, 3));
 }
 
 #[test]
@@ -376,12 +376,12 @@ fn every_schedule_that_is_begun_is_completed() {
         others().try_for_each(|from| pe.host().signal_wait_until(x.signal(4 + from), Cmp::Eq, 1).map(drop))
     });
     assert_eq!([3, 4].map(|pes| begun(Config::pes(pes), &all_to_all)), [1; 2]);
-    // every order of the additions, of which the wait sees the last
+    // the wait sees all additions
     let fan_in = with_words(1, |pe, x| match pe.my_pe() {
         0 => pe.host().signal_wait_until(x.signal(0), Cmp::Ge, pe.n_pes() as u64 - 1).map(drop),
         _ => pe.host().signal_op(x.signal(0), 1, SignalOp::Add, 0),
     });
-    assert_eq!([3, 4, 5, 6].map(|pes| begun(Config::pes(pes), &fan_in)), [2, 6, 24, 120]);
+    assert_eq!([3, 4, 5, 6].map(|pes| begun(Config::pes(pes), &fan_in)), [1; 4]);
     // in one class the wait ends, in the other it never does
     let unequal = |pe: &Pe<Sim>| {
         let x = pe.alloc_zeroed::<u64>(2)?;
@@ -427,16 +427,17 @@ fn fan_in(cmp: Cmp, wanted: impl Fn(usize) -> u64 + Copy) -> impl Fn(&Pe<Sim>) -
 }
 
 #[test]
-fn additions_to_a_counter_commute_in_a_proof() {
+fn additions_to_a_counter_commute() {
     for n in 2..=6 {
         assert_eq!(proof(n + 1, fan_in(Cmp::Ge, |senders| senders as u64)), 1, "{n} senders");
         assert_eq!(proof(n + 1, fan_in(Cmp::Gt, |senders| senders as u64 - 1)), 1, "{n} senders");
     }
-    assert_eq!(schedules(Config::pes(4), fan_in(Cmp::Ge, |senders| senders as u64)), factorial(3));
+    assert_eq!(all(4, fan_in(Cmp::Ge, |senders| senders as u64)), 1);
     // all sets of additions, with one at least: seven
     assert_eq!(proof(4, fan_in(Cmp::Ge, |_| 1)), 7);
     // an equality is no counter: the orders count
     assert_eq!(proof(4, fan_in(Cmp::Eq, |senders| senders as u64)), factorial(3));
+    assert_eq!(all(4, fan_in(Cmp::Eq, |senders| senders as u64)), factorial(3));
     let added = with_words(1, |pe, x| {
         (0..2).try_for_each(|_| pe.host().atomic_add(x, 1, 0))?;
         pe.host().barrier_all()?;
@@ -448,7 +449,7 @@ fn additions_to_a_counter_commute_in_a_proof() {
 }
 
 #[test]
-fn an_all_to_all_with_one_counter_each_has_one_schedule_in_a_proof() {
+fn an_all_to_all_with_one_counter_each_has_one_schedule() {
     let program = |pe: &Pe<Sim>| {
         let (n, me) = (pe.n_pes(), pe.my_pe());
         let (data, counter) = (pe.alloc_zeroed::<u64>(n)?, pe.alloc_zeroed::<u64>(1)?);
@@ -462,7 +463,7 @@ fn an_all_to_all_with_one_counter_each_has_one_schedule_in_a_proof() {
         pe.free(counter)?;
         pe.free(data)
     };
-    assert_eq!(all(3, program), factorial(2).pow(3));
+    assert_eq!(all(3, program), 1);
     for n in [3, 4, 8] {
         assert_eq!(proof(n, program), 1, "{n} PEs");
     }
@@ -483,5 +484,5 @@ fn tickets_have_as_many_classes_as_their_counter_leaves() {
         pe.host().atomic_fetch(x.at(0), 0).map(drop)
     });
     assert_eq!([3, 4, 5].map(|pes| proof(pes, &program)), [8, 66, 624]);
-    assert_eq!([3, 4, 5].map(|pes| all(pes, &program)), [10, 156, 3696]);
+    assert_eq!([3, 4, 5].map(|pes| all(pes, &program)), [8, 66, 624]);
 }

@@ -75,7 +75,7 @@ fn a_ring_has_one() {
 }
 
 #[test]
-fn an_all_to_all_has_one_with_a_flag_each_and_all_orders_with_a_counter() {
+fn an_all_to_all_has_one_with_a_flag_each_and_with_a_counter() {
     let exchange = |op: SignalOp| {
         with_words(9, move |pe, x| {
             let (me, n) = (pe.my_pe(), pe.n_pes());
@@ -92,8 +92,8 @@ fn an_all_to_all_has_one_with_a_flag_each_and_all_orders_with_a_counter() {
     for pes in [3, 4] {
         expect(pes, exchange(SignalOp::Set), 1, 1);
     }
-    expect(3, exchange(SignalOp::Add), 8, 1);
-    expect(4, exchange(SignalOp::Add), 1296, 1);
+    expect(3, exchange(SignalOp::Add), 1, 1);
+    expect(4, exchange(SignalOp::Add), 1, 1);
 }
 
 #[test]
@@ -112,9 +112,13 @@ fn a_ping_pong_has_one_whatever_its_rounds() {
 }
 
 #[test]
-fn a_fan_in_has_all_orders_of_its_additions_or_one() {
+fn a_fan_in_has_one_unless_the_wait_is_for_equality() {
     for n in 2..=6 {
-        expect(n + 1, fan_in(Cmp::Ge, |senders| senders as u64), factorial(n as u64), 1);
+        expect(n + 1, fan_in(Cmp::Ge, |senders| senders as u64), 1, 1);
+        if n < 6 {
+            let all = factorial(n as u64);
+            expect(n + 1, fan_in(Cmp::Eq, |senders| senders as u64), all, all);
+        }
     }
 }
 
@@ -130,7 +134,7 @@ fn fetching_additions_have_all_orders() {
         pe.host().barrier_all()?;
         pe.host().atomic_fetch(x, 0).map(drop)
     });
-    expect(3, added, 720, 1);
+    expect(3, added, 1, 1);
 }
 
 /// A halo exchange of four PEs in a square: each puts its part to two neighbours, with a flag a side that grows with each iteration.
@@ -230,7 +234,7 @@ fn one_counter_for_two_chunks_is_a_race_unless_a_fence_orders_them() {
             })
         })
     };
-    assert_eq!((all(2, chunks(false)), proof(2, chunks(false))), (5, Race));
+    assert_eq!((all(2, chunks(false)), proof(2, chunks(false))), (4, Race));
     expect(2, chunks(true), 2, 2);
 }
 
@@ -338,6 +342,6 @@ fn additions_to_a_word_make_its_waits_choices() {
         0 => wait(pe, x, 0, Cmp::Ge, 1),
         _ => add(pe, x, 0, 0),
     });
-    // before the first addition the wait cannot end; it ends behind the first, or behind both
-    expect(3, program, 4, 3);
+    // before the first addition the wait cannot end; it ends behind one of them, or behind both
+    expect(3, program, 3, 3);
 }
