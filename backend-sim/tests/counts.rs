@@ -486,3 +486,15 @@ fn tickets_have_as_many_classes_as_their_counter_leaves() {
     assert_eq!([3, 4, 5].map(|pes| proof(pes, &program)), [8, 66, 624]);
     assert_eq!([3, 4, 5].map(|pes| all(pes, &program)), [8, 66, 624]);
 }
+
+/// An `or` can end a wait, and then all orders count: each of the two in which one of them comes first, with the wait behind it or behind both.
+#[test]
+fn a_wait_makes_other_updates_choices() {
+    let program = |same: bool| {
+        with_words(1, move |pe, x| match pe.my_pe() {
+            0 => pe.host().signal_wait_until(x.signal(0), Cmp::Ge, 1).map(drop),
+            me => pe.host().atomic_or(x, if same { 1 } else { me as u64 }, 0),
+        })
+    };
+    assert_eq!([all(3, program(false)), all(3, program(true))], [4, 4]);
+}

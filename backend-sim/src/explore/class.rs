@@ -202,7 +202,8 @@ impl Cell {
     /// are cut into cells.
     fn before(&self, touch: Touch) -> u64 {
         let masked = |except: Option<Bits>| {
-            let others = self.masked.iter().enumerate().filter(|(kind, _)| except.is_none_or(|own| own as usize != *kind));
+            let others =
+                self.masked.iter().enumerate().filter(|(kind, _)| except.is_none_or(|own| own as usize != *kind));
             others.fold(0_u64, |sum, (_, steps)| sum.wrapping_add(*steps))
         };
         let steps = match touch {

@@ -192,10 +192,12 @@ impl Assumptions {
                 self.meet(word, other.len);
             }
             let seen = self.words.entry(word).or_default();
-            let [before, now] =
-                [&*seen, &other].map(|seen| [seen.added, seen.otherwise, seen.disturbed, seen.falsified]);
+            let [before, now] = [&*seen, &other]
+                .map(|seen| [seen.added, seen.masked, seen.mixed, seen.otherwise, seen.disturbed, seen.falsified]);
             self.news |= before.iter().zip(now).any(|(before, now)| now && !before);
             seen.added |= other.added;
+            seen.masked |= other.masked;
+            seen.mixed |= other.mixed;
             seen.otherwise |= other.otherwise;
             seen.disturbed |= other.disturbed;
             seen.falsified |= other.falsified;

@@ -191,9 +191,7 @@ impl Machine {
         let touch = match (&mut self.assumed, adds) {
             (None, _) => Touch::Atomic,
             (Some(assumed), Some(by)) => assumed.add(pe, word, by),
-            (Some(assumed), None) => {
-                assumed.update(pe, word, replaced, mask, (self.taken, self.races.told(pe, word)))
-            }
+            (Some(assumed), None) => assumed.update(pe, word, replaced, mask, (self.taken, self.races.told(pe, word))),
         };
         self.touch_memory(pe, word, touch);
     }

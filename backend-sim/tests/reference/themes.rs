@@ -119,13 +119,21 @@ pub(crate) fn counters(calls: usize) -> impl Strategy<Value = Program> {
 /// Updates that return nothing, of which some commute: PEs 0 and 1 change words of PE 2, which looks, waits, and changes them too.
 pub(crate) fn updates(calls: usize) -> impl Strategy<Value = Program> {
     let word = || prop_oneof![4 => Just(0usize), 1 => Just(1)];
-    let op = prop::sample::select(vec![AmoOp::Add, AmoOp::Add, AmoOp::And, AmoOp::Or, AmoOp::Or, AmoOp::Xor, AmoOp::Set]);
+    let op =
+        prop::sample::select(vec![AmoOp::Add, AmoOp::Add, AmoOp::And, AmoOp::Or, AmoOp::Or, AmoOp::Xor, AmoOp::Set]);
     let value = || prop_oneof![4 => 1u64..=6, 1 => Just(u64::MAX)];
     let update = |to: usize| {
-        (word(), op.clone(), value(), prop::bool::weighted(0.1))
-            .prop_map(move |(dst, op, value, fetch)| Op::Amo { to, dst, op, value, cond: 0, fetch })
+        (word(), op.clone(), value(), prop::bool::weighted(0.1)).prop_map(move |(dst, op, value, fetch)| Op::Amo {
+            to,
+            dst,
+            op,
+            value,
+            cond: 0,
+            fetch,
+        })
     };
-    let add = (word(), 1u64..=6).prop_map(|(word, value)| Op::Signal { to: 2, update: Update { word, value, add: true } });
+    let add =
+        (word(), 1u64..=6).prop_map(|(word, value)| Op::Signal { to: 2, update: Update { word, value, add: true } });
     let change = prop_oneof![8 => update(2), 2 => add, 1 => Just(Op::Fence)];
     let fetch = word().prop_map(|dst| Op::Amo { to: 2, dst, op: AmoOp::Fetch, value: 0, cond: 0, fetch: true });
     let cmp = prop_oneof![4 => Just(Cmp::Ge), 1 => Just(Cmp::Eq), 1 => Just(Cmp::Ne), 1 => Just(Cmp::Lt)];
