@@ -54,6 +54,8 @@ pub struct Needs {
     pub registration: bool,
     /// Its symmetric registration.
     pub symmetric_registration: bool,
+    /// Kernels.
+    pub kernels: bool,
     /// A bug of the whole program, on purpose: only the simulator survives it, with a verdict.
     pub verdict: bool,
 }
@@ -67,6 +69,7 @@ impl Needs {
             (self.multicast, &missing.multicast, "multicast"),
             (self.registration, &missing.registration, "registration of external memory"),
             (self.symmetric_registration, &missing.symmetric_registration, "symmetric registration"),
+            (self.kernels, &missing.kernels, "kernels"),
         ];
         let unmet =
             families.into_iter().find_map(|(needed, why, family)| Some((family, why.as_ref().filter(|_| needed)?)));
@@ -162,6 +165,13 @@ impl<B: Backend> Case<B> {
     #[must_use]
     pub fn needs_symmetric_registration(mut self) -> Self {
         self.needs.symmetric_registration = true;
+        self
+    }
+
+    /// Needs kernels.
+    #[must_use]
+    pub fn needs_kernels(mut self) -> Self {
+        self.needs.kernels = true;
         self
     }
 

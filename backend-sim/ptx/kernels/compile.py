@@ -16,7 +16,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.normpath(os.path.join(HERE, "../../.."))
-FOLDERS = [HERE, os.path.join(ROOT, "examples/src/kernels")]
+FOLDERS = [HERE, os.path.join(ROOT, "examples/src/kernels"), os.path.join(ROOT, "conformance/src/suite/device")]
 OPTIONS = ["--gpu-architecture=compute_90", "-rdc=true", "-std=c++17", "-lineinfo", "--device-int128"]
 
 

@@ -9,6 +9,7 @@ mod buffer;
 mod causality;
 mod claim;
 mod collective;
+mod device;
 mod init;
 mod large;
 mod lint;
@@ -27,7 +28,7 @@ mod wait;
 
 /// Every case of the suite, in the order of the chapters.
 pub fn cases<B: Backend>() -> Vec<Case<B>> {
-    let chapters: [(&str, Vec<Case<B>>); 13] = [
+    let chapters: [(&str, Vec<Case<B>>); 14] = [
         ("init", init::cases()),
         ("team", team::cases()),
         ("buffer", buffer::cases()),
@@ -38,6 +39,7 @@ pub fn cases<B: Backend>() -> Vec<Case<B>> {
         ("atomic", atomic::cases()),
         ("collective", collective::cases()),
         ("stream", stream::cases()),
+        ("device", device::cases()),
         ("nodes", nodes::cases()),
         ("misuse", misuse::cases()),
         ("lint", lint::cases()),

@@ -275,6 +275,7 @@ impl Machine {
         for &word in &words {
             self.observe(agent, pe, word, How::Wait, word.len, (look.call, at));
             self.touch_memory(pe, word, Touch::Read);
+            self.depend_on_polled(self.block_of(agent), (pe, word));
         }
         self.noting = false;
         let Some(selected) = look.select.look(|span| self.heap.load(pe, span)) else {

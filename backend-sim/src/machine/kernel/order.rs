@@ -69,13 +69,7 @@ impl Machine {
         asked: (&'static str, At),
     ) {
         self.check_scope(id, access, (pe, span), asked);
-        if self.mode.tracking
-            && self.noting
-            && let Some(Watch { reads, changes }) = self.kernels.blocks[id].watch.polls((pe, span))
-        {
-            reads.into_iter().for_each(|(pe, read)| self.touch_memory(pe, read, Touch::Read));
-            self.step.enabled_by.extend(changes);
-        }
+        self.depend_on_polled(id, (pe, span));
         if !self.races.is_on() {
             return;
         }
@@ -96,6 +90,17 @@ impl Machine {
                 false => self.kernels.blocks[id].heard.fenced.clone(),
             };
             self.races.update(agent, pe, span, told.as_ref(), access.kind == AccessKind::Store);
+        }
+    }
+
+    /// In a tracked run: a step that looks at what the block has polled in vain depends on all of that, and on what has changed it.
+    pub(super) fn depend_on_polled(&mut self, id: BlockId, at: (PeId, Span)) {
+        if self.mode.tracking
+            && self.noting
+            && let Some(Watch { reads, changes }) = self.kernels.blocks[id].watch.polls(at)
+        {
+            reads.into_iter().for_each(|(pe, read)| self.touch_memory(pe, read, Touch::Read));
+            self.step.enabled_by.extend(changes);
         }
     }
 

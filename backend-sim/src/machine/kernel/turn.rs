@@ -32,7 +32,7 @@ impl Machine {
                     return self.make_pending(agent);
                 }
                 Stop::Idle(idle) => {
-                    if self.mode.tracking {
+                    if self.mode.tracking && !idle.parked.is_empty() {
                         let me = self.agents[agent].pe;
                         let reads: Vec<_> = (idle.parked.iter().flat_map(|parked| &parked.reads))
                             .filter_map(|&(address, bytes)| self.at_address(me, address, bytes.into()).ok())

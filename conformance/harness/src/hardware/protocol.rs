@@ -86,6 +86,9 @@ pub struct Missing {
     /// Its symmetric registration.
     #[serde(default)]
     pub symmetric_registration: Option<String>,
+    /// Kernels.
+    #[serde(default)]
+    pub kernels: Option<String>,
 }
 
 impl Missing {
@@ -101,6 +104,7 @@ impl Missing {
             multicast: why(can.multicast),
             registration: why(can.registration),
             symmetric_registration: why(can.symmetric_registration),
+            kernels: why(can.kernels),
         }
     }
 }
