@@ -225,7 +225,21 @@ impl<B: Backend> Issue<'_, B> {
     /// the host: kernels are launched on streams. A fault of the kernel itself is an error of what synchronizes with the stream on GPUs, and
     /// ends the run with a verdict in the simulator.
     ///
-    /// NVSHMEM documentation, "Kernel Launch Routines". [`Pe::module`](crate::Pe::module) has an example.
+    /// NVSHMEM documentation, "Kernel Launch Routines".
+    ///
+    /// ```no_run
+    /// # use onesided::{Grid, Source, args};
+    /// # onesided_sim::example(2, |pe| {
+    /// let word = pe.alloc_zeroed::<i32>(1)?;
+    /// let text = "extern \"C\" __global__ void set(int *word, int value) { *word = value; }";
+    /// let module = pe.module(&Source::cuda("set.cu", text))?;
+    /// let stream = pe.stream()?;
+    /// // SAFETY: the kernel takes a pointer and a number, and writes one word.
+    /// unsafe { pe.on(&stream).launch(&module.kernel("set")?, &Grid::new(1, 1), args![&word, 7i32])? };
+    /// pe.synchronize(&stream)?;
+    /// assert_eq!(pe.read_one(&word)?, 7);
+    /// # pe.free(word) });
+    /// ```
     #[track_caller]
     pub unsafe fn launch(&self, kernel: &Kernel<'_, B>, grid: &Grid, arguments: &[Argument]) -> Result<()> {
         let call = self.call("launch", At::caller());

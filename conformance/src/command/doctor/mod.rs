@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn the_doctor_answers_on_any_machine() {
         let report = look(None);
-        assert_eq!(report.rows().len(), 12);
+        assert_eq!(report.rows().len(), 14);
         assert!(report.to_string().contains("The simulator works here"));
     }
 
