@@ -220,8 +220,11 @@ impl Detector {
         self.shadow.release(pe, word, time, &clock, replaces);
     }
 
-    /// Whether an agent comes after the last plain write of a word.
+    /// Whether an agent comes after the last plain write of a word, as far as races are looked for.
     pub(crate) fn knows_last_write(&mut self, agent: AgentId, pe: PeId, word: Span) -> bool {
+        if !self.on {
+            return true;
+        }
         let view = &self.agents[agent];
         let who = Who { pe, ..Who::agent(agent, view.last, self.base, &view.clock) };
         self.shadow.last_write(pe, word).is_none_or(|write| who.knows(write))

@@ -186,6 +186,7 @@ impl Event {
             }
             EventKind::Call("multicast write" | "multicast read") => ("multicast", can.multicast),
             EventKind::Call("alloc_external" | "register_local") => ("memory from outside the heap", can.registration),
+            EventKind::Call("launch") => ("kernels", can.kernels),
             EventKind::Call("register_symmetric") => ("symmetric registration", can.symmetric_registration),
             _ => return None,
         };
@@ -207,7 +208,10 @@ impl Event {
 /// The optional family of an operation, and how it is provided.
 fn family(op: &Op, on_stream: bool, can: &Capabilities) -> Option<(&'static str, Support)> {
     match op.effect() {
-        Effect::Transfer(Transfer { moves: Moves::Amo { .. }, .. }) => Some(("atomics of the host", can.host_atomics)),
+        // with a stream, they are a kernel's
+        Effect::Transfer(Transfer { moves: Moves::Amo { .. }, .. }) if !on_stream => {
+            Some(("atomics of the host", can.host_atomics))
+        }
         Effect::Transfer(Transfer { signal: Some(_), .. }) | Effect::Wait(_) if !on_stream => {
             Some(("signals and waits of the host", can.host_signals))
         }

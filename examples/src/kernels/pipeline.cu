@@ -25,7 +25,12 @@ extern "C" __global__ void consume(int *sums, const int *slots, int elements, in
     const int me = nvshmem_my_pe(), n = nvshmem_n_pes(), previous = (me + n - 1) % n;
     for (int block = 0; block < blocks; block++) {
         const int slot = block % SLOTS, round = block / SLOTS;
-        if (threadIdx.x == 0) nvshmem_signal_wait_until(full + slot, NVSHMEM_CMP_GE, round + 1);
+        if (threadIdx.x == 0) {
+            nvshmem_signal_wait_until(full + slot, NVSHMEM_CMP_GE, round + 1);
+            // The slot was read in an earlier round. On an H200, libnvshmem 3.4.5 waits without a fence, and without this one
+            // the block read old values from its first-level cache.
+            __threadfence_system();
+        }
         __syncthreads();
         for (int i = threadIdx.x; i < elements; i += blockDim.x) sums[i] += slots[slot * elements + i];
         __syncthreads();
