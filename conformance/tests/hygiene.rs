@@ -13,7 +13,7 @@ use onesided_conformance::suite::cases;
 use onesided_sim::{EventKind, Profile, Sim};
 
 /// The chapters of the API, in the order of the suite.
-const CHAPTERS: [&str; 13] = [
+const CHAPTERS: [&str; 14] = [
     "init",
     "team",
     "buffer",

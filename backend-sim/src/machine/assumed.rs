@@ -345,6 +345,9 @@ impl Assumptions {
 impl Machine {
     /// The run that begins assumes this of words, and adds what it sees.
     pub(crate) fn assume(&mut self, mut assumed: Box<Assumptions>) {
+        if self.paths.matter() && !assumed.proof {
+            return; // an update that arrives can show others what has arrived before it
+        }
         assumed.begin();
         self.assumed = Some(assumed);
     }

@@ -227,7 +227,7 @@ pub(crate) struct Machine {
     /// What is assumed of words, if anything is.
     assumed: Option<Box<Assumptions>>,
     kernels: Kernels,
-    /// Bits of a transfer's name that number the agents of a PE.
+    /// Bits of a transfer's name that number the agents of a PE in kernels.
     ordinals: u32,
 }
 

@@ -14,10 +14,13 @@ use crate::race::{How, Lane};
 /// Bits of a transfer's name that number its issuer's transfers; above them stands the issuer.
 pub(super) const ISSUED: u32 = 26;
 
-/// Bits that are left to number a PE's agents, where so many PEs take theirs.
+/// The names of transfers of kernels have this bit, and more bits for their issuers.
+const IN_KERNEL: u64 = 1 << 53;
+
+/// Bits that are left to number a PE's agents in kernels, where so many PEs take theirs.
 pub(super) fn bits_of_ordinals(n_pes: usize) -> u32 {
     let pes = usize::BITS - n_pes.leading_zeros();
-    (u64::BITS - 1 - 8 - ISSUED).saturating_sub(pes).clamp(11, 30)
+    (IN_KERNEL.trailing_zeros() - ISSUED).saturating_sub(pes)
 }
 
 /// The operation that asks, and its line.
@@ -136,7 +139,10 @@ impl Machine {
         (call, at): Asked,
     ) -> TransferId {
         let issuer = &mut self.agents[agent];
-        let name = u64::from(issuer.pe.0) << self.ordinals | u64::from(issuer.ordinal());
+        let name = match issuer.is_in_kernel() {
+            false => u64::from(issuer.pe.0) << 11 | u64::from(issuer.ordinal()),
+            true => IN_KERNEL >> ISSUED | u64::from(issuer.pe.0) << self.ordinals | u64::from(issuer.ordinal()),
+        };
         let key = name << ISSUED | (u64::from(issuer.issued) & ((1 << ISSUED) - 1));
         issuer.issued += 1;
         if self.record.is_some() {

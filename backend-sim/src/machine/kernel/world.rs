@@ -8,6 +8,7 @@ use onesided_ptx::{Access, AccessKind, Place, Refusal, Scope, Type, Who, World};
 use super::super::ids::{AgentId, BlockId, PeId};
 use super::super::{Machine, Touch};
 use super::turn::name_of;
+use crate::config::Races;
 use crate::kernel::Code;
 use crate::race::How;
 
@@ -35,25 +36,25 @@ impl<'m> KernelWorld<'m> {
     fn observe(&mut self, access: &Access, (pe, span): (PeId, Span), how: How, touch: Touch) {
         let asked = (name_of(access), self.code.at(access.place));
         let machine = &mut *self.machine;
+        machine.touch_memory(pe, span, touch);
         if !access.order.is_strong() {
             return machine.observe_plain(self.agent, (pe, span), how, asked);
         }
-        machine.touch_memory(pe, span, touch);
         machine.agents[self.agent].at = Some(asked.1);
         machine.strong_access(self.block, access, (pe, span), asked);
     }
 
     /// The step that was chosen ends with the access that it was chosen for.
-    fn done(&mut self, access: &Access) {
-        if access.order.is_strong() {
-            self.machine.noting = false;
-        }
+    fn done(&mut self) {
+        self.machine.noting = false;
     }
 }
 
 impl World for KernelWorld<'_> {
+    /// A plain access is a step only where races are no findings: its outcome is to be seen then.
     fn stops(&mut self, access: &Access) -> bool {
-        self.machine.mode.relaxed && access.order.is_strong()
+        let plain = || self.machine.config.races != Races::Find && access.kind != AccessKind::Inspect;
+        self.machine.mode.relaxed && (access.order.is_strong() || plain())
     }
 
     fn load(&mut self, access: &Access) -> Result<u64, Refusal> {
@@ -63,7 +64,7 @@ impl World for KernelWorld<'_> {
         }
         let value = self.machine.heap.load(pe, span);
         if !matches!(access.kind, AccessKind::Atomic(_)) {
-            self.done(access);
+            self.done();
         }
         Ok(value)
     }
@@ -72,7 +73,7 @@ impl World for KernelWorld<'_> {
         let (pe, span) = self.resolve(access)?;
         self.observe(access, (pe, span), How::Write, Touch::Write);
         let changed = self.write(pe, span, value);
-        self.done(access);
+        self.done();
         Ok(changed)
     }
 
@@ -82,7 +83,7 @@ impl World for KernelWorld<'_> {
         self.observe(access, (pe, span), How::Write, Touch::Atomic);
         let old = self.machine.heap.load(pe, span);
         let changed = self.write(pe, span, op.apply(ty, old, b, c));
-        self.done(access);
+        self.done();
         Ok((old, changed))
     }
 
