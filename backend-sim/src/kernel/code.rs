@@ -21,8 +21,8 @@ pub(crate) struct Code {
     places: Vec<OnceLock<At>>,
 }
 
-/// Everything that was loaded in this process. A search loads the same text in every schedule.
-static LOADED: Mutex<BTreeMap<String, Arc<Code>>> = Mutex::new(BTreeMap::new());
+/// Everything that was loaded in this process. A search loads the same text in every schedule, so it must be found fast.
+static LOADED: Mutex<Vec<(Source, Arc<Code>)>> = Mutex::new(Vec::new());
 
 impl Code {
     /// The module of a source.
@@ -30,13 +30,12 @@ impl Code {
     /// # Errors
     /// As [`onesided::Pe::module`] says.
     pub(crate) fn load(source: &Source) -> Result<Arc<Code>, (ErrorKind, String)> {
-        let key = format!("{source:?}");
         let known = || LOADED.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(code) = known().get(&key) {
+        if let Some((_, code)) = known().iter().find(|(known, _)| known == source) {
             return Ok(Arc::clone(code));
         }
         let code = Arc::new(Code::new(source)?);
-        known().insert(key, Arc::clone(&code));
+        known().push((source.clone(), Arc::clone(&code)));
         Ok(code)
     }
 
