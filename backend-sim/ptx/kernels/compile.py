@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compiles the CUDA C++ files beside it, and those of the examples, to PTX with NVRTC, which needs no GPU and no toolkit.
+"""Compiles the CUDA C++ files beside it, and those of the examples and of the suite, to PTX with NVRTC, which needs no GPU and no toolkit.
 
 usage: compile.py LIBRARY [--include FOLDER]... [--check | FILE...]
 
@@ -85,7 +85,7 @@ def main():
     different = 0
     for path, suffix, defines in (twin for path in files for twin in twins(path)):
         target = os.path.splitext(path)[0] + suffix
-        ptx = compile_file(nvrtc, path, includes, defines)
+        ptx = compile_file(nvrtc, path, [*includes, os.path.dirname(os.path.abspath(path))], defines)
         if not arguments.check:
             with open(target, "w", encoding="utf-8") as file:
                 file.write(ptx)
