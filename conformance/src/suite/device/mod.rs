@@ -1,146 +1,414 @@
-//! Kernels: operations of threads, warps and blocks, signals, waits, atomics and collectives from the device, and memory of peers by pointer.
+//! Kernels: operations of threads, warps and blocks, signals, waits, atomics and collectives from the device, memory of peers by pointer.
 //!
-//! The kernels stand in `operations.cu`, and the PTX beside it is what runs.
+//! Each case launches the kernel of its name, which stands in the file of its part: `operations.cu` and so on. The PTX beside it is what
+//! runs. The kernels say what they are about. The host program is in `run.rs`; the cases of `launches.rs` have their own.
 
-use onesided::{Backend, Grid, Pe, Result, Source, args};
+mod launches;
+mod run;
 
-use crate::case::{Case, Seen, cases, seen};
+use onesided::{Backend, Grid, Pe, Source};
+
+use crate::case::Case;
+use run::{run, run_on_a_team};
 
 /// The chapter's cases.
 pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
-    cases![
-        p: 2 => |case| case.needs_kernels(),
-        g: 2 => |case| case.needs_kernels(),
-        put: 2 => |case| case.needs_kernels(),
-        put_nbi: 2 => |case| case.needs_kernels(),
-        get: 2 => |case| case.needs_kernels(),
-        get_nbi: 2 => |case| case.needs_kernels(),
-        putmem: 2 => |case| case.needs_kernels(),
-        iput: 2 => |case| case.needs_kernels(),
-        iget: 2 => |case| case.needs_kernels(),
-        p_by_all_threads: 2 => |case| case.needs_kernels(),
-        put_to_self: 2 => |case| case.needs_kernels(),
-        put_warp: 2 => |case| case.needs_kernels(),
-        put_block: 2 => |case| case.needs_kernels(),
-        get_warp: 2 => |case| case.needs_kernels(),
-        get_block: 2 => |case| case.needs_kernels(),
-        put_nbi_block: 2 => |case| case.needs_kernels(),
-        put_of_what_the_block_wrote: 2 => |case| case.needs_kernels(),
-        put_signal: 2 => |case| case.needs_kernels(),
-        put_signal_block: 2 => |case| case.needs_kernels(),
-        fenced_flag: 2 => |case| case.needs_kernels(),
-        flag_without_fence: 2 racy => |case| case.needs_kernels(),
-        block_passes_on_what_a_thread_waited_for: 2 => |case| case.needs_kernels(),
-        ping_pong: 2 => |case| case.needs_kernels(),
-        wait_until_all: 2 => |case| case.needs_kernels(),
-        wait_until_any: 2 => |case| case.needs_kernels(),
-        test_in_a_loop: 2 => |case| case.needs_kernels(),
-        atomic_inc: 2 => |case| case.needs_kernels(),
-        atomic_fetch_add: 2 => |case| case.needs_kernels(),
-        atomic_compare_swap: 2 => |case| case.needs_kernels(),
-        atomic_or: 2 => |case| case.needs_kernels(),
-        atomic_swap_set_fetch: 2 => |case| case.needs_kernels(),
-        barrier_thread: 2 => |case| case.needs_kernels(),
-        barrier_block: 2 => |case| case.needs_kernels(),
-        sync_warp: 2 => |case| case.needs_kernels(),
-        broadcast: 2 => |case| case.needs_kernels(),
-        fcollect: 2 => |case| case.needs_kernels(),
-        alltoall: 2 => |case| case.needs_kernels(),
-        sum_reduce: 2 => |case| case.needs_kernels(),
-        max_reduce_warp: 2 => |case| case.needs_kernels(),
-        reducescatter: 2 => |case| case.needs_kernels(),
-        queries: 2 => |case| case.needs_kernels(),
-        pointer_store: 2 => |case| case.needs_kernels().needs_peer_access(),
-        pointer_store_without_fence: 2 racy => |case| case.needs_kernels().needs_peer_access(),
-        pointer_load: 2 => |case| case.needs_kernels().needs_peer_access(),
-        blocks_add: 1 => |case| case.needs_kernels(),
-        blocks_hand_over: 1 => |case| case.needs_kernels(),
-        shared_memory: 1 => |case| case.needs_kernels(),
-        shuffle: 1 => |case| case.needs_kernels(),
-    ]
+    let by_pointer = memory().into_iter().map(Case::needs_peer_access);
+    let parts = [operations(), groups(), signals(), waits(), atomics(), order(), by_pointer.collect(), blocks()];
+    let all =
+        parts.into_iter().flatten().chain(collectives()).chain(on_a_team()).chain(misuse()).chain(launches::cases());
+    all.map(Case::needs_kernels).collect()
 }
 
-/// Each case is the kernel of its name.
-macro_rules! kernels {
-    ($($name:ident: $grid:expr;)*) => {$(
-        fn $name<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
-            run(pe, stringify!($name), &$grid)
+/// A part of the chapter: its kernels with their numbers of PEs and their grids. What else is to be said of a case stands behind.
+macro_rules! part {
+    ($part:ident in $file:literal by $run:ident:
+     $($name:ident: $pes:literal $($racy:ident)?, $grid:expr $(=> $with:expr)?;)*) => {
+        fn $part<B: Backend>() -> Vec<Case<B>> {
+            vec![$({
+                let case = Case::new(stringify!($name), $pes, |pe: &Pe<B>| {
+                    let source = Source::ptx(concat!($file, ".ptx"), include_str!(concat!($file, ".ptx")));
+                    $run(pe, &source, stringify!($name), &$grid)
+                });
+                $(let case = case.$racy();)?
+                $(let case = ($with as fn(Case<B>) -> Case<B>)(case);)?
+                case
+            }),*]
         }
-    )*};
-}
-kernels! {
-    p: Grid::new(1, 1).collective();
-    g: Grid::new(1, 1).collective();
-    put: Grid::new(1, 1).collective();
-    put_nbi: Grid::new(1, 1).collective();
-    get: Grid::new(1, 1).collective();
-    get_nbi: Grid::new(1, 1).collective();
-    putmem: Grid::new(1, 1).collective();
-    iput: Grid::new(1, 1).collective();
-    iget: Grid::new(1, 1).collective();
-    p_by_all_threads: Grid::new(1, 2).collective();
-    put_to_self: Grid::new(1, 1).collective();
-    put_warp: Grid::new(1, 32).collective();
-    put_block: Grid::new(1, 64).collective();
-    get_warp: Grid::new(1, 32).collective();
-    get_block: Grid::new(1, 64).collective();
-    put_nbi_block: Grid::new(1, 64).collective();
-    put_of_what_the_block_wrote: Grid::new(1, 64).collective();
-    put_signal: Grid::new(1, 1).collective();
-    put_signal_block: Grid::new(1, 64).collective();
-    fenced_flag: Grid::new(1, 1).collective();
-    flag_without_fence: Grid::new(1, 1).collective();
-    block_passes_on_what_a_thread_waited_for: Grid::new(1, 64).collective();
-    ping_pong: Grid::new(1, 1).collective();
-    wait_until_all: Grid::new(1, 1).collective();
-    wait_until_any: Grid::new(1, 1).collective();
-    test_in_a_loop: Grid::new(1, 1).collective();
-    atomic_inc: Grid::new(2, 1).collective();
-    atomic_fetch_add: Grid::new(1, 1).collective();
-    atomic_compare_swap: Grid::new(1, 1).collective();
-    atomic_or: Grid::new(1, 1).collective();
-    atomic_swap_set_fetch: Grid::new(1, 1).collective();
-    barrier_thread: Grid::new(1, 1).collective();
-    barrier_block: Grid::new(1, 64).collective();
-    sync_warp: Grid::new(1, 32).collective();
-    broadcast: Grid::new(1, 64).collective();
-    fcollect: Grid::new(1, 64).collective();
-    alltoall: Grid::new(1, 64).collective();
-    sum_reduce: Grid::new(1, 64).collective();
-    max_reduce_warp: Grid::new(1, 32).collective();
-    reducescatter: Grid::new(1, 64).collective();
-    queries: Grid::new(1, 1).collective();
-    pointer_store: Grid::new(1, 1).collective();
-    pointer_store_without_fence: Grid::new(1, 1).collective();
-    pointer_load: Grid::new(1, 1).collective();
-    blocks_add: Grid::new(3, 2);
-    blocks_hand_over: Grid::new(2, 2).cooperative();
-    shared_memory: Grid::new(1, 64);
-    shuffle: Grid::new(1, 32);
+    };
 }
 
-/// Runs a kernel on every PE. What is seen is what has arrived in `data` and `words`, and what the kernel has put in `out`.
-fn run<B: Backend>(pe: &Pe<B>, name: &str, grid: &Grid) -> Result<Seen> {
-    let module = pe.module(&Source::ptx("operations.ptx", include_str!("operations.ptx")))?;
-    let kernel = module.kernel(name)?;
-    let (mine, data) = (pe.alloc::<i32>(8)?, pe.alloc_zeroed::<i32>(32)?);
-    let (words, out) = (pe.alloc_zeroed::<u64>(8)?, pe.alloc_zeroed::<i32>(8)?);
-    let values: Vec<i32> = (0..8).map(|i| 100 * pe.my_pe() as i32 + i).collect();
-    pe.write(&mine, &values)?;
-    pe.host().barrier_all()?;
-    let stream = pe.stream()?;
-    // SAFETY: every kernel of the file takes these four, and stays inside them.
-    #[expect(unsafe_code, reason = "kernels are launched")]
-    unsafe {
-        pe.on(&stream).launch(&kernel, grid, args![&mine, &data, &words, &out])?
-    };
-    pe.on(&stream).barrier_all()?;
-    pe.synchronize(&stream)?;
-    let saw =
-        seen("data", pe.read(data.slice(..8))?).and("words", pe.read(words.slice(..4))?).and("out", pe.read(&out)?);
-    pe.free(out)?;
-    pe.free(words)?;
-    pe.free(data)?;
-    pe.free(mine)?;
-    Ok(saw)
+/// So many blocks of so many threads, all of which run at the same time on all PEs, because they wait for each other.
+fn grid(blocks: u32, threads: u32) -> Grid {
+    Grid::new(blocks, threads).collective()
+}
+
+fn thread() -> Grid {
+    grid(1, 1)
+}
+
+fn warp() -> Grid {
+    grid(1, 32)
+}
+
+fn block() -> Grid {
+    grid(1, 64)
+}
+
+/// A launch whose blocks wait for nobody.
+fn alone(blocks: u32, threads: u32) -> Grid {
+    Grid::new(blocks, threads)
+}
+
+part! { operations in "operations" by run:
+    p: 2, thread();
+    g: 2, thread();
+    p_of_every_size: 2, thread();
+    g_of_every_size: 2, thread();
+    p_of_signed_numbers: 2, thread();
+    g_of_signed_numbers: 2, thread();
+    p_of_floats: 2, thread();
+    g_of_floats: 2, thread();
+    p_by_all_threads: 2, grid(1, 2);
+    put: 2, thread();
+    put8: 2, thread();
+    put16: 2, thread();
+    put32: 2, thread();
+    put64: 2, thread();
+    put128: 2, thread();
+    putmem: 2, thread();
+    put_of_doubles: 2, thread();
+    put_of_shorts: 2, thread();
+    put_to_self: 2, thread();
+    put_of_nothing: 2, thread();
+    get: 2, thread();
+    get8: 2, thread();
+    get16: 2, thread();
+    get32: 2, thread();
+    get64: 2, thread();
+    get128: 2, thread();
+    getmem: 2, thread();
+    get_of_floats: 2, thread();
+    get_from_self: 2, thread();
+    put_nbi: 2, thread();
+    get_nbi: 2, thread();
+    put_nbi_of_every_size: 2, thread();
+    get_nbi_of_every_size: 2, thread();
+    iput: 2, thread();
+    iget: 2, thread();
+    iput8: 2, thread();
+    iput64: 2, thread();
+    iget16: 2, thread();
+    iget_of_doubles: 2, thread();
+    source_after_put: 2, thread();
+    source_after_put_nbi: 2 racy, thread();
+    source_after_quiet: 2, thread();
+    get_nbi_looked_at_early: 2 racy, thread();
+    put_to_each: 3, thread();
+    get_from_each: 3, thread();
+    queries: 2, thread();
+    queries_of_the_node: 2, thread();
+}
+
+part! { groups in "groups" by run:
+    put_warp: 2, warp();
+    put_block: 2, block();
+    put8_warp: 2, warp();
+    put64_block: 2, block();
+    put128_warp: 2, warp();
+    putmem_block: 2, block();
+    put_of_shorts_warp: 2, warp();
+    put_of_doubles_block: 2, block();
+    get_warp: 2, warp();
+    get_block: 2, block();
+    get16_block: 2, block();
+    getmem_warp: 2, warp();
+    get_of_floats_block: 2, block();
+    put_nbi_warp: 2, warp();
+    put_nbi_block: 2, block();
+    get_nbi_warp: 2, warp();
+    get_nbi_block: 2, block();
+    iput_warp: 2, warp();
+    iget_block: 2, block();
+    put_of_what_the_block_wrote: 2, block();
+    block_changes_what_it_got: 2, block();
+    each_warp_puts: 2, block();
+    warps_differ: 2, block();
+    each_block_puts: 2, grid(2, 32);
+    put_block_of_40: 2, grid(1, 40);
+    put_block_in_two_dimensions: 2, Grid::new(1, (8, 4)).collective();
+}
+
+part! { signals in "signals" by run:
+    put_signal: 2, thread();
+    put_signal_add: 2, thread();
+    put_signal_nbi: 2, thread();
+    put_signal_of_bytes: 2, thread();
+    put_signal_of_doubles: 2, thread();
+    put_signal_to_self: 2, thread();
+    put_signal_warp: 2, warp();
+    put_signal_warp_add: 2, warp();
+    put_signal_nbi_warp: 2, warp();
+    put_signal_block: 2, block();
+    put_signal_block_set: 2, block();
+    put_signal_nbi_block: 2, block();
+    signal_set: 2, thread();
+    signal_add: 2, thread();
+    signal_to_self: 2, thread();
+    signal_fetch: 2, thread();
+    wait_ge: 2, thread();
+    wait_gt: 2, thread();
+    wait_ne: 2, thread();
+    wait_le: 2, thread();
+    wait_lt: 2, thread();
+    ping_pong: 2, thread();
+    token_of_three: 3, thread();
+    token_of_four: 4, thread();
+    data_of_two: 3, thread();
+    credit: 2, thread();
+    without_credit: 2 racy, thread();
+    block_passes_on_what_a_thread_waited_for: 2, block();
+    each_thread_waits: 2, grid(1, 2);
+    a_warp_for_each_direction: 2, block();
+}
+
+part! { waits in "waits" by run:
+    wait_until_eq: 2, thread();
+    wait_until_ne: 2, thread();
+    wait_until_gt: 2, thread();
+    wait_until_ge: 2, thread();
+    wait_until_lt: 2, thread();
+    wait_until_le: 2, thread();
+    wait_for_an_atomic: 3, thread();
+    wait_until_all: 2, thread();
+    wait_until_all_but_some: 2, thread();
+    wait_until_all_vector: 2, thread();
+    wait_until_any: 2, thread();
+    wait_until_any_of_two: 3, thread();
+    wait_until_any_twice: 3, thread();
+    wait_until_any_vector: 3, thread();
+    wait_until_some: 3, thread();
+    wait_until_some_vector: 3, thread();
+    test: 2, thread();
+    test_all: 3, thread();
+    test_any: 3, thread();
+    test_some: 3, thread();
+    test_all_vector: 3, thread();
+    test_any_vector: 3, thread();
+    test_some_vector: 3, thread();
+    test_in_a_loop: 2, thread();
+    test_any_in_a_loop: 3, thread();
+}
+
+part! { atomics in "atomics" by run:
+    atomic_inc: 2, grid(2, 1);
+    atomic_add: 2, thread();
+    atomic_or: 2, thread();
+    atomic_xor: 2, thread();
+    atomic_set: 2, thread();
+    atomic_swap: 2, thread();
+    atomic_fetch_inc: 2, thread();
+    atomic_fetch_add: 2, thread();
+    atomic_fetch_or: 2, thread();
+    atomic_fetch_xor: 2, thread();
+    atomic_compare_swap: 2, thread();
+    atomic_fetch: 2, thread();
+    atomic_and: 2, thread();
+    atomic_swap_set_fetch: 2, thread();
+    atomics_of_64_bits: 2, thread();
+    atomics_of_32_bits: 2, thread();
+    updates_of_32_bits: 2, thread();
+    atomics_below_zero: 2, thread();
+    atomics_of_floats: 2, thread();
+    compare_swap_of_another_value: 2, thread();
+    atomic_on_ones_own: 1, thread();
+    tickets_of_threads: 2, grid(1, 2);
+    tickets_of_blocks: 2, grid(2, 1);
+    queue: 3, thread();
+}
+
+part! { order in "order" by run:
+    fenced_flag: 2, thread();
+    flag_without_fence: 2 racy, thread();
+    flag_after_quiet: 2, thread();
+    fence_after_put: 2, thread();
+    fence_after_put_nbi: 2, thread();
+    quiet_after_put_nbi: 2, thread();
+    flag_without_quiet_of_nbi: 2 racy, thread();
+    fence_after_iput: 2, thread();
+    fence_after_atomic: 2, thread();
+    flag_after_atomic_that_fetches: 2, thread();
+    signal_covers_its_own_data: 2 racy, thread();
+    fenced_flag_warp: 2, warp();
+    fenced_flag_block: 2, block();
+    quiet_of_a_block_then_flag: 2, block();
+    each_thread_quiets: 2, grid(1, 2);
+    each_block_fences: 2, grid(2, 1);
+    word_put_twice: 2 racy, thread();
+    word_put_twice_fenced: 2, thread();
+    word_put_by_two: 3 racy, thread();
+    puts_overlap: 2 racy, thread();
+    puts_overlap_fenced: 2, thread();
+    get_after_fence: 2 racy, thread();
+    get_after_quiet: 2, thread();
+    flag_to_a_third_after_fence: 3 racy, thread();
+    flag_to_a_third_after_quiet: 3, thread();
+    flag_over_a_third_after_fence: 3 racy, thread();
+    flag_over_a_third_after_quiet: 3, thread();
+    store_buffering: 2, thread();
+    store_buffering_with_quiet: 2, thread();
+    set_twice_and_read_twice: 2, thread();
+    set_twice_fenced_and_read_twice: 2, thread();
+    two_words_fenced: 2, thread();
+}
+
+part! { memory in "memory" by run:
+    pointer_store: 2, thread();
+    pointer_store_without_fence: 2 racy, thread();
+    pointer_release: 2, thread();
+    pointer_relaxed: 2 racy, thread();
+    pointer_relaxed_with_fences: 2, thread();
+    pointer_poll_without_fence: 2 racy, thread();
+    pointer_add_release: 2, thread();
+    pointer_add_relaxed: 2 racy, thread();
+    pointer_store_then_fence: 2, thread();
+    pointer_store_then_quiet: 2, thread();
+    pointer_load_after_signal: 2, thread();
+    pointer_load: 2, thread();
+    pointer_load_of_vectors: 2, thread();
+    pointer_store_of_vectors: 2, thread();
+    pointer_store_of_every_size: 2, thread();
+    pointer_to_each: 3, thread();
+    pointer_atomic_add: 2, thread();
+    pointer_atomic_of_each_kind: 2, thread();
+    pointer_exchange: 2, thread();
+    pointer_compare_and_swap: 2, thread();
+    pointer_lock: 2, thread();
+    pointer_store_by_a_block: 2, block();
+    pointer_release_is_passed_on: 3, thread();
+    pointer_ping_pong: 2, thread();
+}
+
+part! { blocks in "blocks" by run:
+    blocks_add: 1, alone(3, 2);
+    blocks_hand_over: 1, grid(2, 2);
+    blocks_hand_over_without_fence: 1 racy, grid(2, 1);
+    blocks_release_and_acquire: 1, grid(2, 1);
+    blocks_lock: 1, grid(2, 1);
+    blocks_take_tickets: 1, alone(3, 1);
+    blocks_compare_and_swap: 1, alone(2, 1);
+    stride_loop: 1, alone(2, 2);
+    a_block_for_each_peer: 3, alone(3, 32);
+    last_block_puts: 2, alone(2, 1);
+    grid_meets_before_a_put: 2, grid(2, 32);
+    grid_meets_after_a_wait: 2, grid(2, 32);
+    stride_loop_of_puts: 2, alone(2, 1);
+    grid_in_two_dimensions: 2, Grid::new((2, 2), 1);
+    shared_memory: 1, alone(1, 64);
+    dynamic_shared_memory: 1, alone(1, 64).shared(256);
+    shared_memory_staged_for_a_put: 2, alone(1, 64);
+    sum_in_shared_memory_to_an_atomic: 2, alone(1, 64);
+    shuffle: 1, alone(1, 32);
+    sum_of_a_warp_is_put: 2, alone(1, 32);
+    vote_decides_who_puts: 2, alone(1, 32);
+    vote_of_all: 2, alone(1, 32);
+    match_decides_where_to_put: 2, alone(1, 32);
+    value_of_a_wait_is_handed_round: 2, warp();
+    named_barrier: 2, block();
+    a_warp_puts_and_a_warp_waits: 2, block();
+    barrier_that_counts: 2, alone(1, 64);
+}
+
+part! { collectives in "collectives" by run:
+    barrier_thread: 2, thread();
+    barrier_warp: 2, warp();
+    barrier_block: 2, block();
+    barrier_completes_nbi: 2, thread();
+    two_barriers: 2, thread();
+    sync_thread: 2, thread();
+    sync_warp: 2, warp();
+    sync_block: 2, block();
+    sync_does_not_complete: 2 racy, thread();
+    quiet_and_sync: 2, thread();
+    pointer_store_then_barrier: 2, thread() => |case| case.needs_peer_access();
+    pointer_store_then_sync: 2, thread() => |case| case.needs_peer_access();
+    broadcast_thread: 2, thread();
+    broadcast_warp: 2, warp();
+    broadcast: 2, block();
+    broadcast_of_bytes: 2, block();
+    fcollect_thread: 2, thread();
+    fcollect_warp: 2, warp();
+    fcollect: 2, block();
+    alltoall_thread: 2, thread();
+    alltoall_warp: 2, warp();
+    alltoall: 2, block();
+    alltoall_of_three: 3, block();
+    sum_reduce_thread: 2, thread();
+    sum_reduce: 2, block();
+    sum_reduce_of_three: 3, block();
+    sum_reduce_of_four: 4, thread();
+    prod_reduce: 2, block();
+    min_reduce: 2, block();
+    max_reduce_warp: 2, warp();
+    and_reduce: 2, block();
+    or_reduce_warp: 2, warp();
+    xor_reduce_thread: 2, thread();
+    float_sum_reduce: 2, block();
+    sum_reduce_in_place: 2, block();
+    reducescatter: 2, block();
+    reducescatter_max_warp: 2, warp();
+    reducescatter_min_thread: 2, thread();
+    reduction_of_a_reduction: 2, block();
+    barrier_against_sync: 2, thread() => |case| case.ends_in_verdict();
+    sync_skipped: 2, thread() => |case| case.ends_in_verdict();
+    roots_differ: 2, thread() => |case| case.ends_in_verdict();
+    counts_differ: 2, thread() => |case| case.ends_in_verdict();
+    reduction_overlaps: 2, thread() => |case| case.ends_in_verdict();
+}
+
+part! { on_a_team in "collectives" by run_on_a_team:
+    team_queries: 3, thread();
+    team_barrier: 3, thread();
+    team_barrier_block: 3, block();
+    team_sync_warp: 3, warp();
+    team_broadcast: 3, block();
+    team_sum_reduce: 3, warp();
+    team_fcollect: 3, thread();
+}
+
+part! { misuse in "misuse" by run:
+    put_beyond_the_end: 2, thread() => |case| case.ends_in_verdict();
+    put_up_to_the_end: 2, thread();
+    put_to_nobody: 2, thread() => |case| case.ends_in_verdict();
+    put_to_somebody: 2, thread();
+    put_from_shared_memory: 2, block() => |case| case.ends_in_verdict();
+    put_of_a_copy_of_shared_memory: 2, block();
+    put_to_a_pointer_of_a_peer: 2, thread() => |case| case.needs_peer_access().ends_in_verdict();
+    store_to_a_pointer_of_a_peer: 2, thread() => |case| case.needs_peer_access();
+    signal_inside_the_data: 2, thread() => |case| case.ends_in_verdict();
+    signal_beside_the_data: 2, thread();
+    half_a_block_puts: 2, block() => |case| case.ends_in_verdict();
+    half_a_block_puts_as_a_warp: 2, block();
+    each_thread_another_count: 2, warp() => |case| case.ends_in_verdict();
+    all_threads_the_same_count: 2, warp();
+    some_lanes_shuffle: 1, alone(1, 32) => |case| case.ends_in_verdict();
+    lanes_of_the_mask_shuffle: 1, alone(1, 32);
+    shared_memory_races: 1, alone(1, 64) => |case| case.ends_in_verdict();
+    shared_memory_behind_a_barrier: 1, alone(1, 64);
+    shared_memory_nobody_wrote: 1, alone(1, 64) => |case| case.ends_in_verdict();
+    shared_memory_somebody_wrote: 1, alone(1, 64);
+    nobody_signals: 1, thread() => |case| case.ends_in_verdict();
+    somebody_signals: 1, thread();
+    all_wait_before_they_signal: 2, thread() => |case| case.ends_in_verdict();
+    one_signals_before_it_waits: 2, thread();
+    poll_of_a_plain_word: 2 racy, thread() => |case| case.ends_in_verdict();
+    poll_of_a_volatile_word: 2, thread();
+    flag_within_the_gpu: 2, thread() => |case| case.needs_peer_access().ends_in_verdict();
+    flag_within_the_system: 2, thread() => |case| case.needs_peer_access();
+    store_beyond_the_end: 1, thread() => |case| case.ends_in_verdict();
+    store_up_to_the_end: 1, thread();
+    misaligned_load: 1, thread() => |case| case.ends_in_verdict();
+    aligned_load: 1, thread();
+    trap: 2, thread() => |case| case.ends_in_verdict();
+    no_trap: 2, thread();
 }
