@@ -71,7 +71,7 @@ pub use explain::{Critical, Edit, Effort, Enough, Fix, Fixes, Minimized, NoWayBa
 pub use lint::{Lint, LintKind, LintSite};
 pub use pe::{Sim, SimEvent, SimModule, SimProcess, SimStream};
 pub use profile::{Profile, Promises};
-pub use race::{Access, IntendedRace, IntendedRaces, MissingEdge, Part, Race};
+pub use race::{Access, IntendedRace, IntendedRaces, MissingEdge, Part, Race, Side};
 pub use robust::{Odd, Robustness, robustness};
 pub use schedule::{Choices, Schedule};
 pub use search::{Bound, Budget, Explore, Explored, Outlook, Searched, Strategy};

@@ -16,7 +16,7 @@ mod syntax;
 mod types;
 mod world;
 
-pub use block::{Block, Call, Checks, Fault, FaultKind, Idle, Launch, LaunchError, Stop, Waiting, Who};
+pub use block::{Block, Call, Checks, Fault, FaultKind, Idle, Launch, LaunchError, Stop, Sync, Waiting, Who};
 pub use error::Error;
 pub use memory::FlatMemory;
 pub use module::{External, Global, Group, Kernel, Module, Parameter, Place};

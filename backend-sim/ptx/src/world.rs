@@ -1,6 +1,6 @@
 //! What a block runs against: global memory, and whoever hears of fences and of printing.
 
-use crate::block::Who;
+use crate::block::{Sync, Who};
 use crate::module::Place;
 use crate::op::FenceKind;
 use crate::types::{Order, Scope, Type};
@@ -118,6 +118,12 @@ pub trait World {
     /// A thread's fence: release and acquire at this scope; sequentially consistent if so.
     fn fence(&mut self, who: Who, scope: Scope, sequential: bool, place: Place) {
         let _ = (who, scope, sequential, place);
+    }
+
+    /// Threads of the block have been ordered, if the launch [looks for races](crate::Checks::races). Told before whatever the threads
+    /// do next.
+    fn synchronize(&mut self, sync: &Sync) {
+        let _ = sync;
     }
 
     /// A thread has printed.

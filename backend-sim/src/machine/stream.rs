@@ -1,6 +1,6 @@
 //! Streams and events: work that runs beside the host, in its own order.
 
-use onesided::backend::{Op, Values};
+use onesided::backend::{Effect, Op, Values};
 use onesided::{At, Error, ErrorKind};
 
 use super::agent::{Agent, AgentKind, Exchange, OwnedValues, State, Task, Work};
@@ -34,6 +34,13 @@ impl Task {
             Task::Launch(_) => "launch",
             Task::Look(look) => look.call,
         }
+    }
+}
+
+impl Task {
+    /// Whether all members of a team take part.
+    pub(crate) fn is_collective(&self) -> bool {
+        matches!(self, Task::Op { op, .. } if matches!(op.effect(), Effect::Collective(_)))
     }
 }
 

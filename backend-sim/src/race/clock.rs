@@ -203,9 +203,9 @@ impl Clock {
         theirs.known.iter().for_each(|known| heard.of(known.agent).join(known));
     }
 
-    /// Whether the PE whose memory it is has known an access, when this one heard of that PE.
-    pub(super) fn knows_through(&self, agent: AgentId, lane: Lane, time: u64, pe: PeId) -> bool {
-        self.through.iter().any(|(of, clock)| *of == pe && clock.knows(agent, lane, time, pe))
+    /// What a PE knew when this one heard of that PE.
+    pub(super) fn through(&self, pe: PeId) -> Option<&Clock> {
+        self.through.iter().find(|(of, _)| *of == pe).map(|(_, clock)| clock)
     }
 
     /// Whether an access of a lane of an agent, to memory of a PE, is known.

@@ -16,7 +16,7 @@ use onesided::At;
 use onesided::backend::Span;
 
 use super::clock::{Clock, Times};
-use super::{Detector, FENCED, Fenced, How, Issue, Kind, Lane, Mark, Released, Run, Ticket, Who};
+use super::{Detector, FENCED, Fenced, How, Issue, Kind, Lane, Mark, Released, Run, Ticket, Who, steps_of};
 use crate::machine::{AgentId, ClaimId, Claimed, Completes, PeId};
 
 /// What an agent knew at a moment, its own accesses included.
@@ -32,8 +32,8 @@ pub(crate) struct Snapshot {
 /// What a word told at a moment to those who read it atomically.
 #[derive(Clone, Debug)]
 pub(crate) struct Told {
-    time: u64,
-    clock: Rc<Clock>,
+    pub(super) time: u64,
+    pub(super) clock: Rc<Clock>,
 }
 
 /// # Transfers
@@ -226,7 +226,7 @@ impl Detector {
             return true;
         }
         let view = &self.agents[agent];
-        let who = Who { pe, ..Who::agent(agent, view.last, self.base, &view.clock) };
+        let who = Who { pe, ..Who::agent(agent, view.last, self.base, &self.agents) };
         self.shadow.last_write(pe, word).is_none_or(|write| who.knows(write))
     }
 
@@ -269,7 +269,7 @@ impl Detector {
             fenced.transfers.push((of, [all.clone(), nbi, all]));
             if of != agent {
                 fenced.clock.join(&self.agents[of].clock);
-                fenced.clock.learn_steps(of, self.agents[of].last);
+                fenced.clock.learn_steps(of, self.agents[of].last_issue());
             }
         }
         self.pes[pe].fenced[which] = Some(Rc::new(fenced));
@@ -368,7 +368,7 @@ impl Detector {
                 continue;
             }
             let from = if completes == Completes::Scope { std::mem::replace(&mut view.claimed, now) } else { 0 };
-            let (theirs, last) = (Rc::clone(&view.clock), view.last);
+            let (theirs, last) = (Rc::clone(&view.clock), view.last_issue());
             let mine = self.agents[agent].clock();
             if of != agent {
                 mine.join(&theirs);
@@ -488,7 +488,8 @@ impl Detector {
         let complete = |agent: AgentId| {
             let view = &self.agents[agent];
             let host = &self.agents[AgentId(view.pe.0)]; // hosts come first, by rank
-            let known = view.is_host() || view.last <= self.base || view.last <= host.clock.steps(agent);
+            let known =
+                view.is_host() || view.last <= self.base || view.last <= steps_of(&host.clock, &self.agents, agent);
             view.issued <= self.base.max(view.claimed) && known
         };
         self.agents.ids().all(complete) && self.pes.iter().all(|pe| pe.nbi.is_empty())

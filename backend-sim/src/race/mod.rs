@@ -11,10 +11,12 @@
 mod clock;
 mod edges;
 mod intended;
+mod missing;
 mod order;
 mod report;
 mod shadow;
 mod site;
+mod threads;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -29,8 +31,9 @@ use clock::Times;
 pub(crate) use edges::{Snapshot, Told};
 use intended::Marks;
 pub use intended::{IntendedRace, IntendedRaces};
+pub use missing::{MissingEdge, Side};
 use report::Found;
-pub use report::{Access, MissingEdge, Part, Race};
+pub use report::{Access, Part, Race};
 pub(crate) use shadow::How;
 use shadow::{Released, Shadow};
 use site::Sites;
@@ -170,8 +173,9 @@ struct Who<'a> {
     fenced: Option<&'a Fenced>,
     /// For a transfer: what it knew.
     issue: Option<&'a Rc<Issue>>,
-    /// Where transfers of a scope to one PE arrive in order: everybody's scopes.
-    in_order: Option<&'a Table<AgentId, View>>,
+    agents: &'a Table<AgentId, View>,
+    /// Whether transfers of a scope to one PE arrive in order.
+    in_order: bool,
     /// For a read of another PE's memory, where the path to it matters.
     on_path: Option<OnPath<'a>>,
 }
@@ -182,6 +186,20 @@ struct OnPath<'a> {
     pes_per_node: u32,
     reader: PeId,
     agents: &'a Table<AgentId, View>,
+}
+
+/// Whether a clock has an access of a lane of an agent to memory of a PE. What is known of a block, each of its threads has done.
+#[inline]
+fn knows(clock: &Clock, agents: &Table<AgentId, View>, agent: AgentId, lane: Lane, time: u64, pe: PeId) -> bool {
+    clock.knows(agent, lane, time, pe)
+        || matches!(lane, Lane::Steps | Lane::Arrived)
+            && agents[agent].block.is_some_and(|block| time <= clock.steps(block))
+}
+
+/// The last own access of an agent that a clock has.
+fn steps_of(clock: &Clock, agents: &Table<AgentId, View>, agent: AgentId) -> u64 {
+    let of_block = agents[agent].block.map_or(0, |block| clock.steps(block));
+    clock.steps(agent).max(of_block)
 }
 
 impl<'a> OnPath<'a> {
@@ -210,17 +228,18 @@ impl<'a> OnPath<'a> {
 impl Who<'_> {
     /// An agent, at its own access.
     #[inline]
-    fn agent(agent: AgentId, time: u64, base: u64, clock: &Clock) -> Who<'_> {
+    fn agent(agent: AgentId, time: u64, base: u64, agents: &Table<AgentId, View>) -> Who<'_> {
         Who {
             pe: PeId(0),
             agent,
             lane: Lane::Steps,
             time,
             base,
-            clock,
+            clock: &agents[agent].clock,
             fenced: None,
             issue: None,
-            in_order: None,
+            agents,
+            in_order: false,
             on_path: None,
         }
     }
@@ -233,7 +252,8 @@ impl Who<'_> {
     /// Whether an access that this one comes after is a write on another path, of which the PE between them has not told.
     fn must_hear(&self, mark: &Mark) -> bool {
         let differs = self.on_path.is_some_and(|path| mark.how().writes() && path.differs(mark.agent(), self.pe));
-        differs && !self.clock.knows_through(mark.agent(), mark.lane(), mark.time, self.pe)
+        let knows = |clock: &Clock| knows(clock, self.agents, mark.agent(), mark.lane(), mark.time, self.pe);
+        differs && !self.clock.through(self.pe).is_some_and(knows)
     }
 
     fn knows_recent(&self, mark: &Mark) -> bool {
@@ -248,14 +268,13 @@ impl Who<'_> {
                 _ => {}
             }
         }
-        self.clock.knows(agent, lane, mark.time, self.pe)
-            || self.fenced.is_some_and(|fenced| {
-                fenced.covers(agent, lane, mark.time) || fenced.clock.knows(agent, lane, mark.time, self.pe)
-            })
-            || self.in_order.is_some_and(|agents| {
-                let same_scope = agents[agent].scope() == agents[self.agent].scope();
-                same_scope && matches!(lane, Lane::Puts | Lane::Stores | Lane::Arrived) && mark.time < self.time
-            })
+        let knows = |clock: &Clock| knows(clock, self.agents, agent, lane, mark.time, self.pe);
+        knows(self.clock)
+            || self.fenced.is_some_and(|fenced| fenced.covers(agent, lane, mark.time) || knows(&fenced.clock))
+            || self.in_order
+                && self.agents[agent].scope() == self.agents[self.agent].scope()
+                && matches!(lane, Lane::Puts | Lane::Stores | Lane::Arrived)
+                && mark.time < self.time
     }
 }
 
@@ -264,6 +283,10 @@ impl Who<'_> {
 struct View {
     pe: PeId,
     kind: Kind,
+    /// Of a thread of a kernel, its block.
+    block: Option<AgentId>,
+    /// Of a block, how often its threads have all met; of a thread, how often they had when it last learned what its block knows.
+    met: u32,
     clock: Rc<Clock>,
     /// What its next transfer knows, until that changes.
     issue: Option<Rc<Issue>>,
@@ -308,6 +331,8 @@ impl View {
         View {
             pe,
             kind,
+            block: None,
+            met: 0,
             clock: Rc::default(),
             issue: None,
             mark: 0,
@@ -335,6 +360,12 @@ impl View {
     /// What a quiet or fence is about.
     fn scope(&self) -> (PeId, usize) {
         (self.pe, self.kind.scope())
+    }
+
+    /// Up to where somebody comes after it who waits for what it has issued. Between calls, threads of kernels do what nobody waits
+    /// for.
+    fn last_issue(&self) -> u64 {
+        if self.block.is_some() { self.issued.max(self.nbi) } else { self.last }
     }
 
     /// Its last call until a moment that others synchronize with.
@@ -485,7 +516,7 @@ impl Detector {
         let mark = Mark::new(agent, Lane::Steps, time, site, how, size);
         self.agents[agent].last = time;
         let on_path = OnPath::of(self.pes_per_node, &self.agents, agent, pe, how);
-        let who = Who { pe, on_path, ..Who::agent(agent, time, self.base, &self.agents[agent].clock) };
+        let who = Who { pe, on_path, ..Who::agent(agent, time, self.base, &self.agents) };
         let (found, agents) = (&mut self.found, &self.agents);
         self.shadow.access(&who, span, mark, |other, span| found.note(other, mark, &who, span, agents));
     }
@@ -511,7 +542,7 @@ impl Detector {
         let mark = Mark::new(agent, Lane::Steps, time, site, How::Write, 1);
         let Detector { base, agents, shadow, found, .. } = self;
         shadow.each(alloc, |pe, span, other| {
-            let who = Who { pe, ..Who::agent(agent, time, *base, &agents[agent].clock) };
+            let who = Who { pe, ..Who::agent(agent, time, *base, agents) };
             if !who.knows(other) {
                 found.note(*other, mark, &who, span, agents);
             }

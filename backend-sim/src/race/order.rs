@@ -31,7 +31,8 @@ impl Who<'_> {
             clock: &issue.clock,
             fenced: issue.fenced.as_deref().filter(|_| fenced),
             issue: Some(issue),
-            in_order: in_order.then_some(agents),
+            agents,
+            in_order,
             on_path: None,
         }
     }
@@ -80,7 +81,7 @@ impl Detector {
     /// Writes to a word of a PE that an agent does not know: the last plain one, then updates. None is ordered before the agent.
     pub(crate) fn news(&mut self, agent: AgentId, pe: PeId, word: Span) -> Vec<(LintSite, How)> {
         let Detector { agents, shadow, base, .. } = self;
-        let who = Who { pe, ..Who::agent(agent, agents[agent].last, *base, &agents[agent].clock) };
+        let who = Who { pe, ..Who::agent(agent, agents[agent].last, *base, agents) };
         let writes = shadow.unknown_writes(&who, word);
         writes.into_iter().map(|mark| (self.site_of_mark(&mark), mark.how())).collect()
     }

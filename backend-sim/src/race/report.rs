@@ -6,9 +6,10 @@ use std::fmt;
 use onesided::At;
 use onesided::backend::{AllocId, Span};
 
+use super::missing::{MissingEdge, Side};
 use super::shadow::How;
 use super::site::Sites;
-use super::{Lane, Mark, View, Who};
+use super::{Lane, Mark, View, Who, knows, steps_of};
 use crate::machine::{AgentId, Id as _, PeId, Table};
 
 /// Two accesses to the same bytes, at least one of which writes, that nothing orders. They are not both atomic, or they are
@@ -69,68 +70,6 @@ pub enum Part {
     Delivery,
 }
 
-/// What would order the two accesses of a [`Race`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum MissingEdge {
-    /// Both go to one PE from one scope, or a signal that follows goes where the data went: a fence is enough.
-    Fence {
-        /// The line behind which it belongs.
-        after: At,
-        /// The line before which it belongs.
-        before: At,
-        /// Whether one `put_signal` in place of both calls does it too.
-        put_signal: bool,
-    },
-    /// The transfer must be complete: a quiet.
-    Quiet {
-        /// The line behind which it belongs.
-        after: At,
-        /// The line before which it belongs.
-        before: At,
-    },
-    /// The source of a non-blocking put is used again: a flush, or a quiet.
-    Flush {
-        /// The line behind which it belongs.
-        after: At,
-        /// The line before which it belongs.
-        before: At,
-    },
-    /// A stream's work and what its PE does beside it: synchronize the stream, after a quiet on it if a transfer must be complete.
-    Synchronize {
-        /// The line behind which it belongs.
-        after: At,
-        /// The line before which it belongs.
-        before: At,
-        /// Whether the stream needs a quiet too.
-        quiet: bool,
-    },
-    /// One access is atomic, and the other is not.
-    Atomic {
-        /// The line of the one that is not.
-        at: At,
-        /// Whether that one writes.
-        writes: bool,
-    },
-    /// The transfer is complete, and was promised to its destination only: that PE must have seen it and then synchronize with the
-    /// reader, who reads on another path.
-    Through {
-        /// The destination.
-        pe: usize,
-        /// The line behind which it belongs.
-        after: At,
-        /// The line before which it belongs.
-        before: At,
-    },
-    /// Nothing leads from one PE to the other: a barrier, or a signal that is sent behind the one and awaited before the other.
-    Barrier {
-        /// The line behind which it belongs.
-        after: At,
-        /// The line before which it belongs.
-        before: At,
-    },
-}
-
 /// The races of a run so far: by the two calls and their kinds of access.
 #[derive(Debug, Default)]
 pub(super) struct Found(BTreeMap<(Kind, Kind), Pair>);
@@ -145,6 +84,8 @@ struct Pair {
     pe: PeId,
     span: Span,
     path: Path,
+    /// Of the first one's block, how often its threads had all met.
+    met: u32,
     /// Whether one was ordered after the other, if only both took the same path.
     through: bool,
     /// The site of the last synchronization of each that the other knows.
@@ -160,6 +101,31 @@ enum Path {
     /// The second comes after the issue of the first. With the first call after it that others synchronize with, and the PE that
     /// this call signals.
     Issued(Option<(u32, Option<PeId>)>),
+    /// Nothing leads from one to the other, and a barrier of a kernel's block would.
+    Threads(Side),
+    /// The same: another thread of the first one's block was told of the second before all of them met.
+    ToldLater,
+}
+
+impl Path {
+    /// Why nothing leads from an access to a later one.
+    fn none(earlier: &Mark, who: &Who<'_>, agents: &Table<AgentId, View>) -> Path {
+        let of_block = |agent: AgentId| {
+            let block = agents[agent].block;
+            agents.ids().filter(move |&other| block.is_some() && agents[other].block == block && other != agent)
+        };
+        let (first, second) = (earlier.agent(), who.agent);
+        let told = |&other: &AgentId| knows(&agents[other].clock, agents, first, earlier.lane(), earlier.time, who.pe);
+        if agents[first].block.is_some() && agents[first].block == agents[second].block {
+            Path::Threads(Side::Both)
+        } else if of_block(second).any(|other| told(&other)) {
+            Path::Threads(Side::Second)
+        } else if of_block(first).any(|other| who.clock.steps(other) > who.base) {
+            Path::Threads(Side::First)
+        } else {
+            Path::None
+        }
+    }
 }
 
 fn kind(mark: &Mark) -> Kind {
@@ -187,16 +153,17 @@ impl Found {
         let (a, b) = (kind(&earlier), kind(&later));
         let pair = self.0.entry((a.min(b), a.max(b)));
         let pair = pair.or_insert_with(|| {
-            let forth = earlier.agent() == later.agent() || who.clock.steps(earlier.agent()) >= earlier.time;
+            let forth =
+                earlier.agent() == later.agent() || steps_of(who.clock, agents, earlier.agent()) >= earlier.time;
             // the later one may have been issued before the earlier one was made, by whom that knows it
-            let back = || agents[earlier.agent()].clock.steps(later.agent()) >= later.time;
+            let back = || steps_of(&agents[earlier.agent()].clock, agents, later.agent()) >= later.time;
             let (first, second, known) = match forth {
                 true => (earlier, later, true),
                 false if back() => (later, earlier, true),
                 false => (earlier, later, false),
             };
             let path = match known {
-                false => Path::None,
+                false => Path::none(&earlier, who, agents),
                 true => {
                     let log = &agents[first.agent()].log;
                     let next = log.iter().find(|(time, ..)| *time > first.time);
@@ -204,16 +171,34 @@ impl Found {
                 }
             };
             let through = who.knows_recent(&earlier);
-            let of_earlier = who.base.max(who.clock.steps(earlier.agent()));
-            let of_later = who.base.max(agents[earlier.agent()].clock.steps(later.agent()));
+            let of_earlier = who.base.max(steps_of(who.clock, agents, earlier.agent()));
+            let of_later = who.base.max(steps_of(&agents[earlier.agent()].clock, agents, later.agent()));
             let known = match first == earlier {
                 true => [(first, of_earlier), (second, of_later)],
                 false => [(first, of_later), (second, of_earlier)],
             };
             let known = known.map(|(mark, upto)| agents[mark.agent()].last_synchronization(upto));
-            Pair { first, second, pe: who.pe, span, path, through, known, times: 0 }
+            let met = agents[first.agent()].met;
+            Pair { first, second, pe: who.pe, span, path, met, through, known, times: 0 }
         });
         pair.times += 1;
+    }
+
+    /// All threads of a block are about to meet: races of one of them with what another one has been told of since.
+    pub(super) fn block_meets(&mut self, block: AgentId, agents: &Table<AgentId, View>) {
+        let met = agents[block].met;
+        for Pair { first, second, pe, path, met: when, .. } in self.0.values_mut() {
+            let told = |view: &View| {
+                let (agent, lane) = (second.agent(), second.lane());
+                view.block == Some(block)
+                    && view.met == met
+                    && knows(&view.clock, agents, agent, lane, second.time, *pe)
+            };
+            let of_block = agents[first.agent()].block == Some(block) && *when == met;
+            if matches!(path, Path::None) && of_block && agents.iter().any(told) {
+                *path = Path::ToldLater;
+            }
+        }
     }
 
     /// The mark of each pair of which one is marked.
@@ -267,6 +252,12 @@ impl Pair {
         let barrier = MissingEdge::Barrier { after: after.min(before), before: after.max(before) };
         if through {
             return MissingEdge::Through { pe: pe.index(), after, before };
+        }
+        if let Path::Threads(side) = path {
+            return MissingEdge::Threads { after, before, side };
+        }
+        if let Path::ToldLater = path {
+            return MissingEdge::Threads { after: before, before: after, side: Side::Second };
         }
         let [a, b] = [first, second].map(|mark| &agents[mark.agent()]);
         for (plain, other) in [(first, second), (second, first)] {
@@ -400,58 +391,6 @@ impl fmt::Display for Access {
         match stream {
             Some(stream) => write!(f, " stream {stream}"),
             None => Ok(()),
-        }
-    }
-}
-
-impl MissingEdge {
-    /// The call that belongs between two lines, and the lines. Where a call is to be replaced, both are its line.
-    pub fn call(&self) -> (&'static str, At, At) {
-        match *self {
-            MissingEdge::Fence { after, before, .. } => ("fence", after, before),
-            MissingEdge::Quiet { after, before } => ("quiet", after, before),
-            MissingEdge::Flush { after, before } => ("flush", after, before),
-            MissingEdge::Synchronize { after, before, .. } => ("synchronize", after, before),
-            MissingEdge::Barrier { after, before } | MissingEdge::Through { after, before, .. } => {
-                ("barrier_all", after, before)
-            }
-            MissingEdge::Atomic { at, writes: true } => ("signal_op", at, at),
-            MissingEdge::Atomic { at, writes: false } => ("signal_fetch", at, at),
-        }
-    }
-}
-
-impl fmt::Display for MissingEdge {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let between = |f: &mut fmt::Formatter<'_>, what: &str, after: &At, before: &At| {
-            write!(f, "{what} between {after} and {before}")
-        };
-        match self {
-            MissingEdge::Fence { after, before, put_signal } => {
-                between(f, "a fence", after, before)?;
-                f.write_str(if *put_signal { ", or one put_signal" } else { "" })
-            }
-            MissingEdge::Quiet { after, before } => between(f, "a quiet", after, before),
-            MissingEdge::Flush { after, before } => between(f, "a flush or quiet", after, before),
-            MissingEdge::Synchronize { after, before, quiet: false } => {
-                between(f, "synchronizing the stream", after, before)
-            }
-            MissingEdge::Synchronize { after, before, quiet: true } => {
-                between(f, "a quiet on the stream, and synchronizing it,", after, before)
-            }
-            MissingEdge::Atomic { at, writes: true } => {
-                write!(f, "an atomic update (put_signal, signal_op) in place of the call at {at}")
-            }
-            MissingEdge::Atomic { at, writes: false } => {
-                write!(f, "an atomic read (signal_fetch, signal_wait_until) in place of the call at {at}")
-            }
-            MissingEdge::Through { pe, after, before } => {
-                let what = format!("a barrier, or a signal of PE {pe}, behind what tells PE {pe} of the first,");
-                between(f, &what, after, before)
-            }
-            MissingEdge::Barrier { after, before } => {
-                between(f, "a barrier, or a signal and a wait for it,", after, before)
-            }
         }
     }
 }

@@ -215,6 +215,7 @@ impl Block {
     /// Ends the turn before an access at which the world stops, unless it was announced before.
     #[inline]
     pub(super) fn announce(&mut self, world: &mut impl World, access: &Access) -> Result<(), Halt> {
+        self.tell(world);
         if std::mem::take(&mut self.announced) || !world.stops(access) {
             return Ok(());
         }

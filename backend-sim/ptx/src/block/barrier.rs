@@ -102,7 +102,7 @@ impl Block {
         let barrier = std::mem::take(&mut self.barriers[number]);
         let everybody = come == self.live && barrier.passed.is_empty();
         if everybody {
-            self.order.meet_all();
+            self.order.meet_all(&barrier.waiting);
         } else {
             let all = [&barrier.waiting[..], &barrier.passed[..]].concat();
             self.order.meet(&all, &barrier.waiting);

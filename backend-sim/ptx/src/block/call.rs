@@ -86,8 +86,8 @@ impl Block {
         }
         if group {
             // They have met: what each did before is known to all.
-            if group && call.threads.len() == self.live {
-                self.order.meet_all()
+            if call.threads.len() == self.live {
+                self.order.meet_all(&call.threads)
             } else {
                 self.order.meet(&call.threads, &call.threads)
             }

@@ -24,6 +24,7 @@ use crate::module::{Kernel, Module, Place};
 use crate::world::{Access, World};
 use barrier::Named;
 use order::Order;
+pub use order::Sync;
 use shared::Shared;
 use thread::{State, Thread};
 
@@ -132,7 +133,7 @@ impl Block {
             whos: (0..threads as u32).map(|thread| who(position, launch.block, thread)).collect(),
             shared: Shared::new(shared_bytes as usize, narrowest, shadow),
             shared_bytes,
-            order: Order::new(threads),
+            order: Order::new(threads, launch.checks.races),
             barriers: vec![Named::default(); 16],
             current: 0,
             announced: false,
@@ -144,15 +145,25 @@ impl Block {
         })
     }
 
+    /// The number of a thread in its block: `x + y * X + z * X * Y`.
+    pub fn number_of(launch: &Launch, who: &Who) -> usize {
+        let ([x, y, z], [width, height, _]) =
+            (who.thread.map(|at| at as usize), launch.block.map(|size| size as usize));
+        x + width * (y + height * z)
+    }
+
     /// Runs until somebody else may act, or nobody in the block can go on.
     pub fn run(&mut self, world: &mut impl World) -> Stop {
         if let Some(fault) = &self.fault {
             return Stop::Fault(fault.clone());
         }
+        self.tell(world);
         let halt = loop {
             let Some(thread) = self.next_ready() else { break self.nobody_ready() };
             self.current = thread;
-            if let Err(halt) = self.turn(world, thread) {
+            let turn = self.turn(world, thread);
+            self.tell(world);
+            if let Err(halt) = turn {
                 break halt;
             }
         };
@@ -160,6 +171,16 @@ impl Block {
             self.fault = Some(fault.clone());
         }
         *halt
+    }
+
+    /// Tells the world what has ordered threads since it was told last.
+    #[inline]
+    fn tell(&mut self, world: &mut impl World) {
+        if let Some(untold) = &mut self.order.untold
+            && !untold.is_empty()
+        {
+            untold.drain(..).for_each(|sync| world.synchronize(&sync));
+        }
     }
 
     /// Says that global memory has changed at these addresses: who spins on them runs again.

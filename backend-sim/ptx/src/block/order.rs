@@ -7,12 +7,51 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::decode::window;
+
 /// For each thread the latest clock that is known of it.
 type Row = Arc<[u32]>;
+
+/// What orders threads of a block, as it happens: a [`World`](crate::World) that looks for races in global memory learns it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "a world that listens must handle every kind")]
+pub enum Sync {
+    /// Threads meet: `into` come after what `from` have done. Threads are given by their numbers in the block.
+    Meet {
+        /// Who has come.
+        from: Vec<usize>,
+        /// Who goes on behind it.
+        into: Vec<usize>,
+        /// Whether these are all threads of the block that have not ended.
+        everybody: bool,
+    },
+    /// A strong write to shared memory.
+    Write {
+        /// Who writes.
+        thread: usize,
+        /// Where.
+        address: u64,
+        /// Whether it releases by itself.
+        releases: bool,
+        /// Whether what was released there before stays.
+        atomic: bool,
+    },
+    /// A strong read of shared memory.
+    Read {
+        /// Who reads.
+        thread: usize,
+        /// Where.
+        address: u64,
+        /// Whether it acquires by itself.
+        acquires: bool,
+    },
+}
 
 #[derive(Clone, Debug)]
 pub(super) struct Order {
     threads: usize,
+    /// What the world has not been told, if it is to be told.
+    pub(super) untold: Option<Vec<Sync>>,
     pub(super) epoch: u32,
     clocks: Vec<u32>,
     known: Vec<Option<Row>>,
@@ -24,9 +63,11 @@ pub(super) struct Order {
 }
 
 impl Order {
-    pub(super) fn new(threads: usize) -> Self {
+    /// `tells`: whether a world is told of what orders threads.
+    pub(super) fn new(threads: usize, tells: bool) -> Self {
         Self {
             threads,
+            untold: tells.then(Vec::new),
             epoch: 1,
             clocks: vec![1; threads],
             known: vec![None; threads],
@@ -45,8 +86,11 @@ impl Order {
         epoch < self.epoch || other == thread || self.known[thread].as_ref().is_some_and(|row| row[other] >= clock)
     }
 
-    /// All threads have met.
-    pub(super) fn meet_all(&mut self) {
+    /// All threads that are left have met.
+    pub(super) fn meet_all(&mut self, threads: &[usize]) {
+        if let Some(untold) = &mut self.untold {
+            untold.push(Sync::Meet { from: threads.to_vec(), into: threads.to_vec(), everybody: true });
+        }
         self.epoch += 1;
         self.clocks.fill(1);
         self.known.fill(None);
@@ -57,6 +101,9 @@ impl Order {
 
     /// Some threads have met: `into` know what all of `from` did.
     pub(super) fn meet(&mut self, from: &[usize], into: &[usize]) {
+        if let Some(untold) = &mut self.untold {
+            untold.push(Sync::Meet { from: from.to_vec(), into: into.to_vec(), everybody: false });
+        }
         let mut row = vec![0; self.threads];
         let mut merged: Option<&Row> = None;
         for &thread in from {
@@ -98,6 +145,11 @@ impl Order {
 
     /// A strong write at an address: a release, or relaxed behind a fence. An atomic keeps what was released there before.
     pub(super) fn write(&mut self, thread: usize, address: u64, releases: bool, atomic: bool) {
+        if let Some(untold) = &mut self.untold
+            && is_shared(address)
+        {
+            untold.push(Sync::Write { thread, address, releases, atomic });
+        }
         let row = if releases { Some(self.snapshot(thread)) } else { self.fenced[thread].clone() };
         match (row, self.released.get_mut(&address)) {
             (Some(row), Some(old)) if atomic => join(Arc::make_mut(old), &row),
@@ -109,6 +161,11 @@ impl Order {
 
     /// A strong read at an address: an acquire, or relaxed for a later fence.
     pub(super) fn read(&mut self, thread: usize, address: u64, acquires: bool) {
+        if let Some(untold) = &mut self.untold
+            && is_shared(address)
+        {
+            untold.push(Sync::Read { thread, address, acquires });
+        }
         let Some(row) = self.released.get(&address).cloned() else { return };
         if acquires {
             self.learn(thread, &row);
@@ -126,6 +183,11 @@ impl Order {
         }
         self.fenced[thread] = Some(self.snapshot(thread));
     }
+}
+
+/// Of strong accesses to global memory the world knows already.
+fn is_shared(address: u64) -> bool {
+    address & !(window::SHARED - 1) == window::SHARED
 }
 
 fn join(into: &mut [u32], other: &[u32]) {

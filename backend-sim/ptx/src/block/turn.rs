@@ -156,6 +156,7 @@ impl Block {
                     }
                     Op::Fence { fence, scope } => {
                         self.order.fence(index);
+                        self.tell(world);
                         if fence != crate::op::FenceKind::Proxy {
                             world.fence(self.who(index), scope, fence.is_sequential(), place!());
                         }

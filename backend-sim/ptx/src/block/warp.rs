@@ -35,7 +35,7 @@ impl Block {
             thread.state = State::Ready;
         }
         if members.len() == self.live {
-            self.order.meet_all();
+            self.order.meet_all(&members);
         } else {
             self.order.meet(&members, &members);
         }

@@ -2,7 +2,7 @@
 
 use onesided::backend::{Op, Span, TeamId, Values};
 use onesided::{At, Members};
-use onesided_ptx::{Block, Call};
+use onesided_ptx::{Block, Call, Sync};
 
 use super::super::agent::{Agent, OwnedValues, State, Task, Work};
 use super::super::claim::Claimed;
@@ -154,23 +154,20 @@ impl Machine {
     /// A call that may take time begins, as work of its thread.
     fn begin_call(&mut self, id: BlockId, call: Call, what: Task, at: At) {
         let Running { agent: block, .. } = &self.kernels.blocks[id];
-        let (block, pe) = (*block, self.agents[*block].pe);
-        let number = self.number_of(id);
-        let launched = std::sync::Arc::clone(&self.kernels.blocks[id].launched);
+        let block = *block;
         let first = call.threads[0];
-        let agent = self.agent_in_kernel(pe, id, (&launched, number, Some(first)));
-        let (past, known, mark) = (self.agents[block].past.clone(), self.races.snapshot(block), self.races.mark(block));
-        self.agents[agent].queue.push_back(Work { what, at, past, known, mark });
+        let agent = self.agent_of_thread(id, first);
+        self.races.thread_acts(agent);
+        if call.threads.len() > 1 && what.is_collective() {
+            self.threads_synchronize(
+                id,
+                &Sync::Meet { from: call.threads.clone(), into: vec![first], everybody: false },
+            );
+        }
+        let (past, mark) = (self.agents[block].past.clone(), self.races.mark(block));
+        self.agents[agent].queue.push_back(Work { what, at, past, known: None, mark });
         self.kernels.blocks[id].calls.insert(first, Calling { function: call.external, call });
         self.run_stream(agent);
-    }
-
-    /// The block's number in its grid.
-    fn number_of(&self, id: BlockId) -> u64 {
-        let Running { launched, block, .. } = &self.kernels.blocks[id];
-        let [x, y, z] = block.as_ref().expect("it has not ended").position().map(u64::from);
-        let [width, height, _] = launched.launch.grid.map(u64::from);
-        x + y * width + z * width * height
     }
 
     /// A thread performs an operation. What it completes, it claims now.
@@ -207,10 +204,12 @@ impl Machine {
     fn answer_call(&mut self, agent: AgentId, value: u64, observed: Option<&[(u64, u8)]>) {
         let id = self.block_of(agent);
         let block = self.kernels.blocks[id].agent;
-        self.learn_past(block, agent);
-        let ours = |calls: &mut std::collections::BTreeMap<usize, Calling>, first: usize| calls.remove(&first);
+        if self.mode.tracking {
+            let past = self.agents[agent].past.clone();
+            self.agents[block].past.join(&past);
+        }
         let first = self.first_of(id, agent);
-        let Some(Calling { call, function }) = ours(&mut self.kernels.blocks[id].calls, first) else { return };
+        let Some(Calling { call, function }) = self.kernels.blocks[id].calls.remove(&first) else { return };
         let launched = std::sync::Arc::clone(&self.kernels.blocks[id].launched);
         let function = &launched.code.functions[function];
         self.answer_thread(id, &call, function, value, observed);
@@ -258,7 +257,7 @@ impl Machine {
         }
         let (agent, at) = (*agent, launched.code.at(call.place));
         let (pe, span) = self.at_address(self.agents[agent].pe, address, bytes.len())?;
-        self.observe_plain(agent, (pe, span), How::Write, ("result of a call", at));
+        self.plain_access(id, &call.who, (pe, span), How::Write, ("result of a call", at));
         self.write(pe, span, bytes);
         Ok(())
     }

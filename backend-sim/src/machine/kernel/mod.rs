@@ -7,13 +7,14 @@
 //! | `turn.rs` | a block's turn: until somebody else may act |
 //! | `world.rs` | global memory, as a block sees it |
 //! | `order.rs` | what strong accesses and fences tell |
+//! | `threads.rs` | the threads of a block, as the race detector sees them |
 //! | `call.rs` | calls of NVSHMEM's device functions |
 //! | `report.rs` | what kernels wait for, and what is wrong with them, in words |
 //!
 //! **Blocks and threads are agents.** A block's own steps are its strong accesses to global memory. A call of NVSHMEM is an operation of
-//! the thread that makes it, or of the first thread of the warp or block that makes it together. A thread's operation comes after what its
-//! block has done before, and what the block does later comes after the operation: between threads of a block, the model is
-//! stronger than hardware.
+//! the thread that makes it, or of the first thread of the warp or block that makes it together. In a search, a thread's operation comes
+//! after what its block has done before, and what the block does later comes after the operation. Where races are looked for,
+//! threads know of each other only what barriers, shuffles and strong accesses tell: what depends on more is a race.
 //!
 //! **Plain accesses are no choices.** They happen with the step before them. Where that matters, two accesses race, and races are
 //! findings.
@@ -22,6 +23,7 @@ mod address;
 mod call;
 mod order;
 mod report;
+mod threads;
 mod turn;
 mod world;
 
@@ -36,7 +38,7 @@ use super::agent::{Agent, AgentKind, InKernel, State, Task};
 use super::ids::{AgentId, BlockId, Id as _, PeId, Table};
 use super::{Machine, Progress};
 use crate::kernel::Code;
-use crate::race::{How, Kind};
+use crate::race::Kind;
 use crate::request::Reply;
 use call::Calling;
 pub(crate) use call::Look;
@@ -121,10 +123,14 @@ struct Running {
     agent: AgentId,
     stream: AgentId,
     launched: Arc<Launched>,
+    /// Its number in the grid.
+    number: u64,
     /// Not there while it runs, and once it has ended.
     block: Option<Box<Block>>,
     /// The calls that its threads make, by the thread that makes them.
     calls: BTreeMap<usize, Calling>,
+    /// The agents of its threads that have acted.
+    threads: Vec<Option<AgentId>>,
     heard: Heard,
     /// What it waits for, if nobody of it can go on.
     idle: Option<onesided_ptx::Idle>,
@@ -300,13 +306,16 @@ impl Machine {
         let block = Block::new(&launched.code.module, &launched.name, &launched.launch, launched.position(number));
         let block = block.expect("the launch was checked");
         let (calls, heard) = (BTreeMap::new(), Heard::default());
+        let threads = vec![None; launched.threads() as usize];
         let block = Some(Box::new(block));
         self.kernels.blocks.push(Running {
             agent,
             stream,
             launched,
+            number,
             block,
             calls,
+            threads,
             heard,
             idle: None,
             watch: Watch::default(),
@@ -327,9 +336,13 @@ impl Machine {
         let local = number * (launched.threads() + 1) + thread.map_or(0, |thread| thread as u64 + 1);
         let stream = launched.stream;
         let ordinal = FIRST + local as u32 * STREAMS + stream;
-        let kernel = InKernel { stream, block, ordinal };
+        let threads = launched.threads();
+        let kernel = InKernel { stream, block, ordinal, threads };
         let kind = if thread.is_some() { AgentKind::Thread(kernel) } else { AgentKind::Block(kernel) };
-        if let Some(&agent) = self.pes[pe].in_kernels.get(&ordinal) {
+        if let Some(&agent) = self.pes[pe].in_kernels.get(&ordinal)
+            && let AgentKind::Thread(before) | AgentKind::Block(before) = self.agents[agent].kind
+            && before.threads == threads
+        {
             self.agents[agent].kind = kind;
             return agent;
         }
@@ -346,6 +359,7 @@ impl Machine {
         self.kernels.blocks[id].block = None;
         self.kernels.live.retain(|&live| live != id);
         self.agents[agent].state = State::Running;
+        self.all_threads_meet(id);
         self.learn_past(stream, agent);
         let started = self.kernels.progress.get_mut(&stream).expect("its kernel runs");
         started.ended += 1;
@@ -395,10 +409,5 @@ impl Machine {
             self.agents[agent].state = State::Running;
             self.woken.push_back(agent);
         }
-    }
-
-    /// A block reads or writes plainly.
-    fn observe_plain(&mut self, agent: AgentId, (pe, span): (PeId, Span), how: How, asked: (&'static str, At)) {
-        self.observe(agent, pe, span, how, span.len, asked);
     }
 }

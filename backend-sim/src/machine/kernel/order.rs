@@ -1,13 +1,15 @@
-//! What strong accesses and fences of kernels tell (PTX's memory model): a release tells what its block has done, an acquire learns it.
+//! What strong accesses and fences of kernels tell (PTX's memory model): a release tells what its thread has done, an acquire learns it.
 //!
-//! A fence followed by a strong store releases; a strong load followed by a fence acquires. The detector knows blocks, not threads: between the
-//! threads of a block, the interpreter looks for races itself, in shared memory.
+//! A fence followed by a strong store releases; a strong load followed by a fence acquires. Here any thread of the block may be the one
+//! that fences: `__threadfence(); __syncthreads();`, then a store by one thread, is common, and right on every GPU.
+
+use std::collections::BTreeMap;
 
 use onesided::At;
 use onesided::backend::{AllocId, Span};
-use onesided_ptx::{Access, AccessKind, Scope};
+use onesided_ptx::{Access, AccessKind, Scope, Who};
 
-use super::super::ids::{BlockId, PeId};
+use super::super::ids::{AgentId, BlockId, PeId};
 use super::super::{Machine, Touch};
 use crate::race::{How, Told};
 
@@ -16,8 +18,12 @@ use crate::race::{How, Told};
 pub(super) struct Heard {
     /// Read by strong loads since the last fence.
     pending: Vec<Told>,
-    /// What the block had done when it came to its last fence.
+    /// What threads of the block had done when they came to their fences, of the GPU or of the system.
     fenced: Option<Told>,
+    /// The same, for fences of any scope: what a store to shared memory tells.
+    fenced_in_block: Option<Told>,
+    /// What was released at addresses of shared memory.
+    shared: BTreeMap<u64, Told>,
 }
 
 /// What a block polled when nobody of it could go on, in a tracked run: its next poll depends on all of that.
@@ -57,7 +63,7 @@ pub(super) struct Strong {
 }
 
 /// A word, by PE, allocation and offset.
-pub(super) type Words = std::collections::BTreeMap<(PeId, AllocId, usize), Strong>;
+pub(super) type Words = BTreeMap<(PeId, AllocId, usize), Strong>;
 
 impl Machine {
     /// A block accesses a word strongly.
@@ -73,7 +79,7 @@ impl Machine {
         if !self.races.is_on() {
             return;
         }
-        let agent = self.kernels.blocks[id].agent;
+        let agent = self.thread_acts(id, &access.who);
         let how = if access.kind == AccessKind::Load { How::AtomicRead } else { How::AtomicUpdate };
         self.observe(agent, pe, span, how, span.len, asked);
         if access.kind != AccessKind::Store
@@ -105,15 +111,43 @@ impl Machine {
     }
 
     /// A thread of a block comes to a fence.
-    pub(super) fn kernel_fence(&mut self, id: BlockId, scope: Scope) {
-        if scope <= Scope::Cta || !self.races.is_on() {
-            return; // the interpreter orders the block's own threads
+    pub(super) fn kernel_fence(&mut self, id: BlockId, who: &Who, scope: Scope) {
+        if !self.races.is_on() {
+            return;
         }
-        let agent = self.kernels.blocks[id].agent;
+        let agent = self.thread_acts(id, who);
         for told in std::mem::take(&mut self.kernels.blocks[id].heard.pending) {
             self.races.learn_told(agent, &told);
         }
-        self.kernels.blocks[id].heard.fenced = self.races.tell(agent);
+        let told = self.races.tell(agent);
+        let heard = &mut self.kernels.blocks[id].heard;
+        heard.fenced_in_block = self.races.tell_both(heard.fenced_in_block.take(), told.clone());
+        if scope > Scope::Cta {
+            heard.fenced = self.races.tell_both(heard.fenced.take(), told);
+        }
+    }
+
+    /// A thread writes to shared memory strongly: what that tells others of the block.
+    pub(super) fn tells_in_block(&mut self, id: BlockId, agent: AgentId, address: u64, releases: bool, atomic: bool) {
+        let heard = &self.kernels.blocks[id].heard;
+        let told = if releases { self.races.tell(agent) } else { heard.fenced_in_block.clone() };
+        let before = heard.shared.get(&address).filter(|_| atomic).cloned();
+        let told = self.races.tell_both(before, told);
+        let shared = &mut self.kernels.blocks[id].heard.shared;
+        match told {
+            Some(told) => _ = shared.insert(address, told),
+            None => _ = shared.remove(&address),
+        }
+    }
+
+    /// A thread reads shared memory strongly.
+    pub(super) fn hears_in_block(&mut self, id: BlockId, agent: AgentId, address: u64, acquires: bool) {
+        let heard = &mut self.kernels.blocks[id].heard;
+        let Some(told) = heard.shared.get(&address).cloned() else { return };
+        match acquires {
+            true => self.races.learn_told(agent, &told),
+            false => heard.pending.push(told),
+        }
     }
 
     /// Two PEs that access a word strongly synchronize only if the scope of each includes the other.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use onesided::backend::Span;
-use onesided_ptx::{Access, AccessKind, Place, Refusal, Scope, Type, Who, World};
+use onesided_ptx::{Access, AccessKind, Place, Refusal, Scope, Sync, Type, Who, World};
 
 use super::super::ids::{AgentId, BlockId, PeId};
 use super::super::{Machine, Touch};
@@ -38,7 +38,7 @@ impl<'m> KernelWorld<'m> {
         let machine = &mut *self.machine;
         machine.touch_memory(pe, span, touch);
         if !access.order.is_strong() {
-            return machine.observe_plain(self.agent, (pe, span), how, asked);
+            return machine.plain_access(self.block, &access.who, (pe, span), how, asked);
         }
         machine.agents[self.agent].at = Some(asked.1);
         machine.strong_access(self.block, access, (pe, span), asked);
@@ -87,8 +87,12 @@ impl World for KernelWorld<'_> {
         Ok((old, changed))
     }
 
-    fn fence(&mut self, _: Who, scope: Scope, _: bool, _: Place) {
-        self.machine.kernel_fence(self.block, scope);
+    fn fence(&mut self, who: Who, scope: Scope, _: bool, _: Place) {
+        self.machine.kernel_fence(self.block, &who, scope);
+    }
+
+    fn synchronize(&mut self, sync: &Sync) {
+        self.machine.threads_synchronize(self.block, sync);
     }
 
     fn print(&mut self, who: Who, text: &str) {

@@ -1,0 +1,114 @@
+// Threads of a block that work together. With BROKEN, each lacks what orders them: every kernel has a race then.
+// The first argument is symmetric memory for data, the second for signals, the third what has been seen.
+#include <nvshmem.h>
+#include <nvshmemx.h>
+
+#define ME nvshmem_my_pe()
+#define OTHER (1 - ME)
+#define KERNEL(NAME) extern "C" __global__ void NAME(int *data, uint64_t *signal, int *seen)
+
+#ifdef BROKEN
+#define UNLESS_BROKEN(STATEMENT)
+#else
+#define UNLESS_BROKEN(STATEMENT) STATEMENT
+#endif
+
+// One thread waits for a message, and all read it.
+KERNEL(one_waits_for_all) {
+    if (threadIdx.x == 0) {
+        nvshmem_int_put_signal(data, data + 8, 4, signal, 1, NVSHMEM_SIGNAL_SET, OTHER);
+        nvshmem_signal_wait_until(signal, NVSHMEM_CMP_EQ, 1);
+    }
+    UNLESS_BROKEN(__syncthreads();)
+    seen[threadIdx.x] = data[threadIdx.x];
+}
+
+// One thread waits until the other PE does not need its buffer any more, and another one puts into it.
+KERNEL(one_waits_for_credit) {
+    if (ME == 1 && threadIdx.x == 0) {
+        seen[0] = data[0];
+        nvshmemx_signal_op(signal, 1, NVSHMEM_SIGNAL_SET, 0);
+    }
+    if (ME == 0) {
+        if (threadIdx.x == 0) nvshmem_signal_wait_until(signal, NVSHMEM_CMP_EQ, 1);
+        UNLESS_BROKEN(__syncthreads();)
+        if (threadIdx.x == 1) nvshmem_int_p(data, 7, 1);
+    }
+}
+
+// Each thread writes a word of the PE's memory, and its neighbour reads it.
+KERNEL(neighbours) {
+    data[threadIdx.x] = threadIdx.x;
+    UNLESS_BROKEN(__syncthreads();)
+    seen[threadIdx.x] = data[(threadIdx.x + 1) % blockDim.x];
+}
+
+// The same, within a warp.
+KERNEL(neighbours_of_a_warp) {
+    data[threadIdx.x] = threadIdx.x;
+    UNLESS_BROKEN(__syncwarp();)
+    seen[threadIdx.x] = data[threadIdx.x ^ 1];
+}
+
+// The same, by a named barrier that the second warp only arrives at.
+KERNEL(named_barrier) {
+    if (threadIdx.x >= 32) {
+        data[threadIdx.x - 32] = threadIdx.x;
+        UNLESS_BROKEN(asm volatile("bar.arrive 1, 64;" ::: "memory");)
+    } else {
+        UNLESS_BROKEN(asm volatile("bar.sync 1, 64;" ::: "memory");)
+        seen[threadIdx.x] = data[threadIdx.x];
+    }
+}
+
+// Handed over by a flag in shared memory, which is released and acquired.
+KERNEL(flag_in_shared_memory) {
+    __shared__ unsigned flag;
+    if (threadIdx.x == 0) flag = 0;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        data[0] = 42;
+        UNLESS_BROKEN(__threadfence_block();)
+        atomicExch(&flag, 1);
+    } else if (threadIdx.x == 1) {
+        while (atomicAdd(&flag, 0) == 0) {}
+        UNLESS_BROKEN(__threadfence_block();)
+        seen[0] = data[0];
+    }
+}
+
+// All threads store to the other PE, and one sets a flag there.
+KERNEL(one_signals_for_all) {
+    int *there = (int *)nvshmem_ptr(data, OTHER);
+    there[threadIdx.x] = 10 + threadIdx.x;
+    UNLESS_BROKEN(__syncthreads();)
+    if (threadIdx.x == 0) {
+        __threadfence_system();
+        nvshmemx_signal_op(signal, 1, NVSHMEM_SIGNAL_SET, OTHER);
+        nvshmem_signal_wait_until(signal, NVSHMEM_CMP_EQ, 1);
+    }
+    __syncthreads();
+    seen[threadIdx.x] = data[threadIdx.x];
+}
+
+// All threads write what the block then puts together.
+KERNEL(the_block_puts) {
+    data[64 + threadIdx.x] = threadIdx.x;
+    UNLESS_BROKEN(__syncthreads();)
+    nvshmemx_int_put_block(data, data + 64, blockDim.x, OTHER);
+}
+
+// Two threads put to the same place, one behind the other.
+KERNEL(two_put) {
+    if (ME != 0) return;
+    if (threadIdx.x == 0) { nvshmem_int_p(data, 1, 1); nvshmem_quiet(); }
+    UNLESS_BROKEN(__syncthreads();)
+    if (threadIdx.x == 1) { nvshmem_int_p(data, 2, 1); nvshmem_quiet(); }
+}
+
+// The threads of two launches, of which the second has more, use the same words.
+KERNEL(one_after_the_other) {
+    data[threadIdx.x] += 1;
+    UNLESS_BROKEN(__syncthreads();)
+    seen[threadIdx.x] = data[blockDim.x - 1 - threadIdx.x];
+}

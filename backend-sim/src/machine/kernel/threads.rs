@@ -1,0 +1,76 @@
+//! The threads of a block, as the race detector sees them: each is an agent, which knows what it has done, and what barriers, shuffles,
+//! strong accesses and its own calls have told it.
+
+use onesided::At;
+use onesided::backend::Span;
+use onesided_ptx::{Block, Sync, Who};
+
+use super::super::Machine;
+use super::super::ids::{AgentId, BlockId, PeId};
+use crate::race::How;
+
+impl Machine {
+    /// The agent of a thread, which begins to be one when it first acts.
+    pub(super) fn agent_of_thread(&mut self, id: BlockId, thread: usize) -> AgentId {
+        if let Some(agent) = self.kernels.blocks[id].threads[thread] {
+            return agent;
+        }
+        let (block, number) = (self.kernels.blocks[id].agent, self.kernels.blocks[id].number);
+        let (pe, launched) = (self.agents[block].pe, std::sync::Arc::clone(&self.kernels.blocks[id].launched));
+        let agent = self.agent_in_kernel(pe, id, (&launched, number, Some(thread)));
+        self.races.is_thread_of(agent, block);
+        self.kernels.blocks[id].threads[thread] = Some(agent);
+        agent
+    }
+
+    /// A thread is about to do something that others may race with.
+    pub(super) fn thread_acts(&mut self, id: BlockId, who: &Who) -> AgentId {
+        let thread = Block::number_of(&self.kernels.blocks[id].launched.launch, who);
+        let agent = self.agent_of_thread(id, thread);
+        self.races.thread_acts(agent);
+        agent
+    }
+
+    /// A thread reads or writes plainly.
+    pub(super) fn plain_access(
+        &mut self,
+        id: BlockId,
+        who: &Who,
+        (pe, span): (PeId, Span),
+        how: How,
+        asked: (&'static str, At),
+    ) {
+        if self.races.is_on() {
+            let agent = self.thread_acts(id, who);
+            self.observe(agent, pe, span, how, span.len, asked);
+        }
+    }
+
+    /// All threads of a block that have acted, and those that have ended, know of each other.
+    pub(super) fn all_threads_meet(&mut self, id: BlockId) {
+        let super::Running { agent, ref threads, .. } = self.kernels.blocks[id];
+        self.races.block_meets(agent, threads.iter().copied().flatten());
+    }
+
+    /// The interpreter has ordered threads.
+    pub(super) fn threads_synchronize(&mut self, id: BlockId, sync: &Sync) {
+        match sync {
+            Sync::Meet { everybody: true, .. } => self.all_threads_meet(id),
+            Sync::Meet { from, into, everybody: false } => {
+                let [from, into] = [from, into]
+                    .map(|all| all.iter().map(|&thread| self.agent_of_thread(id, thread)).collect::<Vec<_>>());
+                self.races.threads_meet(&from, &into);
+            }
+            &Sync::Write { thread, address, releases, atomic } => {
+                let agent = self.agent_of_thread(id, thread);
+                self.races.thread_acts(agent);
+                self.tells_in_block(id, agent, address, releases, atomic);
+            }
+            &Sync::Read { thread, address, acquires } => {
+                let agent = self.agent_of_thread(id, thread);
+                self.races.thread_acts(agent);
+                self.hears_in_block(id, agent, address, acquires);
+            }
+        }
+    }
+}

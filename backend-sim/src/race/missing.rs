@@ -1,0 +1,154 @@
+//! What is missing where two accesses race.
+
+use std::fmt;
+
+use onesided::At;
+
+/// What would order the two accesses of a [`Race`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MissingEdge {
+    /// Both go to one PE from one scope, or a signal that follows goes where the data went: a fence is enough.
+    Fence {
+        /// The line behind which it belongs.
+        after: At,
+        /// The line before which it belongs.
+        before: At,
+        /// Whether one `put_signal` in place of both calls does it too.
+        put_signal: bool,
+    },
+    /// The transfer must be complete: a quiet.
+    Quiet {
+        /// The line behind which it belongs.
+        after: At,
+        /// The line before which it belongs.
+        before: At,
+    },
+    /// The source of a non-blocking put is used again: a flush, or a quiet.
+    Flush {
+        /// The line behind which it belongs.
+        after: At,
+        /// The line before which it belongs.
+        before: At,
+    },
+    /// A stream's work and what its PE does beside it: synchronize the stream, after a quiet on it if a transfer must be complete.
+    Synchronize {
+        /// The line behind which it belongs.
+        after: At,
+        /// The line before which it belongs.
+        before: At,
+        /// Whether the stream needs a quiet too.
+        quiet: bool,
+    },
+    /// One access is atomic, and the other is not.
+    Atomic {
+        /// The line of the one that is not.
+        at: At,
+        /// Whether that one writes.
+        writes: bool,
+    },
+    /// The transfer is complete, and was promised to its destination only: that PE must have seen it and then synchronize with the
+    /// reader, who reads on another path.
+    Through {
+        /// The destination.
+        pe: usize,
+        /// The line behind which it belongs.
+        after: At,
+        /// The line before which it belongs.
+        before: At,
+    },
+    /// Nothing leads from one PE to the other: a barrier, or a signal that is sent behind the one and awaited before the other.
+    Barrier {
+        /// The line behind which it belongs.
+        after: At,
+        /// The line before which it belongs.
+        before: At,
+    },
+    /// Threads of one block of a kernel: a barrier of the block.
+    Threads {
+        /// The line of the first access.
+        after: At,
+        /// The line of the second.
+        before: At,
+        /// Where the threads of the block are.
+        side: Side,
+    },
+}
+
+/// Which of two accesses of a [`Race`] others of the same block are to be ordered with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Side {
+    /// Both accesses are of threads of one block.
+    Both,
+    /// Another thread of the first one's block tells the second, and does not come after the first.
+    First,
+    /// Another thread of the second one's block has been told of the first.
+    Second,
+}
+
+impl MissingEdge {
+    /// The call that belongs between two lines, and the lines. Where a call is to be replaced, both are its line.
+    pub fn call(&self) -> (&'static str, At, At) {
+        match *self {
+            MissingEdge::Fence { after, before, .. } => ("fence", after, before),
+            MissingEdge::Quiet { after, before } => ("quiet", after, before),
+            MissingEdge::Flush { after, before } => ("flush", after, before),
+            MissingEdge::Synchronize { after, before, .. } => ("synchronize", after, before),
+            MissingEdge::Barrier { after, before } | MissingEdge::Through { after, before, .. } => {
+                ("barrier_all", after, before)
+            }
+            MissingEdge::Threads { after, before, .. } => ("__syncthreads", after, before),
+            MissingEdge::Atomic { at, writes: true } => ("signal_op", at, at),
+            MissingEdge::Atomic { at, writes: false } => ("signal_fetch", at, at),
+        }
+    }
+}
+
+impl fmt::Display for MissingEdge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let between = |f: &mut fmt::Formatter<'_>, what: &str, after: &At, before: &At| {
+            write!(f, "{what} between {after} and {before}")
+        };
+        match self {
+            MissingEdge::Fence { after, before, put_signal } => {
+                between(f, "a fence", after, before)?;
+                f.write_str(if *put_signal { ", or one put_signal" } else { "" })
+            }
+            MissingEdge::Quiet { after, before } => between(f, "a quiet", after, before),
+            MissingEdge::Flush { after, before } => between(f, "a flush or quiet", after, before),
+            MissingEdge::Synchronize { after, before, quiet: false } => {
+                between(f, "synchronizing the stream", after, before)
+            }
+            MissingEdge::Synchronize { after, before, quiet: true } => {
+                between(f, "a quiet on the stream, and synchronizing it,", after, before)
+            }
+            MissingEdge::Atomic { at, writes: true } => {
+                write!(f, "an atomic update (put_signal, signal_op) in place of the call at {at}")
+            }
+            MissingEdge::Atomic { at, writes: false } => {
+                write!(f, "an atomic read (signal_fetch, signal_wait_until) in place of the call at {at}")
+            }
+            MissingEdge::Threads { after, before, side } => match side {
+                Side::Both => between(f, "a barrier of the block (__syncthreads)", after, before),
+                Side::First => write!(
+                    f,
+                    "a barrier of the block (__syncthreads) behind {after}, before the call by which another of its threads tells the \
+                     reader at {before}"
+                ),
+                Side::Second => write!(
+                    f,
+                    "a barrier of the block (__syncthreads) before {before}, behind the wait by which another of its threads knows of \
+                     {after}"
+                ),
+            },
+            MissingEdge::Through { pe, after, before } => {
+                let what = format!("a barrier, or a signal of PE {pe}, behind what tells PE {pe} of the first,");
+                between(f, &what, after, before)
+            }
+            MissingEdge::Barrier { after, before } => {
+                between(f, "a barrier, or a signal and a wait for it,", after, before)
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Threads of a kernel's block: each is an agent, and they know of each other what barriers, shuffles and strong accesses tell.
+//!
+//! What is known of a *block* at a moment, each of its threads has done by then: a barrier of the whole block tells one number in
+//! place of one for each thread.
+
+use std::rc::Rc;
+
+use super::clock::Clock;
+use super::{Detector, Told};
+use crate::machine::AgentId;
+
+impl Detector {
+    /// An agent is a thread of a block from now on.
+    pub(crate) fn is_thread_of(&mut self, thread: AgentId, block: AgentId) {
+        if self.on {
+            let met = self.agents[block].met;
+            let clock = Rc::clone(&self.agents[block].clock);
+            let view = &mut self.agents[thread];
+            (view.block, view.met, view.clock, view.issue) = (Some(block), met, clock, None);
+        }
+    }
+
+    /// A thread is about to act: it knows what its block knew when all threads met last.
+    pub(crate) fn thread_acts(&mut self, thread: AgentId) {
+        if !self.on {
+            return;
+        }
+        let Some(block) = self.agents[thread].block else { return };
+        let met = self.agents[block].met;
+        if self.agents[thread].met != met {
+            let clock = Rc::clone(&self.agents[block].clock);
+            let view = &mut self.agents[thread];
+            (view.met, view.clock, view.issue) = (met, clock, None);
+        }
+    }
+
+    /// All threads of a block that are left have met: whoever goes on comes after what each of these has done.
+    pub(crate) fn block_meets(&mut self, block: AgentId, threads: impl Iterator<Item = AgentId>) {
+        if !self.on {
+            return;
+        }
+        self.found.block_meets(block, &self.agents);
+        let now = self.tick();
+        let met = self.agents[block].met;
+        let mut joined = Rc::clone(&self.agents[block].clock);
+        let mut last: Option<Rc<Clock>> = None;
+        for thread in threads.filter(|&thread| self.agents[thread].met == met) {
+            let clock = &self.agents[thread].clock;
+            if !Rc::ptr_eq(clock, &joined) && !last.as_ref().is_some_and(|last| Rc::ptr_eq(last, clock)) {
+                Rc::make_mut(&mut joined).join(clock);
+                last = Some(Rc::clone(clock));
+            }
+        }
+        Rc::make_mut(&mut joined).learn_steps(block, now);
+        let view = &mut self.agents[block];
+        (view.met, view.last, view.clock, view.issue) = (met + 1, now, joined, None);
+    }
+
+    /// Some threads have met: `into` come after what `from` have done.
+    pub(crate) fn threads_meet(&mut self, from: &[AgentId], into: &[AgentId]) {
+        if !self.on || from.is_empty() {
+            return;
+        }
+        from.iter().chain(into).for_each(|&thread| self.thread_acts(thread));
+        let mut joined = Rc::clone(&self.agents[from[0]].clock);
+        let mut last = Rc::clone(&joined);
+        for &thread in from {
+            let clock = &self.agents[thread].clock;
+            if !Rc::ptr_eq(clock, &joined) && !Rc::ptr_eq(clock, &last) {
+                last = Rc::clone(clock);
+                Rc::make_mut(&mut joined).join(&last);
+            }
+        }
+        for &thread in from {
+            let done = self.agents[thread].last;
+            if done > self.base.max(super::steps_of(&joined, &self.agents, thread)) {
+                Rc::make_mut(&mut joined).learn_steps(thread, done);
+            }
+        }
+        for &thread in into {
+            let view = &mut self.agents[thread];
+            if Rc::ptr_eq(&view.clock, &joined) {
+                continue;
+            }
+            view.issue = None;
+            if from.contains(&thread) {
+                view.clock = Rc::clone(&joined);
+            } else {
+                Rc::make_mut(&mut view.clock).join(&joined);
+            }
+        }
+    }
+
+    /// What two releases tell together.
+    pub(crate) fn tell_both(&self, one: Option<Told>, other: Option<Told>) -> Option<Told> {
+        match (one, other) {
+            (Some(mut one), Some(other)) => {
+                Rc::make_mut(&mut one.clock).join(&other.clock);
+                one.time = one.time.max(other.time);
+                Some(one)
+            }
+            (one, other) => one.or(other),
+        }
+    }
+}

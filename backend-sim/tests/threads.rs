@@ -1,0 +1,101 @@
+//! Threads of a kernel's block: what orders them, and the races of kernels that lack it.
+
+use std::ops::ControlFlow;
+
+use onesided::{Grid, Pe, Result, Source, args};
+use onesided_sim::{Config, Explore, MissingEdge, Run, Side, Sim, Simulation};
+
+const RIGHT: &str = include_str!("../ptx/kernels/threads.ptx");
+const BROKEN: &str = include_str!("../ptx/kernels/threads.broken.ptx");
+
+/// A program that launches a kernel of threads.cu on every PE, once for each number of threads; the result is what its PE has seen.
+fn program<'a>(ptx: &'a str, name: &'a str, threads: &'a [u32]) -> impl Fn(&Pe<Sim>) -> Result<Vec<i32>> + use<'a> {
+    move |pe| {
+        let module = pe.module(&Source::ptx("threads.ptx", ptx))?;
+        let kernel = module.kernel(name)?;
+        let (data, seen) = (pe.alloc_zeroed::<i32>(128)?, pe.alloc_zeroed::<i32>(64)?);
+        let signal = pe.alloc_zeroed::<u64>(1)?;
+        let stream = pe.stream()?;
+        for &threads in threads {
+            // SAFETY: every kernel of the file takes these three, and stays inside them.
+            unsafe { pe.on(&stream).launch(&kernel, &Grid::new(1, threads), args![&data, &signal, &seen])? };
+        }
+        pe.on(&stream).barrier_all()?;
+        pe.synchronize(&stream)?;
+        let result = pe.read(&seen)?;
+        pe.free(signal)?;
+        pe.free(seen)?;
+        pe.free(data)?;
+        Ok(result)
+    }
+}
+
+fn run(n: usize, ptx: &str, name: &str, threads: &[u32]) -> Run<Vec<i32>> {
+    Simulation::new(Config::pes(n)).unwrap().run(program(ptx, name, threads)).unwrap()
+}
+
+/// The kernel is right in all schedules, and its broken twin has a race between these lines.
+fn is_right_and_twin_races(n: usize, name: &str, threads: &[u32], lines: [u32; 2]) -> MissingEdge {
+    let right = run(n, RIGHT, name, threads);
+    assert!(right.verdict.is_ok(), "{name}: {}", right.verdict);
+    let mut simulation = Simulation::new(Config::pes(n)).unwrap();
+    let explored = simulation.explore(Explore::All { limit: 10_000 }, program(RIGHT, name, threads), |run| {
+        assert!(run.verdict.is_ok(), "{name}: {}", run.verdict);
+        ControlFlow::Continue(())
+    });
+    assert!(explored.unwrap().complete, "{name}");
+    let broken = run(n, BROKEN, name, threads);
+    assert_eq!(broken.verdict.kind.outcome(), "race", "{name}: {}", broken.verdict);
+    let race = &broken.verdict.races[0];
+    let places = [race.first.at.to_string(), race.second.at.to_string()];
+    assert_eq!(places, lines.map(|line| format!("threads.cu:{line}")), "{name}: {race}");
+    assert!(race.missing.to_string().contains("a barrier of the block (__syncthreads)"), "{name}: {race}");
+    race.missing
+}
+
+#[test]
+fn a_message_that_one_thread_waits_for_is_read_by_all_behind_a_barrier() {
+    let missing = is_right_and_twin_races(2, "one_waits_for_all", &[4], [23, 19]);
+    assert!(matches!(missing, MissingEdge::Threads { side: Side::Second, .. }), "{missing}");
+}
+
+#[test]
+fn credit_that_one_thread_waits_for_is_used_by_another_behind_a_barrier() {
+    is_right_and_twin_races(2, "one_waits_for_credit", &[2], [29, 35]);
+}
+
+#[test]
+fn threads_exchange_words_of_global_memory() {
+    is_right_and_twin_races(1, "neighbours", &[64], [43, 41]);
+    is_right_and_twin_races(1, "neighbours_of_a_warp", &[32], [50, 48]);
+    is_right_and_twin_races(1, "named_barrier", &[64], [60, 56]);
+}
+
+#[test]
+fn a_flag_in_shared_memory_hands_over_global_memory() {
+    is_right_and_twin_races(1, "flag_in_shared_memory", &[2], [70, 76]);
+}
+
+#[test]
+fn one_thread_signals_what_all_have_stored() {
+    let missing = is_right_and_twin_races(2, "one_signals_for_all", &[4], [83, 91]);
+    assert!(matches!(missing, MissingEdge::Threads { side: Side::First, .. }), "{missing}");
+}
+
+#[test]
+fn a_block_puts_what_its_threads_have_written() {
+    is_right_and_twin_races(2, "the_block_puts", &[32], [96, 98]);
+}
+
+#[test]
+fn puts_of_two_threads_are_ordered_by_a_barrier() {
+    let missing = is_right_and_twin_races(2, "two_put", &[2], [104, 106]);
+    assert!(matches!(missing, MissingEdge::Threads { side: Side::Both, .. }), "{missing}");
+}
+
+#[test]
+fn launches_with_other_numbers_of_threads_follow_each_other() {
+    let right = run(1, RIGHT, "one_after_the_other", &[4, 32, 8]);
+    assert!(right.verdict.is_ok(), "{}", right.verdict);
+    is_right_and_twin_races(1, "one_after_the_other", &[32, 64, 32], [113, 111]);
+}
