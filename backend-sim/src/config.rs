@@ -36,6 +36,8 @@ pub struct Config {
     pub profile: Profile,
     /// What is done about data races.
     pub races: Races,
+    /// What a quiet in a kernel completes.
+    pub quiet: Quiet,
     /// Whether the program looks at the values that `signal_wait_until` returns. If it does not, a proof need not visit the
     /// schedules that differ in them only. It says so.
     pub values_matter: bool,
@@ -77,6 +79,19 @@ pub enum Races {
     Ignore,
 }
 
+/// What a thread of a kernel completes by a quiet, or by a barrier, which contains one. Fences are those of the PE in both readings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[expect(clippy::exhaustive_enums, reason = "there are the specification's text, and what GPUs do")]
+pub enum Quiet {
+    /// What any thread of any kernel of its PE has issued: the specification's text.
+    #[default]
+    Pe,
+    /// What the thread itself has issued, and what others have that it comes after, by a barrier of its block for example: over NVLink the
+    /// library's quiet is a fence of the calling thread. What is right in this reading is right in both. The race detector knows what comes
+    /// after what, so this is not possible with [`Races::Ignore`].
+    Thread,
+}
+
 /// The most pieces of a transfer.
 const MAX_PIECES: usize = 64;
 
@@ -105,6 +120,7 @@ impl Default for Config {
             max_teams: 256,
             profile: Profile::Spec,
             races: Races::Find,
+            quiet: Quiet::Pe,
             values_matter: true,
             strict: false,
             sequential: false,
@@ -146,10 +162,15 @@ impl Config {
     /// The cluster in words, with what bounds a proof on it: `4 PEs under spec with up to 4 pieces a transfer`.
     pub fn in_words(&self) -> String {
         let count = |n: usize, thing: &str| format!("{n} {thing}{}", if n == 1 { "" } else { "s" });
-        let Config { pes, nodes, gpus, profile, pieces, .. } = *self;
+        let Config { pes, nodes, gpus, profile, pieces, quiet, .. } = *self;
+        let quiet = if quiet == Quiet::Thread { ", where a kernel's quiet is its thread's," } else { "" };
         let on = if nodes > 1 { format!(" on {nodes} nodes") } else { String::new() };
         let with = gpus.map(|gpus| format!(" with {}", count(gpus, "GPU"))).unwrap_or_default();
-        format!("{}{on}{with} under {profile} with up to {} a transfer", count(pes, "PE"), count(pieces, "piece"))
+        format!(
+            "{}{on}{with} under {profile}{quiet} with up to {} a transfer",
+            count(pes, "PE"),
+            count(pieces, "piece")
+        )
     }
 
     /// PEs on one node.
@@ -196,6 +217,9 @@ impl Config {
         }
         if self.max_teams < 6 {
             return wrong(format!("max_teams {} is less than the 6 predefined teams", self.max_teams));
+        }
+        if self.quiet == Quiet::Thread && self.races == Races::Ignore {
+            return wrong("a quiet of a thread completes what the thread comes after, which is known only where races are looked for".into());
         }
         if self.stack < 32 << 10 {
             return wrong(format!("a stack of {} bytes is too small; PEs need at least 32 KiB", self.stack));

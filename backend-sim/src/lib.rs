@@ -61,7 +61,7 @@ mod trace;
 mod verdict;
 mod visit;
 
-pub use config::{Config, Races};
+pub use config::{Config, Quiet, Races};
 pub use cores::Cores;
 pub use coroutine::{Beat, Ending, Pulse};
 #[doc(hidden)]

@@ -1,9 +1,10 @@
 //! Threads of a kernel's block: what orders them, and the races of kernels that lack it.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use onesided::{Grid, Pe, Result, Source, args};
-use onesided_sim::{Config, Explore, MissingEdge, Run, Side, Sim, Simulation};
+use onesided_sim::{Config, Explore, MissingEdge, Quiet, Races, Run, Side, Sim, Simulation};
 
 const RIGHT: &str = include_str!("../ptx/kernels/threads.ptx");
 const BROKEN: &str = include_str!("../ptx/kernels/threads.broken.ptx");
@@ -98,4 +99,48 @@ fn launches_with_other_numbers_of_threads_follow_each_other() {
     let right = run(1, RIGHT, "one_after_the_other", &[4, 32, 8]);
     assert!(right.verdict.is_ok(), "{}", right.verdict);
     is_right_and_twin_races(1, "one_after_the_other", &[32, 64, 32], [113, 111]);
+}
+
+#[test]
+fn a_quiet_is_the_pes_or_its_threads() {
+    for name in ["quiet_for_others", "quiet_for_others_nbi"] {
+        for (ptx, quiet, races) in [
+            (RIGHT, Quiet::Pe, false),
+            (RIGHT, Quiet::Thread, false),
+            (BROKEN, Quiet::Pe, false),
+            (BROKEN, Quiet::Thread, true),
+        ] {
+            let config = Config { quiet, ..Config::pes(2) };
+            let mut outcomes = BTreeSet::new();
+            let explored = Simulation::new(config).unwrap().explore(
+                Explore::All { limit: 20_000 },
+                program(ptx, name, &[2]),
+                |run| {
+                    outcomes.insert(run.verdict.kind.outcome());
+                    ControlFlow::Continue(())
+                },
+            );
+            assert!(explored.unwrap().complete, "{name} {quiet:?}");
+            let expected = if races { "race" } else { "finished" };
+            assert_eq!(outcomes, BTreeSet::from([expected.to_string()]), "{name} {quiet:?}");
+        }
+    }
+    let never = Simulation::new(Config { quiet: Quiet::Thread, races: Races::Ignore, ..Config::pes(2) });
+    assert!(never.unwrap_err().to_string().contains("known only where races are looked for"));
+}
+
+#[test]
+fn what_a_threads_quiet_leaves_out_is_not_delivered() {
+    let config = Config { quiet: Quiet::Thread, races: Races::Note, ..Config::pes(2) };
+    let mut seen = BTreeSet::new();
+    let explored = Simulation::new(config).unwrap().explore(
+        Explore::All { limit: 20_000 },
+        program(BROKEN, "quiet_for_others", &[2]),
+        |run| {
+            seen.insert(run.results.iter().map(|result| result.as_ref().unwrap()[1]).collect::<Vec<_>>());
+            ControlFlow::Continue(())
+        },
+    );
+    assert!(explored.unwrap().complete);
+    assert_eq!(seen, [[0, 0], [0, 1], [1, 0], [1, 1]].map(Vec::from).into(), "old values too");
 }

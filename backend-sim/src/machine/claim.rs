@@ -22,6 +22,7 @@ use super::instance::Collective;
 use super::past::Past;
 use super::transfer::Kind;
 use super::{Machine, Object, Progress, Touch};
+use crate::race::Ticket;
 
 /// What a call completes before it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,6 +190,7 @@ impl Machine {
             let must_deliver = completes.delivers_nbi() && scope == own;
             // a host waits in its call, so nobody would see what it lends
             let takes = must_deliver || !is_host;
+            let covers = |ticket: Option<&Ticket>| self.races.quiet_covers(agent, ticket);
             let mut claim = |claimed: &mut Claimed, issued: Option<&Past>, stage| {
                 if let (None, Some(issued)) = (claimed.by, issued) {
                     starts.join(issued); // it would have waited for the start
@@ -198,13 +200,13 @@ impl Machine {
                 }
             };
             self.flight.for_each_live(scope, |transfer| {
-                if transfer.nbi {
+                if transfer.nbi && covers(transfer.ticket.as_ref()) {
                     let issued = transfer.past.as_ref().map(|past| &past.issued);
                     claim(&mut transfer.claimed, issued, Stage::InFlight);
                 }
             });
             self.flight.for_each_landed(scope, |landed| {
-                if landed.nbi && !landed.complete {
+                if landed.nbi && !landed.complete && covers(landed.ticket.as_ref()) {
                     claim(&mut landed.claimed, Some(&landed.issued), Stage::Landed);
                 }
             });
@@ -294,7 +296,8 @@ impl Machine {
             }
         }
         self.flight.for_each_live(scope, |transfer| {
-            if transfer.nbi || !completes.delivers(transfer.kind == Kind::Store) {
+            let delivers = completes.delivers(transfer.kind == Kind::Store);
+            if transfer.nbi || !delivers || !self.races.quiet_covers(agent, transfer.ticket.as_ref()) {
                 return;
             }
             if completes == Completes::Delivery {
@@ -309,6 +312,7 @@ impl Machine {
         self.flight.for_each_landed(scope, |landed| {
             // a fence that completes waits for what is in flight, whoever has claimed it
             let counts = !landed.complete || completes == Completes::Delivery;
+            let counts = counts && self.races.quiet_covers(agent, landed.ticket.as_ref());
             if !landed.nbi && counts && completes.delivers(landed.rank.store.is_some()) {
                 past.join(&landed.past);
                 landed.complete |= completes == Completes::Scope;

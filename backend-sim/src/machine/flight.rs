@@ -12,6 +12,7 @@ use super::claim::Claimed;
 use super::ids::{ClaimId, Id as _, PeId, ScopeId, Table, TransferId};
 use super::past::Past;
 use super::transfer::{Data, Kind, Rank, Transfer, Unit, UnitStep};
+use crate::race::Ticket;
 
 /// Everything in flight.
 #[derive(Debug, Default)]
@@ -56,6 +57,8 @@ pub(crate) struct Landed {
     pub(crate) past: Past,
     /// Whether a quiet has completed it.
     pub(crate) complete: bool,
+    /// As of the transfer.
+    pub(crate) ticket: Option<Ticket>,
 }
 
 /// What drafting a transfer needs: everything that every transfer has.
@@ -207,6 +210,7 @@ impl Flight {
             issued: past.issued,
             past: past.done,
             complete: false,
+            ticket: transfer.ticket.clone(),
         });
         self.buffers.extend(transfer.clear());
         self.free.push(id);

@@ -315,7 +315,7 @@ impl Machine {
         self.ordinals = relaxed::bits_of_ordinals(n);
         let paths = self.config.nodes_matter();
         self.paths.reset(paths.filter(|_| mode.relaxed));
-        self.races.reset(mode.races, self.promises, paths, n);
+        self.races.reset(mode.races, self.promises, &self.config);
         self.lints = (mode.races && mode.lints).then(Box::default);
         self.record = mode.tracing.then(Box::default);
         if let Some(at) = mode.initialized {

@@ -16,6 +16,7 @@ use onesided::At;
 use onesided::backend::Span;
 
 use super::clock::{Clock, Times};
+use super::threads::covered_by;
 use super::{Detector, FENCED, Fenced, How, Issue, Kind, Lane, Mark, Released, Run, Ticket, Who, steps_of};
 use crate::machine::{AgentId, ClaimId, Claimed, Completes, PeId};
 
@@ -321,7 +322,8 @@ impl Detector {
     /// A call that completes claims the PE's non-blocking operations that have started: `take` does so with each one's claim,
     /// told whether it is of the call's scope. Returns what the call knows of the starts of those that nobody had claimed.
     pub(crate) fn claim_nbi(&mut self, agent: AgentId, mut take: impl FnMut(bool, &mut Claimed)) -> Option<Clock> {
-        let Detector { agents, pes, .. } = self;
+        self.split_runs(agent);
+        let Detector { agents, pes, quiet, base, .. } = self;
         let (pe, scope) = agents[agent].scope();
         let in_kernel = |scope| scope == Kind::Kernel(0).scope();
         let mut starts: Option<Clock> = None;
@@ -329,6 +331,9 @@ impl Detector {
             let of = agents[run.agent].kind.scope();
             if in_kernel(of) != in_kernel(scope) {
                 continue; // kernels and the library's calls know nothing of each other's
+            }
+            if run.to > covered_by(*quiet, agents, *base, agent, run.agent, u64::MAX) {
+                continue;
             }
             if run.claimed.by.is_none() {
                 let clock = starts.get_or_insert_default();
@@ -363,21 +368,23 @@ impl Detector {
         }
         let now = self.tick();
         for of in self.completed_by(agent) {
+            let covered = covered_by(self.quiet, &self.agents, self.base, agent, of, now);
             let view = &mut self.agents[of];
-            if view.issued <= self.base {
+            if view.issued <= self.base || covered == 0 {
                 continue;
             }
-            let from = if completes == Completes::Scope { std::mem::replace(&mut view.claimed, now) } else { 0 };
+            let to = covered.max(view.claimed);
+            let from = if completes == Completes::Scope { std::mem::replace(&mut view.claimed, to) } else { 0 };
             let (theirs, last) = (Rc::clone(&view.clock), view.last_issue());
             let mine = self.agents[agent].clock();
-            if of != agent {
+            if of != agent && covered == now {
                 mine.join(&theirs);
                 mine.learn_steps(of, last);
             }
             let known = mine.of(of);
-            known.lane(Lane::Stores).add(0, now);
+            known.lane(Lane::Stores).add(0, covered);
             if completes != Completes::Stores {
-                known.lane(Lane::Puts).add(from, now);
+                known.lane(Lane::Puts).add(from, covered);
             }
         }
     }

@@ -24,6 +24,7 @@ use std::rc::Rc;
 use onesided::At;
 use onesided::backend::{AllocId, Span};
 
+use crate::config::{Config, Quiet};
 use crate::machine::{AgentId, ClaimId, Claimed, PeId, Table};
 use crate::profile::Promises;
 pub(crate) use clock::Clock;
@@ -414,6 +415,7 @@ struct Outstanding {
 pub(crate) struct Detector {
     on: bool,
     promises: Promises,
+    quiet: Quiet,
     /// PEs on a node, where the path to a PE's memory matters.
     pes_per_node: Option<u32>,
     /// The machine's steps so far.
@@ -435,13 +437,15 @@ pub(crate) struct Detector {
 /// # Accesses
 impl Detector {
     /// A run begins. `on`: whether races are looked for.
-    pub(crate) fn reset(&mut self, on: bool, promises: Promises, pes_per_node: Option<usize>, n_pes: usize) {
+    pub(crate) fn reset(&mut self, on: bool, promises: Promises, config: &Config) {
         self.on = on;
         if !on {
             return;
         }
         self.promises = promises;
-        self.pes_per_node = pes_per_node.map(|pes| pes as u32);
+        self.quiet = config.quiet;
+        self.pes_per_node = config.nodes_matter().map(|pes| pes as u32);
+        let n_pes = config.pes;
         (self.step, self.now, self.base) = (0, 0, 0);
         self.agents.truncate(0);
         self.pes.truncate(0);

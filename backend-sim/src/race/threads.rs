@@ -6,8 +6,26 @@
 use std::rc::Rc;
 
 use super::clock::Clock;
-use super::{Detector, Told};
-use crate::machine::AgentId;
+use super::{Detector, Run, Ticket, Told, View, steps_of};
+use crate::config::Quiet;
+use crate::machine::{AgentId, Table};
+
+/// Up to where a call of an agent that completes covers what another agent of its scope has issued; `all`: everything.
+pub(super) fn covered_by(
+    quiet: Quiet,
+    agents: &Table<AgentId, View>,
+    base: u64,
+    agent: AgentId,
+    of: AgentId,
+    all: u64,
+) -> u64 {
+    match quiet {
+        Quiet::Thread if agents[agent].block.is_some() && of != agent => {
+            base.max(steps_of(&agents[agent].clock, agents, of))
+        }
+        Quiet::Thread | Quiet::Pe => all,
+    }
+}
 
 impl Detector {
     /// An agent is a thread of a block from now on.
@@ -73,7 +91,7 @@ impl Detector {
         }
         for &thread in from {
             let done = self.agents[thread].last;
-            if done > self.base.max(super::steps_of(&joined, &self.agents, thread)) {
+            if done > self.base.max(steps_of(&joined, &self.agents, thread)) {
                 Rc::make_mut(&mut joined).learn_steps(thread, done);
             }
         }
@@ -89,6 +107,32 @@ impl Detector {
                 Rc::make_mut(&mut view.clock).join(&joined);
             }
         }
+    }
+
+    /// Whether a call of an agent that completes covers a transfer of its scope: see [`Quiet`].
+    pub(crate) fn quiet_covers(&self, agent: AgentId, ticket: Option<&Ticket>) -> bool {
+        ticket.is_none_or(|&Ticket { agent: of, time, .. }| {
+            time <= covered_by(self.quiet, &self.agents, self.base, agent, of, u64::MAX)
+        })
+    }
+
+    /// Divides runs of non-blocking operations of which a thread's quiet covers the first part only.
+    pub(super) fn split_runs(&mut self, agent: AgentId) {
+        let Detector { quiet, ref agents, base, ref mut pes, .. } = *self;
+        if quiet == Quiet::Pe || agents[agent].block.is_none() {
+            return;
+        }
+        let runs = &mut pes[agents[agent].pe].nbi;
+        *runs = std::mem::take(runs)
+            .into_iter()
+            .flat_map(|run| {
+                let until = covered_by(quiet, agents, base, agent, run.agent, u64::MAX);
+                let (from, issue) = (run.from.max(until), Rc::clone(&run.issue));
+                let rest = (run.from < until && until < run.to).then_some(Run { from, issue, ..run });
+                let to = if rest.is_some() { until } else { run.to };
+                [Some(Run { to, ..run }), rest].into_iter().flatten()
+            })
+            .collect();
     }
 
     /// What two releases tell together.

@@ -129,6 +129,10 @@ pub(super) struct Search {
     /// What a data race means: two accesses to the same bytes that nothing orders [default: find]
     #[arg(long, value_enum, value_name = "MEANING")]
     pub(super) races: Option<RacesMean>,
+    /// What a quiet in a kernel completes, as a barrier does: what its PE's kernels have issued, or what its thread comes after, as over
+    /// NVLink [default: pe]
+    #[arg(long, value_enum, value_name = "WHOSE")]
+    pub(super) quiet: Option<QuietIs>,
     /// The program does not look at the values that signal_wait_until returns, so --all need not visit orders that differ in them
     /// only. The proof says so
     #[arg(long)]
@@ -209,6 +213,15 @@ pub(super) enum RacesMean {
     Note,
     /// Races are not looked for, which is faster
     Ignore,
+}
+
+/// Whose operations a quiet in a kernel completes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum QuietIs {
+    /// Those of all kernels of its PE: the specification's text
+    Pe,
+    /// Those of its thread, and those that the thread comes after, by a barrier of the block for example
+    Thread,
 }
 
 /// Which kind of schedules is visited.

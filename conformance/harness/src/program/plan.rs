@@ -5,10 +5,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use onesided_nvshmem::CAPABILITIES;
-use onesided_sim::{Budget, Config, Effort, Explore, Profile, Races, Schedule};
+use onesided_sim::{Budget, Config, Effort, Explore, Profile, Quiet, Races, Schedule};
 
 use super::Facts;
-use super::options::{Kind, LIMIT, Like, OnGpus, Options, Output, RacesMean, SCHEDULES};
+use super::options::{Kind, LIMIT, Like, OnGpus, Options, Output, QuietIs, RacesMean, SCHEDULES};
 use super::own::Own;
 use crate::say;
 use crate::tool::invocation::invocation;
@@ -101,6 +101,10 @@ impl Plan {
                 None | Some(RacesMean::Find) => Races::Find,
                 Some(RacesMean::Note) => Races::Note,
                 Some(RacesMean::Ignore) => Races::Ignore,
+            },
+            quiet: match search.quiet {
+                None | Some(QuietIs::Pe) => Quiet::Pe,
+                Some(QuietIs::Thread) => Quiet::Thread,
             },
             strict: search.strict,
             values_matter: !search.ignore_values,
@@ -210,6 +214,9 @@ impl Plan {
             Races::Find => {}
             Races::Note => options += " --races note",
             Races::Ignore => options += " --races ignore",
+        }
+        if self.config.quiet == Quiet::Thread {
+            options += " --quiet thread";
         }
         if !self.config.values_matter {
             options += " --ignore-values";
@@ -391,6 +398,8 @@ mod tests {
             ("--rounds 4", " --rounds 4"),
             ("--strict", " --strict"),
             ("--all --ignore-values --jobs 2", " --ignore-values"),
+            ("--quiet thread", " --quiet thread"),
+            ("--quiet pe", ""),
         ] {
             assert_eq!(plan(given).unwrap().beside_the_schedule(), beside);
         }
