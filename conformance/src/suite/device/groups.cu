@@ -42,7 +42,7 @@ KERNEL(iget_block) { nvshmemx_int_iget_block(out, in, 2, 2, 4, NEXT); }
 
 // What threads have written before, and read after.
 KERNEL(put_of_what_the_block_wrote) {
-    data[8 + threadIdx.x % 8] = 7;
+    if (threadIdx.x < 8) data[8 + threadIdx.x] = 7;
     __syncthreads();
     nvshmemx_int_put_block(data, data + 8, 8, NEXT);
 }

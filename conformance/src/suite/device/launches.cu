@@ -35,7 +35,7 @@ KERNEL(dimensions) {
     const int thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
     const int block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
     if (thread == 7) out[block] = 1 + block;
-    if (block == 3) out[4 + thread / 2] = 10 + thread / 2;
+    if (block == 3 && thread % 2 == 0) out[4 + thread / 2] = 10 + thread / 2;
 }
 
 KERNEL(prints) { printf("PE %d of %d prints %s %.2f\n", ME, N, "text", 1.5); }
