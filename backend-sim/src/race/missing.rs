@@ -4,7 +4,7 @@ use std::fmt;
 
 use onesided::At;
 
-/// What would order the two accesses of a [`Race`].
+/// What would order the two accesses of a [`Race`](super::Race).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MissingEdge {
@@ -75,7 +75,7 @@ pub enum MissingEdge {
     },
 }
 
-/// Which of two accesses of a [`Race`] others of the same block are to be ordered with.
+/// Which of two accesses of a [`Race`](super::Race) others of the same block are to be ordered with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Side {
