@@ -157,16 +157,56 @@ pub enum ArgumentValue {
     Team(TeamId),
     /// A structure.
     Bytes(Vec<u8>),
+    /// A structure of values, each with where it begins.
+    Structure {
+        /// Its values.
+        fields: Vec<(usize, ArgumentValue)>,
+        /// Its bytes.
+        size: usize,
+    },
 }
 
 impl ArgumentValue {
     /// Bytes that it takes among a kernel's parameters.
     pub fn size(&self) -> usize {
         match self {
-            ArgumentValue::Bits { size, .. } => *size,
+            ArgumentValue::Bits { size, .. } | ArgumentValue::Structure { size, .. } => *size,
             ArgumentValue::Memory(_) => 8,
             ArgumentValue::Team(_) => 4,
             ArgumentValue::Bytes(bytes) => bytes.len(),
+        }
+    }
+
+    /// Its bytes among a kernel's parameters. The backend says what the address of memory and the handle of a team are.
+    ///
+    /// # Errors
+    /// Those of `address`.
+    pub fn bytes<E>(
+        &self,
+        address: &mut dyn FnMut(Span) -> Result<u64, E>,
+        team: &dyn Fn(TeamId) -> u32,
+    ) -> Result<Vec<u8>, E> {
+        Ok(match self {
+            ArgumentValue::Bits { bits, size, .. } => bits.to_le_bytes()[..*size].to_vec(),
+            ArgumentValue::Memory(span) => address(*span)?.to_le_bytes().to_vec(),
+            ArgumentValue::Team(id) => team(*id).to_le_bytes().to_vec(),
+            ArgumentValue::Bytes(bytes) => bytes.clone(),
+            ArgumentValue::Structure { fields, size } => {
+                let mut bytes = vec![0; *size];
+                for (start, field) in fields {
+                    bytes[*start..start + field.size()].copy_from_slice(&field.bytes(address, team)?);
+                }
+                bytes
+            }
+        })
+    }
+
+    /// What its address is a multiple of.
+    pub(crate) fn align(&self) -> usize {
+        match self {
+            ArgumentValue::Bits { .. } | ArgumentValue::Memory(_) | ArgumentValue::Team(_) => self.size(),
+            ArgumentValue::Bytes(_) => 1,
+            ArgumentValue::Structure { fields, .. } => fields.iter().map(|(_, field)| field.align()).max().unwrap_or(1),
         }
     }
 
@@ -175,7 +215,7 @@ impl ArgumentValue {
             ArgumentValue::Bits { ty, .. } => ty,
             ArgumentValue::Memory(_) => "a pointer",
             ArgumentValue::Team(_) => "a team",
-            ArgumentValue::Bytes(_) => "a structure",
+            ArgumentValue::Bytes(_) | ArgumentValue::Structure { .. } => "a structure",
         }
     }
 }

@@ -122,22 +122,49 @@ impl Grid {
 /// | a number of an element type, `usize`, `bool` | the number of that size |
 /// | a buffer by reference, a slice | a pointer to its first element on this PE |
 /// | a team by reference | `nvshmem_team_t` |
-/// | [`Argument::bytes`] | a structure, by value |
+/// | [`Argument::structure`] | a structure of such values, by value |
+/// | [`Argument::bytes`] | any other structure, by value |
 #[derive(Clone, Debug)]
 pub struct Argument {
     value: ArgumentValue,
-    brand: Option<Brand>,
+    brands: Vec<Brand>,
 }
 
 impl Argument {
     /// A structure by value: its bytes, as C lays them out.
     pub fn bytes(bytes: &[u8]) -> Argument {
-        Argument { value: ArgumentValue::Bytes(bytes.into()), brand: None }
+        Argument::plain(ArgumentValue::Bytes(bytes.into()))
+    }
+
+    /// A structure by value, with these fields, laid out as C does: each at the next multiple of its alignment.
+    ///
+    /// ```
+    /// # onesided_sim::example(1, |pe| {
+    /// # let buf = pe.alloc::<f32>(4)?;
+    /// // struct { float *data; int length; }
+    /// let vector = onesided::Argument::structure(onesided::args![&buf, 4i32]);
+    /// # pe.free(buf) });
+    /// ```
+    pub fn structure(fields: &[Argument]) -> Argument {
+        let (mut at, mut align) = (0usize, 1);
+        let mut laid = Vec::with_capacity(fields.len());
+        for Argument { value, .. } in fields {
+            at = at.next_multiple_of(value.align());
+            align = align.max(value.align());
+            laid.push((at, value.clone()));
+            at += value.size();
+        }
+        let value = ArgumentValue::Structure { fields: laid, size: at.next_multiple_of(align) };
+        Argument { value, brands: fields.iter().flat_map(|field| field.brands.iter().copied()).collect() }
     }
 
     /// The null pointer.
     pub fn null() -> Argument {
-        Argument { value: ArgumentValue::Bits { bits: 0, size: 8, ty: "null" }, brand: None }
+        Argument::plain(ArgumentValue::Bits { bits: 0, size: 8, ty: "null" })
+    }
+
+    fn plain(value: ArgumentValue) -> Argument {
+        Argument { value, brands: Vec::new() }
     }
 }
 
@@ -146,7 +173,7 @@ macro_rules! numbers {
         impl From<$t> for Argument {
             fn from(value: $t) -> Argument {
                 let value = ArgumentValue::Bits { bits: value.to_bits64(), size: size_of::<$t>(), ty: stringify!($t) };
-                Argument { value, brand: None }
+                Argument::plain(value)
             }
         }
     )*};
@@ -155,37 +182,37 @@ numbers!(i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64);
 
 impl From<usize> for Argument {
     fn from(value: usize) -> Argument {
-        Argument { value: ArgumentValue::Bits { bits: value as u64, size: 8, ty: "usize" }, brand: None }
+        Argument::plain(ArgumentValue::Bits { bits: value as u64, size: 8, ty: "usize" })
     }
 }
 
 impl From<bool> for Argument {
     fn from(value: bool) -> Argument {
-        Argument { value: ArgumentValue::Bits { bits: value.into(), size: 1, ty: "bool" }, brand: None }
+        Argument::plain(ArgumentValue::Bits { bits: value.into(), size: 1, ty: "bool" })
     }
 }
 
 impl<T: Element, K> From<&Buf<T, K>> for Argument {
     fn from(buf: &Buf<T, K>) -> Argument {
-        Argument { value: ArgumentValue::Memory(buf.span()), brand: Some(buf.brand) }
+        Argument { value: ArgumentValue::Memory(buf.span()), brands: vec![buf.brand] }
     }
 }
 
 impl<T: Element, K> From<Slice<'_, T, K>> for Argument {
     fn from(slice: Slice<'_, T, K>) -> Argument {
-        Argument { value: ArgumentValue::Memory(slice.span()), brand: Some(slice.brand) }
+        Argument { value: ArgumentValue::Memory(slice.span()), brands: vec![slice.brand] }
     }
 }
 
 impl<T: Element> From<&RegisteredSymmetric<T>> for Argument {
     fn from(buf: &RegisteredSymmetric<T>) -> Argument {
-        Argument { value: ArgumentValue::Memory(buf.span()), brand: Some(buf.brand()) }
+        Argument { value: ArgumentValue::Memory(buf.span()), brands: vec![buf.brand()] }
     }
 }
 
 impl From<&Team> for Argument {
     fn from(team: &Team) -> Argument {
-        Argument { value: ArgumentValue::Team(team.id()), brand: Some(team.brand()) }
+        Argument { value: ArgumentValue::Team(team.id()), brands: vec![team.brand()] }
     }
 }
 
@@ -252,7 +279,7 @@ impl<B: Backend> Issue<'_, B> {
         }
         let mut values = Vec::with_capacity(arguments.len());
         for (i, (argument, parameter)) in arguments.iter().zip(parameters).enumerate() {
-            if let Some(brand) = argument.brand {
+            for &brand in &argument.brands {
                 call.own(brand, "an argument", "a handle")?;
             }
             let size = argument.value.size();

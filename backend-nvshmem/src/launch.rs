@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use std::cell::RefCell;
+use std::convert::Infallible;
 use std::ffi::{c_int, c_void};
 
 use cudarc::driver::sys::{self, CUdevice_attribute, CUfunction_attribute, CUresult};
@@ -124,16 +125,13 @@ impl Nvshmem {
         let (mut values, mut offsets) = (Vec::new(), Vec::with_capacity(arguments.len()));
         for argument in arguments {
             offsets.push(values.len());
-            match argument {
-                ArgumentValue::Bits { bits, .. } => values.push(bits.to_le()),
-                ArgumentValue::Memory(span) => values.push(self.memory.address(*span) as u64),
-                ArgumentValue::Team(team) => values.push(u64::from(self.handle(*team) as u32).to_le()),
-                ArgumentValue::Bytes(bytes) => values.extend(bytes.chunks(8).map(|chunk| {
-                    let mut word = [0; 8];
-                    word[..chunk.len()].copy_from_slice(chunk);
-                    u64::from_ne_bytes(word)
-                })),
-            }
+            let mut address = |span| Ok::<_, Infallible>(self.memory.address(span) as u64);
+            let Ok(bytes) = argument.bytes(&mut address, &|team| self.handle(team) as u32);
+            values.extend(bytes.chunks(8).map(|chunk| {
+                let mut word = [0; 8];
+                word[..chunk.len()].copy_from_slice(chunk);
+                u64::from_ne_bytes(word)
+            }));
         }
         values.push(0); // an empty structure points there
         (values, offsets)

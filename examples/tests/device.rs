@@ -54,3 +54,43 @@ fn all_schedules_of_two_pes_are_right() {
         assert!(said.contains(&format!("{name}: proved for 2 PEs under spec with ")), "{said}");
     }
 }
+
+/// What Numba, NVSHMEM4Py, Triton and CuTe DSL make of a kernel is right in every order of two PEs, and in some of three and four.
+#[test]
+fn kernels_from_python_are_right() {
+    for (front, kernel) in from_python() {
+        let options = ["--front", front, "--kernel", kernel, "--strict"];
+        let (status, said) = run(PYTHON, &[&options[..], &["--pes", "2", "--all"]].concat());
+        assert_eq!(status, 0, "{options:?}:\n{said}");
+        assert!(said.contains(": proved for 2 PEs under spec with "), "{said}");
+        for pes in ["3", "4"] {
+            let (status, said) = run(PYTHON, &[&options[..], &["--pes", pes, "--schedules", "10"]].concat());
+            assert_eq!(status, 0, "{options:?}:\n{said}");
+            assert!(said.contains(": nothing wrong in 10 schedules"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn broken_kernels_from_python_are_found_at_their_lines() {
+    for (front, kernel) in from_python() {
+        let (status, said) = run(PYTHON, &["--front", front, "--kernel", kernel, "--broken"]);
+        assert_eq!(status, 1, "{front} {kernel}:\n{said}");
+        let put = match (kernel, front) {
+            ("exchange", "nvshmem4py" | "cute") => "put_nbi",
+            ("exchange", _) => "p",
+            _ => "put",
+        };
+        let line = format!("data race: delivery of {put} at {front}_kernels.py:");
+        assert!(said.contains(&line) && said.contains(" and read of load at "), "{front} {kernel}:\n{said}");
+        assert!(said.contains("missing: a "), "{front} {kernel}:\n{said}");
+        assert!(said.contains("It matters: ") && said.contains("check: the sum["), "{front} {kernel}:\n{said}");
+    }
+}
+
+const PYTHON: &str = env!("CARGO_BIN_EXE_device_python");
+
+fn from_python() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let fronts = ["numba", "nvshmem4py", "triton", "cute"];
+    fronts.into_iter().flat_map(|front| ["ring", "exchange"].map(|kernel| (front, kernel)))
+}

@@ -107,11 +107,37 @@ pub enum Group {
     Block,
 }
 
+impl External {
+    /// The name that it has in NVSHMEM's headers, if it is one of the functions of NVSHMEM4Py for Numba. They have names such as
+    /// `_Z24nvshmemx_int32_put_block_nbst`, and pass all arguments by reference.
+    ///
+    /// ```
+    /// let text = ".version 9.0 .target sm_90 .address_size 64
+    ///     .extern .func (.param .b32 r) _ZL23nvshmemx_team_sync_warpi_nbst(.param .b64 a, .param .b64 b);
+    ///     .visible .entry none() { ret; }";
+    /// let module = onesided_ptx::Module::parse(text)?;
+    /// assert_eq!(module.externals()[0].demangled(), Some("nvshmemx_team_sync_warp"));
+    /// # Ok::<(), onesided_ptx::Error>(())
+    /// ```
+    pub fn demangled(&self) -> Option<&str> {
+        demangled(&self.name)
+    }
+}
+
+/// `_Z`, the length of the name, the name; of a static function `_ZL`, and behind the name the types of its parameters.
+fn demangled(name: &str) -> Option<&str> {
+    let rest = name.strip_prefix("_Z")?.strip_suffix("_nbst")?;
+    let (rest, is_static) = rest.strip_prefix('L').map_or((rest, false), |rest| (rest, true));
+    let digits = rest.find(|c: char| !c.is_ascii_digit())?;
+    let length: usize = rest[..digits].parse().ok()?;
+    // One number is wrong (`_Z11nvshmemx_mc_ptr_nbst`), so it counts only where something follows the name.
+    if is_static { rest[digits..].get(..length) } else { Some(&rest[digits..]) }
+}
+
 impl Group {
     /// The group that a function's name says.
     pub(crate) fn of(name: &str) -> Self {
-        // NVSHMEM4Py's device functions for Numba: `_Z24nvshmemx_int32_put_block_nbst`.
-        let name = name.strip_suffix("_nbst").unwrap_or(name);
+        let name = demangled(name).unwrap_or(name);
         if name.ends_with("_block") {
             Self::Block
         } else if name.ends_with("_warp") {

@@ -211,7 +211,7 @@ fn spins_of_a_warp_together() {
                 vote.sync.any.pred %p3, %p2, -1;\n@!%p3 bra loop;";
     let Stop::Idle(idle) = run(body, 32) else { panic!("no wait") };
     assert_eq!(idle.parked.len() + idle.inside.len(), 32);
-    assert!(idle.parked.iter().all(|waiting| waiting.any));
+    assert!(idle.parked.iter().all(|waiting| !waiting.any && waiting.reads.is_empty() != (waiting.who.thread[0] == 0)));
     // One thread polls, the others wait at the barrier.
     let body = "setp.ne.u32 %p1, %r1, 0;\n@%p1 bra meet;\nloop:\nld.acquire.sys.global.u32 %r2, [%rd1];\nsetp.eq.u32 %p2, %r2, 0;\n@%p2 bra loop;\nmeet:\nbar.sync 0;";
     let Stop::Idle(idle) = run(body, 64) else { panic!("no wait") };

@@ -183,3 +183,29 @@ fn names_say_who_calls_together() {
     let groups: Vec<Group> = module.externals().iter().map(|external| external.group).collect();
     assert_eq!(groups, [Group::Thread, Group::Warp, Group::Block, Group::Block]);
 }
+
+#[test]
+fn who_spins_on_what_another_thread_reads_is_woken_by_that_only() {
+    // As Triton polls: one thread reads, and hands the value to the others through shared memory.
+    let body = "setp.eq.u32 %p1, %r1, 0;\nloop:\nbar.sync 0;\n@%p1 ld.acquire.sys.global.u32 %r2, [%rd1];\n\
+                @%p1 st.shared.u32 [handed], %r2;\nbar.sync 0;\nld.shared.u32 %r3, [handed];\nsetp.eq.u32 %p2, %r3, 0;\n@%p2 bra loop;";
+    let mut world = Noting::default();
+    let mut block = block(&format!(".shared .align 4 .b8 handed[4];\n{body}"), 64, &mut world);
+    let idle = |block: &mut Block, world: &mut Noting| loop {
+        match block.run(world) {
+            Stop::Access(_) => {}
+            Stop::Idle(idle) => break idle,
+            other => panic!("{other:?}"),
+        }
+    };
+    let parked = idle(&mut block, &mut world).parked;
+    assert_eq!(parked.len(), 64);
+    let [(address, 4)] = parked[0].reads[..] else { panic!("{:?}", parked[0]) };
+    let looked = world.noted.len();
+    block.wake(address + 4, 8);
+    assert_eq!(idle(&mut block, &mut world).parked, parked);
+    assert_eq!(world.noted.len(), looked, "nobody has looked again");
+    block.wake(address, 4);
+    assert_eq!(idle(&mut block, &mut world).parked.len(), 64);
+    assert!(world.noted.len() > looked);
+}

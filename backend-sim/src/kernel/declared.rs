@@ -298,6 +298,19 @@ fn other_front_ends_pass_arguments_in_their_ways() {
     assert_eq!(convention("nvshmem_int_p", &[8, 8, 4, 4], 4), Ok(Convention::Numba));
     assert_eq!(convention("nvshmem_short_g", &[8, 4], 4), Ok(Convention::C), "small values may have 32 bits");
 
+    // Static functions have their parameters' types in the name. One name has a wrong number.
+    assert_eq!(convention("_ZL26nvshmemx_barrier_all_blockv_nbst", &[8], 4), Ok(Convention::References));
+    assert_eq!(convention("_ZL29nvshmemx_float_alltoall_blockiPfPKfm_nbst", &[8; 5], 4), Ok(Convention::References));
+    assert_eq!(convention("_Z11nvshmemx_mc_ptr_nbst", &[8, 8, 8], 4), Ok(Convention::References));
+
+    // Triton has a result of everything, and PyTorch integers of 8 bytes.
+    assert_eq!(convention("nvshmem_fence", &[], 4), Ok(Convention::C));
+    assert_eq!(convention("nvshmem_signal_wait_until", &[8, 8, 8], 4), Ok(Convention::C));
+    assert_eq!(convention("nvshmemx_putmem_signal_block", &[8; 7], 4), Ok(Convention::C));
+    assert_eq!(convention("nvshmem_int_p", &[8, 8, 8], 4), Ok(Convention::C));
+    assert!(convention("nvshmem_float_p", &[8, 8, 8], 4).is_err(), "an integer is no float");
+    assert!(convention("nvshmem_int_put", &[4, 8, 8, 8], 4).is_err(), "half an address");
+
     // By reference, every argument is read; the result goes to the first address.
     let g = Function::decode(&external("_Z15nvshmem_float_g_nbst", &[8, 8, 8], 4)).unwrap();
     let read = |address: u64, bytes: usize| Ok(address * 10 + bytes as u64);
@@ -334,7 +347,7 @@ fn what_is_wrong_is_said() {
 #[test]
 fn the_kernels_of_tests_and_examples_call_known_functions() {
     let mut calls = BTreeSet::new();
-    for folder in ["ptx/kernels", "../examples/src/kernels"] {
+    for folder in ["ptx/kernels", "../examples/src/kernels", "../examples/src/kernels/python"] {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
         for file in std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()) {
             if file.extension().is_some_and(|extension| extension == "ptx") {

@@ -150,7 +150,7 @@ impl Function {
     /// If NVSHMEM has no such function, if it is not simulated, or if the module declares it with other parameters: a text that names
     /// the function and what would be right.
     pub(crate) fn decode(external: &External) -> Result<Function, String> {
-        let (name, mangled) = match demangled(&external.name) {
+        let (name, mangled) = match external.demangled() {
             Some(name) => (name, true),
             None => (external.name.as_str(), false),
         };
@@ -233,14 +233,6 @@ impl Verb {
             _ => false,
         }
     }
-}
-
-/// NVSHMEM4Py's device functions for Numba have names such as `_Z24nvshmemx_int32_put_block_nbst`.
-fn demangled(name: &str) -> Option<&str> {
-    let rest = name.strip_prefix("_Z")?.strip_suffix("_nbst")?;
-    let digits = rest.find(|c: char| !c.is_ascii_digit())?;
-    let length: usize = rest[..digits].parse().ok()?;
-    rest[digits..].get(..length)
 }
 
 /// Whether a name is the pattern, where `*` stands for any characters.

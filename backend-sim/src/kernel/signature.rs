@@ -7,7 +7,8 @@ use super::name::{Form, Function, Verb};
 /// How a kernel passes arguments and takes the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Convention {
-    /// As CUDA C++ does, and Triton.
+    /// As CUDA C++ and CuTe DSL do. Triton too, but for sizes: where it knows no type for an argument or a result it takes an integer of
+    /// 8 bytes, or of 4.
     C,
     /// Numba's, for functions under their C names: the result goes where the first argument points to; a status is returned.
     Numba,
@@ -198,6 +199,12 @@ impl Function {
         }
     }
 
+    /// Whether an argument is passed in a register as wide as an integer of 8 bytes is. A float is not.
+    fn widens(&self, role: Role) -> bool {
+        let is_float = self.unit.is_some_and(|unit| unit.dtype.is_float());
+        role.bytes(4) == 4 && !(is_float && role.bytes(2) == 2)
+    }
+
     /// Bytes of an element; of a signal word where there is no element.
     fn element(&self) -> u32 {
         self.unit.map_or(8, |unit| unit.bytes() as u32)
@@ -265,6 +272,17 @@ pub(super) fn convention(function: &Function, external: &External, mangled: bool
         return Ok(Convention::C);
     } else if indirect.is_some_and(|rest| same(rest, &wanted)) {
         return Ok(Convention::Numba);
+    } else {
+        // Triton's `extern_elementwise` wants a result of every function, and PyTorch's declarations for it have 8 bytes for every integer.
+        let roles = function.roles();
+        let wide = |(at, &has): (usize, &u32)| fits(has, wanted[at]) || (has == 8 && function.widens(roles[at]));
+        let result = external.result == 4 && matches!(function.result(), 0 | 4 | 8);
+        if has.len() == wanted.len()
+            && has.iter().enumerate().all(wide)
+            && (result || fits(external.result, function.result()))
+        {
+            return Ok(Convention::C);
+        }
     }
     let result = match external.result {
         0 => "without a result".to_owned(),

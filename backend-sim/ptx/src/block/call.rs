@@ -106,14 +106,21 @@ impl Block {
         memory.get(at..at.checked_add(bytes)?)
     }
 
-    /// Writes to the block's own memory that an argument of a call points to, before the call is answered. Whether the bytes lie within.
+    /// Writes to the block's own memory that an argument of a call points to, before the call is answered: to local memory for each of the
+    /// threads that call. Whether the bytes lie within.
     pub fn write_own(&mut self, call: &Call, address: u64, bytes: &[u8]) -> bool {
         if self.read_own(call, address, bytes.len()).is_none() {
             return false;
         }
         let (at, thread) = ((address & (window::SHARED - 1)) as usize, call.threads[0]);
         if address & !(window::SHARED - 1) == window::LOCAL {
-            self.threads[thread].local[at..at + bytes.len()].copy_from_slice(bytes);
+            let mut memories = call.threads.iter().map(|&thread| self.threads[thread].local.get(at..at + bytes.len()));
+            if memories.any(|memory| memory.is_none()) {
+                return false;
+            }
+            for &thread in &call.threads {
+                self.threads[thread].local[at..at + bytes.len()].copy_from_slice(bytes);
+            }
             return true;
         }
         self.shared.bytes[at..at + bytes.len()].copy_from_slice(bytes);

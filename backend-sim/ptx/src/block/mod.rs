@@ -94,7 +94,7 @@ pub struct Waiting {
     pub at: String,
     /// Of a spin, the global memory that it reads: address and bytes.
     pub reads: Vec<(u64, u8)>,
-    /// Whether a change anywhere could end it, as it also depends on what other threads read.
+    /// Whether a change anywhere could end it, as it reads more than is kept.
     pub any: bool,
 }
 
@@ -183,13 +183,23 @@ impl Block {
         }
     }
 
-    /// Says that global memory has changed at these addresses: who spins on them runs again.
+    /// Says that global memory has changed at these addresses: who spins on them runs again, and whoever spins together with others.
     pub fn wake(&mut self, address: u64, bytes: u64) {
         if self.parked == 0 {
             return;
         }
+        // What no thread reads in its spin changes nothing, also where threads hand on what one of them has read.
+        let covers =
+            |thread: &Thread| matches!(&thread.state, State::Parked { watch, .. } if watch.covers(address, bytes));
+        if self.threads.iter().any(covers) {
+            self.wake_where(|watch| watch.met || watch.covers(address, bytes));
+        }
+    }
+
+    /// Lets those who are parked look again.
+    fn wake_where(&mut self, who: impl Fn(&spin::Watch) -> bool) {
         for thread in &mut self.threads {
-            if matches!(&thread.state, State::Parked { watch, .. } if watch.covers(address, bytes)) {
+            if matches!(&thread.state, State::Parked { watch, .. } if who(watch)) {
                 thread.state = State::Ready;
                 self.parked -= 1;
             }
@@ -258,7 +268,7 @@ impl Block {
         self.events += 1;
         thread.spin.visible();
         if self.parked > 0 {
-            self.wake(address, bytes.into());
+            self.wake_where(|watch| watch.met || watch.covers(address, bytes.into()));
         }
     }
 
@@ -268,7 +278,7 @@ impl Block {
             return;
         }
         for thread in &mut self.threads[among] {
-            if matches!(&thread.state, State::Parked { watch, .. } if watch.any) {
+            if matches!(&thread.state, State::Parked { watch, .. } if watch.any || watch.met) {
                 thread.state = State::Ready;
                 self.parked -= 1;
             }

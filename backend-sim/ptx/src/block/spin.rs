@@ -15,7 +15,10 @@ const MOST_READS: usize = 1024;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Watch {
     pub(super) ranges: Vec<(u64, u8)>,
+    /// More than the ranges.
     pub(super) any: bool,
+    /// What other threads of the block read, or do, can end it too: they met in it.
+    pub(super) met: bool,
 }
 
 impl Watch {
@@ -85,12 +88,12 @@ impl Thread {
         let state = &spin.state;
         if state.pc == pc && state.registers == registers && state.carry == self.carry && state.frames == self.frames {
             let mut ranges = std::mem::take(&mut spin.reads);
-            let any = spin.met || ranges.len() == MOST_READS;
+            let (any, met) = (ranges.len() == MOST_READS, spin.met);
             ranges.sort_unstable();
             ranges.dedup();
             // When it is woken, one further round without a change parks it again.
             spin.since = 0;
-            return Some(Watch { ranges, any });
+            return Some(Watch { ranges, any, met });
         }
         spin.since += 1;
         if spin.since >= spin.power {

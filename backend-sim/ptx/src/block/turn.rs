@@ -81,7 +81,7 @@ impl Block {
                             ));
                         }
                         if let Some(watch) = thread.backward(target, r) {
-                            if watch.ranges.is_empty() && !watch.any {
+                            if watch.ranges.is_empty() && !watch.any && !watch.met {
                                 thread.frame.pc = pc as u32;
                                 return Err(self.endless(index, thread, "a loop that nothing can end"));
                             }

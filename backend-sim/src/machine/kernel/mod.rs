@@ -30,7 +30,7 @@ mod world;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use onesided::backend::{AllocId, ArgumentValue, LaunchRequest, Span};
+use onesided::backend::{AllocId, LaunchRequest, Span};
 use onesided::{At, Error, ErrorKind, Grid, Together};
 use onesided_ptx::{Block, Global, Launch};
 
@@ -211,15 +211,11 @@ impl Machine {
         let mut memory = Vec::new();
         launch.parameters = vec![0; info.parameter_bytes as usize];
         for (parameter, argument) in info.parameters.iter().zip(arguments) {
-            let bytes = match argument {
-                ArgumentValue::Bits { bits, .. } => bits.to_le_bytes().to_vec(),
-                ArgumentValue::Memory(span) => {
-                    memory.push(span.alloc);
-                    address::join(pe, span.alloc, span.start)?.to_le_bytes().to_vec()
-                }
-                ArgumentValue::Team(team) => team.0.to_le_bytes().to_vec(),
-                ArgumentValue::Bytes(bytes) => bytes.clone(),
+            let mut place = |span: Span| {
+                memory.push(span.alloc);
+                address::join(pe, span.alloc, span.start)
             };
+            let bytes = argument.bytes(&mut place, &|team| team.0)?;
             let (start, size) = (parameter.offset as usize, parameter.size as usize);
             launch.parameters[start..start + size].copy_from_slice(&bytes[..size]);
         }
