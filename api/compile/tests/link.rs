@@ -21,6 +21,7 @@ extern \"C\" __global__ void k(int *x, float *f, uint64_t *s, int pe) {
     s[1] = nvshmem_uint64_atomic_fetch_add(s + 2, 1, pe);
     nvshmem_int_atomic_inc(x + 1, pe);
     nvshmem_float_atomic_set(f + 1, 1.5f, pe);
+    nvshmem_short_p((short *)x, nvshmem_uchar_g((unsigned char *)x, pe), pe); // PTX widens what has less than 32 bits
     *(int *)nvshmem_ptr(x, pe) = 1;
     nvshmem_quiet();
     nvshmemx_barrier_all_block();

@@ -64,13 +64,19 @@ fn is_slow(name: &str) -> bool {
     SLOW.contains(&name.rsplit('_').next().unwrap_or(name))
 }
 
-/// What reads a function's types off its declaration.
+/// What reads a function's types off its declaration. PTX passes and returns integers of less than 32 bits as 32.
 const TRAITS: &str = "\
 template <int N, class... T> struct os_nth { using type = int; };
 template <int N, class H, class... T> struct os_nth<N, H, T...> { using type = typename os_nth<N - 1, T...>::type; };
 template <class H, class... T> struct os_nth<0, H, T...> { using type = H; };
 template <class R> constexpr int os_bytes() { return sizeof(R); }
 template <> constexpr int os_bytes<void>() { return 0; }
+template <> constexpr int os_bytes<bool>() { return 4; }
+template <> constexpr int os_bytes<char>() { return 4; }
+template <> constexpr int os_bytes<signed char>() { return 4; }
+template <> constexpr int os_bytes<unsigned char>() { return 4; }
+template <> constexpr int os_bytes<short>() { return 4; }
+template <> constexpr int os_bytes<unsigned short>() { return 4; }
 template <class F> struct os_of;
 template <class R, class... A> struct os_of<R (*)(A...)> {
     using result = R;
@@ -102,7 +108,7 @@ fn text(functions: &[&External]) -> String {
         for (place, bytes) in parameters.iter().enumerate() {
             let number = place + 1;
             line(format_args!(
-                "static_assert(sizeof({of}::parameter<{place}>) == {bytes}, \"{ASSERTED}{name} is called with an argument {number} \
+                "static_assert(os_bytes<{of}::parameter<{place}>>() == {bytes}, \"{ASSERTED}{name} is called with an argument {number} \
                  of {bytes} bytes\");"
             ));
         }

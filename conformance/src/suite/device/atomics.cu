@@ -71,8 +71,8 @@ KERNEL(atomics_below_zero) {
     if (ME != 0) return;
     out[0] = nvshmem_int_atomic_fetch_add(data, -3, 1);
     out[1] = nvshmem_int_atomic_fetch_add(data, 1, 1);
-    out[2] = (int)nvshmem_longlong_atomic_fetch_add((long long *)(data + 2), -3, 1);
-    out[3] = (int)nvshmem_longlong_atomic_fetch_inc((long long *)(data + 2), 1);
+    out[2] = (int)nvshmem_long_atomic_fetch_add((long *)(data + 2), -3, 1);
+    out[3] = (int)nvshmem_long_atomic_fetch_inc((long *)(data + 2), 1);
 }
 KERNEL(atomics_of_floats) {
     if (ME != 0) return;

@@ -4,6 +4,9 @@
 #include <nvshmemx.h>
 
 #define KERNEL(NAME) extern "C" __global__ void NAME(int *in, int *data, uint64_t *words, int *out)
+// The same, and a team: PEs 0 and 2 of three, which run the kernel.
+#define OF_TEAM(NAME)                                                                                                   \
+    extern "C" __global__ void NAME(int *in, int *data, uint64_t *words, int *out, nvshmem_team_t team)
 #define ME nvshmem_my_pe()
 #define N nvshmem_n_pes()
 #define NEXT ((ME + 1) % N)

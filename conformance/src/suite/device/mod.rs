@@ -13,11 +13,11 @@ use run::{run, run_on_a_team};
 
 /// The chapter's cases.
 pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
-    let by_pointer = memory().into_iter().map(Case::needs_peer_access);
-    let parts = [operations(), groups(), signals(), waits(), atomics(), order(), by_pointer.collect(), blocks()];
-    let all =
-        parts.into_iter().flatten().chain(collectives()).chain(on_a_team()).chain(misuse()).chain(launches::cases());
-    all.map(Case::needs_kernels).collect()
+    let alone = [operations(), groups(), signals(), waits(), atomics(), order(), memory(), blocks()];
+    let together = [barriers(), collectives(), reductions()];
+    let of_a_team = [barriers_of_a_team(), collectives_of_a_team(), reductions_of_a_team()];
+    let all = alone.into_iter().chain(together).chain(of_a_team).chain([misuse(), launches::cases()]);
+    all.flatten().map(Case::needs_kernels).collect()
 }
 
 /// A part of the chapter: its kernels with their numbers of PEs and their grids. What else is to be said of a case stands behind.
@@ -263,30 +263,30 @@ part! { order in "order" by run:
 }
 
 part! { memory in "memory" by run:
-    pointer_store: 2, thread();
-    pointer_store_without_fence: 2 racy, thread();
-    pointer_release: 2, thread();
-    pointer_relaxed: 2 racy, thread();
-    pointer_relaxed_with_fences: 2, thread();
-    pointer_poll_without_fence: 2 racy, thread();
-    pointer_add_release: 2, thread();
-    pointer_add_relaxed: 2 racy, thread();
-    pointer_store_then_fence: 2, thread();
-    pointer_store_then_quiet: 2, thread();
-    pointer_load_after_signal: 2, thread();
-    pointer_load: 2, thread();
-    pointer_load_of_vectors: 2, thread();
-    pointer_store_of_vectors: 2, thread();
-    pointer_store_of_every_size: 2, thread();
-    pointer_to_each: 3, thread();
-    pointer_atomic_add: 2, thread();
-    pointer_atomic_of_each_kind: 2, thread();
-    pointer_exchange: 2, thread();
-    pointer_compare_and_swap: 2, thread();
-    pointer_lock: 2, thread();
-    pointer_store_by_a_block: 2, block();
-    pointer_release_is_passed_on: 3, thread();
-    pointer_ping_pong: 2, thread();
+    pointer_store: 2, thread() => |case| case.needs_peer_access();
+    pointer_store_without_fence: 2 racy, thread() => |case| case.needs_peer_access();
+    pointer_release: 2, thread() => |case| case.needs_peer_access();
+    pointer_relaxed: 2 racy, thread() => |case| case.needs_peer_access();
+    pointer_relaxed_with_fences: 2, thread() => |case| case.needs_peer_access();
+    pointer_poll_without_fence: 2 racy, thread() => |case| case.needs_peer_access();
+    pointer_add_release: 2, thread() => |case| case.needs_peer_access();
+    pointer_add_relaxed: 2 racy, thread() => |case| case.needs_peer_access();
+    pointer_store_then_fence: 2, thread() => |case| case.needs_peer_access();
+    pointer_store_then_quiet: 2, thread() => |case| case.needs_peer_access();
+    pointer_load_after_signal: 2, thread() => |case| case.needs_peer_access();
+    pointer_load: 2, thread() => |case| case.needs_peer_access();
+    pointer_load_of_vectors: 2, thread() => |case| case.needs_peer_access();
+    pointer_store_of_vectors: 2, thread() => |case| case.needs_peer_access();
+    pointer_store_of_every_size: 2, thread() => |case| case.needs_peer_access();
+    pointer_to_each: 3, thread() => |case| case.needs_peer_access();
+    pointer_atomic_add: 2, thread() => |case| case.needs_peer_access();
+    pointer_atomic_of_each_kind: 2, thread() => |case| case.needs_peer_access();
+    pointer_exchange: 2, thread() => |case| case.needs_peer_access();
+    pointer_compare_and_swap: 2, thread() => |case| case.needs_peer_access();
+    pointer_lock: 2, thread() => |case| case.needs_peer_access();
+    pointer_store_by_a_block: 2, block() => |case| case.needs_peer_access();
+    pointer_release_is_passed_on: 3, thread() => |case| case.needs_peer_access();
+    pointer_ping_pong: 2, thread() => |case| case.needs_peer_access();
 }
 
 part! { blocks in "blocks" by run:
@@ -319,7 +319,7 @@ part! { blocks in "blocks" by run:
     barrier_that_counts: 2, alone(1, 64);
 }
 
-part! { collectives in "collectives" by run:
+part! { barriers in "barriers" by run:
     barrier_thread: 2, thread();
     barrier_warp: 2, warp();
     barrier_block: 2, block();
@@ -332,6 +332,18 @@ part! { collectives in "collectives" by run:
     quiet_and_sync: 2, thread();
     pointer_store_then_barrier: 2, thread() => |case| case.needs_peer_access();
     pointer_store_then_sync: 2, thread() => |case| case.needs_peer_access();
+    barrier_against_sync: 2, thread() => |case| case.ends_in_verdict();
+    sync_skipped: 2, thread() => |case| case.ends_in_verdict();
+}
+
+part! { barriers_of_a_team in "barriers" by run_on_a_team:
+    team_queries: 3, thread();
+    team_barrier: 3, thread();
+    team_barrier_block: 3, block();
+    team_sync_warp: 3, warp();
+}
+
+part! { collectives in "collectives" by run:
     broadcast_thread: 2, thread();
     broadcast_warp: 2, warp();
     broadcast: 2, block();
@@ -343,6 +355,15 @@ part! { collectives in "collectives" by run:
     alltoall_warp: 2, warp();
     alltoall: 2, block();
     alltoall_of_three: 3, block();
+    roots_differ: 2, thread() => |case| case.ends_in_verdict();
+}
+
+part! { collectives_of_a_team in "collectives" by run_on_a_team:
+    team_broadcast: 3, block();
+    team_fcollect: 3, thread();
+}
+
+part! { reductions in "reductions" by run:
     sum_reduce_thread: 2, thread();
     sum_reduce: 2, block();
     sum_reduce_of_three: 3, block();
@@ -359,21 +380,12 @@ part! { collectives in "collectives" by run:
     reducescatter_max_warp: 2, warp();
     reducescatter_min_thread: 2, thread();
     reduction_of_a_reduction: 2, block();
-    barrier_against_sync: 2, thread() => |case| case.ends_in_verdict();
-    sync_skipped: 2, thread() => |case| case.ends_in_verdict();
-    roots_differ: 2, thread() => |case| case.ends_in_verdict();
     counts_differ: 2, thread() => |case| case.ends_in_verdict();
     reduction_overlaps: 2, thread() => |case| case.ends_in_verdict();
 }
 
-part! { on_a_team in "collectives" by run_on_a_team:
-    team_queries: 3, thread();
-    team_barrier: 3, thread();
-    team_barrier_block: 3, block();
-    team_sync_warp: 3, warp();
-    team_broadcast: 3, block();
+part! { reductions_of_a_team in "reductions" by run_on_a_team:
     team_sum_reduce: 3, warp();
-    team_fcollect: 3, thread();
 }
 
 part! { misuse in "misuse" by run:

@@ -18,9 +18,9 @@ KERNEL(g_of_every_size) {
     out[4] = (int)wide;
     out[5] = (int)(wide >> 32);
 }
-// Numbers below zero stay below zero, whatever their size.
+// Numbers below zero stay below zero, whatever their size. (NVSHMEM declares p and g of `signed char`, and its library does not have them.)
 KERNEL(p_of_signed_numbers) {
-    nvshmem_schar_p((signed char *)data, -2, NEXT);
+    nvshmem_char_p((char *)data, -2, NEXT);
     nvshmem_short_p((short *)(data + 1), -3, NEXT);
     nvshmem_int_p(data + 2, -4, NEXT);
     nvshmem_longlong_p((long long *)(data + 4), -5, NEXT);
@@ -28,7 +28,7 @@ KERNEL(p_of_signed_numbers) {
 KERNEL(g_of_signed_numbers) {
     data[0] = -2;
     __threadfence_system();
-    out[0] = nvshmem_schar_g((signed char *)data, ME);
+    out[0] = nvshmem_char_g((char *)data, ME);
     out[1] = nvshmem_short_g((short *)data, ME);
     out[2] = nvshmem_int_g(data, ME);
 }
