@@ -85,7 +85,7 @@ fn what_kernels_call_most_is_linked_with_both_versions_and_cached() {
     let Some((installations, options)) = fetched() else { return };
     let ptx = ptx(QUICK);
     let called: Vec<_> = externals(&ptx).unwrap().into_iter().filter(|function| function.is_nvshmem()).collect();
-    assert_eq!(called.len(), 15, "{called:?}");
+    assert_eq!(called.len(), 17, "{called:?}");
     for installation in installations {
         let folder = tempfile::tempdir().unwrap();
         let options = options.clone().cache(folder.path());
