@@ -38,8 +38,6 @@ KERNEL(dimensions) {
     if (block == 3 && thread % 2 == 0) out[4 + thread / 2] = 10 + thread / 2;
 }
 
-KERNEL(prints) { printf("PE %d of %d prints %s %.2f\n", ME, N, "text", 1.5); }
-
 // Parts of cases with several kernels or operations of a stream.
 KERNEL(put_one) { nvshmem_int_p(data, in[1], NEXT); }
 KERNEL(put_nbi) { nvshmem_int_put_nbi(data, in + 1, 1, NEXT); }

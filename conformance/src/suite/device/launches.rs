@@ -14,7 +14,6 @@ pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
         numbers: 1,
         dimensions: 1,
         module_variables: 1,
-        prints: 2,
         kernels_in_a_row: 2,
         kernels_in_a_row_without_fence: 2 racy,
         kernels_on_two_streams: 2,
@@ -77,11 +76,6 @@ fn dimensions<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
 /// A module's variable keeps its value from one launch to the next.
 fn module_variables<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     on_a_stream(pe, |launch, _, _| (0..3).try_for_each(|_| launch("variables")))
-}
-
-/// What a kernel prints is no outcome, and does no harm.
-fn prints<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
-    one(pe, "prints", &thread(), &[])
 }
 
 /// What a kernel has put, a later one of the stream orders by its fence.
