@@ -8,6 +8,7 @@
 //! | `races.rs` | what looking for data races costs |
 //! | `start.rs` | whole programs from start to end, and the memory that they take |
 //! | `explore.rs` | schedules per second, beside shuttle |
+//! | `kernels.rs` | CUDA kernels in the simulator: instructions, whole programs, loading |
 //! | `hardware/` | `--backend nvshmem`: the API on GPUs, beside the same calls in C++ |
 //! | `peers/` | the others: programs for OpenSHMEM and NVSHMEM, shuttle, threads |
 //! | `lab.rs` | how a number is measured: best of several passes, ours and the peer's in turn |
@@ -19,6 +20,7 @@ mod bulk;
 mod child;
 mod explore;
 mod hardware;
+mod kernels;
 mod lab;
 mod machine;
 mod peers;
@@ -166,6 +168,7 @@ fn chosen(pattern: Option<&str>) -> Result<Vec<Bench>, String> {
         races::benches(),
         start::benches(),
         explore::benches(),
+        kernels::benches(),
     ];
     let mut benches: Vec<Bench> = groups.into_iter().flatten().collect();
     if let Some(pattern) = pattern {

@@ -91,6 +91,8 @@ impl From<onesided::Result<f64>> for Cell {
 pub(super) enum Target {
     /// At most so much.
     AtMost(f64),
+    /// At least so much.
+    AtLeast(f64),
     /// At least so many times as good as the peer.
     Ratio(f64),
     /// So many times the peer's number: at most, or at least where more is better.
@@ -146,6 +148,7 @@ impl Row {
     pub(super) fn met(&self) -> Option<bool> {
         match self.target? {
             Target::AtMost(most) => Some(self.ours.value()? <= most),
+            Target::AtLeast(least) => Some(self.ours.value()? >= least),
             Target::Ratio(least) => Some(self.ratio()? >= least),
             Target::TimesPeer(least) if self.unit.more_is_better() => Some(self.times_peer()? >= least),
             Target::TimesPeer(most) => Some(self.times_peer()? <= most),
@@ -156,6 +159,7 @@ impl Row {
     pub(super) fn target_text(&self) -> Option<String> {
         Some(match self.target? {
             Target::AtMost(most) => format!("<= {most} {}", self.unit.name()),
+            Target::AtLeast(least) => format!(">= {least} {}", self.unit.name()),
             Target::Ratio(least) => format!("ratio >= {least}"),
             Target::TimesPeer(least) if self.unit.more_is_better() => format!(">= {least} of the peer"),
             Target::TimesPeer(most) => format!("<= {most} of the peer"),
@@ -192,6 +196,8 @@ mod tests {
         let fast = Row::new("fast", Unit::Ns, Cell::Value(10.0)).beside("slow", Cell::Value(30.0));
         let wide = Row::new("wide", Unit::GBPerS, Cell::Value(30.0)).beside("narrow", Cell::Value(10.0));
         assert_eq!([fast.ratio(), wide.ratio()], [Some(3.0), Some(3.0)]);
+        assert_eq!(wide.clone().target(Target::AtLeast(30.0)).met(), Some(true));
+        assert_eq!(wide.clone().target(Target::AtLeast(31.0)).met(), Some(false));
         assert_eq!(fast.target(Target::Ratio(5.0)).met(), Some(false));
         assert_eq!(wide.target(Target::Ratio(2.0)).met(), Some(true));
     }

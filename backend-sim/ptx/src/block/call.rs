@@ -28,10 +28,8 @@ pub struct Call {
     pub arguments: Vec<u8>,
     /// Where each argument begins, and its bytes.
     pub layout: Vec<(usize, usize)>,
-    /// Where the first thread calls.
+    /// Where the first thread calls; [`Module::describe`](crate::Module::describe) says it in words.
     pub place: Place,
-    /// The place as it reads.
-    pub at: String,
 }
 
 impl Call {
@@ -259,7 +257,6 @@ impl Block {
             arguments: arguments.clone(),
             layout: layout.collect(),
             place,
-            at: self.module.describe(place),
             threads: members.clone().collect(),
         };
         for thread in &mut self.threads[members] {

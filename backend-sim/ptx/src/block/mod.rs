@@ -88,10 +88,8 @@ pub struct Idle {
 pub struct Waiting {
     /// The thread.
     pub who: Who,
-    /// Where it waits.
+    /// Where it waits; [`Module::describe`] says it in words.
     pub place: Place,
-    /// The place as it reads.
-    pub at: String,
     /// Of a spin, the global memory that it reads: address and bytes.
     pub reads: Vec<(u64, u8)>,
     /// Whether a change anywhere could end it, as it reads more than is kept.
@@ -286,7 +284,7 @@ impl Block {
     }
 
     fn waiting(&self, thread: usize, place: Place) -> Waiting {
-        Waiting { who: self.who(thread), place, at: self.module.describe(place), reads: Vec::new(), any: false }
+        Waiting { who: self.who(thread), place, reads: Vec::new(), any: false }
     }
 
     /// No thread can run: the end, a wait for others, or threads of the block that wait for each other in vain.

@@ -17,7 +17,7 @@ fn calls_by_one_thread() {
         match block.run(&mut loaded.memory) {
             Stop::Call(call) => {
                 let arguments: Vec<u64> = (0..call.layout.len()).map(|index| call.argument(index)).collect();
-                calls.push((call.name.clone(), arguments, call.at.clone()));
+                calls.push((call.name.clone(), arguments, loaded.module.describe(call.place)));
                 let result = if call.name == "nvshmem_n_pes" { 4 } else { 3 };
                 block.reply(&call, result, Some(&[]));
             }
@@ -119,7 +119,8 @@ fn a_spin_waits_for_its_word() {
         let Stop::Idle(idle) = block.run(&mut loaded.memory) else { panic!("{kernel} does not wait") };
         assert_eq!(idle.parked.len(), 1, "{kernel}");
         assert_eq!(idle.parked[0].reads, [(flag, 4)], "{kernel}");
-        assert!(idle.parked[0].at.starts_with("ordered.cu:"), "{kernel} at {}", idle.parked[0].at);
+        let at = loaded.module.describe(idle.parked[0].place);
+        assert!(at.starts_with("ordered.cu:"), "{kernel} at {at}");
 
         // Something else changes: still nothing to do.
         block.wake(data, 8);
