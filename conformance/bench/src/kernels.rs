@@ -207,22 +207,17 @@ fn ring(pe: &Pe<impl Backend>) -> Result<()> {
 
 fn ring_rows(lab: &Lab, name: &str) -> Vec<Row> {
     let schedules = lab.times(2000);
-    let rate = lab.alone(Unit::SchedulesPerS, || {
-        random(PES, schedules, |pe| ring(pe)).map(|time| per_second(schedules, time)).into()
-    });
+    let rate =
+        lab.alone(Unit::SchedulesPerS, || random(PES, schedules, ring).map(|time| per_second(schedules, time)).into());
     let proof = lab.alone(Unit::S, || {
         let proved = || -> Result<f64> {
             let mut simulation = Simulation::new(endless(PES))?;
             let start = Instant::now();
             let mut wrong = None;
-            let explored = simulation.explore(
-                Explore::All { limit: u64::MAX },
-                |pe| ring(pe),
-                |run| {
-                    wrong = wrong.take().or_else(|| (!run.is_ok()).then(|| run.verdict.to_string()));
-                    std::ops::ControlFlow::Continue(())
-                },
-            )?;
+            let explored = simulation.explore(Explore::All { limit: u64::MAX }, ring, |run| {
+                wrong = wrong.take().or_else(|| (!run.is_ok()).then(|| run.verdict.to_string()));
+                std::ops::ControlFlow::Continue(())
+            })?;
             let time = start.elapsed().as_secs_f64();
             match wrong {
                 Some(wrong) => Err(onesided::Error::wrong_result(wrong)),
