@@ -115,6 +115,13 @@ pub trait World {
         Ok((old, self.store(access, op.apply(ty, old, b, c))?))
     }
 
+    /// Whether the turn of the block ends before this fence, with [`Stop::Fence`](crate::Stop::Fence), so that what comes before the fence may happen
+    /// first. Asked once for each fence.
+    fn stops_at_fence(&mut self, who: Who, scope: Scope) -> bool {
+        let _ = (who, scope);
+        false
+    }
+
     /// A thread's fence: release and acquire at this scope; sequentially consistent if so.
     fn fence(&mut self, who: Who, scope: Scope, sequential: bool, place: Place) {
         let _ = (who, scope, sequential, place);

@@ -135,7 +135,7 @@ fn try_it(text: &str) -> Result<(), TestCaseError> {
             match block.run(&mut memory) {
                 Stop::Call(call) => block.reply(&call, 1, None),
                 Stop::Idle(_) => block.wake_all(),
-                Stop::Access(_) => {}
+                Stop::Access(_) | Stop::Fence(_) => {}
                 Stop::Finished | Stop::Fault(_) => break,
             }
         }

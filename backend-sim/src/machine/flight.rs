@@ -293,6 +293,13 @@ impl Flight {
         self.scopes[scope].live.iter().map(|&id| &self.transfers[id])
     }
 
+    /// Where the scope's stores through peer pointers go that are in flight, or, while pasts are kept, that have landed.
+    pub(crate) fn stores(&self, scope: ScopeId) -> impl Iterator<Item = (PeId, Span)> {
+        let landed = self.scopes[scope].landed.iter().map(|landed| landed.rank);
+        let ranks = self.live(scope).map(|transfer| transfer.rank).chain(landed);
+        ranks.filter_map(|rank| Some((rank.target, rank.store?)))
+    }
+
     /// The same, to be changed.
     pub(crate) fn for_each_live(&mut self, scope: ScopeId, mut f: impl FnMut(&mut Transfer)) {
         let Flight { scopes, transfers, .. } = self;

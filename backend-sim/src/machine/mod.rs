@@ -508,7 +508,7 @@ impl Machine {
                 self.woken.push_back(agent);
             }
             AgentKind::Thread(_) => self.stream_op_finished(agent),
-            AgentKind::Block(_) => unreachable!("a block makes no call"),
+            AgentKind::Block(_) => self.stores_completed(agent),
         }
     }
 

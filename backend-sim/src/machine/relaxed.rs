@@ -129,7 +129,7 @@ impl Machine {
 
     /// A transfer of an agent, named by its issuer and its number among that issuer's.
     #[inline]
-    fn draft(
+    pub(super) fn draft(
         &mut self,
         agent: AgentId,
         kind: Kind,
@@ -162,7 +162,7 @@ impl Machine {
 
     /// The transfer is in flight, in its issuer's scope.
     #[inline]
-    fn fly(&mut self, agent: AgentId, id: TransferId) {
+    pub(super) fn fly(&mut self, agent: AgentId, id: TransferId) {
         self.begin_past(agent, id);
         let scope = self.agents[agent].scope;
         self.flight.launch(id, Some(scope), self.config.pieces, self.promises.in_order);

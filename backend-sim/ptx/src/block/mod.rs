@@ -44,7 +44,7 @@ pub struct Block {
     barriers: Vec<Named>,
     /// The thread whose turn it is.
     current: usize,
-    /// The access of that thread was announced by [`Stop::Access`]: next time it is made.
+    /// The access or fence of that thread was announced by [`Stop::Access`] or [`Stop::Fence`]: next time it is made.
     announced: bool,
     live: usize,
     parked: usize,
@@ -62,6 +62,8 @@ pub enum Stop {
     Call(Call),
     /// A thread is about to access global memory in a way at which the world [stops](World::stops) it. The access is made in the next turn.
     Access(Access),
+    /// A thread is about to come to a fence at which the world [stops](World::stops_at_fence). The next turn begins with the fence.
+    Fence(Place),
     /// Every thread waits: for replies, or for changes of memory. See [`Block::wake`].
     Idle(Idle),
     /// Every thread has ended.

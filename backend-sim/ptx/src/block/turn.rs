@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::thread::{Frame, State, Thread, Together};
-use super::{Block, FaultKind, Halt};
+use super::{Block, FaultKind, Halt, Stop};
 use crate::bytes;
 use crate::module::Place;
 use crate::op::{Op, Special};
@@ -155,6 +155,11 @@ impl Block {
                         get!(d) = self.atomic(world, thread, index, form, address, (get!(b), get!(c)), place!())?;
                     }
                     Op::Fence { fence, scope } => {
+                        if !std::mem::take(&mut self.announced) && world.stops_at_fence(self.who(index), scope) {
+                            self.announced = true;
+                            thread.frame.pc = pc as u32;
+                            return Err(Box::new(Stop::Fence(place!())));
+                        }
                         self.order.fence(index);
                         self.tell(world);
                         if fence != crate::op::FenceKind::Proxy {

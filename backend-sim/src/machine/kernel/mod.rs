@@ -7,6 +7,7 @@
 //! | `turn.rs` | a block's turn: until somebody else may act |
 //! | `world.rs` | global memory, as a block sees it |
 //! | `order.rs` | what strong accesses and fences tell |
+//! | `store.rs` | stores to other PEs' memory that are in flight |
 //! | `threads.rs` | the threads of a block, as the race detector sees them |
 //! | `call.rs` | calls of NVSHMEM's device functions |
 //! | `report.rs` | what kernels wait for, and what is wrong with them, in words |
@@ -17,12 +18,13 @@
 //! threads know of each other only what barriers, shuffles and strong accesses tell: what depends on more is a race.
 //!
 //! **Plain accesses are no choices.** They happen with the step before them. Where that matters, two accesses race, and races are
-//! findings.
+//! findings. Where they are none, each is a step, and a store to another PE's memory arrives in a step of its own.
 
 mod address;
 mod call;
 mod order;
 mod report;
+mod store;
 mod threads;
 mod turn;
 mod world;
@@ -132,6 +134,8 @@ struct Running {
     /// The agents of its threads that have acted.
     threads: Vec<Option<AgentId>>,
     heard: Heard,
+    /// When its stores have arrived: whether its next step is an access.
+    goes_on_with_access: bool,
     /// What it waits for, if nobody of it can go on.
     idle: Option<onesided_ptx::Idle>,
     watch: Watch,
@@ -313,6 +317,7 @@ impl Machine {
             calls,
             threads,
             heard,
+            goes_on_with_access: false,
             idle: None,
             watch: Watch::default(),
         });

@@ -5,7 +5,7 @@ use onesided_ptx::{Access, AccessKind, Order, Scope, Stop};
 use super::super::agent::State;
 use super::super::aim::Aim;
 use super::super::ids::AgentId;
-use super::super::{Machine, Object};
+use super::super::{Machine, Object, Progress};
 use super::world::KernelWorld;
 
 impl Machine {
@@ -22,10 +22,21 @@ impl Machine {
             self.step();
             match stop {
                 Stop::Call(call) => self.call_of_thread(agent, call),
+                Stop::Fence(place) => {
+                    let state = &mut self.agents[agent];
+                    (state.call, state.at) = ("fence of a thread", Some(code.at(place)));
+                    if self.complete_stores(agent, false) == Progress::Blocked {
+                        return;
+                    }
+                }
                 Stop::Access(access) => {
                     let at = code.at(access.place);
                     let state = &mut self.agents[agent];
                     (state.call, state.at) = (name_of(&access), Some(at));
+                    if self.comes_after_stores(agent, &access) && self.complete_stores(agent, true) == Progress::Blocked
+                    {
+                        return;
+                    }
                     if self.mode.aiming {
                         self.aim_block(agent, &access);
                     }
@@ -43,7 +54,13 @@ impl Machine {
                     self.agents[agent].state = State::Parked;
                     return;
                 }
-                Stop::Finished => return self.block_ended(id),
+                Stop::Finished => {
+                    self.agents[agent].call = "end of the block";
+                    if self.complete_stores(agent, false) == Progress::Done {
+                        self.block_ended(id);
+                    }
+                    return;
+                }
                 Stop::Fault(fault) => return self.kernel_failed(agent, &fault),
             }
         }

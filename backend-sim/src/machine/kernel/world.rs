@@ -33,10 +33,12 @@ impl<'m> KernelWorld<'m> {
     }
 
     /// An access happens: what it touches, and what it tells.
-    fn observe(&mut self, access: &Access, (pe, span): (PeId, Span), how: How, touch: Touch) {
+    fn observe(&mut self, access: &Access, (pe, span): (PeId, Span), how: How, touch: Option<Touch>) {
         let asked = (name_of(access), self.code.at(access.place));
         let machine = &mut *self.machine;
-        machine.touch_memory(pe, span, touch);
+        if let Some(touch) = touch {
+            machine.touch_memory(pe, span, touch);
+        }
         if !access.order.is_strong() {
             return machine.plain_access(self.block, &access.who, (pe, span), how, asked);
         }
@@ -60,9 +62,12 @@ impl World for KernelWorld<'_> {
     fn load(&mut self, access: &Access) -> Result<u64, Refusal> {
         let (pe, span) = self.resolve(access)?;
         if access.kind != AccessKind::Inspect {
-            self.observe(access, (pe, span), How::Read, Touch::Read);
+            self.observe(access, (pe, span), How::Read, Some(Touch::Read));
         }
-        let value = self.machine.heap.load(pe, span);
+        let value = match pe == self.pe {
+            true => self.machine.heap.load(pe, span),
+            false => self.machine.load_from_peer(self.agent, pe, span),
+        };
         if !matches!(access.kind, AccessKind::Atomic(_)) {
             self.done();
         }
@@ -71,16 +76,27 @@ impl World for KernelWorld<'_> {
 
     fn store(&mut self, access: &Access, value: u64) -> Result<bool, Refusal> {
         let (pe, span) = self.resolve(access)?;
-        self.observe(access, (pe, span), How::Write, Touch::Write);
+        if self.machine.stores_fly(access, self.pe, pe) {
+            self.observe(access, (pe, span), How::Write, None); // the memory changes later
+            let asked = (name_of(access), self.code.at(access.place));
+            self.machine.store_to_peer(self.agent, (pe, span), value, asked);
+            self.done();
+            return Ok(true);
+        }
+        self.observe(access, (pe, span), How::Write, Some(Touch::Write));
         let changed = self.write(pe, span, value);
         self.done();
         Ok(changed)
     }
 
+    fn stops_at_fence(&mut self, _: Who, scope: Scope) -> bool {
+        scope > Scope::Cta && self.machine.has_stored(self.agent)
+    }
+
     fn atomic(&mut self, access: &Access, ty: Type, b: u64, c: u64) -> Result<(u64, bool), Refusal> {
         let AccessKind::Atomic(op) = access.kind else { return Err(Refusal::Fault("no atomic".into())) };
         let (pe, span) = self.resolve(access)?;
-        self.observe(access, (pe, span), How::Write, Touch::Atomic);
+        self.observe(access, (pe, span), How::Write, Some(Touch::Atomic));
         let old = self.machine.heap.load(pe, span);
         let changed = self.write(pe, span, op.apply(ty, old, b, c));
         self.done();

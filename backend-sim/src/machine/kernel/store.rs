@@ -1,0 +1,88 @@
+//! Plain stores of kernels to other PEs' memory, where races are no findings: each is in flight until it is seen there. A fence of the
+//! GPU or the system, a release, and the end of the block come after it.
+//!
+//! Where races are findings, a store happens at once: whoever could see the difference races with it.
+
+use onesided::At;
+use onesided::backend::{Shape, Span};
+use onesided_ptx::{Access, AccessKind};
+
+use super::super::claim::Completes;
+use super::super::ids::{AgentId, PeId};
+use super::super::transfer::{Data, Kind, NO_SPAN};
+use super::super::{Machine, Progress};
+use crate::config::Races;
+
+impl Machine {
+    /// Whether a store of `me` to memory of `pe` is in flight for a time.
+    pub(super) fn stores_fly(&self, access: &Access, me: PeId, pe: PeId) -> bool {
+        pe != me
+            && !access.order.is_strong()
+            && access.kind == AccessKind::Store
+            && self.config.races != Races::Find
+            && self.mode.relaxed
+            && !self.config.sequential
+    }
+
+    /// A block stores plainly to another PE's memory.
+    pub(super) fn store_to_peer(
+        &mut self,
+        agent: AgentId,
+        (pe, span): (PeId, Span),
+        value: u64,
+        asked: (&'static str, At),
+    ) {
+        let me = self.agents[agent].pe;
+        let shape = Shape::contiguous(span.len, span.len);
+        let id = self.draft(agent, Kind::Store, (pe, span), (me, NO_SPAN), shape, asked);
+        let mut bytes = self.flight.buffer();
+        bytes.extend_from_slice(&value.to_le_bytes()[..span.len]);
+        self.flight.get_mut(id).data = Data::Bytes(bytes);
+        self.fly(agent, id);
+    }
+
+    /// What a block loads from another PE's memory: what is there, under what its own PE's kernels have stored.
+    pub(super) fn load_from_peer(&mut self, agent: AgentId, pe: PeId, span: Span) -> u64 {
+        let mut bytes = self.heap.load(pe, span).to_le_bytes();
+        if self.mode.relaxed {
+            self.flight.lay_stores_over(self.agents[agent].scope, pe, span, &mut bytes[..span.len]);
+        }
+        u64::from_le_bytes(bytes)
+    }
+
+    /// Whether kernels of the block's PE have stored plainly to other PEs' memory. In a search that counts also when the stores have arrived:
+    /// the block comes after that.
+    pub(super) fn has_stored(&self, agent: AgentId) -> bool {
+        self.mode.relaxed && self.flight.stores(self.agents[agent].scope).next().is_some()
+    }
+
+    /// Whether an access comes after all stores of its block: it releases, or changes what one of them writes.
+    pub(super) fn comes_after_stores(&self, agent: AgentId, access: &Access) -> bool {
+        if access.kind == AccessKind::Load || !access.order.is_strong() || !self.has_stored(agent) {
+            return false;
+        }
+        let spot = self.at_address(self.agents[agent].pe, access.address, access.bytes.into());
+        let same = |(pe, span): (PeId, Span)| {
+            self.flight.stores(self.agents[agent].scope).any(|(to, stored)| to == pe && stored.overlaps(&span))
+        };
+        access.order.releases() || spot.is_ok_and(same)
+    }
+
+    /// The block goes on when its PE's stores have arrived: with an access, which is a step, or with what is none.
+    pub(super) fn complete_stores(&mut self, agent: AgentId, with_access: bool) -> Progress {
+        if !self.has_stored(agent) {
+            return Progress::Done;
+        }
+        let id = self.block_of(agent);
+        self.kernels.blocks[id].goes_on_with_access = with_access;
+        self.complete(agent, None, Completes::Stores, None)
+    }
+
+    /// A block's stores have arrived.
+    pub(in crate::machine) fn stores_completed(&mut self, agent: AgentId) {
+        match self.kernels.blocks[self.block_of(agent)].goes_on_with_access {
+            true => self.make_pending(agent),
+            false => self.woken.push_back(agent),
+        }
+    }
+}
