@@ -145,6 +145,21 @@ fn a_spin_that_nobody_ends_is_a_deadlock_that_names_its_line() {
 }
 
 #[test]
+fn polls_by_calls_are_waits_and_questions_are_nothing() {
+    for name in ["poll_by_a_call", "poll_and_ask"] {
+        let run = run(2, litmus(name));
+        assert!(run.verdict.is_ok(), "{name}: {}", run.verdict);
+        assert_eq!(all(2, litmus(name)).0, set(&["[0, 42]"]), "{name}");
+    }
+    let alone = run(1, |pe| {
+        let signal = pe.alloc_zeroed::<u64>(1)?;
+        launch(pe, "poll_alone", &Grid::new(1, 1), args![&signal])?;
+        pe.free(signal)
+    });
+    assert!(matches!(alone.verdict.kind, VerdictKind::Deadlock), "{}", alone.verdict);
+}
+
+#[test]
 fn a_block_that_cannot_begin_is_not_waited_for_in_vain_if_the_grid_fits() {
     let program = |blocks: u32| {
         move |pe: &Pe<Sim>| {

@@ -127,3 +127,33 @@ extern "C" __global__ void fetch(uint64_t *counter, uint64_t *ticket) {
 extern "C" __global__ void hello() {
     printf("hello from thread %d\n", threadIdx.x);
 }
+
+// PE 1 polls the signal by a call.
+extern "C" __global__ void poll_by_a_call(int *data, uint64_t *signal, int *seen) {
+    if (nvshmem_my_pe() == 0) {
+        nvshmem_int_p(data, 42, 1);
+        nvshmem_fence();
+        nvshmemx_signal_op(signal, 1, NVSHMEM_SIGNAL_SET, 1);
+    } else {
+        while (nvshmem_signal_fetch(signal) != 1) {}
+        *seen = *data;
+    }
+}
+
+// A spin that asks in each round how many PEs there are, and where the signal is.
+extern "C" __global__ void poll_and_ask(int *data, uint64_t *signal, int *seen) {
+    if (nvshmem_my_pe() == 0) {
+        nvshmem_int_p(data, 42, 1);
+        nvshmem_fence();
+        nvshmemx_signal_op(signal, 1, NVSHMEM_SIGNAL_SET, 1);
+    } else {
+        while (*(volatile uint64_t *)nvshmem_ptr(signal, nvshmem_my_pe()) + 1 != nvshmem_n_pes()) {}
+        __threadfence_system();
+        *seen = *data;
+    }
+}
+
+// Nobody signals.
+extern "C" __global__ void poll_alone(uint64_t *signal) {
+    while (nvshmem_signal_fetch(signal) != 1) {}
+}

@@ -1,6 +1,6 @@
 //! Calls of NVSHMEM's device functions: each becomes an operation of the thread that makes it, or an answer at once.
 
-use onesided::backend::{Op, Span, TeamId, Values};
+use onesided::backend::{Effect, Op, Span, TeamId, Values};
 use onesided::{At, Members};
 use onesided_ptx::{Block, Call, Sync};
 
@@ -19,6 +19,8 @@ pub(super) struct Calling {
     call: Call,
     /// Which of the module's external functions.
     function: usize,
+    /// If it only looks at words: their addresses and bytes. A loop around it waits for them.
+    looks_at: Option<(u64, u8)>,
 }
 
 /// A thread looks at words, or waits for some of them.
@@ -94,13 +96,14 @@ impl Machine {
         };
         let pe = self.agents[block_agent].pe;
         match request {
-            Request::Nothing => self.answer_thread(id, &call, function, 0, None),
-            Request::Query(value) => self.answer_thread(id, &call, function, value, None),
+            // who asks this in a loop does nothing that others see, and waits for something else
+            Request::Nothing => self.answer_thread(id, &call, function, 0, Some(&[])),
+            Request::Query(value) => self.answer_thread(id, &call, function, value, Some(&[])),
             Request::Ptr { address, pe: of } => {
                 let value = self.pointer(pe, address, PeId(of));
-                self.answer_thread(id, &call, function, value, None);
+                self.answer_thread(id, &call, function, value, Some(&[]));
             }
-            Request::McPtr { .. } => self.answer_thread(id, &call, function, 0, None), // null: no multicast
+            Request::McPtr { .. } => self.answer_thread(id, &call, function, 0, Some(&[])), // null: no multicast
             Request::Write(parts) => {
                 for (address, bytes) in parts {
                     if let Err(why) = self.write_back(id, &call, address, &bytes) {
@@ -165,8 +168,17 @@ impl Machine {
             );
         }
         let (past, mark) = (self.agents[block].past.clone(), self.races.mark(block));
+        let looks_at = match &what {
+            Task::Op { op, .. } => match op.effect() {
+                Effect::FetchSignal { word } => {
+                    address::join(self.agents[agent].pe, word.alloc, word.start).ok().map(|at| (at, word.len as u8))
+                }
+                _ => None,
+            },
+            _ => None,
+        };
         self.agents[agent].queue.push_back(Work { what, at, past, known: None, mark });
-        self.kernels.blocks[id].calls.insert(first, Calling { function: call.external, call });
+        self.kernels.blocks[id].calls.insert(first, Calling { function: call.external, call, looks_at });
         self.run_stream(agent);
     }
 
@@ -209,7 +221,8 @@ impl Machine {
             self.agents[block].past.join(&past);
         }
         let first = self.first_of(id, agent);
-        let Some(Calling { call, function }) = self.kernels.blocks[id].calls.remove(&first) else { return };
+        let Some(Calling { call, function, looks_at }) = self.kernels.blocks[id].calls.remove(&first) else { return };
+        let observed = observed.or(looks_at.as_ref().map(std::slice::from_ref));
         let launched = std::sync::Arc::clone(&self.kernels.blocks[id].launched);
         let function = &launched.code.functions[function];
         self.answer_thread(id, &call, function, value, observed);

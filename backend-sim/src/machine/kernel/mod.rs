@@ -372,7 +372,7 @@ impl Machine {
     }
 
     /// The block of an agent in a kernel.
-    fn block_of(&self, agent: AgentId) -> BlockId {
+    pub(super) fn block_of(&self, agent: AgentId) -> BlockId {
         match self.agents[agent].kind {
             AgentKind::Block(kernel) | AgentKind::Thread(kernel) => kernel.block,
             AgentKind::Host | AgentKind::Stream(_) => unreachable!("only kernels have blocks"),

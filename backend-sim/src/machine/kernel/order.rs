@@ -100,7 +100,7 @@ impl Machine {
     }
 
     /// In a tracked run: a step that looks at what the block has polled in vain depends on all of that, and on what has changed it.
-    pub(super) fn depend_on_polled(&mut self, id: BlockId, at: (PeId, Span)) {
+    pub(in crate::machine) fn depend_on_polled(&mut self, id: BlockId, at: (PeId, Span)) {
         if self.mode.tracking
             && self.noting
             && let Some(Watch { reads, changes }) = self.kernels.blocks[id].watch.polls(at)
