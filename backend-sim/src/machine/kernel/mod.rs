@@ -170,7 +170,7 @@ impl Machine {
         at: At,
     ) -> Progress {
         let pe = self.agents[host].pe;
-        match self.launched(pe, stream, request, at) {
+        match self.launched(pe, stream, request) {
             Ok(launched) => self.enqueue(pe, stream, Task::Launch(Arc::new(launched)), at),
             Err(why) => {
                 let message = format!("{}: {why}", request.name);
@@ -180,13 +180,7 @@ impl Machine {
         }
     }
 
-    fn launched(
-        &mut self,
-        pe: PeId,
-        stream: u32,
-        request: &LaunchRequest<'_, Arc<Code>>,
-        at: At,
-    ) -> Result<Launched, String> {
+    fn launched(&mut self, pe: PeId, stream: u32, request: &LaunchRequest<'_, Arc<Code>>) -> Result<Launched, String> {
         let LaunchRequest { module: code, kernel, name, grid, arguments } = *request;
         let Grid { blocks, threads, shared, together } = *grid;
         let info = &code.module.kernels()[kernel];
@@ -223,7 +217,7 @@ impl Machine {
             let (start, size) = (parameter.offset as usize, parameter.size as usize);
             launch.parameters[start..start + size].copy_from_slice(&bytes[..size]);
         }
-        launch.globals = self.globals_of(pe, code, at)?;
+        launch.globals = self.globals_of(pe, code)?;
         if together != Together::Nothing {
             launch.workspace = self.workspace(pe)?;
         }
@@ -239,7 +233,7 @@ impl Machine {
     }
 
     /// The addresses of a module's variables on a PE, which are made when it first launches one of the module's kernels.
-    fn globals_of(&mut self, pe: PeId, code: &Arc<Code>, _: At) -> Result<Vec<u64>, String> {
+    fn globals_of(&mut self, pe: PeId, code: &Arc<Code>) -> Result<Vec<u64>, String> {
         let key = (pe, Arc::as_ptr(code) as usize);
         if let Some(addresses) = self.kernels.globals.get(&key) {
             return Ok(addresses.clone());
