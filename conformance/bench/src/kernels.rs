@@ -1,4 +1,6 @@
 //! CUDA kernels in the simulator: what an instruction costs, whole programs, and how long it takes to load one.
+//!
+//! The files in `kernels` are links to those of the examples and of the interpreter's tests: a package holds copies of them.
 #![allow(unsafe_code)] // kernels are launched
 
 use std::hint::black_box;
