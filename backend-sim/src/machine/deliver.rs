@@ -112,6 +112,9 @@ impl Machine {
                 0
             }
             Kind::Fetch => {
+                if let Some((reader, _)) = waiter {
+                    self.call_has_read(reader, (src_pe, src));
+                }
                 self.touch_memory(src_pe, src, Touch::Read);
                 match self.paths.matter() {
                     true => self.fetch_by_path(dst_pe, src_pe, src),
@@ -124,8 +127,12 @@ impl Machine {
             }
             Kind::Amo { op, value, cond } => {
                 let old = self.apply_amo(dst_pe, dst, op, (value, cond), waiter.is_some());
-                if let Some((host, _)) = waiter {
-                    self.has_polled(host, dst_pe, dst, old != self.heap.load(dst_pe, dst));
+                if let Some((waiter, _)) = waiter {
+                    let changes = old != self.heap.load(dst_pe, dst);
+                    if !changes {
+                        self.call_has_read(waiter, (dst_pe, dst));
+                    }
+                    self.has_polled(waiter, dst_pe, dst, changes);
                 }
                 old
             }

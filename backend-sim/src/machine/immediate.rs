@@ -43,10 +43,14 @@ impl Machine {
             }
             Moves::Fetch => {
                 let value = self.heap.load(peer, remote);
+                self.call_has_read(agent, (peer, remote));
                 self.answer(agent, Reply::Value(value))
             }
             Moves::Amo { op, value, cond } => {
                 let old = self.apply_amo(peer, remote, op, (value, cond), true);
+                if self.heap.load(peer, remote) == old {
+                    self.call_has_read(agent, (peer, remote));
+                }
                 self.answer(agent, Reply::Value(old))
             }
         }
@@ -174,8 +178,10 @@ impl Machine {
             };
             self.touch_atomically(pe, word, (old, new), (adds, mask.filter(|_| !fetches)));
         }
-        self.heap.store(pe, word, new);
-        self.wrote(pe, word);
+        if new != old {
+            self.heap.store(pe, word, new);
+            self.wrote(pe, word);
+        }
         old
     }
 

@@ -69,11 +69,8 @@ impl Machine {
                 self.observe(agent, pe, word, How::AtomicRead, word.len, (op.name(), at));
                 self.races.acquire(agent, pe, word, false);
                 self.touch_memory(pe, word, Touch::Read);
-                if self.agents[agent].is_in_kernel() {
-                    self.depend_on_polled(self.block_of(agent), (pe, word));
-                } else {
-                    self.has_polled(agent, pe, word, false);
-                }
+                self.call_has_read(agent, (pe, word));
+                self.has_polled(agent, pe, word, false);
                 let value = self.heap.load(pe, word);
                 self.answer(agent, Reply::Value(value))
             }

@@ -197,7 +197,7 @@ impl Machine {
 
     /// A poll has read a word, in the step that was chosen. `changes`: whether it also changes it.
     pub(super) fn has_polled(&mut self, host: AgentId, pe: PeId, word: Span, changes: bool) {
-        if !self.mode.tracking {
+        if !self.mode.tracking || self.agents[host].is_in_kernel() {
             return;
         }
         let Agent { pe: of, polls, .. } = &mut self.agents[host];

@@ -48,7 +48,7 @@ impl Call {
 impl Block {
     /// Answers a call: its threads go on with this result, whose low bytes are taken. If the call changed global memory, say so to
     /// [`Block::wake`], too. `observed` says that the call changed nothing and
-    /// only looked at global memory at these addresses (as `nvshmem_test` does): then a loop that calls it again and again is a spin on
+    /// only looked at global memory at these addresses (as `nvshmem_test` does, or a compare-and-swap that fails): then a loop that calls it again and again is a spin on
     /// them. Other calls are visible to others, so that no loop around them is a spin.
     ///
     /// # Panics
@@ -73,6 +73,9 @@ impl Block {
                 None => thread.spin.visible(),
                 Some(reads) => {
                     reads.iter().for_each(|&(address, bytes)| thread.spin.read(address, bytes));
+                    if !reads.is_empty() {
+                        thread.spin.looked();
+                    }
                     if group {
                         thread.spin.met();
                     }

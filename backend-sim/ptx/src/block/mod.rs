@@ -26,6 +26,7 @@ use barrier::Named;
 use order::Order;
 pub use order::Sync;
 use shared::Shared;
+use spin::Changes;
 use thread::{State, Thread};
 
 /// A thread block of a launch. It holds everything but global memory, which is the [`World`]'s.
@@ -48,6 +49,7 @@ pub struct Block {
     announced: bool,
     live: usize,
     parked: usize,
+    changes: Changes,
     steps: u64,
     events: u64,
     fault: Option<Box<Fault>>,
@@ -139,6 +141,7 @@ impl Block {
             announced: false,
             live: threads,
             parked: 0,
+            changes: Changes::default(),
             steps: 0,
             events: 0,
             fault: None,
@@ -185,6 +188,7 @@ impl Block {
 
     /// Says that global memory has changed at these addresses: who spins on them runs again, and whoever spins together with others.
     pub fn wake(&mut self, address: u64, bytes: u64) {
+        self.changes.note_other(address, bytes);
         if self.parked == 0 {
             return;
         }
@@ -201,6 +205,7 @@ impl Block {
         for thread in &mut self.threads {
             if matches!(&thread.state, State::Parked { watch, .. } if who(watch)) {
                 thread.state = State::Ready;
+                thread.spin.woken(&self.changes);
                 self.parked -= 1;
             }
         }
@@ -211,6 +216,7 @@ impl Block {
         for thread in &mut self.threads {
             if matches!(thread.state, State::Parked { .. }) {
                 thread.state = State::Ready;
+                thread.spin.woken(&self.changes);
             }
         }
         self.parked = 0;
@@ -266,6 +272,7 @@ impl Block {
     #[inline]
     fn changed(&mut self, thread: &mut Thread, address: u64, bytes: u8) {
         self.events += 1;
+        self.changes.note(address, bytes.into());
         thread.spin.visible();
         if self.parked > 0 {
             self.wake_where(|watch| watch.met || watch.covers(address, bytes.into()));
@@ -280,6 +287,7 @@ impl Block {
         for thread in &mut self.threads[among] {
             if matches!(&thread.state, State::Parked { watch, .. } if watch.any || watch.met) {
                 thread.state = State::Ready;
+                thread.spin.woken(&self.changes);
                 self.parked -= 1;
             }
         }

@@ -10,6 +10,61 @@ use super::thread::{Frame, Thread};
 const QUIET_ROUNDS: u32 = 3;
 /// More reads than this in a cycle: any change wakes.
 const MOST_READS: usize = 1024;
+/// So many changes of memory are kept; who comes after more than that looks again.
+const KEPT_CHANGES: usize = 64;
+
+/// The last changes of memory that the block has seen. What changes within a round of a spin may have been read before that.
+#[derive(Clone, Debug)]
+pub(super) struct Changes {
+    last: [(u64, u64); KEPT_CHANGES],
+    count: Count,
+}
+
+/// How many changes there were: of anybody, and of others than the block.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    all: u64,
+    others: u64,
+}
+
+impl Default for Changes {
+    fn default() -> Changes {
+        Changes { last: [(0, 0); KEPT_CHANGES], count: Count::default() }
+    }
+}
+
+impl Changes {
+    #[inline]
+    pub(super) fn note(&mut self, address: u64, bytes: u64) {
+        self.last[self.count.all as usize % KEPT_CHANGES] = (address, bytes);
+        self.count.all += 1;
+    }
+
+    /// Somebody else than the block has changed it.
+    pub(super) fn note_other(&mut self, address: u64, bytes: u64) {
+        self.note(address, bytes);
+        self.count.others += 1;
+    }
+
+    /// Whether something of this has changed since there were so many.
+    fn touch(&self, watch: &Watch, since: Count) -> bool {
+        self.count.all - since.all > KEPT_CHANGES as u64
+            || (since.all..self.count.all).any(|number| {
+                let (address, bytes) = self.last[number as usize % KEPT_CHANGES];
+                watch.covers(address, bytes)
+            })
+    }
+}
+
+/// What the rounds of a thread have come to.
+pub(super) enum Round {
+    /// It does something else in each.
+    Goes,
+    /// It only waits.
+    Waits(Watch),
+    /// It only waits, and what it has read has changed since. So it looks again. Others have made so many changes.
+    Again(Watch, u64),
+}
 
 /// The memory whose change can end a spin: ranges of addresses, or any.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +94,8 @@ pub(super) struct Spin {
     state: State,
     since: u32,
     power: u32,
+    /// The changes of memory that there were when the round began.
+    changes: Count,
     reads: Vec<(u64, u8)>,
     /// It met other threads: their reads count as well.
     met: bool,
@@ -67,6 +124,16 @@ impl Spin {
         }
     }
 
+    /// A call has only looked at memory: it takes longer than to keep a state.
+    pub(super) fn looked(&mut self) {
+        self.rounds = self.rounds.max(QUIET_ROUNDS);
+    }
+
+    /// The thread is no longer parked: its round begins again.
+    pub(super) fn woken(&mut self, changes: &Changes) {
+        self.changes = changes.count;
+    }
+
     /// Took part in a barrier or in what a warp does together.
     pub(super) fn met(&mut self) {
         self.met = true;
@@ -74,16 +141,16 @@ impl Spin {
 }
 
 impl Thread {
-    /// A backward branch is taken, to `pc`. What the thread waits for, if it only waits.
+    /// A backward branch is taken, to `pc`.
     #[inline]
-    pub(super) fn backward(&mut self, pc: u32, registers: &[u64]) -> Option<Watch> {
+    pub(super) fn backward(&mut self, pc: u32, registers: &[u64], changes: &Changes) -> Round {
         let spin = &mut self.spin;
         if !spin.active {
             spin.rounds += 1;
             if spin.rounds > QUIET_ROUNDS {
-                self.keep(pc, registers, 1);
+                self.keep(pc, registers, 1, changes);
             }
-            return None;
+            return Round::Goes;
         }
         let state = &spin.state;
         if state.pc == pc && state.registers == registers && state.carry == self.carry && state.frames == self.frames {
@@ -93,21 +160,27 @@ impl Thread {
             ranges.dedup();
             // When it is woken, one further round without a change parks it again.
             spin.since = 0;
-            return Some(Watch { ranges, any, met });
+            let watch = Watch { ranges, any, met };
+            let since = std::mem::replace(&mut spin.changes, changes.count);
+            return match changes.touch(&watch, since) {
+                true => Round::Again(watch, changes.count.others - since.others),
+                false => Round::Waits(watch),
+            };
         }
         spin.since += 1;
         if spin.since >= spin.power {
             let power = spin.power.saturating_mul(2);
-            self.keep(pc, registers, power);
+            self.keep(pc, registers, power, changes);
         }
-        None
+        Round::Goes
     }
 
-    fn keep(&mut self, pc: u32, registers: &[u64], power: u32) {
+    fn keep(&mut self, pc: u32, registers: &[u64], power: u32, changes: &Changes) {
         let spin = &mut self.spin;
         spin.active = true;
         spin.since = 0;
         spin.power = power;
+        spin.changes = changes.count;
         spin.met = false;
         spin.reads.clear();
         spin.state.pc = pc;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::spin::Round;
 use super::thread::{Frame, State, Thread, Together};
 use super::{Block, FaultKind, Halt, Stop};
 use crate::bytes;
@@ -80,7 +81,11 @@ impl Block {
                                 "the block has executed more instructions than allowed",
                             ));
                         }
-                        if let Some(watch) = thread.backward(target, r) {
+                        let round = thread.backward(target, r, &self.changes);
+                        if let Round::Again(watch, changes) = &round {
+                            world.looks_again(&watch.ranges, *changes);
+                        }
+                        if let Round::Waits(watch) = round {
                             if watch.ranges.is_empty() && !watch.any && !watch.met {
                                 thread.frame.pc = pc as u32;
                                 return Err(self.endless(index, thread, "a loop that nothing can end"));

@@ -62,6 +62,12 @@ pub(super) fn join(pe: PeId, alloc: AllocId, offset: usize) -> Result<u64, Strin
     Ok(window | u64::from(pe.0) << PE | u64::from(number) << ALLOC | offset as u64)
 }
 
+/// The memory at an address that a kernel has read, by itself or by a call: a call reaches every PE.
+pub(super) fn place(address: u64, bytes: usize) -> Option<(PeId, Span)> {
+    let Spot { pe, alloc, offset } = split(address)?;
+    Some((pe, Span { alloc, start: offset, len: bytes }))
+}
+
 impl Machine {
     /// What lies at an address of `me`, for so many bytes.
     ///

@@ -1,6 +1,6 @@
 //! Calls of NVSHMEM's device functions: each becomes an operation of the thread that makes it, or an answer at once.
 
-use onesided::backend::{Effect, Op, Span, TeamId, Values};
+use onesided::backend::{Effect, Moves, Op, Span, TeamId, Transfer, Values};
 use onesided::{At, Members};
 use onesided_ptx::{Block, Call, Sync};
 
@@ -19,8 +19,8 @@ pub(super) struct Calling {
     call: Call,
     /// Which of the module's external functions.
     function: usize,
-    /// If it only looks at words: their addresses and bytes. A loop around it waits for them.
-    looks_at: Option<(u64, u8)>,
+    /// If it changes nothing, the words that it has read: their addresses and bytes. A loop around it waits for them.
+    reads: Option<Vec<(u64, u8)>>,
 }
 
 /// A thread looks at words, or waits for some of them.
@@ -168,17 +168,11 @@ impl Machine {
             );
         }
         let (past, mark) = (self.agents[block].past.clone(), self.races.mark(block));
-        let looks_at = match &what {
-            Task::Op { op, .. } => match op.effect() {
-                Effect::FetchSignal { word } => {
-                    address::join(self.agents[agent].pe, word.alloc, word.start).ok().map(|at| (at, word.len as u8))
-                }
-                _ => None,
-            },
-            _ => None,
-        };
+        // a fence or a quiet in a loop that polls ends nothing that the loop waits for
+        let orders = matches!(&what, Task::Op { op, .. } if matches!(op.effect(), Effect::Order(_)));
+        let reads = orders.then(Vec::new);
         self.agents[agent].queue.push_back(Work { what, at, past, known: None, mark });
-        self.kernels.blocks[id].calls.insert(first, Calling { function: call.external, call, looks_at });
+        self.kernels.blocks[id].calls.insert(first, Calling { function: call.external, call, reads });
         self.run_stream(agent);
     }
 
@@ -193,7 +187,26 @@ impl Machine {
         let effect = op.effect();
         let claim = self.completes(effect).and_then(|completes| self.claim_at_call(agent, completes));
         self.touch_claims(agent, effect);
+        if let Effect::Transfer(Transfer { moves: Moves::Amo { .. } | Moves::Fetch, peer, remote, .. }) = effect {
+            self.depend_on_polled(self.block_of(agent), (PeId(peer), remote)); // it is made again behind a change
+        }
         self.begin(agent, op, effect, values, at, claim)
+    }
+
+    /// An agent's operation has read a word, and has not changed it: if it is a thread's, a loop around its call waits for the word.
+    #[inline]
+    pub(in crate::machine) fn call_has_read(&mut self, agent: AgentId, at: (PeId, Span)) {
+        if self.agents[agent].is_in_kernel() {
+            self.call_of_thread_has_read(agent, at);
+        }
+    }
+
+    fn call_of_thread_has_read(&mut self, agent: AgentId, (pe, word): (PeId, Span)) {
+        let (id, first) = (self.block_of(agent), self.first_of(self.block_of(agent), agent));
+        self.depend_on_polled(id, (pe, word));
+        if let Some(calling) = self.kernels.blocks[id].calls.get_mut(&first) {
+            calling.reads = address::join(pe, word.alloc, word.start).ok().map(|at| vec![(at, word.len as u8)]);
+        }
     }
 
     /// A thread's operation is over: its call is answered.
@@ -221,8 +234,8 @@ impl Machine {
             self.agents[block].past.join(&past);
         }
         let first = self.first_of(id, agent);
-        let Some(Calling { call, function, looks_at }) = self.kernels.blocks[id].calls.remove(&first) else { return };
-        let observed = observed.or(looks_at.as_ref().map(std::slice::from_ref));
+        let Some(Calling { call, function, reads }) = self.kernels.blocks[id].calls.remove(&first) else { return };
+        let observed = observed.or(reads.as_deref());
         let launched = std::sync::Arc::clone(&self.kernels.blocks[id].launched);
         let function = &launched.code.functions[function];
         self.answer_thread(id, &call, function, value, observed);

@@ -380,7 +380,7 @@ impl Machine {
                 let id = self.kernels.live[index];
                 let running = &mut self.kernels.blocks[id];
                 if self.mode.tracking {
-                    running.watch.changed((pe, span), self.taken);
+                    running.watch.changed((pe, span), (self.taken, running.block.is_some()));
                 }
                 let Some(block) = &mut running.block else { continue }; // it runs, and sees by itself what it changes
                 block.wake(address, span.len as u64);

@@ -32,25 +32,43 @@ pub(super) struct Watch {
     reads: Vec<(PeId, Span)>,
     /// Steps that changed some of it since then.
     changes: Vec<usize>,
+    /// All changes of others since the block began, and their steps.
+    all: Vec<((PeId, Span), usize)>,
 }
 
 impl Watch {
+    /// A poll is made again, because something was changed since it was begun. Since then, others have made so many changes.
+    pub(super) fn begin_behind(&mut self, reads: impl Iterator<Item = (PeId, Span)>, changes: u64) {
+        self.begin(reads);
+        let begin = self.all.len().saturating_sub(changes as usize);
+        let read = self.all[begin..].iter().filter(|(at, _)| self.is_read(*at));
+        self.changes = read.map(|(_, step)| *step).collect();
+    }
+
+    fn is_read(&self, (pe, span): (PeId, Span)) -> bool {
+        self.reads.iter().any(|(of, read)| *of == pe && read.overlaps(&span))
+    }
+
     pub(super) fn begin(&mut self, reads: impl Iterator<Item = (PeId, Span)>) {
         self.reads.clear();
         self.reads.extend(reads);
         self.changes.clear();
     }
 
-    pub(super) fn changed(&mut self, (pe, span): (PeId, Span), step: usize) {
-        if self.reads.iter().any(|(of, read)| *of == pe && read.overlaps(&span)) {
+    /// Memory has changed in a step, of others or of the block's own.
+    pub(super) fn changed(&mut self, at: (PeId, Span), (step, of_others): (usize, bool)) {
+        if of_others {
+            self.all.push((at, step));
+        }
+        if self.is_read(at) {
             self.changes.push(step);
         }
     }
 
     /// At the first access to something that was polled, and has changed since then: what it was.
-    fn polls(&mut self, (pe, span): (PeId, Span)) -> Option<Watch> {
-        let is_poll = self.reads.iter().any(|(of, read)| *of == pe && read.overlaps(&span));
-        (is_poll && !self.changes.is_empty()).then(|| std::mem::take(self))
+    fn polls(&mut self, at: (PeId, Span)) -> Option<(Vec<(PeId, Span)>, Vec<usize>)> {
+        let is_poll = self.is_read(at) && !self.changes.is_empty();
+        is_poll.then(|| (std::mem::take(&mut self.reads), std::mem::take(&mut self.changes)))
     }
 }
 
@@ -103,7 +121,7 @@ impl Machine {
     pub(in crate::machine) fn depend_on_polled(&mut self, id: BlockId, at: (PeId, Span)) {
         if self.mode.tracking
             && self.noting
-            && let Some(Watch { reads, changes }) = self.kernels.blocks[id].watch.polls(at)
+            && let Some((reads, changes)) = self.kernels.blocks[id].watch.polls(at)
         {
             reads.into_iter().for_each(|(pe, read)| self.touch_memory(pe, read, Touch::Read));
             self.step.enabled_by.extend(changes);

@@ -7,6 +7,7 @@ use onesided_ptx::{Call, Fault, Waiting, Who};
 use super::super::Machine;
 use super::super::agent::{Agent, AgentKind};
 use super::super::ids::{AgentId, BlockId, Id as _, PeId};
+use super::address;
 use crate::verdict::VerdictKind;
 
 /// # Findings
@@ -94,12 +95,12 @@ impl Machine {
         let waiting = |of: &Waiting, how: &str| format!("{} {how} at {}", position(&of.who), module.describe(of.place));
         let spins = |of: &Waiting| match of.reads.first() {
             None => waiting(of, "polls"),
-            Some(&(address, bytes)) => match self.at_address(agent.pe, address, bytes.into()) {
-                Ok((pe, span)) => {
+            Some(&(address, bytes)) => match address::place(address, bytes.into()) {
+                Some((pe, span)) if self.heap.len(pe, span.alloc).is_some() => {
                     let found = self.heap.load(pe, span);
                     waiting(of, &format!("polls {}+{} on PE {}, found {found},", span.alloc, span.start, pe.index()))
                 }
-                Err(_) => waiting(of, "polls"),
+                _ => waiting(of, "polls"),
             },
         };
         let first = match (idle.parked.first(), idle.inside.first()) {

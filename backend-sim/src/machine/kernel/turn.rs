@@ -6,6 +6,7 @@ use super::super::agent::State;
 use super::super::aim::Aim;
 use super::super::ids::AgentId;
 use super::super::{Machine, Object, Progress};
+use super::address;
 use super::world::KernelWorld;
 
 impl Machine {
@@ -44,11 +45,9 @@ impl Machine {
                 }
                 Stop::Idle(idle) => {
                     if self.mode.tracking && !idle.parked.is_empty() {
-                        let me = self.agents[agent].pe;
-                        let reads: Vec<_> = (idle.parked.iter().flat_map(|parked| &parked.reads))
-                            .filter_map(|&(address, bytes)| self.at_address(me, address, bytes.into()).ok())
-                            .collect();
-                        self.kernels.blocks[id].watch.begin(reads.into_iter());
+                        let reads = (idle.parked.iter().flat_map(|parked| &parked.reads))
+                            .filter_map(|&(address, bytes)| address::place(address, bytes.into()));
+                        self.kernels.blocks[id].watch.begin(reads);
                     }
                     self.kernels.blocks[id].idle = Some(idle);
                     self.agents[agent].state = State::Parked;

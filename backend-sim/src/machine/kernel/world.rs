@@ -7,6 +7,7 @@ use onesided_ptx::{Access, AccessKind, Place, Refusal, Scope, Sync, Type, Who, W
 
 use super::super::ids::{AgentId, BlockId, PeId};
 use super::super::{Machine, Touch};
+use super::address;
 use super::turn::name_of;
 use crate::config::Races;
 use crate::kernel::Code;
@@ -109,6 +110,13 @@ impl World for KernelWorld<'_> {
 
     fn synchronize(&mut self, sync: &Sync) {
         self.machine.threads_synchronize(self.block, sync);
+    }
+
+    fn looks_again(&mut self, reads: &[(u64, u8)], changes: u64) {
+        if self.machine.mode.tracking {
+            let reads = reads.iter().filter_map(|&(address, bytes)| address::place(address, bytes.into()));
+            self.machine.kernels.blocks[self.block].watch.begin_behind(reads, changes);
+        }
     }
 
     fn print(&mut self, who: Who, text: &str) {

@@ -1,0 +1,82 @@
+// Loops around NVSHMEM's atomics, and around several words: each waits for others.
+#include <nvshmem.h>
+#include <nvshmemx.h>
+
+// Adds one to the counter of PE 0, which whoever holds the lock may change.
+__device__ void add_one(int *counter) {
+    int value = nvshmem_int_g(counter, 0);
+    nvshmem_int_p(counter, value + 1, 0);
+    nvshmem_quiet();
+}
+
+// A spin lock on PE 0: whoever replaces 0 by 1 holds it.
+extern "C" __global__ void lock_by_compare(int *counter, uint64_t *lock) {
+    while (nvshmem_uint64_atomic_compare_swap(lock, 0, 1, 0) != 0) {}
+    add_one(counter);
+    nvshmem_uint64_atomic_set(lock, 0, 0);
+}
+
+// Test and set: whoever finds 0 holds it.
+extern "C" __global__ void lock_by_swap(int *counter, uint64_t *lock) {
+    while (nvshmem_uint64_atomic_swap(lock, 1, 0) != 0) {}
+    add_one(counter);
+    nvshmem_uint64_atomic_swap(lock, 0, 0);
+}
+
+// The lock is never given back.
+extern "C" __global__ void lock_kept(int *counter, uint64_t *lock) {
+    while (nvshmem_uint64_atomic_compare_swap(lock, 0, 1, 0) != 0) {}
+    add_one(counter);
+}
+
+// The counter is changed before the lock is held.
+extern "C" __global__ void lock_too_late(int *counter, uint64_t *lock) {
+    add_one(counter);
+    while (nvshmem_uint64_atomic_compare_swap(lock, 0, 1, 0) != 0) {}
+    nvshmem_uint64_atomic_set(lock, 0, 0);
+}
+
+// PE 1 polls its flag by a fetch, and then PE 0's.
+extern "C" __global__ void poll_by_fetch(int *data, uint64_t *flag, int *seen) {
+    if (nvshmem_my_pe() == 0) {
+        nvshmem_int_p(data, 42, 1);
+        nvshmem_quiet();
+        nvshmem_uint64_atomic_set(flag, 1, 1);
+        nvshmem_uint64_atomic_add(flag, 1, 0);
+    } else {
+        while (nvshmem_uint64_atomic_fetch(flag, 1) != 1) {}
+        while (nvshmem_uint64_atomic_fetch(flag, 0) != 1) nvshmem_quiet();
+        *seen = *data;
+    }
+}
+
+// PE 1 asks whether its flag is set.
+extern "C" __global__ void poll_by_test(int *data, uint64_t *flag, int *seen) {
+    if (nvshmem_my_pe() == 0) {
+        nvshmem_int_p(data, 42, 1);
+        nvshmem_quiet();
+        nvshmem_uint64_atomic_set(flag, 1, 1);
+    } else {
+        while (!nvshmem_uint64_test(flag, NVSHMEM_CMP_EQ, 1)) {}
+        *seen = *data;
+    }
+}
+
+// PE 0 sets one of two flags; PE 1 polls both.
+extern "C" __global__ void either(uint64_t *flags, int which) {
+    if (nvshmem_my_pe() == 0) {
+        nvshmem_uint64_atomic_set(flags + which, 1, 1);
+    } else {
+        while (nvshmem_uint64_atomic_fetch(flags, 1) == 0 && nvshmem_uint64_atomic_fetch(flags + 1, 1) == 0) {}
+    }
+}
+
+// The same by loads.
+extern "C" __global__ void either_by_loads(uint64_t *flags, int which) {
+    if (nvshmem_my_pe() == 0) {
+        nvshmem_uint64_atomic_set(flags + which, 1, 1);
+    } else {
+        volatile uint64_t *mine = flags;
+        while (mine[0] == 0 && mine[1] == 0) {}
+    }
+}

@@ -1,0 +1,134 @@
+//! Kernels that poll by calls: loops around NVSHMEM's atomics are waits.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use onesided::{Argument, Grid, Pe, Result, Source, args};
+use onesided_sim::{Config, Explore, Explored, Sim, Simulation, VerdictKind};
+
+const POLLS: &str = include_str!("../ptx/kernels/polls.ptx");
+
+fn launch(pe: &Pe<Sim>, name: &str, arguments: &[Argument]) -> Result<()> {
+    let module = pe.module(&Source::ptx("polls.ptx", POLLS))?;
+    let kernel = module.kernel(name)?;
+    let stream = pe.stream()?;
+    // SAFETY: each test passes what its kernel takes.
+    unsafe { pe.on(&stream).launch(&kernel, &Grid::new(1, 1), arguments)? };
+    pe.on(&stream).barrier_all()?;
+    pe.synchronize(&stream)
+}
+
+/// Each PE adds one to a counter of PE 0 under a lock.
+fn lock(name: &str) -> impl Fn(&Pe<Sim>) -> Result<i32> + use<'_> {
+    move |pe| {
+        let (counter, lock) = (pe.alloc_zeroed::<i32>(1)?, pe.alloc_zeroed::<u64>(1)?);
+        launch(pe, name, args![&counter, &lock])?;
+        let result = pe.read_one(&counter)?;
+        pe.free(lock)?;
+        pe.free(counter)?;
+        Ok(result)
+    }
+}
+
+/// PE 1 polls a flag, and then takes the data.
+fn message(name: &str) -> impl Fn(&Pe<Sim>) -> Result<i32> + use<'_> {
+    move |pe| {
+        let (data, flag, seen) = (pe.alloc_zeroed::<i32>(1)?, pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<i32>(1)?);
+        launch(pe, name, args![&data, &flag, &seen])?;
+        let result = pe.read_one(&seen)?;
+        pe.free(seen)?;
+        pe.free(flag)?;
+        pe.free(data)?;
+        Ok(result)
+    }
+}
+
+/// PE 0 sets one of two flags that PE 1 polls.
+fn either(name: &str, which: i32) -> impl Fn(&Pe<Sim>) -> Result<i32> + use<'_> {
+    move |pe| {
+        let flags = pe.alloc_zeroed::<u64>(2)?;
+        launch(pe, name, args![&flags, which])?;
+        pe.free(flags)?;
+        Ok(0)
+    }
+}
+
+fn explore<T>(how: Explore, config: Config, program: impl Fn(&Pe<Sim>) -> Result<T>) -> (BTreeSet<String>, Explored)
+where
+    T: std::fmt::Debug + Copy,
+{
+    let mut outcomes = BTreeSet::new();
+    let explored = Simulation::new(config).unwrap().explore(how, program, |run| {
+        outcomes.insert(match &run.verdict.kind {
+            VerdictKind::Finished => {
+                format!("{:?}", run.results.iter().map(|value| value.unwrap()).collect::<Vec<_>>())
+            }
+            kind => kind.outcome(),
+        });
+        ControlFlow::Continue(())
+    });
+    (outcomes, explored.unwrap())
+}
+
+/// All schedules have this outcome, and so many classes; and random ones have it.
+fn always<T>(config: Config, program: impl Fn(&Pe<Sim>) -> Result<T>, outcome: &str, classes: u64)
+where
+    T: std::fmt::Debug + Copy,
+{
+    let expected = BTreeSet::from([outcome.to_string()]);
+    let (outcomes, explored) = explore(Explore::All { limit: 20_000 }, config.clone(), &program);
+    assert_eq!(outcomes, expected);
+    assert!(explored.complete, "{explored:?}");
+    assert_eq!((explored.schedules, explored.redundant), (classes, 0));
+    assert_eq!(explore(Explore::random(200, 1), config, &program).0, expected);
+}
+
+/// Either PE is first. The other one finds the lock held never, once or twice: after that it waits.
+#[test]
+fn a_lock_of_two_kernels_has_six_classes() {
+    always(Config::pes(2), lock("lock_by_compare"), "[2, 0]", 6);
+    always(Config::pes(2), lock("lock_by_swap"), "[2, 0]", 6);
+}
+
+/// No load reaches the other node: the calls do.
+#[test]
+fn a_lock_on_another_node_is_waited_for() {
+    always(Config { nodes: 2, ..Config::pes(2) }, lock("lock_by_compare"), "[2, 0]", 6);
+}
+
+#[test]
+fn a_lock_that_is_not_given_back_is_a_deadlock_at_the_loop() {
+    let run = Simulation::new(Config::pes(2)).unwrap().run(lock("lock_kept")).unwrap();
+    let text = run.verdict.to_string();
+    assert!(matches!(run.verdict.kind, VerdictKind::Deadlock), "{text}");
+    assert!(text.contains("lock_kept: block 0, thread 0 polls buf1+0 on PE 0, found 1, at polls.cu:28"), "{text}");
+    always(Config::pes(2), lock("lock_kept"), "deadlock", 2);
+}
+
+#[test]
+fn a_lock_orders_only_what_is_done_under_it() {
+    let (outcomes, explored) = explore(Explore::All { limit: 20_000 }, Config::pes(2), lock("lock_too_late"));
+    assert_eq!(outcomes, BTreeSet::from(["race".to_string()]));
+    assert!(explored.complete, "{explored:?}");
+}
+
+/// By `test`, the flag is found unset never, once or twice.
+#[test]
+fn polls_by_fetch_and_by_test_are_waits() {
+    always(Config::pes(2), message("poll_by_fetch"), "[0, 42]", 12);
+    always(Config::pes(2), message("poll_by_test"), "[0, 42]", 3);
+}
+
+/// The first flag may be set when the second one is about to be read: then the block must not wait for either.
+#[test]
+fn a_change_within_a_round_is_not_missed() {
+    for name in ["either", "either_by_loads"] {
+        for which in [0, 1] {
+            let (outcomes, explored) = explore(Explore::random(200, 1), Config::pes(2), either(name, which));
+            assert_eq!(outcomes, BTreeSet::from(["[0, 0]".to_string()]), "{name} {which}: {explored:?}");
+            let (outcomes, explored) = explore(Explore::All { limit: 20_000 }, Config::pes(2), either(name, which));
+            assert_eq!(outcomes, BTreeSet::from(["[0, 0]".to_string()]), "{name} {which}");
+            assert!(explored.complete, "{name} {which}: {explored:?}");
+        }
+    }
+}
