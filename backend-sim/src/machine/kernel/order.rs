@@ -26,6 +26,9 @@ pub(super) struct Heard {
     shared: BTreeMap<u64, Told>,
 }
 
+/// Memory of a PE.
+type Spot = (PeId, Span);
+
 /// What a block polled when nobody of it could go on, in a tracked run: its next poll depends on all of that.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
@@ -66,7 +69,7 @@ impl Watch {
     }
 
     /// At the first access to something that was polled, and has changed since then: what it was.
-    fn polls(&mut self, at: (PeId, Span)) -> Option<(Vec<(PeId, Span)>, Vec<usize>)> {
+    fn polls(&mut self, at: (PeId, Span)) -> Option<(Vec<Spot>, Vec<usize>)> {
         let is_poll = self.is_read(at) && !self.changes.is_empty();
         is_poll.then(|| (std::mem::take(&mut self.reads), std::mem::take(&mut self.changes)))
     }
