@@ -173,6 +173,7 @@ impl Detector {
         if !self.on {
             return;
         }
+        self.acquire_near(agent, pe, word);
         match self.shadow.acquire(pe, word, waits, self.base) {
             None => {}
             Some(Released::Clock(clock)) => self.agents[agent].clock().join(&clock),

@@ -64,6 +64,11 @@ pub enum MissingEdge {
         /// The line before which it belongs.
         before: At,
     },
+    /// Two PEs, and a fence of a kernel that orders what is done on one GPU only.
+    SystemFence {
+        /// The line of the fence.
+        at: At,
+    },
     /// Threads of one block of a kernel: a barrier of the block.
     Threads {
         /// The line of the first access.
@@ -99,6 +104,7 @@ impl MissingEdge {
                 ("barrier_all", after, before)
             }
             MissingEdge::Threads { after, before, .. } => ("__syncthreads", after, before),
+            MissingEdge::SystemFence { at } => ("__threadfence_system", at, at),
             MissingEdge::Atomic { at, writes: true } => ("signal_op", at, at),
             MissingEdge::Atomic { at, writes: false } => ("signal_fetch", at, at),
         }
@@ -128,6 +134,9 @@ impl fmt::Display for MissingEdge {
             }
             MissingEdge::Atomic { at, writes: false } => {
                 write!(f, "an atomic read (signal_fetch, signal_wait_until) in place of the call at {at}")
+            }
+            MissingEdge::SystemFence { at } => {
+                write!(f, "a fence of system scope (__threadfence_system) in place of the one at {at}")
             }
             MissingEdge::Threads { after, before, side } => match side {
                 Side::Both => between(f, "a barrier of the block (__syncthreads)", after, before),

@@ -10,6 +10,7 @@
 
 mod clock;
 mod edges;
+mod gpu;
 mod intended;
 mod missing;
 mod order;
@@ -30,6 +31,8 @@ use crate::profile::Promises;
 pub(crate) use clock::Clock;
 use clock::Times;
 pub(crate) use edges::{Snapshot, Told};
+use gpu::Gpus;
+pub(crate) use gpu::Narrow;
 use intended::Marks;
 pub use intended::{IntendedRace, IntendedRaces};
 pub use missing::{MissingEdge, Side};
@@ -431,6 +434,7 @@ pub(crate) struct Detector {
     sites: Sites,
     /// What accesses are marked with.
     marks: Marks,
+    gpus: Gpus,
     found: Found,
 }
 
@@ -457,6 +461,7 @@ impl Detector {
         self.shadow.clear();
         self.sites.clear();
         self.marks.clear();
+        self.gpus.clear();
         self.found.clear();
     }
 
@@ -558,6 +563,6 @@ impl Detector {
         if !self.on || self.found.is_empty() {
             return Vec::new();
         }
-        self.found.races(&self.agents, &self.sites, made_at)
+        self.found.races(&self.agents, (&self.sites, &self.gpus), made_at)
     }
 }

@@ -6,6 +6,7 @@ use std::fmt;
 use onesided::At;
 use onesided::backend::{AllocId, Span};
 
+use super::gpu::Gpus;
 use super::missing::{MissingEdge, Side};
 use super::shadow::How;
 use super::site::Sites;
@@ -210,11 +211,11 @@ impl Found {
     pub(super) fn races(
         &self,
         agents: &Table<AgentId, View>,
-        sites: &Sites,
+        (sites, gpus): (&Sites, &Gpus),
         made_at: impl Fn(AllocId) -> Option<At>,
     ) -> Vec<Race> {
         let races = self.0.values().filter(|pair| pair.mark(sites) == 0);
-        let mut races: Vec<Race> = races.map(|pair| pair.race(agents, sites, &made_at)).collect();
+        let mut races: Vec<Race> = races.map(|pair| pair.race(agents, (sites, gpus), &made_at)).collect();
         races.sort_by_key(|race| {
             let lines = [race.first.at, race.second.at];
             (lines[0].min(lines[1]), lines[0].max(lines[1]), race.first.pe, race.span.start)
@@ -230,7 +231,12 @@ impl Pair {
         if first > 0 { first } else { second }
     }
 
-    fn race(&self, agents: &Table<AgentId, View>, sites: &Sites, made_at: impl Fn(AllocId) -> Option<At>) -> Race {
+    fn race(
+        &self,
+        agents: &Table<AgentId, View>,
+        (sites, gpus): (&Sites, &Gpus),
+        made_at: impl Fn(AllocId) -> Option<At>,
+    ) -> Race {
         let Pair { ref first, ref second, pe, span, known, times, .. } = *self;
         let known = known.map(|site| site.map(|site| (sites.all[site as usize].call, sites.all[site as usize].at)));
         Race {
@@ -239,12 +245,12 @@ impl Pair {
             pe: pe.index(),
             span,
             made_at: made_at(span.alloc),
-            missing: self.missing(agents, sites),
+            missing: self.missing(agents, (sites, gpus)),
             times,
         }
     }
 
-    fn missing(&self, agents: &Table<AgentId, View>, sites: &Sites) -> MissingEdge {
+    fn missing(&self, agents: &Table<AgentId, View>, (sites, gpus): (&Sites, &Gpus)) -> MissingEdge {
         let Pair { ref first, ref second, pe, path, through, .. } = *self;
         let at = |site: u32| sites.all[site as usize].at;
         let call = |mark: &Mark| sites.all[mark.site() as usize].call;
@@ -252,6 +258,11 @@ impl Pair {
         let barrier = MissingEdge::Barrier { after: after.min(before), before: after.max(before) };
         if through {
             return MissingEdge::Through { pe: pe.index(), after, before };
+        }
+        if !matches!(path, Path::Issued(_))
+            && let Some(at) = gpus.missing(first, second, agents)
+        {
+            return MissingEdge::SystemFence { at };
         }
         if let Path::Threads(side) = path {
             return MissingEdge::Threads { after, before, side };

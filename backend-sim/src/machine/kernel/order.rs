@@ -11,15 +11,17 @@ use onesided_ptx::{Access, AccessKind, Scope, Who};
 
 use super::super::ids::{AgentId, BlockId, PeId};
 use super::super::{Machine, Touch};
-use crate::race::{How, Told};
+use crate::race::{How, Narrow, Told};
 
 /// What a block's relaxed accesses have brought, and what its next relaxed store tells.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
-    /// Read by strong loads since the last fence.
-    pending: Vec<Told>,
-    /// What threads of the block had done when they came to their fences, of the GPU or of the system.
+    /// Read by strong loads since the last fence, and whether it takes a fence of the system's scope to learn it.
+    pending: Vec<(Told, bool)>,
+    /// What threads of the block had done when they came to their fences of the system.
     fenced: Option<Told>,
+    /// The same, for fences of the GPU too: what a store tells others of the PE.
+    fenced_on_gpu: Option<Narrow>,
     /// The same, for fences of any scope: what a store to shared memory tells.
     fenced_in_block: Option<Told>,
     /// What was released at addresses of shared memory.
@@ -104,19 +106,22 @@ impl Machine {
         let how = if access.kind == AccessKind::Load { How::AtomicRead } else { How::AtomicUpdate };
         self.observe(agent, pe, span, how, span.len, asked);
         if access.kind != AccessKind::Store
-            && let Some(told) = self.races.told(pe, span)
+            && let Some((told, far)) = self.races.heard(agent, pe, span)
         {
             match access.order.acquires() {
                 true => self.races.learn_told(agent, &told),
-                false => self.kernels.blocks[id].heard.pending.push(told),
+                false => self.kernels.blocks[id].heard.pending.push((told, far)),
             }
         }
         if access.kind != AccessKind::Load {
             let told = match access.order.releases() {
-                true => self.races.tell(agent),
-                false => self.kernels.blocks[id].heard.fenced.clone(),
+                true => (self.races.tell(agent), None),
+                false => {
+                    let heard = &self.kernels.blocks[id].heard;
+                    (heard.fenced.clone(), heard.fenced_on_gpu.clone())
+                }
             };
-            self.races.update(agent, pe, span, told.as_ref(), access.kind == AccessKind::Store);
+            self.races.update_by_kernel(agent, (pe, span), told, access.kind == AccessKind::Store);
         }
     }
 
@@ -132,18 +137,29 @@ impl Machine {
     }
 
     /// A thread of a block comes to a fence.
-    pub(super) fn kernel_fence(&mut self, id: BlockId, who: &Who, scope: Scope) {
+    pub(super) fn kernel_fence(&mut self, id: BlockId, who: &Who, scope: Scope, at: At) {
         if !self.races.is_on() {
             return;
         }
         let agent = self.thread_acts(id, who);
-        for told in std::mem::take(&mut self.kernels.blocks[id].heard.pending) {
-            self.races.learn_told(agent, &told);
+        for (told, far) in std::mem::take(&mut self.kernels.blocks[id].heard.pending) {
+            if far && scope != Scope::Sys {
+                self.races.misses(agent, &told, at);
+                self.kernels.blocks[id].heard.pending.push((told, far)); // for a later fence
+            } else {
+                self.races.learn_told(agent, &told);
+            }
         }
         let told = self.races.tell(agent);
         let heard = &mut self.kernels.blocks[id].heard;
         heard.fenced_in_block = self.races.tell_both(heard.fenced_in_block.take(), told.clone());
         if scope > Scope::Cta {
+            let before = heard.fenced_on_gpu.take();
+            let fence = if scope == Scope::Sys { before.as_ref().and_then(|before| before.fence) } else { Some(at) };
+            let both = self.races.tell_both(before.map(|before| before.told), told.clone());
+            heard.fenced_on_gpu = both.map(|told| Narrow { told, fence });
+        }
+        if scope == Scope::Sys {
             heard.fenced = self.races.tell_both(heard.fenced.take(), told);
         }
     }
@@ -167,7 +183,7 @@ impl Machine {
         let Some(told) = heard.shared.get(&address).cloned() else { return };
         match acquires {
             true => self.races.learn_told(agent, &told),
-            false => heard.pending.push(told),
+            false => heard.pending.push((told, false)),
         }
     }
 

@@ -1,11 +1,11 @@
-//! Plain stores of kernels to other PEs' memory, where races are no findings: each is in flight until it is seen there. A fence of the
-//! GPU or the system, a release, and the end of the block come after it.
+//! Plain stores of kernels to other PEs' memory, where races are no findings: each is in flight until it is seen there. A fence or a
+//! release of the system's scope and the end of the block come after it.
 //!
 //! Where races are findings, a store happens at once: whoever could see the difference races with it.
 
 use onesided::At;
 use onesided::backend::{Shape, Span};
-use onesided_ptx::{Access, AccessKind};
+use onesided_ptx::{Access, AccessKind, Scope};
 
 use super::super::claim::Completes;
 use super::super::ids::{AgentId, PeId};
@@ -65,7 +65,7 @@ impl Machine {
         let same = |(pe, span): (PeId, Span)| {
             self.flight.stores(self.agents[agent].scope).any(|(to, stored)| to == pe && stored.overlaps(&span))
         };
-        access.order.releases() || spot.is_ok_and(same)
+        access.order.releases() && access.scope == Scope::Sys || spot.is_ok_and(same)
     }
 
     /// The block goes on when its PE's stores have arrived: with an access, which is a step, or with what is none.

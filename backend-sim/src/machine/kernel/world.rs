@@ -91,7 +91,7 @@ impl World for KernelWorld<'_> {
     }
 
     fn stops_at_fence(&mut self, _: Who, scope: Scope) -> bool {
-        scope > Scope::Cta && self.machine.has_stored(self.agent)
+        scope == Scope::Sys && self.machine.has_stored(self.agent)
     }
 
     fn atomic(&mut self, access: &Access, ty: Type, b: u64, c: u64) -> Result<(u64, bool), Refusal> {
@@ -104,8 +104,9 @@ impl World for KernelWorld<'_> {
         Ok((old, changed))
     }
 
-    fn fence(&mut self, who: Who, scope: Scope, _: bool, _: Place) {
-        self.machine.kernel_fence(self.block, &who, scope);
+    fn fence(&mut self, who: Who, scope: Scope, _: bool, place: Place) {
+        let at = self.code.at(place);
+        self.machine.kernel_fence(self.block, &who, scope, at);
     }
 
     fn synchronize(&mut self, sync: &Sync) {

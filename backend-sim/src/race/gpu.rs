@@ -1,0 +1,131 @@
+//! Fences in the scope of a GPU: what they tell, agents of the same PE learn. Another PE is another process, and may be on another GPU.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use onesided::At;
+use onesided::backend::{AllocId, Span};
+
+use super::clock::Clock;
+use super::{Detector, Kind, Mark, Told, View, steps_of};
+use crate::machine::{AgentId, PeId, Table};
+
+/// What was told within GPUs in this run.
+#[derive(Debug, Default)]
+pub(super) struct Gpus {
+    /// By PE, allocation and offset: what strong stores to words tell on their GPU.
+    words: BTreeMap<(PeId, AllocId, usize), Near>,
+    /// What agents of a PE would know if fences had a wider scope.
+    missed: Vec<Missed>,
+}
+
+#[derive(Debug)]
+struct Near {
+    gpu: PeId,
+    /// When the word was updated: later updates by others replace this.
+    time: u64,
+    told: Option<Narrow>,
+}
+
+/// What fences in the scope of a GPU or of the system tell, and the line of the last one that has the scope of the GPU.
+#[derive(Clone, Debug)]
+pub(crate) struct Narrow {
+    pub(crate) told: Told,
+    pub(crate) fence: Option<At>,
+}
+
+#[derive(Debug)]
+struct Missed {
+    by: PeId,
+    clock: Rc<Clock>,
+    fence: At,
+}
+
+impl Gpus {
+    pub(super) fn clear(&mut self) {
+        self.words.clear();
+        self.missed.clear();
+    }
+
+    /// The fence that would order two accesses if it had the scope of the system.
+    pub(super) fn missing(&self, first: &Mark, second: &Mark, agents: &Table<AgentId, View>) -> Option<At> {
+        let reader = agents[second.agent()].pe;
+        let orders =
+            |missed: &&Missed| missed.by == reader && steps_of(&missed.clock, agents, first.agent()) >= first.time;
+        self.missed.iter().find(orders).map(|missed| missed.fence)
+    }
+}
+
+/// # Strong accesses of kernels
+impl Detector {
+    /// What was told at a word within a GPU, if nobody else has updated the word since.
+    fn near(&mut self, pe: PeId, word: Span) -> Option<&Near> {
+        if self.gpus.words.is_empty() {
+            return None;
+        }
+        let (time, _) = self.shadow.released(pe, word)?;
+        let near = self.gpus.words.get(&(pe, word.alloc, word.start));
+        near.filter(|near| near.time == *time)
+    }
+
+    /// A kernel has updated a word itself. From now on it tells everybody one thing, and its own GPU another. `replaces`: whatever it held before.
+    pub(crate) fn update_by_kernel(
+        &mut self,
+        agent: AgentId,
+        (pe, word): (PeId, Span),
+        (told, narrow): (Option<Told>, Option<Narrow>),
+        replaces: bool,
+    ) {
+        if !self.on {
+            return;
+        }
+        let gpu = self.agents[agent].pe;
+        let before = self.near(pe, word).filter(|near| !replaces && near.gpu == gpu).and_then(|near| near.told.clone());
+        let both = match (before, narrow) {
+            (Some(one), Some(other)) => {
+                let fence = other.fence.or(one.fence);
+                self.tell_both(Some(one.told), Some(other.told)).map(|told| Narrow { told, fence })
+            }
+            (one, other) => other.or(one),
+        };
+        self.update(agent, pe, word, told.as_ref(), replaces);
+        let time = self.agents[agent].last;
+        self.gpus.words.insert((pe, word.alloc, word.start), Near { gpu, time, told: both });
+    }
+
+    /// What a word tells an agent of a kernel that reads it strongly, and whether only a fence of the system's scope may learn it.
+    pub(crate) fn heard(&mut self, agent: AgentId, pe: PeId, word: Span) -> Option<(Told, bool)> {
+        let told = self.told(pe, word);
+        let me = self.agents[agent].pe;
+        let Some(Near { gpu, told: near, .. }) = self.near(pe, word) else { return Some((told?, true)) };
+        let (is_own, near) = (*gpu == me, near.clone());
+        if is_own {
+            return Some((self.tell_both(told, near.map(|near| near.told))?, false));
+        }
+        if let Some(Narrow { told, fence: Some(fence) }) = near {
+            self.misses(agent, &told, fence);
+        }
+        Some((told?, true))
+    }
+
+    /// An agent does not learn what it was told, because a fence has the scope of a GPU only.
+    pub(crate) fn misses(&mut self, agent: AgentId, told: &Told, fence: At) {
+        let by = self.agents[agent].pe;
+        let is_known = |missed: &Missed| missed.by == by && Rc::ptr_eq(&missed.clock, &told.clock);
+        if !self.gpus.missed.iter().any(is_known) {
+            self.gpus.missed.push(Missed { by, clock: Rc::clone(&told.clock), fence });
+        }
+    }
+
+    /// An agent has read a word by a call: on the same GPU it learns what was told there.
+    pub(super) fn acquire_near(&mut self, agent: AgentId, pe: PeId, word: Span) {
+        let View { pe: me, kind, .. } = self.agents[agent];
+        if matches!(kind, Kind::Kernel(_))
+            && let Some(Near { gpu, told: Some(near), .. }) = self.near(pe, word)
+            && *gpu == me
+        {
+            let told = near.told.clone();
+            self.learn_told(agent, &told);
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Fences of kernels have a scope: that of the GPU orders what blocks of one PE do, and nothing between PEs.
+
+use std::ops::ControlFlow;
+
+use onesided::{Argument, Grid, Pe, Result, Source, args};
+use onesided_sim::{Config, Explore, MissingEdge, Sim, Simulation, Verdict};
+
+const SCOPES: &str = include_str!("../ptx/kernels/scopes.ptx");
+
+/// What a kernel that takes data, a flag and what it has seen has seen.
+fn hand_over(pe: &Pe<Sim>, name: &str, blocks: u32, how: &[Argument]) -> Result<i32> {
+    let (data, flag, seen) = (pe.alloc_zeroed::<i32>(1)?, pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<i32>(1)?);
+    let module = pe.module(&Source::ptx("scopes.ptx", SCOPES))?;
+    let stream = pe.stream()?;
+    let arguments: Vec<Argument> = args![&data, &flag, &seen].iter().chain(how).cloned().collect();
+    // SAFETY: the kernels take these arguments, and each test gives the rest.
+    unsafe { pe.on(&stream).launch(&module.kernel(name)?, &Grid::new(blocks, 1), &arguments)? };
+    pe.on(&stream).barrier_all()?;
+    pe.synchronize(&stream)?;
+    let result = pe.read_one(&seen)?;
+    pe.free(seen)?;
+    pe.free(flag)?;
+    pe.free(data)?;
+    Ok(result)
+}
+
+fn between_pes(writer_system: bool, reader_system: bool) -> Verdict {
+    let program =
+        |pe: &Pe<Sim>| hand_over(pe, "between_pes", 1, args![i32::from(writer_system), i32::from(reader_system)]);
+    Simulation::new(Config::pes(2)).unwrap().run(program).unwrap().verdict
+}
+
+#[test]
+fn a_fence_of_the_gpu_orders_nothing_between_pes() {
+    let verdict = between_pes(true, true);
+    assert!(verdict.is_ok(), "{verdict}");
+    for (writer, reader, line) in
+        [(false, true, "scopes.cu:12"), (true, false, "scopes.cu:20"), (false, false, "scopes.cu:12")]
+    {
+        let verdict = between_pes(writer, reader);
+        assert_eq!(verdict.races.len(), 1, "{verdict}");
+        let race = &verdict.races[0];
+        assert_eq!(
+            (race.first.at.to_string(), race.second.at.to_string()),
+            ("scopes.cu:8".into(), "scopes.cu:22".into())
+        );
+        let MissingEdge::SystemFence { at } = race.missing else { panic!("{race}") };
+        assert_eq!(at.to_string(), line);
+        let text = format!("missing: a fence of system scope (__threadfence_system) in place of the one at {line}");
+        assert!(verdict.to_string().contains(&text), "{verdict}");
+    }
+}
+
+#[test]
+fn a_fence_of_the_gpu_orders_blocks_of_a_pe() {
+    for call in [0, 1] {
+        let explored = Simulation::new(Config::pes(2)).unwrap().explore(
+            Explore::All { limit: 20_000 },
+            |pe| hand_over(pe, "between_blocks", 2, args![call]),
+            |run| {
+                assert!(run.verdict.is_ok(), "{}", run.verdict);
+                assert_eq!(run.results, [Some(42), Some(42)]);
+                ControlFlow::Continue(())
+            },
+        );
+        assert!(explored.unwrap().complete);
+    }
+}
