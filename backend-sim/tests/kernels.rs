@@ -229,6 +229,40 @@ fn threads_of_a_block_take_tickets_in_any_order() {
     assert_eq!(all(1, program).0, set(&["[1]", "[10]"]));
 }
 
+/// Each PE launches a kernel collectively, if it has one, on so many blocks.
+fn launches(kernels: [Option<(&'static str, u32)>; 2]) -> (String, String) {
+    let run = run(2, |pe| {
+        let word = pe.alloc_zeroed::<u64>(1)?;
+        if let Some((name, blocks)) = kernels[pe.my_pe()] {
+            let module = pe.module(&Source::ptx("litmus.ptx", LITMUS))?;
+            let stream = pe.stream()?;
+            // SAFETY: both kernels take one pointer to a counter.
+            unsafe { pe.on(&stream).launch(&module.kernel(name)?, &Grid::new(blocks, 1).collective(), args![&word])? };
+            pe.synchronize(&stream)?;
+        }
+        pe.free(word)
+    });
+    (run.verdict.kind.outcome(), run.verdict.to_string())
+}
+
+#[test]
+fn all_pes_launch_the_same_kernel_on_the_same_grid() {
+    assert_eq!(launches([Some(("count", 2)), Some(("count", 2))]).0, "finished");
+    let (outcome, text) = launches([Some(("count", 1)), Some(("add", 1))]);
+    assert_eq!(outcome, "collective mismatch: kernel", "{text}");
+    assert!(text.contains("collective #0 of TEAM_WORLD's collective launches differs in kernel"), "{text}");
+    assert!(
+        text.contains("PE 0 called launch of count on 1 x 1 x 1 blocks at backend-sim/tests/kernels.rs:"),
+        "{text}"
+    );
+    assert!(text.contains("PE 1 called launch of add on 1 x 1 x 1 blocks at backend-sim/tests/kernels.rs:"), "{text}");
+    let (outcome, text) = launches([Some(("count", 1)), Some(("count", 2))]);
+    assert_eq!(outcome, "collective mismatch: grid", "{text}");
+    let (outcome, text) = launches([Some(("count", 1)), None]);
+    assert_eq!(outcome, "collective mismatch: call", "{text}");
+    assert!(text.contains("PE 1 called finalize at"), "{text}");
+}
+
 #[test]
 fn what_is_wrong_with_a_launch_is_said() {
     let run = run(1, |pe| {

@@ -156,7 +156,7 @@ impl Machine {
     }
 
     /// An agent in a collective that went wrong.
-    fn block_for_ever(&mut self, agent: AgentId) -> Progress {
+    pub(super) fn block_for_ever(&mut self, agent: AgentId) -> Progress {
         self.block(agent, State::Inside { team: TeamIndex(0), seq: u32::MAX })
     }
 

@@ -125,6 +125,7 @@ impl Machine {
             Collective::Init { .. } => self.pes.iter_mut().for_each(|pe| pe.initialized = true),
             Collective::Finalize => {
                 self.pes.iter_mut().for_each(|pe| pe.initialized = false);
+                self.launches_are_complete();
                 if !self.leaks.is_empty() {
                     let mut leaks = std::mem::take(&mut self.leaks);
                     leaks.sort_by_key(|(pe, _)| *pe);

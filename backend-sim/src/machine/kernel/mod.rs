@@ -8,6 +8,7 @@
 //! | `world.rs` | global memory, as a block sees it |
 //! | `order.rs` | what strong accesses and fences tell |
 //! | `store.rs` | stores to other PEs' memory that are in flight |
+//! | `together.rs` | launches that all PEs make together |
 //! | `threads.rs` | the threads of a block, as the race detector sees them |
 //! | `call.rs` | calls of NVSHMEM's device functions |
 //! | `report.rs` | what kernels wait for, and what is wrong with them, in words |
@@ -26,6 +27,7 @@ mod order;
 mod report;
 mod store;
 mod threads;
+mod together;
 mod turn;
 mod world;
 
@@ -110,6 +112,8 @@ pub(super) struct Kernels {
     /// Addresses of modules' variables on a PE, and of the words by which grids synchronize.
     globals: BTreeMap<(PeId, usize), Vec<u64>>,
     workspaces: BTreeMap<PeId, (AllocId, usize)>,
+    /// Collective launches, in their order.
+    together: Vec<together::Together>,
 }
 
 #[derive(Debug)]
@@ -156,6 +160,7 @@ impl Kernels {
         self.strong.clear();
         self.globals.clear();
         self.workspaces.clear();
+        self.together.clear();
     }
 }
 
@@ -171,6 +176,9 @@ impl Machine {
     ) -> Progress {
         let pe = self.agents[host].pe;
         match self.launched(pe, stream, request) {
+            Ok(launched) if request.grid.together == Together::AllPes && !self.launch_together(pe, &launched, at) => {
+                self.block_for_ever(host)
+            }
             Ok(launched) => self.enqueue(pe, stream, Task::Launch(Arc::new(launched)), at),
             Err(why) => {
                 let message = format!("{}: {why}", request.name);
