@@ -55,6 +55,11 @@ fn block() -> Grid {
     grid(1, 64)
 }
 
+/// Only members of a team launch: a collective launch is for all PEs.
+fn of_members(grid: Grid) -> Grid {
+    grid.cooperative()
+}
+
 /// A launch whose blocks wait for nobody.
 fn alone(blocks: u32, threads: u32) -> Grid {
     Grid::new(blocks, threads)
@@ -337,10 +342,10 @@ part! { barriers in "barriers" by run:
 }
 
 part! { barriers_of_a_team in "barriers" by run_on_a_team:
-    team_queries: 3, thread();
-    team_barrier: 3, thread();
-    team_barrier_block: 3, block();
-    team_sync_warp: 3, warp();
+    team_queries: 3, of_members(thread());
+    team_barrier: 3, of_members(thread());
+    team_barrier_block: 3, of_members(block());
+    team_sync_warp: 3, of_members(warp());
 }
 
 part! { collectives in "collectives" by run:
@@ -359,8 +364,8 @@ part! { collectives in "collectives" by run:
 }
 
 part! { collectives_of_a_team in "collectives" by run_on_a_team:
-    team_broadcast: 3, block();
-    team_fcollect: 3, thread();
+    team_broadcast: 3, of_members(block());
+    team_fcollect: 3, of_members(thread());
 }
 
 part! { reductions in "reductions" by run:
@@ -385,7 +390,7 @@ part! { reductions in "reductions" by run:
 }
 
 part! { reductions_of_a_team in "reductions" by run_on_a_team:
-    team_sum_reduce: 3, warp();
+    team_sum_reduce: 3, of_members(warp());
 }
 
 part! { misuse in "misuse" by run:
