@@ -229,6 +229,23 @@ fn threads_of_a_block_take_tickets_in_any_order() {
     assert_eq!(all(1, program).0, set(&["[1]", "[10]"]));
 }
 
+/// Which operations a quiet claims is a choice: DESIGN.md says why. What PEs choose is independent, so their numbers multiply.
+#[test]
+fn quiets_of_threads_multiply() {
+    for (pes, blocks, threads, classes) in
+        [(1, 1, 1, 1), (1, 1, 2, 3), (1, 1, 3, 21), (1, 2, 1, 4), (2, 1, 1, 1), (2, 1, 2, 9), (2, 2, 1, 16)]
+    {
+        let program = |pe: &Pe<Sim>| {
+            let counter = pe.alloc_zeroed::<u64>(1)?;
+            launch(pe, "count", &Grid::new(blocks, threads), args![&counter])?;
+            let value = pe.read_one(&counter)?;
+            pe.free(counter)?;
+            Ok(value as i32)
+        };
+        assert_eq!(all(pes, program).1, classes, "{pes} PEs, {blocks} blocks of {threads} threads");
+    }
+}
+
 /// Each PE launches a kernel collectively, if it has one, on so many blocks.
 fn launches(kernels: [Option<(&'static str, u32)>; 2]) -> (String, String) {
     let run = run(2, |pe| {
