@@ -7,8 +7,9 @@ use std::thread;
 use onesided::{Pe, Result};
 
 use crate::crew::with_helpers;
-use crate::explain::{Critical, CriticalJob, Effort, Fixes, TrialJob};
+use crate::explain::{Critical, CriticalJob, Effort, Fixes, TrialJob, Weaker};
 use crate::pe::{Sim, SimProcess};
+use crate::robust::{self, Robustness};
 use crate::search::{Explore, Explored};
 use crate::simulation::{Run, Simulation, launched, with_pe};
 
@@ -100,6 +101,48 @@ impl Cores<'_> {
         let make = || move |job: TrialJob| job.run(program);
         with_helpers(self.helpers, make, &mut |job| job.run(program), |crew| {
             self.simulation.fix_with(run, effort, program, crew)
+        })
+    }
+
+    /// As [`Simulation::weaken`], with the same result. Several changes are tried at a time.
+    ///
+    /// # Errors
+    /// As [`Simulation::weaken`].
+    pub fn weaken<T>(&self, effort: Effort, program: impl Fn(&Pe<Sim>) -> Result<T> + Sync) -> Result<Vec<Weaker>> {
+        let program = &program;
+        let make = || move |job: TrialJob| job.run(program);
+        with_helpers(self.helpers, make, &mut |job| job.run(program), |crew| {
+            self.simulation.weaken_with(effort, program, crew)
+        })
+    }
+
+    /// As [`robustness`](crate::robustness) on the simulation's cluster, with the same result. It ends early where
+    /// [`Simulation::stop_when`] says so.
+    ///
+    /// ```
+    /// # use onesided_sim::{Config, Simulation, robustness};
+    /// let program = |pe: &onesided::Pe<onesided_sim::Sim>| {
+    ///     let word = pe.alloc_zeroed::<u64>(1)?;
+    ///     let before = pe.host().atomic_fetch_inc(&word, 0)?;
+    ///     pe.free(word)?;
+    ///     Ok(before)
+    /// };
+    /// let found = Simulation::new(Config::pes(3))?.on_cores(Some(2)).robustness(1000, program)?;
+    /// assert_eq!(found.to_string(), robustness(Config::pes(3), 1000, program)?.to_string());
+    /// # Ok::<(), onesided::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Simulation::explore`].
+    pub fn robustness<T: Ord + Clone + Send>(
+        &self,
+        limit: u64,
+        program: impl Fn(&Pe<Sim>) -> Result<T> + Sync,
+    ) -> Result<Robustness<T>> {
+        robust::compare(self.simulation.config().clone(), |config, visit| {
+            let mut simulation = Simulation::new(config)?;
+            simulation.stop.clone_from(&self.simulation.stop);
+            simulation.on_cores(Some(self.helpers + 1)).explore(Explore::All { limit }, &program, visit)
         })
     }
 

@@ -8,11 +8,10 @@ use onesided::{At, Error, ErrorKind, Result};
 
 use crate::config::{Config, Races};
 use crate::coroutine::{Channel, Hosts, Link, Pulse, Stacks, Turn};
-use crate::explore::Chooser;
+use crate::explore::{Chooser, Random};
 use crate::machine::{Machine, Mode};
 use crate::panics::{self, Watch};
 use crate::pe::SimProcess;
-use crate::race::Race;
 use crate::trace::Event;
 use crate::verdict::{Standing, Verdict, VerdictKind};
 
@@ -100,9 +99,6 @@ impl Engine {
         let mut machine = link.machine.borrow_mut();
         let (trace, reads) = machine.take_trace(verdict.kind.checking_pe()).unzip();
         verdict.reads = reads.unwrap_or_default();
-        if let (VerdictKind::StepLimit { .. }, Some(trace)) = (&verdict.kind, &trace) {
-            verdict.count_calls(trace);
-        }
         Ok(Executed { verdict, results, steps: machine.steps, picked: machine.picked(), class: None, trace })
     }
 }
@@ -135,37 +131,37 @@ fn drive<T, C: Chooser>(
         host.expect("every host is in the report").standing = Standing::Failed;
     }
     let undelivered = if kind.is_ok() { Vec::new() } else { machine.undelivered(kind.failed_pe()) };
-    let fails = matches!(kind, VerdictKind::Failed { .. } | VerdictKind::Panicked { .. });
-    let verdict = Verdict { kind, races, intended, lints, agents, undelivered, reads: Vec::new() };
+    let mut verdict = Verdict { kind, races, intended, lints, agents, undelivered, reads: Vec::new() };
+    let steps = match verdict.kind {
+        VerdictKind::StepLimit { .. } => AT_THE_LIMIT.max(results.len() as u64 * ROUNDS),
+        _ if verdict.kind.lets_others_go_on() && meaning != Races::Ignore => BEHIND_A_FAILURE,
+        _ => return verdict,
+    };
+    let paused = machine.pause();
     drop(machine);
-    match fails && meaning != Races::Ignore && !C::TRACKING {
-        true => Verdict { races: races_behind(link, hosts, watch, chooser, results.len()), ..verdict },
-        false => verdict,
+    go_on(link, hosts, watch, steps, results.len());
+    let mut machine = link.machine.borrow_mut();
+    match verdict.kind {
+        VerdictKind::StepLimit { .. } => verdict.goes_round(machine.loops()),
+        _ => verdict.races = machine.races(),
     }
+    machine.resume(paused);
+    verdict
 }
 
-/// Steps that the others may take behind a failure.
+/// Steps that the others may take behind a failure: it may come from a race of which the other access is still to come.
 const BEHIND_A_FAILURE: u64 = 10_000;
+/// Steps behind the step limit, in which every loop that makes a call shows which; and at least so many for each PE.
+const AT_THE_LIMIT: u64 = 1000;
+const ROUNDS: u64 = 20;
 
-/// A PE has failed, perhaps because of a race of which the other access is still to come: the others go on for a while, and
-/// nothing but the races is taken from that.
+/// Behind the end of its schedule, a run goes on for a while. Whoever asks takes from the machine what that has shown; it is no
+/// part of the schedule, so no chooser is asked.
 #[cold]
-fn races_behind<T, C: Chooser>(
-    link: &Link,
-    hosts: &mut Hosts<'_, Result<T>>,
-    watch: &Watch,
-    chooser: &mut C,
-    n: usize,
-) -> Vec<Race> {
-    let paused = link.machine.borrow_mut().pause();
+fn go_on<T>(link: &Link, hosts: &mut Hosts<'_, Result<T>>, watch: &Watch, steps: u64, n: usize) {
     let mut results: Vec<Option<T>> = std::iter::repeat_with(|| None).take(n).collect();
-    let max_steps = paused.steps() + BEHIND_A_FAILURE;
-    while let VerdictKind::Failed { .. } | VerdictKind::Panicked { .. } =
-        take_turns(link, hosts, watch, chooser, max_steps, &mut results)
-    {}
-    let mut machine = link.machine.borrow_mut();
-    machine.resume(paused);
-    machine.races()
+    let (mut chooser, max_steps) = (Random::new(0), link.machine.borrow().steps + steps);
+    while take_turns(link, hosts, watch, &mut chooser, max_steps, &mut results).lets_others_go_on() {}
 }
 
 #[inline]

@@ -69,6 +69,15 @@ pub(crate) enum Call<'a> {
 }
 
 impl Call<'_> {
+    /// The call as a report has it.
+    pub(crate) fn in_words(&self) -> String {
+        match self {
+            Call::Issue { op, .. } => op.to_string(),
+            Call::Read { src: span, .. } | Call::Write { dst: span, .. } => format!("{}({span})", self.name()),
+            other => other.name().to_string(),
+        }
+    }
+
     /// The call's name in the API.
     pub(crate) fn name(&self) -> &'static str {
         match self {

@@ -48,7 +48,7 @@ pub struct Odd<T> {
 type Outcome<T> = (String, Vec<Option<T>>);
 
 /// Compares all outcomes of a program under its profile with those of sequential consistency. Each of the two searches begins at
-/// most `limit` schedules. A race is no finding here: a program that is robust can have races.
+/// most `limit` schedules, on one core: [`Cores::robustness`](crate::Cores::robustness) uses several. A race is no finding here: a program that is robust can have races.
 ///
 /// ```
 /// use onesided_sim::{Config, robustness};
@@ -84,9 +84,20 @@ pub fn robustness<T: Ord + Clone>(
     limit: u64,
     program: impl Fn(&Pe<Sim>) -> Result<T>,
 ) -> Result<Robustness<T>> {
-    let config = Config { races: Races::Note, strict: false, ..cluster.into() };
-    let (found, profile) = outcomes(config.clone(), limit, &program)?;
-    let (consistent, sequential) = outcomes(Config { sequential: true, ..config.clone() }, limit, &program)?;
+    compare(cluster.into(), |config, visit| Simulation::new(config)?.explore(Explore::All { limit }, &program, visit))
+}
+
+/// Who is shown each run of a search.
+pub(crate) type Visitor<'a, T> = &'a mut dyn FnMut(&Run<T>) -> ControlFlow<()>;
+
+/// Compares the outcomes that `explore` finds on both clusters.
+pub(crate) fn compare<T: Ord + Clone>(
+    cluster: Config,
+    explore: impl Fn(Config, Visitor<'_, T>) -> Result<Explored>,
+) -> Result<Robustness<T>> {
+    let config = Config { races: Races::Note, strict: false, ..cluster };
+    let (found, profile) = outcomes(config.clone(), &explore)?;
+    let (consistent, sequential) = outcomes(Config { sequential: true, ..config.clone() }, &explore)?;
     let odd = found.iter().filter(|(outcome, _)| !consistent.contains_key(*outcome));
     let odd = odd.map(|((ended, results), schedule)| Odd {
         results: results.clone(),
@@ -96,15 +107,13 @@ pub fn robustness<T: Ord + Clone>(
     Ok(Robustness { odd: odd.collect(), outcomes: found.len(), searches: [profile, sequential], config })
 }
 
-/// Every outcome, with a schedule that leads to it.
-#[track_caller]
+/// Every outcome, with the first schedule that leads to it.
 fn outcomes<T: Ord + Clone>(
     config: Config,
-    limit: u64,
-    program: &impl Fn(&Pe<Sim>) -> Result<T>,
+    explore: impl Fn(Config, Visitor<'_, T>) -> Result<Explored>,
 ) -> Result<(BTreeMap<Outcome<T>, Schedule>, Explored)> {
     let mut found = BTreeMap::new();
-    let explored = Simulation::new(config)?.explore(Explore::All { limit }, program, |run: &Run<T>| {
+    let explored = explore(config, &mut |run| {
         let results = match run.verdict.kind {
             VerdictKind::Finished => run.results.clone(),
             _ => Vec::new(),

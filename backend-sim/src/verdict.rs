@@ -1,14 +1,14 @@
 //! How a run ended: finished, or with a bug of the whole program.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use onesided::backend::{AllocId, Live, LiveKind, Span};
 use onesided::{At, Error, ErrorKind};
 
 use crate::lint::Lint;
+use crate::machine::Loops;
 use crate::race::{IntendedRace, Race};
-use crate::trace::{Event, LastRead};
+use crate::trace::LastRead;
 
 /// The end of a run, with what every PE was doing then.
 ///
@@ -57,7 +57,7 @@ pub struct Undelivered {
     pub overtaken_by: Option<(&'static str, At)>,
 }
 
-/// A report lists so many undelivered transfers, and counts the others.
+/// A report lists so many undelivered transfers, or calls of a loop, and counts the others.
 const LISTED: usize = 8;
 
 /// What a run ends with.
@@ -187,8 +187,8 @@ pub struct AgentState {
     pub call: &'static str,
     /// The line of its last call.
     pub at: Option<At>,
-    /// What the host called more often than anything else, in a run that was given up and recorded: what it polled, if it did.
-    pub most: Option<Repeated>,
+    /// The calls that the host made again and again behind the step limit: its loop, if it is in one.
+    pub loops: Vec<Repeated>,
     /// How it stood.
     pub standing: Standing,
 }
@@ -196,11 +196,11 @@ pub struct AgentState {
 /// A call that a host made again and again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repeated {
-    /// The call in words, as it was made the last time.
+    /// The call in words, as it was made the first time.
     pub call: String,
     /// Its line.
     pub at: At,
-    /// How often the host made it, at least twice.
+    /// How often the host made it in some steps behind the limit, at least twice.
     pub times: usize,
 }
 
@@ -237,19 +237,10 @@ impl Verdict {
         self.kind.is_ok()
     }
 
-    /// Says of each host what it called most often.
-    pub(crate) fn count_calls(&mut self, trace: &[Event]) {
-        // for each host and line: how often, and the last time
-        let mut lines: BTreeMap<(usize, At), (usize, &Event)> = BTreeMap::new();
-        for event in trace.iter().filter(|event| event.is_call()) {
-            let line = lines.entry((event.pe as usize, event.at)).or_insert((0, event));
-            *line = (line.0 + 1, event);
-        }
+    /// Says of each host which calls it makes again and again.
+    pub(crate) fn goes_round(&mut self, loops: &Loops) {
         for state in self.agents.iter_mut().filter(|state| state.stream.is_none()) {
-            let of_this_host = lines.iter().filter(|((pe, _), (times, _))| *pe == state.pe && *times > 1);
-            let most = of_this_host.max_by_key(|(_, (times, _))| *times);
-            state.most =
-                most.map(|((_, at), (times, event))| Repeated { call: event.call_in_words(), at: *at, times: *times });
+            state.loops = loops.of(state.pe);
         }
     }
 }
@@ -257,6 +248,11 @@ impl Verdict {
 impl VerdictKind {
     pub(crate) fn is_ok(&self) -> bool {
         matches!(self, VerdictKind::Finished | VerdictKind::Exited { status: 0, .. })
+    }
+
+    /// Whether one PE gets no further and the others could.
+    pub(crate) fn lets_others_go_on(&self) -> bool {
+        matches!(self, VerdictKind::Failed { .. } | VerdictKind::Panicked { .. } | VerdictKind::Mismatch { .. })
     }
 
     /// Whether it ends a run in which something else could still have happened.
@@ -447,7 +443,7 @@ impl fmt::Display for Undelivered {
 
 impl fmt::Display for AgentState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let AgentState { pe, stream, call, at, most, standing } = self;
+        let AgentState { pe, stream, call, at, loops, standing } = self;
         write!(f, "PE {pe}")?;
         if let Some(stream) = stream {
             write!(f, " stream {stream}")?;
@@ -464,9 +460,12 @@ impl fmt::Display for AgentState {
             (_, Some(at)) => write!(f, ": {stands}; its last call was at {at}")?,
             (_, None) => write!(f, ": {stands}; it made no call")?,
         }
-        match most {
-            Some(Repeated { call, at, times }) => write!(f, "; it called {call} at {at} {times} times"),
-            None => Ok(()),
+        for (number, Repeated { call, at, .. }) in loops.iter().take(LISTED).enumerate() {
+            write!(f, "{} {call} at {at}", if number == 0 { "; it goes on calling" } else { "," })?;
+        }
+        match loops.len().saturating_sub(LISTED) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
         }
     }
 }

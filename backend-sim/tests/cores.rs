@@ -3,7 +3,10 @@
 use std::ops::ControlFlow;
 
 use onesided::{Cmp, Pe, Result, SignalOp, expect_eq};
-use onesided_sim::{Bound, Budget, Config, Effort, Explore, Explored, Races, Sim, Simulation, Strategy, VerdictKind};
+use onesided_sim::{
+    Bound, Budget, Config, Effort, Enough, Explore, Explored, Ordering, Races, Sim, Simulation, Strategy, VerdictKind,
+    Weaker, robustness,
+};
 
 type Program = fn(&Pe<Sim>) -> Result<u64>;
 
@@ -210,4 +213,84 @@ fn the_fix_is_the_same() {
     }
     let fix = simulation.fix(&run, Effort::LITTLE, unordered).unwrap();
     assert!(fix.tried > 1 && fix.fix.is_some_and(|fix| fix.to_string().starts_with("insert `quiet`")));
+}
+
+/// Barriers and quiets of which some are not needed, and some are stronger than needed.
+fn careful(pe: &Pe<Sim>) -> Result<()> {
+    let (data, flag) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(1)?);
+    pe.host().barrier_all()?; // not needed
+    if pe.my_pe() == 0 {
+        pe.host().p(&data, 7, 1)?;
+        pe.host().quiet()?; // a fence is enough
+        pe.host().signal_op(flag.signal(0), 1, SignalOp::Set, 1)?;
+        pe.host().fence()?; // not needed
+    } else if pe.my_pe() == 1 {
+        pe.host().signal_wait_until(flag.signal(0), Cmp::Eq, 1)?;
+        expect_eq(pe.read(&data)?[0], 7, "the data")?;
+    }
+    pe.host().barrier_all()?; // a sync is enough
+    if pe.my_pe() == 2 {
+        expect_eq(pe.host().g(&data, 1)?, 7, "the data")?;
+    }
+    pe.free(flag)?;
+    pe.free(data)
+}
+
+#[test]
+fn the_calls_that_are_not_needed_are_the_same() {
+    let mut simulation = Simulation::new(Config::pes(3)).unwrap();
+    let said = |found: &[Weaker]| found.iter().map(|weaker| weaker.in_words(3)).collect::<Vec<_>>();
+    for effort in [Effort::LITTLE, Effort { schedules: 20, steps: 400 }, Effort { schedules: 20, steps: 4000 }] {
+        let alone = simulation.weaken(effort, careful).unwrap();
+        for cores in [1, 2, 3, 5] {
+            let found = simulation.on_cores(Some(cores)).weaken(effort, careful).unwrap();
+            assert_eq!(said(&found), said(&alone), "on {cores} cores");
+        }
+    }
+    let enough = simulation.on_cores(Some(3)).weaken(Effort::LITTLE, careful).unwrap();
+    let enough: Vec<Enough> = enough.into_iter().map(|weaker| weaker.enough).collect();
+    assert!(
+        matches!(
+            enough[..],
+            [Enough::Nothing(_), Enough::Call(Ordering::Fence, _), Enough::Nothing(_), Enough::Call(Ordering::Sync, _)]
+        ),
+        "{enough:?}"
+    );
+}
+
+/// Stores and loads of two PEs that delays let pass each other.
+fn store_buffering(pe: &Pe<Sim>) -> Result<u64> {
+    let words = pe.alloc_zeroed::<u64>(2)?;
+    let (mine, other) = (pe.my_pe() % 2, 1 - pe.my_pe() % 2);
+    pe.host().p(words.at(mine), 1, other)?;
+    pe.host().p(words.at(mine), 1, mine)?;
+    let seen = pe.host().g(words.at(other), mine)?;
+    pe.free(words)?;
+    Ok(seen)
+}
+
+#[test]
+fn robustness_is_the_same() {
+    for (pes, program) in [(2, store_buffering as Program), (3, served), (2, fails)] {
+        for limit in [20, 20_000] {
+            let alone = robustness(Config::pes(pes), limit, program).unwrap();
+            let mut simulation = Simulation::new(Config::pes(pes)).unwrap();
+            for cores in [1, 2, 4] {
+                let found = simulation.on_cores(Some(cores)).robustness(limit, program).unwrap();
+                assert_eq!(found.to_string(), alone.to_string(), "on {cores} cores");
+                assert_eq!((found.odd, found.searches), (alone.odd.clone(), alone.searches), "on {cores} cores");
+            }
+        }
+    }
+    let odd = robustness(Config::pes(2), 20_000, store_buffering).unwrap().odd;
+    assert!(!odd.is_empty(), "delays change what it does");
+}
+
+/// Who stops a search stops the one for robustness too.
+#[test]
+fn a_search_for_robustness_can_be_stopped() {
+    let mut simulation = Simulation::new(Config::pes(5)).unwrap();
+    simulation.stop_when(std::sync::Arc::new(true.into()));
+    let found = simulation.on_cores(Some(2)).robustness(1000, tickets).unwrap();
+    assert_eq!((found.is_complete(), found.searches[0].bound), (false, Some(Bound::Stopped)));
 }

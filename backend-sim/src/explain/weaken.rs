@@ -7,7 +7,7 @@ use onesided::{At, Pe, Result};
 use super::edit::{Edit, Ordering};
 use super::fix::Shown;
 use super::lines::Calls;
-use super::trial::{Effort, Job, Trial, Trials};
+use super::trial::{Effort, Job, Trial, Trials, Triers};
 use crate::crew::Crew;
 use crate::pe::Sim;
 use crate::simulation::Simulation;
@@ -73,36 +73,58 @@ impl Simulation {
     /// # Errors
     /// As [`Simulation::explore`].
     pub fn weaken<T>(&self, effort: Effort, program: impl Fn(&Pe<Sim>) -> Result<T>) -> Result<Vec<Weaker>> {
+        self.weaken_with(effort, &program, &mut Crew::alone(&mut |job: Job| job.run(&program)))
+    }
+
+    /// The same, with a crew.
+    pub(crate) fn weaken_with<T>(
+        &self,
+        effort: Effort,
+        program: &dyn Fn(&Pe<Sim>) -> Result<T>,
+        crew: &mut Triers<'_>,
+    ) -> Result<Vec<Weaker>> {
         let mut simulation = Simulation::new(self.config().clone())?;
-        let run = simulation.run(&program)?;
-        let recorded = simulation.reproduce(&run, &program)?;
+        let run = simulation.run(program)?;
+        let recorded = simulation.reproduce(&run, program)?;
         let mut calls = Calls::default();
         calls.add(recorded.trace.as_deref().unwrap_or_default());
         let mut lines: Vec<(Ordering, At)> =
             calls.all.iter().filter_map(|((at, _), line)| Some((line.orders?, *at))).collect();
         lines.sort_by_key(|(_, at)| *at);
         lines.dedup();
-        let mut own = |job: Job| job.run(&program);
-        let mut crew = Crew::alone(&mut own);
-        let mut trials = Trials::new(self, effort, run.steps, &mut crew);
-        let weaker = |(call, at): (Ordering, At)| {
-            let mut enough = Enough::Itself;
-            for by in weaker_than(call) {
-                let shown = match trials.of(&[Edit::Replace { at, by }])? {
-                    Trial::Fails(_) => continue,
-                    Trial::Proved(classes) => Shown::Proved { classes },
-                    Trial::NothingFound(schedules) => Shown::NothingFound { schedules },
-                    Trial::NotTried => {
-                        enough = Enough::NotTried;
-                        break;
-                    }
-                };
-                enough = by.map_or(Enough::Nothing(shown), |by| Enough::Call(by, shown));
+        let mut found: Vec<Weaker> =
+            lines.into_iter().map(|(call, at)| Weaker { call, at, enough: Enough::Itself }).collect();
+        let mut trials = Trials::new(self, effort, run.steps, crew);
+        // A round tries one change of each call that is still thought to be needed. So what a round tries is known before it begins.
+        let mut open: Vec<&mut Weaker> = found.iter_mut().collect();
+        for round in 0.. {
+            let change = |weaker: &Weaker| {
+                let by = *weaker_than(weaker.call).get(round)?;
+                Some((by, vec![Edit::Replace { at: weaker.at, by }]))
+            };
+            open.retain(|weaker| change(weaker).is_some());
+            if open.is_empty() {
                 break;
             }
-            Ok(Weaker { call, at, enough })
-        };
-        lines.into_iter().map(weaker).collect()
+            trials.expect(open.iter().filter_map(|weaker| change(weaker)).map(|(_, edits)| edits));
+            for weaker in std::mem::take(&mut open) {
+                let Some((by, edits)) = change(weaker) else { continue };
+                let shown = match trials.of(&edits)? {
+                    Trial::Fails(_) => {
+                        open.push(weaker);
+                        continue;
+                    }
+                    Trial::NotTried => {
+                        weaker.enough = Enough::NotTried;
+                        continue;
+                    }
+                    Trial::Proved(classes) => Shown::Proved { classes },
+                    Trial::NothingFound(schedules) => Shown::NothingFound { schedules },
+                };
+                weaker.enough = by.map_or(Enough::Nothing(shown), |by| Enough::Call(by, shown));
+            }
+        }
+        Ok(found)
     }
 }
 

@@ -8,7 +8,7 @@ use super::ids::{AgentId, PeId};
 use super::instance::Collective;
 use super::relaxed::ISSUED;
 use super::transfer::{Transfer, Unit};
-use super::{Access, Actor, BlockedWait, Machine, Object, TURN, Touch};
+use super::{Access, Actor, BlockedWait, Machine, Object, Touch};
 use crate::request::Call;
 
 impl Machine {
@@ -139,7 +139,7 @@ impl Machine {
                 state.set(State::Running);
                 state.chosen = true;
                 let pe = state.pe;
-                self.turn_ends = self.steps + TURN;
+                self.turn_ends = self.turn_end();
                 return Some(pe); // it notes until its call is performed
             }
             State::Pending(Pending::Call) if matches!(state.kind, AgentKind::Block(_)) => {

@@ -25,6 +25,7 @@
 //! | `data.rs` | what collectives move |
 //! | `kernel/` | kernels: blocks and threads as agents, their memory, their calls |
 //! | `team.rs` | teams |
+//! | `loops.rs` | the calls that a host makes again and again |
 //! | `life.rs`, `memory.rs` | init and finalize; allocation and registration |
 //! | `record.rs` | what a recorded run keeps: the trace |
 //! | `report.rs` | what every agent is doing, in words |
@@ -53,6 +54,7 @@ mod instance;
 mod issue;
 mod kernel;
 mod life;
+mod loops;
 mod memory;
 mod naming;
 mod observe;
@@ -99,6 +101,7 @@ pub(crate) use aim::Aim;
 pub(crate) use assumed::{Assumptions, GivenUp, Sightings, Word};
 pub(crate) use claim::{Claimed, Completes};
 pub(crate) use ids::{AgentId, ClaimId, Id, PeId, Table};
+pub(crate) use loops::Loops;
 pub(crate) use past::Past;
 pub(crate) use poll::Patience;
 pub(crate) use team::predefined_members;
@@ -174,12 +177,6 @@ pub(crate) struct Paused {
     steps: u64,
 }
 
-impl Paused {
-    pub(crate) fn steps(&self) -> u64 {
-        self.steps
-    }
-}
-
 /// So many bytes of what memory held before a step are kept.
 const KEPT: usize = 64;
 
@@ -217,6 +214,8 @@ pub(crate) struct Machine {
     pub(crate) steps: u64,
     /// When the running host lets others go first.
     turn_ends: u64,
+    /// The calls that hosts make, while they are counted.
+    loops: Option<Box<Loops>>,
     record: Option<Box<Record>>,
     landed: Landed,
     paths: Paths,
@@ -274,6 +273,7 @@ impl Machine {
             unique_ids: 0,
             steps: 0,
             turn_ends: 0,
+            loops: None,
             record: None,
             landed: Landed::default(),
             paths: Paths::default(),
@@ -354,7 +354,7 @@ impl Machine {
         while let Some(agent) = self.woken.pop_front() {
             match self.agents[agent].kind {
                 AgentKind::Host => {
-                    self.turn_ends = self.steps + TURN;
+                    self.turn_ends = self.turn_end();
                     return Some(self.agents[agent].pe);
                 }
                 AgentKind::Stream(_) | AgentKind::Thread(_) => self.run_stream(agent),
@@ -362,6 +362,12 @@ impl Machine {
             }
         }
         None
+    }
+
+    /// When the turn ends that begins. Where calls are counted, each ends one.
+    #[inline]
+    fn turn_end(&self) -> u64 {
+        if self.loops.is_some() { self.steps } else { self.steps + TURN }
     }
 
     /// What the host's call returned.
@@ -384,6 +390,7 @@ impl Machine {
         let again = self.mode.tracking && self.polls_again(host, call, at);
         if self.mode.relaxed && (again || self.is_choice(host, call)) {
             self.make_pending(host);
+            self.count_call(host, call, at);
             self.agents[host].call = call.name(); // the step is that of the call
             if self.mode.aiming {
                 self.aim(host, call);
@@ -394,10 +401,12 @@ impl Machine {
         match progress {
             Progress::Done if self.steps < self.turn_ends && self.finding.is_none() => Progress::Done,
             Progress::Done => {
+                self.count_call(host, call, at);
                 self.woken.push_back(host);
                 Progress::DoneLater
             }
             blocked => {
+                self.count_call(host, call, at);
                 self.agents[host].call = call.name();
                 blocked
             }
@@ -413,12 +422,13 @@ impl Machine {
 
     /// What follows is no part of the run.
     pub(crate) fn pause(&mut self) -> Paused {
+        self.loops = Some(Box::default());
         Paused { record: self.record.take(), steps: self.steps }
     }
 
     /// The run is again as it was, except for the races that were found.
     pub(crate) fn resume(&mut self, Paused { record, steps }: Paused) {
-        (self.record, self.steps) = (record, steps);
+        (self.record, self.steps, self.loops) = (record, steps, None);
     }
 
     /// The races that were found.

@@ -25,7 +25,7 @@ impl Machine {
             waiting => Standing::Waits(self.waits_for(agent, waiting)),
         };
         let stream = agent.stream().map(|number| number as usize);
-        AgentState { pe: agent.pe.index(), stream, call: agent.call, at: agent.at, most: None, standing }
+        AgentState { pe: agent.pe.index(), stream, call: agent.call, at: agent.at, loops: Vec::new(), standing }
     }
 
     fn waits_for(&self, agent: &Agent, state: &State) -> String {

@@ -2,13 +2,15 @@
 
 use std::process::ExitCode;
 
-use onesided_sim::{Explore, Odd, robustness};
+use onesided::Error;
+use onesided_sim::{Explore, Odd, Robustness, Simulation};
 
 use super::options::LIMIT;
 use super::plan::{Plan, Search};
 use super::{Facts, Program};
 use crate::say;
 use crate::tool::command::NOT_COMPLETE;
+use crate::tool::interrupt;
 
 /// Compares both sets of outcomes, and shows the first that only the profile has.
 ///
@@ -19,8 +21,7 @@ pub(super) fn run<P: Program>(facts: &Facts, program: &P, plan: &Plan) -> Result
         Search::InOrder { then: Some(Explore::All { limit }) } => limit,
         _ => LIMIT,
     };
-    let found =
-        robustness(plan.config.clone(), limit, |pe| program.run(pe)).map_err(|why| why.message().to_string())?;
+    let found = search(program, plan, limit).map_err(|why| why.message().to_string())?;
     say!("{}: {found}", plan.program(facts));
     match &found.odd[..] {
         _ if !found.is_complete() => Ok(ExitCode::from(NOT_COMPLETE)),
@@ -31,6 +32,12 @@ pub(super) fn run<P: Program>(facts: &Facts, program: &P, plan: &Plan) -> Result
             Ok(ExitCode::from(1))
         }
     }
+}
+
+fn search<P: Program>(program: &P, plan: &Plan, limit: u64) -> Result<Robustness<String>, Error> {
+    let mut simulation = Simulation::new(plan.config.clone())?;
+    simulation.stop_when(interrupt::flag());
+    simulation.on_cores(plan.cores).robustness(limit, |pe| program.run(pe))
 }
 
 fn show(Odd { results, ended, .. }: &Odd<String>) {

@@ -141,7 +141,7 @@ fn visit<P: Program>(program: &P, plan: &Plan, done: &mut Done) -> Result<()> {
         done.differing = Some((results.count(), simulation.reproduce(other, main)?));
     }
     if plan.weaken && done.end == End::Fine {
-        done.weaker = simulation.weaken(Effort::MUCH, main)?;
+        done.weaker = simulation.on_cores(plan.cores).weaken(Effort::MUCH, main)?;
     }
     // Recording takes time. So the run to report is run again, and recorded then.
     let has_finding = finding.is_some();

@@ -1,0 +1,50 @@
+//! What a run tells that reaches the step limit: which calls its loops make.
+
+use std::ops::ControlFlow;
+
+use onesided::{Pe, Result};
+use onesided_sim::{Config, Explore, Races, Sim, Simulation, Strategy, VerdictKind};
+
+/// PE 0 prepares much and then counts for ever, in a loop of two calls.
+fn count_for_ever(pe: &Pe<Sim>) -> Result<()> {
+    let words = pe.alloc_zeroed::<u64>(2)?;
+    for _ in 0..500 {
+        pe.read(&words)?;
+    }
+    while pe.my_pe() == 0 && pe.host().signal_fetch(words.signal(0))? == 0 {
+        pe.host().atomic_inc(words.at(1), 1)?;
+    }
+    pe.free(words)
+}
+
+/// Whoever chose the schedule, and whether it was recorded or not: the loop is named, and not what was called before it.
+#[test]
+fn a_run_that_is_given_up_names_the_calls_of_its_loop() {
+    let config = Config { max_steps: Some(1500), races: Races::Note, ..Config::pes(2) };
+    let mut simulation = Simulation::new(config).unwrap();
+    let mut verdicts = vec![simulation.run(count_for_ever).unwrap().verdict];
+    let ways = [Strategy::Plain, Strategy::Pos, Strategy::Pct { depth: 3 }];
+    let ways = ways.map(|strategy| Explore::Random { schedules: 3, seed: 0, strategy });
+    for how in ways.into_iter().chain([Explore::All { limit: 3 }]) {
+        let mut runs = Vec::new();
+        let visit = |run: &onesided_sim::Run<()>| {
+            runs.push(run.without_results());
+            ControlFlow::Continue(())
+        };
+        simulation.explore(how, count_for_ever, visit).unwrap();
+        verdicts.extend(runs.iter().map(|run| run.verdict.clone()));
+        let recorded = simulation.reproduce(&runs[0], count_for_ever).unwrap();
+        assert!(recorded.trace.is_some_and(|trace| trace.iter().all(|event| event.step <= recorded.steps)));
+        verdicts.push(recorded.verdict);
+    }
+    assert!(verdicts.len() >= 9, "{}", verdicts.len());
+    for verdict in verdicts {
+        assert!(matches!(verdict.kind, VerdictKind::StepLimit { .. }), "{verdict}");
+        let loops = &verdict.agents.iter().find(|agent| agent.pe == 0).unwrap().loops;
+        let mut calls: Vec<&str> = loops.iter().map(|call| call.call.as_str()).collect();
+        calls.sort_unstable();
+        assert_eq!(calls, ["atomic add<u64>(buf0+8..16 on PE 1, 1)", "signal_fetch(buf0+0..8)"], "{verdict}");
+        let lines: Vec<u32> = loops.iter().map(|call| call.at.line()).collect();
+        assert_eq!(lines[0].abs_diff(lines[1]), 1);
+    }
+}
