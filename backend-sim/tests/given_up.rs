@@ -8,7 +8,7 @@ use onesided_sim::{Config, Explore, Races, Sim, Simulation, Strategy, VerdictKin
 /// PE 0 prepares much and then counts for ever, in a loop of two calls.
 fn count_for_ever(pe: &Pe<Sim>) -> Result<()> {
     let words = pe.alloc_zeroed::<u64>(2)?;
-    for _ in 0..500 {
+    for _ in 0..300 {
         pe.read(&words)?;
     }
     while pe.my_pe() == 0 && pe.host().signal_fetch(words.signal(0))? == 0 {
@@ -20,7 +20,7 @@ fn count_for_ever(pe: &Pe<Sim>) -> Result<()> {
 /// Whoever chose the schedule, and whether it was recorded or not: the loop is named, and not what was called before it.
 #[test]
 fn a_run_that_is_given_up_names_the_calls_of_its_loop() {
-    let config = Config { max_steps: Some(1500), races: Races::Note, ..Config::pes(2) };
+    let config = Config { max_steps: Some(5000), races: Races::Note, ..Config::pes(2) };
     let mut simulation = Simulation::new(config).unwrap();
     let mut verdicts = vec![simulation.run(count_for_ever).unwrap().verdict];
     let ways = [Strategy::Plain, Strategy::Pos, Strategy::Pct { depth: 3 }];
