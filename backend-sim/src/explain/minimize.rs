@@ -31,7 +31,8 @@ impl Simulation {
     /// Looks for a run that ends as `run` did and differs less from the run in order: "this delivery comes after that read". Each
     /// attempt is one run. `None`: `run` is the one in order, or nothing simpler was found.
     ///
-    /// Two runs end alike if their verdicts are of one kind, at one line, and the first race of the one is a race of the other.
+    /// Two runs end alike if their verdicts are of one kind, at one line; and where a race is all that is wrong, the first race of the
+    /// one is a race of the other.
     ///
     /// ```
     /// use std::ops::ControlFlow;
@@ -95,7 +96,9 @@ impl Ending {
             VerdictKind::Panicked { at, .. } => *at,
             _ => None,
         };
-        let race = verdict.races.first().map(|race| [race.first.at, race.second.at]);
+        // which races lie behind a failure depends on what follows it
+        let race = verdict.races.first().filter(|_| matches!(verdict.kind, VerdictKind::Race));
+        let race = race.map(|race| [race.first.at, race.second.at]);
         Ending { outcome: verdict.kind.outcome(), at, race }
     }
 
