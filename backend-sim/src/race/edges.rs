@@ -78,7 +78,7 @@ impl Detector {
             }
             lane => view.previous(to, lane, time),
         };
-        view.last = time;
+        (view.last, view.site) = (time, site);
         if let Lane::Puts | Lane::Stores = lane {
             view.issued = time;
         }
@@ -178,6 +178,7 @@ impl Detector {
             None => {}
             Some(Released::Clock(clock)) => self.agents[agent].clock().join(&clock),
             Some(Released::Transfer(mark, issue)) => {
+                self.agents[mark.agent()].synchronized(mark.time, mark.site(), pe);
                 // the word is ordered with the wait, and what came before its transfer; the rest of the transfer is not
                 let clock = self.delivered(mark.agent(), mark.lane(), (mark.time, mark.time), pe, &issue);
                 self.agents[agent].clock().join(&clock);
@@ -187,6 +188,7 @@ impl Detector {
                 self.shadow.seen(pe, word, wait);
             }
         }
+        self.found.heard(agent, &self.agents);
     }
 
     /// What the word tells now.
@@ -201,6 +203,7 @@ impl Detector {
     pub(crate) fn learn_told(&mut self, agent: AgentId, told: &Told) {
         if told.time > self.base {
             self.agents[agent].clock().join(&told.clock);
+            self.found.heard(agent, &self.agents);
         }
     }
 
@@ -237,7 +240,7 @@ impl Detector {
         if self.on {
             let (time, site) = (self.tick(), self.sites.number(call, at, 0));
             let view = &mut self.agents[agent];
-            view.last = time;
+            (view.last, view.site) = (time, site);
             view.log.push((time, site, to));
         }
     }

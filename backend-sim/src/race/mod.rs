@@ -296,8 +296,9 @@ struct View {
     issue: Option<Rc<Issue>>,
     /// The number of the mark under which it acts; 0: none.
     mark: u32,
-    /// Its last own access.
+    /// Its last own access, and the call of that, or of its last transfer.
     last: u64,
+    site: u32,
     /// Its last blocking transfer or store, and the last that a quiet has claimed.
     issued: u64,
     claimed: u64,
@@ -341,6 +342,7 @@ impl View {
             issue: None,
             mark: 0,
             last: 0,
+            site: 0,
             issued: 0,
             claimed: 0,
             previous: Vec::new(),
@@ -375,6 +377,14 @@ impl View {
     /// Its last call until a moment that others synchronize with.
     fn last_synchronization(&self, upto: u64) -> Option<u32> {
         self.log.iter().rev().find(|(time, ..)| *time <= upto).map(|(_, site, _)| *site)
+    }
+
+    /// Somebody waits for a put of it, which is a call that others synchronize with only then.
+    fn synchronized(&mut self, time: u64, site: u32, to: PeId) {
+        let at = self.log.partition_point(|(other, ..)| *other < time);
+        if self.log.get(at).is_none_or(|(other, ..)| *other != time) {
+            self.log.insert(at, (time, site, Some(to)));
+        }
     }
 
     /// What it knows, to be added to.
@@ -523,7 +533,8 @@ impl Detector {
         let time = self.tick();
         let site = self.sites.number(call, at, self.agents[agent].mark);
         let mark = Mark::new(agent, Lane::Steps, time, site, how, size);
-        self.agents[agent].last = time;
+        let view = &mut self.agents[agent];
+        (view.last, view.site) = (time, site);
         let on_path = OnPath::of(self.pes_per_node, &self.agents, agent, pe, how);
         let who = Who { pe, on_path, ..Who::agent(agent, time, self.base, &self.agents) };
         let (found, agents) = (&mut self.found, &self.agents);

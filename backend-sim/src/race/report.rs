@@ -10,7 +10,7 @@ use super::gpu::Gpus;
 use super::missing::{MissingEdge, Side};
 use super::shadow::How;
 use super::site::Sites;
-use super::{Lane, Mark, View, Who, knows, steps_of};
+use super::{Kind as Agent, Lane, Mark, View, Who, knows, steps_of};
 use crate::machine::{AgentId, Id as _, PeId, Table};
 
 /// Two accesses to the same bytes, at least one of which writes, that nothing orders. They are not both atomic, or they are
@@ -102,10 +102,21 @@ enum Path {
     /// The second comes after the issue of the first. With the first call after it that others synchronize with, and the PE that
     /// this call signals.
     Issued(Option<(u32, Option<PeId>)>),
+    /// Nothing leads from the first, of a stream, to the second, which comes after this call that its host has made since.
+    Behind(u32),
+    /// Nothing leads from one to the other, but from the one to this call of a stream that the other one's host does not wait for.
+    OnStream { call: u32, host: Host },
     /// Nothing leads from one to the other, and a barrier of a kernel's block would.
     Threads(Side),
     /// The same: another thread of the first one's block was told of the second before all of them met.
     ToldLater,
+}
+
+/// Which of two accesses is that of the host.
+#[derive(Clone, Copy, Debug)]
+enum Host {
+    First,
+    Second,
 }
 
 impl Path {
@@ -123,10 +134,32 @@ impl Path {
             Path::Threads(Side::Second)
         } else if of_block(first).any(|other| who.clock.steps(other) > who.base) {
             Path::Threads(Side::First)
+        } else if let Some(stream) = streams_of(second, agents).find(told) {
+            Path::OnStream { call: agents[stream].site, host: Host::Second }
         } else {
-            Path::None
+            Path::behind(first, who, agents).map_or(Path::None, Path::Behind)
         }
     }
+
+    /// The call of a stream's host, made since the stream's last work was enqueued, that somebody comes after.
+    fn behind(stream: AgentId, who: &Who<'_>, agents: &Table<AgentId, View>) -> Option<u32> {
+        let (view, host) = (&agents[stream], AgentId(agents[stream].pe.0)); // hosts come first, by rank
+        if !matches!(view.kind, Agent::Stream(_)) || view.pe == agents[who.agent].pe {
+            return None;
+        }
+        let enqueued = who.base.max(steps_of(&view.clock, agents, host));
+        let known = steps_of(who.clock, agents, host);
+        let next = agents[host].log.iter().find(|(time, ..)| *time > enqueued && *time <= known);
+        next.map(|&(_, site, _)| site)
+    }
+}
+
+/// The streams beside a host.
+fn streams_of(host: AgentId, agents: &Table<AgentId, View>) -> impl Iterator<Item = AgentId> {
+    let (pe, is_host) = (agents[host].pe, agents[host].is_host());
+    let is_one =
+        move |&other: &AgentId| is_host && agents[other].pe == pe && matches!(agents[other].kind, Agent::Stream(_));
+    agents.ids().filter(is_one)
 }
 
 fn kind(mark: &Mark) -> Kind {
@@ -202,6 +235,28 @@ impl Found {
         }
     }
 
+    /// A stream has learned something: races of its host, before, with what the stream has been told of now.
+    #[inline]
+    pub(super) fn heard(&mut self, stream: AgentId, agents: &Table<AgentId, View>) {
+        if !self.0.is_empty() {
+            self.heard_some(stream, agents);
+        }
+    }
+
+    fn heard_some(&mut self, stream: AgentId, agents: &Table<AgentId, View>) {
+        let view = &agents[stream];
+        for Pair { first, second, pe, path, .. } in self.0.values_mut() {
+            let (host, other) = (first.agent(), second.agent());
+            if matches!(path, Path::None)
+                && streams_of(host, agents).any(|of| of == stream)
+                && steps_of(&view.clock, agents, host) < first.time
+                && knows(&view.clock, agents, other, second.lane(), second.time, *pe)
+            {
+                *path = Path::OnStream { call: view.site, host: Host::First };
+            }
+        }
+    }
+
     /// The mark of each pair of which one is marked.
     pub(super) fn marked<'a>(&'a self, sites: &'a Sites) -> impl Iterator<Item = u32> + 'a {
         self.0.values().map(|pair| pair.mark(sites)).filter(|mark| *mark > 0)
@@ -267,6 +322,17 @@ impl Pair {
         if let Path::Threads(side) = path {
             return MissingEdge::Threads { after, before, side };
         }
+        match path {
+            Path::Behind(site) => {
+                let quiet = matches!(first.lane(), Lane::Puts | Lane::Nbi | Lane::Stores | Lane::Gets);
+                return MissingEdge::Synchronize { after, before: at(site), quiet };
+            }
+            Path::OnStream { call, host } => {
+                let before = if let Host::First = host { after } else { before };
+                return MissingEdge::Synchronize { after: at(call), before, quiet: false };
+            }
+            _ => {}
+        }
         if let Path::ToldLater = path {
             return MissingEdge::Threads { after: before, before: after, side: Side::Second };
         }
@@ -283,11 +349,15 @@ impl Pair {
                 _ => {}
             }
         }
-        let arrives = matches!(first.lane(), Lane::Puts | Lane::Nbi | Lane::Stores);
+        let arrives = |mark: &Mark| matches!(mark.lane(), Lane::Puts | Lane::Nbi | Lane::Stores);
         let beside = a.pe == b.pe && first.agent() != second.agent();
         let Path::Issued(next) = path else {
             return match beside {
-                true => MissingEdge::Synchronize { after, before, quiet: arrives },
+                // the stream's work was enqueued first: else it would come after the host's access
+                true if a.is_host() => {
+                    MissingEdge::Synchronize { after: before, before: after, quiet: arrives(second) }
+                }
+                true => MissingEdge::Synchronize { after, before, quiet: arrives(first) },
                 false => barrier,
             };
         };
