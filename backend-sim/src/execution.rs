@@ -137,13 +137,18 @@ fn drive<T, C: Chooser>(
         _ if verdict.kind.lets_others_go_on() && meaning != Races::Ignore => BEHIND_A_FAILURE,
         _ => return verdict,
     };
-    let paused = machine.pause();
+    let at_the_limit = matches!(verdict.kind, VerdictKind::StepLimit { .. });
+    let paused = machine.pause(at_the_limit);
     drop(machine);
-    go_on(link, hosts, watch, steps, results.len());
+    let n = results.len();
+    match C::TRACKING || at_the_limit {
+        true => go_on(link, hosts, watch, &mut Random::new(0), steps, n),
+        false => go_on(link, hosts, watch, chooser, steps, n), // who names steps learns which are late
+    }
     let mut machine = link.machine.borrow_mut();
-    match verdict.kind {
-        VerdictKind::StepLimit { .. } => verdict.goes_round(machine.loops()),
-        _ => verdict.races = machine.races(),
+    match at_the_limit {
+        true => verdict.goes_round(machine.loops()),
+        false => verdict.races = machine.races(),
     }
     machine.resume(paused);
     verdict
@@ -156,12 +161,19 @@ const AT_THE_LIMIT: u64 = 1000;
 const ROUNDS: u64 = 20;
 
 /// Behind the end of its schedule, a run goes on for a while. Whoever asks takes from the machine what that has shown; it is no
-/// part of the schedule, so no chooser is asked.
+/// part of the schedule. So a search, which has looked at its schedule already, does not choose there.
 #[cold]
-fn go_on<T>(link: &Link, hosts: &mut Hosts<'_, Result<T>>, watch: &Watch, steps: u64, n: usize) {
+fn go_on<T, C: Chooser>(
+    link: &Link,
+    hosts: &mut Hosts<'_, Result<T>>,
+    watch: &Watch,
+    chooser: &mut C,
+    steps: u64,
+    n: usize,
+) {
     let mut results: Vec<Option<T>> = std::iter::repeat_with(|| None).take(n).collect();
-    let (mut chooser, max_steps) = (Random::new(0), link.machine.borrow().steps + steps);
-    while take_turns(link, hosts, watch, &mut chooser, max_steps, &mut results).lets_others_go_on() {}
+    let max_steps = link.machine.borrow().steps + steps;
+    while take_turns(link, hosts, watch, chooser, max_steps, &mut results).lets_others_go_on() {}
 }
 
 #[inline]

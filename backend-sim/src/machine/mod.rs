@@ -420,9 +420,9 @@ impl Machine {
         self.races.at_step(self.steps);
     }
 
-    /// What follows is no part of the run.
-    pub(crate) fn pause(&mut self) -> Paused {
-        self.loops = Some(Box::default());
+    /// What follows is no part of the run. `counts`: whether the calls of hosts are counted in it.
+    pub(crate) fn pause(&mut self, counts: bool) -> Paused {
+        self.loops = counts.then(Box::default);
         Paused { record: self.record.take(), steps: self.steps }
     }
 
