@@ -1,11 +1,18 @@
-//! [`Loops`]: which calls a host makes again and again.
+//! What a run shows behind the end of its schedule: races, and by [`Loops`], which calls a host makes again and again.
 
 use onesided::At;
 
-use super::Machine;
 use super::ids::{AgentId, Id, PeId};
+use super::record::Record;
+use super::{Machine, TURN};
 use crate::request::Call;
 use crate::verdict::Repeated;
+
+/// What a run has come to, while something goes on behind it.
+pub(crate) struct Paused {
+    record: Option<Box<Record>>,
+    steps: u64,
+}
 
 /// The calls of hosts since they are counted, in the order in which each was first made.
 #[derive(Debug, Default)]
@@ -27,6 +34,23 @@ impl Loops {
 }
 
 impl Machine {
+    /// What follows is no part of the run. `counts`: whether the calls of hosts are counted in it.
+    pub(crate) fn pause(&mut self, counts: bool) -> Paused {
+        self.loops = counts.then(Box::default);
+        Paused { record: self.record.take(), steps: self.steps }
+    }
+
+    /// The run is again as it was, except for the races that were found.
+    pub(crate) fn resume(&mut self, Paused { record, steps }: Paused) {
+        (self.record, self.steps, self.loops) = (record, steps, None);
+    }
+
+    /// When the turn ends that begins. Where calls are counted, each ends one.
+    #[inline]
+    pub(super) fn turn_end(&self) -> u64 {
+        if self.loops.is_some() { self.steps } else { self.steps + TURN }
+    }
+
     /// A host has made a call, which ends its turn or makes it wait.
     #[inline]
     pub(super) fn count_call(&mut self, host: AgentId, call: &Call<'_>, at: At) {

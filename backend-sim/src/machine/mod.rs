@@ -171,12 +171,6 @@ pub(crate) struct BlockedWait {
     pub(crate) access: Access,
 }
 
-/// What a run has come to, while something goes on behind it.
-pub(crate) struct Paused {
-    record: Option<Box<Record>>,
-    steps: u64,
-}
-
 /// So many bytes of what memory held before a step are kept.
 const KEPT: usize = 64;
 
@@ -364,12 +358,6 @@ impl Machine {
         None
     }
 
-    /// When the turn ends that begins. Where calls are counted, each ends one.
-    #[inline]
-    fn turn_end(&self) -> u64 {
-        if self.loops.is_some() { self.steps } else { self.steps + TURN }
-    }
-
     /// What the host's call returned.
     #[inline]
     pub(crate) fn reply(&mut self, host: AgentId) -> Reply {
@@ -418,17 +406,6 @@ impl Machine {
     fn step(&mut self) {
         self.steps += 1;
         self.races.at_step(self.steps);
-    }
-
-    /// What follows is no part of the run. `counts`: whether the calls of hosts are counted in it.
-    pub(crate) fn pause(&mut self, counts: bool) -> Paused {
-        self.loops = counts.then(Box::default);
-        Paused { record: self.record.take(), steps: self.steps }
-    }
-
-    /// The run is again as it was, except for the races that were found.
-    pub(crate) fn resume(&mut self, Paused { record, steps }: Paused) {
-        (self.record, self.steps, self.loops) = (record, steps, None);
     }
 
     /// The races that were found.
