@@ -259,25 +259,23 @@ impl Heap {
     /// An element of at most 8 bytes, zero-extended.
     #[inline]
     pub(crate) fn load(&self, pe: PeId, span: Span) -> u64 {
-        let bytes = self.bytes(pe, span);
-        if let Ok(bytes) = bytes.try_into() {
-            return u64::from_le_bytes(bytes);
+        match *self.bytes(pe, span) {
+            // a copy whose length is known needs no call
+            [a, b, c, d] => u32::from_le_bytes([a, b, c, d]).into(),
+            [a, b, c, d, e, f, g, h] => u64::from_le_bytes([a, b, c, d, e, f, g, h]),
+            ref bytes => bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte)),
         }
-        let mut word = [0; 8];
-        word[..bytes.len()].copy_from_slice(bytes);
-        u64::from_le_bytes(word)
     }
 
     /// Stores an element of at most 8 bytes.
     #[inline]
     pub(crate) fn store(&mut self, pe: PeId, span: Span, value: u64) {
-        let bytes = self.bytes_mut(pe, span);
-        if let Ok(word) = <&mut [u8; 8]>::try_from(&mut *bytes) {
-            *word = value.to_le_bytes();
-            return;
+        let new = value.to_le_bytes();
+        match self.bytes_mut(pe, span) {
+            [a, b, c, d] => [*a, *b, *c, *d] = [new[0], new[1], new[2], new[3]],
+            [a, b, c, d, e, f, g, h] => [*a, *b, *c, *d, *e, *f, *g, *h] = new,
+            bytes => bytes.copy_from_slice(&new[..bytes.len()]),
         }
-        let len = bytes.len();
-        bytes.copy_from_slice(&value.to_le_bytes()[..len]);
     }
 }
 

@@ -15,7 +15,7 @@ impl Memory {
     fn range(&mut self, access: &Access) -> Result<&mut [u8], Refusal> {
         let begin = access.address.wrapping_sub(4096) as usize;
         let end = begin.wrapping_add(access.bytes.into());
-        self.0.get_mut(begin..end).ok_or_else(|| Refusal::Fault("out of bounds".into()))
+        self.0.get_mut(begin..end).ok_or_else(|| Refusal::fault("out of bounds"))
     }
 }
 

@@ -68,7 +68,7 @@ impl FlatMemory {
     fn checked(&mut self, access: &Access) -> Result<&mut [u8], Refusal> {
         let (address, bytes) = (access.address, access.bytes);
         self.range(address, bytes)
-            .ok_or_else(|| Refusal::Fault(format!("{bytes} bytes at {address:#x} lie in no allocation")))
+            .ok_or_else(|| Refusal::fault(format!("{bytes} bytes at {address:#x} lie in no allocation")))
     }
 }
 

@@ -19,8 +19,8 @@ pub struct Access {
     pub scope: Scope,
     /// What the access does.
     pub kind: AccessKind,
-    /// Who accesses.
-    pub who: Who,
+    /// Who accesses: the number of the thread in its block. [`Block::who`](crate::Block::who) says where it is.
+    pub thread: u32,
     /// Where in the kernel.
     pub place: Place,
 }
@@ -83,12 +83,22 @@ pub enum Refusal {
     /// Not now: the turn of the block ends with [`Stop::Access`](crate::Stop::Access), and the access is asked for again in its next turn.
     Wait,
     /// The access is wrong: the block ends with a fault that has this text, such as "beyond the end of `buf1`".
-    Fault(String),
+    #[expect(clippy::box_collection, reason = "one word: results of accesses fit into registers")]
+    Fault(Box<String>),
+}
+
+impl Refusal {
+    /// The access is wrong, for this reason.
+    #[cold]
+    pub fn fault(why: impl Into<String>) -> Self {
+        Self::Fault(Box::new(why.into()))
+    }
 }
 
 /// Global memory and its surroundings. A block asks, in the order in which its threads run.
 pub trait World {
-    /// Whether the turn of the block ends before this access, so that somebody else may come first. Asked once for each access.
+    /// Whether the turn of the block ends before this access, so that somebody else may come first. Where threads of a warp come to plain
+    /// accesses together, it is asked for each, and again for those that are then made one by one.
     fn stops(&mut self, access: &Access) -> bool {
         access.order.is_strong()
     }
@@ -110,7 +120,7 @@ pub trait World {
     /// # Errors
     /// If the access is wrong, or not possible now.
     fn atomic(&mut self, access: &Access, ty: Type, b: u64, c: u64) -> Result<(u64, bool), Refusal> {
-        let AccessKind::Atomic(op) = access.kind else { return Err(Refusal::Fault("no atomic".into())) };
+        let AccessKind::Atomic(op) = access.kind else { return Err(Refusal::fault("no atomic")) };
         let old = self.load(access)?;
         Ok((old, self.store(access, op.apply(ty, old, b, c))?))
     }
@@ -137,6 +147,13 @@ pub trait World {
     /// do next.
     fn synchronize(&mut self, sync: &Sync) {
         let _ = sync;
+    }
+
+    /// The result of an external function that has no parameters and whose answer never changes, such as the number of PEs: an index into
+    /// [`Module::externals`](crate::Module::externals). Whatever has none is [called](crate::Stop::Call).
+    fn query(&mut self, external: usize) -> Option<u64> {
+        let _ = external;
+        None
     }
 
     /// A thread has printed.

@@ -28,7 +28,7 @@ impl World for Noting {
 
     fn store(&mut self, access: &Access, value: u64) -> Result<bool, Refusal> {
         if value == 666 {
-            return Err(Refusal::Fault("this number is not allowed".into()));
+            return Err(Refusal::fault("this number is not allowed"));
         }
         self.noted.push(format!("{:?} {:?} {} {}", access.kind, access.order, access.scope, access.bytes));
         self.memory.store(access, value)

@@ -101,12 +101,12 @@ impl World for View<'_> {
     }
 
     fn load(&mut self, access: &Access) -> Result<u64, Refusal> {
-        let span = self.span(access.address, access.bytes.into()).map_err(Refusal::Fault)?;
+        let span = self.span(access.address, access.bytes.into()).map_err(Refusal::fault)?;
         Ok(self.memory.word(self.pe, span))
     }
 
     fn store(&mut self, access: &Access, value: u64) -> Result<bool, Refusal> {
-        let span = self.span(access.address, access.bytes.into()).map_err(Refusal::Fault)?;
+        let span = self.span(access.address, access.bytes.into()).map_err(Refusal::fault)?;
         self.memory.set(self.pe, span, value);
         Ok(true)
     }

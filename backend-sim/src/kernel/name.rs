@@ -197,6 +197,15 @@ impl Function {
         Ok(Function { name: name.to_owned(), verb, unit, group, queue_pair, convention: Convention::C })
     }
 
+    /// The result, if it is the same in every call of a PE and there are no arguments.
+    pub(crate) fn constant(&self, my_pe: usize, n_pes: usize) -> Option<u64> {
+        match (self.verb, self.convention) {
+            (Verb::MyPe, Convention::C) => Some(my_pe as u64),
+            (Verb::NPes, Convention::C) => Some(n_pes as u64),
+            _ => None,
+        }
+    }
+
     /// The result as the calling thread gets it, from the bits of an element: small signed integers are widened, as PTX passes them in
     /// 32 bits.
     pub(crate) fn widened(&self, bits: u64) -> u64 {

@@ -58,7 +58,7 @@ impl Memory {
     fn range(&mut self, access: &Access) -> std::result::Result<&mut [u8], Refusal> {
         let begin = access.address.wrapping_sub(FIRST) as usize;
         let range = begin..begin.wrapping_add(access.bytes.into());
-        self.0.get_mut(range).ok_or_else(|| Refusal::Fault("out of bounds".into()))
+        self.0.get_mut(range).ok_or_else(|| Refusal::fault("out of bounds"))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Accesses to memory: to the right space, in bounds, at the right alignment, noted for races.
 
+use super::lanes::Lanes;
 use super::shared::{Finding, Touch};
 use super::thread::Thread;
 use super::{Block, FaultKind, Halt, Stop};
@@ -29,7 +30,30 @@ fn route(space: Space, address: u64) -> (Space, u64) {
 }
 
 impl Block {
-    /// The address space is known for most accesses: those to global memory are made where the loop is.
+    /// Whether threads do not make an access together: it is strong, or the world stops one of them at it.
+    #[inline(always)]
+    pub(super) fn stops_at(
+        &self,
+        world: &mut impl World,
+        first: usize,
+        lanes: impl Lanes,
+        memory: &Memory,
+        kind: AccessKind,
+        address: impl Fn(usize) -> u64,
+    ) -> bool {
+        memory.order.is_strong()
+            || matches!(memory.space, Space::Global | Space::Generic)
+                && lanes.iter().any(|lane| match route(memory.space, address(lane)) {
+                    (Space::Global | Space::Generic, at) => {
+                        world.stops(&self.access(first + lane, memory, at, kind, Place::default()))
+                    }
+                    _ => false,
+                })
+    }
+
+    /// The address space is known for most accesses: those to global memory are made where the loop is. `asks`: the world may stop the
+    /// thread here.
+    #[expect(clippy::too_many_arguments, reason = "who, where, what and how of an access")]
     #[inline]
     pub(super) fn load(
         &mut self,
@@ -39,17 +63,19 @@ impl Block {
         memory: &Memory,
         address: u64,
         place: Place,
+        asks: bool,
     ) -> Result<u64, Halt> {
         self.aligned(index, memory.align, address, place)?;
         if memory.space == Space::Global {
-            return self.load_global(world, thread, index, memory, address, place);
+            return self.load_global(world, thread, index, memory, address, place, asks);
         }
         match route(memory.space, address) {
-            (Space::Global | Space::Generic, at) => self.load_global(world, thread, index, memory, at, place),
+            (Space::Global | Space::Generic, at) => self.load_global(world, thread, index, memory, at, place, asks),
             elsewhere => self.load_inside(thread, index, memory, elsewhere, place),
         }
     }
 
+    #[expect(clippy::too_many_arguments, reason = "who, where, what and how of an access")]
     #[inline]
     fn load_global(
         &mut self,
@@ -59,9 +85,12 @@ impl Block {
         memory: &Memory,
         at: u64,
         place: Place,
+        asks: bool,
     ) -> Result<u64, Halt> {
         let access = self.access(index, memory, at, AccessKind::Load, place);
-        self.announce(world, &access)?;
+        if asks {
+            self.announce(world, &access)?;
+        }
         let value = world.load(&access);
         let value = self.accepted(value, &access, index)?;
         thread.spin.read(at, memory.bytes);
@@ -105,9 +134,9 @@ impl Block {
         thread: &mut Thread,
         index: usize,
         memory: &Memory,
-        address: u64,
-        value: u64,
+        (address, value): (u64, u64),
         place: Place,
+        asks: bool,
     ) -> Result<(), Halt> {
         let (space, at) = route(memory.space, address);
         self.aligned(index, memory.align, at, place)?;
@@ -115,7 +144,9 @@ impl Block {
         match space {
             Space::Global | Space::Generic => {
                 let access = self.access(index, memory, at, AccessKind::Store, place);
-                self.announce(world, &access)?;
+                if asks {
+                    self.announce(world, &access)?;
+                }
                 let changed = world.store(&access, value);
                 let changed = self.accepted(changed, &access, index)?;
                 self.synchronize_write(index, at, memory.order, false);
@@ -209,7 +240,7 @@ impl Block {
     pub(super) fn access(&self, index: usize, memory: &Memory, address: u64, kind: AccessKind, place: Place) -> Access {
         let Memory { bytes, order, scope, .. } = *memory;
         let scope = if matches!(order, Order::Weak | Order::Volatile) { Scope::Sys } else { scope };
-        Access { address, bytes, order, scope, kind, who: self.who(index), place }
+        Access { address, bytes, order, scope, kind, thread: index as u32, place }
     }
 
     /// Ends the turn before an access at which the world stops, unless it was announced before.
@@ -230,7 +261,7 @@ impl Block {
                 self.announced = true;
                 Box::new(Stop::Access(*access))
             }
-            Refusal::Fault(message) => self.fault(FaultKind::Memory, index, access.place, message),
+            Refusal::Fault(message) => self.fault(FaultKind::Memory, index, access.place, *message),
         })
     }
 

@@ -3,7 +3,7 @@
 use super::thread::State;
 use super::{Block, FaultKind, Halt};
 use crate::module::Place;
-use crate::op::Barrier;
+use crate::op::{Barrier, Reg};
 
 /// Who has come to a barrier so far.
 #[derive(Clone, Debug, Default)]
@@ -17,21 +17,42 @@ pub(super) struct Named {
     holding: u32,
 }
 
-/// A thread comes to a barrier.
+/// Threads of a warp come to a barrier.
 pub(super) struct Arrival {
     pub(super) kind: Barrier,
     pub(super) number: u32,
     pub(super) count: Option<u32>,
-    /// The predicate to reduce.
-    pub(super) holds: bool,
     pub(super) aligned: bool,
+    /// Where the result of a reduction goes.
+    pub(super) d: Reg,
     pub(super) place: Place,
 }
 
 impl Block {
-    /// Notes the arrival. The number of the barrier.
-    pub(super) fn arrive(&mut self, index: usize, arrival: &Arrival) -> Result<usize, Halt> {
-        let &Arrival { kind, number, count, holds, aligned, place } = arrival;
+    /// Threads of a warp come to a barrier; of those on the lanes in `holding`, the predicate to reduce is true. They wait, and perhaps were
+    /// the last ones.
+    pub(super) fn come_to_barrier(
+        &mut self,
+        members: impl Iterator<Item = usize>,
+        arrival: &Arrival,
+        holding: u32,
+    ) -> Result<(), Halt> {
+        let &Arrival { kind, number, place, d, .. } = arrival;
+        for index in members {
+            self.arrive(index, arrival, holding >> (index % 32) & 1 == 1)?;
+            if kind != Barrier::Arrive {
+                self.threads[index].state = State::Barrier { number: number as usize, place, d };
+            }
+        }
+        if !self.complete(number as usize)? && kind != Barrier::Arrive {
+            self.await_parked(0..self.threads.len());
+        }
+        Ok(())
+    }
+
+    /// Notes the arrival.
+    fn arrive(&mut self, index: usize, arrival: &Arrival, holds: bool) -> Result<(), Halt> {
+        let &Arrival { kind, number, count, aligned, place, .. } = arrival;
         let invalid = |message: String| Err(self.fault(FaultKind::InvalidOperand, index, place, message));
         if number >= 16 {
             return invalid(format!("barrier {number}; a block has barriers 0 to 15"));
@@ -79,19 +100,11 @@ impl Block {
             barrier.kind = Some(kind);
             barrier.waiting.push(index);
         }
-        Ok(number)
-    }
-
-    /// The thread waits now: perhaps it was the last one.
-    pub(super) fn arrived(&mut self, _index: usize, number: usize) -> Result<(), Halt> {
-        if !self.complete(number)? {
-            self.await_parked(0..self.threads.len());
-        }
         Ok(())
     }
 
     /// Lets everybody go if all have come.
-    pub(super) fn complete(&mut self, number: usize) -> Result<bool, Halt> {
+    fn complete(&mut self, number: usize) -> Result<bool, Halt> {
         let barrier = &self.barriers[number];
         let come = barrier.waiting.len() + barrier.passed.len();
         // Threads that have exited are counted out.
@@ -115,10 +128,9 @@ impl Block {
             _ => 0,
         };
         for &index in &barrier.waiting {
-            let thread = &mut self.threads[index];
-            if let State::Barrier { d, .. } = thread.state {
-                thread.set(d, result.into());
-                thread.state = State::Ready;
+            if let State::Barrier { d, .. } = self.threads[index].state {
+                self.set(index, d, result.into());
+                self.threads[index].state = State::Ready;
             }
         }
         Ok(true)
@@ -129,7 +141,7 @@ impl Block {
         self.live -= 1;
         let thread = &mut self.threads[index];
         // Its memory is not needed any more.
-        (thread.registers, thread.slots, thread.local) = (Vec::new(), Vec::new(), Vec::new());
+        (thread.slots, thread.local) = (Vec::new(), Vec::new());
         for number in 0..self.barriers.len() {
             self.complete(number)?;
         }

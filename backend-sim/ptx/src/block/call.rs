@@ -61,13 +61,7 @@ impl Block {
                 panic!("{} by thread {index} waits for no answer", call.name)
             };
             let code = &self.module.code[usize::from(thread.frame.code)];
-            if let Some(Slot { offset, size }) = code.calls[usize::from(site)].result {
-                let begin = (thread.frame.slots + offset) as usize;
-                let bytes = &mut thread.slots[begin..begin + size as usize];
-                bytes.fill(0);
-                let size = bytes.len().min(8);
-                bytes[..size].copy_from_slice(&result.to_le_bytes()[..size]);
-            }
+            thread.take_result(&code.calls[usize::from(site)], result);
             thread.state = State::Ready;
             match observed {
                 None => thread.spin.visible(),
@@ -132,27 +126,18 @@ impl Block {
         true
     }
 
-    /// Executes a call. Whether the thread waits now.
+    /// Executes a call of a thread alone, which is not one of a function of the module. Whether the thread waits now.
     pub(super) fn call(
         &mut self,
         world: &mut impl World,
         index: usize,
         thread: &mut Thread,
-        registers: &mut Vec<u64>,
         call: u16,
     ) -> Result<bool, Halt> {
         let module = std::sync::Arc::clone(&self.module);
         let code = &module.code[usize::from(thread.frame.code)];
         let place = Place(code.first_place + thread.frame.pc);
         let site = &code.calls[usize::from(call)];
-        if self.steps > self.launch.max_steps {
-            return Err(self.fault(
-                FaultKind::EndlessLoop,
-                index,
-                place,
-                "the block has executed more instructions than allowed",
-            ));
-        }
         let bytes = |slot: &Slot| {
             let begin = (thread.frame.slots + slot.offset) as usize;
             &thread.slots[begin..begin + slot.size as usize]
@@ -164,10 +149,7 @@ impl Block {
             u64::from_le_bytes(value)
         };
         match site.callee {
-            Callee::Function(callee) => {
-                self.enter(index, thread, registers, callee, call, place)?;
-                return Ok(false);
-            }
+            Callee::Function(_) => return Ok(false),
             Callee::Print => {
                 let (format, arguments) = (word(0), word(1));
                 let text = self.text(world, thread, index, format, place)?;
@@ -204,8 +186,7 @@ impl Block {
                 return Err(self.fault(FaultKind::Assert, index, place, message));
             }
             Callee::External(external) => {
-                let arguments = site.arguments.iter().flat_map(bytes).copied().collect();
-                thread.state = State::Call { external, call, arguments, place, issued: false };
+                thread.state = State::Call { external, call, place, issued: false };
                 thread.frame.pc += 1;
                 return Ok(true);
             }
@@ -216,8 +197,7 @@ impl Block {
 
     /// A thread waits at an external call: alone that is a call; a group calls when all of it are there.
     pub(super) fn called(&mut self, index: usize) -> Result<(), Halt> {
-        let State::Call { external, arguments, place, .. } = &self.threads[index].state else { return Ok(()) };
-        let (external, place) = (*external, *place);
+        let State::Call { external, place, .. } = self.threads[index].state else { return Ok(()) };
         let function = &self.module.externals[usize::from(external)];
         let members = match function.group {
             Group::Thread => index..index + 1,
@@ -226,20 +206,18 @@ impl Block {
         };
         let mut missing = false;
         for other in members.clone().filter(|&other| other != index) {
-            match &self.threads[other].state {
-                State::Call { external: same, arguments: theirs, place: there, issued: false, .. }
-                    if *same == external =>
-                {
-                    if theirs != arguments {
+            match self.threads[other].state {
+                State::Call { external: same, place: there, issued: false, .. } if same == external => {
+                    if !self.arguments(other).eq(self.arguments(index)) {
                         let message = format!("threads call {} together with different arguments", function.name);
-                        return Err(self.fault_with(FaultKind::GroupCall, (index, place), (other, *there), message));
+                        let (mut one, mut another) = ((index, place), (other, there));
+                        if one < another {
+                            std::mem::swap(&mut one, &mut another);
+                        }
+                        return Err(self.fault_with(FaultKind::GroupCall, one, another, message));
                     }
                 }
-                State::Exited => {
-                    let message =
-                        format!("all threads of the group call {}, and {} has ended", function.name, self.who(other));
-                    return Err(self.fault(FaultKind::GroupCall, index, place, message));
-                }
+                State::Exited => return Err(self.ended_without(index, other)),
                 _ => missing = true,
             }
         }
@@ -257,7 +235,7 @@ impl Block {
             name: function.name.clone(),
             group: function.group,
             who: self.who(members.start),
-            arguments: arguments.clone(),
+            arguments: self.arguments(index).flatten().copied().collect(),
             layout: layout.collect(),
             place,
             threads: members.clone().collect(),
@@ -270,6 +248,27 @@ impl Block {
         Err(Box::new(Stop::Call(call)))
     }
 
+    /// The bytes of the arguments with which a thread calls, one argument after the other.
+    fn arguments(&self, index: usize) -> impl Iterator<Item = &[u8]> {
+        let thread = &self.threads[index];
+        let calls = &self.module.code[usize::from(thread.frame.code)].calls;
+        let site = match thread.state {
+            State::Call { call, .. } => calls.get(usize::from(call)),
+            _ => None,
+        };
+        site.into_iter().flat_map(|site| thread.arguments(site))
+    }
+
+    /// Of a group, one calls, and another has ended.
+    fn ended_without(&self, index: usize, ended: usize) -> Halt {
+        let (name, place) = match self.threads[index].state {
+            State::Call { external, place, .. } => (&self.module.externals[usize::from(external)].name[..], place),
+            _ => ("a function together", Place::default()),
+        };
+        let message = format!("all threads of the group call {name}, and {} has ended", self.who(ended));
+        self.fault(FaultKind::GroupCall, index, place, message)
+    }
+
     /// Of a group, one has called and another waits elsewhere.
     pub(super) fn missing_from_group(&self, index: usize) -> Halt {
         let State::Call { external, place, .. } = &self.threads[index].state else {
@@ -277,6 +276,9 @@ impl Block {
         };
         let function = &self.module.externals[usize::from(*external)];
         let members = if function.group == Group::Warp { self.warp_of(index) } else { 0..self.threads.len() };
+        if let Some(ended) = members.clone().find(|&other| !self.threads[other].is_live()) {
+            return self.ended_without(index, ended);
+        }
         let elsewhere = members.into_iter().find_map(|other| match &self.threads[other].state {
             State::Call { external: same, .. } if same == external => None,
             State::Call { place, .. } | State::Barrier { place, .. } | State::Parked { place, .. } => {
@@ -301,7 +303,7 @@ impl Block {
     ) -> Result<u64, Halt> {
         let memory = Memory { space: Space::Generic, bytes, align: 1, order: super::turn::PLAIN, scope: Scope::Sys };
         if address >> 56 != 0 {
-            return self.load(world, thread, index, &memory, address, place);
+            return self.load(world, thread, index, &memory, address, place, true);
         }
         let access = self.access(index, &memory, address, AccessKind::Inspect, place);
         let value = world.load(&access);

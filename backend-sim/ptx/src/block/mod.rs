@@ -5,6 +5,7 @@ mod barrier;
 mod bulk;
 mod call;
 mod fault;
+mod lanes;
 mod launch;
 mod order;
 mod print;
@@ -21,8 +22,10 @@ pub use fault::{Fault, FaultKind, Who};
 pub use launch::{Checks, Launch, LaunchError};
 
 use crate::module::{Kernel, Module, Place};
+use crate::op::Reg;
 use crate::world::{Access, World};
 use barrier::Named;
+use lanes::Row;
 use order::Order;
 pub use order::Sync;
 use shared::Shared;
@@ -36,8 +39,8 @@ pub struct Block {
     launch: Arc<Launch>,
     position: [u32; 3],
     threads: Vec<Thread>,
-    /// The positions of the threads: every access names one.
-    whos: Vec<Who>,
+    /// The registers of each warp's threads: of all frames, one behind the other.
+    registers: Vec<Vec<Row>>,
     shared: Shared,
     /// Where dynamic shared memory ends.
     shared_bytes: u32,
@@ -47,9 +50,13 @@ pub struct Block {
     current: usize,
     /// The access or fence of that thread was announced by [`Stop::Access`] or [`Stop::Fence`]: next time it is made.
     announced: bool,
+    /// That thread comes to something that each thread does alone.
+    alone: bool,
     live: usize,
     parked: usize,
     changes: Changes,
+    /// What has changed in this turn while threads are parked: they look again when it is over.
+    changed: Vec<(u64, u8)>,
     steps: u64,
     events: u64,
     fault: Option<Box<Fault>>,
@@ -104,6 +111,21 @@ pub struct Waiting {
 type Halt = Box<Stop>;
 
 impl Block {
+    /// Whether a launch fits a kernel.
+    ///
+    /// # Errors
+    /// If the module has no such kernel, or the launch does not fit it.
+    pub fn check(module: &Module, kernel: &str, launch: &Launch) -> Result<(), LaunchError> {
+        launch.check(module, Self::find(module, kernel)?, [0; 3])
+    }
+
+    fn find<'m>(module: &'m Module, kernel: &str) -> Result<&'m Kernel, LaunchError> {
+        module.kernel(kernel).ok_or_else(|| {
+            let all = module.kernels().iter().map(|kernel| &kernel.name[..]).collect::<Vec<_>>().join(", ");
+            LaunchError(format!("there is no kernel {kernel} in the module, which has: {all}"))
+        })
+    }
+
     /// The block at a position of the launch's grid, before its first instruction.
     ///
     /// # Errors
@@ -114,10 +136,7 @@ impl Block {
         launch: &Arc<Launch>,
         position: [u32; 3],
     ) -> Result<Self, LaunchError> {
-        let found = module.kernel(kernel).ok_or_else(|| {
-            let all = module.kernels().iter().map(|kernel| &kernel.name[..]).collect::<Vec<_>>().join(", ");
-            LaunchError(format!("there is no kernel {kernel} in the module, which has: {all}"))
-        })?;
+        let found = Self::find(module, kernel)?;
         launch.check(module, found, position)?;
         let threads = launch.block.iter().product::<u32>() as usize;
         let Kernel { code, shared_bytes, narrowest, .. } = *found;
@@ -127,21 +146,26 @@ impl Block {
             shared_bytes.next_multiple_of(16) + launch.dynamic_shared
         };
         let shadow = launch.checks.races || launch.checks.uninitialized;
+        let code_index = code;
+        let code = &module.code[usize::from(code_index)];
+        let rows: Vec<Row> = code.registers.iter().map(|&value| [value; 32]).collect();
         Ok(Self {
             module: Arc::clone(module),
             launch: Arc::clone(launch),
             position,
-            threads: vec![Thread::new(code, &module.code[usize::from(code)]); threads],
-            whos: (0..threads as u32).map(|thread| who(position, launch.block, thread)).collect(),
+            threads: vec![Thread::new(code_index, code); threads],
+            registers: vec![rows; threads.div_ceil(32)],
             shared: Shared::new(shared_bytes as usize, narrowest, shadow),
             shared_bytes,
             order: Order::new(threads, launch.checks.races),
             barriers: vec![Named::default(); 16],
             current: 0,
             announced: false,
+            alone: false,
             live: threads,
             parked: 0,
             changes: Changes::default(),
+            changed: Vec::new(),
             steps: 0,
             events: 0,
             fault: None,
@@ -238,13 +262,23 @@ impl Block {
     }
 
     fn next_ready(&self) -> Option<usize> {
-        let n = self.threads.len();
-        (0..n).map(|step| (self.current + step) % n).find(|&thread| self.threads[thread].state == State::Ready)
+        let ready = |thread: &usize| matches!(self.threads[*thread].state, State::Ready);
+        (self.current..self.threads.len()).find(ready).or_else(|| (0..self.current).find(ready))
     }
 
+    /// Sets a register of a thread's running function.
+    fn set(&mut self, thread: usize, register: Reg, value: u64) {
+        let at = self.threads[thread].frame.registers as usize + usize::from(register);
+        self.registers[thread / 32][at][thread % 32] = value;
+    }
+
+    /// Where a thread is, by its number in the block.
+    ///
+    /// # Panics
+    /// If the block has fewer threads.
     #[inline]
-    fn who(&self, thread: usize) -> Who {
-        self.whos[thread]
+    pub fn who(&self, thread: usize) -> Who {
+        who(self.position, self.launch.block, thread as u32)
     }
 
     /// The threads of this thread's warp.
@@ -275,7 +309,7 @@ impl Block {
         self.changes.note(address, bytes.into());
         thread.spin.visible();
         if self.parked > 0 {
-            self.wake_where(|watch| watch.met || watch.covers(address, bytes.into()));
+            self.changed.push((address, bytes));
         }
     }
 

@@ -4,6 +4,7 @@
 //! taken backward branches by Brent's method: with a state that is kept for twice as long each time. So cycles of any length are found,
 //! and a loop that computes pays one comparison a round.
 
+use super::lanes::Row;
 use super::thread::{Frame, Thread};
 
 /// Rounds without anything visible before states are kept: a loop that stores pays a counter only.
@@ -141,19 +142,20 @@ impl Spin {
 }
 
 impl Thread {
-    /// A backward branch is taken, to `pc`.
+    /// A backward branch is taken, to `pc`. `registers` are those of the thread's function, by lane.
     #[inline]
-    pub(super) fn backward(&mut self, pc: u32, registers: &[u64], changes: &Changes) -> Round {
+    pub(super) fn backward(&mut self, pc: u32, registers: &[Row], lane: usize, changes: &Changes) -> Round {
         let spin = &mut self.spin;
         if !spin.active {
             spin.rounds += 1;
             if spin.rounds > QUIET_ROUNDS {
-                self.keep(pc, registers, 1, changes);
+                self.keep(pc, registers, lane, 1, changes);
             }
             return Round::Goes;
         }
         let state = &spin.state;
-        if state.pc == pc && state.registers == registers && state.carry == self.carry && state.frames == self.frames {
+        let same = || state.registers.iter().eq(registers.iter().map(|row| &row[lane]));
+        if state.pc == pc && same() && state.carry == self.carry && state.frames == self.frames {
             let mut ranges = std::mem::take(&mut spin.reads);
             let (any, met) = (ranges.len() == MOST_READS, spin.met);
             ranges.sort_unstable();
@@ -170,12 +172,12 @@ impl Thread {
         spin.since += 1;
         if spin.since >= spin.power {
             let power = spin.power.saturating_mul(2);
-            self.keep(pc, registers, power, changes);
+            self.keep(pc, registers, lane, power, changes);
         }
         Round::Goes
     }
 
-    fn keep(&mut self, pc: u32, registers: &[u64], power: u32, changes: &Changes) {
+    fn keep(&mut self, pc: u32, registers: &[Row], lane: usize, power: u32, changes: &Changes) {
         let spin = &mut self.spin;
         spin.active = true;
         spin.since = 0;
@@ -187,6 +189,6 @@ impl Thread {
         spin.state.carry = self.carry;
         spin.state.frames.clone_from(&self.frames);
         spin.state.registers.clear();
-        spin.state.registers.extend_from_slice(registers);
+        spin.state.registers.extend(registers.iter().map(|row| row[lane]));
     }
 }

@@ -1,13 +1,11 @@
 //! One thread: its registers, its stack, and what it waits for.
 
 use super::spin::{Spin, Watch};
-use crate::module::Place;
-use crate::op::{Code, Reg, Warp};
+use crate::module::{Module, Place};
+use crate::op::{CallSite, Code, Reg, Slot, Warp};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Thread {
-    /// The registers of all frames, the running one's last.
-    pub(super) registers: Vec<u64>,
     /// The callers.
     pub(super) frames: Vec<Frame>,
     /// The running frame.
@@ -23,7 +21,7 @@ pub(super) struct Thread {
     pub(super) last_loop: (u32, u32),
 }
 
-/// Where a function runs, and where its part of the thread's memory begins.
+/// Where a function runs, and where its part of the thread's registers and memory begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Frame {
     pub(super) code: u16,
@@ -49,7 +47,6 @@ pub(super) enum State {
     Call {
         external: u16,
         call: u16,
-        arguments: Vec<u8>,
         place: Place,
         issued: bool,
     },
@@ -73,7 +70,6 @@ pub(super) struct Together {
 impl Thread {
     pub(super) fn new(index: u16, code: &Code) -> Self {
         Self {
-            registers: code.registers.clone(),
             frame: Frame { code: index, ..Frame::default() },
             slots: vec![0; code.slots as usize],
             local: vec![0; code.local as usize],
@@ -81,9 +77,40 @@ impl Thread {
         }
     }
 
-    pub(super) fn set(&mut self, register: Reg, value: u64) {
-        let at = self.frame.registers as usize + usize::from(register);
-        self.registers[at] = value;
+    /// Returns from a function: the result goes into the caller's slot, and the caller runs on. Without a caller the thread ends.
+    pub(super) fn leave(&mut self, module: &Module) {
+        let Some(caller) = self.frames.pop() else {
+            self.state = State::Exited;
+            return;
+        };
+        let result = module.code[usize::from(caller.code)].calls[usize::from(self.frame.call)].result;
+        if let (Some(from), Some(to)) = (module.code[usize::from(self.frame.code)].result, result) {
+            let from = (self.frame.slots + from.offset) as usize;
+            self.slots.copy_within(from..from + to.size as usize, (caller.slots + to.offset) as usize);
+        }
+        self.slots.truncate(self.frame.slots as usize);
+        self.local.truncate(self.frame.local as usize);
+        self.frame = caller;
+        self.frame.pc += 1;
+    }
+
+    /// A call has this result, of which the low bytes are taken.
+    pub(super) fn take_result(&mut self, call: &CallSite, value: u64) {
+        if let Some(Slot { offset, size }) = call.result {
+            let begin = (self.frame.slots + offset) as usize;
+            let bytes = &mut self.slots[begin..begin + size as usize];
+            bytes.fill(0);
+            let size = bytes.len().min(8);
+            bytes[..size].copy_from_slice(&value.to_le_bytes()[..size]);
+        }
+    }
+
+    /// The bytes of a call's arguments, one argument after the other.
+    pub(super) fn arguments<'a>(&'a self, call: &'a CallSite) -> impl Iterator<Item = &'a [u8]> {
+        call.arguments.iter().map(|slot| {
+            let begin = (self.frame.slots + slot.offset) as usize;
+            &self.slots[begin..begin + slot.size as usize]
+        })
     }
 
     pub(super) fn is_live(&self) -> bool {

@@ -29,10 +29,9 @@ impl Block {
         }
         let results = self.results(kind, &come)?;
         for (&(thread, theirs), (value, holds)) in come.iter().zip(results) {
-            let thread = &mut self.threads[thread];
-            thread.set(theirs.d, value);
-            thread.set(theirs.q, u64::from(holds));
-            thread.state = State::Ready;
+            self.set(thread, theirs.d, value);
+            self.set(thread, theirs.q, u64::from(holds));
+            self.threads[thread].state = State::Ready;
         }
         if members.len() == self.live {
             self.order.meet_all(&members);

@@ -74,30 +74,43 @@ impl Machine {
     /// # Errors
     /// Why nothing of `me`'s lies there, in words.
     pub(super) fn at_address(&self, me: PeId, address: u64, bytes: usize) -> Result<(PeId, Span), String> {
+        self.find_address(me, address, bytes).ok_or_else(|| self.why_not_at_address(me, address, bytes))
+    }
+
+    /// The same, without the reason.
+    #[inline]
+    pub(super) fn find_address(&self, me: PeId, address: u64, bytes: usize) -> Option<(PeId, Span)> {
+        let Spot { pe, alloc, offset } = split(address)?;
+        if pe != me && (alloc.external().is_some() || !self.is_near(me, pe)) {
+            return None;
+        }
+        let len = self.heap.len(pe, alloc)?;
+        (offset + bytes <= len).then_some((pe, Span { alloc, start: offset, len: bytes }))
+    }
+
+    /// Why nothing of `me`'s lies at an address, in words.
+    #[cold]
+    pub(super) fn why_not_at_address(&self, me: PeId, address: u64, bytes: usize) -> String {
         let Some(Spot { pe, alloc, offset }) = split(address) else {
-            return Err(match address {
+            return match address {
                 0..4096 => format!("{address:#x} is a null pointer, or near to one"),
                 _ => format!("{address:#x} is no address of global memory that this PE was given"),
-            });
+            };
         };
         let len = match alloc.external() {
-            Some(_) if pe != me => return Err(format!("{alloc} is memory of PE {} alone", pe.index())),
+            Some(_) if pe != me => return format!("{alloc} is memory of PE {} alone", pe.index()),
             _ => self.heap.len(pe, alloc),
         };
         let Some(len) = len else {
-            return Err(format!("{alloc} is not there: it was freed, or never made{}", self.made(alloc)));
+            return format!("{alloc} is not there: it was freed, or never made{}", self.made(alloc));
         };
         if pe != me && !self.is_near(me, pe) {
-            return Err(format!(
+            return format!(
                 "{alloc} on PE {} cannot be loaded or stored from here: nvshmem_ptr returns null",
                 pe.index()
-            ));
+            );
         }
-        if offset.checked_add(bytes).is_none_or(|end| end > len) {
-            let made = self.made(alloc);
-            return Err(format!("{bytes} bytes at offset {offset} of {alloc}, which has {len}{made}"));
-        }
-        Ok((pe, Span { alloc, start: offset, len: bytes }))
+        format!("{bytes} bytes at offset {offset} of {alloc}, which has {len}{}", self.made(alloc))
     }
 
     /// The line that made it, for a message.

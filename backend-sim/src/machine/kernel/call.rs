@@ -283,7 +283,7 @@ impl Machine {
         }
         let (agent, at) = (*agent, launched.code.at(call.place));
         let (pe, span) = self.at_address(self.agents[agent].pe, address, bytes.len())?;
-        self.plain_access(id, &call.who, (pe, span), How::Write, ("result of a call", at));
+        self.plain_access(id, call.threads[0], (pe, span), How::Write, ("result of a call", at));
         self.write(pe, span, bytes);
         Ok(())
     }

@@ -231,7 +231,7 @@ impl Machine {
         }
         let launch = Arc::new(launch);
         // what the launch cannot be is found before it is enqueued
-        Block::new(&code.module, name, &launch, [0, 0, 0]).map_err(|why| {
+        Block::check(&code.module, name, &launch).map_err(|why| {
             let text = why.to_string();
             text.strip_prefix(&format!("{name}: ")).unwrap_or(&text).to_string()
         })?;

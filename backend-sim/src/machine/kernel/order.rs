@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use onesided::At;
 use onesided::backend::{AllocId, Span};
-use onesided_ptx::{Access, AccessKind, Scope, Who};
+use onesided_ptx::{Access, AccessKind, Block, Scope, Who};
 
 use super::super::ids::{AgentId, BlockId, PeId};
 use super::super::{Machine, Touch};
@@ -102,7 +102,7 @@ impl Machine {
         if !self.races.is_on() {
             return;
         }
-        let agent = self.thread_acts(id, &access.who);
+        let agent = self.thread_acts(id, access.thread as usize);
         let how = if access.kind == AccessKind::Load { How::AtomicRead } else { How::AtomicUpdate };
         self.observe(agent, pe, span, how, span.len, asked);
         if access.kind != AccessKind::Store
@@ -141,7 +141,8 @@ impl Machine {
         if !self.races.is_on() {
             return;
         }
-        let agent = self.thread_acts(id, who);
+        let thread = Block::number_of(&self.kernels.blocks[id].launched.launch, who);
+        let agent = self.thread_acts(id, thread);
         for (told, far) in std::mem::take(&mut self.kernels.blocks[id].heard.pending) {
             if far && scope != Scope::Sys {
                 self.races.misses(agent, &told, at);

@@ -3,7 +3,7 @@
 
 use onesided::At;
 use onesided::backend::Span;
-use onesided_ptx::{Block, Sync, Who};
+use onesided_ptx::Sync;
 
 use super::super::Machine;
 use super::super::ids::{AgentId, BlockId, PeId};
@@ -24,8 +24,7 @@ impl Machine {
     }
 
     /// A thread is about to do something that others may race with.
-    pub(super) fn thread_acts(&mut self, id: BlockId, who: &Who) -> AgentId {
-        let thread = Block::number_of(&self.kernels.blocks[id].launched.launch, who);
+    pub(super) fn thread_acts(&mut self, id: BlockId, thread: usize) -> AgentId {
         let agent = self.agent_of_thread(id, thread);
         self.races.thread_acts(agent);
         agent
@@ -35,13 +34,13 @@ impl Machine {
     pub(super) fn plain_access(
         &mut self,
         id: BlockId,
-        who: &Who,
+        thread: usize,
         (pe, span): (PeId, Span),
         how: How,
         asked: (&'static str, At),
     ) {
         if self.races.is_on() {
-            let agent = self.thread_acts(id, who);
+            let agent = self.thread_acts(id, thread);
             self.observe(agent, pe, span, how, span.len, asked);
         }
     }

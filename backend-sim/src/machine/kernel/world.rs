@@ -5,7 +5,7 @@ use std::sync::Arc;
 use onesided::backend::Span;
 use onesided_ptx::{Access, AccessKind, Place, Refusal, Scope, Sync, Type, Who, World};
 
-use super::super::ids::{AgentId, BlockId, PeId};
+use super::super::ids::{AgentId, BlockId, Id as _, PeId};
 use super::super::{Machine, Touch};
 use super::address;
 use super::turn::name_of;
@@ -28,20 +28,30 @@ impl<'m> KernelWorld<'m> {
         KernelWorld { machine, agent, block, pe, code }
     }
 
-    #[inline]
+    #[inline(always)]
     fn resolve(&self, access: &Access) -> Result<(PeId, Span), Refusal> {
-        self.machine.at_address(self.pe, access.address, access.bytes.into()).map_err(Refusal::Fault)
+        match self.machine.find_address(self.pe, access.address, access.bytes.into()) {
+            Some(found) => Ok(found),
+            None => Err(Refusal::fault(self.machine.why_not_at_address(self.pe, access.address, access.bytes.into()))),
+        }
     }
 
     /// An access happens: what it touches, and what it tells.
+    #[inline]
     fn observe(&mut self, access: &Access, (pe, span): (PeId, Span), how: How, touch: Option<Touch>) {
+        if access.order.is_strong() || self.machine.noting || self.machine.races.is_on() {
+            self.tell(access, (pe, span), how, touch);
+        }
+    }
+
+    fn tell(&mut self, access: &Access, (pe, span): (PeId, Span), how: How, touch: Option<Touch>) {
         let asked = (name_of(access), self.code.at(access.place));
         let machine = &mut *self.machine;
         if let Some(touch) = touch {
             machine.touch_memory(pe, span, touch);
         }
         if !access.order.is_strong() {
-            return machine.plain_access(self.block, &access.who, (pe, span), how, asked);
+            return machine.plain_access(self.block, access.thread as usize, (pe, span), how, asked);
         }
         machine.agents[self.agent].at = Some(asked.1);
         machine.strong_access(self.block, access, (pe, span), asked);
@@ -95,7 +105,7 @@ impl World for KernelWorld<'_> {
     }
 
     fn atomic(&mut self, access: &Access, ty: Type, b: u64, c: u64) -> Result<(u64, bool), Refusal> {
-        let AccessKind::Atomic(op) = access.kind else { return Err(Refusal::Fault("no atomic".into())) };
+        let AccessKind::Atomic(op) = access.kind else { return Err(Refusal::fault("no atomic")) };
         let (pe, span) = self.resolve(access)?;
         self.observe(access, (pe, span), How::Write, Some(Touch::Atomic));
         let old = self.machine.heap.load(pe, span);
@@ -118,6 +128,10 @@ impl World for KernelWorld<'_> {
             let reads = reads.iter().filter_map(|&(address, bytes)| address::place(address, bytes.into()));
             self.machine.kernels.blocks[self.block].watch.begin_behind(reads, changes);
         }
+    }
+
+    fn query(&mut self, external: usize) -> Option<u64> {
+        self.code.functions[external].constant(self.pe.index(), self.machine.pes.len())
     }
 
     fn print(&mut self, who: Who, text: &str) {
