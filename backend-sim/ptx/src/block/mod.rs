@@ -1,4 +1,5 @@
-//! A thread block: it runs its threads in a fixed order, each until it must wait, and stops where others may act.
+//! A thread block: it runs its threads in a fixed order, each until it must wait, and stops where others may act. Threads of a warp that stand
+//! at the same instruction run together.
 
 mod access;
 mod barrier;
