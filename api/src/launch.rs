@@ -91,7 +91,7 @@ impl Grid {
         Grid { together: Together::Grid, ..self }
     }
 
-    /// All blocks of all PEs run at the same time. Every PE must launch the kernel so, in the same order of collectives.
+    /// All blocks of all PEs run at the same time. Every PE launches the same kernel on the same grid, in the same order of collectives.
     #[must_use]
     pub fn collective(self) -> Grid {
         Grid { together: Together::AllPes, ..self }
