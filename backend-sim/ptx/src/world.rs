@@ -83,7 +83,7 @@ pub enum Refusal {
     /// Not now: the turn of the block ends with [`Stop::Access`](crate::Stop::Access), and the access is asked for again in its next turn.
     Wait,
     /// The access is wrong: the block ends with a fault that has this text, such as "beyond the end of `buf1`".
-    #[expect(clippy::box_collection, reason = "one word: results of accesses fit into registers")]
+    /// One word, so that results of accesses fit into registers.
     Fault(Box<String>),
 }
 
