@@ -13,6 +13,7 @@ use super::lab::endless;
 use super::machine::field;
 use super::peers::threads;
 use super::process;
+use super::searched::{Searched, Task};
 
 /// Names the part to play; set only by [`Part::measure`].
 const VARIABLE: &str = "ONESIDED_BENCH_CHILD";
@@ -26,6 +27,8 @@ pub(super) enum Part {
     Ring(usize),
     /// The same on so many threads.
     Threads(usize),
+    /// Searches all executions of a program.
+    Search(Task),
 }
 
 /// How a child ended.
@@ -35,6 +38,8 @@ pub(super) struct Outcome {
     pub(super) time: Duration,
     /// Resident memory at the peak, where the system tells.
     pub(super) peak_mib: Option<f64>,
+    /// Of a search, what it has done.
+    pub(super) searched: Option<Searched>,
 }
 
 impl Part {
@@ -44,12 +49,23 @@ impl Part {
         let mut command = Command::new(me);
         command.arg("bench").env(VARIABLE, self.to_string());
         let finished = process::run(&mut command, Duration::from_secs(120))?;
-        let peak = field(&finished.output, "peak", '=').ok_or("the child played no part")?;
-        Ok(Outcome { time: finished.time, peak_mib: peak.parse().ok() })
+        let told = |name: &str| field(&finished.output, name, '=');
+        let peak = told("peak").ok_or("the child played no part")?;
+        let searched = || {
+            let number = |name| told(name)?.parse().ok();
+            let (seconds, complete) = (told("seconds")?.parse().ok()?, told("complete")?.parse().ok()?);
+            Some(Searched { begun: number("begun")?, distinct: number("distinct")?, seconds, complete })
+        };
+        Ok(Outcome { time: finished.time, peak_mib: peak.parse().ok(), searched: searched() })
     }
 
     fn play(self) -> Result<()> {
         match self {
+            Part::Search(task) => {
+                let Searched { begun, distinct, seconds, complete } = task.search()?;
+                println!("begun={begun}\ndistinct={distinct}\nseconds={seconds}\ncomplete={complete}");
+                Ok(())
+            }
             Part::Empty(pes) => Simulation::new(endless(pes))?.run(|_| Ok(()))?.into_results().map(drop),
             Part::Ring(pes) => Simulation::new(endless(pes))?.run(ring)?.into_results().map(drop),
             Part::Threads(threads) => {
@@ -100,6 +116,7 @@ impl fmt::Display for Part {
             Part::Empty(pes) => write!(f, "empty:{pes}"),
             Part::Ring(pes) => write!(f, "ring:{pes}"),
             Part::Threads(threads) => write!(f, "threads:{threads}"),
+            Part::Search(task) => write!(f, "search:{task}"),
         }
     }
 }
@@ -109,6 +126,9 @@ impl FromStr for Part {
 
     fn from_str(text: &str) -> std::result::Result<Part, String> {
         let part = text.split_once(':').and_then(|(name, number)| {
+            if name == "search" {
+                return number.parse().ok().map(Part::Search);
+            }
             let number = number.parse().ok()?;
             match name {
                 "empty" => Some(Part::Empty(number)),
@@ -123,13 +143,17 @@ impl FromStr for Part {
 
 #[cfg(test)]
 mod tests {
+    use super::super::searched::{Program, TOOLS};
     use super::*;
 
     #[test]
     fn parts_are_named_and_recognized() {
-        for part in [Part::Empty(64), Part::Ring(4096), Part::Threads(2)] {
+        let search = |tool| Task { tool, program: Program::Ring, n: 3, executions: 200, seconds: 60 };
+        let searches = TOOLS.map(|tool| Part::Search(search(tool)));
+        for part in [Part::Empty(64), Part::Ring(4096), Part::Threads(2)].into_iter().chain(searches) {
             assert_eq!(part.to_string().parse(), Ok(part));
         }
+        assert!("search:loom,ring,3,200".parse::<Part>().is_err());
         assert!("empty".parse::<Part>().is_err() && "nap:3".parse::<Part>().is_err());
     }
 

@@ -9,6 +9,7 @@ use onesided_sim::{Config, Explore, Sim, Simulation};
 
 use super::peers::Oshmem;
 use super::row::{Cell, Row, Unit};
+use super::search::Search;
 
 /// How often each side is measured.
 const PASSES: usize = 7;
@@ -16,18 +17,28 @@ const PASSES: usize = 7;
 /// After so long, three passes are enough.
 const LONG: Duration = Duration::from_secs(20);
 
-/// One benchmark: some rows that are measured together. Their names begin with its own.
+/// One benchmark: some rows or searches that are measured together. Their names begin with its own.
 pub(super) struct Bench {
     pub(super) name: String,
     pub(super) measure: Box<Measure>,
 }
 
 /// Measures.
-type Measure = dyn Fn(&Lab) -> Vec<Row>;
+type Measure = dyn Fn(&Lab) -> Measured;
+
+/// What a benchmark gave.
+pub(super) struct Measured {
+    pub(super) rows: Vec<Row>,
+    pub(super) searches: Vec<Search>,
+}
 
 impl Bench {
     pub(super) fn new(name: impl Into<String>, measure: impl Fn(&Lab) -> Vec<Row> + 'static) -> Bench {
-        Bench { name: name.into(), measure: Box::new(measure) }
+        Bench { name: name.into(), measure: Box::new(move |lab| Measured { rows: measure(lab), searches: Vec::new() }) }
+    }
+
+    pub(super) fn of_searches(name: impl Into<String>, measure: impl Fn(&Lab) -> Vec<Search> + 'static) -> Bench {
+        Bench { name: name.into(), measure: Box::new(move |lab| Measured { rows: Vec::new(), searches: measure(lab) }) }
     }
 }
 
@@ -40,6 +51,11 @@ pub(super) struct Lab {
 impl Lab {
     pub(super) fn new(quick: bool) -> Lab {
         Lab { quick, oshmem: OnceCell::new() }
+    }
+
+    /// Whether it is only to be shown that everything runs.
+    pub(super) fn is_quick(&self) -> bool {
+        self.quick
     }
 
     /// So many repetitions, or a few if it is to be quick.

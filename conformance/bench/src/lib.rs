@@ -8,9 +8,10 @@
 //! | `races.rs` | what looking for data races costs |
 //! | `start.rs` | whole programs from start to end, and the memory that they take |
 //! | `explore.rs` | schedules per second, beside shuttle |
+//! | `search.rs`, `searched.rs` | searches of all executions, beside loom and shuttle; the programs |
 //! | `kernels.rs` | CUDA kernels in the simulator: instructions, whole programs, loading |
 //! | `hardware/` | `--backend nvshmem`: the API on GPUs, beside the same calls in C++ |
-//! | `peers/` | the others: programs for OpenSHMEM and NVSHMEM, shuttle, threads |
+//! | `peers/` | the others: programs for OpenSHMEM and NVSHMEM, shuttle, loom, threads |
 //! | `lab.rs` | how a number is measured: best of several passes, ours and the peer's in turn |
 //! | `process.rs`, `child.rs` | starting processes; this program again, where time or memory of a whole process counts |
 //! | `row.rs`, `report.rs`, `machine.rs` | the table and its JSON |
@@ -30,6 +31,8 @@ mod put;
 mod races;
 mod report;
 mod row;
+mod search;
+mod searched;
 mod start;
 
 use std::path::PathBuf;
@@ -47,6 +50,7 @@ use lab::{Bench, Lab};
 use machine::Machine;
 use report::Report;
 use row::Cell;
+use search::Search;
 
 /// What `onesided bench` is asked to do.
 #[derive(clap::Args, Clone, Debug)]
@@ -140,10 +144,12 @@ fn measure(options: &Options) -> Result<ExitCode, String> {
     let mut report = Report::new(Machine::here(), options.date.clone(), options.quick);
     let progress = Progress::new(Some(benches.len() as u64), "benchmarks");
     if !options.quick {
-        complain!("measuring for about a minute; --quick only tries everything out");
+        complain!("measuring for a few minutes; --quick only tries everything out");
     }
     for bench in &benches {
-        report.rows.extend((bench.measure)(&lab));
+        let measured = (bench.measure)(&lab);
+        report.rows.extend(measured.rows);
+        report.searches.extend(measured.searches);
         progress.step();
         if interrupt::is_wanted() {
             return Ok(interrupt::status());
@@ -155,6 +161,7 @@ fn measure(options: &Options) -> Result<ExitCode, String> {
         json.finish(|out| writeln!(out, "{:#}", report.to_json()))?;
     }
     let failed = report.rows.iter().any(|row| matches!(row.ours, Cell::Failed(_)));
+    let failed = failed || report.searches.iter().any(Search::has_failed);
     Ok(ExitCode::from(u8::from(failed)))
 }
 
@@ -169,6 +176,7 @@ fn chosen(pattern: Option<&str>) -> Result<Vec<Bench>, String> {
         start::benches(),
         explore::benches(),
         kernels::benches(),
+        search::benches(),
     ];
     let mut benches: Vec<Bench> = groups.into_iter().flatten().collect();
     if let Some(pattern) = pattern {

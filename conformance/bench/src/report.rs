@@ -8,11 +8,13 @@ use serde_json::{Value, json};
 use super::machine::Machine;
 use super::peers::NO_OSHMEM;
 use super::row::{Cell, Row};
+use super::search::{self, Search};
 
 /// What `onesided bench` found out.
 #[derive(Debug)]
 pub(super) struct Report {
     pub(super) rows: Vec<Row>,
+    pub(super) searches: Vec<Search>,
     machine: Machine,
     date: Option<String>,
     quick: bool,
@@ -21,7 +23,7 @@ pub(super) struct Report {
 impl Report {
     /// No rows yet.
     pub(super) fn new(machine: Machine, date: Option<String>, quick: bool) -> Report {
-        Report { rows: Vec::new(), machine, date, quick }
+        Report { rows: Vec::new(), searches: Vec::new(), machine, date, quick }
     }
 
     /// The rows as a file of schema `onesided-bench/1`.
@@ -33,6 +35,9 @@ impl Report {
             "quick": self.quick,
             "rows": self.rows.iter().map(Row::to_json).collect::<Vec<_>>(),
         });
+        if !self.searches.is_empty() {
+            json["searches"] = self.searches.iter().map(Search::to_json).collect();
+        }
         if let Some(date) = &self.date {
             json["date"] = date.as_str().into();
         }
@@ -64,12 +69,27 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}\n\n{}\n", self.machine, self.table())?;
-        writeln!(
-            f,
-            "Best of several passes, ours and the peer's in turn. Above 1, a ratio says how many times as fast"
-        )?;
-        writeln!(f, "(or as small) ours is; below 1, the peer is better. Targets are for ours, and fail nothing.")?;
+        writeln!(f, "{}\n", self.machine)?;
+        if !self.rows.is_empty() {
+            writeln!(f, "{}\n", self.table())?;
+            writeln!(
+                f,
+                "Best of several passes, ours and the peer's in turn. Above 1, a ratio says how many times as fast"
+            )?;
+            writeln!(f, "(or as small) ours is; below 1, the peer is better. Targets are for ours, and fail nothing.")?;
+        }
+        if !self.searches.is_empty() {
+            let apart = if self.rows.is_empty() { "" } else { "\n" };
+            writeln!(f, "{apart}{}\n", search::table(&self.searches))?;
+            writeln!(
+                f,
+                "Each search is a process of its own, on one core. Ours looks for races and takes delays into account, loom the"
+            )?;
+            writeln!(
+                f,
+                "C11 memory model; shuttle's threads are sequentially consistent. \"distinct\": different results."
+            )?;
+        }
         if self.rows.iter().any(|row| matches!(&row.peer, Cell::NotRun(why) if why == NO_OSHMEM)) {
             writeln!(f, "{NO_OSHMEM}: install Open MPI with OpenSHMEM (Debian: openmpi-bin and libopenmpi-dev).")?;
         }

@@ -73,7 +73,7 @@ impl Child {
     /// The time of one more process, in seconds times `scale`.
     fn time(&self, scale: f64) -> Cell {
         match self.part.measure() {
-            Ok(Outcome { time, peak_mib }) => {
+            Ok(Outcome { time, peak_mib, .. }) => {
                 let known = self.peak.borrow().value().unwrap_or(f64::INFINITY);
                 *self.peak.borrow_mut() = match peak_mib {
                     Some(peak) => Cell::Value(peak.min(known)),

@@ -43,6 +43,23 @@ fn a_quick_run_writes_every_field_of_every_row() {
     }
 }
 
+/// The children of a test are this test's own program, which plays no part: so it is said of each search that it failed.
+#[test]
+fn a_search_that_fails_is_told_and_ends_with_1() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("bench.json");
+    let only = Some("search: counter of 3".into());
+    let options = Options { json: Some(file.clone()), quick: true, only, ..Options::default() };
+    assert_eq!(onesided_bench::run(&options), ExitCode::from(1));
+    let json: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    assert_eq!(json["rows"].as_array().map(Vec::len), Some(0));
+    let tools: Vec<&Value> = json["searches"].as_array().unwrap().iter().map(|search| &search["tool"]).collect();
+    assert_eq!(tools, ["ours", "loom", "shuttle"]);
+    for search in json["searches"].as_array().unwrap() {
+        assert!(search["missing"].is_string() && search["begun"].is_null(), "{search}");
+    }
+}
+
 #[test]
 fn a_pattern_that_names_nothing_writes_nothing() {
     let folder = tempfile::tempdir().unwrap();

@@ -4,11 +4,14 @@
 //! |---|---|
 //! | `oshmem.rs`, `oshmem.c` | Open MPI's OpenSHMEM, one process per PE |
 //! | `nvshmem.rs`, `nvshmem.cpp`, `nvshmem_loops.cpp` | NVSHMEM called directly, for `--backend nvshmem` |
-//! | `shuttle.rs` | the schedule explorer for threads |
+//! | `shuttle.rs`, `loom.rs` | explorers of threads |
+//! | `searched.rs` | the programs that both search |
 //! | `threads.rs` | one thread per PE |
 
+pub(super) mod loom;
 mod nvshmem;
 mod oshmem;
+mod searched;
 pub(super) mod shuttle;
 pub(super) mod threads;
 

@@ -1,11 +1,35 @@
 //! Shuttle: explores schedules of threads, sequentially consistent ones only.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use shuttle::Runner;
-use shuttle::scheduler::RandomScheduler;
+use shuttle::scheduler::{DfsScheduler, RandomScheduler};
 use shuttle::sync::atomic::{AtomicU64, Ordering};
+use shuttle::sync::mpsc;
+use shuttle::thread;
+
+use super::super::searched::Program;
+use super::searched::programs;
+
+programs!();
+
+/// Searches all schedules, as far as the limits allow: how many were begun, and how many different results they had.
+pub(crate) fn all(program: Program, n: usize, executions: u64, time: Duration) -> (u64, u64) {
+    let scheduler = DfsScheduler::new(usize::try_from(executions).ok(), false);
+    let mut config = shuttle::Config::new();
+    config.max_time = Some(time);
+    let seen = Arc::new(Mutex::new((0, BTreeSet::new())));
+    let note = Arc::clone(&seen);
+    Runner::new(scheduler, config).run(move || {
+        note.lock().expect("nobody panics with it").0 += 1;
+        let results = execution(program, n);
+        note.lock().expect("nobody panics with it").1.insert(results);
+    });
+    let (begun, results) = &*seen.lock().expect("nobody panics with it");
+    (*begun, results.len() as u64)
+}
 
 /// Where the atomic operations of a thread go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
