@@ -133,7 +133,10 @@ mod tests {
     #[test]
     fn what_failed_says_why() {
         let failed = Search { found: Err("loom took longer than 120 s".into()), ..search(1, 1.0, true) };
-        assert!(failed.has_failed() && table(&[failed.clone()]).to_string().contains("failed: loom took longer"));
+        assert!(
+            failed.has_failed()
+                && table(std::slice::from_ref(&failed)).to_string().contains("failed: loom took longer")
+        );
         let json = failed.to_json();
         assert!(json["begun"].is_null() && json["complete"].is_null());
         assert_eq!(json["missing"], "loom took longer than 120 s");
