@@ -5,6 +5,7 @@ mod access;
 mod barrier;
 mod bulk;
 mod call;
+mod execute;
 mod fault;
 mod lanes;
 mod launch;

@@ -1,0 +1,365 @@
+//! The loop that executes operations, of one thread or of several of a warp together.
+//!
+//! Threads that stand at the same operation do it together, as on a GPU: arithmetic, plain accesses, branches. What others can see, or
+//! wait for, each does alone and in order.
+
+use std::sync::Arc;
+
+use super::barrier::Arrival;
+use super::lanes::{Lanes, Many, Row};
+use super::thread::{State, Thread, Together};
+use super::turn::End;
+use super::{Block, FaultKind, Halt, Stop};
+use crate::bytes;
+use crate::module::{Group, Place};
+use crate::op::{Callee, Op};
+use crate::world::{AccessKind, World};
+
+impl Block {
+    /// `first` is the number of the warp's first thread.
+    pub(super) fn execute<L: Lanes>(
+        &mut self,
+        world: &mut impl World,
+        first: usize,
+        lanes: L,
+        threads: &mut [Thread],
+        rows: &mut Vec<Row>,
+    ) -> Result<End, Halt> {
+        let module = Arc::clone(&self.module);
+        let lead = lanes.lead();
+        loop {
+            let frame = threads[lead].frame;
+            let code = &module.code[usize::from(frame.code)];
+            let ops = &code.ops[..];
+            let r = &mut rows[frame.registers as usize..][..code.registers.len()];
+            let mut pc = frame.pc as usize;
+            macro_rules! place {
+                () => {
+                    Place(code.first_place + pc as u32)
+                };
+            }
+            // All threads stand at an operation.
+            macro_rules! stand {
+                ($at:expr) => {{
+                    let at: usize = $at;
+                    lanes.iter().for_each(|lane| threads[lane].frame.pc = at as u32);
+                }};
+            }
+            // Each thread waits, and goes on behind this operation.
+            macro_rules! wait {
+                (|$lane:ident| $state:expr) => {{
+                    for $lane in lanes.iter() {
+                        threads[$lane].state = $state;
+                    }
+                    stand!(pc + 1);
+                    return Ok(End::Wait);
+                }};
+            }
+            // The operation is one for each thread alone. Whose turn it is begins.
+            macro_rules! alone {
+                () => {
+                    if L::MANY {
+                        self.alone = true;
+                        stand!(pc);
+                        return Ok(End::Apart);
+                    }
+                };
+            }
+            // What one thread does may end the turn: those before it have done it.
+            macro_rules! each {
+                (|$lane:ident| $done:expr) => {
+                    for $lane in lanes.iter() {
+                        if let Err(halt) = $done {
+                            lanes
+                                .iter()
+                                .for_each(|lane| threads[lane].frame.pc = (pc + usize::from(lane < $lane)) as u32);
+                            self.current = first + $lane;
+                            return Err(halt);
+                        }
+                    }
+                };
+            }
+            // Jumps; threads wait if all they do is to wait.
+            macro_rules! jump {
+                ($target:expr) => {{
+                    let target: u32 = $target;
+                    if target as usize <= pc {
+                        let mut parked = false;
+                        for lane in lanes.iter() {
+                            parked |= self.jump_back(
+                                world,
+                                first + lane,
+                                &mut threads[lane],
+                                r,
+                                (pc as u32, target),
+                                place!(),
+                            )?;
+                        }
+                        if parked {
+                            stand!(target as usize);
+                            return Ok(End::Apart);
+                        }
+                    }
+                    pc = target as usize;
+                    continue;
+                }};
+            }
+            let call = loop {
+                self.steps += lanes.count();
+                match ops[pc] {
+                    Op::Move { d, a } => lanes.unary(r, d, a, |a| a),
+                    Op::Unary { f, d, a } => lanes.unary(r, d, a, f),
+                    Op::Binary { f, d, a, b } => lanes.binary(r, d, a, b, f),
+                    Op::Ternary { f, d, a, b, c } => lanes.ternary(r, d, [a, b, c], f),
+                    Op::Quaternary { f, d, a, b, c, e } => {
+                        for lane in lanes.iter() {
+                            let [a, b, c, e] = [a, b, c, e].map(|register| r[usize::from(register)][lane]);
+                            r[usize::from(d)][lane] = f(a, b, c, e);
+                        }
+                    }
+                    Op::Add32 { d, a, b } => {
+                        lanes.binary(r, d, a, b, |a, b| u64::from((a as u32).wrapping_add(b as u32)));
+                    }
+                    Op::Add64 { d, a, b } => lanes.binary(r, d, a, b, u64::wrapping_add),
+                    Op::MulWideS32 { d, a, b } => {
+                        lanes.binary(r, d, a, b, |a, b| (i64::from(a as i32) * i64::from(b as i32)).cast_unsigned());
+                    }
+                    Op::FmaF32 { d, a, b, c } => lanes.ternary(r, d, [a, b, c], |a, b, c| {
+                        let [a, b, c] = [a, b, c].map(|bits| f32::from_bits(bits as u32));
+                        let result = a.mul_add(b, c);
+                        u64::from(if result.is_nan() { 0x7fff_ffff } else { result.to_bits() })
+                    }),
+                    Op::LessS32 { d, a, b } => lanes.binary(r, d, a, b, |a, b| u64::from((a as i32) < b as i32)),
+                    Op::Carry { f, d, a, b, c, uses, sets } => {
+                        for lane in lanes.iter() {
+                            let [a, b, c] = [a, b, c].map(|register| r[usize::from(register)][lane]);
+                            let (result, carry) = f(a, b, c, uses && threads[lane].carry);
+                            r[usize::from(d)][lane] = result;
+                            if sets {
+                                threads[lane].carry = carry;
+                            }
+                        }
+                    }
+                    Op::Convert { d, a, how } => {
+                        let conversion = &code.conversions[usize::from(how)];
+                        lanes.unary(r, d, a, |a| conversion.apply(a));
+                    }
+                    Op::Special { d, what } => {
+                        lanes.iter().for_each(|lane| r[usize::from(d)][lane] = self.special(first + lane, what));
+                    }
+                    Op::Global { d, variable, offset } => {
+                        let address = self.launch.globals[usize::from(variable)].wrapping_add_signed(offset.into());
+                        lanes.iter().for_each(|lane| r[usize::from(d)][lane] = address);
+                    }
+                    Op::Local { d, offset } => {
+                        let address = u64::from(frame.local) + u64::from(offset);
+                        lanes.iter().for_each(|lane| r[usize::from(d)][lane] = address);
+                    }
+                    Op::Load { d, a, offset, memory } => {
+                        let (d, a) = (usize::from(d), usize::from(a));
+                        let address = |r: &[Row], lane: usize| r[a][lane].wrapping_add_signed(offset.into());
+                        if L::MANY
+                            && self.stops_at(world, first, lanes, &memory, AccessKind::Load, |lane| address(r, lane))
+                        {
+                            alone!();
+                        }
+                        each!(|lane| self
+                            .load(
+                                world,
+                                &mut threads[lane],
+                                first + lane,
+                                &memory,
+                                address(r, lane),
+                                place!(),
+                                !L::MANY
+                            )
+                            .map(|value| r[d][lane] = value));
+                    }
+                    Op::Store { s, a, offset, memory } => {
+                        let (s, a) = (usize::from(s), usize::from(a));
+                        let address = |lane: usize| r[a][lane].wrapping_add_signed(offset.into());
+                        if L::MANY && self.stops_at(world, first, lanes, &memory, AccessKind::Store, address) {
+                            alone!();
+                        }
+                        each!(|lane| self.store(
+                            world,
+                            &mut threads[lane],
+                            first + lane,
+                            &memory,
+                            (address(lane), r[s][lane]),
+                            place!(),
+                            !L::MANY
+                        ));
+                    }
+                    Op::LoadParameter { d, offset, bytes } => {
+                        let value = bytes::get(&self.launch.parameters, offset as usize, bytes).unwrap_or(0);
+                        lanes.iter().for_each(|lane| r[usize::from(d)][lane] = value);
+                    }
+                    Op::LoadSlot { d, offset, bytes } => {
+                        let at = (frame.slots + offset) as usize;
+                        for lane in lanes.iter() {
+                            r[usize::from(d)][lane] = bytes::get(&threads[lane].slots, at, bytes).unwrap_or(0);
+                        }
+                    }
+                    Op::StoreSlot { s, offset, bytes } => {
+                        let at = (frame.slots + offset) as usize;
+                        for lane in lanes.iter() {
+                            bytes::put(&mut threads[lane].slots, at, bytes, r[usize::from(s)][lane]);
+                        }
+                    }
+                    Op::Atomic { d, a, b, c, how } => {
+                        alone!();
+                        let form = &code.atomics[usize::from(how)];
+                        let [address, b, c] = [a, b, c].map(|register| r[usize::from(register)][lead]);
+                        let address = address.wrapping_add_signed(form.offset);
+                        let thread = &mut threads[lead];
+                        thread.frame.pc = pc as u32;
+                        let old = self.atomic(world, thread, first + lead, form, address, (b, c), place!())?;
+                        r[usize::from(d)][lead] = old;
+                    }
+                    Op::Fence { fence, scope } => {
+                        alone!();
+                        let index = first + lead;
+                        if !std::mem::take(&mut self.announced) && world.stops_at_fence(self.who(index), scope) {
+                            self.announced = true;
+                            stand!(pc);
+                            return Err(Box::new(Stop::Fence(place!())));
+                        }
+                        self.order.fence(index);
+                        self.tell(world);
+                        if fence != crate::op::FenceKind::Proxy {
+                            world.fence(self.who(index), scope, fence.is_sequential(), place!());
+                        }
+                    }
+                    Op::Branch { target } => jump!(target),
+                    Op::BranchIf { p, unless, target } => {
+                        let row = &r[usize::from(p)];
+                        let taken = lanes.those(|lane| (row[lane] & 1 == 1) != unless);
+                        if taken == lanes.mask() {
+                            jump!(target);
+                        } else if taken != 0 {
+                            // Some go there, some here.
+                            stand!(pc + 1);
+                            for lane in Many(taken).iter() {
+                                if target as usize <= pc {
+                                    let thread = &mut threads[lane];
+                                    self.jump_back(world, first + lane, thread, r, (pc as u32, target), place!())?;
+                                }
+                                threads[lane].frame.pc = target;
+                            }
+                            return Ok(End::Apart);
+                        }
+                    }
+                    Op::BranchTable { a, table } => {
+                        if !lanes.agree(r, a) {
+                            alone!();
+                        }
+                        match code.tables[usize::from(table)].get(r[usize::from(a)][lead] as u32 as usize) {
+                            Some(&target) => jump!(target),
+                            None => {
+                                return Err(self.fault(
+                                    FaultKind::InvalidOperand,
+                                    first + lead,
+                                    place!(),
+                                    "an indexed branch beyond its table",
+                                ));
+                            }
+                        }
+                    }
+                    Op::Call { call } => {
+                        if let Callee::External(external) = code.calls[usize::from(call)].callee
+                            && let Some(value) = world.query(external.into())
+                        {
+                            for lane in lanes.iter() {
+                                threads[lane].take_result(&code.calls[usize::from(call)], value);
+                            }
+                        } else {
+                            stand!(pc);
+                            break Some(call);
+                        }
+                    }
+                    Op::Return => break None,
+                    Op::Exit => wait!(|lane| State::Exited),
+                    Op::Trap => {
+                        return Err(self.fault(FaultKind::Trap, first + lead, place!(), "the kernel has trapped"));
+                    }
+                    Op::Barrier { kind, d, a, b, p, aligned } => {
+                        if !lanes.agree(r, a) || b.is_some_and(|b| !lanes.agree(r, b)) {
+                            alone!();
+                        }
+                        stand!(pc + 1);
+                        let holding = lanes.those(|lane| r[usize::from(p)][lane] & 1 == 1);
+                        let number = r[usize::from(a)][lead] as u32;
+                        let count = b.map(|b| r[usize::from(b)][lead] as u32);
+                        lanes.iter().for_each(|lane| threads[lane].spin.met());
+                        let arrival = Arrival { kind, number, count, aligned, d, place: place!() };
+                        return Ok(End::Barrier { arrival, holding });
+                    }
+                    Op::Warp { kind, d, q, a, b, c, mask } => {
+                        lanes.iter().for_each(|lane| threads[lane].spin.met());
+                        let get = |register, lane: usize| r[usize::from(register)][lane];
+                        wait!(|lane| State::Warp(Together {
+                            kind,
+                            mask: get(mask, lane) as u32,
+                            values: [get(a, lane), get(b, lane), get(c, lane)],
+                            d,
+                            q,
+                            place: place!(),
+                        }));
+                    }
+                    Op::MBarrier { kind, d, a, b, shared } => {
+                        alone!();
+                        let operands = (r[usize::from(a)][lead], r[usize::from(b)][lead]);
+                        let thread = &mut threads[lead];
+                        thread.frame.pc = pc as u32;
+                        let result = self.mbarrier(thread, first + lead, kind, operands, shared, place!())?;
+                        r[usize::from(d)][lead] = result;
+                    }
+                    Op::Bulk { kind, t, s, n, barrier } => {
+                        alone!();
+                        let operands = [t, s, n, barrier].map(|register| r[usize::from(register)][lead]);
+                        let thread = &mut threads[lead];
+                        thread.frame.pc = pc as u32;
+                        self.bulk(world, thread, first + lead, kind, operands, place!())?;
+                    }
+                    Op::Sleep => {
+                        stand!(pc + 1);
+                        return Ok(End::Sleep);
+                    }
+                }
+                pc += 1;
+            };
+            let Some(call) = call else {
+                for lane in lanes.iter() {
+                    threads[lane].leave(&module);
+                }
+                if !threads[lead].is_live() {
+                    return Ok(End::Wait);
+                }
+                continue;
+            };
+            match code.calls[usize::from(call)].callee {
+                Callee::Function(callee) => {
+                    for lane in lanes.iter() {
+                        self.enter(first + lane, &mut threads[lane], callee, call, place!())?;
+                    }
+                    let callee = &module.code[usize::from(callee)];
+                    let begin = threads[lead].frame.registers as usize;
+                    rows.resize(rows.len().max(begin + callee.registers.len()), [0; 32]);
+                    for (row, &value) in rows[begin..].iter_mut().zip(&callee.registers) {
+                        lanes.iter().for_each(|lane| row[lane] = value);
+                    }
+                }
+                Callee::External(external) if module.externals[usize::from(external)].group != Group::Thread => {
+                    wait!(|lane| State::Call { external, call, place: place!(), issued: false });
+                }
+                _ => {
+                    alone!();
+                    if self.call(world, first + lead, &mut threads[lead], call)? {
+                        return Ok(End::Wait);
+                    }
+                }
+            }
+        }
+    }
+}
