@@ -130,6 +130,10 @@ fn findings_name_the_lines_of_the_program() {
     let again = simulation.reproduce_process(&found.expect("the bug is found"), missing_fence).unwrap();
     insta::assert_snapshot!(again.verdict, @r"
     PE 1 failed: check: the data is old (wrong result, program.py:6)
+      besides, data race: delivery of p at program.py:4 by PE 0 and read at program.py:5 by PE 1, on buf0+0..8 of PE 1 (made at program.py:2)
+        nothing orders them; missing: a fence between program.py:4 and program.py:5
+        PE 1 knows PE 0 up to signal_op at program.py:5
+        PE 0 knows PE 1 up to alloc at program.py:3
       PE 1 last read at program.py:5 (read):
           bytes 0..8 of buf0 (made at program.py:2): zero, as they were allocated
       PE 0: in free at program.py:6, waits for a transfer to be delivered
