@@ -48,7 +48,8 @@ pub struct Odd<T> {
 type Outcome<T> = (String, Vec<Option<T>>);
 
 /// Compares all outcomes of a program under its profile with those of sequential consistency. Each of the two searches begins at
-/// most `limit` schedules, on one core: [`Cores::robustness`](crate::Cores::robustness) uses several. A race is no finding here: a program that is robust can have races.
+/// most `limit` schedules, on one core: [`Cores::robustness`](crate::Cores::robustness) uses several. A race is no finding here: a
+/// program that is robust can have races.
 ///
 /// ```
 /// use onesided_sim::{Config, robustness};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use onesided::{Cmp, Pe, Result, SignalOp, expect_eq};
+use onesided::{Cmp, Pe, Result, SignalOp, SymmetricBuf, expect_eq};
 use onesided_sim::{Access, Config, Explore, Race, Races, Run, Sim, Simulation};
 
 /// The races of a verdict, as the calls and PEs of both sides.
@@ -82,24 +82,36 @@ fn a_mismatch_hides_no_race_of_who_goes_on() {
     assert!(found.iter().all(|(_, races)| races.contains("p by PE 2 | read by PE 3")), "{found:?}");
 }
 
-/// Where somebody waits for who failed, the run ends as a deadlock would, and what happened besides is still told.
-#[test]
-fn who_waits_for_the_pe_that_failed_does_not_keep_the_others() {
-    let found = endings(3, |pe| {
+type Words = SymmetricBuf<u64>;
+
+/// PE 0 fails where it would have sent a flag, and the others go on.
+fn without_the_flag(
+    others: impl Fn(&Pe<Sim>, &Words, &Words) -> Result<()> + Sync,
+) -> BTreeSet<(String, BTreeSet<String>)> {
+    endings(3, |pe| {
         let (x, flag) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(1)?);
-        match pe.my_pe() {
-            0 => {
-                expect_eq(1, 2, "the sum")?;
-                pe.host().signal_op(flag.signal(0), 1, SignalOp::Set, 1)?;
-            }
-            1 => {
-                pe.host().p(&x, 1, 2)?;
-                pe.host().signal_wait_until(flag.signal(0), Cmp::Eq, 1)?;
-            }
-            _ => drop(pe.read(&x)?),
+        if pe.my_pe() == 0 {
+            expect_eq(1, 2, "the sum")?;
+            pe.host().signal_op(flag.signal(0), 1, SignalOp::Set, 1)?;
+        } else {
+            others(pe, &x, &flag)?;
         }
         pe.free(flag)?;
         pe.free(x)
+    })
+}
+
+/// Where somebody waits for who failed, the run ends as a deadlock would, and what happened besides is still told.
+#[test]
+fn who_waits_for_the_pe_that_failed_does_not_keep_the_others() {
+    let found = without_the_flag(|pe, x, flag| {
+        if pe.my_pe() == 1 {
+            pe.host().p(x, 1, 2)?;
+            pe.host().signal_wait_until(flag.signal(0), Cmp::Eq, 1)?;
+        } else {
+            pe.read(x)?;
+        }
+        Ok(())
     });
     assert_eq!(found, only("failed: wrong result", "p by PE 1 | read by PE 2"));
 }
@@ -107,24 +119,14 @@ fn who_waits_for_the_pe_that_failed_does_not_keep_the_others() {
 /// A PE polls for what the failed one would have sent: that ends, too.
 #[test]
 fn who_polls_for_the_pe_that_failed_does_not_keep_the_others() {
-    let found = endings(3, |pe| {
-        let (x, flag) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(1)?);
-        match pe.my_pe() {
-            0 => {
-                expect_eq(1, 2, "the sum")?;
-                pe.host().signal_op(flag.signal(0), 1, SignalOp::Set, 1)?;
-            }
-            1 => {
-                while pe.host().signal_fetch(flag.signal(0))? == 0 {}
-                pe.host().barrier_all()?;
-            }
-            _ => {
-                pe.host().p(&x, 1, 1)?;
-                pe.host().p(&x, 2, 1)?;
-            }
+    let found = without_the_flag(|pe, x, flag| {
+        if pe.my_pe() == 1 {
+            while pe.host().signal_fetch(flag.signal(0))? == 0 {}
+            pe.host().barrier_all()
+        } else {
+            pe.host().p(x, 1, 1)?;
+            pe.host().p(x, 2, 1)
         }
-        pe.free(flag)?;
-        pe.free(x)
     });
     assert_eq!(found, only("failed: wrong result", "p by PE 2 | p by PE 2"));
 }
