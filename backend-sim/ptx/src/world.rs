@@ -126,15 +126,15 @@ pub trait World {
     }
 
     /// Whether the turn of the block ends before this fence, with [`Stop::Fence`](crate::Stop::Fence), so that what comes before the fence may happen
-    /// first. Asked once for each fence.
-    fn stops_at_fence(&mut self, who: Who, scope: Scope) -> bool {
-        let _ = (who, scope);
+    /// first. Asked once for each fence. The thread is its number in its block.
+    fn stops_at_fence(&mut self, thread: u32, scope: Scope) -> bool {
+        let _ = (thread, scope);
         false
     }
 
     /// A thread's fence: release and acquire at this scope; sequentially consistent if so.
-    fn fence(&mut self, who: Who, scope: Scope, sequential: bool, place: Place) {
-        let _ = (who, scope, sequential, place);
+    fn fence(&mut self, thread: u32, scope: Scope, sequential: bool, place: Place) {
+        let _ = (thread, scope, sequential, place);
     }
 
     /// A thread that only waits looks again at these addresses, because some of the memory has changed since the round began. Since then, there

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use onesided_ptx::{Block, Fault, FaultKind, FlatMemory, Launch, Module, Stop};
+use onesided_ptx::{Block, Fault, FaultKind, FlatMemory, Idle, Launch, Module, Stop};
 
 /// A kernel `k` with one pointer to 64 words, and this body. The source's lines are those of the body.
 fn kernel(body: &str) -> String {
@@ -19,6 +19,11 @@ fn kernel(body: &str) -> String {
 }
 
 fn run(body: &str, threads: u32) -> Stop {
+    ends(body, threads).0
+}
+
+/// How a block's turn ends, and the block.
+fn ends(body: &str, threads: u32) -> (Stop, Block) {
     let text = kernel(body);
     let module = Arc::new(Module::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}")));
     let mut memory = FlatMemory::new();
@@ -26,7 +31,14 @@ fn run(body: &str, threads: u32) -> Stop {
     let mut launch = Launch::new(1, threads).parameter(&out.to_le_bytes());
     launch.max_steps = 100_000;
     let mut block = Block::new(&module, "k", &Arc::new(launch), [0; 3]).unwrap();
-    block.run(&mut memory)
+    (block.run(&mut memory), block)
+}
+
+/// What all threads wait for.
+fn waits(body: &str, threads: u32) -> Idle {
+    let (stop, block) = ends(body, threads);
+    assert_eq!(stop, Stop::Idle);
+    block.idle()
 }
 
 fn fault(body: &str, threads: u32) -> Fault {
@@ -184,6 +196,25 @@ fn traps_and_loops() {
     insta::assert_snapshot!(found);
 }
 
+/// A tree of calls, 30 deep and without a loop, meets the limit too.
+#[test]
+fn calls_without_end() {
+    let call = "{\n.param .b32 p;\nst.param.b32 [p], %r2;\ncall.uni down, (p);\n}";
+    let text = format!(
+        ".version 9.0\n.target sm_90\n.address_size 64\n.func down(.param .b32 n)\n{{\n.reg .pred %p<2>;\n.reg .b32 %r<4>;\n\
+         ld.param.u32 %r1, [n];\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 ret;\nsub.u32 %r2, %r1, 1;\n{call}\n{call}\nret;\n}}\n\
+         .visible .entry k()\n{{\n.reg .b32 %r<4>;\nmov.u32 %r2, DEPTH;\n{call}\nret;\n}}\n"
+    );
+    let runs = |depth: &str| {
+        let module = Arc::new(Module::parse(&text.replace("DEPTH", depth)).unwrap());
+        let mut launch = Launch::new(1, 33);
+        launch.max_steps = 100_000;
+        Block::new(&module, "k", &Arc::new(launch), [0; 3]).unwrap().run(&mut FlatMemory::new())
+    };
+    assert_eq!(runs("3"), Stop::Finished);
+    assert!(matches!(runs("30"), Stop::Fault(fault) if fault.kind == FaultKind::EndlessLoop));
+}
+
 #[test]
 fn calls_of_a_group() {
     let call = "{\n.param .b64 p0;\n.param .b64 p1;\n.param .b64 p2;\n.param .b32 p3;\nst.param.b64 [p0], %rd1;\nst.param.b64 [p1], %rd1;\nst.param.b64 [p2], 8;\nst.param.b32 [p3], %r2;\n\
@@ -209,16 +240,16 @@ fn spins_of_a_warp_together() {
     // Lane 0 looks at the flag, a vote tells the others.
     let body = "loop:\nsetp.ne.u32 %p1, %r1, 0;\n@%p1 bra vote;\nld.volatile.global.u32 %r2, [%rd1];\nvote:\nsetp.ne.u32 %p2, %r2, 0;\n\
                 vote.sync.any.pred %p3, %p2, -1;\n@!%p3 bra loop;";
-    let Stop::Idle(idle) = run(body, 32) else { panic!("no wait") };
+    let idle = waits(body, 32);
     assert_eq!(idle.parked.len() + idle.inside.len(), 32);
     assert!(idle.parked.iter().all(|waiting| !waiting.any && waiting.reads.is_empty() != (waiting.who.thread[0] == 0)));
     // One thread polls, the others wait at the barrier.
     let body = "setp.ne.u32 %p1, %r1, 0;\n@%p1 bra meet;\nloop:\nld.acquire.sys.global.u32 %r2, [%rd1];\nsetp.eq.u32 %p2, %r2, 0;\n@%p2 bra loop;\nmeet:\nbar.sync 0;";
-    let Stop::Idle(idle) = run(body, 64) else { panic!("no wait") };
+    let idle = waits(body, 64);
     assert_eq!((idle.parked.len(), idle.inside.len()), (1, 63));
     // An atomic that takes a lock which is never given back.
     let body = "loop:\natom.global.cas.b32 %r2, [%rd1], 1, 2;\nsetp.ne.u32 %p2, %r2, 1;\n@%p2 bra loop;";
-    let Stop::Idle(idle) = run(body, 2) else { panic!("no wait") };
+    let idle = waits(body, 2);
     assert_eq!(idle.parked.len(), 2);
     // Barriers within a loop whose rounds are counted by one thread only: nobody waits for ever.
     let body = "mov.u32 %r3, 0;\nloop:\nsetp.eq.u32 %p1, %r1, 0;\n@!%p1 bra meet;\nadd.s32 %r3, %r3, 1;\nmeet:\nsetp.gt.u32 %p2, %r3, 100;\n\

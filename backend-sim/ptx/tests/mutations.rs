@@ -134,7 +134,7 @@ fn try_it(text: &str) -> Result<(), TestCaseError> {
         for _ in 0..200 {
             match block.run(&mut memory) {
                 Stop::Call(call) => block.reply(&call, 1, None),
-                Stop::Idle(_) => block.wake_all(),
+                Stop::Idle => block.wake_all(),
                 Stop::Access(_) | Stop::Fence(_) => {}
                 Stop::Finished | Stop::Fault(_) => break,
             }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use onesided_ptx::{
     Access, AccessKind, AtomicOp, Block, FaultKind, FlatMemory, Group, Launch, Module, Order, Place, Refusal, Scope,
-    Stop, Who, World,
+    Stop, World,
 };
 
 /// Stops before strong accesses, notes everything, and refuses what the test says.
@@ -34,8 +34,8 @@ impl World for Noting {
         self.memory.store(access, value)
     }
 
-    fn fence(&mut self, who: Who, scope: Scope, sequential: bool, _: Place) {
-        self.noted.push(format!("fence {scope} {sequential} {:?}", who.thread));
+    fn fence(&mut self, thread: u32, scope: Scope, sequential: bool, _: Place) {
+        self.noted.push(format!("fence {scope} {sequential} {thread}"));
     }
 }
 
@@ -130,7 +130,7 @@ fn a_loop_around_a_call_that_only_looks_is_a_spin() {
             looking.reply(&call, 0, Some(&[(address, 4)]));
             None
         }
-        Stop::Idle(idle) => Some(idle),
+        Stop::Idle => Some(looking.idle()),
         other => panic!("{other:?}"),
     });
     assert_eq!(idle.expect("the loop is a spin").parked[0].reads.len(), 1);
@@ -194,7 +194,7 @@ fn who_spins_on_what_another_thread_reads_is_woken_by_that_only() {
     let idle = |block: &mut Block, world: &mut Noting| loop {
         match block.run(world) {
             Stop::Access(_) => {}
-            Stop::Idle(idle) => break idle,
+            Stop::Idle => break block.idle(),
             other => panic!("{other:?}"),
         }
     };

@@ -160,7 +160,7 @@ impl Agent {
         while !self.finished {
             match self.block.run(&mut View { memory, pe: self.pe }) {
                 Stop::Finished => self.finished = true,
-                Stop::Idle(_) => return moved,
+                Stop::Idle => return moved,
                 Stop::Call(call) => self.call(call, memory, arrived),
                 other => panic!("{other:?}"),
             }

@@ -1,12 +1,14 @@
-//! Calls: of device functions, of external ones, by a thread or by a group together; printf and assert.
+//! Calls of external functions, by a thread or by a group together; printf and assert.
+
+use std::sync::Arc;
 
 use super::print;
 use super::shared::Touch;
 use super::thread::{State, Thread};
 use super::{Block, FaultKind, Halt, Stop, Who};
 use crate::decode::window;
-use crate::module::{Group, Place};
-use crate::op::{Callee, Memory, Slot};
+use crate::module::{Group, Module, Place};
+use crate::op::{CallSite, Memory};
 use crate::types::{Scope, Space};
 use crate::world::{AccessKind, World};
 
@@ -47,9 +49,9 @@ impl Call {
 
 impl Block {
     /// Answers a call: its threads go on with this result, whose low bytes are taken. If the call changed global memory, say so to
-    /// [`Block::wake`], too. `observed` says that the call changed nothing and
-    /// only looked at global memory at these addresses (as `nvshmem_test` does, or a compare-and-swap that fails): then a loop that calls it again and again is a spin on
-    /// them. Other calls are visible to others, so that no loop around them is a spin.
+    /// [`Block::wake`], too. `observed` says that the call changed nothing and only looked at global memory at these addresses (as
+    /// `nvshmem_test` does, or a compare-and-swap that fails): then a loop that calls it again and again is a spin on them. Other calls are
+    /// visible to others, so that no loop around them is a spin.
     ///
     /// # Panics
     /// If no such call waits for an answer.
@@ -126,73 +128,57 @@ impl Block {
         true
     }
 
-    /// Executes a call of a thread alone, which is not one of a function of the module. Whether the thread waits now.
-    pub(super) fn call(
+    /// A thread prints.
+    pub(super) fn print(
         &mut self,
         world: &mut impl World,
         index: usize,
         thread: &mut Thread,
         call: u16,
-    ) -> Result<bool, Halt> {
-        let module = std::sync::Arc::clone(&self.module);
-        let code = &module.code[usize::from(thread.frame.code)];
-        let place = Place(code.first_place + thread.frame.pc);
-        let site = &code.calls[usize::from(call)];
-        let bytes = |slot: &Slot| {
-            let begin = (thread.frame.slots + slot.offset) as usize;
-            &thread.slots[begin..begin + slot.size as usize]
-        };
-        let word = |place: usize| {
-            let mut value = [0; 8];
-            let bytes = bytes(&site.arguments[place]);
-            value[..bytes.len()].copy_from_slice(bytes);
-            u64::from_le_bytes(value)
-        };
-        match site.callee {
-            Callee::Function(_) => return Ok(false),
-            Callee::Print => {
-                let (format, arguments) = (word(0), word(1));
-                let text = self.text(world, thread, index, format, place)?;
-                let mut at = arguments;
-                let printed = print::format(&text, |request| {
-                    Ok::<_, Halt>(match request {
-                        print::Request::Word(bytes) => {
-                            at = at.next_multiple_of(bytes.into());
-                            let value = self.inspect(world, thread, index, at, bytes, place)?;
-                            at += u64::from(bytes);
-                            print::Answer::Word(value)
-                        }
-                        print::Request::Text => {
-                            at = at.next_multiple_of(8);
-                            let text = self.inspect(world, thread, index, at, 8, place)?;
-                            at += 8;
-                            print::Answer::Text(self.text(world, thread, index, text, place)?)
-                        }
-                    })
-                })?;
-                world.print(self.who(index), &printed.text);
-                thread.spin.visible();
-                if let Some(slot) = site.result {
-                    let begin = (thread.frame.slots + slot.offset) as usize;
-                    thread.slots[begin..begin + slot.size as usize].fill(0);
-                    thread.slots[begin] = printed.arguments;
+    ) -> Result<(), Halt> {
+        let module = Arc::clone(&self.module);
+        let (site, place) = site(&module, thread, call);
+        let [format, arguments] = words(thread, site);
+        let text = self.text(world, thread, index, format, place)?;
+        let mut at = arguments;
+        let printed = print::format(&text, |request| {
+            Ok::<_, Halt>(match request {
+                print::Request::Word(bytes) => {
+                    at = at.next_multiple_of(bytes.into());
+                    let value = self.inspect(world, thread, index, at, bytes, place)?;
+                    at += u64::from(bytes);
+                    print::Answer::Word(value)
                 }
-            }
-            Callee::AssertFail => {
-                let [condition, file, line, function] = [word(0), word(1), word(2), word(3)];
-                let mut read = |address| self.text(world, thread, index, address, place);
-                let (condition, file, function) = (read(condition)?, read(file)?, read(function)?);
-                let message = format!("assertion `{condition}` failed in {function} ({file}:{line})");
-                return Err(self.fault(FaultKind::Assert, index, place, message));
-            }
-            Callee::External(external) => {
-                thread.state = State::Call { external, call, place, issued: false };
-                thread.frame.pc += 1;
-                return Ok(true);
-            }
-        }
+                print::Request::Text => {
+                    at = at.next_multiple_of(8);
+                    let text = self.inspect(world, thread, index, at, 8, place)?;
+                    at += 8;
+                    print::Answer::Text(self.text(world, thread, index, text, place)?)
+                }
+            })
+        })?;
+        world.print(self.who(index), &printed.text);
+        thread.spin.visible();
+        thread.take_result(site, printed.arguments.into());
         thread.frame.pc += 1;
-        Ok(false)
+        Ok(())
+    }
+
+    /// What an `assert` says that does not hold.
+    pub(super) fn assertion(
+        &mut self,
+        world: &mut impl World,
+        index: usize,
+        thread: &mut Thread,
+        call: u16,
+    ) -> Result<Halt, Halt> {
+        let module = Arc::clone(&self.module);
+        let (site, place) = site(&module, thread, call);
+        let [condition, file, line, function] = words(thread, site);
+        let mut read = |address| self.text(world, thread, index, address, place);
+        let (condition, file, function) = (read(condition)?, read(file)?, read(function)?);
+        let message = format!("assertion `{condition}` failed in {function} ({file}:{line})");
+        Ok(self.fault(FaultKind::Assert, index, place, message))
     }
 
     /// A thread waits at an external call: alone that is a call; a group calls when all of it are there.
@@ -328,4 +314,21 @@ impl Block {
         }
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
+}
+
+/// The call at which a thread stands.
+fn site<'m>(module: &'m Module, thread: &Thread, call: u16) -> (&'m CallSite, Place) {
+    let code = &module.code[usize::from(thread.frame.code)];
+    (&code.calls[usize::from(call)], Place(code.first_place + thread.frame.pc))
+}
+
+/// The first arguments of a call, as numbers of at most 8 bytes.
+fn words<const N: usize>(thread: &Thread, site: &CallSite) -> [u64; N] {
+    let mut words = [0; N];
+    for (word, bytes) in words.iter_mut().zip(thread.arguments(site)) {
+        let mut value = [0; 8];
+        value[..bytes.len()].copy_from_slice(bytes);
+        *word = u64::from_le_bytes(value);
+    }
+    words
 }

@@ -220,7 +220,7 @@ impl Block {
                     Op::Fence { fence, scope } => {
                         alone!();
                         let index = first + lead;
-                        if !std::mem::take(&mut self.announced) && world.stops_at_fence(self.who(index), scope) {
+                        if !std::mem::take(&mut self.announced) && world.stops_at_fence(index as u32, scope) {
                             self.announced = true;
                             stand!(pc);
                             return Err(Box::new(Stop::Fence(place!())));
@@ -228,7 +228,7 @@ impl Block {
                         self.order.fence(index);
                         self.tell(world);
                         if fence != crate::op::FenceKind::Proxy {
-                            world.fence(self.who(index), scope, fence.is_sequential(), place!());
+                            world.fence(index as u32, scope, fence.is_sequential(), place!());
                         }
                     }
                     Op::Branch { target } => jump!(target),
@@ -350,14 +350,19 @@ impl Block {
                         lanes.iter().for_each(|lane| row[lane] = value);
                     }
                 }
-                Callee::External(external) if module.externals[usize::from(external)].group != Group::Thread => {
+                Callee::External(external) => {
+                    if module.externals[usize::from(external)].group == Group::Thread {
+                        alone!();
+                    }
                     wait!(|lane| State::Call { external, call, place: place!(), issued: false });
                 }
-                _ => {
+                Callee::Print => {
                     alone!();
-                    if self.call(world, first + lead, &mut threads[lead], call)? {
-                        return Ok(End::Wait);
-                    }
+                    self.print(world, first + lead, &mut threads[lead], call)?;
+                }
+                Callee::AssertFail => {
+                    alone!();
+                    return Err(self.assertion(world, first + lead, &mut threads[lead], call)?);
                 }
             }
         }

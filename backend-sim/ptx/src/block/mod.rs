@@ -75,8 +75,8 @@ pub enum Stop {
     Access(Access),
     /// A thread is about to come to a fence at which the world [stops](World::stops_at_fence). The next turn begins with the fence.
     Fence(Place),
-    /// Every thread waits: for replies, or for changes of memory. See [`Block::wake`].
-    Idle(Idle),
+    /// Every thread waits: for replies, or for changes of memory. [`Block::idle`] says for what; see [`Block::wake`].
+    Idle,
     /// Every thread has ended.
     Finished,
     /// Something is wrong. The block cannot go on.
@@ -172,13 +172,6 @@ impl Block {
             events: 0,
             fault: None,
         })
-    }
-
-    /// The number of a thread in its block: `x + y * X + z * X * Y`.
-    pub fn number_of(launch: &Launch, who: &Who) -> usize {
-        let ([x, y, z], [width, height, _]) =
-            (who.thread.map(|at| at as usize), launch.block.map(|size| size as usize));
-        x + width * (y + height * z)
     }
 
     /// Runs until somebody else may act, or nobody in the block can go on.
@@ -338,6 +331,15 @@ impl Block {
         if self.live == 0 {
             return Box::new(Stop::Finished);
         }
+        let issued = |thread: &Thread| matches!(thread.state, State::Call { issued: true, .. });
+        match self.parked == 0 && !self.threads.iter().any(issued) {
+            true => self.stuck(),
+            false => Box::new(Stop::Idle),
+        }
+    }
+
+    /// What the threads wait for. Those that can go on wait for nothing.
+    pub fn idle(&self) -> Idle {
         let mut idle = Idle::default();
         for (index, thread) in self.threads.iter().enumerate() {
             match &thread.state {
@@ -354,7 +356,7 @@ impl Block {
                 State::Warp(together) => idle.inside.push(self.waiting(index, together.place)),
             }
         }
-        if idle.parked.is_empty() && idle.calls.is_empty() { self.stuck() } else { Box::new(Stop::Idle(idle)) }
+        idle
     }
 }
 

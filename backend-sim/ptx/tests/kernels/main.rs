@@ -53,7 +53,7 @@ impl Loaded {
                 block.wake_all();
                 match block.run(&mut self.memory) {
                     Stop::Finished => {}
-                    Stop::Idle(idle) => last = Stop::Idle(idle),
+                    Stop::Idle => last = Stop::Idle,
                     other => return other,
                 }
             }

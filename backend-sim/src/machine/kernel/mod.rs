@@ -36,7 +36,7 @@ use std::sync::Arc;
 
 use onesided::backend::{AllocId, LaunchRequest, Span};
 use onesided::{At, Error, ErrorKind, Grid, Together};
-use onesided_ptx::{Block, Global, Launch};
+use onesided_ptx::{Block, Global, Idle, Launch};
 
 use super::agent::{Agent, AgentKind, InKernel, State, Task};
 use super::ids::{AgentId, BlockId, Id as _, PeId, Table};
@@ -140,9 +140,17 @@ struct Running {
     heard: Heard,
     /// When its stores have arrived: whether its next step is an access.
     goes_on_with_access: bool,
-    /// What it waits for, if nobody of it can go on.
-    idle: Option<onesided_ptx::Idle>,
+    /// Nobody of it can go on.
+    is_idle: bool,
     watch: Watch,
+}
+
+impl Running {
+    /// What it waits for, if nobody of it can go on.
+    fn idle(&self) -> Option<Idle> {
+        let block = self.block.as_ref().filter(|_| self.is_idle);
+        block.map(|block| block.idle())
+    }
 }
 
 impl Kernels {
@@ -320,7 +328,7 @@ impl Machine {
             threads,
             heard,
             goes_on_with_access: false,
-            idle: None,
+            is_idle: false,
             watch: Watch::default(),
         });
         self.kernels.live.push(id);
@@ -392,7 +400,7 @@ impl Machine {
                 }
                 let Some(block) = &mut running.block else { continue }; // it runs, and sees by itself what it changes
                 block.wake(address, span.len as u64);
-                if running.idle.is_some() {
+                if running.is_idle {
                     self.wake_block(id);
                 }
             }
@@ -405,8 +413,8 @@ impl Machine {
 
     /// Somebody of a block may go on.
     fn wake_block(&mut self, id: BlockId) {
-        let Running { agent, idle, .. } = &mut self.kernels.blocks[id];
-        *idle = None;
+        let Running { agent, is_idle, .. } = &mut self.kernels.blocks[id];
+        *is_idle = false;
         let agent = *agent;
         if matches!(self.agents[agent].state, State::Parked) {
             self.agents[agent].state = State::Running;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use onesided::At;
 use onesided::backend::{AllocId, Span};
-use onesided_ptx::{Access, AccessKind, Block, Scope, Who};
+use onesided_ptx::{Access, AccessKind, Scope};
 
 use super::super::ids::{AgentId, BlockId, PeId};
 use super::super::{Machine, Touch};
@@ -137,11 +137,10 @@ impl Machine {
     }
 
     /// A thread of a block comes to a fence.
-    pub(super) fn kernel_fence(&mut self, id: BlockId, who: &Who, scope: Scope, at: At) {
+    pub(super) fn kernel_fence(&mut self, id: BlockId, thread: usize, scope: Scope, at: At) {
         if !self.races.is_on() {
             return;
         }
-        let thread = Block::number_of(&self.kernels.blocks[id].launched.launch, who);
         let agent = self.thread_acts(id, thread);
         for (told, far) in std::mem::take(&mut self.kernels.blocks[id].heard.pending) {
             if far && scope != Scope::Sys {

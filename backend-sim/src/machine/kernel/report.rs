@@ -61,7 +61,7 @@ impl Machine {
     /// Whether a report has a line for an agent of a kernel: it waits, and does not merely wait for its own threads' calls.
     pub(in crate::machine) fn is_reported(&self, agent: AgentId) -> bool {
         match self.agents[agent].kind {
-            AgentKind::Block(kernel) => match &self.kernels.blocks[kernel.block].idle {
+            AgentKind::Block(kernel) => match self.kernels.blocks[kernel.block].idle() {
                 Some(idle) => !idle.parked.is_empty() || idle.calls.is_empty(),
                 None => !self.agents[agent].is_running(),
             },
@@ -90,7 +90,7 @@ impl Machine {
     pub(in crate::machine) fn parked_report(&self, agent: &Agent) -> String {
         let AgentKind::Block(kernel) = agent.kind else { return "one of several words".into() };
         let running = &self.kernels.blocks[kernel.block];
-        let Some(idle) = &running.idle else { return "its threads' calls".into() };
+        let Some(idle) = running.idle() else { return "its threads' calls".into() };
         let module = &running.launched.code.module;
         let waiting = |of: &Waiting, how: &str| format!("{} {how} at {}", position(&of.who), module.describe(of.place));
         let spins = |of: &Waiting| match of.reads.first() {

@@ -43,13 +43,17 @@ impl Machine {
                     }
                     return self.make_pending(agent);
                 }
-                Stop::Idle(idle) => {
-                    if self.mode.tracking && !idle.parked.is_empty() {
+                Stop::Idle => {
+                    let running = &mut self.kernels.blocks[id];
+                    running.is_idle = true;
+                    if self.mode.tracking
+                        && let Some(idle) = running.idle()
+                        && !idle.parked.is_empty()
+                    {
                         let reads = (idle.parked.iter().flat_map(|parked| &parked.reads))
                             .filter_map(|&(address, bytes)| address::place(address, bytes.into()));
-                        self.kernels.blocks[id].watch.begin(reads);
+                        running.watch.begin(reads);
                     }
-                    self.kernels.blocks[id].idle = Some(idle);
                     self.agents[agent].state = State::Parked;
                     return;
                 }

@@ -100,7 +100,7 @@ impl World for KernelWorld<'_> {
         Ok(changed)
     }
 
-    fn stops_at_fence(&mut self, _: Who, scope: Scope) -> bool {
+    fn stops_at_fence(&mut self, _: u32, scope: Scope) -> bool {
         scope == Scope::Sys && self.machine.has_stored(self.agent)
     }
 
@@ -114,9 +114,9 @@ impl World for KernelWorld<'_> {
         Ok((old, changed))
     }
 
-    fn fence(&mut self, who: Who, scope: Scope, _: bool, place: Place) {
+    fn fence(&mut self, thread: u32, scope: Scope, _: bool, place: Place) {
         let at = self.code.at(place);
-        self.machine.kernel_fence(self.block, &who, scope, at);
+        self.machine.kernel_fence(self.block, thread as usize, scope, at);
     }
 
     fn synchronize(&mut self, sync: &Sync) {
