@@ -6,47 +6,14 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use onesided_ptx::{Access, Block, Launch, Module, Refusal, Stop, World};
-
-/// One array of global memory, from address 4096 on.
-struct Memory(Vec<u8>);
-
-impl Memory {
-    fn range(&mut self, access: &Access) -> Result<&mut [u8], Refusal> {
-        let begin = access.address.wrapping_sub(4096) as usize;
-        let end = begin.wrapping_add(access.bytes.into());
-        self.0.get_mut(begin..end).ok_or_else(|| Refusal::fault("out of bounds"))
-    }
-}
-
-impl World for Memory {
-    fn load(&mut self, access: &Access) -> Result<u64, Refusal> {
-        let bytes = self.range(access)?;
-        Ok(match *bytes {
-            [a, b, c, d] => u32::from_le_bytes([a, b, c, d]).into(),
-            _ => bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte)),
-        })
-    }
-
-    fn store(&mut self, access: &Access, value: u64) -> Result<bool, Refusal> {
-        let bytes = self.range(access)?;
-        let new = value.to_le_bytes();
-        if let Ok(word) = <&mut [u8; 4]>::try_from(&mut *bytes) {
-            let old = std::mem::replace(word, [new[0], new[1], new[2], new[3]]);
-            return Ok(old != *word);
-        }
-        let changed = *bytes != new[..bytes.len()];
-        bytes.copy_from_slice(&new[..bytes.len()]);
-        Ok(changed)
-    }
-}
+use onesided_ptx::{Block, FlatMemory, Launch, Module, Stop};
 
 /// The shortest time of a thread-instruction, and how many there are.
 fn measure(
     module: &Arc<Module>,
     kernel: &str,
     launch: Launch,
-    memory: &mut Memory,
+    memory: &mut FlatMemory,
 ) -> Result<(f64, u64), Box<dyn std::error::Error>> {
     let launch = Arc::new(launch);
     let (mut best, mut steps) = (f64::INFINITY, 0);
@@ -70,8 +37,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     println!("parse and decode {} lines: {:.1} µs", text.lines().count(), parsing.elapsed().as_secs_f64() * 1e4);
 
-    let mut memory = Memory((0..ELEMENTS * 2).flat_map(|i| (i as f32).to_le_bytes()).collect());
-    let (y, x) = (4096_u64, 4096 + 4 * ELEMENTS as u64);
+    let mut memory = FlatMemory::new();
+    let y = memory.allocate(&(0..ELEMENTS * 2).flat_map(|i| (i as f32).to_le_bytes()).collect::<Vec<u8>>());
+    let x = y + 4 * ELEMENTS as u64;
     let launch = Launch::new(1, 32).parameter(&y.to_le_bytes()).parameter(&x.to_le_bytes());
     let launch = launch.parameter(&0.5_f32.to_le_bytes()).parameter(&(ELEMENTS as i32).to_le_bytes());
     let (best, steps) = measure(&module, "axpy", launch, &mut memory)?;

@@ -2,6 +2,8 @@
 //!
 //! Each width is a case of its own: a copy whose length is known needs no call.
 
+use crate::block::each_lane;
+
 /// The word of `width` bytes at `at`, or nothing if it is not within.
 #[inline]
 pub(crate) fn get(memory: &[u8], at: usize, width: u8) -> Option<u64> {
@@ -28,4 +30,67 @@ pub(crate) fn put(memory: &mut [u8], at: usize, width: u8, value: u64) -> Option
         all => all.copy_from_slice(&new[..usize::from(width)]),
     }
     Some(old != value & crate::types::mask(u32::from(width) * 8))
+}
+
+/// Reads a word of `width` bytes, little-endian, for each of the lanes: for a [`World`](crate::World) that makes accesses all at once. A
+/// width other than 1, 2, 4 and 8 reads nothing.
+///
+/// # Panics
+/// If a word is not within the memory.
+///
+/// ```
+/// let (mut values, at) = ([0; 32], |lane| 2 * lane);
+/// onesided_ptx::gather(&[1, 0, 2, 0, 3, 1], 2, 0b101, at, &mut values);
+/// assert_eq!(values[..3], [1, 0, 0x103]);
+/// ```
+#[inline]
+pub fn gather(memory: &[u8], width: u8, lanes: u32, at: impl Fn(usize) -> usize, into: &mut [u64; 32]) {
+    match width {
+        1 => each_lane(lanes).for_each(|lane| into[lane] = memory[at(lane)].into()),
+        2 => each_lane(lanes).for_each(|lane| into[lane] = u16::from_le_bytes(word(memory, at(lane))).into()),
+        4 => each_lane(lanes).for_each(|lane| into[lane] = u32::from_le_bytes(word(memory, at(lane))).into()),
+        8 => each_lane(lanes).for_each(|lane| into[lane] = u64::from_le_bytes(word(memory, at(lane)))),
+        _ => {}
+    }
+}
+
+/// Writes the low `width` bytes of a value for each of the lanes, in ascending order. The lanes that have changed the memory. A width
+/// other than 1, 2, 4 and 8 writes nothing.
+///
+/// # Panics
+/// If a word is not within the memory.
+///
+/// ```
+/// let (mut memory, values) = ([0; 3], [7; 32]);
+/// assert_eq!(onesided_ptx::scatter(&mut memory, 1, 0b101, |lane| lane, &values), 0b101);
+/// assert_eq!(memory, [7, 0, 7]);
+/// ```
+#[inline]
+pub fn scatter(memory: &mut [u8], width: u8, lanes: u32, at: impl Fn(usize) -> usize, values: &[u64; 32]) -> u32 {
+    match width {
+        1 => scatter_words::<1>(memory, lanes, at, values),
+        2 => scatter_words::<2>(memory, lanes, at, values),
+        4 => scatter_words::<4>(memory, lanes, at, values),
+        8 => scatter_words::<8>(memory, lanes, at, values),
+        _ => 0,
+    }
+}
+
+#[inline(always)]
+fn scatter_words<const WIDTH: usize>(
+    memory: &mut [u8],
+    lanes: u32,
+    at: impl Fn(usize) -> usize,
+    values: &[u64; 32],
+) -> u32 {
+    each_lane(lanes).fold(0, |changed, lane| {
+        let (begin, new) = (at(lane), word(&values[lane].to_le_bytes(), 0));
+        let place: &mut [u8; WIDTH] = (&mut memory[begin..begin + WIDTH]).try_into().expect("as many bytes");
+        changed | u32::from(std::mem::replace(place, new) != new) << lane
+    })
+}
+
+#[inline(always)]
+fn word<const WIDTH: usize>(memory: &[u8], at: usize) -> [u8; WIDTH] {
+    memory[at..at + WIDTH].try_into().expect("as many bytes")
 }

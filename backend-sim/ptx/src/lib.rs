@@ -16,7 +16,10 @@ mod syntax;
 mod types;
 mod world;
 
-pub use block::{Block, Call, Checks, Fault, FaultKind, Idle, Launch, LaunchError, Stop, Sync, Waiting, Who};
+pub use block::{
+    Block, Call, Checks, Fault, FaultKind, Idle, Launch, LaunchError, Stop, Sync, Waiting, Who, each_lane,
+};
+pub use bytes::{gather, scatter};
 pub use error::Error;
 pub use memory::FlatMemory;
 pub use module::{External, Global, Group, Kernel, Module, Parameter, Place};

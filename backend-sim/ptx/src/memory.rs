@@ -1,16 +1,15 @@
 //! A plain global memory: for tests, for the examples, and for kernels of one block.
 
-use std::collections::BTreeMap;
-
-use crate::block::Who;
-use crate::bytes;
+use crate::block::{Who, each_lane};
+use crate::bytes::{self, gather, scatter};
 use crate::module::Module;
 use crate::world::{Access, Refusal, World};
 
 /// Allocations at addresses that only grow, each checked at its bounds. Nothing ends a block's turn: strong accesses happen at once.
 #[derive(Clone, Debug, Default)]
 pub struct FlatMemory {
-    allocations: BTreeMap<u64, Vec<u8>>,
+    /// Address and bytes, by address.
+    allocations: Vec<(u64, Vec<u8>)>,
     /// What was printed.
     pub printed: String,
 }
@@ -23,9 +22,9 @@ impl FlatMemory {
 
     /// Allocates, and gives the address, a multiple of 256. Between two allocations is a gap.
     pub fn allocate(&mut self, bytes: &[u8]) -> u64 {
-        let end = self.allocations.last_key_value().map_or(0x1000, |(&at, content)| at + content.len() as u64);
+        let end = self.allocations.last().map_or(0x1000, |(at, content)| at + content.len() as u64);
         let address = (end + 256).next_multiple_of(256);
-        self.allocations.insert(address, bytes.to_vec());
+        self.allocations.push((address, bytes.to_vec()));
         address
     }
 
@@ -34,7 +33,8 @@ impl FlatMemory {
     /// # Panics
     /// If there is none.
     pub fn bytes(&self, address: u64) -> &[u8] {
-        &self.allocations[&address]
+        let found = self.allocations.binary_search_by_key(&address, |(at, _)| *at);
+        &self.allocations[found.expect("an allocation begins there")].1
     }
 
     /// Allocates the module's variables, and gives their addresses in the order of [`Module::globals`].
@@ -60,9 +60,26 @@ impl FlatMemory {
     }
 
     fn range(&mut self, address: u64, bytes: u8) -> Option<&mut [u8]> {
-        let (&start, content) = self.allocations.range_mut(..=address).next_back()?;
+        let (start, content) = self.around(address)?;
         let first = usize::try_from(address - start).ok()?;
         content.get_mut(first..first.checked_add(bytes.into())?)
+    }
+
+    /// The last allocation that begins at an address or before it.
+    #[inline]
+    fn around(&mut self, address: u64) -> Option<(u64, &mut [u8])> {
+        let behind = self.allocations.partition_point(|(at, _)| *at <= address);
+        let (at, content) = self.allocations.get_mut(behind.checked_sub(1)?)?;
+        Some((*at, content))
+    }
+
+    /// The allocation in which accesses of so many bytes lie, if it is one.
+    #[inline]
+    fn around_all(&mut self, lanes: u32, addresses: &[u64; 32], bytes: u8) -> Option<(u64, &mut [u8])> {
+        let ends = |(low, high): (u64, u64), lane: usize| (low.min(addresses[lane]), high.max(addresses[lane]));
+        let (low, high) = each_lane(lanes).fold((u64::MAX, 0), ends);
+        let (at, content) = self.around(low)?;
+        ((high - at).checked_add(bytes.into())? <= content.len() as u64).then_some((at, content))
     }
 
     fn checked(&mut self, access: &Access) -> Result<&mut [u8], Refusal> {
@@ -85,6 +102,17 @@ impl World for FlatMemory {
     fn store(&mut self, access: &Access, value: u64) -> Result<bool, Refusal> {
         let bytes = self.checked(access)?;
         Ok(bytes::put(bytes, 0, access.bytes, value).unwrap_or(false))
+    }
+
+    fn load_together(&mut self, access: &Access, lanes: u32, from: &[u64; 32], into: &mut [u64; 32]) -> bool {
+        let Some((at, content)) = self.around_all(lanes, from, access.bytes) else { return false };
+        gather(content, access.bytes, lanes, |lane| (from[lane] - at) as usize, into);
+        true
+    }
+
+    fn store_together(&mut self, access: &Access, lanes: u32, to: &[u64; 32], values: &[u64; 32]) -> Option<u32> {
+        let (at, content) = self.around_all(lanes, to, access.bytes)?;
+        Some(scatter(content, access.bytes, lanes, |lane| (to[lane] - at) as usize, values))
     }
 
     fn print(&mut self, _: Who, text: &str) {

@@ -115,6 +115,20 @@ pub trait World {
     /// If the access is wrong, or not possible now.
     fn store(&mut self, access: &Access, value: u64) -> Result<bool, Refusal>;
 
+    /// The plain loads of threads of a warp that stand at the same instruction, all at once: those of `lanes`, a bit for each, from these
+    /// addresses, into these values. `access` is that of the first of them; lanes follow each other as the threads' numbers do. The addresses
+    /// are multiples of `access.bytes`. Whether it was done; if not, nothing was, and the loads come one by one.
+    fn load_together(&mut self, access: &Access, lanes: u32, from: &[u64; 32], into: &mut [u64; 32]) -> bool {
+        let _ = (access, lanes, from, into);
+        false
+    }
+
+    /// The same for stores of these values. The lanes that have changed the memory; nothing if the stores come one by one.
+    fn store_together(&mut self, access: &Access, lanes: u32, to: &[u64; 32], values: &[u64; 32]) -> Option<u32> {
+        let _ = (access, lanes, to, values);
+        None
+    }
+
     /// Reads, computes and writes in one step: [`AtomicOp::apply`] says what. The result is the old value, and whether the memory changed.
     ///
     /// # Errors

@@ -22,7 +22,7 @@ impl World for Watching {
 
     fn load(&mut self, access: &Access) -> Result<u64, Refusal> {
         if !matches!(access.kind, AccessKind::Atomic(_)) {
-            self.accesses.push((access.thread, access.kind, access.address - self.out));
+            self.accesses.push((access.thread, access.kind, access.address.wrapping_sub(self.out)));
         }
         self.memory.load(access)
     }
@@ -32,7 +32,7 @@ impl World for Watching {
             self.put_off = None;
             return Err(Refusal::Wait);
         }
-        self.accesses.push((access.thread, access.kind, access.address - self.out));
+        self.accesses.push((access.thread, access.kind, access.address.wrapping_sub(self.out)));
         self.memory.store(access, value)
     }
 
@@ -211,4 +211,53 @@ fn an_access_among_others_is_put_off() {
     assert_eq!(run(&mut block, &mut world), [9]);
     tickets(&mut world, 32);
     assert_eq!(plain(&world), once(32));
+}
+
+/// Loads and stores of every width, by some threads or all, several to a word, and one thread's beyond the end if that is asked for.
+fn every_width(beyond: bool) -> String {
+    let mut body = String::new();
+    for (bits, wide) in [(8, "32"), (16, "32"), (32, "32"), (64, "64")] {
+        let (register, size) = (if wide == "64" { "%rd4" } else { "%r4" }, bits / 8);
+        let value = if wide == "64" { "cvt.u64.u32 %rd4, %r1;" } else { "mul.lo.u32 %r4, %r1, 77777;" };
+        body += &format!(
+            "{value}\nmul.wide.u32 %rd2, %r1, {size};\nadd.s64 %rd2, %rd1, %rd2;\nst.global.u{bits} [%rd2], {register};\n\
+             shr.u32 %r2, %r1, 2;\nmul.wide.u32 %rd3, %r2, {size};\nadd.s64 %rd3, %rd1, %rd3;\nst.global.u{bits} [%rd3+320], {register};\n\
+             @%p1 st.global.u{bits} [%rd2+{size}], {register};\n@%p1 ld.global.u{bits} {register}, [%rd3+320];\n\
+             st.global.u{bits} [%rd2+640], {register};\n"
+        );
+    }
+    let beyond =
+        if beyond { "setp.eq.u32 %p2, %r1, 20;\n@%p2 mov.u64 %rd2, 64;\nst.global.u32 [%rd2], %r1;" } else { "" };
+    format!(
+        ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out) {{\n.reg .pred %p<4>;\n.reg .b32 %r<8>;\n.reg .b64 %rd<8>;\n\
+         ld.param.u64 %rd1, [out];\nmov.u32 %r1, %tid.x;\nand.b32 %r3, %r1, 4;\nsetp.ne.u32 %p1, %r3, 0;\n{body}{beyond}\nret;\n}}\n"
+    )
+}
+
+/// A world that makes accesses of several threads all at once leaves the same memory as one that is asked for each.
+#[test]
+fn accesses_all_at_once_are_those_one_by_one() {
+    for beyond in [false, true] {
+        let module = Module::parse(&every_width(beyond)).unwrap_or_else(|error| panic!("{error}"));
+        let module = Arc::new(module);
+        let start = |memory: &mut FlatMemory| {
+            let out = memory.allocate(&[0xa5; 1024]);
+            let launch = Arc::new(Launch::new(1, 40).parameter(&out.to_le_bytes()));
+            (out, Block::new(&module, "k", &launch, [0; 3]).unwrap())
+        };
+        let mut at_once = FlatMemory::new();
+        let (out, mut block) = start(&mut at_once);
+        let ended = block.run(&mut at_once);
+        let mut memory = FlatMemory::new();
+        let (_, mut block) = start(&mut memory);
+        let stops = |_: &Access| false;
+        let mut one_by_one = Watching { memory, out, accesses: Vec::new(), stops, put_off: None, queries: 0 };
+        assert_eq!(block.run(&mut one_by_one), ended);
+        match ended {
+            Stop::Fault(fault) => assert!(beyond && fault.who.thread == [20, 0, 0], "{fault}"),
+            other => assert_eq!((other, beyond), (Stop::Finished, false)),
+        }
+        assert!(!one_by_one.accesses.is_empty());
+        assert!(at_once.bytes(out) == one_by_one.memory.bytes(out));
+    }
 }

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use onesided::{Backend, Grid, Pe, Result, Source, args, expect_eq};
 use onesided_compile::{CompileError, Options};
-use onesided_ptx::{Access, Block, Launch, Module, Refusal, Stop, World};
+use onesided_ptx::{Block, FlatMemory, Launch, Module, Stop};
 use onesided_sim::{Config, Explore, Races, Simulation};
 
 use super::lab::{Bench, Lab, endless, in_order_on, ns_each, per_second, random};
@@ -49,40 +49,17 @@ pub(super) fn benches() -> Vec<Bench> {
     ]
 }
 
-/// One array of global memory, from this address on.
-struct Memory(Vec<u8>);
-
-const FIRST: u64 = 4096;
-
-impl Memory {
-    fn range(&mut self, access: &Access) -> std::result::Result<&mut [u8], Refusal> {
-        let begin = access.address.wrapping_sub(FIRST) as usize;
-        let range = begin..begin.wrapping_add(access.bytes.into());
-        self.0.get_mut(range).ok_or_else(|| Refusal::fault("out of bounds"))
-    }
-}
-
-impl World for Memory {
-    fn load(&mut self, access: &Access) -> std::result::Result<u64, Refusal> {
-        let bytes = self.range(access)?;
-        Ok(match *bytes {
-            [a, b, c, d] => u32::from_le_bytes([a, b, c, d]).into(),
-            _ => bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte)),
-        })
-    }
-
-    fn store(&mut self, access: &Access, value: u64) -> std::result::Result<bool, Refusal> {
-        let bytes = self.range(access)?;
-        let new = &value.to_le_bytes()[..bytes.len()];
-        let changed = bytes != new;
-        bytes.copy_from_slice(new);
-        Ok(changed)
-    }
+/// Two arrays of global memory, one behind the other, and the address of the first.
+fn arrays() -> (FlatMemory, u64) {
+    let mut memory = FlatMemory::new();
+    let numbers: Vec<u8> = (0..2 * ELEMENTS).flat_map(|i| (i as f32).to_le_bytes()).collect();
+    let first = memory.allocate(&numbers);
+    (memory, first)
 }
 
 /// Nanoseconds for each instruction of each thread of a block, and how many there are.
 fn run_block(module: &Arc<Module>, kernel: &str, launch: &Arc<Launch>) -> std::result::Result<(f64, u64), String> {
-    let mut memory = Memory((0..2 * ELEMENTS).flat_map(|i| (i as f32).to_le_bytes()).collect());
+    let (mut memory, _) = arrays();
     let mut block = Block::new(module, kernel, launch, [0; 3]).map_err(|why| why.to_string())?;
     let start = Instant::now();
     match block.run(&mut memory) {
@@ -101,8 +78,9 @@ fn cell(measured: std::result::Result<f64, String>) -> Cell {
 
 /// A loop of load, multiply-add and store, every access checked, beside the same loop in Rust: for each instruction of the kernel.
 fn instruction_row(lab: &Lab, name: &str, threads: usize, times: f64) -> Row {
-    let launch = Launch::new(1, threads as u32).parameter(&FIRST.to_le_bytes());
-    let launch = launch.parameter(&(FIRST + 4 * ELEMENTS as u64).to_le_bytes()).parameter(&0.5_f32.to_le_bytes());
+    let (_, first) = arrays();
+    let launch = Launch::new(1, threads as u32).parameter(&first.to_le_bytes());
+    let launch = launch.parameter(&(first + 4 * ELEMENTS as u64).to_le_bytes()).parameter(&0.5_f32.to_le_bytes());
     let launch = Arc::new(launch.parameter(&(ELEMENTS as i32).to_le_bytes()));
     let mut instructions = 1;
     let module = parsed();
@@ -147,7 +125,7 @@ fn rust_loop(threads: usize, instructions: u64) -> f64 {
 fn shared_row(lab: &Lab, name: &str) -> Row {
     let rounds = lab.times(20);
     let measure = |checks: bool| {
-        let launch = Launch::new(1, 64).parameter(&FIRST.to_le_bytes()).parameter(&0.5_f32.to_le_bytes());
+        let launch = Launch::new(1, 64).parameter(&arrays().1.to_le_bytes()).parameter(&0.5_f32.to_le_bytes());
         let mut launch = launch.parameter(&1024_i32.to_le_bytes()).parameter(&16_i32.to_le_bytes());
         launch.dynamic_shared = 8192;
         (launch.checks.races, launch.checks.uninitialized) = (checks, checks);

@@ -1,6 +1,6 @@
 //! Accesses to memory: to the right space, in bounds, at the right alignment, noted for races.
 
-use super::lanes::Lanes;
+use super::lanes::{Lanes, Many, Row};
 use super::shared::{Finding, Touch};
 use super::thread::Thread;
 use super::{Block, FaultKind, Halt, Stop};
@@ -29,6 +29,16 @@ fn route(space: Space, address: u64) -> (Space, u64) {
     }
 }
 
+/// Whether accesses are plain, of global memory, and aligned.
+#[inline(always)]
+fn plain_and_global(lanes: impl Lanes, memory: &Memory, addresses: &Row) -> bool {
+    let bits = lanes.bits(addresses);
+    !memory.order.is_strong()
+        && matches!(memory.space, Space::Global | Space::Generic)
+        && bits & (u64::from(memory.align) - 1) == 0
+        && bits & !(window::SHARED - 1) == 0
+}
+
 impl Block {
     /// Whether threads do not make an access together: it is strong, or the world stops one of them at it.
     #[inline(always)]
@@ -49,6 +59,49 @@ impl Block {
                     }
                     _ => false,
                 })
+    }
+
+    /// Threads of a warp load plainly from global memory, all at once. Whether the world has done so.
+    #[expect(clippy::too_many_arguments, reason = "who, where, what and how of an access")]
+    #[inline]
+    pub(super) fn load_together(
+        &mut self,
+        world: &mut impl World,
+        first: usize,
+        lanes: impl Lanes,
+        memory: &Memory,
+        (from, into): (&Row, &mut Row),
+        threads: &mut [Thread],
+        place: Place,
+    ) -> bool {
+        let access = self.access(first + lanes.lead(), memory, from[lanes.lead()], AccessKind::Load, place);
+        if !plain_and_global(lanes, memory, from) || !world.load_together(&access, lanes.mask(), from, into) {
+            return false;
+        }
+        lanes.iter().for_each(|lane| threads[lane].spin.read(from[lane], memory.bytes));
+        true
+    }
+
+    /// The same for stores.
+    #[expect(clippy::too_many_arguments, reason = "who, where, what and how of an access")]
+    #[inline]
+    pub(super) fn store_together(
+        &mut self,
+        world: &mut impl World,
+        first: usize,
+        lanes: impl Lanes,
+        memory: &Memory,
+        (to, values): (&Row, &Row),
+        threads: &mut [Thread],
+        place: Place,
+    ) -> bool {
+        let access = self.access(first + lanes.lead(), memory, to[lanes.lead()], AccessKind::Store, place);
+        if !plain_and_global(lanes, memory, to) {
+            return false;
+        }
+        let Some(changed) = world.store_together(&access, lanes.mask(), to, values) else { return false };
+        Many(changed).iter().for_each(|lane| self.changed(&mut threads[lane], to[lane], memory.bytes));
+        true
     }
 
     /// The address space is known for most accesses: those to global memory are made where the loop is. `asks`: the world may stop the

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::barrier::Arrival;
-use super::lanes::{Lanes, Many, Row};
+use super::lanes::{self, Lanes, Many, Row};
 use super::thread::{State, Thread, Together};
 use super::turn::End;
 use super::{Block, FaultKind, Halt, Stop};
@@ -83,22 +83,9 @@ impl Block {
             macro_rules! jump {
                 ($target:expr) => {{
                     let target: u32 = $target;
-                    if target as usize <= pc {
-                        let mut parked = false;
-                        for lane in lanes.iter() {
-                            parked |= self.jump_back(
-                                world,
-                                first + lane,
-                                &mut threads[lane],
-                                r,
-                                (pc as u32, target),
-                                place!(),
-                            )?;
-                        }
-                        if parked {
-                            stand!(target as usize);
-                            return Ok(End::Apart);
-                        }
+                    if target as usize <= pc && self.jump_back(world, (first, lanes), threads, r, (place!(), target))? {
+                        stand!(target as usize);
+                        return Ok(End::Apart);
                     }
                     pc = target as usize;
                     continue;
@@ -158,10 +145,15 @@ impl Block {
                     Op::Load { d, a, offset, memory } => {
                         let (d, a) = (usize::from(d), usize::from(a));
                         let address = |r: &[Row], lane: usize| r[a][lane].wrapping_add_signed(offset.into());
-                        if L::MANY
-                            && self.stops_at(world, first, lanes, &memory, AccessKind::Load, |lane| address(r, lane))
-                        {
-                            alone!();
+                        if L::MANY {
+                            let from = lanes::plus(&r[a], offset);
+                            if self.load_together(world, first, lanes, &memory, (&from, &mut r[d]), threads, place!()) {
+                                pc += 1;
+                                continue;
+                            }
+                            if self.stops_at(world, first, lanes, &memory, AccessKind::Load, |lane| address(r, lane)) {
+                                alone!();
+                            }
                         }
                         each!(|lane| self
                             .load(
@@ -178,8 +170,15 @@ impl Block {
                     Op::Store { s, a, offset, memory } => {
                         let (s, a) = (usize::from(s), usize::from(a));
                         let address = |lane: usize| r[a][lane].wrapping_add_signed(offset.into());
-                        if L::MANY && self.stops_at(world, first, lanes, &memory, AccessKind::Store, address) {
-                            alone!();
+                        if L::MANY {
+                            let to = lanes::plus(&r[a], offset);
+                            if self.store_together(world, first, lanes, &memory, (&to, &r[s]), threads, place!()) {
+                                pc += 1;
+                                continue;
+                            }
+                            if self.stops_at(world, first, lanes, &memory, AccessKind::Store, address) {
+                                alone!();
+                            }
                         }
                         each!(|lane| self.store(
                             world,
@@ -240,13 +239,10 @@ impl Block {
                         } else if taken != 0 {
                             // Some go there, some here.
                             stand!(pc + 1);
-                            for lane in Many(taken).iter() {
-                                if target as usize <= pc {
-                                    let thread = &mut threads[lane];
-                                    self.jump_back(world, first + lane, thread, r, (pc as u32, target), place!())?;
-                                }
-                                threads[lane].frame.pc = target;
+                            if target as usize <= pc {
+                                self.jump_back(world, (first, Many(taken)), threads, r, (place!(), target))?;
                             }
+                            Many(taken).iter().for_each(|lane| threads[lane].frame.pc = target);
                             return Ok(End::Apart);
                         }
                     }

@@ -68,7 +68,18 @@ pub(super) trait Lanes: Copy {
     /// The lanes on which a condition holds.
     #[inline(always)]
     fn those(self, holds: impl Fn(usize) -> bool) -> u32 {
-        self.iter().fold(0, |all, lane| all | u32::from(holds(lane)) << lane)
+        let with = |all, lane| all | u32::from(holds(lane)) << lane;
+        if self.all() { (0..32).fold(0, with) } else { self.iter().fold(0, with) }
+    }
+
+    /// All bits that are set in a register on one of the lanes.
+    #[inline(always)]
+    fn bits(self, row: &Row) -> u64 {
+        if self.all() {
+            row.iter().fold(0, |bits, value| bits | value)
+        } else {
+            self.iter().fold(0, |bits, lane| bits | row[lane])
+        }
     }
 
     /// Whether a register has the same value on all lanes.
@@ -90,6 +101,14 @@ fn values(row: &Row, part: usize) -> [u64; PART] {
 #[inline(always)]
 fn values_mut(row: &mut Row, part: usize) -> &mut [u64; PART] {
     &mut row.as_chunks_mut::<PART>().0[part]
+}
+
+/// Addresses that lie so many bytes behind those of a register.
+#[inline(always)]
+pub(super) fn plus(row: &Row, offset: i32) -> Row {
+    let mut sums = *row;
+    sums.iter_mut().for_each(|sum| *sum = sum.wrapping_add_signed(offset.into()));
+    sums
 }
 
 /// One thread, on this lane.
@@ -139,18 +158,27 @@ impl Lanes for Many {
 
     #[inline(always)]
     fn iter(self) -> impl Iterator<Item = usize> {
-        let mut left = self.0;
-        std::iter::from_fn(move || {
-            let lane = left.trailing_zeros() as usize;
-            left &= left.wrapping_sub(1);
-            (lane < 32).then_some(lane)
-        })
+        each_lane(self.0)
     }
 
     #[inline(always)]
     fn all(self) -> bool {
         self.0 == u32::MAX
     }
+}
+
+/// The lanes of a set, a bit for each, in ascending order: what a [`World`](crate::World) is given for accesses that threads make together.
+///
+/// ```
+/// assert_eq!(onesided_ptx::each_lane(0b1001).collect::<Vec<_>>(), [0, 3]);
+/// ```
+#[inline(always)]
+pub fn each_lane(mut lanes: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lane = lanes.trailing_zeros() as usize;
+        lanes &= lanes.wrapping_sub(1);
+        (lane < 32).then_some(lane)
+    })
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 pub use call::Call;
 pub use fault::{Fault, FaultKind, Who};
+pub use lanes::each_lane;
 pub use launch::{Checks, Launch, LaunchError};
 
 use crate::module::{Kernel, Module, Place};

@@ -118,6 +118,13 @@ impl Spin {
         self.active = false;
     }
 
+    /// Whether another round needs no second look: something visible was done not long ago.
+    #[inline(always)]
+    pub(super) fn computes(&mut self) -> bool {
+        self.rounds += u32::from(!self.active);
+        !self.active && self.rounds <= QUIET_ROUNDS
+    }
+
     #[inline]
     pub(super) fn read(&mut self, address: u64, bytes: u8) {
         if self.active && self.reads.len() < MOST_READS && self.reads.last() != Some(&(address, bytes)) {
@@ -142,15 +149,12 @@ impl Spin {
 }
 
 impl Thread {
-    /// A backward branch is taken, to `pc`. `registers` are those of the thread's function, by lane.
+    /// A backward branch is taken, to `pc`, by a thread that may only wait. `registers` are those of the thread's function, by lane.
     #[inline]
     pub(super) fn backward(&mut self, pc: u32, registers: &[Row], lane: usize, changes: &Changes) -> Round {
         let spin = &mut self.spin;
         if !spin.active {
-            spin.rounds += 1;
-            if spin.rounds > QUIET_ROUNDS {
-                self.keep(pc, registers, lane, 1, changes);
-            }
+            self.keep(pc, registers, lane, 1, changes);
             return Round::Goes;
         }
         let state = &spin.state;

@@ -17,8 +17,6 @@ pub(super) struct Thread {
     pub(super) carry: bool,
     pub(super) state: State,
     pub(super) spin: Spin,
-    /// The last backward branch: of an endless loop, its end and its begin.
-    pub(super) last_loop: (u32, u32),
 }
 
 /// Where a function runs, and where its part of the thread's registers and memory begins.

@@ -1,7 +1,7 @@
 //! A turn: a thread runs until it must wait, and with it those of its warp that stand where it stands.
 
 use super::barrier::Arrival;
-use super::lanes::{Lanes as _, Many, One, Row};
+use super::lanes::{Lanes, Many, One, Row};
 use super::spin::Round;
 use super::thread::{Frame, State, Thread};
 use super::{Block, FaultKind, Halt};
@@ -80,21 +80,38 @@ impl Block {
         of_warp.fold(0, |lanes, (lane, thread)| lanes | u32::from(beside(thread)) << lane)
     }
 
-    /// A thread jumps back. Whether it waits from now on: all that it does is to wait.
-    #[inline]
+    /// Threads jump back. Whether one of them waits from now on: all that it does is to wait.
+    #[inline(always)]
     pub(super) fn jump_back(
+        &mut self,
+        world: &mut impl World,
+        (first, lanes): (usize, impl Lanes),
+        threads: &mut [Thread],
+        registers: &[Row],
+        (from, to): (Place, u32),
+    ) -> Result<bool, Halt> {
+        let mut waits = false;
+        for lane in lanes.iter() {
+            if !threads[lane].spin.computes() {
+                waits |= self.looks_back(world, first + lane, &mut threads[lane], registers, (from, to))?;
+            }
+        }
+        if self.steps > self.launch.max_steps {
+            let message = "the block has executed more instructions than allowed";
+            return Err(self.endless(first + lanes.lead(), &threads[lanes.lead()], (from, to), message));
+        }
+        Ok(waits)
+    }
+
+    /// A thread that may only wait jumps back: whether it waits from now on.
+    fn looks_back(
         &mut self,
         world: &mut impl World,
         index: usize,
         thread: &mut Thread,
         registers: &[Row],
-        (from, to): (u32, u32),
-        place: Place,
+        (from, to): (Place, u32),
     ) -> Result<bool, Halt> {
-        thread.last_loop = (from, to);
-        if self.steps > self.launch.max_steps {
-            return Err(self.endless(index, thread, "the block has executed more instructions than allowed"));
-        }
         let watch = match thread.backward(to, registers, index % 32, &self.changes) {
             Round::Goes => return Ok(false),
             Round::Again(watch, changes) => {
@@ -104,10 +121,10 @@ impl Block {
             Round::Waits(watch) => watch,
         };
         if watch.ranges.is_empty() && !watch.any && !watch.met {
-            return Err(self.endless(index, thread, "a loop that nothing can end"));
+            return Err(self.endless(index, thread, (from, to), "a loop that nothing can end"));
         }
         self.parked += 1;
-        thread.state = State::Parked { watch, place };
+        thread.state = State::Parked { watch, place: from };
         Ok(true)
     }
 
@@ -151,15 +168,10 @@ impl Block {
         Ok(())
     }
 
-    fn endless(&self, index: usize, thread: &Thread, message: &str) -> Halt {
-        let first = self.module.code[usize::from(thread.frame.code)].first_place;
-        let (end, begin) = thread.last_loop;
-        self.fault_with(
-            FaultKind::EndlessLoop,
-            (index, Place(first + end)),
-            (index, Place(first + begin)),
-            format!("{message}: its last line and its first"),
-        )
+    fn endless(&self, index: usize, thread: &Thread, (end, begin): (Place, u32), message: &str) -> Halt {
+        let begin = Place(self.module.code[usize::from(thread.frame.code)].first_place + begin);
+        let message = format!("{message}: its last line and its first");
+        self.fault_with(FaultKind::EndlessLoop, (index, end), (index, begin), message)
     }
 
     pub(super) fn special(&self, index: usize, what: Special) -> u64 {

@@ -35,12 +35,24 @@ pub(super) struct Spot {
 pub(super) fn split(address: u64) -> Option<Spot> {
     let pe = PeId((address >> PE) as u32 & (PES as u32 - 1));
     let number = (address >> ALLOC) as u32 & (ALLOCS as u32 - 1);
-    let offset = (address & (BYTES as u64 - 1)) as usize;
+    let offset = offset(address);
     match address >> 54 {
         0b10 => Some(Spot { pe, alloc: AllocId(number), offset }),
         0b01 => Some(Spot { pe, alloc: AllocId::new_external(number), offset }),
         _ => None,
     }
+}
+
+/// Where an address lies in its allocation.
+#[inline]
+pub(super) fn offset(address: u64) -> usize {
+    (address & (BYTES as u64 - 1)) as usize
+}
+
+/// Whether two addresses lie in the same allocation of the same PE, as far as numbers tell.
+#[inline]
+pub(super) fn same_allocation(one: u64, other: u64) -> bool {
+    one >> ALLOC == other >> ALLOC
 }
 
 /// The address of a PE's memory.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use onesided::backend::Span;
-use onesided_ptx::{Access, AccessKind, Place, Refusal, Scope, Sync, Type, Who, World};
+use onesided_ptx::{Access, AccessKind, Place, Refusal, Scope, Sync, Type, Who, World, each_lane, gather};
 
 use super::super::ids::{AgentId, BlockId, Id as _, PeId};
 use super::super::{Machine, Touch};
@@ -100,6 +100,24 @@ impl World for KernelWorld<'_> {
         Ok(changed)
     }
 
+    fn load_together(&mut self, access: &Access, lanes: u32, from: &[u64; 32], into: &mut [u64; 32]) -> bool {
+        let Some((pe, all)) = self.together(access, lanes, from) else { return false };
+        self.observe_together(access, (pe, all), (lanes, from), How::Read);
+        gather(self.machine.heap.bytes(pe, all), access.bytes, lanes, |lane| address::offset(from[lane]), into);
+        true
+    }
+
+    fn store_together(&mut self, access: &Access, lanes: u32, to: &[u64; 32], values: &[u64; 32]) -> Option<u32> {
+        let (pe, all) = self.together(access, lanes, to)?;
+        self.observe_together(access, (pe, all), (lanes, to), How::Write);
+        let mut changed = 0;
+        for lane in each_lane(lanes) {
+            let span = Span { start: address::offset(to[lane]), len: access.bytes.into(), ..all };
+            changed |= u32::from(self.write(pe, span, values[lane])) << lane;
+        }
+        Some(changed)
+    }
+
     fn stops_at_fence(&mut self, _: u32, scope: Scope) -> bool {
         scope == Scope::Sys && self.machine.has_stored(self.agent)
     }
@@ -140,6 +158,42 @@ impl World for KernelWorld<'_> {
 }
 
 impl KernelWorld<'_> {
+    /// The memory in which plain accesses of several threads lie, if they happen all at once: all of an allocation of the PE's own. Where
+    /// each is a step, or one of them is wrong, they come one by one.
+    #[inline(always)]
+    fn together(&self, access: &Access, lanes: u32, addresses: &[u64; 32]) -> Option<(PeId, Span)> {
+        if self.machine.noting || self.machine.mode.relaxed && self.machine.config.races != Races::Find {
+            return None;
+        }
+        let (pe, Span { alloc, .. }) = address::place(access.address, 0)?;
+        let len = self.machine.heap.len(pe, alloc)?;
+        let inside = |lane: usize| {
+            address::same_allocation(addresses[lane], access.address)
+                && address::offset(addresses[lane]) + usize::from(access.bytes) <= len
+        };
+        (pe == self.pe && each_lane(lanes).all(inside)).then_some((pe, Span { alloc, start: 0, len }))
+    }
+
+    /// What is told of plain accesses that happen together.
+    #[inline]
+    fn observe_together(
+        &mut self,
+        access: &Access,
+        (pe, all): (PeId, Span),
+        (lanes, addresses): (u32, &[u64; 32]),
+        how: How,
+    ) {
+        if !self.machine.races.is_on() {
+            return;
+        }
+        let asked = (name_of(access), self.code.at(access.place));
+        let first = (access.thread - lanes.trailing_zeros()) as usize;
+        for lane in each_lane(lanes) {
+            let span = Span { start: address::offset(addresses[lane]), len: access.bytes.into(), ..all };
+            self.machine.plain_access(self.block, first + lane, (pe, span), how, asked);
+        }
+    }
+
     /// Whether it changed the memory.
     fn write(&mut self, pe: PeId, span: Span, value: u64) -> bool {
         let mask = if span.len == 8 { u64::MAX } else { (1 << (8 * span.len)) - 1 };
