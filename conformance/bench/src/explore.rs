@@ -13,7 +13,7 @@
 
 use onesided::{Backend, Pe, Result};
 
-use super::lab::{Bench, Lab, per_second, random};
+use super::lab::{Bench, CORES, Lab, per_second, random, too_few_cores};
 use super::peers::shuttle;
 use super::row::{Cell, Row, Target, Unit};
 
@@ -24,22 +24,35 @@ pub(super) fn benches() -> Vec<Bench> {
     let of = |(pes, events, schedules): (usize, u64, u64)| {
         [("writes", shuttle::Target::Own), ("puts", shuttle::Target::Next)].map(|(what, target)| {
             let name = format!("explore {pes} PEs of {events} events, {what}");
-            Bench::new(name.clone(), move |lab| rows(lab, &name, (pes, events, schedules), target))
+            Bench::new(name.clone(), move |lab| {
+                CORES.into_iter().flat_map(|cores| rows(lab, &name, cores, (pes, events, schedules), target)).collect()
+            })
         })
     };
     SIZES.into_iter().flat_map(of).collect()
 }
 
-fn rows(lab: &Lab, name: &str, (pes, events, schedules): (usize, u64, u64), target: shuttle::Target) -> Vec<Row> {
-    let schedules = lab.times(schedules);
+/// On several cores, shuttle searches with as many schedulers, each with its part of the schedules.
+fn rows(
+    lab: &Lab,
+    name: &str,
+    cores: usize,
+    (pes, events, schedules): (usize, u64, u64),
+    target: shuttle::Target,
+) -> Vec<Row> {
+    let name = format!("{name}, cores: {cores}");
+    if let Some(why) = too_few_cores(cores) {
+        return vec![Row::new(name, Unit::SchedulesPerS, Cell::NotRun(why)).target(Target::Ratio(5.0))];
+    }
+    let schedules = lab.times(schedules).next_multiple_of(cores as u64);
     let ours = || {
         let time = match target {
-            shuttle::Target::Own => random(pes, schedules, |pe| writes(pe, events)),
-            shuttle::Target::Next => random(pes, schedules, |pe| puts(pe, events)),
+            shuttle::Target::Own => random(cores, pes, schedules, |pe| writes(pe, events)),
+            shuttle::Target::Next => random(cores, pes, schedules, |pe| puts(pe, events)),
         };
         time.map(|time| per_second(schedules, time)).into()
     };
-    let peer = || Cell::Value(per_second(schedules, shuttle::random(schedules, pes, events, target)));
+    let peer = || Cell::Value(per_second(schedules, shuttle::random(cores, schedules, pes, events, target)));
     let (ours, peer) = lab.race(Unit::SchedulesPerS, ours, peer);
     let ns_per_event = |rate: f64| 1e9 / (rate * (pes as u64 * events) as f64);
     let peer_name = match target {
@@ -47,7 +60,7 @@ fn rows(lab: &Lab, name: &str, (pes, events, schedules): (usize, u64, u64), targ
         shuttle::Target::Next => "shuttle, random, atomic additions",
     };
     vec![
-        Row::new(name, Unit::SchedulesPerS, ours.clone()).beside(peer_name, peer.clone()).target(Target::Ratio(5.0)),
+        Row::new(&name, Unit::SchedulesPerS, ours.clone()).beside(peer_name, peer.clone()).target(Target::Ratio(5.0)),
         Row::new(format!("{name}, per event"), Unit::NsPerEvent, ours.map(ns_per_event))
             .beside(peer_name, peer.map(ns_per_event)),
     ]

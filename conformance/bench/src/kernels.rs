@@ -12,7 +12,7 @@ use onesided_compile::{CompileError, Options};
 use onesided_ptx::{Block, FlatMemory, Launch, Module, Stop};
 use onesided_sim::{Config, Explore, Races, Simulation};
 
-use super::lab::{Bench, Lab, endless, in_order_on, ns_each, per_second, random};
+use super::lab::{Bench, CORES, Lab, endless, in_order_on, ns_each, per_second, random, too_few_cores};
 use super::row::{Cell, Row, Target, Unit};
 
 /// Loops over arrays in global and in shared memory.
@@ -187,8 +187,12 @@ fn ring(pe: &Pe<impl Backend>) -> Result<()> {
 
 fn ring_rows(lab: &Lab, name: &str) -> Vec<Row> {
     let schedules = lab.times(2000);
-    let rate =
-        lab.alone(Unit::SchedulesPerS, || random(PES, schedules, ring).map(|time| per_second(schedules, time)).into());
+    let rate = |cores| match too_few_cores(cores) {
+        Some(why) => Cell::NotRun(why),
+        None => lab.alone(Unit::SchedulesPerS, || {
+            random(cores, PES, schedules, ring).map(|time| per_second(schedules, time)).into()
+        }),
+    };
     let proof = lab.alone(Unit::S, || {
         let proved = || -> Result<f64> {
             let mut simulation = Simulation::new(endless(PES))?;
@@ -207,10 +211,12 @@ fn ring_rows(lab: &Lab, name: &str) -> Vec<Row> {
         };
         proved().into()
     });
-    vec![
-        Row::new(format!("{name}, at random"), Unit::SchedulesPerS, rate).target(Target::AtLeast(5000.0)),
-        Row::new(format!("{name}, proof"), Unit::S, proof).target(Target::AtMost(1.0)),
-    ]
+    let mut rows = vec![Row::new(format!("{name}, proof"), Unit::S, proof).target(Target::AtMost(1.0))];
+    rows.extend(CORES.map(|cores| {
+        let name = format!("{name}, at random, cores: {cores}");
+        Row::new(name, Unit::SchedulesPerS, rate(cores)).target(Target::AtLeast(5000.0))
+    }));
+    rows
 }
 
 /// Jacobi's iteration on 64 x 64 points in stripes, ten times, in order: from the start of the run to its end.

@@ -128,12 +128,26 @@ pub(super) fn in_order_on(config: Config, program: impl Fn(&Pe<Sim>) -> Result<f
     measured().into()
 }
 
-/// The time that so many random schedules of a program take, start and end of each included.
-pub(super) fn random<T>(pes: usize, schedules: u64, program: impl Fn(&Pe<Sim>) -> Result<T>) -> Result<Duration> {
+/// The cores that are used where the number of them is compared.
+pub(super) const CORES: [usize; 2] = [1, 2];
+
+/// Why the machine has not so many.
+pub(super) fn too_few_cores(cores: usize) -> Option<String> {
+    let has = std::thread::available_parallelism().map_or(1, usize::from);
+    (has < cores).then(|| format!("the machine has {has} cores"))
+}
+
+/// The time that so many random schedules of a program take on so many cores, start and end of each included.
+pub(super) fn random<T: Send>(
+    cores: usize,
+    pes: usize,
+    schedules: u64,
+    program: impl Fn(&Pe<Sim>) -> Result<T> + Sync,
+) -> Result<Duration> {
     let mut simulation = Simulation::new(endless(pes))?;
     let mut bug = None;
     let start = Instant::now();
-    simulation.explore(Explore::random(schedules, 1), program, |run| {
+    simulation.on_cores(Some(cores)).explore(Explore::random(schedules, 1), program, |run| {
         if run.is_ok() {
             return ControlFlow::Continue(());
         }

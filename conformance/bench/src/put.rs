@@ -46,7 +46,7 @@ fn quiet_row(lab: &Lab, name: &str) -> Row {
 fn random_rows(lab: &Lab, name: &str) -> Vec<Row> {
     let schedules = lab.times(200);
     let each = |time: Duration| time.as_nanos() as f64 / (schedules * WORDS as u64) as f64;
-    let ours = lab.alone(Unit::Ns, || random(2, schedules, |pe| puts(pe, 1)).map(each).into());
+    let ours = lab.alone(Unit::Ns, || random(1, 2, schedules, |pe| puts(pe, 1)).map(each).into());
     vec![
         Row::new(name, Unit::Ns, ours.clone()),
         Row::new(format!("{name}, per event"), Unit::NsPerEvent, ours.map(|ns| ns / EVENTS))

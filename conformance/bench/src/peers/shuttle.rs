@@ -40,13 +40,19 @@ pub(crate) enum Target {
     Next,
 }
 
-/// The time that so many random schedules take: `threads` threads of `events` atomic operations each are started, run
+/// The time that so many random schedules take on so many cores: `threads` threads of `events` atomic operations each are started, run
 /// and joined. Each operation is one point at which the scheduler chooses. Without shuttle's vector clocks, which are
 /// off by default.
-pub(crate) fn random(schedules: u64, threads: usize, events: u64, target: Target) -> Duration {
-    let scheduler = RandomScheduler::new_from_seed(1, schedules as usize);
+pub(crate) fn random(cores: usize, schedules: u64, threads: usize, events: u64, target: Target) -> Duration {
     let start = Instant::now();
-    Runner::new(scheduler, shuttle::Config::new()).run(move || schedule(threads, events, target));
+    let run = |core: usize| {
+        let scheduler = RandomScheduler::new_from_seed(1 + core as u64, schedules as usize / cores);
+        Runner::new(scheduler, shuttle::Config::new()).run(move || schedule(threads, events, target));
+    };
+    std::thread::scope(|scope| {
+        (1..cores).for_each(|core| drop(scope.spawn(move || run(core))));
+        run(0);
+    });
     start.elapsed()
 }
 
