@@ -4,14 +4,25 @@
 //! quiet of one stream knows what was issued since the quiet of another, and a signal knows its own data: these are intervals
 //! behind the prefix. An interval begins with the moment of the transfer before it to the same PE, so that neighbours merge.
 
+use smallvec::SmallVec;
+
 use super::Lane;
 use crate::machine::{AgentId, PeId};
 
 /// A set of moments: all up to `upto`, and intervals behind it, each without its first moment and with its last.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Times {
     upto: u64,
-    later: Vec<(u64, u64)>,
+    /// Mostly one.
+    later: SmallVec<[(u64, u64); 1]>,
+}
+
+/// Every signal copies clocks: intervals are copied at once, not one by one.
+impl Clone for Times {
+    #[inline]
+    fn clone(&self) -> Times {
+        Times { upto: self.upto, later: SmallVec::from_slice(&self.later) }
+    }
 }
 
 impl Times {
@@ -28,42 +39,39 @@ impl Times {
     }
 
     /// Adds the moments behind `from`, up to `to`.
+    #[inline]
     pub(super) fn add(&mut self, from: u64, to: u64) {
         if from >= to {
             return;
         }
-        if from > self.upto {
-            let at = self.later.partition_point(|&(start, _)| start < from);
-            self.later.insert(at, (from, to));
-        } else {
+        if from <= self.upto && self.later.is_empty() {
             self.upto = self.upto.max(to);
+        } else {
+            self.insert(from, to);
         }
-        self.merge();
     }
 
-    /// Joins neighbours, and takes into the prefix what reaches it.
-    fn merge(&mut self) {
-        if self.later.is_empty() {
-            return;
-        }
-        let upto = &mut self.upto;
-        let mut last: Option<(u64, u64)> = None;
-        let mut merged = Vec::with_capacity(self.later.len());
-        for &(from, to) in &self.later {
-            if from <= *upto {
-                *upto = (*upto).max(to);
-                continue;
+    fn insert(&mut self, from: u64, to: u64) {
+        if from <= self.upto {
+            self.upto = self.upto.max(to);
+        } else {
+            // those that it touches become one with it
+            let first = self.later.partition_point(|&(_, end)| end < from);
+            let behind = first + self.later[first..].iter().take_while(|&&(start, _)| start <= to).count();
+            if first == behind {
+                self.later.insert(first, (from, to));
+            } else {
+                let (start, end) = (self.later[first].0.min(from), self.later[behind - 1].1.max(to));
+                self.later[first] = (start, end);
+                self.later.drain(first + 1..behind);
             }
-            last = match last {
-                Some((start, end)) if from <= end => Some((start, end.max(to))),
-                other => {
-                    merged.extend(other);
-                    Some((from, to))
-                }
-            };
         }
-        merged.extend(last);
-        self.later = merged;
+        // the prefix takes what it reaches
+        let reached = self.later.iter().take_while(|&&(start, _)| start <= self.upto).count();
+        if reached > 0 {
+            self.upto = self.upto.max(self.later[reached - 1].1);
+            self.later.drain(..reached);
+        }
     }
 
     /// Removes the moments behind `from`, up to `to`.
@@ -84,51 +92,65 @@ impl Times {
 }
 
 /// What is known of one agent.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Known {
     agent: AgentId,
     /// Its own accesses, in program order.
     pub(super) steps: u64,
-    /// Its transfers by lane, to whatever PE.
-    lanes: [Times; Lane::COUNT],
-    /// Its transfers to one PE: what fences and signals tell.
-    to: Vec<(PeId, Lane, Times)>,
+    /// Its transfers by lane: those to memory of one PE, which is what fences and signals tell, or of all. Mostly one kind is known.
+    transfers: SmallVec<[(Option<PeId>, Lane, Times); 1]>,
+}
+
+/// For the same reason.
+impl Clone for Known {
+    #[inline]
+    fn clone(&self) -> Known {
+        let transfers = match self.transfers.as_slice() {
+            [] => SmallVec::new(),
+            [(to, lane, times)] => SmallVec::from_buf([(*to, *lane, times.clone())]),
+            many => many.iter().cloned().collect(),
+        };
+        Known { agent: self.agent, steps: self.steps, transfers }
+    }
 }
 
 impl Known {
     fn new(agent: AgentId) -> Known {
-        Known { agent, steps: 0, lanes: Default::default(), to: Vec::new() }
+        Known { agent, steps: 0, transfers: SmallVec::new() }
     }
 
+    /// What is known of transfers to whatever PE.
     pub(super) fn lane(&mut self, lane: Lane) -> &mut Times {
-        &mut self.lanes[lane as usize]
+        self.of(None, lane)
     }
 
-    fn to(&mut self, pe: PeId, lane: Lane) -> &mut Times {
-        let at = self.to.iter().position(|(of, which, _)| (*of, *which) == (pe, lane)).unwrap_or_else(|| {
-            self.to.push((pe, lane, Times::default()));
-            self.to.len() - 1
+    fn of(&mut self, to: Option<PeId>, lane: Lane) -> &mut Times {
+        let same = |(of, which, _): &(Option<PeId>, Lane, Times)| (*of, *which) == (to, lane);
+        let at = self.transfers.iter().position(same).unwrap_or_else(|| {
+            self.transfers.push((to, lane, Times::default()));
+            self.transfers.len() - 1
         });
-        &mut self.to[at].2
+        &mut self.transfers[at].2
     }
 
     fn join(&mut self, other: &Known) {
         self.steps = self.steps.max(other.steps);
-        self.lanes.iter_mut().zip(&other.lanes).for_each(|(mine, theirs)| mine.join(theirs));
-        other.to.iter().for_each(|(pe, lane, times)| self.to(*pe, *lane).join(times));
+        other.transfers.iter().for_each(|(to, lane, times)| self.of(*to, *lane).join(times));
     }
 
     /// Whether it has an access of a lane to memory of a PE.
     fn has(&self, lane: Lane, time: u64, pe: PeId) -> bool {
-        let nbi = || self.lanes[Lane::Nbi as usize].contains(time);
+        let has = |lane: Lane, to: Option<PeId>| {
+            let known = |(of, which, times): &(Option<PeId>, Lane, Times)| {
+                *which == lane && (of.is_none() || *of == to) && times.contains(time)
+            };
+            self.transfers.iter().any(known)
+        };
         match lane {
             Lane::Steps | Lane::Arrived => time <= self.steps,
-            Lane::Gets => nbi(),
-            Lane::Reads => self.lanes[Lane::Reads as usize].contains(time) || nbi(),
-            Lane::Puts | Lane::Nbi | Lane::Stores | Lane::Parts => {
-                self.lanes[lane as usize].contains(time)
-                    || (self.to.iter()).any(|(of, which, times)| (*of, *which) == (pe, lane) && times.contains(time))
-            }
+            Lane::Gets => has(Lane::Nbi, None),
+            Lane::Reads => has(Lane::Reads, None) || has(Lane::Nbi, None),
+            Lane::Puts | Lane::Nbi | Lane::Stores | Lane::Parts => has(lane, Some(pe)),
         }
     }
 }
@@ -181,7 +203,7 @@ impl Clock {
 
     /// Learns transfers of an agent to memory of one PE.
     pub(super) fn learn_to(&mut self, agent: AgentId, lane: Lane, pe: PeId, times: &Times) {
-        self.of(agent).to(pe, lane).join(times);
+        self.of(agent).of(Some(pe), lane).join(times);
     }
 
     pub(super) fn join(&mut self, other: &Clock) {
@@ -217,6 +239,8 @@ impl Clock {
 
 #[cfg(test)]
 mod tests {
+    use smallvec::smallvec;
+
     use super::*;
 
     fn times(parts: &[(u64, u64)]) -> Times {
@@ -227,9 +251,9 @@ mod tests {
 
     #[test]
     fn neighbouring_intervals_merge_and_join_the_prefix() {
-        assert_eq!(times(&[(5, 7), (9, 11), (7, 9)]), Times { upto: 0, later: vec![(5, 11)] });
-        assert_eq!(times(&[(5, 7), (0, 5)]), Times { upto: 7, later: vec![] });
-        assert_eq!(times(&[(4, 9), (2, 5), (12, 13)]), Times { upto: 0, later: vec![(2, 9), (12, 13)] });
+        assert_eq!(times(&[(5, 7), (9, 11), (7, 9)]), Times { upto: 0, later: smallvec![(5, 11)] });
+        assert_eq!(times(&[(5, 7), (0, 5)]), Times { upto: 7, later: smallvec![] });
+        assert_eq!(times(&[(4, 9), (2, 5), (12, 13)]), Times { upto: 0, later: smallvec![(2, 9), (12, 13)] });
         assert_eq!(times(&[(3, 3)]), Times::default());
     }
 
@@ -247,7 +271,7 @@ mod tests {
         let mut some = times(&[(0, 10), (20, 30)]);
         some.remove(4, 6);
         some.remove(25, 40);
-        assert_eq!(some, Times { upto: 4, later: vec![(6, 10), (20, 25)] });
+        assert_eq!(some, Times { upto: 4, later: smallvec![(6, 10), (20, 25)] });
     }
 
     #[test]

@@ -379,9 +379,9 @@ impl Detector {
             }
             let to = covered.max(view.claimed);
             let from = if completes == Completes::Scope { std::mem::replace(&mut view.claimed, to) } else { 0 };
-            let (theirs, last) = (Rc::clone(&view.clock), view.last_issue());
+            let theirs = (of != agent && covered == now).then(|| (Rc::clone(&view.clock), view.last_issue()));
             let mine = self.agents[agent].clock();
-            if of != agent && covered == now {
+            if let Some((theirs, last)) = theirs {
                 mine.join(&theirs);
                 mine.learn_steps(of, last);
             }

@@ -66,8 +66,6 @@ pub(crate) enum Lane {
 impl Lane {
     const ALL: [Lane; 8] =
         [Lane::Steps, Lane::Arrived, Lane::Stores, Lane::Puts, Lane::Nbi, Lane::Parts, Lane::Reads, Lane::Gets];
-    /// Those that clocks keep; gets are known with non-blocking puts.
-    const COUNT: usize = 7;
 }
 
 /// One access, as shadow memory keeps it.
