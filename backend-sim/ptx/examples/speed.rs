@@ -57,7 +57,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let (ours, steps) = measure(&module, "axpy", launch, &mut memory)?;
         let native = in_rust(threads as usize, ELEMENTS) / steps as f64;
         println!(
-            "in global memory, {threads} threads: {ours:.2} ns a thread-instruction; the same loop in Rust {native:.2} ns, {:.1} times faster",
+            "in global memory, threads: {threads}: {ours:.2} ns a thread-instruction; the same loop in Rust {native:.2} ns, {:.1} times faster",
             ours / native
         );
     }

@@ -117,7 +117,8 @@ pub trait World {
 
     /// The plain loads of threads of a warp that stand at the same instruction, all at once: those of `lanes`, a bit for each, from these
     /// addresses, into these values. `access` is that of the first of them; lanes follow each other as the threads' numbers do. The addresses
-    /// are multiples of `access.bytes`. Whether it was done; if not, nothing was, and the loads come one by one.
+    /// are multiples of `access.bytes`. Whether it was done; if not, nothing was, and the loads come one by one. So a world that [stops](World::stops)
+    /// at one of them, or refuses it, says no.
     fn load_together(&mut self, access: &Access, lanes: u32, from: &[u64; 32], into: &mut [u64; 32]) -> bool {
         let _ = (access, lanes, from, into);
         false
@@ -140,7 +141,7 @@ pub trait World {
     }
 
     /// Whether the turn of the block ends before this fence, with [`Stop::Fence`](crate::Stop::Fence), so that what comes before the fence may happen
-    /// first. Asked once for each fence. The thread is its number in its block.
+    /// first. Asked once for each fence. `thread` is the number of the thread in its block.
     fn stops_at_fence(&mut self, thread: u32, scope: Scope) -> bool {
         let _ = (thread, scope);
         false

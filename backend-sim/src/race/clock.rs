@@ -17,7 +17,7 @@ pub(super) struct Times {
     later: SmallVec<[(u64, u64); 1]>,
 }
 
-/// Every signal copies clocks: intervals are copied at once, not one by one.
+/// Every signal copies clocks. A slice of intervals is copied as a whole, which is faster than one by one.
 impl Clone for Times {
     #[inline]
     fn clone(&self) -> Times {
@@ -101,7 +101,7 @@ pub(super) struct Known {
     transfers: SmallVec<[(Option<PeId>, Lane, Times); 1]>,
 }
 
-/// For the same reason.
+/// Every signal copies clocks. The usual case, one kind of transfers, needs no loop.
 impl Clone for Known {
     #[inline]
     fn clone(&self) -> Known {

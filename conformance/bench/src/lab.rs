@@ -134,7 +134,7 @@ pub(super) const CORES: [usize; 2] = [1, 2];
 /// Why the machine has not so many.
 pub(super) fn too_few_cores(cores: usize) -> Option<String> {
     let has = std::thread::available_parallelism().map_or(1, usize::from);
-    (has < cores).then(|| format!("the machine has {has} cores"))
+    (has < cores).then(|| format!("cores of this machine: {has}"))
 }
 
 /// The time that so many random schedules of a program take on so many cores, start and end of each included.

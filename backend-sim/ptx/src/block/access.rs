@@ -1,6 +1,6 @@
 //! Accesses to memory: to the right space, in bounds, at the right alignment, noted for races.
 
-use super::lanes::{Lanes, Many, Row};
+use super::lanes::{Lanes, Row, each_lane};
 use super::shared::{Finding, Touch};
 use super::thread::Thread;
 use super::{Block, FaultKind, Halt, Stop};
@@ -100,7 +100,7 @@ impl Block {
             return false;
         }
         let Some(changed) = world.store_together(&access, lanes.mask(), to, values) else { return false };
-        Many(changed).iter().for_each(|lane| self.changed(&mut threads[lane], to[lane], memory.bytes));
+        each_lane(changed).for_each(|lane| self.changed(&mut threads[lane], to[lane], memory.bytes));
         true
     }
 
