@@ -402,6 +402,40 @@ fn stores_through_peer_pointers_are_ordered_for_their_own_agent_and_completed_by
 }
 
 #[test]
+fn what_an_agent_reads_behind_its_store_races_with_its_put_whatever_arrives_first() {
+    let program = |pe: &Pe<Sim>| {
+        let x = pe.alloc_zeroed::<u64>(1)?;
+        if let (0, Some(peer)) = (pe.my_pe(), pe.peer(x.at(0), 1)?) {
+            peer.write(&[1])?;
+            pe.host().p(&x, 2, 1)?;
+            peer.read()?; // the store may arrive behind this
+        }
+        pe.free(x)
+    };
+    let in_order = Config { profile: Profile::Network, pieces: 1, ..Config::pes(2) };
+    assert_eq!(races_under(in_order, program), ["p | read"]);
+}
+
+#[test]
+fn a_fence_tells_what_others_of_its_scope_have_issued_and_not_what_they_are_about_to() {
+    let program = |pe: &Pe<Sim>| {
+        let x = pe.alloc_zeroed::<u64>(2)?;
+        let [a, b] = [pe.stream()?, pe.stream()?];
+        if pe.my_pe() == 1 {
+            pe.on(&a).fence()?;
+            pe.on(&a).p(x.at(0), 1, 1)?;
+            pe.write(x.at(0), &[2])?;
+            pe.on(&b).get(x.at(1), x.at(0), 0)?; // comes behind the write, and may be enqueued before the fence is reached
+        }
+        pe.on(&a).quiet()?;
+        pe.synchronize(&a)?;
+        pe.synchronize(&b)?;
+        pe.free(x)
+    };
+    assert_eq!(races(2, program), ["p | write"]);
+}
+
+#[test]
 fn a_flush_is_for_the_sources_of_its_own_stream() {
     let program = |own: bool| {
         move |pe: &Pe<Sim>| {

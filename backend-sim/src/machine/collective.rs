@@ -69,7 +69,8 @@ impl Machine {
         let state = self.teams.get(team);
         let member = state.members.position(pe.index()).expect("only members have a handle") as u32;
         let n = state.members.len();
-        self.touch_turns(pe, team, state.next[member as usize]);
+        let seq = state.next[member as usize];
+        self.touch_turns(pe, team, seq);
         let state = self.teams.get_mut(team);
         if let Some(other) = state.busy[member as usize].replace(agent) {
             let calls = [self.agents[other].call, what.name()];
@@ -86,8 +87,7 @@ impl Machine {
             return self.block_for_ever(agent);
         }
         let state = self.teams.get_mut(team);
-        let seq = state.next[member as usize];
-        state.next[member as usize] += 1;
+        state.next[member as usize] = seq + 1;
         let instance = state.instance_or_new(seq);
         let first = instance.what.is_none();
         match &instance.what {
@@ -246,9 +246,9 @@ impl Machine {
         let state = self.teams.get_mut(team);
         state.busy.fill(None);
         let members = state.members.len();
-        let past = std::mem::take(&mut state.instance(seq).past);
-        for member in 0..members {
-            let entry = &self.teams.get(team).instance_ref(seq).entries[member];
+        let instance = state.instance(seq);
+        let (past, entries) = (std::mem::take(&mut instance.past), std::mem::take(&mut instance.entries));
+        for entry in &entries {
             let agent = entry.agent.expect("everyone has entered");
             self.agents[agent].past.join(&past);
             if agent != last {
@@ -257,8 +257,7 @@ impl Machine {
         }
         let state = self.teams.get_mut(team);
         let instance = state.instance(seq);
-        instance.left = members;
-        instance.past = past;
+        (instance.left, instance.past, instance.entries) = (members, past, entries);
         state.close_finished();
     }
 

@@ -4,7 +4,6 @@ use onesided::backend::{AmoOp, Moves, Shape, SignalUpdate, Span, Transfer};
 use onesided::{At, DType, SignalOp};
 
 use super::ids::{AgentId, PeId};
-use super::relaxed::Asked;
 use super::transfer::{element, part_of};
 use super::{Bits, Machine, Progress, Touch};
 use crate::race::How;
@@ -13,8 +12,7 @@ use crate::request::Reply;
 impl Machine {
     /// The whole transfer: source, target and signal.
     #[inline(always)] // on the hottest path, where most of the description folds away
-    pub(super) fn transfer_now(&mut self, agent: AgentId, transfer: &Transfer, asked: Asked) -> Progress {
-        self.observe_now(agent, transfer, asked);
+    pub(super) fn transfer_now(&mut self, agent: AgentId, transfer: &Transfer) -> Progress {
         let me = self.agents[agent].pe;
         let Transfer { moves, remote, shape, signal, .. } = *transfer;
         let peer = PeId(transfer.peer);

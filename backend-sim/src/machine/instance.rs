@@ -93,7 +93,10 @@ impl Instance {
             (entry.dst_parts, entry.src_parts) = (dst_parts, src_parts);
             entry.past.clear();
             entry.learned.clear();
-            (entry.entered, entry.known) = (None, Clock::default());
+            entry.entered = None;
+            if !entry.known.is_empty() {
+                entry.known = Clock::default();
+            }
         }
         (self.entered, self.left) = (0, 0);
         self.what = Some(what.clone());

@@ -16,31 +16,58 @@ impl Machine {
     /// A host performs an operation.
     #[inline]
     pub(super) fn issue(&mut self, host: AgentId, op: &Op, values: &Values<'_>, at: At) -> Progress {
-        if let Effect::Transfer(transfer) = op.effect() {
-            // the hottest path, before everything else; a host shares its scope with nobody
-            return match self.mode.relaxed {
-                true => self.launch(host, &transfer, (op.name(), at)),
-                false => self.transfer_now(host, &transfer, (op.name(), at)),
-            };
+        let plain = !self.mode.relaxed && !self.races.is_on();
+        if plain && let Effect::Transfer(transfer) = op.effect() {
+            return self.transfer_now(host, &transfer); // the hottest path: most of the description folds away here
         }
-        self.issue_other(host, op, values, at)
+        match (op.effect(), self.mode.relaxed) {
+            (Effect::Transfer(_), false) => self.issue_observed(host, op, at),
+            (Effect::Transfer(_), true) => self.issue_relaxed(host, op, at),
+            _ => self.issue_other(host, op, values, at),
+        }
+    }
+
+    /// A transfer in an in-order run that looks for races.
+    #[inline(never)]
+    fn issue_observed(&mut self, host: AgentId, op: &Op, at: At) -> Progress {
+        let Effect::Transfer(transfer) = op.effect() else { unreachable!("it is one") };
+        self.observe_now(host, &transfer, (op.name(), at));
+        self.transfer_now(host, &transfer)
+    }
+
+    /// A transfer in a relaxed run. A host shares its scope with nobody, so this touches no scope.
+    #[inline(never)]
+    fn issue_relaxed(&mut self, host: AgentId, op: &Op, at: At) -> Progress {
+        let effect = op.effect();
+        let Effect::Transfer(transfer) = &effect else { unreachable!("it is one") };
+        self.launch(host, transfer, (op.name(), at))
     }
 
     fn issue_other(&mut self, host: AgentId, op: &Op, values: &Values<'_>, at: At) -> Progress {
         let effect = op.effect();
-        let pe = self.agents[host].pe;
-        if let Effect::Collective(_) = effect
-            && !self.mode.relaxed
-            && self.pes[pe].unstarted == 0
-            && !self.races.has_nbi(pe)
-        {
-            self.lint_order(host, effect, (op.name(), at));
-            if let Some(completes) = self.completes(effect) {
-                self.races.complete(host, completes);
-            }
-            return self.enter_now(host, &Collective::Op(*op)); // in order, nothing is in flight: nothing is to be completed
+        if let Effect::Wait(_) | Effect::FetchSignal { .. } | Effect::Fill { .. } = effect {
+            return self.begin(host, op, effect, values, at, None);
         }
-        let claim = self.completes(effect).and_then(|completes| self.claim_at_call(host, completes));
+        let pe = self.agents[host].pe;
+        let completes = self.completes(effect);
+        if !self.mode.relaxed && self.pes[pe].unstarted == 0 && !self.races.has_nbi(pe) {
+            // in order, nothing is in flight: nothing is to be claimed
+            let is_fence = effect == Effect::Order(Order::Fence);
+            if completes.is_some() || matches!(effect, Effect::Collective(_)) {
+                self.lint_order(host, effect, (op.name(), at));
+                if is_fence {
+                    self.races.fence(host, None);
+                }
+                if let Some(completes) = completes {
+                    self.races.complete(host, completes);
+                }
+                return match effect {
+                    Effect::Collective(_) => self.enter_now(host, &Collective::Op(*op)),
+                    _ => Progress::Done,
+                };
+            }
+        }
+        let claim = completes.and_then(|completes| self.claim_at_call(host, completes));
         self.touch_claims(host, effect);
         self.begin(host, op, effect, values, at, claim)
     }
@@ -61,7 +88,10 @@ impl Machine {
                 self.touch_scope(agent, &transfer);
                 match self.mode.relaxed {
                     true => self.launch(agent, &transfer, (op.name(), at)),
-                    false => self.transfer_now(agent, &transfer, (op.name(), at)),
+                    false => {
+                        self.observe_now(agent, &transfer, (op.name(), at));
+                        self.transfer_now(agent, &transfer)
+                    }
                 }
             }
             Effect::FetchSignal { word } => {

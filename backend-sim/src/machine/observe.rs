@@ -17,7 +17,7 @@ use crate::race::{How, IntendedRace, Lane, Ticket};
 
 impl Machine {
     /// An agent issues a transfer.
-    #[inline]
+    #[inline(always)] // on the hottest path
     pub(super) fn observe_issue(
         &mut self,
         agent: AgentId,
@@ -39,7 +39,10 @@ impl Machine {
             self.races.synchronizes(agent, Some(peer), asked); // whoever knows the transfer knows this
         }
         let ticket = self.races.issue(agent, peer, lane, arrives, asked);
-        if let Some(ticket) = &ticket {
+        if let Some(ticket) = &ticket
+            && self.lints.is_some()
+        {
+            let transfer = &transfer.clone(); // the description itself stays in registers
             self.lint(&Notice::Issued { transfer, ticket });
         }
         ticket
@@ -53,7 +56,7 @@ impl Machine {
     }
 
     /// The whole transfer happens at once.
-    #[inline]
+    #[inline(always)] // on the hottest path, where most of the description folds away
     pub(super) fn observe_now(&mut self, agent: AgentId, transfer: &backend::Transfer, asked: Asked) {
         let Some(ticket) = self.observe_issue(agent, transfer, asked) else { return };
         let me = self.agents[agent].pe;
@@ -121,7 +124,7 @@ impl Machine {
     }
 
     /// A transfer reads elements of its source.
-    #[inline]
+    #[inline(always)] // as its callers
     pub(super) fn observe_read(
         &mut self,
         ticket: &Ticket,
@@ -135,7 +138,7 @@ impl Machine {
     }
 
     /// A transfer writes elements of its target.
-    #[inline]
+    #[inline(always)] // as its callers
     pub(super) fn observe_write(
         &mut self,
         ticket: &Ticket,
@@ -246,7 +249,14 @@ impl Machine {
     }
 
     /// An agent performs an operation that may order others.
+    #[inline]
     pub(super) fn lint_order(&mut self, agent: AgentId, effect: Effect, asked: Asked) {
+        if self.lints.is_some() {
+            self.lint_order_now(agent, effect, asked);
+        }
+    }
+
+    fn lint_order_now(&mut self, agent: AgentId, effect: Effect, asked: Asked) {
         let order = match effect {
             Effect::Order(Order::Fence) => Ordering::Fence,
             Effect::Order(Order::Quiet) => Ordering::Quiet,
@@ -259,7 +269,7 @@ impl Machine {
 }
 
 /// Calls `f` for the bytes of some elements: for all together where they lie side by side.
-#[inline]
+#[inline(always)] // as its callers
 fn for_each_part(span: Span, size: usize, stride: usize, elements: Range<usize>, mut f: impl FnMut(Span)) {
     if stride == 1 {
         return f(part_of(span, elements.start * size, elements.len() * size));

@@ -134,9 +134,6 @@ impl Machine {
         let Agent { queue, past, .. } = &mut self.agents[agent];
         if let Some(work) = queue.front() {
             past.join(&work.past);
-            if let Some(known) = &work.known {
-                self.races.learn(agent, known);
-            }
         }
         self.learn_registrations(agent);
     }
@@ -151,7 +148,11 @@ impl Machine {
 
     /// Takes the stream's next work and does it.
     fn perform_front(&mut self, agent: AgentId) -> Progress {
-        let Work { what, at, mark, .. } = self.agents[agent].queue.pop_front().expect("a running stream has work");
+        let Work { what, at, known, mark, .. } =
+            self.agents[agent].queue.pop_front().expect("a running stream has work");
+        if let Some(known) = &known {
+            self.races.learn(agent, known); // not before it acts: others would learn by its fences what it has not told
+        }
         self.races.set_mark(agent, mark);
         let state = &mut self.agents[agent];
         state.call = what.name();

@@ -44,10 +44,10 @@ impl Times {
         if from >= to {
             return;
         }
-        if from <= self.upto && self.later.is_empty() {
-            self.upto = self.upto.max(to);
-        } else {
-            self.insert(from, to);
+        match self.later.last_mut() {
+            None if from <= self.upto => self.upto = self.upto.max(to),
+            Some((start, end)) if *start <= from && from <= *end => *end = to.max(*end),
+            _ => self.insert(from, to),
         }
     }
 
@@ -124,6 +124,12 @@ impl Known {
         self.of(None, lane)
     }
 
+    /// What is known of transfers to memory of one PE.
+    pub(super) fn to(&mut self, pe: PeId, lane: Lane) -> &mut Times {
+        self.of(Some(pe), lane)
+    }
+
+    #[inline]
     fn of(&mut self, to: Option<PeId>, lane: Lane) -> &mut Times {
         let same = |(of, which, _): &(Option<PeId>, Lane, Times)| (*of, *which) == (to, lane);
         let at = self.transfers.iter().position(same).unwrap_or_else(|| {
@@ -156,20 +162,30 @@ impl Known {
 }
 
 /// What somebody knows of everybody. Nothing is said of what came before the last moment that everybody knows.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Clock {
-    /// By agent.
-    known: Vec<Known>,
+    /// By agent. Mostly one has news of few.
+    known: SmallVec<[Known; 2]>,
     /// Where the path to a PE's memory matters, by PE: what that PE knew when this one heard of it.
     through: Vec<(PeId, Clock)>,
 }
 
+impl Clone for Clock {
+    fn clone(&self) -> Clock {
+        let mut known = SmallVec::with_capacity(self.known.len());
+        self.known.iter().for_each(|of| known.push(of.clone()));
+        Clock { known, through: self.through.clone() }
+    }
+}
+
 impl Clock {
-    pub(super) fn is_empty(&self) -> bool {
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
         self.known.is_empty()
     }
 
     /// What is known of an agent, to be added to.
+    #[inline]
     pub(super) fn of(&mut self, agent: AgentId) -> &mut Known {
         let at = match self.known.binary_search_by_key(&agent, |known| known.agent) {
             Ok(at) => at,

@@ -14,11 +14,13 @@ use std::rc::Rc;
 
 use onesided::At;
 use onesided::backend::Span;
+use smallvec::{SmallVec, smallvec};
 
 use super::clock::{Clock, Times};
 use super::threads::covered_by;
-use super::{Detector, FENCED, Fenced, How, Issue, Kind, Lane, Mark, Released, Run, Ticket, Who, steps_of};
-use crate::machine::{AgentId, ClaimId, Claimed, Completes, PeId};
+use super::{Detector, FENCED, Fenced, How, Issue, Kind, Lane, Mark, Released, Run, Ticket, View, Who, steps_of};
+use crate::machine::{AgentId, ClaimId, Claimed, Completes, PeId, Table};
+use crate::profile::Promises;
 
 /// What an agent knew at a moment, its own accesses included.
 #[derive(Clone, Debug)]
@@ -37,11 +39,24 @@ pub(crate) struct Told {
     pub(super) clock: Rc<Clock>,
 }
 
+/// The agents that a call is about: mostly a host alone.
+type Agents = SmallVec<[AgentId; 4]>;
+
+/// The agents that share the scope of one.
+#[inline]
+fn scope_of(agent: AgentId, agents: &Table<AgentId, View>) -> Agents {
+    if agents[agent].is_host() {
+        return smallvec![agent];
+    }
+    let scope = agents[agent].scope();
+    agents.ids().filter(|&of| agents[of].scope() == scope).collect()
+}
+
 /// # Transfers
 impl Detector {
     /// An agent issues a transfer to a PE. `arrives`: whether it is delivered before its call returns, if the transport promises
     /// that.
-    #[inline]
+    #[inline(always)] // on the hottest path
     pub(crate) fn issue(
         &mut self,
         agent: AgentId,
@@ -53,7 +68,7 @@ impl Detector {
         self.on.then(|| self.issue_now(agent, to, lane, arrives, asked))
     }
 
-    #[inline]
+    #[inline(always)] // as its callers
     fn issue_now(
         &mut self,
         agent: AgentId,
@@ -82,10 +97,16 @@ impl Detector {
         if let Lane::Puts | Lane::Stores = lane {
             view.issued = time;
         }
+        if lane == Lane::Stores {
+            view.stored = time;
+        }
         let fenced = &self.pes[view.pe].fenced[view.kind.scope()];
         let issue =
             view.issue.get_or_insert_with(|| Rc::new(Issue { clock: Rc::clone(&view.clock), fenced: fenced.clone() }));
         let issue = Rc::clone(issue);
+        if !view.is_host() && lane != Lane::Steps {
+            view.sent = Some((time, Rc::clone(&issue)));
+        }
         Ticket { agent, lane, reads, time, previous, site, issue }
     }
 
@@ -105,46 +126,9 @@ impl Detector {
         }
     }
 
-    /// What somebody knows who knows that a transfer has arrived.
-    fn delivered(&self, agent: AgentId, lane: Lane, (previous, time): (u64, u64), to: PeId, issue: &Issue) -> Clock {
-        let mut clock = Clock::clone(&issue.clock);
-        if self.pes_per_node.is_some() {
-            clock.hear(self.agents[agent].pe, &issue.clock);
-        }
-        // without itself, where only a part of it is known to have arrived
-        let known = if previous < time { time } else { time - 1 };
-        clock.learn_steps(agent, known);
-        let single = Times::between(previous.max(self.base), time);
-        match lane {
-            Lane::Puts | Lane::Nbi | Lane::Stores => {
-                if let Some(fenced) = &issue.fenced {
-                    clock.join(&fenced.clock);
-                    for (of, times) in &fenced.transfers {
-                        let lanes = FENCED.into_iter().zip(times);
-                        lanes.for_each(|(lane, times)| clock.learn_to(*of, lane, to, times));
-                    }
-                }
-                clock.learn_to(agent, lane, to, &single);
-            }
-            Lane::Parts => clock.learn_to(agent, lane, to, &single),
-            Lane::Steps | Lane::Arrived | Lane::Reads | Lane::Gets => {}
-        }
-        if lane == Lane::Nbi && previous < time {
-            clock.of(agent).lane(Lane::Reads).add(time - 1, time);
-        }
-        if self.promises.in_order && matches!(lane, Lane::Puts | Lane::Stores | Lane::Arrived) {
-            let all = Times::between(0, known);
-            for of in self.scope_of(agent) {
-                clock.learn_to(of, Lane::Puts, to, &all);
-                clock.learn_to(of, Lane::Stores, to, &all);
-            }
-        }
-        clock
-    }
-
-    fn delivered_by(&self, ticket: &Ticket, to: PeId) -> Clock {
-        let Ticket { agent, lane, time, previous, ref issue, .. } = *ticket;
-        self.delivered(agent, lane, (previous, time), to, issue)
+    /// A transfer's arrival at a PE.
+    fn arrival<'a>(&self, ticket: &'a Ticket, to: PeId) -> Arrival<'a> {
+        Arrival::new(ticket, to, self.pes_per_node, self.promises, self.base, &self.agents)
     }
 
     /// An agent's call returns because its transfer has arrived.
@@ -153,10 +137,109 @@ impl Detector {
             // own accesses, and what is known with them
             Lane::Steps | Lane::Arrived => {}
             _ => {
-                let clock = self.delivered_by(ticket, to);
-                self.agents[agent].clock().join(&clock);
+                let arrival = self.arrival(ticket, to);
+                arrival.tell(self.agents[agent].clock());
             }
         }
+    }
+}
+
+/// A transfer's arrival, and what somebody knows who knows of it.
+struct Arrival<'a> {
+    ticket: &'a Ticket,
+    to: PeId,
+    /// Its issuer's PE, where the path to a PE's memory matters.
+    from: Option<PeId>,
+    /// Where transfers arrive in order: the agents whose earlier ones have arrived, too.
+    in_order: Agents,
+    base: u64,
+}
+
+impl<'a> Arrival<'a> {
+    #[inline]
+    fn new(
+        ticket: &'a Ticket,
+        to: PeId,
+        pes_per_node: Option<u32>,
+        promises: Promises,
+        base: u64,
+        agents: &Table<AgentId, View>,
+    ) -> Arrival<'a> {
+        let in_order = match promises.in_order && matches!(ticket.lane, Lane::Puts | Lane::Stores | Lane::Arrived) {
+            true => scope_of(ticket.agent, agents),
+            false => Agents::new(),
+        };
+        Arrival { ticket, to, from: pes_per_node.map(|_| agents[ticket.agent].pe), in_order, base }
+    }
+
+    /// Adds what is known with it.
+    fn tell(&self, clock: &mut Clock) {
+        let Ticket { agent, lane, time, previous, ref issue, .. } = *self.ticket;
+        clock.join(&issue.clock);
+        if let Some(from) = self.from {
+            clock.hear(from, &issue.clock);
+        }
+        // without itself, where only a part of it is known to have arrived
+        let known = if previous < time { time } else { time - 1 };
+        if let Lane::Puts | Lane::Nbi | Lane::Stores = lane
+            && let Some(fenced) = &issue.fenced
+        {
+            clock.join(&fenced.clock);
+            for (of, times) in &fenced.transfers {
+                let lanes = FENCED.into_iter().zip(times);
+                lanes.for_each(|(lane, times)| clock.learn_to(*of, lane, self.to, times));
+            }
+        }
+        let of_issuer = clock.of(agent);
+        of_issuer.steps = known.max(of_issuer.steps);
+        match lane {
+            Lane::Puts | Lane::Nbi | Lane::Stores | Lane::Parts => {
+                of_issuer.to(self.to, lane).add(previous.max(self.base), time);
+            }
+            Lane::Steps | Lane::Arrived | Lane::Reads | Lane::Gets => {}
+        }
+        if lane == Lane::Nbi && previous < time {
+            of_issuer.lane(Lane::Reads).add(time - 1, time);
+        }
+        let all = Times::between(0, known);
+        for &of in &self.in_order {
+            clock.learn_to(of, Lane::Puts, self.to, &all);
+            clock.learn_to(of, Lane::Stores, self.to, &all);
+        }
+    }
+}
+
+/// What a word tells those who read it atomically.
+#[derive(Clone, Debug)]
+pub(super) enum Tells {
+    /// What is known with the arrival of the transfer that has updated it: mostly one has, and nobody asks before the next.
+    Arrival(Ticket),
+    /// What several have told, or an agent of a kernel.
+    Clock(Rc<Clock>),
+}
+
+impl Tells {
+    /// As a clock. `tell` adds what is known with an arrival.
+    fn into_clock(self, tell: impl Fn(&Ticket, &mut Clock)) -> Rc<Clock> {
+        match self {
+            Tells::Clock(clock) => clock,
+            Tells::Arrival(ticket) => {
+                let mut clock = Clock::default();
+                tell(&ticket, &mut clock);
+                Rc::new(clock)
+            }
+        }
+    }
+
+    /// This, and what it told before.
+    pub(super) fn besides(&self, before: Tells, tell: impl Fn(&Ticket, &mut Clock)) -> Tells {
+        let mut both = before.into_clock(&tell);
+        let clock = Rc::make_mut(&mut both);
+        match self {
+            Tells::Arrival(ticket) => tell(ticket, clock),
+            Tells::Clock(other) => clock.join(other),
+        }
+        Tells::Clock(both)
     }
 }
 
@@ -164,8 +247,15 @@ impl Detector {
 impl Detector {
     /// A transfer has updated a word atomically. `replaces`: whatever it held before.
     pub(crate) fn release(&mut self, ticket: &Ticket, to: PeId, word: Span, replaces: bool) {
-        let clock = Rc::new(self.delivered_by(ticket, to));
-        self.shadow.release(to, word, ticket.time, &clock, replaces);
+        self.tells(to, word, (ticket.time, &Tells::Arrival(ticket.clone())), replaces);
+    }
+
+    fn tells(&mut self, pe: PeId, word: Span, told: (u64, &Tells), replaces: bool) {
+        let Detector { shadow, agents, pes_per_node, promises, base, .. } = self;
+        let tell = |ticket: &Ticket, clock: &mut Clock| {
+            Arrival::new(ticket, pe, *pes_per_node, *promises, *base, agents).tell(clock);
+        };
+        shadow.release(pe, word, told, replaces, tell);
     }
 
     /// An agent has read a word of a PE atomically, or has waited for it.
@@ -176,12 +266,19 @@ impl Detector {
         self.acquire_near(agent, pe, word);
         match self.shadow.acquire(pe, word, waits, self.base) {
             None => {}
-            Some(Released::Clock(clock)) => self.agents[agent].clock().join(&clock),
+            Some(Released::Told(Tells::Clock(clock))) => self.agents[agent].clock().join(&clock),
+            Some(Released::Told(Tells::Arrival(ticket))) => {
+                let arrival = self.arrival(&ticket, pe);
+                arrival.tell(self.agents[agent].clock());
+            }
             Some(Released::Transfer(mark, issue)) => {
                 self.agents[mark.agent()].synchronized(mark.time, mark.site(), pe);
                 // the word is ordered with the wait, and what came before its transfer; the rest of the transfer is not
-                let clock = self.delivered(mark.agent(), mark.lane(), (mark.time, mark.time), pe, &issue);
-                self.agents[agent].clock().join(&clock);
+                let (lane, time) = (mark.lane(), mark.time);
+                let ticket =
+                    Ticket { agent: mark.agent(), lane, reads: lane, time, previous: time, site: mark.site(), issue };
+                let arrival = self.arrival(&ticket, pe);
+                arrival.tell(self.agents[agent].clock());
                 let time = self.tick();
                 self.agents[agent].last = time;
                 let wait = Mark::new(agent, Lane::Steps, time, mark.site(), How::Wait, word.len);
@@ -196,7 +293,13 @@ impl Detector {
         if !self.on {
             return None;
         }
-        self.shadow.released(pe, word).map(|(time, clock)| Told { time: *time, clock: Rc::clone(clock) })
+        let (time, tells) = self.shadow.released(pe, word)?.clone();
+        let is_clock = matches!(tells, Tells::Clock(_));
+        let clock = tells.into_clock(|ticket, clock| self.arrival(ticket, pe).tell(clock));
+        if !is_clock {
+            self.tells(pe, word, (time, &Tells::Clock(Rc::clone(&clock))), true); // whoever asks again gets the same
+        }
+        Some(Told { time, clock })
     }
 
     /// An agent comes after the update by which a word told this.
@@ -220,9 +323,9 @@ impl Detector {
 
     /// An agent has updated a word itself, which tells this from now on. `replaces`: whatever it held before.
     pub(crate) fn update(&mut self, agent: AgentId, pe: PeId, word: Span, told: Option<&Told>, replaces: bool) {
-        let clock = told.map_or_else(Rc::default, |told| Rc::clone(&told.clock));
+        let tells = Tells::Clock(told.map_or_else(Rc::default, |told| Rc::clone(&told.clock)));
         let time = self.agents[agent].last;
-        self.shadow.release(pe, word, time, &clock, replaces);
+        self.tells(pe, word, (time, &tells), replaces);
     }
 
     /// Whether an agent comes after the last plain write of a word, as far as races are looked for.
@@ -236,6 +339,7 @@ impl Detector {
     }
 
     /// Notes a call that others may synchronize with, for reports. `to`: the PE that it signals.
+    #[inline]
     pub(crate) fn synchronizes(&mut self, agent: AgentId, to: Option<PeId>, (call, at): (&'static str, At)) {
         if self.on {
             let (time, site) = (self.tick(), self.sites.number(call, at, 0));
@@ -272,9 +376,9 @@ impl Detector {
             let earlier = before.iter().flat_map(|before| &before.transfers).filter(|(other, _)| *other == of);
             earlier.for_each(|(_, [_, earlier, _])| nbi.join(earlier));
             fenced.transfers.push((of, [all.clone(), nbi, all]));
-            if of != agent {
-                fenced.clock.join(&self.agents[of].clock);
-                fenced.clock.learn_steps(of, self.agents[of].last_issue());
+            if let Some((time, issue)) = self.agents[of].sent.as_ref().filter(|_| of != agent) {
+                fenced.clock.join(&issue.clock);
+                fenced.clock.learn_steps(of, *time);
             }
         }
         self.pes[pe].fenced[which] = Some(Rc::new(fenced));
@@ -284,7 +388,7 @@ impl Detector {
     }
 
     /// The agents whose operations a quiet of an agent covers: those of its scope, and for a stream, the PE's kernels.
-    fn completed_by(&self, agent: AgentId) -> Vec<AgentId> {
+    fn completed_by(&self, agent: AgentId) -> Agents {
         let mut all = self.scope_of(agent);
         if let Kind::Stream(_) = self.agents[agent].kind {
             let pe = self.agents[agent].pe;
@@ -296,12 +400,8 @@ impl Detector {
     }
 
     /// The agents that share the scope of one.
-    fn scope_of(&self, agent: AgentId) -> Vec<AgentId> {
-        if self.agents[agent].is_host() {
-            return vec![agent];
-        }
-        let scope = self.agents[agent].scope();
-        self.agents.ids().filter(|&of| self.agents[of].scope() == scope).collect()
+    fn scope_of(&self, agent: AgentId) -> Agents {
+        scope_of(agent, &self.agents)
     }
 
     /// Whether a PE has non-blocking operations that no quiet has completed.
@@ -366,10 +466,14 @@ impl Detector {
 
     /// A call that completes learns what has arrived of its scope's blocking operations and stores: those that no quiet has
     /// claimed, and, where the call is a fence, also those that one has.
+    #[inline]
     pub(crate) fn complete(&mut self, agent: AgentId, completes: Completes) {
-        if !self.on || completes == Completes::Nothing {
-            return;
+        if self.on && completes != Completes::Nothing {
+            self.complete_now(agent, completes);
         }
+    }
+
+    fn complete_now(&mut self, agent: AgentId, completes: Completes) {
         let now = self.tick();
         for of in self.completed_by(agent) {
             let covered = covered_by(self.quiet, &self.agents, self.base, agent, of, now);
@@ -377,16 +481,19 @@ impl Detector {
             if view.issued <= self.base || covered == 0 {
                 continue;
             }
+            let stored = view.stored > self.base;
             let to = covered.max(view.claimed);
             let from = if completes == Completes::Scope { std::mem::replace(&mut view.claimed, to) } else { 0 };
-            let theirs = (of != agent && covered == now).then(|| (Rc::clone(&view.clock), view.last_issue()));
+            let theirs = view.sent.clone().filter(|_| of != agent && covered == now);
             let mine = self.agents[agent].clock();
-            if let Some((theirs, last)) = theirs {
-                mine.join(&theirs);
-                mine.learn_steps(of, last);
+            if let Some((time, issue)) = theirs {
+                mine.join(&issue.clock);
+                mine.learn_steps(of, time);
             }
             let known = mine.of(of);
-            known.lane(Lane::Stores).add(0, covered);
+            if stored {
+                known.lane(Lane::Stores).add(0, covered);
+            }
             if completes != Completes::Stores {
                 known.lane(Lane::Puts).add(from, covered);
             }
@@ -538,7 +645,7 @@ impl Detector {
 
     /// A part has arrived: what its target's call learns.
     pub(crate) fn part_landed(&self, ticket: &Ticket, to: PeId, learned: &mut Clock) {
-        learned.join(&self.delivered_by(ticket, to));
+        self.arrival(ticket, to).tell(learned);
         Detector::source_read(ticket, learned);
     }
 

@@ -248,7 +248,7 @@ impl Who<'_> {
 
     #[inline]
     fn knows(&self, mark: &Mark) -> bool {
-        mark.time <= self.base || self.knows_recent(mark) && !self.must_hear(mark)
+        mark.time <= self.base || self.knows_recent(mark) && (self.on_path.is_none() || !self.must_hear(mark))
     }
 
     /// Whether an access that this one comes after is a write on another path, of which the PE between them has not told.
@@ -256,6 +256,11 @@ impl Who<'_> {
         let differs = self.on_path.is_some_and(|path| mark.how().writes() && path.differs(mark.agent(), self.pe));
         let knows = |clock: &Clock| knows(clock, self.agents, mark.agent(), mark.lane(), mark.time, self.pe);
         differs && !self.clock.through(self.pe).is_some_and(knows)
+    }
+
+    /// Whether this is the arrival of a store, and the mark what its agent did after it had issued that.
+    fn is_overtaken(&self, mark: &Mark) -> bool {
+        self.lane == Lane::Stores && mark.agent() == self.agent && mark.lane() == Lane::Steps && mark.time > self.time
     }
 
     fn knows_recent(&self, mark: &Mark) -> bool {
@@ -297,9 +302,13 @@ struct View {
     /// Its last own access, and the call of that, or of its last transfer.
     last: u64,
     site: u32,
-    /// Its last blocking transfer or store, and the last that a quiet has claimed.
+    /// Its last blocking transfer or store, and the last of these that a quiet has claimed.
     issued: u64,
     claimed: u64,
+    /// Its last store through a peer pointer.
+    stored: u64,
+    /// The last operation that others of its scope can complete or order, and what it knew then: of a stream, or an agent of a kernel.
+    sent: Option<(u64, Rc<Issue>)>,
     /// Its last transfer of each lane to each PE.
     previous: Vec<(PeId, Lane, u64)>,
     /// Its last non-blocking operation.
@@ -343,6 +352,8 @@ impl View {
             site: 0,
             issued: 0,
             claimed: 0,
+            stored: 0,
+            sent: None,
             previous: Vec::new(),
             nbi: 0,
             log: Vec::new(),
@@ -364,12 +375,6 @@ impl View {
     /// What a quiet or fence is about.
     fn scope(&self) -> (PeId, usize) {
         (self.pe, self.kind.scope())
-    }
-
-    /// Up to where somebody comes after it who waits for what it has issued. Between calls, threads of kernels do what nobody waits
-    /// for.
-    fn last_issue(&self) -> u64 {
-        if self.block.is_some() { self.issued.max(self.nbi) } else { self.last }
     }
 
     /// Its last call until a moment that others synchronize with.
@@ -533,19 +538,33 @@ impl Detector {
         let mark = Mark::new(agent, Lane::Steps, time, site, how, size);
         let view = &mut self.agents[agent];
         (view.last, view.site) = (time, site);
-        let on_path = OnPath::of(self.pes_per_node, &self.agents, agent, pe, how);
-        let who = Who { pe, on_path, ..Who::agent(agent, time, self.base, &self.agents) };
+        if !self.shadow.access_known(pe, span, mark, None, self.base) {
+            self.touch_unknown(agent, pe, span, mark);
+        }
+    }
+
+    #[inline(never)]
+    fn touch_unknown(&mut self, agent: AgentId, pe: PeId, span: Span, mark: Mark) {
+        let on_path = OnPath::of(self.pes_per_node, &self.agents, agent, pe, mark.how());
+        let who = Who { pe, on_path, ..Who::agent(agent, mark.time, self.base, &self.agents) };
         let (found, agents) = (&mut self.found, &self.agents);
         self.shadow.access(&who, span, mark, |other, span| found.note(other, mark, &who, span, agents));
     }
 
     /// A transfer's access to its source or target.
-    #[inline]
+    #[inline(always)] // on the hottest path, where how it accesses is known
     pub(crate) fn transfer(&mut self, ticket: &Ticket, pe: PeId, span: Span, how: How, size: usize) {
         let lane = if how == How::Read { ticket.reads } else { ticket.lane };
         let mark = Mark::new(ticket.agent, lane, ticket.time, ticket.site, how, size);
-        let on_path = OnPath::of(self.pes_per_node, &self.agents, ticket.agent, pe, how);
-        let who = Who { on_path, ..Who::transfer(ticket, lane, pe, self.base, self.promises, &self.agents) };
+        if !self.shadow.access_known(pe, span, mark, Some(&ticket.issue), self.base) {
+            self.transfer_unknown(ticket, pe, span, mark);
+        }
+    }
+
+    #[inline(never)]
+    fn transfer_unknown(&mut self, ticket: &Ticket, pe: PeId, span: Span, mark: Mark) {
+        let on_path = OnPath::of(self.pes_per_node, &self.agents, ticket.agent, pe, mark.how());
+        let who = Who { on_path, ..Who::transfer(ticket, mark.lane(), pe, self.base, self.promises, &self.agents) };
         let (found, agents) = (&mut self.found, &self.agents);
         self.shadow.access(&who, span, mark, |other, span| found.note(other, mark, &who, span, agents));
     }

@@ -176,6 +176,7 @@ impl Found {
     }
 
     /// Notes that an access races with an earlier one.
+    #[cold]
     pub(super) fn note(
         &mut self,
         earlier: Mark,

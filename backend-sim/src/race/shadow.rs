@@ -11,7 +11,8 @@ use std::rc::Rc;
 use onesided::backend::{AllocId, Span};
 
 use super::clock::Clock;
-use super::{Issue, Mark, Who};
+use super::edges::Tells;
+use super::{Issue, Lane, Mark, Ticket, Who};
 use crate::machine::{Id as _, PeId};
 
 /// What an access does to a word.
@@ -78,7 +79,7 @@ struct More {
     /// Further accesses since the last write.
     marks: Vec<Mark>,
     /// What the word tells those who read it atomically, and when it was last updated.
-    release: Option<(u64, Rc<Clock>)>,
+    release: Option<(u64, Tells)>,
     /// Waits that ended by the last write: whoever comes after one of them comes after the write, of this word.
     seen: Vec<Mark>,
 }
@@ -88,23 +89,24 @@ const BLANK: Cell = Cell { write: Mark::BLANK, by: None, other: Mark::BLANK, mor
 /// What reading a word atomically tells.
 pub(super) enum Released {
     /// What its updates have told.
-    Clock(Rc<Clock>),
+    Told(Tells),
     /// It was written by a transfer, which is this mark's.
     Transfer(Mark, Rc<Issue>),
 }
 
 impl Cell {
-    /// Notes an access; what it races with goes to `found`.
+    /// Notes an access; `found` gets what it races with.
     #[inline]
-    fn access(&mut self, who: &Who<'_>, mark: Mark, found: &mut Vec<Mark>) {
+    fn access(&mut self, who: &Who<'_>, mark: Mark, mut found: impl FnMut(Mark)) {
         if mark.conflicts(&self.write) && !who.knows(&self.write) && !self.was_seen(who) {
-            found.push(self.write);
+            found(self.write);
         }
         if mark.conflicts(&self.other) && !who.knows(&self.other) {
-            found.push(self.other);
+            found(self.other);
         }
         if let Some(more) = &self.more {
-            found.extend(more.marks.iter().filter(|other| mark.conflicts(other) && !who.knows(other)));
+            let races = more.marks.iter().filter(|other| mark.conflicts(other) && !who.knows(other));
+            races.for_each(|race| found(*race));
         }
         if mark.how().is_plain_write() {
             return self.write(who, mark);
@@ -113,11 +115,49 @@ impl Cell {
             self.other = mark;
         } else if self.other != mark {
             let marks = &mut self.more.get_or_insert_default().marks;
-            marks.retain(|other| !other.stands_for(&mark) || !who.knows(other));
-            if marks.last() != Some(&mark) {
-                marks.push(mark);
+            let is_over = |other: &Mark| other.stands_for(&mark) && who.knows(other);
+            match &mut marks[..] {
+                [only] if is_over(only) => *only = mark, // mostly
+                _ => {
+                    marks.retain(|other| !is_over(other));
+                    if marks.last() != Some(&mark) {
+                        marks.push(mark);
+                    }
+                }
             }
         }
+    }
+
+    /// Notes an access, if nothing races with it as far as a glance shows: what conflicts with it is known to everybody (`base`),
+    /// or was done by the same agent in the same way before. Most accesses are like that. `issue`: that of its transfer, if it is
+    /// one's.
+    #[inline(always)] // on the hottest path
+    fn access_known(&mut self, mark: Mark, issue: Option<&Rc<Issue>>, pe: PeId, base: u64) -> bool {
+        let knows = |other: &Mark| {
+            other.time <= base
+                || other.owner == mark.owner
+                    && match mark.lane() {
+                        Lane::Steps | Lane::Arrived => other.time <= mark.time,
+                        lane => issue.is_some_and(|issue| issue.clock.knows(mark.agent(), lane, other.time, pe)),
+                    }
+        };
+        if self.more.is_some() || mark.conflicts(&self.write) && !knows(&self.write) {
+            return false;
+        }
+        let known = knows(&self.other);
+        if mark.how().is_plain_write() {
+            if !known {
+                return false;
+            }
+            (self.write, self.other) = (mark, Mark::BLANK);
+            self.set_by(issue);
+        } else {
+            if !known || mark.conflicts(&self.other) || !self.other.is_blank() && !self.other.stands_for(&mark) {
+                return false;
+            }
+            self.other = mark;
+        }
+        true
     }
 
     /// Whether somebody comes after a wait that ended by the last write.
@@ -125,14 +165,23 @@ impl Cell {
         self.more.as_ref().is_some_and(|more| more.seen.iter().any(|wait| who.knows(wait)))
     }
 
-    fn write(&mut self, who: &Who<'_>, mark: Mark) {
-        self.write = mark;
-        match (who.issue, &self.by) {
+    #[inline]
+    fn set_by(&mut self, issue: Option<&Rc<Issue>>) {
+        match (issue, &self.by) {
+            (None, None) => {}
             (Some(issue), Some(by)) if Rc::ptr_eq(issue, by) => {}
             (issue, _) => self.by = issue.cloned(),
         }
-        // a wait that nothing orders with a put is no race with it, and may be one with what comes later
-        let stays = |other: &Mark| !other.is_blank() && !mark.conflicts(other) && !who.knows(other);
+    }
+
+    fn write(&mut self, who: &Who<'_>, mark: Mark) {
+        self.write = mark;
+        self.set_by(who.issue);
+        // a wait that nothing orders with a put is no race with it, and may be one with what comes later; so may be what an agent did
+        // itself while its store was on the way
+        let stays = |other: &Mark| {
+            !other.is_blank() && (who.is_overtaken(other) || !mark.conflicts(other) && !who.knows(other))
+        };
         if !stays(&self.other) {
             self.other = Mark::BLANK;
         }
@@ -142,6 +191,10 @@ impl Cell {
             more.seen.clear();
             self.more = Some(more).filter(|more| !more.marks.is_empty());
         }
+    }
+
+    fn release(&self) -> Option<&(u64, Tells)> {
+        self.more.as_ref()?.release.as_ref()
     }
 
     fn marks(&self) -> impl Iterator<Item = &Mark> {
@@ -287,72 +340,108 @@ impl Shadow {
     }
 
     /// Notes an access; `found` gets each mark that it races with, and the bytes of both.
-    #[inline]
     pub(super) fn access(&mut self, who: &Who<'_>, span: Span, mark: Mark, mut found: impl FnMut(Mark, Span)) {
+        match self.cell(who.pe, span) {
+            Some(cell) => cell.access(who, mark, |race| found(race, span)),
+            None => self.access_chunks(who, span, mark, &mut found),
+        }
+    }
+
+    /// Notes an access to a word, if it plainly races with nothing. `issue`: that of its transfer, if it is one's.
+    #[inline(always)] // on the hottest path
+    pub(super) fn access_known(
+        &mut self,
+        pe: PeId,
+        span: Span,
+        mark: Mark,
+        issue: Option<&Rc<Issue>>,
+        base: u64,
+    ) -> bool {
+        self.cell(pe, span).is_some_and(|cell| cell.access_known(mark, issue, pe, base))
+    }
+
+    /// The cell of just these bytes, if there is one: most accesses are to a word that has been accessed before.
+    #[inline]
+    fn cell(&mut self, pe: PeId, span: Span) -> Option<&mut Cell> {
+        let part = self.symmetric.get_mut(span.alloc.0 as usize)?.get_mut(pe.index())?;
+        let Chunk::Blocks(blocks) = part.chunks.get_mut(span.start / CHUNK_BYTES)? else { return None };
+        let Block::Split { granule, cells } = blocks.get_mut(span.start / BLOCK % CHUNK)? else { return None };
+        let is_one = span.len == 1 << *granule && span.start & (span.len - 1) == 0;
+        cells.get_mut(span.start % BLOCK >> *granule).filter(|_| is_one)
+    }
+
+    #[inline(never)]
+    fn access_chunks(&mut self, who: &Who<'_>, span: Span, mark: Mark, found: &mut dyn FnMut(Mark, Span)) {
         let (part, spare) = self.part(who.pe, span.alloc);
         let end = span.start + span.len;
-        let (mut from, mut races) = (span.start, Vec::new());
+        let mut from = span.start;
         while from < end {
             let number = from / CHUNK_BYTES;
             let to = end.min((number + 1) * CHUNK_BYTES);
             let chunk = part.chunk(number);
+            let here = Span { start: from, len: to - from, ..span };
             match chunk {
-                Chunk::Whole(cell) if to - from == CHUNK_BYTES => cell.access(who, mark, &mut races),
+                Chunk::Whole(cell) if to - from == CHUNK_BYTES => cell.access(who, mark, |race| found(race, here)),
                 Chunk::Untouched if to - from == CHUNK_BYTES => {
                     let mut cell = BLANK;
-                    cell.access(who, mark, &mut races);
+                    cell.access(who, mark, |race| found(race, here));
                     *chunk = Chunk::Whole(cell);
                 }
                 _ => {
-                    access_blocks(chunk, spare, who, Span { start: from, len: to - from, ..span }, mark, &mut found);
+                    access_blocks(chunk, spare, who, here, mark, found);
                     if to - from == CHUNK_BYTES && mark.how().is_plain_write() {
                         merge_chunk(chunk, spare);
                     }
                 }
             }
-            races.drain(..).for_each(|race| found(race, Span { start: from, len: to - from, ..span }));
             from = to;
         }
     }
 
-    /// An atomic update of a word tells those who read it `clock`: in place of what it told before, or besides.
-    pub(super) fn release(&mut self, pe: PeId, word: Span, time: u64, clock: &Rc<Clock>, replaces: bool) {
-        for cell in self.word(pe, word) {
+    /// An atomic update of a word tells those who read it this: in place of what it told before, or besides. `tell` adds what is
+    /// known with an arrival.
+    pub(super) fn release(
+        &mut self,
+        pe: PeId,
+        word: Span,
+        (time, tells): (u64, &Tells),
+        replaces: bool,
+        tell: impl Fn(&Ticket, &mut Clock),
+    ) {
+        self.for_each_cell(pe, word, |cell| {
             let release = &mut cell.more.get_or_insert_default().release;
-            match release {
-                Some((updated, known)) if !replaces => {
-                    *updated = time;
-                    Rc::make_mut(known).join(clock);
-                }
-                _ => *release = Some((time, Rc::clone(clock))),
-            }
-        }
+            let tells = match release.take() {
+                Some((_, before)) if !replaces => tells.besides(before, &tell),
+                _ => tells.clone(),
+            };
+            *release = Some((time, tells));
+        });
     }
 
     /// What reading a word atomically tells, unless everybody knows it (`base`).
-    pub(super) fn acquire(&mut self, pe: PeId, word: Span, waits: bool, base: u64) -> Option<Released> {
-        if let Some((time, clock)) = self.released(pe, word) {
-            return (*time > base).then(|| Released::Clock(Rc::clone(clock)));
+    pub(super) fn acquire(&self, pe: PeId, word: Span, waits: bool, base: u64) -> Option<Released> {
+        let cell = self.first(pe, word)?;
+        if let Some((time, tells)) = cell.release() {
+            return (*time > base).then(|| Released::Told(tells.clone()));
         }
-        let cell = self.word(pe, word).first()?;
         let delivered = waits && cell.write.how() == How::Deliver && cell.write.time > base;
         let issue = cell.by.as_ref().filter(|_| delivered)?;
         Some(Released::Transfer(cell.write, Rc::clone(issue)))
     }
 
     /// What a word tells since its last plain write, and when it was last updated.
-    pub(super) fn released(&mut self, pe: PeId, word: Span) -> Option<&(u64, Rc<Clock>)> {
-        self.word(pe, word).first()?.more.as_ref()?.release.as_ref()
+    pub(super) fn released(&self, pe: PeId, word: Span) -> Option<&(u64, Tells)> {
+        self.first(pe, word)?.release()
     }
 
     /// The last plain write of a word.
-    pub(super) fn last_write(&mut self, pe: PeId, word: Span) -> Option<&Mark> {
-        self.word(pe, word).first().map(|cell| &cell.write).filter(|write| !write.is_blank())
+    pub(super) fn last_write(&self, pe: PeId, word: Span) -> Option<&Mark> {
+        self.first(pe, word).map(|cell| &cell.write).filter(|write| !write.is_blank())
     }
 
     /// Writes to a word that somebody does not know: the last plain one, then updates.
-    pub(super) fn unknown_writes(&mut self, who: &Who<'_>, word: Span) -> Vec<Mark> {
-        let Some(cell) = self.word(who.pe, word).first() else { return Vec::new() };
+    pub(super) fn unknown_writes(&self, who: &Who<'_>, word: Span) -> Vec<Mark> {
+        let Some(cell) = self.first(who.pe, word) else { return Vec::new() };
         let seen = cell.was_seen(who).then_some(cell.write);
         let unknown = |mark: &&Mark| {
             !mark.is_blank() && mark.how().writes() && !who.knows(mark) && seen.is_none_or(|seen| seen != **mark)
@@ -362,15 +451,35 @@ impl Shadow {
 
     /// A wait has ended by what was last written to a word.
     pub(super) fn seen(&mut self, pe: PeId, word: Span, wait: Mark) {
-        for cell in self.word(pe, word) {
-            cell.more.get_or_insert_default().seen.push(wait);
+        self.for_each_cell(pe, word, |cell| cell.more.get_or_insert_default().seen.push(wait));
+    }
+
+    /// The cell of a word's first byte, if it was accessed.
+    fn first(&self, pe: PeId, word: Span) -> Option<&Cell> {
+        let part = match word.alloc.external() {
+            Some(_) => self.external.get(&(pe, word.alloc))?,
+            None => self.symmetric.get(word.alloc.0 as usize)?.get(pe.index())?,
+        };
+        let block = match part.chunks.get(word.start / CHUNK_BYTES)? {
+            Chunk::Untouched => return None,
+            Chunk::Whole(cell) => return Some(cell),
+            Chunk::Blocks(blocks) => blocks.get(word.start / BLOCK % CHUNK)?,
+        };
+        match block {
+            Block::Untouched => None,
+            Block::Whole(cell) => Some(cell),
+            Block::Split { granule, cells } => cells.get(word.start % BLOCK >> granule),
         }
     }
 
-    fn word(&mut self, pe: PeId, word: Span) -> &mut [Cell] {
+    /// Calls `f` with each cell of a word.
+    fn for_each_cell(&mut self, pe: PeId, word: Span, mut f: impl FnMut(&mut Cell)) {
+        if let Some(cell) = self.cell(pe, word) {
+            return f(cell);
+        }
         let (part, spare) = self.part(pe, word.alloc);
         let start = word.start % BLOCK;
-        part.block(word.start / BLOCK).cells(start..start + word.len, spare)
+        part.block(word.start / BLOCK).cells(start..start + word.len, spare).iter_mut().for_each(f);
     }
 
     /// Every access to an allocation that can still be part of a race, with its PE and bytes.
@@ -411,30 +520,30 @@ fn access_blocks(
     who: &Who<'_>,
     span: Span,
     mark: Mark,
-    found: &mut impl FnMut(Mark, Span),
+    found: &mut dyn FnMut(Mark, Span),
 ) {
     let end = span.start + span.len;
-    let (mut from, mut races) = (span.start, Vec::new());
+    let mut from = span.start;
     while from < end {
         let number = from / BLOCK;
         let to = end.min((number + 1) * BLOCK);
         let block = chunk.block(number % CHUNK);
+        let here = Span { start: from, len: to - from, ..span };
         match block {
-            Block::Whole(cell) if to - from == BLOCK => cell.access(who, mark, &mut races),
+            Block::Whole(cell) if to - from == BLOCK => cell.access(who, mark, |race| found(race, here)),
             Block::Untouched if to - from == BLOCK => {
                 let mut cell = BLANK;
-                cell.access(who, mark, &mut races);
+                cell.access(who, mark, |race| found(race, here));
                 *block = Block::Whole(cell);
             }
             _ => {
                 let cells = block.cells(from % BLOCK..to - number * BLOCK, spare);
-                cells.iter_mut().for_each(|cell| cell.access(who, mark, &mut races));
+                cells.iter_mut().for_each(|cell| cell.access(who, mark, |race| found(race, here)));
                 if to - from == BLOCK && mark.how().is_plain_write() {
                     merge(block, spare);
                 }
             }
         }
-        races.drain(..).for_each(|race| found(race, Span { start: from, len: to - from, ..span }));
         from = to;
     }
 }
