@@ -3,40 +3,9 @@
 use onesided::At;
 use onesided::backend::Span;
 
-use super::{Detector, How, Lane, Mark, Ticket, View, Who};
+use super::{Detector, How, Lane, Mark, Ticket, Who};
 use crate::lint::LintSite;
-use crate::machine::{AgentId, Id as _, PeId, Table};
-use crate::profile::Promises;
-
-impl Who<'_> {
-    /// A transfer, at its access to memory of a PE.
-    #[inline]
-    pub(super) fn transfer<'a>(
-        ticket: &'a Ticket,
-        lane: Lane,
-        pe: PeId,
-        base: u64,
-        promises: Promises,
-        agents: &'a Table<AgentId, View>,
-    ) -> Who<'a> {
-        let Ticket { agent, time, ref issue, .. } = *ticket;
-        let fenced = matches!(lane, Lane::Puts | Lane::Nbi | Lane::Stores);
-        let in_order = promises.in_order && matches!(lane, Lane::Puts | Lane::Stores | Lane::Arrived);
-        Who {
-            pe,
-            agent,
-            lane,
-            time,
-            base,
-            clock: &issue.clock,
-            fenced: issue.fenced.as_deref().filter(|_| fenced),
-            issue: Some(issue),
-            agents,
-            in_order,
-            on_path: None,
-        }
-    }
-}
+use crate::machine::{AgentId, Id as _, PeId};
 
 impl Ticket {
     /// The agent that issued it.

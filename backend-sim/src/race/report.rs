@@ -7,10 +7,11 @@ use onesided::At;
 use onesided::backend::{AllocId, Span};
 
 use super::gpu::Gpus;
+use super::how::How;
 use super::missing::{MissingEdge, Side};
-use super::shadow::How;
 use super::site::Sites;
-use super::{Kind as Agent, Lane, Mark, View, Who, knows, steps_of};
+use super::who::{Who, knows, steps_of};
+use super::{Kind as Agent, Lane, Mark, View};
 use crate::machine::{AgentId, Id as _, PeId, Table};
 
 /// Two accesses to the same bytes, at least one of which writes, that nothing orders. They are not both atomic, or they are

@@ -11,56 +11,10 @@ use std::rc::Rc;
 use onesided::backend::{AllocId, Span};
 
 use super::clock::Clock;
-use super::edges::Tells;
+use super::how::How;
+use super::words::Tells;
 use super::{Issue, Lane, Mark, Ticket, Who};
 use crate::machine::{Id as _, PeId};
-
-/// What an access does to a word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum How {
-    /// Reads.
-    Read,
-    /// Writes.
-    Write,
-    /// A transfer writes whole elements: a wait may look at one.
-    Deliver,
-    /// Reads atomically: a fetch, or a wait for a signal.
-    AtomicRead,
-    /// Updates atomically: a signal or an atomic.
-    AtomicUpdate,
-    /// A wait for any variable: what a put delivers may be what it waits for.
-    Wait,
-}
-
-impl How {
-    const ALL: [How; 6] = [How::Read, How::Write, How::Deliver, How::AtomicRead, How::AtomicUpdate, How::Wait];
-
-    pub(super) fn from_bits(bits: u32) -> How {
-        How::ALL[bits as usize]
-    }
-
-    pub(super) fn writes(self) -> bool {
-        matches!(self, How::Write | How::Deliver | How::AtomicUpdate)
-    }
-
-    fn is_plain_write(self) -> bool {
-        matches!(self, How::Write | How::Deliver)
-    }
-
-    /// Whether two accesses that nothing orders are a race; `same_size`: of words of one size. Each is given by its number in
-    /// [`How::ALL`], with whatever lies above its three bits.
-    #[inline(always)]
-    pub(super) fn conflicts(one: u32, other: u32, same_size: bool) -> bool {
-        let bit = 1 << (other & 7);
-        let row = (one & 7) as usize;
-        ALWAYS[row] & bit != 0 || !same_size && UNLESS_OF_ONE_SIZE[row] & bit != 0
-    }
-}
-
-/// For each kind of access, in the order of [`How::ALL`], those that it conflicts with whatever the sizes: a bit each.
-const ALWAYS: [u8; 8] = [0b010_110, 0b111_111, 0b011_111, 0b000_110, 0b000_111, 0b000_010, 0, 0];
-/// The same, where the words differ in size.
-const UNLESS_OF_ONE_SIZE: [u8; 8] = [0, 0, 0b100_000, 0b010_000, 0b111_000, 0b010_100, 0, 0];
 
 /// The accesses to a granule that can still be part of a race.
 #[derive(Clone, Debug)]
@@ -367,7 +321,7 @@ impl Shadow {
         let Chunk::Blocks(blocks) = part.chunks.get_mut(span.start / CHUNK_BYTES)? else { return None };
         let Block::Split { granule, cells } = blocks.get_mut(span.start / BLOCK % CHUNK)? else { return None };
         let is_one = span.len == 1 << *granule && span.start & (span.len - 1) == 0;
-        cells.get_mut(span.start % BLOCK >> *granule).filter(|_| is_one)
+        cells.get_mut((span.start % BLOCK) >> *granule).filter(|_| is_one)
     }
 
     #[inline(never)]
@@ -468,7 +422,7 @@ impl Shadow {
         match block {
             Block::Untouched => None,
             Block::Whole(cell) => Some(cell),
-            Block::Split { granule, cells } => cells.get(word.start % BLOCK >> granule),
+            Block::Split { granule, cells } => cells.get((word.start % BLOCK) >> granule),
         }
     }
 
@@ -583,33 +537,5 @@ fn keep(mut cells: Vec<Cell>, spare: &mut Vec<Vec<Cell>>) {
     if spare.len() < 64 {
         cells.clear();
         spare.push(cells);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_conflicts_is_the_same_from_both_sides() {
-        use How::{AtomicRead, AtomicUpdate, Deliver, Read, Wait, Write};
-        let conflicts = |one: How, other: How, same_size| {
-            let there = How::conflicts(one as u32, other as u32, same_size);
-            assert_eq!(there, How::conflicts(other as u32, one as u32, same_size), "{one:?} {other:?}");
-            there
-        };
-        for one in How::ALL {
-            for other in How::ALL {
-                let by_size = match (one, other) {
-                    (Read | AtomicRead | Wait, Read | AtomicRead | Wait) => Some(false),
-                    (Write, _) | (_, Write) => Some(true),
-                    (Deliver, Wait) | (Wait, Deliver) => None,
-                    (Deliver, _) | (_, Deliver) | (AtomicUpdate, Read) | (Read, AtomicUpdate) => Some(true),
-                    (AtomicUpdate, AtomicRead | Wait | AtomicUpdate) | (AtomicRead | Wait, AtomicUpdate) => None,
-                };
-                assert_eq!(conflicts(one, other, true), by_size.unwrap_or(false), "{one:?} {other:?}");
-                assert_eq!(conflicts(one, other, false), by_size.unwrap_or(true), "{one:?} {other:?}");
-            }
-        }
     }
 }

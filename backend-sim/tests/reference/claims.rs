@@ -9,7 +9,8 @@
 //! * It ends when all that it has claimed is complete; or earlier, if everything has started and it owes nothing. Then the rest
 //!   is free again.
 //! * Blocking operations of the scope that are in flight when the call's turn comes belong to the first quiet.
-//! * A fence puts before what follows the blocking operations of its scope, and the non-blocking ones that it has claimed itself.
+//! * A fence puts before what follows the blocking operations of its scope, and the non-blocking ones that it has claimed itself. One
+//!   that completes does so too: what another stream issues while it waits follows it.
 
 use super::plan::{Completes, Completing, Place, Plan, Task};
 use super::state::State;
@@ -45,21 +46,18 @@ impl Plan {
         let State { flying, claims, fences, .. } = state;
         let scope = self.scope(agent);
         let of_scope = flying.iter_mut().filter(|transfer| transfer.is_of(scope));
-        match completing.kind {
-            Completes::Quiet => {
-                let outstanding = of_scope.filter(|transfer| transfer.quiet.is_none() && !transfer.nbi);
-                outstanding.for_each(|transfer| transfer.quiet = Some(agent));
-            }
-            Completes::Fence => {
-                of_scope.filter(|transfer| !transfer.nbi).for_each(|transfer| transfer.awaited |= 1 << agent);
-            }
-            Completes::Nothing => {
-                fences[scope] += 1;
-                let is_mine = |transfer: &Transfer| {
-                    claims.iter().any(|(&operation, claim)| transfer.is_at(operation) && claim.by == completing.by)
-                };
-                let covered = of_scope.filter(|transfer| !transfer.nbi || is_mine(transfer));
-                covered.for_each(|transfer| _ = transfer.covered.get_or_insert(fences[scope]));
+        if completing.kind == Completes::Quiet {
+            let outstanding = of_scope.filter(|transfer| transfer.quiet.is_none() && !transfer.nbi);
+            return outstanding.for_each(|transfer| transfer.quiet = Some(agent));
+        }
+        fences[scope] += 1;
+        let is_mine = |transfer: &Transfer| {
+            claims.iter().any(|(&operation, claim)| transfer.is_at(operation) && claim.by == completing.by)
+        };
+        for transfer in of_scope.filter(|transfer| !transfer.nbi || is_mine(transfer)) {
+            transfer.covered.get_or_insert(fences[scope]);
+            if completing.kind == Completes::Fence && !transfer.nbi {
+                transfer.awaited |= 1 << agent;
             }
         }
     }

@@ -19,6 +19,31 @@ fn compare(program: &Program) {
     }
 }
 
+/// A fence that completes orders, too: what another stream issues while it waits comes behind what it waits for. Else `ibgda` would show
+/// what `spec` does not.
+#[test]
+fn what_is_issued_while_a_fence_waits_comes_behind_it() {
+    compare(
+        &Program::new(
+            4,
+            [
+                vec![
+                    on(1, P { to: 1, dst: 0, value: 1 }),
+                    on(1, Fence),
+                    on(0, Put { to: 1, dst: 0, src: 1, len: 2, nbi: false, signal: None }),
+                    on(1, P { to: 1, dst: 2, value: 4 }),
+                ],
+                vec![
+                    host(Wait { word: 2, cmp: Cmp::Ge, value: 1, signal: false }),
+                    host(Read { src: 0, len: 3 }),
+                    host(Signal { to: 0, update: set(2, 7) }),
+                ],
+            ],
+        )
+        .in_pieces(2),
+    );
+}
+
 /// What is read or delivered while it is lent does not depend on who claims it.
 #[test]
 fn steps_of_what_is_lent_commute_with_claims() {

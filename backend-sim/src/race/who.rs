@@ -1,0 +1,165 @@
+//! [`Who`]: whoever makes an access, and what it knows of others.
+
+use std::rc::Rc;
+
+use super::clock::Clock;
+use super::{Fenced, How, Issue, Lane, Mark, Ticket, View};
+use crate::machine::{AgentId, PeId, Table};
+use crate::profile::Promises;
+
+/// Whoever makes an access, and what it knows.
+pub(super) struct Who<'a> {
+    /// Whose memory.
+    pub(super) pe: PeId,
+    pub(super) agent: AgentId,
+    pub(super) lane: Lane,
+    pub(super) time: u64,
+    pub(super) base: u64,
+    pub(super) clock: &'a Clock,
+    pub(super) fenced: Option<&'a Fenced>,
+    /// For a transfer: what it knew.
+    pub(super) issue: Option<&'a Rc<Issue>>,
+    pub(super) agents: &'a Table<AgentId, View>,
+    /// Whether transfers of a scope to one PE arrive in order.
+    pub(super) in_order: bool,
+    /// For a read of another PE's memory, where the path to it matters.
+    pub(super) on_path: Option<OnPath<'a>>,
+}
+
+/// The path on which somebody reads another PE's memory.
+#[derive(Clone, Copy)]
+pub(super) struct OnPath<'a> {
+    pes_per_node: u32,
+    reader: PeId,
+    agents: &'a Table<AgentId, View>,
+}
+
+/// Whether a clock has an access of a lane of an agent to memory of a PE. What is known of a block, each of its threads has done.
+#[inline]
+pub(super) fn knows(
+    clock: &Clock,
+    agents: &Table<AgentId, View>,
+    agent: AgentId,
+    lane: Lane,
+    time: u64,
+    pe: PeId,
+) -> bool {
+    clock.knows(agent, lane, time, pe)
+        || matches!(lane, Lane::Steps | Lane::Arrived)
+            && agents[agent].block.is_some_and(|block| time <= clock.steps(block))
+}
+
+/// The last own access of an agent that a clock has.
+pub(super) fn steps_of(clock: &Clock, agents: &Table<AgentId, View>, agent: AgentId) -> u64 {
+    let of_block = agents[agent].block.map_or(0, |block| clock.steps(block));
+    clock.steps(agent).max(of_block)
+}
+
+impl<'a> OnPath<'a> {
+    /// The path of an access, if it is a read of another PE's memory and the path matters.
+    #[inline]
+    pub(super) fn of(
+        pes_per_node: Option<u32>,
+        agents: &'a Table<AgentId, View>,
+        agent: AgentId,
+        pe: PeId,
+        how: How,
+    ) -> Option<OnPath<'a>> {
+        let pes_per_node = pes_per_node?;
+        let reader = agents[agent].pe;
+        (how == How::Read && reader != pe).then_some(OnPath { pes_per_node, reader, agents })
+    }
+
+    /// Whether what an agent has written to memory of `pe` came there on another path.
+    fn differs(&self, agent: AgentId, pe: PeId) -> bool {
+        let writer = self.agents[agent].pe;
+        let near = |other: PeId| other.0 / self.pes_per_node == pe.0 / self.pes_per_node;
+        writer != pe && near(writer) != near(self.reader)
+    }
+}
+
+impl Who<'_> {
+    /// A transfer, at its access to memory of a PE.
+    #[inline]
+    pub(super) fn transfer<'a>(
+        ticket: &'a Ticket,
+        lane: Lane,
+        pe: PeId,
+        base: u64,
+        promises: Promises,
+        agents: &'a Table<AgentId, View>,
+    ) -> Who<'a> {
+        let Ticket { agent, time, ref issue, .. } = *ticket;
+        let fenced = matches!(lane, Lane::Puts | Lane::Nbi | Lane::Stores);
+        let in_order = promises.in_order && matches!(lane, Lane::Puts | Lane::Stores | Lane::Arrived);
+        Who {
+            pe,
+            agent,
+            lane,
+            time,
+            base,
+            clock: &issue.clock,
+            fenced: issue.fenced.as_deref().filter(|_| fenced),
+            issue: Some(issue),
+            agents,
+            in_order,
+            on_path: None,
+        }
+    }
+
+    /// An agent, at its own access.
+    #[inline]
+    pub(super) fn agent(agent: AgentId, time: u64, base: u64, agents: &Table<AgentId, View>) -> Who<'_> {
+        Who {
+            pe: PeId(0),
+            agent,
+            lane: Lane::Steps,
+            time,
+            base,
+            clock: &agents[agent].clock,
+            fenced: None,
+            issue: None,
+            agents,
+            in_order: false,
+            on_path: None,
+        }
+    }
+
+    #[inline]
+    pub(super) fn knows(&self, mark: &Mark) -> bool {
+        mark.time <= self.base || self.knows_recent(mark) && (self.on_path.is_none() || !self.must_hear(mark))
+    }
+
+    /// Whether an access that this one comes after is a write on another path, of which the PE between them has not told.
+    fn must_hear(&self, mark: &Mark) -> bool {
+        let differs = self.on_path.is_some_and(|path| mark.how().writes() && path.differs(mark.agent(), self.pe));
+        let knows = |clock: &Clock| knows(clock, self.agents, mark.agent(), mark.lane(), mark.time, self.pe);
+        differs && !self.clock.through(self.pe).is_some_and(knows)
+    }
+
+    /// Whether this is the arrival of a store, and the mark what its agent did after it had issued that.
+    pub(super) fn is_overtaken(&self, mark: &Mark) -> bool {
+        self.lane == Lane::Stores && mark.agent() == self.agent && mark.lane() == Lane::Steps && mark.time > self.time
+    }
+
+    pub(super) fn knows_recent(&self, mark: &Mark) -> bool {
+        let (agent, lane) = (mark.agent(), mark.lane());
+        if agent == self.agent {
+            match lane {
+                // an agent sees its own stores, though they arrive later, and they follow each other
+                Lane::Stores if matches!(self.lane, Lane::Steps | Lane::Stores) => return true,
+                Lane::Steps if self.lane == Lane::Stores => return true,
+                Lane::Steps | Lane::Arrived => return mark.time <= self.time,
+                _ if mark.time == self.time => return true, // the same transfer
+                _ => {}
+            }
+        }
+        let knows = |clock: &Clock| knows(clock, self.agents, agent, lane, mark.time, self.pe);
+        knows(self.clock)
+            || self.fenced.is_some_and(|fenced| fenced.covers(agent, lane, mark.time) || knows(&fenced.clock))
+            || self.in_order
+                && self.agents[agent].scope() == self.agents[self.agent].scope()
+                && matches!(lane, Lane::Puts | Lane::Stores | Lane::Arrived)
+                && mark.time < self.time
+    }
+}
