@@ -23,6 +23,9 @@ use crate::values::Values;
 /// get_nbi  call ──► returns ·······► remote read ····► data in dst          (any time until quiet)
 /// ```
 /// A put becomes visible element by element, in any order. One element never tears.
+///
+/// A host's blocking put or get may wait until the PE's streams have come to every `put_nbi` to the same PE that was enqueued before:
+/// libnvshmem does so over NVLink. If such a stream waits for what the host does only later, that is a deadlock.
 impl<B: Backend> Issue<'_, B> {
     /// Copies my `src` to `dst` on `pe`; returns when `src` may be reused (`nvshmem_put`, `nvshmemx_put_on_stream`).
     ///

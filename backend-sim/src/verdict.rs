@@ -252,7 +252,16 @@ impl VerdictKind {
 
     /// Whether one PE gets no further and the others could.
     pub(crate) fn lets_others_go_on(&self) -> bool {
-        matches!(self, VerdictKind::Failed { .. } | VerdictKind::Panicked { .. } | VerdictKind::Mismatch { .. })
+        matches!(
+            self,
+            VerdictKind::Failed { .. }
+                | VerdictKind::Panicked { .. }
+                | VerdictKind::Mismatch { .. }
+                | VerdictKind::ConcurrentCollectives { .. }
+                | VerdictKind::CollectivesOutOfOrder { .. }
+                | VerdictKind::FreedInUse { .. }
+                | VerdictKind::Kernel { .. }
+        )
     }
 
     /// Whether it ends a run in which something else could still have happened.

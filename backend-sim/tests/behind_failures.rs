@@ -82,6 +82,49 @@ fn a_mismatch_hides_no_race_of_who_goes_on() {
     assert!(found.iter().all(|(_, races)| races.contains("p by PE 2 | read by PE 3")), "{found:?}");
 }
 
+/// PE 0's stream still uses the memory that all PEs free, and the others race behind the free.
+#[test]
+fn memory_freed_in_use_hides_no_race() {
+    let found = endings(3, |pe| {
+        let (x, used) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(1)?);
+        let stream = pe.stream()?;
+        if pe.my_pe() == 0 {
+            pe.on(&stream).signal_wait_until(x.signal(0), Cmp::Eq, 1)?;
+            pe.on(&stream).p(&used, 1, 0)?;
+        }
+        pe.free(used)?;
+        match pe.my_pe() {
+            1 => pe.host().p(&x, 2, 2)?,
+            2 => drop(pe.read(&x)?),
+            _ => {}
+        }
+        pe.host().barrier_all()?;
+        pe.free(x)
+    });
+    assert_eq!(found, only("free of memory in use", "p by PE 1 | read by PE 2"));
+}
+
+/// Two agents of PE 0 are in a collective of one team at once, and the others race.
+#[test]
+fn two_collectives_at_once_hide_no_race() {
+    let found = endings(3, |pe| {
+        let x = pe.alloc_zeroed::<u64>(1)?;
+        let stream = pe.stream()?;
+        pe.on(&stream).sync_all()?;
+        if pe.my_pe() == 0 {
+            pe.host().sync_all()?;
+        }
+        match pe.my_pe() {
+            1 => pe.host().p(&x, 2, 2)?,
+            2 => drop(pe.read(&x)?),
+            _ => {}
+        }
+        pe.synchronize(&stream)?;
+        pe.free(x)
+    });
+    assert!(found.iter().all(|(_, races)| races.contains("p by PE 1 | read by PE 2")), "{found:?}");
+}
+
 type Words = SymmetricBuf<u64>;
 
 /// PE 0 fails where it would have sent a flag, and the others go on.

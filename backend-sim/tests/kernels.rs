@@ -187,6 +187,36 @@ fn an_access_beyond_the_end_names_the_buffer() {
     assert_eq!(at.to_string(), "litmus.cu:104");
 }
 
+/// PE 0's kernel ends in a fault, and the hosts of the others race: both are told, in order and in a search.
+#[test]
+fn a_fault_hides_no_race_of_the_others() {
+    let program = |pe: &Pe<Sim>| {
+        let (buffer, word) = (pe.alloc_zeroed::<i32>(4)?, pe.alloc_zeroed::<u64>(1)?);
+        match pe.my_pe() {
+            0 => launch(pe, "beyond", &Grid::new(1, 1), args![&buffer, 4i32])?,
+            1 => pe.host().p(&word, 1, 2)?,
+            _ => drop(pe.read(&word)?),
+        }
+        if pe.my_pe() > 0 {
+            let stream = pe.stream()?;
+            pe.on(&stream).barrier_all()?; // as PE 0 would
+            pe.synchronize(&stream)?;
+        }
+        pe.free(word)?;
+        pe.free(buffer)
+    };
+    let told = |run: &Run<()>| {
+        assert!(matches!(run.verdict.kind, VerdictKind::Kernel { .. }), "{}", run.verdict);
+        assert_eq!(run.verdict.races.len(), 1, "{}", run.verdict);
+    };
+    told(&run(3, program));
+    let explored = simulation(3).explore(Explore::All { limit: 20_000 }, program, |run| {
+        told(run);
+        ControlFlow::Continue(())
+    });
+    assert!(explored.unwrap().complete);
+}
+
 #[test]
 fn a_block_reduces() {
     let run = run(3, |pe| {

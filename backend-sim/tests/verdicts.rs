@@ -191,11 +191,15 @@ fn a_quiet_of_the_host_names_what_a_stream_has_not_reached() {
       PE 0: in quiet at backend-sim/tests/verdicts.rs:_, waits for put_nbi at backend-sim/tests/verdicts.rs:_, which its stream 0 has not reached
       PE 0 stream 0: in signal_wait_until at backend-sim/tests/verdicts.rs:_, waits for buf0+16 (made at backend-sim/tests/verdicts.rs:_) == 1, found 0 (u64)
     ");
-    let others: [(&str, Quiet); 4] = [
+    let others: [(&str, Quiet); 8] = [
         ("fence", |pe, _| pe.host().fence()),
         ("barrier", |pe, _| pe.host().barrier_all()),
         ("alloc", |pe, _| pe.free(pe.alloc::<u64>(1)?)),
         ("free", |pe, other| pe.free(other)),
+        ("p", |pe, other| pe.host().p(&other, 1, 0)),
+        ("g", |pe, other| pe.host().g(&other, 0).map(drop)),
+        ("put", |pe, other| pe.host().put(&other, &other, 0)),
+        ("get", |pe, other| pe.host().get(&other, &other, 0)),
     ];
     for (name, call) in others {
         assert_eq!(stuck(call), stuck(quiet).replace("in quiet", &format!("in {name}")));

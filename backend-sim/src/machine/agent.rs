@@ -110,6 +110,8 @@ pub(crate) enum State {
     Synchronizing { stream: AgentId, upto: u64 },
     /// Waits until a record of an event has been reached.
     AwaitingEvent { event: u32, record: usize },
+    /// A host's put or get: waits until the PE's streams have come to what they put to the same PE.
+    AwaitingStarts { peer: PeId, is_choice: bool },
     /// Finalizes: waits for its streams and everything in flight.
     Draining,
     /// A stream: until all blocks of its kernel have ended.

@@ -201,6 +201,17 @@ impl Machine {
         self.make_ready(agent);
     }
 
+    /// A host that was kept from its call makes it.
+    pub(super) fn goes_on_with_call(&mut self, host: AgentId, is_choice: bool) {
+        if is_choice {
+            return self.make_pending(host);
+        }
+        let agent = &mut self.agents[host];
+        agent.set(State::Running);
+        agent.chosen = true;
+        self.woken.push_back(host);
+    }
+
     /// Entering the collective is the agent's next step, and a choice.
     pub(super) fn make_entering(&mut self, agent: AgentId, collective: &Collective) {
         self.agents[agent].state = State::Pending(Pending::Enter(Box::new(collective.clone())));

@@ -50,6 +50,7 @@ struct Scope {
 pub(crate) struct Landed {
     pub(crate) rank: Rank,
     pub(crate) nbi: bool,
+    pub(crate) is_put: bool,
     pub(crate) claimed: Claimed,
     pub(crate) awaited: Vec<ClaimId>,
     /// Steps that come before its start, and those that come before whoever waits for it.
@@ -205,6 +206,7 @@ impl Flight {
         let landed = transfer.past.take().map(|past| Landed {
             rank,
             nbi: transfer.nbi,
+            is_put: transfer.kind == Kind::Put,
             claimed: transfer.claimed,
             awaited: transfer.awaited.clone(),
             issued: past.issued,

@@ -19,6 +19,7 @@
 //! | `transfer.rs`, `flight.rs` | one transfer; all that are in flight, and what fences order |
 //! | `deliver.rs` | a transfer's next step |
 //! | `claim.rs` | quiet, fence, sync: which transfers each completes |
+//! | `starts.rs` | puts and gets of hosts that wait for what streams have not come to |
 //! | `poll.rs` | hosts that poll |
 //! | `wait.rs`, `stream.rs` | waits on memory; streams and events |
 //! | `instance.rs`, `collective.rs` | one collective; matching, entering, completing, leaving |
@@ -65,6 +66,7 @@ mod poll;
 mod record;
 mod relaxed;
 mod report;
+mod starts;
 mod stream;
 mod team;
 mod transfer;
@@ -373,6 +375,12 @@ impl Machine {
         self.agents[host].at = Some(at);
         self.step();
         if !self.registrations.is_empty() && self.exchanges(host, call) {
+            return Progress::Blocked;
+        }
+        if self.agents.len() > self.pes.len()
+            && let Some(peer) = self.waits_for_starts(host, call)
+        {
+            self.await_starts(host, call, peer, at);
             return Progress::Blocked;
         }
         let again = self.mode.tracking && self.polls_again(host, call, at);

@@ -1,5 +1,7 @@
 //! What every agent is doing and waits for, in words: the body of every report.
 
+use onesided::At;
+
 use super::Machine;
 use super::agent::{Agent, Condition, Exchange, State, Task, signed};
 use super::claim::Claimed;
@@ -42,6 +44,10 @@ impl Machine {
             }
             State::Synchronizing { stream, .. } => format!("{} to finish", self.stream_name(*stream)),
             State::AwaitingEvent { event, .. } => format!("its event {event} to be reached"),
+            State::AwaitingStarts { peer, .. } => {
+                let (stream, op, at) = self.pending_put(agent.pe, *peer).expect("it waits for one");
+                self.not_reached(op.name(), at, stream)
+            }
             State::Draining => {
                 let busy = self.pes[agent.pe].streams.iter().find(|&&stream| !self.agents[stream].is_idle());
                 busy.map_or("its transfers to be delivered".into(), |&busy| {
@@ -65,12 +71,9 @@ impl Machine {
             let mut streams = self.pes[pe].streams.iter().map(|&stream| (stream, &self.agents[stream].queue));
             let pending = streams.find_map(|(stream, queue)| {
                 queue.iter().find_map(|work| match &work.what {
-                    Task::Op { op, claimed: Claimed { by: Some(by), .. }, .. } if *by == claim => Some(format!(
-                        "{} at {}, which {} has not reached",
-                        op.name(),
-                        work.at,
-                        self.stream_name(stream)
-                    )),
+                    Task::Op { op, claimed: Claimed { by: Some(by), .. }, .. } if *by == claim => {
+                        Some(self.not_reached(op.name(), work.at, stream))
+                    }
                     Task::Op { .. } | Task::Record { .. } | Task::WaitEvent { .. } => None,
                     Task::Launch(_) | Task::Look(_) => None,
                 })
@@ -81,6 +84,10 @@ impl Machine {
             1 => "a transfer to be delivered".into(),
             more => format!("{more} transfers to be delivered"),
         }
+    }
+
+    fn not_reached(&self, call: &str, at: At, stream: AgentId) -> String {
+        format!("{call} at {at}, which {} has not reached", self.stream_name(stream))
     }
 
     fn made_at(&self, alloc: onesided::backend::AllocId) -> String {

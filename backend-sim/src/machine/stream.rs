@@ -194,6 +194,7 @@ impl Machine {
         let launched = self.starting.take().is_none();
         self.noting = false;
         self.started(agent, claimed, launched);
+        self.has_started(pe);
         progress
     }
 

@@ -90,7 +90,8 @@ impl Plan {
         }
     }
 
-    fn has_started(&self, state: &State, operation: Place) -> bool {
+    /// Whether an agent has begun a thing.
+    pub(crate) fn has_started(&self, state: &State, operation: Place) -> bool {
         state.agents[operation.agent].begun > operation.index
     }
 }

@@ -26,6 +26,7 @@ impl Plan {
             Task::CompleteStores => mine.any(|transfer| transfer.kind == Kind::Store),
             Task::Enter { collective, number } => self.is_in_collective(state, agent, *collective, *number),
             Task::Await(place) => place.is_some_and(|place| !self.has_done(state, place.agent, place.index + 1)),
+            Task::AwaitStarts(places) => places.iter().any(|&place| !self.has_started(state, place)),
             Task::Call(_) | Task::Nothing => false,
         }
     }

@@ -48,6 +48,8 @@ pub(crate) enum Task {
     },
     /// Until an agent has done a thing.
     Await(Option<Place>),
+    /// Until all of these have begun.
+    AwaitStarts(Vec<Place>),
     Nothing,
 }
 
@@ -95,7 +97,7 @@ impl Plan {
 
     /// The calls of one PE, whose streams are the agents from `first`.
     fn take_apart(&mut self, program: &Program, pe: usize, first: usize) {
-        let mut nbi = Vec::new();
+        let (mut nbi, mut nbi_puts) = (Vec::new(), Vec::new());
         let mut records = vec![None; program.events(pe)];
         let mut entered = 0;
         for call in &program.hosts[pe] {
@@ -129,10 +131,19 @@ impl Plan {
                     let last = self.agents[agent].work.len().checked_sub(1);
                     vec![Task::Await(last.map(|index| Place { agent, index }))]
                 }
-                op => vec![Task::Op(op)],
+                op => {
+                    // a host's put or get waits until its streams have come to what they put to the same PE
+                    let to_same = |(to, _): &&(usize, Place)| call.stream.is_none() && op.puts_or_gets() == Some(*to);
+                    let pending: Vec<Place> = nbi_puts.iter().filter(to_same).map(|&(_, place)| place).collect();
+                    let behind = (!pending.is_empty()).then_some(Task::AwaitStarts(pending));
+                    behind.into_iter().chain([Task::Op(op)]).collect()
+                }
             };
             if call.op.is_nbi() {
                 nbi.push(Place { agent, index: next });
+            }
+            if let (Some(_), Op::Put { to, nbi: true, .. }) = (call.stream, call.op) {
+                nbi_puts.push((to, Place { agent, index: next }));
             }
             // most calls for streams change nothing when they are made, and need no step of the host
             if let (Some(_), Task::Complete(completing)) = (call.stream, &tasks[0]) {

@@ -254,6 +254,15 @@ impl Op {
     pub(crate) fn is_nbi(&self) -> bool {
         matches!(self, Op::Put { nbi: true, .. } | Op::Get { nbi: true, .. })
     }
+
+    /// The PE that a blocking put without a signal goes to, or that a blocking get comes from.
+    pub(crate) fn puts_or_gets(&self) -> Option<usize> {
+        match *self {
+            Op::P { to, .. } | Op::Put { to, nbi: false, signal: None, .. } | Op::IPut { to, .. } => Some(to),
+            Op::G { from, .. } | Op::Get { from, nbi: false, .. } | Op::IGet { from, .. } => Some(from),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Debug for Program {

@@ -175,7 +175,7 @@ impl Plan {
                 Task::Call(completing) => self.claim_at_call(&mut state, completing),
                 Task::Complete(completing) => self.complete(&mut state, completing),
                 Task::Enter { collective, number } => self.enter(&mut state, agent, *collective, *number),
-                Task::CompleteStores | Task::Await(_) | Task::Nothing => {}
+                Task::CompleteStores | Task::Await(_) | Task::AwaitStarts(_) | Task::Nothing => {}
             }
             next.push(state);
         }

@@ -4,7 +4,9 @@
 //! Misuse that does not compile (double free, freeing under a borrow, destroying a predefined team, passing a peer's
 //! pointer to a verb, a collective on a team that one is not in) is in the `compile_fail` examples of the API.
 
-use onesided::{Backend, Cmp, Error, Pe, Predefined, ReduceOp, Result, SignalOp, SymmetricSlice, Team, TeamConfig};
+use onesided::{
+    Backend, Cmp, Error, Pe, Predefined, ReduceOp, Result, SignalOp, SymmetricBuf, SymmetricSlice, Team, TeamConfig,
+};
 
 use super::claim::Words;
 use super::rma::kind;
@@ -33,6 +35,10 @@ pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
         barrier_before_nbi_can_start: 2 => |case| case.needs_peer_access(),
         alloc_before_nbi_can_start: 2 => |case| case.needs_peer_access(),
         free_before_nbi_can_start: 2 => |case| case.needs_peer_access(),
+        put_before_nbi_can_start: 2 => |case| case.needs_peer_access(),
+        get_before_nbi_can_start: 2 => |case| case.needs_peer_access(),
+        p_before_nbi_can_start: 2 => |case| case.needs_peer_access(),
+        g_before_nbi_can_start: 2 => |case| case.needs_peer_access(),
     ];
     let verdicts = cases![
         wait_for_a_value_never_sent: 2,
@@ -273,6 +279,36 @@ fn alloc_before_nbi_can_start<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
 fn free_before_nbi_can_start<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
     let other = pe.alloc::<u32>(1)?;
     before_nbi_can_start(pe, |pe| pe.free(other))
+}
+
+/// With a put to the same PE.
+fn put_before_nbi_can_start<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    transfer_before_nbi_can_start(pe, |pe, other| pe.host().put(other.slice(..1), other.slice(1..), 1))
+}
+
+/// With a get from there.
+fn get_before_nbi_can_start<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    transfer_before_nbi_can_start(pe, |pe, other| pe.host().get(other.slice(..1), other.slice(1..), 1))
+}
+
+/// With a value that is put there.
+fn p_before_nbi_can_start<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    transfer_before_nbi_can_start(pe, |pe, other| pe.host().p(other.at(0), 1, 1))
+}
+
+/// With a value from there.
+fn g_before_nbi_can_start<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    transfer_before_nbi_can_start(pe, |pe, other| pe.host().g(other.at(0), 1).map(drop))
+}
+
+fn transfer_before_nbi_can_start<B: Backend>(
+    pe: &Pe<B>,
+    transfer: impl FnOnce(&Pe<B>, &SymmetricBuf<u32>) -> Result<()>,
+) -> Result<Seen> {
+    let other = pe.alloc_zeroed::<u32>(2)?;
+    let saw = before_nbi_can_start(pe, |pe| if pe.my_pe() == 0 { transfer(pe, &other) } else { Ok(()) })?;
+    pe.free(other)?;
+    Ok(saw)
 }
 
 fn before_nbi_can_start<B: Backend>(pe: &Pe<B>, quiet: impl FnOnce(&Pe<B>) -> Result<()>) -> Result<Seen> {

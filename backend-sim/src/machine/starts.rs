@@ -1,0 +1,98 @@
+//! A put or get of a host waits until its PE's streams have come to the non-blocking puts to the same PE that were enqueued before.
+//!
+//! The text does not ask for that, and the library does so over NVLink (`put-pending` and what follows it in
+//! `backend-nvshmem/MEASURED.md`), as a quiet does. Where a stream waits for something that the host does later, the program hangs.
+//! So the simulator says what can happen. It is no synchronization: behind a network nobody waits.
+
+use onesided::At;
+use onesided::backend::{self, Effect, Moves, Op};
+
+use super::Machine;
+use super::agent::{State, Task};
+use super::ids::{AgentId, PeId};
+use super::transfer::Kind;
+use crate::request::Call;
+
+impl Machine {
+    /// The PE that a host's call is about, if the call has to wait for what streams put to that PE.
+    pub(super) fn waits_for_starts(&mut self, host: AgentId, call: &Call<'_>) -> Option<PeId> {
+        let Call::Issue { op, stream: None, .. } = call else { return None };
+        let peer = put_or_get(op)?;
+        let me = self.agents[host].pe;
+        if self.pes[me].unstarted > 0 && self.pending_put(me, peer).is_some() {
+            return Some(peer);
+        }
+        self.follow_starts(host, peer);
+        None
+    }
+
+    /// Blocks a host until streams have come to what they put to a PE.
+    pub(super) fn await_starts(&mut self, host: AgentId, call: &Call<'_>, peer: PeId, at: At) {
+        self.count_call(host, call, at);
+        self.agents[host].call = call.name();
+        if self.mode.aiming {
+            self.aim(host, call);
+        }
+        let is_choice = self.mode.relaxed && self.is_choice(host, call);
+        self.block(host, State::AwaitingStarts { peer, is_choice });
+    }
+
+    /// A stream has come to a non-blocking operation: the host may go on that waits for it.
+    pub(super) fn has_started(&mut self, pe: PeId) {
+        let host = self.pes[pe].host;
+        let State::AwaitingStarts { peer, is_choice } = self.agents[host].state else { return };
+        if self.pending_put(pe, peer).is_some() {
+            return;
+        }
+        self.follow_starts(host, peer);
+        self.goes_on_with_call(host, is_choice);
+    }
+
+    /// The first non-blocking put to a PE that a stream of `pe` has not come to: the stream, and the put.
+    pub(super) fn pending_put(&self, pe: PeId, peer: PeId) -> Option<(AgentId, Op, At)> {
+        self.pes[pe].streams.iter().find_map(|&stream| {
+            self.agents[stream].queue.iter().find_map(|work| match &work.what {
+                Task::Op { op, .. } if is_nbi_put(op, peer) => Some((stream, *op, work.at)),
+                _ => None,
+            })
+        })
+    }
+
+    /// In every schedule the host's call comes after these starts, whether it had to wait or not.
+    fn follow_starts(&mut self, host: AgentId, peer: PeId) {
+        if !self.mode.tracking {
+            return;
+        }
+        let Machine { flight, agents, pes, .. } = self;
+        let (scope, past) = (pes[agents[host].pe].stream_scope, &mut agents[host].past);
+        flight.for_each_live(scope, |transfer| {
+            let starts = transfer.past.as_ref().filter(|_| transfer.nbi && transfer.kind == Kind::Put);
+            if let Some(starts) = starts.filter(|_| transfer.dst_pe == peer) {
+                past.join(&starts.issued);
+            }
+        });
+        flight.for_each_landed(scope, |landed| {
+            if landed.nbi && landed.is_put && landed.rank.target == peer {
+                past.join(&landed.issued);
+            }
+        });
+    }
+}
+
+/// The PE of a blocking put without a signal, or of a blocking get.
+fn put_or_get(op: &Op) -> Option<PeId> {
+    let Effect::Transfer(backend::Transfer { moves, peer, nbi: false, signal: None, .. }) = op.effect() else {
+        return None;
+    };
+    matches!(moves, Moves::Put { .. } | Moves::Value(_) | Moves::Get { .. } | Moves::Fetch).then_some(PeId(peer))
+}
+
+/// Whether it is a non-blocking put to a PE that moves anything.
+fn is_nbi_put(op: &Op, to: PeId) -> bool {
+    match op.effect() {
+        Effect::Transfer(backend::Transfer { moves: Moves::Put { .. }, peer, nbi: true, shape, signal, .. }) => {
+            PeId(peer) == to && (shape.count > 0 || signal.is_some())
+        }
+        _ => false,
+    }
+}
