@@ -37,12 +37,13 @@ impl Machine {
     /// What follows is no part of the run. `counts`: whether the calls of hosts are counted in it.
     pub(crate) fn pause(&mut self, counts: bool) -> Paused {
         self.loops = counts.then(Box::default);
+        self.paused = true;
         Paused { record: self.record.take(), steps: self.steps }
     }
 
     /// The run is again as it was, except for the races that were found.
     pub(crate) fn resume(&mut self, Paused { record, steps }: Paused) {
-        (self.record, self.steps, self.loops) = (record, steps, None);
+        (self.record, self.steps, self.loops, self.paused) = (record, steps, None, false);
     }
 
     /// When the turn ends that begins. Where calls are counted, each ends one.

@@ -36,7 +36,9 @@ impl Machine {
                 self.answer(host, reply)
             }
             Call::FreeExternal(alloc) => {
-                self.heap.free_external(pe, *alloc);
+                if !self.paused && !self.has_finding() {
+                    self.heap.free_external(pe, *alloc); // behind the finding that it is in use, it still is
+                }
                 Progress::Done
             }
             Call::RegisterLocal => Progress::Done,

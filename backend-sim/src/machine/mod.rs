@@ -208,6 +208,8 @@ pub(crate) struct Machine {
     unique_ids: u64,
     /// Steps taken, choices or not.
     pub(crate) steps: u64,
+    /// Whether the run has ended, and goes on for what that shows.
+    paused: bool,
     /// When the running host lets others go first.
     turn_ends: u64,
     /// The calls that hosts make, while they are counted.
@@ -268,6 +270,7 @@ impl Machine {
             registrations: Vec::new(),
             unique_ids: 0,
             steps: 0,
+            paused: false,
             turn_ends: 0,
             loops: None,
             record: None,
@@ -303,7 +306,7 @@ impl Machine {
         self.leaks.clear();
         self.registrations.clear();
         self.unique_ids = 0;
-        self.steps = 0;
+        (self.steps, self.paused) = (0, false);
         self.landed.clear();
         self.patience = Patience::default();
         self.assumed = None;

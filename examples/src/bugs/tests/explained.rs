@@ -1,6 +1,5 @@
 //! Every finding of the corpus has a simplest run, and what a label says repairs it.
 
-use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use onesided::{Pe, Result};
@@ -9,8 +8,6 @@ use onesided_sim::{Config, Effort, Explore, Profile, Races, Run, Sim, Simulation
 
 /// Exceptions that are enough for every bug.
 const FEW: usize = 4;
-/// Bugs whose run is reported as it was found: nothing simpler was.
-const AS_IT_IS: [&str; 1] = ["freed_under_a_reduction"];
 
 /// Each bug that the run in order does not have, with its cluster and a run that has it.
 fn found_at_random(races: Races) -> Vec<(Bug<Sim>, Simulation, Run<()>)> {
@@ -39,15 +36,12 @@ fn found_at_random(races: Races) -> Vec<(Bug<Sim>, Simulation, Run<()>)> {
 /// Where races are no findings, most bugs need another order than the first to show.
 #[test]
 fn every_failing_run_is_minimized_and_replays() {
-    let (mut seen, mut as_it_is) = (0, BTreeSet::new());
+    let mut seen = 0;
     for races in [Races::Find, Races::Note] {
         for (bug, mut simulation, run) in found_at_random(races) {
             let program: fn(&Pe<Sim>) -> Result<()> = bug.buggy;
             let minimized = simulation.minimize(&run, Effort::LITTLE, program).unwrap();
-            let Some(minimized) = minimized else {
-                as_it_is.insert(bug.name);
-                continue;
-            };
+            let minimized = minimized.unwrap_or_else(|| panic!("{}: nothing simpler", bug.name));
             let (few, of) = (&minimized.exceptions, minimized.run.verdict.kind.outcome());
             assert!(few.len() <= FEW, "{} on {}: {few:#?}", bug.name, run.schedule);
             assert_eq!(of, run.verdict.kind.outcome(), "{}", bug.name);
@@ -57,6 +51,5 @@ fn every_failing_run_is_minimized_and_replays() {
             seen += usize::from(!few.is_empty());
         }
     }
-    assert_eq!(Vec::from_iter(as_it_is), AS_IT_IS);
     assert!(seen > 40, "{seen} need an exception");
 }
