@@ -206,6 +206,31 @@ fn a_quiet_of_the_host_names_what_a_stream_has_not_reached() {
     }
 }
 
+/// A put that first has to wait for a peer's registration waits for what its stream puts there all the same.
+#[test]
+fn a_put_to_registered_memory_names_what_a_stream_has_not_reached() {
+    let stuck = verdict(2, |pe| {
+        let words = pe.alloc_zeroed::<u64>(4)?;
+        let stream = pe.stream()?;
+        if pe.my_pe() == 0 {
+            pe.on(&stream).signal_wait_until(words.signal(2), Cmp::Eq, 1)?;
+            pe.on(&stream).put_nbi(words.at(0), words.at(1), 1)?;
+        } else {
+            pe.host().signal_wait_until(words.signal(3), Cmp::Eq, 1)?;
+        }
+        let registered = pe.register_symmetric(pe.alloc_external::<u64>(1)?)?;
+        if pe.my_pe() == 0 {
+            pe.host().signal_op(words.signal(3), 1, SignalOp::Set, 1)?;
+            pe.host().put(&registered, words.at(1), 1)?;
+            pe.host().signal_op(words.signal(2), 1, SignalOp::Set, 0)?;
+            pe.synchronize(&stream)?;
+        }
+        pe.free_external(pe.unregister_symmetric(registered)?)?;
+        pe.free(words)
+    });
+    assert!(without_lines(stuck).contains("in put at backend-sim/tests/verdicts.rs:_, waits for put_nbi at"));
+}
+
 #[test]
 fn many_undelivered_transfers_are_counted() {
     let many = |pe: &Pe<Sim>| {

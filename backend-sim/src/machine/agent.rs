@@ -104,8 +104,8 @@ pub(crate) enum State {
     Inside { team: TeamIndex, seq: u32 },
     /// Waits for the other members of a team that `team_init` makes.
     JoiningTeam { unique_id: u64 },
-    /// Waits until every member has entered the registration or `team_init` of what its call needs.
-    Exchanging(Exchange),
+    /// Waits until every PE has registered its part of what its call needs. `peer`: for a host's put or get, the PE that it is about.
+    Exchanging { registration: AllocId, peer: Option<PeId> },
     /// Waits until a stream has finished so much.
     Synchronizing { stream: AgentId, upto: u64 },
     /// Waits until a record of an event has been reached.
@@ -129,13 +129,6 @@ pub(crate) enum Pending {
     Call,
     /// Entering a collective, after what it had to complete.
     Enter(Box<Collective>),
-}
-
-/// What members exchange when it is first used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Exchange {
-    /// The handles of a symmetric registration.
-    Registration(AllocId),
 }
 
 /// Work on a stream.

@@ -4,10 +4,11 @@
 use onesided::backend::{self, AllocId, CollectiveKind, Effect, Op, Order, Values};
 use onesided::{At, DType};
 
-use super::agent::{Agent, Condition, Exchange, OwnedValues, State};
+use super::agent::{Agent, Condition, OwnedValues, State};
 use super::claim::Completes;
 use super::ids::{AgentId, ClaimId};
 use super::instance::Collective;
+use super::starts::peer_of;
 use super::{Machine, Object, Progress, Touch};
 use crate::race::How;
 use crate::request::{Call, Reply};
@@ -180,7 +181,7 @@ impl Machine {
         };
         let Some(alloc) = missing else { return false };
         self.agents[host].call = call.name();
-        self.block(host, State::Exchanging(Exchange::Registration(alloc)));
+        self.block(host, State::Exchanging { registration: alloc, peer: peer_of(call) });
         true
     }
 

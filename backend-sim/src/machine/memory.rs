@@ -3,7 +3,7 @@
 use onesided::backend::{AllocId, Layout, Span, TeamId};
 use onesided::{At, DType, Error, ErrorKind, ReduceOp};
 
-use super::agent::{Exchange, State, Task};
+use super::agent::{State, Task};
 use super::claim::Completes;
 use super::ids::{AgentId, Id as _, PeId, TeamIndex};
 use super::relaxed::Asked;
@@ -117,18 +117,17 @@ impl Machine {
     /// The handles of a registration are there: agents that need them go on with the call that they have not begun.
     fn exchanged(&mut self, alloc: AllocId) {
         for agent in self.agents.ids() {
-            if !matches!(self.agents[agent].state, State::Exchanging(Exchange::Registration(of)) if of == alloc) {
+            let State::Exchanging { registration, peer } = self.agents[agent].state else { continue };
+            if registration != alloc {
                 continue;
             }
             self.learn_registrations(agent);
-            self.agents[agent].state = State::Running;
             match self.agents[agent].is_host() {
-                true if self.mode.relaxed => self.make_pending(agent),
-                true => {
-                    self.agents[agent].chosen = true;
+                true => self.go_on_behind_starts(agent, peer, self.mode.relaxed),
+                false => {
+                    self.agents[agent].state = State::Running;
                     self.woken.push_back(agent);
                 }
-                false => self.woken.push_back(agent),
             }
         }
     }

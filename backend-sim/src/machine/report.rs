@@ -3,7 +3,7 @@
 use onesided::At;
 
 use super::Machine;
-use super::agent::{Agent, Condition, Exchange, State, Task, signed};
+use super::agent::{Agent, Condition, State, Task, signed};
 use super::claim::Claimed;
 use super::ids::{AgentId, ClaimId, Id as _, PeId, TeamIndex};
 use crate::verdict::{AgentState, Standing};
@@ -39,8 +39,8 @@ impl Machine {
             State::Reading => "the source of its put to be read".into(),
             State::Inside { team, seq } => self.collective_report(*team, *seq),
             State::JoiningTeam { unique_id } => format!("the other members of the new team with id {unique_id}"),
-            State::Exchanging(Exchange::Registration(alloc)) => {
-                format!("every PE to register its part of {alloc}{}", self.made_at(*alloc))
+            State::Exchanging { registration, .. } => {
+                format!("every PE to register its part of {registration}{}", self.made_at(*registration))
             }
             State::Synchronizing { stream, .. } => format!("{} to finish", self.stream_name(*stream)),
             State::AwaitingEvent { event, .. } => format!("its event {event} to be reached"),

@@ -16,8 +16,7 @@ use crate::request::Call;
 impl Machine {
     /// The PE that a host's call is about, if the call has to wait for what streams put to that PE.
     pub(super) fn waits_for_starts(&mut self, host: AgentId, call: &Call<'_>) -> Option<PeId> {
-        let Call::Issue { op, stream: None, .. } = call else { return None };
-        let peer = put_or_get(op)?;
+        let peer = peer_of(call)?;
         let me = self.agents[host].pe;
         if self.pes[me].unstarted > 0 && self.pending_put(me, peer).is_some() {
             return Some(peer);
@@ -40,11 +39,20 @@ impl Machine {
     /// A stream has come to a non-blocking operation: the host may go on that waits for it.
     pub(super) fn has_started(&mut self, pe: PeId) {
         let host = self.pes[pe].host;
-        let State::AwaitingStarts { peer, is_choice } = self.agents[host].state else { return };
-        if self.pending_put(pe, peer).is_some() {
-            return;
+        if let State::AwaitingStarts { peer, is_choice } = self.agents[host].state {
+            self.go_on_behind_starts(host, Some(peer), is_choice);
         }
-        self.follow_starts(host, peer);
+    }
+
+    /// A host that was kept from its call makes it, as soon as streams have come to what they put to the PE that it is about.
+    pub(super) fn go_on_behind_starts(&mut self, host: AgentId, peer: Option<PeId>, is_choice: bool) {
+        if let Some(peer) = peer {
+            if self.pending_put(self.agents[host].pe, peer).is_some() {
+                self.agents[host].state = State::AwaitingStarts { peer, is_choice };
+                return;
+            }
+            self.follow_starts(host, peer);
+        }
         self.goes_on_with_call(host, is_choice);
     }
 
@@ -79,8 +87,9 @@ impl Machine {
     }
 }
 
-/// The PE of a blocking put without a signal, or of a blocking get.
-fn put_or_get(op: &Op) -> Option<PeId> {
+/// The PE that a host's blocking put without a signal goes to, or that its blocking get comes from.
+pub(super) fn peer_of(call: &Call<'_>) -> Option<PeId> {
+    let Call::Issue { op, stream: None, .. } = call else { return None };
     let Effect::Transfer(backend::Transfer { moves, peer, nbi: false, signal: None, .. }) = op.effect() else {
         return None;
     };

@@ -3,7 +3,7 @@
 use onesided::backend::{Effect, Op, Values};
 use onesided::{At, Error, ErrorKind};
 
-use super::agent::{Agent, AgentKind, Exchange, OwnedValues, State, Task, Work};
+use super::agent::{Agent, AgentKind, OwnedValues, State, Task, Work};
 use super::claim::{Claimed, Completes, is_nbi};
 use super::ids::{AgentId, PeId};
 use super::past::Past;
@@ -113,7 +113,7 @@ impl Machine {
             }
             if let Task::Op { op, .. } = &work.what {
                 if let Some(alloc) = self.missing(op) {
-                    self.agents[agent].state = State::Exchanging(Exchange::Registration(alloc));
+                    self.agents[agent].state = State::Exchanging { registration: alloc, peer: None };
                     return;
                 }
                 if self.mode.relaxed && self.op_is_choice(agent, op) {
