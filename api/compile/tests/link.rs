@@ -217,12 +217,36 @@ fn what_cannot_be_linked_is_told_with_its_reason() {
     let missing = LinkError::Missing { function: "nvshmem_no_such_thing".to_string(), version: [3, 8, 0] };
     assert_eq!(why, missing);
     let why = refused(&declared("nvshmem_int_p (.param .b64 a, .param .b32 b)"), &options).to_string();
-    assert!(
-        why.contains("nvshmem_int_p is called with 2 arguments, which is not how NVSHMEM 3.8.0 declares it"),
-        "{why}"
-    );
-    let why = refused(&declared("nvshmem_int_p (.param .b64 a, .param .b64 b, .param .b32 c)"), &options).to_string();
-    assert!(why.contains("nvshmem_int_p is called with an argument 2 of 8 bytes"), "{why}");
+    let expected = "nvshmem_int_p is called with 2 arguments of 8 and 4 bytes, and no result, which is not how NVSHMEM 3.8.0 declares it";
+    assert!(why.contains(expected), "{why}");
+    for wrong in [
+        "nvshmem_int_p (.param .b32 a, .param .b32 b, .param .b32 c)",
+        "(.param .b64 r) nvshmem_int_p (.param .b64 a, .param .b32 b, .param .b32 c)",
+        "(.param .b32 r) nvshmem_int_p (.param .b64 r, .param .b64 a, .param .b64 b, .param .b32 c)",
+        "nvshmem_float_p (.param .b64 a, .param .b64 b, .param .b32 c)",
+        "_Z13nvshmem_int_p_nbst (.param .b64 a, .param .b32 b, .param .b32 c)",
+    ] {
+        let why = refused(&declared(wrong), &options).to_string();
+        assert!(why.contains(" which is not how NVSHMEM 3.8.0 declares it"), "{wrong}: {why}");
+    }
+}
+
+/// What Numba, NVSHMEM4Py, Triton and CuTe DSL give: each calls NVSHMEM in its own way. The rings with both versions, the others with the
+/// last.
+#[test]
+fn the_kernels_of_other_front_ends_are_linked() {
+    let Some((installations, options)) = fetched() else { return };
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/src/kernels/python");
+    for front in ["numba", "nvshmem4py", "triton", "cute"] {
+        for (kernel, installations) in [("ring", &installations[..]), ("exchange", &installations[1..])] {
+            let name = format!("{front}.{kernel}.ptx");
+            let ptx = std::fs::read_to_string(folder.join(&name)).unwrap();
+            for installation in installations {
+                let linked = link(&ptx, &name, installation, &options).unwrap_or_else(|why| panic!("{why}"));
+                assert!(linked.functions().len() >= 4, "{name}: {:?}", linked.functions());
+            }
+        }
+    }
 }
 
 #[test]

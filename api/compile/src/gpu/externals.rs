@@ -15,7 +15,22 @@ impl External {
     /// Whether it is one of NVSHMEM's functions, by its name.
     #[must_use]
     pub fn is_nvshmem(&self) -> bool {
-        self.name.starts_with("nvshmem")
+        self.public_name().starts_with("nvshmem")
+    }
+
+    /// The name that it has in NVSHMEM's headers. NVSHMEM4Py's functions for Numba have others, such as
+    /// `_Z24nvshmemx_int32_put_block_nbst`; and of a static function with its types, `_ZL26nvshmemx_barrier_all_blockv_nbst`.
+    #[must_use]
+    pub fn public_name(&self) -> &str {
+        let unmangled = || {
+            let rest = self.name.strip_prefix("_Z")?.strip_suffix("_nbst")?;
+            let behind = |rest: &str| rest.find(|c: char| !c.is_ascii_digit());
+            let Some(rest) = rest.strip_prefix('L') else { return rest.get(behind(rest)?..) };
+            // Only here is the length needed, and only here is it always right.
+            let (length, rest) = rest.split_at(behind(rest)?);
+            rest.get(..length.parse().ok()?)
+        };
+        unmangled().unwrap_or(&self.name)
     }
 }
 
@@ -183,6 +198,21 @@ mod tests {
                 ("nvshmem_my_pe", Some(4), &[], true),
             ]
         );
+    }
+
+    #[test]
+    fn functions_for_numba_have_their_public_names() {
+        for (name, expected) in [
+            ("nvshmem_int_p", "nvshmem_int_p"),
+            ("_Z24nvshmemx_int32_put_block_nbst", "nvshmemx_int32_put_block"),
+            ("_Z11nvshmemx_mc_ptr_nbst", "nvshmemx_mc_ptr"),
+            ("_ZL23nvshmemx_team_sync_warpi_nbst", "nvshmemx_team_sync_warp"),
+            ("_Z1kPi", "_Z1kPi"),
+            ("_ZLx_nbst", "_ZLx_nbst"),
+        ] {
+            let external = External { name: name.to_string(), result: None, parameters: vec![] };
+            assert_eq!(external.public_name(), expected);
+        }
     }
 
     #[test]

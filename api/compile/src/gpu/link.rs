@@ -154,7 +154,7 @@ fn linked(
         if !library.is_empty() {
             inputs.push(Input { kind: Kind::Library, name: "libnvshmem_device.a", bytes: library });
         }
-        linker.link(architecture, &inputs)
+        linker.link(version::for_target(ptx, architecture), &inputs)
     };
     let refusal = match attempt(ptx) {
         Ok(bytes) => return Ok(bytes),

@@ -3,6 +3,7 @@
 //!
 //! None of it needs a GPU: only loading the result does.
 
+mod definitions;
 mod error;
 mod externals;
 mod headers;

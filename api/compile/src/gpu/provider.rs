@@ -1,14 +1,14 @@
 //! The provider: NVSHMEM's functions under their public names, compiled from the headers of the installed NVSHMEM.
 //!
 //! The headers define these functions inline, or as static ones, so that nothing can be linked against them. A unit renames them
-//! (`#define NAME os_NAME`), includes the headers, and defines each function under its name as a call of the renamed one. Its types
-//! are those of the headers; that PTX passes as many bytes is asserted.
+//! (`#define NAME os_NAME`), includes the headers, and defines each function under its name as a call of the renamed one
+//! (`definitions.rs`).
 
-use std::fmt::Write as _;
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
+use super::definitions::{ASSERTED, text};
 use super::headers::Installation;
 use super::{External, LinkError, LinkOptions};
 use crate::cache::{Store, Sum};
@@ -48,11 +48,11 @@ pub(super) fn units<'a>(
     installation: &Installation,
     nvrtc: &Place,
 ) -> Vec<Unit<'a>> {
-    let (slow, quick): (Vec<_>, Vec<_>) = functions.iter().partition(|function| is_slow(&function.name));
+    let (slow, quick): (Vec<_>, Vec<_>) = functions.iter().partition(|function| is_slow(function.public_name()));
     let groups = [quick].into_iter().chain(slow.into_iter().map(|one| vec![one])).filter(|group| !group.is_empty());
     let unit = |functions: Vec<&'a External>| {
         let text = text(&functions);
-        let mut sum = Sum::new("provider 2");
+        let mut sum = Sum::new("provider 3");
         sum.add(&text).add(architecture).add(format!("{:?}", installation.version)).add(nvrtc.stamp());
         Unit { functions, text, key: format!("provider-{}", sum.finish()) }
     };
@@ -62,65 +62,6 @@ pub(super) fn units<'a>(
 fn is_slow(name: &str) -> bool {
     let name = name.trim_end_matches("_warp").trim_end_matches("_block");
     SLOW.contains(&name.rsplit('_').next().unwrap_or(name))
-}
-
-/// What reads a function's types off its declaration. PTX passes and returns integers of less than 32 bits as 32.
-const TRAITS: &str = "\
-template <int N, class... T> struct os_nth { using type = int; };
-template <int N, class H, class... T> struct os_nth<N, H, T...> { using type = typename os_nth<N - 1, T...>::type; };
-template <class H, class... T> struct os_nth<0, H, T...> { using type = H; };
-template <class R> constexpr int os_bytes() { return sizeof(R); }
-template <> constexpr int os_bytes<void>() { return 0; }
-template <> constexpr int os_bytes<bool>() { return 4; }
-template <> constexpr int os_bytes<char>() { return 4; }
-template <> constexpr int os_bytes<signed char>() { return 4; }
-template <> constexpr int os_bytes<unsigned char>() { return 4; }
-template <> constexpr int os_bytes<short>() { return 4; }
-template <> constexpr int os_bytes<unsigned short>() { return 4; }
-template <class F> struct os_of;
-template <class R, class... A> struct os_of<R (*)(A...)> {
-    using result = R;
-    static constexpr int count = sizeof...(A);
-    template <int N> using parameter = typename os_nth<N, A...>::type;
-};
-";
-
-/// Begins what is asserted.
-const ASSERTED: &str = "onesided: ";
-
-fn text(functions: &[&External]) -> String {
-    let mut text = String::new();
-    let mut line = |line: std::fmt::Arguments<'_>| _ = writeln!(text, "{line}");
-    for External { name, .. } in functions {
-        line(format_args!("#define {name} os_{name}"));
-    }
-    line(format_args!("#include <nvshmem.h>\n#include <nvshmemx.h>\n{TRAITS}"));
-    for External { name, result, parameters } in functions {
-        let (count, bytes) = (parameters.len(), result.unwrap_or(0));
-        let of = format!("os_of<decltype(&os_{name})>");
-        line(format_args!("#undef {name}"));
-        line(format_args!(
-            "static_assert({of}::count == {count}, \"{ASSERTED}{name} is called with {count} arguments\");"
-        ));
-        line(format_args!(
-            "static_assert(os_bytes<{of}::result>() == {bytes}, \"{ASSERTED}{name} is called for {bytes} bytes\");"
-        ));
-        for (place, bytes) in parameters.iter().enumerate() {
-            let number = place + 1;
-            line(format_args!(
-                "static_assert(os_bytes<{of}::parameter<{place}>>() == {bytes}, \"{ASSERTED}{name} is called with an argument {number} \
-                 of {bytes} bytes\");"
-            ));
-        }
-        let declared: Vec<_> = (0..count).map(|place| format!("{of}::parameter<{place}> a{place}")).collect();
-        let passed: Vec<_> = (0..count).map(|place| format!("a{place}")).collect();
-        line(format_args!(
-            "extern \"C\" __device__ {of}::result {name}({}) {{ return os_{name}({}); }}",
-            declared.join(", "),
-            passed.join(", ")
-        ));
-    }
-    text
 }
 
 /// Headers of NVSHMEM before 3.5 were not written for NVRTC: they use `std`, and leave `__device__` out.
@@ -257,9 +198,10 @@ fn explained(log: &str, unit: &Unit<'_>, installation: &Installation) -> LinkErr
         return LinkError::Ptx { name: name(), why };
     }
     let is_undefined =
-        |function: &&&External| log.contains(&format!("identifier \"os_{}\" is undefined", function.name));
+        |function: &&&External| log.contains(&format!("identifier \"os_{}\" is undefined", function.public_name()));
     if let Some(function) = unit.functions.iter().find(is_undefined) {
-        return LinkError::Missing { function: function.name.clone(), version: installation.version };
+        let function = function.public_name().to_string();
+        return LinkError::Missing { function, version: installation.version };
     }
     let first: Vec<_> = log.lines().take(20).collect();
     LinkError::Failed { call: "compiling NVSHMEM's functions", why: first.join("\n") }

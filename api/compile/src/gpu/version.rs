@@ -10,6 +10,13 @@ pub(super) fn target(ptx: &str) -> Option<u32> {
     number(directive(ptx, ".target")?.split(',').next()?.trim())
 }
 
+/// The architecture to link for: `sm_90a` on an sm_90 for PTX of that target, which other architectures do not run.
+pub(super) fn for_target<'a>(ptx: &'a str, architecture: &'a str) -> &'a str {
+    let target = directive(ptx, ".target").and_then(|targets| targets.split(',').next()).map(str::trim);
+    let is_special = |target: &&str| target.ends_with(['a', 'f']) && number(target) == number(architecture);
+    target.filter(is_special).unwrap_or(architecture)
+}
+
 /// The number in `sm_90a`.
 pub(super) fn number(architecture: &str) -> Option<u32> {
     architecture.strip_prefix("sm_")?.trim_end_matches(['a', 'f']).parse().ok()
@@ -43,6 +50,19 @@ mod tests {
         assert_eq!((version(ptx), target(ptx)), (Some("9.3"), Some(90)));
         assert_eq!((version("x"), target(".target gpu")), (None, None));
         assert_eq!(number("sm_121"), Some(121));
+    }
+
+    #[test]
+    fn ptx_for_one_architecture_alone_is_linked_for_it() {
+        for (target, architecture, expected) in [
+            ("sm_90", "sm_90", "sm_90"),
+            ("sm_90", "sm_100", "sm_100"),
+            ("sm_90a, debug", "sm_90", "sm_90a"),
+            ("sm_90a", "sm_100", "sm_100"), // which nvJitLink refuses
+        ] {
+            let ptx = format!(".version 9.3\n.target {target}\n");
+            assert_eq!(for_target(&ptx, architecture), expected, "{target} on {architecture}");
+        }
     }
 
     #[test]

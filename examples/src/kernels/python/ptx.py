@@ -14,8 +14,11 @@ def emit(front, kernels):
 
 
 def tidied(text, name):
-    """The text with a short name of its one kernel, without the folder of its source, and without debug information but lines."""
-    text = text[:text.find("\t.section")] if "\t.section" in text else text
+    """The text with a short name of its one kernel, without the folder of its source, and without debug information but lines, and the
+    names of functions that they need: without those ptxas does not assemble it."""
+    names = re.search(r"^\s*\.section\s+\.debug_str\s*\{.*?\}\n", text, re.MULTILINE | re.DOTALL)
+    names = names[0] if names and "function_name" in text else ""
+    text = text[:text.find("\t.section")] + names if "\t.section" in text else text
     (mangled,) = re.findall(r"^\.visible \.entry (\w+)\(", text, re.MULTILINE)
     text = re.sub(rf"\b{mangled}(?=\b|_param_)", name, text)
     text = re.sub(r'(\.file\s+\d+ )"[^"]*/', r'\1"', text)
