@@ -24,7 +24,7 @@ use crate::capability::Capabilities;
 use crate::element::{DType, Element};
 use crate::error::Result;
 use crate::kernel::Source;
-use crate::launch::Grid;
+use crate::launch::{Argument, Grid};
 use crate::life::{InitStatus, ThreadSupport, Version};
 use crate::members::{Members, Predefined};
 use crate::operand::Own;
@@ -177,28 +177,29 @@ impl ArgumentValue {
         }
     }
 
-    /// Its bytes among a kernel's parameters. The backend says what the address of memory and the handle of a team are.
+    /// Writes its bytes among a kernel's parameters: [`size`](ArgumentValue::size) of them; what lies between the fields of a structure is
+    /// left as it is. The backend says what the address of memory and the handle of a team are.
     ///
     /// # Errors
     /// Those of `address`.
-    pub fn bytes<E>(
+    pub fn write<E>(
         &self,
+        to: &mut [u8],
         address: &mut dyn FnMut(Span) -> Result<u64, E>,
         team: &dyn Fn(TeamId) -> u32,
-    ) -> Result<Vec<u8>, E> {
-        Ok(match self {
-            ArgumentValue::Bits { bits, size, .. } => bits.to_le_bytes()[..*size].to_vec(),
-            ArgumentValue::Memory(span) => address(*span)?.to_le_bytes().to_vec(),
-            ArgumentValue::Team(id) => team(*id).to_le_bytes().to_vec(),
-            ArgumentValue::Bytes(bytes) => bytes.clone(),
-            ArgumentValue::Structure { fields, size } => {
-                let mut bytes = vec![0; *size];
+    ) -> Result<(), E> {
+        match self {
+            ArgumentValue::Bits { bits, size, .. } => to.copy_from_slice(&bits.to_le_bytes()[..*size]),
+            ArgumentValue::Memory(span) => to.copy_from_slice(&address(*span)?.to_le_bytes()),
+            ArgumentValue::Team(id) => to.copy_from_slice(&team(*id).to_le_bytes()),
+            ArgumentValue::Bytes(bytes) => to.copy_from_slice(bytes),
+            ArgumentValue::Structure { fields, .. } => {
                 for (start, field) in fields {
-                    bytes[*start..start + field.size()].copy_from_slice(&field.bytes(address, team)?);
+                    field.write(&mut to[*start..start + field.size()], address, team)?;
                 }
-                bytes
             }
-        })
+        }
+        Ok(())
     }
 
     /// What its address is a multiple of.
@@ -232,8 +233,8 @@ pub struct LaunchRequest<'a, M> {
     pub name: &'a str,
     /// Blocks and threads.
     pub grid: &'a Grid,
-    /// Arguments.
-    pub arguments: &'a [ArgumentValue],
+    /// Arguments; their [values](Argument::value) are what a backend passes.
+    pub arguments: &'a [Argument],
 }
 
 /// One PE's end of a backend.

@@ -163,6 +163,11 @@ impl Argument {
         Argument::plain(ArgumentValue::Bits { bits: 0, size: 8, ty: "null" })
     }
 
+    /// Its value, for a backend.
+    pub fn value(&self) -> &ArgumentValue {
+        &self.value
+    }
+
     fn plain(value: ArgumentValue) -> Argument {
         Argument { value, brands: Vec::new() }
     }
@@ -277,7 +282,6 @@ impl<B: Backend> Issue<'_, B> {
             let (takes, given) = (parameters.len(), arguments.len());
             return Err(call.refuse(format!("{} takes {takes} arguments; {given} are given", kernel.info.name)));
         }
-        let mut values = Vec::with_capacity(arguments.len());
         for (i, (argument, parameter)) in arguments.iter().zip(parameters).enumerate() {
             for &brand in &argument.brands {
                 call.own(brand, "an argument", "a handle")?;
@@ -290,15 +294,9 @@ impl<B: Backend> Issue<'_, B> {
                 return Err(call
                     .refuse(format!("argument {i} of {name} is {what}, of {size} bytes; the parameter has {wanted}")));
             }
-            values.push(argument.value.clone());
         }
-        let request = LaunchRequest {
-            module: kernel.module,
-            kernel: kernel.index,
-            name: &kernel.info.name,
-            grid,
-            arguments: &values,
-        };
+        let request =
+            LaunchRequest { module: kernel.module, kernel: kernel.index, name: &kernel.info.name, grid, arguments };
         self.launch_on_stream(&request, call)
     }
 

@@ -11,6 +11,7 @@ use onesided_compile::gpu::{self, Cubin, Installation, LinkError, LinkOptions};
 use onesided_compile::{CompileError, Options};
 
 use crate::cuda::device;
+use crate::launch::Limits;
 use crate::memory::check;
 use crate::pe::Nvshmem;
 
@@ -21,7 +22,7 @@ const SIMULATED: u32 = 90;
 #[derive(Debug)]
 pub struct CudaModule {
     /// In the order in which the API knows them.
-    pub(crate) functions: Vec<Function>,
+    pub(crate) functions: Vec<(Function, Limits)>,
 }
 
 /// A kernel's handle.
@@ -65,7 +66,8 @@ impl Nvshmem {
         let mut kernels = Vec::with_capacity(entries.len());
         for gpu::Entry { name, parameters } in entries {
             let found = function(module, &name, CALL, at);
-            functions.push(if inlined { found.or_else(|_| self.alike(module, &name, at))? } else { found? });
+            let function = if inlined { found.or_else(|_| self.alike(module, &name, at))? } else { found? };
+            functions.push((function, Limits::of(function).map_err(|error| device(CALL, error, at))?));
             let instance = instances.iter().find(|(_, lowered)| *lowered == name).map(|(own, _)| own.clone());
             let parameters = parameters.into_iter().map(|(size, align)| Parameter { size, align }).collect();
             kernels.push(KernelInfo { name, instance, parameters });

@@ -1,14 +1,14 @@
 //! Launches kernels, with what they would otherwise fail for checked before; and says of a fault which kernels ran.
 #![allow(unsafe_code)]
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::ffi::{c_int, c_void};
 
 use cudarc::driver::sys::{self, CUdevice_attribute, CUfunction_attribute, CUresult};
 use cudarc::driver::{CudaStream, DriverError, result};
-use onesided::backend::{ArgumentValue, LaunchRequest};
-use onesided::{At, Error, Grid, Result, Together};
+use onesided::backend::LaunchRequest;
+use onesided::{Argument, At, Error, Grid, Result, Together};
 
 use crate::cuda::device;
 use crate::kernels::{CudaModule, Function};
@@ -29,13 +29,15 @@ pub(crate) struct Launched(RefCell<Vec<(usize, String, At)>>);
 impl Launched {
     fn add(&self, stream: &CudaStream, name: &str, at: At) {
         let mut all = self.0.borrow_mut();
-        let own = (stream.cu_stream() as usize, name.to_string(), at);
-        if !all.contains(&own) {
-            if all.len() == REMEMBERED {
-                all.remove(0);
-            }
-            all.push(own);
+        let stream = stream.cu_stream() as usize;
+        // Most launches repeat the last one.
+        if all.iter().rev().any(|(its, kernel, its_at)| *its == stream && *its_at == at && kernel == name) {
+            return;
         }
+        if all.len() == REMEMBERED {
+            all.remove(0);
+        }
+        all.push((stream, name.to_string(), at));
     }
 
     /// Notes that everything on a stream has ended; on all streams if `None`.
@@ -94,14 +96,18 @@ impl Nvshmem {
         at: At,
     ) -> Result<()> {
         self.device().bind(CALL, at)?;
-        let function = request.module.functions[request.kernel];
+        let (function, limits) = &request.module.functions[request.kernel];
         let Grid { blocks, threads, shared, together } = *request.grid;
-        self.check_fits(function, request, at)?;
-        let (mut values, offsets) = self.values(request.arguments);
-        let base = values.as_mut_ptr();
-        // SAFETY: each offset lies inside the values, which are not moved until the call returns.
-        let mut pointers: Vec<*mut c_void> =
-            offsets.into_iter().map(|offset| unsafe { base.add(offset) }.cast()).collect();
+        self.check_fits(*function, limits, request, at)?;
+        let mut values = self.values(request.arguments);
+        let (base, mut begin) = (values.as_mut_ptr(), 0);
+        let pointer = |argument: &Argument| {
+            // SAFETY: the argument's words begin inside the values, which are not moved until the call returns.
+            let its = unsafe { base.add(begin) };
+            begin += words(argument);
+            its.cast()
+        };
+        let mut pointers: Vec<*mut c_void> = request.arguments.iter().map(pointer).collect();
         let ([x, y, z], [tx, ty, tz]) = (blocks, threads);
         let (grid, block, s) = ((x, y, z), (tx, ty, tz), stream.cu_stream());
         // SAFETY: a kernel of a loaded module of the context that is bound, and as many pointers to values as it has parameters,
@@ -120,40 +126,43 @@ impl Nvshmem {
         Ok(())
     }
 
-    /// The arguments' values, and where each begins, counted in words.
-    fn values(&self, arguments: &[ArgumentValue]) -> (Vec<u64>, Vec<usize>) {
-        let (mut values, mut offsets) = (Vec::new(), Vec::with_capacity(arguments.len()));
+    /// The arguments' values, each from the next word on.
+    fn values(&self, arguments: &[Argument]) -> Vec<u64> {
+        // One word more: an empty structure at the end points there.
+        let mut values = vec![0_u64; arguments.iter().map(words).sum::<usize>() + 1];
+        let mut address = |span| Ok::<_, Infallible>(self.memory.address(span) as u64);
+        let mut rest = values.as_mut_slice();
         for argument in arguments {
-            offsets.push(values.len());
-            let mut address = |span| Ok::<_, Infallible>(self.memory.address(span) as u64);
-            let Ok(bytes) = argument.bytes(&mut address, &|team| self.handle(team) as u32);
-            values.extend(bytes.chunks(8).map(|chunk| {
-                let mut word = [0; 8];
-                word[..chunk.len()].copy_from_slice(chunk);
-                u64::from_ne_bytes(word)
-            }));
+            let (own, behind) = rest.split_at_mut(words(argument));
+            rest = behind;
+            // SAFETY: words and bytes may have any value.
+            let (_, bytes, _) = unsafe { own.align_to_mut::<u8>() };
+            let (value, team) = (argument.value(), |team| self.handle(team) as u32);
+            let Ok(()) = value.write(&mut bytes[..value.size()], &mut address, &team);
         }
-        values.push(0); // an empty structure points there
-        (values, offsets)
+        values
     }
 
     /// Whether the GPU can run it: threads of a block, shared memory, and blocks that must run at the same time.
-    fn check_fits(&self, function: Function, request: &LaunchRequest<'_, CudaModule>, at: At) -> Result<()> {
+    fn check_fits(
+        &self,
+        function: Function,
+        limits: &Limits,
+        request: &LaunchRequest<'_, CudaModule>,
+        at: At,
+    ) -> Result<()> {
         let Grid { blocks, threads, shared, together } = *request.grid;
-        let name = request.name;
-        let refuse = |why: String| Err(Error::invalid(CALL, format!("{name}: {why}"), at));
+        let refuse = |why: String| Err(Error::invalid(CALL, format!("{}: {why}", request.name), at));
         let failed = |error| device(CALL, error, at);
         let per_block: u32 = threads.iter().product();
-        use CUfunction_attribute as F;
-        let most = attribute(function, F::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK).map_err(failed)?;
-        if per_block > most {
-            let registers = attribute(function, F::CU_FUNC_ATTRIBUTE_NUM_REGS).map_err(failed)?;
+        if per_block > limits.threads {
+            let Limits { threads: most, registers, .. } = limits;
             return refuse(format!(
                 "{per_block} threads in a block; with {registers} registers a thread it runs {most}"
             ));
         }
         if shared > PLAIN_SHARED {
-            let own = attribute(function, F::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES).map_err(failed)?;
+            let own = limits.shared;
             use CUdevice_attribute as D;
             let most = self.device().attribute(D::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, CALL, at)?;
             if u64::from(shared) + u64::from(own) > u64::from(most) {
@@ -161,41 +170,91 @@ impl Nvshmem {
                     "{shared} bytes of shared memory, and {own} that it declares; a block of this GPU has {most}"
                 ));
             }
-            let what = F::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+            let what = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
             // SAFETY: a kernel of a loaded module.
             unsafe { sys::cuFuncSetAttribute(function.0, what, shared as c_int) }.result().map_err(failed)?;
         }
         if together == Together::Nothing {
             return Ok(());
         }
-        let mut resident: c_int = 0;
-        // SAFETY: a kernel of a loaded module; writes one number.
-        let asked = unsafe {
-            sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(
-                &raw mut resident,
-                function.0,
-                per_block as c_int,
-                shared as usize,
-            )
+        let known = limits.resident.get().filter(|known| (known.threads, known.shared) == (per_block, shared));
+        let Resident { on_each, processors, .. } = match known {
+            Some(known) => known,
+            None => self.resident(function, per_block, shared, at)?,
         };
-        asked.result().map_err(failed)?;
-        use CUdevice_attribute as D;
-        let processors = self.device().attribute(D::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, CALL, at)?;
+        limits.resident.set(Some(Resident { threads: per_block, shared, on_each, processors }));
         let total: u64 = blocks.iter().map(|&n| u64::from(n)).product();
-        let most = resident.max(0) as u64 * u64::from(processors);
+        let most = u64::from(on_each) * u64::from(processors);
         if total > most {
             return refuse(format!(
-                "{total} blocks that must run at the same time; {most} do: {resident} on each of {processors} multiprocessors, with \
+                "{total} blocks that must run at the same time; {most} do: {on_each} on each of {processors} multiprocessors, with \
                  {per_block} threads and {shared} bytes of shared memory a block"
             ));
         }
         Ok(())
     }
+
+    /// How many blocks run at the same time.
+    fn resident(&self, function: Function, threads: u32, shared: u32, at: At) -> Result<Resident> {
+        let mut on_each: c_int = 0;
+        // SAFETY: a kernel of a loaded module; writes one number.
+        let asked = unsafe {
+            sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                &raw mut on_each,
+                function.0,
+                threads as c_int,
+                shared as usize,
+            )
+        };
+        asked.result().map_err(|error| device(CALL, error, at))?;
+        let what = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
+        let processors = self.device().attribute(what, CALL, at)?;
+        Ok(Resident { threads, shared, on_each: on_each.max(0) as u32, processors })
+    }
 }
 
-fn attribute(function: Function, what: CUfunction_attribute) -> std::result::Result<u32, DriverError> {
-    // SAFETY: a kernel of a loaded module.
-    unsafe { result::function::get_function_attribute(function.0, what) }.map(|value| value.max(0) as u32)
+/// Words that an argument takes.
+fn words(argument: &Argument) -> usize {
+    argument.value().size().div_ceil(8)
+}
+
+/// What the driver says of a kernel. It is asked once: a launch takes 4 µs, and each question a part of one.
+#[derive(Debug)]
+pub(crate) struct Limits {
+    /// Threads that a block has at most.
+    threads: u32,
+    /// Registers of a thread.
+    registers: u32,
+    /// Bytes of shared memory that it declares.
+    shared: u32,
+    /// The last answer.
+    resident: Cell<Option<Resident>>,
+}
+
+/// How many blocks of so many threads, with so many bytes of shared memory, run at the same time.
+#[derive(Clone, Copy, Debug)]
+struct Resident {
+    threads: u32,
+    shared: u32,
+    on_each: u32,
+    processors: u32,
+}
+
+impl Limits {
+    /// Those of a kernel of a loaded module.
+    pub(crate) fn of(function: Function) -> std::result::Result<Limits, DriverError> {
+        let ask = |what| {
+            // SAFETY: a kernel of a loaded module.
+            unsafe { result::function::get_function_attribute(function.0, what) }.map(|value| value.max(0) as u32)
+        };
+        use CUfunction_attribute as F;
+        Ok(Limits {
+            threads: ask(F::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
+            registers: ask(F::CU_FUNC_ATTRIBUTE_NUM_REGS)?,
+            shared: ask(F::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?,
+            resident: Cell::new(None),
+        })
+    }
 }
 
 #[cfg(test)]

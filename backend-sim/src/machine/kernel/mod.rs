@@ -229,9 +229,8 @@ impl Machine {
                 memory.push(span.alloc);
                 address::join(pe, span.alloc, span.start)
             };
-            let bytes = argument.bytes(&mut place, &|team| team.0)?;
             let (start, size) = (parameter.offset as usize, parameter.size as usize);
-            launch.parameters[start..start + size].copy_from_slice(&bytes[..size]);
+            argument.value().write(&mut launch.parameters[start..start + size], &mut place, &|team| team.0)?;
         }
         launch.globals = self.globals_of(pe, code)?;
         if together != Together::Nothing {
