@@ -9,7 +9,7 @@ use onesided_harness::tool::interrupt;
 
 use super::figures::{Figure, Peer};
 use super::job::{Measured, PES, Program, median};
-use super::plan::Measurement;
+use super::plan::{Beside, Measurement};
 use crate::row::{Cell, Row};
 
 /// Where the PEs of a job are, and what its processes need to know of that.
@@ -109,7 +109,7 @@ pub(super) fn compare(
     let start = Instant::now();
     let (mut mine, mut theirs) = (Side::default(), Side::default());
     let peer = peer.map_err(|why| theirs = Side::absent(why)).ok();
-    let calls: Vec<Measurement> = plan.iter().copied().filter(|m| m.calls_the_library()).collect();
+    let calls: Vec<Measurement> = plan.iter().copied().filter(|m| m.beside() == Beside::Cpp).collect();
     for round in 0..=limits.rounds {
         if round == 1 {
             mine.jobs.clear();
@@ -171,7 +171,7 @@ impl Compared {
         match figure.peer {
             Peer::Nobody => Line { place, row, ours, peer: Vec::new(), program: None },
             Peer::Program => Line { place, row: row.beside("C++", alone), ours, peer: program, program: None },
-            Peer::Pair => {
+            Peer::Pair | Peer::Headers => {
                 let mut peer = self.ours.values(|job| figure.of_pair(job));
                 if peer.len() < ours.len() {
                     peer.clear(); // what some jobs say is not to be compared with what all do
@@ -180,7 +180,8 @@ impl Compared {
                 let theirs = median(peer.clone()).map_or_else(|| Cell::NotRun(why()), Cell::Value);
                 row = row.beside("C++", theirs);
                 row.times = median(ours.iter().zip(&peer).map(|(ours, peer)| ours / peer).collect());
-                Line { place, row, ours, peer, program: Some(Alone { cell: alone, jobs: program }) }
+                let program = (figure.peer == Peer::Pair).then_some(Alone { cell: alone, jobs: program });
+                Line { place, row, ours, peer, program }
             }
         }
     }

@@ -11,7 +11,7 @@ use libloading::Library;
 use onesided::{At, Element, Error, ErrorKind, Own, Pe, Result, Stream};
 use onesided_nvshmem::{DeviceAccess, Nvshmem};
 
-use super::loops::{Calls, Loops};
+use super::loops::{Calls, Loops, Operands};
 
 /// `cudaStream_t`.
 type RawStream = *mut c_void;
@@ -22,6 +22,7 @@ type HostGet = unsafe extern "C" fn(u32, *mut c_void, *const c_void, usize);
 type PingPong = unsafe extern "C" fn(u32, *mut c_void, *const c_void, usize, *mut u64, u64, c_int, RawStream);
 type Barrier = unsafe extern "C" fn(u32, RawStream);
 type Reduce = unsafe extern "C" fn(u32, *mut f32, *const f32, usize, RawStream) -> c_int;
+type Launch = unsafe extern "C" fn(u32, c_int, *mut c_void, *const c_void, *mut u64, c_int, RawStream) -> c_int;
 
 /// `nvshmemx_init_status` of a library that can communicate: initialized, with or without limits of sharing a GPU.
 const INITIALIZED: c_int = 2;
@@ -35,6 +36,7 @@ pub(super) struct Cpp {
     ping_pong: PingPong,
     barrier: Barrier,
     reduce: Reduce,
+    launch: Launch,
 }
 
 impl Cpp {
@@ -63,13 +65,20 @@ impl Cpp {
                 ping_pong: *object.get("loop_ping_pong").map_err(wrong)?,
                 barrier: *object.get("loop_barrier").map_err(wrong)?,
                 reduce: *object.get("loop_reduce").map_err(wrong)?,
+                launch: *object.get("loop_launch").map_err(wrong)?,
             })
         }
     }
 }
 
 impl Loops<Nvshmem> for Cpp {
-    fn issue(&self, pe: &Pe<Nvshmem>, stream: &Stream<Nvshmem>, calls: Calls<'_>, operations: u32) -> Result<()> {
+    fn issue(
+        &self,
+        pe: &Pe<Nvshmem>,
+        stream: &Stream<Nvshmem>,
+        calls: Calls<'_, Nvshmem>,
+        operations: u32,
+    ) -> Result<()> {
         let stream: RawStream = stream.backend_stream().cuda().cu_stream().cast();
         match calls {
             Calls::Put { dst, src }
@@ -77,8 +86,12 @@ impl Loops<Nvshmem> for Cpp {
             | Calls::HostGet { dst, src }
             | Calls::PingPong { dst, src, .. } => assert_eq!(dst.len(), src.len()),
             Calls::Reduce { sums, addends } => assert_eq!(sums.len(), addends.len()),
-            Calls::Barrier => {}
+            Calls::Barrier | Calls::Launch { .. } => {}
+            Calls::Device { .. } => return Err(Error::wrong_result("no C++ makes calls of kernels here".to_string())),
         }
+        let failed = |call: &'static str, what: &str, status: c_int| {
+            Err(Error::new(ErrorKind::Device, call, format!("{what} returned status {status}"), At::caller()))
+        };
         // SAFETY: the addresses are those of whole views, and the lengths are theirs, as was just asserted; a flag has a
         // word. The measurements wait for the stream before they free the memory, and free nothing after an error. They
         // have called the API on this thread before, which bound the context. PE 1 exists: a job has two PEs.
@@ -103,10 +116,19 @@ impl Loops<Nvshmem> for Cpp {
                     let (to, from) = (address(pe, sums).cast(), address(pe, addends).cast());
                     let status = (self.reduce)(operations, to, from, sums.len(), stream);
                     if status != 0 {
-                        let why = format!("nvshmemx_float_sum_reduce_on_stream returned status {status}");
-                        return Err(Error::new(ErrorKind::Device, "reduce", why, At::caller()));
+                        return failed("reduce", "nvshmemx_float_sum_reduce_on_stream", status);
                     }
                 }
+                Calls::Launch { is_cooperative, operands, .. } => {
+                    let Operands { dst, src, flag } = operands;
+                    let (to, from, flag) = (address(pe, dst), address(pe, src), address(pe, flag.slice(..1)).cast());
+                    let count = operands.count();
+                    let status = (self.launch)(operations, is_cooperative.into(), to, from, flag, count, stream);
+                    if status != 0 {
+                        return failed("launch", "a call of CUDA", status);
+                    }
+                }
+                Calls::Device { .. } => {}
             }
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! The rows of the table: which number of a job each shows, and what ours should be.
 
 use super::job::{Measured, Medians};
-use super::plan::{Kind, Measurement, size};
+use super::plan::{Beside, Kind, Measurement, size};
 use crate::row::{Target, Unit};
 
 /// What a small operation's issue may cost, in times of the same calls in C++.
@@ -33,6 +33,8 @@ pub(super) enum Peer {
     Program,
     /// The same calls in C++, in the same process; the C++ program's number is shown beside.
     Pair,
+    /// The same kernel with NVSHMEM's own headers, in the same process.
+    Headers,
 }
 
 /// Where a number comes from.
@@ -97,7 +99,11 @@ fn initialization() -> Vec<Figure> {
 
 fn figures_of(measurement: Measurement) -> Vec<Figure> {
     let (bytes, of) = (measurement.bytes, size(measurement.bytes));
-    let peer = if measurement.calls_the_library() { Peer::Pair } else { Peer::Nobody };
+    let peer = match measurement.beside() {
+        Beside::Nothing => Peer::Nobody,
+        Beside::Cpp => Peer::Pair,
+        Beside::Headers => Peer::Headers,
+    };
     let figure =
         |name: String, unit, target, of| Figure { name, unit, target, peer, source: Source::Calls(measurement, of) };
     let issue = |name: String| figure(name, Unit::Ns, Some(ISSUE), |medians, _| medians.issue);
@@ -123,6 +129,17 @@ fn figures_of(measurement: Measurement) -> Vec<Figure> {
             vec![issue(format!("reduce {of}, issue")), done(format!("reduce {of}, completed"))]
         }
         Kind::Reduce => vec![rate(format!("reduce {of}"), None)],
+        Kind::Launch => vec![issue("launch, issue".to_string()), done("launch, completed".to_string())],
+        Kind::Cooperative => {
+            let name = "cooperative launch";
+            vec![issue(format!("{name}, issue")), done(format!("{name}, completed"))]
+        }
+        Kind::DeviceP => vec![done("p in a kernel".to_string())],
+        Kind::DeviceG => vec![done("g in a kernel".to_string())],
+        Kind::DevicePut => vec![done(format!("put {of} in a kernel"))],
+        Kind::DeviceSignal => vec![done("signal_op in a kernel".to_string())],
+        Kind::DeviceFence => vec![done("fence in a kernel".to_string())],
+        Kind::DeviceQuiet => vec![done("quiet in a kernel".to_string())],
     }
 }
 
@@ -181,6 +198,7 @@ mod tests {
             let expected = match &figure.name {
                 name if name.ends_with("init") => Peer::Program,
                 name if name == "loading the library" || name.ends_with("(our own path)") => Peer::Nobody,
+                name if name.ends_with(" in a kernel") => Peer::Headers,
                 _ => Peer::Pair,
             };
             assert_eq!(figure.peer, expected, "{figure:?}");

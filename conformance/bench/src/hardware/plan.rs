@@ -19,10 +19,47 @@ pub(super) enum Kind {
     Barrier,
     /// A sum of `f32` over all PEs.
     Reduce,
+    /// PE 0 launches a kernel that does nothing.
+    Launch,
+    /// The same, whose blocks must run at the same time.
+    Cooperative,
+    /// One thread of a kernel of PE 0 makes so many calls to PE 1: the call is what is measured.
+    DeviceP,
+    DeviceG,
+    DevicePut,
+    DeviceSignal,
+    DeviceFence,
+    DeviceQuiet,
+}
+
+/// What calls are compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Beside {
+    /// Nothing: no call of the library is made.
+    Nothing,
+    /// C++ that makes the same calls.
+    Cpp,
+    /// The same kernel, compiled with NVSHMEM's own headers, which inline what is short.
+    Headers,
 }
 
 impl Kind {
-    const ALL: [Kind; 6] = [Kind::Put, Kind::Get, Kind::HostGet, Kind::PingPong, Kind::Barrier, Kind::Reduce];
+    const ALL: [Kind; 14] = [
+        Kind::Put,
+        Kind::Get,
+        Kind::HostGet,
+        Kind::PingPong,
+        Kind::Barrier,
+        Kind::Reduce,
+        Kind::Launch,
+        Kind::Cooperative,
+        Kind::DeviceP,
+        Kind::DeviceG,
+        Kind::DevicePut,
+        Kind::DeviceSignal,
+        Kind::DeviceFence,
+        Kind::DeviceQuiet,
+    ];
 
     fn name(self) -> &'static str {
         match self {
@@ -32,6 +69,28 @@ impl Kind {
             Kind::PingPong => "ping_pong",
             Kind::Barrier => "barrier",
             Kind::Reduce => "reduce",
+            Kind::Launch => "launch",
+            Kind::Cooperative => "cooperative",
+            Kind::DeviceP => "device_p",
+            Kind::DeviceG => "device_g",
+            Kind::DevicePut => "device_put",
+            Kind::DeviceSignal => "device_signal",
+            Kind::DeviceFence => "device_fence",
+            Kind::DeviceQuiet => "device_quiet",
+        }
+    }
+
+    /// The kernel of `kernels/calls.cu` that it measures.
+    pub(super) fn kernel(self) -> Option<&'static str> {
+        match self {
+            Kind::Put | Kind::Get | Kind::HostGet | Kind::PingPong | Kind::Barrier | Kind::Reduce => None,
+            Kind::Launch | Kind::Cooperative => None,
+            Kind::DeviceP => Some("p"),
+            Kind::DeviceG => Some("g"),
+            Kind::DevicePut => Some("put"),
+            Kind::DeviceSignal => Some("signal_op"),
+            Kind::DeviceFence => Some("fence"),
+            Kind::DeviceQuiet => Some("quiet"),
         }
     }
 }
@@ -44,7 +103,7 @@ impl Kind {
 pub(super) struct Measurement {
     pub(super) kind: Kind,
     pub(super) bytes: usize,
-    /// Few enough to fit into a stream's queue: a full queue makes the host wait, and hides what a call costs.
+    /// Of the host: few enough to fit into a stream's queue. A full queue makes the host wait, and hides what a call costs.
     pub(super) operations: u32,
     pub(super) samples: u32,
 }
@@ -74,6 +133,14 @@ pub(super) fn plan(quick: bool) -> Vec<Measurement> {
         (Kind::Reduce, 4 * KIB, 50, 200),
         (Kind::Reduce, MIB, 10, 30),
         (Kind::Reduce, 16 * MIB, 1, 20),
+        (Kind::Launch, 0, 100, 200),
+        (Kind::Cooperative, 0, 100, 200),
+        (Kind::DeviceP, 8, 1000, 50),
+        (Kind::DeviceG, 8, 1000, 50),
+        (Kind::DevicePut, 64, 1000, 50),
+        (Kind::DeviceSignal, 8, 1000, 50),
+        (Kind::DeviceFence, 0, 1000, 50),
+        (Kind::DeviceQuiet, 0, 1000, 50),
     ];
     let measurement = |(kind, bytes, operations, samples): (Kind, usize, u32, u32)| Measurement {
         kind,
@@ -85,9 +152,14 @@ pub(super) fn plan(quick: bool) -> Vec<Measurement> {
 }
 
 impl Measurement {
-    /// Whether there is something that C++ could do in its place.
-    pub(super) fn calls_the_library(self) -> bool {
-        self.kind != Kind::Put || self.bytes > 0
+    /// What it is compared with.
+    pub(super) fn beside(self) -> Beside {
+        match self.kind {
+            Kind::Put if self.bytes == 0 => Beside::Nothing,
+            Kind::Put | Kind::Get | Kind::HostGet | Kind::PingPong | Kind::Barrier | Kind::Reduce => Beside::Cpp,
+            Kind::Launch | Kind::Cooperative => Beside::Cpp,
+            _ => Beside::Headers,
+        }
     }
 }
 
@@ -140,7 +212,8 @@ mod tests {
     #[test]
     fn no_measurement_fills_a_stream_and_none_stands_there_twice() {
         let plan = plan(false);
-        assert!(plan.iter().all(|m| m.operations <= 200 && m.samples >= 20), "{plan:?}");
+        let fits = |m: &Measurement| m.operations <= 200 || m.beside() == Beside::Headers;
+        assert!(plan.iter().all(|m| fits(m) && m.samples >= 20), "{plan:?}");
         let mut names: Vec<_> = plan.iter().map(|m| (m.kind, m.bytes)).collect();
         names.dedup();
         assert_eq!(names.len(), plan.len());

@@ -147,8 +147,9 @@ impl fmt::Display for Report {
              and stream; ours / C++ is the median of the jobs' own quotients. What ends a sample, a quiet and a wait for\n\
              the stream, is the API's for both. C++ alone: a C++ program, in turn with ours; its calls are in other\n\
              processes, which alone makes them differ. Initialization is compared with it. issue: until the call\n\
-             returns. completed: until the stream is done. Targets are in times of the number under C++, and fail\n\
-             nothing.",
+             returns. completed: until the stream is done. In a kernel: a call of one thread that makes many; under C++\n\
+             is the same source compiled with NVSHMEM's own headers, which inline. Targets are in times of the number\n\
+             under C++, and fail nothing.",
             rounds.join(", ")
         )?;
         let judged: Vec<bool> = self.lines.iter().filter_map(|line| line.row.met()).collect();

@@ -13,14 +13,16 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use onesided::{Backend, Bootstrap, Error, InitMethod, Pe, ReduceOp, Result, Stream, SymmetricBuf, expect_eq};
+use onesided::{
+    Backend, Bootstrap, Error, InitMethod, Kernel, Module, Pe, ReduceOp, Result, Stream, SymmetricBuf, expect_eq,
+};
 use onesided_harness::tool::command::failed;
 use onesided_nvshmem::{Process, Settings};
 use serde_json::json;
 
 use super::cpp::Cpp;
-use super::loops::{Api, Calls, Loops};
-use super::plan::{Kind, Measurement};
+use super::loops::{Api, Calls, Inlined, Loops, Operands, inlined, kernels, nothing};
+use super::plan::{Beside, Kind, Measurement};
 
 /// The `main` of a worker: becomes a PE, measures, and prints a line for each measurement. `loops` is the file of the
 /// C++ loops, if they are to be measured too.
@@ -50,8 +52,24 @@ fn on_hardware(plan: &[Measurement], loops: Option<&Path>) -> Result<()> {
     };
     // The PEs take turns together: either both have the loops, or none uses them.
     let cpp = if everybody(&pe, cpp.is_some())? { cpp } else { None };
-    measure(&pe, plan, &Api, cpp.as_ref().map(|cpp| cpp as _), |line| print(&line))?;
+    let wanted = loops.is_some() && plan.iter().any(|measurement| measurement.beside() == Beside::Headers);
+    let inlined = match wanted.then(|| pe.module(&inlined())).transpose() {
+        Ok(module) => module,
+        Err(why) => {
+            print(&json!({ "no_pair": why.to_string() }))?;
+            None
+        }
+    };
+    let inlined = inlined.as_ref().map(Inlined);
+    let pairs = Pairs { cpp: cpp.as_ref().map(|cpp| cpp as _), headers: inlined.as_ref().map(|inlined| inlined as _) };
+    measure(&pe, plan, &Api, pairs, |line| print(&line))?;
     pe.finalize()
+}
+
+/// Who makes the same calls as the API.
+struct Pairs<'a, B: Backend> {
+    cpp: Option<&'a dyn Loops<B>>,
+    headers: Option<&'a dyn Loops<B>>,
 }
 
 /// Whether every PE says yes. Collective.
@@ -76,20 +94,26 @@ fn measure<B: Backend>(
     pe: &Pe<B>,
     plan: &[Measurement],
     ours: &dyn Loops<B>,
-    cpp: Option<&dyn Loops<B>>,
+    pairs: Pairs<'_, B>,
     mut say: impl FnMut(serde_json::Value) -> Result<()>,
 ) -> Result<()> {
     expect_eq(pe.n_pes(), 2, "the number of PEs")?;
     let bench = Bench::new(pe, plan)?;
     for (number, &measurement) in (0..).zip(plan) {
-        let cpp = cpp.filter(|_| measurement.calls_the_library());
-        let sides: Sides<'_, B> = [Some(ours), cpp].into_iter().flatten().zip(2 * number + 1..).collect();
+        let pair = match measurement.beside() {
+            Beside::Nothing => None,
+            Beside::Cpp => pairs.cpp,
+            Beside::Headers => pairs.headers,
+        };
+        let sides: Sides<'_, B> = [Some(ours), pair].into_iter().flatten().zip(2 * number + 1..).collect();
         let samples = match measurement.kind {
             Kind::Put => bench.put(measurement, &sides)?,
             Kind::Get | Kind::HostGet => bench.get(measurement, &sides)?,
             Kind::PingPong => bench.ping_pong(measurement, &sides)?,
             Kind::Barrier => bench.barrier(measurement, &sides)?,
             Kind::Reduce => bench.reduce(measurement, &sides)?,
+            Kind::Launch | Kind::Cooperative => bench.launch(measurement, &sides)?,
+            _ => bench.device(measurement, &sides)?,
         };
         if let [ours, cpp @ ..] = samples.as_slice()
             && pe.my_pe() == 0
@@ -128,6 +152,12 @@ struct Bench<'a, B: Backend> {
     flag: SymmetricBuf<u64>,
     /// The last value of the flag, whoever set it.
     turn: Cell<u64>,
+    /// What kernels signal to.
+    signalled: SymmetricBuf<u64>,
+    /// Kernels that make calls, if there are measurements that need them.
+    kernels: Option<Module<B>>,
+    /// The kernel that does nothing, likewise.
+    nothing: Option<Module<B>>,
 }
 
 impl<'a, B: Backend> Bench<'a, B> {
@@ -145,6 +175,11 @@ impl<'a, B: Backend> Bench<'a, B> {
             addends: pe.alloc_zeroed(most(true) / size_of::<f32>())?,
             flag: pe.alloc_zeroed(1)?,
             turn: Cell::new(0),
+            signalled: pe.alloc_zeroed(1)?,
+            kernels: needs(plan, |kind| kind.kernel().is_some()).then(|| pe.module(&kernels())).transpose()?,
+            nothing: needs(plan, |kind| matches!(kind, Kind::Launch | Kind::Cooperative))
+                .then(|| pe.module(&nothing()))
+                .transpose()?,
         })
     }
 
@@ -154,7 +189,8 @@ impl<'a, B: Backend> Bench<'a, B> {
         self.pe.free(self.src)?;
         self.pe.free(self.sums)?;
         self.pe.free(self.addends)?;
-        self.pe.free(self.flag)
+        self.pe.free(self.flag)?;
+        self.pe.free(self.signalled)
     }
 
     fn meet(&self) -> Result<()> {
@@ -169,9 +205,12 @@ impl<'a, B: Backend> Bench<'a, B> {
         measurement: Measurement,
         sides: &Sides<'_, B>,
         together: bool,
-        calls: impl Fn() -> Calls<'b>,
+        calls: impl Fn() -> Calls<'b, B>,
         finish: impl Fn() -> Result<()>,
-    ) -> Result<Vec<Samples>> {
+    ) -> Result<Vec<Samples>>
+    where
+        B: 'b,
+    {
         let Measurement { operations, .. } = measurement;
         let mut samples = vec![Samples::default(); sides.len()];
         for sample in 0..=measurement.samples as usize {
@@ -270,6 +309,69 @@ impl<'a, B: Backend> Bench<'a, B> {
         self.sample(measurement, sides, true, || Calls::Barrier, || Ok(()))
     }
 
+    fn kernel(&self, measurement: Measurement) -> Result<Kernel<'_, B>> {
+        match (measurement.kind.kernel(), &self.kernels, &self.nothing) {
+            (Some(name), Some(module), _) => module.kernel(name),
+            (None, _, Some(module)) => module.kernel("nothing"),
+            _ => Err(Error::wrong_result(format!("{measurement} has no kernel"))),
+        }
+    }
+
+    /// What kernels are given.
+    fn operands(&self, bytes: usize) -> Operands<'_> {
+        Operands { dst: self.dst.slice(..bytes), src: self.src.slice(..bytes), flag: self.signalled.slice(..) }
+    }
+
+    /// PE 0 launches a kernel.
+    fn launch(&self, measurement: Measurement, sides: &Sides<'_, B>) -> Result<Vec<Samples>> {
+        let (kernel, operands) = (self.kernel(measurement)?, self.operands(measurement.bytes));
+        let is_cooperative = measurement.kind == Kind::Cooperative;
+        let calls = || Calls::Launch { kernel: &kernel, is_cooperative, operands };
+        self.meet()?;
+        let samples = match self.pe.my_pe() {
+            0 => self.sample(measurement, sides, false, calls, || Ok(()))?,
+            _ => Vec::new(),
+        };
+        self.meet()?;
+        Ok(samples)
+    }
+
+    /// A kernel of PE 0 makes all calls of a sample. Then, by each side, a kernel whose effect is checked.
+    fn device(&self, measurement: Measurement, sides: &Sides<'_, B>) -> Result<Vec<Samples>> {
+        /// Calls of the kernel that is checked.
+        const CALLS: u32 = 3;
+        let (me, bytes, kernel) = (self.pe.my_pe(), measurement.bytes, self.kernel(measurement)?);
+        let operands = self.operands(bytes);
+        let calls = Calls::Device { kernel: &kernel, operands };
+        self.meet()?;
+        let mut samples = Vec::new();
+        if me == 0 {
+            samples = self.sample(measurement, sides, false, || calls, || Ok(()))?;
+        }
+        for &(loops, mark) in sides {
+            self.meet()?;
+            self.pe.write(operands.dst, &vec![0; bytes])?;
+            self.pe.write(operands.src, &vec![mark; bytes])?;
+            self.pe.write(&self.signalled, &[0])?;
+            self.meet()?;
+            if me == 0 {
+                loops.issue(self.pe, &self.stream, calls, CALLS)?;
+            }
+            self.meet()?;
+            let last = u64::from(CALLS) - 1;
+            let put = match (measurement.kind, me) {
+                (Kind::DeviceP, 1) => last.to_ne_bytes().to_vec(),
+                (Kind::DevicePut, 1) => vec![mark; bytes],
+                (Kind::DeviceG, 0) => (u64::from_ne_bytes([mark; 8]).wrapping_mul(CALLS.into())).to_ne_bytes().to_vec(),
+                _ => vec![0; bytes],
+            };
+            let signalled = if (measurement.kind, me) == (Kind::DeviceSignal, 1) { last } else { 0 };
+            let found = (self.pe.read(operands.dst)?, self.pe.read(&self.signalled)?[0]);
+            expect_eq(found, (put, signalled), &format!("{measurement}: what the kernel left"))?;
+        }
+        Ok(samples)
+    }
+
     /// All PEs add. Then, by each side, a sum of which the last element is checked.
     fn reduce(&self, measurement: Measurement, sides: &Sides<'_, B>) -> Result<Vec<Samples>> {
         let count = measurement.bytes / size_of::<f32>();
@@ -287,6 +389,10 @@ impl<'a, B: Backend> Bench<'a, B> {
         }
         Ok(samples)
     }
+}
+
+fn needs(plan: &[Measurement], is_such: impl Fn(Kind) -> bool) -> bool {
+    plan.iter().any(|measurement| is_such(measurement.kind))
 }
 
 fn ns(start: Instant) -> f64 {
@@ -311,7 +417,7 @@ mod tests {
     }
 
     impl Loops<Sim> for Noted<'_> {
-        fn issue(&self, pe: &Pe<Sim>, stream: &Stream<Sim>, calls: Calls<'_>, operations: u32) -> Result<()> {
+        fn issue(&self, pe: &Pe<Sim>, stream: &Stream<Sim>, calls: Calls<'_, Sim>, operations: u32) -> Result<()> {
             self.log.borrow_mut()[pe.my_pe()].push(self.name);
             Api.issue(pe, stream, calls, operations)
         }
@@ -321,17 +427,17 @@ mod tests {
     struct Idle;
 
     impl Loops<Sim> for Idle {
-        fn issue(&self, _: &Pe<Sim>, _: &Stream<Sim>, _: Calls<'_>, _: u32) -> Result<()> {
+        fn issue(&self, _: &Pe<Sim>, _: &Stream<Sim>, _: Calls<'_, Sim>, _: u32) -> Result<()> {
             Ok(())
         }
     }
 
-    /// What PE 0 says when two simulated PEs measure.
-    fn simulated(plan: &[&str], ours: &dyn Loops<Sim>, cpp: Option<&dyn Loops<Sim>>) -> Result<Vec<Value>> {
+    /// What PE 0 says when two simulated PEs measure; `pair` is what ours are compared with.
+    fn simulated(plan: &[&str], ours: &dyn Loops<Sim>, pair: Option<&dyn Loops<Sim>>) -> Result<Vec<Value>> {
         let plan: Vec<Measurement> = plan.iter().map(|text| text.parse().unwrap()).collect();
         let lines = RefCell::new(Vec::new());
         let program = |pe: &Pe<_>| {
-            measure(pe, &plan, ours, cpp, |line| {
+            measure(pe, &plan, ours, Pairs { cpp: pair, headers: pair }, |line| {
                 lines.borrow_mut().push(line);
                 Ok(())
             })
@@ -362,10 +468,18 @@ mod tests {
             "barrier:0:3:2",
             "reduce:4:2:2",
             "reduce:4096:1:1",
+            "launch:0:3:2",
+            "cooperative:0:3:2",
+            "device_p:8:3:2",
+            "device_g:8:3:2",
+            "device_put:64:3:2",
+            "device_signal:8:3:2",
+            "device_fence:0:3:2",
+            "device_quiet:0:3:2",
         ];
         let lines = simulated(&plan, &Api, None).unwrap();
         assert_eq!(lines.len(), plan.len());
-        for (line, samples) in lines.iter().zip([2, 2, 1, 3, 1, 2, 2, 1]) {
+        for (line, samples) in lines.iter().zip([2, 2, 1, 3, 1, 2, 2, 1].into_iter().chain([2; 8])) {
             assert_eq!([count(line, "issue_ns"), count(line, "done_ns")], [Some(samples); 2], "{line}");
             assert_eq!([count(line, "cpp_issue_ns"), count(line, "cpp_done_ns")], [None; 2], "{line}");
         }
@@ -379,6 +493,8 @@ mod tests {
             ("ping_pong:8:4:2", ["abbaab"; 2]),
             ("barrier:0:3:2", ["abbaab"; 2]),
             ("reduce:8:2:2", ["abbaabab"; 2]),
+            ("launch:0:3:2", ["abbaab", ""]),
+            ("device_p:8:3:2", ["abbaabab", ""]),
         ] {
             let log = RefCell::default();
             let [ours, cpp] = ['a', 'b'].map(|name| Noted { name, log: &log });
@@ -401,13 +517,35 @@ mod tests {
 
     #[test]
     fn a_side_that_makes_no_calls_is_found_out() {
-        for (text, what) in [("put:8:3:2", "the data"), ("reduce:8:2:2", "the last sum")] {
+        let left = "what the kernel left";
+        for (text, what) in [
+            ("put:8:3:2", "the data"),
+            ("reduce:8:2:2", "the last sum"),
+            ("device_p:8:3:2", left),
+            ("device_g:8:3:2", left),
+            ("device_put:8:3:2", left),
+            ("device_signal:8:3:2", left),
+        ] {
             let sides: [[&dyn Loops<Sim>; 2]; 2] = [[&Idle, &Api], [&Api, &Idle]];
             for [ours, cpp] in sides {
                 let why = simulated(&[text], ours, Some(cpp)).unwrap_err().to_string();
                 assert!(why.contains(&format!("{text}: {what}")), "{why}");
             }
         }
+    }
+
+    /// The kernels without the API between: a module of its own, as the one with NVSHMEM's headers is.
+    #[test]
+    fn the_inlined_kernels_make_the_same_calls() {
+        let program = |pe: &Pe<Sim>| {
+            let module = pe.module(&kernels())?;
+            let (plan, pairs) =
+                (["device_p:8:3:2".parse().unwrap()], Pairs { cpp: None, headers: Some(&Inlined(&module)) });
+            let say = |line: Value| expect_eq(count(&line, "cpp_done_ns"), Some(2), "samples of the inlined kernel");
+            measure(pe, &plan, &Api, pairs, say)
+        };
+        let config = Config { races: Races::Note, ..endless(2) };
+        Simulation::new(config).unwrap().run(program).unwrap().into_results().unwrap();
     }
 
     #[test]

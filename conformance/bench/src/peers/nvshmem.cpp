@@ -202,6 +202,19 @@ static Samples barrier(const Measurement &m) {
         m, true, [&] { loop_barrier(m.operations, stream); }, [] {});
 }
 
+/* PE 0 launches. */
+static Samples launch(const Measurement &m) {
+    meet();
+    Samples samples;
+    if (rank == 0) {
+        int cooperative = m.kind == "cooperative", count = int(m.bytes / 8);
+        samples = sample(
+            m, false, [&] { CHECK(loop_launch(m.operations, cooperative, dst, src, flag, count, stream)); }, [] {});
+    }
+    meet();
+    return samples;
+}
+
 static Samples reduce(const Measurement &m, unsigned char mark) {
     size_t count = m.bytes / sizeof(float);
     float mine = float(mark) + float(rank), sum = 0, expected = float(pes * mark + pes * (pes - 1) / 2);
@@ -274,6 +287,7 @@ int main(int argc, char **argv) {
         else if (m.kind == "ping_pong") samples = ping_pong(m);
         else if (m.kind == "barrier") samples = barrier(m);
         else if (m.kind == "reduce") samples = reduce(m, mark);
+        else if (m.kind == "launch" || m.kind == "cooperative") samples = launch(m);
         else fail(m.text + " is no measurement");
         if (rank != 0) continue;
         printf("{\"measured\":\"%s\"", m.text.c_str());

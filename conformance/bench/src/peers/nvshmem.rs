@@ -75,7 +75,7 @@ impl Nvshmem {
         let source = self.folder.path().join("nvshmem_loops.cpp");
         let object = self.folder.path().join("nvshmem_loops.so");
         let mut command = self.command(&object);
-        command.args(["-shared", "-fPIC", "-Wl,-z,defs", "-Wl,-z,now"]).arg(source).arg(&self.library);
+        command.args(["-shared", "-fPIC", "-Wl,-z,defs", "-Wl,-z,now"]).arg(source).arg(&self.library).arg("-ldl");
         process::run(&mut command, LIMIT).map_err(|why| format!("the C++ loops cannot be compiled: {why}"))?;
         Ok(object)
     }

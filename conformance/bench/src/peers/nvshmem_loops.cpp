@@ -2,12 +2,41 @@
  *
  * Compiled twice. nvshmem.cpp includes it: the C++ program, in processes of its own. Alone it is a shared object that our
  * own processes open, so that both loops meet the same memory, stream and core (hardware/cpp.rs declares the functions
- * once more). It needs libnvshmem_host and nothing of CUDA but a type.
+ * once more). It needs libnvshmem_host, types of CUDA, and for launches the driver, which it opens itself.
  */
+#include <cuda.h>
+#include <dlfcn.h>
 #include <nvshmem_host.h>
 
 #include <cstddef>
 #include <cstdint>
+
+/* The driver's functions, and a kernel that does nothing: that of kernels/nothing.cu. */
+struct Launching {
+    decltype(&cuLaunchKernel) launch;
+    decltype(&cuLaunchCooperativeKernel) launch_cooperative;
+    CUfunction nothing;
+    int status; /* of what went wrong first; -1 without a driver */
+};
+
+static Launching prepare_launching() {
+    static const char ptx[] =
+        ".version 7.0\n.target sm_70\n.address_size 64\n"
+        ".visible .entry nothing(.param .u64 dst, .param .u64 src, .param .u64 flag, .param .u32 count, .param .u32 calls)\n"
+        "{ ret; }\n";
+    Launching all = {nullptr, nullptr, nullptr, -1};
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+    if (!driver) return all;
+    auto load = decltype(&cuModuleLoadData)(dlsym(driver, "cuModuleLoadData"));
+    auto find = decltype(&cuModuleGetFunction)(dlsym(driver, "cuModuleGetFunction"));
+    all.launch = decltype(&cuLaunchKernel)(dlsym(driver, "cuLaunchKernel"));
+    all.launch_cooperative = decltype(&cuLaunchCooperativeKernel)(dlsym(driver, "cuLaunchCooperativeKernel"));
+    if (!load || !find || !all.launch || !all.launch_cooperative) return all;
+    CUmodule module;
+    all.status = load(&module, ptx);
+    if (all.status == 0) all.status = find(&all.nothing, module, "nothing");
+    return all;
+}
 
 extern "C" {
 
@@ -54,6 +83,19 @@ int loop_reduce(uint32_t operations, float *sums, const float *addends, size_t c
     int status = 0;
     for (uint32_t k = 0; k < operations && status == 0; k++)
         status = nvshmemx_float_sum_reduce_on_stream(NVSHMEM_TEAM_WORLD, sums, addends, count, stream);
+    return status;
+}
+
+/* Launches of a kernel that does nothing, with one thread. Ends with the first status that is not 0, and returns it. The
+ * first call loads the kernel. */
+int loop_launch(uint32_t operations, int cooperative, void *dst, const void *src, uint64_t *flag, int count,
+                cudaStream_t stream) {
+    static const Launching all = prepare_launching();
+    int calls = 0, status = all.status;
+    void *arguments[] = {&dst, &src, &flag, &count, &calls};
+    for (uint32_t k = 0; k < operations && status == 0; k++)
+        status = cooperative ? all.launch_cooperative(all.nothing, 1, 1, 1, 1, 1, 1, 0, stream, arguments)
+                             : all.launch(all.nothing, 1, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr);
     return status;
 }
 

@@ -1,0 +1,1 @@
+../../../backend-sim/ptx/kernels/calls.cu
