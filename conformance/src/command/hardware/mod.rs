@@ -3,7 +3,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | this one | the options; runs the steps of each part, with each library |
-//! | `parts.rs` | which steps the parts have |
+//! | `parts.rs`, `mistakes.rs` | which steps the parts have |
 //! | `step.rs` | [`Step`]: what is run, and what must come of it |
 //! | `record.rs` | what became of the steps: lines, counts, the report |
 
@@ -27,6 +27,7 @@ use parts::{Part, Rig};
 use record::{Head, Record};
 use step::{Launcher, Outcome, Shown, Step, Task, typed};
 
+mod mistakes;
 mod parts;
 mod record;
 mod step;

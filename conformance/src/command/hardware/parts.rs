@@ -111,11 +111,11 @@ fn not_run(name: impl Into<String>, why: &str) -> Task {
 }
 
 impl Rig {
-    fn program(&self, name: &str) -> PathBuf {
+    pub(super) fn program(&self, name: &str) -> PathBuf {
         self.binaries.join(name)
     }
 
-    fn onesided(&self, arguments: &[&str]) -> Command {
+    pub(super) fn onesided(&self, arguments: &[&str]) -> Command {
         command(&self.program("onesided"), arguments)
     }
 
@@ -127,12 +127,12 @@ impl Rig {
     }
 
     /// A program of the harness, started as a PE by something else.
-    fn alone(&self, program: &str) -> Command {
+    pub(super) fn alone(&self, program: &str) -> Command {
         command(&self.program(program), &["--backend", "nvshmem"])
     }
 
     /// `onesided launch` with so many PEs, which share GPUs if there are too few.
-    fn launch(&self, pes: usize, seconds: u64) -> Command {
+    pub(super) fn launch(&self, pes: usize, seconds: u64) -> Command {
         let mut launch = self.onesided(&["launch", "-n", &pes.to_string(), "--timeout", &seconds.to_string()]);
         launch.args(self.shared(pes)).args(&self.words).arg("--");
         launch
@@ -209,8 +209,25 @@ impl Rig {
         files.retain(|file| file.extension().is_some_and(|extension| extension == "rs"));
         files.sort();
         let names = files.iter().filter_map(|file| file.file_stem()?.to_str());
-        let steps = names.flat_map(|name| [2, 4].map(|pes| self.example(name, pes)));
+        let steps = names.flat_map(|name| match name {
+            "device_python" => self.front_ends(name),
+            _ => [2, 4].map(|pes| self.example(name, pes)).into(),
+        });
         Ok(steps.map(Task::Run).collect())
+    }
+
+    /// The kernels of every front end, as each calls NVSHMEM in its own way.
+    fn front_ends(&self, program: &str) -> Vec<Step> {
+        let steps = ["numba", "nvshmem4py", "triton", "cute"].into_iter().flat_map(|front| {
+            ["ring", "exchange"].into_iter().flat_map(move |kernel| {
+                [2, 4].map(|pes| {
+                    let mut command = self.on_gpus(program, pes);
+                    command.args(["--front", front, "--kernel", kernel]);
+                    Step::new(format!("{program}, {front} {kernel}, {pes} PEs"), 120, [command])
+                })
+            })
+        });
+        steps.collect()
     }
 
     fn example(&self, program: &str, pes: usize) -> Step {
@@ -308,88 +325,6 @@ impl Rig {
         }
         Ok(tasks)
     }
-
-    fn mistakes(&self, port: &mut dyn FnMut() -> Result<u16, String>) -> Result<Vec<Task>, String> {
-        if self.fabric != Fabric::P2p {
-            return Ok(self.mistakes_on_a_network().into_iter().map(Task::Run).collect());
-        }
-        let wrong = |name: &str, says, commands: Vec<Command>| {
-            let key = Launcher::Foreign { pes_per_gpu: 1 };
-            Task::Run(Step { status: Expected::Error, says, launcher: key, ..Step::new(name, 60, commands) })
-        };
-        let mut absent = self.alone("ring");
-        absent.args(["--pes", "2"]).env("ONESIDED_NVSHMEM_LIB", self.binaries.join("absent.so"));
-        let mut too_many = self.alone("ring");
-        too_many.args(["--pes", &(self.gpus + 1).to_string()]);
-        let on = |gpus: &str| {
-            let mut launch = self.onesided(&["launch", "-n", "2", "--gpus", gpus, "--timeout", "40", "--"]);
-            launch.arg(self.program("ring")).args(["--backend", "nvshmem"]);
-            launch
-        };
-        let pe_0 = |port: u16| {
-            let mut ring = self.alone("ring");
-            ring.env("ONESIDED_RANK", "0").env("ONESIDED_PES", "2").env("ONESIDED_LOCAL_RANK", "0");
-            ring.env("ONESIDED_DEVICE", "0").env("ONESIDED_TIMEOUT", "5");
-            ring.env("ONESIDED_RENDEZVOUS", format!("127.0.0.1:{port}"));
-            ring
-        };
-        let (alone, twice) = (port()?, port()?);
-        let mut early = self.onesided(&["launch", "-n", "2", "--timeout", "40", "--"]);
-        early.args(["sh", "-c", "[ \"$ONESIDED_RANK\" = 0 ] && exit 3; sleep 600"]);
-        let early = Step {
-            status: Expected::One(&[3]),
-            says: &["PE 0 ended with status 3"],
-            ..Step::new("a PE that ends early ends the job", 60, [early])
-        };
-        Ok(vec![
-            wrong("a library that is absent", &["no such file"], vec![absent]),
-            wrong("more PEs than GPUs, no MPS", &["--mps"], vec![too_many]),
-            wrong("PEs that share a GPU without MPS", &["several PEs share a GPU without MPS"], vec![on("0,")]),
-            wrong("a GPU that is not there", &["99"], vec![on("0,99")]),
-            wrong("a PE that never comes", &["PE 1", "rank 1"], vec![pe_0(alone)]),
-            wrong("two PEs of the same rank", &["PE 0", "rank 0"], vec![pe_0(twice), pe_0(twice)]),
-            Task::Run(early),
-        ])
-    }
-}
-
-impl Rig {
-    /// What must end in a message where PEs reach each other over a network.
-    fn mistakes_on_a_network(&self) -> Vec<Step> {
-        let ring = |options: &[&str]| {
-            let mut launch = self.onesided(&["launch", "-n", "2", "--timeout", "40"]);
-            launch.args(&self.words).args(options).arg("--");
-            launch.arg(self.program("ring")).args(["--backend", "nvshmem"]);
-            launch
-        };
-        let refused = |name: &str, says, command: Command| Step {
-            status: Expected::One(&[2]),
-            says,
-            ..Step::new(name, 60, [command])
-        };
-        let nowhere = self.binaries.join("absent");
-        let nowhere = nowhere.to_string_lossy();
-        let stand_in = self.binaries.join("libgdrapi.so");
-        let mut on_gpu = ring(&["--gdrcopy", &stand_in.to_string_lossy()]);
-        on_gpu.env("NVSHMEM_HEAP_KIND", "VIDMEM");
-        // PE 1 is killed while it exchanges data with PE 0. The library ends PE 0 then, or lets it wait.
-        let mut dies = self.launch(2, 60);
-        dies.args(["sh", "-c", "\"$@\" & [ $ONESIDED_RANK = 1 ] && sleep 6 && kill -KILL $! && exit 3; wait $!", "sh"]);
-        dies.arg(self.program("onesided")).args(["worker", "--runs", "100000000"]);
-        // Each takes two seconds.
-        dies.args(["sb", "lb", "mp", "coww", "s", "sb_fenced", "mp_fenced"].map(|case| format!("litmus/{case}")));
-        let dies = Step {
-            status: Expected::One(&[3, 134, 255]),
-            says: &["PE 1 ended with status 3", "PE 1 failed too"],
-            ..Step::new("a PE that dies in mid-transfer", 90, [dies])
-        };
-        vec![
-            refused("no UCX", &["no libucp.so.0"], ring(&["--ucx", &nowhere])),
-            refused("no GDRCopy", &["which is not there"], ring(&["--gdrcopy", &nowhere])),
-            refused("a heap on the GPU without GDRCopy", &["NVSHMEM_HEAP_KIND=VIDMEM is set"], on_gpu),
-            dies,
-        ]
-    }
 }
 
 /// The chosen cases in the names of reports. A run of some must not replace the report of all.
@@ -468,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn examples_are_those_of_the_workspace_and_two_are_special() {
+    fn examples_are_those_of_the_workspace_and_three_are_special() {
         let text = listed(Part::Examples, &rig(2));
         assert!(
             text.starts_with(
@@ -478,6 +413,9 @@ mod tests {
         assert!(text.contains("  bin/hello --backend nvshmem --pes 4 --mps\n"), "{text}");
         assert!(text.contains("missing_fence, 2 PEs: 120 s, One([0, 1]), [], Ours\n"), "{text}");
         assert!(text.contains("  bin/onesided launch -n 4 --timeout 60 --mps -- bin/kernel\n"), "{text}");
+        let python = "device_python, cute exchange, 4 PEs: 120 s, One([0]), [], Ours\n  bin/device_python --backend nvshmem --pes 4 --mps \
+                      --front cute --kernel exchange\n";
+        assert!(text.contains(python), "{text}");
         let nowhere = Rig { sources: "/no/such/folder".into(), ..rig(1) };
         let why = Part::Examples.tasks(&nowhere, &mut || Ok(1)).unwrap_err();
         assert!(why.starts_with("/no/such/folder/examples/src/bin: ") && why.ends_with("see --sources"), "{why}");

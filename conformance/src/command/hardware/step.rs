@@ -65,8 +65,12 @@ pub(super) enum Outcome {
 
 /// If a program fails and prints these words, the machine lacks something, and the step counts as not run. The flag says
 /// whether the words must begin a line.
-const LACKS: [(&str, bool); 3] =
-    [("built without MPI", false), ("no Slurm: ", true), ("libnvshmem has stubs for them, and", false)];
+const LACKS: [(&str, bool); 4] = [
+    ("built without MPI", false),
+    ("no Slurm: ", true),
+    ("libnvshmem has stubs for them, and", false),
+    ("the heap is memory of the host (NVSHMEM_HEAP_KIND=SYSMEM)", false),
+];
 /// The status of `timeout` and of our launchers when the time is up, and that of a program that was killed.
 const ENDED_BY_OTHERS: [i32; 2] = [124, 137];
 
@@ -189,6 +193,10 @@ mod tests {
         for (line, why) in [
             ("error: this program was built without MPI", "built without MPI"),
             ("no Slurm: only root can start one", "no Slurm: only root can start one"),
+            (
+                "PE 0 failed: the heap is memory of the host (NVSHMEM_HEAP_KIND=SYSMEM), which",
+                "the heap is memory of the host (NVSHMEM_HEAP_KIND=SYSMEM), which",
+            ),
             ("refused: libnvshmem has stubs for them, and no", "libnvshmem has stubs for them, and no"),
         ] {
             let printed = format!("first\n{line}\nlast\n");
