@@ -204,6 +204,12 @@ fn what_cannot_be_linked_is_told_with_its_reason() {
     };
     let why = refused(&ptx(text), &options).to_string();
     assert_eq!(why, "kernel.ptx: it calls own, which neither NVSHMEM nor the driver has");
+    let signed = "#include <nvshmem.h>\nextern \"C\" __global__ void k(signed char *x) { nvshmem_schar_p(x, 1, 0); }\n";
+    let why = refused(&ptx(signed), &options).to_string();
+    assert!(
+        why.contains("declared for a type that the library does not have: it lacks _Z23nvshmemi_transfer_rma_p"),
+        "{why}"
+    );
     let why = refused(&plain.replace("st.global", "no.such"), &options).to_string();
     assert!(why.starts_with("kernel.ptx: line ") && why.contains("instruction: 'no'"), "{why}");
     let why = refused(&plain[..plain.len() * 3 / 4], &options).to_string();

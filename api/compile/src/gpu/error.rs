@@ -71,7 +71,11 @@ impl fmt::Display for LinkError {
             LinkError::Incomplete { what, remedy } => write!(f, "{what}; remedy: {remedy}"),
             LinkError::Ptx { name, why } => write!(f, "{name}: {why}"),
             LinkError::Missing { function, version: [major, minor, patch] } => {
-                write!(f, "NVSHMEM {major}.{minor}.{patch} has no {function} for kernels; remedy: another version")
+                write!(
+                    f,
+                    "NVSHMEM {major}.{minor}.{patch} has no {function} for kernels; remedy: another type of \
+                     its elements, or another version"
+                )
             }
             LinkError::Failed { call, why } => write!(f, "{call}: {why}"),
         }

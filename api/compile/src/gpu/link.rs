@@ -179,6 +179,13 @@ fn explained_version(ptx: &str, name: &str, newest: &str, linker: &NvJitLink, lo
 pub(super) fn explained(refusal: Refusal, name: &str) -> LinkError {
     let Refusal { call, input, log } = refusal;
     let undefined = log.split("Undefined reference to '").nth(1).and_then(|rest| rest.split('\'').next());
+    if let Some(function) = undefined.filter(|function| function.contains("nvshmemi_")) {
+        let why = format!(
+            "a function of NVSHMEM that it calls is declared for a type that the library does not have: it lacks {function}; remedy: another \
+             type of the elements, such as unsigned ones"
+        );
+        return LinkError::Ptx { name: name.to_string(), why };
+    }
     if let Some(function) = undefined {
         let why = format!("it calls {function}, which neither NVSHMEM nor the driver has");
         return LinkError::Ptx { name: name.to_string(), why };
