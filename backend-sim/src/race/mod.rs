@@ -426,6 +426,43 @@ impl Detector {
         }
     }
 
+    /// Threads of a block access words that lie one behind the other: a word for each thread, one thread after the other.
+    pub(crate) fn touch_words(
+        &mut self,
+        block: AgentId,
+        threads: &[AgentId],
+        (pe, words): (PeId, Span),
+        how: How,
+        (call, at): (&'static str, At),
+    ) {
+        let len = words.len / threads.len();
+        let mut marks = [Mark::BLANK; 32];
+        let mut site = None;
+        for (mark, &thread) in marks.iter_mut().zip(threads) {
+            self.thread_of_acts(thread, block);
+            let time = self.tick();
+            let view = &mut self.agents[thread];
+            let number = match site {
+                Some((intended, number)) if intended == view.mark => number,
+                _ => self.sites.number(call, at, view.mark),
+            };
+            site = Some((view.mark, number));
+            (view.last, view.site) = (time, number);
+            *mark = Mark::new(thread, Lane::Steps, time, number, how, len);
+        }
+        let marks = &marks[..threads.len()];
+        let mut unknown = 0_u32;
+        if !self.shadow.access_words(pe, words, self.base, marks, |index| unknown |= 1 << index) {
+            unknown = u32::MAX;
+        }
+        for (index, (&thread, &mark)) in threads.iter().zip(marks).enumerate() {
+            if unknown >> index & 1 == 1 {
+                let word = Span { start: words.start + index * len, len, ..words };
+                self.touch_unknown(thread, pe, word, mark);
+            }
+        }
+    }
+
     #[inline(never)]
     fn touch_unknown(&mut self, agent: AgentId, pe: PeId, span: Span, mark: Mark) {
         let on_path = OnPath::of(self.pes_per_node, &self.agents, agent, pe, mark.how());

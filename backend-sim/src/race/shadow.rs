@@ -177,13 +177,19 @@ impl Block {
     /// The cells of a part of the block, which then has cells fine enough for it.
     #[inline]
     fn cells(&mut self, part: Range<usize>, spare: &mut Vec<Vec<Cell>>) -> &mut [Cell] {
+        let fits = ((part.start | part.end).trailing_zeros()).min(3);
+        self.cells_of(fits, part, spare)
+    }
+
+    /// The cells of a part of the block, of at most so many bytes each, as a power of two.
+    #[inline]
+    fn cells_of(&mut self, fits: u32, part: Range<usize>, spare: &mut Vec<Vec<Cell>>) -> &mut [Cell] {
         if let Block::Untouched = self {
             *self = Block::Split { granule: 3, cells: spare.pop().unwrap_or_default() };
         } else if let Block::Whole(cell) = self {
             *self = Block::Split { granule: 3, cells: vec![cell.clone(); BLOCK >> 3] };
         }
         let Block::Split { granule, cells } = self else { unreachable!("it was split") };
-        let fits = ((part.start | part.end).trailing_zeros()).min(3);
         if fits < *granule {
             let times = 1 << (*granule - fits);
             *cells = cells.iter().flat_map(|cell| std::iter::repeat_n(cell, times)).cloned().collect();
@@ -191,6 +197,9 @@ impl Block {
         }
         let range = part.start >> *granule..part.end >> *granule;
         if cells.len() < range.end {
+            if range.len() > 1 {
+                cells.reserve_exact((BLOCK >> *granule) - cells.len()); // the rest is likely to follow
+            }
             cells.resize(range.end, BLANK);
         }
         &mut cells[range]
@@ -312,6 +321,39 @@ impl Shadow {
         base: u64,
     ) -> bool {
         self.cell(pe, span).is_some_and(|cell| cell.access_known(mark, issue, pe, base))
+    }
+
+    /// Notes accesses of threads to words that lie one behind the other, as far as they plainly race with nothing, each by its own
+    /// mark. `unknown` gets the others. Whether it was done: the words may have no cells of their own.
+    #[inline]
+    pub(super) fn access_words(
+        &mut self,
+        pe: PeId,
+        words: Span,
+        base: u64,
+        marks: &[Mark],
+        mut unknown: impl FnMut(usize),
+    ) -> bool {
+        let Some(cells) = self.cells_of_words(pe, words, words.len / marks.len()) else { return false };
+        for (index, (cell, &mark)) in cells.iter_mut().zip(marks).enumerate() {
+            if !cell.access_known(mark, None, pe, base) {
+                unknown(index);
+            }
+        }
+        true
+    }
+
+    /// The cells of words of one block, if each has one.
+    #[inline]
+    fn cells_of_words(&mut self, pe: PeId, words: Span, size: usize) -> Option<&mut [Cell]> {
+        let begin = words.start % BLOCK;
+        let part = begin..begin + words.len;
+        if part.end > BLOCK || begin & (size - 1) != 0 {
+            return None;
+        }
+        let (memory, spare) = self.part(pe, words.alloc);
+        let cells = memory.block(words.start / BLOCK).cells_of(size.trailing_zeros(), part, spare);
+        (cells.len() * size == words.len).then_some(cells)
     }
 
     /// The cell of just these bytes, if there is one: most accesses are to a word that has been accessed before.

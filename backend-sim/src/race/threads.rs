@@ -43,7 +43,14 @@ impl Detector {
         if !self.on {
             return;
         }
-        let Some(block) = self.agents[thread].block else { return };
+        if let Some(block) = self.agents[thread].block {
+            self.thread_of_acts(thread, block);
+        }
+    }
+
+    /// The same, of a thread of this block.
+    #[inline]
+    pub(super) fn thread_of_acts(&mut self, thread: AgentId, block: AgentId) {
         let met = self.agents[block].met;
         if self.agents[thread].met != met {
             let clock = Rc::clone(&self.agents[block].clock);

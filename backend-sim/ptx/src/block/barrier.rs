@@ -33,25 +33,31 @@ impl Block {
     /// the last ones.
     pub(super) fn come_to_barrier(
         &mut self,
-        members: impl Iterator<Item = usize>,
+        members: impl Iterator<Item = usize> + Clone,
         arrival: &Arrival,
         holding: u32,
     ) -> Result<(), Halt> {
         let &Arrival { kind, number, place, d, .. } = arrival;
-        for index in members {
-            self.arrive(index, arrival, holding >> (index % 32) & 1 == 1)?;
-            if kind != Barrier::Arrive {
-                self.threads[index].state = State::Barrier { number: number as usize, place, d };
-            }
+        let Some(first) = members.clone().next() else { return Ok(()) };
+        self.check_barrier(first, arrival)?;
+        let number = number as usize;
+        let barrier = &mut self.barriers[number];
+        barrier.holding += holding.count_ones();
+        if kind == Barrier::Arrive {
+            barrier.passed.extend(members);
+        } else {
+            barrier.kind = Some(kind);
+            barrier.waiting.extend(members.clone());
+            members.for_each(|index| self.threads[index].state = State::Barrier { number, place, d });
         }
-        if !self.complete(number as usize)? && kind != Barrier::Arrive {
+        if !self.complete(number)? && kind != Barrier::Arrive {
             self.await_parked(0..self.threads.len());
         }
         Ok(())
     }
 
-    /// Notes the arrival.
-    fn arrive(&mut self, index: usize, arrival: &Arrival, holds: bool) -> Result<(), Halt> {
+    /// Whether threads of the warp of this one may come to the barrier in this way. The first that come say in which.
+    fn check_barrier(&mut self, index: usize, arrival: &Arrival) -> Result<(), Halt> {
         let &Arrival { kind, number, count, aligned, place, .. } = arrival;
         let invalid = |message: String| Err(self.fault(FaultKind::InvalidOperand, index, place, message));
         if number >= 16 {
@@ -78,8 +84,7 @@ impl Block {
             }
         }
         let barrier = &mut self.barriers[number];
-        let first = barrier.waiting.is_empty() && barrier.passed.is_empty();
-        if first {
+        if barrier.waiting.is_empty() && barrier.passed.is_empty() {
             (barrier.count, barrier.kind, barrier.holding) = (count, None, 0);
         }
         let mixed = barrier.kind.is_some_and(|other| kind != Barrier::Arrive && other != kind);
@@ -93,13 +98,6 @@ impl Block {
                 message,
             ));
         }
-        barrier.holding += u32::from(holds);
-        if kind == Barrier::Arrive {
-            barrier.passed.push(index);
-        } else {
-            barrier.kind = Some(kind);
-            barrier.waiting.push(index);
-        }
         Ok(())
     }
 
@@ -112,10 +110,9 @@ impl Block {
         if come == 0 || come < needed {
             return Ok(false);
         }
-        let barrier = std::mem::take(&mut self.barriers[number]);
-        let everybody = come == self.live && barrier.passed.is_empty();
-        if everybody {
-            self.order.meet_all(&barrier.waiting);
+        let mut barrier = std::mem::take(&mut self.barriers[number]);
+        if come == self.live && barrier.passed.is_empty() {
+            self.order.meet_all();
         } else {
             let all = [&barrier.waiting[..], &barrier.passed[..]].concat();
             self.order.meet(&all, &barrier.waiting);
@@ -133,6 +130,10 @@ impl Block {
                 self.threads[index].state = State::Ready;
             }
         }
+        // The next time needs the room again.
+        barrier.waiting.clear();
+        barrier.passed.clear();
+        self.barriers[number] = barrier;
         Ok(true)
     }
 
@@ -143,7 +144,9 @@ impl Block {
         // Its memory is not needed any more.
         (thread.slots, thread.local) = (Vec::new(), Vec::new());
         for number in 0..self.barriers.len() {
-            self.complete(number)?;
+            if !self.barriers[number].waiting.is_empty() {
+                self.complete(number)?;
+            }
         }
         let waiting = self.warp_of(index).find_map(|other| match self.threads[other].state {
             State::Warp(together) => Some((other, together)),

@@ -13,7 +13,7 @@ pub(super) trait Lanes: Copy {
     fn mask(self) -> u32;
 
     /// The lanes, in ascending order.
-    fn iter(self) -> impl Iterator<Item = usize>;
+    fn iter(self) -> impl Iterator<Item = usize> + Clone;
 
     /// Whether all threads of a whole warp take part.
     fn all(self) -> bool;
@@ -129,7 +129,7 @@ impl Lanes for One {
     }
 
     #[inline(always)]
-    fn iter(self) -> impl Iterator<Item = usize> {
+    fn iter(self) -> impl Iterator<Item = usize> + Clone {
         std::iter::once(self.0 & 31)
     }
 
@@ -157,7 +157,7 @@ impl Lanes for Many {
     }
 
     #[inline(always)]
-    fn iter(self) -> impl Iterator<Item = usize> {
+    fn iter(self) -> impl Iterator<Item = usize> + Clone {
         each_lane(self.0)
     }
 
@@ -173,7 +173,7 @@ impl Lanes for Many {
 /// assert_eq!(onesided_ptx::each_lane(0b1001).collect::<Vec<_>>(), [0, 3]);
 /// ```
 #[inline(always)]
-pub fn each_lane(mut lanes: u32) -> impl Iterator<Item = usize> {
+pub fn each_lane(mut lanes: u32) -> impl Iterator<Item = usize> + Clone {
     std::iter::from_fn(move || {
         let lane = lanes.trailing_zeros() as usize;
         lanes &= lanes.wrapping_sub(1);

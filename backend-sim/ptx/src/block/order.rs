@@ -16,14 +16,14 @@ type Row = Arc<[u32]>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a world that listens must handle every kind")]
 pub enum Sync {
+    /// All threads of the block that have not ended meet: each comes after what the others have done.
+    MeetAll,
     /// Threads meet: `into` come after what `from` have done. Threads are given by their numbers in the block.
     Meet {
         /// Who has come.
         from: Vec<usize>,
         /// Who goes on behind it.
         into: Vec<usize>,
-        /// Whether these are all threads of the block that have not ended.
-        everybody: bool,
     },
     /// A strong write to shared memory.
     Write {
@@ -87,9 +87,9 @@ impl Order {
     }
 
     /// All threads that are left have met.
-    pub(super) fn meet_all(&mut self, threads: &[usize]) {
+    pub(super) fn meet_all(&mut self) {
         if let Some(untold) = &mut self.untold {
-            untold.push(Sync::Meet { from: threads.to_vec(), into: threads.to_vec(), everybody: true });
+            untold.push(Sync::MeetAll);
         }
         self.epoch += 1;
         self.clocks.fill(1);
@@ -102,7 +102,7 @@ impl Order {
     /// Some threads have met: `into` know what all of `from` did.
     pub(super) fn meet(&mut self, from: &[usize], into: &[usize]) {
         if let Some(untold) = &mut self.untold {
-            untold.push(Sync::Meet { from: from.to_vec(), into: into.to_vec(), everybody: false });
+            untold.push(Sync::Meet { from: from.to_vec(), into: into.to_vec() });
         }
         let mut row = vec![0; self.threads];
         let mut merged: Option<&Row> = None;

@@ -34,7 +34,7 @@ impl Block {
             self.threads[thread].state = State::Ready;
         }
         if members.len() == self.live {
-            self.order.meet_all(&members);
+            self.order.meet_all();
         } else {
             self.order.meet(&members, &members);
         }

@@ -164,7 +164,7 @@ impl Machine {
         if call.threads.len() > 1 && what.is_collective() {
             self.threads_synchronize(
                 id,
-                &Sync::Meet { from: call.threads.clone(), into: vec![first], everybody: false },
+                &Sync::Meet { from: call.threads.clone(), into: vec![first] },
             );
         }
         let (past, mark) = (self.agents[block].past.clone(), self.races.mark(block));

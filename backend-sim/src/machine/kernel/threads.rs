@@ -3,18 +3,25 @@
 
 use onesided::At;
 use onesided::backend::Span;
-use onesided_ptx::Sync;
+use onesided_ptx::{Access, Sync, each_lane};
 
 use super::super::Machine;
 use super::super::ids::{AgentId, BlockId, PeId};
+use super::address;
 use crate::race::How;
 
 impl Machine {
     /// The agent of a thread, which begins to be one when it first acts.
+    #[inline]
     pub(super) fn agent_of_thread(&mut self, id: BlockId, thread: usize) -> AgentId {
-        if let Some(agent) = self.kernels.blocks[id].threads[thread] {
-            return agent;
+        match self.kernels.blocks[id].threads[thread] {
+            Some(agent) => agent,
+            None => self.new_thread(id, thread),
         }
+    }
+
+    #[cold]
+    fn new_thread(&mut self, id: BlockId, thread: usize) -> AgentId {
         let (block, number) = (self.kernels.blocks[id].agent, self.kernels.blocks[id].number);
         let (pe, launched) = (self.agents[block].pe, std::sync::Arc::clone(&self.kernels.blocks[id].launched));
         let agent = self.agent_in_kernel(pe, id, (&launched, number, Some(thread)));
@@ -45,6 +52,37 @@ impl Machine {
         }
     }
 
+    /// Threads read or write plainly by one instruction: those of these lanes, each at its address in an allocation of the PE. Races
+    /// are looked for.
+    pub(super) fn plain_accesses(
+        &mut self,
+        id: BlockId,
+        access: &Access,
+        (lanes, addresses): (u32, &[u64; 32]),
+        (pe, all): (PeId, Span),
+        how: How,
+        asked: (&'static str, At),
+    ) {
+        let lead = lanes.trailing_zeros();
+        let (first, size) = ((access.thread - lead) as usize, usize::from(access.bytes));
+        let word = |address: u64| Span { start: address::offset(address), len: size, ..all };
+        let begin = addresses[lead as usize];
+        let in_a_row = each_lane(lanes).zip((begin..).step_by(size)).all(|(lane, next)| addresses[lane] == next);
+        if !in_a_row || self.lints.is_some() {
+            for lane in each_lane(lanes) {
+                self.plain_access(id, first + lane, (pe, word(addresses[lane])), how, asked);
+            }
+            return;
+        }
+        let mut threads = [AgentId(0); 32];
+        for (thread, lane) in threads.iter_mut().zip(each_lane(lanes)) {
+            *thread = self.agent_of_thread(id, first + lane);
+        }
+        let threads = &threads[..lanes.count_ones() as usize];
+        let words = Span { len: threads.len() * size, ..word(begin) };
+        self.races.touch_words(self.kernels.blocks[id].agent, threads, (pe, words), how, asked);
+    }
+
     /// All threads of a block that have acted, and those that have ended, know of each other.
     pub(super) fn all_threads_meet(&mut self, id: BlockId) {
         let super::Running { agent, ref threads, .. } = self.kernels.blocks[id];
@@ -54,8 +92,8 @@ impl Machine {
     /// The interpreter has ordered threads.
     pub(super) fn threads_synchronize(&mut self, id: BlockId, sync: &Sync) {
         match sync {
-            Sync::Meet { everybody: true, .. } => self.all_threads_meet(id),
-            Sync::Meet { from, into, everybody: false } => {
+            Sync::MeetAll => self.all_threads_meet(id),
+            Sync::Meet { from, into } => {
                 let [from, into] = [from, into]
                     .map(|all| all.iter().map(|&thread| self.agent_of_thread(id, thread)).collect::<Vec<_>>());
                 self.races.threads_meet(&from, &into);

@@ -187,11 +187,7 @@ impl KernelWorld<'_> {
             return;
         }
         let asked = (name_of(access), self.code.at(access.place));
-        let first = (access.thread - lanes.trailing_zeros()) as usize;
-        for lane in each_lane(lanes) {
-            let span = Span { start: address::offset(addresses[lane]), len: access.bytes.into(), ..all };
-            self.machine.plain_access(self.block, first + lane, (pe, span), how, asked);
-        }
+        self.machine.plain_accesses(self.block, access, (lanes, addresses), (pe, all), how, asked);
     }
 
     /// Whether it changed the memory.
