@@ -9,6 +9,7 @@ use cudarc::driver::sys::{self, CUdevice_attribute, CUfunction_attribute, CUresu
 use cudarc::driver::{CudaStream, DriverError, result};
 use onesided::backend::LaunchRequest;
 use onesided::{Argument, At, Error, Grid, Result, Together};
+use smallvec::SmallVec;
 
 use crate::cuda::device;
 use crate::kernels::{CudaModule, Function};
@@ -107,7 +108,7 @@ impl Nvshmem {
             begin += words(argument);
             its.cast()
         };
-        let mut pointers: Vec<*mut c_void> = request.arguments.iter().map(pointer).collect();
+        let mut pointers: SmallVec<[*mut c_void; 16]> = request.arguments.iter().map(pointer).collect();
         let ([x, y, z], [tx, ty, tz]) = (blocks, threads);
         let (grid, block, s) = ((x, y, z), (tx, ty, tz), stream.cu_stream());
         // SAFETY: a kernel of a loaded module of the context that is bound, and as many pointers to values as it has parameters,
@@ -127,9 +128,9 @@ impl Nvshmem {
     }
 
     /// The arguments' values, each from the next word on.
-    fn values(&self, arguments: &[Argument]) -> Vec<u64> {
+    fn values(&self, arguments: &[Argument]) -> SmallVec<[u64; 32]> {
         // One word more: an empty structure at the end points there.
-        let mut values = vec![0_u64; arguments.iter().map(words).sum::<usize>() + 1];
+        let mut values = SmallVec::from_elem(0_u64, arguments.iter().map(words).sum::<usize>() + 1);
         let mut address = |span| Ok::<_, Infallible>(self.memory.address(span) as u64);
         let mut rest = values.as_mut_slice();
         for argument in arguments {

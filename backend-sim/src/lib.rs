@@ -69,6 +69,7 @@ pub use example::{RING_PTX, example};
 pub use exception::{Exception, StepName};
 pub use explain::{Critical, Edit, Effort, Enough, Fix, Fixes, Minimized, NoWayBack, Ordering, Shown, Weaker, Witness};
 pub use lint::{Lint, LintKind, LintSite};
+pub use onesided_ptx::Who as KernelThread;
 pub use pe::{Sim, SimEvent, SimModule, SimProcess, SimStream};
 pub use profile::{Profile, Promises};
 pub use race::{Access, IntendedRace, IntendedRaces, MissingEdge, Part, Race, Side};

@@ -1,4 +1,5 @@
-//! Fences of kernels have a scope: that of the GPU orders what blocks of one PE do, and nothing between PEs.
+//! Fences of kernels have a scope and a thread: that of the GPU orders what blocks of one PE do, and nothing between PEs; and who reads
+//! a flag must fence itself.
 
 use std::ops::ControlFlow;
 
@@ -8,13 +9,13 @@ use onesided_sim::{Config, Explore, MissingEdge, Sim, Simulation, Verdict};
 const SCOPES: &str = include_str!("../ptx/kernels/scopes.ptx");
 
 /// What a kernel that takes data, a flag and what it has seen has seen.
-fn hand_over(pe: &Pe<Sim>, name: &str, blocks: u32, how: &[Argument]) -> Result<i32> {
+fn hand_over(pe: &Pe<Sim>, name: &str, grid: &Grid, how: &[Argument]) -> Result<i32> {
     let (data, flag, seen) = (pe.alloc_zeroed::<i32>(1)?, pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<i32>(1)?);
     let module = pe.module(&Source::ptx("scopes.ptx", SCOPES))?;
     let stream = pe.stream()?;
     let arguments: Vec<Argument> = args![&data, &flag, &seen].iter().chain(how).cloned().collect();
     // SAFETY: the kernels take these arguments, and each test gives the rest.
-    unsafe { pe.on(&stream).launch(&module.kernel(name)?, &Grid::new(blocks, 1), &arguments)? };
+    unsafe { pe.on(&stream).launch(&module.kernel(name)?, grid, &arguments)? };
     pe.on(&stream).barrier_all()?;
     pe.synchronize(&stream)?;
     let result = pe.read_one(&seen)?;
@@ -25,8 +26,9 @@ fn hand_over(pe: &Pe<Sim>, name: &str, blocks: u32, how: &[Argument]) -> Result<
 }
 
 fn between_pes(writer_system: bool, reader_system: bool) -> Verdict {
-    let program =
-        |pe: &Pe<Sim>| hand_over(pe, "between_pes", 1, args![i32::from(writer_system), i32::from(reader_system)]);
+    let program = |pe: &Pe<Sim>| {
+        hand_over(pe, "between_pes", &Grid::new(1, 1), args![i32::from(writer_system), i32::from(reader_system)])
+    };
     Simulation::new(Config::pes(2)).unwrap().run(program).unwrap().verdict
 }
 
@@ -56,7 +58,7 @@ fn a_fence_of_the_gpu_orders_blocks_of_a_pe() {
     for call in [0, 1] {
         let explored = Simulation::new(Config::pes(2)).unwrap().explore(
             Explore::All { limit: 20_000 },
-            |pe| hand_over(pe, "between_blocks", 2, args![call]),
+            |pe| hand_over(pe, "between_blocks", &Grid::new(2, 1), args![call]),
             |run| {
                 assert!(run.verdict.is_ok(), "{}", run.verdict);
                 assert_eq!(run.results, [Some(42), Some(42)]);
@@ -65,4 +67,36 @@ fn a_fence_of_the_gpu_orders_blocks_of_a_pe() {
         );
         assert!(explored.unwrap().complete);
     }
+}
+
+/// Thread 1 stores, and thread 0 sets the flag; there, thread 0 polls it, and thread 1 reads. A bit for a fence of thread 0 before and
+/// behind the barrier of the block, and of thread 1.
+fn for_the_block(writers: i32, readers: i32) -> Verdict {
+    let grid = Grid::new(1, 2);
+    let program = |pe: &Pe<Sim>| hand_over(pe, "for_the_block", &grid, args![writers, readers]);
+    Simulation::new(Config::pes(2)).unwrap().run(program).unwrap().verdict
+}
+
+#[test]
+fn who_reads_a_flag_fences_and_who_sets_it_comes_after_a_fence() {
+    let [first_before, first_behind, other_before, other_behind] = [1, 2, 4, 8];
+    let everything = first_before | first_behind | other_before | other_behind;
+    for writers in [first_behind, other_before, everything] {
+        for readers in [first_before, first_before | other_behind, everything] {
+            let verdict = for_the_block(writers, readers);
+            assert!(verdict.is_ok(), "{writers} {readers} {verdict}");
+        }
+    }
+    // the one that sets the flag does not come after what the fence orders, or not after the fence
+    for writers in [0, first_before, other_behind] {
+        assert_eq!(for_the_block(writers, everything).races.len(), 1, "{writers}");
+    }
+    for readers in [0, first_behind, other_before] {
+        assert_eq!(for_the_block(everything, readers).races.len(), 1, "{readers}");
+    }
+    let verdict = for_the_block(everything, other_behind);
+    let [race] = &verdict.races[..] else { panic!("{verdict}") };
+    let MissingEdge::ReadersFence { fence, read } = race.missing else { panic!("{race}") };
+    assert_eq!([fence, read].map(|at| at.to_string()), ["scopes.cu:45", "scopes.cu:56"]);
+    insta::assert_snapshot!(race.missing, @"a fence (__threadfence_system) by the thread that reads the flag, behind scopes.cu:56 and before the barrier; the one at scopes.cu:45 is behind it, and acquires only what its own thread has read");
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compiles the CUDA C++ files beside it, and those of the examples and of the suite, to PTX with NVRTC, which needs no GPU and no toolkit.
+"""Compiles the CUDA C++ files beside it, and those of the examples, of their bugs and of the suite, to PTX with NVRTC, which needs no GPU and no toolkit.
 
 usage: compile.py LIBRARY [--include FOLDER]... [--check | FILE...]
 
@@ -16,7 +16,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.normpath(os.path.join(HERE, "../../.."))
-FOLDERS = [HERE, os.path.join(ROOT, "examples/src/kernels"), os.path.join(ROOT, "conformance/src/suite/device")]
+FOLDERS = [HERE, os.path.join(ROOT, "examples/src/kernels"), os.path.join(ROOT, "conformance/src/suite/device"), os.path.join(ROOT, "examples/src/bugs/kernels")]
 OPTIONS = ["--gpu-architecture=compute_90", "-rdc=true", "-std=c++17", "-lineinfo", "--device-int128"]
 
 

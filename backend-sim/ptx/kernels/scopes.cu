@@ -38,3 +38,26 @@ extern "C" __global__ void between_blocks(int *data, uint64_t *flag, int *seen, 
         *seen = *data;
     }
 }
+
+// Thread 0 of a PE tells thread 0 of the other, each for its block. A fence of thread `i` is before or behind the barrier of the block: bit 2i
+// and bit 2i + 1 of `writers` and of `readers`.
+__device__ void fence_if(int fences, int behind) {
+    if ((fences >> (2 * threadIdx.x + behind)) & 1) __threadfence_system();
+}
+extern "C" __global__ void for_the_block(int *data, uint64_t *flag, int *seen, int writers, int readers) {
+    if (nvshmem_my_pe() == 0) {
+        if (threadIdx.x == 1) *(int *)nvshmem_ptr(data, 1) = 42;
+        fence_if(writers, 0);
+        __syncthreads();
+        fence_if(writers, 1);
+        if (threadIdx.x == 0) *(volatile uint64_t *)nvshmem_ptr(flag, 1) = 1;
+    } else {
+        if (threadIdx.x == 0) {
+            while (*(volatile uint64_t *)flag != 1) {}
+        }
+        fence_if(readers, 0);
+        __syncthreads();
+        fence_if(readers, 1);
+        if (threadIdx.x == 1) *seen = *data;
+    }
+}

@@ -59,6 +59,7 @@ impl FlatMemory {
         addresses
     }
 
+    #[inline]
     fn range(&mut self, address: u64, bytes: u8) -> Option<&mut [u8]> {
         let (start, content) = self.around(address)?;
         let first = usize::try_from(address - start).ok()?;
@@ -82,6 +83,7 @@ impl FlatMemory {
         ((high - at).checked_add(bytes.into())? <= content.len() as u64).then_some((at, content))
     }
 
+    #[inline]
     fn checked(&mut self, access: &Access) -> Result<&mut [u8], Refusal> {
         let (address, bytes) = (access.address, access.bytes);
         self.range(address, bytes)
@@ -90,15 +92,18 @@ impl FlatMemory {
 }
 
 impl World for FlatMemory {
+    #[inline]
     fn stops(&mut self, _: &Access) -> bool {
         false
     }
 
+    #[inline]
     fn load(&mut self, access: &Access) -> Result<u64, Refusal> {
         let bytes = self.checked(access)?;
         Ok(bytes::get(bytes, 0, access.bytes).unwrap_or(0))
     }
 
+    #[inline]
     fn store(&mut self, access: &Access, value: u64) -> Result<bool, Refusal> {
         let bytes = self.checked(access)?;
         Ok(bytes::put(bytes, 0, access.bytes, value).unwrap_or(false))

@@ -319,7 +319,11 @@ fn lacks(missing: &MissingEdge) -> Option<Ordering> {
         MissingEdge::Flush { .. } => Some(Ordering::Flush),
         MissingEdge::Synchronize { .. } => Some(Ordering::Synchronize),
         MissingEdge::Barrier { .. } | MissingEdge::Through { .. } => Some(Ordering::Barrier),
-        MissingEdge::Atomic { .. } | MissingEdge::SystemFence { .. } | MissingEdge::Threads { .. } => None,
+        MissingEdge::Atomic { .. }
+        | MissingEdge::SystemFence { .. }
+        | MissingEdge::ReadersFence { .. }
+        | MissingEdge::Threads { .. }
+        | MissingEdge::Blocks { .. } => None,
     }
 }
 

@@ -421,7 +421,7 @@ impl Machine {
 
     /// The races that were found.
     pub(crate) fn races(&self) -> Vec<Race> {
-        self.races.races(|alloc| self.heap.made_at(alloc))
+        self.races.races(|alloc| self.heap.made_at(alloc), |agent| self.thread_of(agent))
     }
 
     /// Whether the host was resumed because its step was chosen.

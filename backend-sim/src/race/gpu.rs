@@ -1,4 +1,5 @@
 //! Fences in the scope of a GPU: what they tell, agents of the same PE learn. Another PE is another process, and may be on another GPU.
+//! And what agents of kernels do not learn, because a fence lacks something.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -7,7 +8,7 @@ use onesided::At;
 use onesided::backend::{AllocId, Span};
 
 use super::clock::Clock;
-use super::{Detector, Kind, Mark, Told, View, steps_of};
+use super::{Detector, Kind, Mark, Told, View, join_told, steps_of};
 use crate::machine::{AgentId, PeId, Table};
 
 /// What was told within GPUs in this run.
@@ -15,7 +16,7 @@ use crate::machine::{AgentId, PeId, Table};
 pub(super) struct Gpus {
     /// By PE, allocation and offset: what strong stores to words tell on their GPU.
     words: BTreeMap<(PeId, AllocId, usize), Near>,
-    /// What agents of a PE would know if fences had a wider scope.
+    /// What agents of a PE would know if their fences lacked nothing.
     missed: Vec<Missed>,
 }
 
@@ -38,7 +39,23 @@ pub(crate) struct Narrow {
 struct Missed {
     by: PeId,
     clock: Rc<Clock>,
-    fence: At,
+    lack: Lack,
+}
+
+/// What a fence lacks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Lack {
+    /// It has the scope of a GPU, and the other thread is on another.
+    Scope { fence: At },
+    /// It is behind a barrier, and another thread before the barrier has read what is to be acquired.
+    Place { fence: At, read: At },
+}
+
+impl Narrow {
+    pub(crate) fn join(&mut self, other: &Narrow) {
+        self.told.join(&other.told);
+        self.fence = other.fence.or(self.fence);
+    }
 }
 
 impl Gpus {
@@ -47,12 +64,12 @@ impl Gpus {
         self.missed.clear();
     }
 
-    /// The fence that would order two accesses if it had the scope of the system.
-    pub(super) fn missing(&self, first: &Mark, second: &Mark, agents: &Table<AgentId, View>) -> Option<At> {
+    /// What the fence lacks that would order two accesses else.
+    pub(super) fn missing(&self, first: &Mark, second: &Mark, agents: &Table<AgentId, View>) -> Option<Lack> {
         let reader = agents[second.agent()].pe;
         let orders =
             |missed: &&Missed| missed.by == reader && steps_of(&missed.clock, agents, first.agent()) >= first.time;
-        self.missed.iter().find(orders).map(|missed| missed.fence)
+        self.missed.iter().find(orders).map(|missed| missed.lack)
     }
 }
 
@@ -82,9 +99,9 @@ impl Detector {
         let gpu = self.agents[agent].pe;
         let before = self.near(pe, word).filter(|near| !replaces && near.gpu == gpu).and_then(|near| near.told.clone());
         let both = match (before, narrow) {
-            (Some(one), Some(other)) => {
-                let fence = other.fence.or(one.fence);
-                self.tell_both(Some(one.told), Some(other.told)).map(|told| Narrow { told, fence })
+            (Some(mut one), Some(other)) => {
+                one.join(&other);
+                Some(one)
             }
             (one, other) => other.or(one),
         };
@@ -95,25 +112,26 @@ impl Detector {
 
     /// What a word tells an agent of a kernel that reads it strongly, and whether only a fence of the system's scope may learn it.
     pub(crate) fn heard(&mut self, agent: AgentId, pe: PeId, word: Span) -> Option<(Told, bool)> {
-        let told = self.told(pe, word);
+        let mut told = self.told(pe, word);
         let me = self.agents[agent].pe;
         let Some(Near { gpu, told: near, .. }) = self.near(pe, word) else { return Some((told?, true)) };
         let (is_own, near) = (*gpu == me, near.clone());
         if is_own {
-            return Some((self.tell_both(told, near.map(|near| near.told))?, false));
+            join_told(&mut told, near.map(|near| near.told).as_ref());
+            return Some((told?, false));
         }
         if let Some(Narrow { told, fence: Some(fence) }) = near {
-            self.misses(agent, &told, fence);
+            self.misses(agent, &told, Lack::Scope { fence });
         }
         Some((told?, true))
     }
 
-    /// An agent does not learn what it was told, because a fence has the scope of a GPU only.
-    pub(crate) fn misses(&mut self, agent: AgentId, told: &Told, fence: At) {
+    /// An agent does not learn what it was told, because of what a fence lacks.
+    pub(crate) fn misses(&mut self, agent: AgentId, told: &Told, lack: Lack) {
         let by = self.agents[agent].pe;
         let is_known = |missed: &Missed| missed.by == by && Rc::ptr_eq(&missed.clock, &told.clock);
         if !self.gpus.missed.iter().any(is_known) {
-            self.gpus.missed.push(Missed { by, clock: Rc::clone(&told.clock), fence });
+            self.gpus.missed.push(Missed { by, clock: Rc::clone(&told.clock), lack });
         }
     }
 

@@ -69,6 +69,20 @@ pub enum MissingEdge {
         /// The line of the fence.
         at: At,
     },
+    /// A fence behind a barrier of threads, where a thread before the barrier has read what is to be acquired: that thread must fence.
+    ReadersFence {
+        /// The line of the fence.
+        fence: At,
+        /// The line of the read, behind which it belongs.
+        read: At,
+    },
+    /// Blocks of one grid: a barrier of the grid, or a flag that the one sets behind a fence and the other waits for.
+    Blocks {
+        /// The line of the first access.
+        after: At,
+        /// The line of the second.
+        before: At,
+    },
     /// Threads of one block of a kernel: a barrier of the block.
     Threads {
         /// The line of the first access.
@@ -104,7 +118,9 @@ impl MissingEdge {
                 ("barrier_all", after, before)
             }
             MissingEdge::Threads { after, before, .. } => ("__syncthreads", after, before),
+            MissingEdge::Blocks { after, before } => ("grid.sync", after, before),
             MissingEdge::SystemFence { at } => ("__threadfence_system", at, at),
+            MissingEdge::ReadersFence { fence, read } => ("__threadfence_system", read, fence),
             MissingEdge::Atomic { at, writes: true } => ("signal_op", at, at),
             MissingEdge::Atomic { at, writes: false } => ("signal_fetch", at, at),
         }
@@ -137,6 +153,16 @@ impl fmt::Display for MissingEdge {
             }
             MissingEdge::SystemFence { at } => {
                 write!(f, "a fence of system scope (__threadfence_system) in place of the one at {at}")
+            }
+            MissingEdge::ReadersFence { fence, read } => write!(
+                f,
+                "a fence (__threadfence_system) by the thread that reads the flag, behind {read} and before the barrier; the one at \
+                 {fence} is behind it, and acquires only what its own thread has read"
+            ),
+            MissingEdge::Blocks { after, before } => {
+                let what =
+                    "a barrier of the grid (grid.sync), or an atomic flag set behind a __threadfence and waited for,";
+                between(f, what, after, before)
             }
             MissingEdge::Threads { after, before, side } => match side {
                 Side::Both => between(f, "a barrier of the block (__syncthreads)", after, before),

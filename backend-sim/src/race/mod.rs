@@ -27,6 +27,7 @@ use std::rc::Rc;
 
 use onesided::At;
 use onesided::backend::{AllocId, Span};
+use onesided_ptx::Who as KernelThread;
 
 use crate::config::{Config, Quiet};
 use crate::machine::{AgentId, ClaimId, Claimed, PeId, Table};
@@ -35,7 +36,7 @@ pub(crate) use clock::Clock;
 use clock::Times;
 pub(crate) use edges::Snapshot;
 use gpu::Gpus;
-pub(crate) use gpu::Narrow;
+pub(crate) use gpu::{Lack, Narrow};
 pub(crate) use how::How;
 use intended::Marks;
 pub use intended::{IntendedRace, IntendedRaces};
@@ -45,7 +46,7 @@ pub use report::{Access, Part, Race};
 use shadow::{Released, Shadow};
 use site::Sites;
 use who::{OnPath, Who, steps_of};
-pub(crate) use words::Told;
+pub(crate) use words::{Told, join_told};
 
 /// What kind of access: what makes it known to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -507,10 +508,14 @@ impl Detector {
     }
 
     /// The races of the run that ended, those between the first lines first.
-    pub(crate) fn races(&self, made_at: impl Fn(AllocId) -> Option<At>) -> Vec<Race> {
+    pub(crate) fn races(
+        &self,
+        made_at: impl Fn(AllocId) -> Option<At>,
+        thread: impl Fn(AgentId) -> Option<KernelThread>,
+    ) -> Vec<Race> {
         if !self.on || self.found.is_empty() {
             return Vec::new();
         }
-        self.found.races(&self.agents, (&self.sites, &self.gpus), made_at)
+        self.found.races(&self.agents, (&self.sites, &self.gpus), made_at, thread)
     }
 }

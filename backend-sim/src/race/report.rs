@@ -5,8 +5,9 @@ use std::fmt;
 
 use onesided::At;
 use onesided::backend::{AllocId, Span};
+use onesided_ptx::Who as KernelThread;
 
-use super::gpu::Gpus;
+use super::gpu::{Gpus, Lack};
 use super::how::How;
 use super::missing::{MissingEdge, Side};
 use super::site::Sites;
@@ -43,6 +44,8 @@ pub struct Access {
     pub pe: usize,
     /// Which of its streams; `None` for the host.
     pub stream: Option<usize>,
+    /// Which thread of the kernel that runs there; `None` if it was no kernel's.
+    pub thread: Option<KernelThread>,
     /// The operation.
     pub call: &'static str,
     /// Its line.
@@ -224,14 +227,15 @@ impl Found {
     pub(super) fn block_meets(&mut self, block: AgentId, agents: &Table<AgentId, View>) {
         let met = agents[block].met;
         for Pair { first, second, pe, path, met: when, .. } in self.0.values_mut() {
-            let told = |view: &View| {
-                let (agent, lane) = (second.agent(), second.lane());
-                view.block == Some(block)
+            let told = |id: AgentId| {
+                let (view, agent, lane) = (&agents[id], second.agent(), second.lane());
+                id != first.agent()
+                    && view.block == Some(block)
                     && view.met == met
                     && knows(&view.clock, agents, agent, lane, second.time, *pe)
             };
             let of_block = agents[first.agent()].block == Some(block) && *when == met;
-            if matches!(path, Path::None) && of_block && agents.iter().any(told) {
+            if matches!(path, Path::None) && of_block && agents.ids().any(told) {
                 *path = Path::ToldLater;
             }
         }
@@ -270,9 +274,10 @@ impl Found {
         agents: &Table<AgentId, View>,
         (sites, gpus): (&Sites, &Gpus),
         made_at: impl Fn(AllocId) -> Option<At>,
+        thread: impl Fn(AgentId) -> Option<KernelThread>,
     ) -> Vec<Race> {
         let races = self.0.values().filter(|pair| pair.mark(sites) == 0);
-        let mut races: Vec<Race> = races.map(|pair| pair.race(agents, (sites, gpus), &made_at)).collect();
+        let mut races: Vec<Race> = races.map(|pair| pair.race(agents, (sites, gpus), &made_at, &thread)).collect();
         races.sort_by_key(|race| {
             let lines = [race.first.at, race.second.at];
             (lines[0].min(lines[1]), lines[0].max(lines[1]), race.first.pe, race.span.start)
@@ -293,12 +298,13 @@ impl Pair {
         agents: &Table<AgentId, View>,
         (sites, gpus): (&Sites, &Gpus),
         made_at: impl Fn(AllocId) -> Option<At>,
+        thread: impl Fn(AgentId) -> Option<KernelThread>,
     ) -> Race {
         let Pair { ref first, ref second, pe, span, known, times, .. } = *self;
         let known = known.map(|site| site.map(|site| (sites.all[site as usize].call, sites.all[site as usize].at)));
         Race {
-            first: Access { known: known[0], ..access(first, agents, sites) },
-            second: Access { known: known[1], ..access(second, agents, sites) },
+            first: Access { known: known[0], thread: thread(first.agent()), ..access(first, agents, sites) },
+            second: Access { known: known[1], thread: thread(second.agent()), ..access(second, agents, sites) },
             pe: pe.index(),
             span,
             made_at: made_at(span.alloc),
@@ -317,9 +323,12 @@ impl Pair {
             return MissingEdge::Through { pe: pe.index(), after, before };
         }
         if !matches!(path, Path::Issued(_))
-            && let Some(at) = gpus.missing(first, second, agents)
+            && let Some(lack) = gpus.missing(first, second, agents)
         {
-            return MissingEdge::SystemFence { at };
+            return match lack {
+                Lack::Scope { fence } => MissingEdge::SystemFence { at: fence },
+                Lack::Place { fence, read } => MissingEdge::ReadersFence { fence, read },
+            };
         }
         if let Path::Threads(side) = path {
             return MissingEdge::Threads { after, before, side };
@@ -353,6 +362,9 @@ impl Pair {
         }
         let arrives = |mark: &Mark| matches!(mark.lane(), Lane::Puts | Lane::Nbi | Lane::Stores);
         let beside = a.pe == b.pe && first.agent() != second.agent();
+        if beside && a.block.is_some() && b.block.is_some() && a.kind == b.kind {
+            return MissingEdge::Blocks { after, before };
+        }
         let Path::Issued(next) = path else {
             return match beside {
                 // the stream's work was enqueued first: else it would come after the host's access
@@ -410,6 +422,7 @@ fn access(mark: &Mark, agents: &Table<AgentId, View>, sites: &Sites) -> Access {
     Access {
         pe: view.pe.index(),
         stream: view.stream().map(|number| number as usize),
+        thread: None,
         call: site.call,
         at: site.at,
         part,
@@ -459,7 +472,7 @@ impl fmt::Display for Race {
 
 impl fmt::Display for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Access { pe, stream, call, at, part, writes, atomic, step: _, known: _ } = self;
+        let Access { pe, stream, thread, call, at, part, writes, atomic, step: _, known: _ } = self;
         let atomic = if *atomic { "atomic " } else { "" };
         let does = match (writes, part) {
             (_, Part::SourceRead) => "source read",
@@ -471,8 +484,11 @@ impl fmt::Display for Access {
             call if *call == does => write!(f, "{does} at {at} by PE {pe}")?,
             call => write!(f, "{atomic}{does} of {call} at {at} by PE {pe}")?,
         }
-        match stream {
-            Some(stream) => write!(f, " stream {stream}"),
+        if let Some(stream) = stream {
+            write!(f, " stream {stream}")?;
+        }
+        match thread {
+            Some(thread) => write!(f, " ({thread})"),
             None => Ok(()),
         }
     }

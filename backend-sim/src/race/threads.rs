@@ -6,7 +6,7 @@
 use std::rc::Rc;
 
 use super::clock::Clock;
-use super::{Detector, Run, Ticket, Told, View, steps_of};
+use super::{Detector, Run, Ticket, View, steps_of};
 use crate::config::Quiet;
 use crate::machine::{AgentId, Table};
 
@@ -142,15 +142,13 @@ impl Detector {
             .collect();
     }
 
-    /// What two releases tell together.
-    pub(crate) fn tell_both(&self, one: Option<Told>, other: Option<Told>) -> Option<Told> {
-        match (one, other) {
-            (Some(mut one), Some(other)) => {
-                Rc::make_mut(&mut one.clock).join(&other.clock);
-                one.time = one.time.max(other.time);
-                Some(one)
-            }
-            (one, other) => one.or(other),
-        }
+    /// When an agent made its last step.
+    pub(crate) fn last_step(&self, agent: AgentId) -> u64 {
+        self.agents[agent].last
+    }
+
+    /// Whether an agent comes after what another has done by a time.
+    pub(crate) fn comes_after(&self, agent: AgentId, of: AgentId, time: u64) -> bool {
+        time <= self.base.max(steps_of(&self.agents[agent].clock, &self.agents, of))
     }
 }

@@ -21,6 +21,30 @@ pub(crate) struct Told {
     pub(super) clock: Rc<Clock>,
 }
 
+impl Told {
+    /// Whether it is the same.
+    pub(crate) fn is(&self, other: &Told) -> bool {
+        Rc::ptr_eq(&self.clock, &other.clock)
+    }
+
+    /// Tells what another one tells, too.
+    pub(crate) fn join(&mut self, other: &Told) {
+        if !self.is(other) {
+            Rc::make_mut(&mut self.clock).join(&other.clock);
+        }
+        self.time = self.time.max(other.time);
+    }
+}
+
+/// What two releases tell together.
+pub(crate) fn join_told(one: &mut Option<Told>, other: Option<&Told>) {
+    match (one.as_mut(), other) {
+        (_, None) => {}
+        (None, other) => *one = other.cloned(),
+        (Some(one), Some(other)) => one.join(other),
+    }
+}
+
 /// A transfer's arrival, and what somebody knows who knows of it.
 pub(super) struct Arrival<'a> {
     ticket: &'a Ticket,

@@ -118,6 +118,9 @@ pub struct Access {
     pub pe: usize,
     /// Which of its streams; `None` for the host.
     pub stream: Option<usize>,
+    /// Which thread of the kernel that runs there, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<String>,
     /// The call.
     pub call: String,
     /// Its line.
@@ -414,6 +417,7 @@ impl fmt::Display for Access {
             Part::Signal => "the signal of ",
         };
         let Access { call, how, at, .. } = self;
-        write!(f, "{part}{call} by {} at {at} ({how})", who(self.pe, self.stream))
+        let thread = self.thread.as_ref().map(|thread| format!(", {thread},")).unwrap_or_default();
+        write!(f, "{part}{call} by {}{thread} at {at} ({how})", who(self.pe, self.stream))
     }
 }

@@ -34,6 +34,8 @@ pub enum Class {
     Freed,
     /// Memory or a team is never given back.
     Leak,
+    /// A kernel does what no kernel may: a race in shared memory, a barrier in a branch, an access out of bounds.
+    Kernel,
     /// A program's own check fails, and nothing else is wrong.
     WrongResult,
     /// It works, and no text promises that it does: a finding under `--strict`.
@@ -101,13 +103,14 @@ impl Label {
 
 impl Class {
     /// Every class.
-    pub const ALL: [Class; 8] = [
+    pub const ALL: [Class; 9] = [
         Class::Race,
         Class::Deadlock,
         Class::Mismatch,
         Class::Unordered,
         Class::Freed,
         Class::Leak,
+        Class::Kernel,
         Class::WrongResult,
         Class::Lint,
     ];
@@ -121,6 +124,7 @@ impl Class {
             Class::Unordered => "unordered collectives",
             Class::Freed => "freed in use",
             Class::Leak => "leak",
+            Class::Kernel => "kernel fault",
             Class::WrongResult => "wrong result",
             Class::Lint => "lint",
         }
@@ -140,6 +144,7 @@ impl Class {
             "collective mismatch" => Some(Class::Mismatch),
             "concurrent collectives" | "collectives out of order" => Some(Class::Unordered),
             "leak" => Some(Class::Leak),
+            "kernel fault" => Some(Class::Kernel),
             "failed" | "panicked" => Some(Class::WrongResult),
             "lint" => Some(Class::Lint),
             other if other.ends_with(" of memory in use") => Some(Class::Freed),

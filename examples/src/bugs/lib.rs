@@ -12,6 +12,7 @@ use onesided::{Backend, Pe, Result};
 
 mod atomics;
 mod collectives;
+mod kernels;
 mod label;
 mod memory;
 mod ordering;
@@ -71,6 +72,7 @@ pub fn all<B: Backend>() -> Vec<Bug<B>> {
         reuse::bugs(),
         collectives::bugs(),
         memory::bugs(),
+        kernels::bugs(),
     ];
     chapters.into_iter().flatten().collect()
 }

@@ -14,10 +14,18 @@ pub struct Who {
     pub thread: [u32; 3],
 }
 
+impl Who {
+    /// The thread of that number in a block of the grid, where blocks have these dimensions.
+    pub fn of(block: [u32; 3], [x, y, _]: [u32; 3], thread: u32) -> Who {
+        Who { block, thread: [thread % x, thread / x % y, thread / x / y] }
+    }
+}
+
+/// `block 3, thread 17`; with all three numbers where a grid or block has more dimensions than one.
 impl fmt::Display for Who {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ([bx, by, bz], [tx, ty, tz]) = (self.block, self.thread);
-        write!(f, "block ({bx}, {by}, {bz}), thread ({tx}, {ty}, {tz})")
+        let one = |[x, y, z]: [u32; 3]| if (y, z) == (0, 0) { x.to_string() } else { format!("({x}, {y}, {z})") };
+        write!(f, "block {}, thread {}", one(self.block), one(self.thread))
     }
 }
 

@@ -274,7 +274,7 @@ impl Block {
     /// If the block has fewer threads.
     #[inline]
     pub fn who(&self, thread: usize) -> Who {
-        who(self.position, self.launch.block, thread as u32)
+        Who::of(self.position, self.launch.block, thread as u32)
     }
 
     /// The threads of this thread's warp.
@@ -359,8 +359,4 @@ impl Block {
         }
         idle
     }
-}
-
-fn who(block: [u32; 3], [x, y, _]: [u32; 3], thread: u32) -> Who {
-    Who { block, thread: [thread % x, thread / x % y, thread / x / y] }
 }

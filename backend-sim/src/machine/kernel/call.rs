@@ -162,10 +162,7 @@ impl Machine {
         let agent = self.agent_of_thread(id, first);
         self.races.thread_acts(agent);
         if call.threads.len() > 1 && what.is_collective() {
-            self.threads_synchronize(
-                id,
-                &Sync::Meet { from: call.threads.clone(), into: vec![first] },
-            );
+            self.threads_synchronize(id, &Sync::Meet { from: call.threads.clone(), into: vec![first] });
         }
         let (past, mark) = (self.agents[block].past.clone(), self.races.mark(block));
         // a fence or a quiet in a loop that polls ends nothing that the loop waits for

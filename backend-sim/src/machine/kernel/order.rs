@@ -1,7 +1,8 @@
 //! What strong accesses and fences of kernels tell (PTX's memory model): a release tells what its thread has done, an acquire learns it.
 //!
-//! A fence followed by a strong store releases; a strong load followed by a fence acquires. Here any thread of the block may be the one
-//! that fences: `__threadfence(); __syncthreads();`, then a store by one thread, is common, and right on every GPU.
+//! A fence followed by a strong store releases; a strong load followed by a fence acquires. What a fence releases, threads may store that
+//! come after it by a barrier: `__threadfence(); __syncthreads();`, then a store by one thread, is common, and right on every GPU. Who
+//! acquires must fence itself: what one thread has read, the fences of others behind a barrier do not acquire.
 
 use std::collections::BTreeMap;
 
@@ -11,21 +12,86 @@ use onesided_ptx::{Access, AccessKind, Scope};
 
 use super::super::ids::{AgentId, BlockId, PeId};
 use super::super::{Machine, Touch};
-use crate::race::{How, Narrow, Told};
+use super::Running;
+use crate::race::{How, Lack, Narrow, Told, join_told};
 
-/// What a block's relaxed accesses have brought, and what its next relaxed store tells.
+/// What a block's relaxed accesses have brought, and what its next relaxed stores tell.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
-    /// Read by strong loads since the last fence, and whether it takes a fence of the system's scope to learn it.
-    pending: Vec<(Told, bool)>,
-    /// What threads of the block had done when they came to their fences of the system.
-    fenced: Option<Told>,
-    /// The same, for fences of the GPU too: what a store tells others of the PE.
-    fenced_on_gpu: Option<Narrow>,
-    /// The same, for fences of any scope: what a store to shared memory tells.
-    fenced_in_block: Option<Told>,
+    /// What each thread has read by strong loads since its last fence.
+    pending: BTreeMap<usize, Vec<Pending>>,
+    /// What each thread's fences tell that are behind the last barrier of all threads, its own and those that it comes after.
+    fenced: BTreeMap<usize, Fenced>,
+    /// What fences before that barrier tell.
+    met: Fenced,
     /// What was released at addresses of shared memory.
     shared: BTreeMap<u64, Told>,
+}
+
+/// What a strong load has read, and no fence has acquired yet.
+#[derive(Clone, Debug)]
+struct Pending {
+    told: Told,
+    /// Whether it takes a fence of the system's scope.
+    far: bool,
+    /// When the thread read it, and where in a kernel's text; shared memory's words have no line.
+    time: u64,
+    at: Option<At>,
+}
+
+/// What threads had done when they came to their fences.
+#[derive(Clone, Debug, Default)]
+struct Fenced {
+    /// To fences of the system.
+    system: Option<Told>,
+    /// To fences of the GPU too: what a store tells others of the PE.
+    gpu: Option<Narrow>,
+    /// To fences of any scope: what a store to shared memory tells.
+    block: Option<Told>,
+}
+
+impl Fenced {
+    fn join(&mut self, other: &Fenced) {
+        join_told(&mut self.system, other.system.as_ref());
+        join_told(&mut self.block, other.block.as_ref());
+        match (&mut self.gpu, &other.gpu) {
+            (_, None) => {}
+            (None, gpu) => self.gpu.clone_from(gpu),
+            (Some(one), Some(other)) => one.join(other),
+        }
+    }
+}
+
+impl Heard {
+    /// What the fences tell that a thread comes after.
+    fn fenced_before(&self, thread: usize) -> Fenced {
+        let mut all = self.met.clone();
+        if let Some(own) = self.fenced.get(&thread) {
+            all.join(own);
+        }
+        all
+    }
+
+    /// All threads have met.
+    pub(super) fn all_meet(&mut self) {
+        std::mem::take(&mut self.fenced).values().for_each(|fenced| self.met.join(fenced));
+    }
+
+    /// Some threads have met: `into` come after what `from` have done.
+    pub(super) fn meet(&mut self, from: &[usize], into: &[usize]) {
+        let mut fences = from.iter().filter_map(|thread| self.fenced.get(thread));
+        let Some(mut joined) = fences.next().cloned() else { return };
+        fences.for_each(|fenced| joined.join(fenced));
+        into.iter().for_each(|&thread| self.fenced.entry(thread).or_default().join(&joined));
+    }
+
+    fn reads(&mut self, thread: usize, read: Pending) {
+        let pending = self.pending.entry(thread).or_default();
+        match pending.iter_mut().find(|known| known.told.is(&read.told)) {
+            Some(known) => known.time = read.time, // a loop that polls
+            None => pending.push(read),
+        }
+    }
 }
 
 /// Memory of a PE.
@@ -110,15 +176,19 @@ impl Machine {
         {
             match access.order.acquires() {
                 true => self.races.learn_told(agent, &told),
-                false => self.kernels.blocks[id].heard.pending.push((told, far)),
+                false => {
+                    let read = Pending { told, far, time: self.races.last_step(agent), at: Some(asked.1) };
+                    self.kernels.blocks[id].heard.reads(access.thread as usize, read);
+                }
             }
         }
         if access.kind != AccessKind::Load {
             let told = match access.order.releases() {
                 true => (self.races.tell(agent), None),
                 false => {
-                    let heard = &self.kernels.blocks[id].heard;
-                    (heard.fenced.clone(), heard.fenced_on_gpu.clone())
+                    let Fenced { system, gpu, .. } =
+                        self.kernels.blocks[id].heard.fenced_before(access.thread as usize);
+                    (system, gpu)
                 }
             };
             self.races.update_by_kernel(agent, (pe, span), told, access.kind == AccessKind::Store);
@@ -142,35 +212,48 @@ impl Machine {
             return;
         }
         let agent = self.thread_acts(id, thread);
-        for (told, far) in std::mem::take(&mut self.kernels.blocks[id].heard.pending) {
-            if far && scope != Scope::Sys {
-                self.races.misses(agent, &told, at);
-                self.kernels.blocks[id].heard.pending.push((told, far)); // for a later fence
+        let Heard { pending, .. } = &mut self.kernels.blocks[id].heard;
+        let own = pending.remove(&thread).unwrap_or_default();
+        if own.is_empty() && scope > Scope::Cta {
+            self.fence_behind_a_barrier(id, agent, at);
+        }
+        for read in own {
+            if read.far && scope != Scope::Sys {
+                self.races.misses(agent, &read.told, Lack::Scope { fence: at });
+                self.kernels.blocks[id].heard.reads(thread, read); // for a later fence
             } else {
-                self.races.learn_told(agent, &told);
+                self.races.learn_told(agent, &read.told);
             }
         }
         let told = self.races.tell(agent);
-        let heard = &mut self.kernels.blocks[id].heard;
-        heard.fenced_in_block = self.races.tell_both(heard.fenced_in_block.take(), told.clone());
-        if scope > Scope::Cta {
-            let before = heard.fenced_on_gpu.take();
-            let fence = if scope == Scope::Sys { before.as_ref().and_then(|before| before.fence) } else { Some(at) };
-            let both = self.races.tell_both(before.map(|before| before.told), told.clone());
-            heard.fenced_on_gpu = both.map(|told| Narrow { told, fence });
-        }
-        if scope == Scope::Sys {
-            heard.fenced = self.races.tell_both(heard.fenced.take(), told);
+        let narrow = told.clone().filter(|_| scope > Scope::Cta);
+        let fenced = Fenced {
+            system: told.clone().filter(|_| scope == Scope::Sys),
+            gpu: narrow.map(|told| Narrow { told, fence: (scope != Scope::Sys).then_some(at) }),
+            block: told,
+        };
+        self.kernels.blocks[id].heard.fenced.entry(thread).or_default().join(&fenced);
+    }
+
+    /// A fence acquires nothing: notes what it would have, had it been made by the threads that read, before they told this one.
+    fn fence_behind_a_barrier(&mut self, id: BlockId, agent: AgentId, fence: At) {
+        let Running { heard, threads, .. } = &self.kernels.blocks[id];
+        for (&reader, read) in heard.pending.iter().flat_map(|(thread, all)| all.iter().map(move |read| (thread, read)))
+        {
+            let is_before = threads[reader].is_some_and(|reader| self.races.comes_after(agent, reader, read.time));
+            if let Some(at) = read.at.filter(|_| is_before) {
+                self.races.misses(agent, &read.told, Lack::Place { fence, read: at });
+            }
         }
     }
 
     /// A thread writes to shared memory strongly: what that tells others of the block.
-    pub(super) fn tells_in_block(&mut self, id: BlockId, agent: AgentId, address: u64, releases: bool, atomic: bool) {
+    pub(super) fn tells_in_block(&mut self, id: BlockId, thread: usize, address: u64, releases: bool, atomic: bool) {
+        let agent = self.thread_acts(id, thread);
         let heard = &self.kernels.blocks[id].heard;
-        let told = if releases { self.races.tell(agent) } else { heard.fenced_in_block.clone() };
-        let before = heard.shared.get(&address).filter(|_| atomic).cloned();
-        let told = self.races.tell_both(before, told);
-        let shared = &mut self.kernels.blocks[id].heard.shared;
+        let mut told = if releases { self.races.tell(agent) } else { heard.fenced_before(thread).block };
+        let Heard { shared, .. } = &mut self.kernels.blocks[id].heard;
+        join_told(&mut told, shared.get(&address).filter(|_| atomic));
         match told {
             Some(told) => _ = shared.insert(address, told),
             None => _ = shared.remove(&address),
@@ -178,12 +261,16 @@ impl Machine {
     }
 
     /// A thread reads shared memory strongly.
-    pub(super) fn hears_in_block(&mut self, id: BlockId, agent: AgentId, address: u64, acquires: bool) {
+    pub(super) fn hears_in_block(&mut self, id: BlockId, thread: usize, address: u64, acquires: bool) {
+        let agent = self.thread_acts(id, thread);
         let heard = &mut self.kernels.blocks[id].heard;
         let Some(told) = heard.shared.get(&address).cloned() else { return };
         match acquires {
             true => self.races.learn_told(agent, &told),
-            false => heard.pending.push((told, false)),
+            false => {
+                let time = self.races.last_step(agent);
+                heard.reads(thread, Pending { told, far: false, time, at: None });
+            }
         }
     }
 

@@ -7,22 +7,22 @@ use onesided_ptx::{Call, Fault, Waiting, Who};
 use super::super::Machine;
 use super::super::agent::{Agent, AgentKind};
 use super::super::ids::{AgentId, BlockId, Id as _, PeId};
-use super::address;
+use super::{Running, address};
 use crate::verdict::VerdictKind;
 
 /// # Findings
 impl Machine {
     /// A block goes wrong.
     pub(super) fn kernel_failed(&mut self, agent: AgentId, fault: &Fault) {
-        let other = fault.other.as_ref().map(|(who, at)| format!("; and {at} by {}", position(who)));
+        let other = fault.other.as_ref().map(|(who, at)| format!("; and {at} by {}", who));
         let what = format!("{}{}", fault.message, other.unwrap_or_default());
         let at = self.kernels.blocks[self.block_of(agent)].launched.code.at(fault.place);
-        self.kernel_finding(agent, what, position(&fault.who), at);
+        self.kernel_finding(agent, what, fault.who.to_string(), at);
     }
 
     /// A call has arguments that are wrong.
     pub(super) fn call_refused(&mut self, agent: AgentId, call: &Call, at: At, why: &str) {
-        self.kernel_finding(agent, why.into(), position(&call.who), at);
+        self.kernel_finding(agent, why.into(), call.who.to_string(), at);
     }
 
     /// An operation could not be performed.
@@ -40,7 +40,7 @@ impl Machine {
     ) {
         let agent = self.kernels.blocks[id].agent;
         let what = format!(
-            "scope too narrow: {call} of {span}, which PE {} accesses by a {with} at {there}; two PEs synchronize in scope sys only",
+            "scope too narrow: {call} of {span}, which PE {} accesses ({with}) at {there}; two PEs synchronize in scope sys only",
             other.index()
         );
         self.kernel_finding(agent, what, "a thread".into(), at);
@@ -58,6 +58,14 @@ impl Machine {
 
 /// # Who waits for what
 impl Machine {
+    /// Where a thread of a kernel is.
+    pub(in crate::machine) fn thread_of(&self, agent: AgentId) -> Option<Who> {
+        let AgentKind::Thread(kernel) = self.agents[agent].kind else { return None };
+        let Running { launched, number, threads, .. } = &self.kernels.blocks[kernel.block];
+        let thread = threads.iter().position(|of| *of == Some(agent))?;
+        Some(Who::of(launched.position(*number), launched.launch.block, thread as u32))
+    }
+
     /// Whether a report has a line for an agent of a kernel: it waits, and does not merely wait for its own threads' calls.
     pub(in crate::machine) fn is_reported(&self, agent: AgentId) -> bool {
         match self.agents[agent].kind {
@@ -92,7 +100,7 @@ impl Machine {
         let running = &self.kernels.blocks[kernel.block];
         let Some(idle) = running.idle() else { return "its threads' calls".into() };
         let module = &running.launched.code.module;
-        let waiting = |of: &Waiting, how: &str| format!("{} {how} at {}", position(&of.who), module.describe(of.place));
+        let waiting = |of: &Waiting, how: &str| format!("{} {how} at {}", of.who, module.describe(of.place));
         let spins = |of: &Waiting| match of.reads.first() {
             None => waiting(of, "polls"),
             Some(&(address, bytes)) => match address::place(address, bytes.into()) {
@@ -124,13 +132,7 @@ impl Machine {
         let running = &self.kernels.blocks[id];
         let pe = self.agents[running.agent].pe.index();
         for line in text.lines() {
-            println!("PE {pe}, {}, {}: {line}", running.launched.name, position(&who));
+            println!("PE {pe}, {}, {}: {line}", running.launched.name, who);
         }
     }
-}
-
-/// `block 3, thread 17`; in three dimensions where there are more.
-fn position(who: &Who) -> String {
-    let one = |[x, y, z]: [u32; 3]| if (y, z) == (0, 0) { x.to_string() } else { format!("({x}, {y}, {z})") };
-    format!("block {}, thread {}", one(who.block), one(who.thread))
 }

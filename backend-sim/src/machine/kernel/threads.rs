@@ -87,27 +87,23 @@ impl Machine {
     pub(super) fn all_threads_meet(&mut self, id: BlockId) {
         let super::Running { agent, ref threads, .. } = self.kernels.blocks[id];
         self.races.block_meets(agent, threads.iter().copied().flatten());
+        self.kernels.blocks[id].heard.all_meet();
     }
 
     /// The interpreter has ordered threads.
     pub(super) fn threads_synchronize(&mut self, id: BlockId, sync: &Sync) {
-        match sync {
+        match *sync {
             Sync::MeetAll => self.all_threads_meet(id),
-            Sync::Meet { from, into } => {
+            Sync::Meet { ref from, ref into } => {
+                self.kernels.blocks[id].heard.meet(from, into);
                 let [from, into] = [from, into]
                     .map(|all| all.iter().map(|&thread| self.agent_of_thread(id, thread)).collect::<Vec<_>>());
                 self.races.threads_meet(&from, &into);
             }
-            &Sync::Write { thread, address, releases, atomic } => {
-                let agent = self.agent_of_thread(id, thread);
-                self.races.thread_acts(agent);
-                self.tells_in_block(id, agent, address, releases, atomic);
+            Sync::Write { thread, address, releases, atomic } => {
+                self.tells_in_block(id, thread, address, releases, atomic);
             }
-            &Sync::Read { thread, address, acquires } => {
-                let agent = self.agent_of_thread(id, thread);
-                self.races.thread_acts(agent);
-                self.hears_in_block(id, agent, address, acquires);
-            }
+            Sync::Read { thread, address, acquires } => self.hears_in_block(id, thread, address, acquires),
         }
     }
 }

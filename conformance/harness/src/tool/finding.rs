@@ -105,7 +105,7 @@ fn race(race: &Race) -> show::Race {
 }
 
 fn access(access: &Access) -> show::Access {
-    let Access { pe, stream, call, at, part, writes, atomic, step, .. } = *access;
+    let Access { pe, stream, thread, call, at, part, writes, atomic, step, .. } = *access;
     let how = match (atomic, writes) {
         (false, false) => "read",
         (false, true) => "write",
@@ -118,7 +118,8 @@ fn access(access: &Access) -> show::Access {
         _ if atomic => show::Part::Signal,
         _ => show::Part::Delivery,
     };
-    show::Access { pe, stream, call: call.to_string(), at: place(at), part, how: how.to_string(), step }
+    let (thread, call) = (thread.map(|thread| thread.to_string()), call.to_string());
+    show::Access { pe, stream, thread, call, at: place(at), part, how: how.to_string(), step }
 }
 
 fn place(at: At) -> show::Place {

@@ -100,13 +100,12 @@ fn is_file(path: &str, source: &str) -> bool {
     path.ends_with(source) || source.ends_with(path)
 }
 
-/// Whether a text has the place `…source:line`.
+/// Whether a text has the place `source:line`, with more or less of the path before the file's name.
 fn mentions(text: &str, source: &str, line: u32) -> bool {
-    let place = format!("{source}:{line}");
-    text.match_indices(&place).any(|(at, _)| {
-        let [before, after] = [&text[..at], &text[at + place.len()..]];
-        let begins = before.is_empty() || before.ends_with(['/', ' ', '(', '\n']);
-        begins && !after.starts_with(|c: char| c.is_ascii_digit())
+    let end = format!(":{line}");
+    text.match_indices(&end).any(|(at, _)| {
+        let begin = text[..at].rfind([' ', '(', '\n']).map_or(0, |before| before + 1);
+        is_file(&text[begin..at], source) && !text[at + end.len()..].starts_with(|c: char| c.is_ascii_digit())
     })
 }
 
@@ -174,6 +173,7 @@ mod tests {
         let access = |line, call: &str| Access {
             pe: 0,
             stream: None,
+            thread: None,
             call: call.into(),
             at: place(line),
             part: Part::Itself,

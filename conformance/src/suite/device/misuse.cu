@@ -108,6 +108,20 @@ KERNEL(poll_of_a_volatile_word) {
     out[0] = data[0];
 KERNEL(flag_within_the_gpu) { FLAG_BY_POINTER("gpu") }
 KERNEL(flag_within_the_system) { FLAG_BY_POINTER("sys") }
+// A thread polls for its block. It must fence itself: the fences of others, behind the barrier, acquire nothing that it has read.
+#define POLL_FOR_THE_BLOCK(BEFORE, BEHIND)                                                                              \
+    if (FIRST) {                                                                                                        \
+        *(int *)nvshmem_ptr(data, NEXT) = 5;                                                                            \
+        __threadfence_system();                                                                                         \
+        *(volatile uint64_t *)nvshmem_ptr(words, NEXT) = 1;                                                             \
+        while (*(volatile uint64_t *)words != 1) {}                                                                     \
+        BEFORE;                                                                                                         \
+    }                                                                                                                   \
+    __syncthreads();                                                                                                    \
+    BEHIND;                                                                                                             \
+    if (threadIdx.x == 1) out[0] = data[0];
+KERNEL(fence_behind_the_barrier) { POLL_FOR_THE_BLOCK(, __threadfence_system()) }
+KERNEL(fence_before_the_barrier) { POLL_FOR_THE_BLOCK(__threadfence_system(), ) }
 
 // Faults.
 KERNEL(store_beyond_the_end) { data[32] = 1; }

@@ -427,6 +427,8 @@ part! { misuse in "misuse" by run:
     poll_of_a_volatile_word: 2, thread();
     flag_within_the_gpu: 2, thread() => |case| case.needs_peer_access().ends_in_verdict();
     flag_within_the_system: 2, thread() => |case| case.needs_peer_access();
+    fence_behind_the_barrier: 2 racy, block() => |case| case.needs_peer_access();
+    fence_before_the_barrier: 2, block() => |case| case.needs_peer_access();
     store_beyond_the_end: 1, thread() => |case| case.ends_in_verdict();
     store_up_to_the_end: 1, thread();
     misaligned_load: 1, thread() => |case| case.ends_in_verdict();
