@@ -10,7 +10,7 @@ const SCOPES: &str = include_str!("../ptx/kernels/scopes.ptx");
 
 /// What a kernel that takes data, a flag and what it has seen has seen.
 fn hand_over(pe: &Pe<Sim>, name: &str, grid: &Grid, how: &[Argument]) -> Result<i32> {
-    let (data, flag, seen) = (pe.alloc_zeroed::<i32>(1)?, pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<i32>(1)?);
+    let (data, flag, seen) = (pe.alloc_zeroed::<i32>(64)?, pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<i32>(1)?);
     let module = pe.module(&Source::ptx("scopes.ptx", SCOPES))?;
     let stream = pe.stream()?;
     let arguments: Vec<Argument> = args![&data, &flag, &seen].iter().chain(how).cloned().collect();
@@ -99,4 +99,19 @@ fn who_reads_a_flag_fences_and_who_sets_it_comes_after_a_fence() {
     let MissingEdge::ReadersFence { fence, read } = race.missing else { panic!("{race}") };
     assert_eq!([fence, read].map(|at| at.to_string()), ["scopes.cu:45", "scopes.cu:56"]);
     insta::assert_snapshot!(race.missing, @"a fence (__threadfence_system) by the thread that reads the flag, behind scopes.cu:56 and before the barrier; the one at scopes.cu:45 is behind it, and acquires only what its own thread has read");
+}
+
+/// What a warp does to a row of words is looked at all at once: the race is still that of one word, and of its thread.
+#[test]
+fn a_race_within_a_row_names_its_word_and_its_thread() {
+    for which in [0, 17, 31, 40] {
+        let program = |pe: &Pe<Sim>| hand_over(pe, "row", &Grid::new(2, 64), args![which]);
+        let verdict = Simulation::new(Config::pes(1)).unwrap().run(program).unwrap().verdict;
+        let [race] = &verdict.races[..] else { panic!("{verdict}") };
+        assert_eq!((race.span.start, race.span.len), (which as usize * 4, 4), "{race}");
+        let threads = [race.first, race.second].map(|access| access.thread.expect("a kernel's").to_string());
+        assert_eq!(threads, [0, 1].map(|block| format!("block {block}, thread {which}")));
+        assert!(matches!(race.missing, MissingEdge::Blocks { .. }), "{race}");
+        assert!(race.missing.to_string().contains("a barrier of the grid (grid.sync)"), "{race}");
+    }
 }

@@ -61,3 +61,12 @@ extern "C" __global__ void for_the_block(int *data, uint64_t *flag, int *seen, i
         if (threadIdx.x == 1) *seen = *data;
     }
 }
+
+// Two blocks without any order: one fills a row, the other changes one word of it.
+extern "C" __global__ void row(int *data, uint64_t *flag, int *seen, int which) {
+    if (blockIdx.x == 0) {
+        data[threadIdx.x] = 1;
+    } else if (threadIdx.x == which) {
+        data[which] = 2;
+    }
+}
