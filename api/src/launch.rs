@@ -55,18 +55,21 @@ pub enum Together {
 pub struct Dims([u32; 3]);
 
 impl From<u32> for Dims {
+    #[inline]
     fn from(x: u32) -> Dims {
         Dims([x, 1, 1])
     }
 }
 
 impl From<(u32, u32)> for Dims {
+    #[inline]
     fn from((x, y): (u32, u32)) -> Dims {
         Dims([x, y, 1])
     }
 }
 
 impl From<(u32, u32, u32)> for Dims {
+    #[inline]
     fn from((x, y, z): (u32, u32, u32)) -> Dims {
         Dims([x, y, z])
     }
@@ -127,7 +130,26 @@ impl Grid {
 #[derive(Clone, Debug)]
 pub struct Argument {
     value: ArgumentValue,
-    brands: Vec<Brand>,
+    brands: Brands,
+}
+
+/// Whose handles an argument is made of. Most have one at most: making them allocates nothing.
+#[derive(Clone, Debug)]
+enum Brands {
+    None,
+    One(Brand),
+    Many(Vec<Brand>),
+}
+
+impl Brands {
+    #[inline]
+    fn all(&self) -> &[Brand] {
+        match self {
+            Brands::None => &[],
+            Brands::One(brand) => std::slice::from_ref(brand),
+            Brands::Many(brands) => brands,
+        }
+    }
 }
 
 impl Argument {
@@ -155,7 +177,8 @@ impl Argument {
             at += value.size();
         }
         let value = ArgumentValue::Structure { fields: laid, size: at.next_multiple_of(align) };
-        Argument { value, brands: fields.iter().flat_map(|field| field.brands.iter().copied()).collect() }
+        let brands = fields.iter().flat_map(|field| field.brands.all().iter().copied()).collect();
+        Argument { value, brands: Brands::Many(brands) }
     }
 
     /// The null pointer.
@@ -169,13 +192,14 @@ impl Argument {
     }
 
     fn plain(value: ArgumentValue) -> Argument {
-        Argument { value, brands: Vec::new() }
+        Argument { value, brands: Brands::None }
     }
 }
 
 macro_rules! numbers {
     ($($t:ty)*) => {$(
         impl From<$t> for Argument {
+            #[inline]
             fn from(value: $t) -> Argument {
                 let value = ArgumentValue::Bits { bits: value.to_bits64(), size: size_of::<$t>(), ty: stringify!($t) };
                 Argument::plain(value)
@@ -186,38 +210,44 @@ macro_rules! numbers {
 numbers!(i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64);
 
 impl From<usize> for Argument {
+    #[inline]
     fn from(value: usize) -> Argument {
         Argument::plain(ArgumentValue::Bits { bits: value as u64, size: 8, ty: "usize" })
     }
 }
 
 impl From<bool> for Argument {
+    #[inline]
     fn from(value: bool) -> Argument {
         Argument::plain(ArgumentValue::Bits { bits: value.into(), size: 1, ty: "bool" })
     }
 }
 
 impl<T: Element, K> From<&Buf<T, K>> for Argument {
+    #[inline]
     fn from(buf: &Buf<T, K>) -> Argument {
-        Argument { value: ArgumentValue::Memory(buf.span()), brands: vec![buf.brand] }
+        Argument { value: ArgumentValue::Memory(buf.span()), brands: Brands::One(buf.brand) }
     }
 }
 
 impl<T: Element, K> From<Slice<'_, T, K>> for Argument {
+    #[inline]
     fn from(slice: Slice<'_, T, K>) -> Argument {
-        Argument { value: ArgumentValue::Memory(slice.span()), brands: vec![slice.brand] }
+        Argument { value: ArgumentValue::Memory(slice.span()), brands: Brands::One(slice.brand) }
     }
 }
 
 impl<T: Element> From<&RegisteredSymmetric<T>> for Argument {
+    #[inline]
     fn from(buf: &RegisteredSymmetric<T>) -> Argument {
-        Argument { value: ArgumentValue::Memory(buf.span()), brands: vec![buf.brand()] }
+        Argument { value: ArgumentValue::Memory(buf.span()), brands: Brands::One(buf.brand()) }
     }
 }
 
 impl From<&Team> for Argument {
+    #[inline]
     fn from(team: &Team) -> Argument {
-        Argument { value: ArgumentValue::Team(team.id()), brands: vec![team.brand()] }
+        Argument { value: ArgumentValue::Team(team.id()), brands: Brands::One(team.brand()) }
     }
 }
 
@@ -283,7 +313,7 @@ impl<B: Backend> Issue<'_, B> {
             return Err(call.refuse(format!("{} takes {takes} arguments; {given} are given", kernel.info.name)));
         }
         for (i, (argument, parameter)) in arguments.iter().zip(parameters).enumerate() {
-            for &brand in &argument.brands {
+            for &brand in argument.brands.all() {
                 call.own(brand, "an argument", "a handle")?;
             }
             let size = argument.value.size();

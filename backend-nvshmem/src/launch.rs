@@ -7,7 +7,7 @@ use std::ffi::{c_int, c_void};
 
 use cudarc::driver::sys::{self, CUdevice_attribute, CUfunction_attribute, CUresult};
 use cudarc::driver::{CudaStream, DriverError, result};
-use onesided::backend::LaunchRequest;
+use onesided::backend::{ArgumentValue, LaunchRequest};
 use onesided::{Argument, At, Error, Grid, Result, Together};
 use smallvec::SmallVec;
 
@@ -32,7 +32,7 @@ impl Launched {
         let mut all = self.0.borrow_mut();
         let stream = stream.cu_stream() as usize;
         // Most launches repeat the last one.
-        if all.iter().rev().any(|(its, kernel, its_at)| *its == stream && *its_at == at && kernel == name) {
+        if all.iter().rev().any(|(its, kernel, its_at)| *its == stream && its_at.is_same(&at) && kernel == name) {
             return;
         }
         if all.len() == REMEMBERED {
@@ -100,25 +100,19 @@ impl Nvshmem {
         let (function, limits) = &request.module.functions[request.kernel];
         let Grid { blocks, threads, shared, together } = *request.grid;
         self.check_fits(*function, limits, request, at)?;
-        let mut values = self.values(request.arguments);
-        let (base, mut begin) = (values.as_mut_ptr(), 0);
-        let pointer = |argument: &Argument| {
-            // SAFETY: the argument's words begin inside the values, which are not moved until the call returns.
-            let its = unsafe { base.add(begin) };
-            begin += words(argument);
-            its.cast()
-        };
-        let mut pointers: SmallVec<[*mut c_void; 16]> = request.arguments.iter().map(pointer).collect();
+        let mut values = Values::new();
+        self.fill(&mut values, request.arguments);
+        let pointers = &mut values.pointers;
         let ([x, y, z], [tx, ty, tz]) = (blocks, threads);
         let (grid, block, s) = ((x, y, z), (tx, ty, tz), stream.cu_stream());
         // SAFETY: a kernel of a loaded module of the context that is bound, and as many pointers to values as it has parameters,
         // each of the parameter's size, as `Pe` checked. What the kernel does with them is the caller's promise.
         let launched = unsafe {
             match together {
-                Together::Nothing => result::launch_kernel(function.0, grid, block, shared, s, &mut pointers),
+                Together::Nothing => result::launch_kernel(function.0, grid, block, shared, s, pointers),
                 // `nvshmemx_collective_launch` takes kernels of the runtime API only. It does this, on a stream of its own.
                 Together::Grid | Together::AllPes => {
-                    result::launch_cooperative_kernel(function.0, grid, block, shared, s, &mut pointers)
+                    result::launch_cooperative_kernel(function.0, grid, block, shared, s, pointers)
                 }
             }
         };
@@ -127,21 +121,30 @@ impl Nvshmem {
         Ok(())
     }
 
-    /// The arguments' values, each from the next word on.
-    fn values(&self, arguments: &[Argument]) -> SmallVec<[u64; 32]> {
+    /// Writes the arguments' values, each from the next word on.
+    fn fill(&self, values: &mut Values, arguments: &[Argument]) {
+        let Values { words, pointers } = values;
         // One word more: an empty structure at the end points there.
-        let mut values = SmallVec::from_elem(0_u64, arguments.iter().map(words).sum::<usize>() + 1);
-        let mut address = |span| Ok::<_, Infallible>(self.memory.address(span) as u64);
-        let mut rest = values.as_mut_slice();
+        words.resize(arguments.iter().map(words_of).sum::<usize>() + 1, 0);
+        let mut rest = words.as_mut_slice();
         for argument in arguments {
-            let (own, behind) = rest.split_at_mut(words(argument));
+            let (own, behind) = rest.split_at_mut(words_of(argument));
+            pointers.push(own.as_mut_ptr().cast());
+            match argument.value() {
+                // Numbers are little-endian, here as on the GPU: a word begins with the bytes of each shorter one.
+                ArgumentValue::Bits { bits, .. } => own[0] = *bits,
+                ArgumentValue::Memory(span) => own[0] = self.memory.address(*span) as u64,
+                ArgumentValue::Team(team) => own[0] = u64::from(self.handle(*team) as u32),
+                structure => {
+                    // SAFETY: words and bytes may have any value.
+                    let (_, bytes, _) = unsafe { own.align_to_mut::<u8>() };
+                    let mut address = |span| Ok::<_, Infallible>(self.memory.address(span) as u64);
+                    let team = |team| self.handle(team) as u32;
+                    let Ok(()) = structure.write(&mut bytes[..structure.size()], &mut address, &team);
+                }
+            }
             rest = behind;
-            // SAFETY: words and bytes may have any value.
-            let (_, bytes, _) = unsafe { own.align_to_mut::<u8>() };
-            let (value, team) = (argument.value(), |team| self.handle(team) as u32);
-            let Ok(()) = value.write(&mut bytes[..value.size()], &mut address, &team);
         }
-        values
     }
 
     /// Whether the GPU can run it: threads of a block, shared memory, and blocks that must run at the same time.
@@ -214,8 +217,21 @@ impl Nvshmem {
     }
 }
 
+/// A launch's arguments as the driver takes them. It is filled where it lies: the pointers point into the words.
+struct Values {
+    words: SmallVec<[u64; 32]>,
+    pointers: SmallVec<[*mut c_void; 16]>,
+}
+
+impl Values {
+    #[inline]
+    fn new() -> Values {
+        Values { words: SmallVec::new(), pointers: SmallVec::new() }
+    }
+}
+
 /// Words that an argument takes.
-fn words(argument: &Argument) -> usize {
+fn words_of(argument: &Argument) -> usize {
     argument.value().size().div_ceil(8)
 }
 

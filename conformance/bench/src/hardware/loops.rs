@@ -138,10 +138,10 @@ impl<B: Backend> Loops<B> for Api {
             Calls::Launch { kernel, is_cooperative, operands } => {
                 let (on, grid) = (pe.on(stream), Grid::new(1, 1));
                 let grid = if is_cooperative { grid.cooperative() } else { grid };
-                let arguments = operands.arguments(0);
+                let Operands { dst, src, flag, .. } = operands;
                 for _ in 0..operations {
                     // SAFETY: as the kernels of calls.cu it takes these arguments, and it accesses nothing.
-                    unsafe { on.launch(kernel, &grid, &arguments)? };
+                    unsafe { on.launch(kernel, &grid, args![dst, src, flag, operands.count(), 0i32])? };
                 }
             }
             Calls::Device { kernel, operands } => launch_once(pe, stream, kernel, operands, operations)?,
