@@ -24,14 +24,19 @@ impl Program for Buffers {
     const CHECKS: &'static str = "each kind of memory holds what was written or transferred to it";
 
     fn run(&self, pe: &Pe<impl Backend>) -> Result<String> {
+        let (me, can) = (pe.my_pe(), pe.capabilities());
         symmetric(pe)?;
-        if let Support::Missing(why) = pe.capabilities().registration {
+        if let Support::Missing(why) = can.registration {
             let told = format!("external memory was left out: {why}");
-            return Ok(if pe.my_pe() == 0 { told } else { String::new() });
+            return Ok(if me == 0 { told } else { String::new() });
+        }
+        registered_local(pe)?;
+        if let Support::Missing(why) = can.symmetric_registration {
+            let told = format!("external memory did not join the symmetric heap: {why}");
+            return Ok(if me == 0 { told } else { String::new() });
         }
         let theirs = registered_symmetric(pe)?;
-        registered_local(pe)?;
-        Ok(format!("PE {} read {theirs:?} from its neighbour's registered memory", pe.my_pe()))
+        Ok(format!("PE {me} read {theirs:?} from its neighbour's registered memory"))
     }
 }
 
