@@ -108,7 +108,11 @@ impl Clone for Known {
         let transfers = match self.transfers.as_slice() {
             [] => SmallVec::new(),
             [(to, lane, times)] => SmallVec::from_buf([(*to, *lane, times.clone())]),
-            many => many.iter().cloned().collect(),
+            many => {
+                let mut transfers = SmallVec::with_capacity(many.len());
+                many.iter().for_each(|known| transfers.push(known.clone()));
+                transfers
+            }
         };
         Known { agent: self.agent, steps: self.steps, transfers }
     }
@@ -170,9 +174,10 @@ pub(crate) struct Clock {
     through: Vec<(PeId, Clock)>,
 }
 
+/// A clock is copied to learn something: there is room for news.
 impl Clone for Clock {
     fn clone(&self) -> Clock {
-        let mut known = SmallVec::with_capacity(self.known.len());
+        let mut known = SmallVec::with_capacity(self.known.len() + 2);
         self.known.iter().for_each(|of| known.push(of.clone()));
         Clock { known, through: self.through.clone() }
     }

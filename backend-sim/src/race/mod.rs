@@ -324,6 +324,8 @@ pub(crate) struct Detector {
     /// What everybody knows: everything up to this moment.
     base: u64,
     agents: Table<AgentId, View>,
+    /// The clock of one who knows nothing.
+    nothing: Rc<Clock>,
     pes: Table<PeId, Outstanding>,
     /// What claims have to tell their owners, besides what they complete.
     starts: BTreeMap<ClaimId, Clock>,

@@ -67,15 +67,29 @@ impl Detector {
         self.found.block_meets(block, &self.agents);
         let now = self.tick();
         let met = self.agents[block].met;
-        let mut joined = Rc::clone(&self.agents[block].clock);
-        let mut last: Option<Rc<Clock>> = None;
-        for thread in threads.filter(|&thread| self.agents[thread].met == met) {
-            let clock = &self.agents[thread].clock;
-            if !Rc::ptr_eq(clock, &joined) && !last.as_ref().is_some_and(|last| Rc::ptr_eq(last, clock)) {
-                Rc::make_mut(&mut joined).join(clock);
-                last = Some(Rc::clone(clock));
+        // A thread knows what its block knew, and more. Until it acts again it holds no clock: so what it has learned is mostly not copied.
+        let before = std::mem::replace(&mut self.agents[block].clock, Rc::clone(&self.nothing));
+        let (mut joined, mut last): (Option<Rc<Clock>>, Option<Rc<Clock>>) = (None, None);
+        for thread in threads {
+            let view = &mut self.agents[thread];
+            if view.met != met {
+                continue;
+            }
+            view.issue = None;
+            let clock = std::mem::replace(&mut view.clock, Rc::clone(&self.nothing));
+            let is_known = |known: &Option<Rc<Clock>>| known.as_ref().is_some_and(|known| Rc::ptr_eq(known, &clock));
+            if Rc::ptr_eq(&before, &clock) || is_known(&joined) || is_known(&last) {
+                continue;
+            }
+            match &mut joined {
+                None => joined = Some(clock),
+                Some(joined) => {
+                    Rc::make_mut(joined).join(&clock);
+                    last = Some(clock);
+                }
             }
         }
+        let mut joined = joined.unwrap_or(before);
         Rc::make_mut(&mut joined).learn_steps(block, now);
         let view = &mut self.agents[block];
         (view.met, view.last, view.clock, view.issue) = (met + 1, now, joined, None);

@@ -4,7 +4,7 @@
 #![allow(unsafe_code)] // kernels are launched
 
 use std::hint::black_box;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
 use onesided::{Backend, Grid, Pe, Result, Source, args, expect_eq};
@@ -165,6 +165,7 @@ fn global_row(lab: &Lab, name: &str) -> Row {
 
 /// An all-reduce around a ring in one launch of one block of 32 threads: chunks of 8 elements.
 fn ring(pe: &Pe<impl Backend>) -> Result<()> {
+    static SOURCE: LazyLock<Source> = LazyLock::new(|| Source::ptx("ring_reduce.cu", RING_REDUCE));
     const CHUNK: usize = 8;
     let n = pe.n_pes();
     let mine = pe.alloc::<f32>(n * CHUNK)?;
@@ -172,7 +173,7 @@ fn ring(pe: &Pe<impl Backend>) -> Result<()> {
     let total = pe.alloc_zeroed::<f32>(n * CHUNK)?;
     let signals = pe.alloc_zeroed::<u64>(2 * n)?;
     pe.write(&mine, &vec![1.0; n * CHUNK])?;
-    let module = pe.module(&Source::ptx("ring_reduce.cu", RING_REDUCE))?;
+    let module = pe.module(&SOURCE)?;
     let stream = pe.stream()?;
     let arguments = args![&mine, &slots, &total, CHUNK as i32, &signals];
     // SAFETY: the kernel takes arrays of n chunks and 2 n signals, as they are here, and the length of a chunk.

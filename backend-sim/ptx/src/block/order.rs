@@ -54,6 +54,8 @@ pub(super) struct Order {
     pub(super) untold: Option<Vec<Sync>>,
     pub(super) epoch: u32,
     clocks: Vec<u32>,
+    /// Whether anything has been told since the last barrier of the block: most blocks have nothing else.
+    news: bool,
     known: Vec<Option<Row>>,
     /// What a thread's last fence released, and what its strong reads since then have brought, for a fence to acquire.
     fenced: Vec<Option<Row>>,
@@ -70,6 +72,7 @@ impl Order {
             untold: tells.then(Vec::new),
             epoch: 1,
             clocks: vec![1; threads],
+            news: false,
             known: vec![None; threads],
             fenced: vec![None; threads],
             pending: vec![None; threads],
@@ -92,6 +95,9 @@ impl Order {
             untold.push(Sync::MeetAll);
         }
         self.epoch += 1;
+        if !std::mem::take(&mut self.news) {
+            return;
+        }
         self.clocks.fill(1);
         self.known.fill(None);
         self.fenced.fill(None);
@@ -104,6 +110,7 @@ impl Order {
         if let Some(untold) = &mut self.untold {
             untold.push(Sync::Meet { from: from.to_vec(), into: into.to_vec() });
         }
+        self.news = true;
         let mut row = vec![0; self.threads];
         let mut merged: Option<&Row> = None;
         for &thread in from {
@@ -137,6 +144,7 @@ impl Order {
 
     /// What this thread has done and knows, as of now; what it does next is later.
     fn snapshot(&mut self, thread: usize) -> Row {
+        self.news = true;
         let mut row = self.known[thread].as_ref().map_or_else(|| vec![0; self.threads], |row| row.to_vec());
         row[thread] = self.clocks[thread];
         self.clocks[thread] += 1;
