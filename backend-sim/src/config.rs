@@ -36,7 +36,7 @@ pub struct Config {
     pub profile: Profile,
     /// What is done about data races.
     pub races: Races,
-    /// What a quiet in a kernel completes.
+    /// What a quiet in a kernel completes, and a fence orders.
     pub quiet: Quiet,
     /// Whether the program looks at the values that `signal_wait_until` returns. If it does not, a proof need not visit the
     /// schedules that differ in them only. It says so.
@@ -79,16 +79,17 @@ pub enum Races {
     Ignore,
 }
 
-/// What a thread of a kernel completes by a quiet, or by a barrier, which contains one. Fences are those of the PE in both readings.
+/// What a thread of a kernel completes by a quiet, or by a barrier, which contains one, and what it orders by a fence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[expect(clippy::exhaustive_enums, reason = "there are the specification's text, and what GPUs do")]
 pub enum Quiet {
-    /// What any thread of any kernel of its PE has issued: the specification's text.
+    /// What any thread of any kernel of its PE has issued: the specification's text. A proof first tries whether the program is right in
+    /// the other reading, where far fewer schedules differ.
     #[default]
     Pe,
     /// What the thread itself has issued, and what others have that it comes after, by a barrier of its block for example: over NVLink the
-    /// library's quiet is a fence of the calling thread. What is right in this reading is right in both. The race detector knows what comes
-    /// after what, so this is not possible with [`Races::Ignore`].
+    /// library's quiet is a fence of the calling thread. A fence is about what is issued by whom that comes after it. What is right in this
+    /// reading is right in both. The race detector knows what comes after what, so this is not possible with [`Races::Ignore`].
     Thread,
 }
 

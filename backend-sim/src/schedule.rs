@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use onesided::{At, Error, Result};
 
-use crate::config::Config;
+use crate::config::{Config, Quiet};
 use crate::exception::{AND, Exception};
 use crate::profile::Profile;
 use crate::search::MOST_DEPTH;
@@ -24,7 +24,7 @@ use crate::trace::{Event, EventKind, in_words};
 /// | `os2` | the version of this form |
 /// | `8x2g4` | 8 PEs on 2 nodes, which share 4 GPUs; without `g…`, each PE has a GPU |
 /// | `spec` | the profile |
-/// | `p4` | a transfer arrives in at most 4 pieces |
+/// | `p4` | a transfer arrives in at most 4 pieces; `p4t`: and quiets in kernels are those of threads, [`Quiet::Thread`] |
 /// | `a5d1c9a02` | [`Config::arguments`], 8 hexadecimal digits; left out where it is 0 |
 /// | `r2a` | the choices: `o` in order; `r` and a seed in hexadecimal, at random; `pos2a` and `pct3k1f4s2a` too, by another strategy; `c` and picks, one after the other; `x` and exceptions from the order |
 /// | `8c1d03e2` | the fingerprint, 8 hexadecimal digits; `none` if the run was not recorded |
@@ -57,6 +57,8 @@ pub struct Schedule {
     pub profile: Profile,
     /// The most pieces of a transfer.
     pub pieces: usize,
+    /// What quiets in kernels are about.
+    pub quiet: Quiet,
     /// How each choice is made.
     pub choices: Choices,
     /// What the program was given: [`Config::arguments`].
@@ -102,14 +104,14 @@ const DIGITS: usize = 8;
 
 impl Schedule {
     pub(crate) fn new(config: &Config, choices: Choices) -> Schedule {
-        let Config { pes, nodes, gpus, profile, pieces, arguments, .. } = *config;
-        Schedule { pes, nodes, gpus, profile, pieces, choices, arguments, fingerprint: None }
+        let Config { pes, nodes, gpus, profile, pieces, quiet, arguments, .. } = *config;
+        Schedule { pes, nodes, gpus, profile, pieces, quiet, choices, arguments, fingerprint: None }
     }
 
-    /// `config` with the cluster, profile and pieces of this schedule. What the program is given stays that of `config`.
+    /// `config` with the cluster, profile, pieces and quiets of this schedule. What the program is given stays that of `config`.
     pub fn configure(&self, config: &Config) -> Config {
-        let Schedule { pes, nodes, gpus, profile, pieces, .. } = *self;
-        Config { pes, nodes, gpus, profile, pieces, ..config.clone() }
+        let Schedule { pes, nodes, gpus, profile, pieces, quiet, .. } = *self;
+        Config { pes, nodes, gpus, profile, pieces, quiet, ..config.clone() }
     }
 }
 
@@ -155,12 +157,13 @@ impl fmt::Write for Fnv {
 
 impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Schedule { pes, nodes, gpus, profile, pieces, choices, arguments, fingerprint } = self;
+        let Schedule { pes, nodes, gpus, profile, pieces, quiet, choices, arguments, fingerprint } = self;
         write!(f, "{VERSION}.{pes}x{nodes}")?;
         if let Some(gpus) = gpus {
             write!(f, "g{gpus}")?;
         }
-        write!(f, ".{profile}.p{pieces}.")?;
+        let quiet = if *quiet == Quiet::Thread { "t" } else { "" };
+        write!(f, ".{profile}.p{pieces}{quiet}.")?;
         if *arguments != 0 {
             write!(f, "a{arguments:0DIGITS$x}.")?;
         }
@@ -293,12 +296,18 @@ impl FromStr for Schedule {
             }
             _ => return Err(wrong(&format!("{choices:?} is not a way to choose"))),
         };
+        let pieces = pieces.strip_prefix('p').ok_or_else(|| wrong("the pieces do not begin with p"))?;
+        let (pieces, quiet) = match pieces.strip_suffix('t') {
+            Some(pieces) => (pieces, Quiet::Thread),
+            None => (pieces, Quiet::Pe),
+        };
         Ok(Schedule {
             pes: number(pes)?,
             nodes: number(nodes)?,
             gpus: gpus.map(number).transpose()?,
             profile: profile.parse().map_err(|why: String| wrong(&why))?,
-            pieces: number(pieces.strip_prefix('p').ok_or_else(|| wrong("the pieces do not begin with p"))?)?,
+            pieces: number(pieces)?,
+            quiet,
             choices,
             arguments,
             fingerprint: match fingerprint {
@@ -343,6 +352,7 @@ mod tests {
             ("os2.4x1.spec.p4.pos2a.none", Choices::Pos { seed: 0x2a }),
             ("os2.4x1.spec.p4.pct3k1f4s2a.none", Choices::Pct { depth: 3, steps: 0x1f4, seed: 0x2a }),
             ("os2.4x1.spec.p4.x.none", Choices::Exceptions(Vec::new())),
+            ("os2.4x1.spec.p4t.r2a.none", Choices::Seed(0x2a)),
             (
                 "os2.4x1.spec.p4.xt1c02lg100000000n3zt1c06lt1c02.none",
                 Choices::Exceptions(["t1c02lg100000000n3", "t1c06lt1c02"].map(|text| text.parse().unwrap()).to_vec()),
@@ -371,6 +381,7 @@ mod tests {
             ("os2.4.spec.p4.o.none", "PEs x nodes"),
             ("os2.-4x1.spec.p4.o.none", "\"-4\" is not a number"),
             ("os2.4x1.fast.p4.o.none", "\"fast\" is not a profile"),
+            ("os2.4x1.spec.p4q.o.none", "\"4q\" is not a number"),
             ("os2.4x1.spec.p4.q.none", "\"q\" is not a way to choose"),
             ("os2.4x1.spec.p4.r+1.none", "\"+1\" is not a hexadecimal number"),
             ("os2.4x1.spec.p4.cyy.none", "picks are damaged"),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use onesided::{Error, Result};
 
-use crate::config::Races;
+use crate::config::{Config, Quiet, Races};
 use crate::crew::Crew;
 use crate::determinism::not_deterministic;
 use crate::execution::{Executed, Program};
@@ -160,14 +160,17 @@ impl Simulation {
         visit: &mut dyn FnMut(&Run<T>) -> ControlFlow<()>,
         gather: impl FnOnce(&mut Simulation, &Setup, &mut Body<'_, T>) -> Result<End>,
     ) -> Result<End> {
-        let (proof, limits) = (self.config().races == Races::Find, self.limits(limit));
+        let Config { races, quiet, .. } = *self.config();
+        let (proof, limits) = (races == Races::Find, self.limits(limit));
+        let by_thread = proof && quiet == Quiet::Pe;
         let (finish, outlook) = (self.finisher(), Arc::clone(&self.outlook));
         gather(self, &Setup::default(), &mut |crew| {
-            let (mut explored, mut all) = (Explored::default(), All::new(proof));
+            let (mut explored, mut all) = (Explored::default(), All::new(proof, by_thread));
             outlook.tell(&explored);
             loop {
                 let (executed, attempted) = next(&mut all, crew)?;
                 all.took(*attempted);
+                all.has_ended(executed.verdict.is_ok());
                 if all.starts_again(|ticket| crew.forget(ticket)) {
                     explored = Explored { bound: limits.reached(0, || 0), ..Explored::default() };
                     if explored.bound.is_some() {
@@ -182,7 +185,10 @@ impl Simulation {
                     explored.redundant += 1;
                     explored.steps += executed.steps;
                 } else {
-                    let run = finish(Choices::Picks(all.picks()), executed);
+                    let mut run = finish(Choices::Picks(all.picks()), executed);
+                    if all.is_by_thread() {
+                        run.schedule.quiet = Quiet::Thread;
+                    }
                     explored.count(&run);
                     if visit(&run).is_break() {
                         explored.bound = Some(Bound::Visitor);

@@ -259,12 +259,10 @@ fn threads_of_a_block_take_tickets_in_any_order() {
     assert_eq!(all(1, program).0, set(&["[1]", "[10]"]));
 }
 
-/// Which operations a quiet claims is a choice: DESIGN.md says why. What PEs choose is independent, so their numbers multiply.
+/// Whether a quiet covers what another thread issues beside it does not matter in a proof: DESIGN.md says why.
 #[test]
-fn quiets_of_threads_multiply() {
-    for (pes, blocks, threads, classes) in
-        [(1, 1, 1, 1), (1, 1, 2, 3), (1, 1, 3, 21), (1, 2, 1, 4), (2, 1, 1, 1), (2, 1, 2, 9), (2, 2, 1, 16)]
-    {
+fn quiets_of_threads_are_no_choices() {
+    for (pes, blocks, threads) in [(1, 1, 1), (1, 1, 3), (1, 2, 1), (2, 1, 2), (2, 2, 4), (4, 2, 32)] {
         let program = |pe: &Pe<Sim>| {
             let counter = pe.alloc_zeroed::<u64>(1)?;
             launch(pe, "count", &Grid::new(blocks, threads), args![&counter])?;
@@ -272,7 +270,7 @@ fn quiets_of_threads_multiply() {
             pe.free(counter)?;
             Ok(value as i32)
         };
-        assert_eq!(all(pes, program).1, classes, "{pes} PEs, {blocks} blocks of {threads} threads");
+        assert_eq!(all(pes, program).1, 1, "{pes} PEs, {blocks} blocks of {threads} threads");
     }
 }
 

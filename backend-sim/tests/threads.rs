@@ -102,8 +102,8 @@ fn launches_with_other_numbers_of_threads_follow_each_other() {
 }
 
 #[test]
-fn a_quiet_is_the_pes_or_its_threads() {
-    for name in ["quiet_for_others", "quiet_for_others_nbi"] {
+fn a_quiet_or_fence_is_the_pes_or_its_threads() {
+    for name in ["quiet_for_others", "quiet_for_others_nbi", "fence_for_others"] {
         for (ptx, quiet, races) in [
             (RIGHT, Quiet::Pe, false),
             (RIGHT, Quiet::Thread, false),

@@ -113,9 +113,9 @@ KERNEL(one_after_the_other) {
     seen[threadIdx.x] = data[blockDim.x - 1 - threadIdx.x];
 }
 
-// One thread completes what others have issued, which it has counted. Without fences it does not come after them: then its quiet is
-// enough only if a quiet is the PE's.
-#define QUIET_FOR_OTHERS(PUT)                                                                                          \
+// One thread completes or orders what others have issued, which it has counted. Without fences it does not come after them: then
+// its quiet, or fence, is enough only if that is the PE's.
+#define ORDER_FOR_OTHERS(PUT, ORDER)                                                                                   \
     __shared__ unsigned issued;                                                                                        \
     if (threadIdx.x == 0) issued = 0;                                                                                  \
     __syncthreads();                                                                                                   \
@@ -126,14 +126,15 @@ KERNEL(one_after_the_other) {
     } else {                                                                                                           \
         while (atomicAdd(&issued, 0) < blockDim.x - 1) {}                                                              \
         UNLESS_BROKEN(__threadfence_block();)                                                                          \
-        nvshmem_quiet();                                                                                               \
+        ORDER;                                                                                                         \
         nvshmemx_signal_op(signal, 1, NVSHMEM_SIGNAL_SET, OTHER);                                                      \
         nvshmem_signal_wait_until(signal, NVSHMEM_CMP_EQ, 1);                                                          \
     }                                                                                                                  \
     __syncthreads();                                                                                                   \
     seen[threadIdx.x] = data[threadIdx.x];
-KERNEL(quiet_for_others) { QUIET_FOR_OTHERS(nvshmem_int_p(data + threadIdx.x, threadIdx.x, OTHER)) }
+KERNEL(quiet_for_others) { ORDER_FOR_OTHERS(nvshmem_int_p(data + threadIdx.x, threadIdx.x, OTHER), nvshmem_quiet()) }
+KERNEL(fence_for_others) { ORDER_FOR_OTHERS(nvshmem_int_p(data + threadIdx.x, threadIdx.x, OTHER), nvshmem_fence()) }
 KERNEL(quiet_for_others_nbi) {
     data[64 + threadIdx.x] = threadIdx.x;
-    QUIET_FOR_OTHERS(nvshmem_int_put_nbi(data + threadIdx.x, data + 64 + threadIdx.x, 1, OTHER))
+    ORDER_FOR_OTHERS(nvshmem_int_put_nbi(data + threadIdx.x, data + 64 + threadIdx.x, 1, OTHER), nvshmem_quiet())
 }

@@ -84,9 +84,10 @@ struct Branch {
 }
 
 impl All {
-    /// A search. A proof assumes more of words.
-    pub(crate) fn new(proof: bool) -> All {
-        let assumed = Some(Box::new(Assumptions::new(proof)));
+    /// A search. A proof assumes more of words. `by_thread`: whether it may assume more of quiets in kernels, too.
+    pub(crate) fn new(proof: bool, by_thread: bool) -> All {
+        let assumed = Assumptions::new(proof);
+        let assumed = Some(Box::new(if by_thread { assumed.by_thread() } else { assumed }));
         let given = Given { given_up: assumed.as_ref().map(|assumed| assumed.given_up()), ..Given::default() };
         All { assumed, given: Arc::new(given), ..All::default() }
     }
@@ -209,6 +210,16 @@ impl All {
             self.path.push(Node { choices, key, pick, touches, finished, sleep, forced, behind, instead, ticket });
         }
         self.taken = Some(taken);
+    }
+
+    /// How the current schedule has ended: whether nothing is wrong.
+    pub(crate) fn has_ended(&mut self, well: bool) {
+        self.assumed.iter_mut().for_each(|assumed| assumed.has_ended(well));
+    }
+
+    /// Whether quiets in kernels are taken to be about less than the program may rely on, as far as a schedule depended on it.
+    pub(crate) fn is_by_thread(&self) -> bool {
+        self.assumed.as_ref().is_some_and(|assumed| assumed.is_by_thread())
     }
 
     /// Whether the schedule that just ended shows that something was assumed wrongly. Then the search has started again, and what
@@ -464,6 +475,6 @@ mod tests {
         let path = vec![node(1, 0, 3), node(2, 0, 1), node(3, 1, 2), node(4, 0, 2), node(5, 0, 4)];
         let all = All { path, ..All::default() };
         assert_eq!(all.picks(), [0, 1]);
-        assert!(All::new(false).picks().is_empty());
+        assert!(All::new(false, false).picks().is_empty());
     }
 }

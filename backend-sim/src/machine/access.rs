@@ -35,7 +35,7 @@ pub(crate) enum Object {
     Seen { pe: PeId, alloc: AllocId, start: usize, end: usize },
     /// What has arrived at a PE, where others may not see it yet.
     Arrivals(PeId),
-    /// What a scope has issued: a fence or quiet takes all of it.
+    /// What a scope has issued. An issue adds to it; who fences or completes it without claiming anything looks at it.
     Scope(ScopeId),
     /// Who has claimed a PE's non-blocking operations.
     Claims(PeId),

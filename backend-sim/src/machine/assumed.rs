@@ -12,6 +12,10 @@
 //! visits all orders of the updates in any case, so a run shows it if one of them makes a condition false. A wait that
 //! returns the value that it has seen must find the same value in all runs, because the program may look at it.
 //!
+//! **What quiets in kernels complete.** A proof assumes that the program is right where a thread's quiet completes, and its fence orders,
+//! only what the thread comes after ([`Quiet::Thread`](crate::Quiet)). Then it is right where they are about everything of the PE, too, because
+//! that orders more. Such a quiet is about the same in every order, so far fewer schedules differ. A run that fails ends this assumption.
+//!
 //! **What a wait learns.** A wait learns what the word told when its condition became true for good, and not what it told later: there is
 //! a schedule in which it ended then. A schedule in which it learns more shows fewer races. Where a plain write made the condition
 //! true, it learns nothing.
@@ -25,6 +29,7 @@ use super::access::{Comparison, Test};
 use super::agent::Condition;
 use super::ids::PeId;
 use super::{Bits, Machine, Touch};
+use crate::config::Quiet;
 use crate::race::Told;
 
 /// A word of a PE's memory: its first byte.
@@ -35,6 +40,11 @@ pub(crate) type Word = (PeId, AllocId, usize);
 pub(crate) struct Assumptions {
     /// Whether it is a proof: words are steady, too.
     proof: bool,
+    /// Whether quiets and fences in kernels are about what their threads come after, though the program may rely on more.
+    by_thread: bool,
+    /// A thread of a kernel has made a quiet or fence; the last run has failed.
+    ordered: bool,
+    failed: bool,
     words: BTreeMap<Word, Seen>,
     /// The updates of the current run since each word's last plain write.
     updates: BTreeMap<Word, Updates>,
@@ -44,16 +54,18 @@ pub(crate) struct Assumptions {
     news: bool,
 }
 
-/// What is not assumed any more of words: all that a run depends on.
+/// What is assumed of quiets, and not any more of words: all that a run depends on.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct GivenUp {
     proof: bool,
+    by_thread: bool,
     words: BTreeMap<Word, [bool; 3]>,
 }
 
 /// What one run has seen.
 #[derive(Debug, Default)]
 pub(crate) struct Sightings {
+    ordered: bool,
     words: BTreeMap<Word, Seen>,
     writes: Vec<(PeId, Span)>,
 }
@@ -144,6 +156,21 @@ impl Assumptions {
         Assumptions { proof, ..Assumptions::default() }
     }
 
+    /// The same, for a proof of programs that may rely on more than what a thread's quiet is about.
+    pub(crate) fn by_thread(self) -> Assumptions {
+        Assumptions { by_thread: true, ..self }
+    }
+
+    /// Whether a run depended on what threads' quiets are assumed to be about.
+    pub(crate) fn is_by_thread(&self) -> bool {
+        self.by_thread && self.ordered
+    }
+
+    /// How the last run has ended: whether nothing was wrong.
+    pub(crate) fn has_ended(&mut self, well: bool) {
+        self.failed = !well;
+    }
+
     /// A run begins.
     pub(super) fn begin(&mut self) {
         self.updates.clear();
@@ -152,7 +179,8 @@ impl Assumptions {
 
     /// Whether the runs so far contradict something that was assumed. It is not assumed any more.
     pub(crate) fn give_up(&mut self) -> bool {
-        let mut some = false;
+        let mut some = self.is_by_thread() && self.failed;
+        self.by_thread &= !some;
         for seen in self.words.values_mut().filter(|_| self.news) {
             let before = seen.given_up();
             let waited = !seen.tests.is_empty();
@@ -168,7 +196,11 @@ impl Assumptions {
     /// What is not assumed any more.
     pub(crate) fn given_up(&self) -> GivenUp {
         let words = self.words.iter().map(|(word, seen)| (*word, seen.given_up()));
-        GivenUp { proof: self.proof, words: words.filter(|(_, flags)| flags.contains(&true)).collect() }
+        GivenUp {
+            proof: self.proof,
+            by_thread: self.by_thread,
+            words: words.filter(|(_, flags)| flags.contains(&true)).collect(),
+        }
     }
 
     /// For one run: nothing was seen yet.
@@ -176,16 +208,18 @@ impl Assumptions {
         let seen =
             |&[no_counter, no_mask, unsteady]: &[bool; 3]| Seen { no_counter, no_mask, unsteady, ..Seen::default() };
         let words = given_up.words.iter().map(|(word, flags)| (*word, seen(flags))).collect();
-        Assumptions { proof: given_up.proof, words, ..Assumptions::default() }
+        let GivenUp { proof, by_thread, .. } = *given_up;
+        Assumptions { proof, by_thread, words, ..Assumptions::default() }
     }
 
     /// What was seen.
     pub(crate) fn sightings(self) -> Sightings {
-        Sightings { words: self.words, writes: self.writes }
+        Sightings { ordered: self.ordered, words: self.words, writes: self.writes }
     }
 
     /// Adds what another run has seen, as if it had been run with these.
     pub(crate) fn learn(&mut self, of: Sightings) {
+        self.ordered |= of.ordered;
         of.writes.into_iter().for_each(|(pe, span)| self.disturb(pe, span));
         for (word, other) in of.words {
             if other.len > 0 {
@@ -349,7 +383,18 @@ impl Machine {
             return; // an update that arrives can show others what has arrived before it
         }
         assumed.begin();
+        if assumed.by_thread {
+            self.races.read_quiets(Quiet::Thread);
+        }
         self.assumed = Some(assumed);
+    }
+
+    /// A thread of a kernel makes a quiet or fence. Returns whether that is about what the thread comes after.
+    pub(super) fn orders_by_thread(&mut self) -> bool {
+        if let Some(assumed) = &mut self.assumed {
+            assumed.ordered = true;
+        }
+        self.races.quiet() == Quiet::Thread
     }
 
     /// Gives back what was assumed.

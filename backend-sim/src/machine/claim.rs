@@ -13,6 +13,9 @@
 //! * What it has claimed and need not deliver is *lent*. A quiet of the right scope that finds a lent operation leaves it to the
 //!   claimer, which then has to deliver it. What is still lent when the claimer ends is free again.
 //! * A fence is composed as a quiet, so it claims as one. It has to deliver nothing.
+//!
+//! Nobody claims what kernels issue. The device waits for all that is outstanding, whoever waits for it besides: each quiet
+//! delivers what it covers ([`Quiet`](crate::Quiet)), and so does a quiet on a stream, behind the kernel.
 
 use onesided::backend::{Effect, Op};
 
@@ -20,7 +23,7 @@ use super::agent::{Agent, State, Task};
 use super::ids::{AgentId, ClaimId, Table};
 use super::instance::Collective;
 use super::past::Past;
-use super::transfer::Kind;
+use super::transfer::{Kind, Transfer};
 use super::{Machine, Object, Progress, Touch};
 use crate::race::Ticket;
 
@@ -158,6 +161,13 @@ impl Claimer<'_> {
         }
     }
 
+    /// Waits for an operation's delivery, whoever has claimed it.
+    fn wait_for(&mut self, transfer: &mut Transfer) {
+        let id = *self.claim.get_or_insert_with(|| self.claims.open(self.owner));
+        self.claims.claims[id].owed += 1;
+        transfer.awaited.push(id);
+    }
+
     /// As [`Claimer::take`], of what the race detector knows of an operation: nobody waits for that.
     fn note(&mut self, claimed: &mut Claimed, must_deliver: bool) {
         match claimed.by {
@@ -175,10 +185,12 @@ impl Machine {
     /// A call that completes is made, by a host or for a stream: it claims the PE's non-blocking operations.
     pub(super) fn claim_at_call(&mut self, agent: AgentId, completes: Completes) -> Option<ClaimId> {
         let Agent { pe, scope: own, .. } = self.agents[agent];
-        // a kernel waits in its call, as a host does
-        let is_host = !self.agents[agent].is_stream();
+        if self.agents[agent].is_in_kernel() {
+            return None; // neither do kernels claim what others issue
+        }
+        let is_host = self.agents[agent].is_host();
         let state = &self.pes[pe];
-        let scopes = state.scopes_beside(own);
+        let scopes = [state.host_scope, state.stream_scope];
         let idle = state.unstarted == 0 && scopes.iter().all(|&scope| self.flight.is_quiet(scope));
         let outstanding = self.races.has_nbi(pe);
         if completes == Completes::Stores || idle && !self.mode.tracking && !outstanding {
@@ -190,7 +202,6 @@ impl Machine {
             let must_deliver = completes.delivers_nbi() && scope == own;
             // a host waits in its call, so nobody would see what it lends
             let takes = must_deliver || !is_host;
-            let covers = |ticket: Option<&Ticket>| self.races.quiet_covers(agent, ticket);
             let mut claim = |claimed: &mut Claimed, issued: Option<&Past>, stage| {
                 if let (None, Some(issued)) = (claimed.by, issued) {
                     starts.join(issued); // it would have waited for the start
@@ -200,18 +211,18 @@ impl Machine {
                 }
             };
             self.flight.for_each_live(scope, |transfer| {
-                if transfer.nbi && covers(transfer.ticket.as_ref()) {
+                if transfer.nbi {
                     let issued = transfer.past.as_ref().map(|past| &past.issued);
                     claim(&mut transfer.claimed, issued, Stage::InFlight);
                 }
             });
             self.flight.for_each_landed(scope, |landed| {
-                if landed.nbi && !landed.complete && covers(landed.ticket.as_ref()) {
+                if landed.nbi && !landed.complete {
                     claim(&mut landed.claimed, Some(&landed.issued), Stage::Landed);
                 }
             });
         }
-        if state.unstarted > 0 && own != state.kernel_scope {
+        if state.unstarted > 0 {
             let must_deliver = completes.delivers_nbi() && !is_host;
             for &stream in &state.streams {
                 for work in &mut self.agents[stream].queue {
@@ -259,51 +270,47 @@ impl Machine {
     ) -> Progress {
         let (pe, scope) = (self.agents[agent].pe, self.agents[agent].scope);
         self.races.complete(agent, completes);
+        // on a stream it is a quiet of the GPU, which covers what kernels have issued
+        let (kernels, in_kernel) = (self.pes[pe].kernel_scope, self.agents[agent].is_in_kernel());
+        let covers_kernels = match completes {
+            Completes::Scope | Completes::Delivery => !self.agents[agent].is_host(),
+            Completes::Stores => in_kernel, // a stream stores nothing through pointers
+            Completes::Nothing => false,
+        };
         if self.noting {
-            if !self.agents[agent].is_host() && completes != Completes::Stores {
+            if self.agents[agent].is_stream() && completes != Completes::Stores {
                 self.touch(Object::Scope(scope), Touch::Write);
+            }
+            // what a thread comes after is the same in every order
+            let by_thread = in_kernel && self.orders_by_thread();
+            if !by_thread && completes != Completes::Stores && (covers_kernels || in_kernel) {
+                self.touch(Object::Scope(kernels), Touch::Read);
             }
             if claim.is_some_and(|claim| self.claims.lends(claim)) {
                 self.touch(Object::Claims(pe), Touch::Read);
             }
         }
-        // on a stream it is a quiet of the GPU, which covers what kernels have issued
-        let kernels = Some(self.pes[pe].kernel_scope).filter(|_| self.agents[agent].is_stream());
-        let of_kernels =
-            kernels.is_some_and(|kernels| !self.flight.is_quiet(kernels) || self.races.has_nbi_of_kernels(pe));
-        if self.flight.is_quiet(scope) && !of_kernels && !self.mode.tracking {
-            return self.wait_for_claim(agent, claim, then);
+        let mut claim = claim;
+        if !in_kernel && (!self.flight.is_quiet(scope) || self.mode.tracking) {
+            claim = self.claim_scope(agent, claim, completes);
         }
-        let claim = self.claim_scope(agent, claim, completes);
+        if covers_kernels && (!self.flight.is_quiet(kernels) || self.mode.tracking) {
+            claim = self.await_kernels(agent, claim, completes);
+        }
         self.wait_for_claim(agent, claim, then)
     }
 
     /// Claims the blocking operations of the agent's scope that the call completes.
     fn claim_scope(&mut self, agent: AgentId, claim: Option<ClaimId>, completes: Completes) -> Option<ClaimId> {
-        let Agent { pe, scope, .. } = self.agents[agent];
-        let is_stream = self.agents[agent].is_stream();
-        let kernels = Some(self.pes[pe].kernel_scope).filter(|_| is_stream);
+        let scope = self.agents[agent].scope;
         let mut claimer = Claimer { claims: &mut self.claims, claim, owner: agent, burdened: Vec::new() };
-        if let Some(kernels) = kernels.filter(|_| completes.delivers_nbi()) {
-            self.flight.for_each_live(kernels, |transfer| claimer.take(&mut transfer.claimed, true, Stage::InFlight));
-            self.flight.for_each_landed(kernels, |landed| {
-                if !landed.complete {
-                    claimer.take(&mut landed.claimed, true, Stage::Landed);
-                }
-            });
-            if self.races.has_nbi_of_kernels(pe) {
-                self.races.claim_nbi_of_kernels(pe, |claimed| claimer.note(claimed, true));
-            }
-        }
         self.flight.for_each_live(scope, |transfer| {
             let delivers = completes.delivers(transfer.kind == Kind::Store);
-            if transfer.nbi || !delivers || !self.races.quiet_covers(agent, transfer.ticket.as_ref()) {
+            if transfer.nbi || !delivers {
                 return;
             }
             if completes == Completes::Delivery {
-                let id = *claimer.claim.get_or_insert_with(|| claimer.claims.open(agent));
-                claimer.claims.claims[id].owed += 1;
-                transfer.awaited.push(id);
+                claimer.wait_for(transfer);
             } else if transfer.claimed.by.is_none() {
                 claimer.take(&mut transfer.claimed, true, Stage::InFlight);
             }
@@ -312,10 +319,28 @@ impl Machine {
         self.flight.for_each_landed(scope, |landed| {
             // a fence that completes waits for what is in flight, whoever has claimed it
             let counts = !landed.complete || completes == Completes::Delivery;
-            let counts = counts && self.races.quiet_covers(agent, landed.ticket.as_ref());
             if !landed.nbi && counts && completes.delivers(landed.rank.store.is_some()) {
                 past.join(&landed.past);
                 landed.complete |= completes == Completes::Scope;
+            }
+        });
+        claimer.claim
+    }
+
+    /// Waits for what kernels have issued and the call covers, whoever waits for it besides.
+    fn await_kernels(&mut self, agent: AgentId, claim: Option<ClaimId>, completes: Completes) -> Option<ClaimId> {
+        let kernels = self.pes[self.agents[agent].pe].kernel_scope;
+        let mut claimer = Claimer { claims: &mut self.claims, claim, owner: agent, burdened: Vec::new() };
+        let (races, past) = (&self.races, &mut self.agents[agent].past);
+        let covers = |ticket: &Option<Ticket>| races.quiet_covers(agent, ticket.as_ref());
+        self.flight.for_each_live(kernels, |transfer| {
+            if completes.delivers(transfer.kind == Kind::Store) && covers(&transfer.ticket) {
+                claimer.wait_for(transfer);
+            }
+        });
+        self.flight.for_each_landed(kernels, |landed| {
+            if completes.delivers(landed.rank.store.is_some()) && covers(&landed.ticket) {
+                past.join(&landed.past);
             }
         });
         claimer.claim

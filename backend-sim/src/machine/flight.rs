@@ -36,6 +36,8 @@ struct Scope {
     /// Live transfers that wait for earlier ones.
     held: Vec<TransferId>,
     epoch: u32,
+    /// Whether threads have fenced what they come after, and nothing else: tickets know what that is.
+    by_thread: bool,
     /// Transfers so far.
     number: u32,
     /// Operations so far that arrive in the order of issue.
@@ -87,7 +89,7 @@ impl Flight {
         for scope in self.scopes.iter_mut() {
             scope.live.clear();
             scope.held.clear();
-            scope.epoch = 0;
+            (scope.epoch, scope.by_thread) = (0, false);
             (scope.number, scope.turns) = (0, 0);
             scope.landed.clear();
         }
@@ -178,8 +180,13 @@ impl Flight {
         let rank = Rank { target: transfer.dst_pe, fenced, epoch, covered: None, turn, number, store };
         transfer.rank = rank;
         transfer.position = scope.live.len() as u32;
-        if epoch > 0 && fenced || turn.is_some() || store.is_some() {
-            let earlier = scope.live.iter().filter(|&&other| self.transfers[other].rank.precedes(&rank)).count();
+        if (epoch > 0 || scope.by_thread) && fenced || turn.is_some() || store.is_some() {
+            let transfer = &self.transfers[id];
+            let precedes = |other: &&TransferId| {
+                let other = &self.transfers[**other];
+                other.rank.precedes(&rank, tickets(scope.by_thread, &other.ticket, &transfer.ticket))
+            };
+            let earlier = scope.live.iter().filter(precedes).count();
             self.transfers[id].blockers = earlier as u32;
             if earlier > 0 {
                 scope.held.push(id);
@@ -203,6 +210,7 @@ impl Flight {
     pub(crate) fn land(&mut self, id: TransferId) {
         let transfer = &mut self.transfers[id];
         let (rank, position, scope) = (transfer.rank, transfer.position, transfer.scope);
+        let ticket = transfer.ticket.clone();
         let landed = transfer.past.take().map(|past| Landed {
             rank,
             nbi: transfer.nbi,
@@ -212,7 +220,7 @@ impl Flight {
             issued: past.issued,
             past: past.done,
             complete: false,
-            ticket: transfer.ticket.clone(),
+            ticket: ticket.clone(),
         });
         self.buffers.extend(transfer.clear());
         self.free.push(id);
@@ -231,9 +239,11 @@ impl Flight {
         if scope.held.is_empty() {
             return;
         }
+        let by_thread = scope.by_thread;
         scope.held.retain(|&other| {
             let transfer = &mut transfers[other];
-            transfer.blockers -= u32::from(rank.precedes(&transfer.rank));
+            let tickets = tickets(by_thread, &ticket, &transfer.ticket);
+            transfer.blockers -= u32::from(rank.precedes(&transfer.rank, tickets));
             if transfer.blockers == 0 {
                 release(units, other, transfer);
             }
@@ -268,12 +278,22 @@ impl Flight {
         }
     }
 
+    /// A fence of a thread, about what the thread comes after.
+    pub(crate) fn fence_of_thread(&mut self, scope: ScopeId) {
+        self.scopes[scope].by_thread = true;
+    }
+
     /// Steps of transfers that have landed and that come before this one's deliveries.
     pub(crate) fn ordered_before(&self, id: TransferId) -> Past {
         let mut past = Past::default();
         let transfer = &self.transfers[id];
         if let Some(scope) = transfer.scope {
-            let before = self.scopes[scope].landed.iter().filter(|landed| landed.rank.precedes(&transfer.rank));
+            let scope = &self.scopes[scope];
+            let precedes = |landed: &&Landed| {
+                let tickets = tickets(scope.by_thread, &landed.ticket, &transfer.ticket);
+                landed.rank.precedes(&transfer.rank, tickets)
+            };
+            let before = scope.landed.iter().filter(precedes);
             before.for_each(|landed| past.join(&landed.past));
         }
         past
@@ -337,6 +357,12 @@ impl Flight {
         all.sort_by_key(|transfer| transfer.key);
         all
     }
+}
+
+/// The tickets of two transfers, if fences of threads have to be looked at.
+#[inline]
+fn tickets<'a>(by_thread: bool, one: &'a Option<Ticket>, other: &'a Option<Ticket>) -> Option<[&'a Ticket; 2]> {
+    if by_thread { Some([one.as_ref()?, other.as_ref()?]) } else { None }
 }
 
 /// Makes what is left of a transfer deliverable.

@@ -120,7 +120,10 @@ impl Machine {
                 if order == Order::Fence {
                     let Agent { scope, .. } = self.agents[agent];
                     self.races.fence(agent, claim);
-                    self.flight.fence(scope, claim, !self.agents[agent].is_stream());
+                    match self.agents[agent].is_in_kernel() && self.orders_by_thread() {
+                        true => self.flight.fence_of_thread(scope),
+                        false => self.flight.fence(scope, claim, !self.agents[agent].is_stream()),
+                    }
                 }
                 let completes = self.completes(effect).expect("a fence and a quiet complete");
                 self.complete(agent, claim, completes, None)
@@ -154,12 +157,12 @@ impl Machine {
         }
     }
 
-    /// Notes that a stream issues into the scope that it shares with others. The order of two issues matters only where
+    /// Notes that an agent issues into the scope that it shares with others. The order of two issues matters only where
     /// transfers are delivered in order; the order of an issue and of what orders it or completes it always does.
     fn touch_scope(&mut self, agent: AgentId, transfer: &backend::Transfer) {
         if self.noting && !self.agents[agent].is_host() {
             let ordered = self.promises.in_order && !transfer.nbi;
-            let touch = if ordered { Touch::Write } else { Touch::Read };
+            let touch = if ordered { Touch::Write } else { Touch::Add { by: 1 } };
             self.touch(Object::Scope(self.agents[agent].scope), touch);
         }
     }

@@ -64,11 +64,6 @@ impl PeState {
         [self.host_scope, self.stream_scope, self.kernel_scope]
     }
 
-    /// The scopes of which a call of an agent may claim operations: kernels and the library's calls know nothing of each other's.
-    pub(crate) fn scopes_beside(&self, own: ScopeId) -> [ScopeId; 2] {
-        if own == self.kernel_scope { [own, own] } else { [self.host_scope, self.stream_scope] }
-    }
-
     pub(crate) fn reset(&mut self, initialized: bool) {
         self.streams.clear();
         self.in_kernels.clear();

@@ -157,11 +157,14 @@ impl Rank {
 
     /// Whether this one is delivered before a later one: a fence stands between them, they arrive in the order of issue, or both are
     /// stores to one place.
-    pub(crate) fn precedes(&self, later: &Rank) -> bool {
+    ///
+    /// `tickets`: of the two, where fences of threads are about what their threads come after.
+    pub(crate) fn precedes(&self, later: &Rank, tickets: Option<[&Ticket; 2]>) -> bool {
         if self.target != later.target || self.number >= later.number {
             return false;
         }
-        let fence = self.covered.is_some_and(|fence| fence <= later.epoch);
+        let by_thread = || tickets.is_some_and(|[own, later]| self.fenced && own.is_fenced_before(later));
+        let fence = self.covered.is_some_and(|fence| fence <= later.epoch) || by_thread();
         let in_order = || self.turn.zip(later.turn).is_some_and(|(turn, later)| turn < later);
         let overlap = || Some(self.store?.overlaps(&later.store?));
         fence && later.fenced || in_order() || overlap().unwrap_or(false)

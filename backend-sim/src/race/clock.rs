@@ -97,8 +97,17 @@ pub(super) struct Known {
     agent: AgentId,
     /// Its own accesses, in program order.
     pub(super) steps: u64,
-    /// Its transfers by lane: those to memory of one PE, which is what fences and signals tell, or of all. Mostly one kind is known.
-    transfers: SmallVec<[(Option<PeId>, Lane, Times); 1]>,
+    /// Its transfers: those to memory of one PE, which is what fences and signals tell, or of all. Mostly one thing is known.
+    transfers: SmallVec<[(Option<PeId>, What, Times); 1]>,
+}
+
+/// What is known of transfers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    /// Those of a lane have made their accesses.
+    Over(Lane),
+    /// A fence of a thread puts them before what is issued by whom that comes after the fence.
+    Fenced,
 }
 
 /// Every signal copies clocks. The usual case, one kind of transfers, needs no loop.
@@ -107,7 +116,7 @@ impl Clone for Known {
     fn clone(&self) -> Known {
         let transfers = match self.transfers.as_slice() {
             [] => SmallVec::new(),
-            [(to, lane, times)] => SmallVec::from_buf([(*to, *lane, times.clone())]),
+            [(to, what, times)] => SmallVec::from_buf([(*to, *what, times.clone())]),
             many => {
                 let mut transfers = SmallVec::with_capacity(many.len());
                 many.iter().for_each(|known| transfers.push(known.clone()));
@@ -125,19 +134,24 @@ impl Known {
 
     /// What is known of transfers to whatever PE.
     pub(super) fn lane(&mut self, lane: Lane) -> &mut Times {
-        self.of(None, lane)
+        self.of(None, What::Over(lane))
+    }
+
+    /// Which ones fences of threads put before what is issued now.
+    pub(super) fn fenced(&mut self) -> &mut Times {
+        self.of(None, What::Fenced)
     }
 
     /// What is known of transfers to memory of one PE.
     pub(super) fn to(&mut self, pe: PeId, lane: Lane) -> &mut Times {
-        self.of(Some(pe), lane)
+        self.of(Some(pe), What::Over(lane))
     }
 
     #[inline]
-    fn of(&mut self, to: Option<PeId>, lane: Lane) -> &mut Times {
-        let same = |(of, which, _): &(Option<PeId>, Lane, Times)| (*of, *which) == (to, lane);
+    fn of(&mut self, to: Option<PeId>, what: What) -> &mut Times {
+        let same = |(of, which, _): &(Option<PeId>, What, Times)| (*of, *which) == (to, what);
         let at = self.transfers.iter().position(same).unwrap_or_else(|| {
-            self.transfers.push((to, lane, Times::default()));
+            self.transfers.push((to, what, Times::default()));
             self.transfers.len() - 1
         });
         &mut self.transfers[at].2
@@ -145,14 +159,14 @@ impl Known {
 
     fn join(&mut self, other: &Known) {
         self.steps = self.steps.max(other.steps);
-        other.transfers.iter().for_each(|(to, lane, times)| self.of(*to, *lane).join(times));
+        other.transfers.iter().for_each(|(to, what, times)| self.of(*to, *what).join(times));
     }
 
     /// Whether it has an access of a lane to memory of a PE.
     fn has(&self, lane: Lane, time: u64, pe: PeId) -> bool {
         let has = |lane: Lane, to: Option<PeId>| {
-            let known = |(of, which, times): &(Option<PeId>, Lane, Times)| {
-                *which == lane && (of.is_none() || *of == to) && times.contains(time)
+            let known = |(of, which, times): &(Option<PeId>, What, Times)| {
+                *which == What::Over(lane) && (of.is_none() || *of == to) && times.contains(time)
             };
             self.transfers.iter().any(known)
         };
@@ -224,7 +238,7 @@ impl Clock {
 
     /// Learns transfers of an agent to memory of one PE.
     pub(super) fn learn_to(&mut self, agent: AgentId, lane: Lane, pe: PeId, times: &Times) {
-        self.of(agent).of(Some(pe), lane).join(times);
+        self.of(agent).to(pe, lane).join(times);
     }
 
     pub(super) fn join(&mut self, other: &Clock) {
@@ -249,6 +263,19 @@ impl Clock {
     /// What a PE knew when this one heard of that PE.
     pub(super) fn through(&self, pe: PeId) -> Option<&Clock> {
         self.through.iter().find(|(of, _)| *of == pe).map(|(_, clock)| clock)
+    }
+
+    /// What fences of threads have put before whatever is issued now, by the agents that issued it.
+    pub(super) fn fenced(&self) -> impl Iterator<Item = (AgentId, &Times)> {
+        self.known.iter().flat_map(|known| {
+            let fenced = known.transfers.iter().filter(|(_, what, _)| *what == What::Fenced);
+            fenced.map(|(.., times)| (known.agent, times))
+        })
+    }
+
+    /// Whether a fence of a thread puts a transfer of an agent before whatever is issued now.
+    pub(super) fn has_fenced(&self, agent: AgentId, time: u64) -> bool {
+        self.fenced().any(|(of, times)| of == agent && times.contains(time))
     }
 
     /// Whether an access of a lane of an agent, to memory of a PE, is known.

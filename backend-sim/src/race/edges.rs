@@ -19,6 +19,7 @@ use super::clock::{Clock, Times};
 use super::threads::covered_by;
 use super::words::Arrival;
 use super::{Detector, Fenced, Issue, Kind, Lane, Run, Ticket, View, steps_of};
+use crate::config::Quiet;
 use crate::machine::{AgentId, ClaimId, Claimed, Completes, PeId, Table};
 
 /// What an agent knew at a moment, its own accesses included.
@@ -86,8 +87,10 @@ impl Detector {
             lane => view.previous(to, lane, time),
         };
         (view.last, view.site) = (time, site);
-        if let Lane::Puts | Lane::Stores = lane {
-            view.issued = time;
+        match lane {
+            Lane::Puts | Lane::Stores => view.issued = time,
+            Lane::Nbi | Lane::Gets if view.is_in_kernel() => view.issued = time,
+            _ => {}
         }
         if lane == Lane::Stores {
             view.stored = time;
@@ -103,10 +106,13 @@ impl Detector {
     }
 
     /// A non-blocking operation has been issued: a quiet must complete it. `claimed`: by whom that is done, where it is known
-    /// before.
+    /// before. Nobody claims what kernels issue.
     pub(crate) fn outstanding(&mut self, ticket: &Ticket, claimed: Claimed) {
         let Ticket { agent, time, ref issue, .. } = *ticket;
         let view = &mut self.agents[agent];
+        if view.is_in_kernel() {
+            return;
+        }
         let from = std::mem::replace(&mut view.nbi, time).max(self.base);
         let runs = &mut self.pes[view.pe].nbi;
         match runs.iter_mut().rev().find(|run| run.agent == agent) {
@@ -145,6 +151,9 @@ impl Detector {
             return;
         }
         let now = self.tick();
+        if self.quiet == Quiet::Thread && self.agents[agent].is_in_kernel() {
+            return self.thread_fences(agent, now);
+        }
         let (pe, which) = self.agents[agent].scope();
         let is_host = !matches!(self.agents[agent].kind, Kind::Stream(_)); // a kernel waits in its call, as a host does
         let before = self.pes[pe].fenced[which].take();
@@ -178,15 +187,14 @@ impl Detector {
         let mut all = self.scope_of(agent);
         if let Kind::Stream(_) = self.agents[agent].kind {
             let pe = self.agents[agent].pe;
-            let in_kernel =
-                |of: &AgentId| self.agents[*of].pe == pe && matches!(self.agents[*of].kind, Kind::Kernel(_));
+            let in_kernel = |of: &AgentId| self.agents[*of].pe == pe && self.agents[*of].is_in_kernel();
             all.extend(self.agents.ids().filter(in_kernel));
         }
         all
     }
 
     /// The agents that share the scope of one.
-    fn scope_of(&self, agent: AgentId) -> Agents {
+    pub(super) fn scope_of(&self, agent: AgentId) -> Agents {
         scope_of(agent, &self.agents)
     }
 
@@ -196,35 +204,14 @@ impl Detector {
         self.on && !self.pes[pe].nbi.is_empty()
     }
 
-    /// Whether kernels of a PE have non-blocking operations that no quiet has completed.
-    pub(crate) fn has_nbi_of_kernels(&self, pe: PeId) -> bool {
-        let of_kernel = |run: &Run| matches!(self.agents[run.agent].kind, Kind::Kernel(_));
-        self.on && self.pes[pe].nbi.iter().any(of_kernel)
-    }
-
-    /// A stream's call that completes claims the non-blocking operations of the PE's kernels: `take` does so with each one's claim.
-    pub(crate) fn claim_nbi_of_kernels(&mut self, pe: PeId, mut take: impl FnMut(&mut Claimed)) {
-        let Detector { agents, pes, .. } = self;
-        let of_kernels = pes[pe].nbi.iter_mut().filter(|run| matches!(agents[run.agent].kind, Kind::Kernel(_)));
-        of_kernels.for_each(|run| take(&mut run.claimed));
-    }
-
     /// A call that completes claims the PE's non-blocking operations that have started: `take` does so with each one's claim,
     /// told whether it is of the call's scope. Returns what the call knows of the starts of those that nobody had claimed.
     pub(crate) fn claim_nbi(&mut self, agent: AgentId, mut take: impl FnMut(bool, &mut Claimed)) -> Option<Clock> {
-        self.split_runs(agent);
-        let Detector { agents, pes, quiet, base, .. } = self;
+        let Detector { agents, pes, .. } = self;
         let (pe, scope) = agents[agent].scope();
-        let in_kernel = |scope| scope == Kind::Kernel(0).scope();
         let mut starts: Option<Clock> = None;
         for run in &mut pes[pe].nbi {
             let of = agents[run.agent].kind.scope();
-            if in_kernel(of) != in_kernel(scope) {
-                continue; // kernels and the library's calls know nothing of each other's
-            }
-            if run.to > covered_by(*quiet, agents, *base, agent, run.agent, u64::MAX) {
-                continue;
-            }
             if run.claimed.by.is_none() {
                 let clock = starts.get_or_insert_default();
                 clock.join(&run.issue.clock);
@@ -251,7 +238,7 @@ impl Detector {
     }
 
     /// A call that completes learns what has arrived of its scope's blocking operations and stores: those that no quiet has
-    /// claimed, and, where the call is a fence, also those that one has.
+    /// claimed, and, where the call is a fence, also those that one has. Of what kernels have issued it learns everything.
     #[inline]
     pub(crate) fn complete(&mut self, agent: AgentId, completes: Completes) {
         if self.on && completes != Completes::Nothing {
@@ -268,8 +255,10 @@ impl Detector {
                 continue;
             }
             let stored = view.stored > self.base;
+            let in_kernel = view.is_in_kernel();
             let to = covered.max(view.claimed);
-            let from = if completes == Completes::Scope { std::mem::replace(&mut view.claimed, to) } else { 0 };
+            let claimed = if completes == Completes::Scope { std::mem::replace(&mut view.claimed, to) } else { 0 };
+            let from = if in_kernel { 0 } else { claimed };
             let theirs = view.sent.clone().filter(|_| of != agent && covered == now);
             let mine = self.agents[agent].clock();
             if let Some((time, issue)) = theirs {
@@ -282,6 +271,9 @@ impl Detector {
             }
             if completes != Completes::Stores {
                 known.lane(Lane::Puts).add(from, covered);
+                if in_kernel {
+                    known.lane(Lane::Nbi).add(0, covered);
+                }
             }
         }
     }

@@ -186,7 +186,7 @@ struct View {
     /// Its last own access, and the call of that, or of its last transfer.
     last: u64,
     site: u32,
-    /// Its last blocking transfer or store, and the last of these that a quiet has claimed.
+    /// Its last blocking transfer or store, and the last of these that a quiet has claimed. Of an agent of a kernel, non-blocking ones too.
     issued: u64,
     claimed: u64,
     /// Its last store through a peer pointer.
@@ -246,6 +246,10 @@ impl View {
 
     fn is_host(&self) -> bool {
         self.kind == Kind::Host
+    }
+
+    fn is_in_kernel(&self) -> bool {
+        matches!(self.kind, Kind::Kernel(_))
     }
 
     /// The stream, or that of the kernel; `None` for the host.
@@ -372,6 +376,16 @@ impl Detector {
     #[inline]
     pub(crate) fn is_on(&self) -> bool {
         self.on
+    }
+
+    /// What quiets in kernels are about.
+    pub(crate) fn quiet(&self) -> Quiet {
+        self.quiet
+    }
+
+    /// The run that begins takes quiets in kernels to be about this.
+    pub(crate) fn read_quiets(&mut self, quiet: Quiet) {
+        self.quiet = quiet;
     }
 
     /// A stream of the PE, or an agent of a kernel, is new.

@@ -13,6 +13,11 @@ impl Ticket {
         self.agent
     }
 
+    /// Whether a fence of a thread stands between it and a later transfer of its PE.
+    pub(crate) fn is_fenced_before(&self, later: &Ticket) -> bool {
+        later.issue.clock.has_fenced(self.agent, self.time)
+    }
+
     /// When it was issued: no two transfers have the same time.
     pub(crate) fn time(&self) -> u64 {
         self.time

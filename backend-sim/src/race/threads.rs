@@ -6,7 +6,7 @@
 use std::rc::Rc;
 
 use super::clock::Clock;
-use super::{Detector, Run, Ticket, View, steps_of};
+use super::{Detector, Ticket, View, steps_of};
 use crate::config::Quiet;
 use crate::machine::{AgentId, Table};
 
@@ -137,23 +137,15 @@ impl Detector {
         })
     }
 
-    /// Divides runs of non-blocking operations of which a thread's quiet covers the first part only.
-    pub(super) fn split_runs(&mut self, agent: AgentId) {
-        let Detector { quiet, ref agents, base, ref mut pes, .. } = *self;
-        if quiet == Quiet::Pe || agents[agent].block.is_none() {
-            return;
+    /// A thread's fence, where it is about what the thread comes after: what is issued by whom that comes after the fence, it puts behind
+    /// that. So it is something that threads know, and tell each other.
+    pub(super) fn thread_fences(&mut self, thread: AgentId, now: u64) {
+        for of in self.scope_of(thread) {
+            let covered = covered_by(self.quiet, &self.agents, self.base, thread, of, now);
+            if self.agents[of].issued > self.base && covered > 0 {
+                self.agents[thread].clock().of(of).fenced().add(0, covered);
+            }
         }
-        let runs = &mut pes[agents[agent].pe].nbi;
-        *runs = std::mem::take(runs)
-            .into_iter()
-            .flat_map(|run| {
-                let until = covered_by(quiet, agents, base, agent, run.agent, u64::MAX);
-                let (from, issue) = (run.from.max(until), Rc::clone(&run.issue));
-                let rest = (run.from < until && until < run.to).then_some(Run { from, issue, ..run });
-                let to = if rest.is_some() { until } else { run.to };
-                [Some(Run { to, ..run }), rest].into_iter().flatten()
-            })
-            .collect();
     }
 
     /// When an agent made its last step.

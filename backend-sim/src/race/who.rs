@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::clock::Clock;
-use super::{Fenced, How, Issue, Lane, Mark, Ticket, View};
+use super::{FENCED, Fenced, How, Issue, Lane, Mark, Ticket, View};
 use crate::machine::{AgentId, PeId, Table};
 use crate::profile::Promises;
 
@@ -79,6 +79,11 @@ impl<'a> OnPath<'a> {
 }
 
 impl Who<'_> {
+    /// Whether fences of threads hold it back.
+    fn is_fenced(&self) -> bool {
+        FENCED.contains(&self.lane) && self.agents[self.agent].is_in_kernel()
+    }
+
     /// A transfer, at its access to memory of a PE.
     #[inline]
     pub(super) fn transfer<'a>(
@@ -155,10 +160,12 @@ impl Who<'_> {
             }
         }
         let knows = |clock: &Clock| knows(clock, self.agents, agent, lane, mark.time, self.pe);
+        let same_scope = || self.agents[agent].scope() == self.agents[self.agent].scope();
         knows(self.clock)
             || self.fenced.is_some_and(|fenced| fenced.covers(agent, lane, mark.time) || knows(&fenced.clock))
+            || self.is_fenced() && FENCED.contains(&lane) && same_scope() && self.clock.has_fenced(agent, mark.time)
             || self.in_order
-                && self.agents[agent].scope() == self.agents[self.agent].scope()
+                && same_scope()
                 && matches!(lane, Lane::Puts | Lane::Stores | Lane::Arrived)
                 && mark.time < self.time
     }

@@ -53,6 +53,8 @@ pub(super) struct Arrival<'a> {
     from: Option<PeId>,
     /// Where transfers arrive in order: the agents whose earlier ones have arrived, too.
     in_order: Agents,
+    /// Agents some of whose transfers a fence of a thread puts before it.
+    fenced: Agents,
     base: u64,
 }
 
@@ -70,7 +72,13 @@ impl<'a> Arrival<'a> {
             true => scope_of(ticket.agent, agents),
             false => Agents::new(),
         };
-        Arrival { ticket, to, from: pes_per_node.map(|_| agents[ticket.agent].pe), in_order, base }
+        let is_fenced = agents[ticket.agent].is_in_kernel() && FENCED.contains(&ticket.lane);
+        let of_scope = |of: &AgentId| agents[*of].scope() == agents[ticket.agent].scope();
+        let fenced = match is_fenced {
+            true => ticket.issue.clock.fenced().map(|(of, _)| of).filter(of_scope).collect(),
+            false => Agents::new(),
+        };
+        Arrival { ticket, to, from: pes_per_node.map(|_| agents[ticket.agent].pe), in_order, base, fenced }
     }
 
     /// Adds what is known with it.
@@ -90,6 +98,9 @@ impl<'a> Arrival<'a> {
                 let lanes = FENCED.into_iter().zip(times);
                 lanes.for_each(|(lane, times)| clock.learn_to(*of, lane, self.to, times));
             }
+        }
+        for (of, times) in issue.clock.fenced().filter(|(of, _)| self.fenced.contains(of)) {
+            FENCED.into_iter().for_each(|lane| clock.learn_to(of, lane, self.to, times));
         }
         let of_issuer = clock.of(agent);
         of_issuer.steps = known.max(of_issuer.steps);

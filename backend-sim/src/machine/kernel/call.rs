@@ -173,7 +173,7 @@ impl Machine {
         self.run_stream(agent);
     }
 
-    /// A thread performs an operation. What it completes, it claims now.
+    /// A thread performs an operation.
     pub(in crate::machine) fn perform_in_kernel(
         &mut self,
         agent: AgentId,
@@ -182,12 +182,10 @@ impl Machine {
         at: At,
     ) -> Progress {
         let effect = op.effect();
-        let claim = self.completes(effect).and_then(|completes| self.claim_at_call(agent, completes));
-        self.touch_claims(agent, effect);
         if let Effect::Transfer(Transfer { moves: Moves::Amo { .. } | Moves::Fetch, peer, remote, .. }) = effect {
             self.depend_on_polled(self.block_of(agent), (PeId(peer), remote)); // it is made again behind a change
         }
-        self.begin(agent, op, effect, values, at, claim)
+        self.begin(agent, op, effect, values, at, None)
     }
 
     /// An agent's operation has read a word, and has not changed it: if it is a thread's, a loop around its call waits for the word.

@@ -1,11 +1,12 @@
 //! The command line that all programs share.
 
 use std::ffi::OsString;
+use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
-use onesided_sim::{Schedule, Strategy};
+use onesided_sim::{Quiet, Schedule, Strategy};
 
 use super::Facts;
 use super::own::{Augment, check_names};
@@ -129,8 +130,8 @@ pub(super) struct Search {
     /// What a data race means: two accesses to the same bytes that nothing orders [default: find]
     #[arg(long, value_enum, value_name = "MEANING")]
     pub(super) races: Option<RacesMean>,
-    /// What a quiet in a kernel completes, as a barrier does: what its PE's kernels have issued, or what its thread comes after, as over
-    /// NVLink [default: pe]
+    /// What a quiet in a kernel completes, as a barrier does, and a fence orders: what its PE's kernels have issued, or what its thread
+    /// comes after, as over NVLink [default: pe]
     #[arg(long, value_enum, value_name = "WHOSE")]
     pub(super) quiet: Option<QuietIs>,
     /// The program does not look at the values that signal_wait_until returns, so --all need not visit orders that differ in them
@@ -215,13 +216,38 @@ pub(super) enum RacesMean {
     Ignore,
 }
 
-/// Whose operations a quiet in a kernel completes.
+/// Whose operations a quiet in a kernel completes, and a fence orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum QuietIs {
     /// Those of all kernels of its PE: the specification's text
     Pe,
     /// Those of its thread, and those that the thread comes after, by a barrier of the block for example
     Thread,
+}
+
+impl From<QuietIs> for Quiet {
+    fn from(is: QuietIs) -> Quiet {
+        match is {
+            QuietIs::Pe => Quiet::Pe,
+            QuietIs::Thread => Quiet::Thread,
+        }
+    }
+}
+
+impl From<Quiet> for QuietIs {
+    fn from(quiet: Quiet) -> QuietIs {
+        match quiet {
+            Quiet::Pe => QuietIs::Pe,
+            Quiet::Thread => QuietIs::Thread,
+        }
+    }
+}
+
+impl Display for QuietIs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = self.to_possible_value();
+        f.write_str(value.as_ref().map_or("", |value| value.get_name()))
+    }
 }
 
 /// Which kind of schedules is visited.

@@ -78,12 +78,13 @@ impl Plan {
         });
         let given_gpus = machine.gpus.as_deref().map(number_of_gpus).transpose()?;
         if let Some(schedule) = &search.replay {
-            let Schedule { pes, nodes, gpus, profile, pieces, .. } = schedule;
+            let Schedule { pes, nodes, gpus, profile, pieces, quiet, .. } = schedule;
             agree("--pes", given_pes, *pes)?;
             agree("--nodes", machine.nodes, *nodes)?;
             agree("--gpus", given_gpus, gpus.unwrap_or(*pes))?;
             agree("--profile", given_profile, *profile)?;
             agree("--pieces", machine.pieces, *pieces)?;
+            agree("--quiet", search.quiet, QuietIs::from(*quiet))?;
         }
         let usual = Config::default();
         let mut config = Config {
@@ -102,10 +103,7 @@ impl Plan {
                 Some(RacesMean::Note) => Races::Note,
                 Some(RacesMean::Ignore) => Races::Ignore,
             },
-            quiet: match search.quiet {
-                None | Some(QuietIs::Pe) => Quiet::Pe,
-                Some(QuietIs::Thread) => Quiet::Thread,
-            },
+            quiet: search.quiet.map_or(usual.quiet, Quiet::from),
             strict: search.strict,
             values_matter: !search.ignore_values,
             ..usual
@@ -214,9 +212,6 @@ impl Plan {
             Races::Find => {}
             Races::Note => options += " --races note",
             Races::Ignore => options += " --races ignore",
-        }
-        if self.config.quiet == Quiet::Thread {
-            options += " --quiet thread";
         }
         if !self.config.values_matter {
             options += " --ignore-values";
@@ -344,6 +339,7 @@ mod tests {
         let replay = |of: String, more: &str| format!("--replay {of} {more}");
         for (arguments, why) in [
             (replay(of("4x1.spec.p4"), "--pes 8"), "--pes 8 contradicts the schedule, which has 4"),
+            (replay(of("4x1.spec.p4t"), "--quiet pe"), "--quiet pe contradicts the schedule, which has thread"),
             (replay(of("4x1.spec.p4"), "--all"), "cannot be used with"),
             (replay(of("4x1.spec.p4"), "--time 3"), "cannot be used with"),
             (replay(of("1x1.spec.p4"), ""), "needs at least 2 PEs"),
@@ -398,8 +394,7 @@ mod tests {
             ("--rounds 4", " --rounds 4"),
             ("--strict", " --strict"),
             ("--all --ignore-values --jobs 2", " --ignore-values"),
-            ("--quiet thread", " --quiet thread"),
-            ("--quiet pe", ""),
+            ("--quiet thread", ""),
         ] {
             assert_eq!(plan(given).unwrap().beside_the_schedule(), beside);
         }

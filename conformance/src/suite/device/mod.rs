@@ -253,6 +253,9 @@ part! { order in "order" by run:
     fenced_flag_block: 2, block();
     quiet_of_a_block_then_flag: 2, block();
     each_thread_quiets: 2, grid(1, 2);
+    each_thread_quiets_and_signals: 2, grid(1, 2);
+    each_thread_fences_and_signals: 2, grid(1, 2);
+    each_thread_signals_without_order: 2 racy, grid(1, 2);
     each_block_fences: 2, grid(2, 1);
     word_put_twice: 2 racy, thread();
     word_put_twice_fenced: 2, thread();

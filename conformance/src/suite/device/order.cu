@@ -97,6 +97,20 @@ KERNEL(each_thread_quiets) {
         out[1] = data[1];
     }
 }
+// Two threads put, complete or order their own, and signal, each beside the other.
+#define EACH_SIGNALS(ORDER)                                                                                             \
+    const int i = threadIdx.x;                                                                                          \
+    if (ME == 0) {                                                                                                      \
+        nvshmem_int_put_nbi(data + i, in + 1 + i, 1, 1);                                                                \
+        ORDER;                                                                                                          \
+        nvshmemx_signal_op(words + i, 1, NVSHMEM_SIGNAL_SET, 1);                                                        \
+    } else {                                                                                                            \
+        nvshmem_signal_wait_until(words + i, NVSHMEM_CMP_EQ, 1);                                                        \
+        out[i] = data[i];                                                                                               \
+    }
+KERNEL(each_thread_quiets_and_signals) { EACH_SIGNALS(nvshmem_quiet()) }
+KERNEL(each_thread_fences_and_signals) { EACH_SIGNALS(nvshmem_fence()) }
+KERNEL(each_thread_signals_without_order) { EACH_SIGNALS() }
 // Two blocks put, each with a signal of its own.
 KERNEL(each_block_fences) {
     const int i = blockIdx.x;

@@ -1,0 +1,54 @@
+// Several threads put, complete or order, and signal. Each PE waits for a signal from each thread, and reads.
+#include <nvshmem.h>
+#include <nvshmemx.h>
+
+#define OTHER (1 - nvshmem_my_pe())
+#define KERNEL(NAME) extern "C" __global__ void NAME(int *data, uint64_t *signals, int *seen)
+#define RECEIVE                                                                                                        \
+    nvshmem_signal_wait_until(signals + threadIdx.x, NVSHMEM_CMP_EQ, 1);                                               \
+    seen[threadIdx.x] = data[threadIdx.x];
+
+// Each thread completes what it has put itself, whoever else completes it.
+KERNEL(each_quiets) {
+    nvshmem_int_p(data + threadIdx.x, 1 + threadIdx.x, OTHER);
+    nvshmem_quiet();
+    nvshmemx_signal_op(signals + threadIdx.x, 1, NVSHMEM_SIGNAL_SET, OTHER);
+    RECEIVE
+}
+KERNEL(each_quiets_nbi) {
+    data[64 + threadIdx.x] = 1 + threadIdx.x;
+    nvshmem_int_put_nbi(data + threadIdx.x, data + 64 + threadIdx.x, 1, OTHER);
+    nvshmem_quiet();
+    nvshmemx_signal_op(signals + threadIdx.x, 1, NVSHMEM_SIGNAL_SET, OTHER);
+    RECEIVE
+}
+KERNEL(each_fences) {
+    nvshmem_int_p(data + threadIdx.x, 1 + threadIdx.x, OTHER);
+    nvshmem_fence();
+    nvshmemx_signal_op(signals + threadIdx.x, 1, NVSHMEM_SIGNAL_SET, OTHER);
+    RECEIVE
+}
+// One thread orders what all have put, and all signal behind that.
+KERNEL(one_fences) {
+    nvshmem_int_p(data + threadIdx.x, 1 + threadIdx.x, OTHER);
+    __syncthreads();
+    if (threadIdx.x == 0) nvshmem_fence();
+    __syncthreads();
+    nvshmemx_signal_op(signals + threadIdx.x, 1, NVSHMEM_SIGNAL_SET, OTHER);
+    RECEIVE
+}
+// A fence of the second thread comes after nothing that the first one has done, and orders nothing of that.
+KERNEL(another_fences) {
+    nvshmem_int_p(data + threadIdx.x, 1 + threadIdx.x, OTHER);
+    if (threadIdx.x == 1) nvshmem_fence();
+    nvshmemx_signal_op(signals + threadIdx.x, 1, NVSHMEM_SIGNAL_SET, OTHER);
+    RECEIVE
+}
+// What a quiet of a stream completes.
+KERNEL(puts) {
+    data[64 + threadIdx.x] = 1 + threadIdx.x;
+    nvshmem_int_put_nbi(data + threadIdx.x, data + 64 + threadIdx.x, 1, OTHER);
+}
+KERNEL(calls_the_other) {
+    if (threadIdx.x == 0) nvshmemx_signal_op(signals + 1, 1, NVSHMEM_SIGNAL_SET, OTHER);
+}

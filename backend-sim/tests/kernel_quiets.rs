@@ -1,0 +1,133 @@
+//! Quiets and fences of several threads: each completes or orders all that it is about, whoever else does.
+
+use std::ops::ControlFlow;
+
+use onesided::{Cmp, Grid, Pe, Result, SignalOp, Source, Stream, SymmetricBuf, args};
+use onesided_sim::{Config, Explore, Explored, Quiet, Run, Sim, Simulation};
+
+const QUIETS: &str = include_str!("../ptx/kernels/quiets.ptx");
+const THREADS: u32 = 2;
+
+/// Launches a kernel of quiets.cu on every PE, on the first of two streams; then does something more.
+fn launch(
+    pe: &Pe<Sim>,
+    name: &str,
+    more: impl FnOnce(&Memory, [&Stream<Sim>; 2], &dyn Fn(&str, &Stream<Sim>) -> Result<()>) -> Result<()>,
+) -> Result<Vec<i32>> {
+    let count = THREADS as usize;
+    let (data, seen) = (pe.alloc_zeroed::<i32>(128)?, pe.alloc_zeroed::<i32>(count)?);
+    let memory = Memory { data, seen, signals: pe.alloc_zeroed::<u64>(count)? };
+    let (first, second) = (pe.stream()?, pe.stream()?);
+    let module = pe.module(&Source::ptx("quiets.ptx", QUIETS))?;
+    let launch = |name: &str, stream: &Stream<Sim>| {
+        let arguments = args![&memory.data, &memory.signals, &memory.seen];
+        // SAFETY: every kernel of the file takes these three, and stays inside them.
+        unsafe { pe.on(stream).launch(&module.kernel(name)?, &Grid::new(1, THREADS), arguments) }
+    };
+    launch(name, &first)?;
+    more(&memory, [&first, &second], &launch)?;
+    pe.on(&first).barrier_all()?;
+    pe.synchronize(&first)?;
+    pe.synchronize(&second)?;
+    let result = pe.read(&memory.seen)?;
+    pe.free(memory.seen)?;
+    pe.free(memory.signals)?;
+    pe.free(memory.data)?;
+    Ok(result)
+}
+
+struct Memory {
+    data: SymmetricBuf<i32>,
+    signals: SymmetricBuf<u64>,
+    seen: SymmetricBuf<i32>,
+}
+
+fn simulation(quiet: Quiet) -> Simulation {
+    Simulation::new(Config { quiet, ..Config::pes(2) }).unwrap()
+}
+
+/// Visits all schedules up to the first finding, in a text.
+fn prove<T>(quiet: Quiet, program: impl Fn(&Pe<Sim>) -> Result<T>) -> (Explored, Option<String>) {
+    let mut wrong = None;
+    let visit = |run: &Run<T>| match run.verdict.is_ok() {
+        true => ControlFlow::Continue(()),
+        false => {
+            wrong = Some(run.verdict.to_string());
+            ControlFlow::Break(())
+        }
+    };
+    let explored = simulation(quiet).explore(Explore::All { limit: 20_000 }, program, visit).unwrap();
+    (explored, wrong)
+}
+
+#[test]
+fn each_thread_completes_and_orders_its_own_beside_others() {
+    for name in ["each_quiets", "each_quiets_nbi", "each_fences", "one_fences"] {
+        for quiet in [Quiet::Pe, Quiet::Thread] {
+            let program = |pe: &Pe<Sim>| launch(pe, name, |_, _, _| Ok(()));
+            let run = simulation(quiet).run(program).unwrap();
+            assert!(run.verdict.is_ok(), "{name}, {quiet:?}, in order: {}", run.verdict);
+            assert_eq!(run.results, [Some(vec![1, 2]), Some(vec![1, 2])]);
+            let (explored, wrong) = prove(quiet, program);
+            assert_eq!(wrong, None, "{name}, {quiet:?}");
+            // what a thread comes after is the same in every order: neither whose quiet comes first matters nor what it finds
+            assert_eq!((explored.complete, explored.schedules), (true, 1), "{name}, {quiet:?}");
+            let random = Explore::random(200, 1);
+            let explored = simulation(quiet).explore(random, program, |run| {
+                assert!(run.verdict.is_ok(), "{name}, {quiet:?}: {}", run.verdict);
+                ControlFlow::Continue(())
+            });
+            assert_eq!(explored.unwrap().findings, 0);
+        }
+    }
+}
+
+#[test]
+fn the_fence_of_another_thread_orders_nothing() {
+    for quiet in [Quiet::Pe, Quiet::Thread] {
+        let (_, wrong) = prove(quiet, |pe| launch(pe, "another_fences", |_, _, _| Ok(())));
+        let wrong = wrong.expect("a race");
+        assert!(wrong.contains("delivery of p at quiets.cu:42"), "{quiet:?}: {wrong}");
+    }
+}
+
+/// The PE's second stream signals that the first words of the other's data are there; this PE waits for the same, and reads.
+fn hand_over(pe: &Pe<Sim>, memory: &Memory, second: &Stream<Sim>) -> Result<()> {
+    let signal = memory.signals.signal(0);
+    pe.on(second).signal_op(signal, 1, SignalOp::Set, 1 - pe.my_pe())?;
+    pe.host().signal_wait_until(signal, Cmp::Eq, 1)?;
+    pe.read(memory.data.slice(..THREADS as usize)).map(drop)
+}
+
+#[test]
+fn quiets_of_several_streams_complete_what_a_kernel_has_issued() {
+    let program = |pe: &Pe<Sim>| {
+        launch(pe, "puts", |memory, [first, second], _| {
+            let event = pe.event()?;
+            pe.record(&event, first)?;
+            pe.on(first).quiet()?;
+            pe.wait_event(&event, second)?;
+            pe.on(second).quiet()?;
+            hand_over(pe, memory, second)
+        })
+    };
+    let (explored, wrong) = prove(Quiet::Pe, program);
+    assert_eq!((wrong, explored.complete), (None, true));
+}
+
+/// In order the kernel has put when the other stream's quiet comes. Nothing orders the two.
+#[test]
+fn a_quiet_of_a_stream_that_may_come_before_the_kernel_is_found() {
+    let program = |pe: &Pe<Sim>| {
+        launch(pe, "puts", |memory, [_, second], launch| {
+            launch("calls_the_other", second)?;
+            pe.host().signal_wait_until(memory.signals.signal(1), Cmp::Eq, 1)?;
+            pe.on(second).quiet()?;
+            hand_over(pe, memory, second)
+        })
+    };
+    let run = simulation(Quiet::Pe).run(program).unwrap();
+    assert!(run.verdict.is_ok(), "{}", run.verdict);
+    let (_, wrong) = prove(Quiet::Pe, program);
+    assert!(wrong.as_ref().is_some_and(|wrong| wrong.contains("data race")), "{wrong:?}");
+}
