@@ -5,7 +5,8 @@
 //! another thing: it may need several updates more or fewer at once, which no single exchange reaches. So where somebody waits
 //! for a word, additions commute only if it is a **counter**: only added to, and only waited for with `>=` or `>`. The search then finds,
 //! for each wait, every *set* of additions that can come before it, one addition more or less at a time. That is all there is
-//! as long as a larger value never ends a wait later. Other updates commute only where nobody waits.
+//! as long as a larger value never ends a wait later. A wait with `==` is one with `>=` where no addition exceeds its value: in
+//! every order a counter ends with the same value, so a run shows it if one does. Other updates commute only where nobody waits.
 //!
 //! In a proof there is more. A **steady** word is updated by signals and atomics that do not add, and no update makes a condition false that somebody
 //! waits for. So a wait that can end can always end. Its end is taken before everything else, and depends on nothing. The search
@@ -83,6 +84,8 @@ struct Seen {
     masked: bool,
     /// It was changed or waited for as no counter is.
     otherwise: bool,
+    /// The largest value that an addition has left.
+    largest: u64,
     /// It was written plainly where a wait can be before that as well as behind it.
     disturbed: bool,
     /// Values that updates have replaced, and by which.
@@ -137,6 +140,13 @@ fn near(pe: PeId, span: Span) -> std::ops::Range<Word> {
 }
 
 impl Waited {
+    /// Whether a counter of so many bytes, which has been as large as this, has exceeded what this waits for with `==`. A negative value is
+    /// larger than others here, so nothing is assumed of counters that begin or end below 0.
+    fn is_passed(&self, largest: u64, len: usize) -> bool {
+        let wants_negative = self.wanted >> (8 * len - 1) & 1 == 1;
+        self.comparison.cmp == Cmp::Eq && (wants_negative || largest > self.wanted)
+    }
+
     /// Whether this replacement makes the condition false, or ends the wait with another value.
     fn is_falsified_by(&self, &(old, new): &(u64, u64)) -> bool {
         let [before, behind] = [old, new].map(|value| self.comparison.holds(value, self.wanted));
@@ -145,6 +155,14 @@ impl Waited {
 }
 
 impl Seen {
+    /// Compares the largest value with what somebody waits for with `==`. Returns whether it is news that the word is no counter.
+    fn compare_largest(&mut self) -> bool {
+        let passed = self.tests.iter().any(|test| test.is_passed(self.largest, self.len));
+        let news = passed && !self.otherwise;
+        self.otherwise |= passed;
+        news
+    }
+
     fn given_up(&self) -> [bool; 3] {
         [self.no_counter, self.no_mask, self.unsteady]
     }
@@ -241,22 +259,28 @@ impl Assumptions {
                     self.news = true;
                 }
             }
+            seen.largest = seen.largest.max(other.largest);
             for test in other.tests {
                 if seen.tests.insert(test) {
                     seen.falsified |= seen.replaced.iter().any(|replaced| test.is_falsified_by(replaced));
                     self.news = true;
                 }
             }
+            self.news |= seen.compare_largest();
         }
     }
 
-    /// A word is added to. Returns how that touches it.
-    pub(super) fn add(&mut self, pe: PeId, span: Span, by: u64) -> Touch {
+    /// A word is added to, and has this value now. Returns how that touches it.
+    pub(super) fn add(&mut self, pe: PeId, span: Span, by: u64, value: u64) -> Touch {
         let negative = by >> (8 * span.len - 1) & 1 == 1;
         let seen = self.meet(word(pe, span), span.len);
-        let news = !seen.added || negative && !seen.otherwise;
+        let mut news = !seen.added || negative && !seen.otherwise;
         seen.added = true;
         seen.otherwise |= negative;
+        if value > seen.largest {
+            seen.largest = value;
+            news |= seen.compare_largest();
+        }
         let touch = if seen.no_counter { Touch::Atomic } else { Touch::Add { by } };
         self.news |= news;
         self.updates_of(word(pe, span), span.len, 0).added = true;
@@ -344,11 +368,13 @@ impl Assumptions {
         let grows = matches!(condition.wait.cmp, Cmp::Ge | Cmp::Gt) && !condition.may_be_cyclic();
         for test in condition.tests(pe) {
             let seen = self.meet(word(pe, test.variable), test.variable.len);
-            let mut news = !grows && !seen.otherwise;
-            seen.otherwise |= !grows;
+            let may_grow = grows || condition.wait.cmp == Cmp::Eq;
+            let mut news = !may_grow && !seen.otherwise;
+            seen.otherwise |= !may_grow;
             let waited = Waited { comparison: test.comparison, wanted: test.wanted, returns };
             if seen.tests.insert(waited) {
                 seen.falsified |= seen.replaced.iter().any(|replaced| waited.is_falsified_by(replaced));
+                seen.compare_largest();
                 news = true;
             }
             if !seen.disturbed && disturbed(test.variable) {

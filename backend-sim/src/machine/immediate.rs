@@ -194,7 +194,7 @@ impl Machine {
     ) {
         let touch = match (&mut self.assumed, adds) {
             (None, _) => Touch::Atomic,
-            (Some(assumed), Some(by)) => assumed.add(pe, word, by),
+            (Some(assumed), Some(by)) => assumed.add(pe, word, by, replaced.1),
             (Some(assumed), None) => assumed.update(pe, word, replaced, mask, (self.taken, self.races.told(pe, word))),
         };
         self.touch_memory(pe, word, touch);

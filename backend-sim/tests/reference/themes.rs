@@ -102,7 +102,7 @@ pub(crate) fn counters(calls: usize) -> impl Strategy<Value = Program> {
         1 => Just(Op::Quiet),
         1 => Just(Op::Fence),
     ];
-    let cmp = prop_oneof![6 => Just(Cmp::Ge), 2 => Just(Cmp::Gt), 1 => Just(Cmp::Eq), 1 => Just(Cmp::Ne)];
+    let cmp = prop_oneof![6 => Just(Cmp::Ge), 2 => Just(Cmp::Gt), 3 => Just(Cmp::Eq), 1 => Just(Cmp::Ne)];
     let look = prop_oneof![
         4 => (word(), cmp, 1u64..=3).prop_map(|(word, cmp, value)| Op::Wait { word, cmp, value, signal: true }),
         2 => word().prop_map(|word| Op::SignalFetch { word }),
