@@ -132,3 +132,26 @@ fn a_change_within_a_round_is_not_missed() {
         }
     }
 }
+
+/// What the call returns is loaded in any case: it counts whether something reads that.
+#[test]
+fn a_wait_whose_value_nobody_looks_at_is_no_choice() {
+    let program = |name: &'static str| {
+        move |pe: &Pe<Sim>| {
+            let (flag, seen) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<i32>(1)?);
+            launch(pe, name, args![&flag, &seen])?;
+            let result = pe.read_one(&seen)?;
+            pe.free(seen)?;
+            pe.free(flag)?;
+            Ok(result)
+        }
+    };
+    let all = |name, values_matter| {
+        let config = Config { values_matter, ..Config::pes(2) };
+        let (outcomes, explored) = explore(Explore::All { limit: 100 }, config, program(name));
+        assert!(explored.complete);
+        (outcomes.len(), explored.schedules)
+    };
+    assert_eq!((all("wait_and_look", true), all("wait_and_look", false)), ((2, 2), (1, 1)));
+    assert_eq!(all("wait_only", true), (1, 1));
+}

@@ -80,3 +80,24 @@ extern "C" __global__ void either_by_loads(uint64_t *flags, int which) {
         while (mine[0] == 0 && mine[1] == 0) {}
     }
 }
+
+// PE 0 sends 1, then 2. PE 1 waits for 1 or more, and looks at what it found, or does not.
+extern "C" __global__ void wait_and_look(uint64_t *flag, int *seen) {
+    if (nvshmem_my_pe() == 0) {
+        nvshmemx_signal_op(flag, 1, NVSHMEM_SIGNAL_SET, 1);
+        nvshmem_fence();
+        nvshmemx_signal_op(flag, 2, NVSHMEM_SIGNAL_SET, 1);
+    } else {
+        *seen = (int)nvshmem_signal_wait_until(flag, NVSHMEM_CMP_GE, 1);
+    }
+}
+extern "C" __global__ void wait_only(uint64_t *flag, int *seen) {
+    if (nvshmem_my_pe() == 0) {
+        nvshmemx_signal_op(flag, 1, NVSHMEM_SIGNAL_SET, 1);
+        nvshmem_fence();
+        nvshmemx_signal_op(flag, 2, NVSHMEM_SIGNAL_SET, 1);
+    } else {
+        nvshmem_signal_wait_until(flag, NVSHMEM_CMP_GE, 1);
+        *seen = 1;
+    }
+}

@@ -341,6 +341,8 @@ pub(crate) struct CallSite {
     pub(crate) callee: Callee,
     pub(crate) arguments: Vec<Slot>,
     pub(crate) result: Option<Slot>,
+    /// Whether something may look at the result.
+    pub(crate) is_used: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

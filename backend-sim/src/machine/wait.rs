@@ -9,7 +9,7 @@
 use onesided::backend::{Span, Wait};
 
 use super::access::Test;
-use super::agent::{Agent, Condition, State};
+use super::agent::{Agent, AgentKind, Condition, State};
 use super::ids::{AgentId, PeId};
 use super::relaxed::Asked;
 use super::{Machine, Progress, Touch};
@@ -23,8 +23,8 @@ impl Machine {
     pub(super) fn wait(&mut self, agent: AgentId, mut condition: Condition, asked: Asked) -> Progress {
         let pe = self.agents[agent].pe;
         self.observe_wait(agent, &condition, asked);
+        let returns = self.assumed.is_some() && condition.wait.signal && self.looks_at_result(agent);
         if let Some(assumed) = &mut self.assumed {
-            let returns = self.config.values_matter && condition.wait.signal && !self.agents[agent].is_stream();
             assumed.wait(pe, &condition, returns, |variable| !self.races.knows_last_write(agent, pe, variable));
         }
         if condition.is_over() {
@@ -185,6 +185,16 @@ impl Machine {
     /// Whether nothing depends on when a wait for a word ends, as far as is known.
     pub(super) fn is_steady(&self, pe: PeId, variable: Span) -> bool {
         self.assumed.as_ref().is_some_and(|assumed| assumed.is_steady(pe, variable))
+    }
+
+    /// Whether an agent may look at what its call returns.
+    fn looks_at_result(&self, agent: AgentId) -> bool {
+        self.config.values_matter
+            && match self.agents[agent].kind {
+                AgentKind::Stream(_) => false,
+                AgentKind::Block(_) | AgentKind::Thread(_) => self.call_is_used(agent),
+                AgentKind::Host => true,
+            }
     }
 }
 

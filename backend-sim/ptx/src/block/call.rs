@@ -30,6 +30,8 @@ pub struct Call {
     pub arguments: Vec<u8>,
     /// Where each argument begins, and its bytes.
     pub layout: Vec<(usize, usize)>,
+    /// Whether the caller may look at the result.
+    pub is_used: bool,
     /// Where the first thread calls; [`Module::describe`](crate::Module::describe) says it in words.
     pub place: Place,
 }
@@ -216,6 +218,12 @@ impl Block {
             begin += size as usize;
             (begin - size as usize, size as usize)
         });
+        let may_look = |thread: &Thread| match thread.state {
+            State::Call { call: site, .. } => {
+                self.module.code[usize::from(thread.frame.code)].calls[usize::from(site)].is_used
+            }
+            _ => true,
+        };
         let call = Call {
             external: external.into(),
             name: function.name.clone(),
@@ -223,6 +231,7 @@ impl Block {
             who: self.who(members.start),
             arguments: self.arguments(index).flatten().copied().collect(),
             layout: layout.collect(),
+            is_used: self.threads[members.clone()].iter().any(may_look),
             place,
             threads: members.clone().collect(),
         };

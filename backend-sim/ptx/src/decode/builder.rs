@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::form::Form;
-use super::{Found, Names, Symbol, layout};
+use super::{Found, Names, Symbol, layout, unused};
 use crate::alu::integer;
 use crate::error::Error;
 use crate::op::{Code, Op, Reg, Slot, Special};
@@ -47,6 +47,8 @@ pub(super) struct Builder<'m, 'a> {
     pub(super) code: Code,
     pub(super) found: Found,
     pub(super) is_kernel: bool,
+    /// Of each call, whether something may look at its result.
+    pub(super) results_used: Vec<bool>,
     places: &'m mut Vec<(u32, Option<Arc<Location>>)>,
     scopes: Vec<ScopeNames<'a>>,
     scope: usize,
@@ -81,6 +83,7 @@ pub(super) fn function<'a>(
         },
         found: Found { shared, narrowest: 4, ..Found::default() },
         is_kernel: function.is_entry,
+        results_used: unused::results_used(function),
         places,
         scopes: vec![ScopeNames::default()],
         scope: 0,

@@ -8,6 +8,7 @@ mod layout;
 mod memory;
 mod moves;
 mod sync;
+mod unused;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

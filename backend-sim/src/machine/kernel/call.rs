@@ -204,6 +204,13 @@ impl Machine {
         }
     }
 
+    /// Whether a thread may look at what its call returns.
+    pub(in crate::machine) fn call_is_used(&self, agent: AgentId) -> bool {
+        let id = self.block_of(agent);
+        let calling = self.kernels.blocks[id].calls.get(&self.first_of(id, agent));
+        calling.is_none_or(|calling| calling.call.is_used)
+    }
+
     /// A thread's operation is over: its call is answered.
     pub(in crate::machine) fn call_of_thread_finished(&mut self, agent: AgentId) {
         let id = self.block_of(agent);

@@ -1,0 +1,148 @@
+//! Calls whose result nobody looks at. A compiler loads the result of every call into a register: often nothing reads that.
+
+use std::collections::BTreeMap;
+
+use crate::syntax::{Function, Instruction, Operand, Statement};
+
+/// How often each name occurs.
+type Times<'a> = BTreeMap<&'a str, usize>;
+
+/// What stands between `{` and `}`.
+#[derive(Default)]
+struct Scope<'a> {
+    names: Times<'a>,
+    /// Calls, by their numbers in the function, and the variables of their results.
+    calls: Vec<(usize, &'a str)>,
+    /// Loads from variables: which, and the register.
+    loads: Vec<(&'a str, &'a str)>,
+}
+
+/// For each call of a function, whether something may look at its result.
+pub(super) fn results_used(function: &Function<'_>) -> Vec<bool> {
+    let mut names = Times::new();
+    let instructions = || {
+        function.body.iter().flatten().filter_map(|statement| match statement {
+            Statement::Instruction(instruction) => Some(instruction),
+            _ => None,
+        })
+    };
+    instructions().for_each(|instruction| count(instruction, &mut names));
+
+    let mut used = Vec::new();
+    let mut scopes = vec![Scope::default()];
+    for statement in function.body.iter().flatten() {
+        match statement {
+            Statement::Begin => scopes.push(Scope::default()),
+            Statement::End => {
+                if let Some(scope) = scopes.pop() {
+                    scope.end(&names, &mut used);
+                    if let Some(parent) = scopes.last_mut() {
+                        scope
+                            .names
+                            .into_iter()
+                            .for_each(|(name, times)| *parent.names.entry(name).or_default() += times);
+                    }
+                }
+            }
+            Statement::Instruction(instruction) => {
+                if let Some(scope) = scopes.last_mut() {
+                    scope.instruction(instruction, &mut used);
+                }
+            }
+            _ => {}
+        }
+    }
+    scopes.iter().for_each(|scope| scope.end(&names, &mut used));
+    used
+}
+
+impl<'a> Scope<'a> {
+    fn instruction(&mut self, instruction: &Instruction<'a>, used: &mut Vec<bool>) {
+        count(instruction, &mut self.names);
+        match (instruction.opcode, &instruction.operands[..]) {
+            ("call", operands) => {
+                if let [Operand::List(result), Operand::Name { .. }, ..] = operands
+                    && let [Operand::Name { name, .. }] = result[..]
+                {
+                    self.calls.push((used.len(), name));
+                }
+                used.push(true);
+            }
+            ("ld", [Operand::Name { name, .. }, Operand::Address { base: Some(base), .. }]) => {
+                self.loads.push((base, name))
+            }
+            _ => {}
+        }
+    }
+
+    /// A result is looked at if its variable is named by anything but its call and loads of whole registers, or one of these registers is
+    /// named again.
+    fn end(&self, names: &Times<'_>, used: &mut [bool]) {
+        for &(call, result) in &self.calls {
+            let loads = || self.loads.iter().filter(|(from, _)| *from == result);
+            used[call] = self.names[result] > 1 + loads().count() || loads().any(|(_, register)| names[register] > 1);
+        }
+    }
+}
+
+fn count<'a>(instruction: &Instruction<'a>, names: &mut Times<'a>) {
+    if let Some((guard, _)) = instruction.guard {
+        *names.entry(guard).or_default() += 1;
+    }
+    instruction.operands.iter().for_each(|operand| count_names(operand, names));
+}
+
+fn count_names<'a>(operand: &Operand<'a>, names: &mut Times<'a>) {
+    let mut one = |name: &'a str| *names.entry(name).or_default() += 1;
+    match operand {
+        Operand::Name { name, .. } | Operand::Not(name) => one(name),
+        Operand::Pair(first, second) => {
+            one(first);
+            one(second);
+        }
+        Operand::Address { base, .. } => base.iter().copied().for_each(one),
+        Operand::Vector(operands) | Operand::List(operands) => {
+            operands.iter().for_each(|operand| count_names(operand, names));
+        }
+        Operand::Bits(_) | Operand::Float(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of the calls of a kernel with this body.
+    fn used(body: &str) -> Vec<bool> {
+        let text = format!(
+            ".version 8.0\n.target sm_90\n.address_size 64\n.extern .func (.param .b32 r) f\n();\n.visible .entry k()\n{{\n.reg .b32 %r<9>;\n{body}\nret;\n}}\n"
+        );
+        let text = crate::parser::parse(&text).unwrap();
+        results_used(text.functions.iter().find(|function| function.is_entry).unwrap())
+    }
+
+    fn call(register: &str) -> String {
+        format!("{{ .param .b32 retval0; call (retval0), f, (); ld.param.b32 {register}, [retval0+0]; }}\n")
+    }
+
+    #[test]
+    fn a_result_is_used_if_its_register_is_named_again() {
+        let both = [call("%r1"), call("%r2"), "add.s32 %r3, %r2, 1;".into()].concat();
+        assert_eq!(used(&both), [false, true]);
+        let address = [call("%r1"), "st.shared.b32 [%r1], %r3;".into()].concat();
+        assert_eq!(used(&address), [true]);
+        let in_a_loop = ["add.s32 %r3, %r1, 1;", &call("%r1")].concat();
+        assert_eq!(used(&in_a_loop), [true], "before, in the text");
+    }
+
+    #[test]
+    fn a_result_is_used_if_its_variable_is_named_by_something_else() {
+        let passed_on = "{ .param .b32 retval0; call (retval0), f, (); { ld.param.b32 %r1, [retval0]; } }";
+        assert_eq!(used(passed_on), [true], "in a scope of its own");
+        assert_eq!(used("{ .param .b32 retval0; call (retval0), f, (); }"), [false]);
+        assert_eq!(
+            used("{ .param .b32 retval0; call (retval0), f, (); ld.param.v2.b16 {%r1, %r2}, [retval0]; }"),
+            [true]
+        );
+    }
+}
