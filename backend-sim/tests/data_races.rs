@@ -322,6 +322,43 @@ fn streams_and_hosts_are_ordered_by_synchronizing() {
     assert_eq!(races(2, program(false, false)), ["put | read", "put | write"]);
 }
 
+/// A host comes after a put of its stream, and not after the quiet that completes it. Then it meets the others.
+#[test]
+fn a_quiet_that_nobody_has_waited_for_tells_nobody() {
+    let program = |nbi: bool, other: bool, waits: bool| {
+        move |pe: &Pe<Sim>| {
+            let x = pe.alloc_zeroed::<i32>(2)?;
+            let (puts, beside, put) = (pe.stream()?, pe.stream()?, pe.event()?);
+            if pe.my_pe() == 0 {
+                match nbi {
+                    true => pe.on(&puts).put_nbi(x.at(0), x.at(1), 1)?,
+                    false => pe.on(&puts).put(x.at(0), x.at(1), 1)?,
+                }
+                pe.record(&put, &puts)?;
+                pe.wait_event(&put, &beside)?;
+                let quiets = if other { &beside } else { &puts };
+                pe.on(quiets).quiet()?;
+                pe.synchronize_event(&put)?;
+                if waits {
+                    pe.synchronize(quiets)?;
+                }
+            }
+            pe.host().sync_all()?;
+            if pe.my_pe() == 1 {
+                pe.read_one(x.at(0))?;
+            }
+            pe.synchronize(&beside)?;
+            pe.synchronize(&puts)?;
+            pe.free(x)
+        }
+    };
+    for (nbi, other) in [(false, false), (false, true), (true, false), (true, true)] {
+        let call = if nbi { "put_nbi" } else { "put" };
+        assert_eq!(races(2, program(nbi, other, false)), [format!("{call} | read")], "{call}, {other}");
+        assert!(races(2, program(nbi, other, true)).is_empty(), "{call}, {other}");
+    }
+}
+
 #[test]
 fn collectives_order_what_they_move_and_no_more() {
     let program = |between: fn(&Pe<Sim>) -> Result<()>| {

@@ -248,12 +248,14 @@ impl Detector {
 
     fn complete_now(&mut self, agent: AgentId, completes: Completes) {
         let now = self.tick();
+        let mut news = false;
         for of in self.completed_by(agent) {
             let covered = covered_by(self.quiet, &self.agents, self.base, agent, of, now);
             let view = &mut self.agents[of];
             if view.issued <= self.base || covered == 0 {
                 continue;
             }
+            news = true;
             let stored = view.stored > self.base;
             let in_kernel = view.is_in_kernel();
             let to = covered.max(view.claimed);
@@ -276,6 +278,9 @@ impl Detector {
                 }
             }
         }
+        if news {
+            self.agents[agent].last = now; // who does not come after this call does not know that they are complete
+        }
     }
 
     /// The call that made a claim ends.
@@ -287,6 +292,7 @@ impl Detector {
         if let Some(starts) = self.starts.remove(&claim) {
             self.agents[owner].clock().join(&starts);
         }
+        let now = self.tick();
         let Detector { agents, pes, .. } = self;
         pes[pe].nbi.retain_mut(|run| {
             if run.claimed.by != Some(claim) {
@@ -298,6 +304,7 @@ impl Detector {
                 clock.join(&run.issue.clock);
                 clock.learn_steps(run.agent, run.to);
                 clock.of(run.agent).lane(Lane::Nbi).add(run.from, run.to);
+                agents[owner].last = now; // as in `complete_now`
             }
             !owed
         });
