@@ -155,3 +155,24 @@ fn a_wait_whose_value_nobody_looks_at_is_no_choice() {
     assert_eq!((all("wait_and_look", true), all("wait_and_look", false)), ((2, 2), (1, 1)));
     assert_eq!(all("wait_only", true), (1, 1));
 }
+
+/// A kernel's own atomic changes a word as an operation of NVSHMEM does.
+#[test]
+fn a_wait_may_see_each_value_that_atomics_of_a_kernel_leave() {
+    let program = |name: &'static str| {
+        move |pe: &Pe<Sim>| {
+            let (flag, seen) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<i32>(1)?);
+            launch(pe, name, args![&flag, &seen])?;
+            let result = pe.read_one(&seen)?;
+            pe.free(seen)?;
+            pe.free(flag)?;
+            Ok(result)
+        }
+    };
+    for (name, expected) in [("atomics_and_look", ["[0, 1]", "[0, 2]"]), ("atomics_pass_by", ["[0, 1]", "deadlock"])] {
+        let expected = BTreeSet::from(expected.map(String::from));
+        for how in [Explore::All { limit: 100 }, Explore::random(200, 1)] {
+            assert_eq!(explore(how, Config::pes(2), program(name)).0, expected, "{name}, {how:?}");
+        }
+    }
+}

@@ -1,5 +1,6 @@
 //! Quiets and fences of several threads: each completes or orders all that it is about, whoever else does.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use onesided::{Cmp, Grid, Pe, Result, SignalOp, Source, Stream, SymmetricBuf, args};
@@ -130,4 +131,32 @@ fn a_quiet_of_a_stream_that_may_come_before_the_kernel_is_found() {
     assert!(run.verdict.is_ok(), "{}", run.verdict);
     let (_, wrong) = prove(Quiet::Pe, program);
     assert!(wrong.as_ref().is_some_and(|wrong| wrong.contains("data race")), "{wrong:?}");
+}
+
+/// Nothing has ordered two threads of a block: their operations are tried in both orders.
+#[test]
+fn operations_of_threads_are_tried_in_both_orders() {
+    for quiet in [Quiet::Pe, Quiet::Thread] {
+        let (_, wrong) = prove(quiet, |pe| launch(pe, "quiet_beside_a_put", |_, _, _| Ok(())));
+        let wrong = wrong.unwrap_or_default();
+        assert!(quiet == Quiet::Pe || wrong.is_empty() || wrong.contains("race"), "{quiet:?}: {wrong}");
+    }
+    for how in [Explore::All { limit: 20_000 }, Explore::random(300, 1)] {
+        let mut seen = BTreeSet::new();
+        let program = |pe: &Pe<Sim>| launch(pe, "swap_beside_a_wait", |_, _, _| Ok(()));
+        let visit = |run: &Run<Vec<i32>>| {
+            seen.extend(run.results.iter().flatten().map(|values| values[0]));
+            ControlFlow::Continue(())
+        };
+        simulation(Quiet::Pe).explore(how, program, visit).unwrap();
+        assert_eq!(seen, BTreeSet::from([2, 3]), "{how:?}");
+    }
+}
+
+#[test]
+fn two_threads_that_poll_wait_for_each_other() {
+    for quiet in [Quiet::Pe, Quiet::Thread] {
+        let (explored, wrong) = prove(quiet, |pe| launch(pe, "hand_shake", |_, _, _| Ok(())));
+        assert_eq!((wrong, explored.complete), (None, true), "{quiet:?}");
+    }
 }

@@ -52,3 +52,29 @@ KERNEL(puts) {
 KERNEL(calls_the_other) {
     if (threadIdx.x == 0) nvshmemx_signal_op(signals + 1, 1, NVSHMEM_SIGNAL_SET, OTHER);
 }
+
+// Nothing orders the threads: one's quiet may come before the other's put, and one's signal before the other's addition.
+KERNEL(quiet_beside_a_put) {
+    if (threadIdx.x == 0) {
+        nvshmem_int_put_nbi(data, data + 64, 1, nvshmem_my_pe());
+    } else {
+        nvshmem_int_p(data + 1, 11, nvshmem_my_pe());
+        nvshmem_quiet();
+    }
+}
+KERNEL(swap_beside_a_wait) {
+    if (threadIdx.x == 0) {
+        seen[0] = (int)nvshmem_signal_wait_until(signals, NVSHMEM_CMP_GE, 2);
+    } else {
+        nvshmem_uint64_atomic_swap(signals, 2, nvshmem_my_pe());
+        nvshmem_quiet();
+        nvshmemx_signal_op(signals, 3, NVSHMEM_SIGNAL_SET, nvshmem_my_pe());
+    }
+}
+// Two threads poll, and each other's signal is what they wait for.
+KERNEL(hand_shake) {
+    int me = nvshmem_my_pe(), other = 1 - threadIdx.x;
+    if (threadIdx.x == 1) nvshmemx_signal_op(signals + other, 1, NVSHMEM_SIGNAL_ADD, me);
+    while (nvshmem_uint64_atomic_fetch(signals + threadIdx.x, me) < 1) {}
+    if (threadIdx.x == 0) nvshmemx_signal_op(signals + other, 1, NVSHMEM_SIGNAL_ADD, me);
+}

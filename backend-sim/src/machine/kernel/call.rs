@@ -164,7 +164,7 @@ impl Machine {
         if call.threads.len() > 1 && what.is_collective() {
             self.threads_synchronize(id, &Sync::Meet { from: call.threads.clone(), into: vec![first] });
         }
-        let (past, mark) = (self.agents[block].past.clone(), self.races.mark(block));
+        let (past, mark) = (self.past_of_threads(id, &call.threads), self.races.mark(block));
         // a fence or a quiet in a loop that polls ends nothing that the loop waits for
         let orders = matches!(&what, Task::Op { op, .. } if matches!(op.effect(), Effect::Order(_)));
         let reads = orders.then(Vec::new);
@@ -208,7 +208,10 @@ impl Machine {
     pub(in crate::machine) fn call_is_used(&self, agent: AgentId) -> bool {
         let id = self.block_of(agent);
         let calling = self.kernels.blocks[id].calls.get(&self.first_of(id, agent));
-        calling.is_none_or(|calling| calling.call.is_used)
+        let code = &self.kernels.blocks[id].launched.code;
+        // other conventions return it through memory
+        calling
+            .is_none_or(|calling| calling.call.is_used || code.functions[calling.function].convention != Convention::C)
     }
 
     /// A thread's operation is over: its call is answered.
@@ -230,13 +233,12 @@ impl Machine {
     /// Answers the call of a thread's agent.
     fn answer_call(&mut self, agent: AgentId, value: u64, observed: Option<&[(u64, u8)]>) {
         let id = self.block_of(agent);
-        let block = self.kernels.blocks[id].agent;
-        if self.mode.tracking {
-            let past = self.agents[agent].past.clone();
-            self.agents[block].past.join(&past);
-        }
         let first = self.first_of(id, agent);
         let Some(Calling { call, function, reads }) = self.kernels.blocks[id].calls.remove(&first) else { return };
+        if self.mode.tracking {
+            let pasts = &mut self.kernels.blocks[id].pasts;
+            call.threads.iter().for_each(|&thread| pasts.entry(thread).or_default().join(&self.agents[agent].past));
+        }
         let observed = observed.or(reads.as_deref());
         let launched = std::sync::Arc::clone(&self.kernels.blocks[id].launched);
         let function = &launched.code.functions[function];

@@ -15,8 +15,8 @@
 //!
 //! **Blocks and threads are agents.** A block's own steps are its strong accesses to global memory. A call of NVSHMEM is an operation of
 //! the thread that makes it, or of the first thread of the warp or block that makes it together. In a search, a thread's operation comes
-//! after what its block has done before, and what the block does later comes after the operation. Where races are looked for,
-//! threads know of each other only what barriers, shuffles and strong accesses tell: what depends on more is a race.
+//! after what the thread has done before, and others with which it has met; all threads meet at the block's own steps. Where races are
+//! looked for, threads know of each other only what barriers, shuffles and strong accesses tell: what depends on more is a race.
 //!
 //! **Plain accesses are no choices.** They happen with the step before them. Where that matters, two accesses race, and races are
 //! findings. Where they are none, each is a step, and a store to another PE's memory arrives in a step of its own.
@@ -40,6 +40,7 @@ use onesided_ptx::{Block, Global, Idle, Launch};
 
 use super::agent::{Agent, AgentKind, InKernel, State, Task};
 use super::ids::{AgentId, BlockId, Id as _, PeId, Table};
+use super::past::Past;
 use super::{Machine, Progress};
 use crate::kernel::Code;
 use crate::race::Kind;
@@ -138,6 +139,8 @@ struct Running {
     /// The agents of its threads that have acted.
     threads: Vec<Option<AgentId>>,
     heard: Heard,
+    /// In a search: what the operations of each thread come after, since all of them met.
+    pasts: BTreeMap<usize, Past>,
     /// When its stores have arrived: whether its next step is an access.
     goes_on_with_access: bool,
     /// Nobody of it can go on.
@@ -326,6 +329,7 @@ impl Machine {
             calls,
             threads,
             heard,
+            pasts: BTreeMap::new(),
             goes_on_with_access: false,
             is_idle: false,
             watch: Watch::default(),

@@ -120,7 +120,15 @@ impl Watch {
         self.reads.iter().any(|(of, read)| *of == pe && read.overlaps(&span))
     }
 
-    pub(super) fn begin(&mut self, reads: impl Iterator<Item = (PeId, Span)>) {
+    /// Nobody of the block can go on. What a change has woken may not have looked yet: it depends on that change still.
+    pub(super) fn idle(&mut self, reads: impl Iterator<Item = (PeId, Span)>) {
+        if self.changes.is_empty() {
+            self.reads.clear();
+        }
+        self.reads.extend(reads);
+    }
+
+    fn begin(&mut self, reads: impl Iterator<Item = (PeId, Span)>) {
         self.reads.clear();
         self.reads.extend(reads);
         self.changes.clear();

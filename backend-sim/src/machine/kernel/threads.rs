@@ -7,7 +7,8 @@ use onesided_ptx::{Access, Sync, each_lane};
 
 use super::super::Machine;
 use super::super::ids::{AgentId, BlockId, PeId};
-use super::address;
+use super::super::past::Past;
+use super::{Running, address};
 use crate::race::How;
 
 impl Machine {
@@ -85,13 +86,37 @@ impl Machine {
 
     /// All threads of a block that have acted, and those that have ended, know of each other.
     pub(super) fn all_threads_meet(&mut self, id: BlockId) {
-        let super::Running { agent, ref threads, .. } = self.kernels.blocks[id];
+        let Running { agent, ref threads, .. } = self.kernels.blocks[id];
         self.races.block_meets(agent, threads.iter().copied().flatten());
         self.kernels.blocks[id].heard.all_meet();
     }
 
+    /// In a search: what an operation of these threads comes after.
+    pub(super) fn past_of_threads(&self, id: BlockId, threads: &[usize]) -> Past {
+        let Running { agent, ref pasts, .. } = self.kernels.blocks[id];
+        let mut past = self.agents[agent].past.clone();
+        threads.iter().filter_map(|thread| pasts.get(thread)).for_each(|own| past.join(own));
+        past
+    }
+
+    /// In a search: the block comes after what its threads have done, and so does what they do next.
+    pub(super) fn pasts_meet(&mut self, id: BlockId) {
+        let Running { agent, ref mut pasts, .. } = self.kernels.blocks[id];
+        std::mem::take(pasts).values().for_each(|past| self.agents[agent].past.join(past));
+    }
+
     /// The interpreter has ordered threads.
     pub(super) fn threads_synchronize(&mut self, id: BlockId, sync: &Sync) {
+        match sync {
+            Sync::MeetAll => self.pasts_meet(id),
+            Sync::Meet { from, into } if self.mode.tracking => {
+                let all = self.past_of_threads(id, from);
+                let pasts = &mut self.kernels.blocks[id].pasts;
+                into.iter().for_each(|&thread| pasts.entry(thread).or_default().join(&all));
+            }
+            Sync::Meet { .. } => {}
+            Sync::Write { .. } | Sync::Read { .. } => self.pasts_meet(id), // strong accesses to shared memory
+        }
         match *sync {
             Sync::MeetAll => self.all_threads_meet(id),
             Sync::Meet { ref from, ref into } => {

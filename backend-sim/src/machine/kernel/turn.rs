@@ -21,6 +21,9 @@ impl Machine {
             self.noting = false; // what follows the access is no part of the step
             self.kernels.blocks[id].block = Some(block);
             self.step();
+            if !matches!(stop, Stop::Call(_) | Stop::Idle) {
+                self.pasts_meet(id);
+            }
             match stop {
                 Stop::Call(call) => self.call_of_thread(agent, call),
                 Stop::Fence(place) => {
@@ -52,7 +55,7 @@ impl Machine {
                     {
                         let reads = (idle.parked.iter().flat_map(|parked| &parked.reads))
                             .filter_map(|&(address, bytes)| address::place(address, bytes.into()));
-                        running.watch.begin(reads);
+                        running.watch.idle(reads);
                     }
                     self.agents[agent].state = State::Parked;
                     return;

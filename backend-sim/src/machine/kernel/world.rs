@@ -128,6 +128,7 @@ impl World for KernelWorld<'_> {
         self.observe(access, (pe, span), How::Write, Some(Touch::Atomic));
         let old = self.machine.heap.load(pe, span);
         let changed = self.write(pe, span, op.apply(ty, old, b, c));
+        self.machine.kernel_has_updated(pe, span, old);
         self.done();
         Ok((old, changed))
     }
