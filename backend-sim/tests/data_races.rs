@@ -5,7 +5,7 @@ mod common;
 use std::collections::BTreeSet;
 
 use common::without_lines;
-use onesided::{Cmp, Pe, ReduceOp, Result, SignalOp, TeamConfig};
+use onesided::{Cmp, Pe, Predefined, ReduceOp, Result, SignalOp, TeamConfig};
 use onesided_sim::{Config, Explore, Profile, Race, Races, Sim, Simulation};
 
 /// The races of the run in order, each as its calls; and whether each of all schedules has one, or none has.
@@ -356,6 +356,98 @@ fn a_quiet_that_nobody_has_waited_for_tells_nobody() {
         let call = if nbi { "put_nbi" } else { "put" };
         assert_eq!(races(2, program(nbi, other, false)), [format!("{call} | read")], "{call}, {other}");
         assert!(races(2, program(nbi, other, true)).is_empty(), "{call}, {other}");
+    }
+}
+
+/// All hosts meet. What streams do then comes after the calls that enqueued it, and not after that.
+#[test]
+fn what_streams_have_to_do_when_hosts_meet_does_not_come_after_that() {
+    let program = |waits: bool| {
+        move |pe: &Pe<Sim>| {
+            let x = pe.alloc_zeroed::<i32>(2)?;
+            let stream = pe.stream()?;
+            match pe.my_pe() {
+                0 => pe.on(&stream).get(x.at(0), x.at(1), 1)?,
+                1 if !waits => pe.write(x.at(1), &[7])?,
+                _ => {}
+            }
+            if waits {
+                pe.synchronize(&stream)?;
+            }
+            pe.host().sync_all()?;
+            if pe.my_pe() == 1 && waits {
+                pe.write(x.at(1), &[7])?;
+            }
+            pe.synchronize(&stream)?;
+            pe.free(x)
+        }
+    };
+    assert_eq!(races(2, program(false)), ["get | write"]);
+    assert!(races(2, program(true)).is_empty());
+}
+
+/// The streams meet, and not the hosts.
+#[test]
+fn where_streams_meet_hosts_know_nothing() {
+    let program = |waits: bool| {
+        move |pe: &Pe<Sim>| {
+            let x = pe.alloc_zeroed::<i32>(1)?;
+            let stream = pe.stream()?;
+            if pe.my_pe() == 0 && waits {
+                pe.write(&x, &[7])?;
+            }
+            pe.on(&stream).sync_all()?;
+            match pe.my_pe() {
+                0 if !waits => pe.write(&x, &[7])?,
+                0 => {}
+                _ => {
+                    pe.synchronize(&stream)?;
+                    pe.host().g(&x, 0)?;
+                }
+            }
+            pe.synchronize(&stream)?;
+            pe.free(x)
+        }
+    };
+    assert_eq!(races(2, program(false)), ["g | write"]);
+    assert!(races(2, program(true)).is_empty());
+}
+
+/// The root returns before the other one enters, on another team. The hosts meet before that, or before the other one's host has
+/// waited for its stream.
+#[test]
+fn what_a_broadcast_is_still_to_bring_is_not_known_when_hosts_meet() {
+    let program = |on_stream: bool, waits: bool| {
+        move |pe: &Pe<Sim>| {
+            let (dst, src) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(1)?);
+            let stream = pe.stream()?;
+            let shared = pe.team(Predefined::Shared).expect("all PEs share a node");
+            let enters_first = pe.my_pe() == 0 || on_stream || waits;
+            let broadcast = || match on_stream && pe.my_pe() == 1 {
+                true => pe.on(&stream).broadcast(shared, &dst, &src, 0),
+                false => pe.host().broadcast(shared, &dst, &src, 0),
+            };
+            if enters_first {
+                broadcast()?;
+            }
+            if waits {
+                pe.synchronize(&stream)?;
+            }
+            pe.host().sync_all()?;
+            if pe.my_pe() == 1 {
+                pe.read(&dst)?;
+            }
+            if !enters_first {
+                broadcast()?;
+            }
+            pe.synchronize(&stream)?;
+            pe.free(src)?;
+            pe.free(dst)
+        }
+    };
+    for on_stream in [false, true] {
+        assert_eq!(races(2, program(on_stream, false)), ["broadcast | read"], "{on_stream}");
+        assert!(races(2, program(on_stream, true)).is_empty(), "{on_stream}");
     }
 }
 

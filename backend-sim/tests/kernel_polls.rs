@@ -43,6 +43,18 @@ fn message(name: &str) -> impl Fn(&Pe<Sim>) -> Result<i32> + use<'_> {
     }
 }
 
+/// PE 1 waits for a flag, and says what it has seen.
+fn seen(name: &str) -> impl Fn(&Pe<Sim>) -> Result<i32> + use<'_> {
+    move |pe| {
+        let (flag, seen) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<i32>(1)?);
+        launch(pe, name, args![&flag, &seen])?;
+        let result = pe.read_one(&seen)?;
+        pe.free(seen)?;
+        pe.free(flag)?;
+        Ok(result)
+    }
+}
+
 /// PE 0 sets one of two flags that PE 1 polls.
 fn either(name: &str, which: i32) -> impl Fn(&Pe<Sim>) -> Result<i32> + use<'_> {
     move |pe| {
@@ -136,19 +148,9 @@ fn a_change_within_a_round_is_not_missed() {
 /// What the call returns is loaded in any case: it counts whether something reads that.
 #[test]
 fn a_wait_whose_value_nobody_looks_at_is_no_choice() {
-    let program = |name: &'static str| {
-        move |pe: &Pe<Sim>| {
-            let (flag, seen) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<i32>(1)?);
-            launch(pe, name, args![&flag, &seen])?;
-            let result = pe.read_one(&seen)?;
-            pe.free(seen)?;
-            pe.free(flag)?;
-            Ok(result)
-        }
-    };
     let all = |name, values_matter| {
         let config = Config { values_matter, ..Config::pes(2) };
-        let (outcomes, explored) = explore(Explore::All { limit: 100 }, config, program(name));
+        let (outcomes, explored) = explore(Explore::All { limit: 100 }, config, seen(name));
         assert!(explored.complete);
         (outcomes.len(), explored.schedules)
     };
@@ -159,20 +161,10 @@ fn a_wait_whose_value_nobody_looks_at_is_no_choice() {
 /// A kernel's own atomic changes a word as an operation of NVSHMEM does.
 #[test]
 fn a_wait_may_see_each_value_that_atomics_of_a_kernel_leave() {
-    let program = |name: &'static str| {
-        move |pe: &Pe<Sim>| {
-            let (flag, seen) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<i32>(1)?);
-            launch(pe, name, args![&flag, &seen])?;
-            let result = pe.read_one(&seen)?;
-            pe.free(seen)?;
-            pe.free(flag)?;
-            Ok(result)
-        }
-    };
     for (name, expected) in [("atomics_and_look", ["[0, 1]", "[0, 2]"]), ("atomics_pass_by", ["[0, 1]", "deadlock"])] {
         let expected = BTreeSet::from(expected.map(String::from));
         for how in [Explore::All { limit: 100 }, Explore::random(200, 1)] {
-            assert_eq!(explore(how, Config::pes(2), program(name)).0, expected, "{name}, {how:?}");
+            assert_eq!(explore(how, Config::pes(2), seen(name)).0, expected, "{name}, {how:?}");
         }
     }
 }

@@ -82,20 +82,21 @@ extern "C" __global__ void either_by_loads(uint64_t *flags, int which) {
 }
 
 // PE 0 sends 1, then 2. PE 1 waits for 1 or more, and looks at what it found, or does not.
+__device__ void send_one_then_two(uint64_t *flag) {
+    nvshmemx_signal_op(flag, 1, NVSHMEM_SIGNAL_SET, 1);
+    nvshmem_fence();
+    nvshmemx_signal_op(flag, 2, NVSHMEM_SIGNAL_SET, 1);
+}
 extern "C" __global__ void wait_and_look(uint64_t *flag, int *seen) {
     if (nvshmem_my_pe() == 0) {
-        nvshmemx_signal_op(flag, 1, NVSHMEM_SIGNAL_SET, 1);
-        nvshmem_fence();
-        nvshmemx_signal_op(flag, 2, NVSHMEM_SIGNAL_SET, 1);
+        send_one_then_two(flag);
     } else {
         *seen = (int)nvshmem_signal_wait_until(flag, NVSHMEM_CMP_GE, 1);
     }
 }
 extern "C" __global__ void wait_only(uint64_t *flag, int *seen) {
     if (nvshmem_my_pe() == 0) {
-        nvshmemx_signal_op(flag, 1, NVSHMEM_SIGNAL_SET, 1);
-        nvshmem_fence();
-        nvshmemx_signal_op(flag, 2, NVSHMEM_SIGNAL_SET, 1);
+        send_one_then_two(flag);
     } else {
         nvshmem_signal_wait_until(flag, NVSHMEM_CMP_GE, 1);
         *seen = 1;
@@ -103,21 +104,21 @@ extern "C" __global__ void wait_only(uint64_t *flag, int *seen) {
 }
 
 // PE 0 changes PE 1's word by atomics of its own, to 1 and to 2; PE 1 waits for it, and looks at what it found, or asks for 1.
-__device__ void one_then_two(uint64_t *flag) {
+__device__ void store_one_then_two(uint64_t *flag) {
     unsigned long long *theirs = (unsigned long long *)nvshmem_ptr(flag, 1);
     atomicExch_system(theirs, 1ull);
     atomicExch_system(theirs, 2ull);
 }
 extern "C" __global__ void atomics_and_look(uint64_t *flag, int *seen) {
     if (nvshmem_my_pe() == 0) {
-        one_then_two(flag);
+        store_one_then_two(flag);
     } else {
         *seen = (int)nvshmem_signal_wait_until(flag, NVSHMEM_CMP_GE, 1);
     }
 }
 extern "C" __global__ void atomics_pass_by(uint64_t *flag, int *seen) {
     if (nvshmem_my_pe() == 0) {
-        one_then_two(flag);
+        store_one_then_two(flag);
     } else {
         nvshmem_uint64_wait_until(flag, NVSHMEM_CMP_EQ, 1);
         *seen = 1;

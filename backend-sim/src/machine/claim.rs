@@ -25,6 +25,7 @@ use super::instance::Collective;
 use super::past::Past;
 use super::transfer::{Kind, Transfer};
 use super::{Machine, Object, Progress, Touch};
+use crate::config::Races;
 use crate::race::Ticket;
 
 /// What a call completes before it ends.
@@ -283,7 +284,8 @@ impl Machine {
             }
             // what a thread comes after is the same in every order
             let by_thread = in_kernel && self.orders_by_thread();
-            if !by_thread && completes != Completes::Stores && (covers_kernels || in_kernel) {
+            let beside = completes != Completes::Stores || self.config.races != Races::Find;
+            if !by_thread && beside && (covers_kernels || in_kernel) {
                 self.touch(Object::Scope(kernels), Touch::Read);
             }
             if claim.is_some_and(|claim| self.claims.lends(claim)) {

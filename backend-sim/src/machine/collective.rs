@@ -266,11 +266,20 @@ impl Machine {
         if self.races.is_on() {
             let entries = &self.teams.get(team).instance_ref(seq).entries;
             let members: Vec<AgentId> = entries.iter().filter_map(|entry| entry.agent).collect();
-            self.races.meet(&members, members.len() == self.pes.len());
+            let is_everybody = self.is_everybody(&members) && !self.teams.have_parts_under_way();
+            self.races.meet(&members, is_everybody);
             if self.races.all_known() {
                 self.lint(&Notice::Known);
             }
         }
+    }
+
+    /// Whether these are all hosts, and no stream has work, which their meeting would be beside.
+    fn is_everybody(&self, members: &[AgentId]) -> bool {
+        let is_host = |member: &AgentId| member.index() < self.pes.len(); // they come first, by rank
+        members.len() == self.pes.len()
+            && members.iter().all(is_host)
+            && self.pes.iter().flat_map(|pe| &pe.streams).all(|&stream| self.agents[stream].is_idle())
     }
 
     /// A member that leaves at once gets what was made for it.

@@ -148,6 +148,12 @@ impl Teams {
         }
     }
 
+    /// Whether a collective that moves data has a member that has not left: its data may come later.
+    pub(crate) fn have_parts_under_way(&self) -> bool {
+        let moves_data = |instance: &Instance| instance.what.as_ref().is_some_and(|what| what.data().is_some());
+        self.states.iter().flat_map(|team| &team.open).any(|instance| moves_data(instance) && !instance.is_left())
+    }
+
     /// A member of a collective in progress that uses the memory, and its line.
     pub(crate) fn collective_using(&self, alloc: AllocId) -> Option<(PeId, At)> {
         let uses = |instance: &&Instance| {

@@ -170,7 +170,12 @@ impl Detector {
             // what an earlier fence has ordered stays so, whoever has claimed it since
             let earlier = before.iter().flat_map(|before| &before.transfers).filter(|(other, _)| *other == of);
             earlier.for_each(|(_, [_, earlier, _])| nbi.join(earlier));
-            fenced.transfers.push((of, [all.clone(), nbi, all]));
+            // a thread's plain store is no step: what nothing orders with it may come first
+            let stores = match self.agents[of].is_in_kernel() && of != agent {
+                true => Times::between(0, steps_of(&self.agents[agent].clock, &self.agents, of)),
+                false => all.clone(),
+            };
+            fenced.transfers.push((of, [all, nbi, stores]));
             if let Some((time, issue)) = self.agents[of].sent.as_ref().filter(|_| of != agent) {
                 fenced.clock.join(&issue.clock);
                 fenced.clock.learn_steps(of, *time);
@@ -249,6 +254,9 @@ impl Detector {
     fn complete_now(&mut self, agent: AgentId, completes: Completes) {
         let now = self.tick();
         let mut news = false;
+        if self.agents[agent].is_in_kernel() {
+            self.system_fence(agent);
+        }
         for of in self.completed_by(agent) {
             let covered = covered_by(self.quiet, &self.agents, self.base, agent, of, now);
             let view = &mut self.agents[of];
@@ -268,7 +276,7 @@ impl Detector {
                 mine.learn_steps(of, time);
             }
             let known = mine.of(of);
-            if stored {
+            if stored && !in_kernel {
                 known.lane(Lane::Stores).add(0, covered);
             }
             if completes != Completes::Stores {
@@ -353,14 +361,14 @@ impl Detector {
 
 /// # Collectives
 impl Detector {
-    /// All of a team's members have entered, and leave. If the team is the world and nothing is outstanding anywhere, everybody
-    /// knows everything.
-    pub(crate) fn meet(&mut self, members: &[AgentId], is_world: bool) {
+    /// All of a team's members have entered, and leave. `is_everybody`: whether nobody acts who does not come after that. If nothing
+    /// is outstanding then either, everybody knows everything.
+    pub(crate) fn meet(&mut self, members: &[AgentId], is_everybody: bool) {
         if !self.on {
             return;
         }
         // where the path matters, one meeting does not tell everybody of what others have been told by it
-        if is_world && self.pes_per_node.is_none() && self.all_is_known() {
+        if is_everybody && self.pes_per_node.is_none() && self.all_is_known() {
             self.base = self.tick();
             for agent in self.agents.ids() {
                 let view = &mut self.agents[agent];
@@ -441,8 +449,10 @@ impl Detector {
 
     /// A member leaves a collective that moves data: its own source has been read since it entered.
     pub(crate) fn leave(&mut self, entry: &Snapshot, learned: &Clock) {
-        let now = self.now;
-        let clock = self.agents[entry.agent].clock();
+        let now = self.tick();
+        let view = &mut self.agents[entry.agent];
+        view.last = now; // as in `complete_now`
+        let clock = view.clock();
         clock.join(learned);
         clock.of(entry.agent).lane(Lane::Reads).add(entry.time, now);
     }

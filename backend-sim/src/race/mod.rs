@@ -312,6 +312,8 @@ struct Outstanding {
     nbi: Vec<Run>,
     /// What fences of each scope order.
     fenced: [Option<Rc<Fenced>>; 3],
+    /// The last plain store of its kernels to another PE's memory.
+    stored: u64,
 }
 
 /// The races of a run.

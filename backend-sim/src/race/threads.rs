@@ -5,10 +5,13 @@
 
 use std::rc::Rc;
 
+use onesided::At;
+use onesided::backend::Span;
+
 use super::clock::Clock;
-use super::{Detector, Ticket, View, steps_of};
+use super::{Detector, How, Lane, Ticket, Told, View, steps_of};
 use crate::config::Quiet;
-use crate::machine::{AgentId, Table};
+use crate::machine::{AgentId, PeId, Table};
 
 /// Up to where a call of an agent that completes covers what another agent of its scope has issued; `all`: everything.
 pub(super) fn covered_by(
@@ -126,6 +129,59 @@ impl Detector {
                 view.clock = Rc::clone(&joined);
             } else {
                 Rc::make_mut(&mut view.clock).join(&joined);
+            }
+        }
+    }
+
+    /// A thread stores plainly to another PE's memory: everybody there may see that later, and others of its GPU at once.
+    pub(crate) fn store_to_peer(&mut self, thread: AgentId, pe: PeId, span: Span, asked: (&'static str, At)) {
+        if let Some(ticket) = self.issue(thread, pe, Lane::Stores, false, asked) {
+            self.pes[self.agents[thread].pe].stored = ticket.time;
+            self.transfer(&ticket, pe, span, How::Write, span.len);
+        }
+    }
+
+    /// The stores to other PEs' memory that are before a fence or a release of a thread in the scope of the system: its own, and those
+    /// of others of its PE that it comes after. By agent, up to when.
+    fn stores_before(&self, thread: AgentId) -> Vec<(AgentId, u64)> {
+        let view = &self.agents[thread];
+        if self.pes[view.pe].stored <= self.base {
+            return Vec::new(); // mostly
+        }
+        let upto = |of: AgentId| if of == thread { view.last } else { steps_of(&view.clock, &self.agents, of) };
+        let has_stored = |of: &AgentId| self.agents[*of].stored > self.base;
+        self.scope_of(thread).into_iter().filter(has_stored).map(|of| (of, upto(of))).collect()
+    }
+
+    /// A thread comes to a fence in the scope of the system: whatever it does or issues later comes after the stores before that.
+    pub(crate) fn system_fence(&mut self, thread: AgentId) {
+        for (of, upto) in self.stores_before(thread) {
+            self.agents[thread].clock().of(of).lane(Lane::Stores).add(0, upto);
+        }
+    }
+
+    /// What a thread tells that releases. `system`: in the scope of the system.
+    pub(crate) fn tell_by_kernel(&mut self, thread: AgentId, system: bool) -> Option<Told> {
+        let mut told = self.tell(thread)?;
+        for (of, upto) in self.stores_before(thread).into_iter().filter(|_| system) {
+            Rc::make_mut(&mut told.clock).of(of).lane(Lane::Stores).add(0, upto);
+        }
+        Some(told)
+    }
+
+    /// A block has ended: whoever comes after that comes after the stores of its threads.
+    pub(crate) fn block_ends(&mut self, block: AgentId, threads: impl Iterator<Item = AgentId>) {
+        if !self.on || self.pes[self.agents[block].pe].stored <= self.base {
+            return;
+        }
+        for thread in threads {
+            let view = &mut self.agents[thread];
+            let stored = view.stored;
+            if stored > self.base {
+                if view.issued == stored {
+                    view.claimed = stored; // nothing else of it is outstanding
+                }
+                self.agents[block].clock().of(thread).lane(Lane::Stores).add(0, stored);
             }
         }
     }

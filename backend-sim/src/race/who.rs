@@ -84,6 +84,12 @@ impl Who<'_> {
         FENCED.contains(&self.lane) && self.agents[self.agent].is_in_kernel()
     }
 
+    /// Whether this is a load or store by a kernel of the agent's PE: for those, its stores are in the order of its steps.
+    fn is_on_gpu_of(&self, agent: AgentId) -> bool {
+        let [me, other] = [self.agent, agent].map(|agent| &self.agents[agent]);
+        matches!(self.lane, Lane::Steps | Lane::Stores) && me.is_in_kernel() && me.scope() == other.scope()
+    }
+
     /// A transfer, at its access to memory of a PE.
     #[inline]
     pub(super) fn transfer<'a>(
@@ -162,6 +168,7 @@ impl Who<'_> {
         let knows = |clock: &Clock| knows(clock, self.agents, agent, lane, mark.time, self.pe);
         let same_scope = || self.agents[agent].scope() == self.agents[self.agent].scope();
         knows(self.clock)
+            || lane == Lane::Stores && self.is_on_gpu_of(agent) && mark.time <= steps_of(self.clock, self.agents, agent)
             || self.fenced.is_some_and(|fenced| fenced.covers(agent, lane, mark.time) || knows(&fenced.clock))
             || self.is_fenced() && FENCED.contains(&lane) && same_scope() && self.clock.has_fenced(agent, mark.time)
             || self.in_order

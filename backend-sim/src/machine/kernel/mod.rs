@@ -374,6 +374,7 @@ impl Machine {
         self.kernels.live.retain(|&live| live != id);
         self.agents[agent].state = State::Running;
         self.all_threads_meet(id);
+        self.races.block_ends(agent, self.kernels.blocks[id].threads.iter().copied().flatten());
         self.learn_past(stream, agent);
         let started = self.kernels.progress.get_mut(&stream).expect("its kernel runs");
         started.ended += 1;

@@ -192,7 +192,7 @@ impl Machine {
         }
         if access.kind != AccessKind::Load {
             let told = match access.order.releases() {
-                true => (self.races.tell(agent), None),
+                true => (self.races.tell_by_kernel(agent, access.scope == Scope::Sys), None),
                 false => {
                     let Fenced { system, gpu, .. } =
                         self.kernels.blocks[id].heard.fenced_before(access.thread as usize);
@@ -232,6 +232,9 @@ impl Machine {
             } else {
                 self.races.learn_told(agent, &read.told);
             }
+        }
+        if scope == Scope::Sys {
+            self.races.system_fence(agent);
         }
         let told = self.races.tell(agent);
         let narrow = told.clone().filter(|_| scope > Scope::Cta);

@@ -10,7 +10,7 @@ use onesided_ptx::{Access, AccessKind, Scope};
 use super::super::claim::Completes;
 use super::super::ids::{AgentId, PeId};
 use super::super::transfer::{Data, Kind, NO_SPAN};
-use super::super::{Machine, Progress};
+use super::super::{Machine, Object, Progress, Touch};
 use crate::config::Races;
 
 impl Machine {
@@ -38,6 +38,9 @@ impl Machine {
         let mut bytes = self.flight.buffer();
         bytes.extend_from_slice(&value.to_le_bytes()[..span.len]);
         self.flight.get_mut(id).data = Data::Bytes(bytes);
+        if self.noting {
+            self.touch(Object::Scope(self.agents[agent].scope), Touch::Add { by: 1 });
+        }
         self.fly(agent, id);
     }
 

@@ -9,6 +9,7 @@ use super::super::Machine;
 use super::super::ids::{AgentId, BlockId, PeId};
 use super::super::past::Past;
 use super::{Running, address};
+use crate::lint::Notice;
 use crate::race::How;
 
 impl Machine {
@@ -49,6 +50,10 @@ impl Machine {
     ) {
         if self.races.is_on() {
             let agent = self.thread_acts(id, thread);
+            if how == How::Write && pe != self.agents[agent].pe {
+                self.races.store_to_peer(agent, pe, span, asked);
+                return self.lint(&Notice::Written { pe, span });
+            }
             self.observe(agent, pe, span, how, span.len, asked);
         }
     }

@@ -1,0 +1,96 @@
+//! Plain stores of kernels to other PEs' memory: which calls order them for others, and which do not.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use onesided::{Cmp, Grid, Pe, Result, SignalOp, Source, args};
+use onesided_sim::{Config, Explore, Explored, Quiet, Races, Run, Sim, Simulation};
+
+const STORES: &str = include_str!("../ptx/kernels/stores.ptx");
+
+/// What the kernel leaves in `seen`. `behind`: it signals nobody, its stream does so behind it.
+fn launch(pe: &Pe<Sim>, name: &str, grid: &Grid, behind: bool) -> Result<i32> {
+    let (data, signal, seen) = (pe.alloc_zeroed::<i32>(4)?, pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<i32>(1)?);
+    let stream = pe.stream()?;
+    let module = pe.module(&Source::ptx("stores.ptx", STORES))?;
+    let kernel = module.kernel(name)?;
+    // SAFETY: every kernel of the file takes these three, and stays inside them.
+    unsafe { pe.on(&stream).launch(&kernel, grid, args![&data, &signal, &seen])? };
+    let mut result = 0;
+    if behind {
+        pe.on(&stream).signal_op(signal.signal(0), 1, SignalOp::Set, 1 - pe.my_pe())?;
+        pe.host().signal_wait_until(signal.signal(0), Cmp::Eq, 1)?;
+        result = pe.read(&data)?.iter().sum();
+    }
+    pe.on(&stream).barrier_all()?;
+    pe.synchronize(&stream)?;
+    if !behind {
+        result = pe.read_one(&seen)?;
+    }
+    pe.free(seen)?;
+    pe.free(signal)?;
+    pe.free(data)?;
+    Ok(result)
+}
+
+fn explore(config: Config, how: Explore, program: impl Fn(&Pe<Sim>) -> Result<i32>) -> (BTreeSet<String>, Explored) {
+    let mut outcomes = BTreeSet::new();
+    let visit = |run: &Run<i32>| {
+        outcomes.insert(match run.verdict.is_ok() {
+            true => format!("{:?}", run.results.iter().flatten().collect::<Vec<_>>()),
+            false => run.verdict.kind.outcome(),
+        });
+        ControlFlow::Continue(())
+    };
+    let explored = Simulation::new(config).unwrap().explore(how, program, visit).unwrap();
+    (outcomes, explored)
+}
+
+fn always(name: &str, behind: bool, outcome: &str) {
+    for quiet in [Quiet::Pe, Quiet::Thread] {
+        for how in [Explore::All { limit: 20_000 }, Explore::random(100, 1)] {
+            let program = |pe: &Pe<Sim>| launch(pe, name, &Grid::new(1, 2), behind);
+            let (outcomes, _) = explore(Config { quiet, ..Config::pes(2) }, how, program);
+            assert_eq!(outcomes, BTreeSet::from([outcome.to_string()]), "{name}, {quiet:?}, {how:?}");
+        }
+    }
+}
+
+#[test]
+fn a_signal_tells_of_no_store_that_nothing_has_completed() {
+    for name in
+        ["no_fence", "fence_of_the_gpu", "fence_of_one_before_the_barrier", "put_signal", "atomic", "put_behind"]
+    {
+        always(name, false, "race");
+    }
+}
+
+#[test]
+fn fences_quiets_releases_and_syncs_order_stores() {
+    for name in [
+        "fence_of_each",
+        "fence_of_one_behind_the_barrier",
+        "nvshmem_fence_of_one",
+        "quiet_of_one",
+        "release",
+        "sync",
+        "one_word",
+    ] {
+        always(name, false, "[3, 3]");
+    }
+    always("end", true, "[3, 3]");
+}
+
+/// Where races are no findings, the store is seen late, or not at all.
+#[test]
+fn a_fence_of_another_block_may_come_before_the_store() {
+    let program = |pe: &Pe<Sim>| launch(pe, "beside", &Grid::new(2, 1), false);
+    let find = explore(Config::pes(2), Explore::All { limit: 20_000 }, program).0;
+    assert_eq!(find, BTreeSet::from(["race".to_string()]));
+    let config = Config { races: Races::Note, ..Config::pes(2) };
+    let seen = BTreeSet::from(["[0, 0]", "[0, 1]", "[1, 0]", "[1, 1]"].map(String::from));
+    assert_eq!(explore(config.clone(), Explore::random(3_000, 1), program).0, seen);
+    let (all, explored) = explore(config, Explore::All { limit: 200_000 }, program);
+    assert!(explored.complete);
+    assert_eq!(all, seen);
+}
