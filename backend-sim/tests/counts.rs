@@ -3,6 +3,7 @@
 //! Two schedules are equivalent when every two steps of which one writes what the other touches come in the same order.
 //! So a number of schedules is a number of ways to order conflicting steps, whatever else the program does.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use onesided::{Cmp, Pe, ReduceOp, Result, SignalOp};
@@ -159,6 +160,40 @@ fn a_wait_decides_whether_additions_commute() {
     assert_eq!([1, 2, 3, 4].map(|n| waits(Cmp::Ge, n)), [1, 3, 7, 15]);
     // `==` with a value that is passed is no counter: n! orders, in each of which it ends behind the first, or never
     assert_eq!([1, 2, 3].map(|n| waits(Cmp::Eq, n)), [1, 4, 12]);
+}
+
+/// A sum that does not fit is smaller than what it was: who has waited for more must have looked before that.
+#[test]
+fn a_counter_that_overflows_is_no_counter() {
+    let program = |pe: &Pe<Sim>| {
+        let x = pe.alloc_zeroed::<i32>(1)?;
+        if pe.my_pe() == 4 {
+            pe.write(&x, &[i32::MAX - 1])?;
+        }
+        pe.host().barrier_all()?;
+        let mut seen = 0;
+        match pe.my_pe() {
+            4 => {
+                pe.host().wait_until(&x, Cmp::Ge, i32::MAX)?;
+                seen = pe.host().atomic_fetch(&x, 4)?;
+            }
+            other => pe.host().atomic_add(&x, [3, 1, 3, 1][other], 4)?,
+        }
+        pe.free(x)?;
+        Ok(seen)
+    };
+    let outcomes = |how| {
+        let mut outcomes = BTreeSet::new();
+        let visit = |run: &onesided_sim::Run<i32>| {
+            outcomes.insert((run.verdict.kind.outcome(), run.results[4]));
+            ControlFlow::Continue(())
+        };
+        Simulation::new(Config::pes(5)).unwrap().explore(how, program, visit).unwrap();
+        outcomes
+    };
+    let random = outcomes(Explore::random(2_000, 1));
+    assert!(random.contains(&("deadlock".into(), None)) && random.len() > 3, "{random:?}");
+    assert_eq!(outcomes(Explore::All { limit: 10_000 }), random);
 }
 
 #[test]

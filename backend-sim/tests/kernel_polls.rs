@@ -9,7 +9,11 @@ use onesided_sim::{Config, Explore, Explored, Sim, Simulation, VerdictKind};
 const POLLS: &str = include_str!("../ptx/kernels/polls.ptx");
 
 fn launch(pe: &Pe<Sim>, name: &str, arguments: &[Argument]) -> Result<()> {
-    let module = pe.module(&Source::ptx("polls.ptx", POLLS))?;
+    launch_of(pe, &Source::ptx("polls.ptx", POLLS), name, arguments)
+}
+
+fn launch_of(pe: &Pe<Sim>, source: &Source, name: &str, arguments: &[Argument]) -> Result<()> {
+    let module = pe.module(source)?;
     let kernel = module.kernel(name)?;
     let stream = pe.stream()?;
     // SAFETY: each test passes what its kernel takes.
@@ -45,9 +49,13 @@ fn message(name: &str) -> impl Fn(&Pe<Sim>) -> Result<i32> + use<'_> {
 
 /// PE 1 waits for a flag, and says what it has seen.
 fn seen(name: &str) -> impl Fn(&Pe<Sim>) -> Result<i32> + use<'_> {
+    seen_by(Source::ptx("polls.ptx", POLLS), name)
+}
+
+fn seen_by(source: Source, name: &str) -> impl Fn(&Pe<Sim>) -> Result<i32> + use<'_> {
     move |pe| {
         let (flag, seen) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<i32>(1)?);
-        launch(pe, name, args![&flag, &seen])?;
+        launch_of(pe, &source, name, args![&flag, &seen])?;
         let result = pe.read_one(&seen)?;
         pe.free(seen)?;
         pe.free(flag)?;
@@ -167,4 +175,62 @@ fn a_wait_may_see_each_value_that_atomics_of_a_kernel_leave() {
             assert_eq!(explore(how, Config::pes(2), seen(name)).0, expected, "{name}, {how:?}");
         }
     }
+}
+
+/// A call as Numba writes it: what the function returns comes through memory. Each argument has a type and an operand.
+fn call(function: &str, arguments: &[(&str, &str)]) -> String {
+    let all = [&[("b64", "%rd4")], arguments].concat();
+    let declared = |(index, (ty, value)): (usize, &(&str, &str))| {
+        format!(".param .{ty} param{index}; st.param.{ty} [param{index}], {value};\n")
+    };
+    let parameters: String = all.iter().enumerate().map(declared).collect();
+    let names: Vec<String> = (0..all.len()).map(|index| format!("param{index}")).collect();
+    let names = names.join(", ");
+    format!(
+        "{{ {parameters} .param .b32 retval0; call.uni (retval0), {function}, ({names}); ld.param.b32 %r9, [retval0]; }}\n"
+    )
+}
+
+/// PE 0 signals 1, then 2. PE 1 waits for 1 or more, and looks at the value, which the call has stored.
+#[test]
+fn a_wait_that_returns_its_value_through_memory_is_a_choice() {
+    let [my_pe, fence] = ["nvshmem_my_pe", "nvshmem_fence"].map(|function| call(function, &[]));
+    let [one, two] = ["1", "2"]
+        .map(|value| call("nvshmemx_signal_op", &[("b64", "%rd1"), ("b64", value), ("b32", "9"), ("b32", "1")]));
+    let wait = call("nvshmem_signal_wait_until", &[("b64", "%rd1"), ("b32", "5"), ("b64", "1")]);
+    let text = format!(
+        ".version 8.0\n.target sm_90\n.address_size 64
+        .extern .func (.param .b32 r) nvshmem_my_pe (.param .b64 a);
+        .extern .func (.param .b32 r) nvshmem_fence (.param .b64 a);
+        .extern .func (.param .b32 r) nvshmemx_signal_op (.param .b64 a, .param .b64 b, .param .b64 c, .param .b32 d, .param .b32 e);
+        .extern .func (.param .b32 r) nvshmem_signal_wait_until (.param .b64 a, .param .b64 b, .param .b32 c, .param .b64 d);
+        .visible .entry k(.param .u64 k_param_0, .param .u64 k_param_1)
+        {{
+            .local .align 8 .b8 result[8];
+            .reg .b64 %rd<6>; .reg .b32 %r<10>; .reg .pred %p<2>;
+            mov.u64 %rd3, result; cvta.local.u64 %rd4, %rd3;
+            ld.param.u64 %rd1, [k_param_0]; ld.param.u64 %rd2, [k_param_1]; cvta.to.global.u64 %rd2, %rd2;
+            {my_pe} ld.u32 %r2, [%rd4]; setp.eq.s32 %p1, %r2, 1; @%p1 bra $waits;
+            {one} {fence} {two} ret;
+            $waits: {wait} ld.u64 %rd5, [%rd4]; cvt.u32.u64 %r7, %rd5; st.global.u32 [%rd2], %r7; ret;
+        }}"
+    );
+    let program = seen_by(Source::ptx("numba.ptx", &text), "k");
+    for how in [Explore::All { limit: 100 }, Explore::random(200, 1)] {
+        let seen = BTreeSet::from(["[0, 1]", "[0, 2]"].map(String::from));
+        assert_eq!(explore(how, Config::pes(2), &program).0, seen, "{how:?}");
+    }
+}
+
+/// Additions of 4 and of 8 bytes to one word: a race, and where they come in the other order, nothing that is waited for.
+#[test]
+fn words_of_two_sizes_that_overlap_are_tried_in_all_orders() {
+    let config = || Config { races: onesided_sim::Races::Note, ..Config::pes(2) };
+    let both = BTreeSet::from(["[0, 1]", "deadlock"].map(String::from));
+    assert_eq!(explore(Explore::random(500, 1), config(), seen("two_sizes")).0, both);
+    let (outcomes, explored) = explore(Explore::All { limit: 1_000 }, config(), seen("two_sizes"));
+    assert_eq!((outcomes, explored.complete), (both, true));
+    let (outcomes, explored) = explore(Explore::All { limit: 1_000 }, Config::pes(2), seen("two_sizes"));
+    let found = BTreeSet::from(["race", "deadlock"].map(String::from));
+    assert_eq!((outcomes, explored.complete), (found, true));
 }

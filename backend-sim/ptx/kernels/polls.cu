@@ -124,3 +124,14 @@ extern "C" __global__ void atomics_pass_by(uint64_t *flag, int *seen) {
         *seen = 1;
     }
 }
+
+// Words of two sizes at one address: the waiter of PE 1 looks at both.
+extern "C" __global__ void two_sizes(uint64_t *flag, int *seen) {
+    if (nvshmem_my_pe() == 0) {
+        nvshmem_uint32_atomic_add((uint32_t *)flag, 1, 1);
+        nvshmem_uint64_atomic_add(flag, 1ull << 32, 1);
+    } else {
+        nvshmem_uint64_wait_until(flag, NVSHMEM_CMP_EQ, 1ull << 32);
+        *seen = 1;
+    }
+}

@@ -4,6 +4,7 @@ use onesided::backend::{AllocId, Span};
 use onesided::{At, Cmp, DType};
 
 use super::ids::{AgentId, PeId, ScopeId, TeamIndex};
+use super::{KEPT, Machine};
 
 /// One access of a step that was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,6 +187,42 @@ impl Access {
             (Touch::Read | Touch::Write | Touch::Atomic | Touch::Add { .. } | Touch::Mask(_), _) => true,
         };
         matters && self.object.overlaps(&other.object)
+    }
+}
+
+impl Machine {
+    /// Notes memory that the chosen step touches.
+    #[inline]
+    pub(super) fn touch_memory(&mut self, pe: PeId, span: Span, touch: Touch) {
+        if self.noting {
+            self.note_memory(pe, span, touch);
+        }
+    }
+
+    fn note_memory(&mut self, pe: PeId, span: Span, touch: Touch) {
+        let object = Object::memory(pe, span);
+        if touch == Touch::Write
+            && let Some(mut assumed) = self.assumed.take()
+        {
+            assumed.write(pe, span, self.step.by_transfer || self.is_waited_for(pe, span));
+            self.assumed = Some(assumed);
+        }
+        if self.mode.tracking && touch != Touch::Read && span.len <= KEPT {
+            // a wait may look at more of its words
+            let end = (span.start + span.len).next_multiple_of(8);
+            let start = span.start / 8 * 8;
+            let len = self.heap.len(pe, span.alloc).map_or(span.len, |len| end.min(len) - start);
+            let words = Span { start, len, ..span };
+            self.step.before.push((Object::memory(pe, words), self.heap.bytes(pe, words).into()));
+        }
+        self.touch(object, touch);
+    }
+
+    /// Notes that the chosen step touches something that others may touch.
+    pub(super) fn touch(&mut self, object: Object, touch: Touch) {
+        if self.noting {
+            self.step.touched.push(Access { object, touch, by: self.step.by });
+        }
     }
 }
 

@@ -3,10 +3,10 @@
 //! **Updates that commute.** Additions that return nothing leave the same value in either order, and so do two `and`, two `or` and two
 //! `xor`. So the search does not exchange them. Reads and fetches between them are exchanged with each. A wait is
 //! another thing: it may need several updates more or fewer at once, which no single exchange reaches. So where somebody waits
-//! for a word, additions commute only if it is a **counter**: only added to, and only waited for with `>=` or `>`. The search then finds,
-//! for each wait, every *set* of additions that can come before it, one addition more or less at a time. That is all there is
-//! as long as a larger value never ends a wait later. A wait with `==` is one with `>=` where no addition exceeds its value: in
-//! every order a counter ends with the same value, so a run shows it if one does. Other updates commute only where nobody waits.
+//! for a word, additions commute only if it is a **counter**: only added to, never negative, and only waited for with `>=` or `>`.
+//! The search then finds, for each wait, every *set* of additions that can come before it, one addition more or less at a time. That is
+//! all there is as long as a larger value never ends a wait later. A wait with `==` is one with `>=` where no addition exceeds its value:
+//! in every order a counter ends with the same value, so a run shows it if one does. Other updates commute only where nobody waits.
 //!
 //! In a proof there is more. A **steady** word is updated by signals and atomics that do not add, and no update makes a condition false that somebody
 //! waits for. So a wait that can end can always end. Its end is taken before everything else, and depends on nothing. The search
@@ -272,11 +272,13 @@ impl Assumptions {
 
     /// A word is added to, and has this value now. Returns how that touches it.
     pub(super) fn add(&mut self, pe: PeId, span: Span, by: u64, value: u64) -> Touch {
-        let negative = by >> (8 * span.len - 1) & 1 == 1;
+        let is_negative = |number: u64| number >> (8 * span.len - 1) & 1 == 1;
+        // it shrinks for somebody: the sum is too large for some type, or was
+        let shrinks = is_negative(by) || is_negative(value);
         let seen = self.meet(word(pe, span), span.len);
-        let mut news = !seen.added || negative && !seen.otherwise;
+        let mut news = !seen.added || shrinks && !seen.otherwise;
         seen.added = true;
-        seen.otherwise |= negative;
+        seen.otherwise |= shrinks;
         if value > seen.largest {
             seen.largest = value;
             news |= seen.compare_largest();

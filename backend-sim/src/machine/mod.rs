@@ -76,7 +76,7 @@ mod wait;
 use std::collections::VecDeque;
 
 use onesided::At;
-use onesided::backend::{Live, Span};
+use onesided::backend::Live;
 
 use crate::config::Config;
 use crate::heap::Heap;
@@ -519,35 +519,6 @@ impl Machine {
     fn block(&mut self, agent: AgentId, state: State) -> Progress {
         self.agents[agent].set(state);
         Progress::Blocked
-    }
-
-    /// Notes memory that the chosen step touches.
-    #[inline]
-    fn touch_memory(&mut self, pe: PeId, span: Span, touch: Touch) {
-        if self.noting {
-            self.note_memory(pe, span, touch);
-        }
-    }
-
-    fn note_memory(&mut self, pe: PeId, span: Span, touch: Touch) {
-        let object = Object::memory(pe, span);
-        if touch == Touch::Write
-            && let Some(mut assumed) = self.assumed.take()
-        {
-            assumed.write(pe, span, self.step.by_transfer || self.is_waited_for(pe, span));
-            self.assumed = Some(assumed);
-        }
-        if self.mode.tracking && touch != Touch::Read && span.len <= KEPT {
-            self.step.before.push((object, self.heap.bytes(pe, span).into()));
-        }
-        self.touch(object, touch);
-    }
-
-    /// Notes that the chosen step touches something that others may touch.
-    fn touch(&mut self, object: Object, touch: Touch) {
-        if self.noting {
-            self.step.touched.push(Access { object, touch, by: self.step.by });
-        }
     }
 
     /// Ends the run with a bug of the whole program.

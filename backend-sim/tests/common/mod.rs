@@ -2,12 +2,12 @@
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::ops::ControlFlow;
 
 use onesided::{Pe, Result};
-use onesided_sim::{Config, Explore, Explored, Races, Run, Sim, Simulation, Verdict};
+use onesided_sim::{Config, Explore, Explored, Race, Races, Run, Sim, Simulation, Verdict};
 
 /// More schedules than any program here has.
 pub(crate) const ENOUGH: u64 = 1_000_000;
@@ -66,4 +66,29 @@ pub(crate) fn without_lines(report: impl Display) -> String {
     let mut parts = report.split(".rs:");
     let first = parts.next().unwrap_or_default().to_string();
     parts.fold(first, |text, part| text + ".rs:_" + part.trim_start_matches(|c: char| c.is_ascii_digit()))
+}
+
+/// The races of the run in order, each as its calls; and whether each of all schedules has one, or none has.
+pub(crate) fn races_under<T>(config: Config, program: impl Fn(&Pe<Sim>) -> Result<T>) -> Vec<String> {
+    let mut simulation = Simulation::new(Config { races: Races::Note, ..config }).unwrap();
+    let run = simulation.run(&program).unwrap();
+    assert!(run.is_ok(), "{}", run.verdict);
+    let found: BTreeSet<String> = run.verdict.races.iter().map(pair).collect();
+    let explored = simulation.explore(Explore::All { limit: 20_000 }, &program, |run| {
+        assert_eq!(run.verdict.races.is_empty(), found.is_empty(), "{:?}\n{}", found, run.verdict);
+        ControlFlow::Continue(())
+    });
+    assert!(explored.unwrap().complete);
+    found.into_iter().collect()
+}
+
+pub(crate) fn pair(race: &Race) -> String {
+    let mut calls = [&race.first, &race.second].map(|access| access.call);
+    calls.sort();
+    calls.join(" | ")
+}
+
+/// The same of so many PEs, where each transfer is one piece.
+pub(crate) fn races<T>(pes: usize, program: impl Fn(&Pe<Sim>) -> Result<T>) -> Vec<String> {
+    races_under(Config { pieces: 1, ..Config::pes(pes) }, program)
 }

@@ -11,6 +11,8 @@ type Times<'a> = BTreeMap<&'a str, usize>;
 #[derive(Default)]
 struct Scope<'a> {
     names: Times<'a>,
+    /// The variables that it declares.
+    variables: Vec<&'a str>,
     /// Calls, by their numbers in the function, and the variables of their results.
     calls: Vec<(usize, &'a str)>,
     /// Loads from variables: which, and the register.
@@ -49,6 +51,11 @@ pub(super) fn results_used(function: &Function<'_>) -> Vec<bool> {
                     scope.instruction(instruction, &mut used);
                 }
             }
+            Statement::Variable(variable) => {
+                if let Some(scope) = scopes.last_mut() {
+                    scope.variables.push(variable.name);
+                }
+            }
             _ => {}
         }
     }
@@ -75,12 +82,14 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// A result is looked at if its variable is named by anything but its call and loads of whole registers, or one of these registers is
-    /// named again.
+    /// A result is looked at if its variable is of an outer scope, or is named by anything but its call and loads of whole registers, or
+    /// one of these registers is named again.
     fn end(&self, names: &Times<'_>, used: &mut [bool]) {
         for &(call, result) in &self.calls {
             let loads = || self.loads.iter().filter(|(from, _)| *from == result);
-            used[call] = self.names[result] > 1 + loads().count() || loads().any(|(_, register)| names[register] > 1);
+            used[call] = !self.variables.contains(&result)
+                || self.names[result] > 1 + loads().count()
+                || loads().any(|(_, register)| names[register] > 1);
         }
     }
 }
@@ -144,5 +153,16 @@ mod tests {
             used("{ .param .b32 retval0; call (retval0), f, (); ld.param.v2.b16 {%r1, %r2}, [retval0]; }"),
             [true]
         );
+        let outside = "{ .param .b32 retval0; { call (retval0), f, (); } ld.param.b32 %r1, [retval0]; st.shared.b32 [%r1], %r1; }";
+        assert_eq!(used(outside), [true], "declared in an outer scope");
+    }
+
+    #[test]
+    fn a_result_that_a_function_returns_is_used() {
+        let text = ".version 8.0\n.target sm_90\n.address_size 64\n.extern .func (.param .b32 r) f\n();\n\
+                    .func (.param .b32 retval0) g()\n{\ncall (retval0), f, ();\nret;\n}\n";
+        let text = crate::parser::parse(text).unwrap();
+        let function = text.functions.iter().find(|function| function.name == "g").unwrap();
+        assert_eq!(results_used(function), [true]);
     }
 }
