@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_int, c_void};
+use std::rc::Rc;
 
 use cudarc::driver::{result, sys};
 use onesided::backend::{KernelInfo, Language, Parameter};
@@ -22,8 +23,11 @@ const SIMULATED: u32 = 90;
 #[derive(Debug)]
 pub struct CudaModule {
     /// In the order in which the API knows them.
-    pub(crate) functions: Vec<(Function, Limits)>,
+    pub(crate) functions: Functions,
 }
+
+/// The kernels of a module, and what they allow.
+type Functions = Rc<[(Function, Limits)]>;
 
 /// A kernel's handle.
 #[derive(Clone, Copy, Debug)]
@@ -38,41 +42,82 @@ struct Loaded {
     module: sys::CUmodule,
     /// Whether the library was told of it.
     is_known: bool,
+    /// What it was made of, if loading that again need not make another one.
+    again: Option<(Code, Functions)>,
+}
+
+/// What a module is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Code {
+    ptx: String,
+    /// Whether it is compiled with NVSHMEM's own headers.
+    inlined: bool,
+}
+
+impl Modules {
+    fn made_of(&self, code: &Code) -> Option<Functions> {
+        let modules = self.0.borrow();
+        let mut shared = modules.iter().filter_map(|loaded| loaded.again.as_ref());
+        shared.find(|(known, _)| known == code).map(|(_, functions)| functions.clone())
+    }
 }
 
 impl Nvshmem {
-    /// Compiles, links and loads a module.
+    /// Compiles, links and loads a module. Where nothing in it can change, the same code is loaded once: it would take GPU memory for each.
     pub(crate) fn load_module(&self, source: &Source, at: At) -> Result<(CudaModule, Vec<KernelInfo>)> {
         const CALL: &str = "module";
         let architecture = self.device().architecture(CALL, at)?;
-        let refused = |why: LinkError| refused(&why, CALL, at);
         let (ptx, instances) = self.ptx(source, architecture, at)?;
         let invalid = |why: String| Error::invalid(CALL, format!("{}: {why}", source.name()), at);
         let entries = gpu::entries(&ptx).map_err(invalid)?;
         let calls = gpu::externals(&ptx).map_err(invalid)?;
         let calls_nvshmem = calls.iter().any(gpu::External::is_nvshmem);
+        let inlined = source.is_inlined() && source.language() == Language::Cuda && calls_nvshmem;
+        let code = Code { ptx, inlined };
+        let functions = match self.modules.made_of(&code) {
+            Some(functions) => functions,
+            None => self.load_code(code, source, &entries, architecture, at)?,
+        };
+        let kernel = |gpu::Entry { name, parameters }: gpu::Entry| {
+            let instance = instances.iter().find(|(_, lowered)| *lowered == name).map(|(own, _)| own.clone());
+            let parameters = parameters.into_iter().map(|(size, align)| Parameter { size, align }).collect();
+            KernelInfo { name, instance, parameters }
+        };
+        Ok((CudaModule { functions }, entries.into_iter().map(kernel).collect()))
+    }
 
+    fn load_code(
+        &self,
+        code: Code,
+        source: &Source,
+        entries: &[gpu::Entry],
+        architecture: u32,
+        at: At,
+    ) -> Result<Functions> {
+        const CALL: &str = "module";
+        let refused = |why: LinkError| refused(&why, CALL, at);
+        let Code { ptx, inlined } = &code;
         let installation = Installation::of(&self.table.file, self.table.version).map_err(refused)?;
         let options = LinkOptions::new(format!("sm_{architecture}")).notice(notice);
-        let inlined = source.is_inlined() && source.language() == Language::Cuda && calls_nvshmem;
-        let linked = if inlined {
+        let linked = if *inlined {
             let text = onesided_compile::Source::new(source.name(), source.text());
             gpu::inlined(&text, &compile_options(source, architecture), &installation, &options)
         } else {
-            gpu::link(&ptx, source.name(), &installation, &options)
+            gpu::link(ptx, source.name(), &installation, &options)
         };
         let module = self.load_cubin(&linked.map_err(refused)?, CALL, at)?;
-        let mut functions = Vec::with_capacity(entries.len());
-        let mut kernels = Vec::with_capacity(entries.len());
-        for gpu::Entry { name, parameters } in entries {
-            let found = function(module, &name, CALL, at);
-            let function = if inlined { found.or_else(|_| self.alike(module, &name, at))? } else { found? };
-            functions.push((function, Limits::of(function).map_err(|error| device(CALL, error, at))?));
-            let instance = instances.iter().find(|(_, lowered)| *lowered == name).map(|(own, _)| own.clone());
-            let parameters = parameters.into_iter().map(|(size, align)| Parameter { size, align }).collect();
-            kernels.push(KernelInfo { name, instance, parameters });
+        let functions = entries.iter().map(|gpu::Entry { name, .. }| {
+            let found = function(module, name, CALL, at);
+            let function = if *inlined { found.or_else(|_| self.alike(module, name, at))? } else { found? };
+            Ok((function, Limits::of(function).map_err(|error| device(CALL, error, at))?))
+        });
+        let functions: Functions = functions.collect::<Result<Vec<_>>>()?.into();
+        if !gpu::has_variables(ptx)
+            && let Some(loaded) = self.modules.0.borrow_mut().last_mut()
+        {
+            loaded.again = Some((code, functions.clone()));
         }
-        Ok((CudaModule { functions }, kernels))
+        Ok(functions)
     }
 
     /// The source as PTX: what the simulator runs too, unless the GPU is older. With the names of instances.
@@ -117,7 +162,7 @@ impl Nvshmem {
         // SAFETY: a whole cubin, which nvJitLink has made or which the cache's sum vouches for; the context is bound.
         let module = unsafe { result::module::load_data(cubin.bytes().as_ptr().cast()) };
         let module = module.map_err(|error| device(call, error, at))?;
-        let mut loaded = Loaded { module, is_known: false };
+        let mut loaded = Loaded { module, is_known: false, again: None };
         let known = if cubin.has_nvshmem() { self.tell(module, call, at) } else { Ok(()) };
         loaded.is_known = cubin.has_nvshmem() && known.is_ok();
         self.modules.0.borrow_mut().push(loaded);
@@ -135,7 +180,7 @@ impl Nvshmem {
     pub(crate) fn unload_modules(&self, at: At) -> Result<()> {
         const CALL: &str = "finalize";
         let mut done = Ok(());
-        for Loaded { module, is_known } in self.modules.0.take() {
+        for Loaded { module, is_known, .. } in self.modules.0.take() {
             if let Some(finalize) = self.table.module_finalize.filter(|_| is_known) {
                 // SAFETY: a module that the library was told of, and that is loaded.
                 let status: c_int = unsafe { finalize(module.cast()) };
@@ -172,6 +217,9 @@ fn compile_options(source: &Source, architecture: u32) -> Options {
     }
     source.instances().iter().fold(options, |options, instance| options.name(instance))
 }
+
+/// How the line begins that a PE prints on its standard error before it compiles functions of NVSHMEM, for up to a minute.
+pub const COMPILES: &str = "onesided: compiling ";
 
 /// What takes long is said, once for each job where it is compiled.
 pub(crate) fn notice(line: &str) {

@@ -75,7 +75,7 @@ mod workspace;
 
 pub use access::{DeviceAccess, DeviceSlice, Extension};
 pub use capabilities::CAPABILITIES;
-pub use kernels::CudaModule;
+pub use kernels::{COMPILES, CudaModule};
 pub use key::Key;
 pub use launcher::{Launcher, Placement, placement};
 pub use machine::{Driver, HostLibrary, driver, host_library, kernel_module, open_library};

@@ -2,7 +2,7 @@
 //!
 //! PE 0 listens. The others try to connect until it does. Each proves that it knows the job's key, and says who it is. When all
 //! have come, each gets the bytes. If something goes wrong before (a PE is missing, two have the same rank, PEs disagree
-//! about their number), all PEs that wait get a message.
+//! about their number, two machines have one host name), all PEs that wait get a message.
 //!
 //! Any process may connect to PE 0, and any program may listen at PE 0's address. Therefore:
 //!
@@ -18,6 +18,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `rendezvous/wire.rs` | the messages: a hello to PE 0, an answer from it |
+//! | `rendezvous/host.rs` | on which machine a PE runs |
 //! | `rendezvous/seal.rs` | how both ends prove that they know the key |
 //! | `rendezvous/root.rs` | PE 0's end |
 
@@ -31,10 +32,12 @@ use crate::launcher::{Placement, RENDEZVOUS, is_loopback};
 use crate::limit::within;
 use crate::problem::Problem;
 
+mod host;
 mod root;
 mod seal;
 mod wire;
 
+use host::Host;
 use seal::{Challenge, Session};
 use wire::{Answer, Greeting, Hello, Talk};
 
@@ -60,7 +63,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 ///
 /// # Errors
 /// On all PEs that wait: [`Problem::Missing`] if not all came within the limit, or one ended while it waited;
-/// [`Problem::Disagreement`] if two have the same rank, or another number of PEs; [`Problem::Failed`] if `make` failed, or
+/// [`Problem::Disagreement`] if two have the same rank, or another number of PEs, or are on two machines with one name; [`Problem::Failed`] if `make` failed, or
 /// if the address cannot be used. On this PE: [`Problem::Variable`] if it has no key or no address;
 /// [`Problem::Disagreement`] if its key or its job is not that of PE 0.
 pub(crate) fn exchange(
@@ -75,7 +78,7 @@ pub(crate) fn exchange(
     }
     let deadline = Instant::now() + limit;
     let place = Place::resolve(placement.meeting()?, topic, placement.key()?.clone(), limit)?;
-    let hello = Hello { rank: rank as u64, n_pes: n_pes as u64 };
+    let hello = Hello { rank: rank as u64, n_pes: n_pes as u64, host: Host::here() };
     match rank {
         0 => root::host(&place, hello, limit, deadline, make),
         _ => visit(&place, hello, limit, deadline),

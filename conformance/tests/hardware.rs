@@ -46,6 +46,7 @@ fn main() -> ExitCode {
         trial("pes_that_differ_do_not_run", pes_that_differ_do_not_run),
         trial("what_is_missing_is_not_run", what_is_missing_is_not_run),
         trial("a_case_that_takes_long_is_run_less_often", a_case_that_takes_long_is_run_less_often),
+        trial("compiling_is_no_hang", compiling_is_no_hang),
         trial("an_end_that_goes_wrong_is_not_silent", an_end_that_goes_wrong_is_not_silent),
         trial("a_known_deviation_must_deviate", a_known_deviation_must_deviate),
     ];
@@ -83,7 +84,7 @@ fn play(script: &str, cases: &[String]) {
             if case == WRONG
                 && run == wrong_run
                 && rank == 0
-                && !["well", "noise", "odd", "late", "long", "short", "split"].contains(&script)
+                && !["well", "noise", "odd", "late", "long", "short", "split", "compiles"].contains(&script)
             {
                 sleep(Duration::from_secs(60));
             }
@@ -134,6 +135,10 @@ fn go_wrong(script: &str) -> u32 {
             exit(255);
         }
         "exits" => exit(3),
+        "compiles" => {
+            eprintln!("{}f once, for the cache", onesided_nvshmem::COMPILES);
+            sleep(Duration::from_secs(3)); // longer than a hang may last
+        }
         _ => {}
     }
     1
@@ -321,6 +326,12 @@ fn a_case_that_takes_long_is_run_less_often() {
     for script in ["short", "split"] {
         assert!(costs_one(script).contains("after 1 of"), "{script}");
     }
+}
+
+fn compiling_is_no_hang() {
+    let (results, _) = run("compiles", &cases(), &[0, 1], &[]);
+    let checked = &results.cases[1].checked;
+    assert_eq!((checked.status, checked.visits), (Status::Passed, RUNS), "{checked:?}");
 }
 
 fn an_end_that_goes_wrong_is_not_silent() {

@@ -10,6 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::host::Host;
 use super::seal::{self, Challenge, Session};
 use super::wire::{self, Answer, Hello, KNOCK, Talk};
 use super::{Asked, Bytes, Place, ask, made, refusal};
@@ -118,6 +119,7 @@ pub(super) struct Root<'a> {
 pub(super) struct Pe {
     stream: TcpStream,
     session: Session,
+    host: Host,
 }
 
 impl<'a> Root<'a> {
@@ -184,7 +186,7 @@ impl<'a> Root<'a> {
                     let session = |of_the_other: &Challenge| self.place.session(&newcomer.challenge, of_the_other);
                     match Hello::read(&bytes, session) {
                         Some((hello, left, session)) => {
-                            arrived.push((Pe { stream: newcomer.stream, session }, hello, left));
+                            arrived.push((Pe { stream: newcomer.stream, session, host: hello.host }, hello, left));
                         }
                         None => {
                             self.refused += 1;
@@ -205,7 +207,7 @@ impl<'a> Root<'a> {
         // The PE with the shortest limit decides, less the time for an answer.
         let margin = (self.limit / 20).min(Duration::from_secs(1));
         self.deadline = self.deadline.min(Instant::now() + left.saturating_sub(margin));
-        let Hello { rank, n_pes } = hello;
+        let Hello { rank, n_pes, host } = hello;
         let ours = self.hello.n_pes;
         let wrong = if n_pes != ours {
             format!(
@@ -215,12 +217,24 @@ impl<'a> Root<'a> {
             format!("one says that it is PE {rank} of {n_pes}; PEs count from 0, see how it was started")
         } else if rank == 0 || self.pes[rank as usize].is_some() {
             format!("two PEs have rank {rank}; start each once and with its own rank, best by one launcher")
+        } else if let Some(other) = self.mistaken_for(host) {
+            format!(
+                "PE {other} and PE {rank} are on two machines with one host name (or on one, with a /dev/shm each), and NVSHMEM tells \
+                 nodes apart by their names; give each machine or container a host name of its own"
+            )
         } else {
             self.pes[rank as usize] = Some(pe);
             return Ok(());
         };
         pe.tell(&Answer::Disagreement(wrong.clone()).bytes(&pe.session));
         Err(self.place.disagreement(wrong))
+    }
+
+    /// A PE that has come, and that the library would take for one of this host's node though it is not.
+    fn mistaken_for(&self, host: Host) -> Option<usize> {
+        let hosts = self.pes.iter().map(|pe| pe.as_ref().map(|pe| pe.host));
+        let mut hosts = [Some(self.hello.host)].into_iter().chain(hosts.skip(1));
+        hosts.position(|other| other.is_some_and(|other| host.is_mistaken_for(other)))
     }
 
     /// Tells the failure to PEs that come late.

@@ -97,6 +97,30 @@ fn pe_0_makes_it_once_all_are_there_and_others_never_do() {
     });
 }
 
+/// Each PE on a machine of its own. The names of the hosts are the same, or not.
+#[test]
+fn two_machines_with_one_name_are_told_to_all() {
+    for (names, expected) in [([1, 1], Some("PE 0 and PE 1 are on two machines with one host name")), ([1, 2], None)] {
+        let (job, hello) = (job("hosts"), |rank| Hello {
+            rank,
+            n_pes: 2,
+            host: Host { name: names[rank as usize], machine: 7 + rank },
+        });
+        let deadline = Instant::now() + LONG;
+        let outcomes = thread::scope(|scope| {
+            let root = scope.spawn(|| root::host(&job.place(), hello(0), LONG, deadline, id));
+            let other = scope.spawn(|| visit(&job.place(), hello(1), LONG, deadline));
+            [root, other].map(|thread| thread.join().unwrap())
+        });
+        for outcome in outcomes {
+            match expected {
+                Some(words) => says(&outcome, words),
+                None => assert_eq!(outcome, Ok(id().unwrap())),
+            }
+        }
+    }
+}
+
 #[test]
 fn a_pe_alone_meets_nobody() {
     assert_eq!(exchange(&Placement::alone(), PROGRAM, SHORT, id), Ok(id().unwrap()));
@@ -191,7 +215,8 @@ fn a_pe_that_ends_while_it_waits_is_not_waited_for() {
         let (place, challenge) = (job.place(), seal::challenge().unwrap());
         let mut talk = Talk::new(job.connect(), Instant::now() + LONG);
         let session = |of_pe_0: &Challenge| place.session(of_pe_0, &challenge);
-        let greeting = wire::greet(&mut talk, Hello { rank: 2, n_pes: 4 }, LONG, &challenge, session).unwrap();
+        let greeting =
+            wire::greet(&mut talk, Hello { rank: 2, n_pes: 4, host: Host::here() }, LONG, &challenge, session).unwrap();
         assert!(matches!(greeting, Greeting::Welcome(_)));
         drop(talk);
         for outcome in [root.join().unwrap(), other.join().unwrap()] {

@@ -2,9 +2,9 @@
 //!
 //! | from | message | bytes |
 //! |---|---|---|
-//! | a PE | `1sided>2` | 8 |
-//! | PE 0 | `1sided<2`, a challenge | 40 |
-//! | the PE | a challenge, who it is, a seal: [`Hello`] | 88 |
+//! | a PE | `1sided>3` | 8 |
+//! | PE 0 | `1sided<3`, a challenge | 40 |
+//! | the PE | a challenge, who and where it is, a seal: [`Hello`] | 104 |
 //! | PE 0 | 0, and the connection ends; or 1 and a seal | 1 or 33 |
 //! | PE 0, when all have come | [`Answer`] with a seal | up to 65,573 |
 
@@ -13,11 +13,12 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use super::Bytes;
+use super::host::Host;
 use super::seal::{Challenge, Seal, Session, What};
 
 /// The first bytes of a PE, and of PE 0: they differ, because a connection can meet itself.
-pub(super) const KNOCK: [u8; 8] = *b"1sided>2";
-const ROOT: [u8; 8] = *b"1sided<2";
+pub(super) const KNOCK: [u8; 8] = *b"1sided>3";
+const ROOT: [u8; 8] = *b"1sided<3";
 
 /// No message is longer.
 const LONGEST: u32 = 1 << 16;
@@ -27,20 +28,25 @@ const LONGEST: u32 = 1 << 16;
 pub(super) struct Hello {
     pub(super) rank: u64,
     pub(super) n_pes: u64,
+    pub(super) host: Host,
 }
 
+/// The bytes of the numbers in a hello.
+const NUMBERS: usize = 5 * 8;
+
 impl Hello {
-    /// Challenge, three numbers, seal.
-    pub(super) const SIZE: usize = 32 + 24 + 32;
+    /// Challenge, five numbers, seal.
+    pub(super) const SIZE: usize = 32 + NUMBERS + 32;
 
     /// The message, with how long the PE will wait.
     pub(super) fn bytes(self, session: &Session, challenge: &Challenge, left: Duration) -> [u8; Hello::SIZE] {
         let left = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
         let mut bytes = [0; Hello::SIZE];
         let (challenges, rest) = bytes.split_at_mut(32);
-        let (words, seal) = rest.split_at_mut(24);
+        let (words, seal) = rest.split_at_mut(NUMBERS);
         challenges.copy_from_slice(challenge);
-        for (chunk, word) in words.chunks_exact_mut(8).zip([self.rank, self.n_pes, left]) {
+        let numbers = [self.rank, self.n_pes, left, self.host.name, self.host.machine];
+        for (chunk, word) in words.chunks_exact_mut(8).zip(numbers) {
             chunk.copy_from_slice(&word.to_le_bytes());
         }
         seal.copy_from_slice(&session.seal(What::Hello, words));
@@ -60,7 +66,8 @@ impl Hello {
         }
         let mut words = words.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
         let (rank, n_pes, left) = (words.next()?, words.next()?, words.next()?);
-        Some((Hello { rank, n_pes }, Duration::from_millis(left), session))
+        let host = Host { name: words.next()?, machine: words.next()? };
+        Some((Hello { rank, n_pes, host }, Duration::from_millis(left), session))
     }
 }
 

@@ -10,11 +10,12 @@ use onesided_nvshmem::Nvshmem;
 
 use super::{Test, run};
 
-pub(super) const TESTS: [(&str, Test); 6] = [
+pub(super) const TESTS: [(&str, Test); 7] = [
     ("a_kernel_communicates_in_both_ways", a_kernel_communicates_in_both_ways),
     ("arguments_arrive_as_they_are", arguments_arrive_as_they_are),
     ("what_does_not_fit_is_refused_with_its_limit", what_does_not_fit_is_refused_with_its_limit),
     ("what_does_not_compile_is_refused_with_its_line", what_does_not_compile_is_refused_with_its_line),
+    ("a_module_may_be_loaded_as_often_as_one_likes", a_module_may_be_loaded_as_often_as_one_likes),
     ("atomics_of_the_host_are_atomic", atomics_of_the_host_are_atomic),
     ("a_fault_names_its_kernel", a_fault_names_its_kernel),
 ];
@@ -104,6 +105,32 @@ fn arguments_arrive_as_they_are(pe: &Pe<Nvshmem>) -> Result<()> {
     pe.synchronize(&stream)?;
     expect_eq(&pe.read(&out)?[..], &[1.0, -5.0, 0.5, 3.0, 2.5, (1_u64 << 40) as f64, 7.0], "arguments")?;
     pe.free(out)
+}
+
+/// Each module has variables of its own. One without any takes room on the GPU once.
+fn a_module_may_be_loaded_as_often_as_one_likes(pe: &Pe<Nvshmem>) -> Result<()> {
+    const COUNT: &str = "__device__ int count;\nextern \"C\" __global__ void add(int *seen) { *seen = ++count; }\n";
+    const RING: &str = include_str!("../../../examples/src/kernels/device_ring.ptx");
+    let seen = pe.alloc_zeroed::<i32>(1)?;
+    let stream = pe.stream()?;
+    let modules = [0, 1].map(|_| pe.module(&Source::cuda("count.cu", COUNT)));
+    for (module, expected) in [(0, 1), (0, 2), (1, 1), (0, 3), (1, 2)] {
+        let add = modules[module].as_ref().map_err(Clone::clone)?.kernel("add")?;
+        // SAFETY: the argument has the kernel's type.
+        unsafe { pe.on(&stream).launch(&add, &Grid::new(1, 1), args![&seen])? };
+        pe.synchronize(&stream)?;
+        expect_eq(pe.read_one(&seen)?, expected, "the variable of a module")?;
+    }
+    pe.module(&Source::ptx("device_ring.ptx", RING))?;
+    let free = || cudarc::driver::result::mem_get_info().map(|(free, _)| free).expect("a context is bound");
+    let (begun, before) = (Instant::now(), free());
+    for _ in 0..500 {
+        pe.module(&Source::ptx("device_ring.ptx", RING))?;
+    }
+    let taken = before.saturating_sub(free()) >> 20;
+    println!("PE {}: loaded 500 times in {:.2} s, {taken} MiB", pe.my_pe(), begun.elapsed().as_secs_f64());
+    expect_eq(taken < 16, true, "one copy on the GPU")?;
+    pe.free(seen)
 }
 
 fn what_does_not_fit_is_refused_with_its_limit(pe: &Pe<Nvshmem>) -> Result<()> {

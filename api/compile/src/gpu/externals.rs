@@ -1,4 +1,4 @@
-//! [`externals`] and [`entries`]: the functions that PTX calls and does not define, and its kernels.
+//! [`externals`], [`entries`] and [`has_variables`]: the functions that PTX calls and does not define, its kernels, what they can change.
 
 /// A function that PTX declares as external.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,6 +59,18 @@ pub fn externals(ptx: &str) -> Result<Vec<External>, String> {
     found.sort();
     found.dedup();
     Ok(found)
+}
+
+/// Whether PTX has variables in global memory, which kernels can change and which outlive them. Strings that kernels print count as such.
+///
+/// ```
+/// use onesided_compile::gpu::has_variables;
+/// assert!(has_variables(".visible .global .align 4 .u32 count;"));
+/// assert!(!has_variables(".const .align 4 .u32 limit = 3; .entry k() { ld.global.u32 %r1, [%rd1]; }"));
+/// ```
+#[must_use]
+pub fn has_variables(ptx: &str) -> bool {
+    without_comments(ptx).split_whitespace().any(|word| word == ".global")
 }
 
 /// Comments replaced by blanks, so that lines keep their numbers.

@@ -16,7 +16,7 @@ mod version;
 use std::path::PathBuf;
 
 pub use error::LinkError;
-pub use externals::{Entry, External, entries, externals};
+pub use externals::{Entry, External, entries, externals, has_variables};
 pub use headers::Installation;
 pub use inlined::inlined;
 pub use link::{Cubin, link, ready};

@@ -229,6 +229,15 @@ mod tests {
     }
 
     #[test]
+    fn who_waits_is_told_that_something_is_compiled() {
+        let function = External { name: "nvshmem_x".to_string(), result: None, parameters: vec![] };
+        let unit = Unit { functions: vec![&function; 5], text: String::new(), key: String::new() };
+        let expected = "compiling nvshmem_x, nvshmem_x, nvshmem_x and 2 others once, for the cache, from NVSHMEM's headers, which takes \
+                        5 to 60 s";
+        assert_eq!(unit.notice(true), expected);
+    }
+
+    #[test]
     fn the_key_has_all_that_the_machine_code_depends_on() {
         let function = |parameters| External { name: "nvshmem_x".to_string(), result: None, parameters };
         let installation = |version| Installation { includes: "i".into(), library: "l".into(), version };

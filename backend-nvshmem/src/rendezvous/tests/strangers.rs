@@ -21,7 +21,7 @@ fn knock(mut stream: &TcpStream) -> Challenge {
 /// What PE 2 of 3 says to this challenge.
 fn hello(place: &Place, of_pe_0: &Challenge) -> [u8; Hello::SIZE] {
     let challenge = seal::challenge().unwrap();
-    Hello { rank: 2, n_pes: 3 }.bytes(&place.session(of_pe_0, &challenge), &challenge, LONG)
+    Hello { rank: 2, n_pes: 3, host: Host::here() }.bytes(&place.session(of_pe_0, &challenge), &challenge, LONG)
 }
 
 /// PE 0 and PE 1 of 3 meet as if nobody else were there, once PE 2 has come too; `disturb` is it, and strangers before.
@@ -122,7 +122,7 @@ fn strangers_that_come_by_the_thousand_keep_nobody_out() {
 /// The same step by step: who is heard, and who has to go.
 #[test]
 fn pe_0_hears_so_many_at_a_time_and_sends_the_silent_away() {
-    let (job, hello) = (job("full"), Hello { rank: 0, n_pes: 2 });
+    let (job, hello) = (job("full"), Hello { rank: 0, n_pes: 2, host: Host::here() });
     let place = job.place();
     let mut root = Root::new(&place, hello, LONG, Instant::now() + LONG).unwrap();
     let mut silent = Vec::new();
@@ -144,7 +144,7 @@ fn pe_0_hears_so_many_at_a_time_and_sends_the_silent_away() {
     while arrived.is_empty() {
         arrived = root.arrivals();
     }
-    assert_eq!((arrived.len(), arrived[0].1), (1, Hello { rank: 1, n_pes: 2 }));
+    assert_eq!((arrived.len(), arrived[0].1), (1, Hello { rank: 1, n_pes: 2, host: Host::here() }));
     root.admit(arrived.remove(0).0, hello, LONG).unwrap_err(); // it is welcomed, and told of a PE 0 too many
     // Where there is room, the silent have more time, and then go too.
     assert!(root.newcomers.len() >= 20);
@@ -192,7 +192,7 @@ fn a_rehearsal_is_a_job_of_its_own() {
 
 #[test]
 fn pe_0_knows_of_those_whom_it_refused() {
-    let (job, hello) = (job("refused"), Hello { rank: 0, n_pes: 2 });
+    let (job, hello) = (job("refused"), Hello { rank: 0, n_pes: 2, host: Host::here() });
     let others = Job { key: Key::random().unwrap(), ..job.clone() };
     let place = job.place();
     let mut root = Root::new(&place, hello, LONG, Instant::now() + LONG).unwrap();

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
+use onesided_nvshmem::COMPILES;
+
 use super::protocol::{Message, Ready};
 use super::trouble::{Trouble, What};
 use crate::launch::{Channel, Event, Job, PeStatus};
@@ -80,6 +82,8 @@ const TICK: Duration = Duration::from_millis(100);
 const LAST_WORDS: Duration = Duration::from_millis(500);
 /// The two outputs of a PE are read separately, so a line may overtake messages that were written before it by this much.
 const OVERTAKEN: Duration = Duration::from_secs(1);
+/// How long PEs may take while one of them compiles functions of NVSHMEM: an empty cache is no hang.
+const COMPILING: Duration = Duration::from_secs(180);
 /// How many lines of each PE are kept, and how many characters of a line.
 const TAIL: (usize, usize) = (8, 300);
 
@@ -97,7 +101,7 @@ pub fn follow(job: &Job, script: &Script<'_>, hear: &mut dyn FnMut(News<'_>)) ->
             running.kill();
             return End::Interrupted;
         }
-        let limit = if state.is_ready() { progress + script.limit } else { began + script.start };
+        let limit = if state.is_ready() { progress + state.limit() } else { began + script.start };
         let left = last_words.unwrap_or(limit).saturating_duration_since(Instant::now());
         if left.is_zero() {
             break;
@@ -141,6 +145,8 @@ struct PeState {
     /// Cases that it ran fewer times, because they take long.
     enough: BTreeSet<usize>,
     finalized: bool,
+    /// Whether it has said that it compiles, and nothing since.
+    compiles: bool,
     /// What it said before it failed.
     fault: Option<What>,
     ended: Option<PeStatus>,
@@ -157,10 +163,17 @@ impl<'a> State<'a> {
         self.pes.iter().all(|pe| pe.ready.is_some())
     }
 
+    /// How long no PE may make progress now.
+    fn limit(&self) -> Duration {
+        let compiles = self.pes.iter().any(|pe| pe.compiles);
+        if compiles { self.script.limit.max(COMPILING) } else { self.script.limit }
+    }
+
     /// Takes a line. Returns whether its PE made progress.
     fn line(&mut self, pe: usize, channel: Channel, text: &str, hear: &mut dyn FnMut(News<'_>)) -> bool {
         let message = if channel == Channel::Out { Message::read(text) } else { None };
         let (printed, message) = message.map_or((text, None), |(before, message)| (before, Some(message)));
+        self.pes[pe].compiles = message.is_none() && (self.pes[pe].compiles || printed.starts_with(COMPILES));
         if !printed.is_empty() {
             let tail = &mut self.pes[pe].tail;
             if tail.len() == TAIL.0 {
@@ -281,7 +294,7 @@ impl<'a> State<'a> {
 
     fn what(&self, culprit: Option<usize>) -> What {
         let Some(pe) = culprit.map(|pe| &self.pes[pe]) else {
-            let limit = if self.is_ready() { self.script.limit } else { self.script.start };
+            let limit = if self.is_ready() { self.limit() } else { self.script.start };
             return What::Hung { limit, places: self.places() };
         };
         match (&pe.fault, pe.ended) {
