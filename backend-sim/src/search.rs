@@ -24,7 +24,8 @@ pub enum Explore {
         strategy: Strategy,
     },
     /// Every one, up to equivalence. Under [`Races::Find`](crate::Races::Find) the search begins again, and visits some twice, when
-    /// a run shows that something was assumed wrongly of a word. [`Explored`] counts from there.
+    /// a run shows that something was assumed wrongly of a word, or of quiets in kernels. [`Explored`] counts from there. Where it was
+    /// about quiets, runs before that (their `schedule.quiet` is not the configuration's) can have values that the program cannot.
     All {
         /// The most to begin, redundant ones included.
         limit: u64,

@@ -10,11 +10,12 @@ use onesided_nvshmem::Nvshmem;
 
 use super::{Test, run};
 
-pub(super) const TESTS: [(&str, Test); 7] = [
+pub(super) const TESTS: [(&str, Test); 8] = [
     ("a_kernel_communicates_in_both_ways", a_kernel_communicates_in_both_ways),
     ("arguments_arrive_as_they_are", arguments_arrive_as_they_are),
     ("what_does_not_fit_is_refused_with_its_limit", what_does_not_fit_is_refused_with_its_limit),
     ("what_does_not_compile_is_refused_with_its_line", what_does_not_compile_is_refused_with_its_line),
+    ("a_kernel_of_64_bit_integers_is_found_in_both_ways", a_kernel_of_64_bit_integers_is_found_in_both_ways),
     ("a_module_may_be_loaded_as_often_as_one_likes", a_module_may_be_loaded_as_often_as_one_likes),
     ("atomics_of_the_host_are_atomic", atomics_of_the_host_are_atomic),
     ("a_fault_names_its_kernel", a_fault_names_its_kernel),
@@ -105,6 +106,23 @@ fn arguments_arrive_as_they_are(pe: &Pe<Nvshmem>) -> Result<()> {
     pe.synchronize(&stream)?;
     expect_eq(&pe.read(&out)?[..], &[1.0, -5.0, 0.5, 3.0, 2.5, (1_u64 << 40) as f64, 7.0], "arguments")?;
     pe.free(out)
+}
+
+/// C++ gives it another name with NVSHMEM's headers, where these integers are `long`, than with ours, where they are `long long`.
+fn a_kernel_of_64_bit_integers_is_found_in_both_ways(pe: &Pe<Nvshmem>) -> Result<()> {
+    const TEXT: &str = "#include <nvshmem.h>\n\
+        __global__ void count(int64_t *seen, uint64_t more) { *seen = nvshmem_n_pes() + more; }\n";
+    let seen = pe.alloc_zeroed::<i64>(1)?;
+    let stream = pe.stream()?;
+    let source = || Source::cuda("count.cu", TEXT).instance("count");
+    for (source, more) in [(source(), 5_u64), (source().inlined(), 1 << 40)] {
+        let module = pe.module(&source)?;
+        // SAFETY: the arguments have the kernel's types.
+        unsafe { pe.on(&stream).launch(&module.kernel("count")?, &Grid::new(1, 1), args![&seen, more])? };
+        pe.synchronize(&stream)?;
+        expect_eq(pe.read_one(&seen)?, pe.n_pes() as i64 + more as i64, "what the kernel has counted")?;
+    }
+    pe.free(seen)
 }
 
 /// Each module has variables of its own. One without any takes room on the GPU once.

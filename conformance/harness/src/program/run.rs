@@ -209,7 +209,7 @@ fn explore_up_to_a_finding(
         Explore::All { .. } => (None, "classes"),
     };
     let (progress, outlook) = (Progress::new(total, things), simulation.outlook());
-    let mut finding = None;
+    let (mut finding, mut reading) = (None, None);
     done.explored = simulation.on_cores(plan.cores).explore(how, main, |run| {
         progress.step_of(|| outlook.look().at_least);
         done.marks.add(&run.verdict);
@@ -222,6 +222,10 @@ fn explore_up_to_a_finding(
             });
         }
         if plan.compares {
+            // a proof has begun again, with another reading of quiets in kernels: what it saw before need not be the program's
+            if reading.replace(run.schedule.quiet).is_some_and(|before| before != run.schedule.quiet) {
+                done.outcomes.clear();
+            }
             done.outcomes.insert(outcome(run));
         }
         if run.is_ok() {
