@@ -144,8 +144,10 @@ impl Nvshmem {
         unsafe { sys::cuModuleEnumerateFunctions(all.as_mut_ptr(), count, module) }.result().map_err(failed)?;
         for function in all {
             let mut its = std::ptr::null();
-            // SAFETY: a kernel of a module that is loaded; the name ends with a zero and lives as long as that.
+            // SAFETY: a kernel of a module that is loaded, and loaded itself, which CUDA may put off; the name ends with a zero and
+            // lives as long as that.
             let its = unsafe {
+                sys::cuFuncLoad(function).result().map_err(failed)?;
                 sys::cuFuncGetName(&raw mut its, function).result().map_err(failed)?;
                 CStr::from_ptr(its).to_string_lossy()
             };

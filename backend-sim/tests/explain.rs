@@ -372,7 +372,7 @@ fn a_race_matters_if_it_changes_a_result() {
         assert!(marked(text, &["writers"]).starts_with("the delivery of p at writers by PE "), "{text}");
     }
     let harmless = witness(true);
-    assert!(harmless.run.is_none() && harmless.tried > 200, "{harmless:?}");
+    assert!(harmless.run.is_none() && harmless.other.is_none() && harmless.tried > 200, "{harmless:?}");
 }
 
 /// Who is first at a counter differs from run to run, and is no matter of the race.
@@ -389,6 +389,8 @@ fn a_result_that_differs_without_the_race_is_no_witness() {
     let run = simulation.run(program).unwrap();
     let witness = simulation.witness(&run.verdict.races[0], Effort::LITTLE, program).unwrap();
     assert!(witness.run.is_none(), "{witness:?}");
+    let other = witness.other.expect("who comes first differs");
+    assert_ne!(other.run.results, witness.in_order);
 }
 
 /// Each PE puts to the next one and reads what the one before it has put.

@@ -182,6 +182,7 @@ impl Channel {
     pub(crate) fn call_edited(&self, edits: &Edits, call: Call<'_>, at: At) -> Reply {
         let stream = match &call {
             Call::Issue { stream, .. } => *stream,
+            Call::Launch { stream, .. } => Some(*stream),
             _ => None,
         };
         let reply = match (self.take_held(edits), &call) {

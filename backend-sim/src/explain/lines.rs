@@ -49,11 +49,13 @@ impl Calls {
                 EventKind::Enqueued { op, stream, .. } => (Some(*op), Some(*stream)),
                 _ => (None, None),
             };
-            let call = (event.at, stream.is_some());
+            let is_launch = matches!(event.kind, EventKind::Call("launch"));
+            let call = (event.at, stream.is_some() || is_launch);
             let number = self.all.len();
             let line = self.all.entry(call).or_insert_with(|| Line { number, ..Line::default() });
             line.pes.insert(event.pe);
             line.note(event, op.as_ref());
+            line.transfers |= is_launch; // the kernel may
             let scoped = op.map(|op| (stream.map_or(0, |stream| stream + 1), op));
             if let Some((previous, put)) = before.insert(event.pe, (call, scoped)) {
                 self.follows(previous, put, call, scoped);

@@ -19,6 +19,8 @@ pub struct Witness<T> {
     pub in_order: Vec<Option<T>>,
     /// A run that ends otherwise, and differs from the one in order by a step of the race. `None`: no run that was tried did.
     pub run: Option<Minimized<T>>,
+    /// Where there is none: a run that ends otherwise, and no step of the race is in what it differs by. It may be another race's.
+    pub other: Option<Minimized<T>>,
     /// Runs that were tried.
     pub tried: u64,
 }
@@ -66,9 +68,9 @@ impl Simulation {
     ) -> Result<Witness<T>> {
         let process = with_pe(program);
         let mut runs = Runs::new(self, effort, launched(&process))?;
-        let nothing = |tried, in_order| Ok(Witness { in_order, run: None, tried });
-        let Some(usual) = runs.with(&mut InOrder)? else { return nothing(0, Vec::new()) };
-        let mut others = 0;
+        let nothing = |tried, in_order, other| Ok(Witness { in_order, run: None, other, tried });
+        let Some(usual) = runs.with(&mut InOrder)? else { return nothing(0, Vec::new(), None) };
+        let (mut others, mut first_other) = (0, None);
         let last = [race.first, race.second].map(|access| Exceptions::with_last(access.at, access.pe));
         let random = (0..RANDOM).map(|index| Random::new(Random::nth_seed(0, index)));
         let attempts = last.into_iter().map(Attempt::Last).chain(random.map(Attempt::Random));
@@ -86,17 +88,19 @@ impl Simulation {
                     && run.verdict.kind.outcome() == other.verdict.kind.outcome()
                     && run.results == other.results
             };
-            if let Some(run) = runs.reduce(&steps, alike)?
-                && names(&run, [race.first.at, race.second.at])
+            let reduced = runs.reduce(&steps, alike)?;
+            if let Some(run) = reduced.as_ref()
+                && names(run, [race.first.at, race.second.at])
             {
-                return Ok(Witness { in_order: usual.results, run: Some(run), tried: runs.made });
+                return Ok(Witness { in_order: usual.results, run: reduced, other: None, tried: runs.made });
             }
+            first_other = first_other.or(reduced);
             others += 1;
             if others == OTHERS {
                 break;
             }
         }
-        nothing(runs.made, usual.results)
+        nothing(runs.made, usual.results, first_other)
     }
 }
 

@@ -164,22 +164,24 @@ pub(super) fn chosen(plan: Vec<Measurement>, pattern: Option<&str>) -> Result<(V
 mod tests {
     use std::collections::BTreeSet;
 
+    use onesided_harness::launch::Fabric;
+
     use super::super::plan::plan;
     use super::*;
 
     #[test]
     fn every_measurement_has_rows_and_every_row_its_own_name() {
-        let figures = figures(&plan(false));
+        let figures = figures(&plan(false, Fabric::P2p));
         let names: BTreeSet<&str> = figures.iter().map(|figure| figure.name.as_str()).collect();
         assert_eq!(names.len(), figures.len(), "{figures:?}");
-        for measurement in plan(false) {
+        for measurement in plan(false, Fabric::P2p) {
             assert!(figures.iter().any(|figure| figure.measurement() == Some(measurement)), "{measurement}");
         }
     }
 
     #[test]
     fn the_targets_are_those_of_small_operations_large_transfers_and_init() {
-        let figures = figures(&plan(false));
+        let figures = figures(&plan(false, Fabric::P2p));
         for figure in &figures {
             let expected = match &figure.name {
                 name if name.ends_with(", issue") || name.ends_with("of the host") => Some(ISSUE),
@@ -194,7 +196,7 @@ mod tests {
 
     #[test]
     fn calls_of_the_library_are_compared_in_pairs_and_initialization_with_the_program() {
-        for figure in figures(&plan(false)) {
+        for figure in figures(&plan(false, Fabric::P2p)) {
             let expected = match &figure.name {
                 name if name.ends_with("init") => Peer::Program,
                 name if name == "loading the library" || name.ends_with("(our own path)") => Peer::Nobody,
@@ -207,14 +209,14 @@ mod tests {
 
     #[test]
     fn a_pattern_chooses_rows_and_what_they_need() {
-        let (measurements, figures) = chosen(plan(false), Some("barrier")).unwrap();
+        let (measurements, figures) = chosen(plan(false, Fabric::P2p), Some("barrier")).unwrap();
         assert_eq!(measurements.len(), 1);
         assert_eq!(
             figures.iter().map(|f| f.name.as_str()).collect::<Vec<_>>(),
             ["barrier, issue", "barrier, completed"]
         );
-        let (none, init) = chosen(plan(false), Some("library")).unwrap();
+        let (none, init) = chosen(plan(false, Fabric::P2p), Some("library")).unwrap();
         assert_eq!((none.len(), init.len()), (0, 1));
-        assert!(chosen(plan(false), Some("parsec")).unwrap_err().contains("there are:\n  init\n"));
+        assert!(chosen(plan(false, Fabric::P2p), Some("parsec")).unwrap_err().contains("there are:\n  init\n"));
     }
 }

@@ -69,10 +69,10 @@ const TWO_GPUS: &str = "2 GPUs";
 /// # Errors
 /// There is no GPU or no library here, no benchmark is called as asked for, or the file cannot be written.
 pub(super) fn run(options: &Options) -> Result<ExitCode, String> {
-    let (plan, figures) = chosen(plan(options.quick), options.only.as_deref())?;
+    let (fabric, _) = options.fabric.shape(None)?;
+    let (plan, figures) = chosen(plan(options.quick, fabric), options.only.as_deref())?;
     let json = options.json.as_deref().map(Output::prepare).transpose()?;
     let mut hardware = find()?;
-    let (fabric, _) = options.fabric.shape(None)?;
     if fabric == Fabric::Mixed {
         return Err("--fabric mixed is about several nodes, and this measures one: see --fabric network".to_string());
     }

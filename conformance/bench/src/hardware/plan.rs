@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use onesided_harness::launch::Fabric;
+
 /// The calls of one measurement, all on one stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
@@ -111,8 +113,9 @@ pub(super) struct Measurement {
 /// The measurements in the order of the table.
 ///
 /// Together they take about a second on a GPU, and twice that with the pair of each. Small operations have short samples
-/// and many of them: what disturbs one lies beside what it is compared with, and the median leaves it out.
-pub(super) fn plan(quick: bool) -> Vec<Measurement> {
+/// and many of them: what disturbs one lies beside what it is compared with, and the median leaves it out. Over a network an operation takes ten
+/// times as long or more, so there are fewer samples.
+pub(super) fn plan(quick: bool, fabric: Fabric) -> Vec<Measurement> {
     const KIB: usize = 1 << 10;
     const MIB: usize = 1 << 20;
     let plan = [
@@ -146,7 +149,11 @@ pub(super) fn plan(quick: bool) -> Vec<Measurement> {
         kind,
         bytes,
         operations,
-        samples: if quick { 2 } else { samples },
+        samples: match fabric {
+            _ if quick => 2,
+            Fabric::P2p => samples,
+            Fabric::Network | Fabric::Mixed => samples / 10,
+        },
     };
     plan.map(measurement).into()
 }
@@ -201,7 +208,7 @@ mod tests {
 
     #[test]
     fn measurements_are_written_and_read() {
-        for measurement in plan(false).into_iter().chain(plan(true)) {
+        for measurement in plan(false, Fabric::P2p).into_iter().chain(plan(true, Fabric::Network)) {
             assert_eq!(measurement.to_string().parse(), Ok(measurement));
         }
         for wrong in ["", "put", "put:8:1", "put:8:1:1:1", "push:8:1:1", "put:-8:1:1"] {
@@ -211,7 +218,7 @@ mod tests {
 
     #[test]
     fn no_measurement_fills_a_stream_and_none_stands_there_twice() {
-        let plan = plan(false);
+        let plan = plan(false, Fabric::P2p);
         let fits = |m: &Measurement| m.operations <= 200 || m.beside() == Beside::Headers;
         assert!(plan.iter().all(|m| fits(m) && m.samples >= 20), "{plan:?}");
         let mut names: Vec<_> = plan.iter().map(|m| (m.kind, m.bytes)).collect();

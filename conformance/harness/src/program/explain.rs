@@ -88,10 +88,16 @@ impl Explained {
 
     /// Whether the race changes a result, and how.
     pub(super) fn matters(&self, plan: &Plan) -> Option<show::Matters> {
-        let Witness { in_order, run, tried, .. } = self.witness.as_ref()?;
+        let Witness { in_order, run, other, tried, .. } = self.witness.as_ref()?;
         let Some(run) = run.as_ref().map(|minimized| &minimized.run) else {
-            let text = format!("It changed no result in {tried} runs that were tried.");
-            return Some(show::Matters { text, changes: false, replay: None });
+            let text = match other {
+                None => format!("It changed no result in {tried} runs that were tried."),
+                Some(_) => "Whether it changes a result is not known: results differ from run to run, but no run was found that \
+                            differs by a step of these two calls. A run that ends otherwise:"
+                    .to_string(),
+            };
+            let replay = other.as_ref().map(|other| plan.replay_command(&other.run.schedule));
+            return Some(show::Matters { text, changes: false, replay });
         };
         let other = in_order.iter().zip(&run.results).enumerate().find(|(_, (usual, found))| usual != found);
         let text = match (&run.verdict.kind, other) {
