@@ -268,7 +268,7 @@ impl Found {
         self.0.values().map(|pair| pair.mark(sites)).filter(|mark| *mark > 0)
     }
 
-    /// All that are not marked as intended, by their lines.
+    /// All that are not marked as intended: those of two lines, then those of one, by their lines.
     pub(super) fn races(
         &self,
         agents: &Table<AgentId, View>,
@@ -280,7 +280,9 @@ impl Found {
         let mut races: Vec<Race> = races.map(|pair| pair.race(agents, (sites, gpus), &made_at, &thread)).collect();
         races.sort_by_key(|race| {
             let lines = [race.first.at, race.second.at];
-            (lines[0].min(lines[1]), lines[0].max(lines[1]), race.first.pe, race.span.start)
+            // a call that races with itself in another round rarely is the cause: others of its races say more
+            let is_one = lines[0] == lines[1];
+            (is_one, lines[0].min(lines[1]), lines[0].max(lines[1]), race.first.pe, race.span.start)
         });
         races
     }
