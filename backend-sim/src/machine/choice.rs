@@ -1,6 +1,6 @@
 //! Choices: which steps wait to be chosen, and what taking one does.
 
-use onesided::backend::{Effect, Op, TeamRequest, Until};
+use onesided::backend::{Effect, Listener, Op, TeamRequest, Until};
 
 use super::agent::{AgentKind, Pending, State};
 use super::claim::Completes;
@@ -10,6 +10,21 @@ use super::relaxed::ISSUED;
 use super::transfer::{Transfer, Unit};
 use super::{Access, Actor, BlockedWait, Machine, Object, Touch};
 use crate::request::Call;
+
+/// Asks of an operation whether it touches something that others may touch.
+struct IsChoice<'a> {
+    machine: &'a Machine,
+    agent: AgentId,
+}
+
+impl Listener for IsChoice<'_> {
+    type Answer = bool;
+
+    #[inline(always)]
+    fn hear(self, effect: Effect) -> bool {
+        self.machine.effect_is_choice(self.agent, effect)
+    }
+}
 
 impl Machine {
     /// Whether the order of a host's call matters, because it touches what others may touch.
@@ -32,7 +47,11 @@ impl Machine {
 
     /// Whether an operation touches something that others may touch, when its agent performs it.
     pub(super) fn op_is_choice(&self, agent: AgentId, op: &Op) -> bool {
-        let effect = op.effect();
+        op.describe_to(IsChoice { machine: self, agent })
+    }
+
+    #[inline(always)] // as its caller
+    fn effect_is_choice(&self, agent: AgentId, effect: Effect) -> bool {
         // a PE's streams share a scope, with streams too that are made later
         let shares = !self.agents[agent].is_host();
         match effect {

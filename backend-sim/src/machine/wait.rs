@@ -122,7 +122,7 @@ impl Machine {
     }
 
     /// Memory of `pe` has changed: waits on it may now end, or no longer end.
-    #[inline]
+    #[inline(always)] // on the hottest path: mostly there is nothing to tell
     pub(super) fn wrote(&mut self, pe: PeId, span: Span) {
         if !self.pes[pe].waiting.is_empty() {
             self.recheck(pe, span);

@@ -61,8 +61,9 @@ impl Detector {
         self.on.then(|| self.issue_now(agent, to, lane, arrives, asked))
     }
 
+    /// The same, where races are looked for.
     #[inline(always)] // as its callers
-    fn issue_now(
+    pub(crate) fn issue_now(
         &mut self,
         agent: AgentId,
         to: PeId,
