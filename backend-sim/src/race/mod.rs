@@ -124,7 +124,7 @@ impl Mark {
     }
 
     /// Whether everything that conflicts with `self` conflicts with `later` too.
-    #[inline]
+    #[inline(always)] // likewise
     fn stands_for(&self, later: &Mark) -> bool {
         self.what & 0x1f == later.what & 0x1f || self.how() == How::Read && later.how() == How::Read
     }
