@@ -138,29 +138,40 @@ impl Machine {
         if self.mode.noting {
             self.begin_step(index);
         }
-        let host = self.take_step(index);
+        let host = match index.checked_sub(self.ready.len()) {
+            Some(unit) => {
+                let unit = self.flight.units.swap_remove(unit);
+                self.step_transfer(unit);
+                self.noting = false;
+                None
+            }
+            None => self.take_agent(self.ready[index]),
+        };
         self.taken += 1;
         host
     }
 
-    fn take_step(&mut self, index: usize) -> Option<PeId> {
-        if let Some(index) = index.checked_sub(self.ready.len()) {
-            let unit = self.flight.units.swap_remove(index);
-            self.step_transfer(unit);
-            self.noting = false;
-            return None;
-        }
-        let agent = self.ready[index];
+    /// Takes the step of an agent.
+    #[inline(always)] // as its only caller
+    fn take_agent(&mut self, agent: AgentId) -> Option<PeId> {
         self.unready(agent);
         let state = &mut self.agents[agent];
+        if state.is_host() && matches!(state.state, State::Pending(Pending::Call)) {
+            state.set(State::Running);
+            state.chosen = true;
+            let pe = state.pe;
+            self.turn_ends = self.turn_end();
+            return Some(pe); // it notes until its call is performed
+        }
+        self.take_step(agent);
+        self.noting = false;
+        None
+    }
+
+    /// Takes the step of an agent that is not a host's call.
+    fn take_step(&mut self, agent: AgentId) {
+        let state = &mut self.agents[agent];
         match &state.state {
-            State::Pending(Pending::Call) if state.is_host() => {
-                state.set(State::Running);
-                state.chosen = true;
-                let pe = state.pe;
-                self.turn_ends = self.turn_end();
-                return Some(pe); // it notes until its call is performed
-            }
             State::Pending(Pending::Call) if matches!(state.kind, AgentKind::Block(_)) => {
                 state.set(State::Running);
                 self.run_block(agent);
@@ -178,8 +189,6 @@ impl Machine {
             State::Completing { .. } => self.end_by_choice(agent),
             other => unreachable!("an agent that is {other:?} is no choice"),
         }
-        self.noting = false;
-        None
     }
 
     /// From here on, what is touched belongs to this step.

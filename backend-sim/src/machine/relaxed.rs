@@ -129,7 +129,7 @@ impl Machine {
     }
 
     /// A transfer of an agent, named by its issuer and its number among that issuer's.
-    #[inline]
+    #[inline(always)] // on a hot path, where the kind is known
     pub(super) fn draft(
         &mut self,
         agent: AgentId,
@@ -185,6 +185,7 @@ impl Machine {
     }
 
     /// Reads the source of a put of one piece, now.
+    #[inline(always)] // as its caller
     fn capture(&mut self, id: TransferId) {
         let transfer = self.flight.get(id);
         let (pe, src, shape) = (transfer.src_pe, transfer.src, transfer.shape);
