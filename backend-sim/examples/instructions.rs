@@ -8,8 +8,8 @@ use std::ops::ControlFlow;
 use onesided::{Cmp, Pe, Result, SignalOp};
 use onesided_sim::{Config, Explore, Races, Sim, Simulation};
 
-const PROGRAMS: &str =
-    "put (1,024 of them), quiet, ping-pong (there and back), barrier, frame (4 PEs that allocate and free), writes (1,000 of 4 PEs), puts (500 of 4 PEs)";
+const PROGRAMS: &str = "put (1,024 of them), quiet, ping-pong (there and back), barrier, frame (of 4 PEs), \
+                        writes (1,000 of 4 PEs), puts (500 of 4 PEs)";
 
 fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
