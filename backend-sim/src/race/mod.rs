@@ -434,23 +434,9 @@ impl Detector {
         self.now
     }
 
-    /// An agent's own access. `size`: of an element.
-    #[inline]
+    /// An agent's own access, where races are looked for. `size`: of an element.
+    #[inline(always)] // as its only caller
     pub(crate) fn touch(
-        &mut self,
-        agent: AgentId,
-        pe: PeId,
-        span: Span,
-        how: How,
-        size: usize,
-        asked: (&'static str, At),
-    ) {
-        if self.on {
-            self.touch_now(agent, pe, span, how, size, asked);
-        }
-    }
-
-    fn touch_now(
         &mut self,
         agent: AgentId,
         pe: PeId,
