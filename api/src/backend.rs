@@ -34,7 +34,8 @@ use crate::stream::Stream;
 use crate::team::{TeamConfig, TeamUniqueId};
 
 pub use crate::effect::{
-    Access, Collective, CollectiveKind, Data, Effect, How, Moves, Order, Pattern, Shape, Transfer, Until, Wait, Whose,
+    Access, Collective, CollectiveKind, Data, Effect, How, Listener, Moves, Order, Pattern, Shape, Transfer, Until,
+    Wait, Whose,
 };
 pub use crate::kernel::Language;
 pub use crate::launch::Parameter;

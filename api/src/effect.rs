@@ -222,58 +222,98 @@ pub enum How {
     AtomicUpdate,
 }
 
+/// What asks for an operation's description: see [`Op::describe_to`].
+pub trait Listener {
+    /// What it makes of the description.
+    type Answer;
+
+    /// Takes the description.
+    fn hear(self, effect: Effect) -> Self::Answer;
+}
+
+/// Wants nothing but the description.
+struct Itself;
+
+impl Listener for Itself {
+    type Answer = Effect;
+
+    #[inline(always)] // as `Op::effect`
+    fn hear(self, effect: Effect) -> Effect {
+        effect
+    }
+}
+
 impl Op {
     /// What the operation does: the one description that everything else reads.
     #[inline(always)] // on the path of every operation, where most of the description folds away
     pub fn effect(&self) -> Effect {
+        self.describe_to(Itself)
+    }
+
+    /// Tells `listener` what the operation does. Each kind of operation gets a copy of the listener's code, from which most of the
+    /// description folds away: for hot paths.
+    #[inline(always)]
+    pub fn describe_to<L: Listener>(&self, listener: L) -> L::Answer {
         match *self {
             Op::Put { dst, src, dtype, pe, nbi, signal } => {
                 let until = if nbi { Until::Issued } else { Until::SourceRead };
                 let put = Transfer::contiguous(Moves::Put { src }, pe, dst, dtype, until);
-                Effect::Transfer(Transfer { signal, nbi, ..put })
+                listener.hear(Effect::Transfer(Transfer { signal, nbi, ..put }))
             }
             Op::Get { dst, src, dtype, pe, nbi } => {
                 let until = if nbi { Until::Issued } else { Until::Delivered };
-                Effect::Transfer(Transfer { nbi, ..Transfer::contiguous(Moves::Get { dst }, pe, src, dtype, until) })
+                let get = Transfer::contiguous(Moves::Get { dst }, pe, src, dtype, until);
+                listener.hear(Effect::Transfer(Transfer { nbi, ..get }))
             }
             Op::P { dst, dtype, value, pe } => {
-                Effect::Transfer(Transfer::contiguous(Moves::Value(value), pe, dst, dtype, Until::SourceRead))
+                let put = Transfer::contiguous(Moves::Value(value), pe, dst, dtype, Until::SourceRead);
+                listener.hear(Effect::Transfer(put))
             }
             Op::G { src, dtype, pe } => {
-                Effect::Transfer(Transfer::contiguous(Moves::Fetch, pe, src, dtype, Until::Delivered))
+                let fetch = Transfer::contiguous(Moves::Fetch, pe, src, dtype, Until::Delivered);
+                listener.hear(Effect::Transfer(fetch))
             }
             Op::IPut { dst, src, dst_stride, src_stride, count, dtype, pe } => {
                 let shape = Shape::strided(count, dtype, dst_stride, src_stride);
                 let put = Transfer::contiguous(Moves::Put { src }, pe, dst, dtype, Until::SourceRead);
-                Effect::Transfer(Transfer { shape, ..put })
+                listener.hear(Effect::Transfer(Transfer { shape, ..put }))
             }
             Op::IGet { dst, src, dst_stride, src_stride, count, dtype, pe } => {
                 let shape = Shape::strided(count, dtype, dst_stride, src_stride);
                 let get = Transfer::contiguous(Moves::Get { dst }, pe, src, dtype, Until::Delivered);
-                Effect::Transfer(Transfer { shape, ..get })
+                listener.hear(Effect::Transfer(Transfer { shape, ..get }))
             }
             Op::Signal { update, pe } => {
                 let nothing = Span { len: 0, ..update.word };
                 let transfer = Transfer::contiguous(Moves::Nothing, pe, nothing, DType::U64, Until::Issued);
-                Effect::Transfer(Transfer { signal: Some(update), ..transfer })
+                listener.hear(Effect::Transfer(Transfer { signal: Some(update), ..transfer }))
             }
-            Op::SignalFetch { word } => Effect::FetchSignal { word },
-            Op::Wait { vars, dtype, cmp, against, signal } => Effect::Wait(Wait { vars, dtype, cmp, against, signal }),
+            Op::SignalFetch { word } => listener.hear(Effect::FetchSignal { word }),
+            Op::Wait { vars, dtype, cmp, against, signal } => {
+                listener.hear(Effect::Wait(Wait { vars, dtype, cmp, against, signal }))
+            }
             Op::Amo { dst, dtype, op, value, cond, fetch, pe } => {
                 let until = if fetch { Until::Delivered } else { Until::Issued };
-                Effect::Transfer(Transfer::contiguous(Moves::Amo { op, value, cond }, pe, dst, dtype, until))
+                let amo = Transfer::contiguous(Moves::Amo { op, value, cond }, pe, dst, dtype, until);
+                listener.hear(Effect::Transfer(amo))
             }
-            Op::Fill { dst, dtype: _ } => Effect::Fill { dst },
-            Op::Fence => Effect::Order(Order::Fence),
-            Op::Quiet => Effect::Order(Order::Quiet),
-            Op::Flush => Effect::Order(Order::Flush),
-            Op::Barrier { team } => Effect::Collective(Collective { team, kind: CollectiveKind::Barrier }),
-            Op::Sync { team } => Effect::Collective(Collective { team, kind: CollectiveKind::Sync }),
-            Op::Broadcast { team, dst, src, dtype, root } => data(team, Pattern::Broadcast { root }, dst, src, dtype),
-            Op::Fcollect { team, dst, src, dtype } => data(team, Pattern::Fcollect, dst, src, dtype),
-            Op::Alltoall { team, dst, src, dtype } => data(team, Pattern::Alltoall, dst, src, dtype),
-            Op::Reduce { team, dst, src, dtype, op } => data(team, Pattern::Reduce(op), dst, src, dtype),
-            Op::ReduceScatter { team, dst, src, dtype, op } => data(team, Pattern::ReduceScatter(op), dst, src, dtype),
+            Op::Fill { dst, dtype: _ } => listener.hear(Effect::Fill { dst }),
+            Op::Fence => listener.hear(Effect::Order(Order::Fence)),
+            Op::Quiet => listener.hear(Effect::Order(Order::Quiet)),
+            Op::Flush => listener.hear(Effect::Order(Order::Flush)),
+            Op::Barrier { team } => {
+                listener.hear(Effect::Collective(Collective { team, kind: CollectiveKind::Barrier }))
+            }
+            Op::Sync { team } => listener.hear(Effect::Collective(Collective { team, kind: CollectiveKind::Sync })),
+            Op::Broadcast { team, dst, src, dtype, root } => {
+                listener.hear(data(team, Pattern::Broadcast { root }, dst, src, dtype))
+            }
+            Op::Fcollect { team, dst, src, dtype } => listener.hear(data(team, Pattern::Fcollect, dst, src, dtype)),
+            Op::Alltoall { team, dst, src, dtype } => listener.hear(data(team, Pattern::Alltoall, dst, src, dtype)),
+            Op::Reduce { team, dst, src, dtype, op } => listener.hear(data(team, Pattern::Reduce(op), dst, src, dtype)),
+            Op::ReduceScatter { team, dst, src, dtype, op } => {
+                listener.hear(data(team, Pattern::ReduceScatter(op), dst, src, dtype))
+            }
         }
     }
 

@@ -8,8 +8,8 @@ use std::ops::ControlFlow;
 use onesided::{Cmp, Pe, Result, SignalOp};
 use onesided_sim::{Config, Explore, Races, Sim, Simulation};
 
-const PROGRAMS: &str =
-    "put (1,024 of them), quiet, ping-pong (there and back), barrier, writes (1,000 of 4 PEs), puts (500 of 4 PEs)";
+const PROGRAMS: &str = "put (1,024 of them), quiet, ping-pong (there and back), barrier, frame (of 4 PEs), \
+                        writes (1,000 of 4 PEs), puts (500 of 4 PEs)";
 
 fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -25,8 +25,12 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
         "quiet" => simulation(2)?.run(|pe| quiet(pe, times))?.into_results()?,
         "ping-pong" => simulation(2)?.run(|pe| ping_pong(pe, times))?.into_results()?,
         "barrier" => simulation(8)?.run(|pe| (0..times).try_for_each(|_| pe.host().barrier_all()))?.into_results()?,
-        "writes" | "puts" => {
-            let program = if name == "writes" { writes } else { puts };
+        "frame" | "writes" | "puts" => {
+            let program = match &name[..] {
+                "frame" => frame,
+                "writes" => writes,
+                _ => puts,
+            };
             simulation(4)?.explore(Explore::random(times, 1), program, |_| ControlFlow::Continue(()))?;
             Vec::new()
         }
@@ -76,6 +80,12 @@ fn ping_pong(pe: &Pe<Sim>, times: u64) -> Result<()> {
     pe.free(flag)?;
     pe.free(src)?;
     pe.free(dst)
+}
+
+/// What every schedule begins and ends with.
+fn frame(pe: &Pe<Sim>) -> Result<()> {
+    let word = pe.alloc_zeroed::<u64>(1)?;
+    pe.free(word)
 }
 
 /// Each PE writes its own word 250 times.

@@ -233,13 +233,18 @@ impl Heap {
     }
 
     /// Copies `src` on `src_pe` to `dst` on `dst_pe`, once, whatever they are.
-    #[inline]
+    #[inline(always)] // likewise
     pub(crate) fn copy(&mut self, dst_pe: PeId, dst: Span, src_pe: PeId, src: Span) {
         debug_assert_eq!(dst.len, src.len);
         if dst.len == 8 {
             let value = self.load(src_pe, src);
             return self.store(dst_pe, dst, value);
         }
+        self.copy_bytes(dst_pe, dst, src_pe, src);
+    }
+
+    #[inline(never)]
+    fn copy_bytes(&mut self, dst_pe: PeId, dst: Span, src_pe: PeId, src: Span) {
         if dst.alloc == src.alloc && dst.alloc.external().is_none() {
             let slab = self.symmetric[dst.alloc.0 as usize].as_mut().expect("freed memory is never accessed");
             let (to, from) = (slab.place_of(dst_pe, dst), slab.place_of(src_pe, src));
@@ -257,7 +262,7 @@ impl Heap {
     }
 
     /// An element of at most 8 bytes, zero-extended.
-    #[inline]
+    #[inline(always)] // likewise
     pub(crate) fn load(&self, pe: PeId, span: Span) -> u64 {
         match *self.bytes(pe, span) {
             // a copy whose length is known needs no call
@@ -268,7 +273,7 @@ impl Heap {
     }
 
     /// Stores an element of at most 8 bytes.
-    #[inline]
+    #[inline(always)] // likewise
     pub(crate) fn store(&mut self, pe: PeId, span: Span, value: u64) {
         let new = value.to_le_bytes();
         match self.bytes_mut(pe, span) {
@@ -280,7 +285,7 @@ impl Heap {
 }
 
 impl Slab {
-    #[inline]
+    #[inline(always)] // likewise
     fn place_of(&self, pe: PeId, span: Span) -> usize {
         assert!(span.start + span.len <= self.bytes, "{span} lies outside its allocation of {} bytes", self.bytes);
         pe.index() * self.bytes + span.start

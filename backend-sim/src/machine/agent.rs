@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use onesided::backend::{Against, AllocId, Op, Span, TeamId, Values, Wait};
+use onesided::backend::{Against, AllocId, Op, Shape, Span, TeamId, Values, Wait};
 use onesided::{At, DType};
 
 use super::access::{Comparison, Test};
@@ -176,7 +176,8 @@ pub(crate) enum Task {
 pub(crate) struct Condition {
     pub(crate) wait: Wait,
     pub(crate) values: OwnedValues,
-    /// The variable that it looks at.
+    /// How many variables it has, and the one that it looks at.
+    count: usize,
     next: usize,
     comparison: Comparison,
 }
@@ -317,21 +318,25 @@ impl Condition {
     /// On a stream, a signal is compared by the driver or by a kernel: the library decides by what the GPU can do.
     pub(crate) fn new(wait: Wait, values: OwnedValues, on_stream: bool) -> Condition {
         let comparison = Comparison { cmp: wait.cmp, dtype: wait.dtype, or_cyclic: on_stream && wait.signal };
-        let mut condition = Condition { wait, values, next: 0, comparison };
+        let count = Shape::contiguous(wait.vars.len, wait.dtype.size()).count;
+        let mut condition = Condition { wait, values, count, next: 0, comparison };
         condition.skip();
         condition
     }
 
     /// Whether nothing is left to wait for.
+    #[inline]
     pub(crate) fn is_over(&self) -> bool {
-        self.next >= self.count()
+        self.next >= self.count
     }
 
     /// The variable that it looks at now.
+    #[inline]
     pub(crate) fn variable(&self) -> Span {
         self.variable_at(self.next)
     }
 
+    #[inline]
     fn variable_at(&self, i: usize) -> Span {
         let size = self.wait.dtype.size();
         Span { start: self.wait.vars.start + i * size, len: size, ..self.wait.vars }
@@ -359,14 +364,7 @@ impl Condition {
     }
 
     fn looked_at(&self) -> impl Iterator<Item = usize> + use<'_> {
-        (0..self.count()).filter(|&i| self.values.0.is_none() || !self.values.borrow().skips(i))
-    }
-
-    /// The value of that variable, if it compares true.
-    #[inline]
-    pub(crate) fn found(&self, heap: &Heap, pe: PeId) -> Option<u64> {
-        let value = heap.load(pe, self.variable());
-        self.is_satisfied_by(value).then_some(value)
+        (0..self.count).filter(|&i| self.values.0.is_none() || !self.values.borrow().skips(i))
     }
 
     /// Whether a value of that variable compares true.
@@ -377,7 +375,7 @@ impl Condition {
 
     /// Whether it compares true.
     pub(crate) fn holds(&self, heap: &Heap, pe: PeId) -> bool {
-        self.found(heap, pe).is_some()
+        self.is_satisfied_by(heap.load(pe, self.variable()))
     }
 
     /// What it looks at now.
@@ -402,6 +400,7 @@ impl Condition {
     }
 
     /// The variable was seen to compare true: on to the next.
+    #[inline]
     pub(crate) fn advance(&mut self) {
         self.next += 1;
         self.skip();
@@ -411,13 +410,9 @@ impl Condition {
         if self.values.0.is_none() {
             return;
         }
-        while self.next < self.count() && self.values.borrow().skips(self.next) {
+        while self.next < self.count && self.values.borrow().skips(self.next) {
             self.next += 1;
         }
-    }
-
-    fn count(&self) -> usize {
-        self.wait.vars.len / self.wait.dtype.size()
     }
 }
 

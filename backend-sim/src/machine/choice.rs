@@ -1,6 +1,6 @@
 //! Choices: which steps wait to be chosen, and what taking one does.
 
-use onesided::backend::{Effect, Op, TeamRequest, Until};
+use onesided::backend::{Effect, Listener, Op, TeamRequest, Until};
 
 use super::agent::{AgentKind, Pending, State};
 use super::claim::Completes;
@@ -10,6 +10,21 @@ use super::relaxed::ISSUED;
 use super::transfer::{Transfer, Unit};
 use super::{Access, Actor, BlockedWait, Machine, Object, Touch};
 use crate::request::Call;
+
+/// Asks of an operation whether it touches something that others may touch.
+struct IsChoice<'a> {
+    machine: &'a Machine,
+    agent: AgentId,
+}
+
+impl Listener for IsChoice<'_> {
+    type Answer = bool;
+
+    #[inline(always)]
+    fn hear(self, effect: Effect) -> bool {
+        self.machine.effect_is_choice(self.agent, effect)
+    }
+}
 
 impl Machine {
     /// Whether the order of a host's call matters, because it touches what others may touch.
@@ -32,7 +47,11 @@ impl Machine {
 
     /// Whether an operation touches something that others may touch, when its agent performs it.
     pub(super) fn op_is_choice(&self, agent: AgentId, op: &Op) -> bool {
-        let effect = op.effect();
+        op.describe_to(IsChoice { machine: self, agent })
+    }
+
+    #[inline(always)] // as its caller
+    fn effect_is_choice(&self, agent: AgentId, effect: Effect) -> bool {
         // a PE's streams share a scope, with streams too that are made later
         let shares = !self.agents[agent].is_host();
         match effect {
@@ -119,29 +138,40 @@ impl Machine {
         if self.mode.noting {
             self.begin_step(index);
         }
-        let host = self.take_step(index);
+        let host = match index.checked_sub(self.ready.len()) {
+            Some(unit) => {
+                let unit = self.flight.units.swap_remove(unit);
+                self.step_transfer(unit);
+                self.noting = false;
+                None
+            }
+            None => self.take_agent(self.ready[index]),
+        };
         self.taken += 1;
         host
     }
 
-    fn take_step(&mut self, index: usize) -> Option<PeId> {
-        if let Some(index) = index.checked_sub(self.ready.len()) {
-            let unit = self.flight.units.swap_remove(index);
-            self.step_transfer(unit);
-            self.noting = false;
-            return None;
-        }
-        let agent = self.ready[index];
+    /// Takes the step of an agent.
+    #[inline(always)] // as its only caller
+    fn take_agent(&mut self, agent: AgentId) -> Option<PeId> {
         self.unready(agent);
         let state = &mut self.agents[agent];
+        if state.is_host() && matches!(state.state, State::Pending(Pending::Call)) {
+            state.set(State::Running);
+            state.chosen = true;
+            let pe = state.pe;
+            self.turn_ends = self.turn_end();
+            return Some(pe); // it notes until its call is performed
+        }
+        self.take_step(agent);
+        self.noting = false;
+        None
+    }
+
+    /// Takes the step of an agent that is not a host's call.
+    fn take_step(&mut self, agent: AgentId) {
+        let state = &mut self.agents[agent];
         match &state.state {
-            State::Pending(Pending::Call) if state.is_host() => {
-                state.set(State::Running);
-                state.chosen = true;
-                let pe = state.pe;
-                self.turn_ends = self.turn_end();
-                return Some(pe); // it notes until its call is performed
-            }
             State::Pending(Pending::Call) if matches!(state.kind, AgentKind::Block(_)) => {
                 state.set(State::Running);
                 self.run_block(agent);
@@ -159,8 +189,6 @@ impl Machine {
             State::Completing { .. } => self.end_by_choice(agent),
             other => unreachable!("an agent that is {other:?} is no choice"),
         }
-        self.noting = false;
-        None
     }
 
     /// From here on, what is touched belongs to this step.

@@ -20,7 +20,7 @@
 use onesided::backend::{Effect, Op};
 
 use super::agent::{Agent, State, Task};
-use super::ids::{AgentId, ClaimId, Table};
+use super::ids::{AgentId, ClaimId, ScopeId, Table};
 use super::instance::Collective;
 use super::past::Past;
 use super::transfer::{Kind, Transfer};
@@ -184,19 +184,25 @@ impl Claimer<'_> {
 /// # Claiming
 impl Machine {
     /// A call that completes is made, by a host or for a stream: it claims the PE's non-blocking operations.
+    #[inline]
     pub(super) fn claim_at_call(&mut self, agent: AgentId, completes: Completes) -> Option<ClaimId> {
-        let Agent { pe, scope: own, .. } = self.agents[agent];
-        if self.agents[agent].is_in_kernel() {
+        if completes == Completes::Stores || self.agents[agent].is_in_kernel() {
             return None; // neither do kernels claim what others issue
         }
-        let is_host = self.agents[agent].is_host();
-        let state = &self.pes[pe];
+        let state = &self.pes[self.agents[agent].pe];
         let scopes = [state.host_scope, state.stream_scope];
         let idle = state.unstarted == 0 && scopes.iter().all(|&scope| self.flight.is_quiet(scope));
-        let outstanding = self.races.has_nbi(pe);
-        if completes == Completes::Stores || idle && !self.mode.tracking && !outstanding {
+        if idle && !self.mode.tracking && !self.races.has_nbi(self.agents[agent].pe) {
             return None;
         }
+        self.claim_outstanding(agent, completes, scopes)
+    }
+
+    fn claim_outstanding(&mut self, agent: AgentId, completes: Completes, scopes: [ScopeId; 2]) -> Option<ClaimId> {
+        let Agent { pe, scope: own, .. } = self.agents[agent];
+        let is_host = self.agents[agent].is_host();
+        let state = &self.pes[pe];
+        let outstanding = self.races.has_nbi(pe);
         let mut claimer = Claimer { claims: &mut self.claims, claim: None, owner: agent, burdened: Vec::new() };
         let mut starts = Past::default();
         for scope in scopes {

@@ -7,6 +7,7 @@
 
 use onesided::backend::TeamId;
 use onesided::{At, Error};
+use smallvec::SmallVec;
 
 use super::agent::{Agent, State, Task};
 use super::ids::{AgentId, Id as _, PeId, TeamIndex};
@@ -66,17 +67,16 @@ impl Machine {
     /// A member enters its team's next collective.
     pub(super) fn enter(&mut self, agent: AgentId, team: TeamIndex, what: &Collective, at: At) -> Progress {
         let pe = self.agents[agent].pe;
-        let state = self.teams.get(team);
+        let state = self.teams.get_mut(team);
         let member = state.members.position(pe.index()).expect("only members have a handle") as u32;
         let n = state.members.len();
         let seq = state.next[member as usize];
-        self.touch_turns(pe, team, seq);
-        let state = self.teams.get_mut(team);
-        if let Some(other) = state.busy[member as usize].replace(agent) {
-            let calls = [self.agents[other].call, what.name()];
-            let team = self.team_name(team);
-            self.found(VerdictKind::ConcurrentCollectives { team, pe: pe.index(), calls });
-            return self.block_for_ever(agent);
+        let inside = state.busy[member as usize].replace(agent);
+        if self.noting {
+            self.touch_turns(pe, team, seq);
+        }
+        if let Some(other) = inside {
+            return self.enters_beside(agent, team, what, other);
         }
         if n > 1
             && !self.pes[pe].streams.is_empty()
@@ -86,6 +86,7 @@ impl Machine {
             self.found(VerdictKind::CollectivesOutOfOrder { team, pe: pe.index(), calls });
             return self.block_for_ever(agent);
         }
+        let leaves = what.leaves();
         let state = self.teams.get_mut(team);
         state.next[member as usize] = seq + 1;
         let instance = state.instance_or_new(seq);
@@ -98,21 +99,19 @@ impl Machine {
                 }
             }
         }
-        let leaves = what.leaves();
         if leaves != Leaves::AtOnce {
             self.races.synchronizes(agent, None, (what.name(), at));
         }
-        let instance = self.teams.get_mut(team).instance(seq);
         let past = &self.agents[agent].past;
         instance.past.join(past);
+        instance.entered += 1;
+        let last = instance.entered == n;
         let entry = &mut instance.entries[member as usize];
         (entry.agent, entry.at) = (Some(agent), Some(at));
         if leaves == Leaves::WithItsData {
             entry.entered = self.races.snapshot(agent);
         }
         entry.past.join(past);
-        instance.entered += 1;
-        let last = instance.entered == n;
         if self.record.is_some() {
             self.record_entry(agent, team, seq, member, at);
         }
@@ -185,9 +184,6 @@ impl Machine {
     /// Notes that an agent of `pe` enters collective `seq` of the team, and may let the other members leave it. Where agents of
     /// one PE compete, who enters first matters, and whether the one before has left.
     fn touch_turns(&mut self, pe: PeId, team: TeamIndex, seq: u32) {
-        if !self.noting {
-            return;
-        }
         if !self.pes[pe].streams.is_empty() {
             self.touch(Object::Turn { pe, team }, Touch::Write);
             if let Some(seq) = seq.checked_sub(1) {
@@ -205,6 +201,15 @@ impl Machine {
         if self.noting && !self.pes[pe].streams.is_empty() {
             self.touch(Object::Leaving { pe, team, seq }, Touch::Read);
         }
+    }
+
+    /// An agent enters while another of its PE is in a collective of the team.
+    #[cold]
+    fn enters_beside(&mut self, agent: AgentId, team: TeamIndex, what: &Collective, other: AgentId) -> Progress {
+        let calls = [self.agents[other].call, what.name()];
+        let (team, pe) = (self.team_name(team), self.agents[agent].pe.index());
+        self.found(VerdictKind::ConcurrentCollectives { team, pe, calls });
+        self.block_for_ever(agent)
     }
 
     #[cold]
@@ -265,7 +270,7 @@ impl Machine {
     fn observe_meeting(&mut self, team: TeamIndex, seq: u32) {
         if self.races.is_on() {
             let entries = &self.teams.get(team).instance_ref(seq).entries;
-            let members: Vec<AgentId> = entries.iter().filter_map(|entry| entry.agent).collect();
+            let members: SmallVec<[AgentId; 16]> = entries.iter().filter_map(|entry| entry.agent).collect();
             let is_everybody = self.is_everybody(&members) && !self.teams.have_parts_under_way();
             self.races.meet(&members, is_everybody);
             if self.races.all_known() {

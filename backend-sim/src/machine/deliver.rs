@@ -96,13 +96,35 @@ impl Machine {
 
     fn deliver(&mut self, Unit { transfer: id, piece, .. }: Unit) {
         let transfer = self.flight.get(id);
-        let Transfer { kind, dst_pe, src_pe, dst, src, shape, waiter, .. } = *transfer;
-        let elements = transfer.elements(piece);
-        let value = match kind {
+        let value = match transfer.kind {
             Kind::Put | Kind::Store => {
+                let elements = transfer.elements(piece);
                 self.deliver_put(id, elements);
                 0
             }
+            _ => self.deliver_other(id, piece),
+        };
+        self.noting = false;
+        let transfer = self.flight.get_mut(id);
+        transfer.undelivered -= 1;
+        transfer.delivered |= 1 << piece;
+        if transfer.undelivered > 0 {
+            return;
+        }
+        if transfer.signal.is_some() {
+            self.flight.units.push(Unit { transfer: id, piece: 0, step: UnitStep::Signal });
+            return;
+        }
+        self.land(id, value);
+    }
+
+    /// Delivers what is no put; returns what it fetches.
+    fn deliver_other(&mut self, id: TransferId, piece: u16) -> u64 {
+        let transfer = self.flight.get(id);
+        let Transfer { kind, dst_pe, src_pe, dst, src, shape, waiter, .. } = *transfer;
+        let elements = transfer.elements(piece);
+        let value = match kind {
+            Kind::Put | Kind::Store => unreachable!("it is no put"),
             Kind::Get if self.paths.matter() => {
                 self.get_by_path(shape, elements, (dst_pe, dst), (src_pe, src));
                 0
@@ -149,17 +171,7 @@ impl Machine {
         if let (Kind::Fetch | Kind::Get | Kind::Load { .. }, Some((reader, _))) = (kind, waiter) {
             self.has_read(reader, src_pe, src);
         }
-        let transfer = self.flight.get_mut(id);
-        transfer.undelivered -= 1;
-        transfer.delivered |= 1 << piece;
-        if transfer.undelivered > 0 {
-            return;
-        }
-        if transfer.signal.is_some() {
-            self.flight.units.push(Unit { transfer: id, piece: 0, step: UnitStep::Signal });
-            return;
-        }
-        self.land(id, value);
+        value
     }
 
     fn deliver_put(&mut self, id: TransferId, elements: std::ops::Range<usize>) {

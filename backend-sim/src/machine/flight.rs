@@ -120,7 +120,7 @@ impl Flight {
     }
 
     /// A new transfer, not yet in flight: what is unset is set by [`Flight::launch`].
-    #[inline]
+    #[inline(always)] // on a hot path
     pub(crate) fn draft(&mut self, draft: Draft) -> TransferId {
         let id = self.free.pop().unwrap_or_else(|| {
             if self.used == self.transfers.len() {
@@ -143,7 +143,7 @@ impl Flight {
 
     /// Puts a drafted transfer into flight, in at most `pieces` pieces. `in_order`: transfers of the scope to one PE are
     /// delivered in the order of issue, non-blocking ones excepted.
-    #[inline]
+    #[inline(always)] // on a hot path
     pub(crate) fn launch(&mut self, id: TransferId, scope: Option<ScopeId>, pieces: usize, in_order: bool) {
         let transfer = &mut self.transfers[id];
         let pieces = transfer.pieces_of(pieces);
@@ -165,7 +165,7 @@ impl Flight {
     }
 
     /// Adds a transfer to what its scope has in flight, behind what comes before it.
-    #[inline]
+    #[inline(always)] // as its caller
     fn join_scope(&mut self, id: TransferId, scope: ScopeId, in_order: bool) {
         let scope = &mut self.scopes[scope];
         let transfer = &mut self.transfers[id];

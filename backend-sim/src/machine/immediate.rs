@@ -55,7 +55,7 @@ impl Machine {
     }
 
     /// Copies all elements from memory to memory, in order.
-    #[inline]
+    #[inline(always)] // as its caller
     fn copy_all(&mut self, shape: Shape, dst: (PeId, Span), src: (PeId, Span)) {
         if shape.is_contiguous() {
             self.heap.copy(dst.0, dst.1, src.0, src.1);

@@ -1,7 +1,7 @@
 //! An operation begins. Its description decides what happens; whether that happens at once (`immediate.rs`) or as a transfer
 //! (`relaxed.rs`) is decided here, and nowhere else.
 
-use onesided::backend::{self, AllocId, CollectiveKind, Effect, Op, Order, Values};
+use onesided::backend::{self, AllocId, CollectiveKind, Effect, Listener, Op, Order, Values};
 use onesided::{At, DType};
 
 use super::agent::{Agent, Condition, OwnedValues, State};
@@ -13,62 +13,101 @@ use super::{Machine, Object, Progress, Touch};
 use crate::race::How;
 use crate::request::{Call, Reply};
 
+/// A host's operation in an in-order run: the hottest path, of which each kind of operation has its own copy.
+struct InOrder<'a> {
+    machine: &'a mut Machine,
+    host: AgentId,
+    op: &'a Op,
+    values: &'a Values<'a>,
+    at: At,
+}
+
+impl Listener for InOrder<'_> {
+    type Answer = Progress;
+
+    #[inline(always)]
+    fn hear(self, effect: Effect) -> Progress {
+        let InOrder { machine, host, op, values, at } = self;
+        match effect {
+            Effect::Transfer(transfer) => {
+                if machine.races.is_on() {
+                    machine.observe_now(host, &transfer, (op.name(), at));
+                }
+                machine.transfer_now(host, &transfer)
+            }
+            // in order, nothing is in flight: mostly nothing is to be claimed
+            Effect::Order(Order::Fence | Order::Quiet) | Effect::Collective(_) if !machine.has_unclaimed(host) => {
+                machine.complete_now(host, op, effect, at)
+            }
+            Effect::Wait(_) | Effect::FetchSignal { .. } | Effect::Fill { .. } => {
+                machine.begin(host, op, effect, values, at, None)
+            }
+            Effect::Order(_) | Effect::Collective(_) => machine.issue_completing(host, op, values, at),
+        }
+    }
+}
+
+/// A host's operation in a relaxed run: likewise.
+struct Relaxed<'a>(InOrder<'a>);
+
+impl Listener for Relaxed<'_> {
+    type Answer = Progress;
+
+    #[inline(always)]
+    fn hear(self, effect: Effect) -> Progress {
+        let Relaxed(InOrder { machine, host, op, values, at }) = self;
+        match effect {
+            Effect::Transfer(transfer) => machine.launch(host, &transfer, (op.name(), at)),
+            Effect::Wait(_) | Effect::FetchSignal { .. } | Effect::Fill { .. } => {
+                machine.begin(host, op, effect, values, at, None)
+            }
+            Effect::Order(_) | Effect::Collective(_) => machine.issue_completing(host, op, values, at),
+        }
+    }
+}
+
 impl Machine {
     /// A host performs an operation.
     #[inline]
     pub(super) fn issue(&mut self, host: AgentId, op: &Op, values: &Values<'_>, at: At) -> Progress {
-        let plain = !self.mode.relaxed && !self.races.is_on();
-        if plain && let Effect::Transfer(transfer) = op.effect() {
-            return self.transfer_now(host, &transfer); // the hottest path: most of the description folds away here
-        }
-        match (op.effect(), self.mode.relaxed) {
-            (Effect::Transfer(_), false) => self.issue_observed(host, op, at),
-            (Effect::Transfer(_), true) => self.issue_relaxed(host, op, at),
-            _ => self.issue_other(host, op, values, at),
+        match self.mode.relaxed {
+            true => self.issue_relaxed(host, op, values, at),
+            false => op.describe_to(InOrder { machine: self, host, op, values, at }),
         }
     }
 
-    /// A transfer in an in-order run that looks for races.
     #[inline(never)]
-    fn issue_observed(&mut self, host: AgentId, op: &Op, at: At) -> Progress {
-        let Effect::Transfer(transfer) = op.effect() else { unreachable!("it is one") };
-        self.observe_now(host, &transfer, (op.name(), at));
-        self.transfer_now(host, &transfer)
+    fn issue_relaxed(&mut self, host: AgentId, op: &Op, values: &Values<'_>, at: At) -> Progress {
+        op.describe_to(Relaxed(InOrder { machine: self, host, op, values, at }))
     }
 
-    /// A transfer in a relaxed run. A host shares its scope with nobody, so this touches no scope.
-    #[inline(never)]
-    fn issue_relaxed(&mut self, host: AgentId, op: &Op, at: At) -> Progress {
-        let effect = op.effect();
-        let Effect::Transfer(transfer) = &effect else { unreachable!("it is one") };
-        self.launch(host, transfer, (op.name(), at))
-    }
-
-    fn issue_other(&mut self, host: AgentId, op: &Op, values: &Values<'_>, at: At) -> Progress {
-        let effect = op.effect();
-        if let Effect::Wait(_) | Effect::FetchSignal { .. } | Effect::Fill { .. } = effect {
-            return self.begin(host, op, effect, values, at, None);
-        }
+    /// Whether a call that completes may have something to claim, in an in-order run.
+    #[inline(always)] // as its caller
+    fn has_unclaimed(&self, host: AgentId) -> bool {
         let pe = self.agents[host].pe;
-        let completes = self.completes(effect);
-        if !self.mode.relaxed && self.pes[pe].unstarted == 0 && !self.races.has_nbi(pe) {
-            // in order, nothing is in flight: nothing is to be claimed
-            let is_fence = effect == Effect::Order(Order::Fence);
-            if completes.is_some() || matches!(effect, Effect::Collective(_)) {
-                self.lint_order(host, effect, (op.name(), at));
-                if is_fence {
-                    self.races.fence(host, None);
-                }
-                if let Some(completes) = completes {
-                    self.races.complete(host, completes);
-                }
-                return match effect {
-                    Effect::Collective(_) => self.enter_now(host, &Collective::Op(*op)),
-                    _ => Progress::Done,
-                };
-            }
+        self.pes[pe].unstarted > 0 || self.races.has_nbi(pe)
+    }
+
+    /// A host orders or completes what it has issued, of which nothing is left to wait for; or it enters a collective.
+    #[inline(always)] // as its caller
+    fn complete_now(&mut self, host: AgentId, op: &Op, effect: Effect, at: At) -> Progress {
+        self.lint_order(host, effect, op, at);
+        if effect == Effect::Order(Order::Fence) {
+            self.races.fence(host, None);
         }
-        let claim = completes.and_then(|completes| self.claim_at_call(host, completes));
+        if let Some(completes) = self.completes(effect) {
+            self.races.complete(host, completes);
+        }
+        match effect {
+            Effect::Collective(_) => self.enter_now(host, &Collective::Op(*op)),
+            _ => Progress::Done,
+        }
+    }
+
+    /// A host completes, orders or meets: it claims what is outstanding, and waits.
+    fn issue_completing(&mut self, host: AgentId, op: &Op, values: &Values<'_>, at: At) -> Progress {
+        let effect = op.effect();
+        let claim = self.completes(effect).and_then(|completes| self.claim_at_call(host, completes));
         self.touch_claims(host, effect);
         self.begin(host, op, effect, values, at, claim)
     }
@@ -83,14 +122,16 @@ impl Machine {
         at: At,
         claim: Option<ClaimId>,
     ) -> Progress {
-        self.lint_order(agent, effect, (op.name(), at));
+        self.lint_order(agent, effect, op, at);
         match effect {
             Effect::Transfer(transfer) => {
                 self.touch_scope(agent, &transfer);
                 match self.mode.relaxed {
                     true => self.launch(agent, &transfer, (op.name(), at)),
                     false => {
-                        self.observe_now(agent, &transfer, (op.name(), at));
+                        if self.races.is_on() {
+                            self.observe_now(agent, &transfer, (op.name(), at));
+                        }
                         self.transfer_now(agent, &transfer)
                     }
                 }
@@ -137,6 +178,7 @@ impl Machine {
     }
 
     /// What an operation completes before it ends, if it is one that completes.
+    #[inline(always)] // as its callers
     pub(super) fn completes(&self, effect: Effect) -> Option<Completes> {
         match effect {
             Effect::Order(Order::Quiet) => Some(Completes::Scope),

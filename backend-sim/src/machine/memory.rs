@@ -144,11 +144,11 @@ impl Machine {
     /// Whether a transfer in flight, work on a stream or a collective still uses memory that is being given up (by all
     /// PEs, or by `owner` alone): a bug.
     fn still_used(&mut self, alloc: AllocId, owner: Option<PeId>, call: &'static str) -> bool {
-        let pes: Vec<PeId> = owner.map_or_else(|| self.pes.ids().collect(), |pe| vec![pe]);
-        for &pe in &pes {
+        let pes = owner.map_or(0..self.pes.len(), |pe| pe.index()..pe.index() + 1);
+        for pe in pes.clone().map(PeId::new) {
             self.touch_memory(pe, Span { alloc, start: 0, len: usize::MAX }, Touch::Write); // its end and its use do not commute
         }
-        let user = pes.iter().find_map(|&pe| self.user_of(pe, alloc));
+        let user = pes.map(PeId::new).find_map(|pe| self.user_of(pe, alloc));
         let user = user.or_else(|| self.teams.collective_using(alloc));
         let Some((pe, at)) = user else { return false };
         let made_at = self.heap.made_at(alloc);

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use onesided::backend::{
-    self, AmoOp, Collective, CollectiveKind, Effect, Intended, Moves, Order, Shape, SignalUpdate, Span, Until,
+    self, AmoOp, Collective, CollectiveKind, Effect, Intended, Moves, Op, Order, Shape, SignalUpdate, Span, Until,
 };
 use onesided::{At, SignalOp};
 
@@ -11,22 +11,14 @@ use super::Machine;
 use super::claim::Claimed;
 use super::ids::{AgentId, PeId};
 use super::relaxed::Asked;
-use super::transfer::{Kind, Transfer, Unit, UnitStep, element, part_of};
+use super::transfer::{Kind, Transfer, Unit, UnitStep, part_of};
 use crate::lint::{Lint, Notice, Ordering, Update};
 use crate::race::{How, IntendedRace, Lane, Ticket};
 
 impl Machine {
-    /// An agent issues a transfer.
+    /// An agent issues a transfer, and races are looked for.
     #[inline(always)] // on the hottest path
-    pub(super) fn observe_issue(
-        &mut self,
-        agent: AgentId,
-        transfer: &backend::Transfer,
-        asked: Asked,
-    ) -> Option<Ticket> {
-        if !self.races.is_on() {
-            return None;
-        }
+    pub(super) fn observe_issue(&mut self, agent: AgentId, transfer: &backend::Transfer, asked: Asked) -> Ticket {
         let lane = match (transfer.moves, transfer.nbi) {
             (Moves::Get { .. } | Moves::Fetch, false) => Lane::Steps,
             (Moves::Get { .. } | Moves::Fetch, true) => Lane::Gets,
@@ -38,11 +30,9 @@ impl Machine {
         if transfer.signal.is_some() || matches!(transfer.moves, Moves::Amo { .. }) {
             self.races.synchronizes(agent, Some(peer), asked); // whoever knows the transfer knows this
         }
-        let ticket = self.races.issue(agent, peer, lane, arrives, asked);
-        if let Some(ticket) = &ticket
-            && self.lints.is_some()
-        {
-            let transfer = &transfer.clone(); // the description itself stays in registers
+        let ticket = self.races.issue_now(agent, peer, lane, arrives, asked);
+        if self.lints.is_some() {
+            let (transfer, ticket) = (&transfer.clone(), &ticket); // the description itself stays in registers
             self.lint(&Notice::Issued { transfer, ticket });
         }
         ticket
@@ -55,10 +45,10 @@ impl Machine {
         }
     }
 
-    /// The whole transfer happens at once.
+    /// The whole transfer happens at once, and races are looked for.
     #[inline(always)] // on the hottest path, where most of the description folds away
     pub(super) fn observe_now(&mut self, agent: AgentId, transfer: &backend::Transfer, asked: Asked) {
-        let Some(ticket) = self.observe_issue(agent, transfer, asked) else { return };
+        let ticket = self.observe_issue(agent, transfer, asked);
         let me = self.agents[agent].pe;
         let backend::Transfer { moves, remote, shape, signal, nbi, until, .. } = *transfer;
         let peer = PeId(transfer.peer);
@@ -132,9 +122,9 @@ impl Machine {
         shape: Shape,
         elements: Range<usize>,
     ) {
-        for_each_part(src, shape.size, shape.src_stride, elements, |span| {
-            self.races.transfer(ticket, pe, span, How::Read, shape.size);
-        });
+        for part in parts(src, shape.size, shape.src_stride, elements) {
+            self.races.transfer(ticket, pe, part, How::Read, shape.size);
+        }
     }
 
     /// A transfer writes elements of its target.
@@ -147,10 +137,12 @@ impl Machine {
         shape: Shape,
         elements: Range<usize>,
     ) {
-        for_each_part(dst, shape.size, shape.dst_stride, elements, |span| {
-            self.races.transfer(ticket, pe, span, how, shape.size);
-        });
-        self.lint(&Notice::Written { pe, span: dst });
+        for part in parts(dst, shape.size, shape.dst_stride, elements) {
+            self.races.transfer(ticket, pe, part, how, shape.size);
+        }
+        if self.lints.is_some() {
+            self.lint(&Notice::Written { pe, span: dst });
+        }
     }
 
     fn observe_signal(&mut self, ticket: &Ticket, pe: PeId, update: SignalUpdate) {
@@ -193,7 +185,7 @@ impl Machine {
     }
 
     /// An agent reads or writes memory itself.
-    #[inline]
+    #[inline(always)] // on a hot path, where mostly nobody wants to know
     pub(super) fn observe(
         &mut self,
         agent: AgentId,
@@ -203,7 +195,16 @@ impl Machine {
         size: usize,
         asked: (&'static str, At),
     ) {
+        if self.races.is_on() {
+            self.observe_access(agent, pe, span, how, size, asked);
+        }
+    }
+
+    fn observe_access(&mut self, agent: AgentId, pe: PeId, span: Span, how: How, size: usize, asked: Asked) {
         self.races.touch(agent, pe, span, how, size, asked);
+        if self.lints.is_none() {
+            return;
+        }
         match how {
             How::Read => self.lint(&Notice::Read { agent, pe, span, asked }),
             How::Write => self.lint(&Notice::Written { pe, span }),
@@ -249,10 +250,10 @@ impl Machine {
     }
 
     /// An agent performs an operation that may order others.
-    #[inline]
-    pub(super) fn lint_order(&mut self, agent: AgentId, effect: Effect, asked: Asked) {
+    #[inline(always)] // on a hot path, where mostly nobody wants to know
+    pub(super) fn lint_order(&mut self, agent: AgentId, effect: Effect, op: &Op, at: At) {
         if self.lints.is_some() {
-            self.lint_order_now(agent, effect, asked);
+            self.lint_order_now(agent, effect, (op.name(), at));
         }
     }
 
@@ -268,13 +269,9 @@ impl Machine {
     }
 }
 
-/// Calls `f` for the bytes of some elements: for all together where they lie side by side.
+/// The bytes of some elements: all together where they lie side by side.
 #[inline(always)] // as its callers
-fn for_each_part(span: Span, size: usize, stride: usize, elements: Range<usize>, mut f: impl FnMut(Span)) {
-    if stride == 1 {
-        return f(part_of(span, elements.start * size, elements.len() * size));
-    }
-    for i in elements {
-        f(element(span, i * stride, size));
-    }
+fn parts(span: Span, size: usize, stride: usize, elements: Range<usize>) -> impl Iterator<Item = Span> {
+    let (parts, len) = if stride == 1 { (1, elements.len()) } else { (elements.len(), 1) };
+    (0..parts).map(move |i| part_of(span, (elements.start + i) * stride * size, len * size))
 }

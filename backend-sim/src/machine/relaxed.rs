@@ -28,6 +28,7 @@ pub(super) type Asked = (&'static str, At);
 
 impl Machine {
     /// An agent issues a transfer.
+    #[inline(always)] // on a hot path, where most of the description folds away
     pub(super) fn launch(&mut self, agent: AgentId, transfer: &Transfer, asked: Asked) -> Progress {
         let me = self.agents[agent].pe;
         let Transfer { moves, remote, shape, signal, until, nbi, .. } = *transfer;
@@ -44,7 +45,7 @@ impl Machine {
             Moves::Fetch => (Kind::Fetch, (me, NO_SPAN), remote),
             Moves::Amo { op, value, cond } => (Kind::Amo { op, value, cond }, remote, (me, NO_SPAN)),
         };
-        let ticket = self.observe_issue(agent, transfer, asked);
+        let ticket = self.races.is_on().then(|| self.observe_issue(agent, transfer, asked));
         self.observe_outstanding(ticket.as_ref(), nbi, self.starting.unwrap_or_default());
         let id = self.draft(agent, kind, dst, src, shape, asked);
         let flying = self.flight.get_mut(id);
@@ -128,7 +129,7 @@ impl Machine {
     }
 
     /// A transfer of an agent, named by its issuer and its number among that issuer's.
-    #[inline]
+    #[inline(always)] // on a hot path, where the kind is known
     pub(super) fn draft(
         &mut self,
         agent: AgentId,
@@ -184,6 +185,7 @@ impl Machine {
     }
 
     /// Reads the source of a put of one piece, now.
+    #[inline(always)] // as its caller
     fn capture(&mut self, id: TransferId) {
         let transfer = self.flight.get(id);
         let (pe, src, shape) = (transfer.src_pe, transfer.src, transfer.shape);

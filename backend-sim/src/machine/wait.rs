@@ -122,7 +122,7 @@ impl Machine {
     }
 
     /// Memory of `pe` has changed: waits on it may now end, or no longer end.
-    #[inline]
+    #[inline(always)] // on the hottest path: mostly there is nothing to tell
     pub(super) fn wrote(&mut self, pe: PeId, span: Span) {
         if !self.pes[pe].waiting.is_empty() {
             self.recheck(pe, span);
@@ -209,11 +209,15 @@ fn pass(
     pe: PeId,
 ) -> Option<u64> {
     loop {
-        let value = condition.found(heap, pe)?;
-        if let Some(lints) = lints {
-            lints.notice(&Notice::Ends { agent, word: condition.variable() }, races);
+        let word = condition.variable();
+        let value = heap.load(pe, word);
+        if !condition.is_satisfied_by(value) {
+            return None;
         }
-        races.acquire(agent, pe, condition.variable(), !condition.wait.signal);
+        if let Some(lints) = lints {
+            lints.notice(&Notice::Ends { agent, word }, races);
+        }
+        races.acquire(agent, pe, word, !condition.wait.signal);
         condition.advance();
         if condition.is_over() {
             return Some(value);

@@ -188,10 +188,14 @@ pub(crate) struct Clock {
     through: Vec<(PeId, Clock)>,
 }
 
-/// A clock is copied to learn something: there is room for news.
+/// A clock is copied to learn something. Mostly that is about somebody it knows of already, so a small one needs no memory of its own;
+/// a large one has room for news.
 impl Clone for Clock {
     fn clone(&self) -> Clock {
-        let mut known = SmallVec::with_capacity(self.known.len() + 2);
+        let mut known = SmallVec::new();
+        if self.known.spilled() {
+            known.reserve_exact(self.known.len() + 2);
+        }
         self.known.iter().for_each(|of| known.push(of.clone()));
         Clock { known, through: self.through.clone() }
     }

@@ -18,7 +18,7 @@ use smallvec::{SmallVec, smallvec};
 use super::clock::{Clock, Times};
 use super::threads::covered_by;
 use super::words::Arrival;
-use super::{Detector, Fenced, Issue, Kind, Lane, Run, Ticket, View, steps_of};
+use super::{Detector, Fenced, Issue, Kind, Lane, Outstanding, Run, Ticket, View, steps_of};
 use crate::config::Quiet;
 use crate::machine::{AgentId, ClaimId, Claimed, Completes, PeId, Table};
 
@@ -61,8 +61,9 @@ impl Detector {
         self.on.then(|| self.issue_now(agent, to, lane, arrives, asked))
     }
 
+    /// The same, where races are looked for.
     #[inline(always)] // as its callers
-    fn issue_now(
+    pub(crate) fn issue_now(
         &mut self,
         agent: AgentId,
         to: PeId,
@@ -373,15 +374,15 @@ impl Detector {
             for agent in self.agents.ids() {
                 let view = &mut self.agents[agent];
                 view.issue = None;
-                let last = view.log.len().saturating_sub(1);
-                view.log.drain(..last); // what everybody knows of it
+                if let Some(&last) = view.log.last() {
+                    view.log.clear(); // what everybody knows of it
+                    view.log.push(last);
+                }
                 if !view.clock.is_empty() {
-                    view.clock = Rc::default();
+                    view.clock = Rc::clone(&self.nothing);
                 }
             }
-            for pe in self.pes.ids() {
-                self.pes[pe].fenced = [None, None, None];
-            }
+            self.pes.iter_mut().for_each(Outstanding::forget_fences);
             return;
         }
         let entries: Vec<Snapshot> = members.iter().filter_map(|&member| self.snapshot(member)).collect();

@@ -124,7 +124,7 @@ impl Mark {
     }
 
     /// Whether everything that conflicts with `self` conflicts with `later` too.
-    #[inline]
+    #[inline(always)] // likewise
     fn stands_for(&self, later: &Mark) -> bool {
         self.what & 0x1f == later.what & 0x1f || self.how() == How::Read && later.how() == How::Read
     }
@@ -223,13 +223,14 @@ impl Kind {
 }
 
 impl View {
-    fn new(pe: PeId, kind: Kind) -> View {
+    /// `nothing`: the clock of one who knows nothing.
+    fn new(pe: PeId, kind: Kind, nothing: &Rc<Clock>) -> View {
         View {
             pe,
             kind,
             block: None,
             met: 0,
-            clock: Rc::default(),
+            clock: Rc::clone(nothing),
             issue: None,
             mark: 0,
             last: 0,
@@ -242,6 +243,14 @@ impl View {
             nbi: 0,
             log: Vec::new(),
         }
+    }
+
+    /// Back to the start, keeping allocations.
+    fn reset(&mut self, nothing: &Rc<Clock>) {
+        let (mut previous, mut log) = (std::mem::take(&mut self.previous), std::mem::take(&mut self.log));
+        previous.clear();
+        log.clear();
+        *self = View { previous, log, ..View::new(self.pe, self.kind, nothing) };
     }
 
     fn is_host(&self) -> bool {
@@ -316,6 +325,20 @@ struct Outstanding {
     stored: u64,
 }
 
+impl Outstanding {
+    /// Back to the start, keeping allocations.
+    fn reset(&mut self) {
+        self.nbi.clear();
+        self.forget_fences();
+        self.stored = 0;
+    }
+
+    /// What fences have ordered is over.
+    fn forget_fences(&mut self) {
+        self.fenced.iter_mut().filter(|fenced| fenced.is_some()).for_each(|fenced| *fenced = None);
+    }
+}
+
 /// The races of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Detector {
@@ -356,10 +379,11 @@ impl Detector {
         self.pes_per_node = config.nodes_matter().map(|pes| pes as u32);
         let n_pes = config.pes;
         (self.step, self.now, self.base) = (0, 0, 0);
-        self.agents.truncate(0);
-        self.pes.truncate(0);
-        for pe in (0..n_pes as u32).map(PeId) {
-            self.agents.push(View::new(pe, Kind::Host));
+        self.agents.truncate(n_pes); // hosts come first, by rank
+        self.agents.iter_mut().for_each(|view| view.reset(&self.nothing));
+        self.pes.iter_mut().for_each(Outstanding::reset);
+        for pe in (self.pes.len() as u32..n_pes as u32).map(PeId) {
+            self.agents.push(View::new(pe, Kind::Host, &self.nothing));
             self.pes.push(Outstanding::default());
         }
         self.starts.clear();
@@ -393,7 +417,7 @@ impl Detector {
     /// A stream of the PE, or an agent of a kernel, is new.
     pub(crate) fn new_agent(&mut self, pe: PeId, kind: Kind) {
         if self.on {
-            self.agents.push(View::new(pe, kind));
+            self.agents.push(View::new(pe, kind, &self.nothing));
         }
     }
 
@@ -410,23 +434,9 @@ impl Detector {
         self.now
     }
 
-    /// An agent's own access. `size`: of an element.
-    #[inline]
+    /// An agent's own access, where races are looked for. `size`: of an element.
+    #[inline(always)] // as its only caller
     pub(crate) fn touch(
-        &mut self,
-        agent: AgentId,
-        pe: PeId,
-        span: Span,
-        how: How,
-        size: usize,
-        asked: (&'static str, At),
-    ) {
-        if self.on {
-            self.touch_now(agent, pe, span, how, size, asked);
-        }
-    }
-
-    fn touch_now(
         &mut self,
         agent: AgentId,
         pe: PeId,

@@ -48,6 +48,20 @@ pub(super) enum Released {
     Transfer(Mark, Rc<Issue>),
 }
 
+impl Mark {
+    /// Whether whoever makes another access knows this one at a glance: everybody does (`base`), or it was done by the same agent in the
+    /// same way before.
+    #[inline(always)] // on the hottest path
+    fn is_plainly_known_to(&self, other: &Mark, issue: Option<&Rc<Issue>>, pe: PeId, base: u64) -> bool {
+        self.time <= base
+            || self.owner == other.owner
+                && match other.lane() {
+                    Lane::Steps | Lane::Arrived => self.time <= other.time,
+                    lane => issue.is_some_and(|issue| issue.clock.knows(other.agent(), lane, self.time, pe)),
+                }
+    }
+}
+
 impl Cell {
     /// Notes an access; `found` gets what it races with.
     #[inline]
@@ -87,26 +101,20 @@ impl Cell {
     /// one's.
     #[inline(always)] // on the hottest path
     fn access_known(&mut self, mark: Mark, issue: Option<&Rc<Issue>>, pe: PeId, base: u64) -> bool {
-        let knows = |other: &Mark| {
-            other.time <= base
-                || other.owner == mark.owner
-                    && match mark.lane() {
-                        Lane::Steps | Lane::Arrived => other.time <= mark.time,
-                        lane => issue.is_some_and(|issue| issue.clock.knows(mark.agent(), lane, other.time, pe)),
-                    }
-        };
-        if self.more.is_some() || mark.conflicts(&self.write) && !knows(&self.write) {
+        let knows = |other: &Mark| other.is_plainly_known_to(&mark, issue, pe, base);
+        if self.more.is_some() || !knows(&self.other) {
             return false;
         }
-        let known = knows(&self.other);
         if mark.how().is_plain_write() {
-            if !known {
-                return false;
+            if !knows(&self.write) {
+                return false; // plain writes conflict with each other
             }
             (self.write, self.other) = (mark, Mark::BLANK);
             self.set_by(issue);
         } else {
-            if !known || mark.conflicts(&self.other) || !self.other.is_blank() && !self.other.stands_for(&mark) {
+            // what it stands for does not conflict with it
+            let stands = self.other.is_blank() || self.other.stands_for(&mark);
+            if !stands || !knows(&self.write) && mark.conflicts(&self.write) {
                 return false;
             }
             self.other = mark;
@@ -357,7 +365,7 @@ impl Shadow {
     }
 
     /// The cell of just these bytes, if there is one: most accesses are to a word that has been accessed before.
-    #[inline]
+    #[inline(always)] // on the hottest path
     fn cell(&mut self, pe: PeId, span: Span) -> Option<&mut Cell> {
         let part = self.symmetric.get_mut(span.alloc.0 as usize)?.get_mut(pe.index())?;
         let Chunk::Blocks(blocks) = part.chunks.get_mut(span.start / CHUNK_BYTES)? else { return None };

@@ -1,7 +1,5 @@
 //! The calls of the source that make accesses, as small numbers: shadow memory keeps one for each access.
 
-use std::collections::BTreeMap;
-
 use onesided::At;
 
 /// A call in the source.
@@ -17,7 +15,8 @@ pub(super) struct Site {
 #[derive(Debug, Default)]
 pub(super) struct Sites {
     pub(super) all: Vec<Site>,
-    numbers: BTreeMap<(At, &'static str, u32), u32>,
+    /// Their numbers, in the order of what they are.
+    sorted: Vec<u32>,
     recent: [Option<(Site, u32)>; 8],
 }
 
@@ -37,18 +36,24 @@ impl Sites {
 
     #[cold]
     fn look_up(&mut self, site: Site, slot: usize) -> u32 {
-        let Sites { all, numbers, recent } = self;
-        let number = *numbers.entry((site.at, site.call, site.mark)).or_insert_with(|| {
-            all.push(site);
-            all.len() as u32 - 1
-        });
+        let Sites { all, sorted, recent } = self;
+        let key = |site: &Site| (site.at, site.call, site.mark);
+        let number = match sorted.binary_search_by_key(&key(&site), |&number| key(&all[number as usize])) {
+            Ok(at) => sorted[at],
+            Err(at) => {
+                all.push(site);
+                let number = all.len() as u32 - 1;
+                sorted.insert(at, number);
+                number
+            }
+        };
         recent[slot] = Some((site, number));
         number
     }
 
     pub(super) fn clear(&mut self) {
         self.all.clear();
-        self.numbers.clear();
+        self.sorted.clear();
         self.recent = Default::default();
     }
 }

@@ -251,13 +251,17 @@ impl Detector {
     }
 
     /// Notes a call that others may synchronize with, for reports. `to`: the PE that it signals.
-    #[inline]
-    pub(crate) fn synchronizes(&mut self, agent: AgentId, to: Option<PeId>, (call, at): (&'static str, At)) {
+    #[inline(always)] // as its callers
+    pub(crate) fn synchronizes(&mut self, agent: AgentId, to: Option<PeId>, asked: (&'static str, At)) {
         if self.on {
-            let (time, site) = (self.tick(), self.sites.number(call, at, 0));
-            let view = &mut self.agents[agent];
-            (view.last, view.site) = (time, site);
-            view.log.push((time, site, to));
+            self.synchronizes_now(agent, to, asked);
         }
+    }
+
+    fn synchronizes_now(&mut self, agent: AgentId, to: Option<PeId>, (call, at): (&'static str, At)) {
+        let (time, site) = (self.tick(), self.sites.number(call, at, 0));
+        let view = &mut self.agents[agent];
+        (view.last, view.site) = (time, site);
+        view.log.push((time, site, to));
     }
 }
