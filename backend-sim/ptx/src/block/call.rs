@@ -68,11 +68,13 @@ impl Block {
             thread.take_result(&code.calls[usize::from(site)], result);
             thread.state = State::Ready;
             match observed {
-                None => thread.spin.visible(),
+                None => self.paces.visible(index),
                 Some(reads) => {
-                    reads.iter().for_each(|&(address, bytes)| thread.spin.read(address, bytes));
+                    if self.paces.is_active(index) {
+                        reads.iter().for_each(|&(address, bytes)| thread.spin.read(address, bytes));
+                    }
                     if !reads.is_empty() {
-                        thread.spin.looked();
+                        self.paces.looked(index);
                     }
                     if group {
                         thread.spin.met();
@@ -160,7 +162,7 @@ impl Block {
             })
         })?;
         world.print(self.who(index), &printed.text);
-        thread.spin.visible();
+        self.paces.visible(index);
         thread.take_result(site, printed.arguments.into());
         thread.frame.pc += 1;
         Ok(())

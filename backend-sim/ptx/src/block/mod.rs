@@ -10,9 +10,11 @@ mod fault;
 mod lanes;
 mod launch;
 mod order;
+mod pace;
 mod print;
 mod shared;
 mod spin;
+mod straight;
 mod thread;
 mod turn;
 mod warp;
@@ -31,6 +33,7 @@ use barrier::Named;
 use lanes::Row;
 use order::Order;
 pub use order::Sync;
+use pace::Paces;
 use shared::Shared;
 use spin::Changes;
 use thread::{State, Thread};
@@ -58,6 +61,7 @@ pub struct Block {
     live: usize,
     parked: usize,
     changes: Changes,
+    paces: Paces,
     /// What has changed in this turn while threads are parked: they look again when it is over.
     changed: Vec<(u64, u8)>,
     steps: u64,
@@ -168,6 +172,7 @@ impl Block {
             live: threads,
             parked: 0,
             changes: Changes::default(),
+            paces: Paces::new(threads),
             changed: Vec::new(),
             steps: 0,
             events: 0,
@@ -298,14 +303,35 @@ impl Block {
         Box::new(Stop::Fault(Box::new(fault.with(&self.module, self.who(other.0), other.1))))
     }
 
-    /// Memory has changed: whoever of the block spins on it looks again.
+    /// A thread has changed memory: whoever of the block spins on it looks again.
     #[inline]
-    fn changed(&mut self, thread: &mut Thread, address: u64, bytes: u8) {
+    fn changed(&mut self, index: usize, address: u64, bytes: u8) {
         self.events += 1;
-        self.changes.note(address, bytes.into());
-        thread.spin.visible();
+        if self.paces.any_active() {
+            self.changes.note(address, bytes.into());
+        }
+        self.paces.visible(index);
         if self.parked > 0 {
             self.changed.push((address, bytes));
+        }
+    }
+
+    /// The same, of threads on these lanes of a warp.
+    #[inline]
+    fn changed_together(&mut self, first: usize, lanes: u32, addresses: &Row, bytes: u8) {
+        if self.paces.any_active() {
+            each_lane(lanes).for_each(|lane| self.changed(first + lane, addresses[lane], bytes));
+        } else {
+            self.events += u64::from(lanes.count_ones());
+            self.paces.visible_together(first, lanes);
+        }
+    }
+
+    /// A thread has read memory.
+    #[inline]
+    fn has_read(&self, thread: &mut Thread, index: usize, address: u64, bytes: u8) {
+        if self.paces.is_active(index) {
+            thread.spin.read(address, bytes);
         }
     }
 
