@@ -20,16 +20,20 @@ pub(crate) fn get(memory: &[u8], at: usize, width: u8) -> Option<u64> {
 /// Writes the low `width` bytes. Whether that changed them; nothing if they are not within.
 #[inline(always)]
 pub(crate) fn put(memory: &mut [u8], at: usize, width: u8, value: u64) -> Option<bool> {
-    let old = get(memory, at, width)?;
-    let bytes = memory.get_mut(at..at + usize::from(width))?;
-    let new = value.to_le_bytes();
-    match bytes {
-        [a] => *a = new[0],
-        [a, b] => [*a, *b] = [new[0], new[1]],
-        [a, b, c, d] => [*a, *b, *c, *d] = [new[0], new[1], new[2], new[3]],
-        all => all.copy_from_slice(&new[..usize::from(width)]),
+    match width {
+        1 => put_word::<1>(memory, at, value),
+        2 => put_word::<2>(memory, at, value),
+        4 => put_word::<4>(memory, at, value),
+        8 => put_word::<8>(memory, at, value),
+        _ => None,
     }
-    Some(old != value & crate::types::mask(u32::from(width) * 8))
+}
+
+#[inline(always)]
+fn put_word<const WIDTH: usize>(memory: &mut [u8], at: usize, value: u64) -> Option<bool> {
+    let place: &mut [u8; WIDTH] = memory.get_mut(at..at.checked_add(WIDTH)?)?.first_chunk_mut()?;
+    let new = word(&value.to_le_bytes(), 0);
+    Some(std::mem::replace(place, new) != new)
 }
 
 /// Whether accesses of `width` bytes by these lanes are to words that lie one behind the other, a word for each lane: how many there are,
@@ -61,6 +65,12 @@ pub fn in_a_row(addresses: &[u64; 32], lanes: u32, width: u8) -> Option<usize> {
 
 /// Reads words of `width` bytes, little-endian, that lie one behind the other: as many as are given. A width other than 1, 2, 4 and 8
 /// reads nothing.
+///
+/// ```
+/// let mut values = [0; 2];
+/// onesided_ptx::gather_row(&[1, 0, 2, 1], 2, &mut values);
+/// assert_eq!(values, [1, 0x102]);
+/// ```
 #[inline]
 pub fn gather_row(memory: &[u8], width: u8, into: &mut [u64]) {
     match width {
@@ -79,6 +89,12 @@ fn gather_words<const WIDTH: usize>(memory: &[u8], into: &mut [u64], number: imp
 
 /// Writes the low `width` bytes of each value to words that lie one behind the other. A bit for each word, from the first on, that this
 /// has changed. A width other than 1, 2, 4 and 8 writes nothing.
+///
+/// ```
+/// let mut memory = [0; 4];
+/// assert_eq!(onesided_ptx::scatter_row(&mut memory, 2, &[0, 0x1_0203]), 0b10);
+/// assert_eq!(memory, [0, 0, 3, 2]);
+/// ```
 #[inline]
 pub fn scatter_row(memory: &mut [u8], width: u8, values: &[u64]) -> u32 {
     match width {

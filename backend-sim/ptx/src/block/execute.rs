@@ -50,15 +50,13 @@ impl Block {
             macro_rules! stand {
                 ($at:expr) => {{
                     let at: usize = $at;
-                    lanes.iter().for_each(|lane| threads[lane].frame.pc = at as u32);
+                    lanes.each(|lane| threads[lane].frame.pc = at as u32);
                 }};
             }
             // Each thread waits, and goes on behind this operation.
             macro_rules! wait {
                 (|$lane:ident| $state:expr) => {{
-                    for $lane in lanes.iter() {
-                        threads[$lane].state = $state;
-                    }
+                    lanes.each(|$lane| threads[$lane].state = $state);
                     stand!(pc + 1);
                     break Ok(Next::End(End::Wait));
                 }};
@@ -136,7 +134,7 @@ impl Block {
                         }
                     }
                     Op::Special { d, what } => {
-                        lanes.iter().for_each(|lane| r[usize::from(d)][lane] = self.special(first + lane, what));
+                        lanes.each(|lane| r[usize::from(d)][lane] = self.special(first + lane, what));
                     }
                     Op::Local { d, offset } => {
                         let address = u64::from(frame.local) + u64::from(offset);
@@ -202,8 +200,12 @@ impl Block {
                     }
                     Op::StoreSlot { s, offset, bytes } => {
                         let at = (frame.slots + offset) as usize;
-                        for lane in lanes.iter() {
-                            bytes::put(&mut threads[lane].slots, at, bytes, r[usize::from(s)][lane]);
+                        let row = &r[usize::from(s)];
+                        let mut put = |lane: usize, bytes| bytes::put(&mut threads[lane].slots, at, bytes, row[lane]);
+                        match bytes {
+                            8 => lanes.each(|lane| _ = put(lane, 8)),
+                            4 => lanes.each(|lane| _ = put(lane, 4)),
+                            other => lanes.each(|lane| _ = put(lane, other)),
                         }
                     }
                     Op::Atomic { d, a, b, c, how } => {
@@ -261,9 +263,8 @@ impl Block {
                         if let Callee::External(external) = code.calls[usize::from(call)].callee
                             && let Some(value) = world.query(external.into())
                         {
-                            for lane in lanes.iter() {
-                                threads[lane].take_result(&code.calls[usize::from(call)], value);
-                            }
+                            let site = &code.calls[usize::from(call)];
+                            lanes.each(|lane| threads[lane].take_result(site, value));
                         } else {
                             stand!(pc);
                             break Ok(Next::Call(call));
@@ -282,12 +283,12 @@ impl Block {
                         let holding = lanes.those(|lane| r[usize::from(p)][lane] & 1 == 1);
                         let number = r[usize::from(a)][lead] as u32;
                         let count = b.map(|b| r[usize::from(b)][lead] as u32);
-                        lanes.iter().for_each(|lane| threads[lane].spin.met());
+                        lanes.each(|lane| threads[lane].spin.met());
                         let arrival = Arrival { kind, number, count, aligned, d, place: place!() };
                         break Ok(Next::End(End::Barrier { arrival, holding }));
                     }
                     Op::Warp { kind, d, q, a, b, c, mask } => {
-                        lanes.iter().for_each(|lane| threads[lane].spin.met());
+                        lanes.each(|lane| threads[lane].spin.met());
                         let get = |register, lane: usize| r[usize::from(register)][lane];
                         wait!(|lane| State::Warp(Together {
                             kind,

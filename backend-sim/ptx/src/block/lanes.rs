@@ -26,6 +26,12 @@ pub(super) trait Lanes: Copy {
         u64::from(self.mask().count_ones())
     }
 
+    /// For each lane, in ascending order.
+    #[inline(always)]
+    fn each(self, f: impl FnMut(usize)) {
+        if self.all() { (0..32).for_each(f) } else { self.iter().for_each(f) }
+    }
+
     #[inline(always)]
     fn unary(self, rows: &mut [Row], d: Reg, a: Reg, f: impl Fn(u64) -> u64) {
         let (d, a) = (usize::from(d), usize::from(a));

@@ -52,6 +52,8 @@ pub struct Block {
     shared_bytes: u32,
     order: Order,
     barriers: Vec<Named>,
+    /// The barriers at which threads wait, a bit for each.
+    waited_at: u32,
     /// The thread whose turn it is.
     current: usize,
     /// The access or fence of that thread was announced by [`Stop::Access`] or [`Stop::Fence`]: next time it is made.
@@ -60,6 +62,8 @@ pub struct Block {
     alone: bool,
     live: usize,
     parked: usize,
+    /// Nobody could go on, and nothing that can make a difference has happened since: to be asked again costs nothing.
+    is_idle: bool,
     changes: Changes,
     paces: Paces,
     /// What has changed in this turn while threads are parked: they look again when it is over.
@@ -166,11 +170,13 @@ impl Block {
             shared_bytes,
             order: Order::new(threads, launch.checks.races),
             barriers: vec![Named::default(); 16],
+            waited_at: 0,
             current: 0,
             announced: false,
             alone: false,
             live: threads,
             parked: 0,
+            is_idle: false,
             changes: Changes::default(),
             paces: Paces::new(threads),
             changed: Vec::new(),
@@ -182,23 +188,28 @@ impl Block {
 
     /// Runs until somebody else may act, or nobody in the block can go on.
     pub fn run(&mut self, world: &mut impl World) -> Stop {
+        if self.is_idle {
+            return Stop::Idle;
+        }
         if let Some(fault) = &self.fault {
             return Stop::Fault(fault.clone());
         }
         self.tell(world);
-        let halt = loop {
+        let stop = loop {
             let Some(thread) = self.next_ready() else { break self.nobody_ready() };
             self.current = thread;
             let turn = self.turn(world, thread);
             self.tell(world);
             if let Err(halt) = turn {
-                break halt;
+                break *halt;
             }
         };
-        if let Stop::Fault(fault) = &*halt {
-            self.fault = Some(fault.clone());
+        match &stop {
+            Stop::Fault(fault) => self.fault = Some(fault.clone()),
+            Stop::Idle => self.is_idle = true,
+            _ => {}
         }
-        *halt
+        stop
     }
 
     /// Tells the world what has ordered threads since it was told last.
@@ -232,12 +243,14 @@ impl Block {
                 thread.state = State::Ready;
                 thread.spin.woken(&self.changes);
                 self.parked -= 1;
+                self.is_idle = false;
             }
         }
     }
 
     /// Lets every thread that spins look again.
     pub fn wake_all(&mut self) {
+        self.is_idle = false;
         for thread in &mut self.threads {
             if matches!(thread.state, State::Parked { .. }) {
                 thread.state = State::Ready;
@@ -354,14 +367,14 @@ impl Block {
     }
 
     /// No thread can run: the end, a wait for others, or threads of the block that wait for each other in vain.
-    fn nobody_ready(&mut self) -> Halt {
+    fn nobody_ready(&mut self) -> Stop {
         if self.live == 0 {
-            return Box::new(Stop::Finished);
+            return Stop::Finished;
         }
         let issued = |thread: &Thread| matches!(thread.state, State::Call { issued: true, .. });
         match self.parked == 0 && !self.threads.iter().any(issued) {
-            true => self.stuck(),
-            false => Box::new(Stop::Idle),
+            true => *self.stuck(),
+            false => Stop::Idle,
         }
     }
 

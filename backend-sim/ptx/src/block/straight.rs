@@ -160,7 +160,7 @@ impl Block {
                 }
             }};
         }
-        let all = |r: &mut [Row], d: Reg, value: u64| lanes.iter().for_each(|lane| r[usize::from(d)][lane] = value);
+        let all = |r: &mut [Row], d: Reg, value: u64| lanes.each(|lane| r[usize::from(d)][lane] = value);
         loop {
             match ops[pc] {
                 Op::Move { d, a } => lanes.unary(r, d, a, |a| a),

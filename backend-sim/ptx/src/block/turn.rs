@@ -74,7 +74,10 @@ impl Block {
         let mine = &self.threads[index];
         let warp = self.warp_of(index);
         let beside = |thread: &Thread| {
-            thread.state == State::Ready && thread.frame == mine.frame && thread.frames == mine.frames
+            matches!(thread.state, State::Ready)
+                && thread.frame.pc == mine.frame.pc // mostly this is what differs
+                && thread.frame == mine.frame
+                && thread.frames == mine.frames
         };
         let of_warp = self.threads[warp].iter().enumerate();
         of_warp.fold(0, |lanes, (lane, thread)| lanes | u32::from(beside(thread)) << lane)

@@ -3,7 +3,7 @@
 
 use onesided::At;
 use onesided::backend::Span;
-use onesided_ptx::{Access, Sync, each_lane};
+use onesided_ptx::{Access, Sync, each_lane, in_a_row};
 
 use super::super::Machine;
 use super::super::ids::{AgentId, BlockId, PeId};
@@ -73,8 +73,9 @@ impl Machine {
         let (first, size) = ((access.thread - lead) as usize, usize::from(access.bytes));
         let word = |address: u64| Span { start: address::offset(address), len: size, ..all };
         let begin = addresses[lead as usize];
-        let in_a_row = each_lane(lanes).zip((begin..).step_by(size)).all(|(lane, next)| addresses[lane] == next);
-        if !in_a_row || self.lints.is_some() {
+        // also where lanes between them do not take part
+        let is_row = || each_lane(lanes).zip((begin..).step_by(size)).all(|(lane, next)| addresses[lane] == next);
+        if self.lints.is_some() || in_a_row(addresses, lanes, access.bytes).is_none() && !is_row() {
             for lane in each_lane(lanes) {
                 self.plain_access(id, first + lane, (pe, word(addresses[lane])), how, asked);
             }
