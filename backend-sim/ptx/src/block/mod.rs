@@ -378,6 +378,12 @@ impl Block {
         }
     }
 
+    /// Whether [`Block::run`] has said that every thread waits, and nothing has happened since that lets one go on: it would say so again.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.is_idle
+    }
+
     /// What the threads wait for. Those that can go on wait for nothing.
     pub fn idle(&self) -> Idle {
         let mut idle = Idle::default();

@@ -73,11 +73,13 @@ impl Block {
     fn beside(&self, index: usize) -> u32 {
         let mine = &self.threads[index];
         let warp = self.warp_of(index);
+        // Without callers, frames differ only by where they stand.
+        let is_same = |thread: &Thread| match mine.frames.is_empty() {
+            true => thread.frames.is_empty(),
+            false => thread.frame == mine.frame && thread.frames == mine.frames,
+        };
         let beside = |thread: &Thread| {
-            matches!(thread.state, State::Ready)
-                && thread.frame.pc == mine.frame.pc // mostly this is what differs
-                && thread.frame == mine.frame
-                && thread.frames == mine.frames
+            matches!(thread.state, State::Ready) && thread.frame.pc == mine.frame.pc && is_same(thread)
         };
         let of_warp = self.threads[warp].iter().enumerate();
         of_warp.fold(0, |lanes, (lane, thread)| lanes | u32::from(beside(thread)) << lane)
