@@ -82,8 +82,18 @@ impl Machine {
             return;
         }
         let mut threads = [AgentId(0); 32];
+        let known = &self.kernels.blocks[id].threads;
+        let mut is_new = false;
         for (thread, lane) in threads.iter_mut().zip(each_lane(lanes)) {
-            *thread = self.agent_of_thread(id, first + lane);
+            match known[first + lane] {
+                Some(agent) => *thread = agent,
+                None => is_new = true,
+            }
+        }
+        if is_new {
+            for (thread, lane) in threads.iter_mut().zip(each_lane(lanes)) {
+                *thread = self.agent_of_thread(id, first + lane);
+            }
         }
         let threads = &threads[..lanes.count_ones() as usize];
         let words = Span { len: threads.len() * size, ..word(begin) };
