@@ -84,7 +84,6 @@ impl Block {
     }
 
     /// The same for stores.
-    #[expect(clippy::too_many_arguments, reason = "who, where, what and how of an access")]
     #[inline]
     pub(super) fn store_together(
         &mut self,
