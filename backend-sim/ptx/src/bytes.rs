@@ -5,7 +5,7 @@
 use crate::block::each_lane;
 
 /// The word of `width` bytes at `at`, or nothing if it is not within.
-#[inline]
+#[inline(always)]
 pub(crate) fn get(memory: &[u8], at: usize, width: u8) -> Option<u64> {
     let bytes = memory.get(at..at.checked_add(width.into())?)?;
     Some(match *bytes {
@@ -18,18 +18,101 @@ pub(crate) fn get(memory: &[u8], at: usize, width: u8) -> Option<u64> {
 }
 
 /// Writes the low `width` bytes. Whether that changed them; nothing if they are not within.
-#[inline]
+#[inline(always)]
 pub(crate) fn put(memory: &mut [u8], at: usize, width: u8, value: u64) -> Option<bool> {
-    let old = get(memory, at, width)?;
-    let bytes = memory.get_mut(at..at + usize::from(width))?;
-    let new = value.to_le_bytes();
-    match bytes {
-        [a] => *a = new[0],
-        [a, b] => [*a, *b] = [new[0], new[1]],
-        [a, b, c, d] => [*a, *b, *c, *d] = [new[0], new[1], new[2], new[3]],
-        all => all.copy_from_slice(&new[..usize::from(width)]),
+    match width {
+        1 => put_word::<1>(memory, at, value),
+        2 => put_word::<2>(memory, at, value),
+        4 => put_word::<4>(memory, at, value),
+        8 => put_word::<8>(memory, at, value),
+        _ => None,
     }
-    Some(old != value & crate::types::mask(u32::from(width) * 8))
+}
+
+#[inline(always)]
+fn put_word<const WIDTH: usize>(memory: &mut [u8], at: usize, value: u64) -> Option<bool> {
+    let place: &mut [u8; WIDTH] = memory.get_mut(at..at.checked_add(WIDTH)?)?.first_chunk_mut()?;
+    let new = word(&value.to_le_bytes(), 0);
+    Some(std::mem::replace(place, new) != new)
+}
+
+/// Whether accesses of `width` bytes by these lanes are to words that lie one behind the other, a word for each lane: how many there are,
+/// from the first lane on. Most accesses of warps are of this kind, and one range holds them.
+///
+/// ```
+/// let addresses = std::array::from_fn(|lane| 1000 + 4 * lane as u64);
+/// assert_eq!(onesided_ptx::in_a_row(&addresses, u32::MAX, 4), Some(32));
+/// assert_eq!(onesided_ptx::in_a_row(&addresses, 0b1110, 4), Some(3));
+/// assert_eq!(onesided_ptx::in_a_row(&addresses, 0b1010, 4), None);
+/// assert_eq!(onesided_ptx::in_a_row(&addresses, u32::MAX, 8), None);
+/// ```
+#[inline]
+pub fn in_a_row(addresses: &[u64; 32], lanes: u32, width: u8) -> Option<usize> {
+    let row = match lanes {
+        u32::MAX => &addresses[..],
+        _ => {
+            let lead = lanes.trailing_zeros();
+            let count = lanes.checked_shr(lead)?.trailing_ones();
+            if count != lanes.count_ones() {
+                return None;
+            }
+            &addresses[lead as usize..(lead + count) as usize]
+        }
+    };
+    let steps = row.iter().zip(&row[1..]).map(|(one, next)| next.wrapping_sub(*one));
+    (steps.fold(0, |differs, step| differs | (step ^ u64::from(width))) == 0).then_some(row.len())
+}
+
+/// Reads words of `width` bytes, little-endian, that lie one behind the other: as many as are given. A width other than 1, 2, 4 and 8
+/// reads nothing.
+///
+/// ```
+/// let mut values = [0; 2];
+/// onesided_ptx::gather_row(&[1, 0, 2, 1], 2, &mut values);
+/// assert_eq!(values, [1, 0x102]);
+/// ```
+#[inline]
+pub fn gather_row(memory: &[u8], width: u8, into: &mut [u64]) {
+    match width {
+        1 => into.iter_mut().zip(memory).for_each(|(value, &byte)| *value = byte.into()),
+        2 => gather_words(memory, into, |word| u16::from_le_bytes(word).into()),
+        4 => gather_words(memory, into, |word| u32::from_le_bytes(word).into()),
+        8 => gather_words(memory, into, u64::from_le_bytes),
+        _ => {}
+    }
+}
+
+#[inline(always)]
+fn gather_words<const WIDTH: usize>(memory: &[u8], into: &mut [u64], number: impl Fn([u8; WIDTH]) -> u64) {
+    into.iter_mut().zip(memory.as_chunks().0).for_each(|(value, &word)| *value = number(word));
+}
+
+/// Writes the low `width` bytes of each value to words that lie one behind the other. A bit for each word, from the first on, that this
+/// has changed. A width other than 1, 2, 4 and 8 writes nothing.
+///
+/// ```
+/// let mut memory = [0; 4];
+/// assert_eq!(onesided_ptx::scatter_row(&mut memory, 2, &[0, 0x1_0203]), 0b10);
+/// assert_eq!(memory, [0, 0, 3, 2]);
+/// ```
+#[inline]
+pub fn scatter_row(memory: &mut [u8], width: u8, values: &[u64]) -> u32 {
+    match width {
+        1 => scatter_row_words::<1>(memory, values),
+        2 => scatter_row_words::<2>(memory, values),
+        4 => scatter_row_words::<4>(memory, values),
+        8 => scatter_row_words::<8>(memory, values),
+        _ => 0,
+    }
+}
+
+#[inline(always)]
+fn scatter_row_words<const WIDTH: usize>(memory: &mut [u8], values: &[u64]) -> u32 {
+    let words = memory.as_chunks_mut::<WIDTH>().0.iter_mut();
+    words.zip(values).enumerate().fold(0, |changed, (index, (place, value))| {
+        let new = word(&value.to_le_bytes(), 0);
+        changed | u32::from(std::mem::replace(place, new) != new) << index
+    })
 }
 
 /// Reads a word of `width` bytes, little-endian, for each of the lanes: for a [`World`](crate::World) that makes accesses all at once. A

@@ -19,7 +19,7 @@ mod world;
 pub use block::{
     Block, Call, Checks, Fault, FaultKind, Idle, Launch, LaunchError, Stop, Sync, Waiting, Who, each_lane,
 };
-pub use bytes::{gather, scatter};
+pub use bytes::{gather, gather_row, in_a_row, scatter, scatter_row};
 pub use error::Error;
 pub use memory::FlatMemory;
 pub use module::{External, Global, Group, Kernel, Module, Parameter, Place};

@@ -1,7 +1,7 @@
 //! A plain global memory: for tests, for the examples, and for kernels of one block.
 
 use crate::block::{Who, each_lane};
-use crate::bytes::{self, gather, scatter};
+use crate::bytes::{self, gather, gather_row, in_a_row, scatter, scatter_row};
 use crate::module::Module;
 use crate::world::{Access, Refusal, World};
 
@@ -10,6 +10,8 @@ use crate::world::{Access, Refusal, World};
 pub struct FlatMemory {
     /// Address and bytes, by address.
     allocations: Vec<(u64, Vec<u8>)>,
+    /// In which of them the last access was: mostly the next is there too.
+    last: usize,
     /// What was printed.
     pub printed: String,
 }
@@ -59,19 +61,28 @@ impl FlatMemory {
         addresses
     }
 
-    #[inline]
-    fn range(&mut self, address: u64, bytes: u8) -> Option<&mut [u8]> {
+    #[inline(always)]
+    fn range(&mut self, address: u64, bytes: usize) -> Option<&mut [u8]> {
         let (start, content) = self.around(address)?;
         let first = usize::try_from(address - start).ok()?;
-        content.get_mut(first..first.checked_add(bytes.into())?)
+        content.get_mut(first..first.checked_add(bytes)?)
     }
 
     /// The last allocation that begins at an address or before it.
-    #[inline]
+    #[inline(always)]
     fn around(&mut self, address: u64) -> Option<(u64, &mut [u8])> {
-        let behind = self.allocations.partition_point(|(at, _)| *at <= address);
-        let (at, content) = self.allocations.get_mut(behind.checked_sub(1)?)?;
+        let is_last = |(at, content): &(u64, Vec<u8>)| address.wrapping_sub(*at) < content.len() as u64;
+        if !self.allocations.get(self.last).is_some_and(is_last) {
+            self.last = self.behind(address).checked_sub(1)?;
+        }
+        let (at, content) = self.allocations.get_mut(self.last)?;
         Some((*at, content))
+    }
+
+    /// How many allocations begin at an address or before it.
+    #[inline(never)]
+    fn behind(&self, address: u64) -> usize {
+        self.allocations.partition_point(|(at, _)| *at <= address)
     }
 
     /// The allocation in which accesses of so many bytes lie, if it is one.
@@ -83,12 +94,15 @@ impl FlatMemory {
         ((high - at).checked_add(bytes.into())? <= content.len() as u64).then_some((at, content))
     }
 
-    #[inline]
+    #[inline(always)]
     fn checked(&mut self, access: &Access) -> Result<&mut [u8], Refusal> {
-        let (address, bytes) = (access.address, access.bytes);
-        self.range(address, bytes)
-            .ok_or_else(|| Refusal::fault(format!("{bytes} bytes at {address:#x} lie in no allocation")))
+        self.range(access.address, access.bytes.into()).ok_or_else(|| outside(access.address, access.bytes))
     }
+}
+
+#[cold]
+fn outside(address: u64, bytes: u8) -> Refusal {
+    Refusal::fault(format!("{bytes} bytes at {address:#x} lie in no allocation"))
 }
 
 impl World for FlatMemory {
@@ -97,25 +111,36 @@ impl World for FlatMemory {
         false
     }
 
-    #[inline]
+    #[inline(always)]
     fn load(&mut self, access: &Access) -> Result<u64, Refusal> {
         let bytes = self.checked(access)?;
         Ok(bytes::get(bytes, 0, access.bytes).unwrap_or(0))
     }
 
-    #[inline]
+    #[inline(always)]
     fn store(&mut self, access: &Access, value: u64) -> Result<bool, Refusal> {
         let bytes = self.checked(access)?;
         Ok(bytes::put(bytes, 0, access.bytes, value).unwrap_or(false))
     }
 
     fn load_together(&mut self, access: &Access, lanes: u32, from: &[u64; 32], into: &mut [u64; 32]) -> bool {
+        if let Some(count) = in_a_row(from, lanes, access.bytes) {
+            let Some(words) = self.range(access.address, count * usize::from(access.bytes)) else { return false };
+            let lead = lanes.trailing_zeros() as usize;
+            gather_row(words, access.bytes, &mut into[lead..lead + count]);
+            return true;
+        }
         let Some((at, content)) = self.around_all(lanes, from, access.bytes) else { return false };
         gather(content, access.bytes, lanes, |lane| (from[lane] - at) as usize, into);
         true
     }
 
     fn store_together(&mut self, access: &Access, lanes: u32, to: &[u64; 32], values: &[u64; 32]) -> Option<u32> {
+        if let Some(count) = in_a_row(to, lanes, access.bytes) {
+            let words = self.range(access.address, count * usize::from(access.bytes))?;
+            let lead = lanes.trailing_zeros() as usize;
+            return Some(scatter_row(words, access.bytes, &values[lead..lead + count]) << lead);
+        }
         let (at, content) = self.around_all(lanes, to, access.bytes)?;
         Some(scatter(content, access.bytes, lanes, |lane| (to[lane] - at) as usize, values))
     }

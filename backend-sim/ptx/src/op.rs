@@ -119,6 +119,31 @@ pub(crate) enum Op {
         offset: i32,
         memory: Memory,
     },
+    /// Plain accesses of 4 and 8 bytes, to global memory or to a generic address: the most frequent ones.
+    Load4 {
+        d: Reg,
+        a: Reg,
+        offset: i32,
+        memory: Memory,
+    },
+    Load8 {
+        d: Reg,
+        a: Reg,
+        offset: i32,
+        memory: Memory,
+    },
+    Store4 {
+        s: Reg,
+        a: Reg,
+        offset: i32,
+        memory: Memory,
+    },
+    Store8 {
+        s: Reg,
+        a: Reg,
+        offset: i32,
+        memory: Memory,
+    },
     /// The kernel's parameters.
     LoadParameter {
         d: Reg,
@@ -205,6 +230,24 @@ pub(crate) enum Op {
     Sleep,
 }
 
+impl Op {
+    pub(crate) fn load(d: Reg, a: Reg, offset: i32, memory: Memory) -> Self {
+        match memory.plain_bytes() {
+            Some(4) => Self::Load4 { d, a, offset, memory },
+            Some(8) => Self::Load8 { d, a, offset, memory },
+            _ => Self::Load { d, a, offset, memory },
+        }
+    }
+
+    pub(crate) fn store(s: Reg, a: Reg, offset: i32, memory: Memory) -> Self {
+        match memory.plain_bytes() {
+            Some(4) => Self::Store4 { s, a, offset, memory },
+            Some(8) => Self::Store8 { s, a, offset, memory },
+            _ => Self::Store { s, a, offset, memory },
+        }
+    }
+}
+
 /// An access to memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Memory {
@@ -214,6 +257,14 @@ pub(crate) struct Memory {
     pub(crate) align: u8,
     pub(crate) order: Order,
     pub(crate) scope: Scope,
+}
+
+impl Memory {
+    /// The bytes of a plain access to what may be global memory, by themselves or the last of a vector.
+    fn plain_bytes(self) -> Option<u8> {
+        let is_global = matches!(self.space, Space::Global | Space::Generic);
+        (is_global && self.order == Order::Weak && self.align == self.bytes).then_some(self.bytes)
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -336,10 +387,21 @@ pub(crate) struct Slot {
     pub(crate) size: u32,
 }
 
+impl Slot {
+    /// The bytes that hold all of these.
+    pub(crate) fn around(slots: &[Self]) -> Self {
+        let offset = slots.iter().map(|slot| slot.offset).min().unwrap_or(0);
+        let end = slots.iter().map(|slot| slot.offset + slot.size).max().unwrap_or(0);
+        Self { offset, size: end - offset }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct CallSite {
     pub(crate) callee: Callee,
     pub(crate) arguments: Vec<Slot>,
+    /// From the first byte of them to the last.
+    pub(crate) all: Slot,
     pub(crate) result: Option<Slot>,
     /// Whether something may look at the result.
     pub(crate) is_used: bool,

@@ -467,8 +467,11 @@ impl Detector {
         let len = words.len / threads.len();
         let mut marks = [Mark::BLANK; 32];
         let mut site = None;
+        let met = self.agents[block].met;
         for (mark, &thread) in marks.iter_mut().zip(threads) {
-            self.thread_of_acts(thread, block);
+            if self.agents[thread].met != met {
+                self.thread_of_acts(thread, block);
+            }
             let time = self.tick();
             let view = &mut self.agents[thread];
             let number = match site {
@@ -483,6 +486,9 @@ impl Detector {
         let mut unknown = 0_u32;
         if !self.shadow.access_words(pe, words, self.base, marks, |index| unknown |= 1 << index) {
             unknown = u32::MAX;
+        }
+        if unknown == 0 {
+            return;
         }
         for (index, (&thread, &mark)) in threads.iter().zip(marks).enumerate() {
             if unknown >> index & 1 == 1 {

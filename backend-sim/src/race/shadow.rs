@@ -208,7 +208,7 @@ impl Block {
             if range.len() > 1 {
                 cells.reserve_exact((BLOCK >> *granule) - cells.len()); // the rest is likely to follow
             }
-            cells.resize(range.end, BLANK);
+            cells.resize_with(range.end, || BLANK); // quicker than clones
         }
         &mut cells[range]
     }

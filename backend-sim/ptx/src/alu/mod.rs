@@ -5,6 +5,7 @@
 pub(crate) mod bits;
 pub(crate) mod convert;
 pub(crate) mod float;
+pub(crate) mod fma;
 pub(crate) mod integer;
 pub(crate) mod packed;
 pub(crate) mod round;

@@ -78,12 +78,12 @@ impl Block {
         if !plain_and_global(lanes, memory, from) || !world.load_together(&access, lanes.mask(), from, into) {
             return false;
         }
-        lanes.iter().for_each(|lane| threads[lane].spin.read(from[lane], memory.bytes));
+        let noted = self.paces.active(first) & lanes.mask();
+        each_lane(noted).for_each(|lane| threads[lane].spin.read(from[lane], memory.bytes));
         true
     }
 
     /// The same for stores.
-    #[expect(clippy::too_many_arguments, reason = "who, where, what and how of an access")]
     #[inline]
     pub(super) fn store_together(
         &mut self,
@@ -92,7 +92,6 @@ impl Block {
         lanes: impl Lanes,
         memory: &Memory,
         (to, values): (&Row, &Row),
-        threads: &mut [Thread],
         place: Place,
     ) -> bool {
         let access = self.access(first + lanes.lead(), memory, to[lanes.lead()], AccessKind::Store, place);
@@ -100,14 +99,14 @@ impl Block {
             return false;
         }
         let Some(changed) = world.store_together(&access, lanes.mask(), to, values) else { return false };
-        each_lane(changed).for_each(|lane| self.changed(&mut threads[lane], to[lane], memory.bytes));
+        self.changed_together(first, changed, to, memory.bytes);
         true
     }
 
     /// The address space is known for most accesses: those to global memory are made where the loop is. `asks`: the world may stop the
     /// thread here.
     #[expect(clippy::too_many_arguments, reason = "who, where, what and how of an access")]
-    #[inline]
+    #[inline(always)]
     pub(super) fn load(
         &mut self,
         world: &mut impl World,
@@ -118,35 +117,20 @@ impl Block {
         place: Place,
         asks: bool,
     ) -> Result<u64, Halt> {
-        self.aligned(index, memory.align, address, place)?;
-        if memory.space == Space::Global {
-            return self.load_global(world, thread, index, memory, address, place, asks);
+        let (space, at) = route(memory.space, address);
+        if address & (u64::from(memory.align) - 1) != 0 {
+            return Err(self.misaligned(index, memory.align, address, place));
         }
-        match route(memory.space, address) {
-            (Space::Global | Space::Generic, at) => self.load_global(world, thread, index, memory, at, place, asks),
-            elsewhere => self.load_inside(thread, index, memory, elsewhere, place),
+        if !matches!(space, Space::Global | Space::Generic) {
+            return self.load_inside(thread, index, memory, (space, at), place);
         }
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "who, where, what and how of an access")]
-    #[inline]
-    fn load_global(
-        &mut self,
-        world: &mut impl World,
-        thread: &mut Thread,
-        index: usize,
-        memory: &Memory,
-        at: u64,
-        place: Place,
-        asks: bool,
-    ) -> Result<u64, Halt> {
         let access = self.access(index, memory, at, AccessKind::Load, place);
         if asks {
             self.announce(world, &access)?;
         }
         let value = world.load(&access);
         let value = self.accepted(value, &access, index)?;
-        thread.spin.read(at, memory.bytes);
+        self.has_read(thread, index, at, memory.bytes);
         self.synchronize_read(index, at, memory.order);
         Ok(value)
     }
@@ -170,7 +154,7 @@ impl Block {
                 let touch =
                     Touch { thread: index, place, reads: true, writes: false, strong: memory.order.is_strong() };
                 self.touch(at, bytes.into(), touch)?;
-                thread.spin.read(window::SHARED + at as u64, bytes);
+                self.has_read(thread, index, window::SHARED + at as u64, bytes);
                 self.synchronize_read(index, window::SHARED + at as u64, memory.order);
                 Ok(self.shared.load(at, bytes))
             }
@@ -181,6 +165,7 @@ impl Block {
     }
 
     #[expect(clippy::too_many_arguments, reason = "who, where, what and how of an access")]
+    #[inline(always)]
     pub(super) fn store(
         &mut self,
         world: &mut impl World,
@@ -192,20 +177,38 @@ impl Block {
         asks: bool,
     ) -> Result<(), Halt> {
         let (space, at) = route(memory.space, address);
-        self.aligned(index, memory.align, at, place)?;
+        if at & (u64::from(memory.align) - 1) != 0 {
+            return Err(self.misaligned(index, memory.align, at, place));
+        }
+        if !matches!(space, Space::Global | Space::Generic) {
+            return self.store_inside(thread, index, memory, (space, at, value), place);
+        }
+        let access = self.access(index, memory, at, AccessKind::Store, place);
+        if asks {
+            self.announce(world, &access)?;
+        }
+        let changed = world.store(&access, value);
+        let changed = self.accepted(changed, &access, index)?;
+        self.synchronize_write(index, at, memory.order, false);
+        if changed {
+            self.changed(index, at, memory.bytes);
+        }
+        Ok(())
+    }
+
+    /// To the block's own memory.
+    fn store_inside(
+        &mut self,
+        thread: &mut Thread,
+        index: usize,
+        memory: &Memory,
+        (space, at, value): (Space, u64, u64),
+        place: Place,
+    ) -> Result<(), Halt> {
         let bytes = memory.bytes;
         match space {
             Space::Global | Space::Generic => {
-                let access = self.access(index, memory, at, AccessKind::Store, place);
-                if asks {
-                    self.announce(world, &access)?;
-                }
-                let changed = world.store(&access, value);
-                let changed = self.accepted(changed, &access, index)?;
-                self.synchronize_write(index, at, memory.order, false);
-                if changed {
-                    self.changed(thread, at, bytes);
-                }
+                return Err(self.fault(FaultKind::OutOfBounds, index, place, "global memory is the world's"));
             }
             Space::Shared => {
                 let at = self.shared_range(index, at, bytes, place)?;
@@ -214,13 +217,13 @@ impl Block {
                 self.touch(at, bytes.into(), touch)?;
                 self.synchronize_write(index, window::SHARED + at as u64, memory.order, false);
                 if self.shared.store(at, bytes, value) {
-                    self.changed(thread, window::SHARED + at as u64, bytes);
+                    self.changed(index, window::SHARED + at as u64, bytes);
                 }
             }
             Space::Local => {
                 let end = thread.local.len();
                 match usize::try_from(at).ok().and_then(|at| bytes::put(&mut thread.local, at, bytes, value)) {
-                    Some(true) => thread.spin.visible(),
+                    Some(true) => self.paces.visible(index),
                     Some(false) => {}
                     None => return Err(self.out_of_bounds(index, "local", at, bytes, end, place)),
                 }
@@ -250,7 +253,9 @@ impl Block {
     ) -> Result<u64, Halt> {
         let memory = &form.memory;
         let (space, at) = route(memory.space, address);
-        self.aligned(index, memory.align, at, place)?;
+        if at & (u64::from(memory.align) - 1) != 0 {
+            return Err(self.misaligned(index, memory.align, at, place));
+        }
         let bytes = memory.bytes;
         let (old, address, changed) = match space {
             Space::Global | Space::Generic => {
@@ -277,14 +282,14 @@ impl Block {
                 ));
             }
         };
-        thread.spin.read(address, bytes);
+        self.has_read(thread, index, address, bytes);
         self.synchronize_read(index, address, memory.order);
         // A compare-and-swap that fails writes nothing, and releases nothing.
         if changed || form.op != crate::world::AtomicOp::CompareSwap {
             self.synchronize_write(index, address, memory.order, true);
         }
         if changed {
-            self.changed(thread, address, bytes);
+            self.changed(index, address, bytes);
         }
         Ok(old)
     }
@@ -309,13 +314,18 @@ impl Block {
 
     #[inline]
     pub(super) fn accepted<T>(&mut self, result: Result<T, Refusal>, access: &Access, index: usize) -> Result<T, Halt> {
-        result.map_err(|refusal| match refusal {
+        result.map_err(|refusal| self.refused(refusal, access, index))
+    }
+
+    #[cold]
+    pub(super) fn refused(&mut self, refusal: Refusal, access: &Access, index: usize) -> Halt {
+        match refusal {
             Refusal::Wait => {
                 self.announced = true;
                 Box::new(Stop::Access(*access))
             }
             Refusal::Fault(message) => self.fault(FaultKind::Memory, index, access.place, *message),
-        })
+        }
     }
 
     #[inline]
@@ -332,13 +342,10 @@ impl Block {
         }
     }
 
-    #[inline]
-    fn aligned(&self, index: usize, align: u8, address: u64, place: Place) -> Result<(), Halt> {
-        if address & (u64::from(align) - 1) == 0 {
-            return Ok(());
-        }
+    #[cold]
+    fn misaligned(&self, index: usize, align: u8, address: u64, place: Place) -> Halt {
         let message = format!("address {address:#x} is no multiple of {align}, the size of what is accessed");
-        Err(self.fault(FaultKind::Misaligned, index, place, message))
+        self.fault(FaultKind::Misaligned, index, place, message)
     }
 
     #[inline]

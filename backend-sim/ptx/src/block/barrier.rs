@@ -1,5 +1,6 @@
 //! Named barriers, and threads of a block that wait for each other in vain.
 
+use super::lanes::each_lane;
 use super::thread::State;
 use super::{Block, FaultKind, Halt};
 use crate::module::Place;
@@ -48,6 +49,7 @@ impl Block {
         } else {
             barrier.kind = Some(kind);
             barrier.waiting.extend(members.clone());
+            self.waited_at |= 1 << number;
             members.for_each(|index| self.threads[index].state = State::Barrier { number, place, d });
         }
         if !self.complete(number)? && kind != Barrier::Arrive {
@@ -133,6 +135,7 @@ impl Block {
         // The next time needs the room again.
         barrier.waiting.clear();
         barrier.passed.clear();
+        self.waited_at &= !(1 << number);
         self.barriers[number] = barrier;
         Ok(true)
     }
@@ -143,10 +146,8 @@ impl Block {
         let thread = &mut self.threads[index];
         // Its memory is not needed any more.
         (thread.slots, thread.local) = (Vec::new(), Vec::new());
-        for number in 0..self.barriers.len() {
-            if !self.barriers[number].waiting.is_empty() {
-                self.complete(number)?;
-            }
+        for number in each_lane(self.waited_at) {
+            self.complete(number)?;
         }
         let waiting = self.warp_of(index).find_map(|other| match self.threads[other].state {
             State::Warp(together) => Some((other, together)),

@@ -108,7 +108,7 @@ impl Block {
             _ if old.expected == 0 => return invalid(self, "an mbarrier that is not initialized".into()),
             MBarrier::Test { parity } => {
                 let waited = if parity { operand & 1 } else { operand >> 63 };
-                thread.spin.read(generic, 8);
+                self.has_read(thread, index, generic, 8);
                 let done = old.phase != waited;
                 if done {
                     self.order.read(index, generic, true);
@@ -135,7 +135,7 @@ impl Block {
         }
         self.order.write(index, generic, true, true);
         if self.shared.store(at, 8, new.pack()) {
-            self.changed(thread, generic, 8);
+            self.changed(index, generic, 8);
         }
         Ok(word)
     }
@@ -179,11 +179,11 @@ impl Block {
                 let value = if read == 0 { Ok(0) } else { world.load(&access) };
                 let value = self.accepted(value, &access, index)? & mask(read.min(8) as u32 * 8);
                 self.shared.store(at, step, value);
-                self.changed(thread, window::SHARED + at as u64, step);
+                self.changed(index, window::SHARED + at as u64, step);
             } else {
                 let changed = world.store(&access, self.shared.load(at, step));
                 if self.accepted(changed, &access, index)? {
-                    self.changed(thread, access.address, step);
+                    self.changed(index, access.address, step);
                 }
             }
         }

@@ -58,6 +58,7 @@ impl Block {
     /// # Panics
     /// If no such call waits for an answer.
     pub fn reply(&mut self, call: &Call, result: u64, observed: Option<&[(u64, u8)]>) {
+        self.is_idle = false;
         let group = call.threads.len() > 1;
         for &index in &call.threads {
             let thread = &mut self.threads[index];
@@ -68,11 +69,13 @@ impl Block {
             thread.take_result(&code.calls[usize::from(site)], result);
             thread.state = State::Ready;
             match observed {
-                None => thread.spin.visible(),
+                None => self.paces.visible(index),
                 Some(reads) => {
-                    reads.iter().for_each(|&(address, bytes)| thread.spin.read(address, bytes));
+                    if self.paces.is_active(index) {
+                        reads.iter().for_each(|&(address, bytes)| thread.spin.read(address, bytes));
+                    }
                     if !reads.is_empty() {
-                        thread.spin.looked();
+                        self.paces.looked(index);
                     }
                     if group {
                         thread.spin.met();
@@ -160,7 +163,7 @@ impl Block {
             })
         })?;
         world.print(self.who(index), &printed.text);
-        thread.spin.visible();
+        self.paces.visible(index);
         thread.take_result(site, printed.arguments.into());
         thread.frame.pc += 1;
         Ok(())
@@ -196,7 +199,7 @@ impl Block {
         for other in members.clone().filter(|&other| other != index) {
             match self.threads[other].state {
                 State::Call { external: same, place: there, issued: false, .. } if same == external => {
-                    if !self.arguments(other).zip(self.arguments(index)).all(|(theirs, mine)| equal(theirs, mine)) {
+                    if !self.same_arguments(other, index) {
                         let message = format!("threads call {} together with different arguments", function.name);
                         let (mut one, mut another) = ((index, place), (other, there));
                         if one < another {
@@ -213,11 +216,12 @@ impl Block {
             self.await_parked(members);
             return Ok(());
         }
-        let mut begin = 0;
-        let layout = function.parameters.iter().map(|&size| {
-            begin += size as usize;
-            (begin - size as usize, size as usize)
-        });
+        let mut layout = Vec::with_capacity(function.parameters.len());
+        let mut bytes = Vec::with_capacity(function.parameters.iter().map(|&size| size as usize).sum());
+        for argument in self.arguments(index) {
+            layout.push((bytes.len(), argument.len()));
+            bytes.extend_from_slice(argument);
+        }
         let may_look = |thread: &Thread| match thread.state {
             State::Call { call: site, .. } => {
                 self.module.code[usize::from(thread.frame.code)].calls[usize::from(site)].is_used
@@ -229,8 +233,8 @@ impl Block {
             name: function.name.clone(),
             group: function.group,
             who: self.who(members.start),
-            arguments: self.arguments(index).flatten().copied().collect(),
-            layout: layout.collect(),
+            arguments: bytes,
+            layout,
             is_used: self.threads[members.clone()].iter().any(may_look),
             place,
             threads: members.clone().collect(),
@@ -241,6 +245,22 @@ impl Block {
             }
         }
         Err(Box::new(Stop::Call(call)))
+    }
+
+    /// Whether two threads call with equal arguments.
+    fn same_arguments(&self, one: usize, other: usize) -> bool {
+        let [one, other] = [one, other].map(|index| &self.threads[index]);
+        let (State::Call { call: at, .. }, State::Call { call: there, .. }) = (&one.state, &other.state) else {
+            return false;
+        };
+        let site =
+            |thread: &Thread, call: u16| &self.module.code[usize::from(thread.frame.code)].calls[usize::from(call)];
+        let (mine, theirs) = (site(one, *at), site(other, *there));
+        // Where they call from the same place, mostly all bytes are equal, also those between the arguments.
+        if std::ptr::eq(mine, theirs) && one.slot(mine.all) == other.slot(theirs.all) {
+            return true;
+        }
+        mine.arguments.iter().zip(&theirs.arguments).all(|(mine, theirs)| equal(one.slot(*mine), other.slot(*theirs)))
     }
 
     /// The bytes of the arguments with which a thread calls, one argument after the other.

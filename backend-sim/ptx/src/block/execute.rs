@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::barrier::Arrival;
 use super::lanes::{self, Lanes, Many, Row};
+use super::straight::Straight;
 use super::thread::{State, Thread, Together};
 use super::turn::End;
 use super::{Block, FaultKind, Halt, Stop};
@@ -14,6 +15,13 @@ use crate::bytes;
 use crate::module::{Group, Place};
 use crate::op::{Callee, Op};
 use crate::world::{AccessKind, World};
+
+/// Why operations do not follow each other.
+enum Next {
+    Call(u16),
+    Return,
+    End(End),
+}
 
 impl Block {
     /// `first` is the number of the warp's first thread.
@@ -42,17 +50,15 @@ impl Block {
             macro_rules! stand {
                 ($at:expr) => {{
                     let at: usize = $at;
-                    lanes.iter().for_each(|lane| threads[lane].frame.pc = at as u32);
+                    lanes.each(|lane| threads[lane].frame.pc = at as u32);
                 }};
             }
             // Each thread waits, and goes on behind this operation.
             macro_rules! wait {
                 (|$lane:ident| $state:expr) => {{
-                    for $lane in lanes.iter() {
-                        threads[$lane].state = $state;
-                    }
+                    lanes.each(|$lane| threads[$lane].state = $state);
                     stand!(pc + 1);
-                    return Ok(End::Wait);
+                    break Ok(Next::End(End::Wait));
                 }};
             }
             // The operation is one for each thread alone. Whose turn it is begins.
@@ -61,62 +67,62 @@ impl Block {
                     if L::MANY {
                         self.alone = true;
                         stand!(pc);
-                        return Ok(End::Apart);
+                        break Ok(Next::End(End::Apart));
+                    }
+                };
+            }
+            macro_rules! attempt {
+                ($result:expr) => {
+                    match $result {
+                        Ok(value) => value,
+                        Err(halt) => break Err(halt),
                     }
                 };
             }
             // What one thread does may end the turn: those before it have done it.
             macro_rules! each {
-                (|$lane:ident| $done:expr) => {
+                (|$lane:ident| $done:expr) => {{
+                    let mut ended = None;
                     for $lane in lanes.iter() {
                         if let Err(halt) = $done {
-                            lanes
-                                .iter()
-                                .for_each(|lane| threads[lane].frame.pc = (pc + usize::from(lane < $lane)) as u32);
-                            self.current = first + $lane;
-                            return Err(halt);
+                            ended = Some(($lane, halt));
+                            break;
                         }
                     }
-                };
+                    if let Some((ends, halt)) = ended {
+                        lanes.iter().for_each(|lane| threads[lane].frame.pc = (pc + usize::from(lane < ends)) as u32);
+                        self.current = first + ends;
+                        break Err(halt);
+                    }
+                }};
             }
             // Jumps; threads wait if all they do is to wait.
             macro_rules! jump {
                 ($target:expr) => {{
                     let target: u32 = $target;
-                    if target as usize <= pc && self.jump_back(world, (first, lanes), threads, r, (place!(), target))? {
+                    if target as usize <= pc
+                        && attempt!(self.jump_back(world, (first, lanes), threads, r, (place!(), target)))
+                    {
                         stand!(target as usize);
-                        return Ok(End::Apart);
+                        break Ok(Next::End(End::Apart));
                     }
                     pc = target as usize;
                     continue;
                 }};
             }
-            let call = loop {
+            let next = loop {
+                match attempt!(self.straight(world, (first, lanes), code, pc, threads, r)) {
+                    Straight::Before(operation) => pc = operation,
+                    Straight::End(end) => break Ok(Next::End(end)),
+                }
                 self.steps += lanes.count();
                 match ops[pc] {
-                    Op::Move { d, a } => lanes.unary(r, d, a, |a| a),
-                    Op::Unary { f, d, a } => lanes.unary(r, d, a, f),
-                    Op::Binary { f, d, a, b } => lanes.binary(r, d, a, b, f),
-                    Op::Ternary { f, d, a, b, c } => lanes.ternary(r, d, [a, b, c], f),
                     Op::Quaternary { f, d, a, b, c, e } => {
                         for lane in lanes.iter() {
                             let [a, b, c, e] = [a, b, c, e].map(|register| r[usize::from(register)][lane]);
                             r[usize::from(d)][lane] = f(a, b, c, e);
                         }
                     }
-                    Op::Add32 { d, a, b } => {
-                        lanes.binary(r, d, a, b, |a, b| u64::from((a as u32).wrapping_add(b as u32)));
-                    }
-                    Op::Add64 { d, a, b } => lanes.binary(r, d, a, b, u64::wrapping_add),
-                    Op::MulWideS32 { d, a, b } => {
-                        lanes.binary(r, d, a, b, |a, b| (i64::from(a as i32) * i64::from(b as i32)).cast_unsigned());
-                    }
-                    Op::FmaF32 { d, a, b, c } => lanes.ternary(r, d, [a, b, c], |a, b, c| {
-                        let [a, b, c] = [a, b, c].map(|bits| f32::from_bits(bits as u32));
-                        let result = a.mul_add(b, c);
-                        u64::from(if result.is_nan() { 0x7fff_ffff } else { result.to_bits() })
-                    }),
-                    Op::LessS32 { d, a, b } => lanes.binary(r, d, a, b, |a, b| u64::from((a as i32) < b as i32)),
                     Op::Carry { f, d, a, b, c, uses, sets } => {
                         for lane in lanes.iter() {
                             let [a, b, c] = [a, b, c].map(|register| r[usize::from(register)][lane]);
@@ -127,22 +133,16 @@ impl Block {
                             }
                         }
                     }
-                    Op::Convert { d, a, how } => {
-                        let conversion = &code.conversions[usize::from(how)];
-                        lanes.unary(r, d, a, |a| conversion.apply(a));
-                    }
                     Op::Special { d, what } => {
-                        lanes.iter().for_each(|lane| r[usize::from(d)][lane] = self.special(first + lane, what));
-                    }
-                    Op::Global { d, variable, offset } => {
-                        let address = self.launch.globals[usize::from(variable)].wrapping_add_signed(offset.into());
-                        lanes.iter().for_each(|lane| r[usize::from(d)][lane] = address);
+                        lanes.each(|lane| r[usize::from(d)][lane] = self.special(first + lane, what));
                     }
                     Op::Local { d, offset } => {
                         let address = u64::from(frame.local) + u64::from(offset);
                         lanes.iter().for_each(|lane| r[usize::from(d)][lane] = address);
                     }
-                    Op::Load { d, a, offset, memory } => {
+                    Op::Load { d, a, offset, memory }
+                    | Op::Load4 { d, a, offset, memory }
+                    | Op::Load8 { d, a, offset, memory } => {
                         let (d, a) = (usize::from(d), usize::from(a));
                         let address = |r: &[Row], lane: usize| r[a][lane].wrapping_add_signed(offset.into());
                         if L::MANY {
@@ -167,12 +167,14 @@ impl Block {
                             )
                             .map(|value| r[d][lane] = value));
                     }
-                    Op::Store { s, a, offset, memory } => {
+                    Op::Store { s, a, offset, memory }
+                    | Op::Store4 { s, a, offset, memory }
+                    | Op::Store8 { s, a, offset, memory } => {
                         let (s, a) = (usize::from(s), usize::from(a));
                         let address = |lane: usize| r[a][lane].wrapping_add_signed(offset.into());
                         if L::MANY {
                             let to = lanes::plus(&r[a], offset);
-                            if self.store_together(world, first, lanes, &memory, (&to, &r[s]), threads, place!()) {
+                            if self.store_together(world, first, lanes, &memory, (&to, &r[s]), place!()) {
                                 pc += 1;
                                 continue;
                             }
@@ -190,10 +192,6 @@ impl Block {
                             !L::MANY
                         ));
                     }
-                    Op::LoadParameter { d, offset, bytes } => {
-                        let value = bytes::get(&self.launch.parameters, offset as usize, bytes).unwrap_or(0);
-                        lanes.iter().for_each(|lane| r[usize::from(d)][lane] = value);
-                    }
                     Op::LoadSlot { d, offset, bytes } => {
                         let at = (frame.slots + offset) as usize;
                         for lane in lanes.iter() {
@@ -202,8 +200,12 @@ impl Block {
                     }
                     Op::StoreSlot { s, offset, bytes } => {
                         let at = (frame.slots + offset) as usize;
-                        for lane in lanes.iter() {
-                            bytes::put(&mut threads[lane].slots, at, bytes, r[usize::from(s)][lane]);
+                        let row = &r[usize::from(s)];
+                        let mut put = |lane: usize, bytes| bytes::put(&mut threads[lane].slots, at, bytes, row[lane]);
+                        match bytes {
+                            8 => lanes.each(|lane| _ = put(lane, 8)),
+                            4 => lanes.each(|lane| _ = put(lane, 4)),
+                            other => lanes.each(|lane| _ = put(lane, other)),
                         }
                     }
                     Op::Atomic { d, a, b, c, how } => {
@@ -213,8 +215,8 @@ impl Block {
                         let address = address.wrapping_add_signed(form.offset);
                         let thread = &mut threads[lead];
                         thread.frame.pc = pc as u32;
-                        let old = self.atomic(world, thread, first + lead, form, address, (b, c), place!())?;
-                        r[usize::from(d)][lead] = old;
+                        let old = self.atomic(world, thread, first + lead, form, address, (b, c), place!());
+                        r[usize::from(d)][lead] = attempt!(old);
                     }
                     Op::Fence { fence, scope } => {
                         alone!();
@@ -222,7 +224,7 @@ impl Block {
                         if !std::mem::take(&mut self.announced) && world.stops_at_fence(index as u32, scope) {
                             self.announced = true;
                             stand!(pc);
-                            return Err(Box::new(Stop::Fence(place!())));
+                            break Err(Box::new(Stop::Fence(place!())));
                         }
                         self.order.fence(index);
                         self.tell(world);
@@ -230,21 +232,16 @@ impl Block {
                             world.fence(index as u32, scope, fence.is_sequential(), place!());
                         }
                     }
-                    Op::Branch { target } => jump!(target),
                     Op::BranchIf { p, unless, target } => {
                         let row = &r[usize::from(p)];
                         let taken = lanes.those(|lane| (row[lane] & 1 == 1) != unless);
-                        if taken == lanes.mask() {
-                            jump!(target);
-                        } else if taken != 0 {
-                            // Some go there, some here.
-                            stand!(pc + 1);
-                            if target as usize <= pc {
-                                self.jump_back(world, (first, Many(taken)), threads, r, (place!(), target))?;
-                            }
-                            Many(taken).iter().for_each(|lane| threads[lane].frame.pc = target);
-                            return Ok(End::Apart);
+                        // Some go there, some here.
+                        stand!(pc + 1);
+                        if target as usize <= pc {
+                            attempt!(self.jump_back(world, (first, Many(taken)), threads, r, (place!(), target)));
                         }
+                        Many(taken).iter().for_each(|lane| threads[lane].frame.pc = target);
+                        break Ok(Next::End(End::Apart));
                     }
                     Op::BranchTable { a, table } => {
                         if !lanes.agree(r, a) {
@@ -253,7 +250,7 @@ impl Block {
                         match code.tables[usize::from(table)].get(r[usize::from(a)][lead] as u32 as usize) {
                             Some(&target) => jump!(target),
                             None => {
-                                return Err(self.fault(
+                                break Err(self.fault(
                                     FaultKind::InvalidOperand,
                                     first + lead,
                                     place!(),
@@ -266,18 +263,17 @@ impl Block {
                         if let Callee::External(external) = code.calls[usize::from(call)].callee
                             && let Some(value) = world.query(external.into())
                         {
-                            for lane in lanes.iter() {
-                                threads[lane].take_result(&code.calls[usize::from(call)], value);
-                            }
+                            let site = &code.calls[usize::from(call)];
+                            lanes.each(|lane| threads[lane].take_result(site, value));
                         } else {
                             stand!(pc);
-                            break Some(call);
+                            break Ok(Next::Call(call));
                         }
                     }
-                    Op::Return => break None,
+                    Op::Return => break Ok(Next::Return),
                     Op::Exit => wait!(|lane| State::Exited),
                     Op::Trap => {
-                        return Err(self.fault(FaultKind::Trap, first + lead, place!(), "the kernel has trapped"));
+                        break Err(self.fault(FaultKind::Trap, first + lead, place!(), "the kernel has trapped"));
                     }
                     Op::Barrier { kind, d, a, b, p, aligned } => {
                         if !lanes.agree(r, a) || b.is_some_and(|b| !lanes.agree(r, b)) {
@@ -287,12 +283,12 @@ impl Block {
                         let holding = lanes.those(|lane| r[usize::from(p)][lane] & 1 == 1);
                         let number = r[usize::from(a)][lead] as u32;
                         let count = b.map(|b| r[usize::from(b)][lead] as u32);
-                        lanes.iter().for_each(|lane| threads[lane].spin.met());
+                        lanes.each(|lane| threads[lane].spin.met());
                         let arrival = Arrival { kind, number, count, aligned, d, place: place!() };
-                        return Ok(End::Barrier { arrival, holding });
+                        break Ok(Next::End(End::Barrier { arrival, holding }));
                     }
                     Op::Warp { kind, d, q, a, b, c, mask } => {
-                        lanes.iter().for_each(|lane| threads[lane].spin.met());
+                        lanes.each(|lane| threads[lane].spin.met());
                         let get = |register, lane: usize| r[usize::from(register)][lane];
                         wait!(|lane| State::Warp(Together {
                             kind,
@@ -308,31 +304,46 @@ impl Block {
                         let operands = (r[usize::from(a)][lead], r[usize::from(b)][lead]);
                         let thread = &mut threads[lead];
                         thread.frame.pc = pc as u32;
-                        let result = self.mbarrier(thread, first + lead, kind, operands, shared, place!())?;
-                        r[usize::from(d)][lead] = result;
+                        let result = self.mbarrier(thread, first + lead, kind, operands, shared, place!());
+                        r[usize::from(d)][lead] = attempt!(result);
                     }
                     Op::Bulk { kind, t, s, n, barrier } => {
                         alone!();
                         let operands = [t, s, n, barrier].map(|register| r[usize::from(register)][lead]);
                         let thread = &mut threads[lead];
                         thread.frame.pc = pc as u32;
-                        self.bulk(world, thread, first + lead, kind, operands, place!())?;
+                        attempt!(self.bulk(world, thread, first + lead, kind, operands, place!()));
                     }
                     Op::Sleep => {
                         stand!(pc + 1);
-                        return Ok(End::Sleep);
+                        break Ok(Next::End(End::Sleep));
                     }
+                    Op::Move { .. }
+                    | Op::Unary { .. }
+                    | Op::Binary { .. }
+                    | Op::Ternary { .. }
+                    | Op::Convert { .. }
+                    | Op::Add32 { .. }
+                    | Op::Add64 { .. }
+                    | Op::MulWideS32 { .. }
+                    | Op::FmaF32 { .. }
+                    | Op::LessS32 { .. }
+                    | Op::Global { .. }
+                    | Op::LoadParameter { .. }
+                    | Op::Branch { .. } => unreachable!("straight code"),
                 }
                 pc += 1;
             };
-            let Some(call) = call else {
-                for lane in lanes.iter() {
-                    threads[lane].leave(&module);
+            let call = match next? {
+                Next::Call(call) => call,
+                Next::Return => {
+                    lanes.iter().for_each(|lane| threads[lane].leave(&module));
+                    if !threads[lead].is_live() {
+                        return Ok(End::Wait);
+                    }
+                    continue;
                 }
-                if !threads[lead].is_live() {
-                    return Ok(End::Wait);
-                }
-                continue;
+                Next::End(end) => return Ok(end),
             };
             match code.calls[usize::from(call)].callee {
                 Callee::Function(callee) => {
@@ -347,17 +358,24 @@ impl Block {
                     }
                 }
                 Callee::External(external) => {
-                    if module.externals[usize::from(external)].group == Group::Thread {
-                        alone!();
+                    if L::MANY && module.externals[usize::from(external)].group == Group::Thread {
+                        self.alone = true;
+                        return Ok(End::Apart);
                     }
-                    wait!(|lane| State::Call { external, call, place: place!(), issued: false });
+                    for lane in lanes.iter() {
+                        threads[lane].state = State::Call { external, call, place: place!(), issued: false };
+                    }
+                    stand!(pc + 1);
+                    return Ok(End::Wait);
+                }
+                Callee::Print | Callee::AssertFail if L::MANY => {
+                    self.alone = true;
+                    return Ok(End::Apart);
                 }
                 Callee::Print => {
-                    alone!();
                     self.print(world, first + lead, &mut threads[lead], call)?;
                 }
                 Callee::AssertFail => {
-                    alone!();
                     return Err(self.assertion(world, first + lead, &mut threads[lead], call)?);
                 }
             }

@@ -26,6 +26,12 @@ pub(super) trait Lanes: Copy {
         u64::from(self.mask().count_ones())
     }
 
+    /// For each lane, in ascending order.
+    #[inline(always)]
+    fn each(self, f: impl FnMut(usize)) {
+        if self.all() { (0..32).for_each(f) } else { self.iter().for_each(f) }
+    }
+
     #[inline(always)]
     fn unary(self, rows: &mut [Row], d: Reg, a: Reg, f: impl Fn(u64) -> u64) {
         let (d, a) = (usize::from(d), usize::from(a));
@@ -57,11 +63,45 @@ pub(super) trait Lanes: Copy {
         let [d, a, b, c] = [d, a, b, c].map(usize::from);
         if self.all() {
             for part in 0..PARTS {
-                let [x, y, z] = [a, b, c].map(|register| values(&rows[register], part));
+                let (x, y, z) = (values(&rows[a], part), values(&rows[b], part), values(&rows[c], part));
                 *values_mut(&mut rows[d], part) = std::array::from_fn(|lane| f(x[lane], y[lane], z[lane]));
             }
         } else {
             self.iter().for_each(|lane| rows[d][lane] = f(rows[a][lane], rows[b][lane], rows[c][lane]));
+        }
+    }
+
+    /// The same, by a function that is quick, and says where another must be asked.
+    #[inline(always)]
+    fn ternary_quick(
+        self,
+        rows: &mut [Row],
+        d: Reg,
+        [a, b, c]: [Reg; 3],
+        quick: impl Fn(u64, u64, u64) -> (u64, bool),
+        exact: impl Fn(u64, u64, u64) -> u64,
+    ) {
+        let [d, a, b, c] = [d, a, b, c].map(usize::from);
+        if self.all() {
+            for part in 0..PARTS {
+                let (x, y, z) = (values(&rows[a], part), values(&rows[b], part), values(&rows[c], part));
+                let mut doubt = false;
+                let results = values_mut(&mut rows[d], part);
+                for lane in 0..PART {
+                    let (result, may_be_wrong) = quick(x[lane], y[lane], z[lane]);
+                    results[lane] = result;
+                    doubt |= may_be_wrong;
+                }
+                if doubt {
+                    *results = std::array::from_fn(|lane| exact(x[lane], y[lane], z[lane]));
+                }
+            }
+        } else {
+            for lane in self.iter() {
+                let [x, y, z] = [a, b, c].map(|register| rows[register][lane]);
+                let (result, may_be_wrong) = quick(x, y, z);
+                rows[d][lane] = if may_be_wrong { exact(x, y, z) } else { result };
+            }
         }
     }
 
@@ -70,6 +110,17 @@ pub(super) trait Lanes: Copy {
     fn those(self, holds: impl Fn(usize) -> bool) -> u32 {
         let with = |all, lane| all | u32::from(holds(lane)) << lane;
         if self.all() { (0..32).fold(0, with) } else { self.iter().fold(0, with) }
+    }
+
+    /// Whether the lowest bit of a register is set, if it is the same on all lanes.
+    #[inline(always)]
+    fn condition(self, row: &Row) -> Option<bool> {
+        let (some, every) = if self.all() {
+            row.iter().fold((0, u64::MAX), |(some, every), value| (some | value, every & value))
+        } else {
+            self.iter().fold((0, u64::MAX), |(some, every), lane| (some | row[lane], every & row[lane]))
+        };
+        ((some ^ every) & 1 == 0).then_some(some & 1 == 1)
     }
 
     /// All bits that are set in a register on one of the lanes.
@@ -106,9 +157,7 @@ fn values_mut(row: &mut Row, part: usize) -> &mut [u64; PART] {
 /// Addresses that lie so many bytes behind those of a register.
 #[inline(always)]
 pub(super) fn plus(row: &Row, offset: i32) -> Row {
-    let mut sums = *row;
-    sums.iter_mut().for_each(|sum| *sum = sum.wrapping_add_signed(offset.into()));
-    sums
+    std::array::from_fn(|lane| row[lane].wrapping_add_signed(offset.into()))
 }
 
 /// One thread, on this lane.

@@ -10,9 +10,11 @@ mod fault;
 mod lanes;
 mod launch;
 mod order;
+mod pace;
 mod print;
 mod shared;
 mod spin;
+mod straight;
 mod thread;
 mod turn;
 mod warp;
@@ -31,6 +33,7 @@ use barrier::Named;
 use lanes::Row;
 use order::Order;
 pub use order::Sync;
+use pace::Paces;
 use shared::Shared;
 use spin::Changes;
 use thread::{State, Thread};
@@ -49,6 +52,8 @@ pub struct Block {
     shared_bytes: u32,
     order: Order,
     barriers: Vec<Named>,
+    /// The barriers at which threads wait, a bit for each.
+    waited_at: u32,
     /// The thread whose turn it is.
     current: usize,
     /// The access or fence of that thread was announced by [`Stop::Access`] or [`Stop::Fence`]: next time it is made.
@@ -57,7 +62,10 @@ pub struct Block {
     alone: bool,
     live: usize,
     parked: usize,
+    /// Nobody could go on, and nothing that can make a difference has happened since: to be asked again costs nothing.
+    is_idle: bool,
     changes: Changes,
+    paces: Paces,
     /// What has changed in this turn while threads are parked: they look again when it is over.
     changed: Vec<(u64, u8)>,
     steps: u64,
@@ -162,12 +170,15 @@ impl Block {
             shared_bytes,
             order: Order::new(threads, launch.checks.races),
             barriers: vec![Named::default(); 16],
+            waited_at: 0,
             current: 0,
             announced: false,
             alone: false,
             live: threads,
             parked: 0,
+            is_idle: false,
             changes: Changes::default(),
+            paces: Paces::new(threads),
             changed: Vec::new(),
             steps: 0,
             events: 0,
@@ -177,23 +188,28 @@ impl Block {
 
     /// Runs until somebody else may act, or nobody in the block can go on.
     pub fn run(&mut self, world: &mut impl World) -> Stop {
+        if self.is_idle {
+            return Stop::Idle;
+        }
         if let Some(fault) = &self.fault {
             return Stop::Fault(fault.clone());
         }
         self.tell(world);
-        let halt = loop {
+        let stop = loop {
             let Some(thread) = self.next_ready() else { break self.nobody_ready() };
             self.current = thread;
             let turn = self.turn(world, thread);
             self.tell(world);
             if let Err(halt) = turn {
-                break halt;
+                break *halt;
             }
         };
-        if let Stop::Fault(fault) = &*halt {
-            self.fault = Some(fault.clone());
+        match &stop {
+            Stop::Fault(fault) => self.fault = Some(fault.clone()),
+            Stop::Idle => self.is_idle = true,
+            _ => {}
         }
-        *halt
+        stop
     }
 
     /// Tells the world what has ordered threads since it was told last.
@@ -227,12 +243,14 @@ impl Block {
                 thread.state = State::Ready;
                 thread.spin.woken(&self.changes);
                 self.parked -= 1;
+                self.is_idle = false;
             }
         }
     }
 
     /// Lets every thread that spins look again.
     pub fn wake_all(&mut self) {
+        self.is_idle = false;
         for thread in &mut self.threads {
             if matches!(thread.state, State::Parked { .. }) {
                 thread.state = State::Ready;
@@ -298,14 +316,35 @@ impl Block {
         Box::new(Stop::Fault(Box::new(fault.with(&self.module, self.who(other.0), other.1))))
     }
 
-    /// Memory has changed: whoever of the block spins on it looks again.
+    /// A thread has changed memory: whoever of the block spins on it looks again.
     #[inline]
-    fn changed(&mut self, thread: &mut Thread, address: u64, bytes: u8) {
+    fn changed(&mut self, index: usize, address: u64, bytes: u8) {
         self.events += 1;
-        self.changes.note(address, bytes.into());
-        thread.spin.visible();
+        if self.paces.any_active() {
+            self.changes.note(address, bytes.into());
+        }
+        self.paces.visible(index);
         if self.parked > 0 {
             self.changed.push((address, bytes));
+        }
+    }
+
+    /// The same, of threads on these lanes of a warp.
+    #[inline]
+    fn changed_together(&mut self, first: usize, lanes: u32, addresses: &Row, bytes: u8) {
+        if self.paces.any_active() {
+            each_lane(lanes).for_each(|lane| self.changed(first + lane, addresses[lane], bytes));
+        } else {
+            self.events += u64::from(lanes.count_ones());
+            self.paces.visible_together(first, lanes);
+        }
+    }
+
+    /// A thread has read memory.
+    #[inline]
+    fn has_read(&self, thread: &mut Thread, index: usize, address: u64, bytes: u8) {
+        if self.paces.is_active(index) {
+            thread.spin.read(address, bytes);
         }
     }
 
@@ -328,15 +367,21 @@ impl Block {
     }
 
     /// No thread can run: the end, a wait for others, or threads of the block that wait for each other in vain.
-    fn nobody_ready(&mut self) -> Halt {
+    fn nobody_ready(&mut self) -> Stop {
         if self.live == 0 {
-            return Box::new(Stop::Finished);
+            return Stop::Finished;
         }
         let issued = |thread: &Thread| matches!(thread.state, State::Call { issued: true, .. });
         match self.parked == 0 && !self.threads.iter().any(issued) {
-            true => self.stuck(),
-            false => Box::new(Stop::Idle),
+            true => *self.stuck(),
+            false => Stop::Idle,
         }
+    }
+
+    /// Whether [`Block::run`] has said that every thread waits, and nothing has happened since that lets one go on: it would say so again.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.is_idle
     }
 
     /// What the threads wait for. Those that can go on wait for nothing.

@@ -2,13 +2,11 @@
 //!
 //! Then only a change of memory can change what it does next, and the thread is parked until there is one. The state is compared at
 //! taken backward branches by Brent's method: with a state that is kept for twice as long each time. So cycles of any length are found,
-//! and a loop that computes pays one comparison a round.
+//! and a loop that computes pays one comparison a round. [`Paces`](super::pace::Paces) say of whom a state is kept.
 
 use super::lanes::Row;
 use super::thread::{Frame, Thread};
 
-/// Rounds without anything visible before states are kept: a loop that stores pays a counter only.
-const QUIET_ROUNDS: u32 = 3;
 /// More reads than this in a cycle: any change wakes.
 const MOST_READS: usize = 1024;
 /// So many changes of memory are kept; who comes after more than that looks again.
@@ -89,9 +87,6 @@ impl Watch {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Spin {
-    rounds: u32,
-    /// A state is kept, and reads are noted.
-    active: bool,
     state: State,
     since: u32,
     power: u32,
@@ -111,30 +106,11 @@ struct State {
 }
 
 impl Spin {
-    /// Something happened that others can see, or that a comparison of registers does not show.
-    #[inline]
-    pub(super) fn visible(&mut self) {
-        self.rounds = 0;
-        self.active = false;
-    }
-
-    /// Whether another round needs no second look: something visible was done not long ago.
-    #[inline(always)]
-    pub(super) fn computes(&mut self) -> bool {
-        self.rounds += u32::from(!self.active);
-        !self.active && self.rounds <= QUIET_ROUNDS
-    }
-
-    #[inline]
+    /// Notes a read of a thread of which a state is kept.
     pub(super) fn read(&mut self, address: u64, bytes: u8) {
-        if self.active && self.reads.len() < MOST_READS && self.reads.last() != Some(&(address, bytes)) {
+        if self.reads.len() < MOST_READS && self.reads.last() != Some(&(address, bytes)) {
             self.reads.push((address, bytes));
         }
-    }
-
-    /// A call has only looked at memory: it takes longer than to keep a state.
-    pub(super) fn looked(&mut self) {
-        self.rounds = self.rounds.max(QUIET_ROUNDS);
     }
 
     /// The thread is no longer parked: its round begins again.
@@ -149,14 +125,10 @@ impl Spin {
 }
 
 impl Thread {
-    /// A backward branch is taken, to `pc`, by a thread that may only wait. `registers` are those of the thread's function, by lane.
-    #[inline]
+    /// A backward branch is taken, to `pc`, by a thread that may only wait: a state of it is kept. `registers` are those of the thread's
+    /// function, by lane.
     pub(super) fn backward(&mut self, pc: u32, registers: &[Row], lane: usize, changes: &Changes) -> Round {
         let spin = &mut self.spin;
-        if !spin.active {
-            self.keep(pc, registers, lane, 1, changes);
-            return Round::Goes;
-        }
         let state = &spin.state;
         let same = || state.registers.iter().eq(registers.iter().map(|row| &row[lane]));
         if state.pc == pc && same() && state.carry == self.carry && state.frames == self.frames {
@@ -181,9 +153,9 @@ impl Thread {
         Round::Goes
     }
 
-    fn keep(&mut self, pc: u32, registers: &[Row], lane: usize, power: u32, changes: &Changes) {
+    /// Keeps the state in which a thread is, for `power` rounds.
+    pub(super) fn keep(&mut self, pc: u32, registers: &[Row], lane: usize, power: u32, changes: &Changes) {
         let spin = &mut self.spin;
-        spin.active = true;
         spin.since = 0;
         spin.power = power;
         spin.changes = changes.count;

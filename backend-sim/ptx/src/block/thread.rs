@@ -1,6 +1,7 @@
 //! One thread: its registers, its stack, and what it waits for.
 
 use super::spin::{Spin, Watch};
+use crate::bytes;
 use crate::module::{Module, Place};
 use crate::op::{CallSite, Code, Reg, Slot, Warp};
 
@@ -96,6 +97,10 @@ impl Thread {
     pub(super) fn take_result(&mut self, call: &CallSite, value: u64) {
         if let Some(Slot { offset, size }) = call.result {
             let begin = (self.frame.slots + offset) as usize;
+            if let 1 | 2 | 4 | 8 = size {
+                bytes::put(&mut self.slots, begin, size as u8, value);
+                return;
+            }
             let bytes = &mut self.slots[begin..begin + size as usize];
             bytes.fill(0);
             let size = bytes.len().min(8);
@@ -105,10 +110,14 @@ impl Thread {
 
     /// The bytes of a call's arguments, one argument after the other.
     pub(super) fn arguments<'a>(&'a self, call: &'a CallSite) -> impl Iterator<Item = &'a [u8]> {
-        call.arguments.iter().map(|slot| {
-            let begin = (self.frame.slots + slot.offset) as usize;
-            &self.slots[begin..begin + slot.size as usize]
-        })
+        call.arguments.iter().map(|slot| self.slot(*slot))
+    }
+
+    /// The bytes of a slot of the running frame.
+    #[inline(always)]
+    pub(super) fn slot(&self, slot: Slot) -> &[u8] {
+        let begin = (self.frame.slots + slot.offset) as usize;
+        &self.slots[begin..begin + slot.size as usize]
     }
 
     pub(super) fn is_live(&self) -> bool {

@@ -1,7 +1,7 @@
 //! A turn: a thread runs until it must wait, and with it those of its warp that stand where it stands.
 
 use super::barrier::Arrival;
-use super::lanes::{Lanes, Many, One, Row};
+use super::lanes::{Lanes, Many, One, Row, each_lane};
 use super::spin::Round;
 use super::thread::{Frame, State, Thread};
 use super::{Block, FaultKind, Halt};
@@ -73,32 +73,48 @@ impl Block {
     fn beside(&self, index: usize) -> u32 {
         let mine = &self.threads[index];
         let warp = self.warp_of(index);
+        // Without callers, frames differ only by where they stand.
+        let is_same = |thread: &Thread| match mine.frames.is_empty() {
+            true => thread.frames.is_empty(),
+            false => thread.frame == mine.frame && thread.frames == mine.frames,
+        };
         let beside = |thread: &Thread| {
-            thread.state == State::Ready && thread.frame == mine.frame && thread.frames == mine.frames
+            matches!(thread.state, State::Ready) && thread.frame.pc == mine.frame.pc && is_same(thread)
         };
         let of_warp = self.threads[warp].iter().enumerate();
         of_warp.fold(0, |lanes, (lane, thread)| lanes | u32::from(beside(thread)) << lane)
     }
 
     /// Threads jump back. Whether one of them waits from now on: all that it does is to wait.
-    #[inline(always)]
     pub(super) fn jump_back(
         &mut self,
         world: &mut impl World,
         (first, lanes): (usize, impl Lanes),
         threads: &mut [Thread],
         registers: &[Row],
-        (from, to): (Place, u32),
+        jump: (Place, u32),
+    ) -> Result<bool, Halt> {
+        let quiet = self.paces.round(first, lanes);
+        self.looks_around(world, (first, lanes), quiet, threads, registers, jump)
+    }
+
+    /// The same, where those on the lanes of `quiet` have done nothing visible for some time.
+    pub(super) fn looks_around(
+        &mut self,
+        world: &mut impl World,
+        (first, lanes): (usize, impl Lanes),
+        quiet: u32,
+        threads: &mut [Thread],
+        registers: &[Row],
+        jump: (Place, u32),
     ) -> Result<bool, Halt> {
         let mut waits = false;
-        for lane in lanes.iter() {
-            if !threads[lane].spin.computes() {
-                waits |= self.looks_back(world, first + lane, &mut threads[lane], registers, (from, to))?;
-            }
+        for lane in each_lane(quiet) {
+            waits |= self.looks_back(world, first + lane, &mut threads[lane], registers, jump)?;
         }
         if self.steps > self.launch.max_steps {
             let message = "the block has executed more instructions than allowed";
-            return Err(self.endless(first + lanes.lead(), &threads[lanes.lead()], (from, to), message));
+            return Err(self.endless(first + lanes.lead(), &threads[lanes.lead()], jump, message));
         }
         Ok(waits)
     }
@@ -112,6 +128,11 @@ impl Block {
         registers: &[Row],
         (from, to): (Place, u32),
     ) -> Result<bool, Halt> {
+        if !self.paces.is_active(index) {
+            self.paces.activate(index);
+            thread.keep(to, registers, index % 32, 1, &self.changes);
+            return Ok(false);
+        }
         let watch = match thread.backward(to, registers, index % 32, &self.changes) {
             Round::Goes => return Ok(false),
             Round::Again(watch, changes) => {

@@ -134,7 +134,7 @@ impl<'a> Builder<'_, 'a> {
                 Where::Address(a, offset) => {
                     let offset =
                         offset.checked_add_unsigned(further).ok_or_else(|| form.error("an offset beyond 2 GiB"))?;
-                    self.emit(Op::Load { d, a, offset, memory: element })
+                    self.emit(Op::load(d, a, offset, element))
                 }
             };
             self.fit(d, ty, register);
@@ -161,7 +161,7 @@ impl<'a> Builder<'_, 'a> {
                 Where::Address(a, offset) => {
                     let offset =
                         offset.checked_add_unsigned(further).ok_or_else(|| form.error("an offset beyond 2 GiB"))?;
-                    self.emit(Op::Store { s, a, offset, memory: element })
+                    self.emit(Op::store(s, a, offset, element))
                 }
             };
         }

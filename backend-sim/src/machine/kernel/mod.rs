@@ -279,7 +279,7 @@ impl Machine {
 
     /// The address of two words by which a grid synchronizes. Launches of a stream follow each other, and each has its own.
     fn workspace(&mut self, pe: PeId) -> Result<u64, String> {
-        const LAUNCHES: usize = 4096;
+        const LAUNCHES: usize = 256;
         let (alloc, used) = match self.kernels.workspaces.get(&pe) {
             Some(&(alloc, used)) if used < LAUNCHES => (alloc, used),
             _ => (self.heap.alloc_external(pe, LAUNCHES * 16)?, 0),
@@ -391,6 +391,12 @@ impl Machine {
             AgentKind::Block(kernel) | AgentKind::Thread(kernel) => kernel.block,
             AgentKind::Host | AgentKind::Stream(_) => unreachable!("only kernels have blocks"),
         }
+    }
+
+    /// Whether somebody looks at the memory of a PE, or notes it, whenever a word of it changes: not only blocks that wait.
+    #[inline]
+    pub(super) fn looks_at_writes(&self, pe: PeId) -> bool {
+        self.mode.tracking || !self.pes[pe].waiting.is_empty() || !self.kernels.polling.is_empty()
     }
 
     /// Memory has changed: blocks that spin on it look again, and threads that poll it.

@@ -3,7 +3,7 @@
 
 use onesided::At;
 use onesided::backend::Span;
-use onesided_ptx::{Access, Sync, each_lane};
+use onesided_ptx::{Access, Sync, each_lane, in_a_row};
 
 use super::super::Machine;
 use super::super::ids::{AgentId, BlockId, PeId};
@@ -73,16 +73,27 @@ impl Machine {
         let (first, size) = ((access.thread - lead) as usize, usize::from(access.bytes));
         let word = |address: u64| Span { start: address::offset(address), len: size, ..all };
         let begin = addresses[lead as usize];
-        let in_a_row = each_lane(lanes).zip((begin..).step_by(size)).all(|(lane, next)| addresses[lane] == next);
-        if !in_a_row || self.lints.is_some() {
+        // also where lanes between them do not take part
+        let is_row = || each_lane(lanes).zip((begin..).step_by(size)).all(|(lane, next)| addresses[lane] == next);
+        if self.lints.is_some() || in_a_row(addresses, lanes, access.bytes).is_none() && !is_row() {
             for lane in each_lane(lanes) {
                 self.plain_access(id, first + lane, (pe, word(addresses[lane])), how, asked);
             }
             return;
         }
         let mut threads = [AgentId(0); 32];
+        let known = &self.kernels.blocks[id].threads;
+        let mut is_new = false;
         for (thread, lane) in threads.iter_mut().zip(each_lane(lanes)) {
-            *thread = self.agent_of_thread(id, first + lane);
+            match known[first + lane] {
+                Some(agent) => *thread = agent,
+                None => is_new = true,
+            }
+        }
+        if is_new {
+            for (thread, lane) in threads.iter_mut().zip(each_lane(lanes)) {
+                *thread = self.agent_of_thread(id, first + lane);
+            }
         }
         let threads = &threads[..lanes.count_ones() as usize];
         let words = Span { len: threads.len() * size, ..word(begin) };

@@ -14,6 +14,12 @@ impl Machine {
     pub(in crate::machine) fn run_block(&mut self, agent: AgentId) {
         let id = self.block_of(agent);
         while self.finding.is_none() && matches!(self.agents[agent].state, State::Running) {
+            if self.kernels.blocks[id].block.as_ref().is_some_and(|block| block.is_idle()) {
+                // It was woken by something else than what it waits for.
+                self.noting = false;
+                self.step();
+                return self.block_waits(agent);
+            }
             let Some(mut block) = self.kernels.blocks[id].block.take() else { return }; // it has ended
             let code = std::sync::Arc::clone(&self.kernels.blocks[id].launched.code);
             let mut world = KernelWorld::new(self, agent, id, &code);
@@ -46,20 +52,7 @@ impl Machine {
                     }
                     return self.make_pending(agent);
                 }
-                Stop::Idle => {
-                    let running = &mut self.kernels.blocks[id];
-                    running.is_idle = true;
-                    if self.mode.tracking
-                        && let Some(idle) = running.idle()
-                        && !idle.parked.is_empty()
-                    {
-                        let reads = (idle.parked.iter().flat_map(|parked| &parked.reads))
-                            .filter_map(|&(address, bytes)| address::place(address, bytes.into()));
-                        running.watch.idle(reads);
-                    }
-                    self.agents[agent].state = State::Parked;
-                    return;
-                }
+                Stop::Idle => return self.block_waits(agent),
                 Stop::Finished => {
                     self.agents[agent].call = "end of the block";
                     if self.complete_stores(agent, false) == Progress::Done {
@@ -70,6 +63,22 @@ impl Machine {
                 Stop::Fault(fault) => return self.kernel_failed(agent, &fault),
             }
         }
+    }
+
+    /// Nobody of a block can go on.
+    fn block_waits(&mut self, agent: AgentId) {
+        let id = self.block_of(agent);
+        let running = &mut self.kernels.blocks[id];
+        running.is_idle = true;
+        if self.mode.tracking
+            && let Some(idle) = running.idle()
+            && !idle.parked.is_empty()
+        {
+            let reads = (idle.parked.iter().flat_map(|parked| &parked.reads))
+                .filter_map(|&(address, bytes)| address::place(address, bytes.into()));
+            running.watch.idle(reads);
+        }
+        self.agents[agent].state = State::Parked;
     }
 
     fn aim_block(&mut self, agent: AgentId, access: &Access) {

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use onesided::backend::Span;
-use onesided_ptx::{Access, AccessKind, Place, Refusal, Scope, Sync, Type, Who, World, each_lane, gather};
+use onesided_ptx::{
+    Access, AccessKind, Place, Refusal, Scope, Sync, Type, Who, World, each_lane, gather, gather_row, in_a_row,
+    scatter_row,
+};
 
 use super::super::ids::{AgentId, BlockId, Id as _, PeId};
 use super::super::{Machine, Touch};
@@ -103,6 +106,12 @@ impl World for KernelWorld<'_> {
     fn load_together(&mut self, access: &Access, lanes: u32, from: &[u64; 32], into: &mut [u64; 32]) -> bool {
         let Some((pe, all)) = self.together(access, lanes, from) else { return false };
         self.observe_together(access, (pe, all), (lanes, from), How::Read);
+        if let Some(count) = in_a_row(from, lanes, access.bytes) {
+            let lead = lanes.trailing_zeros() as usize;
+            let words = self.machine.heap.bytes(pe, row(access, count, all));
+            gather_row(words, access.bytes, &mut into[lead..lead + count]);
+            return true;
+        }
         gather(self.machine.heap.bytes(pe, all), access.bytes, lanes, |lane| address::offset(from[lane]), into);
         true
     }
@@ -110,12 +119,19 @@ impl World for KernelWorld<'_> {
     fn store_together(&mut self, access: &Access, lanes: u32, to: &[u64; 32], values: &[u64; 32]) -> Option<u32> {
         let (pe, all) = self.together(access, lanes, to)?;
         self.observe_together(access, (pe, all), (lanes, to), How::Write);
-        let mut changed = 0;
-        for lane in each_lane(lanes) {
-            let span = Span { start: address::offset(to[lane]), len: access.bytes.into(), ..all };
-            changed |= u32::from(self.write(pe, span, values[lane])) << lane;
+        let word = |lane: usize| Span { start: address::offset(to[lane]), len: access.bytes.into(), ..all };
+        if let Some(count) = in_a_row(to, lanes, access.bytes)
+            && !self.machine.looks_at_writes(pe)
+        {
+            let lead = lanes.trailing_zeros() as usize;
+            let words = self.machine.heap.bytes_mut(pe, row(access, count, all));
+            let changed = scatter_row(words, access.bytes, &values[lead..lead + count]) << lead;
+            if self.machine.kernels.live.len() > 1 {
+                each_lane(changed).for_each(|lane| self.machine.wake_kernels(pe, word(lane)));
+            }
+            return Some(changed);
         }
-        Some(changed)
+        Some(each_lane(lanes).fold(0, |all, lane| all | u32::from(self.write(pe, word(lane), values[lane])) << lane))
     }
 
     fn stops_at_fence(&mut self, _: u32, scope: Scope) -> bool {
@@ -158,6 +174,11 @@ impl World for KernelWorld<'_> {
     }
 }
 
+/// So many words of an allocation, from that of an access on.
+fn row(access: &Access, count: usize, all: Span) -> Span {
+    Span { start: address::offset(access.address), len: count * usize::from(access.bytes), ..all }
+}
+
 impl KernelWorld<'_> {
     /// The memory in which plain accesses of several threads lie, if they happen all at once: all of an allocation of the PE's own. Where
     /// each is a step, or one of them is wrong, they come one by one.
@@ -168,6 +189,10 @@ impl KernelWorld<'_> {
         }
         let (pe, Span { alloc, .. }) = address::place(access.address, 0)?;
         let len = self.machine.heap.len(pe, alloc)?;
+        if let Some(count) = in_a_row(addresses, lanes, access.bytes) {
+            let is_inside = address::offset(access.address) + count * usize::from(access.bytes) <= len;
+            return (pe == self.pe && is_inside).then_some((pe, Span { alloc, start: 0, len }));
+        }
         let inside = |lane: usize| {
             address::same_allocation(addresses[lane], access.address)
                 && address::offset(addresses[lane]) + usize::from(access.bytes) <= len

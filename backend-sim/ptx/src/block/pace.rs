@@ -1,0 +1,103 @@
+//! Which threads may only wait. Every access and every jump asks, so the answers lie together for a warp, apart from what else is kept
+//! of [`Spin`](super::spin::Spin)s.
+
+use super::lanes::{Lanes, each_lane};
+
+/// Rounds without anything visible before states are kept: a loop that stores pays a counter only.
+const QUIET_ROUNDS: u8 = 3;
+
+/// The threads of a block.
+#[derive(Clone, Debug)]
+pub(super) struct Paces {
+    warps: Vec<Pace>,
+    /// Threads of which a state is kept.
+    watching: u32,
+}
+
+/// The threads of a warp.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pace {
+    /// Of these lanes a state is kept, and reads are noted.
+    active: u32,
+    /// Of the others, rounds without anything visible.
+    rounds: [u8; 32],
+}
+
+impl Paces {
+    pub(super) fn new(threads: usize) -> Self {
+        Self { warps: vec![Pace::default(); threads.div_ceil(32)], watching: 0 }
+    }
+
+    /// Whether a state is kept of any thread of the block: otherwise nobody will ask what changes now.
+    #[inline]
+    pub(super) fn any_active(&self) -> bool {
+        self.watching != 0
+    }
+
+    /// The lanes of a warp of which a state is kept; `first` is the number of its first thread.
+    #[inline]
+    pub(super) fn active(&self, first: usize) -> u32 {
+        self.warps[first / 32].active
+    }
+
+    #[inline]
+    pub(super) fn is_active(&self, thread: usize) -> bool {
+        self.active(thread) >> (thread % 32) & 1 == 1
+    }
+
+    /// A state of the thread is kept from now on.
+    pub(super) fn activate(&mut self, thread: usize) {
+        if !self.is_active(thread) {
+            self.warps[thread / 32].active |= 1 << (thread % 32);
+            self.watching += 1;
+        }
+    }
+
+    /// A thread has done something that others can see, or that a comparison of registers does not show.
+    #[inline]
+    pub(super) fn visible(&mut self, thread: usize) {
+        let Pace { active, rounds } = &mut self.warps[thread / 32];
+        let lane = thread % 32;
+        rounds[lane] = 0;
+        self.watching -= *active >> lane & 1;
+        *active &= !(1 << lane);
+    }
+
+    /// The same, of threads on these lanes of a warp.
+    #[inline]
+    pub(super) fn visible_together(&mut self, first: usize, lanes: u32) {
+        let Pace { active, rounds } = &mut self.warps[first / 32];
+        match lanes {
+            u32::MAX => *rounds = [0; 32],
+            some => each_lane(some).for_each(|lane| rounds[lane] = 0),
+        }
+        self.watching -= (*active & lanes).count_ones();
+        *active &= !lanes;
+    }
+
+    /// A call has only looked at memory: it takes longer than to keep a state.
+    pub(super) fn looked(&mut self, thread: usize) {
+        let rounds = &mut self.warps[thread / 32].rounds[thread % 32];
+        *rounds = (*rounds).max(QUIET_ROUNDS);
+    }
+
+    /// Threads on these lanes begin another round. Those of them that need a second look: nothing visible was done for some time.
+    #[inline(always)]
+    pub(super) fn round(&mut self, first: usize, lanes: impl Lanes) -> u32 {
+        let Pace { active, rounds } = &mut self.warps[first / 32];
+        if lanes.all() && *active == 0 {
+            rounds.iter_mut().for_each(|rounds| *rounds += 1);
+            let most = rounds.iter().fold(0, |most, &rounds| most.max(rounds));
+            if most <= QUIET_ROUNDS {
+                return 0;
+            }
+            return lanes.those(|lane| rounds[lane] > QUIET_ROUNDS);
+        }
+        let mut quiet = *active & lanes.mask();
+        for lane in lanes.iter().filter(|lane| *active >> lane & 1 == 0) {
+            rounds[lane] += 1;
+            quiet |= u32::from(rounds[lane] > QUIET_ROUNDS) << lane;
+        }
+        quiet
+    }
+}
