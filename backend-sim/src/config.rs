@@ -213,8 +213,14 @@ impl Config {
         if self.pieces > MAX_PIECES {
             return wrong(format!("{} pieces; a transfer arrives in at most {MAX_PIECES}", self.pieces));
         }
-        if self.heap == 0 || self.memory == 0 || self.pieces == 0 || self.max_steps == Some(0) {
-            return wrong("heap size, memory, pieces and step limit must be at least 1".into());
+        let least = [
+            (self.heap == 0, "the heap"),
+            (self.memory == 0, "the memory of a search"),
+            (self.pieces == 0, "the number of pieces"),
+            (self.max_steps == Some(0), "the limit of steps"),
+        ];
+        if let Some((_, what)) = least.iter().find(|(is_zero, _)| *is_zero) {
+            return wrong(format!("{what} is 0; it must be at least 1"));
         }
         if self.max_teams < 6 {
             return wrong(format!("max_teams {} is less than the 6 predefined teams", self.max_teams));

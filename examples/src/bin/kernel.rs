@@ -1,5 +1,6 @@
 //! Kernels of your own between verbs: each PE scales a vector on its GPU, puts it to the next PE, and adds to the next PE's
-//! copy through its pointer. Only on GPUs: the simulator has no kernels.
+//! copy through its pointer. Only on GPUs: it launches its kernels by cudarc. `device_ring` launches them by `Issue::launch`, and runs in the
+//! simulator too.
 //!
 //! Verbs and kernels share a stream, so each begins when the one before has ended. NVSHMEM does not know the kernel that writes
 //! through a peer's pointer. The barrier on the stream tells the peer that the kernel has ended.

@@ -240,6 +240,13 @@ fn each_its_own(output: &Output) -> Result<(), String> {
 
 /// The message for a schedule that was recorded with other options of the program.
 fn other_arguments(facts: &Facts, own: &Own, schedule: &Schedule) -> String {
+    if schedule.arguments == 0 {
+        return format!(
+            "the schedule {schedule} is of a program without options of its own, and {} has some; a schedule of it has a part that begins with \
+             'a', for what its options were",
+            facts.name
+        );
+    }
     let given = match own.typed() {
         none if none.is_empty() => "none".to_string(),
         given => given.trim_start().to_string(),
