@@ -77,9 +77,9 @@ impl Link {
         })
     }
 
-    /// Whether a PE has the processor.
-    pub(crate) fn is_in_a_pe(&self) -> bool {
-        self.running.get() != NOBODY
+    /// The PE that has the processor, if one has.
+    pub(crate) fn running(&self) -> Option<u32> {
+        Some(self.running.get()).filter(|&pe| pe != NOBODY)
     }
 
     /// Whether a PE has it whose host is being ended.

@@ -234,7 +234,7 @@ fn take_turns<T, C: Chooser>(
             }
             Turn::Panicked(panic) => {
                 machine.host_returned(pe);
-                return VerdictKind::Panicked { pe: index, message: panic_message(&*panic), at: watch.line() };
+                return VerdictKind::Panicked { pe: index, message: panic_message(&*panic), at: watch.line(pe.0) };
             }
         }
     }
