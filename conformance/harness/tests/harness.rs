@@ -37,6 +37,8 @@ fn main() -> ExitCode {
         trial("one_sigterm_ends_a_pe_that_makes_no_call", one_sigterm_ends_a_pe_that_makes_no_call),
         #[cfg(unix)]
         trial("a_pe_that_ends_the_process_does_not_pass", a_pe_that_ends_the_process_does_not_pass),
+        #[cfg(unix)]
+        trial("a_stack_that_is_full_has_its_pe_named", a_stack_that_is_full_has_its_pe_named),
         trial("results_that_differ_are_noted_and_no_finding", results_that_differ_are_noted_and_no_finding),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
@@ -55,6 +57,7 @@ fn play(name: &str) -> ExitCode {
         Races::NAME => onesided_harness::main(Races),
         Spins::NAME => onesided_harness::main(Spins),
         Leaves::NAME => onesided_harness::main(Leaves),
+        Descends::NAME => onesided_harness::main(Descends),
         Unchecked::NAME => onesided_harness::main(Unchecked),
         Bulk::NAME => onesided_harness::main(Bulk),
         WaitsByPolling::NAME => onesided_harness::main(WaitsByPolling),
@@ -429,6 +432,30 @@ fn a_pe_that_ends_the_process_does_not_pass() -> std::result::Result<(), Failed>
     for options in [&[][..], &["--all"], &["--json", "-"], &["--schedules", "9"]] {
         run("leaves", options)
             .expect(2, "PE 1 ended the process (std::process::exit, or C's exit) after its call at ")?;
+    }
+    Ok(())
+}
+
+// In some orders only, which another thread of the search may be the first to run.
+program!(Descends, "descends", 2, |pe| {
+    fn descend(levels: usize) -> usize {
+        let room = std::hint::black_box([levels; 64]);
+        if levels == 0 { 0 } else { descend(levels - 1) + room[1] }
+    }
+    let found = found_after_two_puts(pe)?;
+    Ok(descend(if found == 1 { 1_000_000 } else { 1 }).to_string())
+});
+
+#[cfg(unix)]
+fn a_stack_that_is_full_has_its_pe_named() -> std::result::Result<(), Failed> {
+    let run = |options: &[&str]| run("descends", &[&["--races", "note", "--stack", "64K"], options].concat());
+    run(&["--schedules", "1"]).expect(0, "nothing wrong")?;
+    for options in [&["--all"][..], &["--all", "--jobs", "4"], &["--schedules", "100"]] {
+        let said = run(options);
+        let named = said.err.contains("PE 1 overflowed its stack of 64 KiB; its last call was at ");
+        if !named || said.status.is_some() {
+            return Err(format!("{options:?} ended with {:?}:\n{}", said.status, said.err).into());
+        }
     }
     Ok(())
 }
