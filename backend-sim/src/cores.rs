@@ -139,11 +139,15 @@ impl Cores<'_> {
         limit: u64,
         program: impl Fn(&Pe<Sim>) -> Result<T> + Sync,
     ) -> Result<Robustness<T>> {
-        robust::compare(self.simulation.config().clone(), |config, visit| {
+        let pulse = self.simulation.pulse();
+        let compared = robust::compare(self.simulation.config().clone(), |config, visit| {
             let mut simulation = Simulation::new(config)?;
             simulation.stop.clone_from(&self.simulation.stop);
+            pulse.show(Some(simulation.pulse()));
             simulation.on_cores(Some(self.helpers + 1)).explore(Explore::All { limit }, &program, visit)
-        })
+        });
+        pulse.show(None);
+        compared
     }
 
     /// As [`Simulation::critical`], with the same result. Several schedules are tried at a time.

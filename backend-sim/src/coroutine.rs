@@ -1,4 +1,4 @@
-//! PEs as stackful coroutines: the only file that switches stacks, and the only one with unsafe code.
+//! PEs as stackful coroutines: the only file that switches stacks.
 //!
 //! A host program runs on its own stack and calls the machine like a function. Only when a call cannot end yet is the
 //! stack switched to the scheduler's, which lets others run until this host can go on. The machine lies in a `RefCell`
@@ -6,6 +6,7 @@
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::ptr;
 use std::rc::Rc;
@@ -57,6 +58,11 @@ pub(crate) struct Link {
     /// Which run this is: what is left of an earlier one is refused.
     run: Cell<u64>,
     pub(crate) pulse: Arc<Pulse>,
+    /// Size of each host's stack, as it was asked for.
+    #[cfg_attr(not(unix), allow(dead_code, reason = "nobody asks there"))]
+    stack: usize,
+    /// Where the stack of each host of this run ends: its guard page begins there.
+    limits: RefCell<Vec<usize>>,
     /// How the program is changed, if it is.
     edits: Option<Box<Edits>>,
 }
@@ -67,6 +73,8 @@ impl Link {
     pub(crate) fn new(machine: Machine) -> Rc<Link> {
         Rc::new(Link {
             edits: Edits::new(&machine.config.edits),
+            stack: machine.config.stack,
+            limits: RefCell::default(),
             machine: RefCell::new(machine),
             running: Cell::new(NOBODY),
             ending: Cell::new(NOBODY),
@@ -77,15 +85,37 @@ impl Link {
         })
     }
 
-    /// Whether a PE has the processor.
-    pub(crate) fn is_in_a_pe(&self) -> bool {
-        self.running.get() != NOBODY
+    /// The PE that has the processor, if one has.
+    pub(crate) fn running(&self) -> Option<u32> {
+        Some(self.running.get()).filter(|&pe| pe != NOBODY)
     }
 
     /// Whether a PE has it whose host is being ended.
     pub(crate) fn is_ending(&self) -> bool {
         self.ending.get() != NOBODY
     }
+}
+
+/// The PE whose code this thread runs: see [`here`].
+#[cfg(unix)]
+pub(crate) struct Here {
+    pub(crate) pe: u32,
+    /// The line of its last call; `None` before its first.
+    pub(crate) at: Option<At>,
+    /// The size of its stack, as it was asked for.
+    pub(crate) stack: usize,
+    /// Where the guard page of its stack begins, if that can be known now.
+    pub(crate) guard: Option<usize>,
+}
+
+/// Which PE's code this thread runs, if it runs one's. Takes no lock and no memory, so that a signal handler may ask.
+#[cfg(unix)]
+pub(crate) fn here() -> Option<Here> {
+    // SAFETY: `Alone` has put it there, and borrows it until it takes it away again.
+    let link = unsafe { LINK.get().as_ref() }?;
+    let pe = [link.running.get(), link.ending.get()].into_iter().find(|&pe| pe != NOBODY)?;
+    let guard = link.limits.try_borrow().ok().and_then(|limits| limits.get(pe as usize).copied());
+    Some(Here { pe, at: link.pulse.at(), stack: link.stack, guard })
 }
 
 /// Who has the processor, for another thread to look at: see [`Simulation::pulse`](crate::Simulation::pulse).
@@ -129,10 +159,7 @@ impl Pulse {
     /// What there is to see now. While calls are being made, the parts may be of different moments.
     pub fn look(&self) -> Beat {
         let pe = self.pe.load(Ordering::Relaxed);
-        let (rust, foreign) = (self.rust.load(Ordering::Relaxed), self.foreign.load(Ordering::Relaxed));
-        // SAFETY: only `on` stores here, and what it stores is null or a reference that is valid for ever.
-        let (rust, foreign) = unsafe { (rust.cast_const().as_ref(), foreign.cast_const().as_ref()) };
-        let at = rust.map(At::from).or(foreign.map(At::from));
+        let at = self.at();
         if pe == NOBODY
             && let Ok(helpers) = self.helpers.lock()
             && let Some(beat) = helpers.iter().map(|helper| helper.look()).find(|beat| beat.pe.is_some())
@@ -140,6 +167,14 @@ impl Pulse {
             return beat; // the search waits for it
         }
         Beat { pe: (pe != NOBODY).then_some(pe as usize), calls: self.calls.load(Ordering::Relaxed), at }
+    }
+
+    /// The line of the last call of the host that has the processor.
+    fn at(&self) -> Option<At> {
+        let (rust, foreign) = (self.rust.load(Ordering::Relaxed), self.foreign.load(Ordering::Relaxed));
+        // SAFETY: only `on` stores here, and what it stores is null or a reference that is valid for ever.
+        let (rust, foreign) = unsafe { (rust.cast_const().as_ref(), foreign.cast_const().as_ref()) };
+        rust.map(At::from).or(foreign.map(At::from))
     }
 
     /// Shows another simulation too, while this one's own PEs do not run; `None`: no other any more.
@@ -353,12 +388,15 @@ impl<T> Hosts<'_, T> {
         body: &'b (dyn Fn(Channel) -> T + 'b),
         f: impl FnOnce(&mut Hosts<'_, T>) -> R,
     ) -> Result<R, String> {
-        let _alone = Alone::enter();
+        let _alone = Alone::enter(link);
         let run = link.run.get() + 1;
         link.run.set(run);
         link.how.set(how);
+        link.limits.borrow_mut().clear();
         let mut hosts = Hosts { coroutines: Vec::with_capacity(n), link, stacks };
         for pe in 0..n as u32 {
+            let stack = hosts.stacks.take(pe)?;
+            link.limits.borrow_mut().push(stack.limit().get());
             let link = Rc::clone(link);
             let host = link.machine.borrow().host(PeId(pe));
             let main = move |yielder: &Yielder<(), ()>, ()| {
@@ -366,7 +404,6 @@ impl<T> Hosts<'_, T> {
                 let channel = Channel { link, pe, host, run, yielder };
                 catch_unwind(AssertUnwindSafe(|| body(channel)))
             };
-            let stack = hosts.stacks.take(pe)?;
             // SAFETY: `main` borrows `body`, which outlives this function; the destructor of `Hosts` ends every coroutine
             // before this function returns, also when `f` panics. One that refuses to end is never resumed again, so nothing
             // on its stack runs after `body` is gone.
@@ -423,23 +460,25 @@ impl<T> Drop for Hosts<'_, T> {
 }
 
 /// Simulations do not nest: a PE of an outer one would be resumed from an inner one's stack.
-struct Alone;
+struct Alone<'a>(PhantomData<&'a Link>);
 
 thread_local! {
-    static IN_SIMULATION: Cell<bool> = const { Cell::new(false) };
+    /// The simulation that this thread runs, or null. It has no destructor: an exit handler, behind those, may look.
+    static LINK: Cell<*const Link> = const { Cell::new(ptr::null()) };
 }
 
-impl Alone {
+impl Alone<'_> {
     #[track_caller]
-    fn enter() -> Alone {
-        assert!(!IN_SIMULATION.replace(true), "a simulation cannot be started inside a PE of another");
-        Alone
+    fn enter(link: &Link) -> Alone<'_> {
+        assert!(LINK.get().is_null(), "a simulation cannot be started inside a PE of another");
+        LINK.set(link);
+        Alone(PhantomData)
     }
 }
 
-impl Drop for Alone {
+impl Drop for Alone<'_> {
     fn drop(&mut self) {
-        IN_SIMULATION.set(false);
+        LINK.set(ptr::null());
     }
 }
 

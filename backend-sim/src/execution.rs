@@ -9,6 +9,7 @@ use onesided::{At, Error, ErrorKind, Result};
 use crate::config::{Config, Races};
 use crate::coroutine::{Channel, Hosts, Link, Pulse, Stacks, Turn};
 use crate::explore::{Chooser, Random};
+use crate::last_words;
 use crate::machine::{Machine, Mode};
 use crate::panics::{self, Watch};
 use crate::pe::SimProcess;
@@ -45,6 +46,7 @@ pub(crate) struct Engine {
 impl Engine {
     pub(crate) fn new(config: Config) -> Engine {
         panics::install_hook();
+        last_words::listen();
         let link = Link::new(Machine::new(config.clone()));
         Engine { link, stacks: Stacks::new(config.stack), config: Rc::new(config) }
     }
@@ -234,7 +236,7 @@ fn take_turns<T, C: Chooser>(
             }
             Turn::Panicked(panic) => {
                 machine.host_returned(pe);
-                return VerdictKind::Panicked { pe: index, message: panic_message(&*panic), at: watch.line() };
+                return VerdictKind::Panicked { pe: index, message: panic_message(&*panic), at: watch.line(pe.0) };
             }
         }
     }

@@ -20,6 +20,7 @@
 //! | `determinism.rs` | a program that does something else the second time: the first call that differs |
 //! | `robust.rs` | whether every outcome is sequentially consistent |
 //! | `panics.rs` | the source line of a PE's panic |
+//! | `last_words.rs` | which PE it was that ended the process, by an exit or by a full stack |
 //! | `explore/` | who picks when several steps are possible: nobody, a seed, a search, a recorded list |
 //! | `explain/` | why a run failed: the simplest run that fails alike, whether a race changes a result, what would repair it |
 //! | `race/` | data races: who knows of which access, and what would order two that nobody orders |
@@ -27,7 +28,7 @@
 //! | `machine/` | the semantics: all state, and what each step does to it; its `mod.rs` has a map of its own |
 //! | `kernel/` | what kernels ask of NVSHMEM: names of device functions and their arguments |
 //! | `heap.rs`, `reduce.rs` | symmetric memory; arithmetic of reductions |
-//! | `coroutine.rs` | PEs as coroutines: how they start, wait and end ([`Ending`]); [`Pulse`]. The only unsafe code |
+//! | `coroutine.rs` | PEs as coroutines: how they start, wait and end ([`Ending`]); [`Pulse`] |
 //! | `example.rs` | runs the examples in the API's documentation |
 
 mod config;
@@ -44,6 +45,13 @@ mod explore;
 mod heap;
 #[allow(dead_code, unused_imports, reason = "what runs kernels is not yet here")]
 mod kernel;
+#[cfg(unix)]
+#[expect(unsafe_code, reason = "handles signals and exits; every block says why it is sound")]
+mod last_words;
+#[cfg(not(unix))]
+mod last_words {
+    pub(crate) fn listen() {}
+}
 mod lint;
 mod machine;
 mod panics;

@@ -3,7 +3,8 @@
 //! Rust tells the line of a panic only to the process's panic hook. The first simulation installs a hook that notes the
 //! panics of PEs, and passes all others on to the hook that was there before.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
+use std::io::{self, Write as _};
 use std::panic::{self, PanicHookInfo};
 use std::rc::Rc;
 use std::sync::Once;
@@ -15,8 +16,8 @@ use crate::coroutine::Link;
 thread_local! {
     /// The simulation that this thread runs.
     static SIMULATION: RefCell<Option<Rc<Link>>> = const { RefCell::new(None) };
-    /// The line of the last panic of a PE that no verdict has taken yet.
-    static NOTED: Cell<Option<At>> = const { Cell::new(None) };
+    /// The PEs that have panicked, each with the line of its last panic, where no verdict has taken that yet.
+    static NOTED: RefCell<Vec<(u32, At)>> = const { RefCell::new(Vec::new()) };
 }
 
 static INSTALLED: Once = Once::new();
@@ -47,14 +48,17 @@ impl Watch {
         let is_nested = SIMULATION.with_borrow(Option::is_some);
         if !is_nested {
             SIMULATION.set(Some(Rc::clone(link)));
-            NOTED.set(None);
+            NOTED.with_borrow_mut(Vec::clear);
         }
         Watch { is_nested }
     }
 
-    /// The line of the last panic of a PE.
-    pub(crate) fn line(&self) -> Option<At> {
-        NOTED.take()
+    /// The line of a PE's last panic.
+    pub(crate) fn line(&self, pe: u32) -> Option<At> {
+        NOTED.with_borrow_mut(|noted| {
+            let index = noted.iter().position(|(by, _)| *by == pe)?;
+            Some(noted.swap_remove(index).1)
+        })
     }
 }
 
@@ -66,22 +70,26 @@ impl Drop for Watch {
     }
 }
 
-/// Notes a PE's panic. False if it must be printed: it is not a PE's, or it follows one that no verdict has taken, and the
-/// process may be about to abort.
+/// Notes a PE's panic. False if it must be printed: it is not a PE's, or it follows one of the same PE that no verdict has
+/// taken, and the process may be about to abort.
 fn note(info: &PanicHookInfo<'_>) -> bool {
-    let is = |what: fn(&Link) -> bool| SIMULATION.with_borrow(|link| link.as_ref().is_some_and(|link| what(link)));
-    if is(Link::is_ending) {
+    let link = SIMULATION.with_borrow(Clone::clone);
+    if link.as_ref().is_some_and(|link| link.is_ending()) {
         return true; // the run has its verdict already
     }
-    if !is(Link::is_in_a_pe) {
-        return false;
-    }
-    let place = info.location().map(|at| At::foreign(at.file(), at.line(), at.column(), None));
-    match NOTED.replace(place) {
-        Some(first) => {
-            eprintln!("a PE panicked at {first}, and then:");
-            false
+    let Some(pe) = link.and_then(|link| link.running()) else { return false };
+    let Some(place) = info.location().map(|at| At::foreign(at.file(), at.line(), at.column(), None)) else {
+        return true;
+    };
+    let before = NOTED.with_borrow_mut(|noted| match noted.iter_mut().find(|(by, _)| *by == pe) {
+        Some((_, last)) => Some(std::mem::replace(last, place)),
+        None => {
+            noted.push((pe, place));
+            None
         }
-        None => true,
-    }
+    });
+    let Some(first) = before else { return true };
+    // where nobody reads any more, `eprintln` would panic, and a panic in here ends the process
+    let _ = writeln!(io::stderr(), "PE {pe} panicked at {first}, and then:");
+    false
 }

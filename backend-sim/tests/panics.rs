@@ -1,12 +1,15 @@
 //! The panic of a PE is in its verdict, with its line, and is not printed. Panics of others are printed as ever.
 //!
-//! The hook belongs to the whole process, so this file has one test.
+//! The hook belongs to the whole process, so only one test here has panics in this one.
 
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use onesided::{Pe, Result};
-use onesided_sim::{Config, Sim, Simulation, VerdictKind};
+use onesided_sim::{Config, Sim, Simulation, VerdictKind, prove};
+
+mod again;
+use again::{again, is_again};
 
 type Program = fn(&Pe<Sim>) -> Result<()>;
 
@@ -62,4 +65,39 @@ fn only_panics_of_pes_are_taken_from_the_hook() {
         assert!(run.verdict.to_string().contains("the second"), "{}", run.verdict);
     };
     assert_eq!(printed_by(again), (1, true));
+}
+
+/// Each PE catches one panic, which is nobody else's: nothing is printed.
+#[test]
+fn every_pe_may_catch_a_panic_in_silence() {
+    if is_again() {
+        let catches = |pe: &Pe<Sim>| {
+            assert!(panic::catch_unwind(|| panic!("mine")).is_err());
+            pe.host().barrier_all()
+        };
+        let _ = prove(3, catches);
+        return;
+    }
+    let output = again("every_pe_may_catch_a_panic_in_silence").output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && !said.contains("mine"), "{said}");
+}
+
+/// What a panic would print may be lost, as with `prog 2>&1 | head`.
+#[test]
+fn a_panic_that_nobody_reads_ends_nothing() {
+    if is_again() {
+        let catches = |_: &Pe<Sim>| {
+            for _ in 0..3 {
+                assert!(panic::catch_unwind(|| panic!("mine")).is_err());
+            }
+            Ok(())
+        };
+        let _ = prove(2, catches);
+        return;
+    }
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let status = again("a_panic_that_nobody_reads_ends_nothing").stderr(writer).status().unwrap();
+    assert!(status.success(), "{status}");
 }

@@ -33,6 +33,12 @@ fn main() -> ExitCode {
         trial("a_finding_can_need_a_random_schedule", a_finding_can_need_a_random_schedule),
         #[cfg(unix)]
         trial("ctrl_c_twice_ends_a_pe_that_makes_no_call", ctrl_c_twice_ends_a_pe_that_makes_no_call),
+        #[cfg(unix)]
+        trial("one_sigterm_ends_a_pe_that_makes_no_call", one_sigterm_ends_a_pe_that_makes_no_call),
+        #[cfg(unix)]
+        trial("a_pe_that_ends_the_process_does_not_pass", a_pe_that_ends_the_process_does_not_pass),
+        #[cfg(unix)]
+        trial("a_stack_that_is_full_has_its_pe_named", a_stack_that_is_full_has_its_pe_named),
         trial("results_that_differ_are_noted_and_no_finding", results_that_differ_are_noted_and_no_finding),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
@@ -50,6 +56,8 @@ fn play(name: &str) -> ExitCode {
         Changes::NAME => onesided_harness::main(Changes),
         Races::NAME => onesided_harness::main(Races),
         Spins::NAME => onesided_harness::main(Spins),
+        Leaves::NAME => onesided_harness::main(Leaves),
+        Descends::NAME => onesided_harness::main(Descends),
         Unchecked::NAME => onesided_harness::main(Unchecked),
         Bulk::NAME => onesided_harness::main(Bulk),
         WaitsByPolling::NAME => onesided_harness::main(WaitsByPolling),
@@ -384,6 +392,72 @@ fn ctrl_c_twice_ends_a_pe_that_makes_no_call() -> std::result::Result<(), Failed
         Some(130) => Ok(()),
         other => Err(format!("it ended with {other:?}").into()),
     }
+}
+
+/// As `timeout` ends a program that hangs in CI.
+#[cfg(unix)]
+fn one_sigterm_ends_a_pe_that_makes_no_call() -> std::result::Result<(), Failed> {
+    use std::io::{BufRead as _, BufReader, Read as _};
+    let program = env::current_exe().expect("the path of this test");
+    let start = |options: &[&str]| {
+        let mut spins = Command::new(&program);
+        let mut child = spins.env(VARIABLE, Spins::NAME).args(options).stderr(Stdio::piped()).spawn()?;
+        let mut err = BufReader::new(child.stderr.take().expect("it is piped"));
+        err.read_line(&mut String::new())?; // it spins
+        let kill = Command::new("kill").args(["-TERM", &child.id().to_string()]).status()?;
+        if kill.success() { Ok((child, err)) } else { Err(Failed::from("it could not be interrupted")) }
+    };
+    let started = [&[][..], &["--all"], &["--robust"]].map(start); // they all wait at the same time
+    for started in started {
+        let (mut child, mut err) = started?;
+        let mut said = String::new();
+        err.read_to_string(&mut said)?;
+        let end = Said { status: child.wait()?.code(), out: String::new(), err: said };
+        end.expect(143, "PE 0 has made no call for 5 s, since it was started. It cannot be interrupted")?;
+    }
+    Ok(())
+}
+
+program!(Leaves, "leaves", 2, |pe| {
+    let word = pe.alloc_zeroed::<u64>(1)?;
+    if pe.my_pe() == 1 {
+        std::process::exit(0);
+    }
+    pe.free(word)?;
+    Ok(String::new())
+});
+
+#[cfg(unix)]
+fn a_pe_that_ends_the_process_does_not_pass() -> std::result::Result<(), Failed> {
+    for options in [&[][..], &["--all"], &["--json", "-"], &["--schedules", "9"]] {
+        run("leaves", options)
+            .expect(2, "PE 1 ended the process (std::process::exit, or C's exit) after its call at ")?;
+    }
+    Ok(())
+}
+
+// In some orders only, which another thread of the search may be the first to run.
+program!(Descends, "descends", 2, |pe| {
+    fn descend(levels: usize) -> usize {
+        let room = std::hint::black_box([levels; 64]);
+        if levels == 0 { 0 } else { descend(levels - 1) + room[1] }
+    }
+    let found = found_after_two_puts(pe)?;
+    Ok(descend(if found == 1 { 1_000_000 } else { 1 }).to_string())
+});
+
+#[cfg(unix)]
+fn a_stack_that_is_full_has_its_pe_named() -> std::result::Result<(), Failed> {
+    let run = |options: &[&str]| run("descends", &[&["--races", "note", "--stack", "64K"], options].concat());
+    run(&["--schedules", "1"]).expect(0, "nothing wrong")?;
+    for options in [&["--all"][..], &["--all", "--jobs", "4"], &["--schedules", "100"]] {
+        let said = run(options);
+        let named = said.err.contains("PE 1 overflowed its stack of 64 KiB; its last call was at ");
+        if !named || said.status.is_some() {
+            return Err(format!("{options:?} ended with {:?}:\n{}", said.status, said.err).into());
+        }
+    }
+    Ok(())
 }
 
 program!(Unchecked, "unchecked", 2, |pe| {

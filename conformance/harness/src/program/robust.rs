@@ -11,6 +11,7 @@ use super::{Facts, Program};
 use crate::say;
 use crate::tool::command::NOT_COMPLETE;
 use crate::tool::interrupt;
+use crate::tool::stall::Watch;
 
 /// Compares both sets of outcomes, and shows the first that only the profile has.
 ///
@@ -37,6 +38,7 @@ pub(super) fn run<P: Program>(facts: &Facts, program: &P, plan: &Plan) -> Result
 fn search<P: Program>(program: &P, plan: &Plan, limit: u64) -> Result<Robustness<String>, Error> {
     let mut simulation = Simulation::new(plan.config.clone())?;
     simulation.stop_when(interrupt::flag());
+    let _watch = Watch::start(simulation.pulse());
     simulation.on_cores(plan.cores).robustness(limit, |pe| program.run(pe))
 }
 

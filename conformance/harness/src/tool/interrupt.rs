@@ -6,6 +6,8 @@ use std::sync::{Arc, LazyLock};
 
 /// SIGINT, which Ctrl-C sends.
 const INT: u8 = 2;
+/// SIGTERM, which time limits send.
+const TERM: u8 = 15;
 
 static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 /// The first signal that came.
@@ -21,6 +23,11 @@ pub fn is_wanted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }
 
+/// Whether a SIGTERM wants it. Whoever sends that mostly sends one, and nobody is there to send another.
+pub fn is_by_term() -> bool {
+    is_wanted() && SIGNAL.load(Ordering::Relaxed) == TERM
+}
+
 /// What a simulation is to look at: see [`onesided_sim::Simulation::stop_when`].
 pub fn flag() -> Arc<AtomicBool> {
     Arc::clone(&INTERRUPTED)
@@ -30,6 +37,11 @@ pub fn flag() -> Arc<AtomicBool> {
 /// after SIGTERM.
 pub fn status() -> ExitCode {
     ExitCode::from(128 + SIGNAL.load(Ordering::Relaxed))
+}
+
+/// Ends the process at once, with that status.
+pub fn end_at_once() -> ! {
+    std::process::exit(i32::from(128 + SIGNAL.load(Ordering::Relaxed)))
 }
 
 #[cfg(unix)]
