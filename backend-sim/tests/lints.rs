@@ -215,6 +215,122 @@ fn a_quiet_that_covers_nothing_needs_somebody_who_relies_on_it() {
     assert_eq!(kinds(&recorded(Config::pes(2), program(true))), [LintKind::WrongScope]);
 }
 
+/// Columns are written in turn, and what lies between the elements of one is another's.
+#[test]
+fn columns_that_share_no_element_are_not_overwritten() {
+    let columns = |second: usize| {
+        move |pe: &Pe<Sim>| {
+            let (tile, told) = (pe.alloc_zeroed::<u64>(16)?, pe.alloc_zeroed::<u64>(2)?);
+            for (number, column) in [0, second].into_iter().enumerate() {
+                if pe.my_pe() == 0 {
+                    pe.host().iput(tile.slice(column..), tile.slice(1..), 4, 4, 3, 1)?;
+                    pe.host().fence()?;
+                    pe.host().signal_op(told.signal(number), 1, SignalOp::Set, 1)?;
+                } else {
+                    pe.host().signal_wait_until(told.signal(number), Cmp::Eq, 1)?;
+                }
+            }
+            pe.free(told)?;
+            pe.free(tile)
+        }
+    };
+    assert_eq!(kinds(&recorded(Config::pes(2), columns(3))), []);
+    assert_eq!(kinds(&recorded(Config::pes(2), columns(0))), [LintKind::DestinationReused]);
+    assert_eq!(kinds(&recorded(Config::pes(2), columns(4))), [LintKind::DestinationReused], "two of its elements");
+}
+
+/// Where the receiver is the sender, its own wait stands between the two calls.
+#[test]
+fn a_pe_that_has_waited_for_its_own_data_may_send_again() {
+    let rounds = |waits: bool| {
+        move |pe: &Pe<Sim>| {
+            let (me, words) = (pe.my_pe(), pe.alloc_zeroed::<u64>(4)?);
+            let (told, done) = (words.signal(2), words.signal(3));
+            for round in 1..=3 {
+                pe.host().put_signal(words.at(0), words.at(1), told, round, SignalOp::Set, me)?;
+                if waits {
+                    pe.host().signal_wait_until(told, Cmp::Eq, round)?;
+                    pe.host().signal_op(done, round, SignalOp::Set, me)?;
+                    pe.host().signal_wait_until(done, Cmp::Eq, round)?;
+                } else {
+                    pe.host().fence()?;
+                }
+            }
+            pe.host().signal_wait_until(told, Cmp::Ge, 1)?;
+            pe.free(words)
+        }
+    };
+    assert_eq!(kinds(&recorded(Config::pes(1), rounds(true))), []);
+    assert_eq!(kinds(&recorded(Config::pes(1), rounds(false))), [LintKind::DestinationReused]);
+    assert_proved(Config::pes(1), &rounds(true));
+}
+
+/// The host waits for what a stream sends to its own PE. The stream sends again without having heard of the host.
+#[test]
+fn a_stream_is_not_the_host_that_waits() {
+    let program = |synchronizes: bool| {
+        move |pe: &Pe<Sim>| {
+            let (me, words, stream) = (pe.my_pe(), pe.alloc_zeroed::<u64>(3)?, pe.stream()?);
+            let send =
+                |value| pe.on(&stream).put_signal(words.at(0), words.at(1), words.signal(2), value, SignalOp::Set, me);
+            send(1)?;
+            if !synchronizes {
+                pe.on(&stream).fence()?;
+                send(2)?;
+            }
+            pe.host().signal_wait_until(words.signal(2), Cmp::Ge, 1)?;
+            if synchronizes {
+                send(2)?; // enqueued behind the wait
+            }
+            pe.synchronize(&stream)?;
+            pe.host().barrier_all()?;
+            pe.free(words)
+        }
+    };
+    assert_eq!(kinds(&recorded(Config::pes(1), program(true))), []);
+    assert_eq!(kinds(&recorded(Config::pes(1), program(false))), [LintKind::DestinationReused]);
+}
+
+/// Everybody sends to everybody, itself included, and sends again when all have answered.
+fn answered_rounds(pe: &Pe<Sim>) -> Result<()> {
+    let (me, n) = (pe.my_pe(), pe.n_pes());
+    let data = pe.alloc_zeroed::<u64>(n + 1)?;
+    let (told, answered) = (pe.alloc_zeroed::<u64>(n)?, pe.alloc_zeroed::<u64>(n)?);
+    for round in 1..=3 {
+        for to in 0..n {
+            pe.host().put_signal(data.at(me), data.at(n), told.signal(me), round, SignalOp::Set, to)?;
+        }
+        for from in 0..n {
+            pe.host().signal_wait_until(told.signal(from), Cmp::Eq, round)?;
+            pe.read_one(data.at(from))?;
+            pe.host().signal_op(answered.signal(me), round, SignalOp::Set, from)?;
+        }
+        for from in 0..n {
+            pe.host().signal_wait_until(answered.signal(from), Cmp::Eq, round)?;
+        }
+    }
+    pe.free(answered)?;
+    pe.free(told)?;
+    pe.free(data)
+}
+
+#[test]
+fn an_exchange_with_oneself_among_all_is_right() {
+    assert_eq!(kinds(&recorded(Config::pes(3), answered_rounds)), []);
+    assert_proved(Config::pes(3), &answered_rounds);
+}
+
+/// Every schedule is seen, and none has a lint.
+fn assert_proved(config: Config, program: &(impl Fn(&Pe<Sim>) -> Result<()> + Sync)) {
+    let mut simulation = Simulation::new(Config { strict: true, ..config }).unwrap();
+    let explored = simulation.explore(Explore::All { limit: 10_000 }, program, |run| {
+        assert!(run.is_ok(), "{}", run.verdict);
+        std::ops::ControlFlow::Continue(())
+    });
+    let explored = explored.unwrap();
+    assert!(explored.findings == 0 && explored.complete, "{explored:?}");
+}
+
 #[test]
 fn every_kind_has_a_name_of_its_own() {
     let names: std::collections::BTreeSet<&str> = LintKind::ALL.iter().map(|kind| kind.name()).collect();

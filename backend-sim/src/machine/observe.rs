@@ -11,7 +11,7 @@ use super::Machine;
 use super::claim::Claimed;
 use super::ids::{AgentId, PeId};
 use super::relaxed::Asked;
-use super::transfer::{Kind, Transfer, Unit, UnitStep, element, part_of};
+use super::transfer::{Kind, Transfer, Unit, UnitStep, for_each_part};
 use crate::lint::{Lint, Notice, Ordering, Update};
 use crate::race::{How, IntendedRace, Lane, Ticket};
 
@@ -265,16 +265,5 @@ impl Machine {
             _ => return,
         };
         self.lint(&Notice::Orders { agent, order, asked });
-    }
-}
-
-/// Calls `f` for the bytes of some elements: for all together where they lie side by side.
-#[inline(always)] // as its callers
-fn for_each_part(span: Span, size: usize, stride: usize, elements: Range<usize>, mut f: impl FnMut(Span)) {
-    if stride == 1 {
-        return f(part_of(span, elements.start * size, elements.len() * size));
-    }
-    for i in elements {
-        f(element(span, i * stride, size));
     }
 }

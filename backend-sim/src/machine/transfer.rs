@@ -1,5 +1,7 @@
 //! One transfer in flight: what it moves, how far it has come, and what may happen to it next.
 
+use std::ops::Range;
+
 use onesided::backend::{AllocId, AmoOp, Shape, SignalUpdate, Span, Until};
 use onesided::{At, DType};
 
@@ -303,4 +305,15 @@ pub(crate) fn part_of(span: Span, start: usize, len: usize) -> Span {
 /// The `i`-th element of a span.
 pub(crate) fn element(span: Span, i: usize, size: usize) -> Span {
     part_of(span, i * size, size)
+}
+
+/// Calls `f` for the bytes of some elements: for all together where they lie side by side.
+#[inline(always)] // as its callers
+pub(crate) fn for_each_part(span: Span, size: usize, stride: usize, elements: Range<usize>, mut f: impl FnMut(Span)) {
+    if stride == 1 {
+        return f(part_of(span, elements.start * size, elements.len() * size));
+    }
+    for i in elements {
+        f(element(span, i * stride, size));
+    }
 }
