@@ -4,7 +4,7 @@
 mod common;
 
 use common::without_lines;
-use onesided::{Cmp, Pe, Result, SignalOp};
+use onesided::{Cmp, Pe, Result, SignalOp, SymmetricBuf};
 use onesided_sim::{Config, Explore, LintKind, Profile, Races, Run, Sim, Simulation, VerdictKind};
 
 /// PE 0 puts data and behind a fence a flag, for which PE 1 waits plainly.
@@ -329,6 +329,85 @@ fn assert_proved(config: Config, program: &(impl Fn(&Pe<Sim>) -> Result<()> + Sy
     });
     let explored = explored.unwrap();
     assert!(explored.findings == 0 && explored.complete, "{explored:?}");
+}
+
+/// What each way of reading says of memory that is not zeroed: `write` is what PE 0 does before.
+fn reads(
+    write: impl Fn(&Pe<Sim>, &SymmetricBuf<u64>) -> Result<()>,
+    read: impl Fn(&Pe<Sim>, &SymmetricBuf<u64>) -> Result<()>,
+) -> Vec<LintKind> {
+    let program = |pe: &Pe<Sim>| {
+        let words = pe.alloc::<u64>(4)?;
+        if pe.my_pe() == 0 {
+            write(pe, &words)?;
+        }
+        pe.host().barrier_all()?;
+        if pe.my_pe() == 0 {
+            read(pe, &words)?;
+        }
+        pe.host().barrier_all()?;
+        pe.free(words)
+    };
+    let strict = Config { strict: true, ..Config::pes(2) };
+    let run = recorded(strict.clone(), program);
+    let kind = if run.verdict.lints.is_empty() { "finished" } else { "lint" };
+    assert_eq!(run.verdict.kind.outcome(), kind, "{}", run.verdict);
+    let mut simulation = Simulation::new(strict).unwrap();
+    let explored = simulation.explore(Explore::random(20, 0), program, |other| {
+        assert_eq!(kinds(other), kinds(&run), "in every order: {}", other.schedule);
+        std::ops::ControlFlow::Continue(())
+    });
+    explored.unwrap();
+    kinds(&run)
+}
+
+#[test]
+fn what_nobody_has_written_is_not_read() {
+    const FOUND: &[LintKind] = &[LintKind::UnwrittenRead];
+    let some = |pe: &Pe<Sim>, words: &SymmetricBuf<u64>| pe.write(words.slice(..2), &[1, 2]);
+    let part = reads(some, |pe, words| pe.read(words.slice(..2)).map(drop));
+    assert_eq!(part, [], "it is written");
+    assert_eq!(reads(some, |pe, words| pe.read(words).map(drop)), FOUND, "a part of it");
+    assert_eq!(reads(some, |pe, words| pe.host().g(words.at(1), 0).map(drop)), []);
+    assert_eq!(reads(some, |pe, words| pe.host().g(words.at(1), 1).map(drop)), FOUND, "another PE's");
+    assert_eq!(reads(some, |pe, words| pe.host().signal_fetch(words.signal(3)).map(drop)), FOUND);
+    assert_eq!(reads(some, |pe, words| pe.host().signal_op(words.signal(3), 1, SignalOp::Add, 0)), FOUND);
+    let set = |pe: &Pe<Sim>, words: &SymmetricBuf<u64>| pe.host().signal_op(words.signal(3), 1, SignalOp::Set, 0);
+    assert_eq!(reads(set, |pe, words| pe.host().signal_fetch(words.signal(3)).map(drop)), []);
+    let wait =
+        |pe: &Pe<Sim>, words: &SymmetricBuf<u64>| pe.host().signal_wait_until(words.signal(3), Cmp::Ge, 1).map(drop);
+    assert_eq!(reads(set, wait), [], "the signal has come");
+    assert_eq!(reads(some, wait), FOUND, "what is there by chance ends it");
+}
+
+/// A message may be shorter than its buffer; one of which nobody has written anything says nothing.
+#[test]
+fn a_transfer_may_carry_a_part_that_nobody_has_written() {
+    const FOUND: &[LintKind] = &[LintKind::UnwrittenRead];
+    let none = |_: &Pe<Sim>, _: &SymmetricBuf<u64>| Ok(());
+    let some = |pe: &Pe<Sim>, words: &SymmetricBuf<u64>| pe.write(words.at(0), &[1]);
+    let put = |pe: &Pe<Sim>, words: &SymmetricBuf<u64>| pe.host().put(words, words, 1);
+    let nbi = |pe: &Pe<Sim>, words: &SymmetricBuf<u64>| pe.host().put_nbi(words, words, 1);
+    let get = |pe: &Pe<Sim>, words: &SymmetricBuf<u64>| pe.host().get(words, words, 1);
+    assert_eq!(reads(some, put), []);
+    assert_eq!(reads(some, nbi), []);
+    assert_eq!([reads(none, put), reads(none, nbi), reads(some, get)], [FOUND, FOUND, FOUND]);
+}
+
+#[test]
+fn an_unwritten_read_names_the_lines_of_the_read_and_of_the_allocation() {
+    let program = |pe: &Pe<Sim>| {
+        let words = pe.alloc::<u32>(4)?;
+        pe.read(&words)?;
+        pe.free(words)
+    };
+    let run = recorded(Config { strict: true, ..Config::pes(2) }, program);
+    insta::assert_snapshot!(without_lines(&run.verdict), @r"
+    lint unwritten-read: alloc at backend-sim/tests/lints.rs:_ by PE 0 and read at backend-sim/tests/lints.rs:_ by PE 1
+        nobody has written what the second call reads of that memory, and fresh memory can hold anything
+        better: alloc_zeroed, or a write that comes before the read
+        2 times in this run
+    ");
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use onesided::backend::{
-    self, AmoOp, Collective, CollectiveKind, Effect, Intended, Moves, Order, Shape, SignalUpdate, Span, Until,
+    self, AllocId, AmoOp, Collective, CollectiveKind, Effect, Intended, Layout, Moves, Order, Shape, SignalUpdate,
+    Span, Until,
 };
 use onesided::{At, SignalOp};
 
@@ -74,7 +75,7 @@ impl Machine {
                 self.observe_read(&ticket, (peer, remote), shape, all.clone());
                 self.observe_write(&ticket, How::Write, (me, dst), shape, all);
             }
-            Moves::Fetch => self.observe_read(&ticket, (peer, remote), shape, all),
+            Moves::Fetch => self.observe_load(&ticket, (peer, remote), shape, all),
             Moves::Amo { op, value, .. } => {
                 let waiter = (until == Until::Delivered).then_some(agent);
                 self.observe_amo(&ticket, (op, value), peer, remote, waiter);
@@ -113,7 +114,7 @@ impl Machine {
                 self.observe_write(&ticket, How::Write, (dst_pe, dst), shape, elements);
             }
             Kind::Fetch | Kind::Load { .. } => {
-                self.observe_read(&ticket, (src_pe, src), shape, elements);
+                self.observe_load(&ticket, (src_pe, src), shape, elements);
             }
             Kind::Amo { op, value, .. } => {
                 let waiter = waiter.map(|(agent, _)| agent);
@@ -134,6 +135,16 @@ impl Machine {
     ) {
         for_each_part(src, shape.size, shape.src_stride, elements, |span| {
             self.races.transfer(ticket, pe, span, How::Read, shape.size);
+        });
+        self.lint(&Notice::Copied { ticket, pe, span: src });
+    }
+
+    /// A transfer reads elements for the agent that issued it.
+    #[inline(always)] // as its callers
+    fn observe_load(&mut self, ticket: &Ticket, (pe, src): (PeId, Span), shape: Shape, elements: Range<usize>) {
+        for_each_part(src, shape.size, shape.src_stride, elements, |span| {
+            self.races.transfer(ticket, pe, span, How::Read, shape.size);
+            self.lint(&Notice::Loaded { ticket, pe, span });
         });
     }
 
@@ -237,6 +248,14 @@ impl Machine {
     pub(super) fn lint(&mut self, notice: &Notice<'_>) {
         if let Some(lints) = &mut self.lints {
             lints.notice(notice, &mut self.races);
+        }
+    }
+
+    /// Memory is allocated.
+    pub(super) fn lint_made(&mut self, agent: AgentId, alloc: AllocId, layout: Layout, at: At) {
+        if self.lints.is_some() && !layout.zeroed {
+            let pes: Vec<PeId> = self.pes.ids().collect();
+            self.lint(&Notice::Made { agent, alloc, bytes: layout.bytes, pes: &pes, asked: ("alloc", at) });
         }
     }
 
