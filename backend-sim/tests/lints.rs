@@ -4,7 +4,7 @@
 mod common;
 
 use common::without_lines;
-use onesided::{Cmp, Pe, Result, SignalOp};
+use onesided::{Cmp, Pe, Result, SignalOp, SymmetricBuf};
 use onesided_sim::{Config, Explore, LintKind, Profile, Races, Run, Sim, Simulation, VerdictKind};
 
 /// PE 0 puts data and behind a fence a flag, for which PE 1 waits plainly.
@@ -213,6 +213,201 @@ fn a_quiet_that_covers_nothing_needs_somebody_who_relies_on_it() {
     };
     assert_eq!(kinds(&recorded(Config::pes(2), program(false))), []);
     assert_eq!(kinds(&recorded(Config::pes(2), program(true))), [LintKind::WrongScope]);
+}
+
+/// Columns are written in turn, and what lies between the elements of one is another's.
+#[test]
+fn columns_that_share_no_element_are_not_overwritten() {
+    let columns = |second: usize| {
+        move |pe: &Pe<Sim>| {
+            let (tile, told) = (pe.alloc_zeroed::<u64>(16)?, pe.alloc_zeroed::<u64>(2)?);
+            for (number, column) in [0, second].into_iter().enumerate() {
+                if pe.my_pe() == 0 {
+                    pe.host().iput(tile.slice(column..), tile.slice(1..), 4, 4, 3, 1)?;
+                    pe.host().fence()?;
+                    pe.host().signal_op(told.signal(number), 1, SignalOp::Set, 1)?;
+                } else {
+                    pe.host().signal_wait_until(told.signal(number), Cmp::Eq, 1)?;
+                }
+            }
+            pe.free(told)?;
+            pe.free(tile)
+        }
+    };
+    assert_eq!(kinds(&recorded(Config::pes(2), columns(3))), []);
+    assert_eq!(kinds(&recorded(Config::pes(2), columns(0))), [LintKind::DestinationReused]);
+    assert_eq!(kinds(&recorded(Config::pes(2), columns(4))), [LintKind::DestinationReused], "two of its elements");
+}
+
+/// Where the receiver is the sender, its own wait stands between the two calls.
+#[test]
+fn a_pe_that_has_waited_for_its_own_data_may_send_again() {
+    let rounds = |waits: bool| {
+        move |pe: &Pe<Sim>| {
+            let (me, words) = (pe.my_pe(), pe.alloc_zeroed::<u64>(4)?);
+            let (told, done) = (words.signal(2), words.signal(3));
+            for round in 1..=3 {
+                pe.host().put_signal(words.at(0), words.at(1), told, round, SignalOp::Set, me)?;
+                if waits {
+                    pe.host().signal_wait_until(told, Cmp::Eq, round)?;
+                    pe.host().signal_op(done, round, SignalOp::Set, me)?;
+                    pe.host().signal_wait_until(done, Cmp::Eq, round)?;
+                } else {
+                    pe.host().fence()?;
+                }
+            }
+            pe.host().signal_wait_until(told, Cmp::Ge, 1)?;
+            pe.free(words)
+        }
+    };
+    assert_eq!(kinds(&recorded(Config::pes(1), rounds(true))), []);
+    assert_eq!(kinds(&recorded(Config::pes(1), rounds(false))), [LintKind::DestinationReused]);
+    assert_proved(Config::pes(1), &rounds(true));
+}
+
+/// The host waits for what a stream sends to its own PE. The stream sends again without having heard of the host.
+#[test]
+fn a_stream_is_not_the_host_that_waits() {
+    let program = |synchronizes: bool| {
+        move |pe: &Pe<Sim>| {
+            let (me, words, stream) = (pe.my_pe(), pe.alloc_zeroed::<u64>(3)?, pe.stream()?);
+            let send =
+                |value| pe.on(&stream).put_signal(words.at(0), words.at(1), words.signal(2), value, SignalOp::Set, me);
+            send(1)?;
+            if !synchronizes {
+                pe.on(&stream).fence()?;
+                send(2)?;
+            }
+            pe.host().signal_wait_until(words.signal(2), Cmp::Ge, 1)?;
+            if synchronizes {
+                send(2)?; // enqueued behind the wait
+            }
+            pe.synchronize(&stream)?;
+            pe.host().barrier_all()?;
+            pe.free(words)
+        }
+    };
+    assert_eq!(kinds(&recorded(Config::pes(1), program(true))), []);
+    assert_eq!(kinds(&recorded(Config::pes(1), program(false))), [LintKind::DestinationReused]);
+}
+
+/// Everybody sends to everybody, itself included, and sends again when all have answered.
+fn answered_rounds(pe: &Pe<Sim>) -> Result<()> {
+    let (me, n) = (pe.my_pe(), pe.n_pes());
+    let data = pe.alloc_zeroed::<u64>(n + 1)?;
+    let (told, answered) = (pe.alloc_zeroed::<u64>(n)?, pe.alloc_zeroed::<u64>(n)?);
+    for round in 1..=3 {
+        for to in 0..n {
+            pe.host().put_signal(data.at(me), data.at(n), told.signal(me), round, SignalOp::Set, to)?;
+        }
+        for from in 0..n {
+            pe.host().signal_wait_until(told.signal(from), Cmp::Eq, round)?;
+            pe.read_one(data.at(from))?;
+            pe.host().signal_op(answered.signal(me), round, SignalOp::Set, from)?;
+        }
+        for from in 0..n {
+            pe.host().signal_wait_until(answered.signal(from), Cmp::Eq, round)?;
+        }
+    }
+    pe.free(answered)?;
+    pe.free(told)?;
+    pe.free(data)
+}
+
+#[test]
+fn an_exchange_with_oneself_among_all_is_right() {
+    assert_eq!(kinds(&recorded(Config::pes(3), answered_rounds)), []);
+    assert_proved(Config::pes(3), &answered_rounds);
+}
+
+/// Every schedule is seen, and none has a lint.
+fn assert_proved(config: Config, program: &(impl Fn(&Pe<Sim>) -> Result<()> + Sync)) {
+    let mut simulation = Simulation::new(Config { strict: true, ..config }).unwrap();
+    let explored = simulation.explore(Explore::All { limit: 10_000 }, program, |run| {
+        assert!(run.is_ok(), "{}", run.verdict);
+        std::ops::ControlFlow::Continue(())
+    });
+    let explored = explored.unwrap();
+    assert!(explored.findings == 0 && explored.complete, "{explored:?}");
+}
+
+/// What each way of reading says of memory that is not zeroed: `write` is what PE 0 does before.
+fn reads(
+    write: impl Fn(&Pe<Sim>, &SymmetricBuf<u64>) -> Result<()>,
+    read: impl Fn(&Pe<Sim>, &SymmetricBuf<u64>) -> Result<()>,
+) -> Vec<LintKind> {
+    let program = |pe: &Pe<Sim>| {
+        let words = pe.alloc::<u64>(4)?;
+        if pe.my_pe() == 0 {
+            write(pe, &words)?;
+        }
+        pe.host().barrier_all()?;
+        if pe.my_pe() == 0 {
+            read(pe, &words)?;
+        }
+        pe.host().barrier_all()?;
+        pe.free(words)
+    };
+    let strict = Config { strict: true, ..Config::pes(2) };
+    let run = recorded(strict.clone(), program);
+    let kind = if run.verdict.lints.is_empty() { "finished" } else { "lint" };
+    assert_eq!(run.verdict.kind.outcome(), kind, "{}", run.verdict);
+    let mut simulation = Simulation::new(strict).unwrap();
+    let explored = simulation.explore(Explore::random(20, 0), program, |other| {
+        assert_eq!(kinds(other), kinds(&run), "in every order: {}", other.schedule);
+        std::ops::ControlFlow::Continue(())
+    });
+    explored.unwrap();
+    kinds(&run)
+}
+
+#[test]
+fn what_nobody_has_written_is_not_read() {
+    const FOUND: &[LintKind] = &[LintKind::UnwrittenRead];
+    let some = |pe: &Pe<Sim>, words: &SymmetricBuf<u64>| pe.write(words.slice(..2), &[1, 2]);
+    let part = reads(some, |pe, words| pe.read(words.slice(..2)).map(drop));
+    assert_eq!(part, [], "it is written");
+    assert_eq!(reads(some, |pe, words| pe.read(words).map(drop)), FOUND, "a part of it");
+    assert_eq!(reads(some, |pe, words| pe.host().g(words.at(1), 0).map(drop)), []);
+    assert_eq!(reads(some, |pe, words| pe.host().g(words.at(1), 1).map(drop)), FOUND, "another PE's");
+    assert_eq!(reads(some, |pe, words| pe.host().signal_fetch(words.signal(3)).map(drop)), FOUND);
+    assert_eq!(reads(some, |pe, words| pe.host().signal_op(words.signal(3), 1, SignalOp::Add, 0)), FOUND);
+    let set = |pe: &Pe<Sim>, words: &SymmetricBuf<u64>| pe.host().signal_op(words.signal(3), 1, SignalOp::Set, 0);
+    assert_eq!(reads(set, |pe, words| pe.host().signal_fetch(words.signal(3)).map(drop)), []);
+    let wait =
+        |pe: &Pe<Sim>, words: &SymmetricBuf<u64>| pe.host().signal_wait_until(words.signal(3), Cmp::Ge, 1).map(drop);
+    assert_eq!(reads(set, wait), [], "the signal has come");
+    assert_eq!(reads(some, wait), FOUND, "what is there by chance ends it");
+}
+
+/// A message may be shorter than its buffer; one of which nobody has written anything says nothing.
+#[test]
+fn a_transfer_may_carry_a_part_that_nobody_has_written() {
+    const FOUND: &[LintKind] = &[LintKind::UnwrittenRead];
+    let none = |_: &Pe<Sim>, _: &SymmetricBuf<u64>| Ok(());
+    let some = |pe: &Pe<Sim>, words: &SymmetricBuf<u64>| pe.write(words.at(0), &[1]);
+    let put = |pe: &Pe<Sim>, words: &SymmetricBuf<u64>| pe.host().put(words, words, 1);
+    let nbi = |pe: &Pe<Sim>, words: &SymmetricBuf<u64>| pe.host().put_nbi(words, words, 1);
+    let get = |pe: &Pe<Sim>, words: &SymmetricBuf<u64>| pe.host().get(words, words, 1);
+    assert_eq!(reads(some, put), []);
+    assert_eq!(reads(some, nbi), []);
+    assert_eq!([reads(none, put), reads(none, nbi), reads(some, get)], [FOUND, FOUND, FOUND]);
+}
+
+#[test]
+fn an_unwritten_read_names_the_lines_of_the_read_and_of_the_allocation() {
+    let program = |pe: &Pe<Sim>| {
+        let words = pe.alloc::<u32>(4)?;
+        pe.read(&words)?;
+        pe.free(words)
+    };
+    let run = recorded(Config { strict: true, ..Config::pes(2) }, program);
+    insta::assert_snapshot!(without_lines(&run.verdict), @r"
+    lint unwritten-read: alloc at backend-sim/tests/lints.rs:_ by PE 0 and read at backend-sim/tests/lints.rs:_ by PE 1
+        nobody has written what the second call reads of that memory, and fresh memory can hold anything
+        better: alloc_zeroed, or a write that comes before the read
+        2 times in this run
+    ");
 }
 
 #[test]

@@ -13,6 +13,7 @@
 //! | `reused.rs` | data that is overwritten before its reader can have read it |
 //! | `scope.rs` | a quiet or fence of the wrong scope |
 //! | `target.rs` | a fence between data and a flag that go to different PEs |
+//! | `unwritten.rs` | a read of memory that nobody has written |
 //!
 //! They look at recorded runs, and at every run where a lint is a finding ([`Config::strict`](crate::Config::strict)). So other
 //! runs pay nothing for them.
@@ -26,6 +27,7 @@ mod report;
 mod reused;
 mod scope;
 mod target;
+mod unwritten;
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -48,8 +50,18 @@ pub(crate) enum Notice<'a> {
     Updated { ticket: &'a Ticket, pe: PeId, word: Span, update: Update, before: u64 },
     /// Memory is written in another way.
     Written { pe: PeId, span: Span },
+    /// Memory now holds what somebody has written, in whatever way.
+    Changed { pe: PeId, span: Span },
+    /// Memory of these PEs is allocated, and is not zeroed.
+    Made { agent: AgentId, alloc: AllocId, bytes: usize, pes: &'a [PeId], asked: (&'static str, At) },
     /// An agent reads memory itself.
     Read { agent: AgentId, pe: PeId, span: Span, asked: (&'static str, At) },
+    /// An agent reads a word of its PE atomically.
+    Fetched { agent: AgentId, pe: PeId, span: Span, asked: (&'static str, At) },
+    /// A transfer reads memory for the agent that issued it.
+    Loaded { ticket: &'a Ticket, pe: PeId, span: Span },
+    /// A transfer reads of its source, which is all of this, and takes that to other memory.
+    Copied { ticket: &'a Ticket, pe: PeId, span: Span },
     /// An agent begins to wait for words of its PE.
     Waits { agent: AgentId, waiting: Waiting, words: &'a [Span] },
     /// The word is what the agent waits for.
@@ -138,6 +150,7 @@ pub(crate) struct Lints {
     reused: reused::Reused,
     scope: scope::WrongScope,
     target: target::WrongTarget,
+    unwritten: unwritten::UnwrittenRead,
     waits: BTreeMap<AgentId, Waiting>,
     found: Found,
 }
@@ -148,8 +161,10 @@ impl Lints {
         if let Notice::Waits { agent, waiting, .. } = notice {
             self.waits.insert(*agent, *waiting);
         }
-        let Lints { counter, equality, plain_data, plain_wait, polled, reused, scope, target, waits, found } = self;
-        let rules: [&mut dyn Rule; 8] = [counter, equality, plain_data, plain_wait, polled, reused, scope, target];
+        let Lints { counter, equality, plain_data, plain_wait, polled, reused, scope, target, unwritten, waits, found } =
+            self;
+        let rules: [&mut dyn Rule; 9] =
+            [counter, equality, plain_data, plain_wait, polled, reused, scope, target, unwritten];
         for rule in rules {
             match notice {
                 Notice::Known => rule.settle(found),

@@ -25,11 +25,13 @@ pub enum LintKind {
     WrongScope,
     /// A fence between data and a flag that go to different PEs.
     FenceToAnotherPe,
+    /// A read of memory that nobody has written.
+    UnwrittenRead,
 }
 
 impl LintKind {
     /// Every kind.
-    pub const ALL: [LintKind; 8] = [
+    pub const ALL: [LintKind; 9] = [
         LintKind::CounterOvertaken,
         LintKind::EqualityPassed,
         LintKind::WaitOnPlainData,
@@ -38,6 +40,7 @@ impl LintKind {
         LintKind::DestinationReused,
         LintKind::WrongScope,
         LintKind::FenceToAnotherPe,
+        LintKind::UnwrittenRead,
     ];
 
     /// Its name in reports.
@@ -51,6 +54,7 @@ impl LintKind {
             LintKind::DestinationReused => "destination-reused",
             LintKind::WrongScope => "wrong-scope",
             LintKind::FenceToAnotherPe => "fence-to-another-pe",
+            LintKind::UnwrittenRead => "unwritten-read",
         }
     }
 
@@ -86,6 +90,10 @@ impl LintKind {
             LintKind::FenceToAnotherPe => {
                 ("a fence orders what goes to one PE, and these go to two", "a quiet in place of the fence")
             }
+            LintKind::UnwrittenRead => (
+                "nobody has written what the second call reads of that memory, and fresh memory can hold anything",
+                "alloc_zeroed, or a write that comes before the read",
+            ),
         }
     }
 }
@@ -116,7 +124,7 @@ impl LintSite {
 pub struct Lint {
     /// What is wrong with them.
     pub kind: LintKind,
-    /// The call that comes first: the one that sends, mostly.
+    /// The call that comes first: the one that sends, mostly, or that allocates.
     pub first: LintSite,
     /// The other.
     pub second: LintSite,

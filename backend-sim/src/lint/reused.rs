@@ -5,11 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use onesided::backend::{Against, Moves, Span, Transfer};
+use onesided::backend::{Against, Moves, Shape, Span, Transfer};
 
 use super::report::{Found, LintKind, LintSite};
 use super::{Known, Notice, Rule, Waiting};
-use crate::machine::{AgentId, PeId};
+use crate::machine::{AgentId, PeId, parts};
 use crate::race::Ticket;
 
 /// So much is kept of each PE.
@@ -18,7 +18,7 @@ const MOST: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Reused {
     /// Data that is sent and not announced, by its sender.
-    silent: BTreeMap<(AgentId, PeId), Vec<(Span, Ticket)>>,
+    silent: BTreeMap<(AgentId, PeId), Vec<(Target, Ticket)>>,
     of: BTreeMap<PeId, Receiver>,
 }
 
@@ -31,7 +31,7 @@ struct Receiver {
 
 #[derive(Debug)]
 struct Announced {
-    data: Span,
+    data: Target,
     ticket: Ticket,
     site: LintSite,
     /// The transfer that announces it, and its word.
@@ -41,6 +41,13 @@ struct Announced {
     value: Option<u64>,
     /// The call that overwrites the data.
     reused: Option<LintSite>,
+}
+
+/// The elements that a put writes: those of a column have others between them.
+#[derive(Clone, Copy, Debug)]
+struct Target {
+    span: Span,
+    shape: Shape,
 }
 
 impl Rule for Reused {
@@ -84,12 +91,14 @@ impl Reused {
         if !sends && word.is_none() {
             return;
         }
+        let target = Target { span: transfer.remote, shape: transfer.shape };
         let receiver = self.of.entry(peer).or_default();
         let site = known.races.site_of(ticket);
         if sends {
             for announced in &mut receiver.announced {
-                let overwrites = announced.reused.is_none() && announced.data.overlaps(&transfer.remote);
-                if overwrites && !known.races.has_heard(ticket, peer, announced.ticket.time()) {
+                let overwrites = announced.reused.is_none() && announced.data.meets(&target);
+                let has_heard = known.races.has_heard(ticket, peer, announced.ticket.time());
+                if overwrites && !has_heard && !announced.is_seen_by(ticket.agent(), &receiver.waits, known) {
                     announced.reused = Some(site);
                     announced.judge(&receiver.waits, known);
                 }
@@ -97,7 +106,7 @@ impl Reused {
         }
         let silent = self.silent.entry((ticket.agent(), peer)).or_default();
         if sends {
-            silent.push((transfer.remote, ticket.clone()));
+            silent.push((target, ticket.clone()));
         }
         let Some(word) = word else {
             if silent.len() > MOST {
@@ -126,17 +135,69 @@ impl Reused {
 impl Announced {
     /// Whether the receiver has waited for this data, and not for what came before.
     fn judge(&mut self, waits: &[(AgentId, Waiting, Span)], known: &mut Known<'_>) {
-        let (Some(value), Some(reused)) = (self.value, self.reused) else { return };
-        let waited = waits.iter().any(|(agent, waiting, word)| {
-            let Against::One(wanted) = waiting.against else { return false };
-            *word == self.word
-                && waiting.cmp.holds_bits(waiting.dtype, value, wanted)
-                && !known.races.is_told(&self.ticket, *agent, waiting.time)
-        });
-        if waited {
+        let Some(reused) = self.reused else { return };
+        if waits.iter().any(|wait| self.ends(wait, known)) {
             known.found.note(LintKind::DestinationReused, self.site, reused, None);
             self.reused = None;
             self.value = None;
         }
+    }
+
+    /// Whether an agent is itself the receiver, and has waited for this data: what it does now comes behind its wait.
+    fn is_seen_by(&self, agent: AgentId, waits: &[(AgentId, Waiting, Span)], known: &Known<'_>) -> bool {
+        waits.iter().any(|wait| wait.0 == agent && self.ends(wait, known))
+    }
+
+    /// Whether the announcement ends a wait that did not come before it.
+    fn ends(&self, (agent, waiting, word): &(AgentId, Waiting, Span), known: &Known<'_>) -> bool {
+        let (Some(value), Against::One(wanted)) = (self.value, waiting.against) else { return false };
+        *word == self.word
+            && waiting.cmp.holds_bits(waiting.dtype, value, wanted)
+            && !known.races.is_told(&self.ticket, *agent, waiting.time)
+    }
+}
+
+impl Target {
+    /// Whether an element of the one and an element of the other share a byte.
+    fn meets(&self, other: &Target) -> bool {
+        let Shape { count, size, dst_stride, .. } = self.shape;
+        self.span.overlaps(&other.span) && parts(self.span, size, dst_stride, 0..count).any(|part| other.has(part))
+    }
+
+    /// Whether an element has one of these bytes.
+    fn has(&self, part: Span) -> bool {
+        let Shape { count, size, dst_stride, .. } = self.shape;
+        if dst_stride <= 1 {
+            return self.span.overlaps(&part);
+        }
+        let step = size * dst_stride;
+        // the first element that ends behind the first of the bytes
+        let first = (part.start + step).saturating_sub(self.span.start + size) / step;
+        self.span.overlaps(&part) && first < count && self.span.start + first * step < part.start + part.len
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use onesided::backend::AllocId;
+
+    use super::*;
+
+    fn column(start: usize, count: usize, dst_stride: usize) -> Target {
+        let shape = Shape { count, size: 8, dst_stride, src_stride: 1 };
+        Target { span: Span { alloc: AllocId(0), start, len: ((count - 1) * dst_stride + 1) * 8 }, shape }
+    }
+
+    #[test]
+    fn columns_meet_where_an_element_is_the_same() {
+        let meet = |one: Target, other: Target| {
+            assert_eq!(one.meets(&other), other.meets(&one), "{one:?} {other:?}");
+            one.meets(&other)
+        };
+        assert!(meet(column(0, 3, 4), column(0, 3, 4)) && meet(column(0, 3, 4), column(32, 1, 1)));
+        assert!(meet(column(0, 3, 4), column(64, 5, 2)) && meet(column(0, 7, 1), column(48, 3, 4)));
+        assert!(!meet(column(0, 3, 4), column(8, 3, 4)), "they lie between each other");
+        assert!(!meet(column(0, 3, 4), column(40, 3, 1)) && !meet(column(0, 3, 4), column(72, 3, 4)));
+        assert!(meet(column(0, 3, 4), column(8, 4, 1)) && !meet(column(0, 5, 3), column(8, 1, 1)));
     }
 }

@@ -10,6 +10,7 @@ use super::ids::{AgentId, ClaimId};
 use super::instance::Collective;
 use super::starts::peer_of;
 use super::{Machine, Object, Progress, Touch};
+use crate::lint::Notice;
 use crate::race::How;
 use crate::request::{Call, Reply};
 
@@ -139,6 +140,7 @@ impl Machine {
             Effect::FetchSignal { word } => {
                 let pe = self.agents[agent].pe;
                 self.observe(agent, pe, word, How::AtomicRead, word.len, (op.name(), at));
+                self.lint(&Notice::Fetched { agent, pe, span: word, asked: (op.name(), at) });
                 self.races.acquire(agent, pe, word, false);
                 self.touch_memory(pe, word, Touch::Read);
                 self.call_has_read(agent, (pe, word));

@@ -67,7 +67,11 @@ impl Machine {
     pub(super) fn allocate(&mut self, team: TeamIndex, seq: u32, layout: Layout) {
         let entries = &self.teams.get(team).instance_ref(seq).entries;
         let at = entries.iter().find_map(|entry| entry.at).expect("everyone has entered");
+        let by = entries.iter().find_map(|entry| entry.agent);
         let result = self.heap.alloc(layout, at);
+        if let (Some(agent), Ok(alloc)) = (by, &result) {
+            self.lint_made(agent, *alloc, layout, at);
+        }
         self.reply_to_all(team, seq, |at| match &result {
             Ok(alloc) => Reply::Alloc(*alloc),
             Err(why) => Reply::Failed(Error::new(ErrorKind::OutOfMemory, "alloc", why.as_str(), at)),

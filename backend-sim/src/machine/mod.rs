@@ -107,6 +107,7 @@ pub(crate) use loops::Loops;
 pub(crate) use past::Past;
 pub(crate) use poll::Patience;
 pub(crate) use team::predefined_members;
+pub(crate) use transfer::parts;
 
 /// Whether a call is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

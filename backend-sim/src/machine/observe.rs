@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use onesided::backend::{
-    self, AmoOp, Collective, CollectiveKind, Effect, Intended, Moves, Op, Order, Shape, SignalUpdate, Span, Until,
+    self, AllocId, AmoOp, Collective, CollectiveKind, Effect, Intended, Layout, Moves, Op, Order, Shape, SignalUpdate,
+    Span, Until,
 };
 use onesided::{At, SignalOp};
 
@@ -11,7 +12,7 @@ use super::Machine;
 use super::claim::Claimed;
 use super::ids::{AgentId, PeId};
 use super::relaxed::Asked;
-use super::transfer::{Kind, Transfer, Unit, UnitStep, part_of};
+use super::transfer::{Kind, Transfer, Unit, UnitStep, parts};
 use crate::lint::{Lint, Notice, Ordering, Update};
 use crate::race::{How, IntendedRace, Lane, Ticket};
 
@@ -64,7 +65,7 @@ impl Machine {
                 self.observe_read(&ticket, (peer, remote), shape, all.clone());
                 self.observe_write(&ticket, How::Write, (me, dst), shape, all);
             }
-            Moves::Fetch => self.observe_read(&ticket, (peer, remote), shape, all),
+            Moves::Fetch => self.observe_load(&ticket, (peer, remote), shape, all),
             Moves::Amo { op, value, .. } => {
                 let waiter = (until == Until::Delivered).then_some(agent);
                 self.observe_amo(&ticket, (op, value), peer, remote, waiter);
@@ -103,7 +104,7 @@ impl Machine {
                 self.observe_write(&ticket, How::Write, (dst_pe, dst), shape, elements);
             }
             Kind::Fetch | Kind::Load { .. } => {
-                self.observe_read(&ticket, (src_pe, src), shape, elements);
+                self.observe_load(&ticket, (src_pe, src), shape, elements);
             }
             Kind::Amo { op, value, .. } => {
                 let waiter = waiter.map(|(agent, _)| agent);
@@ -124,6 +125,16 @@ impl Machine {
     ) {
         for part in parts(src, shape.size, shape.src_stride, elements) {
             self.races.transfer(ticket, pe, part, How::Read, shape.size);
+        }
+        self.lint(&Notice::Copied { ticket, pe, span: src });
+    }
+
+    /// A transfer reads elements for the agent that issued it.
+    #[inline(always)] // as its callers
+    fn observe_load(&mut self, ticket: &Ticket, (pe, src): (PeId, Span), shape: Shape, elements: Range<usize>) {
+        for span in parts(src, shape.size, shape.src_stride, elements) {
+            self.races.transfer(ticket, pe, span, How::Read, shape.size);
+            self.lint(&Notice::Loaded { ticket, pe, span });
         }
     }
 
@@ -241,6 +252,14 @@ impl Machine {
         }
     }
 
+    /// Memory is allocated.
+    pub(super) fn lint_made(&mut self, agent: AgentId, alloc: AllocId, layout: Layout, at: At) {
+        if self.lints.is_some() && !layout.zeroed {
+            let pes: Vec<PeId> = self.pes.ids().collect();
+            self.lint(&Notice::Made { agent, alloc, bytes: layout.bytes, pes: &pes, asked: ("alloc", at) });
+        }
+    }
+
     /// A word is about to be updated.
     fn lint_update(&mut self, ticket: &Ticket, pe: PeId, word: Span, update: Update) {
         if self.lints.is_some() {
@@ -267,11 +286,4 @@ impl Machine {
         };
         self.lint(&Notice::Orders { agent, order, asked });
     }
-}
-
-/// The bytes of some elements: all together where they lie side by side.
-#[inline(always)] // as its callers
-fn parts(span: Span, size: usize, stride: usize, elements: Range<usize>) -> impl Iterator<Item = Span> {
-    let (parts, len) = if stride == 1 { (1, elements.len()) } else { (elements.len(), 1) };
-    (0..parts).map(move |i| part_of(span, (elements.start + i) * stride * size, len * size))
 }

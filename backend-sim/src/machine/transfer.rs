@@ -1,5 +1,7 @@
 //! One transfer in flight: what it moves, how far it has come, and what may happen to it next.
 
+use std::ops::Range;
+
 use onesided::backend::{AllocId, AmoOp, Shape, SignalUpdate, Span, Until};
 use onesided::{At, DType};
 
@@ -303,4 +305,11 @@ pub(crate) fn part_of(span: Span, start: usize, len: usize) -> Span {
 /// The `i`-th element of a span.
 pub(crate) fn element(span: Span, i: usize, size: usize) -> Span {
     part_of(span, i * size, size)
+}
+
+/// The bytes of some elements: all together where they lie side by side.
+#[inline(always)] // as its callers
+pub(crate) fn parts(span: Span, size: usize, stride: usize, elements: Range<usize>) -> impl Iterator<Item = Span> {
+    let (parts, len) = if stride == 1 { (1, elements.len()) } else { (elements.len(), 1) };
+    (0..parts).map(move |i| part_of(span, (elements.start + i) * stride * size, len * size))
 }

@@ -124,6 +124,7 @@ impl Machine {
     /// Memory of `pe` has changed: waits on it may now end, or no longer end.
     #[inline(always)] // on the hottest path: mostly there is nothing to tell
     pub(super) fn wrote(&mut self, pe: PeId, span: Span) {
+        self.lint(&Notice::Changed { pe, span }); // before a wait sees it
         if !self.pes[pe].waiting.is_empty() {
             self.recheck(pe, span);
         }

@@ -25,6 +25,8 @@ pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
         quiet_of_the_stream: 2 => |case| case.lints(&[]),
         fence_before_a_flag_elsewhere: 3 racy => |case| case.lints(&["fence-to-another-pe"]),
         quiet_before_a_flag_elsewhere: 3 => |case| case.lints(&[]),
+        read_of_fresh_memory: 2 => |case| case.lints(&["unwritten-read"]),
+        read_of_zeroed_memory: 2 => |case| case.lints(&[]),
     ]
 }
 
@@ -247,6 +249,22 @@ fn flag_elsewhere<B: Backend>(pe: &Pe<B>, quiet: bool) -> Result<Seen> {
             saw = seen("data", pe.host().g(words.at(0), 1)?);
         }
     }
+    pe.free(words)?;
+    Ok(saw)
+}
+
+/// What fresh memory holds can be anything, so nothing is said of the value.
+fn read_of_fresh_memory<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    let words = pe.alloc::<u64>(1)?;
+    pe.read_one(words.at(0))?;
+    pe.free(words)?;
+    Ok(Seen::nothing())
+}
+
+/// Memory that is asked for zeroed has a value.
+fn read_of_zeroed_memory<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    let words = pe.alloc_zeroed::<u64>(1)?;
+    let saw = seen("word", pe.read_one(words.at(0))?);
     pe.free(words)?;
     Ok(saw)
 }
