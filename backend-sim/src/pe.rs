@@ -313,7 +313,8 @@ impl Backend for Sim {
         value(self.channel.call(Call::TeamUniqueId, at)).map(TeamUniqueId)
     }
 
-    #[inline]
+    // It has a copy of the machine's paths for each kind of operation: once here, and not in every program.
+    #[inline(never)]
     fn issue(&self, op: &Op, values: &Values<'_>, stream: Option<&SimStream>, at: At) -> Result<u64> {
         let stream = stream.map(|stream| stream.0);
         value(self.channel.call(Call::Issue { op, values, stream }, at))

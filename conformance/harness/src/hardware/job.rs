@@ -145,8 +145,8 @@ struct PeState {
     /// Cases that it ran fewer times, because they take long.
     enough: BTreeSet<usize>,
     finalized: bool,
-    /// Whether it has said that it compiles, and nothing since.
-    compiles: bool,
+    /// When it has said that it compiles, if it has said nothing since.
+    compiles: Option<Instant>,
     /// What it said before it failed.
     fault: Option<What>,
     ended: Option<PeStatus>,
@@ -165,7 +165,7 @@ impl<'a> State<'a> {
 
     /// How long no PE may make progress now.
     fn limit(&self) -> Duration {
-        let compiles = self.pes.iter().any(|pe| pe.compiles);
+        let compiles = self.pes.iter().any(|pe| pe.compiles.is_some());
         if compiles { self.script.limit.max(COMPILING) } else { self.script.limit }
     }
 
@@ -173,7 +173,12 @@ impl<'a> State<'a> {
     fn line(&mut self, pe: usize, channel: Channel, text: &str, hear: &mut dyn FnMut(News<'_>)) -> bool {
         let message = if channel == Channel::Out { Message::read(text) } else { None };
         let (printed, message) = message.map_or((text, None), |(before, message)| (before, Some(message)));
-        self.pes[pe].compiles = message.is_none() && (self.pes[pe].compiles || printed.starts_with(COMPILES));
+        let compiles = &mut self.pes[pe].compiles;
+        if printed.starts_with(COMPILES) {
+            *compiles = Some(Instant::now());
+        } else if message.is_some() && compiles.is_some_and(|since| since.elapsed() >= OVERTAKEN) {
+            *compiles = None; // a message that comes sooner may have been overtaken
+        }
         if !printed.is_empty() {
             let tail = &mut self.pes[pe].tail;
             if tail.len() == TAIL.0 {
