@@ -354,7 +354,10 @@ mod tests {
                 replay(of("4x1.spec.p4"), "--rounds 4"),
                 "recorded with other options of demo than are given here (--rounds 4)",
             ),
-            (replay("os2.4x1.spec.p4.o.none".into(), ""), "is of a program without options of its own, and demo has some"),
+            (
+                replay("os2.4x1.spec.p4.o.none".into(), ""),
+                "is of a program without options of its own, and demo has some",
+            ),
             (replay("os1.4x1.spec.p4.o.0".into(), ""), "of an older version of this project"),
         ] {
             let error = plan(&arguments).unwrap_err();
