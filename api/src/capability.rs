@@ -48,4 +48,7 @@ pub struct Capabilities {
     pub symmetric_registration: Support,
     /// Kernels: [`Pe::module`](crate::Pe::module) and [`Issue::launch`](crate::Issue::launch).
     pub kernels: Support,
+    /// Atomics of kernels on a word that PEs of several GPUs update: NVSHMEM's, and the GPU's own through a peer's pointer. Where they are
+    /// missing, kernels run and updates get lost; nobody returns an error.
+    pub kernel_atomics: Support,
 }

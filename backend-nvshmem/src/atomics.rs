@@ -11,16 +11,22 @@ use std::ffi::c_void;
 use cudarc::driver::result;
 use cudarc::driver::sys::CU_MEMHOSTALLOC_PORTABLE;
 use onesided::backend::{AmoOp, Op};
-use onesided::{At, Error, ErrorKind, Result};
+use onesided::{At, Error, ErrorKind, Result, Source};
 use onesided_compile::gpu::{self, Installation, LinkOptions};
-use onesided_compile::{Options, Source, compile};
 
+use crate::capabilities::{HeapKind, LOSES};
+use crate::code::{Code, refused};
 use crate::cuda::device;
 use crate::kernels::{self, Function};
 use crate::pe::Nvshmem;
 use crate::table::Table;
 
 const TEXT: &str = include_str!("atomics.cu");
+
+/// The kernel, as a module of its own.
+pub(crate) fn source() -> Source {
+    Source::cuda("atomics.cu", TEXT)
+}
 
 const KERNEL: &str = "onesided_atomic";
 
@@ -48,10 +54,13 @@ struct Loaded {
 
 impl Atomics {
     /// Why atomics do not work here. Looks, the first time, whether what is needed is installed; compiles nothing.
-    pub(crate) fn support(&self, table: &Table, heap_is_host: bool) -> Option<&'static str> {
+    pub(crate) fn support(&self, table: &Table, heap: HeapKind) -> Option<&'static str> {
         *self.missing.get_or_init(|| {
-            if heap_is_host && table.version < ENDS {
+            if heap.is_host && table.version < ENDS {
                 return Some(HANGS);
+            }
+            if heap.loses_updates {
+                return Some(LOSES);
             }
             let installed = Installation::of(&table.file, table.version);
             let ready = installed.and_then(|_| gpu::ready(&LinkOptions::new("sm_90")));
@@ -104,17 +113,15 @@ impl Nvshmem {
         if let Some(loaded) = self.atomics.loaded.get() {
             return Ok(loaded);
         }
-        if let Some(why) = self.atomics.support(self.table, self.memory.heap_is_host.get()) {
+        if let Some(why) = self.atomics.support(self.table, self.memory.heap.get()) {
             return Err(Error::new(ErrorKind::Unsupported, call, why, at));
         }
         let architecture = self.device().architecture(call, at)?;
-        let options = Options::new().architecture(format!("compute_{}", architecture.min(90)));
+        let source = source();
         let installation = Installation::of(&self.table.file, self.table.version);
-        let linking = LinkOptions::new(format!("sm_{architecture}")).notice(kernels::notice);
-        let linked = compile(&Source::new("atomics.cu", TEXT), &options)
-            .map_err(gpu::LinkError::from)
-            .and_then(|ptx| gpu::link(ptx.text(), "atomics.ptx", &installation?, &linking));
-        let linked = linked.map_err(|why| kernels::refused(&why, call, at))?;
+        let linked =
+            Code::of(&source, architecture).and_then(|(code, _)| code.linked(&source, &installation?, architecture));
+        let linked = linked.map_err(|why| refused(&why, call, at))?;
         let module = self.load_cubin(&linked, call, at)?;
         let function = kernels::function(module, KERNEL, call, at)?;
         // SAFETY: 8 bytes, which are written before they are read.

@@ -19,12 +19,17 @@ pub(crate) const NO_REGISTRATION: &str =
 const CRASHES: &str = "the heap is memory of the host (NVSHMEM_HEAP_KIND=SYSMEM), beside which libraries before 3.8 end the \
                        process when memory of the GPU is registered";
 
+/// Why atomics of several GPUs are none.
+pub(crate) const LOSES: &str = "the heap is memory of the host (NVSHMEM_HEAP_KIND=SYSMEM), where this machine's GPUs read, change and write back by \
+                     themselves: of two GPUs, one loses the other's update";
+
 /// The first version that registers memory of the GPU beside a heap in memory of the host.
 const REGISTERS: [i32; 3] = [3, 8, 0];
 
-/// What `Pe::capabilities` returns on every GPU, with every version of the library. There are two exceptions. A PE whose heap is memory
+/// What `Pe::capabilities` returns on every GPU, with every version of the library. There are exceptions. A PE whose heap is memory
 /// of the host (`NVSHMEM_HEAP_KIND=SYSMEM`) has no symmetric registration, and with libraries before 3.8 no registration at all, and no
-/// atomics. And where NVRTC, nvJitLink, or what NVSHMEM has for kernels, is not installed, there are no atomics of the host.
+/// atomics of the host; if another GPU reaches that heap by loads and stores, and the machine has no atomics between GPU and host, it has
+/// no atomics at all. And where NVRTC, nvJitLink, or what NVSHMEM has for kernels, is not installed, there are no atomics of the host.
 ///
 /// This needs no GPU and no library. So a tool can say on a laptop what will not run on GPUs.
 ///
@@ -46,13 +51,24 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     registration: Support::Native,
     symmetric_registration: Support::Native,
     kernels: Support::Native,
+    kernel_atomics: Support::Native,
 };
 
+/// The heap, as far as calls depend on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct HeapKind {
+    /// It is memory of the host.
+    pub(crate) is_host: bool,
+    /// It is, several GPUs update it, and their updates get lost.
+    pub(crate) loses_updates: bool,
+}
+
 /// What works with this heap and this version; and what is there for atomics.
-pub(crate) fn capabilities(heap_is_host: bool, version: [i32; 3], no_atomics: Option<&'static str>) -> Capabilities {
+pub(crate) fn capabilities(heap: HeapKind, version: [i32; 3], no_atomics: Option<&'static str>) -> Capabilities {
     let host_atomics = no_atomics.map_or(CAPABILITIES.host_atomics, Support::Missing);
-    let all = Capabilities { host_atomics, ..CAPABILITIES };
-    if !heap_is_host {
+    let kernel_atomics = if heap.loses_updates { Support::Missing(LOSES) } else { CAPABILITIES.kernel_atomics };
+    let all = Capabilities { host_atomics, kernel_atomics, ..CAPABILITIES };
+    if !heap.is_host {
         return all;
     }
     let registration = if version < REGISTERS { Support::Missing(CRASHES) } else { CAPABILITIES.registration };
@@ -65,12 +81,22 @@ mod tests {
 
     #[test]
     fn a_heap_in_memory_of_the_host_has_less_registration() {
-        assert_eq!(capabilities(false, [3, 4, 5], None), CAPABILITIES);
-        assert_eq!(capabilities(true, [3, 8, 0], Some("no")).host_atomics, Support::Missing("no"));
+        let host = HeapKind { is_host: true, loses_updates: false };
+        assert_eq!(capabilities(HeapKind::default(), [3, 4, 5], None), CAPABILITIES);
+        assert_eq!(capabilities(host, [3, 8, 0], Some("no")).host_atomics, Support::Missing("no"));
         let registers = [[3, 4, 5], [3, 8, 0]].map(|version| {
-            let can = capabilities(true, version, None);
+            let can = capabilities(host, version, None);
             (can.registration.is_available(), can.symmetric_registration.is_available())
         });
         assert_eq!(registers, [(false, false), (true, false)]);
+    }
+
+    #[test]
+    fn where_updates_of_gpus_get_lost_kernels_have_no_atomics() {
+        let of = |loses_updates| {
+            let can = capabilities(HeapKind { is_host: true, loses_updates }, [3, 8, 0], None);
+            can.kernel_atomics.is_available()
+        };
+        assert_eq!((of(false), of(true)), (true, false));
     }
 }

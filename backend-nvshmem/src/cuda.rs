@@ -250,6 +250,16 @@ impl Device {
     }
 }
 
+/// The architecture's number of a GPU, without a context: 90 of `sm_90`.
+pub(crate) fn architecture(gpu: sys::CUdevice) -> std::result::Result<u32, DriverError> {
+    use sys::CUdevice_attribute::{
+        CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR as MAJOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR as MINOR,
+    };
+    // SAFETY: the driver gave this device.
+    let [major, minor] = [MAJOR, MINOR].map(|what| unsafe { result::device::get_attribute(gpu, what) });
+    Ok((10 * major? + minor?).max(0) as u32)
+}
+
 /// The error of a program's call in which a call of CUDA failed.
 #[cold]
 pub(crate) fn device(call: &'static str, error: DriverError, at: At) -> Error {

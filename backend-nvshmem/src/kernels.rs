@@ -6,18 +6,15 @@ use std::ffi::{CStr, CString, c_int, c_void};
 use std::rc::Rc;
 
 use cudarc::driver::{result, sys};
-use onesided::backend::{KernelInfo, Language, Parameter};
+use onesided::backend::{KernelInfo, Parameter};
 use onesided::{At, Error, ErrorKind, Result, Source};
-use onesided_compile::gpu::{self, Cubin, Installation, LinkError, LinkOptions};
-use onesided_compile::{CompileError, Options};
+use onesided_compile::gpu::{self, Cubin, Installation};
 
+use crate::code::{Code, refused};
 use crate::cuda::device;
 use crate::launch::Limits;
 use crate::memory::check;
 use crate::pe::Nvshmem;
-
-/// The architecture that the simulator compiles for. A GPU of it, or a newer one, runs the same PTX.
-const SIMULATED: u32 = 90;
 
 /// Kernels that are loaded on a GPU.
 #[derive(Debug)]
@@ -46,14 +43,6 @@ struct Loaded {
     again: Option<(Code, Functions)>,
 }
 
-/// What a module is made of.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Code {
-    ptx: String,
-    /// Whether it is compiled with NVSHMEM's own headers.
-    inlined: bool,
-}
-
 impl Modules {
     fn made_of(&self, code: &Code) -> Option<Functions> {
         let modules = self.0.borrow();
@@ -67,13 +56,9 @@ impl Nvshmem {
     pub(crate) fn load_module(&self, source: &Source, at: At) -> Result<(CudaModule, Vec<KernelInfo>)> {
         const CALL: &str = "module";
         let architecture = self.device().architecture(CALL, at)?;
-        let (ptx, instances) = self.ptx(source, architecture, at)?;
+        let (code, instances) = Code::of(source, architecture).map_err(|why| refused(&why, CALL, at))?;
         let invalid = |why: String| Error::invalid(CALL, format!("{}: {why}", source.name()), at);
-        let entries = gpu::entries(&ptx).map_err(invalid)?;
-        let calls = gpu::externals(&ptx).map_err(invalid)?;
-        let calls_nvshmem = calls.iter().any(gpu::External::is_nvshmem);
-        let inlined = source.is_inlined() && source.language() == Language::Cuda && calls_nvshmem;
-        let code = Code { ptx, inlined };
+        let entries = gpu::entries(&code.ptx).map_err(invalid)?;
         let functions = match self.modules.made_of(&code) {
             Some(functions) => functions,
             None => self.load_code(code, source, &entries, architecture, at)?,
@@ -95,41 +80,21 @@ impl Nvshmem {
         at: At,
     ) -> Result<Functions> {
         const CALL: &str = "module";
-        let refused = |why: LinkError| refused(&why, CALL, at);
-        let Code { ptx, inlined } = &code;
-        let installation = Installation::of(&self.table.file, self.table.version).map_err(refused)?;
-        let options = LinkOptions::new(format!("sm_{architecture}")).notice(notice);
-        let linked = if *inlined {
-            let text = onesided_compile::Source::new(source.name(), source.text());
-            gpu::inlined(&text, &compile_options(source, architecture), &installation, &options)
-        } else {
-            gpu::link(ptx, source.name(), &installation, &options)
-        };
-        let module = self.load_cubin(&linked.map_err(refused)?, CALL, at)?;
+        let cubin = Installation::of(&self.table.file, self.table.version)
+            .and_then(|installation| code.linked(source, &installation, architecture));
+        let module = self.load_cubin(&cubin.map_err(|why| refused(&why, CALL, at))?, CALL, at)?;
         let functions = entries.iter().map(|gpu::Entry { name, .. }| {
             let found = function(module, name, CALL, at);
-            let function = if *inlined { found.or_else(|_| self.alike(module, name, at))? } else { found? };
+            let function = if code.inlined { found.or_else(|_| self.alike(module, name, at))? } else { found? };
             Ok((function, Limits::of(function).map_err(|error| device(CALL, error, at))?))
         });
         let functions: Functions = functions.collect::<Result<Vec<_>>>()?.into();
-        if !gpu::has_variables(ptx)
+        if !gpu::has_variables(&code.ptx)
             && let Some(loaded) = self.modules.0.borrow_mut().last_mut()
         {
             loaded.again = Some((code, functions.clone()));
         }
         Ok(functions)
-    }
-
-    /// The source as PTX: what the simulator runs too, unless the GPU is older. With the names of instances.
-    fn ptx(&self, source: &Source, architecture: u32, at: At) -> Result<(String, Vec<(String, String)>)> {
-        if source.language() == Language::Ptx {
-            return Ok((source.text().to_string(), Vec::new()));
-        }
-        let text = onesided_compile::Source::new(source.name(), source.text());
-        let compiled = onesided_compile::compile(&text, &compile_options(source, architecture));
-        let ptx = compiled.map_err(|why| refused(&why.into(), "module", at))?;
-        let instances = ptx.names().map(|(own, lowered)| (own.to_string(), lowered.to_string())).collect();
-        Ok((ptx.into_text(), instances))
     }
 
     /// The kernel whose name differs only in how 64-bit integers are spelled. Compiled with NVSHMEM's headers, they are `long`; ours and those of
@@ -209,60 +174,5 @@ fn spelled(name: &str) -> String {
     name.replace('x', "l").replace('y', "m")
 }
 
-fn compile_options(source: &Source, architecture: u32) -> Options {
-    let mut options = Options::new().architecture(format!("compute_{}", architecture.min(SIMULATED)));
-    for folder in source.includes() {
-        options = options.include(folder);
-    }
-    for (name, value) in source.defines() {
-        options = options.define(name, value);
-    }
-    source.instances().iter().fold(options, |options, instance| options.name(instance))
-}
-
-/// How the line begins that a PE prints on its standard error before it compiles functions of NVSHMEM, for up to a minute.
-pub const COMPILES: &str = "onesided: compiling ";
-
-/// What takes long is said, once for each job where it is compiled.
-pub(crate) fn notice(line: &str) {
-    eprintln!("onesided: {line}");
-}
-
-/// The program's error.
-pub(crate) fn refused(why: &LinkError, call: &'static str, at: At) -> Error {
-    let kind = match why {
-        LinkError::Compile(CompileError::Source { .. } | CompileError::Input { .. }) | LinkError::Ptx { .. } => {
-            ErrorKind::InvalidArgument
-        }
-        LinkError::Failed { .. } | LinkError::Compile(CompileError::Failed { .. }) => ErrorKind::Device,
-        _ => ErrorKind::Unsupported,
-    };
-    Error::new(kind, call, why.to_string(), at)
-}
-
 /// The type of `nvshmemx_cumodule_init` and `_finalize`.
 pub(crate) type ModuleCall = unsafe extern "C" fn(*mut c_void) -> c_int;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_source_is_compiled_as_for_the_simulator() {
-        let source = Source::cuda("k.cu", "x").include("src").define("N", 3).instance("k<3>");
-        let expected = Options::new().include("src").define("N", "3").name("k<3>");
-        assert_eq!(compile_options(&source, 90), expected);
-        assert_eq!(compile_options(&source, 120), expected);
-        assert_eq!(compile_options(&source, 80), expected.architecture("compute_80"));
-    }
-
-    #[test]
-    fn each_problem_has_its_kind() {
-        let at = At::caller();
-        let kind = |why: LinkError| refused(&why, "module", at).kind();
-        assert_eq!(kind(LinkError::NotFound { looked: vec![] }), ErrorKind::Unsupported);
-        assert_eq!(kind(CompileError::NotFound { looked: vec![] }.into()), ErrorKind::Unsupported);
-        assert_eq!(kind(LinkError::Ptx { name: "k".into(), why: "w".into() }), ErrorKind::InvalidArgument);
-        assert_eq!(kind(LinkError::Failed { call: "c", why: "w".into() }), ErrorKind::Device);
-    }
-}

@@ -16,7 +16,8 @@
 //! | `network.rs` | operations to PEs behind a network that the library does not do as the text says |
 //! | `unclaimed.rs` | what a composed fence takes from a later quiet, and gives back |
 //! | `reduction.rs` | reductions, with those that the library computes wrongly |
-//! | `kernels.rs`, `launch.rs` | modules of kernels: compiled, linked and loaded; launches, with their limits |
+//! | `code.rs`, `ahead.rs` | kernels as PTX and machine code; [`Ahead`]: on a machine without a GPU |
+//! | `kernels.rs`, `launch.rs` | modules of kernels that are loaded; launches, with their limits |
 //! | `atomics.rs`, `atomics.cu` | atomics of the host, by a kernel of the backend's own |
 //! | `memory.rs`, `vmm.rs` | the addresses of allocations; memory that can be registered |
 //! | `room.rs`, `heap.rs` | whether all PEs have room for an allocation; where the library's heap is free |
@@ -30,11 +31,13 @@
 //! | `setting.rs` | numbers and sizes in environment variables |
 
 mod access;
+mod ahead;
 mod atomics;
 #[rustfmt::skip] // generated
 mod bindings;
 mod capabilities;
 mod claim;
+mod code;
 mod cuda;
 mod elf;
 mod heap;
@@ -74,8 +77,10 @@ mod wait;
 mod workspace;
 
 pub use access::{DeviceAccess, DeviceSlice, Extension};
+pub use ahead::Ahead;
 pub use capabilities::CAPABILITIES;
-pub use kernels::{COMPILES, CudaModule};
+pub use code::COMPILES;
+pub use kernels::CudaModule;
 pub use key::Key;
 pub use launcher::{Launcher, Placement, placement};
 pub use machine::{Driver, HostLibrary, driver, host_library, kernel_module, open_library};

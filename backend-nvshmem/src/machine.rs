@@ -67,6 +67,8 @@ pub struct Driver {
     pub cuda: (i32, i32),
     /// The names of the GPUs that `CUDA_VISIBLE_DEVICES` lets through.
     pub gpus: Vec<String>,
+    /// Their architectures, in the same order: 90 for `sm_90`.
+    pub architectures: Vec<u32>,
     /// The file, if the system tells it.
     pub file: PathBuf,
 }
@@ -114,7 +116,13 @@ pub fn driver() -> Result<Driver, Problem> {
         let name =
             |ordinal| device::get(ordinal).and_then(device::get_name).map_err(|error| cuda("cuDeviceGetName", error));
         let gpus = (0..count).map(name).collect::<Result<_, _>>()?;
-        Ok(Driver { cuda: (version / 1000, version % 1000 / 10), gpus, file: behind_links(&library) })
+        let architecture = |ordinal| {
+            device::get(ordinal)
+                .and_then(crate::cuda::architecture)
+                .map_err(|error| cuda("cuDeviceGetAttribute", error))
+        };
+        let architectures = (0..count).map(architecture).collect::<Result<_, _>>()?;
+        Ok(Driver { cuda: (version / 1000, version % 1000 / 10), gpus, architectures, file: behind_links(&library) })
     })
 }
 

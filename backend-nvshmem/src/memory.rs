@@ -8,7 +8,7 @@ use cudarc::driver::sys::CUdeviceptr;
 use onesided::backend::{AllocId, Layout, Span};
 use onesided::{At, Error, ErrorKind, Result};
 
-use crate::capabilities::NO_REGISTRATION;
+use crate::capabilities::{HeapKind, NO_REGISTRATION};
 use crate::cuda::{self, Device};
 use crate::room::Room;
 use crate::table::{Table, function};
@@ -23,8 +23,7 @@ pub(crate) struct Memory {
     symmetric: RefCell<Vec<Region>>,
     external: RefCell<Vec<Option<Mapping>>>,
     pub(crate) room: Room,
-    /// Whether the library's heap is memory of the host (`NVSHMEM_HEAP_KIND=SYSMEM`).
-    pub(crate) heap_is_host: Cell<bool>,
+    pub(crate) heap: Cell<HeapKind>,
 }
 
 /// A range of addresses; empty after it was freed.
@@ -65,7 +64,7 @@ impl Memory {
     /// Whether a span is memory of the host.
     #[inline]
     pub(crate) fn is_host(&self, span: Span) -> bool {
-        self.heap_is_host.get() && span.alloc.external().is_none()
+        self.heap.get().is_host && span.alloc.external().is_none()
     }
 
     /// The address of a span's first byte.
@@ -189,7 +188,7 @@ impl Memory {
         let mapping = self.mapping(alloc.external().expect("external memory"));
         // SAFETY: the whole of a mapping, which stays until it is unregistered: the API's handles see to that.
         let status = unsafe { register(mapping.address() as *mut c_void, mapping.size()) };
-        if status != 0 && self.heap_is_host.get() {
+        if status != 0 && self.heap.get().is_host {
             return Err(Error::new(ErrorKind::Unsupported, CALL, NO_REGISTRATION, at));
         }
         check(status, "nvshmemx_buffer_register", CALL, at)
@@ -216,7 +215,7 @@ impl Memory {
             let mapping = self.mapping(number);
             (mapping.address(), mapping.size())
         };
-        if self.heap_is_host.get() {
+        if self.heap.get().is_host {
             return Err(Error::new(ErrorKind::Unsupported, CALL, NO_REGISTRATION, at));
         }
         self.room.registered();

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use cudarc::driver::sys::{CUdevice_attribute, CUdeviceptr};
 use cudarc::driver::{CudaEvent as Event, CudaStream as Stream};
 use onesided::backend::{
     AllocId, KernelInfo, LaunchRequest, Layout, Live, LiveKind, NewTeams, Op, Span, TeamId, TeamRequest, Values,
@@ -16,7 +17,7 @@ use onesided::{
 
 use crate::access::Extension;
 use crate::atomics::Atomics;
-use crate::capabilities::{NO_MULTICAST, capabilities};
+use crate::capabilities::{HeapKind, NO_MULTICAST, capabilities};
 use crate::claim::Claim;
 use crate::cuda::{self, Device};
 use crate::kernels::{CudaModule, Modules};
@@ -115,8 +116,16 @@ impl Nvshmem {
     /// Makes ready what needs memory of the heap. Collective, at the end of `init`.
     pub(crate) fn prepare(&self, at: At) -> Result<()> {
         let first = self.memory.room.prepare(self.table, &self.device, self.n_pes, at)?;
-        self.memory.heap_is_host.set(self.device.is_host_memory(first, at)?);
+        self.memory.heap.set(self.heap_kind(first, at)?);
         self.load_waits(first, at)
+    }
+
+    fn heap_kind(&self, first: CUdeviceptr, at: At) -> Result<HeapKind> {
+        const ATOMIC: CUdevice_attribute = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED;
+        let is_host = self.device.is_host_memory(first, at)?;
+        let other_gpus = self.reachable.len() > self.team_size(Predefined::SameGpu.id());
+        let loses_updates = is_host && other_gpus && self.device.attribute(ATOMIC, "init", at)? == 0;
+        Ok(HeapKind { is_host, loses_updates })
     }
 
     pub(crate) fn device(&self) -> &Device {
@@ -233,8 +242,8 @@ impl Backend for Nvshmem {
     }
 
     fn capabilities(&self) -> Capabilities {
-        let heap_is_host = self.memory.heap_is_host.get();
-        capabilities(heap_is_host, self.table.version, self.atomics.support(self.table, heap_is_host))
+        let heap = self.memory.heap.get();
+        capabilities(heap, self.table.version, self.atomics.support(self.table, heap))
     }
 
     fn finalize(&self, leaks: &[Live], at: At) -> Result<()> {

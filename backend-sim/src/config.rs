@@ -106,6 +106,7 @@ const EVERYTHING: Capabilities = Capabilities {
     registration: Support::Native,
     symmetric_registration: Support::Native,
     kernels: Support::Native,
+    kernel_atomics: Support::Native,
 };
 
 impl Default for Config {

@@ -228,6 +228,7 @@ fn a_family_that_is_missing_is_refused_and_its_use_is_told() {
             registration: support(5),
             symmetric_registration: support(6),
             kernels: support(7),
+            kernel_atomics: support(8),
         }
     };
     let mut simulation = Simulation::new(Config { races: Races::Note, ..Config::pes(2) }).unwrap();

@@ -56,6 +56,8 @@ pub struct Needs {
     pub symmetric_registration: bool,
     /// Kernels.
     pub kernels: bool,
+    /// Atomics of kernels on a word that several PEs update.
+    pub kernel_atomics: bool,
     /// A bug of the whole program, on purpose: only the simulator survives it, with a verdict.
     pub verdict: bool,
 }
@@ -70,6 +72,7 @@ impl Needs {
             (self.registration, &missing.registration, "registration of external memory"),
             (self.symmetric_registration, &missing.symmetric_registration, "symmetric registration"),
             (self.kernels, &missing.kernels, "kernels"),
+            (self.kernel_atomics, &missing.kernel_atomics, "atomics of kernels by several GPUs"),
         ];
         let unmet =
             families.into_iter().find_map(|(needed, why, family)| Some((family, why.as_ref().filter(|_| needed)?)));
@@ -172,6 +175,13 @@ impl<B: Backend> Case<B> {
     #[must_use]
     pub fn needs_kernels(mut self) -> Self {
         self.needs.kernels = true;
+        self
+    }
+
+    /// Needs atomics of kernels on a word that several PEs update.
+    #[must_use]
+    pub fn needs_kernel_atomics(mut self) -> Self {
+        self.needs.kernel_atomics = true;
         self
     }
 

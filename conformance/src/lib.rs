@@ -10,9 +10,11 @@
 //! | `expected.rs`, `known.rs` | outcome files and the relation to them; known deviations |
 //! | `check.rs` | one case against its file |
 //! | `hardware/` | [`hardware::run`]: the cases on GPUs, in jobs with a time limit |
+//! | `ahead.rs` | compiles what kernels need on GPUs, before they are loaded |
 //! | `command/` | the `onesided` command |
 //! | `processes.rs` | runs other programs, with a limit |
 
+mod ahead;
 pub mod case;
 pub mod check;
 pub mod command;

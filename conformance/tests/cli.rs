@@ -40,6 +40,7 @@ fn help() {
         ("litmus", &["litmus", "--help"]),
         ("launch", &["launch", "--help"]),
         ("compare", &["compare", "--help"]),
+        ("compile", &["compile", "--help"]),
         ("score", &["score", "--help"]),
         ("show", &["show", "--help"]),
         ("doctor", &["doctor", "--help"]),
@@ -49,6 +50,18 @@ fn help() {
         assert_eq!(status(&output), 0);
         insta::assert_snapshot!(format!("help_{name}"), stdout(&output));
     }
+}
+
+#[test]
+fn what_cannot_be_compiled_is_told() {
+    let refused = |arguments: &[&str], why: &str| {
+        let output = onesided(&[&["compile"], arguments].concat());
+        assert!(status(&output) == 2 && stderr(&output).contains(why), "{arguments:?}: {}", stderr(&output));
+    };
+    refused(&[], "<FILES>");
+    refused(&["--suite", "--for", "90"], "expected the architecture of a GPU, such as sm_90");
+    refused(&["k.cu", "-D", "=3"], "expected NAME=VALUE");
+    refused(&["--suite", "--for", "sm_90"], "remedy: "); // no NVSHMEM
 }
 
 /// A finding that a program has written.

@@ -1,10 +1,10 @@
 //! The suite itself: nothing is missing, nothing is left over, nothing stands there twice.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use onesided::DType;
 use onesided::backend::Op;
+use onesided::{DType, SignalOp};
 use onesided_conformance::case::Case;
 use onesided_conformance::expected::{Folder, print};
 use onesided_conformance::known;
@@ -133,6 +133,31 @@ fn a_case_that_uses_host_atomics_says_so() {
         let is_atomic = |op: &Op| op.name().contains("atomic");
         let uses = run.trace.iter().flatten().any(|event| event.stream.is_none() && event.op().is_some_and(is_atomic));
         assert!(!uses || case.needs.host_atomics, "{} uses atomics and does not say that it needs them", case.name);
+    }
+}
+
+/// Of kernels: those of whose words several PEs update one. What kernels do through pointers of peers is no operation, and is not looked at.
+#[test]
+fn a_case_that_needs_atomics_of_kernels_says_so() {
+    for case in cases::<Sim>().iter().filter(|case| case.needs.kernels) {
+        let run = in_order(case, Profile::Spec).unwrap();
+        let mut updated: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
+        for event in run.trace.iter().flatten().filter(|event| event.stream.is_some()) {
+            let word = match event.op() {
+                Some(Op::Amo { dst, pe, .. }) => format!("{dst:?} of {pe}"),
+                Some(Op::Signal { update, pe } | Op::Put { signal: Some(update), pe, .. })
+                    if update.op == SignalOp::Add =>
+                {
+                    format!("{:?} of {pe}", update.word)
+                }
+                _ => continue,
+            };
+            updated.entry(word).or_default().insert(event.pe);
+        }
+        let by_several = updated.values().any(|by| by.len() > 1);
+        let says = case.needs.kernel_atomics;
+        assert!(says || !by_several, "{} updates a word from several PEs and does not say so", case.name);
+        assert!(by_several || !says || case.needs.peer_access, "{} does not need atomics", case.name);
     }
 }
 

@@ -4,7 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use onesided_compile::gpu::{Installation, LinkError, LinkOptions, externals, find_linker, inlined, link};
+use onesided_compile::gpu::{
+    Installation, LinkError, LinkOptions, externals, find_linker, inlined, link, missing, provide,
+};
 use onesided_compile::{Cached, Options, Source, compile};
 
 /// What most kernels call: it takes no longer than one such function.
@@ -162,6 +164,31 @@ fn several_threads_compile_the_same_functions_once() {
     });
     println!("one in {alone:?}, four at once in {:?}", begun.elapsed());
     assert_eq!(COMPILED.load(std::sync::atomic::Ordering::Relaxed), 2, "one, and one for the four");
+}
+
+#[test]
+fn functions_are_compiled_ahead_and_serve_a_copy_of_the_installation() {
+    let Some((installations, options)) = fetched() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let options = options.cache(folder.path().join("cache"));
+    let ptx = ptx("#include <nvshmem.h>\nextern \"C\" __global__ void k(int *x) { *x = nvshmem_my_pe(); }\n");
+    let missing = |installation| missing(&ptx, "kernel.ptx", installation, &options).unwrap();
+    assert_eq!(missing(&installations[1]), [0]);
+    provide(&ptx, "kernel.ptx", &installations[1], &options, 1).unwrap();
+    assert_eq!(missing(&installations[1]), [0], "there is no such text");
+    provide(&ptx, "kernel.ptx", &installations[1], &options, 0).unwrap();
+    assert_eq!((missing(&installations[1]), missing(&installations[0])), (vec![], vec![0]), "of the version");
+
+    let silent = options.clone().notice(|line| panic!("nothing is compiled: {line}"));
+    let first = link(&ptx, "kernel.ptx", &installations[1], &silent).unwrap();
+    let own = installations[1].library().parent().unwrap();
+    let (lib, include) = (folder.path().join("lib"), folder.path().join("include"));
+    std::fs::create_dir_all(&lib).unwrap();
+    std::fs::copy(installations[1].library(), lib.join("libnvshmem_device.a")).unwrap();
+    std::os::unix::fs::symlink(own.parent().unwrap().join("include"), include).unwrap();
+    let copy = Installation::of(&lib.join("libnvshmem_host.so.3"), [3, 8, 0]).unwrap();
+    let second = link(&ptx, "kernel.ptx", &copy, &silent).unwrap();
+    assert!(matches!(second.cached(), Cached::Read(_)) && second.bytes() == first.bytes());
 }
 
 #[test]

@@ -209,9 +209,10 @@ impl Event {
 fn family(op: &Op, on_stream: bool, can: &Capabilities) -> Option<(&'static str, Support)> {
     match op.effect() {
         // with a stream, they are a kernel's
-        Effect::Transfer(Transfer { moves: Moves::Amo { .. }, .. }) if !on_stream => {
-            Some(("atomics of the host", can.host_atomics))
-        }
+        Effect::Transfer(Transfer { moves: Moves::Amo { .. }, .. }) => Some(match on_stream {
+            false => ("atomics of the host", can.host_atomics),
+            true => ("atomics of kernels by several GPUs", can.kernel_atomics),
+        }),
         Effect::Transfer(Transfer { signal: Some(_), .. }) | Effect::Wait(_) if !on_stream => {
             Some(("signals and waits of the host", can.host_signals))
         }

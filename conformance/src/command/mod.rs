@@ -10,6 +10,7 @@
 //! | `bootstrap.rs` | `bootstrap`: becomes a PE and meets the others |
 //! | `gpus.rs` | the options of both that are about GPUs |
 //! | `compare.rs` | `compare`: two reports of `suite` |
+//! | `compile.rs` | `compile`: kernels for GPUs, into the cache, where there is no GPU |
 //! | `launch.rs` | `launch`: the PEs of a program, on this host |
 //! | `score/` | `score`: how well findings agree with the labels of a corpus of bugs |
 //! | `show.rs` | `show`: draws a finding |
@@ -25,6 +26,7 @@ use onesided_harness::tool::command::{ended, let_values_be_negative, refused};
 
 mod bootstrap;
 mod compare;
+mod compile;
 mod doctor;
 mod gpus;
 mod hardware;
@@ -67,6 +69,8 @@ enum Command {
     /// One PE of a job that the suite started.
     #[command(hide = true)]
     Worker(worker::Options),
+    /// Compile kernels for GPUs into the cache, on a machine that needs none.
+    Compile(compile::Options),
     /// Start the PEs of a program on this host, one process each.
     Launch(launch::Options),
     /// Draw a finding that a program has written (--finding FILE), and convert it for other tools.
@@ -96,6 +100,7 @@ pub fn main() -> ExitCode {
         Command::Suite(options) => suite::run(&options),
         Command::Litmus(options) => litmus::run(&options),
         Command::Compare(options) => compare::run(&options),
+        Command::Compile(options) => compile::run(&options),
         Command::Worker(options) => worker::run(&options),
         Command::Launch(options) => launch::run(&options),
         Command::Score(options) => score::run(&options),

@@ -1,6 +1,6 @@
 //! The cases, by chapter of the API.
 
-use onesided::Backend;
+use onesided::{Backend, Source};
 
 use crate::case::Case;
 
@@ -25,6 +25,11 @@ mod stream;
 mod team;
 mod torn;
 mod wait;
+
+/// The modules of kernels that cases load.
+pub fn kernels() -> Vec<Source> {
+    device::sources()
+}
 
 /// Every case of the suite, in the order of the chapters.
 pub fn cases<B: Backend>() -> Vec<Case<B>> {

@@ -100,7 +100,7 @@ template <auto Function, class R, class... A> struct os_call<Function, R (*)(A..
 pub(super) const ASSERTED: &str = "onesided: ";
 
 /// The text that defines the functions.
-pub(super) fn text(functions: &[&External]) -> String {
+pub(super) fn text(functions: &[External]) -> String {
     let mut text = String::new();
     let mut line = |line: std::fmt::Arguments<'_>| _ = writeln!(text, "{line}");
     for function in functions {
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn a_function_for_numba_is_defined_under_its_mangled_name() {
         let name = "_ZL26nvshmemx_barrier_all_blockv_nbst".to_string();
-        let text = text(&[&External { name, result: Some(4), parameters: vec![8] }]);
+        let text = text(&[External { name, result: Some(4), parameters: vec![8] }]);
         assert!(text.starts_with("#define nvshmemx_barrier_all_block os_nvshmemx_barrier_all_block\n"), "{text}");
         assert!(text.contains("os_way_of<decltype(&os_nvshmemx_barrier_all_block), 4, 8>(true);"), "{text}");
         assert!(text.contains("::type _ZL26nvshmemx_barrier_all_blockv_nbst(typename os_passed<"), "{text}");

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::path::Path;
-use std::time::UNIX_EPOCH;
 
 use super::headers::Installation;
 use super::nvjitlink::{Input, Kind, NvJitLink, Refusal};
-use super::{External, LinkError, LinkOptions, externals, provider, version};
+use super::provider::{self, Unit};
+use super::{External, LinkError, LinkOptions, externals, version};
 use crate::cache::{Store, Sum};
 use crate::nvrtc::Nvrtc;
 use crate::place::Place;
@@ -83,47 +83,108 @@ impl fmt::Debug for Cubin {
 /// * [`LinkError::Incomplete`]: headers of CUDA are not here.
 /// * The others: NVRTC or nvJitLink is not here, or failed.
 pub fn link(ptx: &str, name: &str, installation: &Installation, options: &LinkOptions) -> Result<Cubin, LinkError> {
-    options.check()?;
-    let wrong = |why: String| LinkError::Ptx { name: name.to_string(), why };
-    check(ptx, &options.architecture).map_err(wrong)?;
-    let declared = externals(ptx).map_err(wrong)?;
-    let functions: Vec<&External> = declared.iter().filter(|function| function.is_nvshmem()).collect();
-
-    let store = Store::of(&options.cache);
-    let kept = store.as_ref().ok();
-    let linker = Linker::find(options, kept)?;
-    let compiler = if functions.is_empty() { None } else { Some(Compiler::find(options, kept)?) };
-    let units = compiler
-        .as_ref()
-        .map(|compiler| provider::units(&functions, &options.architecture, installation, &compiler.place));
-    let units = units.unwrap_or_default();
-    let mut sum = Sum::new("linked 1");
-    sum.add(ptx).add(&options.architecture).add(linker.place.stamp());
-    if !units.is_empty() {
-        sum.add(stamp(installation));
-        units.iter().for_each(|unit| _ = sum.add(&unit.key));
-    }
-    let key = format!("cubin-{}", sum.finish());
-    let functions: Vec<String> = functions.iter().map(|function| function.name.clone()).collect();
-    let cubin = |bytes, cached| Cubin {
-        bytes,
-        functions: functions.clone(),
-        names: BTreeMap::new(),
-        warnings: String::new(),
-        cached,
-    };
-    if let Some((bytes, file)) = kept.and_then(|store| store.read_bytes(&key)) {
+    let needed = Needed::of(ptx, name, installation, options)?;
+    let functions: Vec<String> = needed.functions.clone();
+    let cubin = |bytes, cached| Cubin { bytes, functions, names: BTreeMap::new(), warnings: String::new(), cached };
+    if let Some((bytes, file)) = needed.kept().and_then(|store| store.read_bytes(&needed.key)) {
         return Ok(cubin(bytes, Cached::Read(file)));
     }
-
-    let provider = match &compiler {
-        Some(compiler) => provider::cubins(&units, compiler.nvrtc()?, kept, installation, options)?,
-        None => Vec::new(),
-    };
-    let library = if units.is_empty() { Vec::new() } else { read(&installation.library)? };
-    let bytes = linked(linker.open()?, ptx, name, &provider, &library, &options.architecture)?;
-    let cached = write(&store, &key, &bytes);
+    let provider = needed.compiled(&needed.units, installation, options)?;
+    let library = if needed.units.is_empty() { Vec::new() } else { read(&installation.library)? };
+    let bytes = linked(needed.linker.open()?, ptx, name, &provider, &library, &options.architecture)?;
+    let cached = write(&needed.store, &needed.key, &bytes);
     Ok(cubin(bytes, cached))
+}
+
+/// The texts of NVSHMEM's functions that [`link`] would compile first, because the cache does not have them, by their numbers for
+/// [`provide`]. NVRTC compiles one text at a time in a process, so several processes that provide one each are faster.
+///
+/// # Errors
+/// As [`link`].
+pub fn missing(
+    ptx: &str,
+    name: &str,
+    installation: &Installation,
+    options: &LinkOptions,
+) -> Result<Vec<usize>, LinkError> {
+    let needed = Needed::of(ptx, name, installation, options)?;
+    let is_kept = |unit: &Unit| needed.kept().is_some_and(|store| store.read_bytes(&unit.key).is_some());
+    let units = needed.units.iter().enumerate();
+    Ok(units.filter(|(_, unit)| !is_kept(unit)).map(|(place, _)| place).collect())
+}
+
+/// Compiles one text of NVSHMEM's functions that [`link`] needs for the PTX into the cache, unless it is there. A number that is none
+/// of [`missing`]'s does nothing.
+///
+/// # Errors
+/// As [`link`].
+pub fn provide(
+    ptx: &str,
+    name: &str,
+    installation: &Installation,
+    options: &LinkOptions,
+    place: usize,
+) -> Result<(), LinkError> {
+    let needed = Needed::of(ptx, name, installation, options)?;
+    let one = needed.units.get(place..).and_then(|rest| rest.get(..1)).unwrap_or_default();
+    needed.compiled(one, installation, options).map(drop)
+}
+
+/// What linking PTX takes.
+struct Needed {
+    /// Names of NVSHMEM's functions that are called.
+    functions: Vec<String>,
+    units: Vec<Unit>,
+    store: Result<Store, String>,
+    linker: Linker,
+    /// `None` if no function is called.
+    compiler: Option<Compiler>,
+    /// What the machine code is kept under.
+    key: String,
+}
+
+impl Needed {
+    fn of(ptx: &str, name: &str, installation: &Installation, options: &LinkOptions) -> Result<Needed, LinkError> {
+        options.check()?;
+        let wrong = |why: String| LinkError::Ptx { name: name.to_string(), why };
+        check(ptx, &options.architecture).map_err(wrong)?;
+        let declared = externals(ptx).map_err(wrong)?;
+        let functions: Vec<External> = declared.into_iter().filter(External::is_nvshmem).collect();
+
+        let store = Store::of(&options.cache);
+        let kept = store.as_ref().ok();
+        let linker = Linker::find(options, kept)?;
+        let compiler = if functions.is_empty() { None } else { Some(Compiler::find(options, kept)?) };
+        let names = functions.iter().map(|function| function.name.clone()).collect();
+        let units = compiler
+            .as_ref()
+            .map(|compiler| provider::units(functions, &options.architecture, installation, &compiler.place));
+        let units = units.unwrap_or_default();
+        let mut sum = Sum::new("linked 2");
+        sum.add(ptx).add(&options.architecture).add(linker.place.stamp());
+        if !units.is_empty() {
+            sum.add(stamp(installation));
+            units.iter().for_each(|unit| _ = sum.add(&unit.key));
+        }
+        let key = format!("cubin-{}", sum.finish());
+        Ok(Needed { functions: names, units, store, linker, compiler, key })
+    }
+
+    fn kept(&self) -> Option<&Store> {
+        self.store.as_ref().ok()
+    }
+
+    fn compiled(
+        &self,
+        units: &[Unit],
+        installation: &Installation,
+        options: &LinkOptions,
+    ) -> Result<Vec<Vec<u8>>, LinkError> {
+        match &self.compiler {
+            Some(compiler) => provider::cubins(units, compiler.nvrtc()?, self.kept(), installation, options),
+            None => Ok(Vec::new()),
+        }
+    }
 }
 
 /// Whether all that [`link`] needs is here, without compiling anything.
@@ -232,11 +293,10 @@ pub(super) fn write(store: &Result<Store, String>, key: &str, bytes: &[u8]) -> C
     }
 }
 
-/// What tells an installation from others.
+/// What tells an installation from others. A copy of it elsewhere is the same one: what is compiled on one machine serves another.
 pub(super) fn stamp(installation: &Installation) -> String {
-    let metadata = fs::metadata(&installation.library).ok();
-    let changed = metadata.as_ref().and_then(|m| m.modified().ok()?.duration_since(UNIX_EPOCH).ok());
-    format!("{:?} {:?} {changed:?}", installation.version, metadata.map(|m| m.len()))
+    let size = fs::metadata(&installation.library).ok().map(|metadata| metadata.len());
+    format!("{:?} {size:?}", installation.version)
 }
 
 /// A library that is opened when it is needed.

@@ -19,7 +19,7 @@ pub use error::LinkError;
 pub use externals::{Entry, External, entries, externals, has_variables};
 pub use headers::Installation;
 pub use inlined::inlined;
-pub use link::{Cubin, link, ready};
+pub use link::{Cubin, link, missing, provide, ready};
 pub use nvjitlink::{NvJitLink, find_linker};
 
 use crate::error::{CompileError, input};

@@ -22,13 +22,13 @@ const SLOW: [&str; 8] =
     ["reduce", "reducescatter", "broadcast", "broadcastmem", "fcollect", "fcollectmem", "alltoall", "alltoallmem"];
 
 /// Functions that are compiled together.
-pub(super) struct Unit<'a> {
-    functions: Vec<&'a External>,
+pub(super) struct Unit {
+    functions: Vec<External>,
     text: String,
     pub(super) key: String,
 }
 
-impl Unit<'_> {
+impl Unit {
     /// What the user is told before it is compiled.
     fn notice(&self, is_kept: bool) -> String {
         let first: Vec<_> = self.functions.iter().take(3).map(|function| function.name.as_str()).collect();
@@ -42,15 +42,15 @@ impl Unit<'_> {
 }
 
 /// All that are needed: the quick ones together, each slow one by itself.
-pub(super) fn units<'a>(
-    functions: &[&'a External],
+pub(super) fn units(
+    functions: Vec<External>,
     architecture: &str,
     installation: &Installation,
     nvrtc: &Place,
-) -> Vec<Unit<'a>> {
-    let (slow, quick): (Vec<_>, Vec<_>) = functions.iter().partition(|function| is_slow(function.public_name()));
+) -> Vec<Unit> {
+    let (slow, quick): (Vec<_>, Vec<_>) = functions.into_iter().partition(|function| is_slow(function.public_name()));
     let groups = [quick].into_iter().chain(slow.into_iter().map(|one| vec![one])).filter(|group| !group.is_empty());
-    let unit = |functions: Vec<&'a External>| {
+    let unit = |functions: Vec<External>| {
         let text = text(&functions);
         let mut sum = Sum::new("provider 3");
         sum.add(&text).add(architecture).add(format!("{:?}", installation.version)).add(nvrtc.stamp());
@@ -105,13 +105,13 @@ pub(super) fn says_shim(why: &CompileError) -> bool {
 /// The units as machine code, in their order: from the cache, or compiled at the same time. Of several processes and threads that
 /// need the same unit, one compiles it.
 pub(super) fn cubins(
-    units: &[Unit<'_>],
+    units: &[Unit],
     nvrtc: &Nvrtc,
     store: Option<&Store>,
     installation: &Installation,
     options: &LinkOptions,
 ) -> Result<Vec<Vec<u8>>, LinkError> {
-    let cached = |unit: &Unit<'_>| Some(store?.read_bytes(&unit.key)?.0);
+    let cached = |unit: &Unit| Some(store?.read_bytes(&unit.key)?.0);
     let mut found: Vec<Option<Vec<u8>>> = units.iter().map(cached).collect();
     let missing: Vec<usize> = (0..units.len()).filter(|place| found[*place].is_none()).collect();
     if missing.is_empty() {
@@ -120,7 +120,7 @@ pub(super) fn cubins(
     nvrtc.check_architecture(&options.architecture)?;
     let folders: Vec<PathBuf> =
         [installation.includes.clone()].into_iter().chain(super::headers::cuda(&options.cuda, nvrtc.file())?).collect();
-    let make = |unit: &Unit<'_>| -> Result<Vec<u8>, LinkError> {
+    let make = |unit: &Unit| -> Result<Vec<u8>, LinkError> {
         let _lock: Option<File> = store.and_then(|store| store.lock(&unit.key)); // until it is written
         if let Some(made_meanwhile) = cached(unit) {
             return Ok(made_meanwhile);
@@ -159,7 +159,7 @@ pub(super) fn cubins(
 }
 
 fn compile(
-    unit: &Unit<'_>,
+    unit: &Unit,
     nvrtc: &Nvrtc,
     folders: &[PathBuf],
     installation: &Installation,
@@ -189,7 +189,7 @@ fn compile(
 }
 
 /// What a log of NVRTC says of the functions that are called.
-fn explained(log: &str, unit: &Unit<'_>, installation: &Installation) -> LinkError {
+fn explained(log: &str, unit: &Unit, installation: &Installation) -> LinkError {
     let name = || "the PTX".to_string();
     if let Some((_, rest)) = log.split_once(&format!("static assertion failed with \"{ASSERTED}")) {
         let asserted = rest.split(['"', '\n']).next().unwrap_or_default();
@@ -198,7 +198,7 @@ fn explained(log: &str, unit: &Unit<'_>, installation: &Installation) -> LinkErr
         return LinkError::Ptx { name: name(), why };
     }
     let is_undefined =
-        |function: &&&External| log.contains(&format!("identifier \"os_{}\" is undefined", function.public_name()));
+        |function: &&External| log.contains(&format!("identifier \"os_{}\" is undefined", function.public_name()));
     if let Some(function) = unit.functions.iter().find(is_undefined) {
         let function = function.public_name().to_string();
         return LinkError::Missing { function, version: installation.version };
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn who_waits_is_told_that_something_is_compiled() {
         let function = External { name: "nvshmem_x".to_string(), result: None, parameters: vec![] };
-        let unit = Unit { functions: vec![&function; 5], text: String::new(), key: String::new() };
+        let unit = Unit { functions: vec![function; 5], text: String::new(), key: String::new() };
         let expected = "compiling nvshmem_x, nvshmem_x, nvshmem_x and 2 others once, for the cache, from NVSHMEM's headers, which takes \
                         5 to 60 s";
         assert_eq!(unit.notice(true), expected);
@@ -242,7 +242,7 @@ mod tests {
         let function = |parameters| External { name: "nvshmem_x".to_string(), result: None, parameters };
         let installation = |version| Installation { includes: "i".into(), library: "l".into(), version };
         let key = |function: &External, architecture: &str, version| {
-            units(&[function], architecture, &installation(version), &Place::default())[0].key.clone()
+            units(vec![function.clone()], architecture, &installation(version), &Place::default())[0].key.clone()
         };
         let keys = [
             key(&function(vec![8]), "sm_90", [3, 8, 0]),

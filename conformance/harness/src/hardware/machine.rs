@@ -15,6 +15,8 @@ use crate::launch::KERNELS_EARLY;
 pub struct Machine {
     /// The GPUs' names, by CUDA's numbers.
     pub gpus: Vec<String>,
+    /// Their architectures, in the same order: 90 for `sm_90`.
+    pub architectures: Vec<u32>,
     /// The newest CUDA that the driver supports, as `13.0`.
     pub cuda: String,
     /// The driver's version, if the system tells it.
@@ -33,6 +35,7 @@ impl Machine {
         match (onesided_nvshmem::driver(), onesided_nvshmem::host_library(None)) {
             (Ok(driver), Ok(_)) if !driver.gpus.is_empty() => Ok(Machine {
                 gpus: driver.gpus,
+                architectures: driver.architectures,
                 cuda: format!("{}.{}", driver.cuda.0, driver.cuda.1),
                 driver: module,
                 settings: settings(std::env::vars_os()),
@@ -183,7 +186,7 @@ the backend nvshmem needs a GPU with its driver, and libnvshmem_host:
     remedy: name the file libnvshmem_host.so.3, or the folder that holds it
 `onesided doctor` looks closer; without --backend the simulator runs it, which needs neither.";
         assert_eq!(refusal(&Err(driver), None, &Err(library.clone())), expected);
-        let driver = Driver { cuda: (13, 0), gpus: vec![], file: "/lib/cuda".into() };
+        let driver = Driver { cuda: (13, 0), gpus: vec![], architectures: vec![], file: "/lib/cuda".into() };
         let said = refusal(&Ok(driver.clone()), Some("580.1"), &Err(library.clone()));
         assert!(said.contains("\n  the driver shows no GPU: ") && said.contains("\n  NVSHMEM: "), "{said}");
         let gpus = vec!["A".to_string()];

@@ -89,6 +89,9 @@ pub struct Missing {
     /// Kernels.
     #[serde(default)]
     pub kernels: Option<String>,
+    /// Atomics of kernels by several GPUs.
+    #[serde(default)]
+    pub kernel_atomics: Option<String>,
 }
 
 impl Missing {
@@ -105,6 +108,7 @@ impl Missing {
             registration: why(can.registration),
             symmetric_registration: why(can.symmetric_registration),
             kernels: why(can.kernels),
+            kernel_atomics: why(can.kernel_atomics),
         }
     }
 }

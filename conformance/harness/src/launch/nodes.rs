@@ -4,7 +4,8 @@
 //! `/dev/shm` of its own. Both last as long as a process is in the node. The first is the *keeper*, a shell that waits for the end
 //! of its input. Only this process has the other end of that pipe. When this process ends in any way, the keeper ends, and
 //! the node with its last PE. PEs enter by `nsenter` and keep the process number that they were started with, so the job's process
-//! group and its ends stay what they are. The network and the process numbers are those of the host.
+//! group and its ends stay what they are. The network, the process numbers and the IPC objects are those of the host: UCX's shared memory,
+//! by which libnvshmem 3.4.5 reaches PEs of other nodes, does not cross an IPC namespace.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -93,7 +94,7 @@ impl Node {
             command.args(["--user", "--preserve-credentials"]);
         }
         let folder = std::env::current_dir().unwrap_or_else(|_| "/".into());
-        command.args(["--uts", "--mount", "--ipc", "--", "sh", "-c", ENTER, "sh"]).arg(folder);
+        command.args(["--uts", "--mount", "--", "sh", "-c", ENTER, "sh"]).arg(folder);
         command.arg(program).args(arguments);
         command
     }
@@ -105,7 +106,7 @@ impl Keeper {
         if rights == Rights::UserNamespace {
             unshare.args(["--user", "--map-root-user"]);
         }
-        unshare.args(["--uts", "--mount", "--ipc", "sh", "-c", KEEPER, "sh", name]);
+        unshare.args(["--uts", "--mount", "sh", "-c", KEEPER, "sh", name]);
         unshare.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = apart(&mut unshare)?.spawn().map_err(|why| format!("unshare cannot be started: {why}"))?;
         let out = process.stdout.take();

@@ -263,7 +263,12 @@ pub(super) mod tests {
         let tool = |version: &str, file: &str| Ok(Tool { version: version.to_string(), file: file.into() });
         Report {
             kernel_module: Some("580.95.05".to_string()),
-            driver: Ok(Driver { cuda: (13, 0), gpus: vec!["NVIDIA H200".to_string(); 2], file: "/lib/cuda".into() }),
+            driver: Ok(Driver {
+                cuda: (13, 0),
+                gpus: vec!["NVIDIA H200".to_string(); 2],
+                architectures: vec![90; 2],
+                file: "/lib/cuda".into(),
+            }),
             nvshmem: Ok(HostLibrary {
                 version: [3, 4, 5],
                 status: InitStatus::NotInitialized,

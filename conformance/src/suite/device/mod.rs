@@ -20,6 +20,28 @@ pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
     all.flatten().map(Case::needs_kernels).collect()
 }
 
+/// The modules of all parts.
+pub(super) fn sources() -> Vec<Source> {
+    macro_rules! all {
+        ($($file:literal),*) => { vec![$(Source::ptx(concat!($file, ".ptx"), include_str!(concat!($file, ".ptx")))),*] };
+    }
+    all!(
+        "operations",
+        "groups",
+        "signals",
+        "waits",
+        "atomics",
+        "order",
+        "memory",
+        "blocks",
+        "barriers",
+        "collectives",
+        "reductions",
+        "misuse",
+        "launches"
+    )
+}
+
 /// A part of the chapter: its kernels with their numbers of PEs and their grids. What else is to be said of a case stands behind.
 macro_rules! part {
     ($part:ident in $file:literal by $run:ident:
@@ -68,6 +90,16 @@ fn alone(blocks: u32, threads: u32) -> Grid {
 /// What kernels cannot do over a network: libnvshmem 3.4.5 has no strided operations there, and its UCX transport lacks atomics of 32 bits.
 fn near<B: Backend>(case: Case<B>) -> Case<B> {
     case.needs_peer_access()
+}
+
+/// Several PEs update a word, or one does while its owner fetches it.
+fn updated<B: Backend>(case: Case<B>) -> Case<B> {
+    case.needs_kernel_atomics()
+}
+
+/// The same through a peer's pointer.
+fn updated_by_pointer<B: Backend>(case: Case<B>) -> Case<B> {
+    case.needs_peer_access().needs_kernel_atomics()
 }
 
 part! { operations in "operations" by run:
@@ -163,7 +195,7 @@ part! { signals in "signals" by run:
     put_signal_block_set: 2, block();
     put_signal_nbi_block: 2, block();
     signal_set: 2, thread();
-    signal_add: 2, thread();
+    signal_add: 2, thread() => updated;
     signal_to_self: 2, thread();
     signal_fetch: 2, thread();
     wait_ge: 2, thread();
@@ -174,7 +206,7 @@ part! { signals in "signals" by run:
     ping_pong: 2, thread();
     token_of_three: 3, thread();
     token_of_four: 4, thread();
-    data_of_two: 3, thread();
+    data_of_two: 3, thread() => updated;
     credit: 2, thread();
     without_credit: 2 racy, thread();
     block_passes_on_what_a_thread_waited_for: 2, block();
@@ -189,7 +221,7 @@ part! { waits in "waits" by run:
     wait_until_ge: 2, thread();
     wait_until_lt: 2, thread();
     wait_until_le: 2, thread();
-    wait_for_an_atomic: 3, thread();
+    wait_for_an_atomic: 3, thread() => updated;
     wait_until_all: 2, thread();
     wait_until_all_but_some: 2, thread();
     wait_until_all_vector: 2, thread();
@@ -211,30 +243,30 @@ part! { waits in "waits" by run:
 }
 
 part! { atomics in "atomics" by run:
-    atomic_inc: 2, grid(2, 1);
-    atomic_add: 2, thread();
-    atomic_or: 2, thread();
-    atomic_xor: 2, thread();
-    atomic_set: 2, thread();
-    atomic_swap: 2, thread();
-    atomic_fetch_inc: 2, thread();
-    atomic_fetch_add: 2, thread();
-    atomic_fetch_or: 2, thread();
-    atomic_fetch_xor: 2, thread();
-    atomic_compare_swap: 2, thread();
-    atomic_fetch: 2, thread();
-    atomic_and: 2, thread();
+    atomic_inc: 2, grid(2, 1) => updated;
+    atomic_add: 2, thread() => updated;
+    atomic_or: 2, thread() => updated;
+    atomic_xor: 2, thread() => updated;
+    atomic_set: 2, thread() => updated;
+    atomic_swap: 2, thread() => updated;
+    atomic_fetch_inc: 2, thread() => updated;
+    atomic_fetch_add: 2, thread() => updated;
+    atomic_fetch_or: 2, thread() => updated;
+    atomic_fetch_xor: 2, thread() => updated;
+    atomic_compare_swap: 2, thread() => updated;
+    atomic_fetch: 2, thread() => updated;
+    atomic_and: 2, thread() => updated;
     atomic_swap_set_fetch: 2, thread();
     atomics_of_64_bits: 2, thread();
     atomics_of_32_bits: 2, thread() => near;
-    updates_of_32_bits: 2, thread();
+    updates_of_32_bits: 2, thread() => updated;
     atomics_below_zero: 2, thread();
     atomics_of_floats: 2, thread();
     compare_swap_of_another_value: 2, thread();
     atomic_on_ones_own: 1, thread();
     tickets_of_threads: 2, grid(1, 2);
     tickets_of_blocks: 2, grid(2, 1);
-    queue: 3, thread();
+    queue: 3, thread() => updated;
 }
 
 part! { order in "order" by run:
@@ -268,11 +300,11 @@ part! { order in "order" by run:
     flag_to_a_third_after_quiet: 3, thread();
     flag_over_a_third_after_fence: 3 racy, thread();
     flag_over_a_third_after_quiet: 3, thread();
-    store_buffering: 2, thread();
-    store_buffering_with_quiet: 2, thread();
-    set_twice_and_read_twice: 2, thread();
-    set_twice_fenced_and_read_twice: 2, thread();
-    two_words_fenced: 2, thread();
+    store_buffering: 2, thread() => updated;
+    store_buffering_with_quiet: 2, thread() => updated;
+    set_twice_and_read_twice: 2, thread() => updated;
+    set_twice_fenced_and_read_twice: 2, thread() => updated;
+    two_words_fenced: 2, thread() => updated;
 }
 
 part! { memory in "memory" by run:
@@ -282,8 +314,8 @@ part! { memory in "memory" by run:
     pointer_relaxed: 2 racy, thread() => |case| case.needs_peer_access();
     pointer_relaxed_with_fences: 2, thread() => |case| case.needs_peer_access();
     pointer_poll_without_fence: 2 racy, thread() => |case| case.needs_peer_access();
-    pointer_add_release: 2, thread() => |case| case.needs_peer_access();
-    pointer_add_relaxed: 2 racy, thread() => |case| case.needs_peer_access();
+    pointer_add_release: 2, thread() => updated_by_pointer;
+    pointer_add_relaxed: 2 racy, thread() => updated_by_pointer;
     pointer_store_then_fence: 2, thread() => |case| case.needs_peer_access();
     pointer_store_then_quiet: 2, thread() => |case| case.needs_peer_access();
     pointer_load_after_signal: 2, thread() => |case| case.needs_peer_access();
@@ -292,11 +324,11 @@ part! { memory in "memory" by run:
     pointer_store_of_vectors: 2, thread() => |case| case.needs_peer_access();
     pointer_store_of_every_size: 2, thread() => |case| case.needs_peer_access();
     pointer_to_each: 3, thread() => |case| case.needs_peer_access();
-    pointer_atomic_add: 2, thread() => |case| case.needs_peer_access();
-    pointer_atomic_of_each_kind: 2, thread() => |case| case.needs_peer_access();
-    pointer_exchange: 2, thread() => |case| case.needs_peer_access();
-    pointer_compare_and_swap: 2, thread() => |case| case.needs_peer_access();
-    pointer_lock: 2, thread() => |case| case.needs_peer_access();
+    pointer_atomic_add: 2, thread() => updated_by_pointer;
+    pointer_atomic_of_each_kind: 2, thread() => updated_by_pointer;
+    pointer_exchange: 2, thread() => updated_by_pointer;
+    pointer_compare_and_swap: 2, thread() => updated_by_pointer;
+    pointer_lock: 2, thread() => updated_by_pointer;
     pointer_store_by_a_block: 2, block() => |case| case.needs_peer_access();
     pointer_release_is_passed_on: 3, thread() => |case| case.needs_peer_access();
     pointer_ping_pong: 2, thread() => |case| case.needs_peer_access();
@@ -320,7 +352,7 @@ part! { blocks in "blocks" by run:
     shared_memory: 1, alone(1, 64);
     dynamic_shared_memory: 1, alone(1, 64).shared(256);
     shared_memory_staged_for_a_put: 2, alone(1, 64);
-    sum_in_shared_memory_to_an_atomic: 2, alone(1, 64);
+    sum_in_shared_memory_to_an_atomic: 2, alone(1, 64) => updated;
     shuffle: 1, alone(1, 32);
     sum_of_a_warp_is_put: 2, alone(1, 32);
     vote_decides_who_puts: 2, alone(1, 32);
