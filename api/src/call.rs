@@ -123,6 +123,17 @@ impl Call {
         Err(self.lengths_differ([("dst", dst), ("src", src)]))
     }
 
+    /// Refuses a PE's transfer to itself whose operands share some bytes. With all of them shared it moves nothing.
+    #[inline]
+    pub(crate) fn apart(self, is_own: bool, dst: Span, src: Span) -> Result<()> {
+        if is_own && dst != src && dst.overlaps(&src) { Err(self.overlap(dst, src)) } else { Ok(()) }
+    }
+
+    #[cold]
+    pub(crate) fn overlap(self, dst: Span, src: Span) -> Error {
+        self.refuse(format!("dst {dst} and src {src} overlap, and both are of the calling PE"))
+    }
+
     /// Refuses a bitwise reduction of floats.
     #[inline]
     pub(crate) fn reduction(self, dtype: DType, op: ReduceOp) -> Result<()> {

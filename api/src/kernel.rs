@@ -49,7 +49,8 @@ impl Source {
         Source::new(Language::Cuda, name.into(), text.into())
     }
 
-    /// PTX, best compiled with `-rdc=true -lineinfo`: calls of NVSHMEM are calls then, and have their source lines.
+    /// PTX, best compiled with `-rdc=true -lineinfo`: calls of NVSHMEM are calls then, and have their source lines. Without them, findings name
+    /// lines of the PTX: `ring.ptx:28`, or `PTX of ring.cu:28` where `name` does not end in `.ptx`.
     pub fn ptx(name: impl Into<String>, text: impl Into<String>) -> Source {
         Source::new(Language::Ptx, name.into(), text.into())
     }

@@ -34,7 +34,8 @@ impl<B: Backend> Issue<'_, B> {
     /// [`Issue::barrier`]). Only a [`Issue::fence`] orders it with other transfers.
     ///
     /// # Errors
-    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when the lengths differ or there is no such PE.
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when the lengths differ, there is no such PE, or `pe` is the calling PE
+    /// and `dst` and `src` overlap without being the same.
     ///
     /// NVSHMEM documentation, "Remote Memory Access".
     ///
@@ -88,6 +89,7 @@ impl<B: Backend> Issue<'_, B> {
         let (dst, src) = (call.span("dst", dst)?, call.span("src", src)?);
         call.same_elements(dst, src, T::DTYPE)?;
         let pe = call.pe(pe)?;
+        call.apart(pe as usize == self.pe.my_pe(), dst, src)?;
         self.issue(Op::Put { dst, src, dtype: T::DTYPE, pe, nbi, signal: None }, call.at).map(drop)
     }
 
@@ -145,6 +147,7 @@ impl<B: Backend> Issue<'_, B> {
         let (dst, src) = (call.span("dst", dst)?, call.span("src", src)?);
         call.same_elements(dst, src, T::DTYPE)?;
         let pe = call.pe(pe)?;
+        call.apart(pe as usize == self.pe.my_pe(), dst, src)?;
         self.issue(Op::Get { dst, src, dtype: T::DTYPE, pe, nbi }, call.at).map(drop)
     }
 
@@ -180,7 +183,8 @@ impl<B: Backend> Issue<'_, B> {
     ///
     /// # Errors
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when a stride is 0, an operand is too short for its stride and
-    /// count, or there is no such PE. A `count` of 0 moves nothing.
+    /// count, there is no such PE, or `pe` is the calling PE and elements of `dst` and `src` overlap, unless all are the same. A `count` of 0
+    /// moves nothing.
     ///
     /// ```
     /// # onesided_sim::example(2, |pe| {
@@ -207,6 +211,9 @@ impl<B: Backend> Issue<'_, B> {
         else {
             return Ok(());
         };
+        if pe as usize == self.pe.my_pe() && share_elements::<T>([dst, src], [dst_stride, src_stride], count) {
+            return Err(call.overlap(dst, src));
+        }
         self.issue(Op::IPut { dst, src, dst_stride, src_stride, count, dtype: T::DTYPE, pe }, call.at).map(drop)
     }
 
@@ -243,6 +250,9 @@ impl<B: Backend> Issue<'_, B> {
         else {
             return Ok(());
         };
+        if pe as usize == self.pe.my_pe() && share_elements::<T>([dst, src], [dst_stride, src_stride], count) {
+            return Err(call.overlap(dst, src));
+        }
         self.issue(Op::IGet { dst, src, dst_stride, src_stride, count, dtype: T::DTYPE, pe }, call.at).map(drop)
     }
 
@@ -330,6 +340,20 @@ fn strided<T: Element>(
     let dst_stride = clip_strided::<T>(call, "dst", &mut dst.len, dst_stride, count)?;
     let src_stride = clip_strided::<T>(call, "src", &mut src.len, src_stride, count)?;
     Ok(Some(Strided { dst, src, dst_stride, src_stride, count: count as u32, pe }))
+}
+
+/// Whether some elements of two strided operands overlap, and not all of them are the same.
+fn share_elements<T: Element>([dst, src]: [Span; 2], strides: [u32; 2], count: u32) -> bool {
+    if !dst.overlaps(&src) || (dst, strides[0]) == (src, strides[1]) {
+        return false;
+    }
+    let size = size_of::<T>();
+    let [dst_step, src_step] = strides.map(|stride| stride as usize * size);
+    (0..count as usize).map(|i| dst.start + i * dst_step).any(|element| {
+        let before = element.saturating_sub(src.start) / src_step; // the last one of src that begins no later
+        let nearest = [before, before + 1].into_iter().filter(|j| *j < count as usize);
+        nearest.map(|j| src.start + j * src_step).any(|other| element.abs_diff(other) < size)
+    })
 }
 
 /// Checks that an operand of `len` bytes holds `count` elements at `stride`, and shortens it to those.

@@ -28,8 +28,8 @@ impl<B: Backend> Issue<'_, B> {
     /// earlier ones of the same PE. From the host, the backend for GPUs composes it of a stream operation and a synchronize.
     ///
     /// # Errors
-    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when the lengths differ, the signal lies inside `dst`,
-    /// or there is no such PE.
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) when the lengths differ, the signal lies inside `dst`, there is no such
+    /// PE, or `pe` is the calling PE and `dst` and `src` overlap without being the same.
     ///
     /// NVSHMEM documentation, "Signaling Operations".
     ///
@@ -106,6 +106,7 @@ impl<B: Backend> Issue<'_, B> {
         let (dst, src, word) = (call.span("dst", dst)?, call.span("src", src)?, call.signal(signal)?);
         call.same_elements(dst, src, dtype)?;
         let pe = call.pe(pe)?;
+        call.apart(pe as usize == self.pe.my_pe(), dst, src)?;
         if dst.overlaps(&word) {
             return Err(call.refuse(format!("the signal {word} lies inside dst {dst}")));
         }

@@ -117,7 +117,7 @@ impl Cores<'_> {
     }
 
     /// As [`robustness`](crate::robustness) on the simulation's cluster, with the same result. It ends early where
-    /// [`Simulation::stop_when`] says so.
+    /// [`Simulation::stop_when`] says so. Both searches share the time of [`Simulation::set_budget`], and each may use its memory.
     ///
     /// ```
     /// # use onesided_sim::{Config, Simulation, robustness};
@@ -140,12 +140,14 @@ impl Cores<'_> {
         program: impl Fn(&Pe<Sim>) -> Result<T> + Sync,
     ) -> Result<Robustness<T>> {
         let pulse = self.simulation.pulse();
-        let compared = robust::compare(self.simulation.config().clone(), |config, visit| {
-            let mut simulation = Simulation::new(config)?;
-            simulation.stop.clone_from(&self.simulation.stop);
-            pulse.show(Some(simulation.pulse()));
-            simulation.on_cores(Some(self.helpers + 1)).explore(Explore::All { limit }, &program, visit)
-        });
+        let compared =
+            robust::compare(self.simulation.config().clone(), self.simulation.budget, |config, left, visit| {
+                let mut simulation = Simulation::new(config)?;
+                simulation.set_budget(left);
+                simulation.stop.clone_from(&self.simulation.stop);
+                pulse.show(Some(simulation.pulse()));
+                simulation.on_cores(Some(self.helpers + 1)).explore(Explore::All { limit }, &program, visit)
+            });
         pulse.show(None);
         compared
     }

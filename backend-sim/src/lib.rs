@@ -75,7 +75,10 @@ pub use coroutine::{Beat, Ending, Pulse};
 #[doc(hidden)]
 pub use example::{RING_PTX, example};
 pub use exception::{Exception, StepName};
-pub use explain::{Critical, Edit, Effort, Enough, Fix, Fixes, Minimized, NoWayBack, Ordering, Shown, Weaker, Witness};
+pub use explain::{
+    Critical, Difference, Edit, Effort, Enough, Fix, Fixes, Minimized, NoWayBack, OddRun, Ordering, Shown, Weaker,
+    Witness,
+};
 pub use lint::{Lint, LintKind, LintSite};
 pub use onesided_ptx::Who as KernelThread;
 pub use pe::{Sim, SimEvent, SimModule, SimProcess, SimStream};

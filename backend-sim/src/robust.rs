@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::ControlFlow;
+use std::time::Instant;
 
 use onesided::{Pe, Result};
 
 use crate::config::{Config, Races};
 use crate::pe::Sim;
 use crate::schedule::Schedule;
-use crate::search::{Explore, Explored};
+use crate::search::{Bound, Budget, Explore, Explored, Limits};
 use crate::simulation::{Run, Simulation};
 use crate::verdict::VerdictKind;
 
@@ -28,8 +29,11 @@ pub struct Robustness<T> {
     pub outcomes: usize,
     /// Those that are not sequentially consistent.
     pub odd: Vec<Odd<T>>,
-    /// The searches under the profile, and with every operation complete at once.
+    /// The searches under the profile, and with every operation complete at once. The second is made first. Where a bound ends
+    /// it, nothing can be said, and the other one is not made.
     pub searches: [Explored; 2],
+    /// The outcomes with every operation complete at once.
+    pub(crate) consistent: BTreeMap<Outcome<T>, Schedule>,
 }
 
 /// An outcome that is not sequentially consistent.
@@ -40,12 +44,12 @@ pub struct Odd<T> {
     pub results: Vec<Option<T>>,
     /// How the run ended, in a few words: `finished`, `deadlock`.
     pub ended: String,
-    /// A schedule that leads to it, to be replayed with [`Races::Note`].
+    /// A schedule that leads to it, to be replayed with [`Races::Note`]. [`Simulation::odd_run`] finds a simpler one.
     pub schedule: Schedule,
 }
 
 /// What the PEs returned, or how a run ended that did not finish.
-type Outcome<T> = (String, Vec<Option<T>>);
+pub(crate) type Outcome<T> = (String, Vec<Option<T>>);
 
 /// Compares all outcomes of a program under its profile with those of sequential consistency. Each of the two searches begins at
 /// most `limit` schedules, on one core: [`Cores::robustness`](crate::Cores::robustness) uses several. A race is no finding here: a
@@ -85,36 +89,49 @@ pub fn robustness<T: Ord + Clone>(
     limit: u64,
     program: impl Fn(&Pe<Sim>) -> Result<T>,
 ) -> Result<Robustness<T>> {
-    compare(cluster.into(), |config, visit| Simulation::new(config)?.explore(Explore::All { limit }, &program, visit))
+    compare(cluster.into(), Budget::default(), |config, _, visit| {
+        Simulation::new(config)?.explore(Explore::All { limit }, &program, visit)
+    })
 }
 
 /// Who is shown each run of a search.
 pub(crate) type Visitor<'a, T> = &'a mut dyn FnMut(&Run<T>) -> ControlFlow<()>;
 
-/// Compares the outcomes that `explore` finds on both clusters.
+/// Compares the outcomes that `explore` finds on both clusters. The searches share the time of the budget.
 pub(crate) fn compare<T: Ord + Clone>(
     cluster: Config,
-    explore: impl Fn(Config, Visitor<'_, T>) -> Result<Explored>,
+    budget: Budget,
+    explore: impl Fn(Config, Budget, Visitor<'_, T>) -> Result<Explored>,
 ) -> Result<Robustness<T>> {
     let config = Config { races: Races::Note, strict: false, ..cluster };
-    let (found, profile) = outcomes(config.clone(), &explore)?;
-    let (consistent, sequential) = outcomes(Config { sequential: true, ..config.clone() }, &explore)?;
+    let limits = Limits { schedules: u64::MAX, budget, start: Instant::now(), stop: None };
+    let (consistent, sequential) = outcomes(|visit| {
+        let config = Config { sequential: true, ..config.clone() };
+        explore(config, budget, visit)
+    })?;
+    if !sequential.complete {
+        let not_made = Explored { bound: sequential.bound, ..Explored::default() };
+        return Ok(Robustness { odd: Vec::new(), outcomes: 0, searches: [not_made, sequential], consistent, config });
+    }
+    let (found, mut profile) = outcomes(|visit| explore(config.clone(), limits.left(), visit))?;
+    if let (Some(Bound::Time(_)), Some(time)) = (profile.bound, budget.time) {
+        profile.bound = Some(Bound::Time(time)); // of both
+    }
     let odd = found.iter().filter(|(outcome, _)| !consistent.contains_key(*outcome));
     let odd = odd.map(|((ended, results), schedule)| Odd {
         results: results.clone(),
         ended: ended.clone(),
         schedule: schedule.clone(),
     });
-    Ok(Robustness { odd: odd.collect(), outcomes: found.len(), searches: [profile, sequential], config })
+    Ok(Robustness { odd: odd.collect(), outcomes: found.len(), searches: [profile, sequential], consistent, config })
 }
 
 /// Every outcome, with the first schedule that leads to it.
 fn outcomes<T: Ord + Clone>(
-    config: Config,
-    explore: impl Fn(Config, Visitor<'_, T>) -> Result<Explored>,
+    explore: impl FnOnce(Visitor<'_, T>) -> Result<Explored>,
 ) -> Result<(BTreeMap<Outcome<T>, Schedule>, Explored)> {
     let mut found = BTreeMap::new();
-    let explored = explore(config, &mut |run| {
+    let explored = explore(&mut |run| {
         let results = match run.verdict.kind {
             VerdictKind::Finished => run.results.clone(),
             _ => Vec::new(),
@@ -125,8 +142,15 @@ fn outcomes<T: Ord + Clone>(
     Ok((found, explored))
 }
 
+impl<T: PartialEq> Odd<T> {
+    /// Whether a run has this outcome.
+    pub(crate) fn is_that_of(&self, kind: &VerdictKind, results: &[Option<T>]) -> bool {
+        self.ended == kind.outcome() && (!matches!(kind, VerdictKind::Finished) || self.results == results)
+    }
+}
+
 impl<T> Robustness<T> {
-    /// Whether both searches were complete: otherwise nothing is shown.
+    /// Whether both searches were complete. Otherwise an outcome that is odd is so, and others may be.
     pub fn is_complete(&self) -> bool {
         self.searches.iter().all(|explored| explored.complete)
     }
@@ -140,19 +164,23 @@ impl<T> Robustness<T> {
 /// `robust for 2 PEs under spec with …: 3 outcomes, all sequentially consistent`.
 impl<T> fmt::Display for Robustness<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Robustness { config, outcomes, odd, searches } = self;
+        let Robustness { config, outcomes, odd, searches, .. } = self;
         let cluster = config.in_words();
         let outcomes_in_words = format!("{outcomes} outcome{}", if *outcomes == 1 { "" } else { "s" });
-        if let Some(search) = searches.iter().find(|explored| !explored.complete) {
+        let unseen = searches.iter().find(|explored| !explored.complete).map(|search| {
             let bound = search.bound.map(|bound| format!(", {bound}")).unwrap_or_default();
-            return write!(f, "not known for {cluster}: not every schedule was seen{bound}");
+            format!("not every schedule was seen{bound}")
+        });
+        if let (Some(unseen), []) = (&unseen, &odd[..]) {
+            return write!(f, "not known for {cluster}: {unseen}");
         }
+        let and = unseen.map(|unseen| format!("; {unseen}")).unwrap_or_default();
         match (odd.len(), *outcomes) {
             (0, 1) => write!(f, "robust for {cluster}: 1 outcome, which is sequentially consistent"),
             (0, _) => write!(f, "robust for {cluster}: {outcomes_in_words}, all sequentially consistent"),
             (n, _) => {
                 let are = if n == 1 { "is" } else { "are" };
-                write!(f, "not robust for {cluster}: {n} of {outcomes_in_words} {are} not sequentially consistent")
+                write!(f, "not robust for {cluster}: {n} of {outcomes_in_words} {are} not sequentially consistent{and}")
             }
         }
     }

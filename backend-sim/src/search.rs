@@ -203,7 +203,7 @@ impl Outlook {
 }
 
 /// What can end a search that has begun.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Limits {
     pub(crate) schedules: u64,
     pub(crate) budget: Budget,
@@ -212,6 +212,11 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
+    /// What is left of the budget for a search within this one.
+    pub(crate) fn left(&self) -> Budget {
+        Budget { time: self.budget.time.map(|time| time.saturating_sub(self.start.elapsed())), ..self.budget }
+    }
+
     /// What ends the search after so many schedules, if anything does. `memory` is asked only where it matters.
     pub(crate) fn reached(&self, begun: u64, memory: impl FnOnce() -> usize) -> Option<Bound> {
         let Limits { schedules, budget, start, stop } = self;

@@ -62,7 +62,7 @@ const RUNS_TO_COMPARE: usize = 8;
 pub struct Simulation {
     pub(crate) engine: Engine,
     pub(crate) stop: Option<Arc<AtomicBool>>,
-    budget: Budget,
+    pub(crate) budget: Budget,
     /// The class of the last random schedule, where classes are counted.
     pub(crate) class: Option<Box<Class>>,
     pub(crate) outlook: Arc<Outlook>,
@@ -101,12 +101,13 @@ impl Simulation {
     }
 
     /// Ends explorations early once `flag` is set (by a signal handler, say): after the schedule that is being run, with
-    /// what was found so far.
+    /// what was found so far. The same of what explains a finding.
     pub fn stop_when(&mut self, flag: Arc<AtomicBool>) {
         self.stop = Some(flag);
     }
 
-    /// What each exploration may use from now on, besides its number of schedules.
+    /// What each exploration may use from now on, besides its number of schedules; and each call that explains a finding, besides its
+    /// [`Effort`](crate::Effort).
     pub fn set_budget(&mut self, budget: Budget) {
         self.budget = budget;
     }

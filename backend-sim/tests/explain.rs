@@ -438,3 +438,27 @@ fn source_changed_in_time(pe: &Pe<impl Backend>) -> Result<()> {
     pe.free(dst)?;
     pe.free(src)
 }
+
+/// Who stops a simulation, or has given its time away, waits for no explanation.
+#[test]
+fn a_flag_and_a_time_end_an_explanation() {
+    let stopped = |simulation: &mut Simulation| simulation.stop_when(std::sync::Arc::new(true.into()));
+    let out_of_time = |simulation: &mut Simulation| {
+        let time = Some(std::time::Duration::ZERO);
+        simulation.set_budget(onesided_sim::Budget { time, ..Default::default() });
+    };
+    for end in [stopped as fn(&mut Simulation), out_of_time] {
+        let (mut simulation, run) = finding(&Config::pes(2), flag_by_put);
+        let tried = |simulation: &Simulation| {
+            let fixes = simulation.fix(&run, Effort::LITTLE, flag_by_put).unwrap();
+            let witness = simulation.witness(&run.verdict.races[0], Effort::LITTLE, flag_by_put).unwrap();
+            (fixes.fix.is_some(), fixes.tried, witness.tried)
+        };
+        let (has_fix, changes, runs) = tried(&simulation);
+        assert!(has_fix && changes > 0 && runs > 0);
+        end(&mut simulation);
+        assert_eq!(tried(&simulation), (false, 0, 0));
+        assert!(simulation.minimize(&run, Effort::LITTLE, flag_by_put).unwrap().is_none());
+        assert!(simulation.critical(&run, Effort::LITTLE, flag_by_put).unwrap().is_none());
+    }
+}

@@ -50,3 +50,17 @@ fn a_stream_is_synchronized_behind_a_launch() {
     let line = include_str!("explain_kernels.rs").lines().nth(after.line() as usize - 1);
     assert!(line.is_some_and(|line| line.ends_with("// launch")), "{fix}");
 }
+
+/// A stream is synchronized behind the launch, and not behind a line of the kernel; and the words say in which direction.
+#[test]
+fn what_is_missing_behind_a_kernel_names_its_launch() {
+    let run = Simulation::new(Config::pes(2)).unwrap().run(program).unwrap();
+    let race = &run.verdict.races[0];
+    let line = |end: &str| {
+        let mut lines = include_str!("explain_kernels.rs").lines();
+        format!("backend-sim/tests/explain_kernels.rs:{}", 1 + lines.position(|line| line.ends_with(end)).unwrap())
+    };
+    let (launch, put) = (line("// launch"), line("pe.host().put(&dst, &src, (me + 1) % n)?;"));
+    let expected = format!("synchronizing the stream after the launch at {launch} and before {put}");
+    assert_eq!(race.missing.to_string(), expected);
+}

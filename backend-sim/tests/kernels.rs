@@ -78,6 +78,37 @@ fn a_message_without_a_fence_races() {
     assert_eq!(all(2, litmus("message_without_fence")).0, set(&["race"]));
 }
 
+/// PTX without line information has its own lines. They have the name that the module was given.
+#[test]
+fn a_line_of_ptx_is_named_by_its_module() {
+    let text: String = LITMUS
+        .lines()
+        .map(|line| if line.trim_start().starts_with(".loc\t") { "\n" } else { line })
+        .fold(String::new(), |text, line| text + line.trim_end() + "\n");
+    for (name, file) in [("ring.ptx", "ring.ptx"), ("ring.cu", "PTX of ring.cu"), ("", "PTX")] {
+        let source = Source::ptx(name, &text);
+        let program = |pe: &Pe<Sim>| {
+            let (data, signal, seen) =
+                (pe.alloc_zeroed::<i32>(1)?, pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<i32>(1)?);
+            let module = pe.module(&source)?;
+            let (kernel, stream) = (module.kernel("message_without_fence")?, pe.stream()?);
+            // SAFETY: it is what the kernel takes.
+            unsafe { pe.on(&stream).launch(&kernel, &Grid::new(1, 1), args![&data, &signal, &seen])? };
+            pe.on(&stream).barrier_all()?;
+            pe.synchronize(&stream)?;
+            pe.free(seen)?;
+            pe.free(signal)?;
+            pe.free(data)
+        };
+        let run = run(2, program);
+        let at = run.verdict.races.first().unwrap_or_else(|| panic!("{}", run.verdict)).first.at.to_string();
+        let line = at.strip_prefix(file).and_then(|rest| rest.strip_prefix(':')).and_then(|line| line.parse().ok());
+        let line: usize = line.unwrap_or_else(|| panic!("{name}: {at}"));
+        let call = text.lines().take(line).skip(line - 3).find(|line| line.contains("call") || line.contains("st."));
+        assert!(call.is_some(), "{at}: {:?}", text.lines().nth(line - 1));
+    }
+}
+
 #[test]
 fn a_flag_behind_a_pointer_is_released_and_acquired() {
     let run = run(2, litmus("pointer"));

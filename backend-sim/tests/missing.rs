@@ -58,7 +58,7 @@ fn a_stream_is_synchronized_before_the_host_tells_of_its_work() {
         pe.free(out)?;
         pe.free(slot)
     });
-    assert_eq!(found, text("synchronizing the stream between +7 and +8", "insert `synchronize` after +7"));
+    assert_eq!(found, text("synchronizing the stream after +7 and before +8", "insert `synchronize` after +7"));
 }
 
 /// A wait on a stream, and the host reads: before the data has come, or behind the end of the wait.
@@ -79,7 +79,7 @@ const WAITS: u32 = line!() - 13;
 
 #[test]
 fn a_stream_that_waits_is_synchronized_before_the_host_reads() {
-    let expected = text("synchronizing the stream between +6 and +7", "insert `synchronize` after +6");
+    let expected = text("synchronizing the stream after +6 and before +7", "insert `synchronize` after +6");
     assert_eq!(lacks(WAITS, waits_on_a_stream::<0>), expected);
     assert_eq!(lacks(WAITS, waits_on_a_stream::<1>), expected);
 }
@@ -96,5 +96,5 @@ fn the_line_of_the_stream_comes_before_that_of_the_host() {
         pe.free(part)?;
         pe.free(sum)
     });
-    assert_eq!(found, text("synchronizing the stream between +3 and +4", "insert `synchronize` after +3"));
+    assert_eq!(found, text("synchronizing the stream after +3 and before +4", "insert `synchronize` after +3"));
 }

@@ -6,8 +6,9 @@ use std::path::Path;
 
 use onesided::backend::LiveKind;
 use onesided::{
-    Cmp, ExternalBuf, ExternalSlice, Local, Multicast, Own, Pe, Peer, Predefined, RegisteredLocal, RegisteredSlice,
-    RegisteredSymmetric, Result, SignalOp, Symmetric, SymmetricBuf, SymmetricSlice, Team, TeamConfig, TeamUniqueId,
+    Cmp, ErrorKind, ExternalBuf, ExternalSlice, Local, Multicast, Own, Pe, Peer, Predefined, RegisteredLocal,
+    RegisteredSlice, RegisteredSymmetric, Result, SignalOp, Symmetric, SymmetricBuf, SymmetricSlice, Team, TeamConfig,
+    TeamUniqueId,
 };
 use onesided_sim::{Config, Sim, VerdictKind};
 
@@ -237,7 +238,7 @@ fn is_name(c: char) -> bool {
 fn the_table_has_every_row_and_names_tests_that_exist() {
     let table = include_str!("../MISUSE.md");
     let rows = rows(table);
-    assert_eq!(rows.iter().map(|row| row.number).collect::<Vec<_>>(), Vec::from_iter(1..=59));
+    assert_eq!(rows.iter().map(|row| row.number).collect::<Vec<_>>(), Vec::from_iter(1..=60));
     for Row { number, diagnosis, tests } in &rows {
         assert!(!tests.is_empty() || diagnosis.starts_with("not expressible"), "row {number} has no test");
         tests.iter().for_each(|test| check_exists(test));
@@ -253,4 +254,53 @@ fn the_table_has_every_row_and_names_tests_that_exist() {
             assert!(row.tests.contains(&test.as_str()), "row {number} does not name {test}");
         }
     }
+}
+
+/// A put or get of a PE to itself whose operands overlap in part. Another PE's memory is other memory; the same elements stay.
+#[test]
+fn row_60_a_transfer_to_oneself_that_overlaps() {
+    in_order(Config::pes(2), |pe| {
+        let (x, flag) = (pe.alloc_zeroed::<u32>(12)?, pe.alloc_zeroed::<u64>(1)?);
+        let (me, other) = (pe.my_pe(), 1 - pe.my_pe());
+        let (host, stream) = (pe.host(), pe.stream()?);
+        let both = |dst: usize, src: usize, to: usize| {
+            let (dst, src) = (x.slice(dst..dst + 4), x.slice(src..src + 4));
+            [
+                host.put(dst, src, to),
+                host.put_nbi(dst, src, to),
+                host.get(dst, src, to),
+                host.get_nbi(dst, src, to),
+                host.put_signal(dst, src, flag.signal(0), 1, SignalOp::Set, to),
+                pe.on(&stream).put(dst, src, to),
+            ]
+        };
+        for (dst, src, to, is_right) in [(0, 2, me, false), (2, 0, me, false), (0, 4, me, true), (4, 4, me, true)] {
+            for done in both(dst, src, to) {
+                assert_eq!(done.is_ok(), is_right, "{dst} {src}: {done:?}");
+                if let Err(error) = done {
+                    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+                    assert!(error.message().ends_with("overlap, and both are of the calling PE"), "{error}");
+                }
+            }
+            host.barrier_all()?;
+        }
+        let strided = |dst: usize, src: usize, strides: [usize; 2], to: usize| {
+            let (dst, src) = (x.slice(dst..), x.slice(src..));
+            let put = host.iput(dst, src, strides[0], strides[1], 4, to).is_ok();
+            assert_eq!(put, host.iget(dst, src, strides[0], strides[1], 4, to).is_ok());
+            put
+        };
+        // every second element, and those between them
+        assert!(strided(0, 1, [2, 2], me) && strided(0, 0, [2, 2], me));
+        assert!(!strided(0, 0, [2, 1], me) && !strided(1, 3, [2, 2], me) && !strided(3, 0, [1, 3], me));
+        host.barrier_all()?;
+        if me == 0 {
+            both(0, 2, other).into_iter().collect::<Result<Vec<()>>>()?;
+            assert!(strided(1, 3, [2, 2], other));
+        }
+        host.barrier_all()?;
+        pe.synchronize(&stream)?;
+        pe.free(flag)?;
+        pe.free(x)
+    });
 }

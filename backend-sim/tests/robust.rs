@@ -1,7 +1,9 @@
 //! Which programs are robust: litmus tests whose outcomes with complete operations are known.
 
-use onesided::{Pe, Result};
-use onesided_sim::{Config, Profile, Robustness, Schedule, Sim, Simulation, robustness};
+use std::time::Duration;
+
+use onesided::{Cmp, Pe, Result, SignalOp, expect_eq};
+use onesided_sim::{Bound, Budget, Config, Effort, Profile, Robustness, Schedule, Sim, Simulation, robustness};
 
 type Seen = Vec<u64>;
 
@@ -142,4 +144,104 @@ fn an_odd_outcome_is_replayed_and_what_was_not_seen_is_said() {
     let bounded = robustness(Config::pes(2), 2, message(|_| Ok(()))).unwrap();
     let expected = format!("not known for {cluster}: not every schedule was seen, bounded by 2 schedules");
     assert_eq!((bounded.to_string(), bounded.is_robust()), (expected, false));
+}
+
+/// What is said of the first odd outcome.
+fn told<T: Ord + Clone>(found: &Robustness<T>, program: impl Fn(&Pe<Sim>) -> Result<T>) -> (usize, String, usize) {
+    let mut simulation = Simulation::new(found.config.clone()).unwrap();
+    let odd = simulation.odd_run(found, Effort::LITTLE, &program).unwrap().expect("there is one");
+    assert!(odd.run.schedule.fingerprint.is_some(), "a replay knows whether it is of this program");
+    let again = simulation.replay(&odd.run.schedule, &program).unwrap();
+    assert_eq!(again.verdict.kind.outcome(), found.odd[0].ended);
+    assert!(again.results == odd.run.results);
+    let difference = odd.difference.expect("a value differs");
+    (difference.pe, difference.to_string(), odd.exceptions.len())
+}
+
+/// The value that a delay changes is named, with its PE and line: of a read in pieces, of a wait, and of an atomic.
+#[test]
+fn the_value_that_shows_it_is_named() {
+    let here = |line: u32| format!("backend-sim/tests/robust.rs:{line} found ");
+    let line = line!() + 9;
+    let read = |pe: &Pe<Sim>| {
+        let (data, flag) = (pe.alloc_zeroed::<u32>(4)?, pe.alloc_zeroed::<u64>(1)?);
+        if pe.my_pe() == 0 {
+            pe.write(&data, &[1, 2, 3, 4])?;
+            pe.host().put(&data, &data, 1)?; // a fence is missing behind it
+            pe.host().signal_op(flag.signal(0), 1, SignalOp::Set, 1)?;
+        } else {
+            pe.host().signal_wait_until(flag.signal(0), Cmp::Eq, 1)?;
+            expect_eq(&pe.read(&data)?[..], &[1, 2, 3, 4], "the data")?;
+        }
+        pe.free(flag)?;
+        pe.free(data)?;
+        Ok(0)
+    };
+    let (pe, text, exceptions) = told(&robustness(Config::pes(2), 100_000, read).unwrap(), read);
+    assert!(text.starts_with(&format!("PE 1's read at {}[", here(line))), "{text}");
+    assert!(text.ends_with("; in the nearest run with complete operations it finds [1, 2, 3, 4]"), "{text}");
+    assert_eq!((pe, exceptions), (1, 1), "one piece comes late");
+
+    let line = line!() + 9;
+    let signals = |pe: &Pe<Sim>| {
+        let word = pe.alloc_zeroed::<u64>(1)?;
+        let mut seen = 0;
+        if pe.my_pe() == 0 {
+            pe.host().signal_op(word.signal(0), 2, SignalOp::Set, 1)?;
+            pe.host().signal_op(word.signal(0), 1, SignalOp::Set, 1)?; // can come first
+        } else {
+            pe.host().barrier_all()?;
+            seen = pe.host().signal_wait_until(word.signal(0), Cmp::Ge, 1)?;
+        }
+        if pe.my_pe() == 0 {
+            pe.host().barrier_all()?;
+        }
+        pe.free(word)?;
+        Ok(seen)
+    };
+    let (pe, text, _) = told(&robustness(Config::pes(2), 100_000, signals).unwrap(), signals);
+    let expected = format!(
+        "PE 1's signal_wait_until at {}[2]; in the nearest run with complete operations it finds [1]",
+        here(line)
+    );
+    assert_eq!((pe, text), (1, expected));
+
+    let line = line!() + 7;
+    let fetches = |pe: &Pe<Sim>| {
+        let words = pe.alloc_zeroed::<u64>(2)?;
+        let mut seen = [0; 2];
+        if pe.my_pe() == 0 {
+            seen = [0, 1].map(|i| pe.host().atomic_inc(words.at(i), 1).map_or(9, |()| 0));
+        } else {
+            seen[0] = pe.host().atomic_fetch(words.at(1), 1)?;
+            seen[1] = pe.host().atomic_fetch(words.at(0), 1)?;
+        }
+        pe.free(words)?;
+        Ok(seen)
+    };
+    let (pe, text, _) = told(&robustness(Config::pes(2), 100_000, fetches).unwrap(), fetches);
+    assert_eq!(pe, 1);
+    let expected = [line, line + 1].map(|line| format!("PE 1's atomic at {}[", here(line)));
+    assert!(expected.iter().any(|expected| text.starts_with(expected)), "{text}");
+}
+
+/// Both searches share the time. Where the one with complete operations is over, what the other finds is known to be odd.
+#[test]
+fn a_budget_bounds_both_searches() {
+    let bounded = |budget, cores| {
+        let mut simulation = Simulation::new(Config::pes(2)).unwrap();
+        simulation.set_budget(budget);
+        simulation.on_cores(Some(cores)).robustness(100_000, message(|_| Ok(()))).unwrap()
+    };
+    for cores in [1, 2] {
+        let none = bounded(Budget { time: Some(Duration::ZERO), ..Budget::default() }, cores);
+        assert!(none.to_string().ends_with(": not every schedule was seen, bounded by 0 s"), "{none}");
+        let little = bounded(Budget { memory: Some(1), ..Budget::default() }, cores);
+        assert_eq!(little.searches.map(|search| search.bound), [Some(Bound::Memory(1)); 2], "{little}");
+    }
+    let sequential = robustness(Config::pes(2), 100_000, message(|_| Ok(()))).unwrap().searches[1].schedules;
+    let found = robustness(Config::pes(2), sequential, message(|_| Ok(()))).unwrap();
+    assert_eq!((found.searches[1].complete, found.searches[0].complete), (true, false));
+    let unseen = format!("not every schedule was seen, bounded by {sequential} schedules");
+    assert!(found.to_string().ends_with(&unseen), "{found}");
 }

@@ -101,6 +101,29 @@ fn programs_of_others_are_scored_by_a_command() {
     );
 }
 
+/// What is known until then is printed, and that there was more to come.
+#[cfg(unix)]
+#[test]
+fn a_sigterm_ends_it_with_what_is_known() {
+    let folder = tempfile::tempdir().unwrap();
+    let (labels, tool) = (folder.path().join("labels.json"), folder.path().join("tool"));
+    fs::write(folder.path().join("p.c"), "put();\n").unwrap();
+    let program = |number: usize| {
+        format!(
+            r#"{{ "name": "p{number}", "class": null, "pes": 2, "profiles": ["ours"], "source": "p.c", "fix": null }}"#
+        )
+    };
+    let programs: Vec<String> = (0..500).map(program).collect();
+    fs::write(&labels, format!(r#"{{ "schema": "onesided-labels/1", "programs": [{}] }}"#, programs.join(",")))
+        .unwrap();
+    // the first that comes here sends the signal: a second one would end the process at once
+    fs::write(&tool, r#"mkdir "$0".once 2>/dev/null && kill -TERM $PPID; exit 0"#).unwrap();
+    let output = score(&["--labels", path(&labels), "--", "sh", path(&tool), "run"]);
+    let said = stdout(&output);
+    assert_eq!(output.status.code(), Some(143), "{said}{}", stderr(&output));
+    assert!(said.contains(" of 500 runs, ended by you, ") && said.contains("recall "), "{said}");
+}
+
 #[test]
 fn wrong_usage_is_refused() {
     for (arguments, why) in [

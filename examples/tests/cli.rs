@@ -53,9 +53,7 @@ fn json(file: &Path) -> Value {
 #[test]
 fn every_example_passes_on_several_clusters() {
     for (name, _) in EXAMPLES.iter().filter(|(name, _)| *name != "missing_fence") {
-        for cluster in
-            [&[][..], &["--pes", "2"], &["--pes", "5"], &["--pes", "6", "--nodes", "2"], &["--profile", "nvlink"]]
-        {
+        for cluster in [&[][..], &["--pes", "2"], &["-n", "5"], &["-n6", "--nodes", "2"], &["--profile", "nvlink"]] {
             let output = example(name, &[cluster, &["--schedules", "20", "--strict"]].concat());
             assert_eq!(status(&output), 0, "{name} {cluster:?}:\n{}{}", stdout(&output), stderr(&output));
             assert!(

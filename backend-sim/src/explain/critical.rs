@@ -244,13 +244,13 @@ impl<T> Search<'_, '_, '_, T> {
             if well {
                 found = Look::Well(taken);
             }
-            if well || self.runs.left == 0 {
+            if well || self.runs.is_over() {
                 break;
             }
         }
         offered.into_iter().for_each(|ticket| self.crew.forget(ticket));
         match found {
-            Look::Unknown if self.runs.left > 0 && !(self.is_race && prefix == 0) => self.look_at_all(prefix),
+            Look::Unknown if !(self.runs.is_over() || self.is_race && prefix == 0) => self.look_at_all(prefix),
             found => Ok(found),
         }
     }

@@ -11,6 +11,7 @@ use crate::execution::{Executed, Program};
 use crate::explore::{Chooser, Exceptions, Late, Named, Pct, Pos, Random, Replay};
 use crate::pe::Sim;
 use crate::schedule::Choices;
+use crate::search::Limits;
 use crate::simulation::{Run, Simulation, launched, with_pe};
 use crate::verdict::{Verdict, VerdictKind};
 
@@ -118,6 +119,8 @@ pub(super) struct Runs<'a, T> {
     pub(super) max_steps: u64,
     /// Runs made.
     pub(super) made: u64,
+    /// Who stops the search, and its time, end this too.
+    limits: Limits,
 }
 
 /// Steps after which a run is given up.
@@ -127,12 +130,18 @@ impl<'a, T> Runs<'a, T> {
     pub(super) fn new(of: &Simulation, effort: Effort, program: Program<'a, T>) -> Result<Runs<'a, T>> {
         let simulation = Simulation::new(of.config().clone())?;
         let max_steps = of.config().max_steps.unwrap_or(LONG).min(LONG);
-        Ok(Runs { simulation, program, left: effort.steps, max_steps, made: 0 })
+        let limits = of.limits(u64::MAX);
+        Ok(Runs { simulation, program, left: effort.steps, max_steps, made: 0, limits })
+    }
+
+    /// Whether the effort is used up, or somebody wants an end.
+    pub(super) fn is_over(&self) -> bool {
+        self.left == 0 || self.limits.reached(0, || 0).is_some()
     }
 
     /// A run, unless the effort is used up.
     pub(super) fn with<C: Chooser>(&mut self, chooser: &mut C) -> Result<Option<Executed<T>>> {
-        if self.left == 0 {
+        if self.is_over() {
             return Ok(None);
         }
         self.made += 1;
@@ -142,7 +151,7 @@ impl<'a, T> Runs<'a, T> {
     }
 
     /// The steps of a schedule; `None` where it is the one in order, or too long.
-    fn steps_of(&mut self, choices: &Choices) -> Result<Option<Vec<StepName>>> {
+    pub(super) fn steps_of(&mut self, choices: &Choices) -> Result<Option<Vec<StepName>>> {
         let steps = match choices {
             Choices::InOrder => return Ok(None),
             Choices::Seed(seed) if self.simulation.config().profile.is_adversary() => {

@@ -9,6 +9,7 @@
 //! | `minimize.rs` | a schedule that fails, as the run in order with the fewest exceptions |
 //! | `critical.rs` | the step after which every schedule fails |
 //! | `weaken.rs` | which calls that order others a program does not need |
+//! | `odd.rs` | an outcome that is not sequentially consistent, and the value that shows it |
 //! | `witness.rs` | a run in which a race changes a result |
 
 mod critical;
@@ -16,6 +17,7 @@ mod edit;
 mod fix;
 mod lines;
 mod minimize;
+mod odd;
 mod trial;
 mod weaken;
 mod witness;
@@ -24,6 +26,7 @@ pub use critical::{Critical, NoWayBack};
 pub use edit::{Edit, Ordering};
 pub use fix::{Fix, Fixes, Shown};
 pub use minimize::Minimized;
+pub use odd::{Difference, OddRun};
 pub use trial::Effort;
 pub use weaken::{Enough, Weaker};
 pub use witness::Witness;

@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::crew::Crew;
 use crate::pe::Sim;
 use crate::race::Race;
-use crate::search::{Bound, Explore, Strategy};
+use crate::search::{Bound, Explore, Limits, Strategy};
 use crate::simulation::{Run, Simulation};
 
 /// How much is tried to explain a finding. It is counted in schedules and steps, so the same finding has the same explanation on
@@ -58,8 +58,9 @@ pub(crate) struct Job {
     /// Schedules and steps that it may take.
     schedules: u64,
     steps: u64,
-    /// Somebody wants the search to end; nobody needs this one any more.
-    stop: Option<Arc<AtomicBool>>,
+    /// What ends all trials: somebody wants it, or the time is over.
+    limits: Limits,
+    /// Nobody needs this one any more.
     cancel: Arc<AtomicBool>,
 }
 
@@ -69,7 +70,7 @@ pub(crate) struct Tried {
     trial: Trial,
     /// Steps taken.
     steps: u64,
-    /// Somebody wanted it to end.
+    /// Somebody wanted it to end, or the time was over.
     stopped: bool,
 }
 
@@ -79,7 +80,7 @@ pub(crate) type Triers<'a> = Crew<'a, Job, Result<Tried>>;
 /// Tries changes of one program.
 pub(super) struct Trials<'a, 'b> {
     config: Arc<Config>,
-    stop: Option<Arc<AtomicBool>>,
+    limits: Limits,
     cancel: Arc<AtomicBool>,
     crew: &'a mut Triers<'b>,
     effort: Effort,
@@ -97,15 +98,15 @@ const LONGER: u64 = 20;
 const AT_LEAST: u64 = 2000;
 
 impl<'a, 'b> Trials<'a, 'b> {
-    /// Trials of a program on the cluster of `simulation`, for as long as nobody stops that. `steps`: of a run of the program as
-    /// it is.
+    /// Trials of a program on the cluster of `simulation`, for as long as nobody stops that and its time lasts. `steps`: of a run of
+    /// the program as it is.
     pub(super) fn new(simulation: &Simulation, effort: Effort, steps: u64, crew: &'a mut Triers<'b>) -> Trials<'a, 'b> {
         let config = simulation.config();
         let most = (LONGER * steps).max(AT_LEAST);
         let max_steps = Some(config.max_steps.map_or(most, |given| given.min(most)));
         Trials {
             config: Arc::new(Config { max_steps, ..config.clone() }),
-            stop: simulation.stop.clone(),
+            limits: simulation.limits(u64::MAX),
             cancel: Arc::default(),
             crew,
             effort,
@@ -132,7 +133,7 @@ impl<'a, 'b> Trials<'a, 'b> {
     pub(super) fn of(&mut self, edits: &[Edit]) -> Result<Trial> {
         self.look_ahead(edits);
         let expected = self.ahead.pop_front_if(|(_, other)| other == edits);
-        if self.effort.steps == 0 {
+        if self.effort.steps == 0 || self.limits.reached(0, || 0).is_some() {
             return Ok(Trial::NotTried);
         }
         self.made += 1;
@@ -149,9 +150,9 @@ impl<'a, 'b> Trials<'a, 'b> {
     }
 
     fn job(&self, edits: &[Edit], steps: u64) -> Job {
-        let Trials { config, stop, cancel, effort, .. } = self;
-        let (config, stop, cancel) = (Arc::clone(config), stop.clone(), Arc::clone(cancel));
-        Job { config, edits: edits.to_vec(), schedules: effort.schedules, steps, stop, cancel }
+        let Trials { config, limits, cancel, effort, .. } = self;
+        let (config, limits, cancel) = (Arc::clone(config), limits.clone(), Arc::clone(cancel));
+        Job { config, edits: edits.to_vec(), schedules: effort.schedules, steps, limits, cancel }
     }
 
     /// Lets others try what comes behind these changes. A trial is long, so few are tried ahead.
@@ -180,16 +181,14 @@ impl Job {
     pub(crate) fn run<T>(self, program: &dyn Fn(&Pe<Sim>) -> Result<T>) -> Result<Tried> {
         let edits = self.config.edits.iter().chain(&self.edits).copied().collect();
         let mut simulation = Simulation::new(Config { edits, ..Config::clone(&self.config) })?;
-        if let Some(flag) = &self.stop {
-            simulation.stop_when(Arc::clone(flag));
-        }
+        simulation.stop.clone_from(&self.limits.stop);
         let mut used = 0;
         let tried = self.run_on(&mut simulation, &mut used, program)?;
         let (trial, stopped) = tried.map_or((Trial::NotTried, true), |trial| (trial, false));
         Ok(Tried { trial, steps: used, stopped })
     }
 
-    /// `None`: somebody wanted it to end.
+    /// `None`: somebody wanted it to end, or the time was over.
     fn run_on<T>(
         &self,
         simulation: &mut Simulation,
@@ -226,6 +225,7 @@ impl Job {
         program: &dyn Fn(&Pe<Sim>) -> Result<T>,
     ) -> Result<Option<(Trial, bool)>> {
         let (mut left, mut wrong) = (self.steps.saturating_sub(*used), None);
+        simulation.set_budget(self.limits.left());
         let explored = simulation.explore(how, program, |run: &Run<T>| {
             left = left.saturating_sub(run.steps);
             if !run.is_ok() && !run.is_given_up() {
@@ -238,7 +238,7 @@ impl Job {
             }
         })?;
         *used += explored.steps;
-        if explored.bound == Some(Bound::Stopped) {
+        if matches!(explored.bound, Some(Bound::Stopped | Bound::Time(_))) {
             return Ok(None);
         }
         Ok(Some((wrong.map_or(Trial::NothingFound(explored.schedules), Trial::Fails), explored.complete)))

@@ -19,6 +19,8 @@ pub(crate) struct Code {
     pub(crate) functions: Vec<Function>,
     /// Source lines, as reports name them, once they are asked for.
     places: Vec<OnceLock<At>>,
+    /// What a line of the PTX is said to be in, where it has no line of a source.
+    ptx: String,
 }
 
 /// Everything that was loaded in this process. A search loads the same text in every schedule, so it must be found fast.
@@ -63,7 +65,7 @@ impl Code {
         });
         let kernels = kernels.collect();
         let places = (0..module.places()).map(|_| OnceLock::new()).collect();
-        Ok(Code { module: Arc::new(module), kernels, functions, places })
+        Ok(Code { module: Arc::new(module), kernels, functions, places, ptx: ptx_of(source) })
     }
 
     /// An instruction's line in the source, or in the PTX if the source is not known.
@@ -77,8 +79,17 @@ impl Code {
             (_, Some(location)) => {
                 At::foreign(&location.file, location.line, location.column, location.function.as_deref())
             }
-            (line, None) => At::foreign("PTX", line, 0, None),
+            (line, None) => At::foreign(&self.ptx, line, 0, None),
         }
+    }
+}
+
+/// What the PTX is called: as its file, or by what it was compiled from.
+fn ptx_of(source: &Source) -> String {
+    match (source.language(), source.name()) {
+        (_, "") => "PTX".to_string(),
+        (Language::Ptx, name) if name.ends_with(".ptx") => name.to_string(),
+        (_, name) => format!("PTX of {name}"),
     }
 }
 

@@ -96,13 +96,9 @@ impl<R: Resolve> Arguments<'_, R> {
                 if bytes == 0 {
                     return Ok(Request::Nothing);
                 }
-                Op::Get {
-                    dst: self.local(Role::Dest, bytes)?,
-                    src: self.symmetric(Role::Source, bytes)?,
-                    dtype,
-                    pe,
-                    nbi,
-                }
+                let (dst, src) = (self.local(Role::Dest, bytes)?, self.symmetric(Role::Source, bytes)?);
+                self.apart(pe, dst, src)?;
+                Op::Get { dst, src, dtype, pe, nbi }
             }
             Verb::P => {
                 let (pe, dst) = (self.pe()?, self.word(Role::Dest)?);
@@ -172,6 +168,7 @@ impl<R: Resolve> Arguments<'_, R> {
             (0, Some(update)) => Op::Signal { update, pe },
             _ => {
                 let (dst, src) = (self.symmetric(Role::Dest, bytes)?, self.local(Role::Source, bytes)?);
+                self.apart(pe, dst, src)?;
                 if let Some(SignalUpdate { word, .. }) = signal.filter(|update| dst.overlaps(&update.word)) {
                     return Err(format!("the signal {word} lies inside dest {dst}"));
                 }
@@ -179,6 +176,14 @@ impl<R: Resolve> Arguments<'_, R> {
             }
         };
         Ok(Request::Op(op, Held::default()))
+    }
+
+    /// Refuses a PE's transfer to itself whose operands share some bytes. With all of them shared it moves nothing.
+    fn apart(&self, pe: u32, dst: Span, src: Span) -> Result<(), String> {
+        if pe as usize == self.resolver.my_pe() && dst != src && dst.overlaps(&src) {
+            return Err(format!("dest {dst} and source {src} overlap, and both are of the calling PE"));
+        }
+        Ok(())
     }
 
     fn strided(&self) -> Result<Request, String> {

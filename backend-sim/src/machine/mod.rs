@@ -31,6 +31,7 @@
 //! | `record.rs` | what a recorded run keeps: the trace |
 //! | `report.rs` | what every agent is doing, in words |
 //! | `undelivered.rs` | what was in flight at the end, and what overtook it |
+//! | `unsent.rs` | a word that is waited for and that nothing was sent to |
 //!
 //! **Relaxed or in order.** In a relaxed run, a step whose order can matter waits until it is chosen, and transfers are
 //! delivered when that is chosen. In an in-order run every step happens at once and nothing is ever in flight: this is
@@ -71,6 +72,7 @@ mod stream;
 mod team;
 mod transfer;
 mod undelivered;
+mod unsent;
 mod wait;
 
 use std::collections::VecDeque;
@@ -422,7 +424,8 @@ impl Machine {
 
     /// The races that were found.
     pub(crate) fn races(&self) -> Vec<Race> {
-        self.races.races(|alloc| self.heap.made_at(alloc), |agent| self.thread_of(agent))
+        let kernels = (|agent| self.thread_of(agent), |agent| self.launch_of(agent));
+        self.races.races(|alloc| self.heap.made_at(alloc), kernels)
     }
 
     /// Whether the host was resumed because its step was chosen.

@@ -19,7 +19,7 @@ use crate::trace::{Event, EventKind, LastRead, Made, Moved, compared, name_origi
 /// A recorded run so far.
 #[derive(Debug, Default)]
 pub(super) struct Record {
-    trace: Vec<Event>,
+    pub(super) trace: Vec<Event>,
     /// The event of each agent's last call, or of a stream's last operation.
     calls: BTreeMap<AgentId, usize>,
     /// The last event of each agent.

@@ -101,7 +101,8 @@ impl Machine {
         let (span, dtype) = (condition.variable(), condition.wait.dtype);
         let (wanted, found) = (signed(dtype, condition.wanted()), signed(dtype, self.heap.load(pe, span)));
         let (made, symbol) = (self.made_at(span.alloc), condition.wait.cmp.symbol());
-        format!("{}+{}{made} {symbol} {wanted}, found {found} ({dtype})", span.alloc, span.start)
+        let unsent = self.unsent_report(pe, span, condition.wait.signal);
+        format!("{}+{}{made} {symbol} {wanted}, found {found} ({dtype}){unsent}", span.alloc, span.start)
     }
 
     fn collective_report(&self, team: TeamIndex, seq: u32) -> String {

@@ -33,12 +33,14 @@ pub enum MissingEdge {
     },
     /// A stream's work and what its PE does beside it: synchronize the stream, after a quiet on it if a transfer must be complete.
     Synchronize {
-        /// The line behind which it belongs.
+        /// The line behind which it belongs: of a kernel, its launch if that is known.
         after: At,
         /// The line before which it belongs.
         before: At,
         /// Whether the stream needs a quiet too.
         quiet: bool,
+        /// Whether the first line is a launch.
+        launch: bool,
     },
     /// One access is atomic, and the other is not.
     Atomic {
@@ -107,6 +109,16 @@ pub enum Side {
 }
 
 impl MissingEdge {
+    /// The same, where a line of a kernel stands for the launch of it: the host synchronizes behind that.
+    pub(super) fn behind_the_launch(self, launch_of: impl Fn(At) -> Option<At>) -> MissingEdge {
+        match self {
+            MissingEdge::Synchronize { after, before, quiet, .. } if let Some(after) = launch_of(after) => {
+                MissingEdge::Synchronize { after, before, quiet, launch: true }
+            }
+            other => other,
+        }
+    }
+
     /// The call that belongs between two lines, and the lines. Where a call is to be replaced, both are its line.
     pub fn call(&self) -> (&'static str, At, At) {
         match *self {
@@ -139,11 +151,10 @@ impl fmt::Display for MissingEdge {
             }
             MissingEdge::Quiet { after, before } => between(f, "a quiet", after, before),
             MissingEdge::Flush { after, before } => between(f, "a flush or quiet", after, before),
-            MissingEdge::Synchronize { after, before, quiet: false } => {
-                between(f, "synchronizing the stream", after, before)
-            }
-            MissingEdge::Synchronize { after, before, quiet: true } => {
-                between(f, "a quiet on the stream, and synchronizing it,", after, before)
+            MissingEdge::Synchronize { after, before, quiet, launch } => {
+                let quiet = if *quiet { "a quiet on the stream, and " } else { "" };
+                let launch = if *launch { "the launch at " } else { "" };
+                write!(f, "{quiet}synchronizing the stream after {launch}{after} and before {before}")
             }
             MissingEdge::Atomic { at, writes: true } => {
                 write!(f, "an atomic update (put_signal, signal_op) in place of the call at {at}")

@@ -545,11 +545,11 @@ impl Detector {
     pub(crate) fn races(
         &self,
         made_at: impl Fn(AllocId) -> Option<At>,
-        thread: impl Fn(AgentId) -> Option<KernelThread>,
+        kernels: (impl Fn(AgentId) -> Option<KernelThread>, impl Fn(AgentId) -> Option<At>),
     ) -> Vec<Race> {
         if !self.on || self.found.is_empty() {
             return Vec::new();
         }
-        self.found.races(&self.agents, (&self.sites, &self.gpus), made_at, thread)
+        self.found.races(&self.agents, (&self.sites, &self.gpus), made_at, kernels)
     }
 }

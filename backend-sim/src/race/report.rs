@@ -274,10 +274,10 @@ impl Found {
         agents: &Table<AgentId, View>,
         (sites, gpus): (&Sites, &Gpus),
         made_at: impl Fn(AllocId) -> Option<At>,
-        thread: impl Fn(AgentId) -> Option<KernelThread>,
+        kernels: (impl Fn(AgentId) -> Option<KernelThread>, impl Fn(AgentId) -> Option<At>),
     ) -> Vec<Race> {
         let races = self.0.values().filter(|pair| pair.mark(sites) == 0);
-        let mut races: Vec<Race> = races.map(|pair| pair.race(agents, (sites, gpus), &made_at, &thread)).collect();
+        let mut races: Vec<Race> = races.map(|pair| pair.race(agents, (sites, gpus), &made_at, &kernels)).collect();
         races.sort_by_key(|race| {
             let lines = [race.first.at, race.second.at];
             // a call that races with itself in another round rarely is the cause: others of its races say more
@@ -300,7 +300,7 @@ impl Pair {
         agents: &Table<AgentId, View>,
         (sites, gpus): (&Sites, &Gpus),
         made_at: impl Fn(AllocId) -> Option<At>,
-        thread: impl Fn(AgentId) -> Option<KernelThread>,
+        (thread, launched): &(impl Fn(AgentId) -> Option<KernelThread>, impl Fn(AgentId) -> Option<At>),
     ) -> Race {
         let Pair { ref first, ref second, pe, span, known, times, .. } = *self;
         let known = known.map(|site| site.map(|site| (sites.all[site as usize].call, sites.all[site as usize].at)));
@@ -310,7 +310,10 @@ impl Pair {
             pe: pe.index(),
             span,
             made_at: made_at(span.alloc),
-            missing: self.missing(agents, (sites, gpus)),
+            missing: self.missing(agents, (sites, gpus)).behind_the_launch(|line| {
+                let mark = [first, second].into_iter().find(|mark| sites.all[mark.site() as usize].at == line)?;
+                launched(mark.agent())
+            }),
             times,
         }
     }
@@ -338,11 +341,11 @@ impl Pair {
         match path {
             Path::Behind(site) => {
                 let quiet = matches!(first.lane(), Lane::Puts | Lane::Nbi | Lane::Stores | Lane::Gets);
-                return MissingEdge::Synchronize { after, before: at(site), quiet };
+                return MissingEdge::Synchronize { after, before: at(site), quiet, launch: false };
             }
             Path::OnStream { call, host } => {
                 let before = if let Host::First = host { after } else { before };
-                return MissingEdge::Synchronize { after: at(call), before, quiet: false };
+                return MissingEdge::Synchronize { after: at(call), before, quiet: false, launch: false };
             }
             _ => {}
         }
@@ -371,9 +374,9 @@ impl Pair {
             return match beside {
                 // the stream's work was enqueued first: else it would come after the host's access
                 true if a.is_host() => {
-                    MissingEdge::Synchronize { after: before, before: after, quiet: arrives(second) }
+                    MissingEdge::Synchronize { after: before, before: after, quiet: arrives(second), launch: false }
                 }
-                true => MissingEdge::Synchronize { after, before, quiet: arrives(first) },
+                true => MissingEdge::Synchronize { after, before, quiet: arrives(first), launch: false },
                 false => barrier,
             };
         };
@@ -381,7 +384,7 @@ impl Pair {
             Lane::Reads => MissingEdge::Flush { after, before },
             Lane::Gets => MissingEdge::Quiet { after, before },
             Lane::Steps | Lane::Arrived | Lane::Parts if beside => {
-                MissingEdge::Synchronize { after, before, quiet: false }
+                MissingEdge::Synchronize { after, before, quiet: false, launch: false }
             }
             Lane::Steps | Lane::Arrived | Lane::Parts => barrier,
             Lane::Puts | Lane::Nbi | Lane::Stores => {
@@ -391,7 +394,7 @@ impl Pair {
                 }
                 if beside {
                     return match a.stream() {
-                        Some(_) => MissingEdge::Synchronize { after, before, quiet: true },
+                        Some(_) => MissingEdge::Synchronize { after, before, quiet: true, launch: false },
                         None => MissingEdge::Quiet { after, before },
                     };
                 }

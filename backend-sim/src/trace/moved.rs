@@ -42,6 +42,11 @@ impl Moved {
         self.bytes.chunks_exact(self.dtype.size()).map(|value| text(self.dtype, bits(value))).collect()
     }
 
+    /// What an atomic update found, as Rust prints it.
+    pub(crate) fn before_in_words(&self) -> Option<String> {
+        self.before.map(|before| format!("[{}]", text(self.dtype, before)))
+    }
+
     pub(super) fn add_to(&self, fields: &mut Map<String, Value>) {
         fields.insert("type".into(), self.dtype.name().into());
         fields.insert("values".into(), self.texts().into());

@@ -36,6 +36,8 @@ fn main() -> ExitCode {
         #[cfg(unix)]
         trial("one_sigterm_ends_a_pe_that_makes_no_call", one_sigterm_ends_a_pe_that_makes_no_call),
         #[cfg(unix)]
+        trial("a_signal_ends_an_explanation", a_signal_ends_an_explanation),
+        #[cfg(unix)]
         trial("a_pe_that_ends_the_process_does_not_pass", a_pe_that_ends_the_process_does_not_pass),
         #[cfg(unix)]
         trial("a_stack_that_is_full_has_its_pe_named", a_stack_that_is_full_has_its_pe_named),
@@ -56,6 +58,7 @@ fn play(name: &str) -> ExitCode {
         Changes::NAME => onesided_harness::main(Changes),
         Races::NAME => onesided_harness::main(Races),
         Spins::NAME => onesided_harness::main(Spins),
+        Explains::NAME => onesided_harness::main(Explains),
         Leaves::NAME => onesided_harness::main(Leaves),
         Descends::NAME => onesided_harness::main(Descends),
         Unchecked::NAME => onesided_harness::main(Unchecked),
@@ -414,6 +417,41 @@ fn one_sigterm_ends_a_pe_that_makes_no_call() -> std::result::Result<(), Failed>
         err.read_to_string(&mut said)?;
         let end = Said { status: child.wait()?.code(), out: String::new(), err: said };
         end.expect(143, "PE 0 has made no call for 5 s, since it was started. It cannot be interrupted")?;
+    }
+    Ok(())
+}
+
+// What repairs the race leaves 9! classes, so that it takes long to try it.
+program!(Explains, "explains", 9, |pe| {
+    let (data, counter) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(1)?);
+    if pe.my_pe() == 0 {
+        pe.host().p(&data, 7, 1)?;
+    }
+    pe.host().sync_all()?; // completes no put
+    if pe.my_pe() == 1 {
+        pe.read_one(&data)?;
+    }
+    pe.host().atomic_fetch_inc(&counter, 0)?;
+    pe.free(counter)?;
+    pe.free(data)?;
+    Ok(format!("PE {} is here", pe.my_pe()))
+});
+
+/// The finding is kept, and printed.
+#[cfg(unix)]
+fn a_signal_ends_an_explanation() -> std::result::Result<(), Failed> {
+    use std::io::{BufRead as _, BufReader, Read as _};
+    for (signal, status) in [("-INT", 130), ("-TERM", 143)] {
+        let mut explains = Command::new(env::current_exe().expect("the path of this test"));
+        let mut child = explains.env(VARIABLE, Explains::NAME).arg("--explain").stdout(Stdio::piped()).spawn()?;
+        let mut out = BufReader::new(child.stdout.take().expect("it is piped"));
+        out.read_line(&mut String::new())?; // the run in order is over, and it races
+        let kill = Command::new("kill").args([signal, &child.id().to_string()]).status()?;
+        let mut said = String::new();
+        out.read_to_string(&mut said)?;
+        let end = Said { status: child.wait()?.code(), out: said, err: format!("{kill}") };
+        end.expect(status, "FINDING in order: data race: delivery of p at ")?;
+        end.expect(status, "Replay it: ")?;
     }
     Ok(())
 }

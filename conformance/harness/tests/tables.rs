@@ -144,7 +144,11 @@ fn profiles_are_compared() -> std::result::Result<(), Failed> {
     fails.expect(1, &format!("\n{names}: the same 1 outcome\n"))?;
     fails.expect(1, "\nFINDING under spec: PE 1 failed")?;
     let bounded = run("tickets", &["--all", "--profile", "all", "--schedules", "3"]);
-    bounded.expect(3, &format!("\nnot compared, because not complete: {names}\n"))
+    bounded.expect(3, &format!("\nnot compared, because not complete: {names}\n"))?;
+    // and a bound holds behind a finding
+    let both = run("tickets", &["--all", "--profile", "all", "--pes", "6", "--tickets", "2", "--schedules", "30"]);
+    both.expect(1, "30  fails: wrong result at ")?;
+    both.expect(1, &format!("\nnot compared, because not complete: {names}\n"))
 }
 
 fn random_rows_have_no_proof() -> std::result::Result<(), Failed> {

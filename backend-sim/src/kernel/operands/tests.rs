@@ -232,3 +232,14 @@ fn mistakes_name_the_argument() {
     ];
     insta::assert_snapshot!(all.join("\n"));
 }
+
+#[test]
+fn a_transfer_to_oneself_that_overlaps_is_refused() {
+    // PE 1 is the caller; both operands have 8 bytes
+    for name in ["nvshmem_putmem", "nvshmem_getmem_nbi", "nvshmemx_putmem_block"] {
+        let at = |source: u64, pe: u64| request(name, &[0x1010, source, 8, pe]);
+        let why = at(0x1014, 1).expect_err("they overlap");
+        assert!(why.contains("overlap, and both are of the calling PE"), "{why}");
+        assert!(at(0x1014, 2).is_ok() && at(0x1018, 1).is_ok() && at(0x1010, 1).is_ok(), "{name}");
+    }
+}

@@ -74,6 +74,8 @@ pub(crate) struct Launched {
     /// Blocks that run at the same time.
     resident: u64,
     stream: u32,
+    /// The line of the launch.
+    at: At,
     /// Its number among the operations that the PE called, over all of its streams.
     called: u64,
 }
@@ -186,7 +188,7 @@ impl Machine {
         at: At,
     ) -> Progress {
         let pe = self.agents[host].pe;
-        match self.launched(pe, stream, request) {
+        match self.launched(pe, stream, request, at) {
             Ok(launched) if request.grid.together == Together::AllPes && !self.launch_together(pe, &launched, at) => {
                 self.block_for_ever(host)
             }
@@ -199,7 +201,13 @@ impl Machine {
         }
     }
 
-    fn launched(&mut self, pe: PeId, stream: u32, request: &LaunchRequest<'_, Arc<Code>>) -> Result<Launched, String> {
+    fn launched(
+        &mut self,
+        pe: PeId,
+        stream: u32,
+        request: &LaunchRequest<'_, Arc<Code>>,
+        at: At,
+    ) -> Result<Launched, String> {
         let LaunchRequest { module: code, kernel, name, grid, arguments } = *request;
         let Grid { blocks, threads, shared, together } = *grid;
         let info = &code.module.kernels()[kernel];
@@ -247,7 +255,7 @@ impl Machine {
         })?;
         self.pes[pe].called += 1;
         let called = self.pes[pe].called;
-        Ok(Launched { code: Arc::clone(code), name: name.into(), launch, memory, resident, stream, called })
+        Ok(Launched { code: Arc::clone(code), name: name.into(), launch, memory, resident, stream, at, called })
     }
 
     /// The addresses of a module's variables on a PE, which are made when it first launches one of the module's kernels.

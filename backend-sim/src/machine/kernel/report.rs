@@ -66,6 +66,14 @@ impl Machine {
         Some(Who::of(launched.position(*number), launched.launch.block, thread as u32))
     }
 
+    /// The line that launched what an agent of kernels ran; `None` where it is not one line.
+    pub(in crate::machine) fn launch_of(&self, agent: AgentId) -> Option<At> {
+        let runs = |block: &&Running| block.agent == agent || block.threads.contains(&Some(agent));
+        let mut lines = self.kernels.blocks.iter().filter(runs).map(|block| block.launched.at);
+        let first = lines.next()?;
+        lines.all(|other| other == first).then_some(first)
+    }
+
     /// Whether a report has a line for an agent of a kernel: it waits, and does not merely wait for its own threads' calls.
     pub(in crate::machine) fn is_reported(&self, agent: AgentId) -> bool {
         match self.agents[agent].kind {

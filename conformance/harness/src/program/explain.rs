@@ -1,10 +1,11 @@
 //! What explains a finding: how it differs from the run in order, when it could not be avoided any more, what repairs it, and whether a race changes a result.
 
 use std::fmt::Write as _;
+use std::time::Instant;
 
 use onesided::{Pe, Result};
 use onesided_show as show;
-use onesided_sim::{Critical, Fixes, Minimized, Run, Sim, Simulation, VerdictKind, Witness};
+use onesided_sim::{Budget, Critical, Fixes, Minimized, Run, Sim, Simulation, VerdictKind, Witness};
 
 use super::plan::{Plan, Search};
 use crate::tool::finding::{of_critical, of_fix};
@@ -29,11 +30,18 @@ pub(super) fn explain(
 ) -> Result<(Run<String>, Explained)> {
     let effort = plan.effort();
     let mut explained = Explained::default();
+    // who bounds the search does not wait longer than that for the explanation
+    let start = Instant::now();
+    let bound = |simulation: &mut Simulation| {
+        let time = plan.budget.time.map(|time| time.saturating_sub(start.elapsed()));
+        simulation.set_budget(Budget { time, ..plan.budget });
+    };
     // who replays a schedule gets that one
     let is_wanted = |minimized: &Minimized<String>| match &plan.search {
         Search::Replay(schedule) => minimized.run.schedule.choices == schedule.choices,
         _ => true,
     };
+    bound(simulation);
     let minimized = simulation.minimize(&run, effort, main)?.filter(is_wanted);
     let run = match minimized {
         Some(minimized) => {
@@ -42,12 +50,21 @@ pub(super) fn explain(
         }
         None => run,
     };
+    bound(simulation);
     explained.critical = simulation.on_cores(plan.cores).critical(&run, effort, main)?;
+    bound(simulation);
     explained.fixes = Some(simulation.on_cores(plan.cores).fix(&run, effort, main)?);
     if let (VerdictKind::Race, Some(race)) = (&run.verdict.kind, run.verdict.races.first()) {
+        bound(simulation);
         explained.witness = Some(simulation.witness(race, effort, main)?);
     }
     Ok((run, explained))
+}
+
+/// What comes later than in order, in words.
+pub(super) fn later_than_in_order(exceptions: &[[String; 2]]) -> String {
+    let one = |[late, after]: &[String; 2]| format!("\n    {late}\n        comes after {after}");
+    format!("Other than in order:{}", exceptions.iter().map(one).collect::<String>())
 }
 
 impl Explained {
@@ -55,10 +72,7 @@ impl Explained {
     pub(super) fn text(&self, plan: &Plan) -> String {
         let mut text = String::new();
         if let [_, ..] = self.exceptions[..] {
-            let _ = write!(text, "\n\nOther than in order:");
-            for [late, after] in &self.exceptions {
-                let _ = write!(text, "\n    {late}\n        comes after {after}");
-            }
+            let _ = write!(text, "\n\n{}", later_than_in_order(&self.exceptions));
         }
         if let Some(critical) = &self.critical {
             let _ = write!(text, "\n\nCritical step: {critical}");

@@ -143,7 +143,7 @@ struct Facts {
 /// | 1 | a finding |
 /// | 2 | wrong usage, or an operating error: what was asked for could not be done, or its result not be written |
 /// | 3 | nothing wrong was found, and not everything was seen: `--all` is not complete, or a run was given up at the step limit |
-/// | 130, 143 | Ctrl-C or SIGTERM ended it before it had found anything |
+/// | 130, 143 | Ctrl-C or SIGTERM ended it before it had found anything, or while it explained a finding, which it prints |
 ///
 /// On GPUs, the process starts itself again for each PE; a process that was started as a PE, by `onesided launch`,
 /// `mpirun`, `srun` or `torchrun`, is that PE.
@@ -294,6 +294,7 @@ fn follow<P: Program>(facts: &Facts, program: &P, plan: &Plan) -> std::result::R
         wrote(plan.output.json.as_deref(), "a summary");
     }
     match done.end {
+        End::Fine | End::Finding if done.cut => Ok(interrupt::status()),
         End::Fine => Ok(ExitCode::SUCCESS),
         End::Finding => Ok(ExitCode::from(1)),
         End::GivenUp | End::Bounded => Ok(ExitCode::from(NOT_COMPLETE)),

@@ -21,6 +21,8 @@ use crate::tool::schedule;
 pub(super) const SCHEDULES: u64 = 200;
 /// The most schedules of `--all`, unless the user gives another limit.
 pub(super) const LIMIT: u64 = 1_000_000;
+/// The most classes behind a finding that are visited to compare outcomes, unless the user gives a time or a number.
+pub(super) const BEHIND: u64 = 20_000;
 /// The most PEs and nodes of a simulation.
 const MOST: u64 = 32_000;
 
@@ -44,7 +46,7 @@ pub(super) struct Machine {
     #[arg(long, value_enum, default_value_t = Backend::Sim)]
     pub(super) backend: Backend,
     /// Number of PEs; each runs the program
-    #[arg(long, value_name = "N", value_parser = several(1, MOST as usize))]
+    #[arg(long, short = 'n', value_name = "N", value_parser = several(1, MOST as usize))]
     pub(super) pes: Option<Numbers>,
     /// Number of nodes that the PEs are spread over [default: 1]. On GPUs they are made of namespaces of this host
     #[arg(long, value_name = "N", value_parser = whole::<usize>(1, MOST))]
@@ -153,7 +155,7 @@ pub(super) struct Search {
     pub(super) explain: bool,
     /// Compare all outcomes with those of sequential consistency, where every operation is complete before the next begins,
     /// and show one that only the profile has. Races are no findings here
-    #[arg(long, conflicts_with_all = ["strategy", "seed", "time", "races", "strict", "all_races", "events", "replay", "trace", "json", "finding", "report"])]
+    #[arg(long, conflicts_with_all = ["strategy", "seed", "races", "strict", "all_races", "events", "replay", "trace", "json", "finding", "report"])]
     pub(super) robust: bool,
     /// Print every event of the finding's run, or else of the first run
     #[arg(long)]

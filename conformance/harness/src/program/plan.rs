@@ -8,7 +8,7 @@ use onesided_nvshmem::CAPABILITIES;
 use onesided_sim::{Budget, Config, Effort, Explore, Profile, Quiet, Races, Schedule};
 
 use super::Facts;
-use super::options::{Kind, LIMIT, Like, OnGpus, Options, Output, QuietIs, RacesMean, SCHEDULES};
+use super::options::{BEHIND, Kind, LIMIT, Like, OnGpus, Options, Output, QuietIs, RacesMean, SCHEDULES};
 use super::own::Own;
 use crate::say;
 use crate::tool::invocation::invocation;
@@ -41,6 +41,8 @@ pub(super) struct Plan {
     pub(super) in_table: bool,
     /// Whether its outcomes are compared with those of others: the search goes on behind a finding.
     pub(super) compares: bool,
+    /// For so many classes at most.
+    pub(super) behind: u64,
 }
 
 /// Which schedules are visited.
@@ -126,6 +128,7 @@ impl Plan {
         let (events, all_races, explain, weaken) = (search.events, search.all_races, search.explain, search.weaken);
         let (robust, cores) = (search.robust, search.jobs);
         let seed = search.seed.unwrap_or(0);
+        let is_bounded = search.time.is_some() || search.schedules.is_some();
         let budget = Budget { time: search.time.map(Duration::from_secs), memory: Some(config.memory) };
         // Who gives a time wants all of it to be used.
         let unless_given = |usual| search.schedules.unwrap_or(if search.time.is_some() { u64::MAX } else { usual });
@@ -160,6 +163,7 @@ impl Plan {
             output,
             in_table: false,
             compares: false,
+            behind: if is_bounded { u64::MAX } else { BEHIND },
         })
     }
 
@@ -276,11 +280,16 @@ fn agree<T: PartialEq + Display>(option: &str, given: Option<T>, recorded: T) ->
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod test {
     use onesided_sim::Strategy;
 
     use super::*;
     use crate::program::options::{command, parse};
+
+    /// A plan that these arguments ask for.
+    pub(in crate::program) fn plan_of(arguments: &str) -> Plan {
+        plan(arguments).unwrap()
+    }
 
     const FACTS: Facts = Facts { name: "demo", about: "", checks: "", pes: 4, min_pes: 2 };
 
@@ -327,11 +336,22 @@ mod tests {
         assert_eq!(bounds("--all --time 5"), (u64::MAX, Some(5), usual));
         assert_eq!(bounds("--time 5"), (u64::MAX - 1, Some(5), usual));
         assert_eq!(bounds("--time 5 --schedules 9 --memory 2M"), (8, Some(5), Some(2 << 20)));
+        assert_eq!(bounds("--robust --time 5 --memory 2M"), (u64::MAX, Some(5), Some(2 << 20)));
+        let behind =
+            ["--all", "--all --time 5", "--all --schedules 9"].map(|arguments| plan(arguments).unwrap().behind);
+        assert_eq!(behind, [20_000, u64::MAX, u64::MAX]);
     }
 
     /// A schedule of the program with its usual option.
     fn of(cluster: &str) -> String {
         format!("os2.{cluster}.a{:08x}.o.none", plan("").unwrap().config.arguments)
+    }
+
+    #[test]
+    fn n_is_short_for_pes() {
+        for arguments in ["--pes 6", "-n 6", "-n6"] {
+            assert_eq!(plan(arguments).unwrap().config.pes, 6, "{arguments}");
+        }
     }
 
     #[test]
@@ -382,6 +402,7 @@ mod tests {
             ("--strategy pct:0", "which can have a depth from 1 to 1000: pct:3"),
             ("--profile infiniband", "there are spec, unordered-nic, mixed-fabric"),
             ("--replay nonsense", "is not a schedule"),
+            ("-n 0", "'0' for '--pes <N>': expected a whole number from 1 to 32000"),
             ("--like sim", "invalid value 'sim'"),
             ("--gpus 0,1", "expected a number of GPUs"),
             ("--mps", "--mps is about GPUs: it needs --backend nvshmem"),

@@ -33,6 +33,8 @@ pub(super) struct Done {
     pub(super) recorded: Option<Run<String>>,
     /// What explains the finding, if that was looked for.
     pub(super) explained: Option<Explained>,
+    /// The user ended that, or the look for calls that are not needed.
+    pub(super) cut: bool,
     /// What is known of calls that order others, where a right program was tried without them.
     pub(super) weaker: Vec<Weaker>,
     /// What the program uses that libnvshmem does not have: the family of calls, and why.
@@ -83,6 +85,7 @@ pub(super) fn run<P: Program>(program: &P, plan: &Plan) -> Done {
         time: Duration::ZERO,
         recorded: None,
         explained: None,
+        cut: false,
         weaker: Vec::new(),
         unsupported: None,
         marks: IntendedRaces::default(),
@@ -142,6 +145,7 @@ fn visit<P: Program>(program: &P, plan: &Plan, done: &mut Done) -> Result<()> {
     }
     if plan.weaken && done.end == End::Fine {
         done.weaker = simulation.on_cores(plan.cores).weaken(Effort::MUCH, main)?;
+        done.cut = interrupt::is_wanted();
     }
     // Recording takes time. So the run to report is run again, and recorded then.
     let has_finding = finding.is_some();
@@ -188,7 +192,8 @@ fn search(
         Search::Replay(_) => None,
     };
     if let Some(how) = explore {
-        let found = explore_up_to_a_finding(main, plan, simulation, how, done, &mut first, results)?;
+        let found =
+            explore_up_to_a_finding(main, plan, simulation, how, done, (&mut first, finding.is_some()), results)?;
         finding = finding.or(found);
     }
     Ok((first, finding))
@@ -201,7 +206,7 @@ fn explore_up_to_a_finding(
     simulation: &mut Simulation,
     how: Explore,
     done: &mut Done,
-    first: &mut Option<Run<String>>,
+    (first, is_found): (&mut Option<Run<String>>, bool),
     results: &mut Results,
 ) -> Result<Option<Run<String>>> {
     let (total, things) = match how {
@@ -209,7 +214,7 @@ fn explore_up_to_a_finding(
         Explore::All { .. } => (None, "classes"),
     };
     let (progress, outlook) = (Progress::new(total, things), simulation.outlook());
-    let (mut finding, mut reading) = (None, None);
+    let (mut finding, mut reading, mut behind) = (None, None, is_found.then_some(0));
     done.explored = simulation.on_cores(plan.cores).explore(how, main, |run| {
         progress.step_of(|| outlook.look().at_least);
         done.marks.add(&run.verdict);
@@ -228,10 +233,15 @@ fn explore_up_to_a_finding(
             }
             done.outcomes.insert(outcome(run));
         }
+        behind = behind.map(|classes| classes + 1);
+        if behind.is_some_and(|classes| classes > plan.behind) {
+            return ControlFlow::Break(()); // it has a finding, and its outcomes are too many to compare
+        }
         if run.is_ok() {
             results.add(run);
             return ControlFlow::Continue(());
         }
+        behind = behind.or((!run.is_given_up()).then_some(0));
         // in another class a loop that polls may end, or something may be wrong
         let polls = matches!(run.verdict.kind, VerdictKind::PollsBounded);
         if finding.as_ref().is_none_or(|other: &Run<String>| other.is_given_up() && !run.is_given_up()) {
@@ -278,6 +288,7 @@ impl Done {
         };
         if is_about_the_program && !plan.in_table {
             let (run, explained) = explain(plan, simulation, run, main)?;
+            self.cut = interrupt::is_wanted();
             (self.recorded, self.explained) = (Some(run), Some(explained));
         } else {
             self.recorded = Some(run);
@@ -312,7 +323,8 @@ pub(crate) fn is_operating(kind: ErrorKind) -> bool {
     matches!(kind, OutOfMemory | OutOfTeams | Unsupported | Initialization | Timeout | Device)
 }
 
-fn advise(pe: usize, error: &Error) -> String {
+/// What an error says that is about this machine, and what helps.
+pub(super) fn advise(pe: usize, error: &Error) -> String {
     let advice = match error.kind() {
         ErrorKind::OutOfMemory => {
             "; give each PE more by --heap, or all of them by --memory, or free what is no longer needed"
@@ -320,4 +332,41 @@ fn advise(pe: usize, error: &Error) -> String {
         _ => "",
     };
     format!("PE {pe}: {error}{advice}")
+}
+
+#[cfg(test)]
+mod tests {
+    use onesided::{Backend, expect_eq};
+
+    use super::*;
+    use crate::program::plan::test::plan_of;
+
+    /// The last PE's ticket is one too many, on every schedule: n! classes.
+    struct Tickets;
+
+    impl Program for Tickets {
+        const NAME: &'static str = "tickets";
+        const ABOUT: &'static str = "";
+        const CHECKS: &'static str = "";
+
+        fn run(&self, pe: &Pe<impl Backend>) -> Result<String> {
+            let counter = pe.alloc_zeroed::<u64>(1)?;
+            let ticket = pe.host().atomic_fetch_inc(&counter, 0)?;
+            expect_eq(ticket + 1 < pe.n_pes() as u64, true, "a ticket")?;
+            pe.free(counter)?;
+            Ok(String::new())
+        }
+    }
+
+    /// A row of a table whose outcomes are compared goes on behind its finding, and not for ever.
+    #[test]
+    fn behind_a_finding_the_comparison_is_bounded() {
+        let searched = |behind: u64| {
+            let plan = plan_of("--all --pes 4 --jobs 1");
+            let done = run(&Tickets, &Plan { in_table: true, compares: true, behind, ..plan });
+            assert!(done.end == End::Finding && done.recorded.is_some());
+            (done.explored.schedules, done.explored.complete)
+        };
+        assert_eq!([searched(u64::MAX), searched(24), searched(5)], [(24, true), (24, true), (6, false)]);
+    }
 }

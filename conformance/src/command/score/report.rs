@@ -71,6 +71,7 @@ pub(super) fn is_perfect(scored: &[Scored<'_>]) -> bool {
 
 /// Prints what is not as the labels say, and the sums.
 pub(super) fn print(labels: &[Label], scored: &[Scored<'_>], time: Duration) {
+    let all: usize = labels.iter().map(|label| label.profiles.len()).sum();
     for scored in scored {
         if let Some(text) = complaint(scored) {
             say!("{} under {}: {text}\n", scored.label.name, scored.profile);
@@ -79,7 +80,11 @@ pub(super) fn print(labels: &[Label], scored: &[Scored<'_>], time: Duration) {
     let bugs = labels.iter().filter(|label| label.class.is_some()).count() as u64;
     let right = labels.len() as u64 - bugs;
     let time = duration(time);
-    say!("{} with a bug and {right} without, {}, {time}", count(bugs, "program"), count(scored.len() as u64, "run"));
+    let runs = match scored.len() {
+        done if done < all => format!("{done} of {all} runs, ended by you"),
+        done => count(done as u64, "run"),
+    };
+    say!("{} with a bug and {right} without, {runs}, {time}", count(bugs, "program"));
     let sums = Sums::of(scored);
     let Sums { found, bugs, false_alarms, strict, noise, fixes: [proposed, fixes] } = sums;
     let share = |share: Option<f64>| share.map_or("–".to_string(), |share| format!("{share:.3}"));

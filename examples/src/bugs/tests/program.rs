@@ -38,7 +38,13 @@ fn lints_and_unwritten_memory_are_noted() {
             1,
             "not robust for 2 PEs under spec with up to 4 pieces a transfer: 1 of 2 outcomes",
         ),
-        (&["put_signal_by_hand", "--robust"], 1, "\nReplay it: "),
+        (&["put_signal_by_hand", "--robust"], 1, "put_signal_by_hand.rs:20 found [1, 2779096485]; in the nearest run"),
+        (&["put_signal_by_hand", "--robust", "--time", "60", "--memory", "1G"], 1, "\nReplay it: "),
+        (
+            &["put_signal_by_hand", "--robust", "--schedules", "1"],
+            3,
+            "not every schedule was seen, bounded by 1 schedule",
+        ),
         (
             &["put_signal_by_hand_fixed", "--robust"],
             0,
@@ -64,6 +70,10 @@ fn what_cannot_be_run_is_refused() {
     for (arguments, says) in [
         (&["put_signal"][..], "there is no bug \"put_signal\"; README.md of onesided-bugs lists them"),
         (&["put_signal_by_hand", "--pes", "3"], "put_signal_by_hand is about 2 PEs: --pes 2"),
+        (
+            &["put_signal_by_hand", "--robust", "--memory", "1"],
+            "give each PE more by --heap, or all of them by --memory",
+        ),
         (&["barrier_used_twice_fixed"], "barrier_used_twice_fixed is about 4 PEs: --pes 4"),
         (&[], "<NAME>"),
     ] {
@@ -72,4 +82,18 @@ fn what_cannot_be_run_is_refused() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
         assert!(said.contains(says), "{arguments:?}: {said}");
     }
+}
+
+/// The command that `--robust` prints shows the same outcome, without a note.
+#[test]
+fn what_is_not_robust_is_replayed() {
+    let found = bugs(&["put_signal_by_hand", "--robust"]);
+    let said = String::from_utf8(found.stdout).unwrap();
+    let command = said.lines().find_map(|line| line.strip_prefix("Replay it: ")).expect("it is printed");
+    let (_, arguments) = command.split_once(" --replay ").expect("it replays");
+    let arguments: Vec<&str> = ["--replay"].into_iter().chain(arguments.split_whitespace()).collect();
+    let again = bugs(&arguments);
+    let said = String::from_utf8(again.stdout).unwrap();
+    assert!(said.contains("FINDING again: PE 1 failed: check: the data is [1, 2779096485], expected [1, 2]"), "{said}");
+    assert!(again.stderr.is_empty(), "{}", String::from_utf8_lossy(&again.stderr));
 }
