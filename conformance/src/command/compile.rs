@@ -15,10 +15,8 @@ use crate::ahead::{self, Text};
 
 /// What `onesided compile` takes.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "What is compiled is kept in ONESIDED_CACHE, or in the folder that the system has for caches. PEs find it there if\n\
-                        they use the same NVSHMEM, NVRTC and nvJitLink."
-)]
+#[command(after_help = "What is compiled is kept in ONESIDED_CACHE, or in the folder that the system has for caches. \
+                        PEs find it there if they use the same NVSHMEM, NVRTC and nvJitLink.")]
 pub(super) struct Options {
     /// Modules: CUDA C++ (.cu) or PTX (.ptx). CUDA C++ is found again under the name that the program gives it
     #[arg(required_unless_present = "suite")]
