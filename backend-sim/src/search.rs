@@ -258,6 +258,20 @@ impl Explored {
         self.steps += run.steps;
     }
 
+    /// An estimated number of schedules, as a person reads it. Of more than 10^12, only the power of ten is known at all. An estimate that does
+    /// not fit into 64 bits is the largest number that does.
+    ///
+    /// ```
+    /// use onesided_sim::Explored;
+    /// assert_eq!([4096, u64::MAX].map(Explored::in_words), ["4096", "10^19"]);
+    /// ```
+    pub fn in_words(least: u64) -> String {
+        match least.checked_ilog10() {
+            Some(power) if power >= 12 => format!("10^{power}"),
+            _ => least.to_string(),
+        }
+    }
+
     /// What an exhaustive search on this cluster has shown, in a sentence that can be quoted. It names what bounds the proof.
     ///
     /// ```
@@ -299,7 +313,7 @@ impl Explored {
             n => ("fails", format!("{n} of ")),
         };
         let more = at_least.filter(|&least| least > schedules);
-        let of = more.map(|least| format!(" of at least {least}")).unwrap_or_default();
+        let of = more.map(|least| format!(" of at least {}", Explored::in_words(least))).unwrap_or_default();
         let given_up = match given_up - polls_bounded {
             0 => String::new(),
             n => format!(", {n} given up at the step limit"),
@@ -404,5 +418,10 @@ mod tests {
             ..Explored::default()
         };
         assert_eq!(bounded.proof(&config), format!("fails {cluster}: 1 of 1 class of at least 30, ended there"));
+        let endless = Explored { at_least: Some(u64::MAX), findings: 0, bound: Some(Bound::Stopped), ..bounded };
+        assert_eq!(
+            endless.proof(&config),
+            format!("not proved {cluster}: nothing wrong in 1 class of at least 10^19, ended by you")
+        );
     }
 }

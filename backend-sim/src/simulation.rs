@@ -81,6 +81,11 @@ pub struct Run<T> {
     pub schedule: Schedule,
     /// What happened, if the run was recorded.
     pub trace: Option<Vec<Event>>,
+    /// With this run a proof has begun again, because the program relies on more than what a thread's quiet is about ([`Quiet::Thread`]). What the
+    /// runs before it have shown need not be the program's.
+    ///
+    /// [`Quiet::Thread`]: crate::Quiet::Thread
+    pub begins_again: bool,
 }
 
 impl Simulation {
@@ -434,7 +439,8 @@ impl Simulation {
         let none = Schedule::new(self.config(), Choices::InOrder);
         move |choices, executed| {
             let Executed { verdict, results, steps, trace, .. } = executed;
-            Run { verdict, results, steps, schedule: Schedule { choices, ..none.clone() }, trace }
+            let schedule = Schedule { choices, ..none.clone() };
+            Run { verdict, results, steps, schedule, trace, begins_again: false }
         }
     }
 }
@@ -484,6 +490,7 @@ impl<T> Run<T> {
             steps: self.steps,
             schedule: self.schedule.clone(),
             trace: None,
+            begins_again: self.begins_again,
         }
     }
 

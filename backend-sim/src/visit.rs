@@ -167,6 +167,7 @@ impl Simulation {
         gather(self, &Setup::default(), &mut |crew| {
             let (mut explored, mut all) = (Explored::default(), All::new(proof, by_thread));
             outlook.tell(&explored);
+            let mut was_by_thread = false;
             loop {
                 let (executed, attempted) = next(&mut all, crew)?;
                 all.took(*attempted);
@@ -186,9 +187,12 @@ impl Simulation {
                     explored.steps += executed.steps;
                 } else {
                     let mut run = finish(Choices::Picks(all.picks()), executed);
-                    if all.is_by_thread() {
+                    let is_by_thread = all.is_by_thread();
+                    if is_by_thread {
                         run.schedule.quiet = Quiet::Thread;
                     }
+                    run.begins_again = was_by_thread && !is_by_thread;
+                    was_by_thread = is_by_thread;
                     explored.count(&run);
                     if visit(&run).is_break() {
                         explored.bound = Some(Bound::Visitor);

@@ -164,3 +164,92 @@ fn two_threads_that_poll_wait_for_each_other() {
         assert_eq!((wrong, explored.complete), (None, true), "{quiet:?}");
     }
 }
+
+/// A thread puts and raises a flag, and another one completes the put and signals. Only the flag says that it comes after the put, and no fence.
+const RELIES: &str = "
+.version 8.0
+.target sm_90
+.address_size 64
+.extern .func nvshmem_quiet;
+.extern .func nvshmem_int_p (.param .b64 a, .param .b32 b, .param .b32 c);
+.extern .func nvshmemx_signal_op (.param .b64 a, .param .b64 b, .param .b32 c, .param .b32 d);
+.visible .entry completes() { call.uni nvshmem_quiet, (); ret; }
+.visible .entry relies(.param .u64 relies_param_0, .param .u64 relies_param_1)
+{
+    .reg .b64 %rd<4>; .reg .b32 %r<2>; .reg .pred %p<2>;
+    ld.param.u64 %rd1, [relies_param_0];
+    ld.param.u64 %rd2, [relies_param_1];
+    mov.u32 %r1, %tid.x;
+    setp.eq.s32 %p1, %r1, 1;
+    @%p1 bra $other;
+    { .param .b64 a; st.param.b64 [a], %rd1; .param .b32 b; st.param.b32 [b], 5; .param .b32 c; st.param.b32 [c], 0;
+      call.uni nvshmem_int_p, (a, b, c); }
+    st.volatile.global.u64 [%rd2+8], 1;
+    ret;
+$other:
+    ld.volatile.global.u64 %rd3, [%rd2+8];
+    setp.eq.s64 %p1, %rd3, 0;
+    @%p1 bra $other;
+    call.uni nvshmem_quiet, ();
+    { .param .b64 a; st.param.b64 [a], %rd2; .param .b64 b; st.param.b64 [b], 1; .param .b32 c; st.param.b32 [c], 9; .param .b32 d;
+      st.param.b32 [d], 0; call.uni nvshmemx_signal_op, (a, b, c, d); }
+    ret;
+}";
+
+/// PE 1 sends to PE 0: by a kernel that relies on a quiet about all of the PE, if it has found `when` in a word, else by its host.
+fn sends(pe: &Pe<Sim>, when: u64) -> Result<u64> {
+    let (data, signals) = (pe.alloc_zeroed::<i32>(1)?, pe.alloc_zeroed::<u64>(2)?);
+    let word = pe.alloc_zeroed::<u64>(1)?;
+    let module = pe.module(&Source::ptx("relies.ptx", RELIES))?;
+    let mut found = 0;
+    if pe.my_pe() == 0 {
+        pe.host().atomic_set(&word, 1, 1)?;
+        pe.host().signal_wait_until(signals.signal(0), Cmp::Eq, 1)?;
+        onesided::expect_eq(&pe.read_one(&data)?, &5, "the data")?;
+    } else {
+        let stream = pe.stream()?;
+        // SAFETY: it takes nothing.
+        unsafe { pe.on(&stream).launch(&module.kernel("completes")?, &Grid::new(1, 1), args![])? };
+        pe.synchronize(&stream)?;
+        found = pe.host().atomic_fetch(&word, 1)?;
+        if found == when {
+            // SAFETY: it takes these, of which the signals are two.
+            unsafe { pe.on(&stream).launch(&module.kernel("relies")?, &Grid::new(1, 2), args![&data, &signals])? };
+            pe.on(&stream).quiet()?;
+            pe.synchronize(&stream)?;
+        } else {
+            pe.host().p(&data, 5, 0)?;
+            pe.host().fence()?;
+            pe.host().signal_op(signals.signal(0), 1, SignalOp::Set, 0)?;
+        }
+    }
+    pe.free(word)?;
+    pe.free(signals)?;
+    pe.free(data)?;
+    Ok(found)
+}
+
+/// The program is right, but not where a thread's quiet is about what the thread comes after. The search finds that out in its second run.
+#[test]
+fn a_proof_that_begins_again_says_so() {
+    let mut withdrawn = Vec::new();
+    for when in [0, 1] {
+        let mut runs = Vec::new();
+        let program = |pe: &Pe<Sim>| sends(pe, when);
+        let explored = simulation(Quiet::Pe).explore(Explore::All { limit: 1_000 }, program, |run| {
+            assert!(run.is_ok(), "{}", run.verdict);
+            runs.push((run.results[1], run.schedule.quiet, run.begins_again));
+            ControlFlow::Continue(())
+        });
+        assert!(explored.as_ref().is_ok_and(|explored| explored.complete), "{explored:?}");
+        let again = runs.iter().position(|(.., begins_again)| *begins_again).unwrap_or(0);
+        assert_eq!(runs[again..].len() as u64, explored.unwrap().schedules);
+        assert!(runs[..again].iter().all(|(_, quiet, _)| *quiet == Quiet::Thread), "{runs:?}");
+        assert!(runs[again..].iter().all(|(_, quiet, _)| *quiet == Quiet::Pe), "{runs:?}");
+        let seen: BTreeSet<u64> = runs[again..].iter().filter_map(|(found, ..)| *found).collect();
+        assert_eq!(seen, BTreeSet::from([0, 1]));
+        withdrawn.push(again);
+    }
+    withdrawn.sort_unstable();
+    assert_eq!(withdrawn, [0, 1]);
+}

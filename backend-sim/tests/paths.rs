@@ -17,6 +17,7 @@ use proptest::test_runner::{RngSeed, TestRunner};
 enum Call {
     P { to: usize, word: usize, value: u64 },
     Store { to: usize, word: usize, value: u64 },
+    Add { to: usize, word: usize, value: u64 },
     Signal { to: usize, word: usize },
     PutSignal { to: usize, word: usize },
     Wait { word: usize },
@@ -35,8 +36,16 @@ fn config(profile: Profile, races: Races) -> Config {
     Config { nodes: 2, profile, races, pieces: 1, ..Config::pes(PES) }
 }
 
+/// What runs of a program are told of its races.
+#[derive(Clone, Copy, PartialEq)]
+enum Meant {
+    Nothing,
+    /// Each read of another PE may race.
+    Reads,
+}
+
 /// Makes a PE's calls. What it has read is the result.
-fn perform(program: &Program, pe: &Pe<Sim>) -> Result<Vec<u64>> {
+fn perform(program: &Program, meant: Meant, pe: &Pe<Sim>) -> Result<Vec<u64>> {
     let buf: SymmetricBuf<u64> = pe.alloc_zeroed(5)?;
     let source = buf.at(4);
     pe.write(source, &[7])?;
@@ -48,12 +57,16 @@ fn perform(program: &Program, pe: &Pe<Sim>) -> Result<Vec<u64>> {
                 Some(peer) => peer.write(&[value])?,
                 None => pe.host().p(buf.at(word), value, to)?,
             },
+            Add { to, word, value } => pe.host().atomic_add(buf.at(word), value, to)?,
             Signal { to, word } => pe.host().signal_op(buf.signal(word), 1, SignalOp::Set, to)?,
             PutSignal { to, word } => {
                 pe.host().put_signal(buf.at(0), source, buf.signal(word), 1, SignalOp::Set, to)?;
             }
             Wait { word } => drop(pe.host().signal_wait_until(buf.signal(word), Cmp::Ge, 1)?),
-            G { from, word } => saw.push(pe.host().g(buf.at(word), from)?),
+            G { from, word } => saw.push(match meant {
+                Meant::Nothing => pe.host().g(buf.at(word), from)?,
+                Meant::Reads => pe.intended_race("a look", |pe| pe.host().g(buf.at(word), from))?,
+            }),
             Fence => pe.host().fence()?,
             Quiet => pe.host().quiet()?,
             Barrier => pe.host().barrier_all()?,
@@ -72,11 +85,15 @@ struct Seen {
 }
 
 fn seen(program: &Program, profile: Profile, how: Explore, races: Races) -> Seen {
+    seen_with(Meant::Nothing, program, profile, how, races)
+}
+
+fn seen_with(meant: Meant, program: &Program, profile: Profile, how: Explore, races: Races) -> Seen {
     let mut seen = Seen { outcomes: BTreeSet::new(), race: None, runs: 0, complete: false };
     let mut simulation = Simulation::new(config(profile, races)).unwrap();
     let explored = simulation.explore(
         how,
-        |pe| perform(program, pe),
+        |pe| perform(program, meant, pe),
         |run| {
             let ended =
                 if run.verdict.kind.outcome() == "race" { "finished".into() } else { run.verdict.kind.outcome() };
@@ -122,6 +139,11 @@ fn check(program: &Program) -> std::result::Result<Option<bool>, String> {
     if mixed.race.is_none() && proof.outcomes != mixed.outcomes {
         return Err("a proof without a race has other outcomes than all schedules".to_string());
     }
+    let meant = seen_with(Meant::Reads, program, Profile::MixedFabric, all, Races::Find);
+    if meant.race.is_none() && meant.complete && meant.outcomes != mixed.outcomes {
+        let less = Vec::from_iter(mixed.outcomes.difference(&meant.outcomes));
+        return Err(format!("a proof in which reads may race does not show {less:?}"));
+    }
     Ok(Some(spec.outcomes != mixed.outcomes || spec.race.is_some() != mixed.race.is_some()))
 }
 
@@ -133,6 +155,7 @@ fn calls(most: usize) -> impl Strategy<Value = Vec<(usize, Call)>> {
     let call = prop_oneof![
         4 => (select(vec![1usize, 2]), data(), 1..4u64).prop_map(|(to, word, value)| P { to, word, value }),
         1 => (select(vec![1usize, 2]), data(), 1..4u64).prop_map(|(to, word, value)| Store { to, word, value }),
+        3 => (select(vec![1usize, 2]), data(), 1..4u64).prop_map(|(to, word, value)| Add { to, word, value: value << 4 }),
         5 => (pe(), flag()).prop_map(|(to, word)| Signal { to, word }),
         2 => (pe(), flag()).prop_map(|(to, word)| PutSignal { to, word }),
         5 => flag().prop_map(|word| Wait { word }),
@@ -303,7 +326,7 @@ fn third_of(profile: Profile, program: &Program) -> (usize, bool) {
 fn the_missing_edge_leads_through_the_destination() {
     let program = [vec![DATA, Quiet, Signal { to: 3, word: 3 }], vec![], vec![], vec![Wait { word: 3 }, LOOK]];
     let mut simulation = Simulation::new(config(Profile::MixedFabric, Races::Find)).unwrap();
-    let run = simulation.run(|pe| perform(&program, pe)).unwrap();
+    let run = simulation.run(|pe| perform(&program, Meant::Nothing, pe)).unwrap();
     let [race] = &run.verdict.races[..] else { panic!("{}", run.verdict) };
     assert!(matches!(race.missing, MissingEdge::Through { pe: 2, .. }), "{race}");
     let said = race.missing.to_string();
@@ -313,13 +336,81 @@ fn the_missing_edge_leads_through_the_destination() {
     );
 }
 
+/// Everybody sends to the next PE, several times. Then PE 3 looks at what PE 0 has written to PE 2, where `looks` says so.
+fn ring(pe: &Pe<Sim>, looks: bool) -> Result<u64> {
+    const ROUNDS: usize = 3;
+    let (me, next) = (pe.my_pe(), (pe.my_pe() + 1) % PES);
+    let slots = pe.alloc_zeroed::<u64>(ROUNDS + 1)?;
+    let flags = pe.alloc_zeroed::<u64>(ROUNDS)?;
+    let hint = pe.alloc_zeroed::<u64>(1)?;
+    if me == 0 {
+        pe.host().p(&hint, 5, 2)?;
+    }
+    for round in 0..ROUNDS {
+        let (from, to) = (slots.at(round), slots.at(round + 1));
+        pe.host().put_signal(to, from, flags.signal(round), 1, SignalOp::Set, next)?;
+        pe.host().signal_wait_until(flags.signal(round), Cmp::Eq, 1)?;
+    }
+    let look = |pe: &Pe<Sim>| pe.host().g(&hint, 2);
+    let saw = if looks && me == 3 { pe.intended_race("a hint", look)? } else { 0 };
+    pe.free(hint)?;
+    pe.free(flags)?;
+    pe.free(slots)?;
+    Ok(saw)
+}
+
+/// The classes of a proof, and what PE 3 saw.
+fn proved(profile: Profile, looks: bool) -> (u64, Vec<u64>) {
+    let mut seen = BTreeSet::new();
+    let mut simulation = Simulation::new(config(profile, Races::Find)).unwrap();
+    let explored = simulation.explore(
+        Explore::All { limit: 1_000 },
+        |pe| ring(pe, looks),
+        |run| {
+            seen.extend(run.results[3]);
+            ControlFlow::Continue(())
+        },
+    );
+    let explored = explored.unwrap();
+    assert!(explored.complete && explored.findings == 0, "{explored:?}");
+    (explored.schedules, Vec::from_iter(seen))
+}
+
+/// What nobody reads on another path makes no class. A read that may race makes those of what it reads.
+#[test]
+fn a_proof_orders_only_what_a_read_may_see() {
+    assert_eq!(proved(Profile::MixedFabric, false), proved(Profile::Spec, false));
+    assert_eq!(proved(Profile::MixedFabric, false), (1, vec![0]));
+    assert_eq!(proved(Profile::Spec, true), (2, vec![0, 5]));
+    let (classes, seen) = proved(Profile::MixedFabric, true);
+    assert!(classes < 200, "{classes}: what comes around the ring is in order with the hint");
+    assert_eq!(seen, [0, 5]);
+}
+
+/// Two additions of another node leave one value between them behind, and which one depends on their order. So they are exchanged, though
+/// they commute where a read finds their sum.
+#[test]
+fn additions_that_a_read_may_see_one_by_one_do_not_commute() {
+    let add = |value, word| vec![Add { to: 2, word: 0, value }, Quiet, Signal { to: 3, word }];
+    let reader = vec![Wait { word: 2 }, Wait { word: 3 }, LOOK, Signal { to: 2, word: 2 }];
+    // PE 2 synchronizes with nobody before that
+    let program = [add(1, 2), add(2, 3), vec![Wait { word: 2 }], reader];
+    let all = Explore::All { limit: 10_000 };
+    let outcomes =
+        |seen: Seen| Vec::from_iter(seen.outcomes.iter().map(|outcome| outcome[outcome.len() - 4..].to_string()));
+    let noted = outcomes(seen(&program, Profile::MixedFabric, all, Races::Note));
+    let proof = outcomes(seen_with(Meant::Reads, &program, Profile::MixedFabric, all, Races::Find));
+    assert_eq!(noted, ["0])]", "1])]", "2])]", "3])]"]);
+    assert_eq!(proof, noted);
+}
+
 /// On one node there is one path.
 #[test]
 fn one_node_has_one_fabric() {
     let program = [vec![DATA, Quiet, Signal { to: 3, word: 3 }], vec![], vec![], vec![Wait { word: 3 }, LOOK]];
     for nodes in [1, 4] {
         let config = Config { nodes, ..config(Profile::MixedFabric, Races::Find) };
-        let run = Simulation::new(config).unwrap().run(|pe| perform(&program, pe)).unwrap();
+        let run = Simulation::new(config).unwrap().run(|pe| perform(&program, Meant::Nothing, pe)).unwrap();
         assert!(run.verdict.is_ok(), "{nodes} nodes: {}", run.verdict);
     }
 }

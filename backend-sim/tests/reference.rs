@@ -7,7 +7,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `program.rs` | programs, as data |
-//! | `generate.rs`, `themes.rs` | random programs: about everything, and about something |
+//! | `generate.rs`, `themes.rs`, `crossed.rs` | random programs: about everything, about something, and on two nodes |
 //! | `plan.rs` | what each host and stream does, taken from the program's text |
 //! | `state.rs` | where everything stands, and every step that can follow |
 //! | `transfers.rs` | what is in flight, and its steps |
@@ -15,6 +15,7 @@
 //! | `claims.rs` | quiets and fences |
 //! | `collectives.rs` | collectives |
 //! | `profiles.rs` | the rules that profiles switch |
+//! | `fabrics.rs` | what is seen where there are two fabrics |
 //! | `simulate.rs`, `compare.rs` | the same program on the simulator, and the comparison |
 //! | `agreed.rs`, `surprises.rs` | programs whose outcomes are written down |
 //! | `regressions.rs` | random programs that showed a fault |
@@ -30,6 +31,10 @@ mod claims;
 mod collectives;
 #[path = "reference/compare.rs"]
 mod compare;
+#[path = "reference/crossed.rs"]
+mod crossed;
+#[path = "reference/fabrics.rs"]
+mod fabrics;
 #[path = "reference/generate.rs"]
 mod generate;
 #[path = "reference/order.rs"]
@@ -53,8 +58,9 @@ mod themes;
 #[path = "reference/transfers.rs"]
 mod transfers;
 
-use compare::{calls, compare_all};
+use compare::{calls, compare_all, compare_under};
 use generate::{Kind, programs};
+use onesided_sim::Profile;
 
 #[test]
 fn hosts_have_exactly_the_outcomes_of_the_reference() {
@@ -109,4 +115,10 @@ fn counters_have_exactly_the_outcomes_of_the_reference() {
 #[test]
 fn updates_that_commute_have_exactly_the_outcomes_of_the_reference() {
     compare_all(themes::updates(calls(2)), 500);
+}
+
+/// Four PEs on two nodes. A proof takes what arrives as seen at once, and has to find every race and every outcome all the same.
+#[test]
+fn two_fabrics_have_exactly_the_outcomes_of_the_reference() {
+    compare_under(&[Profile::Spec, Profile::MixedFabric], crossed::programs(calls(2)), 500);
 }

@@ -4,7 +4,7 @@ use std::cell::{Cell, OnceCell};
 use std::ops::ControlFlow;
 
 use onesided::{Bootstrap, Cmp, ErrorKind, InitMethod, Pe, Result, SignalOp};
-use onesided_sim::{Config, Explore, Profile, Run, Sim, Simulation};
+use onesided_sim::{Config, Explore, Profile, Sim, Simulation};
 
 mod common;
 use common::{endings, results};
@@ -82,14 +82,7 @@ fn a_run_that_reached_the_step_limit_of_a_search_comes_back() {
     let mut simulation = Simulation::new(Config::pes(2)).unwrap();
     let mut found = None;
     let explored = simulation.explore(Explore::All { limit: 1 }, polls, |run| {
-        let Run { verdict, steps, schedule, .. } = run;
-        found = Some(Run {
-            verdict: verdict.clone(),
-            results: vec![],
-            steps: *steps,
-            schedule: schedule.clone(),
-            trace: None,
-        });
+        found = Some(run.without_results());
         ControlFlow::Break(())
     });
     explored.unwrap();

@@ -153,9 +153,9 @@ pub trait World {
     }
 
     /// A thread that only waits looks again at these addresses, because some of the memory has changed since the round began. Since then, there
-    /// were so many calls of [`Block::wake`](crate::Block::wake).
-    fn looks_again(&mut self, reads: &[(u64, u8)], changes: u64) {
-        let _ = (reads, changes);
+    /// were so many calls of [`Block::wake`](crate::Block::wake). `thread` is the number of the thread in its block.
+    fn looks_again(&mut self, thread: u32, reads: &[(u64, u8)], changes: u64) {
+        let _ = (thread, reads, changes);
     }
 
     /// Threads of the block have been ordered, if the launch [looks for races](crate::Checks::races). Told before whatever the threads

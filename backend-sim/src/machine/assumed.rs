@@ -17,6 +17,8 @@
 //! only what the thread comes after ([`Quiet::Thread`](crate::Quiet)). Then it is right where they are about everything of the PE, too, because
 //! that orders more. Such a quiet is about the same in every order, so far fewer schedules differ. A run that fails ends this assumption.
 //!
+//! **What is seen on paths** is assumed in `fabric.rs`.
+//!
 //! **What a wait learns.** A wait learns what the word told when its condition became true for good, and not what it told later: there is
 //! a schedule in which it ended then. A schedule in which it learns more shows fewer races. Where a plain write made the condition
 //! true, it learns nothing.
@@ -28,6 +30,7 @@ use onesided::backend::{AllocId, Span};
 
 use super::access::{Comparison, Test};
 use super::agent::Condition;
+use super::fabric::Fabric;
 use super::ids::PeId;
 use super::{Bits, Machine, Touch};
 use crate::config::Quiet;
@@ -46,6 +49,8 @@ pub(crate) struct Assumptions {
     /// A thread of a kernel has made a quiet or fence; the last run has failed.
     ordered: bool,
     failed: bool,
+    /// What is seen on paths.
+    pub(super) fabric: Fabric,
     words: BTreeMap<Word, Seen>,
     /// The updates of the current run since each word's last plain write.
     updates: BTreeMap<Word, Updates>,
@@ -60,6 +65,7 @@ pub(crate) struct Assumptions {
 pub(crate) struct GivenUp {
     proof: bool,
     by_thread: bool,
+    fabric: Fabric,
     words: BTreeMap<Word, [bool; 3]>,
 }
 
@@ -67,6 +73,7 @@ pub(crate) struct GivenUp {
 #[derive(Debug, Default)]
 pub(crate) struct Sightings {
     ordered: bool,
+    fabric: Fabric,
     words: BTreeMap<Word, Seen>,
     writes: Vec<(PeId, Span)>,
 }
@@ -193,12 +200,14 @@ impl Assumptions {
     pub(super) fn begin(&mut self) {
         self.updates.clear();
         self.writes.clear();
+        self.fabric.forget_reads();
     }
 
     /// Whether the runs so far contradict something that was assumed. It is not assumed any more.
     pub(crate) fn give_up(&mut self) -> bool {
         let mut some = self.is_by_thread() && self.failed;
         self.by_thread &= !some;
+        some |= self.fabric.give_up();
         for seen in self.words.values_mut().filter(|_| self.news) {
             let before = seen.given_up();
             let waited = !seen.tests.is_empty();
@@ -217,6 +226,7 @@ impl Assumptions {
         GivenUp {
             proof: self.proof,
             by_thread: self.by_thread,
+            fabric: self.fabric.without_reads(),
             words: words.filter(|(_, flags)| flags.contains(&true)).collect(),
         }
     }
@@ -226,18 +236,19 @@ impl Assumptions {
         let seen =
             |&[no_counter, no_mask, unsteady]: &[bool; 3]| Seen { no_counter, no_mask, unsteady, ..Seen::default() };
         let words = given_up.words.iter().map(|(word, flags)| (*word, seen(flags))).collect();
-        let GivenUp { proof, by_thread, .. } = *given_up;
-        Assumptions { proof, by_thread, words, ..Assumptions::default() }
+        let GivenUp { proof, by_thread, ref fabric, .. } = *given_up;
+        Assumptions { proof, by_thread, fabric: fabric.clone(), words, ..Assumptions::default() }
     }
 
     /// What was seen.
     pub(crate) fn sightings(self) -> Sightings {
-        Sightings { ordered: self.ordered, words: self.words, writes: self.writes }
+        Sightings { ordered: self.ordered, fabric: self.fabric, words: self.words, writes: self.writes }
     }
 
     /// Adds what another run has seen, as if it had been run with these.
     pub(crate) fn learn(&mut self, of: Sightings) {
         self.ordered |= of.ordered;
+        self.fabric.learn(of.fabric);
         of.writes.into_iter().for_each(|(pe, span)| self.disturb(pe, span));
         for (word, other) in of.words {
             if other.len > 0 {
@@ -275,6 +286,7 @@ impl Assumptions {
         let is_negative = |number: u64| number >> (8 * span.len - 1) & 1 == 1;
         // it shrinks for somebody: the sum is too large for some type, or was
         let shrinks = is_negative(by) || is_negative(value);
+        let seen_between = self.fabric.matters((pe, span.alloc));
         let seen = self.meet(word(pe, span), span.len);
         let mut news = !seen.added || shrinks && !seen.otherwise;
         seen.added = true;
@@ -283,7 +295,7 @@ impl Assumptions {
             seen.largest = value;
             news |= seen.compare_largest();
         }
-        let touch = if seen.no_counter { Touch::Atomic } else { Touch::Add { by } };
+        let touch = if seen.no_counter || seen_between { Touch::Atomic } else { Touch::Add { by } };
         self.news |= news;
         self.updates_of(word(pe, span), span.len, 0).added = true;
         touch
@@ -299,6 +311,7 @@ impl Assumptions {
         (step, told): (usize, Option<Told>),
     ) -> Touch {
         let key = word(pe, span);
+        let seen_between = self.fabric.matters((pe, span.alloc));
         let seen = self.meet(key, span.len);
         let mut news = !std::mem::replace(&mut seen.otherwise, true);
         news |= mask.is_some() && !std::mem::replace(&mut seen.masked, mask.is_some());
@@ -306,7 +319,7 @@ impl Assumptions {
             seen.falsified |= seen.tests.iter().any(|test| test.is_falsified_by(&(old, new)));
             news = true;
         }
-        let touch = mask.filter(|_| !seen.no_mask).map_or(Touch::Atomic, Touch::Mask);
+        let touch = mask.filter(|_| !seen.no_mask && !seen_between).map_or(Touch::Atomic, Touch::Mask);
         self.news |= news;
         self.updates_of(key, span.len, old).all.push(Update { value: new, step, told });
         touch
@@ -435,6 +448,10 @@ impl Machine {
 
     /// Gives back what was assumed.
     pub(crate) fn take_assumed(&mut self) -> Option<Box<Assumptions>> {
-        self.assumed.take()
+        let mut assumed = self.assumed.take()?;
+        if !self.races.has_intended() {
+            assumed.fabric.forget_reads();
+        }
+        Some(assumed)
     }
 }

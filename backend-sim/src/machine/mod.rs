@@ -9,6 +9,7 @@
 //! | `agent.rs`, `pe.rs` | hosts and streams: what each is doing; what belongs to a PE besides |
 //! | `choice.rs` | which steps are choices, and taking one |
 //! | `path.rs` | what has arrived, and is not yet visible on another path |
+//! | `fabric.rs` | what a proof assumes of that |
 //! | `access.rs`, `past.rs` | what a step touches; what must come before it |
 //! | `naming.rs` | the steps that can be chosen, in words |
 //! | `aim.rs` | what a step is going to touch |
@@ -49,6 +50,7 @@ mod claim;
 mod collective;
 mod data;
 mod deliver;
+mod fabric;
 mod flight;
 mod ids;
 mod immediate;

@@ -17,7 +17,7 @@ use super::flight::Draft;
 use super::ids::{PeId, TransferId};
 use super::past::Past;
 use super::transfer::{Kind, NO_SPAN, Transfer, TransferPast, Unit, UnitStep, element, part_of};
-use super::{Machine, Object, Touch};
+use super::{Bits, Machine, Object, Touch};
 
 /// The paths of a cluster, and what is not visible on them.
 #[derive(Debug, Default)]
@@ -41,6 +41,9 @@ struct Hidden {
     /// The second step of the delivery.
     spread: TransferId,
 }
+
+/// How a PE's synchronization touches what has arrived there. Two of them commute: the second finds nothing left.
+const CLEARS: Touch = Touch::Mask(Bits::And);
 
 /// Steps of a transfer that spreads another's delivery, or its signal, have names of their own: these bits of the key.
 const SPREADS: u64 = 1 << 52;
@@ -80,16 +83,20 @@ impl Paths {
         self.hidden.retain(|hidden| hidden.span.alloc != alloc);
     }
 
-    /// Lays over bytes of a PE's memory what `reader` sees in their place.
-    fn lay_over(&self, reader: PeId, pe: PeId, span: Span, bytes: &mut [u8]) {
+    /// Lays over bytes of a PE's memory what `reader` sees in their place. Returns whether that is something else.
+    fn lay_over(&self, reader: PeId, pe: PeId, span: Span, bytes: &mut [u8]) -> bool {
+        let mut is_old = false;
         let far = self.is_far(reader, pe);
         // the one that arrived first says what is still seen
         for hidden in self.hidden.iter().rev().filter(|hidden| hidden.pe == pe && hidden.from_far == far) {
             if let Some((from, to)) = common(hidden.span, span) {
                 let before = &hidden.before[from - hidden.span.start..to - hidden.span.start];
-                bytes[from - span.start..to - span.start].copy_from_slice(before);
+                let now = &mut bytes[from - span.start..to - span.start];
+                is_old |= now != before;
+                now.copy_from_slice(before);
             }
         }
+        is_old
     }
 
     /// A PE has written: those on its path see that.
@@ -135,7 +142,9 @@ impl Machine {
         if writer == pe {
             return None;
         }
-        self.touch(Object::Arrivals(pe), Touch::Read);
+        if spans.first().is_some_and(|span| self.path_matters(pe, span.alloc)) {
+            self.touch(Object::Arrivals(pe), Touch::Read);
+        }
         let before = spans.into_iter().map(|span| (span, self.heap.bytes(pe, span).to_vec())).collect();
         let key = key | if step == UnitStep::Signal { SPREADS_SIGNAL } else { SPREADS };
         Some(Arrival { writer, pe, before, key, piece, asked: (call, at) })
@@ -175,13 +184,31 @@ impl Machine {
         self.paths.hidden.retain(|hidden| hidden.spread != id);
         // also where it changes nothing any more: earlier it would have
         let (pe, spans) = self.paths.spreads.remove(&id).expect("it was issued with them");
-        spans.into_iter().for_each(|span| self.touch(Object::seen(pe, span), Touch::Write));
+        for span in spans {
+            if self.path_matters(pe, span.alloc) {
+                self.touch(Object::seen(pe, span), Touch::Write);
+            }
+        }
+    }
+
+    /// Whether it matters when what arrives in an allocation of a PE becomes visible on the other path: a read may see the old value, and
+    /// is no finding.
+    fn path_matters(&self, pe: PeId, alloc: AllocId) -> bool {
+        self.assumed.as_ref().is_none_or(|assumed| assumed.fabric.matters((pe, alloc)))
+    }
+
+    /// Whether a step of a transfer makes something visible of which it does not matter when.
+    pub(super) fn is_spread_at_once(&self, unit: Unit) -> bool {
+        let Some((pe, spans)) = self.paths.spreads.get(&unit.transfer) else { return false };
+        spans.first().is_none_or(|span| !self.path_matters(*pe, span.alloc))
     }
 
     /// A PE synchronizes with others: what has arrived there is visible to everybody.
     pub(super) fn synchronizes(&mut self, pe: PeId) {
         if self.paths.matter() {
-            self.touch(Object::Arrivals(pe), Touch::Write);
+            if self.assumed.as_ref().is_none_or(|assumed| assumed.fabric.matters_at(pe)) {
+                self.touch(Object::Arrivals(pe), CLEARS);
+            }
             self.paths.hidden.retain(|hidden| hidden.pe != pe);
         }
     }
@@ -194,9 +221,15 @@ impl Machine {
         if !self.paths.matter() || reader == pe {
             return;
         }
-        self.touch(Object::Arrivals(pe), Touch::Read);
-        self.touch(Object::seen(pe, span), Touch::Read);
-        self.paths.lay_over(reader, pe, span, bytes);
+        if let Some(assumed) = &mut self.assumed {
+            assumed.fabric.read((pe, span.alloc));
+        }
+        if self.path_matters(pe, span.alloc) {
+            self.touch(Object::Arrivals(pe), Touch::Read);
+            self.touch(Object::seen(pe, span), Touch::Read);
+        }
+        let is_old = self.paths.lay_over(reader, pe, span, bytes);
+        debug_assert!(!is_old || !self.races.is_on() || self.races.has_found(), "a read of an old value is a race");
     }
 
     /// A word of another PE, where the path matters.

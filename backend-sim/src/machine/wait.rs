@@ -179,6 +179,11 @@ impl Machine {
             });
             steady || self.is_idle_poll(index)
         };
+        if self.paths.matter()
+            && let Some(index) = self.flight.units.iter().position(|unit| self.is_spread_at_once(*unit))
+        {
+            return Some(self.ready.len() + index);
+        }
         let of_transfers = self.pes.iter().any(|pe| self.is_tried(pe.host));
         (0..if of_transfers { self.choices() } else { self.ready.len() }).find(is_forced)
     }

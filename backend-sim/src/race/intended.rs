@@ -59,6 +59,11 @@ impl Detector {
         }
     }
 
+    /// Whether any race is marked.
+    pub(crate) fn has_intended(&self) -> bool {
+        self.on && self.found.marked(&self.sites).next().is_some()
+    }
+
     /// The marks of the run that ended, by line.
     pub(crate) fn intended(&self) -> Vec<IntendedRace> {
         let mut marks: Vec<IntendedRace> =

@@ -394,6 +394,11 @@ impl Detector {
         self.found.clear();
     }
 
+    /// Whether there is any race until now, marked or not.
+    pub(crate) fn has_found(&self) -> bool {
+        !self.found.is_empty()
+    }
+
     /// Whether everybody knows everything that has happened.
     pub(crate) fn all_known(&self) -> bool {
         self.base == self.now

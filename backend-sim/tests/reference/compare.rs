@@ -113,6 +113,11 @@ fn who_promises_more_shows_no_more(known: &[(Profile, BTreeSet<Outcome>)]) -> Re
 
 /// Compares random programs under every profile, and checks that enough of them were small enough, and had a choice.
 pub(crate) fn compare_all(programs: impl Strategy<Value = Program>, cases: u32) {
+    compare_under(&Vec::from_iter(profiles()), programs, cases);
+}
+
+/// The same under these profiles.
+pub(crate) fn compare_under(profiles: &[Profile], programs: impl Strategy<Value = Program>, cases: u32) {
     let cases = cases * asked("REFERENCE_TIMES", 1) as u32;
     let config = ProptestConfig {
         cases,
@@ -124,7 +129,7 @@ pub(crate) fn compare_all(programs: impl Strategy<Value = Program>, cases: u32) 
     let (compared, branching) = (Cell::new(0), Cell::new(0));
     let result = TestRunner::new(config).run(&programs, |program| {
         let mut known = Vec::new();
-        for profile in profiles() {
+        for &profile in profiles {
             let Some(outcomes) = compare(&program, profile).map_err(TestCaseError::fail)? else { continue };
             compared.set(compared.get() + 1);
             branching.set(branching.get() + u32::from(outcomes.len() > 1));
@@ -135,7 +140,7 @@ pub(crate) fn compare_all(programs: impl Strategy<Value = Program>, cases: u32) 
     if let Err(error) = result {
         panic!("{error}");
     }
-    let (tried, compared, branching) = (cases * profiles().count() as u32, compared.get(), branching.get());
+    let (tried, compared, branching) = (cases * profiles.len() as u32, compared.get(), branching.get());
     eprintln!("{compared} of {tried} comparisons made, {branching} with more than one outcome");
     let enough = if calls(0) == 0 { tried * 9 / 10 } else { tried / 2 };
     assert!(compared >= enough, "only {compared} of {tried} programs were small enough to be compared");

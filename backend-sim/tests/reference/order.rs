@@ -80,7 +80,9 @@ impl Plan {
         let stored = stores.flat_map(|store| store.elements.iter().map(move |element| (store.issuer, element)));
         let last =
             stored.filter(|(_, element)| element.to == word && !element.delivered).max_by_key(|&(issuer, _)| issuer);
-        last.map_or(state.memory[word], |(_, element)| element.read.expect("stores have their values"))
+        let Issuer::Agent { place, .. } = load.issuer else { unreachable!("no collective loads") };
+        let found = || self.found(state, self.agents[place.agent].pe, word);
+        last.map_or_else(found, |(_, element)| element.read.expect("stores have their values"))
     }
 
     /// Puts what is in flight in an order that depends on nothing that does not matter: within a scope the order of

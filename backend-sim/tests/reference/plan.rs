@@ -3,6 +3,9 @@
 //! All of this follows from the program's text, because programs are straight lines: no schedule changes the order in
 //! which a host makes its calls.
 
+use std::collections::BTreeSet;
+
+use super::fabrics::{OnPath, read_on_paths};
 use super::profiles::Rules;
 use super::program::{Collective, Op, Program};
 
@@ -12,6 +15,8 @@ pub(crate) struct Plan {
     pub(crate) words: usize,
     pub(crate) pieces: usize,
     pub(crate) rules: Rules,
+    /// Words that PEs read of each other, where there are two fabrics.
+    pub(crate) read_on_paths: BTreeSet<OnPath>,
     /// The hosts, in order of their PEs; then the streams.
     pub(crate) agents: Vec<Agent>,
 }
@@ -86,7 +91,8 @@ impl Plan {
         let pes = program.pes();
         let agent = |pe, is_host| Agent { pe, is_host, work: Vec::new() };
         let agents = (0..pes).map(|pe| agent(pe, true)).collect();
-        let mut plan = Plan { pes, words: program.words, pieces: program.pieces, rules, agents };
+        let read_on_paths = read_on_paths(program);
+        let mut plan = Plan { pes, words: program.words, pieces: program.pieces, rules, read_on_paths, agents };
         for pe in 0..pes {
             let first = plan.agents.len();
             plan.agents.extend((0..program.streams(pe)).map(|_| agent(pe, false)));

@@ -11,17 +11,19 @@ pub(crate) struct Rules {
     pub(crate) put_returns_delivered: bool,
     /// Transfers of one scope to the same PE are delivered in the order of issue; non-blocking ones excepted.
     pub(crate) same_target_in_order: bool,
+    /// What has arrived is seen by everybody.
+    pub(crate) one_fabric: bool,
 }
 
 impl Rules {
     pub(crate) fn of(profile: Profile) -> Rules {
         let [fence_is_quiet, put_returns_delivered, same_target_in_order] = match profile {
-            // programs are on one node, where there is one fabric
             Profile::Spec | Profile::UnorderedNic | Profile::MixedFabric => [false, false, false],
             Profile::Ibgda => [true, false, false],
             Profile::Network => [false, false, true],
             Profile::Nvlink => [true, true, true],
         };
-        Rules { fence_is_quiet, put_returns_delivered, same_target_in_order }
+        let one_fabric = profile != Profile::MixedFabric;
+        Rules { fence_is_quiet, put_returns_delivered, same_target_in_order, one_fabric }
     }
 }

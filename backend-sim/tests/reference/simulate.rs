@@ -4,13 +4,15 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use onesided::backend::AmoOp;
-use onesided::{Event, Pe, Result, SignalOp, Stream, SymmetricBuf, TeamConfig};
+use onesided::{Event, Pe, Predefined, Result, SignalOp, Stream, SymmetricBuf, TeamConfig};
 use onesided_sim::{Choices, Config, Explore, Profile, Races, Run, Sim, Simulation, VerdictKind};
 
+use super::fabrics::nodes;
+use super::profiles::Rules;
 use super::program::{Call, Collective, Op, Program, Update};
 use super::state::Outcome;
 
-/// What a PE's host saw; on PE 0, then all PEs' memory.
+/// What a PE's host saw; on PE 0, then all PEs' memory, or on each PE its own.
 type Saw = Vec<Vec<u64>>;
 
 /// What was seen of a program.
@@ -92,7 +94,8 @@ pub(crate) fn in_order(program: &Program, profile: Profile) -> Outcome {
 
 fn simulation(program: &Program, profile: Profile, races: Races) -> Simulation {
     let max_steps = program.polls().then_some(5_000);
-    let config = Config { profile, races, max_steps, pieces: program.pieces, ..Config::pes(program.pes()) };
+    let nodes = if Rules::of(profile).one_fabric { 1 } else { nodes(program.pes()) };
+    let config = Config { profile, races, max_steps, nodes, pieces: program.pieces, ..Config::pes(program.pes()) };
     Simulation::new(config).unwrap()
 }
 
@@ -107,8 +110,9 @@ fn outcome(run: &Run<Saw>) -> Outcome {
         _ => panic!("{}", run.verdict),
     }
     let results: Vec<&Saw> = run.results.iter().map(|result| result.as_ref().expect("every PE returned")).collect();
-    let memory = &results[0][1..];
-    Outcome::Finished(results.iter().map(|result| result[0].clone()).chain(memory.to_vec()).collect())
+    // where there are two fabrics, each PE looks at its own memory
+    let memory = results.iter().flat_map(|result| &result[1..]);
+    Outcome::Finished(results.iter().map(|result| result[0].clone()).chain(memory.cloned()).collect())
 }
 
 /// Makes a PE's calls, then completes everything.
@@ -131,6 +135,11 @@ fn perform(program: &Program, pe: &Pe<Sim>) -> Result<Saw> {
     }
     pe.host().barrier_all()?;
     let mut result = vec![saw];
+    if pe.team(Predefined::Node).is_some_and(|node| node.n_pes() < pe.n_pes()) {
+        result.push((0..program.words).map(|word| pe.read_one(buf.at(word))).collect::<Result<_>>()?);
+        pe.free(buf)?;
+        return Ok(result);
+    }
     for of in (0..program.pes()).filter(|_| me == 0) {
         // word by word: a load of several words is several steps
         let word = |word| Ok(pe.peer(buf.at(word), of)?.expect("all PEs are on one node").read()?[0]);

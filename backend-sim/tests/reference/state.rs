@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use onesided::Cmp;
 
 use super::claims::Claim;
+use super::fabrics::OnPath;
 use super::plan::{Place, Plan, Task};
 use super::profiles::Rules;
 use super::program::{Op, Program};
@@ -46,6 +47,8 @@ pub(crate) struct State {
     pub(crate) flying: Vec<Transfer>,
     /// Non-blocking operations that are not complete, and who has claimed them.
     pub(crate) claims: BTreeMap<Place, Claim>,
+    /// Values of words that the readers of a path still see, the first of them now.
+    pub(crate) older: BTreeMap<OnPath, Vec<u64>>,
 }
 
 /// How far an agent is.
@@ -68,6 +71,7 @@ pub(crate) fn outcomes(program: &Program, rules: Rules, limit: usize) -> Option<
         fences: vec![0; 2 * plan.pes],
         flying: Vec::new(),
         claims: BTreeMap::new(),
+        older: BTreeMap::new(),
     };
     let mut outcomes = BTreeSet::new();
     let mut visited = BTreeSet::from([start.clone()]);
@@ -100,6 +104,7 @@ impl Plan {
         for index in 0..state.flying.len() {
             self.steps_of_transfer(state, index, &mut next);
         }
+        self.pass(state, &mut next);
         next
     }
 
@@ -166,6 +171,7 @@ impl Plan {
         if called && self.has_done(state, agent, begun) {
             let mut state = state.clone();
             state.agents[agent].begun += 1;
+            self.enters(&mut state, agent, &work.task);
             match &work.task {
                 Task::Op(Op::Poll { .. }) => state.agents[agent].looks_at = Some(0),
                 Task::Op(op @ (Op::Wait { .. } | Op::WaitAll { .. })) => {

@@ -248,8 +248,13 @@ impl Plan {
             && !self.is_held(state, index, 0)
         {
             let mut state = state.clone();
-            let word = &mut state.memory[self.place(transfer.target, update.word)];
-            *word = if update.add { word.wrapping_add(update.value) } else { update.value };
+            let word = self.place(transfer.target, update.word);
+            let before = state.memory[word];
+            let value = if update.add { before.wrapping_add(update.value) } else { update.value };
+            let Issuer::Agent { place, .. } = transfer.issuer else { unreachable!("no collective signals") };
+            let me = self.agents[place.agent].pe;
+            self.synchronize(&mut state, me);
+            self.arrive(&mut state, me, word, value);
             self.land(&mut state, index);
             next.push(state);
         }
@@ -265,23 +270,28 @@ impl Plan {
     /// Delivers a piece.
     fn deliver(&self, state: &mut State, index: usize, piece: usize) {
         let transfer = state.flying[index].clone();
-        let values: Vec<(usize, u64)> = (transfer.undelivered(piece))
-            .map(|element| match transfer.kind {
-                Kind::Put | Kind::Store => (element.to, element.read.expect("delivered after it was read")),
-                Kind::Load => (element.to, self.load(state, &transfer, element.from)),
-                Kind::Get | Kind::Fetch | Kind::Amo { .. } | Kind::Combine => (element.to, state.memory[element.from]),
-            })
-            .collect();
         let me = match transfer.issuer {
             Issuer::Agent { place, .. } => self.agents[place.agent].pe,
             Issuer::Collective { from, .. } => from,
         };
+        let values: Vec<(usize, u64)> = (transfer.undelivered(piece))
+            .map(|element| match transfer.kind {
+                Kind::Put | Kind::Store => (element.to, element.read.expect("delivered after it was read")),
+                Kind::Load => (element.to, self.load(state, &transfer, element.from)),
+                Kind::Get | Kind::Fetch => (element.to, self.found(state, me, element.from)),
+                Kind::Amo { .. } | Kind::Combine => (element.to, state.memory[element.from]),
+            })
+            .collect();
+        if transfer.is_ordered_by_fences() {
+            self.synchronize(state, me);
+        }
         for (to, value) in values {
             match transfer.kind {
+                Kind::Put | Kind::Store if transfer.is_ordered_by_fences() => self.arrive(state, me, to, value),
                 Kind::Put | Kind::Store | Kind::Get => state.memory[to] = value,
                 Kind::Fetch | Kind::Load => state.saw[me][to] = value,
                 Kind::Amo { op, value: operand, cond, fetch } => {
-                    state.memory[transfer.elements[0].from] = applied(op, value, operand, cond);
+                    self.arrive(state, me, transfer.elements[0].from, applied(op, value, operand, cond));
                     if fetch {
                         state.saw[me][to] = value;
                     }

@@ -384,6 +384,15 @@ impl Block {
         self.is_idle
     }
 
+    /// The threads that spin, by their numbers, and what each reads: address and bytes.
+    pub fn parked(&self) -> impl Iterator<Item = (usize, &[(u64, u8)])> {
+        let threads = if self.parked > 0 { &self.threads[..] } else { &[] };
+        threads.iter().enumerate().filter_map(|(index, thread)| match &thread.state {
+            State::Parked { watch, .. } => Some((index, &watch.ranges[..])),
+            _ => None,
+        })
+    }
+
     /// What the threads wait for. Those that can go on wait for nothing.
     pub fn idle(&self) -> Idle {
         let mut idle = Idle::default();

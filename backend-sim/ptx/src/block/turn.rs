@@ -136,7 +136,7 @@ impl Block {
         let watch = match thread.backward(to, registers, index % 32, &self.changes) {
             Round::Goes => return Ok(false),
             Round::Again(watch, changes) => {
-                world.looks_again(&watch.ranges, changes);
+                world.looks_again(index as u32, &watch.ranges, changes);
                 return Ok(false);
             }
             Round::Waits(watch) => watch,

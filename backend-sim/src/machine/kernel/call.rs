@@ -183,7 +183,7 @@ impl Machine {
     ) -> Progress {
         let effect = op.effect();
         if let Effect::Transfer(Transfer { moves: Moves::Amo { .. } | Moves::Fetch, peer, remote, .. }) = effect {
-            self.depend_on_polled(self.block_of(agent), (PeId(peer), remote)); // it is made again behind a change
+            self.depend_on_polled_by(agent, (PeId(peer), remote)); // it is made again behind a change
         }
         self.begin(agent, op, effect, values, at, None)
     }
@@ -198,10 +198,20 @@ impl Machine {
 
     fn call_of_thread_has_read(&mut self, agent: AgentId, (pe, word): (PeId, Span)) {
         let (id, first) = (self.block_of(agent), self.first_of(self.block_of(agent), agent));
-        self.depend_on_polled(id, (pe, word));
+        self.depend_on_polled_by(agent, (pe, word));
         if let Some(calling) = self.kernels.blocks[id].calls.get_mut(&first) {
             calling.reads = address::join(pe, word.alloc, word.start).ok().map(|at| vec![(at, word.len as u8)]);
         }
+    }
+
+    /// An operation looks at a word, for all threads that have made its call.
+    fn depend_on_polled_by(&mut self, agent: AgentId, at: (PeId, Span)) {
+        if !self.mode.tracking || !self.noting {
+            return;
+        }
+        let (id, first) = (self.block_of(agent), self.first_of(self.block_of(agent), agent));
+        let threads = self.kernels.blocks[id].calls.get(&first).map(|calling| calling.call.threads.clone());
+        threads.unwrap_or_default().into_iter().for_each(|thread| self.depend_on_polled(id, thread, at));
     }
 
     /// Whether a thread may look at what its call returns.
@@ -304,7 +314,7 @@ impl Machine {
         for &word in &words {
             self.observe(agent, pe, word, How::Wait, word.len, (look.call, at));
             self.touch_memory(pe, word, Touch::Read);
-            self.depend_on_polled(self.block_of(agent), (pe, word));
+            self.depend_on_polled_by(agent, (pe, word));
         }
         self.noting = false;
         let Some(selected) = look.select.look(|span| self.heap.load(pe, span)) else {

@@ -7,6 +7,7 @@
 //! | `turn.rs` | a block's turn: until somebody else may act |
 //! | `world.rs` | global memory, as a block sees it |
 //! | `order.rs` | what strong accesses and fences tell |
+//! | `watch.rs` | what threads poll, and which steps have changed it |
 //! | `store.rs` | stores to other PEs' memory that are in flight |
 //! | `together.rs` | launches that all PEs make together |
 //! | `threads.rs` | the threads of a block, as the race detector sees them |
@@ -29,6 +30,7 @@ mod store;
 mod threads;
 mod together;
 mod turn;
+mod watch;
 mod world;
 
 use std::collections::BTreeMap;
@@ -47,7 +49,8 @@ use crate::race::Kind;
 use crate::request::Reply;
 use call::Calling;
 pub(crate) use call::Look;
-use order::{Heard, Watch, Words};
+use order::{Heard, Words};
+use watch::Watches;
 
 /// Streams of a PE that kernels can be launched on: agents' names have room for so many.
 const STREAMS: u32 = 16;
@@ -147,7 +150,7 @@ struct Running {
     goes_on_with_access: bool,
     /// Nobody of it can go on.
     is_idle: bool,
-    watch: Watch,
+    watches: Watches,
 }
 
 impl Running {
@@ -340,7 +343,7 @@ impl Machine {
             pasts: BTreeMap::new(),
             goes_on_with_access: false,
             is_idle: false,
-            watch: Watch::default(),
+            watches: Watches::default(),
         });
         self.kernels.live.push(id);
         self.learn_past(agent, stream);
@@ -414,7 +417,7 @@ impl Machine {
                 let id = self.kernels.live[index];
                 let running = &mut self.kernels.blocks[id];
                 if self.mode.tracking {
-                    running.watch.changed((pe, span), (self.taken, running.block.is_some()));
+                    running.watches.changed((pe, span), (self.taken, running.block.is_some()));
                 }
                 let Some(block) = &mut running.block else { continue }; // it runs, and sees by itself what it changes
                 block.wake(address, span.len as u64);

@@ -10,8 +10,8 @@ use onesided::At;
 use onesided::backend::{AllocId, Span};
 use onesided_ptx::{Access, AccessKind, Scope};
 
+use super::super::Machine;
 use super::super::ids::{AgentId, BlockId, PeId};
-use super::super::{Machine, Touch};
 use super::Running;
 use crate::race::{How, Lack, Narrow, Told, join_told};
 
@@ -94,63 +94,6 @@ impl Heard {
     }
 }
 
-/// Memory of a PE.
-type Spot = (PeId, Span);
-
-/// What a block polled when nobody of it could go on, in a tracked run: its next poll depends on all of that.
-#[derive(Debug, Default)]
-pub(super) struct Watch {
-    reads: Vec<(PeId, Span)>,
-    /// Steps that changed some of it since then.
-    changes: Vec<usize>,
-    /// All changes of others since the block began, and their steps.
-    all: Vec<((PeId, Span), usize)>,
-}
-
-impl Watch {
-    /// A poll is made again, because something was changed since it was begun. Since then, others have made so many changes.
-    pub(super) fn begin_behind(&mut self, reads: impl Iterator<Item = (PeId, Span)>, changes: u64) {
-        self.begin(reads);
-        let begin = self.all.len().saturating_sub(changes as usize);
-        let read = self.all[begin..].iter().filter(|(at, _)| self.is_read(*at));
-        self.changes = read.map(|(_, step)| *step).collect();
-    }
-
-    fn is_read(&self, (pe, span): (PeId, Span)) -> bool {
-        self.reads.iter().any(|(of, read)| *of == pe && read.overlaps(&span))
-    }
-
-    /// Nobody of the block can go on. What a change has woken may not have looked yet: it depends on that change still.
-    pub(super) fn idle(&mut self, reads: impl Iterator<Item = (PeId, Span)>) {
-        if self.changes.is_empty() {
-            self.reads.clear();
-        }
-        self.reads.extend(reads);
-    }
-
-    fn begin(&mut self, reads: impl Iterator<Item = (PeId, Span)>) {
-        self.reads.clear();
-        self.reads.extend(reads);
-        self.changes.clear();
-    }
-
-    /// Memory has changed in a step, of others or of the block's own.
-    pub(super) fn changed(&mut self, at: (PeId, Span), (step, of_others): (usize, bool)) {
-        if of_others {
-            self.all.push((at, step));
-        }
-        if self.is_read(at) {
-            self.changes.push(step);
-        }
-    }
-
-    /// At the first access to something that was polled, and has changed since then: what it was.
-    fn polls(&mut self, at: (PeId, Span)) -> Option<(Vec<Spot>, Vec<usize>)> {
-        let is_poll = self.is_read(at) && !self.changes.is_empty();
-        is_poll.then(|| (std::mem::take(&mut self.reads), std::mem::take(&mut self.changes)))
-    }
-}
-
 /// Who accesses a word strongly, and in which scope.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Strong {
@@ -172,7 +115,7 @@ impl Machine {
         asked: (&'static str, At),
     ) {
         self.check_scope(id, access, (pe, span), asked);
-        self.depend_on_polled(id, (pe, span));
+        self.depend_on_polled(id, access.thread as usize, (pe, span));
         if !self.races.is_on() {
             return;
         }
@@ -200,17 +143,6 @@ impl Machine {
                 }
             };
             self.races.update_by_kernel(agent, (pe, span), told, access.kind == AccessKind::Store);
-        }
-    }
-
-    /// In a tracked run: a step that looks at what the block has polled in vain depends on all of that, and on what has changed it.
-    pub(in crate::machine) fn depend_on_polled(&mut self, id: BlockId, at: (PeId, Span)) {
-        if self.mode.tracking
-            && self.noting
-            && let Some((reads, changes)) = self.kernels.blocks[id].watch.polls(at)
-        {
-            reads.into_iter().for_each(|(pe, read)| self.touch_memory(pe, read, Touch::Read));
-            self.step.enabled_by.extend(changes);
         }
     }
 

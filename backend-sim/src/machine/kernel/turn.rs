@@ -6,7 +6,6 @@ use super::super::agent::State;
 use super::super::aim::Aim;
 use super::super::ids::AgentId;
 use super::super::{Machine, Object, Progress};
-use super::address;
 use super::world::KernelWorld;
 
 impl Machine {
@@ -25,6 +24,9 @@ impl Machine {
             let mut world = KernelWorld::new(self, agent, id, &code);
             let stop = block.run(&mut world);
             self.noting = false; // what follows the access is no part of the step
+            if self.mode.tracking {
+                self.kernels.blocks[id].watches.parked(&block);
+            }
             self.kernels.blocks[id].block = Some(block);
             self.step();
             if !matches!(stop, Stop::Call(_) | Stop::Idle) {
@@ -70,14 +72,6 @@ impl Machine {
         let id = self.block_of(agent);
         let running = &mut self.kernels.blocks[id];
         running.is_idle = true;
-        if self.mode.tracking
-            && let Some(idle) = running.idle()
-            && !idle.parked.is_empty()
-        {
-            let reads = (idle.parked.iter().flat_map(|parked| &parked.reads))
-                .filter_map(|&(address, bytes)| address::place(address, bytes.into()));
-            running.watch.idle(reads);
-        }
         self.agents[agent].state = State::Parked;
     }
 

@@ -158,10 +158,9 @@ impl World for KernelWorld<'_> {
         self.machine.threads_synchronize(self.block, sync);
     }
 
-    fn looks_again(&mut self, reads: &[(u64, u8)], changes: u64) {
+    fn looks_again(&mut self, thread: u32, reads: &[(u64, u8)], changes: u64) {
         if self.machine.mode.tracking {
-            let reads = reads.iter().filter_map(|&(address, bytes)| address::place(address, bytes.into()));
-            self.machine.kernels.blocks[self.block].watch.begin_behind(reads, changes);
+            self.machine.kernels.blocks[self.block].watches.begin_behind(thread as usize, reads, changes);
         }
     }
 

@@ -38,6 +38,16 @@ impl Results {
         }
     }
 
+    /// The results before a proof.
+    pub(super) fn before_proof(&self) -> BTreeSet<u64> {
+        self.seen.clone()
+    }
+
+    /// A proof has begun again: these were there before it.
+    pub(super) fn begin_again(&mut self, before: &BTreeSet<u64>) {
+        (self.seen, self.other) = (before.clone(), None);
+    }
+
     /// The first run whose results differ from those of the run before it.
     pub(super) fn other(&self) -> Option<&Run<String>> {
         self.other.as_ref()
@@ -49,5 +59,26 @@ impl Results {
             MOST => format!("{MOST} or more"),
             few => few.to_string(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use onesided_sim::{Config, Simulation};
+
+    use super::*;
+
+    #[test]
+    fn a_proof_that_begins_again_has_what_was_seen_before_it() {
+        let run = |text: &str| Simulation::new(Config::pes(1)).unwrap().run(|_| Ok(text.to_string())).unwrap();
+        let mut results = Results::default();
+        results.add(&run("in order"));
+        let before = results.before_proof();
+        results.add(&run("withdrawn"));
+        assert_eq!((results.count().as_str(), results.other().is_some()), ("2", true));
+        results.begin_again(&before);
+        assert_eq!((results.count().as_str(), results.other().is_some()), ("1", false));
+        results.add(&run("in order"));
+        assert_eq!(results.count(), "1");
     }
 }

@@ -214,9 +214,17 @@ fn explore_up_to_a_finding(
         Explore::All { .. } => (None, "classes"),
     };
     let (progress, outlook) = (Progress::new(total, things), simulation.outlook());
-    let (mut finding, mut reading, mut behind) = (None, None, is_found.then_some(0));
+    let (mut finding, mut behind) = (None, is_found.then_some(0));
+    let (before, marks) = (results.before_proof(), done.marks.clone());
     done.explored = simulation.on_cores(plan.cores).explore(how, main, |run| {
         progress.step_of(|| outlook.look().at_least);
+        if run.begins_again {
+            // what it saw before need not be the program's
+            results.begin_again(&before);
+            done.marks.clone_from(&marks);
+            done.outcomes.clear();
+            *first = Some(run.without_results());
+        }
         done.marks.add(&run.verdict);
         if first.is_none() {
             *first = Some(run.without_results());
@@ -227,10 +235,6 @@ fn explore_up_to_a_finding(
             });
         }
         if plan.compares {
-            // a proof has begun again, with another reading of quiets in kernels: what it saw before need not be the program's
-            if reading.replace(run.schedule.quiet).is_some_and(|before| before != run.schedule.quiet) {
-                done.outcomes.clear();
-            }
             done.outcomes.insert(outcome(run));
         }
         behind = behind.map(|classes| classes + 1);

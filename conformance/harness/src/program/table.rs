@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use onesided::At;
-use onesided_sim::{Config, IntendedRaces, Profile, Run, Standing, Verdict, VerdictKind};
+use onesided_sim::{Config, Explored, IntendedRaces, Profile, Run, Standing, Verdict, VerdictKind};
 use serde_json::{Value, json};
 
 use super::compare::compared;
@@ -244,7 +244,7 @@ impl<'a> Outcome<'a> {
         };
         let explored = &done.explored;
         let of = explored.at_least.filter(|&least| least > explored.schedules);
-        let of = of.map(|least| format!(" of at least {least}")).unwrap_or_default();
+        let of = of.map(|least| format!(" of at least {}", Explored::in_words(least))).unwrap_or_default();
         match (&done.end, &done.recorded) {
             (End::Error(why), _) => format!("error: {why}"),
             (End::Finding, Some(run)) => {

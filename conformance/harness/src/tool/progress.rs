@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+use onesided_sim::Explored;
 
 use crate::{complain, say};
 
@@ -53,7 +54,7 @@ impl Progress {
                 if is_looked_at(bar.position())
                     && let Some(least) = at_least()
                 {
-                    bar.set_message(format!(" of at least {least}"));
+                    bar.set_message(format!(" of at least {}", Explored::in_words(least)));
                 }
             }
             Shown::Lines { start, pace } => {
@@ -117,7 +118,7 @@ impl Pace {
         let Pace { things, total, done, .. } = self;
         let of = match total {
             Some(total) => format!(" of {total}"),
-            None => at_least().map(|least| format!(" of at least {least}")).unwrap_or_default(),
+            None => at_least().map(|least| format!(" of at least {}", Explored::in_words(least))).unwrap_or_default(),
         };
         let rate = rate(*done as f64 / now.as_secs_f64());
         Some(format!("{done}{of} {things}, {rate}, {} s", now.as_secs()))
@@ -144,6 +145,9 @@ mod tests {
         assert_eq!(pace.step(|| unreachable!("no line is due"), || Duration::from_secs(9)), None);
         let line = pace.step(|| Some(3000), || Duration::from_secs(10));
         assert_eq!(line.as_deref(), Some("201 of at least 3000 classes, 20/s, 10 s"));
+        pace.done += 99;
+        let line = pace.step(|| Some(u64::MAX), || Duration::from_secs(30));
+        assert_eq!(line.as_deref(), Some("301 of at least 10^19 classes, 10/s, 30 s"));
     }
 
     #[test]

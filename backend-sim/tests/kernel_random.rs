@@ -1,0 +1,283 @@
+//! Random kernels: two threads of a block on each of two PEs poll, wait, store, add and signal.
+//!
+//! Nothing is known of their outcomes beforehand. A search takes a thread's call after what its block has done before, so it misses a few
+//! outcomes. But it has to come to an end without saying that the program is not deterministic, and a proof has to find a race where random
+//! schedules have one.
+//!
+//! Other programs, and more of them: `REFERENCE_SEED=7 REFERENCE_TIMES=5 cargo test -p onesided-sim --test kernel_random`.
+
+use std::cell::Cell;
+use std::fmt::Write;
+use std::ops::ControlFlow;
+
+use onesided::{Grid, Pe, Result, Source, args};
+use onesided_sim::{Config, Explore, Races, Sim, Simulation};
+use proptest::prelude::*;
+use proptest::test_runner::{RngSeed, TestRunner};
+
+const PES: usize = 2;
+const THREADS: usize = 2;
+/// Words that threads poll and change; behind them, each thread has one for what it has seen.
+const WORDS: usize = 3;
+
+/// What a thread does. `word` is one of its own PE, unless a PE is named.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// Loads the word until it is as large.
+    Poll {
+        word: usize,
+        value: u64,
+    },
+    /// Loads one word and then another, until one of them is as large.
+    Either {
+        words: [usize; 2],
+        value: u64,
+    },
+    /// Fetches the word until it is as large.
+    Fetch {
+        of: usize,
+        word: usize,
+        value: u64,
+    },
+    Wait {
+        word: usize,
+        value: u64,
+    },
+    Load {
+        word: usize,
+    },
+    Store {
+        word: usize,
+        value: u64,
+    },
+    Add {
+        word: usize,
+    },
+    Signal {
+        to: usize,
+        word: usize,
+        value: u64,
+    },
+    AddSignal {
+        to: usize,
+        word: usize,
+    },
+    Fence,
+    Quiet,
+}
+
+type Program = Vec<Vec<Step>>;
+
+/// A call of a device function.
+fn call(result: &str, function: &str, arguments: &[(&str, String)]) -> String {
+    let mut text = "{\n".to_string();
+    let returns = if result.is_empty() { "" } else { "(result), " };
+    if !result.is_empty() {
+        text += ".param .b64 result;\n";
+    }
+    for (i, (ty, value)) in arguments.iter().enumerate() {
+        _ = writeln!(text, ".param .{ty} param{i}; st.param.{ty} [param{i}], {value};");
+    }
+    let names: Vec<String> = (0..arguments.len()).map(|i| format!("param{i}")).collect();
+    _ = writeln!(text, "call.uni {returns}{function}, ({});", names.join(", "));
+    if !result.is_empty() {
+        _ = writeln!(text, "ld.param.b64 {result}, [result];");
+    }
+    text + "}\n"
+}
+
+/// A thread's steps as PTX. %rd1 is the memory, %rd2 what was seen.
+fn lines(thread: usize, steps: &[Step]) -> String {
+    let at = |word: usize| format!("[%rd1+{}]", 8 * word);
+    let mut text = String::new();
+    for (i, step) in steps.iter().enumerate() {
+        let label = format!("$T{thread}S{i}");
+        let address = |word: usize| format!("add.u64 %rd3, %rd1, {};\n", 8 * word);
+        let word_of = |rest: &[(&'static str, String)]| [&[("b64", "%rd3".to_string())], rest].concat();
+        text += &match *step {
+            Step::Poll { word, value } => {
+                format!(
+                    "{label}: ld.volatile.global.u64 %rd4, {};\nsetp.lt.u64 %p1, %rd4, {value};\n@%p1 bra {label};\n",
+                    at(word)
+                )
+            }
+            Step::Either { words: [one, other], value } => format!(
+                "{label}: ld.volatile.global.u64 %rd4, {};\nsetp.ge.u64 %p1, %rd4, {value};\n@%p1 bra {label}E;\n\
+                 ld.volatile.global.u64 %rd4, {};\nsetp.lt.u64 %p1, %rd4, {value};\n@%p1 bra {label};\n{label}E:\n",
+                at(one),
+                at(other)
+            ),
+            Step::Fetch { of, word, value } => {
+                let fetch = call("%rd4", "nvshmem_uint64_atomic_fetch", &word_of(&[("b32", of.to_string())]));
+                format!("{}{label}: {fetch}setp.lt.u64 %p1, %rd4, {value};\n@%p1 bra {label};\n", address(word))
+            }
+            Step::Wait { word, value } => {
+                let rest = [("b32", "3".to_string()), ("b64", value.to_string())];
+                address(word) + &call("%rd4", "nvshmem_signal_wait_until", &word_of(&rest))
+            }
+            Step::Load { word } => {
+                format!("ld.volatile.global.u64 %rd4, {};\nmad.lo.u64 %rd2, %rd2, 10, %rd4;\n", at(word))
+            }
+            Step::Store { word, value } => format!("st.volatile.global.u64 {}, {value};\n", at(word)),
+            Step::Add { word } => format!("atom.global.sys.add.u64 %rd4, {}, 1;\n", at(word)),
+            Step::Signal { to, word, value } => {
+                let rest = [("b64", value.to_string()), ("b32", "9".to_string()), ("b32", to.to_string())];
+                address(word) + &call("", "nvshmemx_signal_op", &word_of(&rest))
+            }
+            Step::AddSignal { to, word } => {
+                let rest = [("b64", "1".to_string()), ("b32", "10".to_string()), ("b32", to.to_string())];
+                address(word) + &call("", "nvshmemx_signal_op", &word_of(&rest))
+            }
+            Step::Fence => call("", "nvshmem_fence", &[]),
+            Step::Quiet => call("", "nvshmem_quiet", &[]),
+        };
+    }
+    let seen = format!("st.global.u64 {}, %rd2;\n", at(WORDS + thread % THREADS));
+    text + &seen + "bra.uni $END;\n"
+}
+
+fn source(program: &Program) -> String {
+    let dispatch: String =
+        (0..program.len()).map(|i| format!("setp.eq.s32 %p1, %r3, {i};\n@%p1 bra $T{i};\n")).collect();
+    let threads: String = program.iter().enumerate().map(|(i, steps)| format!("$T{i}:\n{}", lines(i, steps))).collect();
+    format!(
+        ".version 8.0\n.target sm_90\n.address_size 64
+.extern .func (.param .b32 r) nvshmem_my_pe;
+.extern .func nvshmem_fence;
+.extern .func nvshmem_quiet;
+.extern .func (.param .b64 r) nvshmem_uint64_atomic_fetch (.param .b64 a, .param .b32 b);
+.extern .func (.param .b64 r) nvshmem_signal_wait_until (.param .b64 a, .param .b32 b, .param .b64 c);
+.extern .func nvshmemx_signal_op (.param .b64 a, .param .b64 b, .param .b32 c, .param .b32 d);
+.visible .entry k(.param .u64 k_param_0)
+{{
+.reg .b64 %rd<6>; .reg .b32 %r<4>; .reg .pred %p<2>;
+ld.param.u64 %rd1, [k_param_0];
+mov.u64 %rd2, 0;
+{{ .param .b32 result; call.uni (result), nvshmem_my_pe, (); ld.param.b32 %r1, [result]; }}
+mov.u32 %r2, %tid.x;
+mad.lo.s32 %r3, %r1, {THREADS}, %r2;
+{dispatch}bra.uni $END;
+{threads}$END: ret;
+}}
+"
+    )
+}
+
+fn perform(source: &Source, pe: &Pe<Sim>) -> Result<Vec<u64>> {
+    let words = pe.alloc_zeroed::<u64>(WORDS + THREADS)?;
+    let module = pe.module(source)?;
+    let kernel = module.kernel("k")?;
+    let stream = pe.stream()?;
+    // SAFETY: the kernel takes one pointer.
+    unsafe { pe.on(&stream).launch(&kernel, &Grid::new(1, THREADS as u32), args![&words])? };
+    pe.on(&stream).barrier_all()?;
+    pe.synchronize(&stream)?;
+    let seen = pe.read(&words)?;
+    pe.free(words)?;
+    Ok(seen)
+}
+
+struct Seen {
+    complete: bool,
+    races: bool,
+}
+
+fn seen(source: &Source, how: Explore, races: Races) -> std::result::Result<Seen, String> {
+    let mut seen = Seen { complete: false, races: false };
+    let config = Config { races, pieces: 1, max_steps: Some(20_000), ..Config::pes(PES) };
+    let explored = Simulation::new(config).unwrap().explore(
+        how,
+        |pe| perform(source, pe),
+        |run| {
+            seen.races |= !run.verdict.races.is_empty();
+            ControlFlow::Continue(())
+        },
+    );
+    let explored = explored.map_err(|error| format!("{races:?}: {error}"))?;
+    Ok(Seen { complete: explored.bound.is_none() && explored.given_up == 0, ..seen })
+}
+
+const LIMIT: u64 = 1_000;
+
+/// Whether the program was small enough.
+fn check(program: &Program) -> std::result::Result<bool, String> {
+    let source = Source::ptx("random.ptx", source(program));
+    let all = Explore::All { limit: LIMIT };
+    let proof = seen(&source, all, Races::Find)?;
+    let noted = seen(&source, all, Races::Note)?;
+    let random = seen(&source, Explore::random(40, 1), Races::Note)?;
+    if proof.complete && !proof.races && random.races {
+        return Err("a random schedule has a race, and no proof".to_string());
+    }
+    Ok(noted.complete && proof.complete)
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let word = || 0..WORDS;
+    let value = || 1..=2u64;
+    let step = prop_oneof![
+        4 => (word(), value()).prop_map(|(word, value)| Step::Poll { word, value }),
+        1 => (word(), word(), value()).prop_map(|(one, other, value)| Step::Either { words: [one, other], value }),
+        2 => (0..PES, word(), value()).prop_map(|(of, word, value)| Step::Fetch { of, word, value }),
+        2 => (word(), value()).prop_map(|(word, value)| Step::Wait { word, value }),
+        2 => word().prop_map(|word| Step::Load { word }),
+        2 => (word(), value()).prop_map(|(word, value)| Step::Store { word, value }),
+        1 => word().prop_map(|word| Step::Add { word }),
+        4 => (0..PES, word(), value()).prop_map(|(to, word, value)| Step::Signal { to, word, value }),
+        2 => (0..PES, word()).prop_map(|(to, word)| Step::AddSignal { to, word }),
+        1 => Just(Step::Fence),
+        1 => Just(Step::Quiet),
+    ];
+    prop::collection::vec(step, 0..=2)
+}
+
+#[test]
+fn a_search_of_random_kernels_ends() {
+    let times = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let cases = 2_000 * times("REFERENCE_TIMES").unwrap_or(1) as u32;
+    let config = ProptestConfig {
+        cases,
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(times("REFERENCE_SEED").unwrap_or(0x6b65_726e)),
+        max_shrink_iters: 500,
+        ..ProptestConfig::default()
+    };
+    let small = Cell::new(0);
+    let programs = prop::collection::vec(steps(), PES * THREADS);
+    let result = TestRunner::new(config).run(&programs, |program| {
+        small.set(small.get() + u32::from(check(&program).map_err(TestCaseError::fail)?));
+        Ok(())
+    });
+    if let Err(error) = result {
+        panic!("{error}");
+    }
+    eprintln!("{} of {cases} were small enough", small.get());
+    assert!(small.get() > cases * 9 / 10, "only {} of {cases} were small enough", small.get());
+}
+
+/// One thread's poll takes nothing away from another's. Each of these was said not to be deterministic.
+#[test]
+fn threads_of_a_block_poll_beside_each_other() {
+    use Step::*;
+    let first_call_of_a_word_that_another_polls = vec![
+        vec![],
+        vec![Fence],
+        vec![Signal { to: 1, word: 0, value: 2 }, Fetch { of: 1, word: 0, value: 1 }],
+        vec![Poll { word: 0, value: 1 }, Quiet],
+    ];
+    let load_of_another_word = vec![
+        vec![Fence, Quiet],
+        vec![Signal { to: 1, word: 2, value: 1 }, AddSignal { to: 1, word: 0 }],
+        vec![Poll { word: 0, value: 1 }],
+        vec![Load { word: 2 }, Quiet],
+    ];
+    let two_words = vec![
+        vec![Poll { word: 2, value: 1 }],
+        vec![Poll { word: 0, value: 1 }],
+        vec![Signal { to: 0, word: 2, value: 1 }],
+        vec![AddSignal { to: 1, word: 2 }, Signal { to: 0, word: 0, value: 2 }],
+    ];
+    for program in [first_call_of_a_word_that_another_polls, load_of_another_word, two_words] {
+        assert_eq!(check(&program), Ok(true), "{program:?}");
+    }
+}
