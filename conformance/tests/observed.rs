@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
+use onesided_conformance::case::Case;
 use onesided_conformance::expected::Folder;
 use onesided_conformance::suite::cases;
 use onesided_sim::{Profile, Sim};
@@ -17,6 +18,10 @@ const GONE: [(&str, &str); 1] = [(
     "collective/reducescatters_enqueued_in_another_order",
     "hung between GPUs; such programs are now a finding: misuse/collective_before_an_earlier_call",
 )];
+
+/// Reports of two GPUs that lost each other's updates of a heap in memory of the host, before the backend said that there are no atomics
+/// (`Capabilities::kernel_atomics`).
+const LOST_UPDATES: &str = "suite-lost-updates-";
 
 /// What the suite's reports say: of each file, each case with its number of PEs, its status and its outcomes.
 fn reports() -> BTreeMap<String, Vec<Observed>> {
@@ -59,19 +64,25 @@ impl Observed {
 fn spec_allows_what_gpus_have_shown() {
     let (reports, folder) = (reports(), Folder::new(None));
     assert!(!reports.is_empty(), "there are no reports of the suite on GPUs");
-    let pes: BTreeMap<String, usize> = cases::<Sim>().into_iter().map(|case| (case.name, case.pes)).collect();
-    let mut compared = 0;
+    let known: BTreeMap<String, Case<Sim>> = cases::<Sim>().into_iter().map(|case| (case.name.clone(), case)).collect();
+    let (mut compared, mut lost) = (0, BTreeSet::new());
     for (report, cases) in &reports {
         for Observed { case, pes: ran_on, outcomes } in cases {
-            let Some(&pes) = pes.get(case) else { continue };
-            assert_eq!(*ran_on, pes as u64, "{report}: {case} ran on another cluster than the case has now");
+            let Some(Case { pes, needs, .. }) = known.get(case) else { continue };
+            assert_eq!(*ran_on, *pes as u64, "{report}: {case} ran on another cluster than the case has now");
             let allowed = folder.read(case, Profile::Spec).unwrap();
+            let may_lose = report.starts_with(LOST_UPDATES) && (needs.kernel_atomics || needs.host_atomics);
             for outcome in outcomes {
+                if may_lose && !allowed.contains(outcome) {
+                    lost.insert(report);
+                    continue;
+                }
                 assert!(allowed.contains(outcome), "{report}: GPUs showed {outcome}, which {case} does not allow");
                 compared += 1;
             }
         }
     }
+    assert_eq!(lost.len(), 1, "these reports show lost updates: {lost:?}");
     assert!(compared > 1000, "only {compared} outcomes were compared");
 }
 

@@ -108,9 +108,12 @@ pub fn missing(
     options: &LinkOptions,
 ) -> Result<Vec<usize>, LinkError> {
     let needed = Needed::of(ptx, name, installation, options)?;
-    let is_kept = |unit: &Unit| needed.kept().is_some_and(|store| store.read_bytes(&unit.key).is_some());
+    let is_kept = |key: &str| needed.kept().is_some_and(|store| store.read_bytes(key).is_some());
+    if is_kept(&needed.key) {
+        return Ok(Vec::new());
+    }
     let units = needed.units.iter().enumerate();
-    Ok(units.filter(|(_, unit)| !is_kept(unit)).map(|(place, _)| place).collect())
+    Ok(units.filter(|(_, unit)| !is_kept(&unit.key)).map(|(place, _)| place).collect())
 }
 
 /// Compiles one text of NVSHMEM's functions that [`link`] needs for the PTX into the cache, unless it is there. A number that is none
