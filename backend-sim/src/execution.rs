@@ -188,6 +188,7 @@ fn take_turns<T, C: Chooser>(
     results: &mut [Option<T>],
 ) -> VerdictKind {
     let mut machine = link.machine.borrow_mut();
+    machine.until = max_steps;
     loop {
         if machine.has_finding() {
             return machine.take_finding().expect("there is one");
@@ -198,7 +199,7 @@ fn take_turns<T, C: Chooser>(
         // A host that can go on without a choice goes first, because nothing depends on when.
         let (pe, chosen) = match machine.next_host() {
             Some(pe) => (pe, false),
-            None if machine.has_finding() => continue, // a kernel's
+            None if machine.has_finding() || machine.steps > max_steps => continue, // a kernel's
             None => {
                 let n = machine.choices();
                 if n == 0 {

@@ -162,22 +162,6 @@ fn transfers_of_the_256th_stream_are_not_taken_for_the_hosts() {
     assert_eq!(Vec::from_iter(seen.into_keys()), [[0, 1], [0, 2]]);
 }
 
-/// In order is one of all orders, also where source and target of a strided put to oneself overlap.
-#[test]
-fn a_strided_put_over_its_own_source_reads_it_first() {
-    let program = |pe: &Pe<Sim>| {
-        let x = pe.alloc_zeroed::<u64>(5)?;
-        pe.write(&x, &[1, 2, 3, 4, 5])?;
-        pe.host().iput(x.slice(1..), x.slice(..4), 2, 1, 2, 0)?;
-        pe.host().quiet()?;
-        let saw = pe.read(&x)?;
-        pe.free(x)?;
-        Ok(saw)
-    };
-    let all = results(Config::pes(1), program);
-    assert!(all.contains_key(&common::in_order(Config::pes(1), program)), "{all:?}");
-}
-
 /// Under `nvlink` a fence completes, as a quiet does; but it must not take transfers away from other streams' quiets, which
 /// a fence under `spec` does not: everything that `nvlink` allows is allowed by `spec`.
 #[test]

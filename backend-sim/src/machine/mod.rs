@@ -213,6 +213,8 @@ pub(crate) struct Machine {
     unique_ids: u64,
     /// Steps taken, choices or not.
     pub(crate) steps: u64,
+    /// The run is given up after so many steps. A kernel that makes one call after the other ends its turn there.
+    pub(crate) until: u64,
     /// Whether the run has ended, and goes on for what that shows.
     paused: bool,
     /// When the running host lets others go first.
@@ -275,6 +277,7 @@ impl Machine {
             registrations: Vec::new(),
             unique_ids: 0,
             steps: 0,
+            until: u64::MAX,
             paused: false,
             turn_ends: 0,
             loops: None,

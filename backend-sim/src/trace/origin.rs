@@ -45,6 +45,8 @@ pub struct LastRead {
     pub parts: Vec<ReadPart>,
     /// How many parts there are besides.
     pub more: usize,
+    /// Whether a kernel was launched before. Plain stores of kernels are not recorded: one may have changed the bytes since.
+    pub behind_a_kernel: bool,
 }
 
 /// Bytes that were written together.
@@ -99,6 +101,7 @@ pub(crate) fn name_origins(trace: &mut [Event], made: Made<'_>, failed: Option<u
     let mut memory = Memory::default();
     let mut copied: BTreeMap<usize, Copied> = BTreeMap::new();
     let mut last: VecDeque<(usize, LastRead)> = VecDeque::new();
+    let launch = trace.iter().position(|event| matches!(event.kind, EventKind::Call("launch")));
     for number in 0..trace.len() {
         let event = &trace[number];
         let call = event.of.unwrap_or(number);
@@ -114,6 +117,7 @@ pub(crate) fn name_origins(trace: &mut [Event], made: Made<'_>, failed: Option<u
         }
         if failed.is_some_and(|pe| event.pe as usize == pe) && !found.is_empty() && is_seen(trace, event) {
             note(&mut last, trace, number, &found, made);
+            last[0].1.behind_a_kernel = launch.is_some_and(|launch| launch < number);
         }
         if let Some((pe, span)) = written(trace, event) {
             let Parts { mut start, spans } = parts(trace, event, span);
@@ -129,7 +133,8 @@ pub(crate) fn name_origins(trace: &mut [Event], made: Made<'_>, failed: Option<u
                 start += span.len;
             }
         }
-        trace[number].unwritten = unwritten(&found, made);
+        let behind_a_kernel = launch.is_some_and(|launch| launch < number);
+        trace[number].unwritten = if behind_a_kernel { None } else { unwritten(&found, made) };
     }
     last.into_iter().map(|(_, read)| read).collect()
 }
@@ -162,7 +167,15 @@ fn note(last: &mut VecDeque<(usize, LastRead)>, trace: &[Event], number: usize, 
         last.retain(|(_, read)| read.at != event.at); // the same line again says what it says now
         let name = operation(trace, event).or_else(|| event.op()).map_or("read", Op::name);
         let of = found[0].pe as usize;
-        let read = LastRead { pe: event.pe as usize, call: name, at: event.at, of, parts: Vec::new(), more: 0 };
+        let read = LastRead {
+            pe: event.pe as usize,
+            call: name,
+            at: event.at,
+            of,
+            parts: Vec::new(),
+            more: 0,
+            behind_a_kernel: false,
+        };
         last.push_front((call, read));
         last.truncate(READS);
     }
@@ -336,7 +349,7 @@ impl fmt::Display for Unwritten {
 
 impl fmt::Display for LastRead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let LastRead { pe, call, at, of, parts, more } = self;
+        let LastRead { pe, call, at, of, parts, more, behind_a_kernel } = self;
         write!(f, "PE {pe} last read at {at} ({call}")?;
         if of != pe {
             write!(f, " from PE {of}")?;
@@ -349,7 +362,13 @@ impl fmt::Display for LastRead {
             }
             write!(f, ": {by}")?;
         }
-        if *more > 0 { write!(f, "\n    and {more} more parts") } else { Ok(()) }
+        if *more > 0 {
+            write!(f, "\n    and {more} more parts")?;
+        }
+        match behind_a_kernel {
+            true => f.write_str("\n    or by a plain store of a kernel, which is not recorded"),
+            false => Ok(()),
+        }
     }
 }
 

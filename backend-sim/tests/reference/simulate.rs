@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use onesided::backend::AmoOp;
 use onesided::{Event, Pe, Predefined, Result, SignalOp, Stream, SymmetricBuf, TeamConfig};
-use onesided_sim::{Choices, Config, Explore, Profile, Races, Run, Sim, Simulation, VerdictKind};
+use onesided_sim::{Choices, Config, Explore, Profile, Races, Run, Sim, Simulation, Verdict, VerdictKind};
 
 use super::fabrics::nodes;
 use super::profiles::Rules;
@@ -63,8 +63,9 @@ fn visited(program: &Program, mut simulation: Simulation, how: Explore) -> std::
             if let Some(race) = run.verdict.races.first() {
                 if seen.racy == 0 && matches!(how, Explore::All { .. }) {
                     let reproduced = again.reproduce(run, |pe| perform(program, pe)).map(|run| run.verdict);
-                    let is_same =
-                        reproduced.is_ok_and(|verdict| format!("{verdict:#}") == format!("{:#}", run.verdict));
+                    // What a deadlock says of words that nothing was sent to is known of recorded runs only.
+                    let shown = |verdict: &Verdict| format!("{} {:?}", verdict.kind, verdict.races);
+                    let is_same = reproduced.is_ok_and(|verdict| shown(&verdict) == shown(&run.verdict));
                     gone = (!is_same).then(|| race.to_string());
                 }
                 seen.racy += 1;

@@ -94,7 +94,7 @@ pub(crate) fn to_json(results: &Results, facts: &Facts<'_>) -> Value {
         let coverage = coverage.map(|[seen, allowed]| json!({ "seen": seen, "allowed": allowed }));
         json!({
             "name": name, "pes": pes, "gpus": gpus, "status": status.name(), "runs": visits, "outcomes": outcomes,
-            "coverage": coverage, "why": why,
+            "coverage": coverage, "why": without_folders(why),
         })
     });
     let mut report = json!({
@@ -108,7 +108,7 @@ pub(crate) fn to_json(results: &Results, facts: &Facts<'_>) -> Value {
         "fabric": facts.settings.rig.fabric().to_string(),
         "nodes": facts.settings.rig.nodes().len().max(1),
         "runs": facts.settings.runs,
-        "problems": results.problems,
+        "problems": results.problems.iter().map(|problem| without_folders(problem)).collect::<Vec<_>>(),
         "cases": cases.collect::<Vec<_>>(),
     });
     if let (Value::Object(report), Value::Object(machine)) = (&mut report, facts.machine.to_json(&facts.settings.gpus))
@@ -116,4 +116,29 @@ pub(crate) fn to_json(results: &Results, facts: &Facts<'_>) -> Value {
         report.extend(machine);
     }
     report
+}
+
+/// What a library or a PE has said, with the names of its files only: folders are of the machine where it was built, or ran.
+fn without_folders(said: &str) -> String {
+    let is_between = |c: char| c.is_whitespace() || "`'\"(;,".contains(c);
+    let shortened = said.split_inclusive(is_between).map(|word| {
+        let is_path = word.strip_prefix('/').is_some_and(|rest| rest.starts_with(char::is_alphanumeric));
+        match word.rsplit_once('/') {
+            Some((_, file)) if is_path && file.starts_with(char::is_alphanumeric) => file,
+            _ => word,
+        }
+    });
+    shortened.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_names_files_without_their_folders() {
+        let said = "PE 1: /build/src/ucx.cpp:480: status 7 (/a/b); a / b, 1/2, src/main.rs:3 and /only/folders/";
+        let expected = "PE 1: ucx.cpp:480: status 7 (b); a / b, 1/2, src/main.rs:3 and /only/folders/";
+        assert_eq!(without_folders(said), expected);
+    }
 }

@@ -113,8 +113,8 @@ impl Block {
             waits |= self.looks_back(world, first + lane, &mut threads[lane], registers, jump)?;
         }
         if self.steps > self.launch.max_steps {
-            let message = "the block has executed more instructions than allowed";
-            return Err(self.endless(first + lanes.lead(), &threads[lanes.lead()], jump, message));
+            let message = too_many(self.launch.max_steps);
+            return Err(self.endless(first + lanes.lead(), &threads[lanes.lead()], jump, &message));
         }
         Ok(waits)
     }
@@ -162,8 +162,8 @@ impl Block {
         let code = &module.code[usize::from(callee)];
         let site = &module.code[usize::from(thread.frame.code)].calls[usize::from(call)];
         if self.steps > self.launch.max_steps {
-            let message = "the block has executed more instructions than allowed: its last call";
-            return Err(self.fault(FaultKind::EndlessLoop, index, place, message));
+            let message = format!("{}: its last call", too_many(self.launch.max_steps));
+            return Err(self.fault(FaultKind::EndlessLoop, index, place, &message));
         }
         let local_begin = thread.local.len().next_multiple_of(16);
         if thread.frames.len() >= DEEPEST || local_begin + code.local as usize > 512 << 10 {
@@ -224,3 +224,8 @@ impl Block {
 
 /// The order of the interpreter's own accesses.
 pub(super) const PLAIN: Order = Order::Weak;
+
+/// What is said of a block that has executed more instructions than its launch allows.
+fn too_many(instructions: u64) -> String {
+    format!("the block has executed {instructions} instructions, which is taken for an endless loop")
+}

@@ -8,11 +8,14 @@ use super::super::ids::AgentId;
 use super::super::{Machine, Object, Progress};
 use super::world::KernelWorld;
 
+/// Steps before the end at which the lines of calls are kept, for the report: a call takes fewer.
+const CLOSE: u64 = 100;
+
 impl Machine {
     /// A block goes on. If its step was chosen, that is the access which it stopped at.
     pub(in crate::machine) fn run_block(&mut self, agent: AgentId) {
         let id = self.block_of(agent);
-        while self.finding.is_none() && matches!(self.agents[agent].state, State::Running) {
+        while self.finding.is_none() && self.steps <= self.until && matches!(self.agents[agent].state, State::Running) {
             if self.kernels.blocks[id].block.as_ref().is_some_and(|block| block.is_idle()) {
                 // It was woken by something else than what it waits for.
                 self.noting = false;
@@ -33,7 +36,12 @@ impl Machine {
                 self.pasts_meet(id);
             }
             match stop {
-                Stop::Call(call) => self.call_of_thread(agent, call),
+                Stop::Call(call) => {
+                    if self.steps.saturating_add(CLOSE) > self.until {
+                        self.agents[agent].at = Some(code.at(call.place));
+                    }
+                    self.call_of_thread(agent, call);
+                }
                 Stop::Fence(place) => {
                     let state = &mut self.agents[agent];
                     (state.call, state.at) = ("fence of a thread", Some(code.at(place)));

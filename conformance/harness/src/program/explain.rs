@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use onesided::{Pe, Result};
 use onesided_show as show;
-use onesided_sim::{Budget, Critical, Fixes, Minimized, Run, Sim, Simulation, VerdictKind, Witness};
+use onesided_sim::{Budget, Critical, EventKind, Fixes, Minimized, Run, Sim, Simulation, VerdictKind, Witness};
 
 use super::plan::{Plan, Search};
 use crate::tool::finding::{of_critical, of_fix};
@@ -19,6 +19,8 @@ pub(super) struct Explained {
     fixes: Option<Fixes>,
     /// Of a race that is all that is wrong.
     witness: Option<Witness<String>>,
+    /// Whether the program launches kernels. Calls in a kernel are not changed, and its plain accesses not tried in other orders.
+    launches: bool,
 }
 
 /// Explains a finding. Returns the run to report: the simplest one that ends alike.
@@ -54,6 +56,7 @@ pub(super) fn explain(
     explained.critical = simulation.on_cores(plan.cores).critical(&run, effort, main)?;
     bound(simulation);
     explained.fixes = Some(simulation.on_cores(plan.cores).fix(&run, effort, main)?);
+    explained.launches = run.trace.iter().flatten().any(|event| matches!(event.kind, EventKind::Call("launch")));
     if let (VerdictKind::Race, Some(race)) = (&run.verdict.kind, run.verdict.races.first()) {
         bound(simulation);
         explained.witness = Some(simulation.witness(race, effort, main)?);
@@ -94,7 +97,10 @@ impl Explained {
         match self.fixes.as_ref()? {
             Fixes { fix: Some(fix), .. } => Some(fix.to_string()),
             Fixes { tried, .. } if plan.explain && *tried > 0 => {
-                Some(format!("none of one or two calls; {tried} were tried"))
+                let none =
+                    if self.launches { "none of one or two calls of the host" } else { "none of one or two calls" };
+                let kernels = if self.launches { ", and none in a kernel" } else { "" };
+                Some(format!("{none}; {tried} were tried{kernels}"))
             }
             _ => None,
         }
@@ -105,6 +111,10 @@ impl Explained {
         let Witness { in_order, run, other, tried, .. } = self.witness.as_ref()?;
         let Some(run) = run.as_ref().map(|minimized| &minimized.run) else {
             let text = match other {
+                None if self.launches => format!(
+                    "It changed no result in {tried} runs that were tried. They have the plain accesses of kernels in one order: \
+                     --races note tries others."
+                ),
                 None => format!("It changed no result in {tried} runs that were tried."),
                 Some(_) => "Whether it changes a result is not known: results differ from run to run, but no run was found that \
                             differs by a step of these two calls. A run that ends otherwise:"

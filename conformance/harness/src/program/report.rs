@@ -53,7 +53,7 @@ fn weakened(plan: &Plan, done: &Done) {
         return;
     }
     if done.weaker.is_empty() {
-        say!("--weaken: it has no fence, flush, quiet, barrier or sync of its own");
+        say!("--weaken: it has no fence, flush, quiet, barrier or sync of its own outside of kernels");
         return;
     }
     done.weaker.iter().for_each(|weaker| say!("{}", weaker.in_words(plan.config.pes)));
