@@ -228,8 +228,11 @@ pub(super) fn insert_collectives<'a>(
     }
 }
 
-/// Gives everything that stores, and does not store a zero, a value of its own. Sums stay below 256.
+/// Gives everything that stores, and does not store a zero, a value of its own. Sums stay below 256. Drops what the API refuses.
 pub(super) fn number(mut program: Program) -> Program {
+    for (pe, host) in program.hosts.iter_mut().enumerate() {
+        host.retain(|call| !overlaps_itself(&call.op, pe));
+    }
     for (n, call) in program.hosts.iter_mut().flatten().enumerate() {
         let n = n as u64 + 1;
         match &mut call.op {
@@ -243,4 +246,19 @@ pub(super) fn number(mut program: Program) -> Program {
         }
     }
     program
+}
+
+/// Whether a transfer of a PE to itself writes words that it reads.
+fn overlaps_itself(op: &Op, pe: usize) -> bool {
+    let (peer, dst, src, strides, count) = match *op {
+        Op::Put { to: peer, dst, src, len, .. } | Op::Get { from: peer, dst, src, len, .. } => {
+            (peer, dst, src, (1, 1), if dst == src { 0 } else { len }) // onto itself it moves nothing
+        }
+        Op::IPut { to: peer, dst, src, strides, count } | Op::IGet { from: peer, dst, src, strides, count } => {
+            (peer, dst, src, strides, count)
+        }
+        _ => return false,
+    };
+    let mut pairs = (0..count).flat_map(|i| (0..count).map(move |j| (dst + i * strides.0, src + j * strides.1)));
+    peer == pe && pairs.any(|(written, read)| written == read)
 }
