@@ -115,9 +115,9 @@ fn drive<T, C: Chooser>(
     results: &mut [Option<T>],
     (meaning, strict): (Races, bool),
 ) -> Verdict {
-    let kind = take_turns(link, hosts, watch, chooser, max_steps, results);
+    let (kind, cut) = take_all_turns(link, hosts, watch, chooser, max_steps, results);
     let mut machine = link.machine.borrow_mut();
-    chooser.ended(&mut machine, kind.cuts());
+    chooser.ended(&mut machine, cut);
     let (races, intended, lints) = (machine.races(), machine.intended(), machine.lints());
     if let VerdictKind::Finished = kind {
         let kind = match kind {
@@ -176,6 +176,29 @@ fn go_on<T, C: Chooser>(
     let mut results: Vec<Option<T>> = std::iter::repeat_with(|| None).take(n).collect();
     let max_steps = link.machine.borrow().steps + steps;
     while take_turns(link, hosts, watch, chooser, max_steps, &mut results).lets_others_go_on() {}
+}
+
+/// Takes steps until nothing can happen any more. A finding ends the run, unless it is one of an exhaustive search and leaves the others as
+/// they are: then they go on, and the first such finding is the run's. Whether the run ends where something else could have happened.
+#[inline]
+fn take_all_turns<T, C: Chooser>(
+    link: &Link,
+    hosts: &mut Hosts<'_, Result<T>>,
+    watch: &Watch,
+    chooser: &mut C,
+    max_steps: u64,
+    results: &mut [Option<T>],
+) -> (VerdictKind, bool) {
+    let mut first = None;
+    loop {
+        let kind = take_turns(link, hosts, watch, chooser, max_steps, results);
+        if !C::TRACKING || !kind.leaves_the_others() {
+            let cut = kind.cuts();
+            return (first.unwrap_or(kind), cut);
+        }
+        first.get_or_insert(kind);
+        link.machine.borrow_mut().blocks_go_on();
+    }
 }
 
 #[inline]

@@ -264,6 +264,11 @@ impl VerdictKind {
         )
     }
 
+    /// Whether the others can go on as if whom it is about had ended.
+    pub(crate) fn leaves_the_others(&self) -> bool {
+        matches!(self, VerdictKind::Failed { .. } | VerdictKind::Panicked { .. } | VerdictKind::Kernel { .. })
+    }
+
     /// Whether it ends a run in which something else could still have happened.
     pub(crate) fn cuts(&self) -> bool {
         match self {

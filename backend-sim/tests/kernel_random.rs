@@ -1,22 +1,21 @@
-//! Random kernels: two threads of a block on each of two PEs poll, wait, store, add and signal.
+//! Random kernels: two or three threads of a block on each of two PEs poll, wait, store, add and signal, also in shared memory.
 //!
-//! Nothing is known of their outcomes beforehand. A search takes a thread's call after what its block has done before, so it misses a few
-//! outcomes. But it has to come to an end without saying that the program is not deterministic, and a proof has to find a race where random
-//! schedules have one.
+//! Nothing is known of their outcomes beforehand. A search has to come to an end without saying that the program is not deterministic. It has
+//! to find every outcome that random schedules have, and a proof has to find a race or a deadlock where they have one.
 //!
 //! Other programs, and more of them: `REFERENCE_SEED=7 REFERENCE_TIMES=5 cargo test -p onesided-sim --test kernel_random`.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::ops::ControlFlow;
 
 use onesided::{Grid, Pe, Result, Source, args};
-use onesided_sim::{Config, Explore, Races, Sim, Simulation};
+use onesided_sim::{Config, Explore, Races, Run, Sim, Simulation, VerdictKind};
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestRunner};
 
 const PES: usize = 2;
-const THREADS: usize = 2;
 /// Words that threads poll and change; behind them, each thread has one for what it has seen.
 const WORDS: usize = 3;
 
@@ -39,8 +38,10 @@ enum Step {
         word: usize,
         value: u64,
     },
+    /// Until the word is at least, or at most, this.
     Wait {
         word: usize,
+        least: bool,
         value: u64,
     },
     Load {
@@ -53,6 +54,10 @@ enum Step {
     Add {
         word: usize,
     },
+    /// Adds, and looks at what was there.
+    Take {
+        word: usize,
+    },
     Signal {
         to: usize,
         word: usize,
@@ -62,6 +67,16 @@ enum Step {
         to: usize,
         word: usize,
     },
+    /// Takes a ticket in shared memory.
+    Ticket,
+    /// Adds in shared memory, and looks at nothing.
+    Count,
+    /// Loads the shared word until it is as large.
+    Await {
+        value: u64,
+    },
+    /// All threads of the block that are left meet.
+    Meet,
     Fence,
     Quiet,
 }
@@ -87,7 +102,7 @@ fn call(result: &str, function: &str, arguments: &[(&str, String)]) -> String {
 }
 
 /// A thread's steps as PTX. %rd1 is the memory, %rd2 what was seen.
-fn lines(thread: usize, steps: &[Step]) -> String {
+fn lines(thread: usize, threads: usize, steps: &[Step]) -> String {
     let at = |word: usize| format!("[%rd1+{}]", 8 * word);
     let mut text = String::new();
     for (i, step) in steps.iter().enumerate() {
@@ -111,15 +126,19 @@ fn lines(thread: usize, steps: &[Step]) -> String {
                 let fetch = call("%rd4", "nvshmem_uint64_atomic_fetch", &word_of(&[("b32", of.to_string())]));
                 format!("{}{label}: {fetch}setp.lt.u64 %p1, %rd4, {value};\n@%p1 bra {label};\n", address(word))
             }
-            Step::Wait { word, value } => {
-                let rest = [("b32", "3".to_string()), ("b64", value.to_string())];
+            Step::Wait { word, least, value } => {
+                let cmp = if least { 5 } else { 3 };
+                let rest = [("b32", cmp.to_string()), ("b64", value.to_string())];
                 address(word) + &call("%rd4", "nvshmem_signal_wait_until", &word_of(&rest))
             }
             Step::Load { word } => {
                 format!("ld.volatile.global.u64 %rd4, {};\nmad.lo.u64 %rd2, %rd2, 10, %rd4;\n", at(word))
             }
             Step::Store { word, value } => format!("st.volatile.global.u64 {}, {value};\n", at(word)),
-            Step::Add { word } => format!("atom.global.sys.add.u64 %rd4, {}, 1;\n", at(word)),
+            Step::Add { word } => format!("red.global.sys.add.u64 {}, 1;\n", at(word)),
+            Step::Take { word } => {
+                format!("atom.global.sys.add.u64 %rd4, {}, 1;\nmad.lo.u64 %rd2, %rd2, 10, %rd4;\n", at(word))
+            }
             Step::Signal { to, word, value } => {
                 let rest = [("b64", value.to_string()), ("b32", "9".to_string()), ("b32", to.to_string())];
                 address(word) + &call("", "nvshmemx_signal_op", &word_of(&rest))
@@ -128,18 +147,26 @@ fn lines(thread: usize, steps: &[Step]) -> String {
                 let rest = [("b64", "1".to_string()), ("b32", "10".to_string()), ("b32", to.to_string())];
                 address(word) + &call("", "nvshmemx_signal_op", &word_of(&rest))
             }
+            Step::Ticket => "atom.shared.add.u64 %rd4, [shared], 1;\nmad.lo.u64 %rd2, %rd2, 10, %rd4;\n".to_string(),
+            Step::Count => "red.shared.add.u64 [shared], 1;\n".to_string(),
+            Step::Await { value } => format!(
+                "{label}: ld.volatile.shared.u64 %rd4, [shared];\nsetp.lt.u64 %p1, %rd4, {value};\n@%p1 bra {label};\n"
+            ),
+            Step::Meet => "barrier.sync 0;\n".to_string(),
             Step::Fence => call("", "nvshmem_fence", &[]),
             Step::Quiet => call("", "nvshmem_quiet", &[]),
         };
     }
-    let seen = format!("st.global.u64 {}, %rd2;\n", at(WORDS + thread % THREADS));
+    let seen = format!("st.global.u64 {}, %rd2;\n", at(WORDS + thread % threads));
     text + &seen + "bra.uni $END;\n"
 }
 
 fn source(program: &Program) -> String {
     let dispatch: String =
         (0..program.len()).map(|i| format!("setp.eq.s32 %p1, %r3, {i};\n@%p1 bra $T{i};\n")).collect();
-    let threads: String = program.iter().enumerate().map(|(i, steps)| format!("$T{i}:\n{}", lines(i, steps))).collect();
+    let count = program.len() / PES;
+    let lines = |(i, steps): (usize, &Vec<Step>)| format!("$T{i}:\n{}", lines(i, count, steps));
+    let threads: String = program.iter().enumerate().map(lines).collect();
     format!(
         ".version 8.0\n.target sm_90\n.address_size 64
 .extern .func (.param .b32 r) nvshmem_my_pe;
@@ -150,12 +177,16 @@ fn source(program: &Program) -> String {
 .extern .func nvshmemx_signal_op (.param .b64 a, .param .b64 b, .param .b32 c, .param .b32 d);
 .visible .entry k(.param .u64 k_param_0)
 {{
+.shared .align 8 .b64 shared;
 .reg .b64 %rd<6>; .reg .b32 %r<4>; .reg .pred %p<2>;
 ld.param.u64 %rd1, [k_param_0];
 mov.u64 %rd2, 0;
-{{ .param .b32 result; call.uni (result), nvshmem_my_pe, (); ld.param.b32 %r1, [result]; }}
 mov.u32 %r2, %tid.x;
-mad.lo.s32 %r3, %r1, {THREADS}, %r2;
+setp.eq.s32 %p1, %r2, 0;
+@%p1 st.shared.u64 [shared], 0;
+barrier.sync 0;
+{{ .param .b32 result; call.uni (result), nvshmem_my_pe, (); ld.param.b32 %r1, [result]; }}
+mad.lo.s32 %r3, %r1, {count}, %r2;
 {dispatch}bra.uni $END;
 {threads}$END: ret;
 }}
@@ -163,13 +194,13 @@ mad.lo.s32 %r3, %r1, {THREADS}, %r2;
     )
 }
 
-fn perform(source: &Source, pe: &Pe<Sim>) -> Result<Vec<u64>> {
-    let words = pe.alloc_zeroed::<u64>(WORDS + THREADS)?;
+fn perform(source: &Source, threads: usize, pe: &Pe<Sim>) -> Result<Vec<u64>> {
+    let words = pe.alloc_zeroed::<u64>(WORDS + threads)?;
     let module = pe.module(source)?;
     let kernel = module.kernel("k")?;
     let stream = pe.stream()?;
     // SAFETY: the kernel takes one pointer.
-    unsafe { pe.on(&stream).launch(&kernel, &Grid::new(1, THREADS as u32), args![&words])? };
+    unsafe { pe.on(&stream).launch(&kernel, &Grid::new(1, threads as u32), args![&words])? };
     pe.on(&stream).barrier_all()?;
     pe.synchronize(&stream)?;
     let seen = pe.read(&words)?;
@@ -180,16 +211,26 @@ fn perform(source: &Source, pe: &Pe<Sim>) -> Result<Vec<u64>> {
 struct Seen {
     complete: bool,
     races: bool,
+    outcomes: BTreeSet<String>,
 }
 
-fn seen(source: &Source, how: Explore, races: Races) -> std::result::Result<Seen, String> {
-    let mut seen = Seen { complete: false, races: false };
+fn outcome(run: &Run<Vec<u64>>) -> String {
+    match &run.verdict.kind {
+        VerdictKind::Finished => format!("{:?}", run.results.iter().flatten().collect::<Vec<_>>()),
+        VerdictKind::Deadlock => "deadlock".to_string(),
+        other => format!("{other:?}"),
+    }
+}
+
+fn seen((source, threads): (&Source, usize), how: Explore, races: Races) -> std::result::Result<Seen, String> {
+    let mut seen = Seen { complete: false, races: false, outcomes: BTreeSet::new() };
     let config = Config { races, pieces: 1, max_steps: Some(20_000), ..Config::pes(PES) };
     let explored = Simulation::new(config).unwrap().explore(
         how,
-        |pe| perform(source, pe),
+        |pe| perform(source, threads, pe),
         |run| {
             seen.races |= !run.verdict.races.is_empty();
+            seen.outcomes.insert(outcome(run));
             ControlFlow::Continue(())
         },
     );
@@ -201,13 +242,20 @@ const LIMIT: u64 = 1_000;
 
 /// Whether the program was small enough.
 fn check(program: &Program) -> std::result::Result<bool, String> {
-    let source = Source::ptx("random.ptx", source(program));
+    let source = (&Source::ptx("random.ptx", source(program)), program.len() / PES);
     let all = Explore::All { limit: LIMIT };
-    let proof = seen(&source, all, Races::Find)?;
-    let noted = seen(&source, all, Races::Note)?;
-    let random = seen(&source, Explore::random(40, 1), Races::Note)?;
+    let proof = seen(source, all, Races::Find)?;
+    let noted = seen(source, all, Races::Note)?;
+    let random = seen(source, Explore::random(40, 1), Races::Note)?;
     if proof.complete && !proof.races && random.races {
         return Err("a random schedule has a race, and no proof".to_string());
+    }
+    if proof.complete && !proof.races && random.outcomes.contains("deadlock") && !proof.outcomes.contains("deadlock") {
+        return Err(format!("a random schedule has a deadlock, and no proof: {:?}", proof.outcomes));
+    }
+    if noted.complete && !random.outcomes.is_subset(&noted.outcomes) {
+        let missed: Vec<&String> = random.outcomes.difference(&noted.outcomes).collect();
+        return Err(format!("a search misses {missed:?} of {:?}", noted.outcomes));
     }
     Ok(noted.complete && proof.complete)
 }
@@ -219,12 +267,17 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         4 => (word(), value()).prop_map(|(word, value)| Step::Poll { word, value }),
         1 => (word(), word(), value()).prop_map(|(one, other, value)| Step::Either { words: [one, other], value }),
         2 => (0..PES, word(), value()).prop_map(|(of, word, value)| Step::Fetch { of, word, value }),
-        2 => (word(), value()).prop_map(|(word, value)| Step::Wait { word, value }),
+        2 => (word(), any::<bool>(), value()).prop_map(|(word, least, value)| Step::Wait { word, least, value }),
         2 => word().prop_map(|word| Step::Load { word }),
         2 => (word(), value()).prop_map(|(word, value)| Step::Store { word, value }),
         1 => word().prop_map(|word| Step::Add { word }),
+        1 => word().prop_map(|word| Step::Take { word }),
         4 => (0..PES, word(), value()).prop_map(|(to, word, value)| Step::Signal { to, word, value }),
         2 => (0..PES, word()).prop_map(|(to, word)| Step::AddSignal { to, word }),
+        1 => Just(Step::Ticket),
+        1 => Just(Step::Count),
+        1 => value().prop_map(|value| Step::Await { value }),
+        1 => Just(Step::Meet),
         1 => Just(Step::Fence),
         1 => Just(Step::Quiet),
     ];
@@ -243,7 +296,7 @@ fn a_search_of_random_kernels_ends() {
         ..ProptestConfig::default()
     };
     let small = Cell::new(0);
-    let programs = prop::collection::vec(steps(), PES * THREADS);
+    let programs = (2..=3usize).prop_flat_map(|threads| prop::collection::vec(steps(), PES * threads));
     let result = TestRunner::new(config).run(&programs, |program| {
         small.set(small.get() + u32::from(check(&program).map_err(TestCaseError::fail)?));
         Ok(())
@@ -281,3 +334,4 @@ fn threads_of_a_block_poll_beside_each_other() {
         assert_eq!(check(&program), Ok(true), "{program:?}");
     }
 }
+

@@ -25,4 +25,4 @@ pub use memory::FlatMemory;
 pub use module::{External, Global, Group, Kernel, Module, Parameter, Place};
 pub use source::Location;
 pub use types::{Order, Scope, Type};
-pub use world::{Access, AccessKind, AtomicOp, Refusal, World};
+pub use world::{Access, AccessKind, AtomicOp, Refusal, World, is_shared};

@@ -273,6 +273,8 @@ pub(crate) struct AtomicForm {
     pub(crate) ty: Type,
     pub(crate) memory: Memory,
     pub(crate) offset: i64,
+    /// Nobody looks at the old value, and several of its kind leave the same in any order.
+    pub(crate) commutes: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,15 +1,16 @@
 //! What a block runs against: global memory, and whoever hears of fences and of printing.
 
 use crate::block::{Sync, Who};
+use crate::decode::window;
 use crate::module::Place;
 use crate::op::FenceKind;
 use crate::types::{Order, Scope, Type};
 
-/// One access to global memory, by one thread, of at most 8 bytes.
+/// One access to global memory, by one thread, of at most 8 bytes; or a strong one to shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Access {
-    /// The first byte. It is a multiple of `bytes`.
+    /// The first byte. It is a multiple of `bytes`. Of shared memory, the generic address: see [`Access::is_shared`].
     pub address: u64,
     /// 1, 2, 4 or 8.
     pub bytes: u8,
@@ -19,10 +20,26 @@ pub struct Access {
     pub scope: Scope,
     /// What the access does.
     pub kind: AccessKind,
+    /// Of an atomic: whether it and others of its kind leave the same in any order, and nobody looks at the old value.
+    pub commutes: bool,
     /// Who accesses: the number of the thread in its block. [`Block::who`](crate::Block::who) says where it is.
     pub thread: u32,
     /// Where in the kernel.
     pub place: Place,
+}
+
+impl Access {
+    /// Whether it is to the block's shared memory, and not to global memory.
+    #[inline]
+    pub fn is_shared(&self) -> bool {
+        is_shared(self.address)
+    }
+}
+
+/// Whether a generic address is one of shared memory.
+#[inline]
+pub fn is_shared(address: u64) -> bool {
+    address & !(window::SHARED - 1) == window::SHARED
 }
 
 /// What an access does.
@@ -80,7 +97,7 @@ impl AtomicOp {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a block must handle both")]
 pub enum Refusal {
-    /// Not now: the turn of the block ends with [`Stop::Access`](crate::Stop::Access), and the access is asked for again in its next turn.
+    /// Not now: the thread stops with [`Stop::Access`](crate::Stop::Access), and the access is asked for again when it goes on.
     Wait,
     /// The access is wrong: the block ends with a fault that has this text, such as "beyond the end of `buf1`".
     /// One word, so that results of accesses fit into registers.
@@ -97,13 +114,19 @@ impl Refusal {
 
 /// Global memory and its surroundings. A block asks, in the order in which its threads run.
 pub trait World {
-    /// Whether the turn of the block ends before this access, so that somebody else may come first. Where threads of a warp come to plain
-    /// accesses together, it is asked for each, and again for those that are then made one by one.
+    /// Whether the thread stops before this access, so that somebody else may come first. Where threads of a warp come to plain accesses
+    /// together, it is asked for each, and again for those that are then made one by one.
     fn stops(&mut self, access: &Access) -> bool {
         access.order.is_strong()
     }
 
-    /// Reads `access.bytes` bytes, little-endian.
+    /// A thread has made a strong access to shared memory, at which it may have been [stopped](World::stops). `changed`: whether the memory
+    /// is different now.
+    fn accessed_shared(&mut self, access: &Access, changed: bool) {
+        let _ = (access, changed);
+    }
+
+    /// Reads `access.bytes` bytes of global memory, little-endian.
     ///
     /// # Errors
     /// If the access is wrong, or not possible now.
@@ -140,8 +163,8 @@ pub trait World {
         Ok((old, self.store(access, op.apply(ty, old, b, c))?))
     }
 
-    /// Whether the turn of the block ends before this fence, with [`Stop::Fence`](crate::Stop::Fence), so that what comes before the fence may happen
-    /// first. Asked once for each fence. `thread` is the number of the thread in its block.
+    /// Whether the thread stops before this fence, with [`Stop::Fence`](crate::Stop::Fence), so that what comes before the fence may happen first.
+    /// Asked once for each fence. `thread` is the number of the thread in its block.
     fn stops_at_fence(&mut self, thread: u32, scope: Scope) -> bool {
         let _ = (thread, scope);
         false
@@ -152,14 +175,19 @@ pub trait World {
         let _ = (thread, scope, sequential, place);
     }
 
-    /// A thread that only waits looks again at these addresses, because some of the memory has changed since the round began. Since then, there
-    /// were so many calls of [`Block::wake`](crate::Block::wake). `thread` is the number of the thread in its block.
-    fn looks_again(&mut self, thread: u32, reads: &[(u64, u8)], changes: u64) {
-        let _ = (thread, reads, changes);
+    /// A number that says when something happens, in the world's own way: see [`World::looks_again`]. It is asked when a turn begins.
+    fn now(&self) -> u64 {
+        0
     }
 
-    /// Threads of the block have been ordered, if the launch [looks for races](crate::Checks::races). Told before whatever the threads
-    /// do next.
+    /// A thread that only waits looks again at these addresses, because some of the memory has changed since the round began, when it was
+    /// this [time](World::now). `thread` is the number of the thread in its block.
+    fn looks_again(&mut self, thread: u32, reads: &[(u64, u8)], since: u64) {
+        let _ = (thread, reads, since);
+    }
+
+    /// Threads of the block have been ordered, if the launch [looks for races](crate::Checks::races) or for [order](crate::Checks::order).
+    /// Told before whatever the threads do next.
     fn synchronize(&mut self, sync: &Sync) {
         let _ = sync;
     }

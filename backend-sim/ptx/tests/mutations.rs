@@ -135,7 +135,8 @@ fn try_it(text: &str) -> Result<(), TestCaseError> {
             match block.run(&mut memory) {
                 Stop::Call(call) => block.reply(&call, 1, None),
                 Stop::Idle => block.wake_all(),
-                Stop::Access(_) | Stop::Fence(_) => {}
+                Stop::Access(access) => block.go_on(access.thread as usize),
+                Stop::Fence(thread, _) => block.go_on(thread),
                 Stop::Finished | Stop::Fault(_) => break,
             }
         }

@@ -128,7 +128,10 @@ fn run(block: &mut Block, world: &mut Watching) -> Vec<u32> {
     let mut stopped = Vec::new();
     loop {
         match block.run(world) {
-            Stop::Access(access) => stopped.push(access.thread),
+            Stop::Access(access) => {
+                stopped.push(access.thread);
+                block.go_on(access.thread as usize);
+            }
             Stop::Finished => return stopped,
             other => panic!("{other:?}"),
         }

@@ -1,4 +1,4 @@
-//! A block and its world: where turns end, what the world is told, how a turn goes on.
+//! A block and its world: where threads stop, what the world is told, how they go on.
 
 use std::sync::Arc;
 
@@ -14,6 +14,9 @@ struct Noting {
     noted: Vec<String>,
     /// So many loads are put off.
     put_off: usize,
+    /// Who has accessed shared memory strongly.
+    accessed: Vec<u32>,
+    out: u64,
 }
 
 impl World for Noting {
@@ -34,6 +37,10 @@ impl World for Noting {
         self.memory.store(access, value)
     }
 
+    fn accessed_shared(&mut self, access: &Access, _: bool) {
+        self.accessed.push(access.thread);
+    }
+
     fn fence(&mut self, thread: u32, scope: Scope, sequential: bool, _: Place) {
         self.noted.push(format!("fence {scope} {sequential} {thread}"));
     }
@@ -46,12 +53,13 @@ fn block(body: &str, threads: u32, world: &mut Noting) -> Block {
     );
     let module = Arc::new(Module::parse(&text).unwrap_or_else(|error| panic!("{error}")));
     let out = world.memory.allocate(&[0; 64]);
+    world.out = out;
     let launch = Launch::new(1, threads).parameter(&out.to_le_bytes());
     Block::new(&module, "k", &Arc::new(launch), [0; 3]).unwrap()
 }
 
 #[test]
-fn a_turn_ends_before_each_strong_access() {
+fn a_thread_stops_before_each_strong_access() {
     let mut world = Noting::default();
     let body = "st.global.u32 [%rd1], 5;\nst.release.gpu.global.u32 [%rd1+4], 6;\nld.volatile.global.u32 %r2, [%rd1];\nmembar.sys;\n\
                 atom.acq_rel.sys.global.add.u32 %r3, [%rd1], 1;\nst.global.u32 [%rd1+8], %r3;";
@@ -59,7 +67,10 @@ fn a_turn_ends_before_each_strong_access() {
     let mut stops = Vec::new();
     let last = loop {
         match block.run(&mut world) {
-            Stop::Access(access) => stops.push((access.kind, access.order, access.scope, world.noted.len())),
+            Stop::Access(access) => {
+                stops.push((access.kind, access.order, access.scope, world.noted.len()));
+                block.go_on(0);
+            }
             other => break other,
         }
     };
@@ -78,12 +89,46 @@ fn a_turn_ends_before_each_strong_access() {
 }
 
 #[test]
+fn threads_that_have_stopped_go_on_in_any_order() {
+    let body = ".shared .align 4 .b8 ticket[4];\natom.shared.exch.b32 %r2, [ticket], 0;\nbar.sync 0;\n\
+                atom.shared.add.u32 %r2, [ticket], 1;\nmad.wide.u32 %rd1, %r1, 4, %rd1;\nst.global.u32 [%rd1], %r2;";
+    let mut world = Noting::default();
+    let mut block = block(body, 3, &mut world);
+    let stop_all = |block: &mut Block, world: &mut Noting| {
+        for thread in 0..3 {
+            let Stop::Access(access) = block.run(world) else { panic!("thread {thread} stops") };
+            assert_eq!((access.thread, access.is_shared()), (thread, true));
+        }
+        assert_eq!(block.run(world), Stop::Idle);
+        assert_eq!(block.idle().stopped.len(), 3);
+    };
+    stop_all(&mut block, &mut world);
+    for thread in [0, 1] {
+        block.go_on(thread);
+        assert_eq!(block.run(&mut world), Stop::Idle, "at the barrier");
+    }
+    block.go_on(2);
+    stop_all(&mut block, &mut world);
+    for thread in [2, 0] {
+        block.go_on(thread);
+        assert_eq!(block.run(&mut world), Stop::Idle);
+    }
+    block.go_on(1);
+    assert_eq!(block.run(&mut world), Stop::Finished);
+    assert_eq!(world.accessed, [0, 1, 2, 2, 0, 1]);
+    let tickets: Vec<u8> = world.memory.bytes(world.out)[..12].iter().copied().step_by(4).collect();
+    assert_eq!(tickets, [1, 2, 0]);
+}
+
+#[test]
 fn an_access_that_is_put_off_is_asked_for_again() {
     let mut world = Noting { put_off: 3, ..Noting::default() };
     let mut block =
         block("ld.global.u32 %r2, [%rd1];\nadd.s32 %r2, %r2, 9;\nst.global.u32 [%rd1], %r2;", 1, &mut world);
     for _ in 0..3 {
         assert!(matches!(block.run(&mut world), Stop::Access(access) if access.kind == AccessKind::Load));
+        assert_eq!(block.run(&mut world), Stop::Idle, "it waits to be let go on");
+        block.go_on(0);
     }
     assert_eq!(block.run(&mut world), Stop::Finished);
     assert_eq!(world.noted, ["Load Weak sys 4", "Store Weak sys 4"]);
@@ -110,10 +155,14 @@ fn a_block_can_be_copied_and_goes_on_twice() {
     );
     assert!(matches!(first.run(&mut world), Stop::Access(_)));
     let mut second = first.clone();
-    while first.run(&mut world) != Stop::Finished {}
-    let noted = std::mem::take(&mut world.noted);
-    while second.run(&mut world) != Stop::Finished {}
-    assert_eq!(world.noted, noted);
+    let mut goes_on_twice = |block: &mut Block| {
+        block.go_on(0);
+        assert!(matches!(block.run(&mut world), Stop::Access(access) if access.thread == 1));
+        block.go_on(1);
+        assert_eq!(block.run(&mut world), Stop::Finished);
+        std::mem::take(&mut world.noted)
+    };
+    assert_eq!(goes_on_twice(&mut first), goes_on_twice(&mut second));
     assert_eq!((first.steps(), first.position()), (second.steps(), [0; 3]));
 }
 
@@ -193,7 +242,7 @@ fn who_spins_on_what_another_thread_reads_is_woken_by_that_only() {
     let mut block = block(&format!(".shared .align 4 .b8 handed[4];\n{body}"), 64, &mut world);
     let idle = |block: &mut Block, world: &mut Noting| loop {
         match block.run(world) {
-            Stop::Access(_) => {}
+            Stop::Access(access) => block.go_on(access.thread as usize),
             Stop::Idle => break block.idle(),
             other => panic!("{other:?}"),
         }
@@ -202,10 +251,10 @@ fn who_spins_on_what_another_thread_reads_is_woken_by_that_only() {
     assert_eq!(parked.len(), 64);
     let [(address, 4)] = parked[0].reads[..] else { panic!("{:?}", parked[0]) };
     let looked = world.noted.len();
-    block.wake(address + 4, 8);
+    block.wake(address + 4, 8, 0);
     assert_eq!(idle(&mut block, &mut world).parked, parked);
     assert_eq!(world.noted.len(), looked, "nobody has looked again");
-    block.wake(address, 4);
+    block.wake(address, 4, 0);
     assert_eq!(idle(&mut block, &mut world).parked.len(), 64);
     assert!(world.noted.len() > looked);
 }

@@ -10,7 +10,7 @@
 //! In a proof, where a race is a finding, additions to counters commute and waits for steady words are no choices
 //! (`machine/assumed.rs`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::attempt::{Asleep, Attempt, Attempted, Given, IN_VAIN, Known, Met, Taken, stays};
@@ -332,13 +332,15 @@ impl All {
         }
     }
 
-    /// A finding ended the schedule. Steps that were possible and were not taken might have changed that: each is tried first,
+    /// A finding ended the schedule. Steps that were possible and were never taken might have changed that: each is tried first,
     /// wherever it was possible.
     fn note_all_choices(&mut self) {
-        for Node { choices, key, sleep, instead, .. } in &mut self.path[self.fixed..] {
+        let mut taken = BTreeSet::new();
+        for Node { choices, key, sleep, instead, .. } in self.path[self.fixed..].iter_mut().rev() {
+            taken.insert(*key);
             for &other in choices.iter() {
-                let known = other == *key
-                    || other == IN_VAIN
+                let known = other == IN_VAIN
+                    || taken.contains(&other)
                     || sleep.iter().any(|asleep| asleep.key == other)
                     || instead.iter().any(|branch| branch.key == other);
                 if !known {

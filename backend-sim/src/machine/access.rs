@@ -3,7 +3,7 @@
 use onesided::backend::{AllocId, Span};
 use onesided::{At, Cmp, DType};
 
-use super::ids::{AgentId, PeId, ScopeId, TeamIndex};
+use super::ids::{AgentId, BlockId, PeId, ScopeId, TeamIndex};
 use super::{KEPT, Machine};
 
 /// One access of a step that was chosen.
@@ -32,6 +32,8 @@ pub(crate) struct Actor {
 pub(crate) enum Object {
     /// Bytes of a PE's memory.
     Memory { pe: PeId, alloc: AllocId, start: usize, end: usize },
+    /// Bytes of a kernel's block's shared memory.
+    Shared { block: BlockId, start: u64, end: u64 },
     /// Bytes of a PE's memory, as PEs see them that reach it on another path.
     Seen { pe: PeId, alloc: AllocId, start: usize, end: usize },
     /// What has arrived at a PE, where others may not see it yet.
@@ -78,6 +80,7 @@ pub(crate) enum Bits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ObjectKind {
     Memory(PeId, AllocId),
+    Shared(BlockId),
     Seen(PeId, AllocId),
     Arrivals,
     Scope,
@@ -144,6 +147,7 @@ impl Object {
     pub(crate) fn kind(&self) -> ObjectKind {
         match *self {
             Object::Memory { pe, alloc, .. } => ObjectKind::Memory(pe, alloc),
+            Object::Shared { block, .. } => ObjectKind::Shared(block),
             Object::Seen { pe, alloc, .. } => ObjectKind::Seen(pe, alloc),
             Object::Arrivals(_) => ObjectKind::Arrivals,
             Object::Scope(_) => ObjectKind::Scope,
@@ -162,6 +166,11 @@ impl Object {
         Object::Seen { pe, alloc: span.alloc, start: span.start, end: span.start.saturating_add(span.len) }
     }
 
+    /// Shared memory of a block at a generic address, if it is one.
+    pub(super) fn shared(block: BlockId, address: u64, bytes: u8) -> Option<Object> {
+        onesided_ptx::is_shared(address).then(|| Object::Shared { block, start: address, end: address + u64::from(bytes) })
+    }
+
     pub(crate) fn overlaps(&self, other: &Object) -> bool {
         match (*self, *other) {
             (
@@ -172,6 +181,10 @@ impl Object {
                 Object::Seen { pe, alloc, start, end },
                 Object::Seen { pe: other_pe, alloc: other_alloc, start: other_start, end: other_end },
             ) => pe == other_pe && alloc == other_alloc && start < other_end && other_start < end,
+            (
+                Object::Shared { block, start, end },
+                Object::Shared { block: other_block, start: other_start, end: other_end },
+            ) => block == other_block && start < other_end && other_start < end,
             (object, other) => object == other,
         }
     }

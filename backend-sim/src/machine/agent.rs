@@ -127,6 +127,8 @@ pub(crate) enum State {
 pub(crate) enum Pending {
     /// The host's call, or the operation at the front of a stream's queue.
     Call,
+    /// The access or fence of a kernel's thread, at which it was stopped.
+    Access,
     /// Entering a collective, after what it had to complete.
     Enter(Box<Collective>),
 }

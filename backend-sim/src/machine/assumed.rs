@@ -438,14 +438,6 @@ impl Machine {
         self.races.quiet() == Quiet::Thread
     }
 
-    /// An atomic of a kernel has updated a word, which had this value.
-    pub(super) fn kernel_has_updated(&mut self, pe: PeId, span: Span, old: u64) {
-        if let Some(assumed) = &mut self.assumed {
-            let (new, told) = (self.heap.load(pe, span), self.races.told(pe, span));
-            assumed.update(pe, span, (old, new), None, (self.taken, told));
-        }
-    }
-
     /// Gives back what was assumed.
     pub(crate) fn take_assumed(&mut self) -> Option<Box<Assumptions>> {
         let mut assumed = self.assumed.take()?;

@@ -2,7 +2,7 @@
 
 use onesided::backend::{Effect, Listener, Op, TeamRequest, Until};
 
-use super::agent::{AgentKind, Pending, State};
+use super::agent::{Pending, State};
 use super::claim::Completes;
 use super::ids::{AgentId, PeId};
 use super::instance::Collective;
@@ -135,6 +135,7 @@ impl Machine {
     #[inline]
     pub(crate) fn take(&mut self, index: usize) -> Option<PeId> {
         self.step();
+        self.begun = self.taken + 1;
         if self.mode.noting {
             self.begin_step(index);
         }
@@ -172,10 +173,7 @@ impl Machine {
     fn take_step(&mut self, agent: AgentId) {
         let state = &mut self.agents[agent];
         match &state.state {
-            State::Pending(Pending::Call) if matches!(state.kind, AgentKind::Block(_)) => {
-                state.set(State::Running);
-                self.run_block(agent);
-            }
+            State::Pending(Pending::Access) => self.thread_goes_on(agent),
             State::Pending(Pending::Call) => {
                 state.set(State::Running);
                 self.perform_stream_op(agent);
@@ -189,6 +187,12 @@ impl Machine {
             State::Completing { .. } => self.end_by_choice(agent),
             other => unreachable!("an agent that is {other:?} is no choice"),
         }
+    }
+
+    /// The number of the choice whose step is taken, or was taken last.
+    #[inline]
+    pub(super) fn number(&self) -> usize {
+        self.begun.saturating_sub(1)
     }
 
     /// From here on, what is touched belongs to this step.

@@ -185,17 +185,18 @@ impl Machine {
 
     /// Notes that a word is updated atomically. `commutes`: how much is added, or which bits are changed how, where nothing else is
     /// done with the word.
-    fn touch_atomically(
+    pub(super) fn touch_atomically(
         &mut self,
         pe: PeId,
         word: Span,
         replaced: (u64, u64),
         (adds, mask): (Option<u64>, Option<Bits>),
     ) {
+        let number = self.number();
         let touch = match (&mut self.assumed, adds) {
             (None, _) => Touch::Atomic,
             (Some(assumed), Some(by)) => assumed.add(pe, word, by, replaced.1),
-            (Some(assumed), None) => assumed.update(pe, word, replaced, mask, (self.taken, self.races.told(pe, word))),
+            (Some(assumed), None) => assumed.update(pe, word, replaced, mask, (number, self.races.told(pe, word))),
         };
         self.touch_memory(pe, word, touch);
     }

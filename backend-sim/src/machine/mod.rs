@@ -191,8 +191,9 @@ pub(crate) struct Machine {
     pub(crate) step: Step,
     /// Whether what is touched belongs to the step that was chosen, and is noted.
     noting: bool,
-    /// Choices taken.
+    /// Choices taken, and those whose steps have begun: what a host's call does follows its step.
     taken: usize,
+    begun: usize,
     agents: Table<AgentId, Agent>,
     pes: Table<PeId, PeState>,
     scopes: Table<ScopeId, PeId>,
@@ -263,6 +264,7 @@ impl Machine {
             },
             noting: false,
             taken: 0,
+            begun: 0,
             agents: Table::default(),
             pes: Table::default(),
             scopes: Table::default(),
@@ -300,7 +302,7 @@ impl Machine {
         self.step.touched.clear();
         self.step.past.clear();
         self.noting = false;
-        self.taken = 0;
+        (self.taken, self.begun) = (0, 0);
         self.heap.reset(n, self.config.heap, self.config.memory);
         self.reset_agents(n);
         self.flight.reset(self.scopes.len());
@@ -514,8 +516,11 @@ impl Machine {
                 self.stream_op_finished(agent);
                 self.woken.push_back(agent);
             }
-            AgentKind::Thread(_) => self.stream_op_finished(agent),
-            AgentKind::Block(_) => self.stores_completed(agent),
+            AgentKind::Thread(_) => match self.calls(agent) {
+                true => self.stream_op_finished(agent),
+                false => self.thread_stops(agent), // its stores have arrived
+            },
+            AgentKind::Block(_) => self.woken.push_back(agent), // likewise
         }
     }
 

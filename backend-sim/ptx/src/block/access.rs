@@ -122,7 +122,7 @@ impl Block {
             return Err(self.misaligned(index, memory.align, address, place));
         }
         if !matches!(space, Space::Global | Space::Generic) {
-            return self.load_inside(thread, index, memory, (space, at), place);
+            return self.load_inside(world, thread, index, memory, (space, at), place);
         }
         let access = self.access(index, memory, at, AccessKind::Load, place);
         if asks {
@@ -138,6 +138,7 @@ impl Block {
     /// From the block's own memory.
     fn load_inside(
         &mut self,
+        world: &mut impl World,
         thread: &mut Thread,
         index: usize,
         memory: &Memory,
@@ -151,11 +152,14 @@ impl Block {
             }
             Space::Shared => {
                 let at = self.shared_range(index, at, bytes, place)?;
-                let touch =
-                    Touch { thread: index, place, reads: true, writes: false, strong: memory.order.is_strong() };
-                self.touch(at, bytes.into(), touch)?;
-                self.has_read(thread, index, window::SHARED + at as u64, bytes);
-                self.synchronize_read(index, window::SHARED + at as u64, memory.order);
+                let generic = window::SHARED + at as u64;
+                let strong = self.announce_inside(world, index, memory, generic, AccessKind::Load, place)?;
+                self.touch(at, bytes.into(), Touch { thread: index, place, reads: true, writes: false, strong })?;
+                self.has_read(thread, index, generic, bytes);
+                self.synchronize_read(index, generic, memory.order);
+                if strong {
+                    world.accessed_shared(&self.access(index, memory, generic, AccessKind::Load, place), false);
+                }
                 Ok(self.shared.load(at, bytes))
             }
             Space::Local => self.word(index, &thread.local, "local", at, bytes, place),
@@ -181,7 +185,7 @@ impl Block {
             return Err(self.misaligned(index, memory.align, at, place));
         }
         if !matches!(space, Space::Global | Space::Generic) {
-            return self.store_inside(thread, index, memory, (space, at, value), place);
+            return self.store_inside(world, thread, index, memory, (space, at, value), place);
         }
         let access = self.access(index, memory, at, AccessKind::Store, place);
         if asks {
@@ -199,6 +203,7 @@ impl Block {
     /// To the block's own memory.
     fn store_inside(
         &mut self,
+        world: &mut impl World,
         thread: &mut Thread,
         index: usize,
         memory: &Memory,
@@ -212,12 +217,16 @@ impl Block {
             }
             Space::Shared => {
                 let at = self.shared_range(index, at, bytes, place)?;
-                let touch =
-                    Touch { thread: index, place, reads: false, writes: true, strong: memory.order.is_strong() };
-                self.touch(at, bytes.into(), touch)?;
-                self.synchronize_write(index, window::SHARED + at as u64, memory.order, false);
-                if self.shared.store(at, bytes, value) {
-                    self.changed(index, window::SHARED + at as u64, bytes);
+                let generic = window::SHARED + at as u64;
+                let strong = self.announce_inside(world, index, memory, generic, AccessKind::Store, place)?;
+                self.touch(at, bytes.into(), Touch { thread: index, place, reads: false, writes: true, strong })?;
+                self.synchronize_write(index, generic, memory.order, false);
+                let changed = self.shared.store(at, bytes, value);
+                if strong {
+                    world.accessed_shared(&self.access(index, memory, generic, AccessKind::Store, place), changed);
+                }
+                if changed {
+                    self.changed(index, generic, bytes);
                 }
             }
             Space::Local => {
@@ -259,7 +268,7 @@ impl Block {
         let bytes = memory.bytes;
         let (old, address, changed) = match space {
             Space::Global | Space::Generic => {
-                let access = self.access(index, memory, at, AccessKind::Atomic(form.op), place);
+                let access = self.atomic_access(index, form, at, place);
                 self.announce(world, &access)?;
                 let result = world.atomic(&access, form.ty, b, c);
                 let (old, changed) = self.accepted(result, &access, index)?;
@@ -267,11 +276,14 @@ impl Block {
             }
             Space::Shared => {
                 let at = self.shared_range(index, at, bytes, place)?;
+                let access = self.atomic_access(index, form, window::SHARED + at as u64, place);
+                self.announce(world, &access)?;
                 let touch = Touch { thread: index, place, reads: true, writes: true, strong: true };
                 self.touch(at, bytes.into(), touch)?;
                 let old = self.shared.load(at, bytes);
                 let changed = self.shared.store(at, bytes, alu::atomic(form.op, form.ty, old, b, c));
-                (old, window::SHARED + at as u64, changed)
+                world.accessed_shared(&access, changed);
+                (old, access.address, changed)
             }
             _ => {
                 return Err(self.fault(
@@ -298,17 +310,39 @@ impl Block {
     pub(super) fn access(&self, index: usize, memory: &Memory, address: u64, kind: AccessKind, place: Place) -> Access {
         let Memory { bytes, order, scope, .. } = *memory;
         let scope = if matches!(order, Order::Weak | Order::Volatile) { Scope::Sys } else { scope };
-        Access { address, bytes, order, scope, kind, thread: index as u32, place }
+        Access { address, bytes, order, scope, kind, commutes: false, thread: index as u32, place }
     }
 
-    /// Ends the turn before an access at which the world stops, unless it was announced before.
+    fn atomic_access(&self, index: usize, form: &AtomicForm, address: u64, place: Place) -> Access {
+        let access = self.access(index, &form.memory, address, AccessKind::Atomic(form.op), place);
+        Access { commutes: form.commutes, ..access }
+    }
+
+    /// Stops the thread before a strong access to shared memory, at this generic address, unless it was let go on. Whether it is strong.
+    #[inline]
+    pub(super) fn announce_inside(
+        &mut self,
+        world: &mut impl World,
+        index: usize,
+        memory: &Memory,
+        address: u64,
+        kind: AccessKind,
+        place: Place,
+    ) -> Result<bool, Halt> {
+        let strong = memory.order.is_strong();
+        if strong {
+            self.announce(world, &self.access(index, memory, address, kind, place))?;
+        }
+        Ok(strong)
+    }
+
+    /// Stops the thread before an access at which the world stops it, unless it was let go on.
     #[inline]
     pub(super) fn announce(&mut self, world: &mut impl World, access: &Access) -> Result<(), Halt> {
         self.tell(world);
         if std::mem::take(&mut self.announced) || !world.stops(access) {
             return Ok(());
         }
-        self.announced = true;
         Err(Box::new(Stop::Access(*access)))
     }
 
@@ -320,10 +354,7 @@ impl Block {
     #[cold]
     pub(super) fn refused(&mut self, refusal: Refusal, access: &Access, index: usize) -> Halt {
         match refusal {
-            Refusal::Wait => {
-                self.announced = true;
-                Box::new(Stop::Access(*access))
-            }
+            Refusal::Wait => Box::new(Stop::Access(*access)),
             Refusal::Fault(message) => self.fault(FaultKind::Memory, index, access.place, *message),
         }
     }

@@ -161,7 +161,11 @@ impl Block {
 
     fn place_of(&self, thread: usize, otherwise: Place) -> Place {
         match &self.threads[thread].state {
-            State::Barrier { place, .. } | State::Parked { place, .. } | State::Call { place, .. } => *place,
+            State::Barrier { place, .. }
+            | State::Parked { place, .. }
+            | State::Call { place, .. }
+            | State::Stopped { place }
+            | State::Failed { place } => *place,
             State::Warp(together) => together.place,
             State::Ready | State::Exited => otherwise,
         }

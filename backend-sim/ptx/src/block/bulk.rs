@@ -10,7 +10,7 @@ use crate::decode::window;
 use crate::module::Place;
 use crate::op::{Bulk, MBarrier, Memory};
 use crate::types::{Order, Scope, Space, mask};
-use crate::world::{AccessKind, World};
+use crate::world::{Access, AccessKind, AtomicOp, World};
 
 /// An mbarrier, as it lies in its 8 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +68,7 @@ impl Block {
 
     pub(super) fn mbarrier(
         &mut self,
+        world: &mut impl World,
         thread: &mut Thread,
         index: usize,
         kind: MBarrier,
@@ -86,6 +87,10 @@ impl Block {
         }
         let at = self.shared_range(index, address, 8, place)?;
         let generic = window::SHARED + address;
+        let access = self.mbarrier_access(index, kind, generic, place);
+        if access.order.is_strong() {
+            self.announce(world, &access)?;
+        }
         // Its own operations do not race; before it is initialized, there is none.
         let reads = kind != MBarrier::Init;
         self.touch(at, 8, Touch { thread: index, place, reads, writes: true, strong: kind != MBarrier::Init })?;
@@ -113,6 +118,7 @@ impl Block {
                 if done {
                     self.order.read(index, generic, true);
                 }
+                world.accessed_shared(&access, false);
                 return Ok(u64::from(done));
             }
             MBarrier::ExpectTx => new.bytes += operand as i64,
@@ -134,10 +140,27 @@ impl Block {
             new = new.settled();
         }
         self.order.write(index, generic, true, true);
-        if self.shared.store(at, 8, new.pack()) {
+        let changed = self.shared.store(at, 8, new.pack());
+        if access.order.is_strong() {
+            world.accessed_shared(&access, changed);
+        }
+        if changed {
             self.changed(index, generic, 8);
         }
         Ok(word)
+    }
+
+    /// What an operation on an mbarrier is to the world. Arrivals commute: what they return says the phase, and both are in the same one.
+    fn mbarrier_access(&self, index: usize, kind: MBarrier, address: u64, place: Place) -> Access {
+        let (order, kind) = match kind {
+            MBarrier::Init => (Order::Weak, AccessKind::Store),
+            MBarrier::Invalidate => (Order::Relaxed, AccessKind::Store),
+            MBarrier::Test { .. } => (Order::Acquire, AccessKind::Load),
+            _ => (Order::Release, AccessKind::Atomic(AtomicOp::Add)),
+        };
+        let memory = Memory { space: Space::Shared, bytes: 8, align: 8, order, scope: Scope::Cta };
+        let commutes = matches!(kind, AccessKind::Atomic(_));
+        Access { commutes, ..self.access(index, &memory, address, kind, place) }
     }
 
     /// `[destination, source, bytes, mbarrier]`; of a thread's own copy, the bytes to read instead of an mbarrier.
@@ -162,7 +185,7 @@ impl Block {
         }
         let step = unit.min(8) as u8;
         let access_kind = if to_shared { AccessKind::BulkLoad } else { AccessKind::BulkStore };
-        for offset in (0..bytes).step_by(step.into()) {
+        for offset in (thread.copied..bytes).step_by(step.into()) {
             let at = self.shared_range(index, shared + offset, step, place)?;
             let memory =
                 Memory { space: Space::Global, bytes: step, align: step, order: Order::Weak, scope: Scope::Sys };
@@ -186,10 +209,12 @@ impl Block {
                     self.changed(index, access.address, step);
                 }
             }
+            thread.copied = offset + u64::from(step);
         }
         if kind == Bulk::ToShared {
-            self.mbarrier(thread, index, MBarrier::CompleteTx, (barrier, bytes), true, place)?;
+            self.mbarrier(world, thread, index, MBarrier::CompleteTx, (barrier, bytes), true, place)?;
         }
+        thread.copied = 0;
         Ok(())
     }
 }

@@ -129,7 +129,7 @@ impl Block {
         // From now on it is written, by the thread that calls.
         let touch = Touch { thread, place: call.place, reads: false, writes: true, strong: false };
         self.shared.touch(at, bytes.len(), touch, &self.order, false);
-        self.wake(address, bytes.len() as u64);
+        self.wake(address, bytes.len() as u64, self.changes.now);
         true
     }
 
@@ -296,9 +296,11 @@ impl Block {
         }
         let elsewhere = members.into_iter().find_map(|other| match &self.threads[other].state {
             State::Call { external: same, .. } if same == external => None,
-            State::Call { place, .. } | State::Barrier { place, .. } | State::Parked { place, .. } => {
-                Some((other, *place))
-            }
+            State::Call { place, .. }
+            | State::Barrier { place, .. }
+            | State::Parked { place, .. }
+            | State::Stopped { place }
+            | State::Failed { place } => Some((other, *place)),
             State::Warp(together) => Some((other, together.place)),
             State::Ready | State::Exited => None,
         });

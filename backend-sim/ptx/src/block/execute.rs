@@ -222,9 +222,8 @@ impl Block {
                         alone!();
                         let index = first + lead;
                         if !std::mem::take(&mut self.announced) && world.stops_at_fence(index as u32, scope) {
-                            self.announced = true;
                             stand!(pc);
-                            break Err(Box::new(Stop::Fence(place!())));
+                            break Err(Box::new(Stop::Fence(index, place!())));
                         }
                         self.order.fence(index);
                         self.tell(world);
@@ -304,7 +303,7 @@ impl Block {
                         let operands = (r[usize::from(a)][lead], r[usize::from(b)][lead]);
                         let thread = &mut threads[lead];
                         thread.frame.pc = pc as u32;
-                        let result = self.mbarrier(thread, first + lead, kind, operands, shared, place!());
+                        let result = self.mbarrier(world, thread, first + lead, kind, operands, shared, place!());
                         r[usize::from(d)][lead] = attempt!(result);
                     }
                     Op::Bulk { kind, t, s, n, barrier } => {

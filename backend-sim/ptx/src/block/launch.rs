@@ -35,11 +35,13 @@ pub struct Checks {
     pub races: bool,
     /// Reads of shared memory that nobody wrote.
     pub uninitialized: bool,
+    /// Nothing: the world is told what orders threads also where races are not looked for.
+    pub order: bool,
 }
 
 impl Default for Checks {
     fn default() -> Self {
-        Self { races: true, uninitialized: true }
+        Self { races: true, uninitialized: true, order: false }
     }
 }
 

@@ -56,7 +56,7 @@ pub struct Block {
     waited_at: u32,
     /// The thread whose turn it is.
     current: usize,
-    /// The access or fence of that thread was announced by [`Stop::Access`] or [`Stop::Fence`]: next time it is made.
+    /// That thread was stopped at an access or fence, and makes it now.
     announced: bool,
     /// That thread comes to something that each thread does alone.
     alone: bool,
@@ -80,11 +80,13 @@ pub enum Stop {
     /// A thread, or a group that has arrived together, calls an external function. [`Block::reply`] answers. Until then the others
     /// can run.
     Call(Call),
-    /// A thread is about to access global memory in a way at which the world [stops](World::stops) it. The access is made in the next turn.
+    /// A thread is about to access memory in a way at which the world [stops](World::stops) it. [`Block::go_on`] lets it. Until then the
+    /// others can run.
     Access(Access),
-    /// A thread is about to come to a fence at which the world [stops](World::stops_at_fence). The next turn begins with the fence.
-    Fence(Place),
-    /// Every thread waits: for replies, or for changes of memory. [`Block::idle`] says for what; see [`Block::wake`].
+    /// A thread, by its number in the block, is about to come to a fence at which the world [stops](World::stops_at_fence).
+    /// [`Block::go_on`] lets it. Until then the others can run.
+    Fence(usize, Place),
+    /// Every thread waits: for replies, to be let go on, or for changes of memory. [`Block::idle`] says for what; see [`Block::wake`].
     Idle,
     /// Every thread has ended.
     Finished,
@@ -100,6 +102,8 @@ pub struct Idle {
     pub parked: Vec<Waiting>,
     /// Threads whose call has not been answered.
     pub calls: Vec<Waiting>,
+    /// Threads that were stopped at an access or a fence.
+    pub stopped: Vec<Waiting>,
     /// Threads that wait for others of the block: at a barrier, for their warp, for the rest of a group.
     pub inside: Vec<Waiting>,
 }
@@ -168,7 +172,7 @@ impl Block {
             registers: vec![rows; threads.div_ceil(32)],
             shared: Shared::new(shared_bytes as usize, narrowest, shadow),
             shared_bytes,
-            order: Order::new(threads, launch.checks.races),
+            order: Order::new(threads, launch.checks.races || launch.checks.order),
             barriers: vec![Named::default(); 16],
             waited_at: 0,
             current: 0,
@@ -194,6 +198,7 @@ impl Block {
         if let Some(fault) = &self.fault {
             return Stop::Fault(fault.clone());
         }
+        self.changes.now = world.now();
         self.tell(world);
         let stop = loop {
             let Some(thread) = self.next_ready() else { break self.nobody_ready() };
@@ -207,9 +212,35 @@ impl Block {
         match &stop {
             Stop::Fault(fault) => self.fault = Some(fault.clone()),
             Stop::Idle => self.is_idle = true,
-            _ => {}
+            &Stop::Access(Access { thread, place, .. }) => self.stopped(thread as usize, place),
+            &Stop::Fence(thread, place) => self.stopped(thread, place),
+            Stop::Call(_) | Stop::Finished => {}
         }
         stop
+    }
+
+    /// After a [fault](Stop::Fault): the thread whose fault it is does nothing any more, and the others go on.
+    pub fn goes_on_without(&mut self, fault: &Fault) {
+        let number = (0..self.threads.len()).find(|&thread| self.who(thread) == fault.who);
+        if let Some(number) = number {
+            self.threads[number].state = State::Failed { place: fault.place };
+        }
+        (self.fault, self.announced) = (None, false);
+    }
+
+    fn stopped(&mut self, thread: usize, place: Place) {
+        self.threads[thread].state = State::Stopped { place };
+        self.announced = false;
+    }
+
+    /// Lets a thread go on that was stopped at an access or fence. The next turn begins with that.
+    ///
+    /// # Panics
+    /// If the thread was not stopped.
+    pub fn go_on(&mut self, thread: usize) {
+        let State::Stopped { .. } = self.threads[thread].state else { panic!("thread {thread} was not stopped") };
+        self.threads[thread].state = State::Ready;
+        (self.current, self.announced, self.is_idle) = (thread, true, false);
     }
 
     /// Tells the world what has ordered threads since it was told last.
@@ -223,8 +254,10 @@ impl Block {
     }
 
     /// Says that global memory has changed at these addresses: who spins on them runs again, and whoever spins together with others.
-    pub fn wake(&mut self, address: u64, bytes: u64) {
-        self.changes.note_other(address, bytes);
+    /// `now`: see [`World::now`].
+    pub fn wake(&mut self, address: u64, bytes: u64, now: u64) {
+        self.changes.now = now;
+        self.changes.note(address, bytes);
         if self.parked == 0 {
             return;
         }
@@ -371,8 +404,9 @@ impl Block {
         if self.live == 0 {
             return Stop::Finished;
         }
-        let issued = |thread: &Thread| matches!(thread.state, State::Call { issued: true, .. });
-        match self.parked == 0 && !self.threads.iter().any(issued) {
+        let outside =
+            |thread: &Thread| matches!(thread.state, State::Call { issued: true, .. } | State::Stopped { .. } | State::Failed { .. });
+        match self.parked == 0 && !self.threads.iter().any(outside) {
             true => *self.stuck(),
             false => Stop::Idle,
         }
@@ -398,7 +432,8 @@ impl Block {
         let mut idle = Idle::default();
         for (index, thread) in self.threads.iter().enumerate() {
             match &thread.state {
-                State::Ready | State::Exited => {}
+                State::Ready | State::Exited | State::Failed { .. } => {}
+                State::Stopped { place } => idle.stopped.push(self.waiting(index, *place)),
                 State::Parked { watch, place } => {
                     let global = |&&(address, _): &&(u64, u8)| address >> 56 == 0;
                     let reads = watch.ranges.iter().filter(global).copied().collect();

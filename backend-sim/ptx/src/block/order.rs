@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::decode::window;
+use crate::world;
 
 /// For each thread the latest clock that is known of it.
 type Row = Arc<[u32]>;
@@ -50,7 +50,7 @@ pub enum Sync {
 #[derive(Clone, Debug)]
 pub(super) struct Order {
     threads: usize,
-    /// What the world has not been told, if it is to be told.
+    /// What the world has not been told, if it is to be told. Of strong accesses to global memory it knows already.
     pub(super) untold: Option<Vec<Sync>>,
     pub(super) epoch: u32,
     clocks: Vec<u32>,
@@ -154,7 +154,7 @@ impl Order {
     /// A strong write at an address: a release, or relaxed behind a fence. An atomic keeps what was released there before.
     pub(super) fn write(&mut self, thread: usize, address: u64, releases: bool, atomic: bool) {
         if let Some(untold) = &mut self.untold
-            && is_shared(address)
+            && world::is_shared(address)
         {
             untold.push(Sync::Write { thread, address, releases, atomic });
         }
@@ -170,7 +170,7 @@ impl Order {
     /// A strong read at an address: an acquire, or relaxed for a later fence.
     pub(super) fn read(&mut self, thread: usize, address: u64, acquires: bool) {
         if let Some(untold) = &mut self.untold
-            && is_shared(address)
+            && world::is_shared(address)
         {
             untold.push(Sync::Read { thread, address, acquires });
         }
@@ -191,11 +191,6 @@ impl Order {
         }
         self.fenced[thread] = Some(self.snapshot(thread));
     }
-}
-
-/// Of strong accesses to global memory the world knows already.
-fn is_shared(address: u64) -> bool {
-    address & !(window::SHARED - 1) == window::SHARED
 }
 
 fn join(into: &mut [u32], other: &[u32]) {

@@ -16,43 +16,46 @@ const KEPT_CHANGES: usize = 64;
 #[derive(Clone, Debug)]
 pub(super) struct Changes {
     last: [(u64, u64); KEPT_CHANGES],
-    count: Count,
-}
-
-/// How many changes there were: of anybody, and of others than the block.
-#[derive(Clone, Copy, Debug, Default)]
-struct Count {
-    all: u64,
-    others: u64,
+    count: u64,
+    /// What the world says that it is.
+    pub(super) now: u64,
 }
 
 impl Default for Changes {
     fn default() -> Changes {
-        Changes { last: [(0, 0); KEPT_CHANGES], count: Count::default() }
+        Changes { last: [(0, 0); KEPT_CHANGES], count: 0, now: 0 }
     }
 }
 
 impl Changes {
     #[inline]
     pub(super) fn note(&mut self, address: u64, bytes: u64) {
-        self.last[self.count.all as usize % KEPT_CHANGES] = (address, bytes);
-        self.count.all += 1;
+        self.last[self.count as usize % KEPT_CHANGES] = (address, bytes);
+        self.count += 1;
     }
 
-    /// Somebody else than the block has changed it.
-    pub(super) fn note_other(&mut self, address: u64, bytes: u64) {
-        self.note(address, bytes);
-        self.count.others += 1;
+    /// Now, and how many changes there were.
+    fn begin(&self) -> Begin {
+        Begin { changes: self.count, now: self.now }
     }
 
-    /// Whether something of this has changed since there were so many.
-    fn touch(&self, watch: &Watch, since: Count) -> bool {
-        self.count.all - since.all > KEPT_CHANGES as u64
-            || (since.all..self.count.all).any(|number| {
+    /// Whether something of this has changed since a round began.
+    fn touch(&self, watch: &Watch, since: Begin) -> bool {
+        self.count - since.changes > KEPT_CHANGES as u64
+            || (since.changes..self.count).any(|number| {
                 let (address, bytes) = self.last[number as usize % KEPT_CHANGES];
                 watch.covers(address, bytes)
             })
     }
+}
+
+/// When a round began.
+#[derive(Clone, Copy, Debug, Default)]
+struct Begin {
+    /// So many changes of memory there were.
+    changes: u64,
+    /// What the world said that it was.
+    now: u64,
 }
 
 /// What the rounds of a thread have come to.
@@ -61,7 +64,7 @@ pub(super) enum Round {
     Goes,
     /// It only waits.
     Waits(Watch),
-    /// It only waits, and what it has read has changed since. So it looks again. Others have made so many changes.
+    /// It only waits, and what it has read has changed since the round began, at this time. So it looks again.
     Again(Watch, u64),
 }
 
@@ -90,8 +93,8 @@ pub(super) struct Spin {
     state: State,
     since: u32,
     power: u32,
-    /// The changes of memory that there were when the round began.
-    changes: Count,
+    /// When the round began.
+    begin: Begin,
     reads: Vec<(u64, u8)>,
     /// It met other threads: their reads count as well.
     met: bool,
@@ -115,7 +118,7 @@ impl Spin {
 
     /// The thread is no longer parked: its round begins again.
     pub(super) fn woken(&mut self, changes: &Changes) {
-        self.changes = changes.count;
+        self.begin = changes.begin();
     }
 
     /// Took part in a barrier or in what a warp does together.
@@ -139,9 +142,9 @@ impl Thread {
             // When it is woken, one further round without a change parks it again.
             spin.since = 0;
             let watch = Watch { ranges, any, met };
-            let since = std::mem::replace(&mut spin.changes, changes.count);
+            let since = std::mem::replace(&mut spin.begin, changes.begin());
             return match changes.touch(&watch, since) {
-                true => Round::Again(watch, changes.count.others - since.others),
+                true => Round::Again(watch, since.now),
                 false => Round::Waits(watch),
             };
         }
@@ -158,7 +161,7 @@ impl Thread {
         let spin = &mut self.spin;
         spin.since = 0;
         spin.power = power;
-        spin.changes = changes.count;
+        spin.begin = changes.begin();
         spin.met = false;
         spin.reads.clear();
         spin.state.pc = pc;

@@ -228,5 +228,5 @@ fn is_global<const BYTES: u8>(address: u64) -> bool {
 #[inline(always)]
 fn plain<const BYTES: u8>(index: usize, address: u64, kind: AccessKind, place: Place) -> Access {
     let (order, scope) = (Order::Weak, Scope::Sys);
-    Access { address, bytes: BYTES, order, scope, kind, thread: index as u32, place }
+    Access { address, bytes: BYTES, order, scope, kind, commutes: false, thread: index as u32, place }
 }

@@ -16,6 +16,8 @@ pub(super) struct Thread {
     /// Local memory of all frames.
     pub(super) local: Vec<u8>,
     pub(super) carry: bool,
+    /// The bytes of a bulk copy that are copied: the thread may be stopped within.
+    pub(super) copied: u64,
     pub(super) state: State,
     pub(super) spin: Spin,
 }
@@ -51,6 +53,14 @@ pub(super) enum State {
     },
     Parked {
         watch: Watch,
+        place: Place,
+    },
+    /// At an access or fence that was announced, until the world lets it go on.
+    Stopped {
+        place: Place,
+    },
+    /// It has gone wrong, and does nothing any more.
+    Failed {
         place: Place,
     },
 }

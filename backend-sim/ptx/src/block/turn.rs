@@ -59,7 +59,11 @@ impl Block {
     fn have_come(&mut self, members: impl Iterator<Item = usize>) -> Result<(), Halt> {
         for index in members {
             match self.threads[index].state {
-                State::Ready | State::Barrier { .. } | State::Parked { .. } => {}
+                State::Ready
+                | State::Barrier { .. }
+                | State::Parked { .. }
+                | State::Stopped { .. }
+                | State::Failed { .. } => {}
                 State::Exited => self.exited(index)?,
                 State::Warp(together) => self.together(index, together)?,
                 // Those who have come with it, have come for the same call.
@@ -135,8 +139,8 @@ impl Block {
         }
         let watch = match thread.backward(to, registers, index % 32, &self.changes) {
             Round::Goes => return Ok(false),
-            Round::Again(watch, changes) => {
-                world.looks_again(index as u32, &watch.ranges, changes);
+            Round::Again(watch, since) => {
+                world.looks_again(index as u32, &watch.ranges, since);
                 return Ok(false);
             }
             Round::Waits(watch) => watch,

@@ -47,8 +47,8 @@ pub(super) struct Builder<'m, 'a> {
     pub(super) code: Code,
     pub(super) found: Found,
     pub(super) is_kernel: bool,
-    /// Of each call, whether something may look at its result.
-    pub(super) results_used: Vec<bool>,
+    /// Of calls and atomics, whether something may look at their results.
+    pub(super) results_used: unused::Used<'a>,
     places: &'m mut Vec<(u32, Option<Arc<Location>>)>,
     scopes: Vec<ScopeNames<'a>>,
     scope: usize,

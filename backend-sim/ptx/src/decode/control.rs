@@ -104,7 +104,7 @@ impl<'a> Builder<'_, 'a> {
         }
         let call =
             u16::try_from(self.code.calls.len()).map_err(|_| form.error("more than 65,535 calls in a function"))?;
-        let is_used = self.results_used.get(usize::from(call)).is_none_or(|&is_used| is_used);
+        let is_used = self.results_used.result_of_call(call);
         let all = Slot::around(&arguments);
         self.code.calls.push(CallSite { callee, arguments, all, result, is_used });
         self.emit(Op::Call { call });

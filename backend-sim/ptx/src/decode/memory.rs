@@ -234,7 +234,18 @@ impl<'a> Builder<'_, 'a> {
         };
         let how =
             u16::try_from(self.code.atomics.len()).map_err(|_| self.error("more than 65,535 atomics in a function"))?;
-        self.code.atomics.push(AtomicForm { op, ty, memory, offset: offset.into() });
+        let is_used = target.is_some_and(|target| match target {
+            Operand::Name { name, .. } => self.results_used.register(name),
+            _ => true,
+        });
+        // a sum of floating-point numbers depends on the order
+        let commutes = !is_used
+            && match op {
+                AtomicOp::Add => !ty.is_float(),
+                AtomicOp::And | AtomicOp::Or | AtomicOp::Xor => true,
+                _ => false,
+            };
+        self.code.atomics.push(AtomicForm { op, ty, memory, offset: offset.into(), commutes });
         self.emit(Op::Atomic { d, a, b, c, how });
         Ok(())
     }

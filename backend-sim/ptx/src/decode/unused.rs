@@ -1,4 +1,4 @@
-//! Calls whose result nobody looks at. A compiler loads the result of every call into a register: often nothing reads that.
+//! Calls and atomics whose result nobody looks at. A compiler loads every result into a register: often nothing reads that.
 
 use std::collections::BTreeMap;
 
@@ -19,8 +19,27 @@ struct Scope<'a> {
     loads: Vec<(&'a str, &'a str)>,
 }
 
-/// For each call of a function, whether something may look at its result.
-pub(super) fn results_used(function: &Function<'_>) -> Vec<bool> {
+/// What of a function's results something may look at.
+pub(super) struct Used<'a> {
+    /// For each call, whether it is its result.
+    calls: Vec<bool>,
+    names: Times<'a>,
+}
+
+impl Used<'_> {
+    /// Whether something may look at the result of a call, by its number in the function.
+    pub(super) fn result_of_call(&self, call: u16) -> bool {
+        self.calls.get(usize::from(call)).is_none_or(|&is_used| is_used)
+    }
+
+    /// Whether something may look at the register of this name, which one instruction writes.
+    pub(super) fn register(&self, name: &str) -> bool {
+        name != "_" && self.names.get(name).is_none_or(|&times| times > 1)
+    }
+}
+
+/// Which results of a function something may look at.
+pub(super) fn results_used<'a>(function: &Function<'a>) -> Used<'a> {
     let mut names = Times::new();
     let instructions = || {
         function.body.iter().flatten().filter_map(|statement| match statement {
@@ -60,7 +79,7 @@ pub(super) fn results_used(function: &Function<'_>) -> Vec<bool> {
         }
     }
     scopes.iter().for_each(|scope| scope.end(&names, &mut used));
-    used
+    Used { calls: used, names }
 }
 
 impl<'a> Scope<'a> {
@@ -127,7 +146,7 @@ mod tests {
             ".version 8.0\n.target sm_90\n.address_size 64\n.extern .func (.param .b32 r) f\n();\n.visible .entry k()\n{{\n.reg .b32 %r<9>;\n{body}\nret;\n}}\n"
         );
         let text = crate::parser::parse(&text).unwrap();
-        results_used(text.functions.iter().find(|function| function.is_entry).unwrap())
+        results_used(text.functions.iter().find(|function| function.is_entry).unwrap()).calls
     }
 
     fn call(register: &str) -> String {
@@ -163,6 +182,15 @@ mod tests {
                     .func (.param .b32 retval0) g()\n{\ncall (retval0), f, ();\nret;\n}\n";
         let text = crate::parser::parse(text).unwrap();
         let function = text.functions.iter().find(|function| function.name == "g").unwrap();
-        assert_eq!(results_used(function), [true]);
+        assert_eq!(results_used(function).calls, [true]);
+    }
+
+    #[test]
+    fn a_register_is_used_if_it_is_named_twice() {
+        let text = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n{\n.reg .b32 %r<9>;\n.reg .b64 %rd<2>;\n\
+                    atom.global.add.u32 %r1, [%rd1], 1;\natom.global.add.u32 %r2, [%rd1], %r3;\nmov.u32 %r4, %r2;\nret;\n}\n";
+        let text = crate::parser::parse(text).unwrap();
+        let used = results_used(&text.functions[0]);
+        assert_eq!(["%r1", "%r2", "_", "%r8"].map(|name| used.register(name)), [false, true, false, true]);
     }
 }

@@ -124,10 +124,10 @@ fn a_spin_waits_for_its_word() {
         assert!(at.starts_with("ordered.cu:"), "{kernel} at {at}");
 
         // Something else changes: still nothing to do.
-        block.wake(data, 8);
+        block.wake(data, 8, 0);
         assert_eq!(block.run(&mut loaded.memory), Stop::Idle, "{kernel}");
         // It looks again, and nothing has changed.
-        block.wake(flag, 4);
+        block.wake(flag, 4, 0);
         assert_eq!(block.run(&mut loaded.memory), Stop::Idle, "{kernel}");
 
         let set = onesided_ptx::Module::parse(
@@ -136,7 +136,7 @@ fn a_spin_waits_for_its_word() {
         let setter = Arc::new(onesided_ptx::Launch::new(1, 1).parameter(&flag.to_le_bytes()));
         let mut other = Block::new(&Arc::new(set.unwrap()), "set", &setter, [0; 3]).unwrap();
         assert_eq!(other.run(&mut loaded.memory), Stop::Finished);
-        block.wake(flag, 4);
+        block.wake(flag, 4, 0);
         assert_eq!(block.run(&mut loaded.memory), Stop::Finished, "{kernel}");
         assert_eq!(loaded.read(out, i32::from_le_bytes)[0], if parameters == 2 { 1 } else { 5 }, "{kernel}");
     }

@@ -7,7 +7,7 @@ use onesided_ptx::{Block, Call, Sync};
 use super::super::agent::{Agent, OwnedValues, State, Task, Work};
 use super::super::claim::Claimed;
 use super::super::ids::{AgentId, BlockId, PeId};
-use super::super::{Machine, Progress, Touch};
+use super::super::{Machine, Object, Progress, Touch};
 use super::{Running, address};
 use crate::kernel::{Convention, Function, Request, Resolve, Select};
 use crate::race::How;
@@ -211,7 +211,8 @@ impl Machine {
         }
         let (id, first) = (self.block_of(agent), self.first_of(self.block_of(agent), agent));
         let threads = self.kernels.blocks[id].calls.get(&first).map(|calling| calling.call.threads.clone());
-        threads.unwrap_or_default().into_iter().for_each(|thread| self.depend_on_polled(id, thread, at));
+        let at = Object::memory(at.0, at.1);
+        threads.unwrap_or_default().into_iter().for_each(|thread| self.depend_on_polled(id, thread, &at));
     }
 
     /// Whether a thread may look at what its call returns.
@@ -255,8 +256,14 @@ impl Machine {
         self.answer_thread(id, &call, function, value, observed);
     }
 
+    /// Whether an agent of a thread is in a call.
+    pub(in crate::machine) fn calls(&self, agent: AgentId) -> bool {
+        let id = self.block_of(agent);
+        self.kernels.blocks[id].calls.contains_key(&self.first_of(id, agent))
+    }
+
     /// The number of the thread in its block whose agent this is.
-    fn first_of(&self, id: BlockId, agent: AgentId) -> usize {
+    pub(super) fn first_of(&self, id: BlockId, agent: AgentId) -> usize {
         let threads = self.kernels.blocks[id].launched.threads();
         let local = u64::from((self.agents[agent].ordinal() - super::FIRST) / super::STREAMS);
         (local % (threads + 1)) as usize - 1
@@ -355,13 +362,14 @@ impl Machine {
     /// Memory has changed: a thread that waits for some of several words looks again, if it looks at this.
     pub(super) fn look_again(&mut self, agent: AgentId, pe: PeId, span: Span) {
         self.kernels.polling.push(agent);
+        let number = self.number();
         let Agent { pe: me, ref mut queue, ref mut state, .. } = self.agents[agent];
         let Some(Task::Look(look)) = queue.front_mut().map(|work| &mut work.what) else { return };
         if me != pe || !look.select.vars.overlaps(&span) {
             return;
         }
         if self.mode.tracking {
-            look.changes.push(self.taken);
+            look.changes.push(number);
         }
         if matches!(state, State::Parked) {
             *state = State::Running;

@@ -14,13 +14,13 @@
 //! | `call.rs` | calls of NVSHMEM's device functions |
 //! | `report.rs` | what kernels wait for, and what is wrong with them, in words |
 //!
-//! **Blocks and threads are agents.** A block's own steps are its strong accesses to global memory. A call of NVSHMEM is an operation of
-//! the thread that makes it, or of the first thread of the warp or block that makes it together. In a search, a thread's operation comes
-//! after what the thread has done before, and others with which it has met; all threads meet at the block's own steps. Where races are
-//! looked for, threads know of each other only what barriers, shuffles and strong accesses tell: what depends on more is a race.
+//! **Threads are agents, and so are blocks.** A thread's steps are its strong accesses, to global and to shared memory, and its calls. A call
+//! that a warp or block makes together is one of its first thread. A block runs its threads in a fixed order, each until it is stopped at its
+//! next step, and has no steps itself. In a search, a thread's step comes after what the thread has done before, and others with which it
+//! has met.
 //!
 //! **Plain accesses are no choices.** They happen with the step before them. Where that matters, two accesses race, and races are
-//! findings. Where they are none, each is a step, and a store to another PE's memory arrives in a step of its own.
+//! findings. Where they are none, each access to global memory is a step, and a store to another PE's memory arrives in a step of its own.
 
 mod address;
 mod call;
@@ -43,7 +43,7 @@ use onesided_ptx::{Block, Global, Idle, Launch};
 use super::agent::{Agent, AgentKind, InKernel, State, Task};
 use super::ids::{AgentId, BlockId, Id as _, PeId, Table};
 use super::past::Past;
-use super::{Machine, Progress};
+use super::{Machine, Object, Progress};
 use crate::kernel::Code;
 use crate::race::Kind;
 use crate::request::Reply;
@@ -144,10 +144,8 @@ struct Running {
     /// The agents of its threads that have acted.
     threads: Vec<Option<AgentId>>,
     heard: Heard,
-    /// In a search: what the operations of each thread come after, since all of them met.
+    /// In a search: what the steps of each thread come after, since all of them met.
     pasts: BTreeMap<usize, Past>,
-    /// When its stores have arrived: whether its next step is an access.
-    goes_on_with_access: bool,
     /// Nobody of it can go on.
     is_idle: bool,
     watches: Watches,
@@ -236,6 +234,7 @@ impl Machine {
         (launch.grid, launch.block, launch.dynamic_shared) = (blocks, threads, shared);
         launch.max_steps = INSTRUCTIONS;
         launch.checks.races = self.races.is_on();
+        launch.checks.order = self.mode.tracking;
         let mut memory = Vec::new();
         launch.parameters = vec![0; info.parameter_bytes as usize];
         for (parameter, argument) in info.parameters.iter().zip(arguments) {
@@ -341,7 +340,6 @@ impl Machine {
             threads,
             heard,
             pasts: BTreeMap::new(),
-            goes_on_with_access: false,
             is_idle: false,
             watches: Watches::default(),
         });
@@ -417,10 +415,10 @@ impl Machine {
                 let id = self.kernels.live[index];
                 let running = &mut self.kernels.blocks[id];
                 if self.mode.tracking {
-                    running.watches.changed((pe, span), (self.taken, running.block.is_some()));
+                    running.watches.changed(Object::memory(pe, span), self.begun.saturating_sub(1));
                 }
                 let Some(block) = &mut running.block else { continue }; // it runs, and sees by itself what it changes
-                block.wake(address, span.len as u64);
+                block.wake(address, span.len as u64, self.begun as u64);
                 if running.is_idle {
                     self.wake_block(id);
                 }

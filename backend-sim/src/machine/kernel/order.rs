@@ -10,7 +10,7 @@ use onesided::At;
 use onesided::backend::{AllocId, Span};
 use onesided_ptx::{Access, AccessKind, Scope};
 
-use super::super::Machine;
+use super::super::{Machine, Object};
 use super::super::ids::{AgentId, BlockId, PeId};
 use super::Running;
 use crate::race::{How, Lack, Narrow, Told, join_told};
@@ -115,7 +115,7 @@ impl Machine {
         asked: (&'static str, At),
     ) {
         self.check_scope(id, access, (pe, span), asked);
-        self.depend_on_polled(id, access.thread as usize, (pe, span));
+        self.depend_on_polled(id, access.thread as usize, &Object::memory(pe, span));
         if !self.races.is_on() {
             return;
         }

@@ -79,7 +79,7 @@ impl Machine {
     pub(in crate::machine) fn is_reported(&self, agent: AgentId) -> bool {
         match self.agents[agent].kind {
             AgentKind::Block(kernel) => match self.kernels.blocks[kernel.block].idle() {
-                Some(idle) => !idle.parked.is_empty() || idle.calls.is_empty(),
+                Some(idle) => !idle.parked.is_empty() || idle.calls.is_empty() && idle.stopped.is_empty(),
                 None => !self.agents[agent].is_running() || self.steps > self.until,
             },
             _ => !self.agents[agent].is_running() || !self.agents[agent].queue.is_empty(),

@@ -24,7 +24,7 @@ impl Machine {
             && !self.config.sequential
     }
 
-    /// A block stores plainly to another PE's memory.
+    /// A thread stores plainly to another PE's memory.
     pub(super) fn store_to_peer(
         &mut self,
         agent: AgentId,
@@ -53,13 +53,13 @@ impl Machine {
         u64::from_le_bytes(bytes)
     }
 
-    /// Whether kernels of the block's PE have stored plainly to other PEs' memory. In a search that counts also when the stores have arrived:
-    /// the block comes after that.
+    /// Whether kernels of the agent's PE have stored plainly to other PEs' memory. In a search that counts also when the stores have arrived:
+    /// the agent comes after that.
     pub(super) fn has_stored(&self, agent: AgentId) -> bool {
         self.mode.relaxed && self.flight.stores(self.agents[agent].scope).next().is_some()
     }
 
-    /// Whether an access comes after all stores of its block: it releases, or changes what one of them writes.
+    /// Whether an access comes after all stores of its PE: it releases, or changes what one of them writes.
     pub(super) fn comes_after_stores(&self, agent: AgentId, access: &Access) -> bool {
         if access.kind == AccessKind::Load || !access.order.is_strong() || !self.has_stored(agent) {
             return false;
@@ -71,21 +71,11 @@ impl Machine {
         access.order.releases() && access.scope == Scope::Sys || spot.is_ok_and(same)
     }
 
-    /// The block goes on when its PE's stores have arrived: with an access, which is a step, or with what is none.
-    pub(super) fn complete_stores(&mut self, agent: AgentId, with_access: bool) -> Progress {
-        if !self.has_stored(agent) {
-            return Progress::Done;
-        }
-        let id = self.block_of(agent);
-        self.kernels.blocks[id].goes_on_with_access = with_access;
-        self.complete(agent, None, Completes::Stores, None)
-    }
-
-    /// A block's stores have arrived.
-    pub(in crate::machine) fn stores_completed(&mut self, agent: AgentId) {
-        match self.kernels.blocks[self.block_of(agent)].goes_on_with_access {
-            true => self.make_pending(agent),
-            false => self.woken.push_back(agent),
+    /// The agent goes on when its PE's stores have arrived.
+    pub(super) fn complete_stores(&mut self, agent: AgentId) -> Progress {
+        match self.has_stored(agent) {
+            true => self.complete(agent, None, Completes::Stores, None),
+            false => Progress::Done,
         }
     }
 }

@@ -3,9 +3,9 @@
 
 use onesided::At;
 use onesided::backend::Span;
-use onesided_ptx::{Access, Sync, each_lane, in_a_row};
+use onesided_ptx::{Access, AccessKind, AtomicOp, Sync, each_lane, in_a_row};
 
-use super::super::Machine;
+use super::super::{Bits, Machine, Object, Touch};
 use super::super::ids::{AgentId, BlockId, PeId};
 use super::super::past::Past;
 use super::{Running, address};
@@ -100,6 +100,25 @@ impl Machine {
         self.races.touch_words(self.kernels.blocks[id].agent, threads, (pe, words), how, asked);
     }
 
+    /// A thread has accessed shared memory strongly.
+    pub(super) fn accessed_shared(&mut self, id: BlockId, access: &Access, object: &Object, changed: bool) {
+        if !self.noting {
+            return;
+        }
+        self.depend_on_polled(id, access.thread as usize, object);
+        let touch = match access.kind {
+            AccessKind::Load => Touch::Read,
+            AccessKind::Atomic(AtomicOp::Add) if access.commutes => Touch::Add { by: 0 },
+            AccessKind::Atomic(op) => bits_of(op).filter(|_| access.commutes).map_or(Touch::Atomic, Touch::Mask),
+            _ => Touch::Atomic,
+        };
+        self.touch(*object, touch);
+        if changed && self.mode.tracking {
+            let number = self.number();
+            self.kernels.blocks[id].watches.changed(*object, number);
+        }
+    }
+
     /// All threads of a block that have acted, and those that have ended, know of each other.
     pub(super) fn all_threads_meet(&mut self, id: BlockId) {
         let Running { agent, ref threads, .. } = self.kernels.blocks[id];
@@ -107,7 +126,7 @@ impl Machine {
         self.kernels.blocks[id].heard.all_meet();
     }
 
-    /// In a search: what an operation of these threads comes after.
+    /// In a search: what a step of these threads comes after.
     pub(super) fn past_of_threads(&self, id: BlockId, threads: &[usize]) -> Past {
         let Running { agent, ref pasts, .. } = self.kernels.blocks[id];
         let mut past = self.agents[agent].past.clone();
@@ -131,7 +150,10 @@ impl Machine {
                 into.iter().for_each(|&thread| pasts.entry(thread).or_default().join(&all));
             }
             Sync::Meet { .. } => {}
-            Sync::Write { .. } | Sync::Read { .. } => self.pasts_meet(id), // strong accesses to shared memory
+            Sync::Write { .. } | Sync::Read { .. } => {} // steps
+        }
+        if !self.races.is_on() {
+            return;
         }
         match *sync {
             Sync::MeetAll => self.all_threads_meet(id),
@@ -146,5 +168,15 @@ impl Machine {
             }
             Sync::Read { thread, address, acquires } => self.hears_in_block(id, thread, address, acquires),
         }
+    }
+}
+
+/// What an atomic does bit by bit.
+pub(super) fn bits_of(op: AtomicOp) -> Option<Bits> {
+    match op {
+        AtomicOp::And => Some(Bits::And),
+        AtomicOp::Or => Some(Bits::Or),
+        AtomicOp::Xor => Some(Bits::Xor),
+        _ => None,
     }
 }

@@ -1,24 +1,25 @@
 //! A block's turn: its threads run until somebody else may act.
 
+use onesided::At;
 use onesided_ptx::{Access, AccessKind, Order, Scope, Stop};
 
-use super::super::agent::State;
+use super::super::agent::{Pending, State};
 use super::super::aim::Aim;
-use super::super::ids::AgentId;
+use super::super::ids::{AgentId, BlockId};
 use super::super::{Machine, Object, Progress};
+use super::Running;
 use super::world::KernelWorld;
 
 /// Steps before the end at which the lines of calls are kept, for the report: a call takes fewer.
 const CLOSE: u64 = 100;
 
 impl Machine {
-    /// A block goes on. If its step was chosen, that is the access which it stopped at.
+    /// A block goes on: each thread until it is stopped at its next step, or waits.
     pub(in crate::machine) fn run_block(&mut self, agent: AgentId) {
         let id = self.block_of(agent);
         while self.finding.is_none() && self.steps <= self.until && matches!(self.agents[agent].state, State::Running) {
             if self.kernels.blocks[id].block.as_ref().is_some_and(|block| block.is_idle()) {
                 // It was woken by something else than what it waits for.
-                self.noting = false;
                 self.step();
                 return self.block_waits(agent);
             }
@@ -28,13 +29,10 @@ impl Machine {
             let stop = block.run(&mut world);
             self.noting = false; // what follows the access is no part of the step
             if self.mode.tracking {
-                self.kernels.blocks[id].watches.parked(&block);
+                self.kernels.blocks[id].watches.parked(id, &block);
             }
             self.kernels.blocks[id].block = Some(block);
             self.step();
-            if !matches!(stop, Stop::Call(_) | Stop::Idle) {
-                self.pasts_meet(id);
-            }
             match stop {
                 Stop::Call(call) => {
                     if self.steps.saturating_add(CLOSE) > self.until {
@@ -42,37 +40,82 @@ impl Machine {
                     }
                     self.call_of_thread(agent, call);
                 }
-                Stop::Fence(place) => {
-                    let state = &mut self.agents[agent];
-                    (state.call, state.at) = ("fence of a thread", Some(code.at(place)));
-                    if self.complete_stores(agent, false) == Progress::Blocked {
-                        return;
+                Stop::Fence(thread, place) => {
+                    let thread = self.thread_comes_to(id, thread, ("fence of a thread", code.at(place)));
+                    if self.complete_stores(thread) == Progress::Done {
+                        self.let_go_on(thread);
                     }
                 }
                 Stop::Access(access) => {
-                    let at = code.at(access.place);
-                    let state = &mut self.agents[agent];
-                    (state.call, state.at) = (name_of(&access), Some(at));
-                    if self.comes_after_stores(agent, &access) && self.complete_stores(agent, true) == Progress::Blocked
-                    {
-                        return;
-                    }
+                    let asked = (name_of(&access), code.at(access.place));
+                    let thread = self.thread_comes_to(id, access.thread as usize, asked);
                     if self.mode.aiming {
-                        self.aim_block(agent, &access);
+                        self.aim_thread(thread, id, &access);
                     }
-                    return self.make_pending(agent);
+                    if !self.comes_after_stores(thread, &access) || self.complete_stores(thread) == Progress::Done {
+                        self.thread_stops(thread);
+                    }
                 }
                 Stop::Idle => return self.block_waits(agent),
                 Stop::Finished => {
+                    self.pasts_meet(id);
                     self.agents[agent].call = "end of the block";
-                    if self.complete_stores(agent, false) == Progress::Done {
+                    if self.complete_stores(agent) == Progress::Done {
                         self.block_ended(id);
                     }
                     return;
                 }
-                Stop::Fault(fault) => return self.kernel_failed(agent, &fault),
+                Stop::Fault(fault) => {
+                    self.kernel_failed(agent, &fault);
+                    let block = self.kernels.blocks[id].block.as_mut().expect("its turn is over");
+                    block.goes_on_without(&fault); // where the run goes on
+                }
             }
         }
+    }
+
+    /// The run goes on behind a finding, by which blocks were interrupted.
+    pub(crate) fn blocks_go_on(&mut self) {
+        let live = self.kernels.live.iter().map(|&id| self.kernels.blocks[id].agent);
+        let interrupted = live.filter(|&block| matches!(self.agents[block].state, State::Running));
+        self.woken.extend(interrupted);
+    }
+
+    /// A thread is stopped at an access or a fence.
+    fn thread_comes_to(&mut self, id: BlockId, thread: usize, (call, at): (&'static str, At)) -> AgentId {
+        let agent = self.agent_of_thread(id, thread);
+        let past = self.past_of_threads(id, &[thread]);
+        let state = &mut self.agents[agent];
+        state.past.join(&past);
+        (state.call, state.at) = (call, Some(at));
+        agent
+    }
+
+    /// The thread's access or fence is its next step.
+    pub(in crate::machine) fn thread_stops(&mut self, thread: AgentId) {
+        self.agents[thread].set(State::Pending(Pending::Access));
+        self.make_ready(thread);
+    }
+
+    /// The access or fence of a thread was chosen. It makes it, and goes on.
+    pub(in crate::machine) fn thread_goes_on(&mut self, thread: AgentId) {
+        self.agents[thread].set(State::Running);
+        self.let_go_on(thread);
+        let id = self.block_of(thread);
+        let Running { agent: block, ref mut is_idle, .. } = self.kernels.blocks[id];
+        *is_idle = false;
+        self.agents[block].set(State::Running);
+        self.run_block(block);
+    }
+
+    fn let_go_on(&mut self, thread: AgentId) {
+        let id = self.block_of(thread);
+        let number = self.first_of(id, thread);
+        if self.mode.tracking {
+            let past = &self.agents[thread].past;
+            self.kernels.blocks[id].pasts.entry(number).or_default().join(past);
+        }
+        self.kernels.blocks[id].block.as_mut().expect("it is between two turns").go_on(number);
     }
 
     /// Nobody of a block can go on.
@@ -83,11 +126,13 @@ impl Machine {
         self.agents[agent].state = State::Parked;
     }
 
-    fn aim_block(&mut self, agent: AgentId, access: &Access) {
+    fn aim_thread(&mut self, agent: AgentId, id: BlockId, access: &Access) {
         let me = self.agents[agent].pe;
-        let spot = self.at_address(me, access.address, access.bytes.into()).ok();
-        let aim = spot.map(|(pe, span)| Aim::new(Object::memory(pe, span), access.kind != AccessKind::Load));
-        self.agents[agent].aim = aim;
+        let object = match Object::shared(id, access.address, access.bytes) {
+            None => self.at_address(me, access.address, access.bytes.into()).ok().map(|(pe, span)| Object::memory(pe, span)),
+            shared => shared,
+        };
+        self.agents[agent].aim = object.map(|object| Aim::new(object, access.kind != AccessKind::Load));
     }
 }
 

@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use onesided::backend::Span;
 use onesided_ptx::{
-    Access, AccessKind, Place, Refusal, Scope, Sync, Type, Who, World, each_lane, gather, gather_row, in_a_row,
+    Access, AccessKind, AtomicOp, Place, Refusal, Scope, Sync, Type, Who, World, each_lane, gather, gather_row, in_a_row,
     scatter_row,
 };
 
 use super::super::ids::{AgentId, BlockId, Id as _, PeId};
-use super::super::{Machine, Touch};
+use super::super::{Machine, Object, Touch};
 use super::address;
+use super::threads::bits_of;
 use super::turn::name_of;
+use super::watch::objects;
 use crate::config::Races;
 use crate::kernel::Code;
 use crate::race::How;
@@ -93,11 +95,17 @@ impl World for KernelWorld<'_> {
         if self.machine.stores_fly(access, self.pe, pe) {
             self.observe(access, (pe, span), How::Write, None); // the memory changes later
             let asked = (name_of(access), self.code.at(access.place));
-            self.machine.store_to_peer(self.agent, (pe, span), value, asked);
+            let thread = self.machine.agent_of_thread(self.block, access.thread as usize);
+            self.machine.store_to_peer(thread, (pe, span), value, asked);
             self.done();
             return Ok(true);
         }
-        self.observe(access, (pe, span), How::Write, Some(Touch::Write));
+        let strong = access.order.is_strong();
+        self.observe(access, (pe, span), How::Write, (!strong).then_some(Touch::Write));
+        if strong && self.machine.noting {
+            let old = self.machine.heap.load(pe, span);
+            self.machine.touch_atomically(pe, span, (old, masked(value, span)), (None, None));
+        }
         let changed = self.write(pe, span, value);
         self.done();
         Ok(changed)
@@ -141,10 +149,15 @@ impl World for KernelWorld<'_> {
     fn atomic(&mut self, access: &Access, ty: Type, b: u64, c: u64) -> Result<(u64, bool), Refusal> {
         let AccessKind::Atomic(op) = access.kind else { return Err(Refusal::fault("no atomic")) };
         let (pe, span) = self.resolve(access)?;
-        self.observe(access, (pe, span), How::Write, Some(Touch::Atomic));
         let old = self.machine.heap.load(pe, span);
-        let changed = self.write(pe, span, op.apply(ty, old, b, c));
-        self.machine.kernel_has_updated(pe, span, old);
+        let new = op.apply(ty, old, b, c);
+        self.observe(access, (pe, span), How::Write, None);
+        if self.machine.noting {
+            let adds = (access.commutes && op == AtomicOp::Add).then_some(b);
+            let mask = bits_of(op).filter(|_| access.commutes);
+            self.machine.touch_atomically(pe, span, (old, masked(new, span)), (adds, mask));
+        }
+        let changed = self.write(pe, span, new);
         self.done();
         Ok((old, changed))
     }
@@ -158,9 +171,21 @@ impl World for KernelWorld<'_> {
         self.machine.threads_synchronize(self.block, sync);
     }
 
-    fn looks_again(&mut self, thread: u32, reads: &[(u64, u8)], changes: u64) {
+    fn accessed_shared(&mut self, access: &Access, changed: bool) {
+        if let Some(object) = Object::shared(self.block, access.address, access.bytes) {
+            self.machine.accessed_shared(self.block, access, &object, changed);
+        }
+        self.done();
+    }
+
+    fn now(&self) -> u64 {
+        self.machine.begun as u64
+    }
+
+    fn looks_again(&mut self, thread: u32, reads: &[(u64, u8)], since: u64) {
         if self.machine.mode.tracking {
-            self.machine.kernels.blocks[self.block].watches.begin_behind(thread as usize, reads, changes);
+            let reads = objects(self.block, reads).collect();
+            self.machine.kernels.blocks[self.block].watches.begin_behind(thread as usize, reads, since as usize);
         }
     }
 
@@ -171,6 +196,11 @@ impl World for KernelWorld<'_> {
     fn print(&mut self, who: Who, text: &str) {
         self.machine.kernel_prints(self.block, who, text);
     }
+}
+
+/// The low bytes of a value.
+fn masked(value: u64, span: Span) -> u64 {
+    if span.len == 8 { value } else { value & ((1 << (8 * span.len)) - 1) }
 }
 
 /// So many words of an allocation, from that of an access on.
@@ -217,10 +247,10 @@ impl KernelWorld<'_> {
 
     /// Whether it changed the memory.
     fn write(&mut self, pe: PeId, span: Span, value: u64) -> bool {
-        let mask = if span.len == 8 { u64::MAX } else { (1 << (8 * span.len)) - 1 };
-        let changed = self.machine.heap.load(pe, span) != value & mask;
+        let value = masked(value, span);
+        let changed = self.machine.heap.load(pe, span) != value;
         if changed {
-            self.machine.heap.store(pe, span, value & mask);
+            self.machine.heap.store(pe, span, value);
             self.machine.wrote(pe, span);
         }
         changed
