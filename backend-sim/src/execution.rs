@@ -105,7 +105,8 @@ impl Engine {
     }
 }
 
-/// Takes steps until nothing can happen any more, or something is found.
+/// Takes steps until nothing can happen any more, or something is found. In an exhaustive search, the others go on behind a finding that
+/// leaves them as they are, so that the search learns what they would have done.
 fn drive<T, C: Chooser>(
     link: &Link,
     hosts: &mut Hosts<'_, Result<T>>,
@@ -115,11 +116,23 @@ fn drive<T, C: Chooser>(
     results: &mut [Option<T>],
     (meaning, strict): (Races, bool),
 ) -> Verdict {
-    let (kind, cut) = take_all_turns(link, hosts, watch, chooser, max_steps, results);
+    let mut first = None;
+    let kind = loop {
+        let kind = take_turns(link, hosts, watch, chooser, max_steps, results);
+        if !C::TRACKING || !kind.leaves_the_others() {
+            break kind;
+        }
+        let mut machine = link.machine.borrow_mut();
+        first.get_or_insert_with(|| report(&mut machine, kind));
+        machine.blocks_go_on();
+    };
     let mut machine = link.machine.borrow_mut();
-    chooser.ended(&mut machine, cut);
-    let (races, intended, lints) = (machine.races(), machine.intended(), machine.lints());
+    chooser.ended(&mut machine, kind.cuts());
+    if let Some(verdict) = first {
+        return Verdict { races: machine.races(), ..verdict };
+    }
     if let VerdictKind::Finished = kind {
+        let (races, intended, lints) = (machine.races(), machine.intended(), machine.lints());
         let kind = match kind {
             _ if meaning == Races::Find && !races.is_empty() => VerdictKind::Race,
             _ if strict && !lints.is_empty() => VerdictKind::Lint,
@@ -127,13 +140,7 @@ fn drive<T, C: Chooser>(
         };
         return Verdict { kind, races, intended, lints, ..Verdict::finished() };
     }
-    let mut agents = machine.agents_report();
-    if let VerdictKind::Failed { pe, .. } | VerdictKind::Panicked { pe, .. } = kind {
-        let host = agents.iter_mut().find(|agent| agent.pe == pe && agent.stream.is_none());
-        host.expect("every host is in the report").standing = Standing::Failed;
-    }
-    let undelivered = if kind.is_ok() { Vec::new() } else { machine.undelivered(kind.failed_pe()) };
-    let mut verdict = Verdict { kind, races, intended, lints, agents, undelivered, reads: Vec::new() };
+    let mut verdict = report(&mut machine, kind);
     let steps = match verdict.kind {
         VerdictKind::StepLimit { .. } => AT_THE_LIMIT.max(results.len() as u64 * ROUNDS),
         _ if verdict.kind.lets_others_go_on() && meaning != Races::Ignore => BEHIND_A_FAILURE,
@@ -156,6 +163,18 @@ fn drive<T, C: Chooser>(
     verdict
 }
 
+/// What is to be said of a run that does not end well, as it stands now.
+fn report(machine: &mut Machine, kind: VerdictKind) -> Verdict {
+    let (races, intended, lints) = (machine.races(), machine.intended(), machine.lints());
+    let mut agents = machine.agents_report();
+    if let VerdictKind::Failed { pe, .. } | VerdictKind::Panicked { pe, .. } = kind {
+        let host = agents.iter_mut().find(|agent| agent.pe == pe && agent.stream.is_none());
+        host.expect("every host is in the report").standing = Standing::Failed;
+    }
+    let undelivered = if kind.is_ok() { Vec::new() } else { machine.undelivered(kind.failed_pe()) };
+    Verdict { kind, races, intended, lints, agents, undelivered, reads: Vec::new() }
+}
+
 /// Steps that the others may take behind a failure: it may come from a race of which the other access is still to come.
 const BEHIND_A_FAILURE: u64 = 10_000;
 /// Steps behind the step limit, in which every loop that makes a call shows which; and at least so many for each PE.
@@ -176,29 +195,6 @@ fn go_on<T, C: Chooser>(
     let mut results: Vec<Option<T>> = std::iter::repeat_with(|| None).take(n).collect();
     let max_steps = link.machine.borrow().steps + steps;
     while take_turns(link, hosts, watch, chooser, max_steps, &mut results).lets_others_go_on() {}
-}
-
-/// Takes steps until nothing can happen any more. A finding ends the run, unless it is one of an exhaustive search and leaves the others as
-/// they are: then they go on, and the first such finding is the run's. Whether the run ends where something else could have happened.
-#[inline]
-fn take_all_turns<T, C: Chooser>(
-    link: &Link,
-    hosts: &mut Hosts<'_, Result<T>>,
-    watch: &Watch,
-    chooser: &mut C,
-    max_steps: u64,
-    results: &mut [Option<T>],
-) -> (VerdictKind, bool) {
-    let mut first = None;
-    loop {
-        let kind = take_turns(link, hosts, watch, chooser, max_steps, results);
-        if !C::TRACKING || !kind.leaves_the_others() {
-            let cut = kind.cuts();
-            return (first.unwrap_or(kind), cut);
-        }
-        first.get_or_insert(kind);
-        link.machine.borrow_mut().blocks_go_on();
-    }
 }
 
 #[inline]

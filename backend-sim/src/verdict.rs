@@ -4,6 +4,7 @@ use std::fmt;
 
 use onesided::backend::{AllocId, Live, LiveKind, Span};
 use onesided::{At, Error, ErrorKind};
+use onesided_ptx::Who as KernelThread;
 
 use crate::lint::Lint;
 use crate::machine::Loops;
@@ -176,13 +177,15 @@ pub struct Entered {
     pub at: At,
 }
 
-/// What a host or stream was doing when the run ended.
+/// What a host, a stream or a thread of a kernel was doing when the run ended.
 #[derive(Clone, Debug)]
 pub struct AgentState {
     /// The PE.
     pub pe: usize,
     /// Which of its streams; `None` for the host.
     pub stream: Option<usize>,
+    /// Of a kernel on the stream, the thread.
+    pub thread: Option<KernelThread>,
     /// The call that it is in, if it waits.
     pub call: &'static str,
     /// The line of its last call.
@@ -457,10 +460,13 @@ impl fmt::Display for Undelivered {
 
 impl fmt::Display for AgentState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let AgentState { pe, stream, call, at, loops, standing } = self;
+        let AgentState { pe, stream, thread, call, at, loops, standing } = self;
         write!(f, "PE {pe}")?;
         if let Some(stream) = stream {
             write!(f, " stream {stream}")?;
+        }
+        if let Some(thread) = thread {
+            write!(f, ", {thread}")?;
         }
         let stands = match standing {
             Standing::Waits(_) => "",

@@ -334,4 +334,3 @@ fn threads_of_a_block_poll_beside_each_other() {
         assert_eq!(check(&program), Ok(true), "{program:?}");
     }
 }
-

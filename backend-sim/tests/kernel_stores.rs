@@ -94,3 +94,26 @@ fn a_fence_of_another_block_may_come_before_the_store() {
     assert!(explored.complete);
     assert_eq!(all, seen);
 }
+
+/// Where races are no findings, each word of a bulk copy is a step.
+#[test]
+fn a_bulk_copy_of_several_words_ends() {
+    let text = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 k_param_0)\n{\n.shared .align 16 .b8 tile[32];\n\
+                .reg .b64 %rd<2>; .reg .b32 %r<3>;\nld.param.u64 %rd1, [k_param_0];\nmov.u32 %r1, tile;\nmov.u32 %r2, 7;\n\
+                st.shared.v4.u32 [tile], {%r2, %r2, %r2, %r2};\nst.shared.v4.u32 [tile+16], {%r2, %r2, %r2, %r2};\n\
+                cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 32;\ncp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\nret;\n}\n";
+    let program = |pe: &Pe<Sim>| {
+        let data = pe.alloc_zeroed::<i32>(8)?;
+        let (module, stream) = (pe.module(&Source::ptx("bulk.ptx", text))?, pe.stream()?);
+        // SAFETY: the kernel takes one pointer.
+        unsafe { pe.on(&stream).launch(&module.kernel("k")?, &Grid::new(1, 1), args![&data])? };
+        pe.synchronize(&stream)?;
+        let sum = pe.read(&data)?.iter().sum();
+        pe.free(data)?;
+        Ok(sum)
+    };
+    let config = Config { races: Races::Note, max_steps: Some(10_000), ..Config::pes(1) };
+    let (outcomes, explored) = explore(config, Explore::All { limit: 100 }, program);
+    assert!(explored.complete);
+    assert_eq!(outcomes, BTreeSet::from(["[56]".to_string()]));
+}

@@ -168,7 +168,11 @@ impl Object {
 
     /// Shared memory of a block at a generic address, if it is one.
     pub(super) fn shared(block: BlockId, address: u64, bytes: u8) -> Option<Object> {
-        onesided_ptx::is_shared(address).then(|| Object::Shared { block, start: address, end: address + u64::from(bytes) })
+        onesided_ptx::is_shared(address).then(|| Object::Shared {
+            block,
+            start: address,
+            end: address + u64::from(bytes),
+        })
     }
 
     pub(crate) fn overlaps(&self, other: &Object) -> bool {

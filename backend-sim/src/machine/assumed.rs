@@ -34,7 +34,7 @@ use super::fabric::Fabric;
 use super::ids::PeId;
 use super::{Bits, Machine, Touch};
 use crate::config::Quiet;
-use crate::race::Told;
+use crate::race::{Detector, Told};
 
 /// A word of a PE's memory: its first byte.
 pub(crate) type Word = (PeId, AllocId, usize);
@@ -132,8 +132,7 @@ pub(super) struct Update {
     value: u64,
     /// The step that made it.
     pub(super) step: usize,
-    /// What the word has told since.
-    pub(super) told: Option<Told>,
+    pub(super) tells: Tells,
 }
 
 fn word(pe: PeId, span: Span) -> Word {
@@ -308,7 +307,7 @@ impl Assumptions {
         span: Span,
         (old, new): (u64, u64),
         mask: Option<Bits>,
-        (step, told): (usize, Option<Told>),
+        (step, tells): (usize, Tells),
     ) -> Touch {
         let key = word(pe, span);
         let seen_between = self.fabric.matters((pe, span.alloc));
@@ -321,7 +320,7 @@ impl Assumptions {
         }
         let touch = mask.filter(|_| !seen.no_mask && !seen_between).map_or(Touch::Atomic, Touch::Mask);
         self.news |= news;
-        self.updates_of(key, span.len, old).all.push(Update { value: new, step, told });
+        self.updates_of(key, span.len, old).all.push(Update { value: new, step, tells });
         touch
     }
 
@@ -414,6 +413,22 @@ impl Assumptions {
             None if holds(updates.from) => Some(None),
             _ => Some(updates.all.get(last_false.map_or(0, |last| last + 1))),
         }
+    }
+}
+
+/// What a word tells since an update.
+#[derive(Debug)]
+pub(super) struct Tells {
+    /// Everybody.
+    pub(super) told: Option<Told>,
+    /// Agents of kernels of this PE, besides.
+    pub(super) nearby: Option<(PeId, Told)>,
+}
+
+impl Tells {
+    /// Now.
+    pub(super) fn of(races: &mut Detector, pe: PeId, word: Span) -> Tells {
+        Tells { told: races.told(pe, word), nearby: races.told_nearby(pe, word) }
     }
 }
 

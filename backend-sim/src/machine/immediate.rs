@@ -3,6 +3,7 @@
 use onesided::backend::{AmoOp, Moves, Shape, SignalUpdate, Span, Transfer};
 use onesided::{At, DType, SignalOp};
 
+use super::assumed::Tells;
 use super::ids::{AgentId, PeId};
 use super::transfer::{element, part_of};
 use super::{Bits, Machine, Progress, Touch};
@@ -196,7 +197,9 @@ impl Machine {
         let touch = match (&mut self.assumed, adds) {
             (None, _) => Touch::Atomic,
             (Some(assumed), Some(by)) => assumed.add(pe, word, by, replaced.1),
-            (Some(assumed), None) => assumed.update(pe, word, replaced, mask, (number, self.races.told(pe, word))),
+            (Some(assumed), None) => {
+                assumed.update(pe, word, replaced, mask, (number, Tells::of(&mut self.races, pe, word)))
+            }
         };
         self.touch_memory(pe, word, touch);
     }

@@ -219,7 +219,7 @@ impl Machine {
         match how {
             How::Read => self.lint(&Notice::Read { agent, pe, span, asked }),
             How::Write => self.lint(&Notice::Written { pe, span }),
-            How::Deliver | How::AtomicRead | How::AtomicUpdate | How::Wait => {}
+            How::Deliver | How::AtomicRead | How::AtomicUpdate | How::AtomicFetch | How::Wait => {}
         }
     }
 }

@@ -27,7 +27,8 @@ impl Machine {
             waiting => Standing::Waits(self.waits_for(agent, waiting)),
         };
         let stream = agent.stream().map(|number| number as usize);
-        AgentState { pe: agent.pe.index(), stream, call: agent.call, at: agent.at, loops: Vec::new(), standing }
+        let (pe, thread) = (agent.pe.index(), self.thread_of(id));
+        AgentState { pe, stream, thread, call: agent.call, at: agent.at, loops: Vec::new(), standing }
     }
 
     fn waits_for(&self, agent: &Agent, state: &State) -> String {

@@ -10,6 +10,7 @@ use onesided::backend::{Span, Wait};
 
 use super::access::Test;
 use super::agent::{Agent, AgentKind, Condition, State};
+use super::assumed::Tells;
 use super::ids::{AgentId, PeId};
 use super::relaxed::Asked;
 use super::{Machine, Progress, Touch};
@@ -78,9 +79,10 @@ impl Machine {
             Some(None) if self.races.knows_last_write(agent, pe, variable) => {}
             None | Some(None) => self.races.acquire(agent, pe, variable, plain),
             Some(Some(update)) => {
-                if let Some(told) = &update.told {
-                    self.races.learn_told(agent, told);
-                }
+                let Tells { told, nearby } = &update.tells;
+                let is_near = |gpu: PeId| gpu == self.agents[agent].pe && self.agents[agent].is_in_kernel();
+                let nearby = nearby.as_ref().filter(|(gpu, _)| is_near(*gpu)).map(|(_, told)| told);
+                told.iter().chain(nearby).for_each(|told| self.races.learn_told(agent, told));
                 if self.is_steady(pe, variable) {
                     let step = update.step;
                     self.agents[agent].past.add(step);

@@ -76,7 +76,7 @@ impl Gpus {
 /// # Strong accesses of kernels
 impl Detector {
     /// What was told at a word within a GPU, if nobody else has updated the word since.
-    fn near(&mut self, pe: PeId, word: Span) -> Option<&Near> {
+    fn near(&self, pe: PeId, word: Span) -> Option<&Near> {
         if self.gpus.words.is_empty() {
             return None;
         }
@@ -108,6 +108,12 @@ impl Detector {
         self.update(agent, pe, word, told.as_ref(), replaces);
         let time = self.agents[agent].last;
         self.gpus.words.insert((pe, word.alloc, word.start), Near { gpu, time, told: both });
+    }
+
+    /// What a word tells agents of kernels on the GPU of a PE besides, and that PE.
+    pub(crate) fn told_nearby(&self, pe: PeId, word: Span) -> Option<(PeId, Told)> {
+        let Near { gpu, told, .. } = self.near(pe, word)?;
+        told.as_ref().map(|near| (*gpu, near.told.clone()))
     }
 
     /// What a word tells an agent of a kernel that reads it strongly, and whether only a fence of the system's scope may learn it.

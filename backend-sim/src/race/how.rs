@@ -15,17 +15,29 @@ pub(crate) enum How {
     AtomicUpdate,
     /// A wait for any variable: what a put delivers may be what it waits for.
     Wait,
+    /// An atomic of a kernel reads and updates.
+    AtomicFetch,
 }
 
 impl How {
-    const ALL: [How; 6] = [How::Read, How::Write, How::Deliver, How::AtomicRead, How::AtomicUpdate, How::Wait];
+    const ALL: [How; 7] =
+        [How::Read, How::Write, How::Deliver, How::AtomicRead, How::AtomicUpdate, How::Wait, How::AtomicFetch];
 
     pub(super) fn from_bits(bits: u32) -> How {
         How::ALL[bits as usize]
     }
 
     pub(super) fn writes(self) -> bool {
-        matches!(self, How::Write | How::Deliver | How::AtomicUpdate)
+        matches!(self, How::Write | How::Deliver) || self.updates_atomically()
+    }
+
+    pub(super) fn updates_atomically(self) -> bool {
+        matches!(self, How::AtomicUpdate | How::AtomicFetch)
+    }
+
+    /// Whether it looks at what atomic updates have left.
+    pub(super) fn reads_atomically(self) -> bool {
+        matches!(self, How::AtomicRead | How::AtomicFetch)
     }
 
     pub(super) fn is_plain_write(self) -> bool {
@@ -43,9 +55,9 @@ impl How {
 }
 
 /// For each kind of access, in the order of [`How::ALL`], those that it conflicts with whatever the sizes: a bit each.
-const ALWAYS: [u8; 8] = [0b010_110, 0b111_111, 0b011_111, 0b000_110, 0b000_111, 0b000_010, 0, 0];
+const ALWAYS: [u8; 8] = [0b1010_110, 0b1111_111, 0b1011_111, 0b000_110, 0b000_111, 0b000_010, 0b000_111, 0];
 /// The same, where the words differ in size.
-const UNLESS_OF_ONE_SIZE: [u8; 8] = [0, 0, 0b100_000, 0b010_000, 0b111_000, 0b010_100, 0, 0];
+const UNLESS_OF_ONE_SIZE: [u8; 8] = [0, 0, 0b100_000, 0b1010_000, 0b1111_000, 0b1010_100, 0b1111_000, 0];
 
 #[cfg(test)]
 mod tests {
@@ -53,7 +65,7 @@ mod tests {
 
     #[test]
     fn what_conflicts_is_the_same_from_both_sides() {
-        use How::{AtomicRead, AtomicUpdate, Deliver, Read, Wait, Write};
+        use How::{AtomicFetch, AtomicRead, AtomicUpdate, Deliver, Read, Wait, Write};
         let conflicts = |one: How, other: How, same_size| {
             let there = How::conflicts(one as u32, other as u32, same_size);
             assert_eq!(there, How::conflicts(other as u32, one as u32, same_size), "{one:?} {other:?}");
@@ -61,12 +73,14 @@ mod tests {
         };
         for one in How::ALL {
             for other in How::ALL {
-                let by_size = match (one, other) {
+                let as_update = |how: How| if how == AtomicFetch { AtomicUpdate } else { how };
+                let by_size = match (as_update(one), as_update(other)) {
                     (Read | AtomicRead | Wait, Read | AtomicRead | Wait) => Some(false),
                     (Write, _) | (_, Write) => Some(true),
                     (Deliver, Wait) | (Wait, Deliver) => None,
                     (Deliver, _) | (_, Deliver) | (AtomicUpdate, Read) | (Read, AtomicUpdate) => Some(true),
                     (AtomicUpdate, AtomicRead | Wait | AtomicUpdate) | (AtomicRead | Wait, AtomicUpdate) => None,
+                    (AtomicFetch, _) | (_, AtomicFetch) => unreachable!("it is as an update"),
                 };
                 assert_eq!(conflicts(one, other, true), by_size.unwrap_or(false), "{one:?} {other:?}");
                 assert_eq!(conflicts(one, other, false), by_size.unwrap_or(true), "{one:?} {other:?}");

@@ -359,7 +359,7 @@ impl Pair {
                     return MissingEdge::Atomic { at: at(plain.site()), writes: true };
                 }
                 // an atomic is no signal: what is missing there is an order
-                (How::Read, How::AtomicUpdate) if call(other).contains("signal") => {
+                (How::Read, How::AtomicUpdate | How::AtomicFetch) if call(other).contains("signal") => {
                     return MissingEdge::Atomic { at: at(plain.site()), writes: false };
                 }
                 _ => {}
@@ -432,7 +432,7 @@ fn access(mark: &Mark, agents: &Table<AgentId, View>, sites: &Sites) -> Access {
         at: site.at,
         part,
         writes: mark.how().writes(),
-        atomic: matches!(mark.how(), How::AtomicRead | How::AtomicUpdate | How::Wait),
+        atomic: matches!(mark.how(), How::AtomicRead | How::AtomicUpdate | How::AtomicFetch | How::Wait),
         step: mark.time >> 16,
         known: None,
     }

@@ -69,12 +69,12 @@ impl Cell {
         if mark.conflicts(&self.write) && !who.knows(&self.write) && !self.was_seen(who) {
             found(self.write);
         }
-        if mark.conflicts(&self.other) && !who.knows(&self.other) {
+        if mark.conflicts(&self.other) && !who.knows(&self.other) && !self.was_read(who, &self.other) {
             found(self.other);
         }
         if let Some(more) = &self.more {
-            let races = more.marks.iter().filter(|other| mark.conflicts(other) && !who.knows(other));
-            races.for_each(|race| found(*race));
+            let unknown = more.marks.iter().filter(|other| mark.conflicts(other) && !who.knows(other));
+            unknown.filter(|other| !self.was_read(who, other)).for_each(|race| found(*race));
         }
         if mark.how().is_plain_write() {
             return self.write(who, mark);
@@ -125,6 +125,18 @@ impl Cell {
     /// Whether somebody comes after a wait that ended by the last write.
     fn was_seen(&self, who: &Who<'_>) -> bool {
         self.more.as_ref().is_some_and(|more| more.seen.iter().any(|wait| who.knows(wait)))
+    }
+
+    /// Whether somebody comes after a strong access of a kernel that has read what this one of another kernel has left, or what came after
+    /// that: who reads it comes after it (PTX's causality order), also without a fence.
+    fn was_read(&self, who: &Who<'_>, update: &Mark) -> bool {
+        let has_read = |other: &Mark| {
+            other.how().reads_atomically()
+                && other.lane() == Lane::Steps
+                && other.time > update.time
+                && who.knows(other)
+        };
+        update.how().updates_atomically() && update.lane() == Lane::Steps && self.marks().any(has_read)
     }
 
     #[inline]

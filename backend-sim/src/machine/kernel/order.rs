@@ -10,8 +10,8 @@ use onesided::At;
 use onesided::backend::{AllocId, Span};
 use onesided_ptx::{Access, AccessKind, Scope};
 
-use super::super::{Machine, Object};
 use super::super::ids::{AgentId, BlockId, PeId};
+use super::super::{Machine, Object};
 use super::Running;
 use crate::race::{How, Lack, Narrow, Told, join_told};
 
@@ -120,7 +120,11 @@ impl Machine {
             return;
         }
         let agent = self.thread_acts(id, access.thread as usize);
-        let how = if access.kind == AccessKind::Load { How::AtomicRead } else { How::AtomicUpdate };
+        let how = match access.kind {
+            AccessKind::Load => How::AtomicRead,
+            AccessKind::Atomic(_) => How::AtomicFetch,
+            _ => How::AtomicUpdate,
+        };
         self.observe(agent, pe, span, how, span.len, asked);
         if access.kind != AccessKind::Store
             && let Some((told, far)) = self.races.heard(agent, pe, span)

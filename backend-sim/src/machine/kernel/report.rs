@@ -74,12 +74,15 @@ impl Machine {
         lines.all(|other| other == first).then_some(first)
     }
 
-    /// Whether a report has a line for an agent of a kernel: it waits, and does not merely wait for its own threads' calls; or it still runs
-    /// where the run is given up.
+    /// Whether a report has a line for an agent of a kernel: a thread that is in a call, or a block of which threads wait for something else; or
+    /// it still runs where the run is given up.
     pub(in crate::machine) fn is_reported(&self, agent: AgentId) -> bool {
         match self.agents[agent].kind {
             AgentKind::Block(kernel) => match self.kernels.blocks[kernel.block].idle() {
-                Some(idle) => !idle.parked.is_empty() || idle.calls.is_empty() && idle.stopped.is_empty(),
+                Some(idle) => {
+                    let calls = idle.calls.len() + idle.stopped.len();
+                    !idle.parked.is_empty() || !idle.inside.is_empty() || calls == 0
+                }
                 None => !self.agents[agent].is_running() || self.steps > self.until,
             },
             _ => !self.agents[agent].is_running() || !self.agents[agent].queue.is_empty(),

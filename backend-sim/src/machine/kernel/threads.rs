@@ -5,9 +5,9 @@ use onesided::At;
 use onesided::backend::Span;
 use onesided_ptx::{Access, AccessKind, AtomicOp, Sync, each_lane, in_a_row};
 
-use super::super::{Bits, Machine, Object, Touch};
 use super::super::ids::{AgentId, BlockId, PeId};
 use super::super::past::Past;
+use super::super::{Bits, Machine, Object, Touch};
 use super::{Running, address};
 use crate::lint::Notice;
 use crate::race::How;

@@ -129,7 +129,9 @@ impl Machine {
     fn aim_thread(&mut self, agent: AgentId, id: BlockId, access: &Access) {
         let me = self.agents[agent].pe;
         let object = match Object::shared(id, access.address, access.bytes) {
-            None => self.at_address(me, access.address, access.bytes.into()).ok().map(|(pe, span)| Object::memory(pe, span)),
+            None => {
+                self.at_address(me, access.address, access.bytes.into()).ok().map(|(pe, span)| Object::memory(pe, span))
+            }
             shared => shared,
         };
         self.agents[agent].aim = object.map(|object| Aim::new(object, access.kind != AccessKind::Load));

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use onesided::backend::Span;
 use onesided_ptx::{
-    Access, AccessKind, AtomicOp, Place, Refusal, Scope, Sync, Type, Who, World, each_lane, gather, gather_row, in_a_row,
-    scatter_row,
+    Access, AccessKind, AtomicOp, Place, Refusal, Scope, Sync, Type, Who, World, each_lane, gather, gather_row,
+    in_a_row, scatter_row,
 };
 
 use super::super::ids::{AgentId, BlockId, Id as _, PeId};

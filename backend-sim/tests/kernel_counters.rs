@@ -1,0 +1,116 @@
+//! Words that threads of kernels count by: who has read a counter comes after those who counted before, and counts that nobody looks at
+//! commute.
+
+use std::ops::ControlFlow;
+
+use onesided::{Grid, Pe, Result, Source, args};
+use onesided_sim::{Config, Explore, Sim, Simulation};
+
+/// A kernel of one PE: `%rd1` is a word of global memory, `shared` one of shared memory, `%r1` the thread, `%r2` the block. It stores in `%rd2`.
+fn source(body: &str) -> Source {
+    let text = format!(
+        ".version 8.0\n.target sm_90\n.address_size 64
+.visible .entry k(.param .u64 k_param_0)
+{{
+.shared .align 4 .b32 shared;
+.reg .b64 %rd<4>; .reg .b32 %r<6>; .reg .pred %p<2>;
+ld.param.u64 %rd1, [k_param_0];
+mov.u32 %r1, %tid.x;
+mov.u32 %r2, %ctaid.x;
+setp.eq.u32 %p1, %r1, 0;
+@%p1 st.shared.u32 [shared], 0;
+bar.sync 0;
+mov.u32 %r5, %ntid.x;
+mad.lo.u32 %r5, %r2, %r5, %r1;
+add.u32 %r5, %r5, 1;
+mad.wide.u32 %rd2, %r5, 4, %rd1;
+{body}
+ret;
+}}
+"
+    );
+    Source::ptx("counters.ptx", text)
+}
+
+fn perform(source: &Source, grid: &Grid, pe: &Pe<Sim>) -> Result<Vec<u32>> {
+    let words = pe.alloc_zeroed::<u32>(128)?;
+    let (module, stream) = (pe.module(source)?, pe.stream()?);
+    // SAFETY: the kernel takes one pointer.
+    unsafe { pe.on(&stream).launch(&module.kernel("k")?, grid, args![&words])? };
+    pe.synchronize(&stream)?;
+    let seen = pe.read(&words)?;
+    pe.free(words)?;
+    Ok(seen)
+}
+
+/// Classes of a proof, and whether one has a race.
+fn proof(body: &str, grid: &Grid) -> (u64, bool) {
+    let source = source(body);
+    let mut races = false;
+    let explored = Simulation::new(Config::pes(1)).unwrap().explore(
+        Explore::All { limit: 1000 },
+        |pe| perform(&source, grid, pe),
+        |run| {
+            races |= !run.verdict.races.is_empty();
+            assert!(races || run.verdict.is_ok(), "{}", run.verdict);
+            ControlFlow::Continue(())
+        },
+    );
+    let explored = explored.unwrap();
+    assert!(explored.complete, "{explored:?}");
+    (explored.schedules, races)
+}
+
+/// As NVIDIA's `threadFenceReduction` does: the last block to come sets the counter back.
+#[test]
+fn who_was_the_last_to_count_may_reset_the_counter() {
+    let last = "atom.global.add.u32 %r3, [%rd1], 1;\nsetp.eq.u32 %p1, %r3, 1;\n@%p1 st.global.u32 [%rd1], 0;";
+    assert_eq!(proof(last, &Grid::new(2, 1)), (2, false));
+    // another thread of the block sets it back, behind a barrier
+    let other = "setp.eq.u32 %p1, %r1, 0;\n@%p1 atom.global.add.u32 %r3, [%rd1], 1;\n@%p1 st.shared.u32 [shared], %r3;\nbar.sync 0;\n\
+                 ld.shared.u32 %r3, [shared];\nsetp.eq.u32 %p1, %r3, 1;\n@!%p1 bra $END;\nsetp.eq.u32 %p1, %r1, 1;\n\
+                 @%p1 st.global.u32 [%rd1], 0;\n$END:";
+    assert_eq!(proof(other, &Grid::new(2, 2)), (2, false));
+    // without the barrier's order nobody knows
+    let first = "atom.global.add.u32 %r3, [%rd1], 1;\nsetp.eq.u32 %p1, %r3, 0;\n@%p1 st.global.u32 [%rd1], 0;";
+    assert!(proof(first, &Grid::new(2, 1)).1);
+}
+
+#[test]
+fn who_has_polled_a_flag_may_reset_it_and_who_has_not_read_it_may_not() {
+    let branch = "setp.eq.u32 %p1, %r2, 0;\n@%p1 bra $SEND;\n";
+    let poll = "$POLL: ld.volatile.global.u32 %r3, [%rd1];\nsetp.eq.u32 %p1, %r3, 0;\n@%p1 bra $POLL;\n";
+    let end = "st.global.u32 [%rd1], 0;\nret;\n$SEND: st.volatile.global.u32 [%rd1], 1;";
+    assert!(!proof(&[branch, poll, end].concat(), &Grid::new(2, 1)).1);
+    let once = "ld.volatile.global.u32 %r3, [%rd1];\n";
+    assert!(proof(&[branch, once, end].concat(), &Grid::new(2, 1)).1);
+    assert!(proof(&[branch, end].concat(), &Grid::new(2, 1)).1);
+    let blind =
+        "red.global.add.u32 [%rd1], 1;\nst.global.u32 [%rd1], 0;\nret;\n$SEND: st.volatile.global.u32 [%rd1], 1;";
+    assert!(
+        proof(&[branch, blind].concat(), &Grid::new(2, 1)).1,
+        "an atomic that returns nothing reads, too, but may come first"
+    );
+}
+
+#[test]
+fn counts_that_nobody_looks_at_commute_and_tickets_do_not() {
+    let counts = "red.shared.add.u32 [shared], 1;\natom.global.add.u32 %r3, [%rd1], 1;\natom.global.or.b32 %r4, [%rd1+400], %r1;";
+    assert_eq!(proof(counts, &Grid::new(2, 32)), (1, false));
+    for space in ["shared", "global"] {
+        let at = if space == "shared" { "shared" } else { "%rd1" };
+        let tickets = format!("atom.{space}.add.u32 %r3, [{at}], 1;\nst.global.u32 [%rd2], %r3;");
+        assert_eq!(proof(&tickets, &Grid::new(1, 3)), (6, false), "{space}");
+    }
+}
+
+/// A thread polls what others of its block count in shared memory.
+#[test]
+fn shared_memory_is_polled() {
+    let body = "setp.eq.u32 %p1, %r1, 0;\n@%p1 bra $POLL;\nst.global.u32 [%rd2], 7;\nfence.acq_rel.cta;\nred.shared.add.u32 [shared], 1;\nret;\n\
+                $POLL: ld.volatile.shared.u32 %r3, [shared];\nsetp.lt.u32 %p1, %r3, 2;\n@%p1 bra $POLL;\nfence.acq_rel.cta;\nld.global.u32 %r4, [%rd2+4];\n\
+                ld.global.u32 %r3, [%rd2+8];\nadd.u32 %r3, %r3, %r4;\nst.global.u32 [%rd1], %r3;";
+    assert!(!proof(body, &Grid::new(1, 3)).1);
+    let early = body.replace("%r3, 2", "%r3, 1");
+    assert!(proof(&early, &Grid::new(1, 3)).1, "it may have seen one of them only");
+}
