@@ -168,6 +168,8 @@ fn can_be_cured(kind: &VerdictKind) -> bool {
         | VerdictKind::Mismatch { .. }
         | VerdictKind::Leak { .. }
         | VerdictKind::StepLimit { .. }
+        | VerdictKind::InstructionLimit { .. }
+        | VerdictKind::Stopped { .. }
         | VerdictKind::PollsBounded
         | VerdictKind::Exited { .. } => false,
     }

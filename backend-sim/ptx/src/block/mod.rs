@@ -9,6 +9,7 @@ mod execute;
 mod fault;
 mod lanes;
 mod launch;
+mod limit;
 mod order;
 mod pace;
 mod print;
@@ -69,6 +70,8 @@ pub struct Block {
     /// What has changed in this turn while threads are parked: they look again when it is over.
     changed: Vec<(u64, u8)>,
     steps: u64,
+    /// With more steps than these, a thread that jumps back asks whether it may.
+    asks_at: u64,
     events: u64,
     fault: Option<Box<Fault>>,
 }
@@ -181,6 +184,7 @@ impl Block {
             paces: Paces::new(threads),
             changed: Vec::new(),
             steps: 0,
+            asks_at: 0,
             events: 0,
             fault: None,
         })

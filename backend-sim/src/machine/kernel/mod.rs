@@ -63,9 +63,6 @@ const RESIDENT_THREADS: u64 = 132 * 2048;
 /// Blocks that a multiprocessor holds at most, on all of them.
 const RESIDENT_BLOCKS: u64 = 132 * 32;
 
-/// Instructions that a block executes at most.
-const INSTRUCTIONS: u64 = 200_000_000;
-
 /// A kernel that waits on a stream, with everything that its launch gave it.
 #[derive(Debug)]
 pub(crate) struct Launched {
@@ -234,7 +231,7 @@ impl Machine {
         }
         let mut launch = Launch::new(1, 1);
         (launch.grid, launch.block, launch.dynamic_shared) = (blocks, threads, shared);
-        launch.max_steps = INSTRUCTIONS;
+        launch.max_steps = self.config.max_instructions;
         launch.checks.races = self.races.is_on();
         let mut memory = Vec::new();
         launch.parameters = vec![0; info.parameter_bytes as usize];

@@ -61,9 +61,10 @@ pub(super) enum End {
     Fine,
     /// The recorded run has a finding.
     Finding,
-    /// The recorded run was given up at the step limit. Nothing wrong was found before it.
+    /// The recorded run was given up at a limit. Nothing wrong was found before it.
     GivenUp,
-    /// An exhaustive search found nothing wrong, and was ended by a bound. There are more schedules.
+    /// An exhaustive search found nothing wrong, and was ended by a bound: there are more schedules. Or time was over within the first
+    /// schedule.
     Bounded,
     /// The user ended the run before anything was found.
     Interrupted,
@@ -137,7 +138,7 @@ fn visit<P: Program>(program: &P, plan: &Plan, done: &mut Done) -> Result<()> {
         done.end = End::of(run);
     } else if done.explored.bound == Some(Bound::Stopped) {
         done.end = End::Interrupted;
-    } else if plan.is_all() && !done.explored.complete {
+    } else if plan.is_all() && !done.explored.complete || done.schedules() == 0 {
         done.end = End::Bounded;
     }
     if let (None, Some(other)) = (&finding, results.other()) {
@@ -175,6 +176,10 @@ fn search(
     let explore = match plan.search {
         Search::InOrder { then } => {
             let run = simulation.run(main)?;
+            if let VerdictKind::Stopped { bound } = run.verdict.kind {
+                done.explored.bound = Some(bound);
+                return Ok((None, None));
+            }
             done.saw_first(&run, &mut |line| plan.print(line));
             done.marks.add(&run.verdict);
             done.alone = Some(run.steps);
@@ -261,6 +266,7 @@ impl End {
     fn of(run: &Run<String>) -> End {
         match run.is_ok() {
             true => End::Fine,
+            false if matches!(run.verdict.kind, VerdictKind::Stopped { bound: Bound::Stopped }) => End::Interrupted,
             false if run.is_given_up() => End::GivenUp,
             false => End::Finding,
         }
