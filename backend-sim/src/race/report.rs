@@ -63,6 +63,15 @@ pub struct Access {
     pub known: Option<(&'static str, At)>,
 }
 
+impl Access {
+    /// Whether it is a plain load or store of a kernel. Where races are findings, such an access is no step of a search: it is taken with the
+    /// step before it, so where it races, there are outcomes that the search does not show.
+    pub fn is_plain_in_kernel(&self) -> bool {
+        let own = self.call.starts_with("load") || self.call.starts_with("store");
+        self.thread.is_some() && !self.atomic && own
+    }
+}
+
 /// Which part of an operation an [`Access`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use onesided::{Error, ErrorKind, Pe, Result};
 use onesided_nvshmem::CAPABILITIES;
-use onesided_sim::{Bound, Effort, Explore, Explored, IntendedRaces, Lint, Run, Sim, Simulation, VerdictKind, Weaker};
+use onesided_sim::{
+    Access, Bound, Effort, Explore, Explored, IntendedRaces, Lint, Races, Run, Sim, Simulation, VerdictKind, Weaker,
+};
 
 use super::Program;
 use super::explain::{Explained, explain};
@@ -52,6 +54,8 @@ pub(super) struct Done {
     pub(super) differing: Option<(String, Run<String>)>,
     /// Every different outcome, as a hash, where outcomes are compared.
     pub(super) outcomes: BTreeSet<u64>,
+    /// Whether there are others: a plain access of a kernel has raced, which a proof takes in one order.
+    pub(super) has_more_outcomes: bool,
 }
 
 /// How a run ended.
@@ -95,6 +99,7 @@ pub(super) fn run<P: Program>(program: &P, plan: &Plan) -> Done {
         sends_several_elements: false,
         differing: None,
         outcomes: BTreeSet::new(),
+        has_more_outcomes: false,
     };
     if let Err(error) = visit(program, plan, &mut done) {
         done.end = End::Error(error.message().to_string());
@@ -228,6 +233,7 @@ fn explore_up_to_a_finding(
             results.begin_again(&before);
             done.marks.clone_from(&marks);
             done.outcomes.clear();
+            done.has_more_outcomes = false;
             *first = Some(run.without_results());
         }
         done.marks.add(&run.verdict);
@@ -241,6 +247,7 @@ fn explore_up_to_a_finding(
         }
         if plan.compares {
             done.outcomes.insert(outcome(run));
+            done.has_more_outcomes |= plan.config.races == Races::Find && races_plainly(run);
         }
         behind = behind.map(|classes| classes + 1);
         if behind.is_some_and(|classes| classes > plan.behind) {
@@ -259,6 +266,11 @@ fn explore_up_to_a_finding(
         if polls || plan.compares && !run.is_given_up() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;
     Ok(finding)
+}
+
+/// Whether a plain access of a kernel has raced.
+fn races_plainly(run: &Run<String>) -> bool {
+    run.verdict.races.iter().any(|race| [race.first, race.second].iter().any(Access::is_plain_in_kernel))
 }
 
 impl End {
