@@ -324,6 +324,9 @@ fn lacks(missing: &MissingEdge) -> Option<Ordering> {
         MissingEdge::Atomic { .. }
         | MissingEdge::SystemFence { .. }
         | MissingEdge::ReadersFence { .. }
+        | MissingEdge::ReleasingFence { .. }
+        | MissingEdge::AcquiringFence { .. }
+        | MissingEdge::OneThread { .. }
         | MissingEdge::Threads { .. }
         | MissingEdge::Blocks { .. } => None,
     }
