@@ -42,14 +42,10 @@ impl Pair {
         if let Path::Threads(side) = path {
             return MissingEdge::Threads { after, before, side };
         }
-        if let Some((lack, [from, to])) = lack {
-            match (lack, from.lane()) {
-                (Lack::Release { flag }, Lane::Puts | Lane::Nbi) => {
-                    return MissingEdge::Quiet { after: at(from.site()), before: flag };
-                }
-                (_, Lane::Steps | Lane::Arrived | Lane::Stores) => return of_fence(lack, at(from.site()), at(to.site())),
-                _ => {}
-            }
+        if let Some((lack, [from, to])) = lack
+            && matches!(from.lane(), Lane::Steps | Lane::Stores)
+        {
+            return of_fence(lack, at(from.site()), at(to.site()));
         }
         match path {
             Path::Behind(site) => {
@@ -108,7 +104,9 @@ impl Pair {
                 }
                 if beside {
                     return match a.stream() {
-                        Some(_) if !in_one_kernel => MissingEdge::Synchronize { after, before, quiet: true, launch: false },
+                        Some(_) if !in_one_kernel => {
+                            MissingEdge::Synchronize { after, before, quiet: true, launch: false }
+                        }
                         _ => MissingEdge::Quiet { after, before },
                     };
                 }

@@ -176,7 +176,9 @@ impl fmt::Display for MissingEdge {
                 between(f, who, after, before)?;
                 f.write_str(if *put_signal { ", or one put_signal" } else { "" })?;
                 match by_another {
-                    Some(at) => write!(f, "; the fence at {at} is another thread's, and no barrier puts it between them"),
+                    Some(at) => {
+                        write!(f, "; the fence at {at} is another thread's, and no barrier puts it between them")
+                    }
                     None => Ok(()),
                 }
             }
@@ -210,7 +212,10 @@ impl fmt::Display for MissingEdge {
                 between(f, what, read, before)
             }
             MissingEdge::OneThread { at, updates: true } => {
-                write!(f, "an atomic (atomicAdd) in place of what several threads read and write at {at}, or a barrier between them")
+                write!(
+                    f,
+                    "an atomic (atomicAdd) in place of what several threads read and write at {at}, or a barrier between them"
+                )
             }
             MissingEdge::OneThread { at, updates: false } => write!(
                 f,

@@ -303,7 +303,8 @@ impl Found {
         };
         let (written, read) = (of_one_line(Pair::writes_twice), of_one_line(|pair| !pair.writes_twice()));
         let updates = &written & &read;
-        let mut races: Vec<Race> = races.map(|pair| pair.race(agents, (sites, gpus, &updates), &made_at, &kernels)).collect();
+        let mut races: Vec<Race> =
+            races.map(|pair| pair.race(agents, (sites, gpus, &updates), &made_at, &kernels)).collect();
         races.sort_by_key(|race| {
             let lines = [race.first.at, race.second.at];
             // a call that races with itself in another round rarely is the cause: others of its races say more
