@@ -1,4 +1,4 @@
-//! Programs with kernels that compute for long, or race: what the harness prints, and with which status it ends.
+//! Programs with kernels that compute for long, race, or do not load: what the harness prints, and with which status it ends.
 //!
 //! This test is its own program: started with a name in the environment, it runs that program instead of the tests.
 
@@ -21,6 +21,7 @@ fn main() -> ExitCode {
         trial("a_long_block_is_given_up", a_long_block_is_given_up),
         trial("time_ends_a_run_while_a_kernel_computes", time_ends_a_run_while_a_kernel_computes),
         trial("profiles_are_not_compared_where_a_kernel_races", profiles_are_not_compared_where_a_kernel_races),
+        trial("a_kernel_that_does_not_load_is_no_finding", a_kernel_that_does_not_load_is_no_finding),
         #[cfg(unix)]
         trial("one_signal_ends_a_kernel_that_computes", one_signal_ends_a_kernel_that_computes),
     ];
@@ -33,6 +34,7 @@ fn play(name: &str) -> ExitCode {
         Counts::NAME => onesided_harness::main(Counts),
         CountsForEver::NAME => onesided_harness::main(CountsForEver),
         ReadsEarly::NAME => onesided_harness::main(ReadsEarly),
+        Broken::NAME => onesided_harness::main(Broken),
         other => panic!("{other} is no program of this file"),
     }
 }
@@ -142,6 +144,24 @@ fn profiles_are_not_compared_where_a_kernel_races() -> std::result::Result<(), F
         return Err(format!("profiles are compared: {}", said.out).into());
     }
     run("reads early", &[&all[..], &["--races", "note"]].concat()).expect(0, ": the same 4 outcomes\n")
+}
+
+program!(Broken, "broken", 2, |pe| {
+    pe.module(&Source::ptx("broken.ptx", COUNT.replace("add.u32", "odd.u32")))?;
+    Ok(String::new())
+});
+
+/// The program could not run, as with a precondition that does not hold.
+fn a_kernel_that_does_not_load_is_no_finding() -> std::result::Result<(), Failed> {
+    for options in [&[][..], &["--all"], &["--robust"]] {
+        let said = run("broken", options);
+        said.expect(2, "error: PE ")?;
+        said.expect(2, "module: broken.ptx: ")?;
+        if said.out.contains("FINDING") {
+            return Err(said.out.into());
+        }
+    }
+    Ok(())
 }
 
 /// It need not be ended by force, and prints its summary.

@@ -106,7 +106,7 @@ pub(super) fn run<P: Program>(program: &P, plan: &Plan) -> Done {
     }
     if let Some(run) = done.recorded.as_ref().filter(|_| done.end == End::Finding)
         && let VerdictKind::Failed { pe, error } = &run.verdict.kind
-        && is_operating(error.kind())
+        && is_operating(error)
     {
         done.end = End::Error(advise(*pe, error));
     }
@@ -305,7 +305,7 @@ impl Done {
         main: &(impl Fn(&Pe<Sim>) -> Result<String> + Sync),
     ) -> Result<()> {
         let is_about_the_program = match &run.verdict.kind {
-            VerdictKind::Failed { error, .. } => !is_operating(error.kind()),
+            VerdictKind::Failed { error, .. } => !is_operating(error),
             _ => self.end == End::Finding,
         };
         if is_about_the_program && !plan.in_table {
@@ -339,10 +339,11 @@ impl Done {
     }
 }
 
-/// Whether an error is about this machine and its limits, and not about the program.
-pub(crate) fn is_operating(kind: ErrorKind) -> bool {
+/// Whether an error is about this machine and its limits, or about a kernel that there is not, and not about what the program does.
+pub(crate) fn is_operating(error: &Error) -> bool {
     use ErrorKind::{Device, Initialization, OutOfMemory, OutOfTeams, Timeout, Unsupported};
-    matches!(kind, OutOfMemory | OutOfTeams | Unsupported | Initialization | Timeout | Device)
+    let limits = matches!(error.kind(), OutOfMemory | OutOfTeams | Unsupported | Initialization | Timeout | Device);
+    limits || error.call() == "module"
 }
 
 /// What an error says that is about this machine, and what helps.
