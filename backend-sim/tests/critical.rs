@@ -127,5 +127,5 @@ fn rounds_of_a_loop_are_told_apart() {
     let found = simulation.critical(&run, Effort::LITTLE, program).unwrap().expect("the wait could end before");
     let exceptions =
         simulation.minimize(&run, Effort::LITTLE, program).unwrap().expect("it is no run in order").exceptions;
-    insta::assert_snapshot!(without_lines(&format!("{found}\n{exceptions:#?}")));
+    insta::assert_snapshot!(without_lines(format!("{found}\n{exceptions:#?}")));
 }

@@ -287,8 +287,7 @@ impl View {
     /// signals the PE, if the last that is known does; else the first.
     fn tells(&self, behind: u64, upto: u64, pe: PeId) -> Option<(u32, Option<PeId>)> {
         let mut later = self.log.iter().filter(|(time, ..)| *time > behind).map(|&(time, site, to)| (time, (site, to)));
-        let signals =
-            later.clone().filter(|(time, _)| *time <= upto).next_back().is_some_and(|(_, (_, to))| to == Some(pe));
+        let signals = later.clone().rfind(|(time, _)| *time <= upto).is_some_and(|(_, (_, to))| to == Some(pe));
         later.find(|(_, (_, to))| !signals || *to == Some(pe)).map(|(_, call)| call)
     }
 
