@@ -18,6 +18,9 @@ use crate::{bf16, f16};
 
 /// How many blocks of how many threads run a kernel, and how.
 ///
+/// A kernel that waits for other PEs is launched with [`Grid::collective`], on every PE: otherwise a PE's blocks may begin only after others have
+/// ended, and wait for them in vain. One that waits for other blocks of its own grid needs [`Grid::cooperative`].
+///
 /// ```
 /// use onesided::Grid;
 /// let grid = Grid::new(4, (32, 8)).shared(1024).cooperative();
@@ -94,7 +97,7 @@ impl Grid {
         Grid { together: Together::Grid, ..self }
     }
 
-    /// All blocks of all PEs run at the same time. Every PE launches the same kernel on the same grid, in the same order of collectives.
+    /// All blocks of all PEs run at the same time: they can wait for each other. Every PE launches the same kernel on the same grid, in the same order of collectives.
     #[must_use]
     pub fn collective(self) -> Grid {
         Grid { together: Together::AllPes, ..self }

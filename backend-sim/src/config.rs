@@ -52,6 +52,9 @@ pub struct Config {
     /// Steps after which a run is given up, as one that may never end. `None`: a million, and 100,000 for each schedule of
     /// an exhaustive search.
     pub max_steps: Option<u64>,
+    /// Instructions after which a block of a kernel is given up, as one that may never end; those of each thread count. 200 million unless
+    /// set. (A loop that nothing can end is found before.)
+    pub max_instructions: u64,
     /// What the program is given besides its cluster, as a number: a hash of its arguments, say. It stands in schedules, so
     /// that a replay with other arguments is refused. 0: nothing is given.
     pub arguments: u32,
@@ -128,6 +131,7 @@ impl Default for Config {
             sequential: false,
             pieces: 4,
             max_steps: None,
+            max_instructions: 200_000_000,
             arguments: 0,
             stack: 256 << 10,
             ending: Ending::Unwind,
@@ -219,6 +223,7 @@ impl Config {
             (self.memory == 0, "the memory of a search"),
             (self.pieces == 0, "the number of pieces"),
             (self.max_steps == Some(0), "the limit of steps"),
+            (self.max_instructions == 0, "the limit of instructions"),
         ];
         if let Some((_, what)) = least.iter().find(|(is_zero, _)| *is_zero) {
             return wrong(format!("{what} is 0; it must be at least 1"));

@@ -13,6 +13,7 @@ use crate::last_words;
 use crate::machine::{Machine, Mode};
 use crate::panics::{self, Watch};
 use crate::pe::SimProcess;
+use crate::search::Deadline;
 use crate::trace::Event;
 use crate::verdict::{Standing, Verdict, VerdictKind};
 
@@ -53,6 +54,11 @@ impl Engine {
 
     pub(crate) fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// What ends each run from now on, from outside.
+    pub(crate) fn ends_at(&mut self, deadline: Deadline) {
+        self.link.machine.borrow_mut().deadline = deadline;
     }
 
     pub(crate) fn pulse(&self) -> Arc<Pulse> {

@@ -119,7 +119,8 @@ pub(crate) const MOST_DEPTH: u32 = 1000;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Budget {
-    /// Time. The search looks at the clock after each schedule, so it ends with the schedule that is being run.
+    /// Time. The search looks at the clock after each schedule, and while a kernel computes. Otherwise it ends with the schedule that is being
+    /// run. It bounds a single run, too, while a kernel computes: [`VerdictKind::Stopped`](crate::VerdictKind::Stopped).
     pub time: Option<Duration>,
     /// Bytes for what an exhaustive search remembers: its path and the tree of what is still to be visited. The search counts
     /// them itself, so the same search ends at the same schedule. A random search remembers the classes that it counts.
@@ -154,7 +155,7 @@ pub struct Explored {
     /// Of the schedules visited, those that were given up: what follows in them was not seen.
     pub given_up: u64,
     /// Of those, the ones in which only polls were left ([`VerdictKind::PollsBounded`](crate::VerdictKind::PollsBounded)); the
-    /// others reached the step limit.
+    /// others reached the limit of steps or instructions.
     pub polls_bounded: u64,
     /// Whether an exhaustive search left out polls that would have read nothing new. It is complete then for loops that only poll, and
     /// not for those that count how often.
@@ -217,6 +218,13 @@ impl Limits {
         Budget { time: self.budget.time.map(|time| time.saturating_sub(self.start.elapsed())), ..self.budget }
     }
 
+    /// What ends a run of the search.
+    pub(crate) fn deadline(&self) -> Deadline {
+        let Limits { budget, start, stop, .. } = self;
+        let time = budget.time.and_then(|time| Some((start.checked_add(time)?, time)));
+        Deadline { stop: stop.clone(), time }
+    }
+
     /// What ends the search after so many schedules, if anything does. `memory` is asked only where it matters.
     pub(crate) fn reached(&self, begun: u64, memory: impl FnOnce() -> usize) -> Option<Bound> {
         let Limits { schedules, budget, start, stop } = self;
@@ -230,6 +238,23 @@ impl Limits {
             return Some(Bound::Time(time));
         }
         budget.memory.filter(|most| is_due(begun) && memory() > *most).map(Bound::Memory)
+    }
+}
+
+/// What ends a run from outside.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Deadline {
+    stop: Option<Arc<AtomicBool>>,
+    time: Option<(Instant, Duration)>,
+}
+
+impl Deadline {
+    /// What ends the run now, if anything does.
+    pub(crate) fn over(&self) -> Option<Bound> {
+        if self.stop.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed)) {
+            return Some(Bound::Stopped);
+        }
+        self.time.filter(|(end, _)| Instant::now() >= *end).map(|(_, time)| Bound::Time(time))
     }
 }
 
@@ -316,7 +341,7 @@ impl Explored {
         let of = more.map(|least| format!(" of at least {}", Explored::in_words(least))).unwrap_or_default();
         let given_up = match given_up - polls_bounded {
             0 => String::new(),
-            n => format!(", {n} given up at the step limit"),
+            n => format!(", {n} given up at a limit of steps or instructions"),
         };
         let polls = match polls_bounded {
             0 => String::new(),
@@ -406,7 +431,7 @@ mod tests {
         let given_up = Explored { given_up: 2, ..base };
         assert_eq!(
             given_up.proof(&config),
-            format!("not proved {cluster}: nothing wrong in 7 classes, 2 given up at the step limit")
+            format!("not proved {cluster}: nothing wrong in 7 classes, 2 given up at a limit of steps or instructions")
         );
         let found = Explored { findings: 2, complete: true, ..base };
         assert_eq!(found.proof(&config), format!("fails {cluster}: 2 of 7 classes"));

@@ -15,7 +15,7 @@ use crate::execution::{Engine, Executed, Program};
 use crate::explore::{Chooser, Class, Classified, Exceptions, InOrder, Late, Pct, Pos, Random, Replay};
 use crate::pe::{Sim, SimProcess};
 use crate::schedule::{Choices, Schedule, fingerprint};
-use crate::search::{Budget, Explore, Explored, Limits, Outlook};
+use crate::search::{Budget, Deadline, Explore, Explored, Limits, Outlook};
 use crate::trace::Event;
 use crate::verdict::{Verdict, VerdictKind};
 
@@ -105,8 +105,9 @@ impl Simulation {
         })
     }
 
-    /// Ends explorations early once `flag` is set (by a signal handler, say): after the schedule that is being run, with
-    /// what was found so far. The same of what explains a finding.
+    /// Ends explorations early once `flag` is set (by a signal handler, say): after the schedule that is being run, or within it while a kernel
+    /// computes, with what was found so far. The same of what explains a finding. A single run ends while a kernel computes:
+    /// [`VerdictKind::Stopped`].
     pub fn stop_when(&mut self, flag: Arc<AtomicBool>) {
         self.stop = Some(flag);
     }
@@ -183,8 +184,7 @@ impl Simulation {
     /// run's verdict.
     #[track_caller]
     pub fn run<T>(&mut self, program: impl Fn(&Pe<Sim>) -> Result<T>) -> Result<Run<T>> {
-        let executed = self.execute(&Choices::InOrder, false, &launched(&with_pe(program)))?;
-        Ok(self.finished(Choices::InOrder, executed))
+        self.run_program(&launched(&with_pe(program)))
     }
 
     /// As [`Simulation::run`], for a program that initializes itself.
@@ -206,8 +206,15 @@ impl Simulation {
     /// ```
     #[track_caller]
     pub fn run_process<T>(&mut self, program: impl Fn(&SimProcess) -> Result<T>) -> Result<Run<T>> {
-        let executed = self.execute(&Choices::InOrder, false, &process(&program))?;
-        Ok(self.finished(Choices::InOrder, executed))
+        self.run_program(&process(&program))
+    }
+
+    #[track_caller]
+    fn run_program<T>(&mut self, program: &Program<'_, T>) -> Result<Run<T>> {
+        self.engine.ends_at(self.limits(1).deadline());
+        let executed = self.execute(&Choices::InOrder, false, program);
+        self.engine.ends_at(Deadline::default());
+        Ok(self.finished(Choices::InOrder, executed?))
     }
 
     /// Runs one schedule of a program, and records what happens.
@@ -245,8 +252,12 @@ impl Simulation {
         if self.config().arguments != schedule.arguments {
             return other(format!("the schedule {schedule} was recorded with other arguments of the program"));
         }
-        let run = self.record(&schedule.choices, program)?;
-        if let (Some(recorded), Some(found)) = (schedule.fingerprint, run.schedule.fingerprint)
+        self.engine.ends_at(self.limits(1).deadline());
+        let run = self.record(&schedule.choices, program);
+        self.engine.ends_at(Deadline::default());
+        let run = run?;
+        if !matches!(run.verdict.kind, VerdictKind::Stopped { .. })
+            && let (Some(recorded), Some(found)) = (schedule.fingerprint, run.schedule.fingerprint)
             && recorded != found
         {
             return other(format!(
@@ -475,10 +486,10 @@ impl<T> Run<T> {
         self.verdict.is_ok()
     }
 
-    /// Whether the run was given up, at the step limit or with PEs that poll: nothing wrong was found in it, and its end is not
+    /// Whether the run was given up, at a limit, with PEs that poll, or from outside: nothing wrong was found in it, and its end is not
     /// known.
     pub fn is_given_up(&self) -> bool {
-        matches!(self.verdict.kind, VerdictKind::StepLimit { .. } | VerdictKind::PollsBounded)
+        self.verdict.kind.is_given_up()
     }
 
     /// The run without what the PEs returned: all that [`Simulation::reproduce`] needs of it. (A run that is visited is

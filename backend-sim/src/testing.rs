@@ -78,7 +78,7 @@ pub fn prove<T>(cluster: impl Into<Config>, program: impl Fn(&Pe<Sim>) -> Result
 /// ```
 ///
 /// # Panics
-/// When a schedule fails or is given up at the step limit, as [`prove`].
+/// When a schedule fails or is given up at a limit, as [`prove`].
 #[track_caller]
 pub fn check_random<T>(cluster: impl Into<Config>, program: impl Fn(&Pe<Sim>) -> Result<T>) -> Explored {
     settle(Settings::new(&from_environment).and_then(|settings| settings.check_random(cluster.into(), &program)))
@@ -273,9 +273,12 @@ impl Settings {
         let schedule = &run.schedule;
         let named = thread::current().name().filter(|name| *name != "main").map(|name| format!(" {name} -- --exact"));
         let test = named.map_or_else(String::new, |name| format!("{name} --nocapture"));
-        let limit = match matches!(run.verdict.kind, VerdictKind::StepLimit { .. }) {
-            true => "Whether the run would have ended is not known: Config::max_steps can be higher.\n",
-            false => "",
+        let limit = match run.verdict.kind {
+            VerdictKind::StepLimit { .. } => {
+                "Whether the run would have ended is not known: Config::max_steps can be higher.\n"
+            }
+            VerdictKind::InstructionLimit { .. } => "Config::max_instructions can be higher.\n",
+            _ => "",
         };
         format!(
             "{limit}Replay it: ONESIDED_REPLAY={schedule} cargo test{test}\n\

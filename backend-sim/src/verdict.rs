@@ -9,6 +9,7 @@ use onesided_ptx::Who as KernelThread;
 use crate::lint::Lint;
 use crate::machine::Loops;
 use crate::race::{IntendedRace, Race};
+use crate::search::Bound;
 use crate::trace::LastRead;
 
 /// The end of a run, with what every PE was doing then.
@@ -138,6 +139,26 @@ pub enum VerdictKind {
         /// The limit.
         steps: u64,
     },
+    /// The run was given up, because a block of a kernel executed more instructions than
+    /// [`Config::max_instructions`](crate::Config::max_instructions). Nothing wrong was found in it.
+    InstructionLimit {
+        /// The PE.
+        pe: usize,
+        /// The kernel, as the linker knows it.
+        kernel: String,
+        /// Block and thread.
+        thread: String,
+        /// The limit.
+        instructions: u64,
+        /// The line of the kernel that it had come to.
+        at: At,
+    },
+    /// The run was ended from outside while a block of a kernel computed. Nothing wrong was found in it until then. See
+    /// [`Simulation::stop_when`](crate::Simulation::stop_when) and [`Budget::time`](crate::Budget::time).
+    Stopped {
+        /// What has ended it.
+        bound: Bound,
+    },
     /// Only hosts are left that poll, and those that wait for them. A search of all schedules lets nobody poll again before
     /// something has changed that it has read: what a loop does that gives up is not known. Nothing wrong was found in the run.
     PollsBounded,
@@ -253,6 +274,17 @@ impl VerdictKind {
         matches!(self, VerdictKind::Finished | VerdictKind::Exited { status: 0, .. })
     }
 
+    /// Whether the run was given up: its end is not known.
+    pub(crate) fn is_given_up(&self) -> bool {
+        matches!(
+            self,
+            VerdictKind::StepLimit { .. }
+                | VerdictKind::InstructionLimit { .. }
+                | VerdictKind::Stopped { .. }
+                | VerdictKind::PollsBounded
+        )
+    }
+
     /// Whether one PE gets no further and the others could.
     pub(crate) fn lets_others_go_on(&self) -> bool {
         matches!(
@@ -282,6 +314,8 @@ impl VerdictKind {
             | VerdictKind::Lint
             | VerdictKind::Leak { .. }
             | VerdictKind::StepLimit { .. }
+            | VerdictKind::InstructionLimit { .. }
+            | VerdictKind::Stopped { .. }
             | VerdictKind::PollsBounded => false,
             VerdictKind::Mismatch { .. }
             | VerdictKind::ConcurrentCollectives { .. }
@@ -339,6 +373,8 @@ impl VerdictKind {
                 }
             }
             VerdictKind::StepLimit { .. } => "step limit".into(),
+            VerdictKind::InstructionLimit { .. } => "instruction limit".into(),
+            VerdictKind::Stopped { .. } => "stopped".into(),
             VerdictKind::PollsBounded => "polls bounded".into(),
             VerdictKind::Panicked { .. } => "panicked".into(),
             VerdictKind::Failed { error, .. } => format!("failed: {}", error.kind()),
@@ -390,6 +426,14 @@ impl fmt::Display for VerdictKind {
             VerdictKind::StepLimit { steps } => {
                 write!(f, "step limit: given up after {steps} steps, and whether the run would have ended is not known")
             }
+            VerdictKind::InstructionLimit { pe, kernel, thread, instructions, at } => {
+                write!(
+                    f,
+                    "instruction limit: given up after {instructions} instructions of a block of kernel {kernel} on PE {pe}, and whether it \
+                     would have ended is not known ({at}, {thread})"
+                )
+            }
+            VerdictKind::Stopped { bound } => write!(f, "stopped while a kernel computed: {bound}"),
             VerdictKind::PollsBounded => {
                 f.write_str("polls bounded: only PEs are left that poll in vain, and those that wait for them; ")?;
                 f.write_str("whether a loop gives up, and what comes of it, is not known")

@@ -13,8 +13,9 @@ use crate::execution::{Executed, Program};
 use crate::explore::{All, Attempt, Attempted, Attempting, Class, Random};
 use crate::machine::GivenUp;
 use crate::schedule::Choices;
-use crate::search::{Bound, Explore, Explored, Strategy, is_due};
+use crate::search::{Bound, Deadline, Explore, Explored, Strategy, is_due};
 use crate::simulation::{MAX_STEPS_OF_ALL, Run, Simulation};
+use crate::verdict::VerdictKind;
 
 /// A schedule to run.
 #[derive(Debug)]
@@ -33,6 +34,8 @@ pub(crate) type Done<T> = Result<(Executed<T>, Option<Box<Attempted>>)>;
 pub(crate) struct Setup {
     /// If classes are counted: what is not assumed of words then.
     classes: Option<Arc<Option<GivenUp>>>,
+    /// What ends a run.
+    deadline: Deadline,
 }
 
 /// The body of a search, for a crew.
@@ -66,6 +69,7 @@ impl Simulation {
             }
             Explore::All { limit } => self.visit_all(limit, &mut visit, gather),
         };
+        self.engine.ends_at(Deadline::default());
         match end? {
             End::Explored(explored) => Ok(explored),
             End::Diverged(what) => Err(not_deterministic(what, self.first_difference(&Choices::InOrder, program))),
@@ -88,6 +92,7 @@ impl Simulation {
     /// Makes a simulation ready to do jobs of a search.
     pub(crate) fn set_up(&mut self, setup: &Setup) {
         self.class = setup.classes.as_ref().map(|given_up| Box::new(Class::without(given_up.as_ref().as_ref())));
+        self.engine.ends_at(setup.deadline.clone());
     }
 
     fn visit_random<T>(
@@ -98,6 +103,7 @@ impl Simulation {
         gather: impl FnOnce(&mut Simulation, &Setup, &mut Body<'_, T>) -> Result<End>,
     ) -> Result<End> {
         let limits = self.limits(schedules);
+        self.engine.ends_at(limits.deadline());
         let proof = self.config().races == Races::Find;
         if let Some(class) = &mut self.class {
             **class = Class::new(proof);
@@ -116,7 +122,8 @@ impl Simulation {
         while self.class.as_mut().is_some_and(|class| class.starts_again()) {
             first = self.execute(&choices(0, 0), false, program)?;
         }
-        let setup = Setup { classes: self.class.as_ref().map(|class| Arc::new(class.given_up())) };
+        let classes = self.class.as_ref().map(|class| Arc::new(class.given_up()));
+        let setup = Setup { classes, deadline: limits.deadline() };
         let (finish, outlook) = (self.finisher(), Arc::clone(&self.outlook));
         let (counts, mut first) = (self.class.is_some(), Some(first));
         gather(self, &setup, &mut |crew| {
@@ -138,6 +145,10 @@ impl Simulation {
                         (choices(index, steps), executed.0)
                     }
                 };
+                if let VerdictKind::Stopped { bound } = executed.verdict.kind {
+                    explored.bound = Some(bound);
+                    break; // the run is no schedule: nobody knows its end
+                }
                 classes.extend(executed.class);
                 let run = finish(choices, executed);
                 explored.count(&run);
@@ -162,14 +173,20 @@ impl Simulation {
     ) -> Result<End> {
         let Config { races, quiet, .. } = *self.config();
         let (proof, limits) = (races == Races::Find, self.limits(limit));
+        self.engine.ends_at(limits.deadline());
+        let setup = Setup { deadline: limits.deadline(), ..Setup::default() };
         let by_thread = proof && quiet == Quiet::Pe;
         let (finish, outlook) = (self.finisher(), Arc::clone(&self.outlook));
-        gather(self, &Setup::default(), &mut |crew| {
+        gather(self, &setup, &mut |crew| {
             let (mut explored, mut all) = (Explored::default(), All::new(proof, by_thread));
             outlook.tell(&explored);
             let mut was_by_thread = false;
             loop {
                 let (executed, attempted) = next(&mut all, crew)?;
+                if let VerdictKind::Stopped { bound } = executed.verdict.kind {
+                    explored.bound = Some(bound);
+                    return Ok(End::Explored(explored));
+                }
                 all.took(*attempted);
                 all.has_ended(executed.verdict.is_ok());
                 if all.starts_again(|ticket| crew.forget(ticket)) {

@@ -106,3 +106,26 @@ fn little_effort_says_nothing() {
     assert_eq!(found(10), None);
     assert!(found(100_000).is_some());
 }
+
+/// Two rounds of a loop are two steps: the words tell them apart.
+#[test]
+fn rounds_of_a_loop_are_told_apart() {
+    let program = |pe: &Pe<Sim>| {
+        let word = pe.alloc_zeroed::<u64>(1)?;
+        for value in [1, 2] {
+            if pe.my_pe() == 0 {
+                pe.host().signal_op(word.signal(0), value, SignalOp::Set, 1)?;
+            }
+        }
+        if pe.my_pe() == 1 {
+            pe.host().signal_wait_until(word.signal(0), Cmp::Eq, 2)?;
+        }
+        pe.free(word)
+    };
+    let mut simulation = Simulation::new(Config::pes(2)).unwrap();
+    let run = failing(&mut simulation, program);
+    let found = simulation.critical(&run, Effort::LITTLE, program).unwrap().expect("the wait could end before");
+    let exceptions =
+        simulation.minimize(&run, Effort::LITTLE, program).unwrap().expect("it is no run in order").exceptions;
+    insta::assert_snapshot!(without_lines(format!("{found}\n{exceptions:#?}")));
+}

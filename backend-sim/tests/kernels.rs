@@ -356,6 +356,12 @@ fn what_is_wrong_with_a_launch_is_said() {
         assert!(
             refused(&one, args![1i32, 2i32]).contains("argument 0 of beyond is i32, of 4 bytes; the parameter has 8")
         );
+        let vector = [Argument::null(), Argument::bytes(&[0; 16])]; // as four f32
+        assert!(
+            refused(&one, &vector).contains("argument 1 of beyond is a structure, of 16 bytes; the parameter has 4")
+        );
+        let float = refused(&one, args![Argument::null(), 2f32]);
+        assert!(float.contains("beyond: argument 1 is f32; the parameter is an integer or a pointer"), "{float}");
         let null = Argument::null();
         let two = [null, Argument::from(2i32)];
         assert!(refused(&Grid::new(1, 2048), &two).contains("a block of 2048 x 1 x 1 threads"));

@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::op::Code;
 use crate::parser;
 use crate::source::Location;
+use crate::types::Type;
 
 /// A PTX text, parsed and decoded. Everything in it can be run: what is unknown was refused.
 #[derive(Debug)]
@@ -59,6 +60,8 @@ pub struct Parameter {
     pub size: u32,
     /// The alignment of its type.
     pub align: u32,
+    /// Its type, or that of an array's elements.
+    pub ty: Type,
 }
 
 /// A `.global` variable: memory of the device, made when the module is loaded.

@@ -101,7 +101,13 @@ impl Type {
         matches!(self, Self::S8 | Self::S16 | Self::S32 | Self::S64)
     }
 
-    pub(crate) fn is_float(self) -> bool {
+    /// Whether it is of numbers without a point, signed or not: neither floating-point nor untyped.
+    pub fn is_integer(self) -> bool {
+        matches!(self, Self::U8 | Self::U16 | Self::U32 | Self::U64) || self.is_signed()
+    }
+
+    /// Whether it is of floating-point numbers.
+    pub fn is_float(self) -> bool {
         matches!(self, Self::F16 | Self::F16x2 | Self::Bf16 | Self::Bf16x2 | Self::F32 | Self::F64)
     }
 

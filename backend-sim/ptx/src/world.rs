@@ -186,6 +186,12 @@ pub trait World {
         let _ = (thread, reads, since);
     }
 
+    /// Whether a block goes on that does not wait. Asked now and then: in a loop, about every million instructions. The answer no ends the block
+    /// with [`FaultKind::Stopped`](crate::FaultKind::Stopped).
+    fn goes_on(&mut self) -> bool {
+        true
+    }
+
     /// Threads of the block have been ordered, if the launch [looks for races](crate::Checks::races) or for [order](crate::Checks::order).
     /// Told before whatever the threads do next.
     fn synchronize(&mut self, sync: &Sync) {

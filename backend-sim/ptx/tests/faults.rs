@@ -192,7 +192,7 @@ fn traps_and_loops() {
     assert_eq!(found.kind, FaultKind::EndlessLoop);
     insta::assert_snapshot!(found);
     let found = fault("loop:\nadd.s32 %r3, %r3, 1;\nst.global.u32 [%rd1], %r3;\nbra loop;", 1);
-    assert_eq!(found.kind, FaultKind::EndlessLoop);
+    assert_eq!(found.kind, FaultKind::StepLimit);
     insta::assert_snapshot!(found);
 }
 
@@ -212,7 +212,7 @@ fn calls_without_end() {
         Block::new(&module, "k", &Arc::new(launch), [0; 3]).unwrap().run(&mut FlatMemory::new())
     };
     assert_eq!(runs("3"), Stop::Finished);
-    assert!(matches!(runs("30"), Stop::Fault(fault) if fault.kind == FaultKind::EndlessLoop));
+    assert!(matches!(runs("30"), Stop::Fault(fault) if fault.kind == FaultKind::StepLimit));
 }
 
 #[test]

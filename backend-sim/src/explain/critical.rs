@@ -275,8 +275,7 @@ impl<T> Search<'_, '_, '_, T> {
                 return Ok(tried);
             }
             classes += u64::from(!all.is_redundant());
-            complete &= all.is_redundant()
-                || !matches!(verdict.kind, VerdictKind::StepLimit { .. } | VerdictKind::PollsBounded);
+            complete &= all.is_redundant() || !verdict.kind.is_given_up();
             if verdict.is_ok() && !all.is_redundant() {
                 return Ok(Look::Well(all.steps()));
             }

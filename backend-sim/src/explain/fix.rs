@@ -168,6 +168,8 @@ fn can_be_cured(kind: &VerdictKind) -> bool {
         | VerdictKind::Mismatch { .. }
         | VerdictKind::Leak { .. }
         | VerdictKind::StepLimit { .. }
+        | VerdictKind::InstructionLimit { .. }
+        | VerdictKind::Stopped { .. }
         | VerdictKind::PollsBounded
         | VerdictKind::Exited { .. } => false,
     }
@@ -322,6 +324,9 @@ fn lacks(missing: &MissingEdge) -> Option<Ordering> {
         MissingEdge::Atomic { .. }
         | MissingEdge::SystemFence { .. }
         | MissingEdge::ReadersFence { .. }
+        | MissingEdge::ReleasingFence { .. }
+        | MissingEdge::AcquiringFence { .. }
+        | MissingEdge::OneThread { .. }
         | MissingEdge::Threads { .. }
         | MissingEdge::Blocks { .. } => None,
     }

@@ -121,7 +121,7 @@ fn run_named<T>(runs: &mut Runs<'_, T>, chooser: impl crate::explore::Chooser) -
 fn differs<T: PartialEq>(run: &Executed<T>, usual: &Executed<T>) -> bool {
     match run.verdict.kind {
         VerdictKind::Finished | VerdictKind::Race => run.results != usual.results,
-        VerdictKind::StepLimit { .. } => false,
+        _ if run.verdict.kind.is_given_up() => false,
         _ => run.verdict.kind.outcome() != usual.verdict.kind.outcome(),
     }
 }

@@ -23,22 +23,29 @@ pub(crate) struct Code {
     ptx: String,
 }
 
-/// Everything that was loaded in this process. A search loads the same text in every schedule, so it must be found fast.
-static LOADED: Mutex<Vec<(Source, Arc<Code>)>> = Mutex::new(Vec::new());
+/// A module, or why there is none.
+type Loaded = Result<Arc<Code>, (ErrorKind, String)>;
+
+/// Everything that was loaded in this process, and what could not be. A search loads the same text in every schedule, and every PE loads it, so it
+/// must be found fast.
+static LOADED: Mutex<Vec<(Source, Loaded)>> = Mutex::new(Vec::new());
 
 impl Code {
     /// The module of a source.
     ///
     /// # Errors
     /// As [`onesided::Pe::module`] says.
-    pub(crate) fn load(source: &Source) -> Result<Arc<Code>, (ErrorKind, String)> {
+    pub(crate) fn load(source: &Source) -> Loaded {
         let known = || LOADED.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, code)) = known().iter().find(|(known, _)| known == source) {
-            return Ok(Arc::clone(code));
+        if let Some((_, loaded)) = known().iter().find(|(known, _)| known == source) {
+            return loaded.clone();
         }
-        let code = Arc::new(Code::new(source)?);
-        known().push((source.clone(), Arc::clone(&code)));
-        Ok(code)
+        let loaded = Code::new(source).map(Arc::new);
+        // what this machine lacks may come
+        if !matches!(loaded, Err((ErrorKind::Unsupported, _))) {
+            known().push((source.clone(), loaded.clone()));
+        }
+        loaded
     }
 
     fn new(source: &Source) -> Result<Code, (ErrorKind, String)> {
@@ -115,4 +122,19 @@ fn compile(source: &Source) -> Result<(String, BTreeMap<String, String>), (Error
     })?;
     let instances = ptx.names().map(|(expression, name)| (name.to_string(), expression.to_string())).collect();
     Ok((ptx.into_text(), instances))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// To find an error takes seconds, where a text is compiled: it is found once for all PEs and runs.
+    #[test]
+    fn what_does_not_load_is_known_then() {
+        let source = Source::ptx("broken.ptx", ".version 8.0\n.target sm_90\n.address_size 64\nnonsense");
+        let known = || LOADED.lock().unwrap().iter().filter(|(known, _)| *known == source).count();
+        let why = Code::load(&source).unwrap_err();
+        assert!(why.0 == ErrorKind::InvalidArgument && why.1.starts_with("broken.ptx: "), "{why:?}");
+        assert_eq!((Code::load(&source).unwrap_err(), known()), (why, 1));
+    }
 }

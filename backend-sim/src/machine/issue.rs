@@ -94,7 +94,7 @@ impl Machine {
     fn complete_now(&mut self, host: AgentId, op: &Op, effect: Effect, at: At) -> Progress {
         self.lint_order(host, effect, op, at);
         if effect == Effect::Order(Order::Fence) {
-            self.races.fence(host, None);
+            self.races.fence(host, None, Some(at));
         }
         if let Some(completes) = self.completes(effect) {
             self.races.complete(host, completes);
@@ -162,7 +162,7 @@ impl Machine {
             Effect::Order(order @ (Order::Fence | Order::Quiet)) => {
                 if order == Order::Fence {
                     let Agent { scope, .. } = self.agents[agent];
-                    self.races.fence(agent, claim);
+                    self.races.fence(agent, claim, self.agents[agent].at);
                     match self.agents[agent].is_in_kernel() && self.orders_by_thread() {
                         true => self.flight.fence_of_thread(scope),
                         false => self.flight.fence(scope, claim, !self.agents[agent].is_stream()),

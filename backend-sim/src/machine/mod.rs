@@ -88,6 +88,7 @@ use crate::lint::Lints;
 use crate::profile::Promises;
 use crate::race::{Detector, How, Race};
 use crate::request::{Call, Reply};
+use crate::search::Deadline;
 use crate::trace::{Event, LastRead};
 use crate::verdict::VerdictKind;
 use agent::{Agent, AgentKind, State};
@@ -216,6 +217,8 @@ pub(crate) struct Machine {
     pub(crate) steps: u64,
     /// The run is given up after so many steps. A kernel that makes one call after the other ends its turn there.
     pub(crate) until: u64,
+    /// What ends it from outside: a block of a kernel that computes looks at it.
+    pub(crate) deadline: Deadline,
     /// Whether the run has ended, and goes on for what that shows.
     paused: bool,
     /// When the running host lets others go first.
@@ -280,6 +283,7 @@ impl Machine {
             unique_ids: 0,
             steps: 0,
             until: u64::MAX,
+            deadline: Deadline::default(),
             paused: false,
             turn_ends: 0,
             loops: None,

@@ -19,11 +19,13 @@ impl Machine {
         }
     }
 
-    /// A choice in words: `the delivery of put at ring.rs:7 by PE 0 to PE 1`. What hosts call is known in recorded runs.
+    /// A choice in words: `the delivery of put at ring.rs:7 by PE 0 to PE 1`. What hosts call is known in recorded runs. There, a transfer that is
+    /// not the first of its line and stream has the step in which it was issued.
     pub(crate) fn choice_in_words(&self, index: usize) -> String {
-        let by = |(pe, stream): (usize, Option<u32>)| match stream {
-            None => format!("by PE {pe}"),
-            Some(stream) => format!("by PE {pe} stream {stream}"),
+        let by = |(pe, stream): (usize, Option<u32>), agent: Option<AgentId>| {
+            let stream = stream.map(|stream| format!(" stream {stream}")).unwrap_or_default();
+            let thread = agent.and_then(|agent| self.thread_of(agent)).map(|thread| format!(" ({thread})"));
+            format!("by PE {pe}{stream}{}", thread.unwrap_or_default())
         };
         match self.choice(index) {
             Ok(id) => {
@@ -35,7 +37,7 @@ impl Machine {
                     _ => "",
                 };
                 let at = at.map(|at| format!(" at {at}")).unwrap_or_default();
-                format!("{part}{call}{at} {}", by((agent.pe.index(), agent.stream())))
+                format!("{part}{call}{at} {}", by((agent.pe.index(), agent.stream()), Some(id)))
             }
             Err(unit) => {
                 let transfer = self.flight.get(unit.transfer);
@@ -50,10 +52,12 @@ impl Machine {
                     }
                     _ => String::new(),
                 };
-                let (call, at, by) = (transfer.call, transfer.at, by(self.issuer_of(unit)));
+                let (call, at, by) = (transfer.call, transfer.at, by(self.issuer_of(unit), transfer.issuer));
+                let again = self.record.as_ref().and_then(|record| record.issued_again(transfer.key));
+                let again = again.map(|step| format!(", issued in step {step}")).unwrap_or_default();
                 match transfer.kind {
-                    Kind::Load { .. } => format!("{call} at {at} {by}{piece}"),
-                    _ => format!("the {step} of {call} at {at} {by} {there}{piece}"),
+                    Kind::Load { .. } => format!("{call} at {at} {by}{piece}{again}"),
+                    _ => format!("the {step} of {call} at {at} {by} {there}{piece}{again}"),
                 }
             }
         }

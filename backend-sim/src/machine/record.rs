@@ -43,6 +43,16 @@ impl Record {
         (self.trace, reads)
     }
 
+    /// The step in which a transfer of this name was issued, if its PE's host or stream has issued others by that line before.
+    pub(super) fn issued_again(&self, key: u64) -> Option<u64> {
+        let (of, _) = *self.issued.get(&key)?;
+        let Event { at, pe, stream, step, .. } = self.trace[of];
+        let issues =
+            |kind: &EventKind| matches!(kind, EventKind::Op { .. } | EventKind::Write { .. } | EventKind::Loads { .. });
+        let is_same = |event: &Event| issues(&event.kind) && (event.at, event.pe, event.stream) == (at, pe, stream);
+        self.trace[..of].iter().any(is_same).then_some(step)
+    }
+
     fn call_of(&self, agent: AgentId) -> Option<usize> {
         self.calls.get(&agent).copied()
     }

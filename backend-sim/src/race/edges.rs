@@ -147,11 +147,14 @@ impl Detector {
 impl Detector {
     /// A fence: what the scope has issued to a PE is delivered before what it issues later to the same PE. Of the non-blocking
     /// operations that holds for those that the fence itself has claimed, or, for a host's, that nobody has.
-    pub(crate) fn fence(&mut self, agent: AgentId, claim: Option<ClaimId>) {
+    pub(crate) fn fence(&mut self, agent: AgentId, claim: Option<ClaimId>, at: Option<At>) {
         if !self.on {
             return;
         }
         let now = self.tick();
+        if self.agents[agent].is_in_kernel() {
+            self.agents[agent].fence = at.map(|at| (now, at));
+        }
         if self.quiet == Quiet::Thread && self.agents[agent].is_in_kernel() {
             return self.thread_fences(agent, now);
         }

@@ -26,6 +26,22 @@ struct Near {
     /// When the word was updated: later updates by others replace this.
     time: u64,
     told: Option<Narrow>,
+    /// What it tells everybody.
+    tells: Option<Rc<Clock>>,
+    /// What its last update would have told, had a fence stood right before it.
+    withheld: Withheld,
+    /// Who has read it last, of others: when, and where.
+    heard: Option<(AgentId, u64, At)>,
+}
+
+/// What an agent knew, and had done, when it updated a word.
+#[derive(Debug)]
+struct Withheld {
+    agent: AgentId,
+    last: u64,
+    clock: Rc<Clock>,
+    /// The line of the update.
+    at: At,
 }
 
 /// What fences in the scope of a GPU or of the system tell, and the line of the last one that has the scope of the GPU.
@@ -49,6 +65,10 @@ pub(crate) enum Lack {
     Scope { fence: At },
     /// It is behind a barrier, and another thread before the barrier has read what is to be acquired.
     Place { fence: At, read: At },
+    /// There is none before a flag is set.
+    Release { flag: At },
+    /// There is none behind the read of a flag.
+    Acquire { read: At },
 }
 
 impl Narrow {
@@ -70,6 +90,26 @@ impl Gpus {
         let orders =
             |missed: &&Missed| missed.by == reader && steps_of(&missed.clock, agents, first.agent()) >= first.time;
         self.missed.iter().find(orders).map(|missed| missed.lack)
+    }
+
+    /// The fence for want of which a flag, which was set behind the first access and read before the second, does not order the two.
+    pub(super) fn fence_missing(&self, [first, second]: &[Mark; 2], agents: &Table<AgentId, View>) -> Option<Lack> {
+        let reader = agents[second.agent()].pe;
+        let covers = |clock: &Clock| steps_of(clock, agents, first.agent()) >= first.time;
+        self.words.values().find_map(|near| {
+            let (by, _, read) = near.heard.filter(|&(by, when, _)| agents[by].pe == reader && when <= second.time)?;
+            let Withheld { agent, last, ref clock, at: flag } = near.withheld;
+            if !(covers(clock) || agent == first.agent() && last >= first.time) {
+                return None;
+            }
+            let near_told = near.told.as_ref().filter(|_| near.gpu == reader).map(|near| &*near.told.clock);
+            if !near.tells.as_deref().into_iter().chain(near_told).any(covers) {
+                return Some(Lack::Release { flag });
+            }
+            let view = &agents[by];
+            let known = view.block.map(|block| &agents[block]).filter(|block| block.met != view.met).unwrap_or(view);
+            (!covers(&known.clock)).then_some(Lack::Acquire { read })
+        })
     }
 }
 
@@ -106,8 +146,11 @@ impl Detector {
             (one, other) => other.or(one),
         };
         self.update(agent, pe, word, told.as_ref(), replaces);
-        let time = self.agents[agent].last;
-        self.gpus.words.insert((pe, word.alloc, word.start), Near { gpu, time, told: both });
+        let View { last, site, ref clock, .. } = self.agents[agent];
+        let withheld = Withheld { agent, last, clock: Rc::clone(clock), at: self.sites.all[site as usize].at };
+        let tells = told.map(|told| told.clock);
+        let near = Near { gpu, time: last, told: both, tells, withheld, heard: None };
+        self.gpus.words.insert((pe, word.alloc, word.start), near);
     }
 
     /// What a word tells agents of kernels on the GPU of a PE besides, and that PE.
@@ -119,6 +162,7 @@ impl Detector {
     /// What a word tells an agent of a kernel that reads it strongly, and whether only a fence of the system's scope may learn it.
     pub(crate) fn heard(&mut self, agent: AgentId, pe: PeId, word: Span) -> Option<(Told, bool)> {
         let mut told = self.told(pe, word);
+        self.hears(agent, pe, word);
         let me = self.agents[agent].pe;
         let Some(Near { gpu, told: near, .. }) = self.near(pe, word) else { return Some((told?, true)) };
         let (is_own, near) = (*gpu == me, near.clone());
@@ -132,6 +176,15 @@ impl Detector {
         Some((told?, true))
     }
 
+    /// Notes who has read a word that a kernel has updated.
+    fn hears(&mut self, agent: AgentId, pe: PeId, word: Span) {
+        let View { last, site, .. } = self.agents[agent];
+        let near = self.gpus.words.get_mut(&(pe, word.alloc, word.start));
+        if let Some(near) = near.filter(|near| near.withheld.agent != agent) {
+            near.heard = Some((agent, last, self.sites.all[site as usize].at));
+        }
+    }
+
     /// An agent does not learn what it was told, because of what a fence lacks.
     pub(crate) fn misses(&mut self, agent: AgentId, told: &Told, lack: Lack) {
         let by = self.agents[agent].pe;
@@ -143,6 +196,7 @@ impl Detector {
 
     /// An agent has read a word by a call: on the same GPU it learns what was told there.
     pub(super) fn acquire_near(&mut self, agent: AgentId, pe: PeId, word: Span) {
+        self.hears(agent, pe, word);
         let View { pe: me, kind, .. } = self.agents[agent];
         if matches!(kind, Kind::Kernel(_))
             && let Some(Near { gpu, told: Some(near), .. }) = self.near(pe, word)

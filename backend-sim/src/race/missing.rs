@@ -16,6 +16,8 @@ pub enum MissingEdge {
         before: At,
         /// Whether one `put_signal` in place of both calls does it too.
         put_signal: bool,
+        /// In a kernel: the line of a fence by another thread of the block, which does not order these two.
+        by_another: Option<At>,
     },
     /// The transfer must be complete: a quiet.
     Quiet {
@@ -78,6 +80,27 @@ pub enum MissingEdge {
         /// The line of the read, behind which it belongs.
         read: At,
     },
+    /// A kernel stores, and then sets a flag: a fence between the two.
+    ReleasingFence {
+        /// The line of what is stored.
+        after: At,
+        /// The line that sets the flag.
+        flag: At,
+    },
+    /// A thread of a kernel reads a flag, and then what the flag is about: a fence between the two.
+    AcquiringFence {
+        /// The line that reads the flag.
+        read: At,
+        /// The line before which it belongs.
+        before: At,
+    },
+    /// Several threads of a kernel write to one place by one line: one of them should, or each atomically.
+    OneThread {
+        /// The line.
+        at: At,
+        /// Whether they read the place there, too.
+        updates: bool,
+    },
     /// Blocks of one grid: a barrier of the grid, or a flag that the one sets behind a fence and the other waits for.
     Blocks {
         /// The line of the first access.
@@ -133,6 +156,9 @@ impl MissingEdge {
             MissingEdge::Blocks { after, before } => ("grid.sync", after, before),
             MissingEdge::SystemFence { at } => ("__threadfence_system", at, at),
             MissingEdge::ReadersFence { fence, read } => ("__threadfence_system", read, fence),
+            MissingEdge::ReleasingFence { after, flag } => ("__threadfence_system", after, flag),
+            MissingEdge::AcquiringFence { read, before } => ("__threadfence_system", read, before),
+            MissingEdge::OneThread { at, .. } => ("atomicAdd", at, at),
             MissingEdge::Atomic { at, writes: true } => ("signal_op", at, at),
             MissingEdge::Atomic { at, writes: false } => ("signal_fetch", at, at),
         }
@@ -145,9 +171,16 @@ impl fmt::Display for MissingEdge {
             write!(f, "{what} between {after} and {before}")
         };
         match self {
-            MissingEdge::Fence { after, before, put_signal } => {
-                between(f, "a fence", after, before)?;
-                f.write_str(if *put_signal { ", or one put_signal" } else { "" })
+            MissingEdge::Fence { after, before, put_signal, by_another } => {
+                let who = if by_another.is_some() { "a fence by the same thread" } else { "a fence" };
+                between(f, who, after, before)?;
+                f.write_str(if *put_signal { ", or one put_signal" } else { "" })?;
+                match by_another {
+                    Some(at) => {
+                        write!(f, "; the fence at {at} is another thread's, and no barrier puts it between them")
+                    }
+                    None => Ok(()),
+                }
             }
             MissingEdge::Quiet { after, before } => between(f, "a quiet", after, before),
             MissingEdge::Flush { after, before } => between(f, "a flush or quiet", after, before),
@@ -169,6 +202,25 @@ impl fmt::Display for MissingEdge {
                 f,
                 "a fence (__threadfence_system) by the thread that reads the flag, behind {read} and before the barrier; the one at \
                  {fence} is behind it, and acquires only what its own thread has read"
+            ),
+            MissingEdge::ReleasingFence { after, flag } => {
+                between(f, "a fence (__threadfence_system)", after, flag)?;
+                f.write_str(", which sets the flag")
+            }
+            MissingEdge::AcquiringFence { read, before } => {
+                let what = "a fence (__threadfence_system), by the thread that reads the flag,";
+                between(f, what, read, before)
+            }
+            MissingEdge::OneThread { at, updates: true } => {
+                write!(
+                    f,
+                    "an atomic (atomicAdd) in place of what several threads read and write at {at}, or a barrier between them"
+                )
+            }
+            MissingEdge::OneThread { at, updates: false } => write!(
+                f,
+                "one thread that writes at {at} in place of several (it is a race also if all write the same), or an atomic, or a barrier \
+                 between them"
             ),
             MissingEdge::Blocks { after, before } => {
                 let what =

@@ -8,6 +8,8 @@
 //! A blocking call's own accesses are its agent's. What a transfer does later is known to its issuer only by a quiet, flush or
 //! fence, and to others by what they synchronize with (memory model, happens-before).
 
+mod advice;
+mod cell;
 mod clock;
 mod edges;
 mod gpu;
@@ -191,6 +193,8 @@ struct View {
     claimed: u64,
     /// Its last store through a peer pointer.
     stored: u64,
+    /// Its last fence, of a thread of a kernel: when, and where.
+    fence: Option<(u64, At)>,
     /// The last operation that others of its scope can complete or order, and what it knew then: of a stream, or an agent of a kernel.
     sent: Option<(u64, Rc<Issue>)>,
     /// Its last transfer of each lane to each PE.
@@ -238,6 +242,7 @@ impl View {
             issued: 0,
             claimed: 0,
             stored: 0,
+            fence: None,
             sent: None,
             previous: Vec::new(),
             nbi: 0,
@@ -277,6 +282,14 @@ impl View {
     /// Its last call until a moment that others synchronize with.
     fn last_synchronization(&self, upto: u64) -> Option<u32> {
         self.log.iter().rev().find(|(time, ..)| *time <= upto).map(|(_, site, _)| *site)
+    }
+
+    /// The call behind a moment by which somebody may know of it at a PE, and the PE that this signals. `upto`: what is known there. The first that
+    /// signals the PE, if the last that is known does; else the first.
+    fn tells(&self, behind: u64, upto: u64, pe: PeId) -> Option<(u32, Option<PeId>)> {
+        let mut later = self.log.iter().filter(|(time, ..)| *time > behind).map(|&(time, site, to)| (time, (site, to)));
+        let signals = later.clone().rfind(|(time, _)| *time <= upto).is_some_and(|(_, (_, to))| to == Some(pe));
+        later.find(|(_, (_, to))| !signals || *to == Some(pe)).map(|(_, call)| call)
     }
 
     /// Somebody waits for a put of it, which is a call that others synchronize with only then.
@@ -507,8 +520,8 @@ impl Detector {
     fn touch_unknown(&mut self, agent: AgentId, pe: PeId, span: Span, mark: Mark) {
         let on_path = OnPath::of(self.pes_per_node, &self.agents, agent, pe, mark.how());
         let who = Who { pe, on_path, ..Who::agent(agent, mark.time, self.base, &self.agents) };
-        let (found, agents) = (&mut self.found, &self.agents);
-        self.shadow.access(&who, span, mark, |other, span| found.note(other, mark, &who, span, agents));
+        let (found, known) = (&mut self.found, (&self.agents, &self.gpus));
+        self.shadow.access(&who, span, mark, |other, span| found.note(other, mark, &who, span, known));
     }
 
     /// A transfer's access to its source or target.
@@ -525,8 +538,8 @@ impl Detector {
     fn transfer_unknown(&mut self, ticket: &Ticket, pe: PeId, span: Span, mark: Mark) {
         let on_path = OnPath::of(self.pes_per_node, &self.agents, ticket.agent, pe, mark.how());
         let who = Who { on_path, ..Who::transfer(ticket, mark.lane(), pe, self.base, self.promises, &self.agents) };
-        let (found, agents) = (&mut self.found, &self.agents);
-        self.shadow.access(&who, span, mark, |other, span| found.note(other, mark, &who, span, agents));
+        let (found, known) = (&mut self.found, (&self.agents, &self.gpus));
+        self.shadow.access(&who, span, mark, |other, span| found.note(other, mark, &who, span, known));
     }
 
     /// The memory is given up, by a call that follows everything that its members know: whatever else there is races with it.
@@ -537,11 +550,11 @@ impl Detector {
         let time = self.tick();
         let site = self.sites.number(call, at, 0);
         let mark = Mark::new(agent, Lane::Steps, time, site, How::Write, 1);
-        let Detector { base, agents, shadow, found, .. } = self;
+        let Detector { base, agents, shadow, found, gpus, .. } = self;
         shadow.each(alloc, |pe, span, other| {
             let who = Who { pe, ..Who::agent(agent, time, *base, agents) };
             if !who.knows(other) {
-                found.note(*other, mark, &who, span, agents);
+                found.note(*other, mark, &who, span, (agents, gpus));
             }
         });
     }

@@ -1,6 +1,6 @@
 //! [`Race`]: two accesses that nothing orders, and what would order them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use onesided::At;
@@ -63,6 +63,15 @@ pub struct Access {
     pub known: Option<(&'static str, At)>,
 }
 
+impl Access {
+    /// Whether it is a plain load or store of a kernel. Where races are findings, such an access is no step of a search: it is taken with the
+    /// step before it, so where it races, there are outcomes that the search does not show.
+    pub fn is_plain_in_kernel(&self) -> bool {
+        let own = self.call.starts_with("load") || self.call.starts_with("store");
+        self.thread.is_some() && !self.atomic && own
+    }
+}
+
 /// Which part of an operation an [`Access`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -83,16 +92,18 @@ pub(super) struct Found(BTreeMap<(Kind, Kind), Pair>);
 type Kind = (u32, u32);
 
 #[derive(Debug)]
-struct Pair {
-    first: Mark,
-    second: Mark,
-    pe: PeId,
+pub(super) struct Pair {
+    pub(super) first: Mark,
+    pub(super) second: Mark,
+    pub(super) pe: PeId,
     span: Span,
-    path: Path,
+    pub(super) path: Path,
+    /// The fence for want of which the one of two threads was not told of the other: which, and the two.
+    pub(super) lack: Option<(Lack, [Mark; 2])>,
     /// Of the first one's block, how often its threads had all met.
     met: u32,
     /// Whether one was ordered after the other, if only both took the same path.
-    through: bool,
+    pub(super) through: bool,
     /// The site of the last synchronization of each that the other knows.
     known: [Option<u32>; 2],
     times: u64,
@@ -100,7 +111,7 @@ struct Pair {
 
 /// How far the first access is on its way to the second.
 #[derive(Clone, Copy, Debug)]
-enum Path {
+pub(super) enum Path {
     /// Nothing leads from one to the other.
     None,
     /// The second comes after the issue of the first. With the first call after it that others synchronize with, and the PE that
@@ -118,7 +129,7 @@ enum Path {
 
 /// Which of two accesses is that of the host.
 #[derive(Clone, Copy, Debug)]
-enum Host {
+pub(super) enum Host {
     First,
     Second,
 }
@@ -187,7 +198,7 @@ impl Found {
         later: Mark,
         who: &Who<'_>,
         span: Span,
-        agents: &Table<AgentId, View>,
+        (agents, gpus): (&Table<AgentId, View>, &Gpus),
     ) {
         let (a, b) = (kind(&earlier), kind(&later));
         let pair = self.0.entry((a.min(b), a.max(b)));
@@ -203,12 +214,10 @@ impl Found {
             };
             let path = match known {
                 false => Path::none(&earlier, who, agents),
-                true => {
-                    let log = &agents[first.agent()].log;
-                    let next = log.iter().find(|(time, ..)| *time > first.time);
-                    Path::Issued(next.map(|&(_, site, to)| (site, to)))
-                }
+                true => Path::Issued(None),
             };
+            let lack = [[first, second], [second, first]].into_iter().filter(|_| !known);
+            let lack = lack.filter_map(|two| Some((gpus.fence_missing(&two, agents)?, two))).next();
             let through = who.knows_recent(&earlier);
             let of_earlier = who.base.max(steps_of(who.clock, agents, earlier.agent()));
             let of_later = who.base.max(steps_of(&agents[earlier.agent()].clock, agents, later.agent()));
@@ -216,9 +225,13 @@ impl Found {
                 true => [(first, of_earlier), (second, of_later)],
                 false => [(first, of_later), (second, of_earlier)],
             };
+            let path = match path {
+                Path::Issued(_) => Path::Issued(agents[first.agent()].tells(first.time, known[0].1, who.pe)),
+                path => path,
+            };
             let known = known.map(|(mark, upto)| agents[mark.agent()].last_synchronization(upto));
             let met = agents[first.agent()].met;
-            Pair { first, second, pe: who.pe, span, path, met, through, known, times: 0 }
+            Pair { first, second, pe: who.pe, span, path, lack, met, through, known, times: 0 }
         });
         pair.times += 1;
     }
@@ -227,16 +240,23 @@ impl Found {
     pub(super) fn block_meets(&mut self, block: AgentId, agents: &Table<AgentId, View>) {
         let met = agents[block].met;
         for Pair { first, second, pe, path, met: when, .. } in self.0.values_mut() {
-            let told = |id: AgentId| {
-                let (view, agent, lane) = (&agents[id], second.agent(), second.lane());
-                id != first.agent()
-                    && view.block == Some(block)
-                    && view.met == met
-                    && knows(&view.clock, agents, agent, lane, second.time, *pe)
+            // whether another thread than that of `one` has been told of the other
+            let is_told = |one: &Mark, other: &Mark| {
+                let told = |id: AgentId| {
+                    let (view, agent, lane) = (&agents[id], other.agent(), other.lane());
+                    id != one.agent()
+                        && view.block == Some(block)
+                        && view.met == met
+                        && knows(&view.clock, agents, agent, lane, other.time, *pe)
+                };
+                agents[one.agent()].block == Some(block) && *when == met && agents.ids().any(told)
             };
-            let of_block = agents[first.agent()].block == Some(block) && *when == met;
-            if matches!(path, Path::None) && of_block && agents.ids().any(told) {
-                *path = Path::ToldLater;
+            match path {
+                Path::None if is_told(first, second) => *path = Path::ToldLater,
+                Path::Issued(_) if first.agent() != second.agent() && is_told(second, first) => {
+                    *path = Path::Threads(Side::Second);
+                }
+                _ => {}
             }
         }
     }
@@ -277,7 +297,14 @@ impl Found {
         kernels: (impl Fn(AgentId) -> Option<KernelThread>, impl Fn(AgentId) -> Option<At>),
     ) -> Vec<Race> {
         let races = self.0.values().filter(|pair| pair.mark(sites) == 0);
-        let mut races: Vec<Race> = races.map(|pair| pair.race(agents, (sites, gpus), &made_at, &kernels)).collect();
+        // lines by which several threads write to one place, and read it
+        let of_one_line = |kinds: fn(&Pair) -> bool| -> BTreeSet<At> {
+            self.0.values().filter(|pair| kinds(pair)).filter_map(|pair| pair.line_of_threads(agents, sites)).collect()
+        };
+        let (written, read) = (of_one_line(Pair::writes_twice), of_one_line(|pair| !pair.writes_twice()));
+        let updates = &written & &read;
+        let mut races: Vec<Race> =
+            races.map(|pair| pair.race(agents, (sites, gpus, &updates), &made_at, &kernels)).collect();
         races.sort_by_key(|race| {
             let lines = [race.first.at, race.second.at];
             // a call that races with itself in another round rarely is the cause: others of its races say more
@@ -298,7 +325,7 @@ impl Pair {
     fn race(
         &self,
         agents: &Table<AgentId, View>,
-        (sites, gpus): (&Sites, &Gpus),
+        (sites, gpus, updates): (&Sites, &Gpus, &BTreeSet<At>),
         made_at: impl Fn(AllocId) -> Option<At>,
         (thread, launched): &(impl Fn(AgentId) -> Option<KernelThread>, impl Fn(AgentId) -> Option<At>),
     ) -> Race {
@@ -310,107 +337,11 @@ impl Pair {
             pe: pe.index(),
             span,
             made_at: made_at(span.alloc),
-            missing: self.missing(agents, (sites, gpus)).behind_the_launch(|line| {
+            missing: self.missing(agents, (sites, gpus), updates).behind_the_launch(|line| {
                 let mark = [first, second].into_iter().find(|mark| sites.all[mark.site() as usize].at == line)?;
                 launched(mark.agent())
             }),
             times,
-        }
-    }
-
-    fn missing(&self, agents: &Table<AgentId, View>, (sites, gpus): (&Sites, &Gpus)) -> MissingEdge {
-        let Pair { ref first, ref second, pe, path, through, .. } = *self;
-        let at = |site: u32| sites.all[site as usize].at;
-        let call = |mark: &Mark| sites.all[mark.site() as usize].call;
-        let (after, before) = (at(first.site()), at(second.site()));
-        let barrier = MissingEdge::Barrier { after: after.min(before), before: after.max(before) };
-        if through {
-            return MissingEdge::Through { pe: pe.index(), after, before };
-        }
-        if !matches!(path, Path::Issued(_))
-            && let Some(lack) = gpus.missing(first, second, agents)
-        {
-            return match lack {
-                Lack::Scope { fence } => MissingEdge::SystemFence { at: fence },
-                Lack::Place { fence, read } => MissingEdge::ReadersFence { fence, read },
-            };
-        }
-        if let Path::Threads(side) = path {
-            return MissingEdge::Threads { after, before, side };
-        }
-        match path {
-            Path::Behind(site) => {
-                let quiet = matches!(first.lane(), Lane::Puts | Lane::Nbi | Lane::Stores | Lane::Gets);
-                return MissingEdge::Synchronize { after, before: at(site), quiet, launch: false };
-            }
-            Path::OnStream { call, host } => {
-                let before = if let Host::First = host { after } else { before };
-                return MissingEdge::Synchronize { after: at(call), before, quiet: false, launch: false };
-            }
-            _ => {}
-        }
-        if let Path::ToldLater = path {
-            return MissingEdge::Threads { after: before, before: after, side: Side::Second };
-        }
-        let [a, b] = [first, second].map(|mark| &agents[mark.agent()]);
-        for (plain, other) in [(first, second), (second, first)] {
-            match (plain.how(), other.how()) {
-                (How::Deliver, How::AtomicRead | How::Wait) => {
-                    return MissingEdge::Atomic { at: at(plain.site()), writes: true };
-                }
-                // an atomic is no signal: what is missing there is an order
-                (How::Read, How::AtomicUpdate | How::AtomicFetch) if call(other).contains("signal") => {
-                    return MissingEdge::Atomic { at: at(plain.site()), writes: false };
-                }
-                _ => {}
-            }
-        }
-        let arrives = |mark: &Mark| matches!(mark.lane(), Lane::Puts | Lane::Nbi | Lane::Stores);
-        let beside = a.pe == b.pe && first.agent() != second.agent();
-        if beside && a.block.is_some() && b.block.is_some() && a.kind == b.kind {
-            return MissingEdge::Blocks { after, before };
-        }
-        let Path::Issued(next) = path else {
-            return match beside {
-                // the stream's work was enqueued first: else it would come after the host's access
-                true if a.is_host() => {
-                    MissingEdge::Synchronize { after: before, before: after, quiet: arrives(second), launch: false }
-                }
-                true => MissingEdge::Synchronize { after, before, quiet: arrives(first), launch: false },
-                false => barrier,
-            };
-        };
-        match first.lane() {
-            Lane::Reads => MissingEdge::Flush { after, before },
-            Lane::Gets => MissingEdge::Quiet { after, before },
-            Lane::Steps | Lane::Arrived | Lane::Parts if beside => {
-                MissingEdge::Synchronize { after, before, quiet: false, launch: false }
-            }
-            Lane::Steps | Lane::Arrived | Lane::Parts => barrier,
-            Lane::Puts | Lane::Nbi | Lane::Stores => {
-                let ordered_by_fence = matches!(second.lane(), Lane::Puts | Lane::Nbi | Lane::Stores | Lane::Arrived);
-                if a.scope() == b.scope() && ordered_by_fence {
-                    return MissingEdge::Fence { after, before, put_signal: false };
-                }
-                if beside {
-                    return match a.stream() {
-                        Some(_) => MissingEdge::Synchronize { after, before, quiet: true, launch: false },
-                        None => MissingEdge::Quiet { after, before },
-                    };
-                }
-                match next {
-                    Some((site, Some(to))) if to == pe => {
-                        let put =
-                            first.how() == How::Deliver && sites.all[first.site() as usize].call.starts_with("put");
-                        let put_signal = put && sites.all[site as usize].call.starts_with("signal");
-                        MissingEdge::Fence { after, before: at(site), put_signal }
-                    }
-                    Some((site, _)) if first.agent() != second.agent() => {
-                        MissingEdge::Quiet { after, before: at(site) }
-                    }
-                    _ => MissingEdge::Quiet { after, before },
-                }
-            }
         }
     }
 }

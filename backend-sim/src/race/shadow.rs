@@ -1,8 +1,7 @@
 //! Shadow memory: for every byte that was accessed, the last write and the accesses since that are not ordered among each other.
 //!
 //! Memory is divided into chunks of 64 KiB, and these into blocks of 1 KiB. A chunk or block that was only accessed as a whole has
-//! one cell. Any other block has a cell for each granule of 8 bytes, or of 4, 2 or 1 where an access is finer. A cell forgets an access only when a later one stands
-//! for it: whatever is not ordered with the former is not ordered with the latter, and conflicts with it too.
+//! one [cell](super::cell). Any other block has a cell for each granule of 8 bytes, or of 4, 2 or 1 where an access is finer.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -10,35 +9,12 @@ use std::rc::Rc;
 
 use onesided::backend::{AllocId, Span};
 
+use super::cell::{BLANK, Cell};
 use super::clock::Clock;
 use super::how::How;
 use super::words::Tells;
-use super::{Issue, Lane, Mark, Ticket, Who};
+use super::{Issue, Mark, Ticket, Who};
 use crate::machine::{Id as _, PeId};
-
-/// The accesses to a granule that can still be part of a race.
-#[derive(Clone, Debug)]
-struct Cell {
-    /// The last write that is not atomic.
-    write: Mark,
-    /// What its transfer knew, if a transfer wrote it.
-    by: Option<Rc<Issue>>,
-    /// Another access since.
-    other: Mark,
-    more: Option<Box<More>>,
-}
-
-#[derive(Clone, Debug, Default)]
-struct More {
-    /// Further accesses since the last write.
-    marks: Vec<Mark>,
-    /// What the word tells those who read it atomically, and when it was last updated.
-    release: Option<(u64, Tells)>,
-    /// Waits that ended by the last write: whoever comes after one of them comes after the write, of this word.
-    seen: Vec<Mark>,
-}
-
-const BLANK: Cell = Cell { write: Mark::BLANK, by: None, other: Mark::BLANK, more: None };
 
 /// What reading a word atomically tells.
 pub(super) enum Released {
@@ -46,135 +22,6 @@ pub(super) enum Released {
     Told(Tells),
     /// It was written by a transfer, which is this mark's.
     Transfer(Mark, Rc<Issue>),
-}
-
-impl Mark {
-    /// Whether whoever makes another access knows this one at a glance: everybody does (`base`), or it was done by the same agent in the
-    /// same way before.
-    #[inline(always)] // on the hottest path
-    fn is_plainly_known_to(&self, other: &Mark, issue: Option<&Rc<Issue>>, pe: PeId, base: u64) -> bool {
-        self.time <= base
-            || self.owner == other.owner
-                && match other.lane() {
-                    Lane::Steps | Lane::Arrived => self.time <= other.time,
-                    lane => issue.is_some_and(|issue| issue.clock.knows(other.agent(), lane, self.time, pe)),
-                }
-    }
-}
-
-impl Cell {
-    /// Notes an access; `found` gets what it races with.
-    #[inline]
-    fn access(&mut self, who: &Who<'_>, mark: Mark, mut found: impl FnMut(Mark)) {
-        if mark.conflicts(&self.write) && !who.knows(&self.write) && !self.was_seen(who) {
-            found(self.write);
-        }
-        if mark.conflicts(&self.other) && !who.knows(&self.other) && !self.was_read(who, &self.other) {
-            found(self.other);
-        }
-        if let Some(more) = &self.more {
-            let unknown = more.marks.iter().filter(|other| mark.conflicts(other) && !who.knows(other));
-            unknown.filter(|other| !self.was_read(who, other)).for_each(|race| found(*race));
-        }
-        if mark.how().is_plain_write() {
-            return self.write(who, mark);
-        }
-        if self.other.is_blank() || self.other.stands_for(&mark) && who.knows(&self.other) {
-            self.other = mark;
-        } else if self.other != mark {
-            let marks = &mut self.more.get_or_insert_default().marks;
-            let is_over = |other: &Mark| other.stands_for(&mark) && who.knows(other);
-            match &mut marks[..] {
-                [only] if is_over(only) => *only = mark, // mostly
-                _ => {
-                    marks.retain(|other| !is_over(other));
-                    if marks.last() != Some(&mark) {
-                        marks.push(mark);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Notes an access, if nothing races with it as far as a glance shows: what conflicts with it is known to everybody (`base`),
-    /// or was done by the same agent in the same way before. Most accesses are like that. `issue`: that of its transfer, if it is
-    /// one's.
-    #[inline(always)] // on the hottest path
-    fn access_known(&mut self, mark: Mark, issue: Option<&Rc<Issue>>, pe: PeId, base: u64) -> bool {
-        let knows = |other: &Mark| other.is_plainly_known_to(&mark, issue, pe, base);
-        if self.more.is_some() || !knows(&self.other) {
-            return false;
-        }
-        if mark.how().is_plain_write() {
-            if !knows(&self.write) {
-                return false; // plain writes conflict with each other
-            }
-            (self.write, self.other) = (mark, Mark::BLANK);
-            self.set_by(issue);
-        } else {
-            // what it stands for does not conflict with it
-            let stands = self.other.is_blank() || self.other.stands_for(&mark);
-            if !stands || !knows(&self.write) && mark.conflicts(&self.write) {
-                return false;
-            }
-            self.other = mark;
-        }
-        true
-    }
-
-    /// Whether somebody comes after a wait that ended by the last write.
-    fn was_seen(&self, who: &Who<'_>) -> bool {
-        self.more.as_ref().is_some_and(|more| more.seen.iter().any(|wait| who.knows(wait)))
-    }
-
-    /// Whether somebody comes after a strong access of a kernel that has read what this one of another kernel has left, or what came after
-    /// that: who reads it comes after it (PTX's causality order), also without a fence.
-    fn was_read(&self, who: &Who<'_>, update: &Mark) -> bool {
-        let has_read = |other: &Mark| {
-            other.how().reads_atomically()
-                && other.lane() == Lane::Steps
-                && other.time > update.time
-                && who.knows(other)
-        };
-        update.how().updates_atomically() && update.lane() == Lane::Steps && self.marks().any(has_read)
-    }
-
-    #[inline]
-    fn set_by(&mut self, issue: Option<&Rc<Issue>>) {
-        match (issue, &self.by) {
-            (None, None) => {}
-            (Some(issue), Some(by)) if Rc::ptr_eq(issue, by) => {}
-            (issue, _) => self.by = issue.cloned(),
-        }
-    }
-
-    fn write(&mut self, who: &Who<'_>, mark: Mark) {
-        self.write = mark;
-        self.set_by(who.issue);
-        // a wait that nothing orders with a put is no race with it, and may be one with what comes later; so may be what an agent did
-        // itself while its store was on the way
-        let stays = |other: &Mark| {
-            !other.is_blank() && (who.is_overtaken(other) || !mark.conflicts(other) && !who.knows(other))
-        };
-        if !stays(&self.other) {
-            self.other = Mark::BLANK;
-        }
-        if let Some(mut more) = self.more.take() {
-            more.marks.retain(stays);
-            more.release = None;
-            more.seen.clear();
-            self.more = Some(more).filter(|more| !more.marks.is_empty());
-        }
-    }
-
-    fn release(&self) -> Option<&(u64, Tells)> {
-        self.more.as_ref()?.release.as_ref()
-    }
-
-    fn marks(&self) -> impl Iterator<Item = &Mark> {
-        let more = self.more.iter().flat_map(|more| &more.marks);
-        [&self.write, &self.other].into_iter().chain(more)
-    }
 }
 
 const BLOCK: usize = 1024;

@@ -41,6 +41,7 @@ fn main() -> ExitCode {
         trial("a_pe_that_ends_the_process_does_not_pass", a_pe_that_ends_the_process_does_not_pass),
         #[cfg(unix)]
         trial("a_stack_that_is_full_has_its_pe_named", a_stack_that_is_full_has_its_pe_named),
+        trial("the_race_that_changes_a_result_comes_first", the_race_that_changes_a_result_comes_first),
         trial("results_that_differ_are_noted_and_no_finding", results_that_differ_are_noted_and_no_finding),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
@@ -66,6 +67,7 @@ fn play(name: &str) -> ExitCode {
         WaitsByPolling::NAME => onesided_harness::main(WaitsByPolling),
         SpinLock::NAME => onesided_harness::main(SpinLock),
         Tickets::NAME => onesided_harness::main(Tickets),
+        TwoRaces::NAME => onesided_harness::main(TwoRaces),
         TicketLock::NAME => onesided_harness::main(TicketLock),
         other => panic!("{other} is no program of this file"),
     }
@@ -526,4 +528,31 @@ fn results_that_differ_are_noted_and_no_finding() -> std::result::Result<(), Fai
         return Err(format!("nothing differs:\n{}", same.out).into());
     }
     Ok(())
+}
+
+// The first race is of two puts of the same value. The second one is read.
+program!(TwoRaces, "two races", 2, |pe| {
+    let (same, value) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(1)?);
+    let mut found = 0;
+    if pe.my_pe() == 0 {
+        pe.host().p(&same, 7, 1)?;
+        pe.host().p(&same, 7, 1)?;
+        pe.host().p(&value, 7, 1)?;
+    } else {
+        found = pe.read_one(&value)?; // READ
+    }
+    pe.free(value)?;
+    pe.free(same)?;
+    Ok(format!("found {found}"))
+});
+
+fn the_race_that_changes_a_result_comes_first() -> std::result::Result<(), Failed> {
+    let line = include_str!("harness.rs").lines().position(|line| line.ends_with("// READ")).expect("it is there") + 1;
+    let said = run("two races", &[]);
+    let first = said.out.lines().find(|line| line.starts_with("FINDING")).unwrap_or_default();
+    if !first.contains(&format!("read at conformance/harness/tests/harness.rs:{line} by PE 1")) {
+        return Err(said.out.into());
+    }
+    said.expect(1, "one more pair of calls races")?;
+    said.expect(1, "It matters: PE 1 returns \"found 0\" instead of \"found 7\"")
 }

@@ -49,8 +49,12 @@ pub enum FaultKind {
     Uninitialized,
     /// Two threads access the same shared memory, one of them writes, and nothing orders them.
     Race,
-    /// A loop that nothing can end, or more instructions than allowed.
+    /// A loop that nothing can end.
     EndlessLoop,
+    /// More instructions than the launch allows. Whether the block would have ended is not known.
+    StepLimit,
+    /// The world does not let the block [go on](crate::World::goes_on).
+    Stopped,
     /// A call that a warp or block makes together, with different arguments or without some threads.
     GroupCall,
     /// The world refused an access to global memory.

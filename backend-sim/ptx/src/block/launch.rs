@@ -23,7 +23,7 @@ pub struct Launch {
     pub workspace: u64,
     /// What is looked for.
     pub checks: Checks,
-    /// A block that executes more instructions is taken for an endless loop.
+    /// A block that executes more instructions is given up: [`FaultKind::StepLimit`](crate::FaultKind::StepLimit).
     pub max_steps: u64,
 }
 

@@ -9,6 +9,7 @@ mod execute;
 mod fault;
 mod lanes;
 mod launch;
+mod limit;
 mod order;
 mod pace;
 mod print;
@@ -69,6 +70,8 @@ pub struct Block {
     /// What has changed in this turn while threads are parked: they look again when it is over.
     changed: Vec<(u64, u8)>,
     steps: u64,
+    /// With more steps than these, a thread that jumps back asks whether it may.
+    asks_at: u64,
     events: u64,
     fault: Option<Box<Fault>>,
 }
@@ -185,6 +188,7 @@ impl Block {
             paces: Paces::new(threads),
             changed: Vec::new(),
             steps: 0,
+            asks_at: 0,
             events: 0,
             fault: None,
         })
@@ -404,8 +408,9 @@ impl Block {
         if self.live == 0 {
             return Stop::Finished;
         }
-        let outside =
-            |thread: &Thread| matches!(thread.state, State::Call { issued: true, .. } | State::Stopped { .. } | State::Failed { .. });
+        let outside = |thread: &Thread| {
+            matches!(thread.state, State::Call { issued: true, .. } | State::Stopped { .. } | State::Failed { .. })
+        };
         match self.parked == 0 && !self.threads.iter().any(outside) {
             true => *self.stuck(),
             false => Stop::Idle,

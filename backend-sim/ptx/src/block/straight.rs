@@ -61,7 +61,7 @@ impl Block {
                 count!(pc + 1);
                 if target <= pc {
                     let quiet = self.paces.round(first, lanes);
-                    if quiet != 0 || self.steps > self.launch.max_steps {
+                    if quiet != 0 || self.steps > self.asks_at {
                         let jump = (place!(), target as u32);
                         if self.looks_around(world, (first, lanes), quiet, threads, r, jump)? {
                             lanes.iter().for_each(|lane| threads[lane].frame.pc = target as u32);

@@ -116,9 +116,8 @@ impl Block {
         for lane in each_lane(quiet) {
             waits |= self.looks_back(world, first + lane, &mut threads[lane], registers, jump)?;
         }
-        if self.steps > self.launch.max_steps {
-            let message = too_many(self.launch.max_steps);
-            return Err(self.endless(first + lanes.lead(), &threads[lanes.lead()], jump, &message));
+        if self.steps > self.asks_at {
+            self.may_go_on(world, first + lanes.lead(), &threads[lanes.lead()], jump)?;
         }
         Ok(waits)
     }
@@ -165,10 +164,7 @@ impl Block {
         let module = &self.module;
         let code = &module.code[usize::from(callee)];
         let site = &module.code[usize::from(thread.frame.code)].calls[usize::from(call)];
-        if self.steps > self.launch.max_steps {
-            let message = format!("{}: its last call", too_many(self.launch.max_steps));
-            return Err(self.fault(FaultKind::EndlessLoop, index, place, &message));
-        }
+        self.may_call(index, place)?;
         let local_begin = thread.local.len().next_multiple_of(16);
         if thread.frames.len() >= DEEPEST || local_begin + code.local as usize > 512 << 10 {
             return Err(self.fault(FaultKind::StackOverflow, index, place, "calls are nested too deeply"));
@@ -228,8 +224,3 @@ impl Block {
 
 /// The order of the interpreter's own accesses.
 pub(super) const PLAIN: Order = Order::Weak;
-
-/// What is said of a block that has executed more instructions than its launch allows.
-fn too_many(instructions: u64) -> String {
-    format!("the block has executed {instructions} instructions, which is taken for an endless loop")
-}

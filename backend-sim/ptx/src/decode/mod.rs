@@ -146,6 +146,7 @@ fn kernel(function: &Function<'_>, index: usize, found: &[Found]) -> Result<Kern
             offset: slot.offset,
             size: slot.size,
             align: parameter.align,
+            ty: parameter.ty,
         })
         .collect();
 

@@ -36,9 +36,9 @@ mod world;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use onesided::backend::{AllocId, LaunchRequest, Span};
+use onesided::backend::{AllocId, ArgumentValue, LaunchRequest, Span};
 use onesided::{At, Error, ErrorKind, Grid, Together};
-use onesided_ptx::{Block, Global, Idle, Launch};
+use onesided_ptx::{Block, Global, Idle, Launch, Type};
 
 use super::agent::{Agent, AgentKind, InKernel, State, Task};
 use super::ids::{AgentId, BlockId, Id as _, PeId, Table};
@@ -62,9 +62,6 @@ const FIRST: u32 = 2048;
 const RESIDENT_THREADS: u64 = 132 * 2048;
 /// Blocks that a multiprocessor holds at most, on all of them.
 const RESIDENT_BLOCKS: u64 = 132 * 32;
-
-/// Instructions that a block executes at most.
-const INSTRUCTIONS: u64 = 200_000_000;
 
 /// A kernel that waits on a stream, with everything that its launch gave it.
 #[derive(Debug)]
@@ -232,12 +229,13 @@ impl Machine {
         }
         let mut launch = Launch::new(1, 1);
         (launch.grid, launch.block, launch.dynamic_shared) = (blocks, threads, shared);
-        launch.max_steps = INSTRUCTIONS;
+        launch.max_steps = self.config.max_instructions;
         launch.checks.races = self.races.is_on();
         launch.checks.order = self.mode.tracking;
         let mut memory = Vec::new();
         launch.parameters = vec![0; info.parameter_bytes as usize];
-        for (parameter, argument) in info.parameters.iter().zip(arguments) {
+        for (number, (parameter, argument)) in info.parameters.iter().zip(arguments).enumerate() {
+            fits(parameter.ty, argument.value()).map_err(|why| format!("argument {number} is {why}"))?;
             let mut place = |span: Span| {
                 memory.push(span.alloc);
                 address::join(pe, span.alloc, span.start)
@@ -296,6 +294,16 @@ impl Machine {
         };
         self.kernels.workspaces.insert(pe, (alloc, used + 1));
         address::join(pe, alloc, used * 16)
+    }
+}
+
+/// Whether a parameter of a type takes a value of its size. It is about integers and floating-point numbers, where the PTX says which it is.
+fn fits(ty: Type, value: &ArgumentValue) -> Result<(), String> {
+    let ArgumentValue::Bits { ty: given, .. } = value else { return Ok(()) };
+    match given.contains('f') {
+        true if ty.is_integer() => Err(format!("{given}; the parameter is an integer or a pointer")),
+        false if ty.is_float() => Err(format!("{given}; the parameter is a floating-point number")),
+        _ => Ok(()),
     }
 }
 

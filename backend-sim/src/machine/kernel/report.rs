@@ -2,22 +2,34 @@
 
 use onesided::backend::Span;
 use onesided::{At, Error};
-use onesided_ptx::{Call, Fault, Waiting, Who};
+use onesided_ptx::{Call, Fault, FaultKind, Waiting, Who};
 
 use super::super::Machine;
 use super::super::agent::{Agent, AgentKind};
 use super::super::ids::{AgentId, BlockId, Id as _, PeId};
 use super::{Running, address};
+use crate::search::Bound;
 use crate::verdict::VerdictKind;
 
 /// # Findings
 impl Machine {
-    /// A block goes wrong.
+    /// A block goes wrong, or is given up.
     pub(super) fn kernel_failed(&mut self, agent: AgentId, fault: &Fault) {
         let other = fault.other.as_ref().map(|(who, at)| format!("; and {at} by {}", who));
         let what = format!("{}{}", fault.message, other.unwrap_or_default());
         let at = self.kernels.blocks[self.block_of(agent)].launched.code.at(fault.place);
-        self.kernel_finding(agent, what, fault.who.to_string(), at);
+        match fault.kind {
+            FaultKind::Stopped => {
+                let bound = self.deadline.over().unwrap_or(Bound::Stopped);
+                self.found(VerdictKind::Stopped { bound });
+            }
+            FaultKind::StepLimit => {
+                let (pe, kernel) = (self.agents[agent].pe.index(), self.kernel_name(agent));
+                let (thread, instructions) = (fault.who.to_string(), self.config.max_instructions);
+                self.found(VerdictKind::InstructionLimit { pe, kernel, thread, instructions, at });
+            }
+            _ => self.kernel_finding(agent, what, fault.who.to_string(), at),
+        }
     }
 
     /// A call has arguments that are wrong.

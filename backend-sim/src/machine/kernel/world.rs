@@ -167,6 +167,10 @@ impl World for KernelWorld<'_> {
         self.machine.kernel_fence(self.block, thread as usize, scope, at);
     }
 
+    fn goes_on(&mut self) -> bool {
+        self.machine.deadline.over().is_none()
+    }
+
     fn synchronize(&mut self, sync: &Sync) {
         self.machine.threads_synchronize(self.block, sync);
     }

@@ -22,12 +22,17 @@ pub(super) fn compared(outcomes: &[Outcome<'_>]) -> Vec<String> {
         let of_pes = if is_one { String::new() } else { format!("{}: ", count(pes as u64, "PE")) };
         let ran = outcomes.iter().filter(|outcome| outcome.pes == pes);
         let ran = ran.filter_map(|outcome| outcome.ran.as_ref().ok().map(|(_, done)| (outcome.profile.name(), done)));
-        let (known, not): (Vec<_>, Vec<_>) = ran.partition(|(_, done)| done.explored.complete);
+        let (complete, not): (Vec<_>, Vec<_>) = ran.partition(|(_, done)| done.explored.complete);
+        let (hidden, known): (Vec<_>, Vec<_>) = complete.into_iter().partition(|(_, done)| done.has_more_outcomes);
         let known: Vec<_> = known.into_iter().map(|(name, done)| (name, &done.outcomes)).collect();
         said.extend(in_words(&known).into_iter().map(|relation| of_pes.clone() + &relation));
-        if !not.is_empty() {
-            let names: Vec<&str> = not.iter().map(|(name, _)| *name).collect();
-            said.push(format!("{of_pes}not compared, because not complete: {}", names.join(", ")));
+        let plainly =
+            "plain accesses of a kernel race, and a proof takes them in one order (--races note takes them in all)";
+        for (rows, why) in [(hidden, plainly), (not, "not complete")] {
+            if !rows.is_empty() {
+                let names: Vec<&str> = rows.iter().map(|(name, _)| *name).collect();
+                said.push(format!("{of_pes}not compared, because {why}: {}", names.join(", ")));
+            }
         }
     }
     said

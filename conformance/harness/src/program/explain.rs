@@ -23,6 +23,9 @@ pub(super) struct Explained {
     launches: bool,
 }
 
+/// So many races are tried, one after the other, until one changes a result.
+const RACES: usize = 4;
+
 /// Explains a finding. Returns the run to report: the simplest one that ends alike.
 pub(super) fn explain(
     plan: &Plan,
@@ -57,9 +60,20 @@ pub(super) fn explain(
     bound(simulation);
     explained.fixes = Some(simulation.on_cores(plan.cores).fix(&run, effort, main)?);
     explained.launches = run.trace.iter().flatten().any(|event| matches!(event.kind, EventKind::Call("launch")));
-    if let (VerdictKind::Race, Some(race)) = (&run.verdict.kind, run.verdict.races.first()) {
-        bound(simulation);
-        explained.witness = Some(simulation.witness(race, effort, main)?);
+    let mut run = run;
+    if let VerdictKind::Race = run.verdict.kind {
+        for number in 0..run.verdict.races.len().min(RACES) {
+            bound(simulation);
+            let witness = simulation.witness(&run.verdict.races[number], effort, main)?;
+            let changes = witness.run.is_some();
+            if number == 0 || changes {
+                explained.witness = Some(witness);
+            }
+            if changes {
+                run.verdict.races[..=number].rotate_right(1); // what matters is read first
+                break;
+            }
+        }
     }
     Ok((run, explained))
 }

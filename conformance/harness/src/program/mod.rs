@@ -141,8 +141,8 @@ struct Facts {
 /// |---|---|
 /// | 0 | nothing wrong was found |
 /// | 1 | a finding |
-/// | 2 | wrong usage, or an operating error: what was asked for could not be done, or its result not be written |
-/// | 3 | nothing wrong was found, and not everything was seen: `--all` is not complete, or a run was given up at the step limit |
+/// | 2 | wrong usage, or an operating error: what was asked for could not be done, a kernel does not compile, or a result could not be written |
+/// | 3 | nothing wrong was found, and not everything was seen: `--all` is not complete, or a run was given up at a limit |
 /// | 130, 143 | Ctrl-C or SIGTERM ended it before it had found anything, or while it explained a finding, which it prints |
 ///
 /// On GPUs, the process starts itself again for each PE; a process that was started as a PE, by `onesided launch`,

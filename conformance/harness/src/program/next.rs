@@ -44,11 +44,11 @@ fn after_success(facts: &Facts, plan: &Plan, done: &Done) -> Vec<String> {
     tried
 }
 
-/// After an exhaustive search that did not complete: what makes it smaller, and what lets it go on.
+/// After a search that did not complete: what makes it smaller, and what lets it go on.
 fn smaller(facts: &Facts, plan: &Plan, done: &Done) -> Vec<String> {
     let mut tried = Vec::new();
     let (pes, fewest) = (plan.config.pes, facts.min_pes.max(2));
-    if plan.config.pieces > 1 && done.sends_several_elements {
+    if plan.is_all() && plan.config.pieces > 1 && done.sends_several_elements {
         tried.push("--pieces 1 (transfers arrive whole: far fewer schedules)".to_string());
     }
     if pes > fewest {
@@ -63,17 +63,23 @@ fn smaller(facts: &Facts, plan: &Plan, done: &Done) -> Vec<String> {
         }
         .map(|option| format!("{option} (a higher limit)")),
     );
-    tried.push(format!("--schedules {} instead of --all (random ones)", 100 * SCHEDULES));
+    if plan.is_all() {
+        tried.push(format!("--schedules {} instead of --all (random ones)", 100 * SCHEDULES));
+    }
     tried
 }
 
-/// After a run that reached the step limit.
+/// After a run that was given up.
 fn after_giving_up(plan: &Plan, done: &Done) -> Vec<String> {
     let mut tried = Vec::new();
-    if let Some(VerdictKind::StepLimit { steps }) = done.recorded.as_ref().map(|run| &run.verdict.kind) {
-        tried.push(format!("--max-steps {} (a higher limit)", steps.saturating_mul(MORE)));
-    }
-    if plan.is_all() {
+    let kind = done.recorded.as_ref().map(|run| &run.verdict.kind);
+    let higher = match kind {
+        Some(&VerdictKind::StepLimit { steps }) => Some(("--max-steps", steps)),
+        Some(&VerdictKind::InstructionLimit { instructions, .. }) => Some(("--max-instructions", instructions)),
+        _ => None,
+    };
+    tried.extend(higher.map(|(option, limit)| format!("{option} {} (a higher limit)", limit.saturating_mul(MORE))));
+    if plan.is_all() && !matches!(kind, Some(VerdictKind::InstructionLimit { .. })) {
         tried.push("the same without --all (in random orders, a loop that polls ends if anything ends it)".to_string());
     }
     tried.push("--report FILE (a picture of what happened)".to_string());

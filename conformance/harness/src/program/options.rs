@@ -129,6 +129,9 @@ pub(super) struct Search {
     /// Give a run up after N steps, as one that may never end [default: 1000000; with --all: 100000]
     #[arg(long, value_name = "N", value_parser = whole::<u64>(1, u64::MAX))]
     pub(super) max_steps: Option<u64>,
+    /// Give a run up after N instructions of a block of a kernel, as one that may never end [default: 200000000]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(1, u64::MAX))]
+    pub(super) max_instructions: Option<u64>,
     /// What a data race means: two accesses to the same bytes that nothing orders [default: find]
     #[arg(long, value_enum, value_name = "MEANING")]
     pub(super) races: Option<RacesMean>,
@@ -290,7 +293,7 @@ pub(super) fn command(facts: &Facts, own: Augment) -> Command {
             "Without options, the program runs once in order, which prints its lines, and then in random orders.\n\
              Every PE checks that {checks}.\n\n\
              Exit status: 0 nothing wrong was found, 1 something was, 2 wrong usage or it could not run,\n\
-             3 nothing wrong was found, but --all is not complete or a run was given up at the step limit,\n\
+             3 nothing wrong was found, but --all is not complete or a run was given up at a limit,\n\
              130 ended by Ctrl-C, 143 by SIGTERM."
         ))
         .mut_arg("pes", |arg| {

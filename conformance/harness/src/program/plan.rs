@@ -99,6 +99,7 @@ impl Plan {
             profile: given_profile.unwrap_or(usual.profile),
             pieces: machine.pieces.unwrap_or(usual.pieces),
             max_steps: search.max_steps,
+            max_instructions: search.max_instructions.unwrap_or(usual.max_instructions),
             races: match search.races {
                 _ if search.robust => Races::Note,
                 None | Some(RacesMean::Find) => Races::Find,
@@ -211,6 +212,9 @@ impl Plan {
         }
         if let Some(steps) = self.config.max_steps {
             options += &format!(" --max-steps {steps}");
+        }
+        if self.config.max_instructions != usual.max_instructions {
+            options += &format!(" --max-instructions {}", self.config.max_instructions);
         }
         match self.config.races {
             Races::Find => {}
@@ -422,6 +426,8 @@ pub(super) mod test {
             ("--all --schedules 7", ""),
             ("--heap 64K", " --heap 65536"),
             ("--max-steps 500 --like nvshmem", " --max-steps 500 --like nvshmem"),
+            ("--max-instructions 200000000", ""),
+            ("--max-instructions 5000", " --max-instructions 5000"),
             ("--rounds 4", " --rounds 4"),
             ("--strict", " --strict"),
             ("--all --ignore-values --jobs 2", " --ignore-values"),

@@ -31,7 +31,7 @@ pub(super) fn run<P: Program>(facts: &Facts, program: &P, plan: &Plan) -> Result
     simulation.set_budget(plan.budget);
     let _watch = Watch::start(simulation.pulse());
     if let VerdictKind::Failed { pe, error } = simulation.run(main).map_err(told)?.verdict.kind
-        && is_operating(error.kind())
+        && is_operating(&error)
     {
         return Err(advise(pe, &error)); // no outcome of the program
     }

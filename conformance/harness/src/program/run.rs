@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use onesided::{Error, ErrorKind, Pe, Result};
 use onesided_nvshmem::CAPABILITIES;
-use onesided_sim::{Bound, Effort, Explore, Explored, IntendedRaces, Lint, Run, Sim, Simulation, VerdictKind, Weaker};
+use onesided_sim::{
+    Access, Bound, Effort, Explore, Explored, IntendedRaces, Lint, Races, Run, Sim, Simulation, VerdictKind, Weaker,
+};
 
 use super::Program;
 use super::explain::{Explained, explain};
@@ -52,6 +54,8 @@ pub(super) struct Done {
     pub(super) differing: Option<(String, Run<String>)>,
     /// Every different outcome, as a hash, where outcomes are compared.
     pub(super) outcomes: BTreeSet<u64>,
+    /// Whether there are others: a plain access of a kernel has raced, which a proof takes in one order.
+    pub(super) has_more_outcomes: bool,
 }
 
 /// How a run ended.
@@ -61,9 +65,10 @@ pub(super) enum End {
     Fine,
     /// The recorded run has a finding.
     Finding,
-    /// The recorded run was given up at the step limit. Nothing wrong was found before it.
+    /// The recorded run was given up at a limit. Nothing wrong was found before it.
     GivenUp,
-    /// An exhaustive search found nothing wrong, and was ended by a bound. There are more schedules.
+    /// An exhaustive search found nothing wrong, and was ended by a bound: there are more schedules. Or time was over within the first
+    /// schedule.
     Bounded,
     /// The user ended the run before anything was found.
     Interrupted,
@@ -94,13 +99,14 @@ pub(super) fn run<P: Program>(program: &P, plan: &Plan) -> Done {
         sends_several_elements: false,
         differing: None,
         outcomes: BTreeSet::new(),
+        has_more_outcomes: false,
     };
     if let Err(error) = visit(program, plan, &mut done) {
         done.end = End::Error(error.message().to_string());
     }
     if let Some(run) = done.recorded.as_ref().filter(|_| done.end == End::Finding)
         && let VerdictKind::Failed { pe, error } = &run.verdict.kind
-        && is_operating(error.kind())
+        && is_operating(error)
     {
         done.end = End::Error(advise(*pe, error));
     }
@@ -137,7 +143,7 @@ fn visit<P: Program>(program: &P, plan: &Plan, done: &mut Done) -> Result<()> {
         done.end = End::of(run);
     } else if done.explored.bound == Some(Bound::Stopped) {
         done.end = End::Interrupted;
-    } else if plan.is_all() && !done.explored.complete {
+    } else if plan.is_all() && !done.explored.complete || done.schedules() == 0 {
         done.end = End::Bounded;
     }
     if let (None, Some(other)) = (&finding, results.other()) {
@@ -175,6 +181,10 @@ fn search(
     let explore = match plan.search {
         Search::InOrder { then } => {
             let run = simulation.run(main)?;
+            if let VerdictKind::Stopped { bound } = run.verdict.kind {
+                done.explored.bound = Some(bound);
+                return Ok((None, None));
+            }
             done.saw_first(&run, &mut |line| plan.print(line));
             done.marks.add(&run.verdict);
             done.alone = Some(run.steps);
@@ -223,6 +233,7 @@ fn explore_up_to_a_finding(
             results.begin_again(&before);
             done.marks.clone_from(&marks);
             done.outcomes.clear();
+            done.has_more_outcomes = false;
             *first = Some(run.without_results());
         }
         done.marks.add(&run.verdict);
@@ -236,6 +247,7 @@ fn explore_up_to_a_finding(
         }
         if plan.compares {
             done.outcomes.insert(outcome(run));
+            done.has_more_outcomes |= plan.config.races == Races::Find && races_plainly(run);
         }
         behind = behind.map(|classes| classes + 1);
         if behind.is_some_and(|classes| classes > plan.behind) {
@@ -256,11 +268,17 @@ fn explore_up_to_a_finding(
     Ok(finding)
 }
 
+/// Whether a plain access of a kernel has raced.
+fn races_plainly(run: &Run<String>) -> bool {
+    run.verdict.races.iter().any(|race| [race.first, race.second].iter().any(Access::is_plain_in_kernel))
+}
+
 impl End {
     /// How the visit ended, if this run is its last.
     fn of(run: &Run<String>) -> End {
         match run.is_ok() {
             true => End::Fine,
+            false if matches!(run.verdict.kind, VerdictKind::Stopped { bound: Bound::Stopped }) => End::Interrupted,
             false if run.is_given_up() => End::GivenUp,
             false => End::Finding,
         }
@@ -287,7 +305,7 @@ impl Done {
         main: &(impl Fn(&Pe<Sim>) -> Result<String> + Sync),
     ) -> Result<()> {
         let is_about_the_program = match &run.verdict.kind {
-            VerdictKind::Failed { error, .. } => !is_operating(error.kind()),
+            VerdictKind::Failed { error, .. } => !is_operating(error),
             _ => self.end == End::Finding,
         };
         if is_about_the_program && !plan.in_table {
@@ -321,10 +339,11 @@ impl Done {
     }
 }
 
-/// Whether an error is about this machine and its limits, and not about the program.
-pub(crate) fn is_operating(kind: ErrorKind) -> bool {
+/// Whether an error is about this machine and its limits, or about a kernel that there is not, and not about what the program does.
+pub(crate) fn is_operating(error: &Error) -> bool {
     use ErrorKind::{Device, Initialization, OutOfMemory, OutOfTeams, Timeout, Unsupported};
-    matches!(kind, OutOfMemory | OutOfTeams | Unsupported | Initialization | Timeout | Device)
+    let limits = matches!(error.kind(), OutOfMemory | OutOfTeams | Unsupported | Initialization | Timeout | Device);
+    limits || error.call() == "module"
 }
 
 /// What an error says that is about this machine, and what helps.

@@ -1,0 +1,44 @@
+//! How long a block runs: up to the limit of its launch, and as long as the world wants it to.
+
+use super::thread::Thread;
+use super::{Block, FaultKind, Halt};
+use crate::module::Place;
+use crate::world::World;
+
+/// Instructions after which the world is asked again.
+const SLICE: u64 = 1 << 20;
+
+impl Block {
+    /// A thread jumps back in a block that has run for some time: whether it may.
+    #[cold]
+    pub(super) fn may_go_on(
+        &mut self,
+        world: &mut impl World,
+        index: usize,
+        thread: &Thread,
+        (end, begin): (Place, u32),
+    ) -> Result<(), Halt> {
+        if self.steps > self.launch.max_steps {
+            let begin = Place(self.module.code[usize::from(thread.frame.code)].first_place + begin);
+            let message = format!("{}: its last line and its first", self.too_many());
+            return Err(self.fault_with(FaultKind::StepLimit, (index, end), (index, begin), message));
+        }
+        if !world.goes_on() {
+            return Err(self.fault(FaultKind::Stopped, index, end, "the block was ended from outside"));
+        }
+        self.asks_at = self.launch.max_steps.min(self.steps + SLICE);
+        Ok(())
+    }
+
+    /// The same, where a thread calls: that is limited, too, as a tree of calls needs no loop.
+    pub(super) fn may_call(&self, index: usize, place: Place) -> Result<(), Halt> {
+        match self.steps > self.launch.max_steps {
+            true => Err(self.fault(FaultKind::StepLimit, index, place, format!("{}: its last call", self.too_many()))),
+            false => Ok(()),
+        }
+    }
+
+    fn too_many(&self) -> String {
+        format!("given up after {} instructions", self.launch.max_steps)
+    }
+}

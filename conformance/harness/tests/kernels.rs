@@ -1,0 +1,186 @@
+//! Programs with kernels that compute for long, race, or do not load: what the harness prints, and with which status it ends.
+//!
+//! This test is its own program: started with a name in the environment, it runs that program instead of the tests.
+
+use std::env;
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use onesided::{Backend, Grid, Pe, Result, Source, SymmetricBuf, args};
+use onesided_harness::Program;
+
+mod common;
+use common::{Said, VARIABLE, program, run};
+
+fn main() -> ExitCode {
+    if let Ok(name) = env::var(VARIABLE) {
+        return play(&name);
+    }
+    let trial = |name: &str, test: fn() -> std::result::Result<(), Failed>| Trial::test(name, test);
+    let trials = vec![
+        trial("a_long_block_is_given_up", a_long_block_is_given_up),
+        trial("time_ends_a_run_while_a_kernel_computes", time_ends_a_run_while_a_kernel_computes),
+        trial("profiles_are_not_compared_where_a_kernel_races", profiles_are_not_compared_where_a_kernel_races),
+        trial("a_kernel_that_does_not_load_is_no_finding", a_kernel_that_does_not_load_is_no_finding),
+        #[cfg(unix)]
+        trial("one_signal_ends_a_kernel_that_computes", one_signal_ends_a_kernel_that_computes),
+    ];
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+/// Runs the program of that name.
+fn play(name: &str) -> ExitCode {
+    match name {
+        Counts::NAME => onesided_harness::main(Counts),
+        CountsForEver::NAME => onesided_harness::main(CountsForEver),
+        ReadsEarly::NAME => onesided_harness::main(ReadsEarly),
+        Broken::NAME => onesided_harness::main(Broken),
+        other => panic!("{other} is no program of this file"),
+    }
+}
+
+/// Every round stores another value, so no look at the thread shows that nothing can end the loop.
+const COUNT: &str = ".version 8.0\n.target sm_90\n.address_size 64
+.visible .entry count(.param .u64 count_param_0, .param .u32 count_param_1)
+{
+.reg .b64 %rd<2>;
+.reg .b32 %r<3>;
+.reg .pred %p<2>;
+ld.param.u64 %rd1, [count_param_0];
+ld.param.u32 %r2, [count_param_1];
+mov.u32 %r1, 0;
+$L:
+add.u32 %r1, %r1, 1;
+st.global.u32 [%rd1], %r1;
+setp.ne.u32 %p1, %r1, %r2;
+@%p1 bra $L;
+ret;
+}
+";
+
+/// A kernel of one thread counts: four instructions a round.
+fn count(pe: &Pe<impl Backend>, rounds: u32) -> Result<String> {
+    let word = pe.alloc_zeroed::<u32>(1)?;
+    launch_count(pe, &word, rounds)?;
+    let counted = pe.read_one(&word)?;
+    pe.free(word)?;
+    Ok(format!("counted {counted}"))
+}
+
+fn launch_count(pe: &Pe<impl Backend>, word: &SymmetricBuf<u32>, rounds: u32) -> Result<()> {
+    let module = pe.module(&Source::ptx("count.ptx", COUNT))?;
+    let stream = pe.stream()?;
+    // SAFETY: the kernel takes a pointer to a word, and a number.
+    unsafe { pe.on(&stream).launch(&module.kernel("count")?, &Grid::new(1, 1), args![word, rounds])? };
+    pe.synchronize(&stream)
+}
+
+program!(Counts, "counts", 2, |pe| { count(pe, 2000) });
+
+/// What stands behind `Next: `.
+fn next(said: &Said) -> &str {
+    said.out.split_once("\nNext: ").map_or("", |(_, next)| next)
+}
+
+fn a_long_block_is_given_up() -> std::result::Result<(), Failed> {
+    for all in [&[][..], &["--all"]] {
+        let said = run("counts", &[all, &["--max-instructions", "4000"]].concat());
+        said.expect(
+            3,
+            "GIVEN UP in order: instruction limit: given up after 4000 instructions of a block of kernel count on ",
+        )?;
+        said.expect(3, " --max-instructions 4000\n")?;
+        if !next(&said).starts_with("--max-instructions 40000 (a higher limit), --report") {
+            return Err(format!("no higher limit is suggested: {}", next(&said)).into());
+        }
+        run("counts", &said.replay()).expect(3, "GIVEN UP again: instruction limit")?;
+        run("counts", all).expect(0, "counted 2000")?;
+    }
+    Ok(())
+}
+
+program!(CountsForEver, "counts for ever", 2, |pe| {
+    eprintln!("PE {} counts", pe.my_pe());
+    count(pe, u32::MAX)
+});
+
+/// The most that can be asked for.
+const NO_LIMIT: [&str; 2] = ["--max-instructions", "18446744073709551615"];
+
+/// Where time is over within the first run, nothing was seen.
+fn time_ends_a_run_while_a_kernel_computes() -> std::result::Result<(), Failed> {
+    for kind in [&[][..], &["--all"], &["--strategy", "plain"]] {
+        let said = run("counts for ever", &[&NO_LIMIT[..], &["--time", "1"], kind].concat());
+        said.expect(3, "nothing wrong in 0 schedules (")?;
+        said.expect(3, ", bounded by 1 s; 0 steps")?;
+        if !next(&said).contains("--time 10 (a higher limit)") {
+            return Err(format!("no higher limit is suggested: {}", next(&said)).into());
+        }
+    }
+    run("counts for ever", &[&NO_LIMIT[..], &["--time", "1", "--pes", "2,3"]].concat())
+        .expect(3, "not complete: 0, bounded by 1 s")
+}
+
+// A kernel of PE 0 counts, and PE 1 does not wait for that.
+program!(ReadsEarly, "reads early", 2, |pe| {
+    let word = pe.alloc_zeroed::<u32>(1)?;
+    if pe.my_pe() == 0 {
+        launch_count(pe, &word, 3)?;
+        pe.free(word)?;
+        return Ok(String::new());
+    }
+    let found = pe.host().g(&word, 0)?;
+    pe.free(word)?;
+    Ok(format!("found {found}"))
+});
+
+/// Its stores are no steps of a proof: so what PE 1 can find is not known, and there is nothing to compare.
+fn profiles_are_not_compared_where_a_kernel_races() -> std::result::Result<(), Failed> {
+    let all = ["--all", "--profile", "all"];
+    let said = run("reads early", &all);
+    said.expect(1, "fails: race at count.ptx:")?;
+    said.expect(1, "\nnot compared, because plain accesses of a kernel race, and a proof takes them in one order (--races note takes them in all): spec, ")?;
+    if said.out.contains("the same") {
+        return Err(format!("profiles are compared: {}", said.out).into());
+    }
+    run("reads early", &[&all[..], &["--races", "note"]].concat()).expect(0, ": the same 4 outcomes\n")
+}
+
+program!(Broken, "broken", 2, |pe| {
+    pe.module(&Source::ptx("broken.ptx", COUNT.replace("add.u32", "odd.u32")))?;
+    Ok(String::new())
+});
+
+/// The program could not run, as with a precondition that does not hold.
+fn a_kernel_that_does_not_load_is_no_finding() -> std::result::Result<(), Failed> {
+    for options in [&[][..], &["--all"], &["--robust"]] {
+        let said = run("broken", options);
+        said.expect(2, "error: PE ")?;
+        said.expect(2, "module: broken.ptx: ")?;
+        if said.out.contains("FINDING") {
+            return Err(said.out.into());
+        }
+    }
+    Ok(())
+}
+
+/// It need not be ended by force, and prints its summary.
+#[cfg(unix)]
+fn one_signal_ends_a_kernel_that_computes() -> std::result::Result<(), Failed> {
+    use std::io::{BufRead as _, BufReader, Read as _};
+    use std::process::{Command, Stdio};
+    for (signal, status) in [("-INT", 130), ("-TERM", 143)] {
+        let mut counts = Command::new(env::current_exe().expect("the path of this test"));
+        counts.env(VARIABLE, CountsForEver::NAME).args(NO_LIMIT);
+        let mut child = counts.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let mut err = BufReader::new(child.stderr.take().expect("it is piped"));
+        err.read_line(&mut String::new())?; // it has begun
+        let kill = Command::new("kill").args([signal, &child.id().to_string()]).status()?;
+        let mut said = String::new();
+        child.stdout.take().expect("it is piped").read_to_string(&mut said)?;
+        let end = Said { status: child.wait()?.code(), out: said, err: format!("{kill}") };
+        end.expect(status, "nothing wrong in 0 schedules (in order)")?;
+        end.expect(status, ", ended by you; 0 steps")?;
+    }
+    Ok(())
+}
