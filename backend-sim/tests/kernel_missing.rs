@@ -44,7 +44,7 @@ fn a_fence_is_the_same_threads() {
 
 #[test]
 fn threads_of_one_block_need_no_barrier_of_the_grid() {
-    insta::assert_snapshot!(missing("source_used_by_another"), @r"a quiet between missing.cu:56 and missing.cu:59");
+    insta::assert_snapshot!(missing("source_used_by_another"), @r"a flush or quiet between missing.cu:56 and missing.cu:59");
     insta::assert_snapshot!(missing("awaited_by_one"), @r"a barrier of the block (__syncthreads) before missing.cu:68, behind the wait by which another of its threads knows of missing.cu:64");
 }
 

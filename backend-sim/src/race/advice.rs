@@ -89,7 +89,6 @@ impl Pair {
             };
         };
         match first.lane() {
-            Lane::Reads if a.is_in_kernel() => MissingEdge::Quiet { after, before }, // kernels have no flush
             Lane::Reads => MissingEdge::Flush { after, before },
             Lane::Gets => MissingEdge::Quiet { after, before },
             Lane::Steps | Lane::Arrived | Lane::Parts if beside => {
