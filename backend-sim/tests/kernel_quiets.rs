@@ -253,3 +253,65 @@ fn a_proof_that_begins_again_says_so() {
     withdrawn.sort_unstable();
     assert_eq!(withdrawn, [0, 1]);
 }
+
+/// A flag behind a pointer tells what a quiet before it has completed: puts and stores. A reader fences.
+#[test]
+fn a_flag_that_is_stored_behind_a_quiet_tells_what_is_complete() {
+    let text = |quiet: &str| {
+        format!(
+            ".version 8.0\n.target sm_90\n.address_size 64
+.extern .func (.param .b32 r) nvshmem_my_pe;
+.extern .func (.param .b64 r) nvshmem_ptr (.param .b64 a, .param .b32 b);
+.extern .func nvshmem_int_p (.param .b64 a, .param .b32 b, .param .b32 c);
+.extern .func nvshmem_quiet;
+.visible .entry k(.param .u64 k_param_0)
+{{
+.reg .b64 %rd<3>; .reg .b32 %r<3>; .reg .pred %p<2>;
+ld.param.u64 %rd1, [k_param_0];
+{{ .param .b32 r; call.uni (r), nvshmem_my_pe, (); ld.param.b32 %r1, [r]; }}
+setp.ne.u32 %p1, %r1, 0;
+@%p1 bra $READER;
+{{ .param .b64 a; .param .b32 b; .param .b64 r; st.param.b64 [a], %rd1; st.param.b32 [b], 1; call.uni (r), nvshmem_ptr, (a, b); ld.param.b64 %rd2, [r]; }}
+{{ .param .b64 a; .param .b32 b; .param .b32 c; st.param.b64 [a], %rd1; st.param.b32 [b], 3; st.param.b32 [c], 1; call.uni nvshmem_int_p, (a, b, c); }}
+st.global.u32 [%rd2+4], 4;
+{quiet}
+st.volatile.global.u32 [%rd2+8], 1;
+ret;
+$READER:
+ld.volatile.global.u32 %r1, [%rd1+8];
+setp.eq.u32 %p1, %r1, 0;
+@%p1 bra $READER;
+fence.acq_rel.sys;
+ld.global.u32 %r1, [%rd1];
+ld.global.u32 %r2, [%rd1+4];
+add.u32 %r1, %r1, %r2;
+st.global.u32 [%rd1+12], %r1;
+ret;
+}}
+"
+        )
+    };
+    let program = |quiet: &str| {
+        let source = Source::ptx("flag.ptx", text(quiet));
+        move |pe: &Pe<Sim>| {
+            let words = pe.alloc_zeroed::<i32>(4)?;
+            let (module, stream) = (pe.module(&source)?, pe.stream()?);
+            // SAFETY: the kernel takes one pointer.
+            unsafe { pe.on(&stream).launch(&module.kernel("k")?, &Grid::new(1, 1), args![&words])? };
+            pe.on(&stream).barrier_all()?;
+            pe.synchronize(&stream)?;
+            let seen = pe.read(&words)?[3];
+            pe.free(words)?;
+            Ok(seen)
+        }
+    };
+    for quiet in [Quiet::Pe, Quiet::Thread] {
+        let right = program("call.uni nvshmem_quiet, ();");
+        assert_eq!(simulation(quiet).run(&right).unwrap().results, [Some(0), Some(7)]);
+        let (explored, wrong) = prove(quiet, right);
+        assert_eq!((wrong, explored.complete), (None, true), "{quiet:?}");
+        for wrong in ["", "fence.acq_rel.sys;"] {
+            assert!(prove(quiet, program(wrong)).1.is_some(), "{quiet:?} {wrong}");
+        }
+    }
+}

@@ -90,32 +90,25 @@ fn a_thread_stops_before_each_strong_access() {
 
 #[test]
 fn threads_that_have_stopped_go_on_in_any_order() {
-    let body = ".shared .align 4 .b8 ticket[4];\natom.shared.exch.b32 %r2, [ticket], 0;\nbar.sync 0;\n\
+    let body = ".shared .align 4 .b8 ticket[4];\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 st.shared.u32 [ticket], 0;\nbar.sync 0;\n\
                 atom.shared.add.u32 %r2, [ticket], 1;\nmad.wide.u32 %rd1, %r1, 4, %rd1;\nst.global.u32 [%rd1], %r2;";
     let mut world = Noting::default();
     let mut block = block(body, 3, &mut world);
-    let stop_all = |block: &mut Block, world: &mut Noting| {
-        for thread in 0..3 {
-            let Stop::Access(access) = block.run(world) else { panic!("thread {thread} stops") };
-            assert_eq!((access.thread, access.is_shared()), (thread, true));
-        }
-        assert_eq!(block.run(world), Stop::Idle);
-        assert_eq!(block.idle().stopped.len(), 3);
-    };
-    stop_all(&mut block, &mut world);
-    for thread in [0, 1] {
-        block.go_on(thread);
-        assert_eq!(block.run(&mut world), Stop::Idle, "at the barrier");
-    }
-    block.go_on(2);
-    stop_all(&mut block, &mut world);
+    let mut stopped = [0; 3].map(|_| match block.run(&mut world) {
+        Stop::Access(access) if access.is_shared() => access.thread,
+        other => panic!("{other:?}"),
+    });
+    stopped.sort_unstable();
+    assert_eq!(stopped, [0, 1, 2]);
+    assert_eq!(block.run(&mut world), Stop::Idle);
+    assert_eq!(block.idle().stopped.len(), 3);
     for thread in [2, 0] {
         block.go_on(thread);
         assert_eq!(block.run(&mut world), Stop::Idle);
     }
     block.go_on(1);
     assert_eq!(block.run(&mut world), Stop::Finished);
-    assert_eq!(world.accessed, [0, 1, 2, 2, 0, 1]);
+    assert_eq!(world.accessed, [2, 0, 1]);
     let tickets: Vec<u8> = world.memory.bytes(world.out)[..12].iter().copied().step_by(4).collect();
     assert_eq!(tickets, [1, 2, 0]);
 }

@@ -21,6 +21,8 @@ pub(super) struct Calling {
     function: usize,
     /// If it changes nothing, the words that it has read: their addresses and bytes. A loop around it waits for them.
     reads: Option<Vec<(u64, u8)>>,
+    /// It is a quiet: what its thread stores strongly behind it tells what is complete.
+    is_quiet: bool,
 }
 
 /// A thread looks at words, or waits for some of them.
@@ -168,8 +170,9 @@ impl Machine {
         // a fence or a quiet in a loop that polls ends nothing that the loop waits for
         let orders = matches!(&what, Task::Op { op, .. } if matches!(op.effect(), Effect::Order(_)));
         let reads = orders.then(Vec::new);
+        let is_quiet = matches!(&what, Task::Op { op: Op::Quiet, .. });
         self.agents[agent].queue.push_back(Work { what, at, past, known: None, mark });
-        self.kernels.blocks[id].calls.insert(first, Calling { function: call.external, call, reads });
+        self.kernels.blocks[id].calls.insert(first, Calling { function: call.external, call, reads, is_quiet });
         self.run_stream(agent);
     }
 
@@ -245,7 +248,12 @@ impl Machine {
     fn answer_call(&mut self, agent: AgentId, value: u64, observed: Option<&[(u64, u8)]>) {
         let id = self.block_of(agent);
         let first = self.first_of(id, agent);
-        let Some(Calling { call, function, reads }) = self.kernels.blocks[id].calls.remove(&first) else { return };
+        let Some(Calling { call, function, reads, is_quiet }) = self.kernels.blocks[id].calls.remove(&first) else {
+            return;
+        };
+        if is_quiet {
+            self.quiet_releases(id, first);
+        }
         if self.mode.tracking {
             let pasts = &mut self.kernels.blocks[id].pasts;
             call.threads.iter().for_each(|&thread| pasts.entry(thread).or_default().join(&self.agents[agent].past));

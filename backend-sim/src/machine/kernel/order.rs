@@ -1,6 +1,6 @@
 //! What strong accesses and fences of kernels tell (PTX's memory model): a release tells what its thread has done, an acquire learns it.
 //!
-//! A fence followed by a strong store releases; a strong load followed by a fence acquires. What a fence releases, threads may store that
+//! A fence followed by a strong store releases, and so does a quiet, which has completed more; a strong load followed by a fence acquires. What a fence releases, threads may store that
 //! come after it by a barrier: `__threadfence(); __syncthreads();`, then a store by one thread, is common, and right on every GPU. Who
 //! acquires must fence itself: what one thread has read, the fences of others behind a barrier do not acquire.
 
@@ -172,6 +172,20 @@ impl Machine {
         if scope == Scope::Sys {
             self.races.system_fence(agent);
         }
+        self.releases(id, (thread, agent), scope, at);
+    }
+
+    /// A thread's quiet has ended: what it has completed is everywhere, as behind a fence of the system.
+    pub(super) fn quiet_releases(&mut self, id: BlockId, thread: usize) {
+        if self.races.is_on() {
+            let agent = self.thread_acts(id, thread);
+            let at = self.agents[agent].at.expect("it has called");
+            self.releases(id, (thread, agent), Scope::Sys, at);
+        }
+    }
+
+    /// What a thread has done is released by what it stores strongly from now on, and by whom that comes after it.
+    fn releases(&mut self, id: BlockId, (thread, agent): (usize, AgentId), scope: Scope, at: At) {
         let told = self.races.tell(agent);
         let narrow = told.clone().filter(|_| scope > Scope::Cta);
         let fenced = Fenced {

@@ -123,8 +123,8 @@ impl Machine {
         let AgentKind::Block(kernel) = agent.kind else { return "one of several words".into() };
         let running = &self.kernels.blocks[kernel.block];
         let Some(idle) = running.idle() else { return "its threads' calls".into() };
-        let module = &running.launched.code.module;
-        let waiting = |of: &Waiting, how: &str| format!("{} {how} at {}", of.who, module.describe(of.place));
+        let code = &running.launched.code;
+        let waiting = |of: &Waiting, how: &str| format!("{} {how} at {}", of.who, code.at(of.place));
         let spins = |of: &Waiting| match of.reads.first() {
             None => waiting(of, "polls"),
             Some(&(address, bytes)) => match address::place(address, bytes.into()) {
