@@ -55,9 +55,9 @@ impl How {
 }
 
 /// For each kind of access, in the order of [`How::ALL`], those that it conflicts with whatever the sizes: a bit each.
-const ALWAYS: [u8; 8] = [0b1010_110, 0b1111_111, 0b1011_111, 0b000_110, 0b000_111, 0b000_010, 0b000_111, 0];
+const ALWAYS: [u8; 8] = [0b101_0110, 0b111_1111, 0b101_1111, 0b000_0110, 0b000_0111, 0b000_0010, 0b000_0111, 0];
 /// The same, where the words differ in size.
-const UNLESS_OF_ONE_SIZE: [u8; 8] = [0, 0, 0b100_000, 0b1010_000, 0b1111_000, 0b1010_100, 0b1111_000, 0];
+const UNLESS_OF_ONE_SIZE: [u8; 8] = [0, 0, 0b010_0000, 0b101_0000, 0b111_1000, 0b101_0100, 0b111_1000, 0];
 
 #[cfg(test)]
 mod tests {

@@ -66,6 +66,7 @@ impl Block {
         }
     }
 
+    #[expect(clippy::too_many_arguments, reason = "who, where, what and how of an access")]
     pub(super) fn mbarrier(
         &mut self,
         world: &mut impl World,
