@@ -17,7 +17,8 @@
 //! **Threads are agents, and so are blocks.** A thread's steps are its strong accesses, to global and to shared memory, and its calls. A call
 //! that a warp or block makes together is one of its first thread. A block runs its threads in a fixed order, each until it is stopped at its
 //! next step, and has no steps itself. In a search, a thread's step comes after what the thread has done before, and others with which it
-//! has met.
+//! has met. Where races are looked for, threads know of each other only what barriers, shuffles and strong accesses tell: what depends on
+//! more is a race.
 //!
 //! **Plain accesses are no choices.** They happen with the step before them. Where that matters, two accesses race, and races are
 //! findings. Where they are none, each access to global memory is a step, and a store to another PE's memory arrives in a step of its own.
@@ -419,11 +420,12 @@ impl Machine {
     /// Memory has changed: blocks that spin on it look again, and threads that poll it.
     pub(super) fn wake_kernels(&mut self, pe: PeId, span: Span) {
         if let Ok(address) = address::join(pe, span.alloc, span.start) {
+            let number = self.number();
             for index in 0..self.kernels.live.len() {
                 let id = self.kernels.live[index];
                 let running = &mut self.kernels.blocks[id];
                 if self.mode.tracking {
-                    running.watches.changed(Object::memory(pe, span), self.begun.saturating_sub(1));
+                    running.watches.changed(Object::memory(pe, span), number);
                 }
                 let Some(block) = &mut running.block else { continue }; // it runs, and sees by itself what it changes
                 block.wake(address, span.len as u64, self.begun as u64);

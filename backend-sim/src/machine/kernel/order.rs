@@ -1,7 +1,7 @@
 //! What strong accesses and fences of kernels tell (PTX's memory model): a release tells what its thread has done, an acquire learns it.
 //!
-//! A fence followed by a strong store releases, and so does a quiet, which has completed more; a strong load followed by a fence acquires. What a fence releases, threads may store that
-//! come after it by a barrier: `__threadfence(); __syncthreads();`, then a store by one thread, is common, and right on every GPU. Who
+//! A fence followed by a strong store releases, and so does a quiet, which has completed more; a strong load followed by a fence acquires.
+//! What a fence releases, threads may store that come after it by a barrier: `__threadfence(); __syncthreads();`, then a store by one thread, is common, and right on every GPU. Who
 //! acquires must fence itself: what one thread has read, the fences of others behind a barrier do not acquire.
 
 use std::collections::BTreeMap;
