@@ -3,7 +3,7 @@
 use onesided::backend::{AllocId, Span};
 use onesided::{At, Cmp, DType};
 
-use super::ids::{AgentId, BlockId, PeId, ScopeId, TeamIndex};
+use super::ids::{AgentId, PeId, ScopeId, TeamIndex};
 use super::{KEPT, Machine};
 
 /// One access of a step that was chosen.
@@ -27,13 +27,16 @@ pub(crate) struct Actor {
     pub(crate) at: Option<At>,
 }
 
+/// A block of a kernel: its PE, and its number among the PE's agents. It is the same in every schedule, in whatever order blocks begin.
+pub(super) type BlockName = (PeId, u32);
+
 /// What is shared, so that the order of accesses can matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Object {
     /// Bytes of a PE's memory.
     Memory { pe: PeId, alloc: AllocId, start: usize, end: usize },
     /// Bytes of a kernel's block's shared memory.
-    Shared { block: BlockId, start: u64, end: u64 },
+    Shared { block: BlockName, start: u64, end: u64 },
     /// Bytes of a PE's memory, as PEs see them that reach it on another path.
     Seen { pe: PeId, alloc: AllocId, start: usize, end: usize },
     /// What has arrived at a PE, where others may not see it yet.
@@ -80,7 +83,7 @@ pub(crate) enum Bits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ObjectKind {
     Memory(PeId, AllocId),
-    Shared(BlockId),
+    Shared(BlockName),
     Seen(PeId, AllocId),
     Arrivals,
     Scope,
@@ -167,7 +170,7 @@ impl Object {
     }
 
     /// Shared memory of a block at a generic address, if it is one.
-    pub(super) fn shared(block: BlockId, address: u64, bytes: u8) -> Option<Object> {
+    pub(super) fn shared(block: BlockName, address: u64, bytes: u8) -> Option<Object> {
         onesided_ptx::is_shared(address).then(|| Object::Shared {
             block,
             start: address,

@@ -41,6 +41,7 @@ use onesided::backend::{AllocId, ArgumentValue, LaunchRequest, Span};
 use onesided::{At, Error, ErrorKind, Grid, Together};
 use onesided_ptx::{Block, Global, Idle, Launch, Type};
 
+use super::access::BlockName;
 use super::agent::{Agent, AgentKind, InKernel, State, Task};
 use super::ids::{AgentId, BlockId, Id as _, PeId, Table};
 use super::past::Past;
@@ -401,6 +402,12 @@ impl Machine {
             return self.finish(stream);
         }
         self.begin_block(stream);
+    }
+
+    /// What a block is called in every schedule.
+    fn block_name(&self, id: BlockId) -> BlockName {
+        let agent = &self.agents[self.kernels.blocks[id].agent];
+        (agent.pe, agent.ordinal())
     }
 
     /// The block of an agent in a kernel.

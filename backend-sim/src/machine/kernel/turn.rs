@@ -29,7 +29,8 @@ impl Machine {
             let stop = block.run(&mut world);
             self.noting = false; // what follows the access is no part of the step
             if self.mode.tracking {
-                self.kernels.blocks[id].watches.parked(id, &block);
+                let name = self.block_name(id);
+                self.kernels.blocks[id].watches.parked(name, &block);
             }
             self.kernels.blocks[id].block = Some(block);
             self.step();
@@ -128,7 +129,7 @@ impl Machine {
 
     fn aim_thread(&mut self, agent: AgentId, id: BlockId, access: &Access) {
         let me = self.agents[agent].pe;
-        let object = match Object::shared(id, access.address, access.bytes) {
+        let object = match Object::shared(self.block_name(id), access.address, access.bytes) {
             None => {
                 self.at_address(me, access.address, access.bytes.into()).ok().map(|(pe, span)| Object::memory(pe, span))
             }

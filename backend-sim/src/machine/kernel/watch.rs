@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use onesided_ptx::Block;
 
+use super::super::access::BlockName;
 use super::super::ids::BlockId;
 use super::super::{Machine, Object, Touch};
 use super::address;
@@ -44,13 +45,13 @@ impl Watches {
     }
 
     /// A turn of the block is over. What a change has woken may not have looked yet: it depends on that change still.
-    pub(super) fn parked(&mut self, id: BlockId, block: &Block) {
+    pub(super) fn parked(&mut self, name: BlockName, block: &Block) {
         for (thread, reads) in block.parked() {
             let watch = self.of.entry(thread).or_default();
             if watch.changes.is_empty() {
                 watch.reads.clear();
             }
-            for object in objects(id, reads) {
+            for object in objects(name, reads) {
                 if !watch.reads.contains(&object) {
                     watch.reads.push(object);
                 }
@@ -72,10 +73,10 @@ impl Watches {
 }
 
 /// What was read at these addresses, of global memory and of the block's shared memory.
-pub(super) fn objects(id: BlockId, reads: &[(u64, u8)]) -> impl Iterator<Item = Object> {
+pub(super) fn objects(block: BlockName, reads: &[(u64, u8)]) -> impl Iterator<Item = Object> {
     reads.iter().filter_map(move |&(address, bytes)| match address::place(address, bytes.into()) {
         Some((pe, span)) => Some(Object::memory(pe, span)),
-        None => Object::shared(id, address, bytes),
+        None => Object::shared(block, address, bytes),
     })
 }
 

@@ -176,7 +176,7 @@ impl World for KernelWorld<'_> {
     }
 
     fn accessed_shared(&mut self, access: &Access, changed: bool) {
-        if let Some(object) = Object::shared(self.block, access.address, access.bytes) {
+        if let Some(object) = Object::shared(self.machine.block_name(self.block), access.address, access.bytes) {
             self.machine.accessed_shared(self.block, access, &object, changed);
         }
         self.done();
@@ -188,7 +188,7 @@ impl World for KernelWorld<'_> {
 
     fn looks_again(&mut self, thread: u32, reads: &[(u64, u8)], since: u64) {
         if self.machine.mode.tracking {
-            let reads = objects(self.block, reads).collect();
+            let reads = objects(self.machine.block_name(self.block), reads).collect();
             self.machine.kernels.blocks[self.block].watches.begin_behind(thread as usize, reads, since as usize);
         }
     }
