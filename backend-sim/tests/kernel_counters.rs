@@ -93,6 +93,25 @@ fn who_has_polled_a_flag_may_reset_it_and_who_has_not_read_it_may_not() {
     );
 }
 
+/// Such atomics commute, so one order stands for both: it must not be the one in which nothing races.
+#[test]
+fn an_atomic_whose_result_nobody_looks_at_tells_its_thread_nothing() {
+    let blind = "red.global.add.u32 [%rd1], 1;\nsetp.eq.u32 %p1, %r2, 1;\n@%p1 st.global.u32 [%rd1], 0;";
+    assert!(proof(blind, &Grid::new(2, 1)).1);
+    for (space, grid, first) in [("global", Grid::new(2, 1), "%r2"), ("shared", Grid::new(1, 2), "%r1")] {
+        let at = if space == "shared" { "shared" } else { "%rd1" };
+        let body = |result: &str| {
+            format!(
+                "setp.eq.u32 %p1, {first}, 0;\n@!%p1 bra $SECOND;\nst.global.u32 [%rd1+400], 7;\natom.release.sys.{space}.add.u32 %r4, [{at}], 1;\nret;\n\
+                 $SECOND: atom.acquire.sys.{space}.add.u32 %r3, [{at}], 1;\nfence.acq_rel.sys;\n{result}ld.global.u32 %r4, [%rd1+400];\n\
+                 st.global.u32 [%rd2], %r4;\n$END:"
+            )
+        };
+        assert!(proof(&body(""), &grid).1, "{space}");
+        assert!(!proof(&body("setp.eq.u32 %p1, %r3, 0;\n@%p1 bra $END;\n"), &grid).1, "{space}");
+    }
+}
+
 #[test]
 fn counts_that_nobody_looks_at_commute_and_tickets_do_not() {
     let counts = "red.shared.add.u32 [shared], 1;\natom.global.add.u32 %r3, [%rd1], 1;\natom.global.or.b32 %r4, [%rd1+400], %r1;";

@@ -295,7 +295,9 @@ impl Block {
             }
         };
         self.has_read(thread, index, address, bytes);
-        self.synchronize_read(index, address, memory.order);
+        if !form.commutes {
+            self.synchronize_read(index, address, memory.order);
+        }
         // A compare-and-swap that fails writes nothing, and releases nothing.
         if changed || form.op != crate::world::AtomicOp::CompareSwap {
             self.synchronize_write(index, address, memory.order, true);

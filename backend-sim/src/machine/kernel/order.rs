@@ -120,15 +120,15 @@ impl Machine {
             return;
         }
         let agent = self.thread_acts(id, access.thread as usize);
+        // who does not look at what an atomic has found cannot know what it comes after
+        let reads = access.kind != AccessKind::Store && !access.commutes;
         let how = match access.kind {
             AccessKind::Load => How::AtomicRead,
-            AccessKind::Atomic(_) => How::AtomicFetch,
+            AccessKind::Atomic(_) if reads => How::AtomicFetch,
             _ => How::AtomicUpdate,
         };
         self.observe(agent, pe, span, how, span.len, asked);
-        if access.kind != AccessKind::Store
-            && let Some((told, far)) = self.races.heard(agent, pe, span)
-        {
+        if reads && let Some((told, far)) = self.races.heard(agent, pe, span) {
             match access.order.acquires() {
                 true => self.races.learn_told(agent, &told),
                 false => {
