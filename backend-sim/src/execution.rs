@@ -15,7 +15,7 @@ use crate::panics::{self, Watch};
 use crate::pe::SimProcess;
 use crate::search::Deadline;
 use crate::trace::Event;
-use crate::verdict::{Standing, Verdict, VerdictKind};
+use crate::verdict::{Standing, Unseen, Verdict, VerdictKind};
 
 /// A program, as every PE's process runs it.
 pub(crate) struct Program<'a, T> {
@@ -34,6 +34,8 @@ pub(crate) struct Executed<T> {
     /// The class of its schedule, if that was asked for.
     pub(crate) class: Option<u64>,
     pub(crate) trace: Option<Vec<Event>>,
+    /// Why nobody has seen its end, or what the others do behind the finding.
+    pub(crate) unseen: Option<Unseen>,
 }
 
 /// What is kept from run to run: memory, stacks, tables.
@@ -102,12 +104,12 @@ impl Engine {
         let drive = |hosts: &mut Hosts<'_, Result<T>>| {
             drive(link, hosts, &watch, chooser, max_steps, &mut results, (meaning, strict))
         };
-        let mut verdict = Hosts::with(n, link, &mut self.stacks, self.config.ending, &body, drive)
+        let (mut verdict, unseen) = Hosts::with(n, link, &mut self.stacks, self.config.ending, &body, drive)
             .map_err(|why| Error::new(ErrorKind::OutOfMemory, "simulation", why, at))?;
         let mut machine = link.machine.borrow_mut();
         let (trace, reads) = machine.take_trace(verdict.kind.checking_pe()).unzip();
         verdict.reads = reads.unwrap_or_default();
-        Ok(Executed { verdict, results, steps: machine.steps, picked: machine.picked(), class: None, trace })
+        Ok(Executed { verdict, results, steps: machine.steps, picked: machine.picked(), class: None, trace, unseen })
     }
 }
 
@@ -121,7 +123,7 @@ fn drive<T, C: Chooser>(
     max_steps: u64,
     results: &mut [Option<T>],
     (meaning, strict): (Races, bool),
-) -> Verdict {
+) -> (Verdict, Option<Unseen>) {
     let mut first = None;
     let kind = loop {
         let kind = take_turns(link, hosts, watch, chooser, max_steps, results);
@@ -134,8 +136,9 @@ fn drive<T, C: Chooser>(
     };
     let mut machine = link.machine.borrow_mut();
     chooser.ended(&mut machine, kind.cuts());
+    let unseen = kind.unseen();
     if let Some(verdict) = first {
-        return Verdict { races: machine.races(), ..verdict };
+        return (Verdict { races: machine.races(), ..verdict }, unseen);
     }
     if let VerdictKind::Finished = kind {
         let (races, intended, lints) = (machine.races(), machine.intended(), machine.lints());
@@ -144,13 +147,13 @@ fn drive<T, C: Chooser>(
             _ if strict && !lints.is_empty() => VerdictKind::Lint,
             kind => kind,
         };
-        return Verdict { kind, races, intended, lints, ..Verdict::finished() };
+        return (Verdict { kind, races, intended, lints, ..Verdict::finished() }, unseen);
     }
     let mut verdict = report(&mut machine, kind);
     let steps = match verdict.kind {
         VerdictKind::StepLimit { .. } => AT_THE_LIMIT.max(results.len() as u64 * ROUNDS),
         _ if verdict.kind.lets_others_go_on() && meaning != Races::Ignore => BEHIND_A_FAILURE,
-        _ => return verdict,
+        _ => return (verdict, unseen),
     };
     let at_the_limit = matches!(verdict.kind, VerdictKind::StepLimit { .. });
     let paused = machine.pause(at_the_limit);
@@ -166,7 +169,7 @@ fn drive<T, C: Chooser>(
         false => verdict.races = machine.races(),
     }
     machine.resume(paused);
-    verdict
+    (verdict, unseen)
 }
 
 /// What is to be said of a run that does not end well, as it stands now.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::config::{Config, Races};
 use crate::simulation::Run;
-use crate::verdict::VerdictKind;
+use crate::verdict::Unseen;
 
 /// Which schedules to visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,7 +152,7 @@ pub struct Explored {
     pub redundant: u64,
     /// Of the schedules visited, those that ended with a finding.
     pub findings: u64,
-    /// Of the schedules visited, those that were given up: what follows in them was not seen.
+    /// Of the schedules visited, those that were given up, or in which the others were behind a finding: what follows in them was not seen.
     pub given_up: u64,
     /// Of those, the ones in which only polls were left ([`VerdictKind::PollsBounded`](crate::VerdictKind::PollsBounded)); the
     /// others reached the limit of steps or instructions.
@@ -277,8 +277,8 @@ const UNLESS_VALUES_MATTER: &str = ", if no value that signal_wait_until returns
 impl Explored {
     pub(crate) fn count<T>(&mut self, run: &Run<T>) {
         self.schedules += 1;
-        self.given_up += u64::from(run.is_given_up());
-        self.polls_bounded += u64::from(matches!(run.verdict.kind, VerdictKind::PollsBounded));
+        self.given_up += u64::from(run.unseen.is_some());
+        self.polls_bounded += u64::from(run.unseen == Some(Unseen::Polls));
         self.findings += u64::from(!run.is_ok() && !run.is_given_up());
         self.steps += run.steps;
     }

@@ -17,7 +17,7 @@ use crate::pe::{Sim, SimProcess};
 use crate::schedule::{Choices, Schedule, fingerprint};
 use crate::search::{Budget, Deadline, Explore, Explored, Limits, Outlook};
 use crate::trace::Event;
-use crate::verdict::{Verdict, VerdictKind};
+use crate::verdict::{Unseen, Verdict, VerdictKind};
 
 /// Steps after which a run is given up, unless [`Config::max_steps`] says otherwise.
 const MAX_STEPS: u64 = 1_000_000;
@@ -86,6 +86,8 @@ pub struct Run<T> {
     ///
     /// [`Quiet::Thread`]: crate::Quiet::Thread
     pub begins_again: bool,
+    /// Why nobody has seen its end, or what the others do behind the finding.
+    pub(crate) unseen: Option<Unseen>,
 }
 
 impl Simulation {
@@ -449,9 +451,9 @@ impl Simulation {
     pub(crate) fn finisher<T>(&self) -> impl Fn(Choices, Executed<T>) -> Run<T> + use<T> {
         let none = Schedule::new(self.config(), Choices::InOrder);
         move |choices, executed| {
-            let Executed { verdict, results, steps, trace, .. } = executed;
+            let Executed { verdict, results, steps, trace, unseen, .. } = executed;
             let schedule = Schedule { choices, ..none.clone() };
-            Run { verdict, results, steps, schedule, trace, begins_again: false }
+            Run { verdict, results, steps, schedule, trace, begins_again: false, unseen }
         }
     }
 }
@@ -502,6 +504,7 @@ impl<T> Run<T> {
             schedule: self.schedule.clone(),
             trace: None,
             begins_again: self.begins_again,
+            unseen: self.unseen,
         }
     }
 

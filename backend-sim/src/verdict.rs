@@ -269,6 +269,15 @@ impl Verdict {
     }
 }
 
+/// Why nobody has seen the end of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unseen {
+    /// It reached a limit.
+    Limit,
+    /// Only polls were left.
+    Polls,
+}
+
 impl VerdictKind {
     pub(crate) fn is_ok(&self) -> bool {
         matches!(self, VerdictKind::Finished | VerdictKind::Exited { status: 0, .. })
@@ -276,13 +285,18 @@ impl VerdictKind {
 
     /// Whether the run was given up: its end is not known.
     pub(crate) fn is_given_up(&self) -> bool {
-        matches!(
-            self,
-            VerdictKind::StepLimit { .. }
-                | VerdictKind::InstructionLimit { .. }
-                | VerdictKind::Stopped { .. }
-                | VerdictKind::PollsBounded
-        )
+        self.unseen().is_some()
+    }
+
+    /// Why the end of the run is not known, if it was given up.
+    pub(crate) fn unseen(&self) -> Option<Unseen> {
+        match self {
+            VerdictKind::StepLimit { .. } | VerdictKind::InstructionLimit { .. } | VerdictKind::Stopped { .. } => {
+                Some(Unseen::Limit)
+            }
+            VerdictKind::PollsBounded => Some(Unseen::Polls),
+            _ => None,
+        }
     }
 
     /// Whether one PE gets no further and the others could.

@@ -1,8 +1,8 @@
-//! What a run tells that reaches the step limit: which calls its loops make.
+//! What a run tells that reaches the step limit: which calls its loops make, and that its end was not seen.
 
 use std::ops::ControlFlow;
 
-use onesided::{Pe, Result};
+use onesided::{Pe, Result, expect_eq};
 use onesided_sim::{Config, Explore, Races, Sim, Simulation, Strategy, VerdictKind};
 
 /// PE 0 prepares much and then counts for ever, in a loop of two calls.
@@ -46,5 +46,36 @@ fn a_run_that_is_given_up_names_the_calls_of_its_loop() {
         assert_eq!(calls, ["atomic add<u64>(buf0+8..16 on PE 1, 1)", "signal_fetch(buf0+0..8)"], "{verdict}");
         let lines: Vec<u32> = loops.iter().map(|call| call.at.line()).collect();
         assert_eq!(lines[0].abs_diff(lines[1]), 1);
+    }
+}
+
+/// PE 0's check fails at once. PE 1 counts for ever, or for a while.
+fn fails_beside_a_counter(pe: &Pe<Sim>, rounds: u64) -> Result<()> {
+    let words = pe.alloc_zeroed::<u64>(2)?;
+    if pe.my_pe() == 0 {
+        return expect_eq(1, 2, "one");
+    }
+    for _ in 0..rounds {
+        pe.host().atomic_inc(words.at(1), 1)?;
+    }
+    pe.free(words)
+}
+
+/// What the others do behind a failed check belongs to a search. One that has not seen the end of it is not complete.
+#[test]
+fn a_search_is_complete_only_if_the_end_behind_a_finding_was_seen() {
+    for (rounds, given_up) in [(10, 0), (u64::MAX, 1)] {
+        let config = Config { max_steps: Some(1000), ..Config::pes(2) };
+        let mut simulation = Simulation::new(config).unwrap();
+        let program = |pe: &Pe<Sim>| fails_beside_a_counter(pe, rounds);
+        let visit = |run: &onesided_sim::Run<()>| {
+            assert!(matches!(run.verdict.kind, VerdictKind::Failed { pe: 0, .. }), "{}", run.verdict);
+            ControlFlow::Continue(())
+        };
+        let explored = simulation.explore(Explore::All { limit: 100 }, program, visit).unwrap();
+        let seen = (explored.findings, explored.given_up, explored.complete);
+        assert_eq!(seen, (explored.schedules, given_up * explored.schedules, given_up == 0));
+        let proof = explored.proof(simulation.config());
+        assert_eq!(proof.contains("given up at a limit"), given_up > 0, "{proof}");
     }
 }
