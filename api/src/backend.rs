@@ -169,6 +169,7 @@ pub enum ArgumentValue {
 
 impl ArgumentValue {
     /// Bytes that it takes among a kernel's parameters.
+    #[inline]
     pub fn size(&self) -> usize {
         match self {
             ArgumentValue::Bits { size, .. } | ArgumentValue::Structure { size, .. } => *size,

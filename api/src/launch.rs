@@ -133,6 +133,8 @@ impl Grid {
 #[derive(Clone, Debug)]
 pub struct Argument {
     value: ArgumentValue,
+    /// The value's bytes: every launch asks.
+    size: usize,
     brands: Brands,
 }
 
@@ -181,7 +183,7 @@ impl Argument {
         }
         let value = ArgumentValue::Structure { fields: laid, size: at.next_multiple_of(align) };
         let brands = fields.iter().flat_map(|field| field.brands.all().iter().copied()).collect();
-        Argument { value, brands: Brands::Many(brands) }
+        Argument::of(value, Brands::Many(brands))
     }
 
     /// The null pointer.
@@ -194,8 +196,14 @@ impl Argument {
         &self.value
     }
 
+    #[inline]
     fn plain(value: ArgumentValue) -> Argument {
-        Argument { value, brands: Brands::None }
+        Argument::of(value, Brands::None)
+    }
+
+    #[inline]
+    fn of(value: ArgumentValue, brands: Brands) -> Argument {
+        Argument { size: value.size(), value, brands }
     }
 }
 
@@ -229,28 +237,28 @@ impl From<bool> for Argument {
 impl<T: Element, K> From<&Buf<T, K>> for Argument {
     #[inline]
     fn from(buf: &Buf<T, K>) -> Argument {
-        Argument { value: ArgumentValue::Memory(buf.span()), brands: Brands::One(buf.brand) }
+        Argument::of(ArgumentValue::Memory(buf.span()), Brands::One(buf.brand))
     }
 }
 
 impl<T: Element, K> From<Slice<'_, T, K>> for Argument {
     #[inline]
     fn from(slice: Slice<'_, T, K>) -> Argument {
-        Argument { value: ArgumentValue::Memory(slice.span()), brands: Brands::One(slice.brand) }
+        Argument::of(ArgumentValue::Memory(slice.span()), Brands::One(slice.brand))
     }
 }
 
 impl<T: Element> From<&RegisteredSymmetric<T>> for Argument {
     #[inline]
     fn from(buf: &RegisteredSymmetric<T>) -> Argument {
-        Argument { value: ArgumentValue::Memory(buf.span()), brands: Brands::One(buf.brand()) }
+        Argument::of(ArgumentValue::Memory(buf.span()), Brands::One(buf.brand()))
     }
 }
 
 impl From<&Team> for Argument {
     #[inline]
     fn from(team: &Team) -> Argument {
-        Argument { value: ArgumentValue::Team(team.id()), brands: Brands::One(team.brand()) }
+        Argument::of(ArgumentValue::Team(team.id()), Brands::One(team.brand()))
     }
 }
 
@@ -319,7 +327,7 @@ impl<B: Backend> Issue<'_, B> {
             for &brand in argument.brands.all() {
                 call.own(brand, "an argument", "a handle")?;
             }
-            let size = argument.value.size();
+            let size = argument.size;
             if size != parameter.size {
                 let Parameter { size: wanted, .. } = *parameter;
                 let what = argument.value.describe();

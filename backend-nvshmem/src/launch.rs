@@ -25,27 +25,36 @@ const REMEMBERED: usize = 32;
 
 /// Kernels that may still run: for the error, if one of them faults.
 #[derive(Debug, Default)]
-pub(crate) struct Launched(RefCell<Vec<(usize, String, At)>>);
+pub(crate) struct Launched(RefCell<Vec<Launch>>);
+
+#[derive(Debug)]
+struct Launch {
+    stream: usize,
+    function: Function,
+    name: String,
+    at: At,
+}
 
 impl Launched {
-    fn add(&self, stream: &CudaStream, name: &str, at: At) {
+    #[inline]
+    fn add(&self, stream: &CudaStream, function: Function, name: &str, at: At) {
         let mut all = self.0.borrow_mut();
         let stream = stream.cu_stream() as usize;
         // Most launches repeat the last one.
-        if all.iter().rev().any(|(its, kernel, its_at)| *its == stream && its_at.is_same(&at) && kernel == name) {
-            return;
+        let is_this = |of: &Launch| of.stream == stream && of.function.0 == function.0 && of.at.is_same(&at);
+        if !all.iter().rev().any(is_this) {
+            if all.len() == REMEMBERED {
+                all.remove(0);
+            }
+            all.push(Launch { stream, function, name: name.to_string(), at });
         }
-        if all.len() == REMEMBERED {
-            all.remove(0);
-        }
-        all.push((stream, name.to_string(), at));
     }
 
     /// Notes that everything on a stream has ended; on all streams if `None`.
     pub(crate) fn ended(&self, stream: Option<&CudaStream>) {
         let mut all = self.0.borrow_mut();
         match stream {
-            Some(stream) => all.retain(|(its, _, _)| *its != stream.cu_stream() as usize),
+            Some(stream) => all.retain(|launch| launch.stream != stream.cu_stream() as usize),
             None => all.clear(),
         }
     }
@@ -64,9 +73,9 @@ impl Launched {
 }
 
 /// Which kernels it may have been, the last first.
-fn which(launched: &[(usize, String, At)]) -> String {
-    let kernels: Vec<_> =
-        launched.iter().rev().map(|(_, name, at)| format!("{name}, launched at {}:{}", at.file(), at.line())).collect();
+fn which(launched: &[Launch]) -> String {
+    let kernel = |Launch { name, at, .. }: &Launch| format!("{name}, launched at {}:{}", at.file(), at.line());
+    let kernels: Vec<_> = launched.iter().rev().map(kernel).collect();
     let one = if kernels.len() == 1 { "in the kernel" } else { "in one of the kernels" };
     format!("{one} {}; no call of CUDA works in this process any more", kernels.join("; "))
 }
@@ -88,6 +97,12 @@ fn is_fault(error: CUresult) -> bool {
     )
 }
 
+/// Whether it may be the error of a launch while another context is current, or none. Nothing was launched then.
+fn depends_on_context(error: CUresult) -> bool {
+    use CUresult as E;
+    matches!(error, E::CUDA_ERROR_INVALID_CONTEXT | E::CUDA_ERROR_INVALID_HANDLE | E::CUDA_ERROR_INVALID_VALUE)
+}
+
 impl Nvshmem {
     /// Enqueues a kernel.
     pub(crate) fn launch_kernel(
@@ -96,7 +111,6 @@ impl Nvshmem {
         stream: &CudaStream,
         at: At,
     ) -> Result<()> {
-        self.device().bind(CALL, at)?;
         let (function, limits) = &request.module.functions[request.kernel];
         let Grid { blocks, threads, shared, together } = *request.grid;
         self.check_fits(*function, limits, request, at)?;
@@ -105,9 +119,9 @@ impl Nvshmem {
         let pointers = &mut values.pointers;
         let ([x, y, z], [tx, ty, tz]) = (blocks, threads);
         let (grid, block, s) = ((x, y, z), (tx, ty, tz), stream.cu_stream());
-        // SAFETY: a kernel of a loaded module of the context that is bound, and as many pointers to values as it has parameters,
-        // each of the parameter's size, as `Pe` checked. What the kernel does with them is the caller's promise.
-        let launched = unsafe {
+        // SAFETY: a kernel of a loaded module and a stream of the same context, and as many pointers to values as the kernel has
+        // parameters, each of the parameter's size, as `Pe` checked. What the kernel does with them is the caller's promise.
+        let mut launch = || unsafe {
             match together {
                 Together::Nothing => result::launch_kernel(function.0, grid, block, shared, s, pointers),
                 // `nvshmemx_collective_launch` takes kernels of the runtime API only. It does this, on a stream of its own.
@@ -116,35 +130,44 @@ impl Nvshmem {
                 }
             }
         };
-        launched.map_err(|error| self.launched.fault(CALL, error, at))?;
-        self.launched.add(stream, request.name, at);
+        let launched = launch().or_else(|error| {
+            // Kernel and stream say where it runs. Whether a context must be current besides is the driver's to say: to ask before
+            // each launch takes a part of it.
+            self.device().bind(CALL, at)?;
+            if depends_on_context(error.0) { launch() } else { Err(error) }
+                .map_err(|error| self.launched.fault(CALL, error, at))
+        });
+        launched?;
+        self.launched.add(stream, *function, request.name, at);
         Ok(())
     }
 
     /// Writes the arguments' values, each from the next word on.
     fn fill(&self, values: &mut Values, arguments: &[Argument]) {
         let Values { words, pointers } = values;
-        // One word more: an empty structure at the end points there.
-        words.resize(arguments.iter().map(words_of).sum::<usize>() + 1, 0);
-        let mut rest = words.as_mut_slice();
+        let mut starts = SmallVec::<[usize; 16]>::new();
         for argument in arguments {
-            let (own, behind) = rest.split_at_mut(words_of(argument));
-            pointers.push(own.as_mut_ptr().cast());
+            starts.push(words.len());
             match argument.value() {
                 // Numbers are little-endian, here as on the GPU: a word begins with the bytes of each shorter one.
-                ArgumentValue::Bits { bits, .. } => own[0] = *bits,
-                ArgumentValue::Memory(span) => own[0] = self.memory.address(*span) as u64,
-                ArgumentValue::Team(team) => own[0] = u64::from(self.handle(*team) as u32),
-                structure => {
-                    // SAFETY: words and bytes may have any value.
-                    let (_, bytes, _) = unsafe { own.align_to_mut::<u8>() };
-                    let mut address = |span| Ok::<_, Infallible>(self.memory.address(span) as u64);
-                    let team = |team| self.handle(team) as u32;
-                    let Ok(()) = structure.write(&mut bytes[..structure.size()], &mut address, &team);
-                }
+                ArgumentValue::Bits { bits, .. } => words.push(*bits),
+                ArgumentValue::Memory(span) => words.push(self.memory.address(*span) as u64),
+                ArgumentValue::Team(team) => words.push(u64::from(self.handle(*team) as u32)),
+                structure => self.fill_structure(words, structure),
             }
-            rest = behind;
         }
+        words.push(0); // where an empty structure at the end points
+        pointers.extend(starts.into_iter().map(|start| (&raw mut words[start]).cast()));
+    }
+
+    fn fill_structure(&self, words: &mut SmallVec<[u64; 32]>, structure: &ArgumentValue) {
+        let start = words.len();
+        words.resize(start + structure.size().div_ceil(8), 0);
+        // SAFETY: words and bytes may have any value.
+        let (_, bytes, _) = unsafe { words[start..].align_to_mut::<u8>() };
+        let mut address = |span| Ok::<_, Infallible>(self.memory.address(span) as u64);
+        let team = |team| self.handle(team) as u32;
+        let Ok(()) = structure.write(&mut bytes[..structure.size()], &mut address, &team);
     }
 
     /// Whether the GPU can run it: threads of a block, shared memory, and blocks that must run at the same time.
@@ -166,6 +189,7 @@ impl Nvshmem {
             ));
         }
         if shared > PLAIN_SHARED {
+            self.device().bind(CALL, at)?;
             let own = limits.shared;
             use CUdevice_attribute as D;
             let most = self.device().attribute(D::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, CALL, at)?;
@@ -200,6 +224,7 @@ impl Nvshmem {
 
     /// How many blocks run at the same time.
     fn resident(&self, function: Function, threads: u32, shared: u32, at: At) -> Result<Resident> {
+        self.device().bind(CALL, at)?;
         let mut on_each: c_int = 0;
         // SAFETY: a kernel of a loaded module; writes one number.
         let asked = unsafe {
@@ -228,11 +253,6 @@ impl Values {
     fn new() -> Values {
         Values { words: SmallVec::new(), pointers: SmallVec::new() }
     }
-}
-
-/// Words that an argument takes.
-fn words_of(argument: &Argument) -> usize {
-    argument.value().size().div_ceil(8)
 }
 
 /// What the driver says of a kernel. It is asked once: a launch takes 4 µs, and each question a part of one.
@@ -282,7 +302,13 @@ mod tests {
     fn a_fault_names_the_kernels_that_may_still_run() {
         let at = At::caller();
         let launched = Launched::default();
-        launched.0.borrow_mut().extend([(1, "first".to_string(), at), (2, "second".to_string(), at)]);
+        let launch = |stream, name: &str| Launch {
+            stream,
+            function: Function(std::ptr::null_mut()),
+            name: name.to_string(),
+            at,
+        };
+        launched.0.borrow_mut().extend([launch(1, "first"), launch(2, "second")]);
         let (file, line) = (at.file(), at.line());
         let end = "; no call of CUDA works in this process any more";
         assert_eq!(

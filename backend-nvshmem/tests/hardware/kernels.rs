@@ -3,20 +3,22 @@
 use std::process::Command;
 use std::time::Instant;
 
+use cudarc::driver::{result, sys};
 use onesided::{
     Argument, Atomic, AtomicBits, AtomicSwap, ErrorKind, Grid, Pe, Result, SignalOp, Source, args, expect_eq,
 };
-use onesided_nvshmem::Nvshmem;
+use onesided_nvshmem::{DeviceAccess, Nvshmem};
 
 use super::{Test, run};
 
-pub(super) const TESTS: [(&str, Test); 8] = [
+pub(super) const TESTS: [(&str, Test); 9] = [
     ("a_kernel_communicates_in_both_ways", a_kernel_communicates_in_both_ways),
     ("arguments_arrive_as_they_are", arguments_arrive_as_they_are),
     ("what_does_not_fit_is_refused_with_its_limit", what_does_not_fit_is_refused_with_its_limit),
     ("what_does_not_compile_is_refused_with_its_line", what_does_not_compile_is_refused_with_its_line),
     ("a_kernel_of_64_bit_integers_is_found_in_both_ways", a_kernel_of_64_bit_integers_is_found_in_both_ways),
     ("a_module_may_be_loaded_as_often_as_one_likes", a_module_may_be_loaded_as_often_as_one_likes),
+    ("a_kernel_is_launched_whatever_context_is_current", a_kernel_is_launched_whatever_context_is_current),
     ("atomics_of_the_host_are_atomic", atomics_of_the_host_are_atomic),
     ("a_fault_names_its_kernel", a_fault_names_its_kernel),
 ];
@@ -149,6 +151,42 @@ fn a_module_may_be_loaded_as_often_as_one_likes(pe: &Pe<Nvshmem>) -> Result<()> 
     println!("PE {}: loaded 500 times in {:.2} s, {taken} MiB", pe.my_pe(), begun.elapsed().as_secs_f64());
     expect_eq(taken < 16, true, "one copy on the GPU")?;
     pe.free(seen)
+}
+
+/// Code between the calls may leave another context current, or none.
+fn a_kernel_is_launched_whatever_context_is_current(pe: &Pe<Nvshmem>) -> Result<()> {
+    const TEXT: &str =
+        "extern \"C\" __global__ void add(int *x) { extern __shared__ int y[]; y[0] = 1; *x += y[0]; }\n";
+    let module = pe.module(&Source::cuda("add.cu", TEXT))?;
+    let add = module.kernel("add")?;
+    let sum = pe.alloc_zeroed::<i32>(1)?;
+    let stream = pe.stream()?;
+    let device = pe.cuda().cu_device();
+    let mut other = std::ptr::null_mut();
+    // SAFETY: a context of the same device, which this thread creates and destroys.
+    let created = unsafe { sys::cuCtxCreate_v4(&raw mut other, std::ptr::null_mut(), 0, device) };
+    if let Err(error) = created.result() {
+        println!("only without a context: a second one cannot be created: {error}");
+    }
+    let grids =
+        [Grid::new(1, 1).shared(64), Grid::new(1, 1).shared(64 << 10), Grid::new(1, 1).shared(64).cooperative()];
+    for context in if other.is_null() { vec![other] } else { vec![std::ptr::null_mut(), other] } {
+        for grid in &grids {
+            // SAFETY: a context that exists, or none. The kernel takes one word, and is launched with memory for `y`.
+            unsafe {
+                result::ctx::set_current(context).expect("it exists");
+                pe.on(&stream).launch(&add, grid, args![&sum])?;
+            }
+        }
+    }
+    if !other.is_null() {
+        // SAFETY: created above, and nothing uses it.
+        unsafe { sys::cuCtxDestroy_v2(other) }.result().expect("it exists");
+    }
+    pe.synchronize(&stream)?;
+    let launches = if other.is_null() { 3 } else { 6 };
+    expect_eq(pe.read_one(&sum)?, launches, "as many additions as launches")?;
+    pe.free(sum)
 }
 
 fn what_does_not_fit_is_refused_with_its_limit(pe: &Pe<Nvshmem>) -> Result<()> {
