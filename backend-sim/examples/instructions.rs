@@ -3,13 +3,16 @@
 //! `instructions PROGRAM TIMES [--ignore-races]` under `valgrind --tool=callgrind`: what two numbers of times differ by, divided by their
 //! difference, is the cost of one.
 
+#![allow(unsafe_code)] // kernels are launched
+
 use std::ops::ControlFlow;
 
-use onesided::{Cmp, Pe, Result, SignalOp};
+use onesided::{Cmp, Grid, Pe, Result, SignalOp, Source, args};
 use onesided_sim::{Config, Explore, Races, Sim, Simulation};
 
 const PROGRAMS: &str = "put (1,024 of them), quiet, ping-pong (there and back), barrier, frame (of 4 PEs), \
-                        writes (1,000 of 4 PEs), puts (500 of 4 PEs)";
+                        writes (1,000 of 4 PEs), puts (500 of 4 PEs), ring-reduce (of 4 PEs with a block of 32 threads), \
+                        axpy (a loop of 32 threads over 65,536 elements of global memory)";
 
 fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -25,11 +28,13 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
         "quiet" => simulation(2)?.run(|pe| quiet(pe, times))?.into_results()?,
         "ping-pong" => simulation(2)?.run(|pe| ping_pong(pe, times))?.into_results()?,
         "barrier" => simulation(8)?.run(|pe| (0..times).try_for_each(|_| pe.host().barrier_all()))?.into_results()?,
-        "frame" | "writes" | "puts" => {
+        "axpy" => simulation(1)?.run(|pe| (0..times).try_for_each(|_| axpy(pe)))?.into_results()?,
+        "frame" | "writes" | "puts" | "ring-reduce" => {
             let program = match &name[..] {
                 "frame" => frame,
                 "writes" => writes,
-                _ => puts,
+                "puts" => puts,
+                _ => ring_reduce,
             };
             simulation(4)?.explore(Explore::random(times, 1), program, |_| ControlFlow::Continue(()))?;
             Vec::new()
@@ -101,4 +106,37 @@ fn puts(pe: &Pe<Sim>) -> Result<()> {
     let words = pe.alloc_zeroed::<u64>(126)?;
     (0..125).try_for_each(|word| pe.host().put(words.at(word), words.at(125), next))?;
     pe.free(words)
+}
+
+/// An all-reduce around a ring in one launch of one block of 32 threads: chunks of 8 elements.
+fn ring_reduce(pe: &Pe<Sim>) -> Result<()> {
+    const CHUNK: usize = 8;
+    let length = pe.n_pes() * CHUNK;
+    let (mine, slots) = (pe.alloc::<f32>(length)?, pe.alloc_zeroed::<f32>(length)?);
+    let total = pe.alloc_zeroed::<f32>(length)?;
+    let signals = pe.alloc_zeroed::<u64>(2 * pe.n_pes())?;
+    pe.write(&mine, &vec![1.0; length])?;
+    let module = pe.module(&Source::ptx("ring_reduce.cu", include_str!("../ptx/kernels/ring_reduce.ptx")))?;
+    let stream = pe.stream()?;
+    let arguments = args![&mine, &slots, &total, CHUNK as i32, &signals];
+    // SAFETY: the kernel takes arrays of n chunks and 2 n signals, as they are here, and the length of a chunk.
+    unsafe { pe.on(&stream).launch(&module.kernel("ring_reduce")?, &Grid::new(1, 32).collective(), arguments)? };
+    pe.synchronize(&stream)?;
+    pe.free(signals)?;
+    pe.free(total)?;
+    pe.free(slots)?;
+    pe.free(mine)
+}
+
+/// `y[i] += a * x[i]` by 32 threads.
+fn axpy(pe: &Pe<Sim>) -> Result<()> {
+    const ELEMENTS: usize = 1 << 16;
+    let arrays = pe.alloc_zeroed::<f32>(2 * ELEMENTS)?;
+    let module = pe.module(&Source::ptx("axpy.cu", include_str!("../ptx/kernels/axpy.ptx")))?;
+    let stream = pe.stream()?;
+    let arguments = args![&arrays, arrays.slice(ELEMENTS..), 0.5f32, ELEMENTS as i32];
+    // SAFETY: the kernel takes two arrays of so many elements.
+    unsafe { pe.on(&stream).launch(&module.kernel("axpy")?, &Grid::new(1, 32), arguments)? };
+    pe.synchronize(&stream)?;
+    pe.free(arrays)
 }
