@@ -170,7 +170,10 @@ impl Report {
         let went_wrong = |row: &&Value| row["ours_missing"].as_str().is_some_and(|why| why.starts_with("failed"));
         let failed = rows.iter().filter(went_wrong).count();
         let failed = if failed > 0 { format!(", failed measurements: {failed}") } else { String::new() };
-        Ok(format!("{met} of {} targets met{failed}", judged.len()))
+        Ok(match judged.len() {
+            0 => format!("measured, without targets{failed}"),
+            all => format!("{met} of {all} targets met{failed}"),
+        })
     }
 
     /// Of a benchmark, a line for each place and kind of target; nothing of other reports.
