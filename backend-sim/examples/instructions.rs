@@ -36,8 +36,12 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
                 "puts" => puts,
                 _ => ring_reduce,
             };
-            simulation(4)?.explore(Explore::random(times, 1), program, |_| ControlFlow::Continue(()))?;
-            Vec::new()
+            let mut wrong = None;
+            simulation(4)?.explore(Explore::random(times, 1), program, |run| {
+                wrong = (!run.is_ok()).then(|| run.verdict.to_string());
+                if wrong.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            })?;
+            wrong.map_or(Ok(Vec::new()), Err)?
         }
         _ => return Err(format!("there is no program {name}; there are: {PROGRAMS}").into()),
     };
@@ -108,24 +112,23 @@ fn puts(pe: &Pe<Sim>) -> Result<()> {
     pe.free(words)
 }
 
-/// An all-reduce around a ring in one launch of one block of 32 threads: chunks of 8 elements.
+/// A sum around a ring in one launch of one block of 32 threads.
 fn ring_reduce(pe: &Pe<Sim>) -> Result<()> {
-    const CHUNK: usize = 8;
-    let length = pe.n_pes() * CHUNK;
-    let (mine, slots) = (pe.alloc::<f32>(length)?, pe.alloc_zeroed::<f32>(length)?);
-    let total = pe.alloc_zeroed::<f32>(length)?;
-    let signals = pe.alloc_zeroed::<u64>(2 * pe.n_pes())?;
-    pe.write(&mine, &vec![1.0; length])?;
+    const LENGTH: usize = 32;
+    let (sum, mine) = (pe.alloc_zeroed::<i32>(LENGTH)?, pe.alloc::<i32>(LENGTH)?);
+    let (incoming, signal) = (pe.alloc_zeroed::<i32>(LENGTH)?, pe.alloc_zeroed::<u64>(1)?);
+    pe.write(&mine, &[1; LENGTH])?;
     let module = pe.module(&Source::ptx("ring_reduce.cu", include_str!("../ptx/kernels/ring_reduce.ptx")))?;
     let stream = pe.stream()?;
-    let arguments = args![&mine, &slots, &total, CHUNK as i32, &signals];
-    // SAFETY: the kernel takes arrays of n chunks and 2 n signals, as they are here, and the length of a chunk.
+    let arguments = args![&sum, &mine, &incoming, LENGTH as i32, &signal];
+    // SAFETY: the kernel takes three arrays of so many numbers and a signal for each block.
     unsafe { pe.on(&stream).launch(&module.kernel("ring_reduce")?, &Grid::new(1, 32).collective(), arguments)? };
+    pe.on(&stream).barrier_all()?;
     pe.synchronize(&stream)?;
-    pe.free(signals)?;
-    pe.free(total)?;
-    pe.free(slots)?;
-    pe.free(mine)
+    pe.free(signal)?;
+    pe.free(incoming)?;
+    pe.free(mine)?;
+    pe.free(sum)
 }
 
 /// `y[i] += a * x[i]` by 32 threads.

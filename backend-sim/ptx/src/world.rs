@@ -186,8 +186,8 @@ pub trait World {
         let _ = (thread, reads, since);
     }
 
-    /// Whether a block goes on that does not wait. Asked now and then: in a loop, about every million instructions. The answer no ends the block
-    /// with [`FaultKind::Stopped`](crate::FaultKind::Stopped).
+    /// Whether a block goes on that does not wait. Asked now and then: where a thread jumps back or calls, about every million instructions.
+    /// The answer no ends the block with [`FaultKind::Stopped`](crate::FaultKind::Stopped).
     fn goes_on(&mut self) -> bool {
         true
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use onesided_ptx::{Block, Fault, FaultKind, FlatMemory, Idle, Launch, Module, Stop};
+use onesided_ptx::{Access, Block, Fault, FaultKind, FlatMemory, Idle, Launch, Module, Refusal, Stop, World};
 
 /// A kernel `k` with one pointer to 64 words, and this body. The source's lines are those of the body.
 fn kernel(body: &str) -> String {
@@ -196,7 +196,24 @@ fn traps_and_loops() {
     insta::assert_snapshot!(found);
 }
 
-/// A tree of calls, 30 deep and without a loop, meets the limit too.
+/// A world that ends every block which asks.
+struct Over(FlatMemory);
+
+impl World for Over {
+    fn load(&mut self, access: &Access) -> Result<u64, Refusal> {
+        self.0.load(access)
+    }
+
+    fn store(&mut self, access: &Access, value: u64) -> Result<bool, Refusal> {
+        self.0.store(access, value)
+    }
+
+    fn goes_on(&mut self) -> bool {
+        false
+    }
+}
+
+/// A tree of calls, 30 deep and without a loop, meets the limit too, and can be ended from outside.
 #[test]
 fn calls_without_end() {
     let call = "{\n.param .b32 p;\nst.param.b32 [p], %r2;\ncall.uni down, (p);\n}";
@@ -205,14 +222,17 @@ fn calls_without_end() {
          ld.param.u32 %r1, [n];\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 ret;\nsub.u32 %r2, %r1, 1;\n{call}\n{call}\nret;\n}}\n\
          .visible .entry k()\n{{\n.reg .b32 %r<4>;\nmov.u32 %r2, DEPTH;\n{call}\nret;\n}}\n"
     );
-    let runs = |depth: &str| {
+    let block = |depth: &str| {
         let module = Arc::new(Module::parse(&text.replace("DEPTH", depth)).unwrap());
         let mut launch = Launch::new(1, 33);
         launch.max_steps = 100_000;
-        Block::new(&module, "k", &Arc::new(launch), [0; 3]).unwrap().run(&mut FlatMemory::new())
+        Block::new(&module, "k", &Arc::new(launch), [0; 3]).unwrap()
     };
-    assert_eq!(runs("3"), Stop::Finished);
-    assert!(matches!(runs("30"), Stop::Fault(fault) if fault.kind == FaultKind::StepLimit));
+    assert_eq!(block("3").run(&mut FlatMemory::new()), Stop::Finished);
+    let stop = block("30").run(&mut FlatMemory::new());
+    assert!(matches!(stop, Stop::Fault(fault) if fault.kind == FaultKind::StepLimit));
+    let stop = block("30").run(&mut Over(FlatMemory::new()));
+    assert!(matches!(stop, Stop::Fault(fault) if fault.kind == FaultKind::Stopped));
 }
 
 #[test]

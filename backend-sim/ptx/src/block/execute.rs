@@ -346,6 +346,9 @@ impl Block {
             };
             match code.calls[usize::from(call)].callee {
                 Callee::Function(callee) => {
+                    if self.steps > self.asks_at {
+                        self.may_call(world, first + lead, place!())?;
+                    }
                     for lane in lanes.iter() {
                         self.enter(first + lane, &mut threads[lane], callee, call, place!())?;
                     }

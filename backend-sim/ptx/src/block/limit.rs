@@ -23,19 +23,24 @@ impl Block {
             let message = format!("{}: its last line and its first", self.too_many());
             return Err(self.fault_with(FaultKind::StepLimit, (index, end), (index, begin), message));
         }
+        self.asks(world, index, end)
+    }
+
+    /// The same, where a thread calls: a tree of calls needs no loop.
+    #[cold]
+    pub(super) fn may_call(&mut self, world: &mut impl World, index: usize, place: Place) -> Result<(), Halt> {
+        if self.steps > self.launch.max_steps {
+            return Err(self.fault(FaultKind::StepLimit, index, place, format!("{}: its last call", self.too_many())));
+        }
+        self.asks(world, index, place)
+    }
+
+    fn asks(&mut self, world: &mut impl World, index: usize, place: Place) -> Result<(), Halt> {
         if !world.goes_on() {
-            return Err(self.fault(FaultKind::Stopped, index, end, "the block was ended from outside"));
+            return Err(self.fault(FaultKind::Stopped, index, place, "the block was ended from outside"));
         }
         self.asks_at = self.launch.max_steps.min(self.steps + SLICE);
         Ok(())
-    }
-
-    /// The same, where a thread calls: that is limited, too, as a tree of calls needs no loop.
-    pub(super) fn may_call(&self, index: usize, place: Place) -> Result<(), Halt> {
-        match self.steps > self.launch.max_steps {
-            true => Err(self.fault(FaultKind::StepLimit, index, place, format!("{}: its last call", self.too_many()))),
-            false => Ok(()),
-        }
     }
 
     fn too_many(&self) -> String {

@@ -164,7 +164,6 @@ impl Block {
         let module = &self.module;
         let code = &module.code[usize::from(callee)];
         let site = &module.code[usize::from(thread.frame.code)].calls[usize::from(call)];
-        self.may_call(index, place)?;
         let local_begin = thread.local.len().next_multiple_of(16);
         if thread.frames.len() >= DEEPEST || local_begin + code.local as usize > 512 << 10 {
             return Err(self.fault(FaultKind::StackOverflow, index, place, "calls are nested too deeply"));
