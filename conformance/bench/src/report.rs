@@ -10,6 +10,9 @@ use super::peers::NO_OSHMEM;
 use super::row::{Cell, Row};
 use super::search::{self, Search};
 
+/// So many characters of a reason fit into a cell.
+const WIDEST: usize = 30;
+
 /// What `onesided bench` found out.
 #[derive(Debug)]
 pub(super) struct Report {
@@ -44,7 +47,23 @@ impl Report {
         json
     }
 
-    fn table(&self) -> Table {
+    /// What is too long for a cell of the table. It stands below, once.
+    fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let reasons = self.rows.iter().flat_map(|row| [&row.ours, &row.peer]).filter_map(Cell::why_not);
+        for reason in reasons.filter(|reason| reason.len() > WIDEST) {
+            if !notes.contains(&reason) {
+                notes.push(reason);
+            }
+        }
+        notes
+    }
+
+    fn table(&self, notes: &[String]) -> Table {
+        let cell = |of: &Cell| {
+            let note = of.why_not().and_then(|why| notes.iter().position(|note| *note == why));
+            note.map_or_else(|| cell(of), |number| format!("[{}]", number + 1))
+        };
         let mut table = Table::new();
         table.load_preset(presets::ASCII_MARKDOWN);
         table.set_header(["benchmark", "ours", "peer", "ratio", "unit", "target", "peer's name"]);
@@ -71,7 +90,11 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}\n", self.machine)?;
         if !self.rows.is_empty() {
-            writeln!(f, "{}\n", self.table())?;
+            let notes = self.notes();
+            writeln!(f, "{}\n", self.table(&notes))?;
+            for (number, note) in (1..).zip(&notes) {
+                writeln!(f, "[{number}] {note}")?;
+            }
             writeln!(
                 f,
                 "Best of several passes, ours and the peer's in turn. Above 1, a ratio says how many times as fast"
@@ -145,6 +168,19 @@ mod tests {
         let line = "| put       | 12.3 | not run: no oshcc |     - | ns   | <= 10 ns (MISSED) | oshmem      |";
         assert!(text.starts_with("Abacus, 2 cores, Linux, release build\n"), "{text}");
         assert!(text.contains(line), "{text}");
+    }
+
+    #[test]
+    fn a_long_reason_stands_below_the_table_once() {
+        let mut report = report();
+        let why = "the library that compiles kernels is not here";
+        for name in ["compile", "load"] {
+            report.rows.push(Row::new(name, Unit::S, Cell::NotRun(why.into())));
+        }
+        let text = report.to_string();
+        assert!(text.contains("| load      |  [1] |"), "{text}");
+        assert_eq!(text.matches(why).count(), 1, "{text}");
+        assert!(text.contains(&format!("[1] not run: {why}\n")), "{text}");
     }
 
     #[test]
