@@ -372,6 +372,15 @@ fn under_the_real_mpirun_else_not_run() {
 }
 
 #[test]
+fn a_value_of_mps_is_not_taken_for_the_program() {
+    let output = launch(&["-n", "2", "--mps", "one"], "exit 0").output().unwrap();
+    assert_eq!(status(&output), 2);
+    assert!(
+        stderr(&output).contains("the program would be one; --mps takes its value behind an equals sign: --mps=one")
+    );
+}
+
+#[test]
 fn without_a_gpu_a_service_for_gpus_is_refused() {
     let output = launch(&["-n", "2", "--mps"], "exit 0").env("CUDA_VISIBLE_DEVICES", "").output().unwrap();
     assert_eq!(status(&output), 2);

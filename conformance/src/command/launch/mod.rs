@@ -9,6 +9,7 @@ use std::process::{Command, ExitCode};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
+use clap::ValueEnum;
 use onesided_harness::complain;
 use onesided_harness::launch::{
     Channel, Event, FabricOptions, Job, PeStatus, Rig, Services, Sharing, cannot_start, devices_on, load_kernels_early,
@@ -113,6 +114,12 @@ fn start(options: &Options) -> Result<ExitCode, String> {
         Some(Gpus(gpus)) => Ok(gpus.clone()),
         None => onesided_nvshmem::driver().map(|driver| (0..).take(driver.gpus.len()).collect()),
     };
+    let (program, arguments) = options.program.split_first().ok_or("no program")?;
+    if let Some(how) =
+        program.to_str().filter(|name| options.mps.is_some() && <Sharing as ValueEnum>::from_str(name, false).is_ok())
+    {
+        return Err(format!("the program would be {how}; --mps takes its value behind an equals sign: --mps={how}"));
+    }
     let sharing = options.mps.filter(|how| *how != Sharing::None);
     if sharing.is_some() && gpus.as_ref().map_or(true, Vec::is_empty) {
         let why = gpus.err().map_or_else(|| "CUDA shows none".to_string(), |problem| problem.to_string());
@@ -128,7 +135,6 @@ fn start(options: &Options) -> Result<ExitCode, String> {
     if most > 1 && sharing.is_none() && env::var_os("CUDA_MPS_PIPE_DIRECTORY").is_none() {
         complain!("{NAME}: {most} PEs share a GPU, where most of NVSHMEM does not work without --mps");
     }
-    let (program, arguments) = options.program.split_first().ok_or("no program")?;
     let mut job = Job {
         arguments: arguments.to_vec(),
         environment: rig.environment().to_vec(),
