@@ -288,14 +288,17 @@ impl Settings {
     }
 }
 
-/// The simplest run that fails alike, and what explains it: lines behind its verdict.
+/// The simplest run that fails alike, and what explains it: lines behind its verdict. What cannot be explained hides no verdict.
 fn explain<T>(
     config: &Config,
     run: Run<T>,
     program: &impl Fn(&Pe<Sim>) -> Result<T>,
 ) -> std::result::Result<(Run<T>, String), String> {
     let simulation = Simulation::new(config.clone()).map_err(text)?;
-    let (run, exceptions) = match simulation.minimize(&run, Effort::LITTLE, program).map_err(text)? {
+    let mut failed = String::new();
+    let mut note = |error: Error| failed = format!("\n\nA part of the explanation is missing: {}", text(error));
+    let minimized = simulation.minimize(&run, Effort::LITTLE, program).map_err(&mut note).ok().flatten();
+    let (run, exceptions) = match minimized {
         Some(Minimized { run, exceptions, .. }) => (run, exceptions),
         None => (run, Vec::new()),
     };
@@ -306,13 +309,14 @@ fn explain<T>(
     for [late, after] in exceptions {
         lines += &format!("\n    {late}\n        comes after {after}");
     }
-    if let Some(critical) = simulation.critical(&run, Effort::LITTLE, program).map_err(text)? {
+    if let Some(critical) = simulation.critical(&run, Effort::LITTLE, program).map_err(&mut note).ok().flatten() {
         lines += &format!("\n\nCritical step: {critical}");
     }
-    if let Some(fix) = simulation.fix(&run, Effort::LITTLE, program).map_err(text)?.fix {
+    if let Some(fix) = simulation.fix(&run, Effort::LITTLE, program).map_err(&mut note).ok().and_then(|fixes| fixes.fix)
+    {
         lines += &format!("\n\nFix: {fix}");
     }
-    Ok((run, lines))
+    Ok((run, lines + &failed))
 }
 
 /// Prints what the program has marked as free to race.

@@ -218,10 +218,12 @@ impl<'a, T> Runs<'a, T> {
         self.recorded(exceptions).map(Some)
     }
 
-    /// The run with these exceptions, recorded and in words.
-    fn recorded(&mut self, exceptions: Vec<Exception>) -> Result<Minimized<T>> {
+    /// The run with these exceptions, recorded and in words. Where the effort did not last, some of them may make no difference: a schedule has none
+    /// of those.
+    fn recorded(&mut self, mut exceptions: Vec<Exception>) -> Result<Minimized<T>> {
         let mut chooser = Exceptions::new(&exceptions);
         self.simulation.engine.execute(&mut chooser, self.max_steps, true, &self.program)?;
+        exceptions.retain(|exception| chooser.has_held(exception));
         let words: &BTreeMap<StepName, String> = &chooser.words;
         let word =
             |step: &StepName| words.get(step).cloned().unwrap_or_else(|| "a step that was not reached".to_string());

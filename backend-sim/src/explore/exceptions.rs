@@ -68,6 +68,11 @@ impl Exceptions {
         self.held.len() == self.waits.len()
     }
 
+    /// Whether this exception's late step had to wait. Otherwise the run is the same without the exception.
+    pub(crate) fn has_held(&self, exception: &Exception) -> bool {
+        self.held.contains(&exception.late)
+    }
+
     fn waits(&self, step: &StepName) -> bool {
         self.waits.get(step).is_some_and(|all| all.iter().any(|after| self.awaited.contains(after)))
     }

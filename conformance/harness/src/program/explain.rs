@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Instant;
 
-use onesided::{Pe, Result};
+use onesided::{Error, Pe, Result};
 use onesided_show as show;
 use onesided_sim::{Budget, Critical, EventKind, Fixes, Minimized, Run, Sim, Simulation, VerdictKind, Witness};
 
@@ -21,6 +21,8 @@ pub(super) struct Explained {
     witness: Option<Witness<String>>,
     /// Whether the program launches kernels. Calls in a kernel are not changed, and its plain accesses not tried in other orders.
     launches: bool,
+    /// Why a part of the explanation is missing. The finding stands without it.
+    failed: Option<Error>,
 }
 
 /// So many races are tried, one after the other, until one changes a result.
@@ -32,7 +34,7 @@ pub(super) fn explain(
     simulation: &mut Simulation,
     run: Run<String>,
     main: &(impl Fn(&Pe<Sim>) -> Result<String> + Sync),
-) -> Result<(Run<String>, Explained)> {
+) -> (Run<String>, Explained) {
     let effort = plan.effort();
     let mut explained = Explained::default();
     // who bounds the search does not wait longer than that for the explanation
@@ -47,7 +49,7 @@ pub(super) fn explain(
         _ => true,
     };
     bound(simulation);
-    let minimized = simulation.minimize(&run, effort, main)?.filter(is_wanted);
+    let minimized = explained.kept(simulation.minimize(&run, effort, main)).flatten().filter(is_wanted);
     let run = match minimized {
         Some(minimized) => {
             explained.exceptions = minimized.exceptions;
@@ -56,15 +58,18 @@ pub(super) fn explain(
         None => run,
     };
     bound(simulation);
-    explained.critical = simulation.on_cores(plan.cores).critical(&run, effort, main)?;
+    let critical = simulation.on_cores(plan.cores).critical(&run, effort, main);
+    explained.critical = explained.kept(critical).flatten();
     bound(simulation);
-    explained.fixes = Some(simulation.on_cores(plan.cores).fix(&run, effort, main)?);
+    let fixes = simulation.on_cores(plan.cores).fix(&run, effort, main);
+    explained.fixes = explained.kept(fixes);
     explained.launches = run.trace.iter().flatten().any(|event| matches!(event.kind, EventKind::Call("launch")));
     let mut run = run;
     if let VerdictKind::Race = run.verdict.kind {
         for number in 0..run.verdict.races.len().min(RACES) {
             bound(simulation);
-            let witness = simulation.witness(&run.verdict.races[number], effort, main)?;
+            let witness = simulation.witness(&run.verdict.races[number], effort, main);
+            let Some(witness) = explained.kept(witness) else { break };
             let changes = witness.run.is_some();
             if number == 0 || changes {
                 explained.witness = Some(witness);
@@ -75,7 +80,7 @@ pub(super) fn explain(
             }
         }
     }
-    Ok((run, explained))
+    (run, explained)
 }
 
 /// What comes later than in order, in words.
@@ -85,6 +90,11 @@ pub(super) fn later_than_in_order(exceptions: &[[String; 2]]) -> String {
 }
 
 impl Explained {
+    /// A part of the explanation, unless it failed.
+    fn kept<P>(&mut self, part: Result<P>) -> Option<P> {
+        part.map_err(|error| self.failed = Some(error)).ok()
+    }
+
     /// What a person reads behind the verdict.
     pub(super) fn text(&self, plan: &Plan) -> String {
         let mut text = String::new();
@@ -103,18 +113,21 @@ impl Explained {
                 let _ = write!(text, "\n    {replay}");
             }
         }
+        if let Some(error) = &self.failed {
+            let _ = write!(text, "\n\nA part of the explanation is missing: {}", error.message());
+        }
         text
     }
 
-    /// What repairs it. That nothing was found is said to who asked for more.
+    /// What repairs it, or what was tried in vain.
     fn fix(&self, plan: &Plan) -> Option<String> {
         match self.fixes.as_ref()? {
             Fixes { fix: Some(fix), .. } => Some(fix.to_string()),
-            Fixes { tried, .. } if plan.explain && *tried > 0 => {
-                let none =
-                    if self.launches { "none of one or two calls of the host" } else { "none of one or two calls" };
+            Fixes { tried, .. } if *tried > 0 => {
+                let host = if self.launches { " of the host" } else { "" };
                 let kernels = if self.launches { ", and none in a kernel" } else { "" };
-                Some(format!("{none}; {tried} were tried{kernels}"))
+                let more = if plan.explain { "" } else { " (--explain tries more)" };
+                Some(format!("none of one or two calls{host}; {tried} were tried{kernels}{more}"))
             }
             _ => None,
         }

@@ -309,7 +309,7 @@ impl Done {
             _ => self.end == End::Finding,
         };
         if is_about_the_program && !plan.in_table {
-            let (run, explained) = explain(plan, simulation, run, main)?;
+            let (run, explained) = explain(plan, simulation, run, main);
             self.cut = interrupt::is_wanted();
             (self.recorded, self.explained) = (Some(run), Some(explained));
         } else {

@@ -33,6 +33,27 @@ fn found_at_random(races: Races) -> Vec<(Bug<Sim>, Simulation, Run<()>)> {
     found
 }
 
+/// An effort that ends in the middle leaves a schedule that is longer than it need be, and replays.
+#[test]
+fn a_run_that_is_minimized_with_too_little_effort_replays() {
+    let mut seen = 0;
+    for (bug, mut simulation, run) in found_at_random(Races::Note) {
+        for times in [3, 5, 8] {
+            let mut effort = Effort::LITTLE;
+            effort.steps = times * run.steps;
+            let minimized = simulation.minimize(&run, effort, bug.buggy);
+            let minimized = minimized.unwrap_or_else(|why| panic!("{} with {times}: {why}", bug.name));
+            if let Some(minimized) = minimized {
+                let again = simulation.replay(&minimized.run.schedule, bug.buggy);
+                let again = again.unwrap_or_else(|why| panic!("{} with {times}: {why}", bug.name));
+                assert_eq!(again.verdict.kind.outcome(), run.verdict.kind.outcome(), "{} with {times}", bug.name);
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 40, "{seen}");
+}
+
 /// Where races are no findings, most bugs need another order than the first to show.
 #[test]
 fn every_failing_run_is_minimized_and_replays() {
