@@ -145,6 +145,16 @@ impl<B: Backend> Module<B> {
     /// The kernel of this name: as it stands in the source if it is `extern "C"`, as the linker knows it, or an
     /// [instance](Source::instance) of a template. Local.
     ///
+    /// ```no_run
+    /// # use onesided::{Source, args};
+    /// # onesided_sim::example(1, |pe| {
+    /// let text = "extern \"C\" __global__ void set(int *word, int value) { *word = value; }";
+    /// let module = pe.module(&Source::cuda("set.cu", text))?;
+    /// let set = module.kernel("set")?;
+    /// assert_eq!(set.parameters(), 2);
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) if there is none; the message has those that there are.
     #[track_caller]
@@ -166,19 +176,46 @@ impl<B: Backend> Module<B> {
         Ok(Kernel { module: &self.inner, index, info: &self.kernels[index], brand: self.brand })
     }
 
-    /// The names of all kernels, as the linker knows them.
+    /// The names of all kernels, as the linker knows them. Local.
+    ///
+    /// ```no_run
+    /// # use onesided::{Source, args};
+    /// # onesided_sim::example(1, |pe| {
+    /// let text = "extern \"C\" __global__ void set(int *word, int value) { *word = value; }";
+    /// let module = pe.module(&Source::cuda("set.cu", text))?;
+    /// assert_eq!(module.kernels().collect::<Vec<_>>(), ["set"]);
+    /// # Ok(()) });
+    /// ```
     pub fn kernels(&self) -> impl Iterator<Item = &str> {
         self.kernels.iter().map(|info| &*info.name)
     }
 }
 
 impl<B: Backend> Kernel<'_, B> {
-    /// The name, as the linker knows it.
+    /// The name, as the linker knows it. Local.
+    ///
+    /// ```no_run
+    /// # use onesided::{Source, args};
+    /// # onesided_sim::example(1, |pe| {
+    /// let text = "extern \"C\" __global__ void set(int *word, int value) { *word = value; }";
+    /// let module = pe.module(&Source::cuda("set.cu", text))?;
+    /// assert_eq!(module.kernel("set")?.name(), "set");
+    /// # Ok(()) });
+    /// ```
     pub fn name(&self) -> &str {
         &self.info.name
     }
 
-    /// How many arguments it takes.
+    /// How many arguments it takes. Local.
+    ///
+    /// ```no_run
+    /// # use onesided::{Source, args};
+    /// # onesided_sim::example(1, |pe| {
+    /// let text = "extern \"C\" __global__ void set(int *word, int value) { *word = value; }";
+    /// let module = pe.module(&Source::cuda("set.cu", text))?;
+    /// assert_eq!(module.kernel("set")?.parameters(), 2);
+    /// # Ok(()) });
+    /// ```
     pub fn parameters(&self) -> usize {
         self.info.parameters.len()
     }

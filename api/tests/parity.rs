@@ -12,7 +12,8 @@ use onesided::backend::Op;
 const PARITY: &str = include_str!("../PARITY.md");
 
 /// Whose `pub fn`s are verbs, all of which must be in the tables.
-const VERBS_OF: [&str; 8] = ["Pe", "Arena", "Issue", "Host", "Team", "Peer", "Multicast", "Bootstrap"];
+const VERBS_OF: [&str; 10] =
+    ["Pe", "Arena", "Issue", "Host", "Team", "Peer", "Multicast", "Bootstrap", "Module", "Kernel"];
 
 /// What `nvshmem.core` 0.4.1 exports, its array modules included.
 const NVSHMEM4PY: &str = "

@@ -252,6 +252,9 @@ impl FromStr for Schedule {
             "os1" => {
                 return Err(wrong("it is of an older version of this project, and cannot be replayed by this one"));
             }
+            other if other.strip_prefix("os").is_some_and(|number| number.parse::<u32>().is_ok()) => {
+                return Err(wrong("it is of another version of this project, and cannot be replayed by this one"));
+            }
             _ => return Err(wrong(&format!("it does not begin with {VERSION:?}"))),
         }
         let (cluster, profile, pieces, arguments, choices, fingerprint) = match fields[1..] {
@@ -375,8 +378,9 @@ mod tests {
     fn errors_say_what_is_wrong() {
         for (text, why) in [
             ("", "begin with \"os2\""),
-            ("os3.4x1.spec.p4.o.none", "begin with \"os2\""),
+            ("os3.4x1.spec.p4.o.none", "of another version of this project"),
             ("os1.4x1.spec.p4.o.0", "of an older version of this project"),
+            ("ot2.4x1.spec.p4.o.none", "does not begin with \"os2\""),
             ("os2.4x1.spec.p4.o", "5 parts of 6"),
             ("os2.4.spec.p4.o.none", "PEs x nodes"),
             ("os2.-4x1.spec.p4.o.none", "\"-4\" is not a number"),

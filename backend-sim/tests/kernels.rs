@@ -123,8 +123,29 @@ fn a_flag_behind_a_pointer_is_released_and_acquired() {
 #[test]
 fn a_scope_that_leaves_out_the_other_pe_is_found() {
     let run = run(2, litmus("narrow"));
-    let VerdictKind::Kernel { message, .. } = &run.verdict.kind else { panic!("{}", run.verdict) };
+    let VerdictKind::Kernel { message, thread, .. } = &run.verdict.kind else { panic!("{}", run.verdict) };
     assert!(message.contains("scope too narrow"), "{message}");
+    assert_eq!(thread, "block 0, thread 0");
+}
+
+#[test]
+fn a_misaligned_address_names_its_memory() {
+    let text = ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 words)\n{\n.reg .b64 %rd<3>;\n\
+                ld.param.u64 %rd1, [words];\nld.global.u64 %rd2, [%rd1+4];\nret;\n}\n";
+    let program = |pe: &Pe<Sim>| {
+        let words = pe.alloc_zeroed::<u64>(2)?;
+        let module = pe.module(&Source::ptx("misaligned.ptx", text))?;
+        let stream = pe.stream()?;
+        // SAFETY: the kernel takes a pointer.
+        unsafe { pe.on(&stream).launch(&module.kernel("k")?, &Grid::new(1, 1), args![&words])? };
+        pe.synchronize(&stream)?;
+        pe.free(words)
+    };
+    let run = run(1, program);
+    let VerdictKind::Kernel { message, .. } = &run.verdict.kind else { panic!("{}", run.verdict) };
+    let here = file!();
+    assert!(message.contains("the size of what is accessed; it is offset 4 of buf0 (made at "), "{message}");
+    assert!(message.contains(here), "{message}");
 }
 
 #[test]

@@ -73,8 +73,8 @@ impl fmt::Display for LinkError {
             LinkError::Missing { function, version: [major, minor, patch] } => {
                 write!(
                     f,
-                    "NVSHMEM {major}.{minor}.{patch} has no {function} for kernels; remedy: another type of \
-                     its elements, or another version"
+                    "NVSHMEM {major}.{minor}.{patch} has no {function} for kernels; remedy: check the spelling of the name, \
+                     or take another type of its elements or another version"
                 )
             }
             LinkError::Failed { call, why } => write!(f, "{call}: {why}"),

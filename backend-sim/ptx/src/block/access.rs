@@ -3,7 +3,7 @@
 use super::lanes::{Lanes, Row, each_lane};
 use super::shared::{Finding, Touch};
 use super::thread::Thread;
-use super::{Block, FaultKind, Halt, Stop};
+use super::{Block, Fault, FaultKind, Halt, Stop};
 use crate::alu;
 use crate::bytes;
 use crate::decode::window;
@@ -378,7 +378,8 @@ impl Block {
     #[cold]
     fn misaligned(&self, index: usize, align: u8, address: u64, place: Place) -> Halt {
         let message = format!("address {address:#x} is no multiple of {align}, the size of what is accessed");
-        self.fault(FaultKind::Misaligned, index, place, message)
+        let fault = Fault::new(&self.module, FaultKind::Misaligned, self.who(index), place, message);
+        Box::new(Stop::Fault(Box::new(fault.of_address(address))))
     }
 
     #[inline]

@@ -81,11 +81,17 @@ pub struct Fault {
     pub at: String,
     /// The other thread of a race or divergence, with its place as it reads.
     pub other: Option<(Who, String)>,
+    /// The address that is misaligned.
+    pub address: Option<u64>,
 }
 
 impl Fault {
     pub(super) fn new(module: &Module, kind: FaultKind, who: Who, place: Place, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), who, place, at: module.describe(place), other: None }
+        Self { kind, message: message.into(), who, place, at: module.describe(place), other: None, address: None }
+    }
+
+    pub(super) fn of_address(self, address: u64) -> Self {
+        Self { address: Some(address), ..self }
     }
 
     pub(super) fn with(mut self, module: &Module, who: Who, place: Place) -> Self {

@@ -125,6 +125,12 @@ impl Machine {
         format!("{bytes} bytes at offset {offset} of {alloc}, which has {len}{}", self.made(alloc))
     }
 
+    /// What memory an address is of, for a message.
+    pub(super) fn memory_at(&self, address: u64) -> Option<String> {
+        let Spot { alloc, offset, .. } = split(address)?;
+        self.heap.made_at(alloc).map(|at| format!("; it is offset {offset} of {alloc} (made at {at})"))
+    }
+
     /// The line that made it, for a message.
     fn made(&self, alloc: AllocId) -> String {
         self.heap.made_at(alloc).map(|at| format!(" (made at {at})")).unwrap_or_default()

@@ -246,7 +246,7 @@ impl Machine {
             return;
         }
         if other.narrow || mine.narrow {
-            self.scope_too_narrow(id, span, mine.asked, (other.pe, other.asked));
+            self.scope_too_narrow(id, span, access.thread, mine.asked, (other.pe, other.asked));
         }
     }
 }

@@ -16,7 +16,8 @@ impl Machine {
     /// A block goes wrong, or is given up.
     pub(super) fn kernel_failed(&mut self, agent: AgentId, fault: &Fault) {
         let other = fault.other.as_ref().map(|(who, at)| format!("; and {at} by {}", who));
-        let what = format!("{}{}", fault.message, other.unwrap_or_default());
+        let memory = fault.address.and_then(|address| self.memory_at(address)).unwrap_or_default();
+        let what = format!("{}{memory}{}", fault.message, other.unwrap_or_default());
         let at = self.kernels.blocks[self.block_of(agent)].launched.code.at(fault.place);
         match fault.kind {
             FaultKind::Stopped => {
@@ -47,6 +48,7 @@ impl Machine {
         &mut self,
         id: BlockId,
         span: Span,
+        thread: u32,
         (call, at): (&'static str, At),
         (other, (with, there)): (PeId, (&'static str, At)),
     ) {
@@ -55,7 +57,9 @@ impl Machine {
             "scope too narrow: {call} of {span}, which PE {} accesses ({with}) at {there}; two PEs synchronize in scope sys only",
             other.index()
         );
-        self.kernel_finding(agent, what, "a thread".into(), at);
+        let Running { launched, number, .. } = &self.kernels.blocks[id];
+        let thread = Who::of(launched.position(*number), launched.launch.block, thread).to_string();
+        self.kernel_finding(agent, what, thread, at);
     }
 
     fn kernel_finding(&mut self, agent: AgentId, message: String, thread: String, at: At) {

@@ -57,7 +57,9 @@ mod tests {
         let (one, other) = (meeting().unwrap(), meeting().unwrap());
         let port = |meeting: &str| meeting.split([':', '/']).nth(1).unwrap().parse::<u16>().unwrap();
         assert_ne!(port(&one), port(&other));
-        assert!(TcpListener::bind((Ipv4Addr::LOCALHOST, port(&one))).is_ok(), "{one} is taken");
+        // another process may look at the same port in this moment
+        let is_free = |meeting: &str| TcpListener::bind((Ipv4Addr::LOCALHOST, port(meeting))).is_ok();
+        assert!((0..5).any(|_| is_free(&meeting().unwrap())), "each is taken");
     }
 
     #[test]

@@ -94,7 +94,9 @@ pub(super) fn print(labels: &[Label], scored: &[Scored<'_>], time: Duration) {
     say!("strict     {strict_share:>5}  {strict} of {bugs} are found with their class and both lines");
     say!("noise      {noise:>5}  further reports");
     let fixes_share = share(self::share(proposed, fixes));
-    say!("fixes      {fixes_share:>5}  {proposed} of {fixes} proposals are the labels'");
+    say!(
+        "fixes      {fixes_share:>5}  {proposed} of {fixes} proposals are the labels': changes that were tried, or what the report says is missing"
+    );
 }
 
 /// What is not as the label says.
