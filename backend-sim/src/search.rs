@@ -169,7 +169,7 @@ pub struct Explored {
     pub classes: Option<u64>,
     /// How many schedules there are up to equivalence, of an exhaustive search: the number itself if every one was visited,
     /// else an estimate, which is mostly too low.
-    pub at_least: Option<u64>,
+    pub estimated: Option<u64>,
     /// Steps taken in all.
     pub steps: u64,
 }
@@ -178,7 +178,7 @@ pub struct Explored {
 #[derive(Debug, Default)]
 pub struct Outlook {
     schedules: AtomicU64,
-    at_least: AtomicU64,
+    estimated: AtomicU64,
 }
 
 /// A look at an [`Outlook`].
@@ -186,20 +186,20 @@ pub struct Outlook {
 pub struct Searched {
     /// As [`Explored::schedules`], until now.
     pub schedules: u64,
-    /// As [`Explored::at_least`], until now.
-    pub at_least: Option<u64>,
+    /// As [`Explored::estimated`], until now.
+    pub estimated: Option<u64>,
 }
 
 impl Outlook {
     /// How far the search is now, or was at its end.
     pub fn look(&self) -> Searched {
-        let (schedules, at_least) = (self.schedules.load(Ordering::Relaxed), self.at_least.load(Ordering::Relaxed));
-        Searched { schedules, at_least: (at_least > 0).then_some(at_least) }
+        let (schedules, estimated) = (self.schedules.load(Ordering::Relaxed), self.estimated.load(Ordering::Relaxed));
+        Searched { schedules, estimated: (estimated > 0).then_some(estimated) }
     }
 
     pub(crate) fn tell(&self, explored: &Explored) {
         self.schedules.store(explored.schedules, Ordering::Relaxed);
-        self.at_least.store(explored.at_least.unwrap_or(0), Ordering::Relaxed);
+        self.estimated.store(explored.estimated.unwrap_or(0), Ordering::Relaxed);
     }
 }
 
@@ -290,10 +290,10 @@ impl Explored {
     /// use onesided_sim::Explored;
     /// assert_eq!([4096, u64::MAX].map(Explored::in_words), ["4096", "10^19"]);
     /// ```
-    pub fn in_words(least: u64) -> String {
-        match least.checked_ilog10() {
+    pub fn in_words(number: u64) -> String {
+        match number.checked_ilog10() {
             Some(power) if power >= 12 => format!("10^{power}"),
-            _ => least.to_string(),
+            _ => number.to_string(),
         }
     }
 
@@ -318,13 +318,13 @@ impl Explored {
     /// let bounded = simulation.explore(Explore::All { limit: 4 }, count, |_| ControlFlow::Continue(()))?;
     /// assert_eq!(
     ///     bounded.proof(simulation.config()),
-    ///     "not proved for 3 PEs under spec with up to 4 pieces a transfer: nothing wrong in 4 classes of at least 6, \
+    ///     "not proved for 3 PEs under spec with up to 4 pieces a transfer: nothing wrong in 4 classes of about 6, \
     ///      bounded by 4 schedules"
     /// );
     /// # Ok::<(), onesided::Error>(())
     /// ```
     pub fn proof(&self, config: &Config) -> String {
-        let Explored { schedules, findings, given_up, polls_bounded, complete, bound, at_least, .. } = *self;
+        let Explored { schedules, findings, given_up, polls_bounded, complete, bound, estimated, .. } = *self;
         let cluster = config.in_words();
         let classes = |n: u64| format!("{n} class{}", if n == 1 { "" } else { "es" });
         if complete && findings == 0 {
@@ -337,8 +337,8 @@ impl Explored {
             0 => ("not proved", "nothing wrong in ".to_string()),
             n => ("fails", format!("{n} of ")),
         };
-        let more = at_least.filter(|&least| least > schedules);
-        let of = more.map(|least| format!(" of at least {}", Explored::in_words(least))).unwrap_or_default();
+        let more = estimated.filter(|&estimate| estimate > schedules);
+        let of = more.map(|estimate| format!(" of about {}", Explored::in_words(estimate))).unwrap_or_default();
         let given_up = match given_up - polls_bounded {
             0 => String::new(),
             n => format!(", {n} given up at a limit of steps or instructions"),
@@ -427,7 +427,7 @@ mod tests {
     fn a_search_that_is_not_a_proof_says_why() {
         let config = Config { nodes: 2, gpus: Some(2), pieces: 1, ..Config::default() };
         let cluster = "for 4 PEs on 2 nodes with 2 GPUs under spec with up to 1 piece a transfer";
-        let base = Explored { schedules: 7, at_least: Some(7), ..Explored::default() };
+        let base = Explored { schedules: 7, estimated: Some(7), ..Explored::default() };
         let given_up = Explored { given_up: 2, ..base };
         assert_eq!(
             given_up.proof(&config),
@@ -438,15 +438,15 @@ mod tests {
         let bounded = Explored {
             schedules: 1,
             findings: 1,
-            at_least: Some(30),
+            estimated: Some(30),
             bound: Some(Bound::Visitor),
             ..Explored::default()
         };
-        assert_eq!(bounded.proof(&config), format!("fails {cluster}: 1 of 1 class of at least 30, ended there"));
-        let endless = Explored { at_least: Some(u64::MAX), findings: 0, bound: Some(Bound::Stopped), ..bounded };
+        assert_eq!(bounded.proof(&config), format!("fails {cluster}: 1 of 1 class of about 30, ended there"));
+        let endless = Explored { estimated: Some(u64::MAX), findings: 0, bound: Some(Bound::Stopped), ..bounded };
         assert_eq!(
             endless.proof(&config),
-            format!("not proved {cluster}: nothing wrong in 1 class of at least 10^19, ended by you")
+            format!("not proved {cluster}: nothing wrong in 1 class of about 10^19, ended by you")
         );
     }
 }

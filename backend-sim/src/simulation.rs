@@ -141,7 +141,7 @@ impl Simulation {
     /// };
     /// let mut totals = Vec::new();
     /// simulation.explore(Explore::All { limit: 1000 }, program, |_| {
-    ///     totals.push(outlook.look().at_least); // None before the first schedule is over
+    ///     totals.push(outlook.look().estimated); // None before the first schedule is over
     ///     std::ops::ControlFlow::Continue(())
     /// })?;
     /// assert_eq!(totals, [None, Some(4), Some(6), Some(6), Some(6), Some(6)]);

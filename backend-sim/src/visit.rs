@@ -223,7 +223,7 @@ impl Simulation {
                 }
                 let ends = !has_more || explored.bound.is_some();
                 if ends || is_due(begun) {
-                    explored.at_least = Some(all.estimate(explored.schedules));
+                    explored.estimated = Some(all.estimate(explored.schedules));
                 }
                 outlook.tell(&explored);
                 if ends {

@@ -35,7 +35,7 @@ fn search(pes: usize, how: Explore, budget: Budget) -> (Explored, Vec<String>) {
 fn without_a_bound_every_class_is_visited_and_counted() {
     let (explored, visited) = search(5, ALL, Budget::default());
     assert_eq!((explored.schedules, explored.redundant, visited.len()), (120, 0, 120));
-    assert_eq!((explored.complete, explored.bound, explored.at_least), (true, None, Some(120)));
+    assert_eq!((explored.complete, explored.bound, explored.estimated), (true, None, Some(120)));
     assert_eq!(explored.findings, 0);
 }
 
@@ -49,7 +49,7 @@ fn memory_ends_a_search_always_at_the_same_schedule() {
     let (some, visited) = within(4 << 10);
     assert_eq!((some.complete, some.bound), (false, Some(Bound::Memory(4 << 10))));
     assert!(some.schedules > 1 && some.schedules == visited.len() as u64, "{some:?}");
-    assert!(some.at_least.is_some_and(|least| least > some.schedules), "{some:?}");
+    assert!(some.estimated.is_some_and(|estimate| estimate > some.schedules), "{some:?}");
     assert_eq!(within(4 << 10), (some, visited));
 
     let (enough, _) = within(1 << 20);
@@ -99,7 +99,7 @@ fn who_ends_a_search_is_told() {
     let (bounded, _) = search(4, Explore::All { limit: 23 }, Budget::default());
     assert_eq!((bounded.complete, bounded.bound), (false, Some(Bound::Schedules(23))));
     let (random, _) = search(4, Explore::random(5, 1), Budget::default());
-    assert_eq!((random.complete, random.bound, random.at_least), (false, Some(Bound::Schedules(5)), None));
+    assert_eq!((random.complete, random.bound, random.estimated), (false, Some(Bound::Schedules(5)), None));
 }
 
 /// Tickets make a tree in which every branch of a point has as many schedules as its siblings, once it is known.
@@ -109,7 +109,7 @@ fn the_estimate_of_a_search_grows_to_the_number_of_classes() {
     let outlook = simulation.outlook();
     let mut estimates = Vec::new();
     let explored = simulation.explore(ALL, tickets, |_| {
-        estimates.push(outlook.look().at_least);
+        estimates.push(outlook.look().estimated);
         ControlFlow::Continue(())
     });
     assert_eq!(explored.unwrap().schedules, 720);
@@ -117,6 +117,6 @@ fn the_estimate_of_a_search_grows_to_the_number_of_classes() {
     let estimates: Vec<u64> = estimates.into_iter().flatten().collect();
     assert!(estimates[..40].iter().all(|&estimate| (32..720).contains(&estimate)), "{estimates:?}");
     assert!(estimates[360..].iter().all(|&estimate| (700..=720).contains(&estimate)), "{estimates:?}");
-    assert_eq!(outlook.look().at_least, Some(720));
+    assert_eq!(outlook.look().estimated, Some(720));
     assert_eq!(outlook.look().schedules, 720);
 }

@@ -90,8 +90,8 @@ fn visited(
     let outlook = simulation.outlook();
     let mut seen = Vec::new();
     let mut visit = |run: &onesided_sim::Run<u64>| {
-        let (outcome, at_least) = (run.verdict.to_string(), outlook.look().at_least);
-        seen.push(format!("{} {:?} {} {outcome} {at_least:?}", run.schedule, run.results, run.steps));
+        let (outcome, estimated) = (run.verdict.to_string(), outlook.look().estimated);
+        seen.push(format!("{} {:?} {} {outcome} {estimated:?}", run.schedule, run.results, run.steps));
         if seen.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     };
     let explored = match cores {

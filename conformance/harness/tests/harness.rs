@@ -273,7 +273,7 @@ fn every_bound_ends_a_search() -> std::result::Result<(), Failed> {
     run("tickets", &["--all", "--schedules", "5", "--json", path]).expect(3, "bounded by 5 schedules")?;
     let json: serde_json::Value = serde_json::from_slice(&std::fs::read(path)?)?;
     assert_eq!((&json["status"], &json["bound"]), (&"not complete".into(), &"bounded by 5 schedules".into()));
-    assert_eq!((&json["complete"], &json["at_least"]), (&false.into(), &6.into()));
+    assert_eq!((&json["complete"], &json["estimated"]), (&false.into(), &6.into()));
     assert!(json["proof"].as_str().is_some_and(|proof| proof.starts_with("not proved for 3 PEs")), "{json}");
     Ok(())
 }

@@ -98,7 +98,7 @@ tickets under spec with up to 4 pieces a transfer
     3          6  proved
     4         24  proved
     5             cannot run: five are too many or too few
-    6        100  not complete: 100 of at least ";
+    6        100  not complete: 100 of about ";
     if !said.out.starts_with(expected) {
         return Err(said.out.into());
     }

@@ -227,7 +227,7 @@ fn explore_up_to_a_finding(
     let (mut finding, mut behind) = (None, is_found.then_some(0));
     let (before, marks) = (results.before_proof(), done.marks.clone());
     done.explored = simulation.on_cores(plan.cores).explore(how, main, |run| {
-        progress.step_of(|| outlook.look().at_least);
+        progress.step_of(|| outlook.look().estimated);
         if run.begins_again {
             // what it saw before need not be the program's
             results.begin_again(&before);

@@ -243,8 +243,8 @@ impl<'a> Outcome<'a> {
             Err(why) => return why.clone(),
         };
         let explored = &done.explored;
-        let of = explored.at_least.filter(|&least| least > explored.schedules);
-        let of = of.map(|least| format!(" of at least {}", Explored::in_words(least))).unwrap_or_default();
+        let of = explored.estimated.filter(|&estimate| estimate > explored.schedules);
+        let of = of.map(|estimate| format!(" of about {}", Explored::in_words(estimate))).unwrap_or_default();
         match (&done.end, &done.recorded) {
             (End::Error(why), _) => format!("error: {why}"),
             (End::Finding, Some(run)) => {

@@ -46,20 +46,20 @@ impl Progress {
         self.step_of(|| None);
     }
 
-    /// One more is done, of at least so many, if that is known. It is asked for now and then.
-    pub fn step_of(&self, at_least: impl FnOnce() -> Option<u64>) {
+    /// One more is done, of about so many, if that is known. It is asked for now and then.
+    pub fn step_of(&self, estimated: impl FnOnce() -> Option<u64>) {
         match &self.0 {
             Shown::Bar(bar) => {
                 bar.inc(1);
                 if is_looked_at(bar.position())
-                    && let Some(least) = at_least()
+                    && let Some(estimate) = estimated()
                 {
-                    bar.set_message(format!(" of at least {}", Explored::in_words(least)));
+                    bar.set_message(format!(" of about {}", Explored::in_words(estimate)));
                 }
             }
             Shown::Lines { start, pace } => {
                 if let Ok(mut pace) = pace.lock()
-                    && let Some(line) = pace.step(at_least, || start.elapsed())
+                    && let Some(line) = pace.step(estimated, || start.elapsed())
                 {
                     complain!("{line}");
                 }
@@ -105,7 +105,7 @@ struct Pace {
 
 impl Pace {
     /// One more is done: a line, if one is due.
-    fn step(&mut self, at_least: impl FnOnce() -> Option<u64>, clock: impl FnOnce() -> Duration) -> Option<String> {
+    fn step(&mut self, estimated: impl FnOnce() -> Option<u64>, clock: impl FnOnce() -> Duration) -> Option<String> {
         self.done += 1;
         if !is_looked_at(self.done) {
             return None;
@@ -118,7 +118,9 @@ impl Pace {
         let Pace { things, total, done, .. } = self;
         let of = match total {
             Some(total) => format!(" of {total}"),
-            None => at_least().map(|least| format!(" of at least {}", Explored::in_words(least))).unwrap_or_default(),
+            None => {
+                estimated().map(|estimate| format!(" of about {}", Explored::in_words(estimate))).unwrap_or_default()
+            }
         };
         let rate = rate(*done as f64 / now.as_secs_f64());
         Some(format!("{done}{of} {things}, {rate}, {} s", now.as_secs()))
@@ -144,10 +146,10 @@ mod tests {
         let mut pace = Pace { things: "classes", total: None, done: 199, next: EVERY };
         assert_eq!(pace.step(|| unreachable!("no line is due"), || Duration::from_secs(9)), None);
         let line = pace.step(|| Some(3000), || Duration::from_secs(10));
-        assert_eq!(line.as_deref(), Some("201 of at least 3000 classes, 20/s, 10 s"));
+        assert_eq!(line.as_deref(), Some("201 of about 3000 classes, 20/s, 10 s"));
         pace.done += 99;
         let line = pace.step(|| Some(u64::MAX), || Duration::from_secs(30));
-        assert_eq!(line.as_deref(), Some("301 of at least 10^19 classes, 10/s, 30 s"));
+        assert_eq!(line.as_deref(), Some("301 of about 10^19 classes, 10/s, 30 s"));
     }
 
     #[test]

@@ -45,7 +45,8 @@ pub(super) struct Options {
     /// Write each program's score to FILE; - is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// What runs a program: its name takes the place of {}, or comes last; --pes, --profile and --finding FILE come behind it
+    /// What runs a program: its name takes the place of {}, or comes last; --pes, --profile and --finding FILE come behind it, and --strict
+    /// if its label is a lint
     #[arg(last = true, requires = "labels")]
     command: Vec<OsString>,
 }

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::process::Command;
 use std::time::Duration;
 
-use onesided_bugs::{Bug, Program, all};
+use onesided_bugs::{Bug, Class, Program, all};
 use onesided_harness::tool::finding::{of_fix, of_verdict};
 use onesided_show::Finding;
 use onesided_sim::{Config, Effort, Explore, Run, Sim, Simulation};
@@ -94,6 +94,9 @@ fn call(words: &[OsString], label: &Label, profile: &str, limit: Duration) -> Re
     let mut words = with_name(words, &label.name).into_iter();
     let mut command = Command::new(words.next().expect("there is a command"));
     command.args(words).args(["--pes", &label.pes.to_string(), "--profile", profile, "--finding"]).arg(&file);
+    if label.class == Some(Class::Lint) {
+        command.arg("--strict"); // only then a lint is a finding
+    }
     let ended = processes::run([command], limit)?;
     let said =
         || ended.printed.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it printed nothing").to_string();
