@@ -422,6 +422,7 @@ fn a_report_names_both_accesses_the_bytes_and_what_is_missing() {
     insta::assert_snapshot!(without_lines(&run.verdict), @r"
     data race: delivery of p at backend-sim/tests/data_races.rs:_ by PE 0 and read at backend-sim/tests/data_races.rs:_ by PE 1, on buf0+0..8 of PE 1 (made at backend-sim/tests/data_races.rs:_)
         nothing orders them; missing: a fence between backend-sim/tests/data_races.rs:_ and backend-sim/tests/data_races.rs:_
+        issued in steps 5 and 9
         PE 1 knows PE 0 up to signal_op at backend-sim/tests/data_races.rs:_
         PE 0 knows PE 1 up to alloc at backend-sim/tests/data_races.rs:_
     ");

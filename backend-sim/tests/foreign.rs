@@ -132,6 +132,7 @@ fn findings_name_the_lines_of_the_program() {
     PE 1 failed: check: the data is old (wrong result, program.py:6)
       besides, data race: delivery of p at program.py:4 by PE 0 and read at program.py:5 by PE 1, on buf0+0..8 of PE 1 (made at program.py:2)
         nothing orders them; missing: a fence between program.py:4 and program.py:5
+        issued in steps 8 and 14
         PE 1 knows PE 0 up to signal_op at program.py:5
         PE 0 knows PE 1 up to alloc at program.py:3
       PE 1 last read at program.py:5 (read):

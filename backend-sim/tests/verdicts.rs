@@ -156,6 +156,7 @@ fn a_failure_lists_what_was_on_its_way_and_what_overtook_it() {
     PE 1 failed: check: the data is [2, 0, 2, 2], expected [2, 2, 2, 2] (wrong result, backend-sim/tests/verdicts.rs:_)
       besides, data race: delivery of put at backend-sim/tests/verdicts.rs:_ by PE 0 and read at backend-sim/tests/verdicts.rs:_ by PE 1, on buf0+12..16 of PE 1 (made at backend-sim/tests/verdicts.rs:_)
         nothing orders them; missing: a fence between backend-sim/tests/verdicts.rs:_ and backend-sim/tests/verdicts.rs:_, or one put_signal
+        issued in steps 11 and 24
         PE 1 knows PE 0 up to signal_op at backend-sim/tests/verdicts.rs:_
         PE 0 knows PE 1 up to alloc at backend-sim/tests/verdicts.rs:_
         4 times in this run
@@ -346,6 +347,7 @@ fn a_plain_put_to_a_word_that_is_waited_on_as_a_signal() {
     insta::assert_snapshot!(without_lines(verdict), @r"
     data race: atomic read of signal_wait_until at backend-sim/tests/verdicts.rs:_ by PE 1 and delivery of p at backend-sim/tests/verdicts.rs:_ by PE 0, on buf0+16..24 of PE 1 (made at backend-sim/tests/verdicts.rs:_)
         nothing orders them; missing: an atomic update (put_signal, signal_op) in place of the call at backend-sim/tests/verdicts.rs:_
+        issued in steps 3 and 4
         PE 0 knows PE 1 up to alloc at backend-sim/tests/verdicts.rs:_
         PE 1 knows PE 0 up to alloc at backend-sim/tests/verdicts.rs:_
     ");

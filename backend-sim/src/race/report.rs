@@ -396,6 +396,7 @@ impl fmt::Display for Race {
             write!(f, " (made at {at})")?;
         }
         write!(f, "\n    nothing orders them; missing: {missing}")?;
+        write!(f, "\n    issued in steps {} and {}", first.step, second.step)?;
         for line in self.known() {
             write!(f, "\n    {line}")?;
         }

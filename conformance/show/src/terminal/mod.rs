@@ -169,6 +169,7 @@ fn draw_race(out: &mut String, finding: &Finding, number: usize, race: &Race, to
     let _ = writeln!(out, "  {second}");
     out.push_str(&excerpt::excerpt(finding, &second.at, to));
     let _ = writeln!(out, "  nothing orders them; {} {}", to.paint(Look::Right, "missing:"), missing.text);
+    let _ = writeln!(out, "  issued in steps {} and {}", first.step, second.step);
     known.iter().for_each(|line| out.push_str(&format!("  {line}\n")));
 }
 
