@@ -146,7 +146,7 @@ impl<B: Backend> Module<B> {
     /// [instance](Source::instance) of a template. Local.
     ///
     /// ```no_run
-    /// # use onesided::{Source, args};
+    /// # use onesided::Source;
     /// # onesided_sim::example(1, |pe| {
     /// let text = "extern \"C\" __global__ void set(int *word, int value) { *word = value; }";
     /// let module = pe.module(&Source::cuda("set.cu", text))?;
@@ -179,7 +179,7 @@ impl<B: Backend> Module<B> {
     /// The names of all kernels, as the linker knows them. Local.
     ///
     /// ```no_run
-    /// # use onesided::{Source, args};
+    /// # use onesided::Source;
     /// # onesided_sim::example(1, |pe| {
     /// let text = "extern \"C\" __global__ void set(int *word, int value) { *word = value; }";
     /// let module = pe.module(&Source::cuda("set.cu", text))?;
@@ -195,7 +195,7 @@ impl<B: Backend> Kernel<'_, B> {
     /// The name, as the linker knows it. Local.
     ///
     /// ```no_run
-    /// # use onesided::{Source, args};
+    /// # use onesided::Source;
     /// # onesided_sim::example(1, |pe| {
     /// let text = "extern \"C\" __global__ void set(int *word, int value) { *word = value; }";
     /// let module = pe.module(&Source::cuda("set.cu", text))?;
@@ -209,7 +209,7 @@ impl<B: Backend> Kernel<'_, B> {
     /// How many arguments it takes. Local.
     ///
     /// ```no_run
-    /// # use onesided::{Source, args};
+    /// # use onesided::Source;
     /// # onesided_sim::example(1, |pe| {
     /// let text = "extern \"C\" __global__ void set(int *word, int value) { *word = value; }";
     /// let module = pe.module(&Source::cuda("set.cu", text))?;

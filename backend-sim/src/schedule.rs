@@ -249,9 +249,6 @@ impl FromStr for Schedule {
         let fields: Vec<&str> = text.trim().split('.').collect();
         match fields[0] {
             VERSION => {}
-            "os1" => {
-                return Err(wrong("it is of an older version of this project, and cannot be replayed by this one"));
-            }
             other if other.strip_prefix("os").is_some_and(|number| number.parse::<u32>().is_ok()) => {
                 return Err(wrong("it is of another version of this project, and cannot be replayed by this one"));
             }
@@ -379,7 +376,7 @@ mod tests {
         for (text, why) in [
             ("", "begin with \"os2\""),
             ("os3.4x1.spec.p4.o.none", "of another version of this project"),
-            ("os1.4x1.spec.p4.o.0", "of an older version of this project"),
+            ("os1.4x1.spec.p4.o.0", "of another version of this project"),
             ("ot2.4x1.spec.p4.o.none", "does not begin with \"os2\""),
             ("os2.4x1.spec.p4.o", "5 parts of 6"),
             ("os2.4.spec.p4.o.none", "PEs x nodes"),

@@ -81,7 +81,7 @@ pub struct Fault {
     pub at: String,
     /// The other thread of a race or divergence, with its place as it reads.
     pub other: Option<(Who, String)>,
-    /// The address that is misaligned.
+    /// Of a misaligned access, its address.
     pub address: Option<u64>,
 }
 

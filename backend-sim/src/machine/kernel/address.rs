@@ -127,8 +127,9 @@ impl Machine {
 
     /// What memory an address is of, for a message.
     pub(super) fn memory_at(&self, address: u64) -> Option<String> {
-        let Spot { alloc, offset, .. } = split(address)?;
-        self.heap.made_at(alloc).map(|at| format!("; it is offset {offset} of {alloc} (made at {at})"))
+        let Spot { pe, alloc, offset } = split(address)?;
+        self.heap.len(pe, alloc)?;
+        Some(format!("; it is offset {offset} of {alloc}{}", self.made(alloc)))
     }
 
     /// The line that made it, for a message.

@@ -382,7 +382,7 @@ pub(super) mod test {
                 replay("os2.4x1.spec.p4.o.none".into(), ""),
                 "is of a program without options of its own, and demo has some",
             ),
-            (replay("os1.4x1.spec.p4.o.0".into(), ""), "of an older version of this project"),
+            (replay("os1.4x1.spec.p4.o.0".into(), ""), "of another version of this project"),
         ] {
             let error = plan(&arguments).unwrap_err();
             assert!(error.contains(why), "{arguments}: {error}");
