@@ -40,9 +40,10 @@ pub struct Foreign {
     line: u32,
     column: u32,
     function: Option<&'static str>,
+    inlined_at: Option<At>,
 }
 
-type Key = (String, u32, u32, Option<String>);
+type Key = (String, u32, u32, Option<String>, Option<At>);
 
 /// Every foreign place that was ever made. A program has few lines, and a place must live as long as the process.
 static FOREIGN: Mutex<BTreeMap<Key, At>> = Mutex::new(BTreeMap::new());
@@ -61,13 +62,37 @@ impl At {
     /// Each distinct place is kept until the process ends. Making it takes a lock and a look-up: a binding keeps the
     /// places of its call sites where it can.
     pub fn foreign(file: &str, line: u32, column: u32, function: Option<&str>) -> At {
+        At::made((file.to_string(), line, column, function.map(str::to_string), None))
+    }
+
+    /// The same place, in a function that the compiler has inlined at a call in `caller`. Reports name both lines.
+    ///
+    /// ```
+    /// use onesided::At;
+    /// let copy = At::foreign("copy.cuh", 7, 1, Some("copy"));
+    /// let in_ring = copy.inlined(At::foreign("ring.cu", 40, 5, None));
+    /// assert_eq!(in_ring.to_string(), "copy.cuh:7");
+    /// assert_eq!(format!("{in_ring:#}"), "copy.cuh:7, inlined at ring.cu:40");
+    /// assert_eq!(in_ring.inlined_at().map(|at| at.line()), Some(40));
+    /// ```
+    #[must_use]
+    pub fn inlined(self, caller: At) -> At {
+        let (file, line, column, function, _) = self.parts();
+        At::made((file.to_string(), line, column, function.map(str::to_string), Some(caller)))
+    }
+
+    fn made(key: Key) -> At {
         let mut places = FOREIGN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let key: Key = (file.to_string(), line, column, function.map(str::to_string));
-        *places.entry(key).or_insert_with(|| {
-            let keep = |text: &str| -> &'static str { Box::leak(Box::from(text)) };
-            let place = Foreign { file: keep(file), line, column, function: function.map(keep) };
-            At(Place::Foreign(Box::leak(Box::new(place))))
-        })
+        if let Some(known) = places.get(&key) {
+            return *known;
+        }
+        let keep = |text: &str| -> &'static str { Box::leak(Box::from(text)) };
+        let (file, line, column, function, inlined_at) = &key;
+        let (line, column, inlined_at) = (*line, *column, *inlined_at);
+        let place = Foreign { file: keep(file), line, column, function: function.as_deref().map(keep), inlined_at };
+        let at = At(Place::Foreign(Box::leak(Box::new(place))));
+        places.insert(key, at);
+        at
     }
 
     /// The source file, as the compiler or the foreign language names it.
@@ -102,6 +127,14 @@ impl At {
         }
     }
 
+    /// The call at which the compiler has inlined the function around this place, if it is known that it did.
+    pub fn inlined_at(&self) -> Option<At> {
+        match self.0 {
+            Place::Rust(_) => None,
+            Place::Foreign(place) => place.inlined_at,
+        }
+    }
+
     /// The reference inside.
     #[doc(hidden)]
     #[inline]
@@ -120,8 +153,8 @@ impl At {
         }
     }
 
-    fn parts(&self) -> (&'static str, u32, u32, Option<&'static str>) {
-        (self.file(), self.line(), self.column(), self.function())
+    fn parts(&self) -> (&'static str, u32, u32, Option<&'static str>, Option<At>) {
+        (self.file(), self.line(), self.column(), self.function(), self.inlined_at())
     }
 }
 
@@ -159,12 +192,17 @@ impl Ord for At {
     }
 }
 
-/// `file:line`, or the file alone if the line is not known.
+/// `file:line`, or the file alone if the line is not known. With `{:#}`, of a function that was inlined also the call:
+/// `copy.cuh:7, inlined at ring.cu:40`.
 impl fmt::Display for At {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line() {
-            0 => f.write_str(self.file()),
-            line => write!(f, "{}:{line}", self.file()),
+            0 => f.write_str(self.file())?,
+            line => write!(f, "{}:{line}", self.file())?,
+        }
+        match self.inlined_at().filter(|_| f.alternate()) {
+            Some(caller) => write!(f, ", inlined at {caller:#}"),
+            None => Ok(()),
         }
     }
 }

@@ -30,6 +30,7 @@ pub struct Source {
     includes: Vec<PathBuf>,
     defines: Vec<(String, String)>,
     instances: Vec<String>,
+    compiled_from: Vec<(String, String)>,
     inlined: bool,
 }
 
@@ -56,8 +57,8 @@ impl Source {
     }
 
     fn new(language: Language, name: String, text: String) -> Source {
-        let (includes, defines, instances) = Default::default();
-        Source { language, name, text, includes, defines, instances, inlined: false }
+        let (includes, defines, instances, compiled_from) = Default::default();
+        Source { language, name, text, includes, defines, instances, compiled_from, inlined: false }
     }
 
     /// `#include` looks in this folder too.
@@ -78,6 +79,21 @@ impl Source {
     #[must_use]
     pub fn instance(mut self, expression: impl Into<String>) -> Source {
         self.instances.push(expression.into());
+        self
+    }
+
+    /// The text of a file that PTX was compiled from, by the name that the PTX has for it. Reports show its lines; nothing else looks at it.
+    /// CUDA C++ need not be told of its own text, nor of files that a report finds by their names.
+    ///
+    /// ```
+    /// use onesided::Source;
+    /// let (text, ptx) = ("extern \"C\" __global__ void ring() {}\n", ".version 9.0 …"); // include_str!("ring.cu"), include_str!("ring.ptx")
+    /// let source = Source::ptx("ring.cu", ptx).compiled_from("ring.cu", text);
+    /// assert_eq!(source.text_of("ring.cu"), Some(text));
+    /// ```
+    #[must_use]
+    pub fn compiled_from(mut self, file: impl Into<String>, text: impl Into<String>) -> Source {
+        self.compiled_from.push((file.into(), text.into()));
         self
     }
 
@@ -102,6 +118,13 @@ impl Source {
     /// The text.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// The text of a file that reports name, if it is here: that of CUDA C++, or [one that PTX was compiled from](Source::compiled_from).
+    pub fn text_of(&self, file: &str) -> Option<&str> {
+        let own = self.language == Language::Cuda && self.name == file;
+        let other = || self.compiled_from.iter().find(|(name, _)| name == file).map(|(_, text)| &**text);
+        if own { Some(&self.text) } else { other() }
     }
 
     /// Folders in which `#include` looks.

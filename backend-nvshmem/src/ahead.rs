@@ -75,6 +75,15 @@ impl Ahead {
         }))
     }
 
+    /// The PTX of the module, which the simulator runs too, unless the GPUs are older than sm_90.
+    ///
+    /// # Errors
+    /// As [`Ahead::link`].
+    #[track_caller]
+    pub fn ptx(&self, source: &Source) -> Result<String> {
+        self.reported(Code::of(source, self.architecture).map(|(code, _)| code.ptx))
+    }
+
     /// Compiles and links the module, as loading it does. Returns the size of the machine code in bytes.
     ///
     /// # Errors

@@ -41,6 +41,8 @@ pub struct Config {
     /// Whether the program looks at the values that `signal_wait_until` returns. If it does not, a proof need not visit the
     /// schedules that differ in them only. It says so.
     pub values_matter: bool,
+    /// Which orders a search of all schedules leaves out because they show nothing new.
+    pub reduce: Reduce,
     /// Whether a [`Lint`](crate::Lint) is a finding, [`VerdictKind::Lint`](crate::VerdictKind::Lint), unless something else is
     /// wrong. Then every run looks for lints; else only recorded ones do. None does under [`Races::Ignore`].
     pub strict: bool,
@@ -80,6 +82,20 @@ pub enum Races {
     Note,
     /// Races are not looked for, which is faster.
     Ignore,
+}
+
+/// Which orders a search of all schedules leaves out, besides those that differ in steps that commute in any case. None of them loses an
+/// outcome or a finding: DESIGN.md says why. Less is for who wants to see that for himself: the search takes longer and finds the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[expect(clippy::exhaustive_enums, reason = "there are two reductions, and the second needs the first")]
+pub enum Reduce {
+    /// None.
+    Nothing,
+    /// Those of additions to one word that return nothing, and of `and`, `or` and `xor`.
+    Counters,
+    /// In a proof, also those of a wait that can always end once it can end, and what comes then.
+    #[default]
+    Everything,
 }
 
 /// What a thread of a kernel completes by a quiet, or by a barrier, which contains one, and what it orders by a fence.
@@ -127,6 +143,7 @@ impl Default for Config {
             races: Races::Find,
             quiet: Quiet::Pe,
             values_matter: true,
+            reduce: Reduce::Everything,
             strict: false,
             sequential: false,
             pieces: 4,

@@ -63,6 +63,12 @@ impl Engine {
         self.link.machine.borrow_mut().deadline = deadline;
     }
 
+    /// Whether what kernels print is printed from now on: that of each run that somebody asked for, once, and not that of the many runs
+    /// of a search.
+    pub(crate) fn prints(&mut self, prints: bool) {
+        self.link.machine.borrow_mut().prints = prints;
+    }
+
     pub(crate) fn pulse(&self) -> Arc<Pulse> {
         Arc::clone(&self.link.pulse)
     }

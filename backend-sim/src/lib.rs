@@ -69,7 +69,7 @@ mod trace;
 mod verdict;
 mod visit;
 
-pub use config::{Config, Quiet, Races};
+pub use config::{Config, Quiet, Races, Reduce};
 pub use cores::Cores;
 pub use coroutine::{Beat, Ending, Pulse};
 #[doc(hidden)]
@@ -79,6 +79,7 @@ pub use explain::{
     Critical, Difference, Edit, Effort, Enough, Fix, Fixes, Minimized, NoWayBack, OddRun, Ordering, Shown, Weaker,
     Witness,
 };
+pub use kernel::kernel_text;
 pub use lint::{Lint, LintKind, LintSite};
 pub use onesided_ptx::Who as KernelThread;
 pub use pe::{Sim, SimEvent, SimModule, SimProcess, SimStream};

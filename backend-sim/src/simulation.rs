@@ -214,7 +214,9 @@ impl Simulation {
     #[track_caller]
     fn run_program<T>(&mut self, program: &Program<'_, T>) -> Result<Run<T>> {
         self.engine.ends_at(self.limits(1).deadline());
+        self.engine.prints(true);
         let executed = self.execute(&Choices::InOrder, false, program);
+        self.engine.prints(false);
         self.engine.ends_at(Deadline::default());
         Ok(self.finished(Choices::InOrder, executed?))
     }
@@ -255,7 +257,9 @@ impl Simulation {
             return other(format!("the schedule {schedule} was recorded with other arguments of the program"));
         }
         self.engine.ends_at(self.limits(1).deadline());
+        self.engine.prints(true);
         let run = self.record(&schedule.choices, program);
+        self.engine.prints(false);
         self.engine.ends_at(Deadline::default());
         let run = run?;
         if !matches!(run.verdict.kind, VerdictKind::Stopped { .. })
@@ -349,7 +353,11 @@ impl Simulation {
 
     #[track_caller]
     fn reproduce_program<T>(&mut self, run: &Run<T>, program: &Program<'_, T>) -> Result<Run<T>> {
-        let again = self.record(&run.schedule.choices, program)?;
+        // The run in order has printed already, and the runs of a search have not.
+        self.engine.prints(run.schedule.choices != Choices::InOrder);
+        let again = self.record(&run.schedule.choices, program);
+        self.engine.prints(false);
+        let again = again?;
         let (first, second) = (run.verdict.kind.outcome(), again.verdict.kind.outcome());
         if first != second || run.steps != again.steps {
             let what = format!(

@@ -124,6 +124,8 @@ pub enum VerdictKind {
         message: String,
         /// The line of the kernel.
         at: At,
+        /// What else is known, a line for each: the other thread, what is missing.
+        details: Vec<String>,
     },
     /// Accesses raced, and nothing else was wrong: see [`Verdict::races`].
     Race,
@@ -215,6 +217,14 @@ pub struct AgentState {
     pub loops: Vec<Repeated>,
     /// How it stood.
     pub standing: Standing,
+}
+
+impl AgentState {
+    /// Whether both are of one stream, and in the same call of one line.
+    fn is_beside(&self, other: &AgentState) -> bool {
+        let of = |state: &AgentState| (state.pe, state.stream, state.call, state.at);
+        self.stream.is_some() && of(self) == of(other)
+    }
 }
 
 /// A call that a host made again and again.
@@ -428,8 +438,9 @@ impl fmt::Display for VerdictKind {
                 write!(f, "is still used by what PE {pe} issued at {at}; ")?;
                 f.write_str("complete it first (quiet and synchronize the stream)")
             }
-            VerdictKind::Kernel { pe, kernel, thread, message, at } => {
-                write!(f, "kernel {kernel} on PE {pe}: {message} ({at}, {thread})")
+            VerdictKind::Kernel { pe, kernel, thread, message, at, details } => {
+                write!(f, "kernel {kernel} on PE {pe}: {message} ({at:#}, {thread})")?;
+                details.iter().try_for_each(|line| write!(f, "\n    {line}"))
             }
             VerdictKind::Race => f.write_str("data race"),
             VerdictKind::Lint => f.write_str("lint"),
@@ -444,7 +455,7 @@ impl fmt::Display for VerdictKind {
                 write!(
                     f,
                     "instruction limit: given up after {instructions} instructions of a block of kernel {kernel} on PE {pe}, and whether it \
-                     would have ended is not known ({at}, {thread})"
+                     would have ended is not known ({at:#}, {thread})"
                 )
             }
             VerdictKind::Stopped { bound } => write!(f, "stopped while a kernel computed: {bound}"),
@@ -475,7 +486,7 @@ impl fmt::Display for Verdict {
             more => write!(f, "\n    {} more pairs of calls race", more - 1)?,
         }
         self.reads.iter().try_for_each(|read| write!(f, "\n  {}", read.to_string().replace('\n', "\n  ")))?;
-        self.agents.iter().try_for_each(|agent| write!(f, "\n  {agent}"))?;
+        write_agents(f, &self.agents)?;
         let Some(first) = self.undelivered.first() else { return Ok(()) };
         match self.kind.failed_pe() {
             Some(pe) if pe == first.to => write!(f, "\n  not yet delivered to PE {pe}:")?,
@@ -487,6 +498,18 @@ impl fmt::Display for Verdict {
             more => write!(f, "\n    and {more} more"),
         }
     }
+}
+
+/// A line for each; of many blocks or threads of a kernel that stand at one line, the first and the number of the others.
+fn write_agents(f: &mut fmt::Formatter<'_>, agents: &[AgentState]) -> fmt::Result {
+    for alike in agents.chunk_by(|one, other| one.is_beside(other)) {
+        let shown = if alike.len() > LISTED { &alike[..LISTED / 2] } else { alike };
+        shown.iter().try_for_each(|agent| write!(f, "\n  {agent}"))?;
+        if let (more @ 1.., Some(at)) = (alike.len() - shown.len(), alike[0].at) {
+            write!(f, "\n    and {more} more of this kernel at {at:#}")?;
+        }
+    }
+    Ok(())
 }
 
 /// The first lint and the number of the others; all of them in `{:#}`.
@@ -533,9 +556,9 @@ impl fmt::Display for AgentState {
             Standing::Runs => "could go on",
         };
         match (standing, at) {
-            (Standing::Waits(what), Some(at)) => write!(f, ": in {call} at {at}, waits for {what}")?,
+            (Standing::Waits(what), Some(at)) => write!(f, ": in {call} at {at:#}, waits for {what}")?,
             (Standing::Waits(what), None) => write!(f, ": in {call}, waits for {what}")?,
-            (_, Some(at)) => write!(f, ": {stands}; its last call was at {at}")?,
+            (_, Some(at)) => write!(f, ": {stands}; its last call was at {at:#}")?,
             (_, None) => write!(f, ": {stands}; it made no call")?,
         }
         for (number, Repeated { call, at, .. }) in loops.iter().take(LISTED).enumerate() {

@@ -104,9 +104,9 @@ impl Simulation {
     ) -> Result<End> {
         let limits = self.limits(schedules);
         self.engine.ends_at(limits.deadline());
-        let proof = self.config().races == Races::Find;
+        let (proof, reduce) = (self.config().races == Races::Find, self.config().reduce);
         if let Some(class) = &mut self.class {
-            **class = Class::new(proof);
+            **class = Class::new(proof, reduce);
         }
         let choices = |index: u64, steps: u64| {
             let seed = Random::nth_seed(seed, index);
@@ -171,14 +171,14 @@ impl Simulation {
         visit: &mut dyn FnMut(&Run<T>) -> ControlFlow<()>,
         gather: impl FnOnce(&mut Simulation, &Setup, &mut Body<'_, T>) -> Result<End>,
     ) -> Result<End> {
-        let Config { races, quiet, .. } = *self.config();
+        let Config { races, quiet, reduce, .. } = *self.config();
         let (proof, limits) = (races == Races::Find, self.limits(limit));
         self.engine.ends_at(limits.deadline());
         let setup = Setup { deadline: limits.deadline(), ..Setup::default() };
         let by_thread = proof && quiet == Quiet::Pe;
         let (finish, outlook) = (self.finisher(), Arc::clone(&self.outlook));
         gather(self, &setup, &mut |crew| {
-            let (mut explored, mut all) = (Explored::default(), All::new(proof, by_thread));
+            let (mut explored, mut all) = (Explored::default(), All::new(proof, reduce, by_thread));
             outlook.tell(&explored);
             let mut was_by_thread = false;
             loop {

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use onesided::{Cmp, Pe, ReduceOp, Result, SignalOp};
-use onesided_sim::{Config, Explore, Races, Sim, Simulation, VerdictKind};
+use onesided_sim::{Config, Explore, Races, Reduce, Sim, Simulation, VerdictKind};
 
 #[path = "counts/classes.rs"]
 mod classes;
@@ -520,6 +520,12 @@ fn tickets_have_as_many_classes_as_their_counter_leaves() {
     });
     assert_eq!([3, 4, 5].map(|pes| proof(pes, &program)), [8, 66, 624]);
     assert_eq!([3, 4, 5].map(|pes| all(pes, &program)), [8, 66, 624]);
+    for (pes, classes) in [(3, 10), (4, 156), (5, 3696)] {
+        let mut simulation = Simulation::new(Config { reduce: Reduce::Nothing, ..Config::pes(pes) }).unwrap();
+        let explored = simulation.explore(Explore::All { limit: 10_000 }, &program, |_| ControlFlow::Continue(()));
+        let explored = explored.unwrap();
+        assert_eq!((explored.complete, explored.schedules, explored.redundant), (true, classes, 0));
+    }
 }
 
 /// An `or` can end a wait, and then all orders count: each of the two in which one of them comes first, with the wait behind it or behind both.

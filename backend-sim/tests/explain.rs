@@ -44,6 +44,7 @@ fn edits(fix: &Fix) -> Vec<(&'static str, u32, bool)> {
     let edit = |edit: &Edit| match *edit {
         Edit::Insert { call, after, on_stream } => (call.name(), after.line(), on_stream),
         Edit::PutSignal { put, .. } => ("put_signal", put.line(), false),
+        Edit::Meet { after, .. } => ("meet", after.line(), false),
         Edit::Replace { .. } => unreachable!("a fix takes nothing away"),
     };
     fix.edits.iter().map(edit).collect()
@@ -76,6 +77,41 @@ fn a_race_gets_the_weakest_call_and_its_line() {
         fix.to_string().ends_with(&format!("explain.rs:{}: proved; nothing weaker is enough", line("data"))),
         "{fix}"
     );
+}
+
+/// In each round one PE writes what the next one gets, and the others do neither.
+fn get_without_barrier(pe: &Pe<impl Backend>, rounds: u64) -> Result<()> {
+    let x = pe.alloc_zeroed::<u64>(1)?;
+    for round in 1..=rounds {
+        let mut found = round;
+        if pe.my_pe() == 0 {
+            pe.write(&x, &[round])?; // written
+        }
+        if pe.my_pe() == 1 {
+            found = pe.host().g(&x, 0)?; // got
+        }
+        pe.host().sync_all()?; // round
+        expect_eq(found, round, "the value")?;
+    }
+    pe.free(x)
+}
+
+#[test]
+fn a_barrier_between_calls_of_different_pes_is_where_all_come() {
+    for (pes, rounds) in [(2, 1), (3, 1), (4, 3)] {
+        let program = |pe: &Pe<Sim>| get_without_barrier(pe, rounds);
+        let fix = fix(pes, program);
+        assert_eq!(edits(&fix), [("meet", line("written"), false)], "{pes} PEs: {fix}");
+        assert_eq!(fix.before[0].map(|at| at.line()), Some(line("got")));
+        assert!(is_proved(&fix), "{fix}");
+        let text = fix.to_string();
+        let lines = format!(
+            "explain.rs:{} and backend-sim/tests/explain.rs:{}, where all PEs come",
+            line("written"),
+            line("got")
+        );
+        assert!(text.starts_with("insert `barrier_all` between ") && text.contains(&lines), "{text}");
+    }
 }
 
 /// Both updates are atomic: the second barrier's epoch can arrive first, and is overwritten.
@@ -150,11 +186,11 @@ fn the_weakest_call_is_that_of_the_profile() {
     }
 }
 
-/// Only PE 0 makes the put. A barrier fits behind what both do.
+/// Only PE 0 makes the put, and both read. Behind the allocation a barrier is too early, and behind the read too late.
 fn nobody_waits(pe: &Pe<impl Backend>) -> Result<()> {
     let data = pe.alloc_zeroed::<u32>(1)?;
     if pe.my_pe() == 0 {
-        pe.host().p(&data, 7, 1)?;
+        pe.host().p(&data, 7, 1)?; // only one
     }
     let found = pe.read_one(&data)?; // read
     pe.host().barrier_all()?;
@@ -165,9 +201,11 @@ fn nobody_waits(pe: &Pe<impl Backend>) -> Result<()> {
 
 #[test]
 fn a_barrier_goes_where_all_pes_come_by() {
-    let nobody = fixes(2, nobody_waits);
-    assert_eq!(nobody.fix, None, "behind the allocation is too early, and behind the read too late");
-    assert!(nobody.tried >= 4, "{nobody:?}");
+    let between = fix(2, nobody_waits);
+    assert_eq!(edits(&between), [("meet", line("only one"), false)]);
+    assert_eq!(between.before[0].map(|at| at.line()), Some(line("read")));
+    let nothing = fixes(2, |pe| nobody_waits(pe).and_then(|()| expect_eq(pe.n_pes(), 3, "the PEs")));
+    assert!(nothing.fix.is_none() && nothing.tried >= 4, "{nothing:?}");
     let all = fix(2, |pe| {
         let data = pe.alloc_zeroed::<u32>(1)?;
         pe.host().p(&data, 7, 1 - pe.my_pe())?; // both

@@ -123,9 +123,12 @@ fn a_flag_behind_a_pointer_is_released_and_acquired() {
 #[test]
 fn a_scope_that_leaves_out_the_other_pe_is_found() {
     let run = run(2, litmus("narrow"));
-    let VerdictKind::Kernel { message, thread, .. } = &run.verdict.kind else { panic!("{}", run.verdict) };
-    assert!(message.contains("scope too narrow"), "{message}");
+    let VerdictKind::Kernel { message, thread, details, .. } = &run.verdict.kind else { panic!("{}", run.verdict) };
+    assert!(message.starts_with("scope too narrow: ") && message.ends_with(", which two PEs access"), "{message}");
     assert_eq!(thread, "block 0, thread 0");
+    let [other, missing] = &details[..] else { panic!("{details:?}") };
+    assert!(other.starts_with("the other: PE ") && other.contains(" at litmus.cu:"), "{other}");
+    assert!(missing.starts_with("missing: scope sys"), "{missing}");
 }
 
 #[test]
@@ -224,7 +227,11 @@ fn a_block_that_cannot_begin_is_not_waited_for_in_vain_if_the_grid_fits() {
     assert!(fits.verdict.is_ok(), "{}", fits.verdict);
     let run = run(1, program(265)); // 264 such blocks fit
     assert!(matches!(run.verdict.kind, VerdictKind::Deadlock), "{}", run.verdict);
-    assert!(run.verdict.to_string().contains("1 cannot begin before others end"), "{}", run.verdict);
+    let text = run.verdict.to_string();
+    assert!(text.contains("1 cannot begin before others end"), "{text}");
+    // 264 blocks wait at one line
+    assert!(text.contains("block 3, thread 0 polls") && !text.contains("block 4, thread 0 polls"), "{text}");
+    assert!(text.contains("\n    and 260 more of this kernel at litmus.cu:98"), "{text}");
 }
 
 #[test]

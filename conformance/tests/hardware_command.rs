@@ -189,10 +189,9 @@ fn a_step_that_fails_is_shown_and_the_others_run() {
     assert!(said.contains("s  status 5\n") && said.ends_with("\n7 passed, 1 failed, 0 not run\n"), "{said}");
     assert_eq!(rig.reports(), ["steps-examples-3.4.5-2xH200"]);
     let report = rig.report("steps-examples-3.4.5-2xH200");
-    assert_eq!(
-        (&report["steps"][0]["name"], &report["steps"][0]["result"]),
-        (&"hello, 2 PEs".into(), &"FAILED".into())
-    );
+    let failed = &report["steps"][0];
+    assert_eq!((&failed["name"], &failed["result"]), (&"hello, 2 PEs".into(), &"FAILED".into()));
+    assert_eq!((&failed["why"], &failed["printed"]), (&"status 5".into(), &"first\nlast".into()));
 }
 
 #[test]

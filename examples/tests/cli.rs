@@ -406,3 +406,26 @@ fn schedule_of(name: &str) -> String {
     example(name, &["--schedules", "1", "--trace", path(&file)]);
     json(&file)["schedule"].as_str().unwrap().to_string()
 }
+
+#[test]
+fn a_report_has_colours_where_they_are_wanted() {
+    let (_, file) = EXAMPLES.iter().find(|(name, _)| *name == "missing_fence").unwrap();
+    let said = |variables: &[(&str, &str)]| {
+        let mut command = Command::new(file);
+        command.env_remove("NO_COLOR").env("ONESIDED_NVSHMEM_LIB", "/no/such/library").envs(variables.iter().copied());
+        stdout(&command.output().unwrap())
+    };
+    let coloured = said(&[("CLICOLOR_FORCE", "1")]);
+    for words in
+        ["\u{1b}[31mFINDING\u{1b}[0m ", "\u{1b}[32mFix:\u{1b}[0m ", "\u{1b}[36mexamples/src/bin/missing_fence.rs:"]
+    {
+        assert!(coloured.contains(words), "{coloured:?}");
+    }
+    let plain = said(&[]);
+    assert!(!plain.contains('\u{1b}'), "{plain:?}");
+    assert_eq!(said(&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]), plain);
+    let painted = ["[0m", "[1m", "[31m", "[32m", "[36m"]
+        .iter()
+        .fold(coloured, |text, code| text.replace(&format!("\u{1b}{code}"), ""));
+    assert_eq!(painted, plain, "the words are the same");
+}

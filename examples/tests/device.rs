@@ -98,3 +98,50 @@ fn from_python() -> impl Iterator<Item = (&'static str, &'static str)> {
     let fronts = ["numba", "nvshmem4py", "triton", "cute"];
     fronts.into_iter().flat_map(|front| ["ring", "exchange"].map(|kernel| (front, kernel)))
 }
+
+#[test]
+fn a_finding_names_the_call_that_inlined_a_line_and_has_the_kernels_text() {
+    let program = env!("CARGO_BIN_EXE_device_ring_reduce");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("finding.json");
+    let (status, said) = run(program, &["--broken", "--finding", file.to_str().unwrap()]);
+    assert_eq!(status, 1, "{said}");
+    let text = include_str!("../src/kernels/ring_reduce.cu");
+    let line = |words: &str| 1 + text.lines().position(|line| line.contains(words)).expect(words);
+    let [put, first, second] = ["put_nbi_block(dst", "send(now, before", "send(newest, newest"].map(line);
+    let lines =
+        [first, second].map(|call| format!("put_nbi at ring_reduce.cu:{put}, inlined at ring_reduce.cu:{call} by"));
+    assert!(lines.iter().any(|lines| said.contains(lines)), "{said}");
+
+    let finding: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    let inlined_at = finding["races"][0]["first"]["inlined_at"].as_array().unwrap();
+    assert_eq!(inlined_at.len(), 1, "{inlined_at:?}");
+    let sources = finding["sources"].as_array().unwrap();
+    let source = sources.iter().find(|source| source["file"] == "ring_reduce.cu").unwrap();
+    assert_eq!(source["text"], text);
+}
+
+#[test]
+fn a_race_in_shared_memory_names_the_array_and_the_barrier() {
+    let (status, said) = run(env!("CARGO_BIN_EXE_device_moe"), &["--broken"]);
+    assert_eq!(status, 1, "{said}");
+    let text = include_str!("../src/kernels/moe_dispatch.cu");
+    assert!(text.contains("extern __shared__ int sent[];"), "{text}");
+    let race = "race in shared memory: nothing orders the read of 4 bytes at sent+0 and an earlier write of them (moe_dispatch.cu:";
+    assert!(said.contains(race), "{said}");
+    assert!(said.contains("\n    the other: moe_dispatch.cu:"), "{said}");
+    let missing = "\n    missing: a barrier of the block (__syncthreads) ";
+    assert!(said.contains(missing), "{said}");
+}
+
+#[test]
+fn all_races_are_shown_if_they_are_asked_for() {
+    let program = env!("CARGO_BIN_EXE_device_ring_reduce");
+    let races = |said: &str| said.lines().filter(|line| line.contains("data race: ")).count();
+    let (status, few) = run(program, &["--broken"]);
+    assert_eq!((status, races(&few)), (1, 1), "{few}");
+    let more = few.lines().find_map(|line| line.trim().strip_suffix(" more pairs of calls race")).expect("more races");
+    let (status, all) = run(program, &["--broken", "--all-races"]);
+    assert_eq!((status, races(&all)), (1, 1 + more.parse::<usize>().unwrap()), "{all}");
+    assert!(!all.contains("more pairs of calls race"), "{all}");
+}

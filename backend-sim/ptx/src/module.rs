@@ -15,6 +15,7 @@ pub struct Module {
     pub(crate) kernels: Vec<Kernel>,
     pub(crate) code: Vec<Code>,
     pub(crate) globals: Vec<Global>,
+    pub(crate) shared: Vec<SharedVariable>,
     pub(crate) externals: Vec<External>,
     /// The image of the module's `.const` variables.
     pub(crate) constants: Vec<u8>,
@@ -82,6 +83,17 @@ pub struct Global {
     pub is_external: bool,
 }
 
+/// A variable in shared memory, for findings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SharedVariable {
+    pub(crate) name: String,
+    /// The kernel that it belongs to; `None` for one of the module or of a function.
+    pub(crate) kernel: Option<u16>,
+    pub(crate) begin: u64,
+    /// `None` for the array whose length a launch gives.
+    pub(crate) end: Option<u64>,
+}
+
 /// A function that the module calls and does not define, such as one of NVSHMEM's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -96,6 +108,8 @@ pub struct External {
     pub group: Group,
     /// The line of the PTX that declares it.
     pub line: u32,
+    /// The first call of it in the text.
+    pub called_at: Option<Place>,
 }
 
 /// Which threads make a call together, with equal arguments.
@@ -189,6 +203,20 @@ impl Module {
     /// The line of the PTX, and of the source if it is known, of a place that an access, a call or a fault names.
     pub fn place(&self, place: Place) -> (u32, Option<&Arc<Location>>) {
         self.places.get(place.0 as usize).map_or((0, None), |(line, location)| (*line, location.as_ref()))
+    }
+
+    /// What lies at an offset of a kernel's shared memory: `tile+16`; the offset alone where no variable is. With where dynamic shared memory
+    /// begins.
+    pub(crate) fn in_shared(&self, kernel: u16, at: u64, dynamic: u64) -> String {
+        let is_there = |variable: &&SharedVariable| match variable.end {
+            Some(end) => variable.begin <= at && at < end && variable.kernel.is_none_or(|of| of == kernel),
+            None => dynamic <= at,
+        };
+        let place = |variable: &SharedVariable| {
+            let begin = if variable.end.is_some() { variable.begin } else { dynamic };
+            format!("{}+{}", crate::readable::variable(&variable.name), at - begin)
+        };
+        self.shared.iter().find(is_there).map_or_else(|| format!("{at:#x}"), place)
     }
 
     /// How many places there are.

@@ -45,6 +45,16 @@ pub enum Edit {
         /// is the host's.
         on_stream: bool,
     },
+    /// A barrier stands between two places of which not all PEs come to each. A PE meets the others once before each call of `last`: behind its
+    /// call of `after`, or in front of its call of `before`, or in front of that of `last`, whichever comes first. Hosts only.
+    Meet {
+        /// The place of some PEs.
+        after: At,
+        /// The place of others.
+        before: At,
+        /// The place of the next call that all PEs make.
+        last: At,
+    },
     /// One `put_signal` takes the place of a put and the signal that directly follows it, to the same PE.
     PutSignal {
         /// The place of the put.
@@ -120,6 +130,9 @@ impl fmt::Display for Edit {
                 let on_stream = *on_stream && *call != Ordering::Synchronize;
                 write!(f, "insert `{}`{} after {after}", call.name(), if on_stream { " on the stream" } else { "" })
             }
+            Edit::Meet { after, before, .. } => {
+                write!(f, "insert `barrier_all` between {after} and {before}, where all PEs come")
+            }
             Edit::PutSignal { put, signal } => {
                 write!(f, "one `put_signal` in place of the put at {put} and the signal at {signal}")
             }
@@ -135,6 +148,8 @@ pub(crate) struct Edits {
     all: Vec<Edit>,
     /// By PE: a put that may become a put_signal with the next call.
     held: RefCell<BTreeMap<u32, Held>>,
+    /// By PE: the run in which it has met the others since its last call that all make.
+    met: RefCell<BTreeMap<u32, u64>>,
 }
 
 /// A put that has not been issued yet.
@@ -151,7 +166,24 @@ struct Held {
 impl Edits {
     /// `None` where there is nothing to change.
     pub(crate) fn new(all: &[Edit]) -> Option<Box<Edits>> {
-        (!all.is_empty()).then(|| Box::new(Edits { all: all.to_vec(), held: RefCell::default() }))
+        (!all.is_empty())
+            .then(|| Box::new(Edits { all: all.to_vec(), held: RefCell::default(), met: RefCell::default() }))
+    }
+
+    /// Whether a host meets the others in front of its call of this place, or behind it.
+    fn meets(&self, pe: u32, run: u64, at: At, is_before: bool) -> bool {
+        let mut met = self.met.borrow_mut();
+        for edit in &self.all {
+            let Edit::Meet { after, before, last } = *edit else { continue };
+            if !is_before && at == last {
+                met.remove(&pe);
+            }
+            let is_here = if is_before { at == before || at == last } else { at == after };
+            if is_here && met.insert(pe, run) != Some(run) {
+                return true;
+            }
+        }
+        false
     }
 
     fn inserted(&self, at: At, is_on_stream: bool) -> impl Iterator<Item = Ordering> {
@@ -185,6 +217,13 @@ impl Channel {
             Call::Launch { stream, .. } => Some(*stream),
             _ => None,
         };
+        let meet = |is_before| {
+            let meets = stream.is_none() && edits.meets(self.pe(), self.run(), at, is_before);
+            meets.then(|| self.issue(&Op::Barrier { team: Predefined::World.id() }, None, at))
+        };
+        if let Some(failed @ Reply::Failed(_)) = meet(true) {
+            return failed;
+        }
         let reply = match (self.take_held(edits), &call) {
             (Some(held), Call::Issue { op, .. }) if held.becomes(op, stream, at).is_some() => {
                 let op = held.becomes(op, stream, at).expect("just asked");
@@ -204,6 +243,9 @@ impl Channel {
         };
         if matches!(reply, Reply::Failed(_)) {
             return reply;
+        }
+        if let Some(failed @ Reply::Failed(_)) = meet(false) {
+            return failed;
         }
         for call in edits.inserted(at, stream.is_some()) {
             let done = match (call.op(None), stream) {

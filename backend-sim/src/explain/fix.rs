@@ -64,7 +64,7 @@ const PAIRS: usize = 16;
 impl Simulation {
     /// Looks for the weakest change that makes a program right: one call (`fence`, `put_signal` in place of a put and a signal,
     /// `flush`, `quiet`, `synchronize`, `barrier_all`, in this order), or two. Each change is tried: the program runs with it, on
-    /// every schedule if they are few enough. A barrier is only tried where all PEs make the call before it.
+    /// every schedule if they are few enough. A barrier is only tried where all PEs make the call before it, and between two calls that race.
     ///
     /// `run` is the finding: a run of `program` on this cluster. Findings that no order cures have no fix: a leak, say.
     ///
@@ -227,8 +227,10 @@ impl Search<'_, '_> {
     fn edits(&self, kind: Kind) -> Vec<Edit> {
         match kind {
             Kind::Inserts(call) => {
+                let meet = if call == Ordering::Barrier { self.calls.meetings(self.races) } else { Vec::new() };
                 let places = self.places(call).into_iter();
-                places.map(|(after, on_stream)| Edit::Insert { call, after, on_stream }).collect()
+                let insert = places.map(|(after, on_stream)| Edit::Insert { call, after, on_stream });
+                meet.into_iter().chain(insert).collect()
             }
             Kind::PutSignal => {
                 let pairs = self.calls.puts_and_signals.iter();
@@ -308,6 +310,7 @@ impl Search<'_, '_> {
         match *edit {
             Edit::Insert { after, on_stream, .. } => self.calls.all.get(&(after, on_stream))?.next,
             Edit::PutSignal { signal, .. } => Some(signal),
+            Edit::Meet { before, .. } => Some(before),
             Edit::Replace { .. } => None,
         }
     }
@@ -335,7 +338,7 @@ fn lacks(missing: &MissingEdge) -> Option<Ordering> {
 /// Where a change is.
 fn place(edit: &Edit) -> At {
     match *edit {
-        Edit::Insert { after, .. } => after,
+        Edit::Insert { after, .. } | Edit::Meet { after, .. } => after,
         Edit::PutSignal { put, .. } => put,
         Edit::Replace { at, .. } => at,
     }

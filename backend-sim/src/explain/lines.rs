@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use onesided::At;
 use onesided::backend::{Effect, Moves, Op, Order, Transfer};
 
-use super::edit::Ordering;
+use super::edit::{Edit, Ordering};
 use crate::race::Race;
 use crate::trace::{Event, EventKind};
 
@@ -75,6 +75,36 @@ impl Calls {
         {
             self.puts_and_signals.push((previous, call.0));
         }
+    }
+
+    /// Barriers between the two sides of races, where not all PEs make both calls: they meet before the next call that all make.
+    pub(super) fn meetings(&self, races: &[Race]) -> Vec<Edit> {
+        let pes: BTreeSet<u32> = self.all.values().flat_map(|line| line.pes.iter().copied()).collect();
+        let host = |at: At| self.all.get(&(at, false));
+        let mut meetings = Vec::new();
+        for race in races {
+            let (_, after, before) = race.missing.call();
+            let (Some(one), Some(other)) = (host(after), host(before)) else { continue };
+            if one.pes.len() == pes.len() && other.pes.len() == pes.len() {
+                continue; // a call behind the first is made by all
+            }
+            let behind_after: BTreeSet<At> = self.behind(after).collect();
+            let is_made_by_all = |at: &At| host(*at).is_some_and(|line| line.pes.len() == pes.len());
+            let mut behind_before = self.behind(before);
+            let Some(last) = behind_before.find(|at| is_made_by_all(at) && behind_after.contains(at)) else { continue };
+            let meet = Edit::Meet { after, before, last };
+            if !meetings.contains(&meet) {
+                meetings.push(meet);
+            }
+        }
+        meetings
+    }
+
+    /// The calls that follow one of a host, as the first PE made them, each once.
+    fn behind(&self, at: At) -> impl Iterator<Item = At> + '_ {
+        let mut seen = BTreeSet::from([at]);
+        let next = move |at: &At| self.all.get(&(*at, false))?.next.filter(|next| seen.insert(*next));
+        std::iter::successors(Some(at), next).skip(1)
     }
 
     /// The calls behind which that one can change something, those of the races first.

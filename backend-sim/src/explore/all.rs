@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use super::attempt::{Asleep, Attempt, Attempted, Given, IN_VAIN, Known, Met, Taken, stays};
 use super::reversals::{Event, Order, Reversal};
+use crate::config::Reduce;
 use crate::exception::StepName;
 use crate::machine::{Access, Assumptions, Past};
 
@@ -85,8 +86,8 @@ struct Branch {
 
 impl All {
     /// A search. A proof assumes more of words. `by_thread`: whether it may assume more of quiets in kernels, too.
-    pub(crate) fn new(proof: bool, by_thread: bool) -> All {
-        let assumed = Assumptions::new(proof);
+    pub(crate) fn new(proof: bool, reduce: Reduce, by_thread: bool) -> All {
+        let assumed = Assumptions::new(proof, reduce);
         let assumed = Some(Box::new(if by_thread { assumed.by_thread() } else { assumed }));
         let given = Given { given_up: assumed.as_ref().map(|assumed| assumed.given_up()), ..Given::default() };
         All { assumed, given: Arc::new(given), ..All::default() }
@@ -477,6 +478,6 @@ mod tests {
         let path = vec![node(1, 0, 3), node(2, 0, 1), node(3, 1, 2), node(4, 0, 2), node(5, 0, 4)];
         let all = All { path, ..All::default() };
         assert_eq!(all.picks(), [0, 1]);
-        assert!(All::new(false, false).picks().is_empty());
+        assert!(All::new(false, Reduce::Everything, false).picks().is_empty());
     }
 }

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 
 use super::Chooser;
 use super::generator::mixed;
+use crate::config::Reduce;
 use crate::machine::{Access, Assumptions, Bits, GivenUp, Machine, Object, ObjectKind, Step, Touch};
 
 /// A chooser whose runs are classified.
@@ -88,8 +89,8 @@ struct Cell {
 
 impl Class {
     /// For runs of which the same is assumed as in a proof, or in a search of all outcomes.
-    pub(crate) fn new(proof: bool) -> Class {
-        Class { assumed: Some(Box::new(Assumptions::new(proof))), ..Class::default() }
+    pub(crate) fn new(proof: bool, reduce: Reduce) -> Class {
+        Class { assumed: Some(Box::new(Assumptions::new(proof, reduce))), ..Class::default() }
     }
 
     /// For runs elsewhere, of which the same is assumed.

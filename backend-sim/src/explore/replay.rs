@@ -1,6 +1,7 @@
 //! A recorded list of picks, followed to the letter.
 
 use super::Chooser;
+use crate::config::Reduce;
 use crate::machine::{Assumptions, Machine};
 
 /// Follows recorded picks; where they end, the first step is taken.
@@ -30,7 +31,7 @@ impl Chooser for Replay<'_> {
 
     fn prepare(&mut self, machine: &mut Machine) {
         if self.proof {
-            machine.assume(Box::new(Assumptions::new(true))); // waits learn the same
+            machine.assume(Box::new(Assumptions::new(true, Reduce::Everything))); // waits learn the same
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use onesided::backend::{KernelInfo, Language, Parameter};
 use onesided::{At, ErrorKind, Source};
 use onesided_compile::CompileError;
-use onesided_ptx::{Module, Place};
+use onesided_ptx::{Location, Module, Place};
 
 use super::Function;
 
@@ -59,7 +59,10 @@ impl Code {
             return Err(refused(format!("{} is defined in another module, and modules are not linked", global.name)));
         }
         let functions = module.externals().iter().map(|external| {
-            Function::decode(external).map_err(|why| refused(format!("{why} (line {} of the PTX)", external.line)))
+            let called = external.called_at.map(|place| format!(", called at {}", module.describe(place)));
+            let line = external.line;
+            Function::decode(external)
+                .map_err(|why| refused(format!("{why} (line {line} of the PTX{})", called.unwrap_or_default())))
         });
         let functions = functions.collect::<Result<Vec<_>, _>>()?;
         let kernels = module.kernels().iter().map(|kernel| {
@@ -83,12 +86,25 @@ impl Code {
 
     fn make_at(&self, place: Place) -> At {
         match self.module.place(place) {
-            (_, Some(location)) => {
-                At::foreign(&location.file, location.line, location.column, location.function.as_deref())
-            }
+            (_, Some(location)) => at_of(location),
             (line, None) => At::foreign(&self.ptx, line, 0, None),
         }
     }
+}
+
+/// A line of the source, through inlining.
+fn at_of(location: &Location) -> At {
+    let at = At::foreign(&location.file, location.line, location.column, location.function.as_deref());
+    match &location.inlined_at {
+        Some(caller) => at.inlined(at_of(caller)),
+        None => at,
+    }
+}
+
+/// The text of a file that findings in kernels name, if a [`Source`] that this process has loaded [has it](Source::text_of).
+pub fn kernel_text(file: &str) -> Option<String> {
+    let known = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    known.iter().find_map(|(source, _)| source.text_of(file).map(str::to_string))
 }
 
 /// What the PTX is called: as its file, or by what it was compiled from.

@@ -26,6 +26,7 @@ mod declared;
 mod in_order;
 
 pub(crate) use code::Code;
+pub use code::kernel_text;
 pub(crate) use name::Function;
 pub(crate) use operands::{Request, Resolve};
 pub(crate) use select::Select;

@@ -33,7 +33,7 @@ use super::agent::Condition;
 use super::fabric::Fabric;
 use super::ids::PeId;
 use super::{Bits, Machine, Touch};
-use crate::config::Quiet;
+use crate::config::{Quiet, Reduce};
 use crate::race::{Detector, Told};
 
 /// A word of a PE's memory: its first byte.
@@ -44,6 +44,8 @@ pub(crate) type Word = (PeId, AllocId, usize);
 pub(crate) struct Assumptions {
     /// Whether it is a proof: words are steady, too.
     proof: bool,
+    /// What may be assumed of words at all.
+    reduce: Reduce,
     /// Whether quiets and fences in kernels are about what their threads come after, though the program may rely on more.
     by_thread: bool,
     /// A thread of a kernel has made a quiet or fence; the last run has failed.
@@ -64,6 +66,7 @@ pub(crate) struct Assumptions {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct GivenUp {
     proof: bool,
+    reduce: Reduce,
     by_thread: bool,
     fabric: Fabric,
     words: BTreeMap<Word, [bool; 3]>,
@@ -176,8 +179,8 @@ impl Seen {
 
 impl Assumptions {
     /// For a proof, or for a search of all outcomes.
-    pub(crate) fn new(proof: bool) -> Assumptions {
-        Assumptions { proof, ..Assumptions::default() }
+    pub(crate) fn new(proof: bool, reduce: Reduce) -> Assumptions {
+        Assumptions { proof, reduce, ..Assumptions::default() }
     }
 
     /// The same, for a proof of programs that may rely on more than what a thread's quiet is about.
@@ -224,6 +227,7 @@ impl Assumptions {
         let words = self.words.iter().map(|(word, seen)| (*word, seen.given_up()));
         GivenUp {
             proof: self.proof,
+            reduce: self.reduce,
             by_thread: self.by_thread,
             fabric: self.fabric.without_reads(),
             words: words.filter(|(_, flags)| flags.contains(&true)).collect(),
@@ -235,8 +239,8 @@ impl Assumptions {
         let seen =
             |&[no_counter, no_mask, unsteady]: &[bool; 3]| Seen { no_counter, no_mask, unsteady, ..Seen::default() };
         let words = given_up.words.iter().map(|(word, flags)| (*word, seen(flags))).collect();
-        let GivenUp { proof, by_thread, ref fabric, .. } = *given_up;
-        Assumptions { proof, by_thread, fabric: fabric.clone(), words, ..Assumptions::default() }
+        let GivenUp { proof, reduce, by_thread, ref fabric, .. } = *given_up;
+        Assumptions { proof, reduce, by_thread, fabric: fabric.clone(), words, ..Assumptions::default() }
     }
 
     /// What was seen.
@@ -285,7 +289,7 @@ impl Assumptions {
         let is_negative = |number: u64| number >> (8 * span.len - 1) & 1 == 1;
         // it shrinks for somebody: the sum is too large for some type, or was
         let shrinks = is_negative(by) || is_negative(value);
-        let seen_between = self.fabric.matters((pe, span.alloc));
+        let (seen_between, commutes) = (self.fabric.matters((pe, span.alloc)), self.reduce >= Reduce::Counters);
         let seen = self.meet(word(pe, span), span.len);
         let mut news = !seen.added || shrinks && !seen.otherwise;
         seen.added = true;
@@ -294,7 +298,7 @@ impl Assumptions {
             seen.largest = value;
             news |= seen.compare_largest();
         }
-        let touch = if seen.no_counter || seen_between { Touch::Atomic } else { Touch::Add { by } };
+        let touch = if seen.no_counter || seen_between || !commutes { Touch::Atomic } else { Touch::Add { by } };
         self.news |= news;
         self.updates_of(word(pe, span), span.len, 0).added = true;
         touch
@@ -310,6 +314,7 @@ impl Assumptions {
         (step, tells): (usize, Tells),
     ) -> Touch {
         let key = word(pe, span);
+        let mask = mask.filter(|_| self.reduce >= Reduce::Counters);
         let seen_between = self.fabric.matters((pe, span.alloc));
         let seen = self.meet(key, span.len);
         let mut news = !std::mem::replace(&mut seen.otherwise, true);
@@ -400,7 +405,8 @@ impl Assumptions {
 
     /// Whether waits for the word end at once.
     pub(super) fn is_steady(&self, pe: PeId, span: Span) -> bool {
-        self.proof && self.words.get(&word(pe, span)).is_none_or(|seen| !seen.unsteady)
+        let may_be = self.proof && self.reduce == Reduce::Everything;
+        may_be && self.words.get(&word(pe, span)).is_none_or(|seen| !seen.unsteady)
     }
 
     /// The update by which a condition has become true for good: `Some(None)` if it has been true since the last plain write,

@@ -219,6 +219,8 @@ pub(crate) struct Machine {
     pub(crate) until: u64,
     /// What ends it from outside: a block of a kernel that computes looks at it.
     pub(crate) deadline: Deadline,
+    /// Whether what kernels print is printed.
+    pub(crate) prints: bool,
     /// Whether the run has ended, and goes on for what that shows.
     paused: bool,
     /// When the running host lets others go first.
@@ -284,6 +286,7 @@ impl Machine {
             steps: 0,
             until: u64::MAX,
             deadline: Deadline::default(),
+            prints: false,
             paused: false,
             turn_ends: 0,
             loops: None,

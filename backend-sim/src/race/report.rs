@@ -418,8 +418,8 @@ impl fmt::Display for Access {
             (false, _) => "read",
         };
         match call {
-            call if *call == does => write!(f, "{does} at {at} by PE {pe}")?,
-            call => write!(f, "{atomic}{does} of {call} at {at} by PE {pe}")?,
+            call if *call == does => write!(f, "{does} at {at:#} by PE {pe}")?,
+            call => write!(f, "{atomic}{does} of {call} at {at:#} by PE {pe}")?,
         }
         if let Some(stream) = stream {
             write!(f, " stream {stream}")?;

@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 
 use onesided::{Cmp, Pe, Result, SignalOp, SymmetricBuf};
-use onesided_sim::{Config, Explore, Races, Sim, Simulation, VerdictKind};
+use onesided_sim::{Config, Explore, Races, Reduce, Sim, Simulation, VerdictKind};
 
 use super::{factorial, fan_in, with_words};
 
@@ -40,6 +40,11 @@ fn all<T>(pes: usize, program: impl Fn(&Pe<Sim>) -> Result<T>) -> u64 {
 
 fn proof<T>(pes: usize, program: impl Fn(&Pe<Sim>) -> Result<T>) -> Found {
     search(Config::pes(pes), program)
+}
+
+/// The classes of a proof that reduces no more than this.
+fn reduced<T>(reduce: Reduce, pes: usize, program: impl Fn(&Pe<Sim>) -> Result<T>) -> Found {
+    search(Config { reduce, ..Config::pes(pes) }, program)
 }
 
 /// All classes of a program without a race, and those of its proof.
@@ -92,8 +97,14 @@ fn an_all_to_all_has_one_with_a_flag_each_and_with_a_counter() {
     for pes in [3, 4] {
         expect(pes, exchange(SignalOp::Set), 1, 1);
     }
-    expect(3, exchange(SignalOp::Add), 1, 1);
-    expect(4, exchange(SignalOp::Add), 1, 1);
+    // each PE's counter is added to in any order
+    for (pes, orders) in [(3, 8), (4, 1296)] {
+        expect(pes, exchange(SignalOp::Add), 1, 1);
+        assert_eq!(reduced(Reduce::Counters, pes, exchange(SignalOp::Add)), Classes(1));
+        assert_eq!(reduced(Reduce::Nothing, pes, exchange(SignalOp::Add)), Classes(orders));
+        let all = Config { races: Races::Note, reduce: Reduce::Nothing, ..Config::pes(pes) };
+        assert_eq!(search(all, exchange(SignalOp::Add)), Classes(orders));
+    }
 }
 
 #[test]
@@ -117,6 +128,10 @@ fn a_fan_in_has_one() {
         for cmp in [Cmp::Ge, Cmp::Eq] {
             expect(n + 1, fan_in(cmp, |senders| senders as u64), 1, 1);
         }
+        for (reduce, classes) in [(Reduce::Counters, 1), (Reduce::Nothing, factorial(n as u64))] {
+            let counted = reduced(reduce, n + 1, fan_in(Cmp::Ge, |senders| senders as u64));
+            assert_eq!(counted, Classes(classes), "{n} {reduce:?}");
+        }
     }
 }
 
@@ -132,7 +147,9 @@ fn fetching_additions_have_all_orders() {
         pe.host().barrier_all()?;
         pe.host().atomic_fetch(x, 0).map(drop)
     });
-    expect(3, added, 1, 1);
+    expect(3, &added, 1, 1);
+    assert_eq!(reduced(Reduce::Counters, 3, &added), Classes(1));
+    assert_eq!(reduced(Reduce::Nothing, 3, &added), Classes(720));
 }
 
 /// A halo exchange of four PEs in a square: each puts its part to two neighbours, with a flag a side that grows with each iteration.
@@ -158,6 +175,11 @@ fn a_halo_exchange_whose_flags_grow_has_one_if_the_values_do_not_matter() {
     let unseen =
         |iterations, fences| search(Config { values_matter: false, ..Config::pes(4) }, halo(iterations, fences));
     assert_eq!([1, 2, 20].map(|iterations| unseen(iterations, true)), [1; 3].map(Classes));
+    for reduce in [Reduce::Nothing, Reduce::Counters] {
+        let unseen = Config { values_matter: false, reduce, ..Config::pes(4) };
+        assert_eq!(search(unseen.clone(), halo(2, true)), Classes(79));
+        assert_eq!(search(unseen, halo(2, false)), Race);
+    }
     assert_eq!((proof(4, halo(2, false)), unseen(2, false)), (Race, Race));
 }
 
@@ -233,6 +255,10 @@ fn one_counter_for_two_chunks_is_a_race_unless_a_fence_orders_them() {
         })
     };
     assert_eq!((all(2, chunks(false)), proof(2, chunks(false))), (4, Race));
+    let all = Config { races: Races::Note, reduce: Reduce::Nothing, ..Config::pes(2) };
+    assert_eq!(search(all, chunks(false)), Classes(5));
+    assert_eq!(reduced(Reduce::Nothing, 2, chunks(false)), Race);
+    assert_eq!(reduced(Reduce::Nothing, 2, chunks(true)), Classes(2));
     expect(2, chunks(true), 2, 2);
 }
 

@@ -22,6 +22,8 @@ fn main() -> ExitCode {
         trial("time_ends_a_run_while_a_kernel_computes", time_ends_a_run_while_a_kernel_computes),
         trial("profiles_are_not_compared_where_a_kernel_races", profiles_are_not_compared_where_a_kernel_races),
         trial("a_kernel_that_does_not_load_is_no_finding", a_kernel_that_does_not_load_is_no_finding),
+        trial("what_a_kernel_prints_says_who_printed_it", what_a_kernel_prints_says_who_printed_it),
+        trial("a_quiet_is_the_pes_or_its_threads", a_quiet_is_the_pes_or_its_threads),
         #[cfg(unix)]
         trial("one_signal_ends_a_kernel_that_computes", one_signal_ends_a_kernel_that_computes),
     ];
@@ -35,6 +37,8 @@ fn play(name: &str) -> ExitCode {
         CountsForEver::NAME => onesided_harness::main(CountsForEver),
         ReadsEarly::NAME => onesided_harness::main(ReadsEarly),
         Broken::NAME => onesided_harness::main(Broken),
+        QuietForOthers::NAME => onesided_harness::main(QuietForOthers),
+        Prints::NAME => onesided_harness::main(Prints),
         other => panic!("{other} is no program of this file"),
     }
 }
@@ -144,6 +148,66 @@ fn profiles_are_not_compared_where_a_kernel_races() -> std::result::Result<(), F
         return Err(format!("profiles are compared: {}", said.out).into());
     }
     run("reads early", &[&all[..], &["--races", "note"]].concat()).expect(0, ": the same 4 outcomes\n")
+}
+
+program!(Prints, "prints", 2, |pe| {
+    let values = pe.alloc_zeroed::<i32>(2)?;
+    let module = pe.module(&Source::ptx("report.cu", include_str!("../../../backend-sim/ptx/kernels/report.ptx")))?;
+    let stream = pe.stream()?;
+    // SAFETY: the kernel takes a pointer to a number for each thread, and a number.
+    unsafe { pe.on(&stream).launch(&module.kernel("report")?, &Grid::new(1, 2), args![&values, 0.5_f64])? };
+    pe.synchronize(&stream)?;
+    pe.free(values)?;
+    Ok(String::new())
+});
+
+/// Each line of `printf` once for each thread of each PE: the other schedules of a search print nothing.
+fn what_a_kernel_prints_says_who_printed_it() -> std::result::Result<(), Failed> {
+    for options in [&[][..], &["--all"], &["--schedules", "5"], &["--profile", "unordered-nic"]] {
+        let said = run("prints", options);
+        said.expect(0, "prints")?;
+        for (pe, thread) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            for line in
+                [format!("thread {thread} of block 0:     0|7     |0000beef|"), "0.500000 5.000e-01 0.5 ".to_string()]
+            {
+                let line = format!("PE {pe}, report, block 0, thread {thread}: {line}");
+                let found = said.out.lines().filter(|said| said.starts_with(&line)).count();
+                if found != 1 {
+                    return Err(format!("{options:?}: {found} times '{line}':\n{}", said.out).into());
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+// One thread completes what the other has put, of which it knows by a counter without fences.
+program!(QuietForOthers, "quiet for others", 2, |pe| {
+    let text = include_str!("../../../backend-sim/ptx/kernels/threads.broken.ptx");
+    let module = pe.module(&Source::ptx("threads.cu", text))?;
+    let (data, seen) = (pe.alloc_zeroed::<i32>(128)?, pe.alloc_zeroed::<i32>(64)?);
+    let signal = pe.alloc_zeroed::<u64>(1)?;
+    let stream = pe.stream()?;
+    let arguments = args![&data, &signal, &seen];
+    // SAFETY: the kernel takes these three, and stays inside them.
+    unsafe { pe.on(&stream).launch(&module.kernel("quiet_for_others")?, &Grid::new(1, 2), arguments)? };
+    pe.on(&stream).barrier_all()?;
+    pe.synchronize(&stream)?;
+    pe.free(signal)?;
+    pe.free(seen)?;
+    pe.free(data)?;
+    Ok(String::new())
+});
+
+fn a_quiet_is_the_pes_or_its_threads() -> std::result::Result<(), Failed> {
+    for pe in [&[][..], &["--quiet", "pe"]] {
+        run("quiet for others", &[pe, &["--all"]].concat()).expect(0, ": proved for 2 PEs under spec")?;
+    }
+    let said = run("quiet for others", &["--all", "--quiet", "thread"]);
+    said.expect(1, "data race: delivery of p at threads.cu:135 by PE ")?;
+    said.expect(1, " --quiet thread")?; // the line that replays it has the option
+    run("quiet for others", &said.replay()).expect(1, "FINDING again: data race")?;
+    run("quiet for others", &["--quiet", "warp"]).expect(2, "[possible values: pe, thread]")
 }
 
 program!(Broken, "broken", 2, |pe| {

@@ -125,6 +125,9 @@ pub struct Access {
     pub call: String,
     /// Its line.
     pub at: Place,
+    /// Where the function around the line was inlined, and the one around that call, up to one that was not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inlined_at: Vec<Place>,
     /// Which part of the call.
     pub part: Part,
     /// What it did to the memory: `read`, `write`, `atomic read`, `atomic write`.
@@ -371,7 +374,9 @@ impl Finding {
         let of_fix = fix.iter().flat_map(|fix| &fix.edits).flat_map(|edit| [Some(&edit.after), edit.before.as_ref()]);
         let of_races = races.iter().flat_map(|race| {
             let missing = [&race.missing.after, &race.missing.before];
-            [&race.first.at, &race.second.at].into_iter().chain(missing).chain(&race.made_at)
+            let accesses = [&race.first, &race.second].into_iter();
+            let lines = accesses.flat_map(|access| std::iter::once(&access.at).chain(&access.inlined_at));
+            lines.chain(missing).chain(&race.made_at)
         });
         let places = (verdict.at.iter())
             .chain(of_races)
@@ -418,6 +423,8 @@ impl fmt::Display for Access {
         };
         let Access { call, how, at, .. } = self;
         let thread = self.thread.as_ref().map(|thread| format!(", {thread},")).unwrap_or_default();
-        write!(f, "{part}{call} by {}{thread} at {at} ({how})", who(self.pe, self.stream))
+        write!(f, "{part}{call} by {}{thread} at {at}", who(self.pe, self.stream))?;
+        self.inlined_at.iter().try_for_each(|caller| write!(f, ", inlined at {caller}"))?;
+        write!(f, " ({how})")
     }
 }

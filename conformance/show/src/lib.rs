@@ -28,4 +28,4 @@ pub use html::html;
 pub use perfetto::perfetto;
 pub use sarif::sarif;
 pub use shiviz::{EXPRESSION, shiviz};
-pub use terminal::{Terminal, events, terminal};
+pub use terminal::{Look, Terminal, events, terminal};

@@ -78,6 +78,11 @@ fn side(finding: &Finding, race: &Race, here: &Access, other: &Access) -> Value 
     if let Some(made) = &race.made_at {
         related.push(location(made, Some((2, format!("{memory} was made here")))));
     }
+    for (access, whose) in [(here, "this"), (other, "the other")] {
+        for caller in &access.inlined_at {
+            related.push(location(caller, Some((related.len() + 1, format!("where {whose} line was inlined")))));
+        }
+    }
     related.extend(places_of_the_fix(finding, related.len()));
     let lines = format!("{} {} {}", here.at, other.at, missing.call);
     json!({

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use onesided::Source;
-use onesided_harness::say;
 use onesided_harness::tool::command::failed;
 use onesided_harness::tool::number::whole;
+use onesided_harness::{complain, say};
 use onesided_nvshmem::{Ahead, HostLibrary};
 
 use crate::ahead::{self, Text};
@@ -76,6 +76,10 @@ fn try_run(options: &Options) -> Result<(), String> {
             source.name(),
             bytes.div_ceil(1024)
         );
+        let ptx = compiler.ptx(source).map_err(|error| error.message().to_string())?;
+        if let Some(note) = note(&ptx) {
+            complain!("note: {}: {note}", source.name());
+        }
     }
     Ok(())
 }
@@ -103,6 +107,17 @@ impl Options {
     }
 }
 
+/// What a program that loads this PTX would be surprised by.
+fn note(ptx: &str) -> Option<String> {
+    match onesided_ptx::Module::parse(ptx) {
+        Ok(module) if module.kernels().is_empty() => Some(
+            "it has no kernel; a kernel is a `__global__` function, and one of a template needs --instance".to_string(),
+        ),
+        Ok(_) => None,
+        Err(why) => Some(format!("it does not run in the simulator: {why}")),
+    }
+}
+
 /// The architecture of the GPUs of this machine.
 fn here() -> Result<u32, String> {
     const REMEDY: &str = "name the architecture: --for sm_90 is H100 and H200";
@@ -125,5 +140,23 @@ fn definition(text: &str) -> Result<(String, String), String> {
     match text.split_once('=').unwrap_or((text, "1")) {
         ("", _) => Err("expected NAME=VALUE".to_string()),
         (name, value) => Ok((name.to_string(), value.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::note;
+
+    #[test]
+    fn what_surprises_is_noted() {
+        let text = |version: &str, body: &str| format!(".version {version}\n.target sm_90\n.address_size 64\n{body}");
+        let kernel = ".visible .entry k()\n{\nret;\n}\n";
+        assert_eq!(note(&text("8.0", kernel)), None);
+        let empty = note(&text("8.0", "")).unwrap();
+        assert!(empty.starts_with("it has no kernel; "), "{empty}");
+        let new = note(&text("99.0", kernel)).unwrap();
+        assert!(new.starts_with("it does not run in the simulator: PTX, line 1: this is PTX 99.0; "), "{new}");
+        let odd = note(&text("8.0", &kernel.replace("ret;", "odd.u32 %r1;"))).unwrap();
+        assert!(odd.contains("line 6") && odd.contains("odd"), "{odd}");
     }
 }

@@ -79,7 +79,7 @@ impl DeviceAllreduce {
         } else {
             include_str!("../kernels/allreduce.ptx")
         };
-        Source::ptx("allreduce.cu", text)
+        Source::ptx("allreduce.cu", text).compiled_from("allreduce.cu", include_str!("../kernels/allreduce.cu"))
     }
 }
 

@@ -59,7 +59,7 @@ impl DeviceAlltoall {
         } else {
             include_str!("../kernels/alltoall.ptx")
         };
-        Source::ptx("alltoall.cu", text)
+        Source::ptx("alltoall.cu", text).compiled_from("alltoall.cu", include_str!("../kernels/alltoall.cu"))
     }
 }
 

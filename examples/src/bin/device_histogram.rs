@@ -64,7 +64,7 @@ impl DeviceHistogram {
         } else {
             include_str!("../kernels/histogram.ptx")
         };
-        Source::ptx("histogram.cu", text)
+        Source::ptx("histogram.cu", text).compiled_from("histogram.cu", include_str!("../kernels/histogram.cu"))
     }
 }
 

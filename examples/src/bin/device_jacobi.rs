@@ -89,7 +89,7 @@ impl DeviceJacobi {
         } else {
             include_str!("../kernels/jacobi.ptx")
         };
-        Source::ptx("jacobi.cu", text)
+        Source::ptx("jacobi.cu", text).compiled_from("jacobi.cu", include_str!("../kernels/jacobi.cu"))
     }
 }
 

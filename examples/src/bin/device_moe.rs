@@ -95,6 +95,7 @@ impl DeviceMoe {
             include_str!("../kernels/moe_dispatch.ptx")
         };
         Source::ptx("moe_dispatch.cu", text)
+            .compiled_from("moe_dispatch.cu", include_str!("../kernels/moe_dispatch.cu"))
     }
 }
 

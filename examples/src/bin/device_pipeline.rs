@@ -70,7 +70,7 @@ impl DevicePipeline {
         } else {
             include_str!("../kernels/pipeline.ptx")
         };
-        Source::ptx("pipeline.cu", text)
+        Source::ptx("pipeline.cu", text).compiled_from("pipeline.cu", include_str!("../kernels/pipeline.cu"))
     }
 }
 

@@ -56,7 +56,7 @@ impl DevicePutBlock {
         } else {
             include_str!("../kernels/put_block.ptx")
         };
-        Source::ptx("put_block.cu", text)
+        Source::ptx("put_block.cu", text).compiled_from("put_block.cu", include_str!("../kernels/put_block.cu"))
     }
 }
 

@@ -125,13 +125,19 @@ impl DevicePython {
                 ]
             };
         }
-        let (name, texts) = match self.front {
-            Front::Numba => ("numba_kernels.py", texts!("numba")),
-            Front::Nvshmem4py => ("nvshmem4py_kernels.py", texts!("nvshmem4py")),
-            Front::Triton => ("triton_kernels.py", texts!("triton")),
-            Front::Cute => ("cute_kernels.py", texts!("cute")),
+        macro_rules! front {
+            ($front:literal) => {{
+                let file = concat!($front, "_kernels.py");
+                (file, include_str!(concat!("../kernels/python/", $front, "_kernels.py")), texts!($front))
+            }};
+        }
+        let (file, python, texts) = match self.front {
+            Front::Numba => front!("numba"),
+            Front::Nvshmem4py => front!("nvshmem4py"),
+            Front::Triton => front!("triton"),
+            Front::Cute => front!("cute"),
         };
-        Source::ptx(name, texts[2 * self.kernel as usize + usize::from(self.broken)])
+        Source::ptx(file, texts[2 * self.kernel as usize + usize::from(self.broken)]).compiled_from(file, python)
     }
 }
 

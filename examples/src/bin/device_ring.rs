@@ -51,7 +51,7 @@ impl DeviceRing {
         } else {
             include_str!("../kernels/device_ring.ptx")
         };
-        Source::ptx("device_ring.cu", text)
+        Source::ptx("device_ring.cu", text).compiled_from("device_ring.cu", include_str!("../kernels/device_ring.cu"))
     }
 }
 

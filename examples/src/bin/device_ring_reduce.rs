@@ -65,7 +65,7 @@ impl DeviceRingReduce {
         } else {
             include_str!("../kernels/ring_reduce.ptx")
         };
-        Source::ptx("ring_reduce.cu", text)
+        Source::ptx("ring_reduce.cu", text).compiled_from("ring_reduce.cu", include_str!("../kernels/ring_reduce.cu"))
     }
 }
 

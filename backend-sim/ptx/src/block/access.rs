@@ -409,16 +409,37 @@ impl Block {
         if let Some(Finding { thread, place, wrote }) = finding {
             let what = |writes: bool| if writes { "write" } else { "read" };
             let message = format!(
-                "race in shared memory: nothing orders the {} of {bytes} bytes at {at:#x} and an earlier {} of them",
+                "race in shared memory: nothing orders the {} of {bytes} bytes at {} and an earlier {} of them",
                 what(touch.writes),
+                self.in_shared(at),
                 what(wrote)
             );
-            return Err(self.fault_with(FaultKind::Race, (touch.thread, touch.place), (thread, place), message));
+            let mut halt = self.fault_with(FaultKind::Race, (touch.thread, touch.place), (thread, place), message);
+            if let Stop::Fault(fault) = &mut *halt {
+                fault.missing = Some(self.missing(touch.place, place));
+            }
+            return Err(halt);
         }
         if uninitialized && checks.uninitialized {
-            let message = format!("{bytes} bytes of shared memory at {at:#x} are read, and not all were written");
+            let variable = self.in_shared(at);
+            let message =
+                format!("{bytes} bytes of shared memory at {variable} are read, and nobody has written all of them");
             return Err(self.fault(FaultKind::Uninitialized, touch.thread, touch.place, message));
         }
         Ok(())
+    }
+
+    /// What would order two threads of the block.
+    fn missing(&self, at: Place, before: Place) -> String {
+        let [at, before] = [at, before].map(|place| self.module.describe(place));
+        // Within a warp its own barrier would do for these two. Which one does for all of a larger block is not known here.
+        let barrier = match self.threads.len() <= 32 {
+            true => "a barrier of the block (__syncthreads) or of the warp (__syncwarp)",
+            false => "a barrier of the block (__syncthreads)",
+        };
+        match at == before {
+            false => format!("{barrier} between {before} and {at}"),
+            true => format!("one thread at {at} in place of several, or an atomic, or {barrier} between them"),
+        }
     }
 }

@@ -81,13 +81,16 @@ pub struct Fault {
     pub at: String,
     /// The other thread of a race or divergence, with its place as it reads.
     pub other: Option<(Who, String)>,
+    /// Of a race, what would order the two threads.
+    pub missing: Option<String>,
     /// Of a misaligned access, its address.
     pub address: Option<u64>,
 }
 
 impl Fault {
     pub(super) fn new(module: &Module, kind: FaultKind, who: Who, place: Place, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), who, place, at: module.describe(place), other: None, address: None }
+        let at = module.describe(place);
+        Self { kind, message: message.into(), who, place, at, other: None, missing: None, address: None }
     }
 
     pub(super) fn of_address(self, address: u64) -> Self {
@@ -103,8 +106,11 @@ impl Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}\n    {} by {}", self.message, self.at, self.who)?;
-        match &self.other {
-            Some((who, at)) => write!(f, "\n    {at} by {who}"),
+        if let Some((who, at)) = &self.other {
+            write!(f, "\n    {at} by {who}")?;
+        }
+        match &self.missing {
+            Some(missing) => write!(f, "\n    missing: {missing}"),
             None => Ok(()),
         }
     }

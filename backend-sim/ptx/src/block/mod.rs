@@ -49,6 +49,8 @@ pub struct Block {
     /// The registers of each warp's threads: of all frames, one behind the other.
     registers: Vec<Vec<Row>>,
     shared: Shared,
+    /// The kernel: its place among the module's functions.
+    kernel: u16,
     /// Where dynamic shared memory ends.
     shared_bytes: u32,
     order: Order,
@@ -174,6 +176,7 @@ impl Block {
             threads: vec![Thread::new(code_index, code); threads],
             registers: vec![rows; threads.div_ceil(32)],
             shared: Shared::new(shared_bytes as usize, narrowest, shadow),
+            kernel: code_index,
             shared_bytes,
             order: Order::new(threads, launch.checks.races || launch.checks.order),
             barriers: vec![Named::default(); 16],
@@ -351,6 +354,12 @@ impl Block {
     ) -> Halt {
         let fault = Fault::new(&self.module, kind, self.who(thread.0), thread.1, message);
         Box::new(Stop::Fault(Box::new(fault.with(&self.module, self.who(other.0), other.1))))
+    }
+
+    /// What lies at an offset of shared memory.
+    fn in_shared(&self, at: usize) -> String {
+        let dynamic = self.shared_bytes - self.launch.dynamic_shared;
+        self.module.in_shared(self.kernel, at as u64, dynamic.into())
     }
 
     /// A thread has changed memory: whoever of the block spins on it looks again.

@@ -7,6 +7,7 @@ use super::form::Form;
 use super::{Found, Names, Symbol, layout, unused};
 use crate::alu::integer;
 use crate::error::Error;
+use crate::module::Place;
 use crate::op::{Code, Op, Reg, Slot, Special};
 use crate::source::Location;
 use crate::syntax::{Function, Instruction, Operand, Statement, Variable, VariableSpace};
@@ -188,6 +189,7 @@ impl<'a> Builder<'_, 'a> {
                     variable.size.ok_or_else(|| Error::new(line, "an array without a length inside a function"))?;
                 let (begin, end) = layout::place(self.found.shared, variable.align, size, line)?;
                 self.found.shared = end;
+                self.found.shared_variables.push(layout::shared(variable, None, begin, Some(end)));
                 Local::Shared(begin)
             }
         };
@@ -236,6 +238,11 @@ impl<'a> Builder<'_, 'a> {
 
     pub(super) fn error(&self, message: impl Into<String>) -> Error {
         Error::new(self.line, message)
+    }
+
+    /// The place of what is emitted next.
+    pub(super) fn next_place(&self) -> Place {
+        Place(u32::try_from(self.places.len()).unwrap_or(u32::MAX))
     }
 
     pub(super) fn emit(&mut self, op: Op) -> usize {

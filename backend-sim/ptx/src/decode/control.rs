@@ -94,7 +94,10 @@ impl<'a> Builder<'_, 'a> {
         }
         match callee {
             Callee::Function(index) => _ = self.found.calls.insert(index),
-            Callee::External(index) => _ = self.found.externals.insert(index),
+            Callee::External(index) => {
+                let place = self.next_place();
+                self.found.externals.entry(index).or_insert(place);
+            }
             Callee::Print if arguments.len() != 2 => return Err(form.error("vprintf has two parameters")),
             Callee::AssertFail if arguments.len() != 5 => return Err(form.error("__assertfail has five parameters")),
             Callee::Print | Callee::AssertFail => {}

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{Names, Symbol, window};
 use crate::error::Error;
 use crate::lexer::Float;
-use crate::module::Global;
+use crate::module::{Global, SharedVariable};
 use crate::op::Slot;
 use crate::syntax::{Function, Initial, Statement, Text, Variable, VariableSpace};
 use crate::types::Type;
@@ -50,6 +50,11 @@ pub(super) fn shared_bases(functions: &[&Function<'_>], module: u64) -> Result<(
     Ok((bases, end))
 }
 
+/// A variable in shared memory.
+pub(super) fn shared(variable: &Variable<'_>, kernel: Option<u16>, begin: u64, end: Option<u64>) -> SharedVariable {
+    SharedVariable { name: variable.name.to_owned(), kernel, begin, end }
+}
+
 /// Places the module's variables: gives them their symbols, and fills in what they begin with.
 pub(super) fn variables<'a>(text: &Text<'a>, names: &mut Names<'a>) -> Result<(Vec<Global>, Vec<u8>), Error> {
     let mut global_index = BTreeMap::new();
@@ -63,12 +68,15 @@ pub(super) fn variables<'a>(text: &Text<'a>, names: &mut Names<'a>) -> Result<(V
                 global_index.insert(variable.name, usize::from(index));
                 Symbol::Global(index)
             }
-            (VariableSpace::Shared, None) => Symbol::SharedDynamic,
-            // An external array of no elements is the dynamic one, too.
-            (VariableSpace::Shared, Some(0)) => Symbol::SharedDynamic,
+            // An external array of no elements is the one whose length a launch gives, too.
+            (VariableSpace::Shared, None | Some(0)) => {
+                names.shared_variables.push(shared(variable, None, 0, None));
+                Symbol::SharedDynamic
+            }
             (VariableSpace::Shared, Some(size)) => {
                 let (begin, end) = place(names.shared, variable.align, size, line)?;
                 names.shared = end;
+                names.shared_variables.push(shared(variable, None, begin, Some(end)));
                 Symbol::Shared(begin)
             }
             (VariableSpace::Const, Some(size)) if !variable.is_external => {

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::error::Error;
-use crate::module::{External, Group, Kernel, Module, Parameter};
+use crate::module::{External, Group, Kernel, Module, Parameter, Place, SharedVariable};
 use crate::op::Callee;
 use crate::source::Location;
 use crate::syntax::{Function, Text};
@@ -47,32 +47,42 @@ struct Names<'a> {
     locations: Vec<Arc<Location>>,
     /// Bytes of the module's own shared variables.
     shared: u64,
+    shared_variables: Vec<SharedVariable>,
 }
 
 /// What decoding a function found, besides its code.
 #[derive(Debug, Default)]
 struct Found {
     calls: BTreeSet<u16>,
-    externals: BTreeSet<u16>,
+    /// With the first call of each.
+    externals: BTreeMap<u16, Place>,
     shared: u64,
     grid_sync: bool,
     narrowest: u8,
+    shared_variables: Vec<SharedVariable>,
 }
 
 pub(crate) fn module(text: &Text<'_>) -> Result<Module, Error> {
     let mut names = Names { locations: text.sources.resolve(), ..Names::default() };
     let (globals, constants) = layout::variables(text, &mut names)?;
-    let externals = functions(text, &mut names)?;
+    let mut externals = functions(text, &mut names)?;
 
     let mut places = Vec::new();
     let (mut code, mut found) = (Vec::new(), Vec::new());
     let bodies: Vec<&Function<'_>> = text.functions.iter().filter(|function| function.body.is_some()).collect();
     let (bases, kernels_base) = layout::shared_bases(&bodies, names.shared)?;
-    for (function, base) in bodies.iter().zip(bases) {
+    let mut shared = names.shared_variables.clone();
+    for ((function, base), index) in bodies.iter().zip(bases).zip(0..) {
         let base = if function.is_entry { kernels_base } else { base };
-        let (decoded, facts) = builder::function(&names, function, base, &mut places)?;
+        let (decoded, mut facts) = builder::function(&names, function, base, &mut places)?;
+        let of_kernel = function.is_entry.then_some(index);
+        shared.extend(facts.shared_variables.drain(..).map(|one| SharedVariable { kernel: of_kernel, ..one }));
         code.push(decoded);
         found.push(facts);
+    }
+
+    for (&index, &place) in found.iter().flat_map(|facts| &facts.externals) {
+        externals[usize::from(index)].called_at.get_or_insert(place);
     }
 
     let mut kernels: Vec<Kernel> = Vec::new();
@@ -83,7 +93,7 @@ pub(crate) fn module(text: &Text<'_>) -> Result<Module, Error> {
         }
         kernels.push(kernel);
     }
-    Ok(Module { kernels, code, globals, externals, constants, places, version: text.version })
+    Ok(Module { kernels, code, globals, shared, externals, constants, places, version: text.version })
 }
 
 /// Gives every function a number. Those without a body are external.
@@ -126,6 +136,7 @@ fn functions<'a>(text: &Text<'a>, names: &mut Names<'a>) -> Result<Vec<External>
                     result: u32::try_from(*result).unwrap_or(u32::MAX),
                     group: Group::of(name),
                     line: function.line,
+                    called_at: None,
                 });
                 Callee::External(index)
             }
@@ -159,7 +170,8 @@ fn kernel(function: &Function<'_>, index: usize, found: &[Found]) -> Result<Kern
     }
     let used = || reached.iter().map(|&function| &found[function]);
     let shared = used().map(|facts| facts.shared).max().unwrap_or(0);
-    let calls: BTreeSet<usize> = used().flat_map(|facts| &facts.externals).map(|&external| external.into()).collect();
+    let calls: BTreeSet<usize> =
+        used().flat_map(|facts| facts.externals.keys()).map(|&external| external.into()).collect();
     Ok(Kernel {
         name: function.name.to_owned(),
         parameters,

@@ -2,7 +2,7 @@
 
 use onesided::backend::Span;
 use onesided::{At, Error};
-use onesided_ptx::{Call, Fault, FaultKind, Waiting, Who};
+use onesided_ptx::{Call, Fault, FaultKind, Waiting, Who, readable};
 
 use super::super::Machine;
 use super::super::agent::{Agent, AgentKind};
@@ -15,9 +15,9 @@ use crate::verdict::VerdictKind;
 impl Machine {
     /// A block goes wrong, or is given up.
     pub(super) fn kernel_failed(&mut self, agent: AgentId, fault: &Fault) {
-        let other = fault.other.as_ref().map(|(who, at)| format!("; and {at} by {}", who));
+        let other = fault.other.as_ref().map(|(who, at)| format!("the other: {at}, {who}"));
         let memory = fault.address.and_then(|address| self.memory_at(address)).unwrap_or_default();
-        let what = format!("{}{memory}{}", fault.message, other.unwrap_or_default());
+        let missing = fault.missing.as_ref().map(|missing| format!("missing: {missing}"));
         let at = self.kernels.blocks[self.block_of(agent)].launched.code.at(fault.place);
         match fault.kind {
             FaultKind::Stopped => {
@@ -29,18 +29,21 @@ impl Machine {
                 let (thread, instructions) = (fault.who.to_string(), self.config.max_instructions);
                 self.found(VerdictKind::InstructionLimit { pe, kernel, thread, instructions, at });
             }
-            _ => self.kernel_finding(agent, what, fault.who.to_string(), at),
+            _ => {
+                let details = other.into_iter().chain(missing).collect();
+                self.kernel_finding(agent, format!("{}{memory}", fault.message), (fault.who.to_string(), at), details);
+            }
         }
     }
 
     /// A call has arguments that are wrong.
     pub(super) fn call_refused(&mut self, agent: AgentId, call: &Call, at: At, why: &str) {
-        self.kernel_finding(agent, why.into(), call.who.to_string(), at);
+        self.kernel_finding(agent, why.into(), (call.who.to_string(), at), Vec::new());
     }
 
     /// An operation could not be performed.
     pub(super) fn operation_failed(&mut self, agent: AgentId, at: At, error: &Error) {
-        self.kernel_finding(agent, error.message().into(), "a thread".into(), at);
+        self.kernel_finding(agent, error.message().into(), ("a thread".into(), at), Vec::new());
     }
 
     /// Two PEs access a word strongly, and a scope does not include the other.
@@ -53,22 +56,24 @@ impl Machine {
         (other, (with, there)): (PeId, (&'static str, At)),
     ) {
         let agent = self.kernels.blocks[id].agent;
-        let what = format!(
-            "scope too narrow: {call} of {span}, which PE {} accesses ({with}) at {there}; two PEs synchronize in scope sys only",
-            other.index()
-        );
+        let what = format!("scope too narrow: {call} of {span}, which two PEs access");
+        let details = vec![
+            format!("the other: PE {}, {with} at {there:#}", other.index()),
+            "missing: scope sys (atomicAdd_system, cuda::thread_scope_system); PEs synchronize in no narrower one"
+                .into(),
+        ];
         let Running { launched, number, .. } = &self.kernels.blocks[id];
         let thread = Who::of(launched.position(*number), launched.launch.block, thread).to_string();
-        self.kernel_finding(agent, what, thread, at);
+        self.kernel_finding(agent, what, (thread, at), details);
     }
 
-    fn kernel_finding(&mut self, agent: AgentId, message: String, thread: String, at: At) {
+    fn kernel_finding(&mut self, agent: AgentId, message: String, (thread, at): (String, At), details: Vec<String>) {
         let (pe, kernel) = (self.agents[agent].pe.index(), self.kernel_name(agent));
-        self.found(VerdictKind::Kernel { pe, kernel, thread, message, at });
+        self.found(VerdictKind::Kernel { pe, kernel, thread, message, at, details });
     }
 
     fn kernel_name(&self, agent: AgentId) -> String {
-        self.kernels.blocks[self.block_of(agent)].launched.name.clone()
+        readable(&self.kernels.blocks[self.block_of(agent)].launched.name)
     }
 }
 
@@ -110,7 +115,7 @@ impl Machine {
         let started =
             self.kernels.progress.iter().find(|(agent, _)| std::ptr::eq(&raw const self.agents[**agent], stream));
         let Some((_, started)) = started else { return "its kernel".into() };
-        let (blocks, name) = (started.launched.blocks(), &started.launched.name);
+        let (blocks, name) = (started.launched.blocks(), readable(&started.launched.name));
         match (blocks - started.begun, blocks) {
             (0, 1) => format!("kernel {name} to end"),
             (0, _) => format!("kernel {name} to end: {} of {blocks} blocks have", started.ended),
@@ -128,7 +133,7 @@ impl Machine {
         let running = &self.kernels.blocks[kernel.block];
         let Some(idle) = running.idle() else { return "its threads' calls".into() };
         let code = &running.launched.code;
-        let waiting = |of: &Waiting, how: &str| format!("{} {how} at {}", of.who, code.at(of.place));
+        let waiting = |of: &Waiting, how: &str| format!("{} {how} at {:#}", of.who, code.at(of.place));
         let spins = |of: &Waiting| match of.reads.first() {
             None => waiting(of, "polls"),
             Some(&(address, bytes)) => match address::place(address, bytes.into()) {
@@ -145,7 +150,7 @@ impl Machine {
             (None, None) => return "its threads' calls".into(),
         };
         let others = idle.parked.len() + idle.inside.len() - 1;
-        let name = &running.launched.name;
+        let name = readable(&running.launched.name);
         match others {
             0 => format!("{name}: {first}"),
             _ => format!("{name}: {first}, and {others} more of its threads"),
@@ -154,13 +159,13 @@ impl Machine {
 
     /// A thread prints, in runs that somebody reads.
     pub(super) fn kernel_prints(&self, id: BlockId, who: Who, text: &str) {
-        if self.mode.relaxed && !self.mode.tracing {
-            return; // one of many schedules
+        if !self.prints {
+            return;
         }
         let running = &self.kernels.blocks[id];
         let pe = self.agents[running.agent].pe.index();
         for line in text.lines() {
-            println!("PE {pe}, {}, {}: {line}", running.launched.name, who);
+            println!("PE {pe}, {}, {}: {line}", readable(&running.launched.name), who);
         }
     }
 }

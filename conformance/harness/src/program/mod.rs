@@ -8,7 +8,7 @@
 //! | `run.rs` | runs the plan, up to the first finding |
 //! | `results.rs` | whether the PEs returned the same on every schedule |
 //! | `explain.rs` | what explains a finding |
-//! | `report.rs`, `next.rs` | what a person reads; what would help next |
+//! | `report.rs`, `next.rs`, `colour.rs` | what a person reads; what would help next; how it looks on a terminal |
 //! | `table.rs`, `compare.rs` | several numbers of PEs or profiles: a row for each; whether one profile is stronger |
 //! | `json.rs` | what `--trace` and `--json` write |
 //! | `robust.rs` | `--robust`: whether every outcome is sequentially consistent |
@@ -32,6 +32,7 @@ use crate::tool::output::Output;
 use crate::tool::terminal::{events_of, terminal};
 use crate::{complain, say};
 
+mod colour;
 mod compare;
 mod explain;
 mod finding;

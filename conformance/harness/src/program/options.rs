@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
-use onesided_sim::{Quiet, Schedule, Strategy};
+use onesided_sim::{Quiet, Reduce, Schedule, Strategy};
 
 use super::Facts;
 use super::own::{Augment, check_names};
@@ -143,6 +143,9 @@ pub(super) struct Search {
     /// only. The proof says so
     #[arg(long)]
     pub(super) ignore_values: bool,
+    /// Which orders --all leaves out because they show nothing new [default: everything]. Less takes longer, and finds the same
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub(super) reduce: Option<ReduceBy>,
     /// Lints are findings too: what works by luck or without a promise, as a wait for a word that a plain put writes
     #[arg(long)]
     pub(super) strict: bool,
@@ -252,6 +255,27 @@ impl Display for QuietIs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let value = self.to_possible_value();
         f.write_str(value.as_ref().map_or("", |value| value.get_name()))
+    }
+}
+
+/// Which orders a search of all schedules leaves out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum ReduceBy {
+    /// None but those that differ in steps that commute in any case
+    Nothing,
+    /// Those of additions to one word that return nothing
+    Counters,
+    /// Also those of a wait that can always end once it can end, and what comes then
+    Everything,
+}
+
+impl From<ReduceBy> for Reduce {
+    fn from(by: ReduceBy) -> Reduce {
+        match by {
+            ReduceBy::Nothing => Reduce::Nothing,
+            ReduceBy::Counters => Reduce::Counters,
+            ReduceBy::Everything => Reduce::Everything,
+        }
     }
 }
 

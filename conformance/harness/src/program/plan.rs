@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use onesided_nvshmem::CAPABILITIES;
-use onesided_sim::{Budget, Config, Effort, Explore, Profile, Quiet, Races, Schedule};
+use onesided_sim::{Budget, Config, Effort, Explore, Profile, Quiet, Races, Reduce, Schedule};
 
 use super::Facts;
 use super::options::{BEHIND, Kind, LIMIT, Like, OnGpus, Options, Output, QuietIs, RacesMean, SCHEDULES};
@@ -109,6 +109,7 @@ impl Plan {
             quiet: search.quiet.map_or(usual.quiet, Quiet::from),
             strict: search.strict,
             values_matter: !search.ignore_values,
+            reduce: search.reduce.map_or(Reduce::Everything, Reduce::from),
             ..usual
         }
         .with_arguments(&own.in_effect);

@@ -5,12 +5,19 @@ use std::time::Duration;
 use onesided_sim::{Bound, Explore, IntendedRaces, Lint, LintKind, Run, Strategy};
 
 use super::Facts;
+use super::colour::coloured;
 use super::next::next;
 use super::plan::{Plan, Search};
 use super::run::{Done, End};
 use crate::say;
 use crate::tool::say::is_terminal;
+use crate::tool::terminal::terminal;
 use crate::tool::{count, duration};
+
+/// Prints text with the colours that standard output shows.
+fn show(text: &str) {
+    say!("{}", coloured(text, terminal()));
+}
 
 /// Prints the finding if there is one, and a few lines about what was done.
 pub(super) fn print(facts: &Facts, plan: &Plan, done: &Done) {
@@ -18,23 +25,23 @@ pub(super) fn print(facts: &Facts, plan: &Plan, done: &Done) {
         (End::Error(_), _) => {}
         (End::Finding | End::GivenUp, Some(run)) => {
             let what = if done.end == End::Finding { "FINDING" } else { "GIVEN UP" };
-            say!("\n{what} {}", finding(plan, done, run));
-            say!("\n{}", summary(facts, plan, done));
+            show(&format!("\n{what} {}", finding(plan, done, run)));
+            show(&format!("\n{}", summary(facts, plan, done)));
             note_unsupported(plan, done);
             note_marks(&done.marks);
             note_unwritten(done);
             note_lints(plan, done);
             say!("Every PE checks that {}.", facts.checks);
-            say!("Next: {}", next(facts, plan, done));
+            show(&format!("Next: {}", next(facts, plan, done)));
         }
         _ => {
-            say!("\n{}", summary(facts, plan, done));
+            show(&format!("\n{}", summary(facts, plan, done)));
             if let Some((count, run)) = &done.differing {
-                say!(
+                show(&format!(
                     "note: the PEs' results differ between schedules ({count} different ones); only what a program checks \
                      can fail. One that differs from the first: {}",
                     replay(plan, run)
-                );
+                ));
             }
             weakened(plan, done);
             note_unsupported(plan, done);
@@ -42,7 +49,7 @@ pub(super) fn print(facts: &Facts, plan: &Plan, done: &Done) {
             note_unwritten(done);
             note_lints(plan, done);
             say!("Every PE checked that {}.", facts.checks);
-            say!("Next: {}", next(facts, plan, done));
+            show(&format!("Next: {}", next(facts, plan, done)));
         }
     }
 }
@@ -63,21 +70,23 @@ fn weakened(plan: &Plan, done: &Done) {
 /// Notes what the program uses that GPUs do not have. With `--like`, the simulator has refused it already.
 fn note_unsupported(plan: &Plan, done: &Done) {
     if let (Some((family, why)), None) = (done.unsupported, plan.like) {
-        say!("note: it uses {family}, which --backend nvshmem does not have: {why} (--like nvshmem refuses it)");
+        show(&format!(
+            "note: it uses {family}, which --backend nvshmem does not have: {why} (--like nvshmem refuses it)"
+        ));
     }
 }
 
 /// Counts the races that the program means, and notes marks that stand for none.
 pub(super) fn note_marks(marks: &IntendedRaces) {
-    marks.to_string().lines().for_each(|line| say!("note: {line}"));
+    marks.to_string().lines().for_each(|line| show(&format!("note: {line}")));
 }
 
 /// Notes reads of memory that nobody has written.
 fn note_unwritten(done: &Done) {
     match &done.unwritten {
         None => {}
-        Some((1, first)) => say!("note: a read of memory that nobody has written: {first}"),
-        Some((n, first)) => say!("note: {n} reads of memory that nobody has written; the first: {first}"),
+        Some((1, first)) => show(&format!("note: a read of memory that nobody has written: {first}")),
+        Some((n, first)) => show(&format!("note: {n} reads of memory that nobody has written; the first: {first}")),
     }
 }
 
@@ -90,10 +99,10 @@ fn note_lints(plan: &Plan, done: &Done) {
     let strict = if all.len() == 1 { "--strict makes it a finding" } else { "--strict makes them findings" };
     match plan.all_races {
         true => {
-            say!("note: {lints} ({strict})");
-            all.iter().for_each(|lint| say!("  {lint}"));
+            show(&format!("note: {lints} ({strict})"));
+            all.iter().for_each(|lint| show(&format!("  {lint}")));
         }
-        false => say!("note: {lints} ({strict}): {first}"),
+        false => show(&format!("note: {lints} ({strict}): {first}")),
     }
 }
 

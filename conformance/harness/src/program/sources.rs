@@ -1,4 +1,4 @@
-//! The source files that a finding names. A compiler's paths are relative to the workspace in which it ran, so a file is looked for
+//! The source files that a finding names. Those of kernels come from the program, where it has them. A compiler's paths are relative to the workspace in which it ran, so a file is looked for
 //! below the folders around this process, around the package that cargo runs, and around the program's own file.
 
 use std::collections::BTreeSet;
@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use onesided_show::Source;
+use onesided_sim::kernel_text;
 
 /// A larger file is left out: nobody wrote it by hand.
 const LARGEST: u64 = 1 << 20;
@@ -16,7 +17,8 @@ pub(super) fn of(files: &BTreeSet<String>) -> Vec<Source> {
     let folders =
         [env::current_dir().ok(), env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from), env::current_exe().ok()];
     let folders: Vec<PathBuf> = folders.into_iter().flatten().collect();
-    files.iter().map(|file| Source { file: file.clone(), text: text(Path::new(file), &folders) }).collect()
+    let text = |file: &str| kernel_text(file).or_else(|| text(Path::new(file), &folders));
+    files.iter().map(|file| Source { file: file.clone(), text: text(file) }).collect()
 }
 
 /// The text of the first file of that path below one of the folders, or below a folder around it.

@@ -3,8 +3,8 @@
 use onesided::At;
 use onesided_show::{self as show, Finding};
 use onesided_sim::{
-    Access, AgentState, Critical, Edit, Fix, Lint, NoWayBack, Part, Race, Shown, Standing, Undelivered, Verdict,
-    VerdictKind,
+    Access, AgentState, Critical, Edit, Fix, Lint, NoWayBack, Ordering, Part, Race, Shown, Standing, Undelivered,
+    Verdict, VerdictKind,
 };
 
 /// How a run ended, and who did what then. What ran, and what happened before, is left out.
@@ -25,6 +25,7 @@ pub fn of_fix(fix: &Fix) -> show::Fix {
         let (call, after, stream) = match *edit {
             Edit::Insert { call, after, on_stream } => (call.name(), after, on_stream),
             Edit::PutSignal { put, .. } => ("put_signal", put, false),
+            Edit::Meet { after, .. } => (Ordering::Barrier.name(), after, false),
             Edit::Replace { at, by } => (by.map_or("", |by| by.name()), at, false),
         };
         show::Edit { call: call.to_string(), after: place(after), before: before.map(place), stream }
@@ -119,7 +120,8 @@ fn access(access: &Access) -> show::Access {
         _ => show::Part::Delivery,
     };
     let (thread, call) = (thread.map(|thread| thread.to_string()), call.to_string());
-    show::Access { pe, stream, thread, call, at: place(at), part, how: how.to_string(), step }
+    let inlined_at = std::iter::successors(at.inlined_at(), At::inlined_at).map(place).collect();
+    show::Access { pe, stream, thread, call, at: place(at), inlined_at, part, how: how.to_string(), step }
 }
 
 fn place(at: At) -> show::Place {

@@ -55,10 +55,12 @@ pub fn bytes(text: &[u8]) {
 
 /// Whether a person sees the lines. They then may have what differs from run to run, as times do.
 pub fn is_terminal() -> bool {
-    match LINES.lock().unwrap_or_else(PoisonError::into_inner).is_taken {
-        true => io::stderr().is_terminal(),
-        false => io::stdout().is_terminal(),
-    }
+    if is_taken() { io::stderr().is_terminal() } else { io::stdout().is_terminal() }
+}
+
+/// Whether lines for people go to standard error.
+pub(super) fn is_taken() -> bool {
+    LINES.lock().unwrap_or_else(PoisonError::into_inner).is_taken
 }
 
 /// From now on standard output is for a file's text, and lines for people go to standard error.

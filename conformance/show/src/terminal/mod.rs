@@ -24,16 +24,24 @@ pub struct Terminal {
 
 /// What a text is, which decides how it looks.
 #[derive(Clone, Copy, Debug)]
-enum Look {
+#[non_exhaustive]
+pub enum Look {
+    /// A finding.
     Wrong,
+    /// What is proved, or repairs something.
     Right,
+    /// What a paragraph is about.
     Heading,
+    /// A line of a source file.
     Place,
+    /// What is read last.
     Faint,
 }
 
 impl Terminal {
-    fn paint(self, look: Look, text: &str) -> String {
+    /// The text with the colours of what it is, if the terminal shows them.
+    #[must_use]
+    pub fn paint(self, look: Look, text: &str) -> String {
         if !self.colours || text.is_empty() {
             return text.to_string();
         }

@@ -308,10 +308,14 @@ impl<'a> Run<'a> {
         if interrupt::is_wanted() {
             return;
         }
-        if outcome == Outcome::Failed {
-            say!("----- {typed}\n{}\n-----", tail(&ended.printed, TAIL));
+        let last = (outcome == Outcome::Failed).then(|| tail(&ended.printed, TAIL));
+        if let Some(last) = &last {
+            say!("----- {typed}\n{last}\n-----");
         }
         say!("{}", self.record.add(&name, library, outcome, ended.took.as_secs(), why));
+        if let Some(last) = &last {
+            self.record.keep(last);
+        }
         match shows {
             Shown::Last(lines) if outcome == Outcome::Ok => say!("{}", tail(&ended.printed, lines)),
             Shown::Everything if outcome == Outcome::Ok => say!("{}", ended.printed.trim_end()),

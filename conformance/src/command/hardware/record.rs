@@ -22,6 +22,8 @@ struct Done {
     outcome: Outcome,
     seconds: u64,
     why: Option<String>,
+    /// The last lines that a step printed which failed.
+    printed: Option<String>,
 }
 
 /// The head of a report: what was tested, and where.
@@ -57,25 +59,39 @@ impl Record {
         seconds: u64,
         why: Option<String>,
     ) -> String {
-        let done = Done { name: name.to_string(), library: library.to_string(), outcome, seconds, why };
+        let done = Done { name: name.to_string(), library: library.to_string(), outcome, seconds, why, printed: None };
         let line = done.line();
         self.steps.push(done);
         line
     }
 
-    /// Writes the report of the steps since the last one: `onesided-hardware/1`.
+    /// What the last step printed, for the report: a failure may not come again.
+    pub(super) fn keep(&mut self, printed: &str) {
+        if let Some(done) = self.steps.last_mut() {
+            done.printed = Some(printed.to_string());
+        }
+    }
+
+    /// Writes the report of the steps since the last one: `onesided-hardware/1`. A step that is not well has the reason, and one that failed
+    /// its last lines.
     pub(super) fn report(&mut self, out: &mut dyn Write, head: &Head) -> io::Result<()> {
         #[derive(Serialize)]
         struct Step<'a> {
             name: &'a str,
             result: &'static str,
             seconds: u64,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            why: Option<&'a str>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            printed: Option<&'a str>,
         }
         // A line for each step, so that two reports can be compared by eye.
         let head = serde_json::to_string(head)?;
         write!(out, "{},\"steps\":[", head.trim_end_matches('}'))?;
         for (index, done) in self.steps[self.reported..].iter().enumerate() {
-            let step = Step { name: &done.name, result: done.outcome.name(), seconds: done.seconds };
+            let Done { name, outcome, seconds, why, printed, .. } = done;
+            let (why, printed) = (why.as_deref(), printed.as_deref());
+            let step = Step { name, result: outcome.name(), seconds: *seconds, why, printed };
             write!(out, "{}\n{}", if index == 0 { "" } else { "," }, serde_json::to_string(&step)?)?;
         }
         self.reported = self.steps.len();
@@ -99,7 +115,7 @@ impl Record {
 
 impl Done {
     fn line(&self) -> String {
-        let Done { name, library, outcome, seconds, why } = self;
+        let Done { name, library, outcome, seconds, why, printed: _ } = self;
         let why = why.as_ref().map_or(String::new(), |why| format!("  {why}"));
         format!("{:<7} {library:<9} {name:<40} {seconds:>4} s{why}", outcome.name())
     }
@@ -144,11 +160,18 @@ mod tests {
                      {\"name\":\"doctor\",\"result\":\"ok\",\"seconds\":3},\n";
         assert!(first.starts_with(begin), "{first}");
         let json: Value = serde_json::from_str(&first).unwrap();
-        assert_eq!(json["steps"][1], json!({ "name": "a \"name\"", "result": "not run", "seconds": 0 }));
+        assert_eq!(
+            json["steps"][1],
+            json!({ "name": "a \"name\"", "result": "not run", "seconds": 0, "why": "no mpirun" })
+        );
 
         record.add("ring", "3.8.0", Outcome::Failed, 9999, Some("status 1".to_string()));
+        record.keep("first\nlast");
         let second: Value = serde_json::from_str(&report(&mut record)).unwrap();
-        assert_eq!((second["steps"].as_array().unwrap().len(), &second["steps"][0]["result"]), (1, &json!("FAILED")));
+        let failed = json!({
+            "name": "ring", "result": "FAILED", "seconds": 9999, "why": "status 1", "printed": "first\nlast"
+        });
+        assert_eq!(second["steps"], json!([failed]));
         assert!(!record.is_well());
         let summary = record.summary();
         assert_eq!(summary.lines().count(), 4);

@@ -176,6 +176,7 @@ mod tests {
             thread: None,
             call: call.into(),
             at: place(line),
+            inlined_at: Vec::new(),
             part: Part::Itself,
             how: "write".into(),
             step: 1,

@@ -37,15 +37,17 @@ macro_rules! kernels {
         /// The chapter's bugs.
         pub(crate) fn bugs<B: Backend>() -> Vec<crate::Bug<B>> {
             vec![$({
+                const FILE: &str = concat!(stringify!($name), ".cu");
+                const TEXT: &str = include_str!(concat!(stringify!($name), ".cu"));
                 fn source() -> Source {
-                    Source::ptx(concat!(stringify!($name), ".cu"), include_str!(concat!(stringify!($name), ".ptx")))
+                    Source::ptx(FILE, include_str!(concat!(stringify!($name), ".ptx"))).compiled_from(FILE, TEXT)
                 }
                 crate::Bug {
                     name: stringify!($name),
                     chapter: "kernels",
                     label: $label,
                     file: concat!("kernels/", stringify!($name), ".cu"),
-                    text: include_str!(concat!(stringify!($name), ".cu")),
+                    text: TEXT,
                     buggy: |pe| launch(pe, &source(), "buggy", &Grid::new($blocks, $threads)),
                     fixed: |pe| launch(pe, &source(), "fixed", &Grid::new($blocks, $threads)),
                 }

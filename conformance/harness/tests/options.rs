@@ -1,0 +1,118 @@
+//! Options that change what a proof looks at: values that waits return, and races that are meant.
+//!
+//! This test is its own program: started with a name in the environment, it runs that program instead of the tests.
+
+mod common;
+
+use std::env;
+use std::process::ExitCode;
+
+use common::{VARIABLE, program, run};
+use libtest_mimic::{Arguments, Failed, Trial};
+use onesided::{Backend, Cmp, Pe, Result, SignalOp};
+use onesided_harness::Program;
+
+fn main() -> ExitCode {
+    if let Ok(name) = env::var(VARIABLE) {
+        return match name.as_str() {
+            LooksAtTheFirst::NAME => onesided_harness::main(LooksAtTheFirst),
+            FirstSignal::NAME => onesided_harness::main(FirstSignal),
+            AnyWinner::NAME => onesided_harness::main(AnyWinner),
+            NoRace::NAME => onesided_harness::main(NoRace),
+            other => panic!("{other} is no program of this file"),
+        };
+    }
+    let trial = |name: &str, test: fn() -> std::result::Result<(), Failed>| Trial::test(name, test);
+    let trials = vec![
+        trial("values_that_nobody_looks_at_are_ignored", values_that_nobody_looks_at_are_ignored),
+        trial("a_race_that_is_meant_is_counted_and_no_finding", a_race_that_is_meant_is_counted_and_no_finding),
+        trial("a_mark_that_stands_for_no_race_is_noted", a_mark_that_stands_for_no_race_is_noted),
+        trial("a_search_can_leave_less_out", a_search_can_leave_less_out),
+    ];
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+// PE 0 waits for the first of two signals: its word is 1 or 2 then, and it does not look.
+program!(FirstSignal, "first signal", 2, |pe| {
+    let signal = pe.alloc_zeroed::<u64>(1)?;
+    match pe.my_pe() {
+        0 => _ = pe.host().signal_wait_until(signal.signal(0), Cmp::Ge, 1)?,
+        _ => {
+            pe.host().signal_op(signal.signal(0), 1, SignalOp::Set, 0)?;
+            pe.host().fence()?;
+            pe.host().signal_op(signal.signal(0), 2, SignalOp::Set, 0)?;
+        }
+    }
+    pe.host().barrier_all()?;
+    pe.free(signal)?;
+    Ok(String::new())
+});
+
+fn values_that_nobody_looks_at_are_ignored() -> std::result::Result<(), Failed> {
+    run("first signal", &["--all"])
+        .expect(0, "proved for 2 PEs under spec with up to 4 pieces a transfer: 2 classes")?;
+    let said = run("first signal", &["--all", "--ignore-values"]);
+    said.expect(0, "proved for 2 PEs under spec with up to 4 pieces a transfer: 1 class")?;
+    said.expect(0, "nothing else, if no value that signal_wait_until returns matters")
+}
+
+/// All PEs write to one word of PE 0. With a mark, that is meant.
+fn elect(pe: &Pe<impl Backend>) -> Result<String> {
+    let winner = pe.alloc_zeroed::<u64>(1)?;
+    let me = pe.my_pe() as u64;
+    pe.intended_race("any PE may win", |pe| pe.host().p(&winner, me + 1, 0))?;
+    pe.host().barrier_all()?;
+    pe.free(winner)?;
+    Ok(String::new())
+}
+
+program!(AnyWinner, "any winner", 3, |pe| { elect(pe) });
+
+fn a_race_that_is_meant_is_counted_and_no_finding() -> std::result::Result<(), Failed> {
+    for options in [&[][..], &["--all"], &["--schedules", "20"]] {
+        let said = run("any winner", options);
+        said.expect(0, "any winner: ")?;
+        said.expect(0, " marked as intended: any PE may win (conformance/harness/tests/options.rs:")?;
+    }
+    Ok(())
+}
+
+// Nobody else writes to the word.
+program!(NoRace, "no race", 2, |pe| {
+    let word = pe.alloc_zeroed::<u64>(1)?;
+    pe.intended_race("left over", |pe| pe.host().p(&word, 1, pe.my_pe()))?;
+    pe.host().barrier_all()?;
+    pe.free(word)?;
+    Ok(String::new())
+});
+
+fn a_mark_that_stands_for_no_race_is_noted() -> std::result::Result<(), Failed> {
+    run("no race", &["--all"]).expect(0, " has not raced: left over")
+}
+
+// The second signal can be there, too.
+program!(LooksAtTheFirst, "looks at the first", 4, |pe| {
+    let signal = pe.alloc_zeroed::<u64>(1)?;
+    match pe.my_pe() {
+        0 => {
+            let found = pe.host().signal_wait_until(signal.signal(0), Cmp::Ge, 1)?;
+            onesided::expect_eq(found < 3, true, "a signal is missing")?;
+        }
+        _ => pe.host().signal_op(signal.signal(0), 1, SignalOp::Add, 0)?,
+    }
+    pe.host().barrier_all()?;
+    pe.free(signal)?;
+    Ok(String::new())
+});
+
+/// With less left out there are more classes, and the same findings, which replay without the option.
+fn a_search_can_leave_less_out() -> std::result::Result<(), Failed> {
+    for (reduce, classes) in [("nothing", "2 classes"), ("counters", "2 classes"), ("everything", "1 class")] {
+        run("first signal", &["--all", "--ignore-values", "--reduce", reduce])
+            .expect(0, &format!("a transfer: {classes}"))?;
+        let said = run("looks at the first", &["--all", "--reduce", reduce]);
+        said.expect(1, "check: a signal is missing")?;
+        run("looks at the first", &said.replay()).expect(1, "check: a signal is missing")?;
+    }
+    run("first signal", &["--all", "--reduce", "waits"]).expect(2, "[possible values: nothing, counters, everything]")
+}
