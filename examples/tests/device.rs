@@ -145,3 +145,11 @@ fn all_races_are_shown_if_they_are_asked_for() {
     assert_eq!((status, races(&all)), (1, 1 + more.parse::<usize>().unwrap()), "{all}");
     assert!(!all.contains("more pairs of calls race"), "{all}");
 }
+
+/// The kernel's store is no step of its own, so the run in which it matters has no exception.
+#[test]
+fn the_only_race_matters_if_the_results_differ() {
+    let (status, said) = run(env!("CARGO_BIN_EXE_device_put_block"), &["--broken"]);
+    assert_eq!(status, 1, "{said}");
+    assert!(said.contains("\nIt matters: PE "), "{said}");
+}

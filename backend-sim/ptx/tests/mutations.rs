@@ -9,9 +9,21 @@ use onesided_ptx::{Block, FlatMemory, Launch, Module, Stop};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 
+/// Folders with PTX: the interpreter's own, and beside it those of the examples, the corpus of bugs, other front ends and the suite.
+const FOLDERS: [&str; 5] = [
+    "kernels",
+    "../../examples/src/kernels",
+    "../../examples/src/bugs/kernels",
+    "../../examples/src/kernels/python",
+    "../../conformance/src/suite/device",
+];
+
 fn texts() -> Vec<String> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/kernels");
-    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    // The package alone has the first.
+    let folders = FOLDERS.iter().map(|folder| root.join(folder)).filter(|folder| folder.is_dir());
+    let mut paths: Vec<_> =
+        folders.flat_map(|folder| std::fs::read_dir(folder).unwrap()).map(|entry| entry.unwrap().path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "ptx"));
     paths.sort();
     paths.iter().map(|path| std::fs::read_to_string(path).unwrap()).collect()

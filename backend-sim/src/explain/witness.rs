@@ -17,7 +17,8 @@ use crate::verdict::VerdictKind;
 pub struct Witness<T> {
     /// What each PE returned in order.
     pub in_order: Vec<Option<T>>,
-    /// A run that ends otherwise, and differs from the one in order by a step of the race. `None`: no run that was tried did.
+    /// A run that ends otherwise, and differs from the one in order by a step of the race; or the race is the only one, so that nothing else
+    /// can be why. `None`: no run that was tried did.
     pub run: Option<Minimized<T>>,
     /// Where there is none: a run that ends otherwise, and no step of the race is in what it differs by. It may be another race's.
     pub other: Option<Minimized<T>>,
@@ -90,7 +91,7 @@ impl Simulation {
             };
             let reduced = runs.reduce(&steps, alike)?;
             if let Some(run) = reduced.as_ref()
-                && names(run, [race.first.at, race.second.at])
+                && (names(run, [race.first.at, race.second.at]) || is_the_only_one(race, &usual, run))
             {
                 return Ok(Witness { in_order: usual.results, run: reduced, other: None, tried: runs.made });
             }
@@ -124,6 +125,14 @@ fn differs<T: PartialEq>(run: &Executed<T>, usual: &Executed<T>) -> bool {
         _ if run.verdict.kind.is_given_up() => false,
         _ => run.verdict.kind.outcome() != usual.verdict.kind.outcome(),
     }
+}
+
+/// Whether nothing but this race can be why two runs end differently: all else is ordered in both. A plain access of a kernel is no step, so what
+/// is done before or behind it need not be named.
+fn is_the_only_one<T>(race: &Race, usual: &Executed<T>, other: &Minimized<T>) -> bool {
+    let lines = |race: &Race| [race.first.at.min(race.second.at), race.first.at.max(race.second.at)];
+    let all = usual.verdict.races.iter().chain(&other.run.verdict.races);
+    other.exceptions.is_empty() && all.map(lines).all(|other| other == lines(race))
 }
 
 /// Whether an exception is about one of these lines.
