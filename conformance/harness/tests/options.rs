@@ -16,6 +16,7 @@ fn main() -> ExitCode {
     if let Ok(name) = env::var(VARIABLE) {
         return match name.as_str() {
             LooksAtTheFirst::NAME => onesided_harness::main(LooksAtTheFirst),
+            Buffers::NAME => onesided_harness::main(Buffers),
             FirstSignal::NAME => onesided_harness::main(FirstSignal),
             AnyWinner::NAME => onesided_harness::main(AnyWinner),
             NoRace::NAME => onesided_harness::main(NoRace),
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         trial("a_race_that_is_meant_is_counted_and_no_finding", a_race_that_is_meant_is_counted_and_no_finding),
         trial("a_mark_that_stands_for_no_race_is_noted", a_mark_that_stands_for_no_race_is_noted),
         trial("a_search_can_leave_less_out", a_search_can_leave_less_out),
+        trial("robustness_is_written_to_files", robustness_is_written_to_files),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
@@ -115,4 +117,40 @@ fn a_search_can_leave_less_out() -> std::result::Result<(), Failed> {
         run("looks at the first", &said.replay()).expect(1, "check: a signal is missing")?;
     }
     run("first signal", &["--all", "--reduce", "waits"]).expect(2, "[possible values: nothing, counters, everything]")
+}
+
+// Store buffering: without delays one of the two finds the other's value.
+program!(Buffers, "buffers", 2, |pe| {
+    let x = pe.alloc_zeroed::<u64>(2)?;
+    let (me, other) = (pe.my_pe(), 1 - pe.my_pe());
+    pe.host().p(x.at(me), 1, other)?;
+    let found = pe.read_one(x.at(other))?;
+    pe.host().barrier_all()?;
+    pe.free(x)?;
+    Ok(format!("PE {me} found {found}"))
+});
+
+fn robustness_is_written_to_files() -> std::result::Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    let file = |name: &str| folder.path().join(name).to_str().expect("a name of letters").to_string();
+    let (json, finding, report) = (file("robust.json"), file("finding.json"), file("report.html"));
+    let files = ["--json", &json, "--finding", &finding, "--report", &report];
+    let read =
+        |file: &str| -> serde_json::Value { serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap() };
+
+    let said = run("buffers", &[&["--robust"], &files[..]].concat());
+    said.expect(1, "Not possible if every operation were complete at once:")?;
+    let (summary, found) = (read(&json), read(&finding));
+    assert_eq!((&summary["schema"], &summary["robust"]), (&"onesided-robust/1".into(), &false.into()));
+    assert_eq!(summary["run"]["lines"], serde_json::json!(["PE 0 found 0", "PE 1 found 0"]));
+    assert_eq!(summary["run"]["schedule"], found["schedule"]);
+    assert_eq!(summary["run"]["exceptions"], found["exceptions"]);
+    let page = std::fs::read_to_string(&report)?;
+    assert!(page.starts_with("<!") && page.contains("PE 0 found 0"), "a page with the run");
+
+    run("first signal", &[&["--robust"], &files[..]].concat()).expect(0, "first signal: robust for 2 PEs")?;
+    let (summary, found) = (read(&json), read(&finding));
+    assert_eq!((&summary["robust"], &summary["run"]), (&true.into(), &serde_json::Value::Null));
+    assert_eq!(found["verdict"]["outcome"], "finished");
+    Ok(())
 }

@@ -90,6 +90,11 @@ pub(super) fn later_than_in_order(exceptions: &[[String; 2]]) -> String {
 }
 
 impl Explained {
+    /// Of a run of which only this is known: what comes later than in order.
+    pub(super) fn later(exceptions: &[[String; 2]]) -> Explained {
+        Explained { exceptions: exceptions.to_vec(), ..Explained::default() }
+    }
+
     /// A part of the explanation, unless it failed.
     fn kept<P>(&mut self, part: Result<P>) -> Option<P> {
         part.map_err(|error| self.failed = Some(error)).ok()

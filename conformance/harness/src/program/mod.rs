@@ -51,10 +51,11 @@ mod run;
 mod sources;
 mod table;
 
+use explain::Explained;
 use own::{Augment, Own};
 use plan::Plan;
+use run::End;
 pub(crate) use run::is_operating;
-use run::{Done, End};
 use table::Table;
 
 /// A program that every PE runs: the unit of the harness.
@@ -250,7 +251,7 @@ fn wrote(file: Option<&Path>, what: &str) {
 fn record(
     facts: &Facts,
     plan: &Plan,
-    done: &Done,
+    explained: Option<&Explained>,
     run: &Run<String>,
     files: [Option<Output>; 3],
 ) -> std::result::Result<(), String> {
@@ -268,7 +269,7 @@ fn record(
     if to_show.is_none() && report.is_none() {
         return Ok(());
     }
-    let finding = finding::finding(facts, plan, done, run);
+    let finding = finding::finding(facts, plan, explained, run);
     if let Some(file) = to_show {
         file.finish(|out| finding.write(out))?;
         wrote(plan.output.finding.as_deref(), "all that is known of the run");
@@ -288,7 +289,7 @@ fn follow<P: Program>(facts: &Facts, program: &P, plan: &Plan) -> std::result::R
     let done = run::run(program, plan);
     report::print(facts, plan, &done);
     if let Some(run) = done.recorded.as_ref().filter(|_| plan.needs_a_record()) {
-        record(facts, plan, &done, run, [trace, finding, report])?;
+        record(facts, plan, done.explained.as_ref(), run, [trace, finding, report])?;
     }
     if let Some(summary) = summary {
         summary.finish(|out| writeln!(out, "{:#}", json::summary(facts, plan, &done)))?;

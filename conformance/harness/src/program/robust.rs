@@ -3,13 +3,14 @@
 use std::process::ExitCode;
 
 use onesided::{Error, Pe};
-use onesided_sim::{Explore, OddRun, Sim, Simulation, VerdictKind};
+use onesided_sim::{Config, Explore, OddRun, Robustness, Sim, Simulation, VerdictKind};
+use serde_json::{Value, json};
 
-use super::explain::later_than_in_order;
+use super::explain::{Explained, later_than_in_order};
 use super::options::LIMIT;
 use super::plan::{Plan, Search};
 use super::run::{advise, is_operating};
-use super::{Facts, Program};
+use super::{Facts, Program, record, wrote};
 use crate::say;
 use crate::tool::command::NOT_COMPLETE;
 use crate::tool::interrupt;
@@ -21,6 +22,8 @@ use crate::tool::stall::Watch;
 /// The program could not be run.
 pub(super) fn run<P: Program>(facts: &Facts, program: &P, plan: &Plan) -> Result<ExitCode, String> {
     let told = |why: Error| why.message().to_string();
+    // Before the long run, so that no result is lost to a wrong path.
+    let [trace, summary, finding, report] = plan.output.prepare()?;
     let limit = match plan.search {
         Search::InOrder { then: Some(Explore::All { limit }) } => limit,
         _ => LIMIT,
@@ -37,15 +40,53 @@ pub(super) fn run<P: Program>(facts: &Facts, program: &P, plan: &Plan) -> Result
     }
     let found = simulation.on_cores(plan.cores).robustness(limit, main).map_err(told)?;
     say!("{}: {found}", plan.program(facts));
-    if let Some(odd) = simulation.odd_run(&found, plan.effort(), main).map_err(told)? {
-        show(&odd);
+    let odd = simulation.odd_run(&found, plan.effort(), main).map_err(told)?;
+    if let Some(odd) = &odd {
+        show(odd);
         say!("\nReplay it: {}", plan.replay_command(&odd.run.schedule));
-        return Ok(ExitCode::from(1));
+    }
+    if plan.needs_a_record() {
+        let first = match &odd {
+            Some(_) => None,
+            None => Some(simulation.run(main).and_then(|run| simulation.reproduce(&run, main)).map_err(told)?),
+        };
+        let explained = odd.as_ref().map(|odd| Explained::later(&odd.exceptions));
+        let run = odd.as_ref().map(|odd| &odd.run).or(first.as_ref());
+        run.map_or(Ok(()), |run| record(facts, plan, explained.as_ref(), run, [trace, finding, report]))?;
+    }
+    if let Some(summary) = summary {
+        summary.finish(|out| writeln!(out, "{:#}", json(facts, plan, &found, odd.as_ref())))?;
+        wrote(plan.output.json.as_deref(), "a summary");
     }
     Ok(match found.is_complete() {
+        _ if odd.is_some() => ExitCode::from(1),
         true => ExitCode::SUCCESS,
         false if interrupt::is_wanted() => interrupt::status(),
         false => ExitCode::from(NOT_COMPLETE),
+    })
+}
+
+/// What was compared, and what was found.
+fn json(facts: &Facts, plan: &Plan, found: &Robustness<String>, odd: Option<&OddRun<String>>) -> Value {
+    let Config { pes, nodes, gpus, profile, pieces, .. } = plan.config;
+    let odd = odd.map(|OddRun { run, exceptions, difference, .. }| {
+        json!({
+            "verdict": run.verdict.kind.outcome(), "lines": run.results,
+            "difference": difference.as_ref().map(ToString::to_string), "exceptions": exceptions,
+            "schedule": run.schedule.to_string(), "replay": plan.replay_command(&run.schedule),
+        })
+    });
+    json!({
+        "schema": "onesided-robust/1",
+        "program": facts.name,
+        "library": format!("onesided-sim {}", onesided::VERSION),
+        "pes": pes, "nodes": nodes, "gpus": gpus, "profile": profile.name(), "pieces": pieces,
+        "options": plan.own.given.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>(),
+        "text": found.to_string(),
+        // what is not complete may have other outcomes
+        "robust": (found.is_complete() || !found.odd.is_empty()).then(|| found.is_robust()),
+        "complete": found.is_complete(), "outcomes": found.outcomes, "odd": found.odd.len(),
+        "run": odd,
     })
 }
 
