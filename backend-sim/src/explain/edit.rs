@@ -148,8 +148,8 @@ pub(crate) struct Edits {
     all: Vec<Edit>,
     /// By PE: a put that may become a put_signal with the next call.
     held: RefCell<BTreeMap<u32, Held>>,
-    /// By PE: the run in which it has met the others since its last call that all make.
-    met: RefCell<BTreeMap<u32, u64>>,
+    /// By PE and edit: the run in which the PE has met the others since its last call that all make.
+    met: RefCell<BTreeMap<(u32, usize), u64>>,
 }
 
 /// A put that has not been issued yet.
@@ -170,20 +170,18 @@ impl Edits {
             .then(|| Box::new(Edits { all: all.to_vec(), held: RefCell::default(), met: RefCell::default() }))
     }
 
-    /// Whether a host meets the others in front of its call of this place, or behind it.
-    fn meets(&self, pe: u32, run: u64, at: At, is_before: bool) -> bool {
+    /// How often a host meets the others in front of its call of this place, or behind it: once for each edit that is due.
+    fn meetings(&self, pe: u32, run: u64, at: At, is_before: bool) -> usize {
         let mut met = self.met.borrow_mut();
-        for edit in &self.all {
-            let Edit::Meet { after, before, last } = *edit else { continue };
+        let is_due = |(number, edit): &(usize, &Edit)| {
+            let Edit::Meet { after, before, last } = **edit else { return false };
             if !is_before && at == last {
-                met.remove(&pe);
+                met.remove(&(pe, *number));
             }
             let is_here = if is_before { at == before || at == last } else { at == after };
-            if is_here && met.insert(pe, run) != Some(run) {
-                return true;
-            }
-        }
-        false
+            is_here && met.insert((pe, *number), run) != Some(run)
+        };
+        self.all.iter().enumerate().filter(is_due).count()
     }
 
     fn inserted(&self, at: At, is_on_stream: bool) -> impl Iterator<Item = Ordering> {
@@ -218,10 +216,11 @@ impl Channel {
             _ => None,
         };
         let meet = |is_before| {
-            let meets = stream.is_none() && edits.meets(self.pe(), self.run(), at, is_before);
-            meets.then(|| self.issue(&Op::Barrier { team: Predefined::World.id() }, None, at))
+            let due = if stream.is_none() { edits.meetings(self.pe(), self.run(), at, is_before) } else { 0 };
+            let barrier = Op::Barrier { team: Predefined::World.id() };
+            (0..due).map(|_| self.issue(&barrier, None, at)).find(|reply| matches!(reply, Reply::Failed(_)))
         };
-        if let Some(failed @ Reply::Failed(_)) = meet(true) {
+        if let Some(failed) = meet(true) {
             return failed;
         }
         let reply = match (self.take_held(edits), &call) {
@@ -244,7 +243,7 @@ impl Channel {
         if matches!(reply, Reply::Failed(_)) {
             return reply;
         }
-        if let Some(failed @ Reply::Failed(_)) = meet(false) {
+        if let Some(failed) = meet(false) {
             return failed;
         }
         for call in edits.inserted(at, stream.is_some()) {

@@ -205,7 +205,7 @@ fn a_quiet_is_the_pes_or_its_threads() -> std::result::Result<(), Failed> {
     }
     let said = run("quiet for others", &["--all", "--quiet", "thread"]);
     said.expect(1, "data race: delivery of p at threads.cu:135 by PE ")?;
-    said.expect(1, " --quiet thread")?; // the line that replays it has the option
+    said.expect(1, "under spec, where a kernel's quiet is its thread's, with")?; // so says the schedule, too
     run("quiet for others", &said.replay()).expect(1, "FINDING again: data race")?;
     run("quiet for others", &["--quiet", "warp"]).expect(2, "[possible values: pe, thread]")
 }
