@@ -505,8 +505,9 @@ fn write_agents(f: &mut fmt::Formatter<'_>, agents: &[AgentState]) -> fmt::Resul
     for alike in agents.chunk_by(|one, other| one.is_beside(other)) {
         let shown = if alike.len() > LISTED { &alike[..LISTED / 2] } else { alike };
         shown.iter().try_for_each(|agent| write!(f, "\n  {agent}"))?;
-        if let (more @ 1.., Some(at)) = (alike.len() - shown.len(), alike[0].at) {
-            write!(f, "\n    and {more} more of this kernel at {at:#}")?;
+        if let more @ 1.. = alike.len() - shown.len() {
+            let at = alike[0].at.map(|at| format!(" at {at:#}")).unwrap_or_default();
+            write!(f, "\n    and {more} more of this kernel{at}")?;
         }
     }
     Ok(())

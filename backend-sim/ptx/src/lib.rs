@@ -5,13 +5,13 @@ mod alu;
 mod block;
 mod bytes;
 mod decode;
+mod demangle;
 mod error;
 mod lexer;
 mod memory;
 mod module;
 mod op;
 mod parser;
-mod readable;
 mod source;
 mod syntax;
 mod types;
@@ -21,10 +21,10 @@ pub use block::{
     Block, Call, Checks, Fault, FaultKind, Idle, Launch, LaunchError, Stop, Sync, Waiting, Who, each_lane,
 };
 pub use bytes::{gather, gather_row, in_a_row, scatter, scatter_row};
+pub use demangle::demangle;
 pub use error::Error;
 pub use memory::FlatMemory;
 pub use module::{External, Global, Group, Kernel, Module, Parameter, Place};
-pub use readable::readable;
 pub use source::Location;
 pub use types::{Order, Scope, Type};
 pub use world::{Access, AccessKind, AtomicOp, Refusal, World, is_shared};

@@ -214,7 +214,7 @@ impl Module {
         };
         let place = |variable: &SharedVariable| {
             let begin = if variable.end.is_some() { variable.begin } else { dynamic };
-            format!("{}+{}", crate::readable::variable(&variable.name), at - begin)
+            format!("{}+{}", crate::demangle::variable(&variable.name), at - begin)
         };
         self.shared.iter().find(is_there).map_or_else(|| format!("{at:#x}"), place)
     }

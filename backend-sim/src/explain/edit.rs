@@ -45,15 +45,15 @@ pub enum Edit {
         /// is the host's.
         on_stream: bool,
     },
-    /// A barrier stands between two places of which not all PEs come to each. A PE meets the others once before each call of `last`: behind its
-    /// call of `after`, or in front of its call of `before`, or in front of that of `last`, whichever comes first. Hosts only.
+    /// A barrier between two places, where not every PE comes to both. Each PE makes it once before each of its calls of `next`: behind its call
+    /// of `after`, in front of its call of `before`, or in front of that of `next`, whichever comes first. Calls of hosts only.
     Meet {
         /// The place of some PEs.
         after: At,
         /// The place of others.
         before: At,
         /// The place of the next call that all PEs make.
-        last: At,
+        next: At,
     },
     /// One `put_signal` takes the place of a put and the signal that directly follows it, to the same PE.
     PutSignal {
@@ -174,11 +174,11 @@ impl Edits {
     fn meetings(&self, pe: u32, run: u64, at: At, is_before: bool) -> usize {
         let mut met = self.met.borrow_mut();
         let is_due = |(number, edit): &(usize, &Edit)| {
-            let Edit::Meet { after, before, last } = **edit else { return false };
-            if !is_before && at == last {
+            let Edit::Meet { after, before, next } = **edit else { return false };
+            if !is_before && at == next {
                 met.remove(&(pe, *number));
             }
-            let is_here = if is_before { at == before || at == last } else { at == after };
+            let is_here = if is_before { at == before || at == next } else { at == after };
             is_here && met.insert((pe, *number), run) != Some(run)
         };
         self.all.iter().enumerate().filter(is_due).count()

@@ -91,8 +91,8 @@ impl Calls {
             let behind_after: BTreeSet<At> = self.behind(after).collect();
             let is_made_by_all = |at: &At| host(*at).is_some_and(|line| line.pes.len() == pes.len());
             let mut behind_before = self.behind(before);
-            let Some(last) = behind_before.find(|at| is_made_by_all(at) && behind_after.contains(at)) else { continue };
-            let meet = Edit::Meet { after, before, last };
+            let Some(next) = behind_before.find(|at| is_made_by_all(at) && behind_after.contains(at)) else { continue };
+            let meet = Edit::Meet { after, before, next };
             if !meetings.contains(&meet) {
                 meetings.push(meet);
             }

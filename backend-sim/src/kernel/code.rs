@@ -101,7 +101,14 @@ fn at_of(location: &Location) -> At {
     }
 }
 
-/// The text of a file that findings in kernels name, if a [`Source`] that this process has loaded [has it](Source::text_of).
+/// The text of a file that findings in kernels name, if a [`Source`] that this process has loaded [has it](Source::text_of). Local.
+///
+/// ```
+/// use onesided::Source;
+/// use onesided_sim::{RING_PTX, example, kernel_text};
+/// example(1, |pe| pe.module(&Source::ptx("ring.ptx", RING_PTX).compiled_from("ring.cu", "// the kernel")).map(drop));
+/// assert_eq!(kernel_text("ring.cu").as_deref(), Some("// the kernel"));
+/// ```
 pub fn kernel_text(file: &str) -> Option<String> {
     let known = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
     known.iter().find_map(|(source, _)| source.text_of(file).map(str::to_string))

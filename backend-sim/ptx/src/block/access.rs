@@ -414,11 +414,9 @@ impl Block {
                 self.in_shared(at),
                 what(wrote)
             );
-            let mut halt = self.fault_with(FaultKind::Race, (touch.thread, touch.place), (thread, place), message);
-            if let Stop::Fault(fault) = &mut *halt {
-                fault.missing = Some(self.missing(touch.place, place));
-            }
-            return Err(halt);
+            let fault = Fault::new(&self.module, FaultKind::Race, self.who(touch.thread), touch.place, message);
+            let fault = fault.with(&self.module, self.who(thread), place).lacking(self.missing(touch.place, place));
+            return Err(Box::new(Stop::Fault(Box::new(fault))));
         }
         if uninitialized && checks.uninitialized {
             let variable = self.in_shared(at);

@@ -97,6 +97,10 @@ impl Fault {
         Self { address: Some(address), ..self }
     }
 
+    pub(super) fn lacking(self, missing: String) -> Self {
+        Self { missing: Some(missing), ..self }
+    }
+
     pub(super) fn with(mut self, module: &Module, who: Who, place: Place) -> Self {
         self.other = Some((who, module.describe(place)));
         self

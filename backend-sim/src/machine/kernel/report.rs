@@ -2,7 +2,7 @@
 
 use onesided::backend::Span;
 use onesided::{At, Error};
-use onesided_ptx::{Call, Fault, FaultKind, Waiting, Who, readable};
+use onesided_ptx::{Call, Fault, FaultKind, Waiting, Who, demangle};
 
 use super::super::Machine;
 use super::super::agent::{Agent, AgentKind};
@@ -73,7 +73,7 @@ impl Machine {
     }
 
     fn kernel_name(&self, agent: AgentId) -> String {
-        readable(&self.kernels.blocks[self.block_of(agent)].launched.name)
+        demangle(&self.kernels.blocks[self.block_of(agent)].launched.name)
     }
 }
 
@@ -115,7 +115,7 @@ impl Machine {
         let started =
             self.kernels.progress.iter().find(|(agent, _)| std::ptr::eq(&raw const self.agents[**agent], stream));
         let Some((_, started)) = started else { return "its kernel".into() };
-        let (blocks, name) = (started.launched.blocks(), readable(&started.launched.name));
+        let (blocks, name) = (started.launched.blocks(), demangle(&started.launched.name));
         match (blocks - started.begun, blocks) {
             (0, 1) => format!("kernel {name} to end"),
             (0, _) => format!("kernel {name} to end: {} of {blocks} blocks have", started.ended),
@@ -150,7 +150,7 @@ impl Machine {
             (None, None) => return "its threads' calls".into(),
         };
         let others = idle.parked.len() + idle.inside.len() - 1;
-        let name = readable(&running.launched.name);
+        let name = demangle(&running.launched.name);
         match others {
             0 => format!("{name}: {first}"),
             _ => format!("{name}: {first}, and {others} more of its threads"),
@@ -165,7 +165,7 @@ impl Machine {
         let running = &self.kernels.blocks[id];
         let pe = self.agents[running.agent].pe.index();
         for line in text.lines() {
-            println!("PE {pe}, {}, {}: {line}", readable(&running.launched.name), who);
+            println!("PE {pe}, {}, {}: {line}", demangle(&running.launched.name), who);
         }
     }
 }

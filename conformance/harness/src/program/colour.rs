@@ -19,12 +19,12 @@ const BEGINNINGS: [(&str, Look); 13] = [
     ("    the other:", Look::Heading),
 ];
 
-/// What a summary says of the result.
+/// What a summary says of the result. The first that it says is painted: what is not proved says besides that nothing was wrong so far.
 const RESULTS: [(&str, Look); 4] = [
     (": proved for ", Look::Right),
-    (": nothing wrong in ", Look::Right),
-    (": not complete", Look::Wrong),
+    (": not proved for ", Look::Wrong),
     (": fails for ", Look::Wrong),
+    (": nothing wrong in ", Look::Right),
 ];
 
 /// The text as this terminal shows it.
@@ -93,6 +93,8 @@ mod tests {
              ^[1m    missing:^[0m a fence"
         );
         assert_eq!(shown("ring: proved for 4 PEs under spec"), "ring: ^[1m^[32mproved for^[0m 4 PEs under spec");
+        let bounded = "ring: not proved for 4 PEs: nothing wrong in 4 classes";
+        assert_eq!(shown(bounded), "ring: ^[1m^[31mnot proved for^[0m 4 PEs: nothing wrong in 4 classes");
         assert_eq!(shown("    at ring.rs:12:"), "    at ^[36mring.rs:12^[0m:");
     }
 

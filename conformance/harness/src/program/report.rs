@@ -14,9 +14,9 @@ use crate::tool::say::is_terminal;
 use crate::tool::terminal::terminal;
 use crate::tool::{count, duration};
 
-/// Prints text with the colours that standard output shows.
-fn show(text: &str) {
-    say!("{}", coloured(text, terminal()));
+/// Prints a line for people, with the colours that their terminal shows.
+macro_rules! show {
+    ($($text:tt)*) => { say!("{}", coloured(&format!($($text)*), terminal())) };
 }
 
 /// Prints the finding if there is one, and a few lines about what was done.
@@ -25,23 +25,23 @@ pub(super) fn print(facts: &Facts, plan: &Plan, done: &Done) {
         (End::Error(_), _) => {}
         (End::Finding | End::GivenUp, Some(run)) => {
             let what = if done.end == End::Finding { "FINDING" } else { "GIVEN UP" };
-            show(&format!("\n{what} {}", finding(plan, done, run)));
-            show(&format!("\n{}", summary(facts, plan, done)));
+            show!("\n{what} {}", finding(plan, done, run));
+            show!("\n{}", summary(facts, plan, done));
             note_unsupported(plan, done);
             note_marks(&done.marks);
             note_unwritten(done);
             note_lints(plan, done);
             say!("Every PE checks that {}.", facts.checks);
-            show(&format!("Next: {}", next(facts, plan, done)));
+            show!("Next: {}", next(facts, plan, done));
         }
         _ => {
-            show(&format!("\n{}", summary(facts, plan, done)));
+            show!("\n{}", summary(facts, plan, done));
             if let Some((count, run)) = &done.differing {
-                show(&format!(
+                show!(
                     "note: the PEs' results differ between schedules ({count} different ones); only what a program checks \
                      can fail. One that differs from the first: {}",
                     replay(plan, run)
-                ));
+                );
             }
             weakened(plan, done);
             note_unsupported(plan, done);
@@ -49,7 +49,7 @@ pub(super) fn print(facts: &Facts, plan: &Plan, done: &Done) {
             note_unwritten(done);
             note_lints(plan, done);
             say!("Every PE checked that {}.", facts.checks);
-            show(&format!("Next: {}", next(facts, plan, done)));
+            show!("Next: {}", next(facts, plan, done));
         }
     }
 }
@@ -70,23 +70,21 @@ fn weakened(plan: &Plan, done: &Done) {
 /// Notes what the program uses that GPUs do not have. With `--like`, the simulator has refused it already.
 fn note_unsupported(plan: &Plan, done: &Done) {
     if let (Some((family, why)), None) = (done.unsupported, plan.like) {
-        show(&format!(
-            "note: it uses {family}, which --backend nvshmem does not have: {why} (--like nvshmem refuses it)"
-        ));
+        show!("note: it uses {family}, which --backend nvshmem does not have: {why} (--like nvshmem refuses it)");
     }
 }
 
 /// Counts the races that the program means, and notes marks that stand for none.
 pub(super) fn note_marks(marks: &IntendedRaces) {
-    marks.to_string().lines().for_each(|line| show(&format!("note: {line}")));
+    marks.to_string().lines().for_each(|line| show!("note: {line}"));
 }
 
 /// Notes reads of memory that nobody has written.
 fn note_unwritten(done: &Done) {
     match &done.unwritten {
         None => {}
-        Some((1, first)) => show(&format!("note: a read of memory that nobody has written: {first}")),
-        Some((n, first)) => show(&format!("note: {n} reads of memory that nobody has written; the first: {first}")),
+        Some((1, first)) => show!("note: a read of memory that nobody has written: {first}"),
+        Some((n, first)) => show!("note: {n} reads of memory that nobody has written; the first: {first}"),
     }
 }
 
@@ -99,10 +97,10 @@ fn note_lints(plan: &Plan, done: &Done) {
     let strict = if all.len() == 1 { "--strict makes it a finding" } else { "--strict makes them findings" };
     match plan.all_races {
         true => {
-            show(&format!("note: {lints} ({strict})"));
-            all.iter().for_each(|lint| show(&format!("  {lint}")));
+            show!("note: {lints} ({strict})");
+            all.iter().for_each(|lint| show!("  {lint}"));
         }
-        false => show(&format!("note: {lints} ({strict}): {first}")),
+        false => show!("note: {lints} ({strict}): {first}"),
     }
 }
 

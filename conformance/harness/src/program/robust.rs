@@ -33,10 +33,11 @@ pub(super) fn run<P: Program>(facts: &Facts, program: &P, plan: &Plan) -> Result
     simulation.stop_when(interrupt::flag());
     simulation.set_budget(plan.budget);
     let _watch = Watch::start(simulation.pulse());
-    if let VerdictKind::Failed { pe, error } = simulation.run(main).map_err(told)?.verdict.kind
-        && is_operating(&error)
+    let in_order = simulation.run(main).map_err(told)?;
+    if let VerdictKind::Failed { pe, error } = &in_order.verdict.kind
+        && is_operating(error)
     {
-        return Err(advise(pe, &error)); // no outcome of the program
+        return Err(advise(*pe, error)); // no outcome of the program
     }
     let found = simulation.on_cores(plan.cores).robustness(limit, main).map_err(told)?;
     say!("{}: {found}", plan.program(facts));
@@ -46,13 +47,11 @@ pub(super) fn run<P: Program>(facts: &Facts, program: &P, plan: &Plan) -> Result
         say!("\nReplay it: {}", plan.replay_command(&odd.run.schedule));
     }
     if plan.needs_a_record() {
-        let first = match &odd {
-            Some(_) => None,
-            None => Some(simulation.run(main).and_then(|run| simulation.reproduce(&run, main)).map_err(told)?),
-        };
-        let explained = odd.as_ref().map(|odd| Explained::later(&odd.exceptions));
-        let run = odd.as_ref().map(|odd| &odd.run).or(first.as_ref());
-        run.map_or(Ok(()), |run| record(facts, plan, explained.as_ref(), run, [trace, finding, report]))?;
+        let files = [trace, finding, report];
+        match &odd {
+            Some(odd) => record(facts, plan, Some(&Explained::later(&odd.exceptions)), &odd.run, files)?,
+            None => record(facts, plan, None, &simulation.reproduce(&in_order, main).map_err(told)?, files)?,
+        }
     }
     if let Some(summary) = summary {
         summary.finish(|out| writeln!(out, "{:#}", json(facts, plan, &found, odd.as_ref())))?;

@@ -5,20 +5,19 @@ use cpp_demangle::{DemangleOptions, Symbol};
 /// A linker's name as it was written, without parameters: `sweep<32, 2>` for `_Z5sweepILi32ELi2EEv4GridPfii`. Any other name is itself.
 ///
 /// ```
-/// assert_eq!(onesided_ptx::readable("_Z5sweepILi32ELi2EEv4GridPfii"), "sweep<32, 2>");
-/// assert_eq!(onesided_ptx::readable("ring"), "ring");
+/// assert_eq!(onesided_ptx::demangle("_Z5sweepILi32ELi2EEv4GridPfii"), "sweep<32, 2>");
+/// assert_eq!(onesided_ptx::demangle("ring"), "ring");
 /// ```
 #[must_use]
-pub fn readable(name: &str) -> String {
+pub fn demangle(name: &str) -> String {
     let options = DemangleOptions::new().no_params().no_return_type();
     let written = Symbol::new(name).ok().and_then(|symbol| symbol.demangle_with_options(&options).ok());
-    // a static function of Numba's has a name that says less than it should
-    written.filter(|written| !written.is_empty()).unwrap_or_else(|| name.to_string())
+    written.unwrap_or_else(|| name.to_string())
 }
 
 /// The name of a variable, without those of the function and namespaces that it stands in: `tile` for `_ZZ4ringE4tile`.
 pub(crate) fn variable(name: &str) -> String {
-    let written = readable(name);
+    let written = demangle(name);
     let mut depth = 0_i32;
     let inner = written.char_indices().rev().find(|&(_, letter)| {
         depth += match letter {
@@ -45,7 +44,7 @@ mod tests {
             ("_Z", "_Z", "_Z"),
             ("", "", ""),
         ] {
-            assert_eq!((readable(name).as_str(), variable(name).as_str()), (written, inner));
+            assert_eq!((demangle(name).as_str(), variable(name).as_str()), (written, inner));
         }
     }
 }
