@@ -18,4 +18,4 @@ mod program;
 pub mod tool;
 
 pub use clap;
-pub use program::{Program, main, main_with_options};
+pub use program::{Program, main, main_on_one_core, main_with_options, main_with_options_on_one_core};

@@ -2,6 +2,7 @@
 //!
 //! As `harness.rs`, this test is its own programs.
 
+use std::cell::RefCell;
 use std::env;
 use std::process::{Command, ExitCode, Stdio};
 
@@ -20,6 +21,7 @@ fn main() -> ExitCode {
     let trials = vec![
         trial("a_program_has_options_and_a_precondition", a_program_has_options_and_a_precondition),
         trial("an_option_that_all_programs_have_is_refused", an_option_that_all_programs_have_is_refused),
+        trial("a_program_that_is_not_sync_runs_on_one_core", a_program_that_is_not_sync_runs_on_one_core),
         trial("what_gpus_lack_is_noted_and_refused_on_demand", what_gpus_lack_is_noted_and_refused_on_demand),
         trial("a_program_elsewhere_is_replayed_where_it_is", a_program_elsewhere_is_replayed_where_it_is),
         trial("output_that_cannot_be_written_is_an_error", output_that_cannot_be_written_is_an_error),
@@ -35,6 +37,8 @@ fn play(name: &str) -> ExitCode {
     match name {
         Pairs::NAME => onesided_harness::main_with_options::<Pairs>(),
         Greedy::NAME => onesided_harness::main_with_options::<Greedy>(),
+        Diary::NAME => onesided_harness::main_on_one_core(Diary { days: RefCell::default() }),
+        Dated::NAME => onesided_harness::main_with_options_on_one_core::<Dated>(),
         Counts::NAME => onesided_harness::main(Counts),
         Casts::NAME => onesided_harness::main(Casts),
         other => panic!("{other} is no program of this file"),
@@ -114,6 +118,65 @@ impl Program for Greedy {
 
 fn an_option_that_all_programs_have_is_refused() -> std::result::Result<(), Failed> {
     run("greedy", &[]).expect(101, "greedy: its option trace has the name of --trace, which all programs have")
+}
+
+/// Keeps what its PEs did in a cell, which threads cannot share.
+struct Diary {
+    days: RefCell<Vec<usize>>,
+}
+
+impl Program for Diary {
+    const NAME: &'static str = "diary";
+    const ABOUT: &'static str = "Every PE takes a ticket, and notes that it ran.";
+    const CHECKS: &'static str = "it has a ticket that there is";
+    const PES: usize = 3;
+
+    fn precondition(&self, n_pes: usize) -> std::result::Result<(), String> {
+        if n_pes < 5 { Ok(()) } else { Err("it has four pages".to_string()) }
+    }
+
+    fn run(&self, pe: &Pe<impl Backend>) -> Result<String> {
+        self.days.borrow_mut().push(pe.my_pe());
+        let counter = pe.alloc_zeroed::<u64>(1)?;
+        let ticket = pe.host().atomic_fetch_inc(&counter, 0)?;
+        pe.free(counter)?;
+        onesided::expect_eq(ticket < 2, true, "a ticket of the first two")?;
+        Ok(format!("PE {} has a page", pe.my_pe()))
+    }
+}
+
+/// The same with an option.
+#[derive(clap::Args)]
+struct Dated {
+    #[arg(long, default_value_t = 1)]
+    year: u64,
+    #[arg(skip)]
+    days: RefCell<Vec<u64>>,
+}
+
+impl Program for Dated {
+    const NAME: &'static str = "dated";
+    const ABOUT: &'static str = "Every PE notes the year.";
+    const CHECKS: &'static str = "it can";
+
+    fn run(&self, pe: &Pe<impl Backend>) -> Result<String> {
+        self.days.borrow_mut().push(self.year);
+        pe.host().barrier_all()?;
+        Ok(format!("the year {}", self.year))
+    }
+}
+
+/// Searches, explanations and tables too.
+fn a_program_that_is_not_sync_runs_on_one_core() -> std::result::Result<(), Failed> {
+    let note = "note: diary is not Sync, so its schedules run on one core\n";
+    run("diary", &["--pes", "2", "--all"]).expect(0, "proved for 2 PEs")?;
+    run("diary", &["--pes", "2", "--robust"]).expect(0, note)?;
+    run("diary", &["--all", "--explain"]).expect(1, note)?;
+    run("diary", &["--pes", "2..3", "--all"]).expect(1, note)?;
+    run("diary", &["--pes", "5"]).expect(2, "diary cannot run on 5 PEs: it has four pages")?;
+    run("diary", &["--jobs", "1", "--pes", "2"]).expect(0, "PE 1 has a page")?;
+    run("diary", &["--jobs", "2"]).expect(2, "--jobs 2: diary is not Sync and runs on one core; leave --jobs out")?;
+    run("dated", &["--year", "7"]).expect(0, "the year 7")
 }
 
 program!(Counts, "counts", 2, |pe| {

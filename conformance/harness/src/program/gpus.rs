@@ -279,9 +279,11 @@ pub(super) fn sentence(facts: &Facts, pes: usize, about: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Cores;
     use super::*;
 
-    const FACTS: Facts = Facts { name: "demo", about: "", checks: "all is well", pes: 2, min_pes: 1 };
+    const FACTS: Facts =
+        Facts { name: "demo", about: "", checks: "all is well", pes: 2, min_pes: 1, cores: Cores::All };
 
     fn job(pes: usize, gpus: usize, mps: Option<Sharing>) -> Result<(Job, Place), String> {
         let fabric = FabricOptions::default();

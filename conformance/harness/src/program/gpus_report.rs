@@ -120,6 +120,7 @@ pub(super) fn write_json(out: &mut dyn Write, facts: &Facts, plan: &Plan, done: 
 mod tests {
     use std::time::Duration;
 
+    use super::super::Cores;
     use super::super::gpus::hear;
     use super::super::own::Own;
     use super::*;
@@ -127,7 +128,8 @@ mod tests {
     use crate::hardware::protocol::{Message, Ready};
     use crate::launch::{FabricOptions, Job, Sharing};
 
-    const FACTS: Facts = Facts { name: "demo", about: "", checks: "all is well", pes: 2, min_pes: 1 };
+    const FACTS: Facts =
+        Facts { name: "demo", about: "", checks: "all is well", pes: 2, min_pes: 1, cores: Cores::All };
 
     /// A job of two PEs that say messages, then do what a shell's script says.
     fn done(messages: &[Message], script: &str) -> Done {

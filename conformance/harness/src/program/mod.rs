@@ -3,6 +3,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `options.rs` | the command line |
+//! | `one_core.rs` | a program that is not `Sync` |
 //! | `own.rs` | what of it is the program's own |
 //! | `plan.rs` | what the options ask for on the simulator, or why that is impossible |
 //! | `run.rs` | runs the plan, up to the first finding |
@@ -40,6 +41,7 @@ mod gpus;
 mod gpus_report;
 mod json;
 mod next;
+mod one_core;
 mod options;
 mod own;
 mod pe;
@@ -52,6 +54,7 @@ mod sources;
 mod table;
 
 use explain::Explained;
+use one_core::OneCore;
 use own::{Augment, Own};
 use plan::Plan;
 use run::End;
@@ -67,8 +70,7 @@ use table::Table;
 /// [`main_with_options`]. Every PE gets the same struct, on every schedule. The options that were given stand in the
 /// command that replays a finding, and a replay with other ones is refused.
 ///
-/// Schedules of the simulator run on all cores, so a program is [`Sync`]. What it shares between PEs would not be the same on
-/// every schedule in any case.
+/// Schedules of the simulator run on all cores where a program is [`Sync`]. One that is not has [`main_on_one_core`].
 ///
 /// ```no_run
 /// use onesided::{Backend, Pe, Result};
@@ -99,7 +101,7 @@ use table::Table;
 ///     main_with_options::<Pairs>()
 /// }
 /// ```
-pub trait Program: Sync {
+pub trait Program {
     /// The program's name, as the user types it.
     const NAME: &'static str;
     /// What it shows, in one sentence.
@@ -135,6 +137,15 @@ struct Facts {
     checks: &'static str,
     pes: usize,
     min_pes: usize,
+    cores: Cores,
+}
+
+/// How many cores may run its schedules.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Cores {
+    All,
+    /// It is not `Sync`.
+    One,
 }
 
 /// The `main` of a program: reads the command line, runs, reports.
@@ -149,24 +160,64 @@ struct Facts {
 ///
 /// On GPUs, the process starts itself again for each PE; a process that was started as a PE, by `onesided launch`,
 /// `mpirun`, `srun` or `torchrun`, is that PE.
-pub fn main(program: impl Program) -> ExitCode {
-    start(|command| command, |_| Ok(program))
+pub fn main(program: impl Program + Sync) -> ExitCode {
+    start(Cores::All, |command| command, |_| Ok(program))
+}
+
+/// As [`main`], for a program that is not [`Sync`]: its schedules run one after the other, and a note says so.
+///
+/// ```no_run
+/// use onesided::{Backend, Pe, Result};
+/// use onesided_harness::{Program, main_on_one_core};
+/// use std::cell::Cell;
+///
+/// /// Counts its runs, in a cell that threads cannot share.
+/// #[derive(Default)]
+/// struct Counted(Cell<u64>);
+///
+/// impl Program for Counted {
+///     const NAME: &'static str = "counted";
+///     const ABOUT: &'static str = "All PEs meet.";
+///     const CHECKS: &'static str = "they do";
+///
+///     fn run(&self, pe: &Pe<impl Backend>) -> Result<String> {
+///         self.0.set(self.0.get() + 1);
+///         pe.host().barrier_all()?;
+///         Ok(String::new())
+///     }
+/// }
+///
+/// fn main() -> std::process::ExitCode {
+///     main_on_one_core(Counted::default())
+/// }
+/// ```
+pub fn main_on_one_core(program: impl Program) -> ExitCode {
+    start(Cores::One, |command| command, |_| Ok(OneCore::new(program)))
 }
 
 /// As [`main`], for a program with options of its own: they are read into `P`.
 ///
 /// # Panics
 /// When `P` has an option that all programs have already.
-pub fn main_with_options<P: Program + clap::Args>() -> ExitCode {
-    start(P::augment_args, P::from_arg_matches)
+pub fn main_with_options<P: Program + Sync + clap::Args>() -> ExitCode {
+    start(Cores::All, P::augment_args, P::from_arg_matches)
+}
+
+/// As [`main_with_options`], for a program that is not [`Sync`]: see [`main_on_one_core`].
+///
+/// # Panics
+/// When `P` has an option that all programs have already.
+pub fn main_with_options_on_one_core<P: Program + clap::Args>() -> ExitCode {
+    start(Cores::One, P::augment_args, |matches| P::from_arg_matches(matches).map(OneCore::new))
 }
 
 /// Reads the command line and does what it asks for.
-fn start<P: Program>(
+fn start<P: Program + Sync>(
+    cores: Cores,
     augment: Augment,
     program: impl FnOnce(&ArgMatches) -> std::result::Result<P, clap::Error>,
 ) -> ExitCode {
-    let facts = Facts { name: P::NAME, about: P::ABOUT, checks: P::CHECKS, pes: P::PES, min_pes: P::MIN_PES };
+    let facts = Facts { name: P::NAME, about: P::ABOUT, checks: P::CHECKS, pes: P::PES, min_pes: P::MIN_PES, cores };
     let read = read(&facts, augment, std::env::args_os());
     let (asked, program) = match read.and_then(|(asked, matches)| Ok((asked, program(&matches)?))) {
         Ok(read) => read,
@@ -178,12 +229,14 @@ fn start<P: Program>(
             Ok(()) => {
                 interrupt::watch();
                 say_if_launched();
+                facts.say_if_on_one_core();
                 if plan.robust { robust::run(&facts, &program, plan) } else { follow(&facts, &program, plan) }
             }
         },
         Asked::Table(table) => {
             interrupt::watch();
             say_if_launched();
+            facts.say_if_on_one_core();
             table.run(&facts, &program)
         }
         Asked::Gpus(plan) => gpus::run(&facts, &program, plan),
@@ -225,6 +278,12 @@ impl Facts {
     fn cannot_run(&self, pes: usize, why: &str) -> String {
         let s = if pes == 1 { "" } else { "s" };
         format!("{} cannot run on {pes} PE{s}: {why}", self.name)
+    }
+
+    fn say_if_on_one_core(&self) {
+        if self.cores == Cores::One {
+            complain!("note: {} is not Sync, so its schedules run on one core", self.name);
+        }
     }
 }
 
@@ -282,7 +341,7 @@ fn record(
 }
 
 /// Runs the plan on the simulator and writes the files.
-fn follow<P: Program>(facts: &Facts, program: &P, plan: &Plan) -> std::result::Result<ExitCode, String> {
+fn follow<P: Program + Sync>(facts: &Facts, program: &P, plan: &Plan) -> std::result::Result<ExitCode, String> {
     // Before the long run, so that no result is lost to a wrong path.
     let [trace, summary, finding, report] = plan.output.prepare()?;
 

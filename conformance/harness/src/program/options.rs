@@ -304,7 +304,7 @@ impl FromStr for Kind {
 
 /// The command line of a program: its own options first.
 pub(super) fn command(facts: &Facts, own: Augment) -> Command {
-    let Facts { name, about, checks, pes, min_pes } = *facts;
+    let Facts { name, about, checks, pes, min_pes, .. } = *facts;
     let least = if min_pes > 1 { format!(", at least {min_pes}") } else { String::new() };
     let own = own(Command::new(name).next_help_heading("The program"));
     let shared = let_values_be_negative(Options::augment_args(Command::new(name)));

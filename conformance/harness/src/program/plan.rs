@@ -7,9 +7,9 @@ use std::time::Duration;
 use onesided_nvshmem::CAPABILITIES;
 use onesided_sim::{Budget, Config, Effort, Explore, Profile, Quiet, Races, Reduce, Schedule};
 
-use super::Facts;
 use super::options::{BEHIND, Kind, LIMIT, Like, OnGpus, Options, Output, QuietIs, RacesMean, SCHEDULES};
 use super::own::Own;
+use super::{Cores, Facts};
 use crate::say;
 use crate::tool::invocation::invocation;
 use crate::tool::profiles::Profiles;
@@ -128,7 +128,8 @@ impl Plan {
         }
 
         let (events, all_races, explain, weaken) = (search.events, search.all_races, search.explain, search.weaken);
-        let (robust, cores) = (search.robust, search.jobs);
+        let robust = search.robust;
+        let cores = cores(facts, search.jobs)?;
         let seed = search.seed.unwrap_or(0);
         let is_bounded = search.time.is_some() || search.schedules.is_some();
         let budget = Budget { time: search.time.map(Duration::from_secs), memory: Some(config.memory) };
@@ -274,6 +275,17 @@ fn number_of_gpus(text: &str) -> Result<usize, String> {
     number.ok_or_else(|| format!("--gpus {text}: expected a number of GPUs from 1 to {most}"))
 }
 
+/// How many cores the search uses; `None`: all.
+fn cores(facts: &Facts, jobs: Option<usize>) -> Result<Option<usize>, String> {
+    match (facts.cores, jobs) {
+        (Cores::All, jobs) => Ok(jobs),
+        (Cores::One, None | Some(1)) => Ok(Some(1)),
+        (Cores::One, Some(jobs)) => {
+            Err(format!("--jobs {jobs}: {} is not Sync and runs on one core; leave --jobs out", facts.name))
+        }
+    }
+}
+
 /// Refuses an option that contradicts the schedule to be replayed.
 fn agree<T: PartialEq + Display>(option: &str, given: Option<T>, recorded: T) -> Result<(), String> {
     match given {
@@ -296,7 +308,7 @@ pub(super) mod test {
         plan(arguments).unwrap()
     }
 
-    const FACTS: Facts = Facts { name: "demo", about: "", checks: "", pes: 4, min_pes: 2 };
+    const FACTS: Facts = Facts { name: "demo", about: "", checks: "", pes: 4, min_pes: 2, cores: Cores::All };
 
     /// The program's own option.
     fn rounds(command: clap::Command) -> clap::Command {

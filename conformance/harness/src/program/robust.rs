@@ -20,7 +20,7 @@ use crate::tool::stall::Watch;
 ///
 /// # Errors
 /// The program could not be run.
-pub(super) fn run<P: Program>(facts: &Facts, program: &P, plan: &Plan) -> Result<ExitCode, String> {
+pub(super) fn run<P: Program + Sync>(facts: &Facts, program: &P, plan: &Plan) -> Result<ExitCode, String> {
     let told = |why: Error| why.message().to_string();
     // Before the long run, so that no result is lost to a wrong path.
     let [trace, summary, finding, report] = plan.output.prepare()?;

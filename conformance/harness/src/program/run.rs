@@ -80,7 +80,7 @@ pub(super) enum End {
 const LONG: u64 = 100_000;
 
 /// Runs a plan.
-pub(super) fn run<P: Program>(program: &P, plan: &Plan) -> Done {
+pub(super) fn run<P: Program + Sync>(program: &P, plan: &Plan) -> Done {
     let start = Instant::now();
     let mut done = Done {
         end: End::Fine,
@@ -114,7 +114,7 @@ pub(super) fn run<P: Program>(program: &P, plan: &Plan) -> Done {
     done
 }
 
-fn visit<P: Program>(program: &P, plan: &Plan, done: &mut Done) -> Result<()> {
+fn visit<P: Program + Sync>(program: &P, plan: &Plan, done: &mut Done) -> Result<()> {
     let main = |pe: &Pe<Sim>| program.run(pe);
     let mut simulation = Simulation::new(plan.config.clone())?;
     simulation.stop_when(interrupt::flag());

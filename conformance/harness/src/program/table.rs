@@ -98,7 +98,7 @@ impl Table {
     ///
     /// # Errors
     /// A file cannot be written, or no row could be run.
-    pub(super) fn run<P: Program>(&self, facts: &Facts, program: &P) -> Result<ExitCode, String> {
+    pub(super) fn run<P: Program + Sync>(&self, facts: &Facts, program: &P) -> Result<ExitCode, String> {
         let first = self.rows.iter().find_map(|row| row.plan.as_ref().ok()).expect("some row can be run");
         let [_, summary, ..] = first.output.prepare()?;
         say!("{}\n", self.caption(facts, first));
