@@ -292,6 +292,7 @@ fn what_cannot_run_is_an_error() {
     for (arguments, why) in [
         (&["--only", "nothing"][..], "invalid value 'nothing' for '--only <PART>'"),
         (&["--library", "absent"], "absent: No such file or directory"),
+        (&["--example", "nothing", "--only", "examples"], "--example nothing: there is none; there are "),
         (&["--sources", "bin", "--only", "examples"], "examples/src/bin: No such file or directory"),
         (&["--reports", "bin/ring"], "cannot be used multiple times"),
     ] {

@@ -66,6 +66,9 @@ pub(super) struct Options {
     /// Run only this part; may be repeated
     #[arg(long, value_name = "PART", value_enum)]
     only: Vec<Part>,
+    /// Run only this example; may be repeated
+    #[arg(long, value_name = "NAME")]
+    example: Vec<String>,
     /// Spread PEs over N nodes, made of namespaces of this machine [default: 1; with --fabric mixed: 2]
     #[arg(long, value_name = "N", value_parser = whole::<usize>(1, 1000))]
     nodes: Option<usize>,
@@ -227,6 +230,7 @@ impl<'a> Run<'a> {
             no_slurm: parts::no_slurm(),
             has_mpirun: on_path("mpirun", &[]).is_some(),
             patterns: self.options.patterns.clone(),
+            chosen_examples: self.options.example.clone(),
             fabric: self.fabric,
             nodes: self.nodes,
             words: self.words(),
@@ -238,7 +242,8 @@ impl<'a> Run<'a> {
             self.network.notes().iter().for_each(|note| say!("note: {note}"));
         }
         let only: Vec<String> = self.options.only.iter().map(|part| format!("-{}", part.name())).collect();
-        let name = format!("steps{}{}{}", only.concat(), "{}", parts::cases(&self.options.patterns));
+        let chosen = [&self.options.patterns[..], &self.options.example].concat();
+        let name = format!("steps{}{}{}", only.concat(), "{}", parts::cases(&chosen));
         let report = |name: &str| rig.reports.join(format!("{name}{}.json", rig.suffix));
         // Errors come now, not after hours.
         let tasks: Vec<(Part, Vec<Task>)> = self

@@ -49,6 +49,8 @@ pub(super) struct Rig {
     pub(super) has_mpirun: bool,
     /// Cases of the suite; all if empty.
     pub(super) patterns: Vec<String>,
+    /// Examples by name; all if empty.
+    pub(super) chosen_examples: Vec<String>,
     /// How PEs reach each other.
     pub(super) fabric: Fabric,
     /// How many nodes PEs are spread over.
@@ -83,7 +85,7 @@ impl Part {
     /// What it runs. `port` returns a free port, another one each time.
     ///
     /// # Errors
-    /// The examples' sources are not where they should be; no port is free.
+    /// The examples' sources are not where they should be; an example that was asked for is not among them; no port is free.
     pub(super) fn tasks(self, rig: &Rig, port: &mut dyn FnMut() -> Result<u16, String>) -> Result<Vec<Task>, String> {
         Ok(match self {
             Part::Doctor => vec![Task::Run(Step::new("doctor", 120, [rig.onesided(&["doctor"])]))],
@@ -208,8 +210,13 @@ impl Rig {
         let mut files: Vec<PathBuf> = files.map_err(wrong)?;
         files.retain(|file| file.extension().is_some_and(|extension| extension == "rs"));
         files.sort();
-        let names = files.iter().filter_map(|file| file.file_stem()?.to_str());
-        let steps = names.flat_map(|name| match name {
+        let names: Vec<&str> = files.iter().filter_map(|file| file.file_stem()?.to_str()).collect();
+        let chosen = &self.chosen_examples;
+        if let Some(unknown) = chosen.iter().find(|chosen| !names.contains(&chosen.as_str())) {
+            return Err(format!("--example {unknown}: there is none; there are {}", names.join(", ")));
+        }
+        let is_wanted = |name: &&str| chosen.is_empty() || chosen.iter().any(|chosen| chosen == name);
+        let steps = names.into_iter().filter(is_wanted).flat_map(|name| match name {
             "device_python" => self.front_ends(name),
             _ => [2, 4].map(|pes| self.example(name, pes)).into(),
         });
@@ -358,6 +365,7 @@ mod tests {
             no_slurm: None,
             has_mpirun: true,
             patterns: vec![],
+            chosen_examples: vec![],
             fabric: Fabric::P2p,
             nodes: 1,
             words: vec![],
@@ -416,6 +424,13 @@ mod tests {
         let python = "device_python, cute exchange, 4 PEs: 120 s, One([0]), [], Ours\n  bin/device_python --backend nvshmem --pes 4 --mps \
                       --front cute --kernel exchange\n";
         assert!(text.contains(python), "{text}");
+        let chosen =
+            |names: &[&str]| Rig { chosen_examples: names.iter().map(ToString::to_string).collect(), ..rig(2) };
+        let text = listed(Part::Examples, &chosen(&["teams", "hello"]));
+        let steps: Vec<&str> = text.lines().filter(|line| !line.starts_with(' ')).map(|line| &line[..13]).collect();
+        assert_eq!(steps, ["hello, 2 PEs:", "hello, 4 PEs:", "teams, 2 PEs:", "teams, 4 PEs:"]);
+        let why = Part::Examples.tasks(&chosen(&["team"]), &mut || Ok(1)).unwrap_err();
+        assert!(why.starts_with("--example team: there is none; there are allreduce, "), "{why}");
         let nowhere = Rig { sources: "/no/such/folder".into(), ..rig(1) };
         let why = Part::Examples.tasks(&nowhere, &mut || Ok(1)).unwrap_err();
         assert!(why.starts_with("/no/such/folder/examples/src/bin: ") && why.ends_with("see --sources"), "{why}");
