@@ -1,6 +1,6 @@
 //! [`Issue::launch`]: a kernel as work on a stream, with its [`Grid`] and its [`Argument`]s.
 //!
-//! This is the one function of the crate that is unsafe to call: what a kernel does with its arguments, no type knows.
+//! It is the only function of the crate that is unsafe to call, because types cannot check what a kernel does with its arguments.
 #![expect(unsafe_code, reason = "a kernel is code that no type system has seen")]
 
 use crate::at::At;

@@ -73,8 +73,7 @@ pub struct Config {
 #[expect(clippy::exhaustive_enums, reason = "who runs a program must say what a race means")]
 pub enum Races {
     /// A run with a race ends in a finding, [`VerdictKind::Race`](crate::VerdictKind::Race), unless something else is wrong too. A
-    /// search of all schedules is a proof then: additions to counters commute, and waits that can always end once they can end
-    /// end at once.
+    /// search of all schedules is a proof then.
     #[default]
     Find,
     /// Races are listed in [`Verdict::races`](crate::Verdict::races). The verdict is that of everything else: for litmus tests,
@@ -111,7 +110,7 @@ pub enum Reduce {
     Nothing,
     /// Those of additions to one word that return nothing, and of `and`, `or` and `xor`.
     Counters,
-    /// In a proof, also those of a wait that can always end once it can end, and what comes then.
+    /// In a proof, also those of a wait and later updates of its word, if none of them makes its condition false again.
     #[default]
     Everything,
 }
@@ -124,9 +123,10 @@ pub enum Quiet {
     /// the other reading, where far fewer schedules differ.
     #[default]
     Pe,
-    /// What the thread itself has issued, and what others have that it comes after, by a barrier of its block for example: over NVLink the
-    /// library's quiet is a fence of the calling thread. A fence is about what is issued by whom that comes after it. What is right in this
-    /// reading is right in both. The race detector knows what comes after what, so this is not possible with [`Races::Ignore`].
+    /// What the thread itself has issued, and what other threads had issued before they synchronized with it, by a barrier of the block for
+    /// example. Over NVLink the library's quiet is a fence of the calling thread. Likewise, a fence orders these operations before what a thread
+    /// issues after it has synchronized with the fence. What is right in this reading is right in both. It needs the race detector, which knows
+    /// what comes after what: it is not possible with [`Races::Ignore`].
     Thread,
 }
 
@@ -267,7 +267,7 @@ impl Config {
             return wrong(format!("max_teams {} is less than the 6 predefined teams", self.max_teams));
         }
         if self.quiet == Quiet::Thread && self.races == Races::Ignore {
-            return wrong("a quiet of a thread completes what the thread comes after, which is known only where races are looked for".into());
+            return wrong("Quiet::Thread needs the race detector: races must not be Races::Ignore".into());
         }
         if self.stack < 32 << 10 {
             return wrong(format!("a stack of {} bytes is too small; PEs need at least 32 KiB", self.stack));

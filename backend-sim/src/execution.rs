@@ -34,7 +34,7 @@ pub(crate) struct Executed<T> {
     /// The class of its schedule, if that was asked for.
     pub(crate) class: Option<u64>,
     pub(crate) trace: Option<Vec<Event>>,
-    /// Why nobody has seen its end, or what the others do behind the finding.
+    /// Why the end is not known: of the run, or of what the other PEs did after a finding.
     pub(crate) unseen: Option<Unseen>,
 }
 
@@ -196,8 +196,8 @@ const BEHIND_A_FAILURE: u64 = 10_000;
 const AT_THE_LIMIT: u64 = 1000;
 const ROUNDS: u64 = 20;
 
-/// Behind the end of its schedule, a run goes on for a while. Whoever asks takes from the machine what that has shown; it is no
-/// part of the schedule. So a search, which has looked at its schedule already, does not choose there.
+/// Goes on after the schedule's end, to see more races, or the calls that a loop makes. These steps are not part of the schedule, so a
+/// search does not choose among them.
 #[cold]
 fn go_on<T, C: Chooser>(
     link: &Link,

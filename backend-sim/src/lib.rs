@@ -24,7 +24,7 @@
 //! | `explore/` | who picks when several steps are possible: nobody, a seed, a search, a recorded list |
 //! | `explain/` | why a run failed: the simplest run that fails alike, whether a race changes a result, what would repair it |
 //! | `race/` | data races: who knows of which access, and what would order two that nobody orders |
-//! | `lint/` | what works in a run, and what no text promises |
+//! | `lint/` | what works in a run, but is not promised |
 //! | `machine/` | the semantics: all state, and what each step does to it; its `mod.rs` has a map of its own |
 //! | `kernel/` | what kernels ask of NVSHMEM: names of device functions and their arguments |
 //! | `heap.rs`, `reduce.rs` | symmetric memory; arithmetic of reductions |
@@ -43,7 +43,6 @@ mod execution;
 mod explain;
 mod explore;
 mod heap;
-#[allow(dead_code, unused_imports, reason = "what runs kernels is not yet here")]
 mod kernel;
 #[cfg(unix)]
 #[expect(unsafe_code, reason = "handles signals and exits; every block says why it is sound")]

@@ -1,4 +1,4 @@
-//! Robustness: whether a program can do under its profile only what it could do if every operation were complete at once.
+//! Robustness: whether delays add outcomes. A program is robust if its profile allows no outcome beyond those of sequential consistency.
 
 use std::collections::BTreeMap;
 use std::fmt;

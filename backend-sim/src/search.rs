@@ -23,8 +23,8 @@ pub enum Explore {
         /// How they are drawn.
         strategy: Strategy,
     },
-    /// Every one, up to equivalence. Under [`Races::Find`](crate::Races::Find) the search begins again, and visits some twice, when
-    /// a run shows that something was assumed wrongly of a word, or of quiets in kernels. [`Explored`] counts from there. Where it was
+    /// Every one, up to equivalence. The search begins again, and visits some twice, when a run shows that something was assumed
+    /// wrongly: of a word, of a poll, or of quiets in kernels. [`Explored`] counts from there. Where it was
     /// about quiets, runs before that (their `schedule.quiet` is not the configuration's) can have values that the program cannot.
     All {
         /// The most to begin, redundant ones included.
@@ -152,7 +152,7 @@ pub struct Explored {
     pub redundant: u64,
     /// Of the schedules visited, those that ended with a finding.
     pub findings: u64,
-    /// Of the schedules visited, those that were given up, or in which the others were behind a finding: what follows in them was not seen.
+    /// Of the schedules visited, those whose end was not seen: the run was given up, or the other PEs were given up after a finding.
     pub given_up: u64,
     /// Of those, the ones in which only polls were left ([`VerdictKind::PollsBounded`](crate::VerdictKind::PollsBounded)); the
     /// others reached the limit of steps or instructions.

@@ -81,12 +81,12 @@ pub struct Run<T> {
     pub schedule: Schedule,
     /// What happened, if the run was recorded.
     pub trace: Option<Vec<Event>>,
-    /// With this run a proof has begun again, because the program relies on more than what a thread's quiet is about ([`Quiet::Thread`]). What the
-    /// runs before it have shown need not be the program's.
+    /// Whether a proof began again with this run. It does when a run in the reading [`Quiet::Thread`] failed, because a quiet completes less
+    /// there than the specification promises. Discard what earlier runs have shown.
     ///
     /// [`Quiet::Thread`]: crate::Quiet::Thread
     pub begins_again: bool,
-    /// Why nobody has seen its end, or what the others do behind the finding.
+    /// Why the end is not known: of the run, or of what the other PEs did after a finding.
     pub(crate) unseen: Option<Unseen>,
 }
 
@@ -107,15 +107,14 @@ impl Simulation {
         })
     }
 
-    /// Ends explorations early once `flag` is set (by a signal handler, say): after the schedule that is being run, or within it while a kernel
-    /// computes, with what was found so far. The same of what explains a finding. A single run ends while a kernel computes:
-    /// [`VerdictKind::Stopped`].
+    /// Once `flag` is set (by a signal handler, say), an exploration or an explanation ends after the current schedule, or within it if a
+    /// kernel computes. It keeps what it has found. A single run ends only while a kernel computes: [`VerdictKind::Stopped`].
     pub fn stop_when(&mut self, flag: Arc<AtomicBool>) {
         self.stop = Some(flag);
     }
 
-    /// What each exploration may use from now on, besides its number of schedules; and each call that explains a finding, besides its
-    /// [`Effort`](crate::Effort).
+    /// Limits the time and memory of later explorations and explanations. Their numbers of schedules and [`Effort`](crate::Effort) still
+    /// apply.
     pub fn set_budget(&mut self, budget: Budget) {
         self.budget = budget;
     }
@@ -408,8 +407,8 @@ impl Simulation {
                 let mut chooser = Exceptions::new(exceptions);
                 let executed = self.engine.execute(&mut chooser, max, tracing, program)?;
                 if !chooser.fits() {
-                    let message = "the schedule was recorded from a different program: its exceptions do not fit, because a step of \
-                                   them is not there, or comes that late anyway";
+                    let message = "the schedule was recorded from a different program: its exceptions do not fit: a step that they \
+                                   name does not happen, or comes that late already";
                     return Err(Error::invalid("replay", message, At::caller()));
                 }
                 executed

@@ -161,8 +161,8 @@ pub enum VerdictKind {
         /// What has ended it.
         bound: Bound,
     },
-    /// Only hosts are left that poll, and those that wait for them. A search of all schedules lets nobody poll again before
-    /// something has changed that it has read: what a loop does that gives up is not known. Nothing wrong was found in the run.
+    /// Only hosts that poll are left, and hosts that wait for those. A search of all schedules repeats a poll only after something has
+    /// changed that it reads. So it does not know what a loop does that gives up. Nothing wrong was found in the run.
     PollsBounded,
     /// A PE's program panicked.
     Panicked {
@@ -460,8 +460,10 @@ impl fmt::Display for VerdictKind {
             }
             VerdictKind::Stopped { bound } => write!(f, "stopped while a kernel computed: {bound}"),
             VerdictKind::PollsBounded => {
-                f.write_str("polls bounded: only PEs are left that poll in vain, and those that wait for them; ")?;
-                f.write_str("whether a loop gives up, and what comes of it, is not known")
+                f.write_str(
+                    "polls bounded: every PE that is left polls without a change, or waits for one that does; ",
+                )?;
+                f.write_str("the search does not know what happens if a loop gives up polling")
             }
             VerdictKind::Panicked { pe, message, at: Some(at) } => write!(f, "PE {pe} panicked at {at}: {message}"),
             VerdictKind::Panicked { pe, message, at: None } => write!(f, "PE {pe} panicked: {message}"),

@@ -126,7 +126,7 @@ fn a_quiet_or_fence_is_the_pes_or_its_threads() {
         }
     }
     let never = Simulation::new(Config { quiet: Quiet::Thread, races: Races::Ignore, ..Config::pes(2) });
-    assert!(never.unwrap_err().to_string().contains("known only where races are looked for"));
+    assert!(never.unwrap_err().to_string().contains("Quiet::Thread needs the race detector"));
 }
 
 #[test]

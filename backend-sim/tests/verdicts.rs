@@ -456,7 +456,7 @@ fn a_search_that_ends_with_polls_says_what_is_polled() {
     let again = simulation.reproduce(&found.unwrap(), |pe| poll(pe, 2)).unwrap();
     assert!(again.is_given_up());
     insta::assert_snapshot!(without_lines(again.verdict), @r"
-    polls bounded: only PEs are left that poll in vain, and those that wait for them; whether a loop gives up, and what comes of it, is not known
+    polls bounded: every PE that is left polls without a change, or waits for one that does; the search does not know what happens if a loop gives up polling
       PE 0: in signal_fetch at backend-sim/tests/verdicts.rs:_, waits for a change of buf0+0..8 on PE 0
       PE 1: in free at backend-sim/tests/verdicts.rs:_, waits for PE 0 to enter free #2 on TEAM_WORLD
     ");

@@ -17,10 +17,10 @@ use crate::verdict::VerdictKind;
 pub struct Witness<T> {
     /// What each PE returned in order.
     pub in_order: Vec<Option<T>>,
-    /// A run that ends otherwise, and differs from the one in order by a step of the race; or the race is the only one, so that nothing else
-    /// can be why. `None`: no run that was tried did.
+    /// A run with another result that this race explains: it differs from the run in order by a step of the race, or there is no other race.
+    /// `None` if no run that was tried is one.
     pub run: Option<Minimized<T>>,
-    /// Where there is none: a run that ends otherwise, and no step of the race is in what it differs by. It may be another race's.
+    /// Where there is none: a run with another result that this race does not explain. Another race may.
     pub other: Option<Minimized<T>>,
     /// Runs that were tried.
     pub tried: u64,

@@ -7,7 +7,7 @@
 //! is begun is one of a class of its own. (Abdulla, Aronis, Jonsson, Sagonas: Source Sets, JACM 2017; waits as in Jonsson, Lång,
 //! Sagonas: Awaiting for Godot, FMCAD 2022.)
 //!
-//! In a proof, where a race is a finding, additions to counters commute and waits for steady words are no choices
+//! Additions to counters commute, and in a proof, where a race is a finding, waits for steady words are no choices
 //! (`machine/assumed.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -171,8 +171,7 @@ impl Agent {
 
     fn call(&mut self, call: Call, memory: &mut Memory, arrived: &mut [usize]) {
         let function = Function::decode(&self.module.externals()[call.external]).unwrap();
-        let raw: Vec<u64> = (0..call.layout.len()).map(|place| call.argument(place)).collect();
-        let (values, _) = function.arguments(&raw, |_, _| Err("nothing is passed by reference".into())).unwrap();
+        let values: Vec<u64> = (0..call.layout.len()).map(|place| call.argument(place)).collect();
         match function.request(&values, &View { memory, pe: self.pe }).unwrap() {
             Request::Query(value) => self.block.reply(&call, value, None),
             Request::Op(op, _) => match perform(memory, self.pe, &op, arrived) {

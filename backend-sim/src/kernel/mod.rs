@@ -12,6 +12,8 @@
 //! | `signature.rs` | what each argument of a function is, with its size; how front ends pass arguments |
 //! | `operands.rs` | [`Request`]: what one call asks for, with its arguments checked |
 //! | `select.rs` | [`Select`]: tests, and waits for any or some of several variables |
+//!
+//! Tests: `declared.rs` holds the rules against the declaring headers, `in_order.rs` runs kernels without the machine.
 
 mod code;
 mod name;

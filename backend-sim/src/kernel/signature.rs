@@ -220,36 +220,6 @@ impl Function {
         };
         format!("{}({}) {result}", self.name, arguments.join(", "))
     }
-
-    /// The values of all arguments, in the order of [`Function::roles`], and where the result goes if it is not returned. `raw` are the
-    /// arguments of the call; `read` reads the caller's memory: an address and a number of bytes, at most 8.
-    ///
-    /// # Errors
-    /// What `read` refuses, with the argument's name.
-    pub(crate) fn arguments(
-        &self,
-        raw: &[u64],
-        mut read: impl FnMut(u64, usize) -> Result<u64, String>,
-    ) -> Result<(Vec<u64>, Option<u64>), String> {
-        let (target, passed) = match self.convention {
-            Convention::C => (None, raw),
-            Convention::Numba | Convention::References => {
-                raw.split_first().map_or((None, raw), |(&to, rest)| (Some(to), rest))
-            }
-        };
-        let values = self.roles().into_iter().zip(self.sizes()).zip(passed).map(|((role, bytes), &raw)| {
-            let value = match self.convention {
-                Convention::C | Convention::Numba => raw,
-                Convention::References => {
-                    read(raw, bytes as usize).map_err(|why| format!("{}: {}: {why}", self.name, role.name()))?
-                }
-            };
-            // Small values travel in 32 bits.
-            Ok(if bytes < 8 { value & ((1 << (8 * bytes)) - 1) } else { value })
-        });
-        let values = values.collect::<Result<Vec<u64>, String>>()?;
-        Ok((values, target.filter(|_| self.result() > 0)))
-    }
 }
 
 /// How a module passes arguments to a function.

@@ -1,4 +1,4 @@
-//! Lints: what works in this run, and what no text promises, or what a slower network breaks.
+//! Lints: what works in this run, but is not promised by the specification, or breaks on a slower network.
 //!
 //! The machine tells the lints what it tells the race detector (`machine/observe.rs`), and they ask the detector what is ordered.
 //! One file each:
@@ -14,6 +14,8 @@
 //! | `scope.rs` | a quiet or fence of the wrong scope |
 //! | `target.rs` | a fence between data and a flag that go to different PEs |
 //! | `unwritten.rs` | a read of memory that nobody has written |
+//!
+//! `report.rs` has what a person reads of each.
 //!
 //! They look at recorded runs, and at every run where a lint is a finding ([`Config::strict`](crate::Config::strict)). So other
 //! runs pay nothing for them.

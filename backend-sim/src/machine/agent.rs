@@ -1,4 +1,4 @@
-//! Who acts: the host program of each PE, and each stream.
+//! Who acts: the host program of each PE, each of its streams, and blocks and threads of kernels.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::heap::Heap;
 use crate::race::Snapshot;
 use crate::request::Reply;
 
-/// The host program of a PE, or one of its streams.
+/// One that acts, with what it is doing.
 #[derive(Debug)]
 pub(crate) struct Agent {
     pub(crate) pe: PeId,

@@ -1,4 +1,4 @@
-//! What a run shows behind the end of its schedule: races, and by [`Loops`], which calls a host makes again and again.
+//! [`Loops`]: the calls that a host repeats at the step limit; and how a run goes on after the end of its schedule.
 
 use onesided::At;
 

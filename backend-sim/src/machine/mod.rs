@@ -132,15 +132,15 @@ pub(crate) struct Mode {
     pub(crate) relaxed: bool,
     /// Whether footprints and pasts are kept.
     pub(crate) tracking: bool,
-    /// Whether footprints are, at least.
+    /// Whether footprints are kept.
     pub(crate) noting: bool,
-    /// Whether it is kept what hosts' calls are going to touch.
+    /// Whether the footprint of each pending call of a host is predicted.
     pub(crate) aiming: bool,
     /// Whether the run is recorded.
     pub(crate) tracing: bool,
     /// Whether races are looked for.
     pub(crate) races: bool,
-    /// Whether lints are, too.
+    /// Whether lints are looked for. That needs races.
     pub(crate) lints: bool,
     /// Where every process became a PE, if each is one from the start.
     pub(crate) initialized: Option<At>,

@@ -12,10 +12,9 @@ use super::stream::Record;
 pub(crate) struct PeState {
     pub(crate) host: AgentId,
     pub(crate) streams: Vec<AgentId>,
-    /// The issue scopes: what the host issues, and what its streams issue.
+    /// The issue scopes: of what the host issues, what the streams issue, and what kernels issue.
     pub(crate) host_scope: ScopeId,
     pub(crate) stream_scope: ScopeId,
-    /// What its kernels issue.
     pub(crate) kernel_scope: ScopeId,
     /// Blocks and threads of kernels, by their numbers among the PE's agents.
     pub(crate) in_kernels: BTreeMap<u32, AgentId>,

@@ -1,8 +1,8 @@
-//! A put or get of a host waits until its PE's streams have come to the non-blocking puts to the same PE that were enqueued before.
+//! A host's blocking put or get to a PE waits until its own streams have started every earlier `put_nbi` to that PE.
 //!
-//! The text does not ask for that, and the library does so over NVLink (`put-pending` and what follows it in
-//! `backend-nvshmem/MEASURED.md`), as a quiet does. Where a stream waits for something that the host does later, the program hangs.
-//! So the simulator says what can happen. It is no synchronization: behind a network nobody waits.
+//! libnvshmem does so over NVLink (`put-pending` and what follows it in `backend-nvshmem/MEASURED.md`), as a quiet does; the
+//! specification does not ask for it. If the stream waits for something that the host does later, the program hangs. So the simulator
+//! shows that hang. The wait orders nothing, because it does not exist over a network.
 
 use onesided::At;
 use onesided::backend::{self, Effect, Moves, Op};

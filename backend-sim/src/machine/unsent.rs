@@ -8,8 +8,8 @@ use super::ids::PeId;
 use crate::trace::{Event, EventKind};
 
 impl Machine {
-    /// For a word of a PE: `; nothing was sent to it, but signal_op of PE 2 at ring.rs:7 went to PE 3's copy`. Nothing is said of a word
-    /// that was sent something, while something can still happen, of runs that are not recorded, and where kernels run, because not
+    /// For a word of a PE: `; nothing was sent to it, but signal_op of PE 2 at ring.rs:7 went to PE 3's copy`. Empty if
+    /// something was sent to the word, if a step is still possible, or if the run is not recorded; also for runs with kernels, because not
     /// every store of theirs is recorded.
     pub(super) fn unsent_report(&self, pe: PeId, word: Span, is_signal: bool) -> String {
         let can_go_on = !self.ready.is_empty() || !self.flight.units.is_empty();

@@ -1,4 +1,4 @@
-//! Waiting for memory. Nothing polls: a wait is simply not a choice until it can end.
+//! Waiting for memory. A wait does not poll: it is not a choice until it can end.
 //!
 //! A wait on several variables looks at one after the other, as the library's loop does: each is satisfied at a moment of its
 //! own, and need not be when the wait ends.

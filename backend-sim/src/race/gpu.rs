@@ -92,7 +92,7 @@ impl Gpus {
         self.missed.iter().find(orders).map(|missed| missed.lack)
     }
 
-    /// The fence for want of which a flag, which was set behind the first access and read before the second, does not order the two.
+    /// What is missing of a fence: with it, a flag that was set behind the first access and read before the second would order the two.
     pub(super) fn fence_missing(&self, [first, second]: &[Mark; 2], agents: &Table<AgentId, View>) -> Option<Lack> {
         let reader = agents[second.agent()].pe;
         let covers = |clock: &Clock| steps_of(clock, agents, first.agent()) >= first.time;

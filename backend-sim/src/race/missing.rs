@@ -119,15 +119,15 @@ pub enum MissingEdge {
     },
 }
 
-/// Which of two accesses of a [`Race`](super::Race) others of the same block are to be ordered with.
+/// Of which access of a [`Race`](super::Race) the block is that lacks a barrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Side {
-    /// Both accesses are of threads of one block.
+    /// Of both: two threads of one block.
     Both,
-    /// Another thread of the first one's block tells the second, and does not come after the first.
+    /// Of the first: another of its threads signalled to the second access, and is not ordered after the first.
     First,
-    /// Another thread of the second one's block has been told of the first.
+    /// Of the second: another of its threads learned of the first access, and is not ordered before the second.
     Second,
 }
 
@@ -142,7 +142,7 @@ impl MissingEdge {
         }
     }
 
-    /// The call that belongs between two lines, and the lines. Where a call is to be replaced, both are its line.
+    /// The call to insert, and the two lines that it goes between. To replace a call, both are that call's line.
     pub fn call(&self) -> (&'static str, At, At) {
         match *self {
             MissingEdge::Fence { after, before, .. } => ("fence", after, before),

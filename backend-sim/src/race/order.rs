@@ -1,4 +1,4 @@
-//! Questions of others: what comes after what, and who made which call.
+//! What the lints and the machine ask the detector: what happens before what, and which call made an access.
 
 use onesided::At;
 use onesided::backend::Span;
@@ -31,7 +31,7 @@ impl Detector {
         self.bearer(later, pe).knows(&mark)
     }
 
-    /// Whether a transfer was issued by whom that knows an agent's own access.
+    /// Whether an agent's access happens before the issue of a transfer.
     pub(crate) fn is_told(&self, ticket: &Ticket, agent: AgentId, time: u64) -> bool {
         let mark = Mark::new(agent, Lane::Steps, time, 0, How::Read, 8);
         self.bearer(ticket, PeId(0)).knows(&mark)

@@ -98,7 +98,7 @@ pub(super) struct Pair {
     pub(super) pe: PeId,
     span: Span,
     pub(super) path: Path,
-    /// The fence for want of which the one of two threads was not told of the other: which, and the two.
+    /// What is missing of a fence that would order two threads' accesses, and the two.
     pub(super) lack: Option<(Lack, [Mark; 2])>,
     /// Of the first one's block, how often its threads had all met.
     met: u32,

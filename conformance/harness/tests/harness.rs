@@ -167,7 +167,7 @@ program!(PollsForTheLast, "polls for the last", 2, |pe| {
 /// Where the second signal arrives first, the loop may have no end. That is no deadlock, and no proof.
 fn an_endless_loop_bounds_a_search() -> std::result::Result<(), Failed> {
     let said = run("polls for the last", &["--all"]);
-    said.expect(3, "polls bounded: only PEs are left that poll in vain")?;
+    said.expect(3, "polls bounded: every PE that is left polls without a change")?;
     said.expect(3, "PE 0: in signal_fetch at conformance/harness/tests/harness.rs:")?;
     said.expect(
         3,

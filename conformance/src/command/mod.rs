@@ -8,10 +8,10 @@
 //! | `worker.rs` | `worker`: a PE that `suite` started on a GPU |
 //! | `litmus.rs` | `litmus`: one case and its outcomes |
 //! | `bootstrap.rs` | `bootstrap`: becomes a PE and meets the others |
-//! | `gpus.rs` | the options of both that are about GPUs |
+//! | `gpus.rs` | the options of `suite` and `litmus` that are about GPUs |
 //! | `compare.rs` | `compare`: two reports of `suite` |
 //! | `compile.rs` | `compile`: kernels for GPUs, into the cache, where there is no GPU |
-//! | `launch.rs` | `launch`: the PEs of a program, on this host |
+//! | `launch/` | `launch`: the PEs of a program, on this host |
 //! | `score/` | `score`: how well findings agree with the labels of a corpus of bugs |
 //! | `show.rs` | `show`: draws a finding |
 //! | `doctor/` | `doctor`: what of CUDA, NVSHMEM and MPI is found here, and what will work |

@@ -55,15 +55,10 @@ impl Settings {
     pub fn profile(&self) -> Profile {
         match self.rig.fabric() {
             Fabric::P2p => Profile::Spec,
-            Fabric::Network => named("network"),
-            Fabric::Mixed => named("mixed-fabric"),
+            Fabric::Network => Profile::Network,
+            Fabric::Mixed => Profile::MixedFabric,
         }
     }
-}
-
-/// The profile of this name. As long as the simulator has none, nothing but the text of `spec` is promised.
-fn named(name: &str) -> Profile {
-    name.parse().unwrap_or(Profile::Spec)
 }
 
 /// What became of a case on GPUs.
@@ -340,14 +335,4 @@ fn tally(runs: &[Vec<String>]) -> BTreeMap<String, u64> {
         *outcomes.entry(combine(run.iter().map(String::as_str))).or_default() += 1;
     }
     outcomes
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_fabric_is_held_to_the_profile_of_its_name() {
-        assert_eq!((named("nvlink"), named("no such profile")), (Profile::Nvlink, Profile::Spec));
-    }
 }

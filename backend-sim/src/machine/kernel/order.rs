@@ -1,8 +1,8 @@
 //! What strong accesses and fences of kernels tell (PTX's memory model): a release tells what its thread has done, an acquire learns it.
 //!
 //! A fence followed by a strong store releases, and so does a quiet, which has completed more; a strong load followed by a fence acquires.
-//! What a fence releases, threads may store that come after it by a barrier: `__threadfence(); __syncthreads();`, then a store by one thread, is common, and right on every GPU. Who
-//! acquires must fence itself: what one thread has read, the fences of others behind a barrier do not acquire.
+//! After a barrier of the block, any thread's strong store releases what another thread has fenced: `__threadfence(); __syncthreads();`,
+//! then a store by one thread, is common, and right on every GPU. Acquiring is stricter: each thread must fence after its own read.
 
 use std::collections::BTreeMap;
 

@@ -265,7 +265,7 @@ pub(super) enum ReduceBy {
     Nothing,
     /// Those of additions to one word that return nothing
     Counters,
-    /// Also those of a wait that can always end once it can end, and what comes then
+    /// Also those of a wait and later updates of its word, if none of them makes its condition false again
     Everything,
 }
 

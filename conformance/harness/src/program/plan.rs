@@ -252,8 +252,8 @@ fn each_its_own(output: &Output) -> Result<(), String> {
 fn other_arguments(facts: &Facts, own: &Own, schedule: &Schedule) -> String {
     if schedule.arguments == 0 {
         return format!(
-            "the schedule {schedule} is of a program without options of its own, and {} has some; a schedule of it has a part that begins with \
-             'a', for what its options were",
+            "the schedule {schedule} was recorded without options of a program, and {} has some: its schedules have a part `a…`, a hash of \
+             what the options were",
             facts.name
         );
     }
@@ -393,7 +393,7 @@ pub(super) mod test {
             ),
             (
                 replay("os2.4x1.spec.p4.o.none".into(), ""),
-                "is of a program without options of its own, and demo has some",
+                "was recorded without options of a program, and demo has some",
             ),
             (replay("os1.4x1.spec.p4.o.0".into(), ""), "of another version of this project"),
         ] {
