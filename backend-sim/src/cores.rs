@@ -84,9 +84,7 @@ impl Cores<'_> {
         self.simulation.pulse().show(None);
         explored
     }
-}
 
-impl Cores<'_> {
     /// As [`Simulation::fix`], with the same result. Several changes are tried at a time.
     ///
     /// # Errors

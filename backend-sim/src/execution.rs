@@ -15,7 +15,7 @@ use crate::panics::{self, Watch};
 use crate::pe::SimProcess;
 use crate::search::Deadline;
 use crate::trace::Event;
-use crate::verdict::{Standing, Unseen, Verdict, VerdictKind};
+use crate::verdict::{After, Standing, Unseen, Verdict, VerdictKind};
 
 /// A program, as every PE's process runs it.
 pub(crate) struct Program<'a, T> {
@@ -91,16 +91,8 @@ impl Engine {
         let body = move |channel: Channel| (program.run)(&SimProcess::new(channel, Rc::clone(&config)));
         let link = &self.link;
         let races = self.config.races != Races::Ignore;
-        let mode = Mode {
-            relaxed: C::RELAXED,
-            tracking: C::TRACKING,
-            noting: C::NOTING,
-            aiming: C::AIMING,
-            tracing,
-            races,
-            lints: tracing || self.config.strict,
-            initialized: program.starts,
-        };
+        let mode =
+            Mode { needs: C::NEEDS, tracing, races, lints: tracing || self.config.strict, initialized: program.starts };
         link.machine.borrow_mut().reset(mode);
         chooser.prepare(&mut link.machine.borrow_mut());
         let mut results = Vec::with_capacity(n);
@@ -133,7 +125,7 @@ fn drive<T, C: Chooser>(
     let mut first = None;
     let kind = loop {
         let kind = take_turns(link, hosts, watch, chooser, max_steps, results);
-        if !C::TRACKING || !kind.leaves_the_others() {
+        if !C::NEEDS.tracking || kind.after() != After::Others {
             break kind;
         }
         let mut machine = link.machine.borrow_mut();
@@ -141,7 +133,7 @@ fn drive<T, C: Chooser>(
         machine.blocks_go_on();
     };
     let mut machine = link.machine.borrow_mut();
-    chooser.ended(&mut machine, kind.cuts());
+    chooser.ended(&mut machine, kind.after() != After::Nothing);
     let unseen = kind.unseen();
     if let Some(verdict) = first {
         return (Verdict { races: machine.races(), ..verdict }, unseen);
@@ -158,14 +150,14 @@ fn drive<T, C: Chooser>(
     let mut verdict = report(&mut machine, kind);
     let steps = match verdict.kind {
         VerdictKind::StepLimit { .. } => AT_THE_LIMIT.max(results.len() as u64 * ROUNDS),
-        _ if verdict.kind.lets_others_go_on() && meaning != Races::Ignore => BEHIND_A_FAILURE,
+        _ if verdict.kind.after().is_of_others() && meaning != Races::Ignore => BEHIND_A_FAILURE,
         _ => return (verdict, unseen),
     };
     let at_the_limit = matches!(verdict.kind, VerdictKind::StepLimit { .. });
     let paused = machine.pause(at_the_limit);
     drop(machine);
     let n = results.len();
-    match C::TRACKING || at_the_limit {
+    match C::NEEDS.tracking || at_the_limit {
         true => go_on(link, hosts, watch, &mut Random::new(0), steps, n),
         false => go_on(link, hosts, watch, chooser, steps, n), // who names steps learns which are late
     }
@@ -209,7 +201,7 @@ fn go_on<T, C: Chooser>(
 ) {
     let mut results: Vec<Option<T>> = std::iter::repeat_with(|| None).take(n).collect();
     let max_steps = link.machine.borrow().steps + steps;
-    while take_turns(link, hosts, watch, chooser, max_steps, &mut results).lets_others_go_on() {}
+    while take_turns(link, hosts, watch, chooser, max_steps, &mut results).after().is_of_others() {}
 }
 
 #[inline]
@@ -239,7 +231,7 @@ fn take_turns<T, C: Chooser>(
                 if n == 0 {
                     return if machine.is_over() { VerdictKind::Finished } else { VerdictKind::Deadlock };
                 }
-                if C::TRACKING && machine.is_bounded() {
+                if C::NEEDS.tracking && machine.is_bounded() {
                     return VerdictKind::PollsBounded;
                 }
                 let index = chooser.pick(&machine, n);

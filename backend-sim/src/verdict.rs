@@ -279,6 +279,26 @@ impl Verdict {
     }
 }
 
+/// What could still have happened when a verdict ended its run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum After {
+    /// Nothing, or nothing that would be expected.
+    Nothing,
+    /// Something, and what is not known: the process ended.
+    NotKnown,
+    /// Steps of other PEs, which are of interest for their races only: the bug stands in their way.
+    OthersForRaces,
+    /// Steps of other PEs, as if the PE or thread that failed had ended.
+    Others,
+}
+
+impl After {
+    /// Whether other PEs could have gone on.
+    pub(crate) fn is_of_others(self) -> bool {
+        matches!(self, After::OthersForRaces | After::Others)
+    }
+}
+
 /// Why nobody has seen the end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unseen {
@@ -309,29 +329,10 @@ impl VerdictKind {
         }
     }
 
-    /// Whether one PE gets no further and the others could.
-    pub(crate) fn lets_others_go_on(&self) -> bool {
-        matches!(
-            self,
-            VerdictKind::Failed { .. }
-                | VerdictKind::Panicked { .. }
-                | VerdictKind::Mismatch { .. }
-                | VerdictKind::ConcurrentCollectives { .. }
-                | VerdictKind::CollectivesOutOfOrder { .. }
-                | VerdictKind::FreedInUse { .. }
-                | VerdictKind::Kernel { .. }
-        )
-    }
-
-    /// Whether the others can go on as if whom it is about had ended.
-    pub(crate) fn leaves_the_others(&self) -> bool {
-        matches!(self, VerdictKind::Failed { .. } | VerdictKind::Panicked { .. } | VerdictKind::Kernel { .. })
-    }
-
-    /// Whether it ends a run in which something else could still have happened.
-    pub(crate) fn cuts(&self) -> bool {
+    /// What could still have happened when it ended the run.
+    pub(crate) fn after(&self) -> After {
         match self {
-            // of a run that is given up nothing more is expected
+            // nothing more is expected of a run that is given up
             VerdictKind::Finished
             | VerdictKind::Deadlock
             | VerdictKind::Race
@@ -340,15 +341,13 @@ impl VerdictKind {
             | VerdictKind::StepLimit { .. }
             | VerdictKind::InstructionLimit { .. }
             | VerdictKind::Stopped { .. }
-            | VerdictKind::PollsBounded => false,
+            | VerdictKind::PollsBounded => After::Nothing,
+            VerdictKind::Exited { .. } => After::NotKnown,
             VerdictKind::Mismatch { .. }
             | VerdictKind::ConcurrentCollectives { .. }
             | VerdictKind::CollectivesOutOfOrder { .. }
-            | VerdictKind::FreedInUse { .. }
-            | VerdictKind::Kernel { .. }
-            | VerdictKind::Panicked { .. }
-            | VerdictKind::Failed { .. }
-            | VerdictKind::Exited { .. } => true,
+            | VerdictKind::FreedInUse { .. } => After::OthersForRaces,
+            VerdictKind::Kernel { .. } | VerdictKind::Panicked { .. } | VerdictKind::Failed { .. } => After::Others,
         }
     }
 

@@ -11,6 +11,7 @@ use crate::crew::Crew;
 use crate::exception::StepName;
 use crate::execution::{Executed, Program};
 use crate::explore::{All, Attempting, Behind, Chooser, Exceptions, Random};
+use crate::machine::Needs;
 use crate::pe::Sim;
 use crate::simulation::{Run, Simulation, launched, with_pe};
 use crate::verdict::VerdictKind;
@@ -313,7 +314,7 @@ impl<T> Search<'_, '_, '_, T> {
 struct Tracked;
 
 impl Chooser for Tracked {
-    const TRACKING: bool = true;
+    const NEEDS: Needs = Needs::PASTS;
 
     fn pick(&mut self, _: &crate::machine::Machine, _: usize) -> usize {
         0

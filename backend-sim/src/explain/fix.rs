@@ -14,7 +14,7 @@ use crate::pe::Sim;
 use crate::race::{MissingEdge, Race};
 use crate::search::Explore;
 use crate::simulation::{Run, Simulation};
-use crate::verdict::VerdictKind;
+use crate::verdict::{After, VerdictKind};
 
 /// A change of a few calls that makes a program right.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,7 +137,7 @@ fn calls_of<T>(of: &Simulation, run: &Run<T>, program: &dyn Fn(&Pe<Sim>) -> Resu
     let mut simulation = Simulation::new(of.config().clone())?;
     let in_order = simulation.run(program)?;
     let mut runs = vec![in_order.without_results()];
-    if in_order.verdict.kind.cuts() {
+    if in_order.verdict.kind.after() != After::Nothing {
         simulation.explore(Explore::random(RUNS, 0), program, |run| {
             runs.push(run.without_results());
             ControlFlow::Continue(())

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::Chooser;
 use super::reversals::{Event, Order, Reversal};
-use crate::machine::{Access, Assumptions, BlockedWait, GivenUp, Machine, Patience, Sightings, Step};
+use crate::machine::{Access, Assumptions, BlockedWait, GivenUp, Machine, Needs, Patience, Sightings, Step};
 
 /// Stands for the name of a poll in vain.
 pub(super) const IN_VAIN: u64 = u64::MAX;
@@ -233,7 +233,7 @@ pub(super) fn stays(asleep: &Asleep, key: u64, touches: &[Access]) -> bool {
 }
 
 impl Chooser for Attempting {
-    const TRACKING: bool = true;
+    const NEEDS: Needs = Needs::PASTS;
 
     fn pick(&mut self, machine: &Machine, n: usize) -> usize {
         if self.redundant {

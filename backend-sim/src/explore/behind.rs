@@ -6,7 +6,7 @@ use super::Chooser;
 use super::attempt::Known;
 use super::exceptions::Names;
 use crate::exception::StepName;
-use crate::machine::{Machine, Step};
+use crate::machine::{Machine, Needs, Step};
 
 /// Takes the steps of a prefix, then what another chooser picks.
 #[derive(Debug)]
@@ -42,10 +42,7 @@ impl<'a, C> Behind<'a, C> {
 }
 
 impl<C: Chooser> Chooser for Behind<'_, C> {
-    const RELAXED: bool = C::RELAXED;
-    const TRACKING: bool = C::TRACKING;
-    const NOTING: bool = C::NOTING;
-    const AIMING: bool = C::AIMING;
+    const NEEDS: Needs = C::NEEDS;
 
     fn prepare(&mut self, machine: &mut Machine) {
         self.chooser.prepare(machine);

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use super::Chooser;
 use super::generator::mixed;
 use crate::config::Reduce;
-use crate::machine::{Access, Assumptions, Bits, GivenUp, Machine, Object, ObjectKind, Step, Touch};
+use crate::machine::{Access, Assumptions, Bits, GivenUp, Machine, Needs, Object, ObjectKind, Step, Touch};
 
 /// A chooser whose runs are classified.
 #[derive(Debug)]
@@ -33,9 +33,7 @@ impl<'a, C> Classified<'a, C> {
 }
 
 impl<C: Chooser> Chooser for Classified<'_, C> {
-    const TRACKING: bool = C::TRACKING;
-    const AIMING: bool = C::AIMING;
-    const NOTING: bool = true;
+    const NEEDS: Needs = Needs { noting: true, ..C::NEEDS };
 
     fn pick(&mut self, machine: &Machine, n: usize) -> usize {
         let index = self.chooser.pick(machine, n);

@@ -6,7 +6,7 @@ use onesided::At;
 
 use super::Chooser;
 use crate::exception::{Exception, StepName};
-use crate::machine::Machine;
+use crate::machine::{Machine, Needs};
 
 /// Takes transfers' steps first, then lets the agent go on that went last, then the others; each in the order in which they became
 /// possible. But no step is taken before what it waits for, unless nothing else is possible.
@@ -134,10 +134,7 @@ impl<C> Named<C> {
 }
 
 impl<C: Chooser> Chooser for Named<C> {
-    const RELAXED: bool = C::RELAXED;
-    const TRACKING: bool = C::TRACKING;
-    const NOTING: bool = C::NOTING;
-    const AIMING: bool = C::AIMING;
+    const NEEDS: Needs = C::NEEDS;
 
     fn prepare(&mut self, machine: &mut Machine) {
         self.chooser.prepare(machine);

@@ -27,7 +27,7 @@ mod random;
 mod replay;
 mod reversals;
 
-use crate::machine::{Machine, Step};
+use crate::machine::{Machine, Needs, Step};
 
 pub(crate) use all::All;
 pub(crate) use attempt::{Attempt, Attempted, Attempting};
@@ -43,14 +43,8 @@ pub(crate) use replay::Replay;
 
 /// Picks one of the steps that are possible.
 pub(crate) trait Chooser {
-    /// Whether there is anything to choose: otherwise every step happens at once.
-    const RELAXED: bool = true;
-    /// Whether it wants to know what each step touched, and what comes before it.
-    const TRACKING: bool = false;
-    /// Whether it wants to know what each step touched.
-    const NOTING: bool = Self::TRACKING;
-    /// Whether it wants to know what steps are going to touch.
-    const AIMING: bool = false;
+    /// What it needs of the machine.
+    const NEEDS: Needs = Needs::CHOICES;
 
     /// A run is about to begin.
     fn prepare(&mut self, _machine: &mut Machine) {}

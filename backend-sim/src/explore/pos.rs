@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::Chooser;
 use super::generator::mixed;
-use crate::machine::{Aim, Machine};
+use crate::machine::{Aim, Machine, Needs};
 
 /// Picks by priorities.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl Pos {
 }
 
 impl Chooser for Pos {
-    const AIMING: bool = true;
+    const NEEDS: Needs = Needs { aiming: true, ..Needs::CHOICES };
 
     fn pick(&mut self, machine: &Machine, n: usize) -> usize {
         let highest = |but: Option<u64>| {

@@ -2,7 +2,7 @@
 
 use super::Chooser;
 use crate::config::Reduce;
-use crate::machine::{Assumptions, Machine};
+use crate::machine::{Assumptions, Machine, Needs};
 
 /// Follows recorded picks; where they end, the first step is taken.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl<'a> Replay<'a> {
 
 impl Chooser for Replay<'_> {
     /// As in the search that made the picks: what it tracks decides which steps are choices.
-    const TRACKING: bool = true;
+    const NEEDS: Needs = Needs::PASTS;
 
     fn prepare(&mut self, machine: &mut Machine) {
         if self.proof {

@@ -214,7 +214,7 @@ impl Machine {
     /// Notes memory that the chosen step touches.
     #[inline]
     pub(super) fn touch_memory(&mut self, pe: PeId, span: Span, touch: Touch) {
-        if self.noting {
+        if self.in_chosen_step {
             self.note_memory(pe, span, touch);
         }
     }
@@ -227,7 +227,7 @@ impl Machine {
             assumed.write(pe, span, self.step.by_transfer || self.is_waited_for(pe, span));
             self.assumed = Some(assumed);
         }
-        if self.mode.tracking && touch != Touch::Read && span.len <= KEPT {
+        if self.mode.needs.tracking && touch != Touch::Read && span.len <= KEPT {
             // a wait may look at more of its words
             let end = (span.start + span.len).next_multiple_of(8);
             let start = span.start / 8 * 8;
@@ -240,7 +240,7 @@ impl Machine {
 
     /// Notes that the chosen step touches something that others may touch.
     pub(super) fn touch(&mut self, object: Object, touch: Touch) {
-        if self.noting {
+        if self.in_chosen_step {
             self.step.touched.push(Access { object, touch, by: self.step.by });
         }
     }

@@ -136,14 +136,14 @@ impl Machine {
     pub(crate) fn take(&mut self, index: usize) -> Option<PeId> {
         self.step();
         self.begun = self.taken + 1;
-        if self.mode.noting {
+        if self.mode.needs.noting {
             self.begin_step(index);
         }
         let host = match index.checked_sub(self.ready.len()) {
             Some(unit) => {
                 let unit = self.flight.units.swap_remove(unit);
                 self.step_transfer(unit);
-                self.noting = false;
+                self.in_chosen_step = false;
                 None
             }
             None => self.take_agent(self.ready[index]),
@@ -165,7 +165,7 @@ impl Machine {
             return Some(pe); // it notes until its call is performed
         }
         self.take_step(agent);
-        self.noting = false;
+        self.in_chosen_step = false;
         None
     }
 
@@ -197,10 +197,10 @@ impl Machine {
 
     /// From here on, what is touched belongs to this step.
     fn begin_step(&mut self, index: usize) {
-        self.noting = true;
+        self.in_chosen_step = true;
         self.step.by_transfer = index >= self.ready.len();
         self.step.touched.clear();
-        if !self.mode.tracking {
+        if !self.mode.needs.tracking {
             return;
         }
         self.step.before.clear();

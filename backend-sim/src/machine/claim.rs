@@ -192,7 +192,7 @@ impl Machine {
         let state = &self.pes[self.agents[agent].pe];
         let scopes = [state.host_scope, state.stream_scope];
         let idle = state.unstarted == 0 && scopes.iter().all(|&scope| self.flight.is_quiet(scope));
-        if idle && !self.mode.tracking && !self.races.has_nbi(self.agents[agent].pe) {
+        if idle && !self.mode.needs.tracking && !self.races.has_nbi(self.agents[agent].pe) {
             return None;
         }
         self.claim_outstanding(agent, completes, scopes)
@@ -284,7 +284,7 @@ impl Machine {
             Completes::Stores => in_kernel, // a stream stores nothing through pointers
             Completes::Nothing => false,
         };
-        if self.noting {
+        if self.in_chosen_step {
             if self.agents[agent].is_stream() && completes != Completes::Stores {
                 self.touch(Object::Scope(scope), Touch::Write);
             }
@@ -299,10 +299,10 @@ impl Machine {
             }
         }
         let mut claim = claim;
-        if !in_kernel && (!self.flight.is_quiet(scope) || self.mode.tracking) {
+        if !in_kernel && (!self.flight.is_quiet(scope) || self.mode.needs.tracking) {
             claim = self.claim_scope(agent, claim, completes);
         }
-        if covers_kernels && (!self.flight.is_quiet(kernels) || self.mode.tracking) {
+        if covers_kernels && (!self.flight.is_quiet(kernels) || self.mode.needs.tracking) {
             claim = self.await_kernels(agent, claim, completes);
         }
         self.wait_for_claim(agent, claim, then)
@@ -373,7 +373,7 @@ impl Machine {
     /// Whether the owner's end is a step of its own: it has lent something, which others may find until then.
     fn ends_by_choice(&self, claim: ClaimId) -> bool {
         let Claim { owner, lends, .. } = self.claims.claims[claim];
-        lends && self.mode.relaxed && !self.agents[owner].is_host()
+        lends && self.mode.needs.relaxed && !self.agents[owner].is_host()
     }
 
     /// What the agent had to complete is complete.
@@ -438,7 +438,7 @@ impl Machine {
     /// The owner ends, although it may have lent something that is not delivered.
     pub(super) fn end_by_choice(&mut self, owner: AgentId) {
         self.touch(Object::Claims(self.agents[owner].pe), Touch::Read);
-        self.noting = false;
+        self.in_chosen_step = false;
         self.end_completing(owner);
     }
 

@@ -36,7 +36,7 @@ impl Machine {
 
     /// An agent that has completed what it had to enters: now, or by a step of its own where the order matters.
     pub(super) fn enter_in_turn(&mut self, agent: AgentId, what: &Collective) -> Progress {
-        if self.mode.relaxed && self.enters_by_choice(agent, what.team_or_world()) {
+        if self.mode.needs.relaxed && self.enters_by_choice(agent, what.team_or_world()) {
             self.make_entering(agent, what);
             return Progress::Blocked;
         }
@@ -46,7 +46,7 @@ impl Machine {
     /// Entering was chosen.
     pub(super) fn enter_pending(&mut self, agent: AgentId, what: &Collective) {
         let progress = self.enter_now(agent, what);
-        self.noting = false;
+        self.in_chosen_step = false;
         if progress == Progress::Done {
             self.finish(agent);
         }
@@ -58,7 +58,7 @@ impl Machine {
         if self.paths.matter() && what.leaves() != Leaves::AtOnce {
             self.synchronizes(pe);
             // as where nobody competes: the entry itself is no step of its own
-            self.noting &= self.is_contested(agent, what.team_or_world());
+            self.in_chosen_step &= self.is_contested(agent, what.team_or_world());
         }
         let team = what.team().map_or(TeamIndex(0), |team| self.team_index(pe, team));
         self.enter(agent, team, what, at.expect("a call has a place"))
@@ -72,7 +72,7 @@ impl Machine {
         let n = state.members.len();
         let seq = state.next[member as usize];
         let inside = state.busy[member as usize].replace(agent);
-        if self.noting {
+        if self.in_chosen_step {
             self.touch_turns(pe, team, seq);
         }
         if let Some(other) = inside {
@@ -198,7 +198,7 @@ impl Machine {
 
     /// Notes that the step may let a member leave. A host without streams has nobody to compete with.
     pub(super) fn touch_leaving(&mut self, pe: PeId, team: TeamIndex, seq: u32) {
-        if self.noting && !self.pes[pe].streams.is_empty() {
+        if self.in_chosen_step && !self.pes[pe].streams.is_empty() {
             self.touch(Object::Leaving { pe, team, seq }, Touch::Read);
         }
     }
@@ -243,7 +243,7 @@ impl Machine {
 impl Machine {
     /// The last member has entered a collective that members leave together: does it, and lets everyone go.
     fn everyone_entered(&mut self, team: TeamIndex, seq: u32, what: &Collective, last: AgentId) {
-        if self.noting {
+        if self.in_chosen_step {
             self.step.meets.clone_from(&self.teams.get(team).instance_ref(seq).past);
         }
         self.observe_meeting(team, seq);

@@ -62,7 +62,7 @@ impl Machine {
         let asked = self.part_asked(part);
         let entries = &self.teams.get(part.team).instance_ref(part.seq).entries;
         let ticket = entries[part.from as usize].entered.as_ref().map(|entered| self.races.part(entered, to, asked));
-        if !self.mode.relaxed {
+        if !self.mode.needs.relaxed {
             if self.record.is_some() {
                 let bytes = self.heap.bytes(from, src).to_vec();
                 self.record_part_now(part, (to, dst), &bytes, dtype);
@@ -109,7 +109,7 @@ impl Machine {
     fn launch_part(&mut self, id: TransferId, part: Option<Part>, issued: Past) {
         let transfer = self.flight.get_mut(id);
         transfer.part = part;
-        if self.mode.tracking {
+        if self.mode.needs.tracking {
             transfer.past = Some(Box::new(TransferPast { issued, ..TransferPast::default() }));
         }
         self.flight.launch(id, None, self.config.pieces, false);
@@ -118,7 +118,7 @@ impl Machine {
     /// Everyone has entered a reduction: the sources are read and combined, now or at a time of its own.
     fn start_reduction(&mut self, part: Part) {
         let Part { team, seq, .. } = part;
-        if !self.mode.relaxed {
+        if !self.mode.needs.relaxed {
             let tickets = self.observe_sources(team, seq);
             let results = self.reduction(team, seq);
             for (to, (dst, bytes)) in results.into_iter().enumerate() {
@@ -153,9 +153,9 @@ impl Machine {
     pub(super) fn combine(&mut self, team: TeamIndex, seq: u32) {
         let tickets = self.observe_sources(team, seq);
         let results = self.reduction(team, seq);
-        self.noting = false;
+        self.in_chosen_step = false;
         let mut past = self.teams.get(team).instance_ref(seq).past.clone();
-        if self.mode.tracking {
+        if self.mode.needs.tracking {
             past.add(self.taken);
         }
         let n = results.len() as u32;

@@ -12,7 +12,7 @@ impl Machine {
     /// Takes the next step of a transfer.
     #[inline]
     pub(super) fn step_transfer(&mut self, unit: Unit) {
-        if self.mode.tracking {
+        if self.mode.needs.tracking {
             self.begin_unit(unit);
         }
         if self.record.is_some() {
@@ -38,7 +38,7 @@ impl Machine {
                 if let Some(update) = signal {
                     self.apply_signal(dst_pe, update);
                 }
-                self.noting = false;
+                self.in_chosen_step = false;
                 self.land(unit.transfer, 0);
             }
         }
@@ -59,7 +59,7 @@ impl Machine {
         };
         let mut read = self.flight.buffer();
         self.gather(src_pe, src, shape, elements, &mut read);
-        self.noting = false;
+        self.in_chosen_step = false;
         bytes[range].copy_from_slice(&read);
         self.flight.recycle(read);
         self.flight.get_mut(id).data = Data::Bytes(bytes);
@@ -104,7 +104,7 @@ impl Machine {
             }
             _ => self.deliver_other(id, piece),
         };
-        self.noting = false;
+        self.in_chosen_step = false;
         let transfer = self.flight.get_mut(id);
         transfer.undelivered -= 1;
         transfer.delivered |= 1 << piece;
@@ -167,7 +167,7 @@ impl Machine {
                 0
             }
         };
-        self.noting = false;
+        self.in_chosen_step = false;
         if let (Kind::Fetch | Kind::Get | Kind::Load { .. }, Some((reader, _))) = (kind, waiter) {
             self.has_read(reader, src_pe, src);
         }

@@ -134,7 +134,7 @@ impl Machine {
         self.touch_memory(of, src, Touch::Read);
         self.has_read(host, of, src);
         copy_bytes(into, self.heap.bytes(of, src));
-        if self.mode.relaxed && of != self.agents[host].pe {
+        if self.mode.needs.relaxed && of != self.agents[host].pe {
             self.see(self.agents[host].pe, of, src, into);
             self.flight.lay_stores_over(self.agents[host].scope, of, src, into);
         }
@@ -144,7 +144,7 @@ impl Machine {
     pub(super) fn apply_signal(&mut self, pe: PeId, SignalUpdate { word, value, op }: SignalUpdate) {
         let old = self.heap.load(pe, word);
         let new = op.apply(old, value);
-        if self.noting {
+        if self.in_chosen_step {
             let adds = (op == SignalOp::Add).then_some(value);
             self.touch_atomically(pe, word, (old, new), (adds, None));
         }
@@ -167,7 +167,7 @@ impl Machine {
             return old;
         }
         let new = op.apply(old, value, cond, word.len);
-        if self.noting {
+        if self.in_chosen_step {
             let adds = (op == AmoOp::Add && !fetches).then_some(value);
             let mask = match op {
                 AmoOp::And => Some(Bits::And),

@@ -71,7 +71,7 @@ impl Machine {
     /// A host performs an operation.
     #[inline]
     pub(super) fn issue(&mut self, host: AgentId, op: &Op, values: &Values<'_>, at: At) -> Progress {
-        match self.mode.relaxed {
+        match self.mode.needs.relaxed {
             true => self.issue_relaxed(host, op, values, at),
             false => op.describe_to(InOrder { machine: self, host, op, values, at }),
         }
@@ -127,7 +127,7 @@ impl Machine {
         match effect {
             Effect::Transfer(transfer) => {
                 self.touch_scope(agent, &transfer);
-                match self.mode.relaxed {
+                match self.mode.needs.relaxed {
                     true => self.launch(agent, &transfer, (op.name(), at)),
                     false => {
                         if self.races.is_on() {
@@ -196,7 +196,7 @@ impl Machine {
 
     /// Notes that the step looks at what the PE has claimed: see [`Machine::is_choice`].
     pub(super) fn touch_claims(&mut self, host: AgentId, effect: Effect) {
-        if self.noting && self.completes(effect).is_some() {
+        if self.in_chosen_step && self.completes(effect).is_some() {
             self.touch(Object::Claims(self.agents[host].pe), Touch::Write);
         }
     }
@@ -204,7 +204,7 @@ impl Machine {
     /// Notes that an agent issues into the scope that it shares with others. The order of two issues matters only where
     /// transfers are delivered in order; the order of an issue and of what orders it or completes it always does.
     fn touch_scope(&mut self, agent: AgentId, transfer: &backend::Transfer) {
-        if self.noting && !self.agents[agent].is_host() {
+        if self.in_chosen_step && !self.agents[agent].is_host() {
             let ordered = self.promises.in_order && !transfer.nbi;
             let touch = if ordered { Touch::Write } else { Touch::Add { by: 1 } };
             self.touch(Object::Scope(self.agents[agent].scope), touch);

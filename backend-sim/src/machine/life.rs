@@ -94,7 +94,7 @@ impl Machine {
         if !idle || state.scopes().iter().any(|&scope| !self.flight.is_quiet(scope)) {
             return;
         }
-        if self.mode.tracking {
+        if self.mode.needs.tracking {
             self.learn_everything(pe);
         }
         let at = self.agents[host].at.expect("a call has a place");

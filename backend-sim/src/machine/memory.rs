@@ -57,7 +57,7 @@ impl Machine {
 
     /// What begins with a quiet of the host: a barrier in all but name.
     fn complete_and_enter(&mut self, host: AgentId, what: &Collective) -> Progress {
-        if self.noting {
+        if self.in_chosen_step {
             self.touch(Object::Claims(self.agents[host].pe), Touch::Write);
         }
         let claim = self.claim_at_call(host, Completes::Scope);
@@ -127,7 +127,7 @@ impl Machine {
             }
             self.learn_registrations(agent);
             match self.agents[agent].is_host() {
-                true => self.go_on_behind_starts(agent, peer, self.mode.relaxed),
+                true => self.go_on_behind_starts(agent, peer, self.mode.needs.relaxed),
                 false => {
                     self.agents[agent].state = State::Running;
                     self.woken.push_back(agent);

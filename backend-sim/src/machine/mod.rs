@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `ids.rs` | a type for each kind of index |
 //! | `agent.rs`, `pe.rs` | hosts and streams: what each is doing; what belongs to a PE besides |
+//! | `mode.rs` | how a run is performed, and what is kept of its steps |
 //! | `choice.rs` | which steps are choices, and taking one |
 //! | `path.rs` | what has arrived, and is not yet visible on another path |
 //! | `fabric.rs` | what a proof assumes of that |
@@ -60,6 +61,7 @@ mod kernel;
 mod life;
 mod loops;
 mod memory;
+mod mode;
 mod naming;
 mod observe;
 mod past;
@@ -109,6 +111,7 @@ pub(crate) use assumed::{Assumptions, GivenUp, Sightings, Word};
 pub(crate) use claim::{Claimed, Completes};
 pub(crate) use ids::{AgentId, ClaimId, Id, PeId, Table};
 pub(crate) use loops::Loops;
+pub(crate) use mode::{Mode, Needs};
 pub(crate) use past::Past;
 pub(crate) use poll::Patience;
 pub(crate) use team::predefined_members;
@@ -123,27 +126,6 @@ pub(crate) enum Progress {
     DoneLater,
     /// The agent goes on later.
     Blocked,
-}
-
-/// How a run is performed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Mode {
-    /// Whether steps wait to be chosen.
-    pub(crate) relaxed: bool,
-    /// Whether footprints and pasts are kept.
-    pub(crate) tracking: bool,
-    /// Whether footprints are kept.
-    pub(crate) noting: bool,
-    /// Whether the footprint of each pending call of a host is predicted.
-    pub(crate) aiming: bool,
-    /// Whether the run is recorded.
-    pub(crate) tracing: bool,
-    /// Whether races are looked for.
-    pub(crate) races: bool,
-    /// Whether lints are looked for. That needs races.
-    pub(crate) lints: bool,
-    /// Where every process became a PE, if each is one from the start.
-    pub(crate) initialized: Option<At>,
 }
 
 /// The step that was chosen last: what an exhaustive search knows of it.
@@ -191,7 +173,7 @@ pub(crate) struct Machine {
     mode: Mode,
     pub(crate) step: Step,
     /// Whether what is touched belongs to the step that was chosen, and is noted.
-    noting: bool,
+    in_chosen_step: bool,
     /// Choices taken, and those whose steps have begun: what a host's call does follows its step.
     taken: usize,
     begun: usize,
@@ -247,16 +229,7 @@ impl Machine {
             promises: config.profile.promises(),
             config,
             heap: Heap::default(),
-            mode: Mode {
-                relaxed: false,
-                tracking: false,
-                noting: false,
-                aiming: false,
-                tracing: false,
-                races: false,
-                lints: false,
-                initialized: None,
-            },
+            mode: Mode { needs: Needs::NOTHING, tracing: false, races: false, lints: false, initialized: None },
             step: Step {
                 touched: Vec::new(),
                 before: Vec::new(),
@@ -267,7 +240,7 @@ impl Machine {
                 by: Actor { agent: None, scope: None, call: "", at: None },
                 by_transfer: false,
             },
-            noting: false,
+            in_chosen_step: false,
             taken: 0,
             begun: 0,
             agents: Table::default(),
@@ -308,7 +281,7 @@ impl Machine {
         self.mode = mode;
         self.step.touched.clear();
         self.step.past.clear();
-        self.noting = false;
+        self.in_chosen_step = false;
         (self.taken, self.begun) = (0, 0);
         self.heap.reset(n, self.config.heap, self.config.memory);
         self.reset_agents(n);
@@ -330,7 +303,7 @@ impl Machine {
         self.kernels.clear();
         self.ordinals = relaxed::bits_of_ordinals(n);
         let paths = self.config.nodes_matter();
-        self.paths.reset(paths.filter(|_| mode.relaxed));
+        self.paths.reset(paths.filter(|_| mode.needs.relaxed));
         self.races.reset(mode.races, self.promises, &self.config);
         self.lints = (mode.races && mode.lints).then(Box::default);
         self.record = mode.tracing.then(Box::default);
@@ -403,12 +376,12 @@ impl Machine {
             self.await_starts(host, call, peer, at);
             return Progress::Blocked;
         }
-        let again = self.mode.tracking && self.polls_again(host, call, at);
-        if self.mode.relaxed && (again || self.is_choice(host, call)) {
+        let again = self.mode.needs.tracking && self.polls_again(host, call, at);
+        if self.mode.needs.relaxed && (again || self.is_choice(host, call)) {
             self.make_pending(host);
             self.count_call(host, call, at);
             self.agents[host].call = call.name(); // the step is that of the call
-            if self.mode.aiming {
+            if self.mode.needs.aiming {
                 self.aim(host, call);
             }
             return Progress::Blocked;
@@ -452,7 +425,7 @@ impl Machine {
     #[inline(always)] // as its only caller
     pub(crate) fn perform_chosen(&mut self, host: AgentId, call: &mut Call<'_>, at: At) -> Progress {
         let progress = self.perform(host, call, at);
-        self.noting = false; // what the host does next is no part of the step
+        self.in_chosen_step = false; // what the host does next is no part of the step
         progress
     }
 

@@ -162,7 +162,7 @@ impl Machine {
             call,
             at,
         });
-        let past = self.mode.tracking.then(|| {
+        let past = self.mode.needs.tracking.then(|| {
             let mut issued: Past = self.step.past.clone();
             issued.add(self.taken);
             Box::new(TransferPast { issued, ..TransferPast::default() })

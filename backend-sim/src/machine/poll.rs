@@ -189,7 +189,7 @@ impl Machine {
 
     /// A host's call has read memory.
     pub(super) fn has_read(&mut self, host: AgentId, pe: PeId, span: Span) {
-        if self.mode.tracking && self.agents[host].is_host() && span.len <= KEPT {
+        if self.mode.needs.tracking && self.agents[host].is_host() && span.len <= KEPT {
             let found = (pe, span, self.heap.bytes(pe, span).into());
             self.agents[host].polls.reads.push(Read { found, changes: Vec::new() });
         }
@@ -197,7 +197,7 @@ impl Machine {
 
     /// A poll has read a word, in the step that was chosen. `changes`: whether it also changes it.
     pub(super) fn has_polled(&mut self, host: AgentId, pe: PeId, word: Span, changes: bool) {
-        if !self.mode.tracking || self.agents[host].is_in_kernel() {
+        if !self.mode.needs.tracking || self.agents[host].is_in_kernel() {
             return;
         }
         let Agent { pe: of, polls, .. } = &mut self.agents[host];

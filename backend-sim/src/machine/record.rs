@@ -131,7 +131,7 @@ impl Machine {
             }
             Call::Read { src, pe: of, dtype, .. } => {
                 let mut bytes = self.heap.bytes(PeId(*of), *src).to_vec();
-                if self.mode.relaxed && PeId(*of) != me {
+                if self.mode.needs.relaxed && PeId(*of) != me {
                     self.flight.lay_stores_over(self.agents[host].scope, PeId(*of), *src, &mut bytes);
                 }
                 let kind = EventKind::Read { of: *of, span: *src, dtype: *dtype, piece: 0, pieces: 1 };
@@ -160,7 +160,7 @@ impl Machine {
 
     /// In order, a store to another PE's memory arrives with its call.
     fn record_store(&mut self, host: AgentId, to: u32, span: Span, moved: Moved, at: At) {
-        if !self.mode.relaxed {
+        if !self.mode.needs.relaxed {
             self.note_at_once(host, EventKind::Delivered { to, span, piece: 0, pieces: 1 }, at, moved);
         }
     }
@@ -173,7 +173,9 @@ impl Machine {
             Effect::Fill { .. } => op.dtype().map(|dtype| Moved::new(dtype, values.bytes)),
             Effect::Transfer(transfer) => match transfer.moves {
                 Moves::Value(value) => Some(Moved::one(transfer.dtype, value)),
-                Moves::Put { src } if !self.mode.relaxed || self.is_read_at_once(transfer.shape) && !transfer.nbi => {
+                Moves::Put { src }
+                    if !self.mode.needs.relaxed || self.is_read_at_once(transfer.shape) && !transfer.nbi =>
+                {
                     Some(Moved::new(transfer.dtype, &self.gathered(pe, src, transfer.shape, 0..transfer.shape.count)))
                 }
                 _ => None,
@@ -183,7 +185,7 @@ impl Machine {
         self.note_call(agent, EventKind::Op { op: *op, values: compared(op, values) }, at, moved);
         let number = self.number_of_last();
         self.record.as_mut().expect("the run is recorded").trace[number].of = of;
-        if let (Effect::Transfer(transfer), false) = (effect, self.mode.relaxed) {
+        if let (Effect::Transfer(transfer), false) = (effect, self.mode.needs.relaxed) {
             self.record_transfer_now(agent, &transfer, at);
         }
     }

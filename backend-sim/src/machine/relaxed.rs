@@ -80,7 +80,7 @@ impl Machine {
     /// Whether a load of several elements is several steps.
     #[inline]
     pub(super) fn is_in_pieces(&self, src: Span, dtype: DType) -> bool {
-        self.mode.relaxed && src.len > dtype.size() && self.config.pieces > 1
+        self.mode.needs.relaxed && src.len > dtype.size() && self.config.pieces > 1
     }
 
     /// A load becomes a transfer to the host's private memory; its reply carries the bytes.
@@ -103,7 +103,7 @@ impl Machine {
     /// A store of values to another PE's memory: ordinary stores, which others see at times of their own. Each piece is a
     /// transfer of its own, because it is ordered with other stores to the same bytes only.
     pub(super) fn store(&mut self, host: AgentId, pe: PeId, dst: Span, dtype: DType, bytes: &[u8], at: At) {
-        if !self.mode.relaxed || self.config.sequential {
+        if !self.mode.needs.relaxed || self.config.sequential {
             if let Some(ticket) = self.races.issue(host, pe, Lane::Stores, false, ("write", at)) {
                 self.races.transfer(&ticket, pe, dst, How::Write, dtype.size());
             }
@@ -178,7 +178,7 @@ impl Machine {
 
     #[inline]
     fn begin_past(&mut self, agent: AgentId, id: TransferId) {
-        if self.mode.tracking {
+        if self.mode.needs.tracking {
             let issued = self.agents[agent].past.clone();
             self.flight.get_mut(id).past = Some(Box::new(TransferPast { issued, ..TransferPast::default() }));
         }

@@ -29,10 +29,10 @@ impl Machine {
     pub(super) fn await_starts(&mut self, host: AgentId, call: &Call<'_>, peer: PeId, at: At) {
         self.count_call(host, call, at);
         self.agents[host].call = call.name();
-        if self.mode.aiming {
+        if self.mode.needs.aiming {
             self.aim(host, call);
         }
-        let is_choice = self.mode.relaxed && self.is_choice(host, call);
+        let is_choice = self.mode.needs.relaxed && self.is_choice(host, call);
         self.block(host, State::AwaitingStarts { peer, is_choice });
     }
 
@@ -68,7 +68,7 @@ impl Machine {
 
     /// In every schedule the host's call comes after these starts, whether it had to wait or not.
     fn follow_starts(&mut self, host: AgentId, peer: PeId) {
-        if !self.mode.tracking {
+        if !self.mode.needs.tracking {
             return;
         }
         let Machine { flight, agents, pes, .. } = self;

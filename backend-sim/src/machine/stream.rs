@@ -106,7 +106,7 @@ impl Machine {
                 return self.drain_further(self.agents[agent].pe);
             };
             if let Task::Look(_) = &work.what
-                && self.mode.relaxed
+                && self.mode.needs.relaxed
             {
                 self.learn_enqueued(agent);
                 return self.make_pending(agent);
@@ -116,7 +116,7 @@ impl Machine {
                     self.agents[agent].state = State::Exchanging { registration: alloc, peer: None };
                     return;
                 }
-                if self.mode.relaxed && self.op_is_choice(agent, op) {
+                if self.mode.needs.relaxed && self.op_is_choice(agent, op) {
                     self.learn_enqueued(agent);
                     return self.make_pending(agent);
                 }
@@ -141,7 +141,7 @@ impl Machine {
     /// The stream's next operation was chosen.
     pub(super) fn perform_stream_op(&mut self, agent: AgentId) {
         if self.perform_front(agent) == Progress::Done {
-            self.noting = false;
+            self.in_chosen_step = false;
             self.finish(agent);
         }
     }
@@ -192,7 +192,7 @@ impl Machine {
         self.starting = Some(self.claimed_by_transfer(claimed));
         let progress = self.begin(agent, op, op.effect(), &Values::NONE, at, None);
         let launched = self.starting.take().is_none();
-        self.noting = false;
+        self.in_chosen_step = false;
         self.started(agent, claimed, launched);
         self.has_started(pe);
         progress
@@ -231,7 +231,7 @@ impl Machine {
     /// An agent learns everything that another has done.
     pub(super) fn learn_past(&mut self, agent: AgentId, from: AgentId) {
         self.races.learn_all(agent, from);
-        if self.mode.tracking {
+        if self.mode.needs.tracking {
             let past = self.agents[from].past.clone();
             self.agents[agent].past.join(&past);
         }

@@ -31,13 +31,13 @@ impl Machine {
         if condition.is_over() {
             return Progress::Done;
         }
-        if !self.mode.relaxed
+        if !self.mode.needs.relaxed
             && let Some(value) = pass(&mut condition, &self.heap, &mut self.races, &mut self.lints, agent, pe)
         {
             self.record_waited(agent, condition.last(), condition.wait.dtype, value);
             return self.answer(agent, Reply::Value(value));
         }
-        let is_ready = self.mode.relaxed && condition.holds(&self.heap, pe);
+        let is_ready = self.mode.needs.relaxed && condition.holds(&self.heap, pe);
         self.agents[agent].state = State::Waiting(condition);
         self.pes[pe].waiting.push(agent);
         if is_ready {
@@ -55,10 +55,10 @@ impl Machine {
         self.lint(&Notice::Ends { agent, word: seen });
         self.acquire_seen(agent, &test, plain);
         if !self.is_steady(pe, seen) {
-            self.step.test = self.mode.tracking.then_some(test);
+            self.step.test = self.mode.needs.tracking.then_some(test);
             self.touch_memory(pe, seen, Touch::Read);
         }
-        self.noting = false;
+        self.in_chosen_step = false;
         let value = self.heap.load(pe, seen);
         let State::Waiting(condition) = &mut self.agents[agent].state else { unreachable!("the agent waits") };
         condition.advance();
@@ -74,7 +74,7 @@ impl Machine {
     /// A wait learns what the word tells that it sees. `plain`: also from a put that wrote the word.
     fn acquire_seen(&mut self, agent: AgentId, test: &Test, plain: bool) {
         let Test { pe, variable, .. } = *test;
-        let told = self.assumed.as_ref().filter(|_| self.mode.tracking).and_then(|assumed| assumed.told(test));
+        let told = self.assumed.as_ref().filter(|_| self.mode.needs.tracking).and_then(|assumed| assumed.told(test));
         match told {
             Some(None) if self.races.knows_last_write(agent, pe, variable) => {}
             None | Some(None) => self.races.acquire(agent, pe, variable, plain),
@@ -133,7 +133,7 @@ impl Machine {
         if !self.kernels.is_empty() {
             self.wake_kernels(pe, span);
         }
-        if self.mode.tracking {
+        if self.mode.needs.tracking {
             self.changed(pe, span);
         }
     }
@@ -148,7 +148,7 @@ impl Machine {
             if condition.wait.vars.alloc != span.alloc {
                 continue;
             }
-            if !self.mode.relaxed {
+            if !self.mode.needs.relaxed {
                 // in order, a wait ends in the very step that fulfils it, and leaves the list
                 if let Some(value) = pass(condition, &self.heap, &mut self.races, &mut self.lints, agent, pe) {
                     self.waited(agent, value);

@@ -209,7 +209,7 @@ impl Machine {
 
     /// An operation looks at a word, for all threads that have made its call.
     fn depend_on_polled_by(&mut self, agent: AgentId, at: (PeId, Span)) {
-        if !self.mode.tracking || !self.noting {
+        if !self.mode.needs.tracking || !self.in_chosen_step {
             return;
         }
         let (id, first) = (self.block_of(agent), self.first_of(self.block_of(agent), agent));
@@ -254,7 +254,7 @@ impl Machine {
         if is_quiet {
             self.quiet_releases(id, first);
         }
-        if self.mode.tracking {
+        if self.mode.needs.tracking {
             let pasts = &mut self.kernels.blocks[id].pasts;
             call.threads.iter().for_each(|&thread| pasts.entry(thread).or_default().join(&self.agents[agent].past));
         }
@@ -331,7 +331,7 @@ impl Machine {
             self.touch_memory(pe, word, Touch::Read);
             self.depend_on_polled_by(agent, (pe, word));
         }
-        self.noting = false;
+        self.in_chosen_step = false;
         let Some(selected) = look.select.look(|span| self.heap.load(pe, span)) else {
             let (past, known, mark) =
                 (self.agents[agent].past.clone(), self.races.snapshot(agent), self.races.mark(agent));
@@ -376,7 +376,7 @@ impl Machine {
         if me != pe || !look.select.vars.overlaps(&span) {
             return;
         }
-        if self.mode.tracking {
+        if self.mode.needs.tracking {
             look.changes.push(number);
         }
         if matches!(state, State::Parked) {

@@ -233,7 +233,7 @@ impl Machine {
         (launch.grid, launch.block, launch.dynamic_shared) = (blocks, threads, shared);
         launch.max_steps = self.config.max_instructions;
         launch.checks.races = self.races.is_on();
-        launch.checks.order = self.mode.tracking;
+        launch.checks.order = self.mode.needs.tracking;
         let mut memory = Vec::new();
         launch.parameters = vec![0; info.parameter_bytes as usize];
         for (number, (parameter, argument)) in info.parameters.iter().zip(arguments).enumerate() {
@@ -421,7 +421,7 @@ impl Machine {
     /// Whether somebody looks at the memory of a PE, or notes it, whenever a word of it changes: not only blocks that wait.
     #[inline]
     pub(super) fn looks_at_writes(&self, pe: PeId) -> bool {
-        self.mode.tracking || !self.pes[pe].waiting.is_empty() || !self.kernels.polling.is_empty()
+        self.mode.needs.tracking || !self.pes[pe].waiting.is_empty() || !self.kernels.polling.is_empty()
     }
 
     /// Memory has changed: blocks that spin on it look again, and threads that poll it.
@@ -431,7 +431,7 @@ impl Machine {
             for index in 0..self.kernels.live.len() {
                 let id = self.kernels.live[index];
                 let running = &mut self.kernels.blocks[id];
-                if self.mode.tracking {
+                if self.mode.needs.tracking {
                     running.watches.changed(Object::memory(pe, span), number);
                 }
                 let Some(block) = &mut running.block else { continue }; // it runs, and sees by itself what it changes

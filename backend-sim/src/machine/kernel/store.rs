@@ -20,7 +20,7 @@ impl Machine {
             && !access.order.is_strong()
             && access.kind == AccessKind::Store
             && self.config.races != Races::Find
-            && self.mode.relaxed
+            && self.mode.needs.relaxed
             && !self.config.sequential
     }
 
@@ -38,7 +38,7 @@ impl Machine {
         let mut bytes = self.flight.buffer();
         bytes.extend_from_slice(&value.to_le_bytes()[..span.len]);
         self.flight.get_mut(id).data = Data::Bytes(bytes);
-        if self.noting {
+        if self.in_chosen_step {
             self.touch(Object::Scope(self.agents[agent].scope), Touch::Add { by: 1 });
         }
         self.fly(agent, id);
@@ -47,7 +47,7 @@ impl Machine {
     /// What a block loads from another PE's memory: what is there, under what its own PE's kernels have stored.
     pub(super) fn load_from_peer(&mut self, agent: AgentId, pe: PeId, span: Span) -> u64 {
         let mut bytes = self.heap.load(pe, span).to_le_bytes();
-        if self.mode.relaxed {
+        if self.mode.needs.relaxed {
             self.flight.lay_stores_over(self.agents[agent].scope, pe, span, &mut bytes[..span.len]);
         }
         u64::from_le_bytes(bytes)
@@ -56,7 +56,7 @@ impl Machine {
     /// Whether kernels of the agent's PE have stored plainly to other PEs' memory. In a search that counts also when the stores have arrived:
     /// the agent comes after that.
     pub(super) fn has_stored(&self, agent: AgentId) -> bool {
-        self.mode.relaxed && self.flight.stores(self.agents[agent].scope).next().is_some()
+        self.mode.needs.relaxed && self.flight.stores(self.agents[agent].scope).next().is_some()
     }
 
     /// Whether an access comes after all stores of its PE: it releases, or changes what one of them writes.

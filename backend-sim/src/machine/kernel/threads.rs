@@ -102,7 +102,7 @@ impl Machine {
 
     /// A thread has accessed shared memory strongly.
     pub(super) fn accessed_shared(&mut self, id: BlockId, access: &Access, object: &Object, changed: bool) {
-        if !self.noting {
+        if !self.in_chosen_step {
             return;
         }
         self.depend_on_polled(id, access.thread as usize, object);
@@ -113,7 +113,7 @@ impl Machine {
             _ => Touch::Atomic,
         };
         self.touch(*object, touch);
-        if changed && self.mode.tracking {
+        if changed && self.mode.needs.tracking {
             let number = self.number();
             self.kernels.blocks[id].watches.changed(*object, number);
         }
@@ -144,7 +144,7 @@ impl Machine {
     pub(super) fn threads_synchronize(&mut self, id: BlockId, sync: &Sync) {
         match sync {
             Sync::MeetAll => self.pasts_meet(id),
-            Sync::Meet { from, into } if self.mode.tracking => {
+            Sync::Meet { from, into } if self.mode.needs.tracking => {
                 let all = self.past_of_threads(id, from);
                 let pasts = &mut self.kernels.blocks[id].pasts;
                 into.iter().for_each(|&thread| pasts.entry(thread).or_default().join(&all));

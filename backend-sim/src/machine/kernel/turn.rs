@@ -27,8 +27,8 @@ impl Machine {
             let code = std::sync::Arc::clone(&self.kernels.blocks[id].launched.code);
             let mut world = KernelWorld::new(self, agent, id, &code);
             let stop = block.run(&mut world);
-            self.noting = false; // what follows the access is no part of the step
-            if self.mode.tracking {
+            self.in_chosen_step = false; // what follows the access is no part of the step
+            if self.mode.needs.tracking {
                 let name = self.block_name(id);
                 self.kernels.blocks[id].watches.parked(name, &block);
             }
@@ -50,7 +50,7 @@ impl Machine {
                 Stop::Access(access) => {
                     let asked = (name_of(&access), code.at(access.place));
                     let thread = self.thread_comes_to(id, access.thread as usize, asked);
-                    if self.mode.aiming {
+                    if self.mode.needs.aiming {
                         self.aim_thread(thread, id, &access);
                     }
                     if !self.comes_after_stores(thread, &access) || self.complete_stores(thread) == Progress::Done {
@@ -112,7 +112,7 @@ impl Machine {
     fn let_go_on(&mut self, thread: AgentId) {
         let id = self.block_of(thread);
         let number = self.first_of(id, thread);
-        if self.mode.tracking {
+        if self.mode.needs.tracking {
             let past = &self.agents[thread].past;
             self.kernels.blocks[id].pasts.entry(number).or_default().join(past);
         }

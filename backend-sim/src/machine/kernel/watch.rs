@@ -83,8 +83,8 @@ pub(super) fn objects(block: BlockName, reads: &[(u64, u8)]) -> impl Iterator<It
 impl Machine {
     /// In a tracked run: a step that looks at what its thread has polled in vain depends on all of that, and on what has changed it.
     pub(in crate::machine) fn depend_on_polled(&mut self, id: BlockId, thread: usize, at: &Object) {
-        if self.mode.tracking
-            && self.noting
+        if self.mode.needs.tracking
+            && self.in_chosen_step
             && let Some(Watch { reads, changes }) = self.kernels.blocks[id].watches.polls(thread, at)
         {
             reads.into_iter().for_each(|read| self.touch(read, Touch::Read));

@@ -44,7 +44,7 @@ impl<'m> KernelWorld<'m> {
     /// An access happens: what it touches, and what it tells.
     #[inline]
     fn observe(&mut self, access: &Access, (pe, span): (PeId, Span), how: How, touch: Option<Touch>) {
-        if access.order.is_strong() || self.machine.noting || self.machine.races.is_on() {
+        if access.order.is_strong() || self.machine.in_chosen_step || self.machine.races.is_on() {
             self.tell(access, (pe, span), how, touch);
         }
     }
@@ -64,7 +64,7 @@ impl<'m> KernelWorld<'m> {
 
     /// The step that was chosen ends with the access that it was chosen for.
     fn done(&mut self) {
-        self.machine.noting = false;
+        self.machine.in_chosen_step = false;
     }
 }
 
@@ -72,7 +72,7 @@ impl World for KernelWorld<'_> {
     /// A plain access is a step only where races are no findings: its outcome is to be seen then.
     fn stops(&mut self, access: &Access) -> bool {
         let plain = || self.machine.config.races != Races::Find && access.kind != AccessKind::Inspect;
-        self.machine.mode.relaxed && (access.order.is_strong() || plain())
+        self.machine.mode.needs.relaxed && (access.order.is_strong() || plain())
     }
 
     fn load(&mut self, access: &Access) -> Result<u64, Refusal> {
@@ -102,7 +102,7 @@ impl World for KernelWorld<'_> {
         }
         let strong = access.order.is_strong();
         self.observe(access, (pe, span), How::Write, (!strong).then_some(Touch::Write));
-        if strong && self.machine.noting {
+        if strong && self.machine.in_chosen_step {
             let old = self.machine.heap.load(pe, span);
             self.machine.touch_atomically(pe, span, (old, masked(value, span)), (None, None));
         }
@@ -152,7 +152,7 @@ impl World for KernelWorld<'_> {
         let old = self.machine.heap.load(pe, span);
         let new = op.apply(ty, old, b, c);
         self.observe(access, (pe, span), How::Write, None);
-        if self.machine.noting {
+        if self.machine.in_chosen_step {
             let adds = (access.commutes && op == AtomicOp::Add).then_some(b);
             let mask = bits_of(op).filter(|_| access.commutes);
             self.machine.touch_atomically(pe, span, (old, masked(new, span)), (adds, mask));
@@ -187,7 +187,7 @@ impl World for KernelWorld<'_> {
     }
 
     fn looks_again(&mut self, thread: u32, reads: &[(u64, u8)], since: u64) {
-        if self.machine.mode.tracking {
+        if self.machine.mode.needs.tracking {
             let reads = objects(self.machine.block_name(self.block), reads).collect();
             self.machine.kernels.blocks[self.block].watches.begin_behind(thread as usize, reads, since as usize);
         }
@@ -217,7 +217,7 @@ impl KernelWorld<'_> {
     /// each is a step, or one of them is wrong, they come one by one.
     #[inline(always)]
     fn together(&self, access: &Access, lanes: u32, addresses: &[u64; 32]) -> Option<(PeId, Span)> {
-        if self.machine.noting || self.machine.mode.relaxed && self.machine.config.races != Races::Find {
+        if self.machine.in_chosen_step || self.machine.mode.needs.relaxed && self.machine.config.races != Races::Find {
             return None;
         }
         let (pe, Span { alloc, .. }) = address::place(access.address, 0)?;

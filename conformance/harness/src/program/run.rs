@@ -134,7 +134,8 @@ fn visit<P: Program + Sync>(program: &P, plan: &Plan, done: &mut Done) -> Result
         done.alone = Some(run.steps);
         done.end = End::of(&run);
         done.look(&run);
-        return done.explain(plan, &mut simulation, run, &main);
+        done.explain(plan, &mut simulation, run, &main);
+        return Ok(());
     }
 
     let mut results = Results::default();
@@ -159,7 +160,7 @@ fn visit<P: Program + Sync>(program: &P, plan: &Plan, done: &mut Done) -> Result
         let recorded = simulation.reproduce(&run, main)?;
         done.look(&recorded);
         match has_finding {
-            true => done.explain(plan, &mut simulation, recorded, &main)?,
+            true => done.explain(plan, &mut simulation, recorded, &main),
             false => done.recorded = Some(recorded).filter(|_| plan.needs_a_record()),
         }
     }
@@ -303,7 +304,7 @@ impl Done {
         simulation: &mut Simulation,
         run: Run<String>,
         main: &(impl Fn(&Pe<Sim>) -> Result<String> + Sync),
-    ) -> Result<()> {
+    ) {
         let is_about_the_program = match &run.verdict.kind {
             VerdictKind::Failed { error, .. } => !is_operating(error),
             _ => self.end == End::Finding,
@@ -315,7 +316,6 @@ impl Done {
         } else {
             self.recorded = Some(run);
         }
-        Ok(())
     }
 
     /// Looks at what a recorded run uses.
