@@ -10,10 +10,10 @@ use crate::config::{Config, Races};
 use crate::coroutine::{Channel, Hosts, Link, Pulse, Stacks, Turn};
 use crate::explore::{Chooser, Random};
 use crate::last_words;
+use crate::limits::Deadline;
 use crate::machine::{Machine, Mode};
 use crate::panics::{self, Watch};
 use crate::pe::SimProcess;
-use crate::search::Deadline;
 use crate::trace::Event;
 use crate::verdict::{After, Standing, Unseen, Verdict, VerdictKind};
 

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `simulation.rs` | [`Simulation`]: run, explore, replay, reproduce; for programs that initialize themselves too |
 //! | `testing.rs` | [`prove`], [`check_random`] and [`check_schedule`], for ordinary tests |
-//! | `search.rs` | what a search visits ([`Explore`]), what bounds it ([`Budget`]), what it has shown ([`Explored`]) |
+//! | `search.rs`, `limits.rs` | what a search visits ([`Explore`]) and has shown ([`Explored`]); what bounds it ([`Budget`]) |
 //! | `config.rs`, `profile.rs` | the cluster and the limits of a run; what its transport guarantees |
 //! | `visit.rs` | the loops of a search: random, and of all schedules |
 //! | `cores.rs`, `crew/` | [`Cores`]: the same search on several cores; threads that run schedules ahead |
@@ -51,6 +51,7 @@ mod last_words;
 mod last_words {
     pub(crate) fn listen() {}
 }
+mod limits;
 mod lint;
 mod machine;
 mod panics;
@@ -79,6 +80,7 @@ pub use explain::{
     Witness,
 };
 pub use kernel::kernel_text;
+pub use limits::{Bound, Budget};
 pub use lint::{Lint, LintKind, LintSite};
 pub use onesided_ptx::Who as KernelThread;
 pub use pe::{Sim, SimEvent, SimModule, SimProcess, SimStream};
@@ -86,7 +88,7 @@ pub use profile::{Profile, Promises};
 pub use race::{Access, IntendedRace, IntendedRaces, MissingEdge, Part, Race, Side};
 pub use robust::{Odd, Robustness, robustness};
 pub use schedule::{Choices, Schedule};
-pub use search::{Bound, Budget, Explore, Explored, Outlook, Searched, Strategy};
+pub use search::{Explore, Explored, Outlook, Searched, Strategy};
 pub use simulation::{Run, Simulation};
 pub use testing::{check_random, check_schedule, prove};
 pub use trace::{Event, EventKind, LastRead, Moved, ReadPart, Unwritten, Writer};

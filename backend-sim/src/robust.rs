@@ -8,9 +8,10 @@ use std::time::Instant;
 use onesided::{Pe, Result};
 
 use crate::config::{Config, Races};
+use crate::limits::{Bound, Budget, Limits};
 use crate::pe::Sim;
 use crate::schedule::Schedule;
-use crate::search::{Bound, Budget, Explore, Explored, Limits};
+use crate::search::{Explore, Explored};
 use crate::simulation::{Run, Simulation};
 use crate::verdict::VerdictKind;
 

@@ -13,9 +13,10 @@ use crate::crew::Crew;
 use crate::determinism::{difference, not_deterministic};
 use crate::execution::{Engine, Executed, Program};
 use crate::explore::{Chooser, Class, Classified, Exceptions, InOrder, Late, Pct, Pos, Random, Replay};
+use crate::limits::{Budget, Deadline, Limits};
 use crate::pe::{Sim, SimProcess};
 use crate::schedule::{Choices, Schedule, fingerprint};
-use crate::search::{Budget, Deadline, Explore, Explored, Limits, Outlook};
+use crate::search::{Explore, Explored, Outlook};
 use crate::trace::Event;
 use crate::verdict::{Unseen, Verdict, VerdictKind};
 

@@ -10,10 +10,11 @@ use onesided::{Error, Pe, Result};
 
 use crate::config::Config;
 use crate::explain::{Effort, Minimized};
+use crate::limits::Budget;
 use crate::pe::Sim;
 use crate::race::IntendedRaces;
 use crate::schedule::Schedule;
-use crate::search::{Budget, Explore, Explored};
+use crate::search::{Explore, Explored};
 use crate::simulation::{Run, Simulation};
 use crate::verdict::VerdictKind;
 

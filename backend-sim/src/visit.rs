@@ -11,9 +11,10 @@ use crate::crew::Crew;
 use crate::determinism::not_deterministic;
 use crate::execution::{Executed, Program};
 use crate::explore::{All, Attempt, Attempted, Attempting, Class, Random};
+use crate::limits::{Bound, Deadline, is_due};
 use crate::machine::GivenUp;
 use crate::schedule::Choices;
-use crate::search::{Bound, Deadline, Explore, Explored, Strategy, is_due};
+use crate::search::{Explore, Explored, Strategy};
 use crate::simulation::{MAX_STEPS_OF_ALL, Run, Simulation};
 use crate::verdict::VerdictKind;
 

@@ -9,9 +9,9 @@ use crate::config::Races;
 use crate::exception::{Exception, StepName};
 use crate::execution::{Executed, Program};
 use crate::explore::{Chooser, Exceptions, Late, Named, Pct, Pos, Random, Replay};
+use crate::limits::Limits;
 use crate::pe::Sim;
 use crate::schedule::Choices;
-use crate::search::Limits;
 use crate::simulation::{Run, Simulation, launched, with_pe};
 use crate::verdict::{Verdict, VerdictKind};
 

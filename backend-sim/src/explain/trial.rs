@@ -10,9 +10,10 @@ use onesided::{Pe, Result};
 use super::edit::Edit;
 use crate::config::Config;
 use crate::crew::Crew;
+use crate::limits::{Bound, Limits};
 use crate::pe::Sim;
 use crate::race::Race;
-use crate::search::{Bound, Explore, Limits, Strategy};
+use crate::search::{Explore, Strategy};
 use crate::simulation::{Run, Simulation};
 
 /// How much is tried to explain a finding. It is counted in schedules and steps, so the same finding has the same explanation on

@@ -86,11 +86,11 @@ use onesided::backend::Live;
 
 use crate::config::Config;
 use crate::heap::Heap;
+use crate::limits::Deadline;
 use crate::lint::Lints;
 use crate::profile::Promises;
 use crate::race::{Detector, How, Race};
 use crate::request::{Call, Reply};
-use crate::search::Deadline;
 use crate::trace::{Event, LastRead};
 use crate::verdict::VerdictKind;
 use agent::{Agent, AgentKind, State};

@@ -21,6 +21,7 @@ mod report;
 mod shadow;
 mod site;
 mod threads;
+mod view;
 mod who;
 mod words;
 
@@ -47,6 +48,8 @@ use report::Found;
 pub use report::{Access, Part, Race};
 use shadow::{Released, Shadow};
 use site::Sites;
+pub(crate) use view::Kind;
+use view::View;
 use who::{OnPath, Who, steps_of};
 pub(crate) use words::{Told, join_told};
 
@@ -169,153 +172,6 @@ pub(crate) struct Ticket {
     /// The call that issued it.
     site: u32,
     issue: Rc<Issue>,
-}
-
-/// An agent, as the detector sees it.
-#[derive(Debug)]
-struct View {
-    pe: PeId,
-    kind: Kind,
-    /// Of a thread of a kernel, its block.
-    block: Option<AgentId>,
-    /// Of a block, how often its threads have all met; of a thread, how often they had when it last learned what its block knows.
-    met: u32,
-    clock: Rc<Clock>,
-    /// What its next transfer knows, until that changes.
-    issue: Option<Rc<Issue>>,
-    /// The number of the mark under which it acts; 0: none.
-    mark: u32,
-    /// Its last own access, and the call of that, or of its last transfer.
-    last: u64,
-    site: u32,
-    /// Its last blocking transfer or store, and the last of these that a quiet has claimed. Of an agent of a kernel, non-blocking ones too.
-    issued: u64,
-    claimed: u64,
-    /// Its last store through a peer pointer.
-    stored: u64,
-    /// Its last fence, of a thread of a kernel: when, and where.
-    fence: Option<(u64, At)>,
-    /// The last operation that others of its scope can complete or order, and what it knew then: of a stream, or an agent of a kernel.
-    sent: Option<(u64, Rc<Issue>)>,
-    /// Its last transfer of each lane to each PE.
-    previous: Vec<(PeId, Lane, u64)>,
-    /// Its last non-blocking operation.
-    nbi: u64,
-    /// Its calls that others synchronize with, from the last that everybody knows: when, which, and the PE that is signalled.
-    log: Vec<(u64, u32, Option<PeId>)>,
-}
-
-/// Whose operations a quiet or fence is about: see the machine's scopes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Host,
-    /// A stream, by its number among the PE's.
-    Stream(u32),
-    /// A block or thread of a kernel on this stream.
-    Kernel(u32),
-}
-
-impl Kind {
-    /// Which of the PE's scopes it issues in.
-    fn scope(self) -> usize {
-        match self {
-            Kind::Host => 0,
-            Kind::Stream(_) => 1,
-            Kind::Kernel(_) => 2,
-        }
-    }
-}
-
-impl View {
-    /// `nothing`: the clock of one who knows nothing.
-    fn new(pe: PeId, kind: Kind, nothing: &Rc<Clock>) -> View {
-        View {
-            pe,
-            kind,
-            block: None,
-            met: 0,
-            clock: Rc::clone(nothing),
-            issue: None,
-            mark: 0,
-            last: 0,
-            site: 0,
-            issued: 0,
-            claimed: 0,
-            stored: 0,
-            fence: None,
-            sent: None,
-            previous: Vec::new(),
-            nbi: 0,
-            log: Vec::new(),
-        }
-    }
-
-    /// Back to the start, keeping allocations.
-    fn reset(&mut self, nothing: &Rc<Clock>) {
-        let (mut previous, mut log) = (std::mem::take(&mut self.previous), std::mem::take(&mut self.log));
-        previous.clear();
-        log.clear();
-        *self = View { previous, log, ..View::new(self.pe, self.kind, nothing) };
-    }
-
-    fn is_host(&self) -> bool {
-        self.kind == Kind::Host
-    }
-
-    fn is_in_kernel(&self) -> bool {
-        matches!(self.kind, Kind::Kernel(_))
-    }
-
-    /// The stream, or that of the kernel; `None` for the host.
-    fn stream(&self) -> Option<u32> {
-        match self.kind {
-            Kind::Host => None,
-            Kind::Stream(number) | Kind::Kernel(number) => Some(number),
-        }
-    }
-
-    /// What a quiet or fence is about.
-    fn scope(&self) -> (PeId, usize) {
-        (self.pe, self.kind.scope())
-    }
-
-    /// Its last call until a moment that others synchronize with.
-    fn last_synchronization(&self, upto: u64) -> Option<u32> {
-        self.log.iter().rev().find(|(time, ..)| *time <= upto).map(|(_, site, _)| *site)
-    }
-
-    /// The call behind a moment by which somebody may know of it at a PE, and the PE that this signals. `upto`: what is known there. The first that
-    /// signals the PE, if the last that is known does; else the first.
-    fn tells(&self, behind: u64, upto: u64, pe: PeId) -> Option<(u32, Option<PeId>)> {
-        let mut later = self.log.iter().filter(|(time, ..)| *time > behind).map(|&(time, site, to)| (time, (site, to)));
-        let signals = later.clone().rfind(|(time, _)| *time <= upto).is_some_and(|(_, (_, to))| to == Some(pe));
-        later.find(|(_, (_, to))| !signals || *to == Some(pe)).map(|(_, call)| call)
-    }
-
-    /// Somebody waits for a put of it, which is a call that others synchronize with only then.
-    fn synchronized(&mut self, time: u64, site: u32, to: PeId) {
-        let at = self.log.partition_point(|(other, ..)| *other < time);
-        if self.log.get(at).is_none_or(|(other, ..)| *other != time) {
-            self.log.insert(at, (time, site, Some(to)));
-        }
-    }
-
-    /// What it knows, to be added to.
-    fn clock(&mut self) -> &mut Clock {
-        self.issue = None;
-        Rc::make_mut(&mut self.clock)
-    }
-
-    #[inline]
-    fn previous(&mut self, pe: PeId, lane: Lane, time: u64) -> u64 {
-        for (to, of, last) in &mut self.previous {
-            if (*to, *of) == (pe, lane) {
-                return std::mem::replace(last, time);
-            }
-        }
-        self.previous.push((pe, lane, time));
-        0
-    }
 }
 
 /// Non-blocking operations of an agent that no quiet has completed: those issued behind one moment, up to another.

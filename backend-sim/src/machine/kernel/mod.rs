@@ -3,6 +3,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `mod.rs` | beginning and ending kernels and blocks |
+//! | `launch.rs` | a launch: checked, and enqueued on its stream |
 //! | `address.rs` | the addresses that kernels see |
 //! | `turn.rs` | a block's turn: until somebody else may act |
 //! | `world.rs` | global memory, as a block sees it |
@@ -25,6 +26,7 @@
 
 mod address;
 mod call;
+mod launch;
 mod order;
 mod report;
 mod store;
@@ -37,20 +39,18 @@ mod world;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use onesided::backend::{AllocId, ArgumentValue, LaunchRequest, Span};
-use onesided::{At, Error, ErrorKind, Grid, Together};
-use onesided_ptx::{Block, Global, Idle, Launch, Type};
+use onesided::backend::{AllocId, Span};
+use onesided_ptx::{Block, Idle};
 
 use super::access::BlockName;
-use super::agent::{Agent, AgentKind, InKernel, State, Task};
+use super::agent::{Agent, AgentKind, InKernel, State};
 use super::ids::{AgentId, BlockId, Id as _, PeId, Table};
 use super::past::Past;
 use super::{Machine, Object, Progress};
-use crate::kernel::Code;
 use crate::race::Kind;
-use crate::request::Reply;
 use call::Calling;
 pub(crate) use call::Look;
+pub(crate) use launch::Launched;
 use order::{Heard, Words};
 use watch::Watches;
 
@@ -59,48 +59,6 @@ const STREAMS: u32 = 16;
 
 /// The first number of an agent of a kernel among its PE's agents.
 const FIRST: u32 = 2048;
-
-/// Threads that a GPU holds at once: 132 multiprocessors of 2048.
-const RESIDENT_THREADS: u64 = 132 * 2048;
-/// Blocks that a multiprocessor holds at most, on all of them.
-const RESIDENT_BLOCKS: u64 = 132 * 32;
-
-/// A kernel that waits on a stream, with everything that its launch gave it.
-#[derive(Debug)]
-pub(crate) struct Launched {
-    code: Arc<Code>,
-    name: String,
-    launch: Arc<Launch>,
-    /// The memory that it was given.
-    memory: Vec<AllocId>,
-    /// Blocks that run at the same time.
-    resident: u64,
-    stream: u32,
-    /// The line of the launch.
-    at: At,
-    /// Its number among the operations that the PE called, over all of its streams.
-    called: u64,
-}
-
-impl Launched {
-    /// Whether it was given this memory.
-    pub(super) fn uses(&self, alloc: AllocId) -> bool {
-        self.memory.contains(&alloc)
-    }
-
-    fn blocks(&self) -> u64 {
-        self.launch.grid.iter().map(|&n| u64::from(n)).product()
-    }
-
-    fn position(&self, number: u64) -> [u32; 3] {
-        let [x, y, _] = self.launch.grid.map(u64::from);
-        [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32]
-    }
-
-    fn threads(&self) -> u64 {
-        self.launch.block.iter().map(|&n| u64::from(n)).product()
-    }
-}
 
 /// Kernels that run.
 #[derive(Debug, Default)]
@@ -174,138 +132,6 @@ impl Kernels {
         self.globals.clear();
         self.workspaces.clear();
         self.together.clear();
-    }
-}
-
-/// # Launching
-impl Machine {
-    /// The host enqueues a kernel.
-    pub(super) fn enqueue_kernel(
-        &mut self,
-        host: AgentId,
-        stream: u32,
-        request: &LaunchRequest<'_, Arc<Code>>,
-        at: At,
-    ) -> Progress {
-        let pe = self.agents[host].pe;
-        match self.launched(pe, stream, request, at) {
-            Ok(launched) if request.grid.together == Together::AllPes && !self.launch_together(pe, &launched, at) => {
-                self.block_for_ever(host)
-            }
-            Ok(launched) => self.enqueue(pe, stream, Task::Launch(Arc::new(launched)), at),
-            Err(why) => {
-                let message = format!("{}: {why}", request.name);
-                let error = Error::new(ErrorKind::InvalidArgument, "launch", message, at);
-                self.answer(host, Reply::Failed(error))
-            }
-        }
-    }
-
-    fn launched(
-        &mut self,
-        pe: PeId,
-        stream: u32,
-        request: &LaunchRequest<'_, Arc<Code>>,
-        at: At,
-    ) -> Result<Launched, String> {
-        let LaunchRequest { module: code, kernel, name, grid, arguments } = *request;
-        let Grid { blocks, threads, shared, together } = *grid;
-        let info = &code.module.kernels()[kernel];
-        let count = |of: [u32; 3]| of.iter().map(|&n| u64::from(n)).product::<u64>();
-        let resident = (RESIDENT_THREADS / count(threads)).clamp(1, RESIDENT_BLOCKS);
-        if together != Together::Nothing && count(blocks) > resident {
-            return Err(format!(
-                "{} blocks that must run at the same time; a GPU holds {resident} of {} threads",
-                count(blocks),
-                count(threads)
-            ));
-        }
-        if stream >= STREAMS {
-            return Err(format!("in the simulator, kernels are launched on a PE's first {STREAMS} streams"));
-        }
-        let local = count(blocks).saturating_mul(count(threads) + 1);
-        if u64::from(FIRST) + (local + 1) * u64::from(STREAMS) >= 1 << self.ordinals {
-            return Err(format!(
-                "{local} blocks and threads are more than the simulator has names for; simulate a smaller grid"
-            ));
-        }
-        let mut launch = Launch::new(1, 1);
-        (launch.grid, launch.block, launch.dynamic_shared) = (blocks, threads, shared);
-        launch.max_steps = self.config.max_instructions;
-        launch.checks.races = self.races.is_on();
-        launch.checks.order = self.mode.needs.tracking;
-        let mut memory = Vec::new();
-        launch.parameters = vec![0; info.parameter_bytes as usize];
-        for (number, (parameter, argument)) in info.parameters.iter().zip(arguments).enumerate() {
-            fits(parameter.ty, argument.value()).map_err(|why| format!("argument {number} is {why}"))?;
-            let mut place = |span: Span| {
-                memory.push(span.alloc);
-                address::join(pe, span.alloc, span.start)
-            };
-            let (start, size) = (parameter.offset as usize, parameter.size as usize);
-            argument.value().write(&mut launch.parameters[start..start + size], &mut place, &|team| team.0)?;
-        }
-        launch.globals = self.globals_of(pe, code)?;
-        if together != Together::Nothing {
-            launch.workspace = self.workspace(pe)?;
-        }
-        let launch = Arc::new(launch);
-        // what the launch cannot be is found before it is enqueued
-        Block::check(&code.module, name, &launch).map_err(|why| {
-            let text = why.to_string();
-            text.strip_prefix(&format!("{name}: ")).unwrap_or(&text).to_string()
-        })?;
-        self.pes[pe].called += 1;
-        let called = self.pes[pe].called;
-        Ok(Launched { code: Arc::clone(code), name: name.into(), launch, memory, resident, stream, at, called })
-    }
-
-    /// The addresses of a module's variables on a PE, which are made when it first launches one of the module's kernels.
-    fn globals_of(&mut self, pe: PeId, code: &Arc<Code>) -> Result<Vec<u64>, String> {
-        let key = (pe, Arc::as_ptr(code) as usize);
-        if let Some(addresses) = self.kernels.globals.get(&key) {
-            return Ok(addresses.clone());
-        }
-        let globals = code.module.globals();
-        let place = |global: &Global| {
-            let alloc = self.heap.alloc_external(pe, (global.size as usize).max(1))?;
-            Ok((alloc, address::join(pe, alloc, 0)?))
-        };
-        let placed: Vec<(AllocId, u64)> = globals.iter().map(place).collect::<Result<_, String>>()?;
-        let addresses: Vec<u64> = placed.iter().map(|(_, address)| *address).collect();
-        for (global, (alloc, _)) in globals.iter().zip(&placed) {
-            let mut bytes = global.initial.clone();
-            bytes.resize((global.size as usize).max(1), 0);
-            for &(offset, of, plus) in &global.addresses {
-                let value = addresses[of].wrapping_add_signed(plus);
-                bytes[offset as usize..offset as usize + 8].copy_from_slice(&value.to_le_bytes());
-            }
-            let span = Span { alloc: *alloc, start: 0, len: bytes.len() };
-            self.heap.bytes_mut(pe, span).copy_from_slice(&bytes);
-        }
-        self.kernels.globals.insert(key, addresses.clone());
-        Ok(addresses)
-    }
-
-    /// The address of two words by which a grid synchronizes. Launches of a stream follow each other, and each has its own.
-    fn workspace(&mut self, pe: PeId) -> Result<u64, String> {
-        const LAUNCHES: usize = 256;
-        let (alloc, used) = match self.kernels.workspaces.get(&pe) {
-            Some(&(alloc, used)) if used < LAUNCHES => (alloc, used),
-            _ => (self.heap.alloc_external(pe, LAUNCHES * 16)?, 0),
-        };
-        self.kernels.workspaces.insert(pe, (alloc, used + 1));
-        address::join(pe, alloc, used * 16)
-    }
-}
-
-/// Whether a parameter of a type takes a value of its size. It is about integers and floating-point numbers, where the PTX says which it is.
-fn fits(ty: Type, value: &ArgumentValue) -> Result<(), String> {
-    let ArgumentValue::Bits { ty: given, .. } = value else { return Ok(()) };
-    match given.contains('f') {
-        true if ty.is_integer() => Err(format!("{given}; the parameter is an integer or a pointer")),
-        false if ty.is_float() => Err(format!("{given}; the parameter is a floating-point number")),
-        _ => Ok(()),
     }
 }
 

@@ -8,7 +8,7 @@ use super::super::Machine;
 use super::super::agent::{Agent, AgentKind};
 use super::super::ids::{AgentId, BlockId, Id as _, PeId};
 use super::{Running, address};
-use crate::search::Bound;
+use crate::limits::Bound;
 use crate::verdict::VerdictKind;
 
 /// # Findings
