@@ -3,7 +3,7 @@
 mod common;
 
 use common::{pair, races, races_under, without_lines};
-use onesided::{Cmp, Pe, Result, SignalOp, TeamConfig};
+use onesided::{Cmp, Issue, Pe, Result, SignalOp, TeamConfig};
 use onesided_sim::{Config, Profile, Races, Sim, Simulation};
 
 /// PE 0 sends data and then a flag to PE 1, which waits for the flag and reads the data. `between`: what stands between the two.
@@ -265,6 +265,61 @@ fn a_wait_for_one_word_of_a_put_orders_that_word_alone() {
     };
     assert!(races(2, program(2)).is_empty());
     assert_eq!(races(2, program(0)), ["put | read"]);
+}
+
+/// PE 0 sends by `put_nbi`, then raises a flag at `flag_at`, which answers into the source. `on_stream`: by a stream.
+fn answered(fence: bool, (data_to, flag_at): (usize, usize), on_stream: bool) -> impl Fn(&Pe<Sim>) -> Result<()> {
+    move |pe| {
+        let (data, flag) = (pe.alloc_zeroed::<u64>(2)?, pe.alloc_zeroed::<u64>(1)?);
+        let stream = pe.stream()?;
+        let (by_stream, by_host) = (pe.on(&stream), pe.host());
+        let by: &Issue<'_, Sim> = if on_stream { &by_stream } else { &by_host };
+        if pe.my_pe() == 0 {
+            by.put_nbi(data.at(0), data.at(1), data_to)?;
+            if fence {
+                by.fence()?;
+            }
+            by.signal_op(flag.signal(0), 1, SignalOp::Set, flag_at)?;
+        } else if pe.my_pe() == flag_at {
+            pe.host().signal_wait_until(flag.signal(0), Cmp::Eq, 1)?;
+            pe.host().p(data.at(1), 7, 0)?;
+        }
+        pe.on(&stream).quiet()?;
+        pe.synchronize(&stream)?;
+        pe.free(flag)?;
+        pe.free(data)
+    }
+}
+
+/// Whoever knows that a put has been delivered knows that its source has been read.
+#[test]
+fn a_fence_behind_a_put_orders_its_source_read_for_the_target() {
+    for on_stream in [false, true] {
+        assert!(races(2, answered(true, (1, 1), on_stream)).is_empty(), "on a stream: {on_stream}");
+        assert_eq!(races(2, answered(false, (1, 1), on_stream)), ["p | put_nbi"], "on a stream: {on_stream}");
+    }
+    assert_eq!(races(3, answered(true, (1, 2), false)), ["p | put_nbi"], "a fence is about one target");
+}
+
+/// A later put behind the fence writes to the source itself.
+#[test]
+fn a_fence_orders_a_source_read_before_later_puts_to_the_same_pe() {
+    let program = |fence: bool, to: usize| {
+        move |pe: &Pe<Sim>| {
+            let data = pe.alloc_zeroed::<u64>(3)?;
+            if pe.my_pe() == 0 {
+                pe.host().put_nbi(data.at(0), data.at(1), to)?;
+                if fence {
+                    pe.host().fence()?;
+                }
+                pe.host().put(data.at(1), data.at(2), 0)?;
+            }
+            pe.free(data)
+        }
+    };
+    assert!(races(2, program(true, 0)).is_empty());
+    assert_eq!(races(2, program(false, 0)), ["put | put_nbi"]);
+    assert_eq!(races(2, program(true, 1)), ["put | put_nbi"], "a fence is about one target");
 }
 
 #[test]

@@ -93,6 +93,11 @@ fn claims_have_exactly_the_outcomes_of_the_reference() {
 }
 
 #[test]
+fn answers_have_exactly_the_outcomes_of_the_reference() {
+    compare_all(themes::answers(calls(4)), 400);
+}
+
+#[test]
 fn stores_have_exactly_the_outcomes_of_the_reference() {
     compare_all(themes::stores(calls(4)), 400);
 }

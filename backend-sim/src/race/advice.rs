@@ -10,119 +10,163 @@ use super::missing::{MissingEdge, Side};
 use super::report::{Host, Pair, Path};
 use super::site::Sites;
 use super::{Lane, Mark, View};
-use crate::machine::{AgentId, Id as _, Table};
+use crate::machine::{AgentId, Id as _, PeId, Table};
+
+/// What is known besides the two accesses.
+#[derive(Clone, Copy)]
+pub(super) struct Context<'a> {
+    pub(super) agents: &'a Table<AgentId, View>,
+    pub(super) sites: &'a Sites,
+    pub(super) gpus: &'a Gpus,
+    /// Lines by which several threads read and write one place.
+    pub(super) updates: &'a BTreeSet<At>,
+}
+
+impl Context<'_> {
+    fn at(&self, mark: &Mark) -> At {
+        self.at_site(mark.site())
+    }
+
+    fn at_site(&self, site: u32) -> At {
+        self.sites.all[site as usize].at
+    }
+
+    fn call(&self, mark: &Mark) -> &'static str {
+        self.sites.all[mark.site() as usize].call
+    }
+}
 
 impl Pair {
-    /// What is missing between the two.
-    /// `updates`: lines by which several threads read and write one place.
-    pub(super) fn missing(
-        &self,
-        agents: &Table<AgentId, View>,
-        (sites, gpus): (&Sites, &Gpus),
-        updates: &BTreeSet<At>,
-    ) -> MissingEdge {
+    /// What is missing between the two. What is known of kernels comes first, because it is the most exact.
+    pub(super) fn missing(&self, context: Context<'_>) -> MissingEdge {
+        let of_a_kernel = self.missing_in_a_kernel(context);
+        let more = of_a_kernel.or_else(|| self.missing_on_the_path(context)).or_else(|| self.missing_atomic(context));
+        more.unwrap_or_else(|| match self.path {
+            Path::Issued(next) => self.missing_behind_the_issue(next, context),
+            _ => self.missing_between_agents(context),
+        })
+    }
+
+    /// A fence that lacks something, a barrier of the block, or one thread where several write.
+    fn missing_in_a_kernel(&self, context: Context<'_>) -> Option<MissingEdge> {
         let Pair { ref first, ref second, pe, path, lack, through, .. } = *self;
-        let at = |site: u32| sites.all[site as usize].at;
-        let call = |mark: &Mark| sites.all[mark.site() as usize].call;
-        let (after, before) = (at(first.site()), at(second.site()));
-        let barrier = MissingEdge::Barrier { after: after.min(before), before: after.max(before) };
+        let (after, before) = (context.at(first), context.at(second));
         if through {
-            return MissingEdge::Through { pe: pe.index(), after, before };
+            return Some(MissingEdge::Through { pe: pe.index(), after, before });
         }
         if !matches!(path, Path::Issued(_))
-            && let Some(lack) = gpus.missing(first, second, agents)
+            && let Some(lack) = context.gpus.missing(first, second, context.agents)
         {
-            return of_fence(lack, after, before);
+            return Some(of_fence(lack, after, before));
         }
-        if let Some(at) = self.line_of_threads(agents, sites)
-            && (self.writes_twice() || updates.contains(&at))
+        if let Some(at) = self.line_of_threads(context.agents, context.sites)
+            && (self.writes_twice() || context.updates.contains(&at))
         {
-            return MissingEdge::OneThread { at, updates: updates.contains(&at) };
+            return Some(MissingEdge::OneThread { at, updates: context.updates.contains(&at) });
         }
         if let Path::Threads(side) = path {
-            return MissingEdge::Threads { after, before, side };
+            return Some(MissingEdge::Threads { after, before, side });
         }
-        if let Some((lack, [from, to])) = lack
-            && matches!(from.lane(), Lane::Steps | Lane::Stores)
-        {
-            return of_fence(lack, at(from.site()), at(to.site()));
+        match lack {
+            Some((lack, [from, to])) if matches!(from.lane(), Lane::Steps | Lane::Stores) => {
+                Some(of_fence(lack, context.at(&from), context.at(&to)))
+            }
+            _ => None,
         }
-        match path {
+    }
+
+    /// Where the one side is told of the other, but by somebody, or at a moment, that does not help.
+    fn missing_on_the_path(&self, context: Context<'_>) -> Option<MissingEdge> {
+        let (after, before) = (context.at(&self.first), context.at(&self.second));
+        match self.path {
             Path::Behind(site) => {
-                let quiet = matches!(first.lane(), Lane::Puts | Lane::Nbi | Lane::Stores | Lane::Gets);
-                return MissingEdge::Synchronize { after, before: at(site), quiet, launch: false };
+                let quiet = matches!(self.first.lane(), Lane::Puts | Lane::Nbi | Lane::Stores | Lane::Gets);
+                Some(MissingEdge::synchronize(after, context.at_site(site), quiet))
             }
             Path::OnStream { call, host } => {
                 let before = if let Host::First = host { after } else { before };
-                return MissingEdge::Synchronize { after: at(call), before, quiet: false, launch: false };
+                Some(MissingEdge::synchronize(context.at_site(call), before, false))
             }
-            _ => {}
+            Path::ToldLater => Some(MissingEdge::Threads { after: before, before: after, side: Side::Second }),
+            _ => None,
         }
-        if let Path::ToldLater = path {
-            return MissingEdge::Threads { after: before, before: after, side: Side::Second };
-        }
-        let [a, b] = [first, second].map(|mark| &agents[mark.agent()]);
-        for (plain, other) in [(first, second), (second, first)] {
-            match (plain.how(), other.how()) {
-                (How::Deliver, How::AtomicRead | How::Wait) => {
-                    return MissingEdge::Atomic { at: at(plain.site()), writes: true };
-                }
-                // an atomic is no signal: what is missing there is an order
-                (How::Read, How::AtomicUpdate | How::AtomicFetch) if call(other).contains("signal") => {
-                    return MissingEdge::Atomic { at: at(plain.site()), writes: false };
-                }
-                _ => {}
+    }
+
+    /// A plain access beside an atomic one.
+    fn missing_atomic(&self, context: Context<'_>) -> Option<MissingEdge> {
+        let Pair { first, second, .. } = self;
+        [(first, second), (second, first)].into_iter().find_map(|(plain, other)| match (plain.how(), other.how()) {
+            (How::Deliver, How::AtomicRead | How::Wait) => {
+                Some(MissingEdge::Atomic { at: context.at(plain), writes: true })
             }
-        }
+            // an atomic is no signal: what is missing there is an order
+            (How::Read, How::AtomicUpdate | How::AtomicFetch) if context.call(other).contains("signal") => {
+                Some(MissingEdge::Atomic { at: context.at(plain), writes: false })
+            }
+            _ => None,
+        })
+    }
+
+    /// Whether other agents of one PE made the two; and whether these are blocks of one kernel.
+    fn beside(&self, context: Context<'_>) -> (bool, bool) {
+        let [a, b] = [self.first, self.second].map(|mark| &context.agents[mark.agent()]);
+        let beside = a.pe == b.pe && self.first.agent() != self.second.agent();
+        (beside, beside && a.block.is_some() && b.block.is_some() && a.kind == b.kind)
+    }
+
+    /// Neither is told of the other.
+    fn missing_between_agents(&self, context: Context<'_>) -> MissingEdge {
         let arrives = |mark: &Mark| matches!(mark.lane(), Lane::Puts | Lane::Nbi | Lane::Stores);
-        let beside = a.pe == b.pe && first.agent() != second.agent();
-        let in_one_kernel = beside && a.block.is_some() && b.block.is_some() && a.kind == b.kind;
-        let Path::Issued(next) = path else {
-            return match beside {
-                true if in_one_kernel => MissingEdge::Blocks { after, before },
-                // the stream's work was enqueued first: else it would come after the host's access
-                true if a.is_host() => {
-                    MissingEdge::Synchronize { after: before, before: after, quiet: arrives(second), launch: false }
-                }
-                true => MissingEdge::Synchronize { after, before, quiet: arrives(first), launch: false },
-                false => barrier,
-            };
-        };
-        match first.lane() {
+        let (after, before) = (context.at(&self.first), context.at(&self.second));
+        match self.beside(context) {
+            (true, true) => MissingEdge::Blocks { after, before },
+            // the stream's work was enqueued first: else it would come after the host's access
+            (true, false) if context.agents[self.first.agent()].is_host() => {
+                MissingEdge::synchronize(before, after, arrives(&self.second))
+            }
+            (true, false) => MissingEdge::synchronize(after, before, arrives(&self.first)),
+            (false, _) => barrier(after, before),
+        }
+    }
+
+    /// The second is told of the first one's issue, but not of what the transfer does later. `next`: the call behind the issue by which it is told, and
+    /// the PE that this signals.
+    fn missing_behind_the_issue(&self, next: Option<(u32, Option<PeId>)>, context: Context<'_>) -> MissingEdge {
+        let (after, before) = (context.at(&self.first), context.at(&self.second));
+        let (beside, _) = self.beside(context);
+        match self.first.lane() {
             Lane::Reads => MissingEdge::Flush { after, before },
             Lane::Gets => MissingEdge::Quiet { after, before },
-            Lane::Steps | Lane::Arrived | Lane::Parts if beside => {
-                MissingEdge::Synchronize { after, before, quiet: false, launch: false }
+            Lane::Steps | Lane::Arrived | Lane::Parts if beside => MissingEdge::synchronize(after, before, false),
+            Lane::Steps | Lane::Arrived | Lane::Parts => barrier(after, before),
+            Lane::Puts | Lane::Nbi | Lane::Stores => self.missing_arrival(next, context),
+        }
+    }
+
+    /// What orders or completes a put or store before the second access.
+    fn missing_arrival(&self, next: Option<(u32, Option<PeId>)>, context: Context<'_>) -> MissingEdge {
+        let Pair { ref first, ref second, pe, .. } = *self;
+        let (after, before) = (context.at(first), context.at(second));
+        let [a, b] = [first, second].map(|mark| &context.agents[mark.agent()]);
+        let fence = |before, put_signal| {
+            let by_another = fence_by_another(first, context.agents);
+            MissingEdge::Fence { after, before, put_signal, by_another }
+        };
+        let is_ordered_by_fence = matches!(second.lane(), Lane::Puts | Lane::Nbi | Lane::Stores | Lane::Arrived);
+        if a.scope() == b.scope() && is_ordered_by_fence {
+            return fence(before, false);
+        }
+        match (self.beside(context), next) {
+            ((true, false), _) if a.stream().is_some() => MissingEdge::synchronize(after, before, true),
+            ((true, _), _) => MissingEdge::Quiet { after, before },
+            ((false, _), Some((site, Some(to)))) if to == pe => {
+                let put = first.how() == How::Deliver && context.call(first).starts_with("put");
+                fence(context.at_site(site), put && context.sites.all[site as usize].call.starts_with("signal"))
             }
-            Lane::Steps | Lane::Arrived | Lane::Parts => barrier,
-            Lane::Puts | Lane::Nbi | Lane::Stores => {
-                let ordered_by_fence = matches!(second.lane(), Lane::Puts | Lane::Nbi | Lane::Stores | Lane::Arrived);
-                if a.scope() == b.scope() && ordered_by_fence {
-                    let by_another = fence_by_another(first, agents);
-                    return MissingEdge::Fence { after, before, put_signal: false, by_another };
-                }
-                if beside {
-                    return match a.stream() {
-                        Some(_) if !in_one_kernel => {
-                            MissingEdge::Synchronize { after, before, quiet: true, launch: false }
-                        }
-                        _ => MissingEdge::Quiet { after, before },
-                    };
-                }
-                match next {
-                    Some((site, Some(to))) if to == pe => {
-                        let put =
-                            first.how() == How::Deliver && sites.all[first.site() as usize].call.starts_with("put");
-                        let put_signal = put && sites.all[site as usize].call.starts_with("signal");
-                        let by_another = fence_by_another(first, agents);
-                        MissingEdge::Fence { after, before: at(site), put_signal, by_another }
-                    }
-                    Some((site, _)) if first.agent() != second.agent() => {
-                        MissingEdge::Quiet { after, before: at(site) }
-                    }
-                    _ => MissingEdge::Quiet { after, before },
-                }
+            ((false, _), Some((site, _))) if first.agent() != second.agent() => {
+                MissingEdge::Quiet { after, before: context.at_site(site) }
             }
+            _ => MissingEdge::Quiet { after, before },
         }
     }
 
@@ -150,6 +194,10 @@ fn fence_by_another(access: &Mark, agents: &Table<AgentId, View>) -> Option<At> 
     let mine = me.fence.is_some_and(|(time, _)| time > access.time);
     let fences = agents.ids().filter(of_block).filter_map(|id| agents[id].fence);
     fences.filter(|(time, _)| *time > access.time && !mine).map(|(_, at)| at).next()
+}
+
+fn barrier(after: At, before: At) -> MissingEdge {
+    MissingEdge::Barrier { after: after.min(before), before: after.max(before) }
 }
 
 fn of_fence(lack: Lack, after: At, before: At) -> MissingEdge {

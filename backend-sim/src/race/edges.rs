@@ -93,8 +93,10 @@ impl Detector {
             Lane::Nbi | Lane::Gets if view.is_in_kernel() => view.issued = time,
             _ => {}
         }
-        if lane == Lane::Stores {
-            view.stored = time;
+        match lane {
+            Lane::Stores => view.stored = time,
+            Lane::Nbi => view.nbi_puts.push((time, to)),
+            _ => {}
         }
         let fenced = &self.pes[view.pe].fenced[view.kind.scope()];
         let issue =
@@ -377,6 +379,7 @@ impl Detector {
             for agent in self.agents.ids() {
                 let view = &mut self.agents[agent];
                 view.issue = None;
+                view.nbi_puts.clear();
                 if let Some(&last) = view.log.last() {
                     view.log.clear(); // what everybody knows of it
                     view.log.push(last);

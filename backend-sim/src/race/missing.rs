@@ -132,6 +132,11 @@ pub enum Side {
 }
 
 impl MissingEdge {
+    /// The end of a stream's work, behind a quiet if it sends something.
+    pub(super) fn synchronize(after: At, before: At, quiet: bool) -> MissingEdge {
+        MissingEdge::Synchronize { after, before, quiet, launch: false }
+    }
+
     /// The same, where a line of a kernel stands for the launch of it: the host synchronizes behind that.
     pub(super) fn behind_the_launch(self, launch_of: impl Fn(At) -> Option<At>) -> MissingEdge {
         match self {

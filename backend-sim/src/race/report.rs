@@ -7,6 +7,7 @@ use onesided::At;
 use onesided::backend::{AllocId, Span};
 use onesided_ptx::Who as KernelThread;
 
+use super::advice::Context;
 use super::gpu::{Gpus, Lack};
 use super::how::How;
 use super::missing::{MissingEdge, Side};
@@ -303,8 +304,8 @@ impl Found {
         };
         let (written, read) = (of_one_line(Pair::writes_twice), of_one_line(|pair| !pair.writes_twice()));
         let updates = &written & &read;
-        let mut races: Vec<Race> =
-            races.map(|pair| pair.race(agents, (sites, gpus, &updates), &made_at, &kernels)).collect();
+        let context = Context { agents, sites, gpus, updates: &updates };
+        let mut races: Vec<Race> = races.map(|pair| pair.race(context, &made_at, &kernels)).collect();
         races.sort_by_key(|race| {
             let lines = [race.first.at, race.second.at];
             // a call that races with itself in another round rarely is the cause: others of its races say more
@@ -324,12 +325,12 @@ impl Pair {
 
     fn race(
         &self,
-        agents: &Table<AgentId, View>,
-        (sites, gpus, updates): (&Sites, &Gpus, &BTreeSet<At>),
+        context: Context<'_>,
         made_at: impl Fn(AllocId) -> Option<At>,
         (thread, launched): &(impl Fn(AgentId) -> Option<KernelThread>, impl Fn(AgentId) -> Option<At>),
     ) -> Race {
         let Pair { ref first, ref second, pe, span, known, times, .. } = *self;
+        let Context { agents, sites, .. } = context;
         let known = known.map(|site| site.map(|site| (sites.all[site as usize].call, sites.all[site as usize].at)));
         Race {
             first: Access { known: known[0], thread: thread(first.agent()), ..access(first, agents, sites) },
@@ -337,7 +338,7 @@ impl Pair {
             pe: pe.index(),
             span,
             made_at: made_at(span.alloc),
-            missing: self.missing(agents, (sites, gpus), updates).behind_the_launch(|line| {
+            missing: self.missing(context).behind_the_launch(|line| {
                 let mark = [first, second].into_iter().find(|mark| sites.all[mark.site() as usize].at == line)?;
                 launched(mark.agent())
             }),

@@ -35,6 +35,8 @@ pub(super) struct View {
     pub(super) sent: Option<(u64, Rc<Issue>)>,
     /// Its last transfer of each lane to each PE.
     pub(super) previous: Vec<(PeId, Lane, u64)>,
+    /// Its non-blocking puts since the last moment that everybody knows: when, and to which PE.
+    pub(super) nbi_puts: Vec<(u64, PeId)>,
     /// Its last non-blocking operation.
     pub(super) nbi: u64,
     /// Its calls that others synchronize with, from the last that everybody knows: when, which, and the PE that is signalled.
@@ -81,6 +83,7 @@ impl View {
             fence: None,
             sent: None,
             previous: Vec::new(),
+            nbi_puts: Vec::new(),
             nbi: 0,
             log: Vec::new(),
         }
@@ -89,9 +92,11 @@ impl View {
     /// Back to the start, keeping allocations.
     pub(super) fn reset(&mut self, nothing: &Rc<Clock>) {
         let (mut previous, mut log) = (std::mem::take(&mut self.previous), std::mem::take(&mut self.log));
+        let mut nbi_puts = std::mem::take(&mut self.nbi_puts);
         previous.clear();
         log.clear();
-        *self = View { previous, log, ..View::new(self.pe, self.kind, nothing) };
+        nbi_puts.clear();
+        *self = View { previous, log, nbi_puts, ..View::new(self.pe, self.kind, nothing) };
     }
 
     pub(super) fn is_host(&self) -> bool {
@@ -134,6 +139,11 @@ impl View {
         if self.log.get(at).is_none_or(|(other, ..)| *other != time) {
             self.log.insert(at, (time, site, Some(to)));
         }
+    }
+
+    /// Where the non-blocking put went that it issued at a moment.
+    pub(super) fn nbi_put_to(&self, time: u64) -> Option<PeId> {
+        self.nbi_puts.binary_search_by_key(&time, |&(time, _)| time).ok().map(|at| self.nbi_puts[at].1)
     }
 
     /// What it knows, to be added to.

@@ -34,7 +34,8 @@ pub(super) struct OnPath<'a> {
     agents: &'a Table<AgentId, View>,
 }
 
-/// Whether a clock has an access of a lane of an agent to memory of a PE. What is known of a block, each of its threads has done.
+/// Whether a clock has an access of a lane of an agent to memory of a PE. What is known of a block, each of its threads has done. What has been
+/// delivered, has been read before.
 #[inline]
 pub(super) fn knows(
     clock: &Clock,
@@ -47,6 +48,8 @@ pub(super) fn knows(
     clock.knows(agent, lane, time, pe)
         || matches!(lane, Lane::Steps | Lane::Arrived)
             && agents[agent].block.is_some_and(|block| time <= clock.steps(block))
+        || lane == Lane::Reads
+            && agents[agent].nbi_put_to(time).is_some_and(|to| clock.knows(agent, Lane::Nbi, time, to))
 }
 
 /// The last own access of an agent that a clock has.
@@ -167,10 +170,16 @@ impl Who<'_> {
         }
         let knows = |clock: &Clock| knows(clock, self.agents, agent, lane, mark.time, self.pe);
         let same_scope = || self.agents[agent].scope() == self.agents[self.agent].scope();
+        // a fence that puts a delivery before this one puts the source read before it, too
+        let is_read_for_here = || lane == Lane::Reads && self.agents[agent].nbi_put_to(mark.time) == Some(self.pe);
+        let fenced_as = if is_read_for_here() { Lane::Nbi } else { lane };
         knows(self.clock)
             || lane == Lane::Stores && self.is_on_gpu_of(agent) && mark.time <= steps_of(self.clock, self.agents, agent)
-            || self.fenced.is_some_and(|fenced| fenced.covers(agent, lane, mark.time) || knows(&fenced.clock))
-            || self.is_fenced() && FENCED.contains(&lane) && same_scope() && self.clock.has_fenced(agent, mark.time)
+            || self.fenced.is_some_and(|fenced| fenced.covers(agent, fenced_as, mark.time) || knows(&fenced.clock))
+            || self.is_fenced()
+                && FENCED.contains(&fenced_as)
+                && same_scope()
+                && self.clock.has_fenced(agent, mark.time)
             || self.in_order
                 && same_scope()
                 && matches!(lane, Lane::Puts | Lane::Stores | Lane::Arrived)

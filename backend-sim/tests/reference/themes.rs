@@ -73,6 +73,26 @@ pub(crate) fn claims(calls: usize, streams: usize) -> impl Strategy<Value = Prog
     exchange(send, streams, Just(Op::Read { src: 0, len: 1 }))
 }
 
+/// Messages by non-blocking puts, which PE 1 answers into their source. What the flag tells of a delivery it tells of the source read.
+pub(crate) fn answers(calls: usize) -> impl Strategy<Value = Program> {
+    let put = |nbi, dst| Op::Put { to: 1, dst, src: SOURCE, len: 1, nbi, signal: None };
+    let op = prop_oneof![
+        5 => (0usize..2).prop_map(move |dst| put(true, dst)),
+        1 => Just(put(false, 0)),
+        1 => Just(Op::Put { to: 0, dst: 0, src: SOURCE, len: 1, nbi: true, signal: None }),
+        5 => Just(Op::Fence),
+        1 => Just(Op::Flush),
+        1 => Just(Op::Quiet),
+        1 => Just(Op::P { to: 0, dst: SOURCE, value: 1 }),
+    ];
+    let send = prop::collection::vec(op.prop_map(host), 1..=calls);
+    exchange(
+        send,
+        0,
+        prop_oneof![3 => Just(Op::P { to: 0, dst: SOURCE, value: 2 }), 1 => Just(Op::Read { src: 0, len: 1 })],
+    )
+}
+
 /// Messages by stores through a peer's pointer.
 pub(crate) fn stores(calls: usize) -> impl Strategy<Value = Program> {
     let range = || (0usize..2, 1usize..=2).prop_map(|(first, len)| (first.min(2 - len), len));
