@@ -353,6 +353,12 @@ impl Simulation {
 
     #[track_caller]
     fn reproduce_program<T>(&mut self, run: &Run<T>, program: &Program<'_, T>) -> Result<Run<T>> {
+        if run.schedule.quiet != self.config().quiet {
+            // a proof tries the narrower reading of quiets first
+            let mut alike = Simulation::new(run.schedule.configure(self.config()))?;
+            (alike.stop, alike.budget) = (self.stop.clone(), self.budget);
+            return alike.reproduce_program(run, program);
+        }
         // The run in order has printed already, and the runs of a search have not.
         self.engine.prints(run.schedule.choices != Choices::InOrder);
         let again = self.record(&run.schedule.choices, program);

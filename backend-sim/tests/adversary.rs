@@ -135,3 +135,18 @@ fn its_schedules_replay() {
     let again = simulation.replay(&run.schedule, message).unwrap();
     assert_eq!((again.results, again.trace), (run.results, run.trace));
 }
+
+/// The host goes first, and its stream has its turn all the same.
+#[test]
+fn a_host_that_polls_keeps_no_stream_for_ever() {
+    let program = |pe: &Pe<Sim>| {
+        let (word, stream) = (pe.alloc_zeroed::<u64>(1)?, pe.stream()?);
+        pe.on(&stream).signal_op(word.signal(0), 1, SignalOp::Set, pe.my_pe())?;
+        while pe.host().signal_fetch(word.signal(0))? != 1 {}
+        pe.synchronize(&stream)?;
+        pe.free(word)
+    };
+    let config = Config { profile: Profile::UnorderedNic, ..Config::pes(2) };
+    let run = Simulation::new(config).unwrap().run(program).unwrap();
+    assert!(run.is_ok(), "{}", run.verdict);
+}

@@ -3,7 +3,7 @@
 mod common;
 
 use common::races;
-use onesided::{Pe, Predefined, ReduceOp, Result, TeamConfig};
+use onesided::{Cmp, Pe, Predefined, ReduceOp, Result, TeamConfig};
 use onesided_sim::Sim;
 
 /// A host comes after a put of its stream, and not after the quiet that completes it. Then it meets the others.
@@ -189,4 +189,26 @@ fn teams_order_nothing_when_they_are_made_or_destroyed() {
         pe.free(x)
     };
     assert_eq!(races(2, program), ["p | read"]);
+}
+
+/// A wait may look at what a put delivers. What collectives deliver races with it, in order and in every other run.
+#[test]
+fn a_wait_for_what_a_collective_delivers_races_with_it() {
+    let broadcast = |pe: &Pe<Sim>| {
+        let x = pe.alloc_zeroed::<u64>(2)?;
+        if pe.my_pe() == 0 {
+            pe.host().wait_until(x.at(0), Cmp::Le, 1)?;
+        }
+        pe.host().broadcast(pe.world(), x.at(0), x.at(1), 1)?;
+        pe.free(x)
+    };
+    assert_eq!(races(2, broadcast), ["broadcast | wait_until"]);
+    let reduce = |pe: &Pe<Sim>| {
+        let (x, stream) = (pe.alloc_zeroed::<u64>(2)?, pe.stream()?);
+        pe.on(&stream).wait_until(x.at(0), Cmp::Le, 9)?;
+        pe.host().reduce(pe.world(), x.at(0), x.at(1), ReduceOp::Sum)?;
+        pe.synchronize(&stream)?;
+        pe.free(x)
+    };
+    assert_eq!(races(2, reduce), ["reduce | wait_until"]);
 }

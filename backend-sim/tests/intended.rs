@@ -1,10 +1,12 @@
 //! Races that a program means: what a mark covers, what it does not, and what summaries say of it.
 
+use std::ops::ControlFlow;
+
 mod common;
 
 use common::without_lines;
-use onesided::{Pe, Result};
-use onesided_sim::{Config, Explore, IntendedRaces, Races, Run, Sim, Simulation};
+use onesided::{Cmp, Pe, Result};
+use onesided_sim::{Config, Explore, IntendedRaces, Races, Reduce, Run, Sim, Simulation, VerdictKind};
 
 fn run(config: Config, program: impl Fn(&Pe<Sim>) -> Result<()>) -> Run<()> {
     Simulation::new(config).unwrap().run(program).unwrap()
@@ -172,4 +174,27 @@ fn without_a_detector_there_are_no_marks() {
     let program = |pe: &Pe<Sim>| pe.intended_race("nothing", |pe| pe.host().barrier_all());
     let run = run(Config { races: Races::Ignore, ..Config::pes(2) }, program);
     assert!(run.is_ok() && run.verdict.intended.is_empty());
+}
+
+/// A wait ends before a write that races with it, or never: a search sees both, whatever else it leaves out.
+#[test]
+fn a_wait_and_a_write_of_a_stream_that_are_meant_to_race_come_in_both_orders() {
+    let program = |pe: &Pe<Sim>| {
+        let (word, stream) = (pe.alloc_zeroed::<u64>(1)?, pe.stream()?);
+        pe.intended_race("either may be first", |pe| {
+            pe.on(&stream).write(&word, &[2])?;
+            pe.host().wait_until(&word, Cmp::Le, 1)
+        })?;
+        pe.synchronize(&stream)?;
+        pe.free(word)
+    };
+    for reduce in [Reduce::Nothing, Reduce::Counters, Reduce::Everything] {
+        let mut deadlocks = 0;
+        let mut simulation = Simulation::new(Config { reduce, ..Config::pes(1) }).unwrap();
+        let explored = simulation.explore(Explore::All { limit: 100 }, program, |run| {
+            deadlocks += u32::from(matches!(run.verdict.kind, VerdictKind::Deadlock));
+            ControlFlow::Continue(())
+        });
+        assert!(explored.unwrap().complete && deadlocks > 0, "{reduce:?}");
+    }
 }

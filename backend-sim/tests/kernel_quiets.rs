@@ -315,3 +315,30 @@ ret;
         }
     }
 }
+
+#[test]
+fn a_store_ends_the_wait_of_another_thread_of_its_block() {
+    let program = |pe: &Pe<Sim>| launch(pe, "store_ends_a_wait", |_, _, _| Ok(()));
+    let run = simulation(Quiet::Pe).run(program).unwrap();
+    assert!(run.verdict.is_ok(), "in order: {}", run.verdict);
+    assert_eq!(run.results, [Some(vec![1, 0]), Some(vec![1, 0])]);
+    let (explored, wrong) = prove(Quiet::Pe, program);
+    assert!(explored.complete && wrong.is_none(), "{wrong:?}");
+}
+
+/// A proof visits it in the narrower reading of quiets, and says so in its schedule.
+#[test]
+fn a_run_is_reproduced_as_it_read_quiets() {
+    let program = |pe: &Pe<Sim>| launch(pe, "barrier_beside_a_put", |_, _, _| Ok(()));
+    let (mut simulation, mut runs) = (simulation(Quiet::Pe), Vec::new());
+    let explored = simulation.explore(Explore::All { limit: 1000 }, program, |run| {
+        runs.push((run.without_results(), run.steps));
+        ControlFlow::Continue(())
+    });
+    assert!(explored.unwrap().complete);
+    for (run, steps) in &runs {
+        let again = simulation.reproduce(run, program).unwrap();
+        assert_eq!((again.steps, again.schedule.quiet), (*steps, run.schedule.quiet));
+    }
+    assert!(runs.iter().any(|(run, _)| run.schedule.quiet == Quiet::Thread));
+}

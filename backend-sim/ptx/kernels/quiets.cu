@@ -78,3 +78,21 @@ KERNEL(hand_shake) {
     while (nvshmem_uint64_atomic_fetch(signals + threadIdx.x, me) < 1) {}
     if (threadIdx.x == 0) nvshmemx_signal_op(signals + other, 1, NVSHMEM_SIGNAL_ADD, me);
 }
+// What one thread stores in a turn of its block ends the wait of another.
+KERNEL(store_ends_a_wait) {
+    if (threadIdx.x == 0) {
+        nvshmem_uint64_wait_until(signals, NVSHMEM_CMP_GE, 1);
+        seen[0] = 1;
+    } else {
+        *(volatile uint64_t *)signals = 2;
+    }
+}
+// A barrier of one thread, and a put of another, which the barrier completes or not.
+KERNEL(barrier_beside_a_put) {
+    if (threadIdx.x == 0) {
+        nvshmem_sync_all();
+        nvshmem_barrier_all();
+    } else if (nvshmem_my_pe() == 1) {
+        nvshmem_int_put_signal_nbi(data, data + 64, 1, signals, 1, NVSHMEM_SIGNAL_ADD, 0);
+    }
+}

@@ -13,7 +13,7 @@ pub(crate) struct Late {
     taken: usize,
 }
 
-/// One of so many steps is any transfer's. Else an agent that polls would keep others, or its own earlier transfers, for ever.
+/// One of so many steps is anybody's. Else an agent that polls would keep others, its own streams, or its earlier transfers for ever.
 const PATIENCE: usize = 64;
 
 impl Late {
@@ -26,10 +26,9 @@ impl Late {
 impl Chooser for Late {
     fn pick(&mut self, machine: &Machine, n: usize) -> usize {
         let agents = machine.agent_choices();
-        let transfers = n - agents;
         self.taken += 1;
-        if transfers > 0 && self.taken.is_multiple_of(PATIENCE) {
-            return agents + self.taken / PATIENCE % transfers; // each has its turn
+        if self.taken.is_multiple_of(PATIENCE) {
+            return self.taken / PATIENCE % n; // each has its turn
         }
         if agents > 0 {
             return match &mut self.generator {

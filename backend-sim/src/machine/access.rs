@@ -224,7 +224,9 @@ impl Machine {
         if touch == Touch::Write
             && let Some(mut assumed) = self.assumed.take()
         {
-            assumed.write(pe, span, self.step.by_transfer || self.is_waited_for(pe, span));
+            // behind a race that is meant, a wait may have ended that nothing orders with this
+            let disturbs = self.step.by_transfer || self.is_waited_for(pe, span) || self.races.has_intended();
+            assumed.write(pe, span, disturbs);
             self.assumed = Some(assumed);
         }
         if self.mode.needs.tracking && touch != Touch::Read && span.len <= KEPT {

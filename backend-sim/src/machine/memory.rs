@@ -43,7 +43,9 @@ impl Machine {
             }
             Call::RegisterLocal => Progress::Done,
             Call::UnregisterLocal(alloc) => {
-                self.still_used(*alloc, Some(pe), "unregister_local");
+                if !self.still_used(*alloc, Some(pe), "unregister_local") {
+                    self.races.freed(host, (*alloc, Some(pe)), ("unregister_local", at));
+                }
                 Progress::Done
             }
             Call::RegisterSymmetric(alloc) => {
@@ -98,7 +100,7 @@ impl Machine {
     fn observe_freed(&mut self, team: TeamIndex, seq: u32, alloc: AllocId, call: &'static str) {
         let entry = self.teams.get(team).instance_ref(seq).entries.first();
         if let Some((agent, at)) = entry.and_then(|entry| entry.agent.zip(entry.at)) {
-            self.races.freed(agent, alloc, (call, at));
+            self.races.freed(agent, (alloc, None), (call, at));
         }
     }
 

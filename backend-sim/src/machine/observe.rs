@@ -94,7 +94,9 @@ impl Machine {
         }
         match kind {
             Kind::Put => {
-                self.observe_write(&ticket, How::Deliver, (dst_pe, dst), shape, elements);
+                // a wait may look at what a put delivers, and not at parts of collectives
+                let how = if transfer.part.is_some() { How::Write } else { How::Deliver };
+                self.observe_write(&ticket, how, (dst_pe, dst), shape, elements);
             }
             Kind::Store => {
                 self.observe_write(&ticket, How::Write, (dst_pe, dst), shape, elements);

@@ -398,8 +398,14 @@ impl Detector {
         self.shadow.access(&who, span, mark, |other, span| found.note(other, mark, &who, span, known));
     }
 
-    /// The memory is given up, by a call that follows everything that its members know: whatever else there is races with it.
-    pub(crate) fn freed(&mut self, agent: AgentId, alloc: AllocId, (call, at): (&'static str, At)) {
+    /// The memory is given up, by a call that follows everything that its members know: whatever else there is races with it. `owner`: the PE whose
+    /// memory it is, if it is one's.
+    pub(crate) fn freed(
+        &mut self,
+        agent: AgentId,
+        (alloc, owner): (AllocId, Option<PeId>),
+        (call, at): (&'static str, At),
+    ) {
         if !self.on || self.base == self.now {
             return; // off, or everybody knows everything
         }
@@ -409,7 +415,7 @@ impl Detector {
         let Detector { base, agents, shadow, found, gpus, .. } = self;
         shadow.each(alloc, |pe, span, other| {
             let who = Who { pe, ..Who::agent(agent, time, *base, agents) };
-            if !who.knows(other) {
+            if owner.is_none_or(|owner| owner == pe) && !who.knows(other) {
                 found.note(*other, mark, &who, span, (agents, gpus));
             }
         });

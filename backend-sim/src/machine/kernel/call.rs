@@ -231,6 +231,10 @@ impl Machine {
     /// A thread's operation is over: its call is answered.
     pub(in crate::machine) fn call_of_thread_finished(&mut self, agent: AgentId) {
         let id = self.block_of(agent);
+        let running = &mut self.kernels.blocks[id];
+        if running.block.is_none() {
+            return running.answered.push(agent);
+        }
         let reply = std::mem::take(&mut self.agents[agent].reply);
         let value = match reply {
             Reply::Value(value) => value,

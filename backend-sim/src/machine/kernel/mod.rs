@@ -98,6 +98,8 @@ struct Running {
     block: Option<Box<Block>>,
     /// The calls that its threads make, by the thread that makes them.
     calls: BTreeMap<usize, Calling>,
+    /// Agents of threads whose calls ended during a turn of the block. They are answered when it is over.
+    answered: Vec<AgentId>,
     /// The agents of its threads that have acted.
     threads: Vec<Option<AgentId>>,
     heard: Heard,
@@ -173,6 +175,7 @@ impl Machine {
             number,
             block,
             calls,
+            answered: Vec::new(),
             threads,
             heard,
             pasts: BTreeMap::new(),

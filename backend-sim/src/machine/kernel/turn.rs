@@ -17,6 +17,13 @@ impl Machine {
     /// A block goes on: each thread until it is stopped at its next step, or waits.
     pub(in crate::machine) fn run_block(&mut self, agent: AgentId) {
         let id = self.block_of(agent);
+        self.take_turns(agent, id);
+        for thread in std::mem::take(&mut self.kernels.blocks[id].answered) {
+            self.call_of_thread_finished(thread);
+        }
+    }
+
+    fn take_turns(&mut self, agent: AgentId, id: BlockId) {
         while self.finding.is_none() && self.steps <= self.until && matches!(self.agents[agent].state, State::Running) {
             if self.kernels.blocks[id].block.as_ref().is_some_and(|block| block.is_idle()) {
                 // It was woken by something else than what it waits for.
