@@ -123,6 +123,30 @@ fn counts_that_nobody_looks_at_commute_and_tickets_do_not() {
     }
 }
 
+#[test]
+fn minima_and_maxima_that_nobody_looks_at_commute_with_their_like() {
+    let each = |update: &str| format!("{update} [%rd1], %r5;");
+    for update in ["red.global.max.u32", "red.global.min.u32", "red.global.max.s32", "red.global.min.s32"] {
+        assert_eq!(proof(&each(update), &Grid::new(1, 4)), (1, false), "{update}");
+    }
+    // signed and unsigned numbers have another order, and the largest number need not be the smallest
+    for other in ["red.global.max.s32", "red.global.min.u32", "red.global.add.u32"] {
+        let body =
+            format!("setp.eq.u32 %p1, %r1, 0;\n@%p1 red.global.max.u32 [%rd1], %r5;\n@!%p1 {other} [%rd1], %r5;");
+        assert_eq!(proof(&body, &Grid::new(1, 2)), (2, false), "{other}");
+    }
+    let looked_at = "atom.global.max.u32 %r3, [%rd1], %r5;\nst.global.u32 [%rd2], %r3;";
+    assert_eq!(proof(looked_at, &Grid::new(1, 3)), (6, false));
+}
+
+/// What is polled is set once: before the first look, between the two looks that show that the thread only waits, or behind them.
+#[test]
+fn a_loop_around_a_volatile_load_is_known_to_wait_after_two_looks() {
+    let body = "setp.eq.u32 %p1, %r2, 0;\n@%p1 bra $POLL;\nst.volatile.global.u32 [%rd1], 1;\nret;\n\
+                $POLL: ld.volatile.global.u32 %r3, [%rd1];\nsetp.eq.u32 %p1, %r3, 0;\n@%p1 bra $POLL;";
+    assert_eq!(proof(body, &Grid::new(2, 1)), (3, false));
+}
+
 /// A thread polls what others of its block count in shared memory.
 #[test]
 fn shared_memory_is_polled() {

@@ -97,7 +97,8 @@ impl Type {
         self.bytes() * 8
     }
 
-    pub(crate) fn is_signed(self) -> bool {
+    /// Whether it is of signed integers.
+    pub fn is_signed(self) -> bool {
         matches!(self, Self::S8 | Self::S16 | Self::S32 | Self::S64)
     }
 

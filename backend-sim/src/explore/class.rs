@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use super::Chooser;
 use super::generator::mixed;
 use crate::config::Reduce;
-use crate::machine::{Access, Assumptions, Bits, GivenUp, Machine, Needs, Object, ObjectKind, Step, Touch};
+use crate::machine::{Access, Assumptions, Fold, GivenUp, Machine, Needs, Object, ObjectKind, Step, Touch};
 
 /// A chooser whose runs are classified.
 #[derive(Debug)]
@@ -71,6 +71,9 @@ pub(crate) struct Class {
     assumed: Option<Box<Assumptions>>,
 }
 
+/// Kinds of updates of which two commute.
+const FOLDS: usize = Fold::GreatestSigned as usize + 1;
+
 /// Bytes, and the steps that touched them, as far as later steps may not commute with those: sums of their hashes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cell {
@@ -81,8 +84,8 @@ struct Cell {
     /// Reads since that, and additions.
     read: u64,
     added: u64,
-    /// The same of changes bit by bit, of each kind.
-    masked: [u64; 3],
+    /// The same of updates that commute with their like, of each kind.
+    folded: [u64; FOLDS],
 }
 
 impl Class {
@@ -200,19 +203,19 @@ impl Cell {
     /// The steps that a step does not commute with which touches it so. Each byte counts, so it does not matter how the bytes
     /// are cut into cells.
     fn before(&self, touch: Touch) -> u64 {
-        let masked = |except: Option<Bits>| {
+        let folded = |except: Option<Fold>| {
             let others =
-                self.masked.iter().enumerate().filter(|(kind, _)| except.is_none_or(|own| own as usize != *kind));
+                self.folded.iter().enumerate().filter(|(kind, _)| except.is_none_or(|own| own as usize != *kind));
             others.fold(0_u64, |sum, (_, steps)| sum.wrapping_add(*steps))
         };
         let steps = match touch {
-            Touch::Read => self.updated.wrapping_add(self.added).wrapping_add(masked(None)),
-            Touch::Add { .. } => self.updated.wrapping_add(self.read).wrapping_add(masked(None)),
-            Touch::Mask(own) => {
-                self.updated.wrapping_add(self.read).wrapping_add(self.added).wrapping_add(masked(Some(own)))
+            Touch::Read => self.updated.wrapping_add(self.added).wrapping_add(folded(None)),
+            Touch::Add { .. } => self.updated.wrapping_add(self.read).wrapping_add(folded(None)),
+            Touch::Fold(own) => {
+                self.updated.wrapping_add(self.read).wrapping_add(self.added).wrapping_add(folded(Some(own)))
             }
             Touch::Write | Touch::Atomic => {
-                self.updated.wrapping_add(self.read).wrapping_add(self.added).wrapping_add(masked(None))
+                self.updated.wrapping_add(self.read).wrapping_add(self.added).wrapping_add(folded(None))
             }
         };
         steps.wrapping_mul((self.end - self.start) as u64)
@@ -222,12 +225,12 @@ impl Cell {
         match touch {
             Touch::Read => self.read = self.read.wrapping_add(step),
             Touch::Add { .. } => self.added = self.added.wrapping_add(step),
-            Touch::Mask(kind) => {
-                let masked = &mut self.masked[kind as usize];
-                *masked = masked.wrapping_add(step);
+            Touch::Fold(kind) => {
+                let folded = &mut self.folded[kind as usize];
+                *folded = folded.wrapping_add(step);
             }
             Touch::Write | Touch::Atomic => {
-                (self.updated, self.read, self.added, self.masked) = (step, 0, 0, [0; 3]);
+                (self.updated, self.read, self.added, self.folded) = (step, 0, 0, [0; FOLDS]);
             }
         }
     }
@@ -253,8 +256,8 @@ mod tests {
 
     /// Steps with some accesses each to a few bytes.
     fn steps() -> impl Strategy<Value = Vec<(u64, Vec<Access>)>> {
-        let masks = [Bits::And, Bits::Or, Bits::Xor].map(Touch::Mask);
-        let touches = [&[Touch::Read, Touch::Write, Touch::Atomic, Touch::Add { by: 1 }][..], &masks].concat();
+        let folds = [Fold::And, Fold::Or, Fold::Greatest].map(Touch::Fold);
+        let touches = [&[Touch::Read, Touch::Write, Touch::Atomic, Touch::Add { by: 1 }][..], &folds].concat();
         let touch = prop::sample::select(touches);
         let access = (0usize..12, 1usize..6, touch).prop_map(|(start, len, touch)| access(start, len, touch));
         let step = prop::collection::vec(access, 0..3);

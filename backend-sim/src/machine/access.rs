@@ -67,16 +67,21 @@ pub(crate) enum Touch {
         /// How much.
         by: u64,
     },
-    /// Changed bit by bit, by something that does not look at it.
-    Mask(Bits),
+    /// Changed by something that does not look at it, and commutes with its like.
+    Fold(Fold),
 }
 
-/// Atomics of which two commute.
+/// Atomics of which two of a kind commute, on words of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Bits {
+pub(crate) enum Fold {
     And,
     Or,
     Xor,
+    Least,
+    Greatest,
+    /// Of signed numbers.
+    LeastSigned,
+    GreatestSigned,
 }
 
 /// What kind of object: accesses of different kinds never conflict.
@@ -203,8 +208,8 @@ impl Access {
     pub(crate) fn conflicts(&self, other: &Access) -> bool {
         let matters = match (self.touch, other.touch) {
             (Touch::Read, Touch::Read) | (Touch::Add { .. }, Touch::Add { .. }) => false,
-            (Touch::Mask(one), Touch::Mask(other)) => one != other,
-            (Touch::Read | Touch::Write | Touch::Atomic | Touch::Add { .. } | Touch::Mask(_), _) => true,
+            (Touch::Fold(one), Touch::Fold(other)) => one != other,
+            (Touch::Read | Touch::Write | Touch::Atomic | Touch::Add { .. } | Touch::Fold(_), _) => true,
         };
         matters && self.object.overlaps(&other.object)
     }

@@ -1,7 +1,7 @@
 //! What a search of all schedules assumes of every word until a run shows otherwise. Then it starts again without that assumption.
 //!
-//! **Updates that commute.** Additions that return nothing leave the same value in either order, and so do two `and`, two `or` and two
-//! `xor`. So the search does not exchange them. Reads and fetches between them are exchanged with each. A wait is
+//! **Updates that commute.** Additions that return nothing leave the same value in either order, and so do two `and`, two `or`, two `xor`,
+//! and two minima or maxima. So the search does not exchange them. Reads and fetches between them are exchanged with each. A wait is
 //! another thing: it may need several updates more or fewer at once, which no single exchange reaches. So where somebody waits
 //! for a word, additions commute only if it is a **counter**: only added to, never negative, and only waited for with `>=` or `>`.
 //! The search then finds, for each wait, every *set* of additions that can come before it, one addition more or less at a time. That is
@@ -32,7 +32,7 @@ use super::access::{Comparison, Test};
 use super::agent::Condition;
 use super::fabric::Fabric;
 use super::ids::PeId;
-use super::{Bits, Machine, Touch};
+use super::{Fold, Machine, Touch};
 use crate::config::{Quiet, Reduce};
 use crate::race::{Detector, Told};
 
@@ -91,7 +91,7 @@ struct Seen {
     /// It was added to by something that does not look at it.
     added: bool,
     /// It was changed by `and`, `or` or `xor`, by something that does not look at it.
-    masked: bool,
+    folded: bool,
     /// It was changed or waited for as no counter is.
     otherwise: bool,
     /// The largest value that an addition has left.
@@ -106,7 +106,7 @@ struct Seen {
     falsified: bool,
     /// Additions do not commute, other updates do not, it is not steady.
     no_counter: bool,
-    no_mask: bool,
+    no_fold: bool,
     unsteady: bool,
 }
 
@@ -173,7 +173,7 @@ impl Seen {
     }
 
     fn given_up(&self) -> [bool; 3] {
-        [self.no_counter, self.no_mask, self.unsteady]
+        [self.no_counter, self.no_fold, self.unsteady]
     }
 }
 
@@ -214,7 +214,7 @@ impl Assumptions {
             let before = seen.given_up();
             let waited = !seen.tests.is_empty();
             seen.no_counter = seen.added && (seen.mixed || waited && seen.otherwise);
-            seen.no_mask = seen.masked && (seen.mixed || waited);
+            seen.no_fold = seen.folded && (seen.mixed || waited);
             seen.unsteady = self.proof && waited && (seen.added || seen.disturbed || seen.falsified);
             some |= before != seen.given_up();
         }
@@ -237,7 +237,7 @@ impl Assumptions {
     /// For one run: nothing was seen yet.
     pub(crate) fn without(given_up: &GivenUp) -> Assumptions {
         let seen =
-            |&[no_counter, no_mask, unsteady]: &[bool; 3]| Seen { no_counter, no_mask, unsteady, ..Seen::default() };
+            |&[no_counter, no_fold, unsteady]: &[bool; 3]| Seen { no_counter, no_fold, unsteady, ..Seen::default() };
         let words = given_up.words.iter().map(|(word, flags)| (*word, seen(flags))).collect();
         let GivenUp { proof, reduce, by_thread, ref fabric, .. } = *given_up;
         Assumptions { proof, reduce, by_thread, fabric: fabric.clone(), words, ..Assumptions::default() }
@@ -259,10 +259,10 @@ impl Assumptions {
             }
             let seen = self.words.entry(word).or_default();
             let [before, now] = [&*seen, &other]
-                .map(|seen| [seen.added, seen.masked, seen.mixed, seen.otherwise, seen.disturbed, seen.falsified]);
+                .map(|seen| [seen.added, seen.folded, seen.mixed, seen.otherwise, seen.disturbed, seen.falsified]);
             self.news |= before.iter().zip(now).any(|(before, now)| now && !before);
             seen.added |= other.added;
-            seen.masked |= other.masked;
+            seen.folded |= other.folded;
             seen.mixed |= other.mixed;
             seen.otherwise |= other.otherwise;
             seen.disturbed |= other.disturbed;
@@ -304,26 +304,26 @@ impl Assumptions {
         touch
     }
 
-    /// A word is updated, and not just added to. `mask`: how, where nothing else is done with it. Returns how that touches it.
+    /// A word is updated, and not just added to. `fold`: how, where nothing else is done with it. Returns how that touches it.
     pub(super) fn update(
         &mut self,
         pe: PeId,
         span: Span,
         (old, new): (u64, u64),
-        mask: Option<Bits>,
+        fold: Option<Fold>,
         (step, tells): (usize, Tells),
     ) -> Touch {
         let key = word(pe, span);
-        let mask = mask.filter(|_| self.reduce >= Reduce::Counters);
+        let fold = fold.filter(|_| self.reduce >= Reduce::Counters);
         let seen_between = self.fabric.matters((pe, span.alloc));
         let seen = self.meet(key, span.len);
         let mut news = !std::mem::replace(&mut seen.otherwise, true);
-        news |= mask.is_some() && !std::mem::replace(&mut seen.masked, mask.is_some());
+        news |= fold.is_some() && !std::mem::replace(&mut seen.folded, fold.is_some());
         if old != new && seen.replaced.insert((old, new)) {
             seen.falsified |= seen.tests.iter().any(|test| test.is_falsified_by(&(old, new)));
             news = true;
         }
-        let touch = mask.filter(|_| !seen.no_mask && !seen_between).map_or(Touch::Atomic, Touch::Mask);
+        let touch = fold.filter(|_| !seen.no_fold && !seen_between).map_or(Touch::Atomic, Touch::Fold);
         self.news |= news;
         self.updates_of(key, span.len, old).all.push(Update { value: new, step, tells });
         touch

@@ -6,7 +6,7 @@ use onesided::{At, DType, SignalOp};
 use super::assumed::Tells;
 use super::ids::{AgentId, PeId};
 use super::transfer::{element, part_of};
-use super::{Bits, Machine, Progress, Touch};
+use super::{Fold, Machine, Progress, Touch};
 use crate::race::How;
 use crate::request::Reply;
 
@@ -169,13 +169,13 @@ impl Machine {
         let new = op.apply(old, value, cond, word.len);
         if self.in_chosen_step {
             let adds = (op == AmoOp::Add && !fetches).then_some(value);
-            let mask = match op {
-                AmoOp::And => Some(Bits::And),
-                AmoOp::Or => Some(Bits::Or),
-                AmoOp::Xor => Some(Bits::Xor),
+            let fold = match op {
+                AmoOp::And => Some(Fold::And),
+                AmoOp::Or => Some(Fold::Or),
+                AmoOp::Xor => Some(Fold::Xor),
                 _ => None,
             };
-            self.touch_atomically(pe, word, (old, new), (adds, mask.filter(|_| !fetches)));
+            self.touch_atomically(pe, word, (old, new), (adds, fold.filter(|_| !fetches)));
         }
         if new != old {
             self.heap.store(pe, word, new);
@@ -184,21 +184,21 @@ impl Machine {
         old
     }
 
-    /// Notes that a word is updated atomically. `commutes`: how much is added, or which bits are changed how, where nothing else is
-    /// done with the word.
+    /// Notes that a word is updated atomically. `commutes`: how much is added, or which of its like it commutes with, where nothing else
+    /// is done with the word.
     pub(super) fn touch_atomically(
         &mut self,
         pe: PeId,
         word: Span,
         replaced: (u64, u64),
-        (adds, mask): (Option<u64>, Option<Bits>),
+        (adds, fold): (Option<u64>, Option<Fold>),
     ) {
         let number = self.number();
         let touch = match (&mut self.assumed, adds) {
             (None, _) => Touch::Atomic,
             (Some(assumed), Some(by)) => assumed.add(pe, word, by, replaced.1),
             (Some(assumed), None) => {
-                assumed.update(pe, word, replaced, mask, (number, Tells::of(&mut self.races, pe, word)))
+                assumed.update(pe, word, replaced, fold, (number, Tells::of(&mut self.races, pe, word)))
             }
         };
         self.touch_memory(pe, word, touch);

@@ -105,7 +105,7 @@ use record::Record;
 use team::Teams;
 use undelivered::Landed;
 
-pub(crate) use access::{Access, Actor, Bits, Object, ObjectKind, Test, Touch};
+pub(crate) use access::{Access, Actor, Fold, Object, ObjectKind, Test, Touch};
 pub(crate) use aim::Aim;
 pub(crate) use assumed::{Assumptions, GivenUp, Sightings, Word};
 pub(crate) use claim::{Claimed, Completes};

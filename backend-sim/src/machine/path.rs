@@ -17,7 +17,7 @@ use super::flight::Draft;
 use super::ids::{PeId, TransferId};
 use super::past::Past;
 use super::transfer::{Kind, NO_SPAN, Transfer, TransferPast, Unit, UnitStep, element, part_of};
-use super::{Bits, Machine, Object, Touch};
+use super::{Fold, Machine, Object, Touch};
 
 /// The paths of a cluster, and what is not visible on them.
 #[derive(Debug, Default)]
@@ -43,7 +43,7 @@ struct Hidden {
 }
 
 /// How a PE's synchronization touches what has arrived there. Two of them commute: the second finds nothing left.
-const CLEARS: Touch = Touch::Mask(Bits::And);
+const CLEARS: Touch = Touch::Fold(Fold::And);
 
 /// Steps of a transfer that spreads another's delivery, or its signal, have names of their own: these bits of the key.
 const SPREADS: u64 = 1 << 52;

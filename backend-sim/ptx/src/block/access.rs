@@ -342,7 +342,13 @@ impl Block {
     #[inline]
     pub(super) fn announce(&mut self, world: &mut impl World, access: &Access) -> Result<(), Halt> {
         self.tell(world);
-        if std::mem::take(&mut self.announced) || !world.stops(access) {
+        if std::mem::take(&mut self.announced) {
+            if access.kind == AccessKind::Load {
+                self.paces.looked(access.thread as usize); // each look that a loop makes in vain is a step more
+            }
+            return Ok(());
+        }
+        if !world.stops(access) {
             return Ok(());
         }
         Err(Box::new(Stop::Access(*access)))

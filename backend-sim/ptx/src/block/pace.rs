@@ -75,7 +75,7 @@ impl Paces {
         *active &= !lanes;
     }
 
-    /// A call has only looked at memory: it takes longer than to keep a state.
+    /// A call, or a step, has only looked at memory: that takes longer than to keep a state.
     pub(super) fn looked(&mut self, thread: usize) {
         let rounds = &mut self.warps[thread / 32].rounds[thread % 32];
         *rounds = (*rounds).max(QUIET_ROUNDS);

@@ -241,7 +241,7 @@ impl<'a> Builder<'_, 'a> {
         // a sum of floating-point numbers depends on the order
         let commutes = !is_used
             && match op {
-                AtomicOp::Add => !ty.is_float(),
+                AtomicOp::Add | AtomicOp::Min | AtomicOp::Max => !ty.is_float(),
                 AtomicOp::And | AtomicOp::Or | AtomicOp::Xor => true,
                 _ => false,
             };

@@ -3,11 +3,11 @@
 
 use onesided::At;
 use onesided::backend::Span;
-use onesided_ptx::{Access, AccessKind, AtomicOp, Sync, each_lane, in_a_row};
+use onesided_ptx::{Access, AccessKind, AtomicOp, Sync, Type, each_lane, in_a_row};
 
 use super::super::ids::{AgentId, BlockId, PeId};
 use super::super::past::Past;
-use super::super::{Bits, Machine, Object, Touch};
+use super::super::{Fold, Machine, Object, Touch};
 use super::{Running, address};
 use crate::lint::Notice;
 use crate::race::How;
@@ -109,7 +109,10 @@ impl Machine {
         let touch = match access.kind {
             AccessKind::Load => Touch::Read,
             AccessKind::Atomic(AtomicOp::Add) if access.commutes => Touch::Add { by: 0 },
-            AccessKind::Atomic(op) => bits_of(op).filter(|_| access.commutes).map_or(Touch::Atomic, Touch::Mask),
+            // minima and maxima commute on words of one size, and nobody looks at sizes here
+            AccessKind::Atomic(op @ (AtomicOp::And | AtomicOp::Or | AtomicOp::Xor)) if access.commutes => {
+                fold_of(op, Type::B64).map_or(Touch::Atomic, Touch::Fold)
+            }
             _ => Touch::Atomic,
         };
         self.touch(*object, touch);
@@ -171,12 +174,16 @@ impl Machine {
     }
 }
 
-/// What an atomic does bit by bit.
-pub(super) fn bits_of(op: AtomicOp) -> Option<Bits> {
+/// Whether an atomic on a number of a type commutes with its like.
+pub(super) fn fold_of(op: AtomicOp, ty: Type) -> Option<Fold> {
     match op {
-        AtomicOp::And => Some(Bits::And),
-        AtomicOp::Or => Some(Bits::Or),
-        AtomicOp::Xor => Some(Bits::Xor),
-        _ => None,
+        AtomicOp::And => Some(Fold::And),
+        AtomicOp::Or => Some(Fold::Or),
+        AtomicOp::Xor => Some(Fold::Xor),
+        AtomicOp::Min if ty.is_signed() => Some(Fold::LeastSigned),
+        AtomicOp::Max if ty.is_signed() => Some(Fold::GreatestSigned),
+        AtomicOp::Min => Some(Fold::Least),
+        AtomicOp::Max => Some(Fold::Greatest),
+        AtomicOp::Add | AtomicOp::Inc | AtomicOp::Dec | AtomicOp::Exchange | AtomicOp::CompareSwap => None,
     }
 }

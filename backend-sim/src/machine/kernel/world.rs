@@ -11,7 +11,7 @@ use onesided_ptx::{
 use super::super::ids::{AgentId, BlockId, Id as _, PeId};
 use super::super::{Machine, Object, Touch};
 use super::address;
-use super::threads::bits_of;
+use super::threads::fold_of;
 use super::turn::name_of;
 use super::watch::objects;
 use crate::config::Races;
@@ -154,8 +154,8 @@ impl World for KernelWorld<'_> {
         self.observe(access, (pe, span), How::Write, None);
         if self.machine.in_chosen_step {
             let adds = (access.commutes && op == AtomicOp::Add).then_some(b);
-            let mask = bits_of(op).filter(|_| access.commutes);
-            self.machine.touch_atomically(pe, span, (old, masked(new, span)), (adds, mask));
+            let fold = fold_of(op, ty).filter(|_| access.commutes);
+            self.machine.touch_atomically(pe, span, (old, masked(new, span)), (adds, fold));
         }
         let changed = self.write(pe, span, new);
         self.done();
