@@ -18,3 +18,21 @@ extern "C" __global__ void tiles(int *out, const int *in) {
     block.sync();
     if (tile.thread_rank() == 0) out[block.thread_rank() / 8] = value;
 }
+
+// Blocks take tickets before they meet, and look afterwards at what all have stored.
+extern "C" __global__ void tickets(int *first, int *second, int blocks) {
+    groups::grid_group grid = groups::this_grid();
+    int ticket = atomicAdd(first, 1);
+    *(volatile int *)(second + blockIdx.x) = 1;
+    grid.sync();
+    int sum = 0;
+    for (int block = 0; block < blocks; block++) sum += *(volatile int *)(second + block);
+    grid.sync();
+    second[blockIdx.x] = 10 * ticket + sum;
+}
+
+// The last block does not come.
+extern "C" __global__ void one_stays_away(int *first, int *second, int blocks) {
+    groups::grid_group grid = groups::this_grid();
+    if (blockIdx.x < blocks - 1) grid.sync();
+}

@@ -164,17 +164,6 @@ impl Machine {
         self.kernels.globals.insert(key, addresses.clone());
         Ok(addresses)
     }
-
-    /// The address of two words by which a grid synchronizes. Launches of a stream follow each other, and each has its own.
-    fn workspace(&mut self, pe: PeId) -> Result<u64, String> {
-        const LAUNCHES: usize = 256;
-        let (alloc, used) = match self.kernels.workspaces.get(&pe) {
-            Some(&(alloc, used)) if used < LAUNCHES => (alloc, used),
-            _ => (self.heap.alloc_external(pe, LAUNCHES * 16)?, 0),
-        };
-        self.kernels.workspaces.insert(pe, (alloc, used + 1));
-        address::join(pe, alloc, used * 16)
-    }
 }
 
 /// Whether a parameter of a type takes a value of its size. It is about integers and floating-point numbers, where the PTX says which it is.

@@ -7,6 +7,7 @@
 //! | `address.rs` | the addresses that kernels see |
 //! | `turn.rs` | a block's turn: until somebody else may act |
 //! | `world.rs` | global memory, as a block sees it |
+//! | `grid.rs` | how a grid synchronizes |
 //! | `order.rs` | what strong accesses and fences tell |
 //! | `watch.rs` | what threads poll, and which steps have changed it |
 //! | `store.rs` | stores to other PEs' memory that are in flight |
@@ -26,6 +27,7 @@
 
 mod address;
 mod call;
+mod grid;
 mod launch;
 mod order;
 mod report;
@@ -39,7 +41,7 @@ mod world;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use onesided::backend::{AllocId, Span};
+use onesided::backend::Span;
 use onesided_ptx::{Block, Idle};
 
 use super::access::BlockName;
@@ -50,6 +52,7 @@ use super::{Machine, Object, Progress};
 use crate::race::Kind;
 use call::Calling;
 pub(crate) use call::Look;
+use grid::Workspaces;
 pub(crate) use launch::Launched;
 use order::{Heard, Words};
 use watch::Watches;
@@ -74,7 +77,7 @@ pub(super) struct Kernels {
     strong: Words,
     /// Addresses of modules' variables on a PE, and of the words by which grids synchronize.
     globals: BTreeMap<(PeId, usize), Vec<u64>>,
-    workspaces: BTreeMap<PeId, (AllocId, usize)>,
+    workspaces: Workspaces,
     /// Collective launches, in their order.
     together: Vec<together::Together>,
 }
@@ -260,7 +263,7 @@ impl Machine {
             for index in 0..self.kernels.live.len() {
                 let id = self.kernels.live[index];
                 let running = &mut self.kernels.blocks[id];
-                if self.mode.needs.tracking {
+                if self.mode.needs.tracking && !self.kernels.workspaces.has(pe, span.alloc) {
                     running.watches.changed(Object::memory(pe, span), number);
                 }
                 let Some(block) = &mut running.block else { continue }; // it runs, and sees by itself what it changes

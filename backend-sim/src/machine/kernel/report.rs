@@ -137,6 +137,9 @@ impl Machine {
         let spins = |of: &Waiting| match of.reads.first() {
             None => waiting(of, "polls"),
             Some(&(address, bytes)) => match address::place(address, bytes.into()) {
+                Some((pe, span)) if self.kernels.workspaces.has(pe, span.alloc) => {
+                    waiting(of, "waits for other blocks to synchronize the grid,")
+                }
                 Some((pe, span)) if self.heap.len(pe, span.alloc).is_some() => {
                     let found = self.heap.load(pe, span);
                     waiting(of, &format!("polls {}+{} on PE {}, found {found},", span.alloc, span.start, pe.index()))

@@ -7,8 +7,8 @@ use super::super::agent::{Pending, State};
 use super::super::aim::Aim;
 use super::super::ids::{AgentId, BlockId};
 use super::super::{Machine, Object, Progress};
-use super::Running;
 use super::world::KernelWorld;
+use super::{Kernels, Running};
 
 /// Steps before the end at which the lines of calls are kept, for the report: a call takes fewer.
 const CLOSE: u64 = 100;
@@ -37,7 +37,8 @@ impl Machine {
             self.in_chosen_step = false; // what follows the access is no part of the step
             if self.mode.needs.tracking {
                 let name = self.block_name(id);
-                self.kernels.blocks[id].watches.parked(name, &block);
+                let Kernels { blocks, workspaces, .. } = &mut self.kernels;
+                blocks[id].watches.parked(name, &block, workspaces);
             }
             self.kernels.blocks[id].block = Some(block);
             self.step();

@@ -11,6 +11,7 @@ use super::super::access::BlockName;
 use super::super::ids::BlockId;
 use super::super::{Machine, Object, Touch};
 use super::address;
+use super::grid::Workspaces;
 
 /// What the threads of a block poll, by their numbers.
 #[derive(Debug, Default)]
@@ -45,13 +46,13 @@ impl Watches {
     }
 
     /// A turn of the block is over. What a change has woken may not have looked yet: it depends on that change still.
-    pub(super) fn parked(&mut self, name: BlockName, block: &Block) {
+    pub(super) fn parked(&mut self, name: BlockName, block: &Block, workspaces: &Workspaces) {
         for (thread, reads) in block.parked() {
             let watch = self.of.entry(thread).or_default();
             if watch.changes.is_empty() {
                 watch.reads.clear();
             }
-            for object in objects(name, reads) {
+            for object in objects(name, reads, workspaces) {
                 if !watch.reads.contains(&object) {
                     watch.reads.push(object);
                 }
@@ -72,9 +73,10 @@ impl Watches {
     }
 }
 
-/// What was read at these addresses, of global memory and of the block's shared memory.
-pub(super) fn objects(block: BlockName, reads: &[(u64, u8)]) -> impl Iterator<Item = Object> {
+/// What was read at these addresses, of global memory and of the block's shared memory. By what grids synchronize is not polled in steps.
+pub(super) fn objects(block: BlockName, reads: &[(u64, u8)], workspaces: &Workspaces) -> impl Iterator<Item = Object> {
     reads.iter().filter_map(move |&(address, bytes)| match address::place(address, bytes.into()) {
+        Some((pe, span)) if workspaces.has(pe, span.alloc) => None,
         Some((pe, span)) => Some(Object::memory(pe, span)),
         None => Object::shared(block, address, bytes),
     })

@@ -52,7 +52,9 @@ impl<'m> KernelWorld<'m> {
     fn tell(&mut self, access: &Access, (pe, span): (PeId, Span), how: How, touch: Option<Touch>) {
         let asked = (name_of(access), self.code.at(access.place));
         let machine = &mut *self.machine;
-        if let Some(touch) = touch {
+        if machine.kernels.workspaces.has(pe, span.alloc) {
+            machine.meets_in_grid(self.block, access.thread as usize, (pe, span));
+        } else if let Some(touch) = touch {
             machine.touch_memory(pe, span, touch);
         }
         if !access.order.is_strong() {
@@ -60,6 +62,12 @@ impl<'m> KernelWorld<'m> {
         }
         machine.agents[self.agent].at = Some(asked.1);
         machine.strong_access(self.block, access, (pe, span), asked);
+    }
+
+    /// Whether it is an access by which the grid synchronizes.
+    fn synchronizes_grid(&self, access: &Access) -> bool {
+        let place = address::place(access.address, access.bytes.into());
+        place.is_some_and(|(pe, span)| self.machine.kernels.workspaces.has(pe, span.alloc))
     }
 
     /// The step that was chosen ends with the access that it was chosen for.
@@ -72,7 +80,7 @@ impl World for KernelWorld<'_> {
     /// A plain access is a step only where races are no findings: its outcome is to be seen then.
     fn stops(&mut self, access: &Access) -> bool {
         let plain = || self.machine.config.races != Races::Find && access.kind != AccessKind::Inspect;
-        self.machine.mode.needs.relaxed && (access.order.is_strong() || plain())
+        self.machine.mode.needs.relaxed && (access.order.is_strong() || plain()) && !self.synchronizes_grid(access)
     }
 
     fn load(&mut self, access: &Access) -> Result<u64, Refusal> {
@@ -152,7 +160,7 @@ impl World for KernelWorld<'_> {
         let old = self.machine.heap.load(pe, span);
         let new = op.apply(ty, old, b, c);
         self.observe(access, (pe, span), How::Write, None);
-        if self.machine.in_chosen_step {
+        if self.machine.in_chosen_step && !self.machine.kernels.workspaces.has(pe, span.alloc) {
             let adds = (access.commutes && op == AtomicOp::Add).then_some(b);
             let fold = fold_of(op, ty).filter(|_| access.commutes);
             self.machine.touch_atomically(pe, span, (old, masked(new, span)), (adds, fold));
@@ -188,7 +196,8 @@ impl World for KernelWorld<'_> {
 
     fn looks_again(&mut self, thread: u32, reads: &[(u64, u8)], since: u64) {
         if self.machine.mode.needs.tracking {
-            let reads = objects(self.machine.block_name(self.block), reads).collect();
+            let name = self.machine.block_name(self.block);
+            let reads = objects(name, reads, &self.machine.kernels.workspaces).collect();
             self.machine.kernels.blocks[self.block].watches.begin_behind(thread as usize, reads, since as usize);
         }
     }
