@@ -9,7 +9,8 @@ impl<B: Backend> Pe<B> {
     /// Marks what the host does in `accesses` as free to race: reads, writes, and operations that it issues or enqueues there.
     ///
     /// A race of which one side is marked is no finding. Summaries count it with its reason, and note a mark of which no access
-    /// has raced. The mark orders nothing, and changes nothing in what can happen: every order of the accesses is explored.
+    /// has raced. The mark orders nothing, and changes nothing in what can happen: every order of the accesses is explored, but for
+    /// plain ones of kernels, which are no steps.
     ///
     /// # One-sided
     /// Local. On backends that do not look for races it does nothing, and costs nothing.
