@@ -162,9 +162,10 @@ impl Cores<'_> {
     ) -> Result<Option<Critical>> {
         let program = with_pe(program);
         let process: &(dyn Fn(&SimProcess) -> Result<T> + Sync) = &program;
-        let config = self.simulation.config();
+        let (config, deadline) = (self.simulation.config(), self.simulation.limits(u64::MAX).deadline());
         let make = || {
             let mut own = Simulation::new(config.clone()).expect("the cluster is the same");
+            own.engine.ends_at(deadline.clone());
             move |job: CriticalJob| job.run(&mut own, &launched(process))
         };
         let mut own = make();

@@ -14,7 +14,7 @@ use crate::explore::{All, Attempting, Behind, Chooser, Exceptions, Random};
 use crate::machine::Needs;
 use crate::pe::Sim;
 use crate::simulation::{Run, Simulation, launched, with_pe};
-use crate::verdict::VerdictKind;
+use crate::verdict::{Unseen, VerdictKind};
 
 /// The critical step of a failing run: before it some schedule goes well, behind it none does.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,6 +77,8 @@ pub(crate) struct Job {
 pub(crate) struct Tried {
     /// Whether it went well, and began as it should.
     well: bool,
+    /// It was ended from outside.
+    stopped: bool,
     steps: u64,
     /// Its steps.
     taken: Vec<StepName>,
@@ -105,7 +107,8 @@ fn tried<T, C: Chooser>(
 ) -> Result<Tried> {
     let mut chooser = Behind::new(steps, behind);
     let run = simulation.engine.execute(&mut chooser, max_steps, false, program)?;
-    Ok(Tried { well: run.verdict.is_ok() && !chooser.is_lost, steps: run.steps, taken: chooser.taken })
+    let stopped = matches!(run.verdict.kind, VerdictKind::Stopped { .. });
+    Ok(Tried { well: run.verdict.is_ok() && !chooser.is_lost, stopped, steps: run.steps, taken: chooser.taken })
 }
 
 impl Simulation {
@@ -151,6 +154,7 @@ impl Simulation {
         let process = with_pe(program);
         let program = launched(&process);
         let mut own = Simulation::new(self.config().clone())?;
+        own.engine.ends_at(self.limits(u64::MAX).deadline());
         let mut job = |job: Job| job.run(&mut own, &program);
         self.critical_with(run, effort, &program, &mut Crew::alone(&mut job))
     }
@@ -163,7 +167,7 @@ impl Simulation {
         program: &Program<'_, T>,
         crew: &mut Triers<'_>,
     ) -> Result<Option<Critical>> {
-        let mut runs = Runs::new(self, effort, Program { run: program.run, starts: program.starts })?;
+        let mut runs = Runs::new(self, effort, Program { run: program.run, starts: program.starts }, run.steps)?;
         let Some(steps) = runs.all_steps_of(&run.schedule.choices)?.filter(|steps| steps.len() <= STEPS) else {
             return Ok(None);
         };
@@ -234,14 +238,14 @@ impl<T> Search<'_, '_, '_, T> {
                 offered.push_back(self.crew.offer(job(self, next)));
                 next += 1;
             }
-            let Tried { well, steps, taken } = match offered.pop_front() {
+            let Tried { well, stopped, steps, taken } = match offered.pop_front() {
                 Some(ticket) => self.crew.take(ticket)?,
                 None => {
                     next += 1;
                     self.crew.run(job(self, next - 1))?
                 }
             };
-            self.runs.left = self.runs.left.saturating_sub(steps);
+            self.runs.left = if stopped { 0 } else { self.runs.left.saturating_sub(steps) };
             if well {
                 found = Look::Well(taken);
             }
@@ -270,7 +274,10 @@ impl<T> Search<'_, '_, '_, T> {
         loop {
             let mut attempting = Attempting::new(all.attempt().0);
             let Some(executed) = self.runs.with(&mut attempting)? else { return Ok(tried) };
-            let Executed { verdict, .. } = executed;
+            let Executed { verdict, unseen, .. } = executed;
+            if unseen == Some(Unseen::Limit) {
+                return Ok(tried); // long schedules are not all visited, and their order takes time in the square of their steps
+            }
             all.took(attempting.done());
             if all.has_diverged() || all.starts_again(|_| ()) {
                 return Ok(tried);

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::ops::ControlFlow;
 
 use onesided::{At, Pe, Result};
 
@@ -10,10 +9,11 @@ use super::edit::{Edit, Ordering};
 use super::lines::{Call, Calls};
 use super::trial::{Effort, Job, Trial, Trials, Triers};
 use crate::crew::Crew;
+use crate::explore::Random;
 use crate::pe::Sim;
 use crate::race::{MissingEdge, Race};
-use crate::search::Explore;
-use crate::simulation::{Run, Simulation};
+use crate::schedule::Choices;
+use crate::simulation::{Run, Simulation, launched, with_pe};
 use crate::verdict::{After, VerdictKind};
 
 /// A change of a few calls that makes a program right.
@@ -112,14 +112,15 @@ impl Simulation {
         if !can_be_cured(&run.verdict.kind) || run.steps > effort.steps / 4 {
             return Ok(Fixes { fix: None, tried: 0 });
         }
+        let trials = Trials::new(self, effort, run.steps, crew);
         let mut search = Search {
-            trials: Trials::new(self, effort, run.steps, crew),
+            calls: calls_of(&trials, run, program)?,
+            trials,
             races: &run.verdict.races,
             is_weakest: true,
             lacks: run.verdict.races.first().and_then(|race| lacks(&race.missing)),
             helping: Vec::new(),
             not_proved: None,
-            calls: calls_of(self, run, program)?,
         };
         let fix = match search.single()? {
             None => search.pair()?,
@@ -133,20 +134,19 @@ impl Simulation {
 const RUNS: u64 = 8;
 
 /// The calls of a program: of the run in order, and of the finding. Where the one in order was cut, some random runs show more.
-fn calls_of<T>(of: &Simulation, run: &Run<T>, program: &dyn Fn(&Pe<Sim>) -> Result<T>) -> Result<Calls> {
+fn calls_of<T>(of: &Trials<'_, '_>, run: &Run<T>, program: &dyn Fn(&Pe<Sim>) -> Result<T>) -> Result<Calls> {
     let mut simulation = Simulation::new(of.config().clone())?;
-    let in_order = simulation.run(program)?;
-    let mut runs = vec![in_order.without_results()];
-    if in_order.verdict.kind.after() != After::Nothing {
-        simulation.explore(Explore::random(RUNS, 0), program, |run| {
-            runs.push(run.without_results());
-            ControlFlow::Continue(())
-        })?;
-    }
+    simulation.engine.ends_at(of.deadline());
+    let process = with_pe(program);
+    let program = launched(&process);
     let mut calls = Calls::default();
-    for other in runs {
-        let recorded = simulation.reproduce(&other, program)?;
-        calls.add(recorded.trace.as_deref().unwrap_or_default());
+    let in_order = simulation.record(&Choices::InOrder, &program)?;
+    calls.add(in_order.trace.as_deref().unwrap_or_default());
+    if in_order.verdict.kind.after() != After::Nothing {
+        for index in 0..RUNS {
+            let random = Choices::Seed(Random::nth_seed(0, index));
+            calls.add(simulation.record(&random, &program)?.trace.as_deref().unwrap_or_default());
+        }
     }
     calls.add(run.trace.as_deref().unwrap_or_default());
     Ok(calls)

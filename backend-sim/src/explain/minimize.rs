@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use onesided::{At, Pe, Result};
 
-use super::trial::Effort;
+use super::trial::{Effort, most_steps};
 use crate::config::Races;
 use crate::exception::{Exception, StepName};
 use crate::execution::{Executed, Program};
 use crate::explore::{Chooser, Exceptions, Late, Named, Pct, Pos, Random, Replay};
-use crate::limits::Limits;
+use crate::limits::{Deadline, Limits};
 use crate::pe::Sim;
 use crate::schedule::Choices;
 use crate::simulation::{Run, Simulation, launched, with_pe};
@@ -76,7 +76,7 @@ impl Simulation {
     ) -> Result<Option<Minimized<T>>> {
         let wanted = Ending::of(&run.verdict);
         let process = with_pe(program);
-        let mut runs = Runs::new(self, effort, launched(&process))?;
+        let mut runs = Runs::new(self, effort, launched(&process), run.steps)?;
         let Some(steps) = runs.steps_of(&run.schedule.choices)? else { return Ok(None) };
         runs.reduce(&steps, |other| wanted.is_that_of(&other.verdict))
     }
@@ -123,15 +123,21 @@ pub(super) struct Runs<'a, T> {
     limits: Limits,
 }
 
-/// Steps after which a run is given up.
-const LONG: u64 = 100_000;
+/// Steps after which a run is given up in any case.
+pub(super) const LONG: u64 = 100_000;
 
 impl<'a, T> Runs<'a, T> {
-    pub(super) fn new(of: &Simulation, effort: Effort, program: Program<'a, T>) -> Result<Runs<'a, T>> {
-        let simulation = Simulation::new(of.config().clone())?;
+    /// `steps`: of a run that is known. Others are given up when they take far more than that and the run in order.
+    pub(super) fn new(of: &Simulation, effort: Effort, program: Program<'a, T>, steps: u64) -> Result<Runs<'a, T>> {
+        let mut simulation = Simulation::new(of.config().clone())?;
         let max_steps = of.config().max_steps.unwrap_or(LONG).min(LONG);
         let limits = of.limits(u64::MAX);
-        Ok(Runs { simulation, program, left: effort.steps, max_steps, made: 0, limits })
+        simulation.engine.ends_at(limits.deadline());
+        let mut runs = Runs { simulation, program, left: effort.steps, max_steps, made: 0, limits };
+        let in_order = runs.with(&mut Exceptions::default())?.filter(|run| !run.verdict.kind.is_given_up());
+        runs.max_steps = most_steps(in_order.map_or(steps, |run| run.steps.max(steps)), Some(max_steps));
+        runs.made = 0;
+        Ok(runs)
     }
 
     /// Whether the effort is used up, or somebody wants an end.
@@ -146,6 +152,10 @@ impl<'a, T> Runs<'a, T> {
         }
         self.made += 1;
         let executed = self.simulation.engine.execute(chooser, self.max_steps, false, &self.program)?;
+        if matches!(executed.verdict.kind, VerdictKind::Stopped { .. }) {
+            self.left = 0;
+            return Ok(None);
+        }
         self.left = self.left.saturating_sub(executed.steps);
         Ok(Some(executed))
     }
@@ -221,6 +231,7 @@ impl<'a, T> Runs<'a, T> {
     /// The run with these exceptions, recorded and in words. Where the effort did not last, some of them may make no difference: a schedule has none
     /// of those.
     fn recorded(&mut self, mut exceptions: Vec<Exception>) -> Result<Minimized<T>> {
+        self.simulation.engine.ends_at(Deadline::default()); // what was found is kept
         let mut chooser = Exceptions::new(&exceptions);
         self.simulation.engine.execute(&mut chooser, self.max_steps, true, &self.program)?;
         exceptions.retain(|exception| chooser.has_held(exception));

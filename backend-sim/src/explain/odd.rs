@@ -6,7 +6,7 @@ use std::fmt;
 use onesided::backend::{Effect, Moves, Op};
 use onesided::{At, Pe, Result};
 
-use super::minimize::Runs;
+use super::minimize::{LONG, Runs};
 use super::trial::Effort;
 use crate::config::Config;
 use crate::pe::Sim;
@@ -84,7 +84,7 @@ impl Simulation {
         let mut own = Simulation::new(found.config.clone())?;
         own.stop.clone_from(&self.stop);
         own.set_budget(self.budget);
-        let mut runs = Runs::new(&own, effort, launched(&process))?;
+        let mut runs = Runs::new(&own, effort, launched(&process), LONG)?;
         let minimized = match runs.steps_of(&odd.schedule.choices)? {
             Some(steps) => runs.reduce(&steps, |run| odd.is_that_of(&run.verdict.kind, &run.results))?,
             None => None,

@@ -10,11 +10,12 @@ use onesided::{Pe, Result};
 use super::edit::Edit;
 use crate::config::Config;
 use crate::crew::Crew;
-use crate::limits::{Bound, Limits};
+use crate::limits::{Bound, Deadline, Limits};
 use crate::pe::Sim;
 use crate::race::Race;
 use crate::search::{Explore, Strategy};
 use crate::simulation::{Run, Simulation};
+use crate::verdict::VerdictKind;
 
 /// How much is tried to explain a finding. It is counted in schedules and steps, so the same finding has the same explanation on
 /// every machine.
@@ -94,17 +95,22 @@ pub(super) struct Trials<'a, 'b> {
     pub(super) made: u64,
 }
 
-/// A changed program may take so many times the steps of the original one before it is given up.
+/// A run may take so many times the steps of the one that it explains before it is given up: it goes round in circles, most likely.
 const LONGER: u64 = 20;
 const AT_LEAST: u64 = 2000;
+
+/// The most steps of a run that explains one of so many. `given`: what the cluster's runs may take.
+pub(super) fn most_steps(steps: u64, given: Option<u64>) -> u64 {
+    let most = LONGER.saturating_mul(steps).max(AT_LEAST);
+    given.map_or(most, |given| given.min(most))
+}
 
 impl<'a, 'b> Trials<'a, 'b> {
     /// Trials of a program on the cluster of `simulation`, for as long as nobody stops that and its time lasts. `steps`: of a run of
     /// the program as it is.
     pub(super) fn new(simulation: &Simulation, effort: Effort, steps: u64, crew: &'a mut Triers<'b>) -> Trials<'a, 'b> {
         let config = simulation.config();
-        let most = (LONGER * steps).max(AT_LEAST);
-        let max_steps = Some(config.max_steps.map_or(most, |given| given.min(most)));
+        let max_steps = Some(most_steps(steps, config.max_steps));
         Trials {
             config: Arc::new(Config { max_steps, ..config.clone() }),
             limits: simulation.limits(u64::MAX),
@@ -120,6 +126,11 @@ impl<'a, 'b> Trials<'a, 'b> {
 
     pub(super) fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// What ends a run from outside.
+    pub(super) fn deadline(&self) -> Deadline {
+        self.limits.deadline()
     }
 
     /// These changes will be tried, in this order. Others may try them ahead.
@@ -196,8 +207,12 @@ impl Job {
         used: &mut u64,
         program: &dyn Fn(&Pe<Sim>) -> Result<T>,
     ) -> Result<Option<Trial>> {
+        simulation.set_budget(self.limits.left());
         let first = simulation.run(program)?;
         *used = first.steps;
+        if matches!(first.verdict.kind, VerdictKind::Stopped { .. }) {
+            return Ok(None);
+        }
         if !first.is_ok() {
             return Ok(Some(Trial::Fails(first.verdict.races)));
         }

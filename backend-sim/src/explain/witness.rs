@@ -68,7 +68,7 @@ impl Simulation {
         program: impl Fn(&Pe<Sim>) -> Result<T>,
     ) -> Result<Witness<T>> {
         let process = with_pe(program);
-        let mut runs = Runs::new(self, effort, launched(&process))?;
+        let mut runs = Runs::new(self, effort, launched(&process), 0)?;
         let nothing = |tried, in_order, other| Ok(Witness { in_order, run: None, other, tried });
         let Some(usual) = runs.with(&mut InOrder)? else { return nothing(0, Vec::new(), None) };
         let (mut others, mut first_other) = (0, None);

@@ -16,7 +16,7 @@ use crate::machine::{AgentId, PeId, Table};
 pub(super) struct Gpus {
     /// By PE, allocation and offset: what strong stores to words tell on their GPU.
     words: BTreeMap<(PeId, AllocId, usize), Near>,
-    /// What agents of a PE would know if their fences lacked nothing.
+    /// What agents of a PE would know if their fences lacked nothing: one for each lack.
     missed: Vec<Missed>,
 }
 
@@ -59,7 +59,7 @@ struct Missed {
 }
 
 /// What a fence lacks.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lack {
     /// It has the scope of a GPU, and the other thread is on another.
     Scope { fence: At },
@@ -82,6 +82,15 @@ impl Gpus {
     pub(super) fn clear(&mut self) {
         self.words.clear();
         self.missed.clear();
+    }
+
+    /// An agent of a PE does not learn what it was told.
+    fn misses(&mut self, by: PeId, told: &Told, lack: Lack) {
+        match self.missed.iter_mut().find(|missed| (missed.by, missed.lack) == (by, lack)) {
+            Some(missed) if Rc::ptr_eq(&missed.clock, &told.clock) => {}
+            Some(missed) => Rc::make_mut(&mut missed.clock).join(&told.clock),
+            None => self.missed.push(Missed { by, clock: Rc::clone(&told.clock), lack }),
+        }
     }
 
     /// What the fence lacks that would order two accesses else.
@@ -187,11 +196,7 @@ impl Detector {
 
     /// An agent does not learn what it was told, because of what a fence lacks.
     pub(crate) fn misses(&mut self, agent: AgentId, told: &Told, lack: Lack) {
-        let by = self.agents[agent].pe;
-        let is_known = |missed: &Missed| missed.by == by && Rc::ptr_eq(&missed.clock, &told.clock);
-        if !self.gpus.missed.iter().any(is_known) {
-            self.gpus.missed.push(Missed { by, clock: Rc::clone(&told.clock), lack });
-        }
+        self.gpus.misses(self.agents[agent].pe, told, lack);
     }
 
     /// An agent has read a word by a call: on the same GPU it learns what was told there.
@@ -205,5 +210,24 @@ impl Detector {
             let told = near.told.clone();
             self.learn_told(agent, &told);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A loop comes to its fence again and again, and each time the word has told something else.
+    #[test]
+    fn what_the_fence_of_a_loop_lacks_is_kept_once() {
+        let (mut gpus, at, agent) = (Gpus::default(), At::foreign("loop.cu", 7, 1, None), AgentId(3));
+        for time in 1..=1000 {
+            for by in [PeId(0), PeId(1)] {
+                gpus.misses(by, &Told::of(agent, time), Lack::Scope { fence: at });
+                gpus.misses(by, &Told::of(agent, time), Lack::Acquire { read: at });
+            }
+        }
+        assert_eq!(gpus.missed.len(), 4);
+        assert!(gpus.missed.iter().all(|missed| missed.clock.steps(agent) == 1000));
     }
 }

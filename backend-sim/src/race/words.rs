@@ -27,6 +27,20 @@ impl Told {
         Rc::ptr_eq(&self.clock, &other.clock)
     }
 
+    /// What an agent has done until a moment.
+    #[cfg(test)]
+    pub(crate) fn of(agent: AgentId, time: u64) -> Told {
+        let mut clock = Clock::default();
+        clock.learn_steps(agent, time);
+        Told { time, clock: Rc::new(clock) }
+    }
+
+    /// Up to when it tells what an agent has done.
+    #[cfg(test)]
+    pub(crate) fn steps(&self, agent: AgentId) -> u64 {
+        self.clock.steps(agent)
+    }
+
     /// Tells what another one tells, too.
     pub(crate) fn join(&mut self, other: &Told) {
         if !self.is(other) {

@@ -18,7 +18,7 @@ use crate::race::{How, Lack, Narrow, Told, join_told};
 /// What a block's relaxed accesses have brought, and what its next relaxed stores tell.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
-    /// What each thread has read by strong loads since its last fence.
+    /// What each thread has read by strong loads since its last fence: one for each line and scope, so a loop without a fence does not add up.
     pending: BTreeMap<usize, Vec<Pending>>,
     /// What each thread's fences tell that are behind the last barrier of all threads, its own and those that it comes after.
     fenced: BTreeMap<usize, Fenced>,
@@ -28,13 +28,13 @@ pub(super) struct Heard {
     shared: BTreeMap<u64, Told>,
 }
 
-/// What a strong load has read, and no fence has acquired yet.
+/// What strong loads at a line have read, and no fence has acquired yet.
 #[derive(Clone, Debug)]
 struct Pending {
     told: Told,
     /// Whether it takes a fence of the system's scope.
     far: bool,
-    /// When the thread read it, and where in a kernel's text; shared memory's words have no line.
+    /// When the thread read there last, and where in a kernel's text; shared memory's words have no line.
     time: u64,
     at: Option<At>,
 }
@@ -87,8 +87,11 @@ impl Heard {
 
     fn reads(&mut self, thread: usize, read: Pending) {
         let pending = self.pending.entry(thread).or_default();
-        match pending.iter_mut().find(|known| known.told.is(&read.told)) {
-            Some(known) => known.time = read.time, // a loop that polls
+        match pending.iter_mut().find(|known| (known.far, known.at) == (read.far, read.at)) {
+            Some(known) => {
+                known.told.join(&read.told);
+                known.time = read.time;
+            }
             None => pending.push(read),
         }
     }
@@ -248,5 +251,26 @@ impl Machine {
         if other.narrow || mine.narrow {
             self.scope_too_narrow(id, span, access.thread, mine.asked, (other.pe, other.asked));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Heard, Pending};
+    use crate::machine::AgentId;
+    use crate::race::Told;
+
+    /// Each store of a loop tells something else, and the next load reads it.
+    #[test]
+    fn what_a_loop_without_a_fence_has_read_is_kept_once() {
+        let mut heard = Heard::default();
+        for time in 1..=1000 {
+            for far in [false, true] {
+                heard.reads(7, Pending { told: Told::of(AgentId(3), time), far, time, at: None });
+            }
+        }
+        let [near, far] = &heard.pending[&7][..] else { panic!("{:?}", heard.pending) };
+        assert!(!near.far && far.far && [near, far].iter().all(|read| read.time == 1000));
+        assert_eq!([near, far].map(|read| read.told.steps(AgentId(3))), [1000; 2]);
     }
 }
