@@ -1,5 +1,5 @@
-//! Fences of kernels have a scope and a thread: that of the GPU orders what blocks of one PE do, and nothing between PEs; and who reads
-//! a flag must fence itself.
+//! Fences and atomics of kernels have a scope: that of the GPU is about what blocks of one PE do, and nothing between PEs. A fence is its
+//! thread's: who reads a flag must fence itself.
 
 use std::ops::ControlFlow;
 
@@ -99,6 +99,46 @@ fn who_reads_a_flag_fences_and_who_sets_it_comes_after_a_fence() {
     let MissingEdge::ReadersFence { fence, read } = race.missing else { panic!("{race}") };
     assert_eq!([fence, read].map(|at| at.to_string()), ["scopes.cu:45", "scopes.cu:56"]);
     insta::assert_snapshot!(race.missing, @"a fence (__threadfence_system) by the thread that reads the flag, behind scopes.cu:56 and before the barrier; the one at scopes.cu:45 is behind it, and acquires only what its own thread has read");
+}
+
+/// All schedules of a kernel of two PEs, of which the first that is wrong ends the search.
+fn two_pes(name: &str, system: bool) -> Verdict {
+    let grid = Grid::new(1, 1).collective();
+    let program = |pe: &Pe<Sim>| hand_over(pe, name, &grid, args![i32::from(system)]);
+    let mut verdict = None;
+    let mut simulation = Simulation::new(Config::pes(2)).unwrap();
+    let explored = simulation.explore(Explore::All { limit: 20_000 }, program, |run| {
+        verdict = Some(run.verdict.clone());
+        if run.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    let verdict = verdict.expect("there is a schedule");
+    assert!(explored.unwrap().complete || !verdict.is_ok(), "{name}");
+    verdict
+}
+
+#[test]
+fn an_atomic_of_the_gpu_is_none_to_another_pe() {
+    for (name, line) in [("polls_a_signal", 87), ("sets_a_flag", 79), ("count_by_calls", 79), ("count_by_pointer", 79)]
+    {
+        let verdict = two_pes(name, true);
+        assert!(verdict.is_ok(), "{name}: {verdict}");
+        let verdict = two_pes(name, false);
+        assert_eq!(verdict.races.len(), 1, "{name}: {verdict}");
+        let MissingEdge::Scope { at, also } = verdict.races[0].missing else { panic!("{name}: {verdict}") };
+        assert_eq!((at.to_string(), also), (format!("scopes.cu:{line}"), None), "{name}: {verdict}");
+    }
+    let verdict = two_pes("polls_a_signal", false);
+    insta::assert_snapshot!(verdict.races[0].missing, @"scope sys (atomicAdd_system, cuda::thread_scope_system, ld.acquire.sys) in place of that of the GPU at scopes.cu:87: to another PE such an access is no atomic");
+}
+
+#[test]
+fn an_atomic_of_the_gpu_is_right_where_no_other_pe_conflicts_with_it() {
+    for name in ["count_at_home", "two_look", "then_another_looks"] {
+        for system in [false, true] {
+            let verdict = two_pes(name, system);
+            assert!(verdict.is_ok(), "{name}: {verdict}");
+        }
+    }
 }
 
 /// What a warp does to a row of words is looked at all at once: the race is still that of one word, and of its thread.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use onesided::{Argument, Grid, Pe, Result, Source, args};
-use onesided_sim::{Config, Explore, Run, Sim, Simulation, VerdictKind};
+use onesided_sim::{Config, Explore, MissingEdge, Run, Sim, Simulation, VerdictKind};
 
 const LITMUS: &str = include_str!("../ptx/kernels/litmus.ptx");
 
@@ -123,12 +123,14 @@ fn a_flag_behind_a_pointer_is_released_and_acquired() {
 #[test]
 fn a_scope_that_leaves_out_the_other_pe_is_found() {
     let run = run(2, litmus("narrow"));
-    let VerdictKind::Kernel { message, thread, details, .. } = &run.verdict.kind else { panic!("{}", run.verdict) };
-    assert!(message.starts_with("scope too narrow: ") && message.ends_with(", which two PEs access"), "{message}");
-    assert_eq!(thread, "block 0, thread 0");
-    let [other, missing] = &details[..] else { panic!("{details:?}") };
-    assert!(other.starts_with("the other: PE ") && other.contains(" at litmus.cu:"), "{other}");
-    assert!(missing.starts_with("missing: scope sys"), "{missing}");
+    let missing: Vec<MissingEdge> = run.verdict.races.iter().map(|race| race.missing).collect();
+    // a release of the GPU does not release what was stored to the other PE, either
+    let [MissingEdge::Scope { at, also }, other] = missing[..] else { panic!("{}", run.verdict) };
+    assert_eq!(other, missing[0], "{}", run.verdict);
+    assert_eq!(
+        [Some(at), also].map(|at| at.map(|at| at.to_string())),
+        ["litmus.cu:61", "litmus.cu:65"].map(|at| Some(at.into()))
+    );
 }
 
 #[test]

@@ -44,12 +44,12 @@ const MISTAKES: [(&[&str], &str); 11] = [
         &["__host__ function"],
         "only device code can be compiled here: keep host code in another file or between #ifndef __CUDACC_RTC__ and #endif",
     ),
-    (&["could not open source file \"cuda/"], CCCL),
-    (&["could not open source file \"cub/"], CCCL),
-    (&["could not open source file \"cuda_"], RUNTIME),
-    (&["could not open source file \"cooperative_groups"], RUNTIME),
+    (&["open source file \"cuda/"], CCCL),
+    (&["open source file \"cub/"], CCCL),
+    (&["open source file \"cuda_"], RUNTIME),
+    (&["open source file \"cooperative_groups"], RUNTIME),
     (
-        &["could not open source file"],
+        &["open source file"],
         "the standard libraries of C and C++ are not here: nvshmem.h declares int32_t and its kin, printf and assert need no header, \
          and <cuda/std/…> of CCCL has the rest (pip install nvidia-cuda-cccl, include folder nvidia/cu13/include/cccl); a header of \
          your own needs its folder among the include folders",
@@ -96,6 +96,18 @@ mod tests {
         let expected = "sub dir/a.cu:12: error: identifier \"y\" is undefined\n  f(3): x;\n    ^\n\n1 error detected.";
         // A line of the text that looks like a place is one that begins with a name and a number in brackets.
         assert_eq!(readable(log).replace("  f:3: x;", "  f(3): x;"), expected);
+    }
+
+    #[test]
+    fn a_header_that_is_not_found_has_the_same_hint_with_include_folders_and_without() {
+        for (header, begins) in [("stdio.h", "the standard"), ("cuda/atomic", "cuda/…"), ("cuda_fp16.h", "this is")] {
+            let without =
+                format!("a.cu:1: catastrophic error: could not open source file \"{header}\" (no directories)");
+            let with = format!("a.cu:1: catastrophic error: cannot open source file \"{header}\"");
+            let [hint] = hints(&without)[..] else { panic!("{header}") };
+            assert!(hint.starts_with(begins), "{hint}");
+            assert_eq!(hints(&with), [hint], "{header}");
+        }
     }
 
     #[test]

@@ -70,3 +70,72 @@ extern "C" __global__ void row(int *data, uint64_t *flag, int *seen, int which) 
         data[which] = 2;
     }
 }
+
+// What two PEs do to one word, in the scope of the system or of the GPU.
+__device__ void add(uint64_t *word, int system) {
+    if (system) {
+        atomicAdd_system((unsigned long long *)word, 1);
+    } else {
+        atomicAdd((unsigned long long *)word, 1);
+    }
+}
+__device__ uint64_t look(uint64_t *word, int system) {
+    uint64_t value;
+    if (system) {
+        asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+    } else {
+        asm volatile("ld.acquire.gpu.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+    }
+    return value;
+}
+// PE 1 polls the signal that PE 0 sends.
+extern "C" __global__ void polls_a_signal(int *data, uint64_t *flag, int *seen, int system) {
+    if (nvshmem_my_pe() == 0) {
+        nvshmem_int_p(data, 42, 1);
+        nvshmem_fence();
+        nvshmemx_signal_op(flag, 1, NVSHMEM_SIGNAL_SET, 1);
+    } else {
+        while (look(flag, system) != 1) {}
+        *seen = *data;
+    }
+}
+// PE 1 waits for the flag that PE 0 sets by an atomic of its own.
+extern "C" __global__ void sets_a_flag(int *data, uint64_t *flag, int *seen, int system) {
+    if (nvshmem_my_pe() == 0) {
+        *(int *)nvshmem_ptr(data, 1) = 42;
+        __threadfence_system();
+        add((uint64_t *)nvshmem_ptr(flag, 1), system);
+    } else {
+        nvshmem_signal_wait_until(flag, NVSHMEM_CMP_EQ, 1);
+        *seen = *data;
+    }
+}
+// Two PEs count, the other one by NVSHMEM or through a pointer.
+extern "C" __global__ void count_by_calls(int *data, uint64_t *flag, int *seen, int system) {
+    if (nvshmem_my_pe() == 0) {
+        add(flag, system);
+    } else {
+        nvshmem_uint64_atomic_inc(flag, 0);
+        nvshmem_quiet();
+    }
+}
+extern "C" __global__ void count_by_pointer(int *data, uint64_t *flag, int *seen, int system) {
+    add((uint64_t *)nvshmem_ptr(flag, 0), system);
+}
+// Each PE counts on its own GPU, by both.
+extern "C" __global__ void count_at_home(int *data, uint64_t *flag, int *seen, int system) {
+    add(flag, system);
+    nvshmem_uint64_atomic_inc(flag, nvshmem_my_pe());
+    nvshmem_quiet();
+    *seen = look(flag, system) == 2 ? 42 : 0;
+}
+// Nobody writes.
+extern "C" __global__ void two_look(int *data, uint64_t *flag, int *seen, int system) {
+    *seen = look((uint64_t *)nvshmem_ptr(flag, 0), system) + 42;
+}
+// PE 0 counts on its own GPU; behind a barrier, PE 1 looks.
+extern "C" __global__ void then_another_looks(int *data, uint64_t *flag, int *seen, int system) {
+    if (nvshmem_my_pe() == 0) add(flag, system);
+    nvshmem_barrier_all();
+    if (nvshmem_my_pe() == 1) *seen = *(volatile uint64_t *)nvshmem_ptr(flag, 0) + 41;
+}

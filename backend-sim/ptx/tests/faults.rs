@@ -79,6 +79,19 @@ fn a_race_of_a_write_with_an_earlier_read() {
     finishes(&body.replace("setp", "bar.sync 0;\nsetp"), 32);
 }
 
+/// Three warps read, and two of them meet the one that writes then.
+#[test]
+fn a_race_with_the_first_of_three_readers() {
+    let body = "setp.eq.u32 %p1, %r1, 0;\n@%p1 st.shared.u32 [%rd4], 7;\nbar.sync 0;\nsetp.ge.u32 %p1, %r1, 96;\n@%p1 bra meet;\nld.shared.u32 %r2, [%rd4];\n\
+                setp.lt.u32 %p1, %r1, 32;\n@%p1 bra end;\nmeet:\nbar.sync 1, 96;\nsetp.ne.u32 %p1, %r1, 96;\n@%p1 bra end;\n\
+                st.shared.u32 [%rd4], 1;\nend:";
+    let found = fault(body, 128);
+    assert_eq!((found.kind, found.who.thread), (FaultKind::Race, [96, 0, 0]), "{found}");
+    let (reader, at) = found.other.expect("two threads race");
+    assert!(reader.thread[0] < 32 && at == "k.cu:6", "{reader} {at}");
+    finishes(&body.replace("lt.u32 %p1, %r1, 32", "lt.u32 %p1, %r1, 0").replace("1, 96;\nsetp", "1, 128;\nsetp"), 128);
+}
+
 #[test]
 fn release_and_acquire_order_accesses() {
     // Thread 0 writes and raises a flag, thread 32 waits for the flag and reads.
@@ -191,6 +204,8 @@ fn traps_and_loops() {
     let found = fault("add.s32 %r2, %r1, 1;\nloop:\nmov.u32 %r3, 4;\nbra loop;", 1);
     assert_eq!(found.kind, FaultKind::EndlessLoop);
     insta::assert_snapshot!(found);
+    let found = fault("loop: mov.u32 %r3, 4; bra loop;", 1);
+    assert_eq!((&found.message[..], found.other), ("a loop that nothing can end, because it reads no memory", None));
     let found = fault("loop:\nadd.s32 %r3, %r3, 1;\nst.global.u32 [%rd1], %r3;\nbra loop;", 1);
     assert_eq!(found.kind, FaultKind::StepLimit);
     insta::assert_snapshot!(found);

@@ -325,6 +325,7 @@ fn lacks(missing: &MissingEdge) -> Option<Ordering> {
         MissingEdge::Synchronize { .. } => Some(Ordering::Synchronize),
         MissingEdge::Barrier { .. } | MissingEdge::Through { .. } => Some(Ordering::Barrier),
         MissingEdge::Atomic { .. }
+        | MissingEdge::Scope { .. }
         | MissingEdge::SystemFence { .. }
         | MissingEdge::ReadersFence { .. }
         | MissingEdge::ReleasingFence { .. }

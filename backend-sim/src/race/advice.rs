@@ -1,6 +1,6 @@
 //! What would order two accesses that race.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use onesided::At;
 
@@ -20,6 +20,8 @@ pub(super) struct Context<'a> {
     pub(super) gpus: &'a Gpus,
     /// Lines by which several threads read and write one place.
     pub(super) updates: &'a BTreeSet<At>,
+    /// What is missing where two PEs race by atomics of which one has the scope of a GPU.
+    pub(super) scopes: &'a BTreeMap<[PeId; 2], MissingEdge>,
 }
 
 impl Context<'_> {
@@ -54,6 +56,13 @@ impl Pair {
         if through {
             return Some(MissingEdge::Through { pe: pe.index(), after, before });
         }
+        let scope = self.missing_scope(context.sites).or_else(|| {
+            let scope = context.scopes.get(&self.pes(context.agents));
+            scope.copied().filter(|_| first.lane() == Lane::Stores && matches!(path, Path::Issued(_)))
+        });
+        if scope.is_some() {
+            return scope;
+        }
         if !matches!(path, Path::Issued(_))
             && let Some(lack) = context.gpus.missing(first, second, context.agents)
         {
@@ -73,6 +82,21 @@ impl Pair {
             }
             _ => None,
         }
+    }
+
+    /// The PEs of the two, the lower first.
+    pub(super) fn pes(&self, agents: &Table<AgentId, View>) -> [PeId; 2] {
+        let [one, other] = [&self.first, &self.second].map(|mark| agents[mark.agent()].pe);
+        [one.min(other), one.max(other)]
+    }
+
+    /// The two are atomic, but one of them on its own GPU only.
+    pub(super) fn missing_scope(&self, sites: &Sites) -> Option<MissingEdge> {
+        let Pair { first, second, .. } = self;
+        let narrow = [first, second].into_iter().filter(|mark| mark.is_narrow());
+        let lines = narrow.filter(|_| !first.conflicts(second)).map(|mark| sites.all[mark.site() as usize].at);
+        let mut lines = lines.collect::<BTreeSet<At>>().into_iter();
+        Some(MissingEdge::Scope { at: lines.next()?, also: lines.next() })
     }
 
     /// Where the one side is told of the other, but by somebody, or at a moment, that does not help.

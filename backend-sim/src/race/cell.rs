@@ -51,24 +51,24 @@ impl Cell {
     /// Notes an access; `found` gets what it races with.
     #[inline]
     pub(super) fn access(&mut self, who: &Who<'_>, mark: Mark, mut found: impl FnMut(Mark)) {
-        if mark.conflicts(&self.write) && !who.knows(&self.write) && !self.was_seen(who) {
+        if who.conflicts(&mark, &self.write) && !who.knows(&self.write) && !self.was_seen(who) {
             found(self.write);
         }
-        if mark.conflicts(&self.other) && !who.knows(&self.other) && !self.was_read(who, &self.other) {
+        if who.conflicts(&mark, &self.other) && !who.knows(&self.other) && !self.was_read(who, &self.other) {
             found(self.other);
         }
         if let Some(more) = &self.more {
-            let unknown = more.marks.iter().filter(|other| mark.conflicts(other) && !who.knows(other));
+            let unknown = more.marks.iter().filter(|other| who.conflicts(&mark, other) && !who.knows(other));
             unknown.filter(|other| !self.was_read(who, other)).for_each(|race| found(*race));
         }
         if mark.how().is_plain_write() {
             return self.write(who, mark);
         }
-        if self.other.is_blank() || self.other.stands_for(&mark) && who.knows(&self.other) {
+        if self.other.is_blank() || who.is_over(&self.other, &mark) {
             self.other = mark;
         } else if self.other != mark {
             let marks = &mut self.more.get_or_insert_default().marks;
-            let is_over = |other: &Mark| other.stands_for(&mark) && who.knows(other);
+            let is_over = |other: &Mark| who.is_over(other, &mark);
             match &mut marks[..] {
                 [only] if is_over(only) => *only = mark, // mostly
                 _ => {
@@ -99,7 +99,7 @@ impl Cell {
         } else {
             // what it stands for does not conflict with it
             let stands = self.other.is_blank() || self.other.stands_for(&mark);
-            if !stands || !knows(&self.write) && mark.conflicts(&self.write) {
+            if !stands || !knows(&self.write) && mark.conflicts_afar(&self.write) {
                 return false;
             }
             self.other = mark;

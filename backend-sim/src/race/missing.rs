@@ -73,6 +73,13 @@ pub enum MissingEdge {
         /// The line of the fence.
         at: At,
     },
+    /// Two PEs, and an access of a kernel that is atomic on its own GPU only: the scope of the system.
+    Scope {
+        /// The line of the access.
+        at: At,
+        /// The line of the other, if its scope is too narrow too.
+        also: Option<At>,
+    },
     /// A fence behind a barrier of threads, where a thread before the barrier has read what is to be acquired: that thread must fence.
     ReadersFence {
         /// The line of the fence.
@@ -160,6 +167,7 @@ impl MissingEdge {
             MissingEdge::Threads { after, before, .. } => ("__syncthreads", after, before),
             MissingEdge::Blocks { after, before } => ("grid.sync", after, before),
             MissingEdge::SystemFence { at } => ("__threadfence_system", at, at),
+            MissingEdge::Scope { at, .. } => ("scope sys", at, at),
             MissingEdge::ReadersFence { fence, read } => ("__threadfence_system", read, fence),
             MissingEdge::ReleasingFence { after, flag } => ("__threadfence_system", after, flag),
             MissingEdge::AcquiringFence { read, before } => ("__threadfence_system", read, before),
@@ -202,6 +210,14 @@ impl fmt::Display for MissingEdge {
             }
             MissingEdge::SystemFence { at } => {
                 write!(f, "a fence of system scope (__threadfence_system) in place of the one at {at}")
+            }
+            MissingEdge::Scope { at, also } => {
+                let also = also.map_or(String::new(), |also| format!(" and {also}"));
+                write!(
+                    f,
+                    "scope sys (atomicAdd_system, cuda::thread_scope_system, ld.acquire.sys) in place of that of the GPU at {at}{also}: to \
+                     another PE such an access is no atomic"
+                )
             }
             MissingEdge::ReadersFence { fence, read } => write!(
                 f,

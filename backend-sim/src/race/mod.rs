@@ -86,7 +86,7 @@ pub(crate) struct Mark {
     time: u64,
     /// Agent and lane.
     owner: u32,
-    /// Source line, kind of access, and size of a word.
+    /// Source line, whether its scope is that of a GPU, kind of access, and size of a word.
     what: u32,
 }
 
@@ -95,8 +95,18 @@ impl Mark {
 
     #[inline]
     fn new(agent: AgentId, lane: Lane, time: u64, site: u32, how: How, size: usize) -> Mark {
-        let what = site << 5 | (how as u32) << 2 | size.trailing_zeros().min(3);
+        let what = site << 6 | (how as u32) << 2 | size.trailing_zeros().min(3);
         Mark { time, owner: agent.0 << 3 | lane as u32, what }
+    }
+
+    /// The same, atomic in the scope of a GPU only: to what agents of other PEs do, it is no atomic.
+    fn within_gpu(self) -> Mark {
+        Mark { what: self.what | NARROW, ..self }
+    }
+
+    #[inline]
+    fn is_narrow(&self) -> bool {
+        self.what & NARROW != 0
     }
 
     #[inline]
@@ -120,20 +130,33 @@ impl Mark {
     }
 
     fn site(&self) -> u32 {
-        self.what >> 5
+        self.what >> 6
     }
 
+    /// Whether two accesses conflict, whoever makes them.
     #[inline(always)] // three times an access
     fn conflicts(&self, other: &Mark) -> bool {
         !other.is_blank() && How::conflicts(self.what >> 2, other.what >> 2, self.what & 3 == other.what & 3)
     }
 
-    /// Whether everything that conflicts with `self` conflicts with `later` too.
+    /// Whether two accesses conflict if agents of different PEs make them.
+    #[inline(always)] // likewise
+    fn conflicts_afar(&self, other: &Mark) -> bool {
+        self.conflicts(other)
+            || (self.what | other.what) & NARROW != 0
+                && !other.is_blank()
+                && (self.how().writes() || other.how().writes())
+    }
+
+    /// Whether everything that conflicts with `self` conflicts with `later` too, if agents of one PE make the two.
     #[inline(always)] // likewise
     fn stands_for(&self, later: &Mark) -> bool {
-        self.what & 0x1f == later.what & 0x1f || self.how() == How::Read && later.how() == How::Read
+        self.what & 0x3f == later.what & 0x3f || self.how() == How::Read && later.how() == How::Read
     }
 }
+
+/// Of [`Mark::what`]: the scope is that of a GPU.
+const NARROW: u32 = 1 << 5;
 
 /// What a transfer knew when it was issued.
 #[derive(Debug)]
@@ -319,14 +342,34 @@ impl Detector {
         size: usize,
         (call, at): (&'static str, At),
     ) {
-        let time = self.tick();
-        let site = self.sites.number(call, at, self.agents[agent].mark);
-        let mark = Mark::new(agent, Lane::Steps, time, site, how, size);
-        let view = &mut self.agents[agent];
-        (view.last, view.site) = (time, site);
+        let mark = self.own_access(agent, how, size, (call, at));
         if !self.shadow.access_known(pe, span, mark, None, self.base) {
             self.touch_unknown(agent, pe, span, mark);
         }
+    }
+
+    /// A thread's strong access, where races are looked for. `narrow`: in the scope of a GPU.
+    pub(crate) fn touch_strongly(
+        &mut self,
+        agent: AgentId,
+        (pe, word): (PeId, Span),
+        (how, narrow): (How, bool),
+        asked: (&'static str, At),
+    ) {
+        let mark = self.own_access(agent, how, word.len, asked);
+        let mark = if narrow { mark.within_gpu() } else { mark };
+        if !self.shadow.access_known(pe, word, mark, None, self.base) {
+            self.touch_unknown(agent, pe, word, mark);
+        }
+    }
+
+    #[inline(always)] // as its callers
+    fn own_access(&mut self, agent: AgentId, how: How, size: usize, (call, at): (&'static str, At)) -> Mark {
+        let time = self.tick();
+        let site = self.sites.number(call, at, self.agents[agent].mark);
+        let view = &mut self.agents[agent];
+        (view.last, view.site) = (time, site);
+        Mark::new(agent, Lane::Steps, time, site, how, size)
     }
 
     /// Threads of a block access words that lie one behind the other: a word for each thread, one thread after the other.

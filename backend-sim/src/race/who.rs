@@ -144,6 +144,22 @@ impl Who<'_> {
         mark.time <= self.base || self.knows_recent(mark) && (self.on_path.is_none() || !self.must_hear(mark))
     }
 
+    /// Whether this one's access and an earlier one conflict: two atomics do, if they are of different PEs and one has the scope of a GPU.
+    #[inline]
+    pub(super) fn conflicts(&self, mark: &Mark, other: &Mark) -> bool {
+        mark.conflicts(other) || mark.conflicts_afar(other) && !self.is_of_my_pe(other)
+    }
+
+    /// Whether an earlier access need not be kept any more, because this one's stands for it.
+    #[inline]
+    pub(super) fn is_over(&self, other: &Mark, mark: &Mark) -> bool {
+        other.stands_for(mark) && (!other.is_narrow() || self.is_of_my_pe(other)) && self.knows(other)
+    }
+
+    fn is_of_my_pe(&self, other: &Mark) -> bool {
+        self.agents[other.agent()].pe == self.agents[self.agent].pe
+    }
+
     /// Whether an access that this one comes after is a write on another path, of which the PE between them has not told.
     fn must_hear(&self, mark: &Mark) -> bool {
         let differs = self.on_path.is_some_and(|path| mark.how().writes() && path.differs(mark.agent(), self.pe));

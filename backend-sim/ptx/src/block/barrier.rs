@@ -113,7 +113,9 @@ impl Block {
             return Ok(false);
         }
         let mut barrier = std::mem::take(&mut self.barriers[number]);
-        if come == self.live && barrier.passed.is_empty() {
+        // One with a number of its own has not waited for those that have exited.
+        let for_all_left = barrier.count.is_none() || self.live == self.threads.len();
+        if come == self.live && barrier.passed.is_empty() && for_all_left {
             self.order.meet_all();
         } else {
             let all = [&barrier.waiting[..], &barrier.passed[..]].concat();

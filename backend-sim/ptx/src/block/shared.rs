@@ -1,25 +1,94 @@
-//! Shared memory, and its shadow: who wrote and read each word last, for races and for what nobody wrote.
+//! Shared memory, and its shadow: who wrote each word last and who has read it since, for races and for what nobody wrote.
+//!
+//! Many threads may have read a word, and none of them know of each other. Mostly they did so by one instruction, one after the other: then one
+//! [`Stamp`] is kept for all. A read is forgotten when a later one stands for it: whoever comes after that comes after it.
 
 use super::order::Order;
 use crate::bytes;
 use crate::module::Place;
 
-/// One access, as the shadow remembers it. Epoch 0: there was none.
+/// An access of a thread, or the same of threads that follow each other. Epoch 0: there was none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Stamp {
     epoch: u32,
     clock: u32,
     place: Place,
-    thread: u16,
+    first: u16,
+    last: u16,
     strong: bool,
 }
 
-/// The last write, the last read, and the last read by another thread than that one.
-#[derive(Clone, Copy, Debug, Default)]
+impl Stamp {
+    fn is_alike(&self, other: &Stamp) -> bool {
+        Stamp { first: 0, last: 0, ..*self } == Stamp { first: 0, last: 0, ..*other }
+    }
+
+    fn has(&self, other: &Stamp) -> bool {
+        self.is_alike(other) && (self.first..=self.last).contains(&other.first)
+    }
+
+    /// Whether it is, from now on, one with that of the threads behind its own.
+    fn joins(&mut self, other: &Stamp) -> bool {
+        let follows = self.is_alike(other) && self.last + 1 == other.first;
+        if follows {
+            self.last = other.last;
+        }
+        follows
+    }
+
+    /// A thread of these whose access nothing orders before what another one does now.
+    fn unordered(&self, order: &Order, thread: usize) -> Option<usize> {
+        if self.epoch < order.epoch {
+            return None;
+        }
+        let mut threads = (self.first..=self.last).rev().map(usize::from);
+        threads.find(|&other| !order.before(self.epoch, other, self.clock, thread))
+    }
+
+    /// Whether these reads need not be kept any more, because a thread's later read stands for them.
+    fn is_over(&self, order: &Order, later: &Stamp) -> bool {
+        (self.strong || !later.strong) && self.unordered(order, later.first.into()).is_none()
+    }
+}
+
+/// The last write, and the reads since: the last, and those before it that it does not stand for.
+#[derive(Clone, Debug, Default)]
 struct Cell {
     write: Stamp,
     read: Stamp,
-    other_read: Stamp,
+    earlier: Vec<Stamp>,
+}
+
+impl Cell {
+    fn write(&mut self, write: Stamp) {
+        (self.write, self.read) = (write, Stamp::default());
+        self.earlier.clear();
+    }
+
+    #[inline]
+    fn read(&mut self, order: &Order, read: Stamp) {
+        if self.read.epoch < read.epoch {
+            self.earlier.clear();
+            self.read = read;
+        } else if !self.read.has(&read) && !self.read.joins(&read) {
+            self.read_besides(order, read);
+        }
+    }
+
+    fn read_besides(&mut self, order: &Order, read: Stamp) {
+        if self.earlier.iter().any(|earlier| earlier.has(&read)) {
+            return;
+        }
+        let before = std::mem::replace(&mut self.read, read);
+        if before.is_over(order, &read) || self.earlier.last_mut().is_some_and(|last| last.joins(&before)) {
+            return;
+        }
+        if self.earlier.len() == self.earlier.capacity() {
+            self.earlier.retain(|earlier| !earlier.is_over(order, &read));
+            self.earlier.reserve(self.earlier.len() + 1); // so that the next time is far away
+        }
+        self.earlier.push(before);
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -83,35 +152,98 @@ impl Shared {
             return (None, false);
         }
         let Touch { thread, place, reads, writes, strong } = touch;
-        let stamp = Stamp { epoch: order.epoch, clock: order.clock(thread), place, thread: thread as u16, strong };
+        let number = thread as u16;
+        let (epoch, clock) = (order.epoch, order.clock(thread));
+        let stamp = Stamp { epoch, clock, place, first: number, last: number, strong };
         for cell in &mut self.cells[at >> self.granularity..(at + bytes).div_ceil(1 << self.granularity)] {
-            let conflicts = |earlier: &Stamp| {
-                earlier.epoch != 0
-                    && !(earlier.strong && strong)
-                    && !order.before(earlier.epoch, earlier.thread.into(), earlier.clock, thread)
+            let race = |earlier: &Stamp, wrote: bool| {
+                let other = earlier.unordered(order, thread).filter(|_| !(earlier.strong && strong))?;
+                Some(Finding { thread: other, place: earlier.place, wrote })
             };
-            let race =
-                |earlier: &Stamp, wrote: bool| Finding { thread: earlier.thread.into(), place: earlier.place, wrote };
             uninitialized |= reads && cell.write.epoch == 0;
             if races && finding.is_none() {
-                if conflicts(&cell.write) {
-                    finding = Some(race(&cell.write, true));
-                } else if writes {
-                    finding = [&cell.read, &cell.other_read]
-                        .into_iter()
-                        .find(|read| conflicts(read))
-                        .map(|read| race(read, false));
+                finding = race(&cell.write, true);
+                if writes && finding.is_none() {
+                    let mut all = std::iter::once(&cell.read).chain(cell.earlier.iter().rev());
+                    finding = all.find_map(|read| race(read, false));
                 }
             }
-            if writes {
-                *cell = Cell { write: stamp, ..Cell::default() };
-            } else {
-                if cell.read.epoch != 0 && cell.read.thread != stamp.thread {
-                    cell.other_read = cell.read;
-                }
-                cell.read = stamp;
+            match writes {
+                true => cell.write(stamp),
+                false => cell.read(order, stamp),
             }
         }
         (finding, uninitialized)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const THREADS: usize = 7;
+
+    /// Against all accesses since the last write: a race is found where one of them is unordered, and it is one of these.
+    #[test]
+    fn no_race_with_a_read_that_is_kept_no_more() {
+        let (mut races, mut random) = (0, 7_u64);
+        let mut next = |below: usize| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (random >> 33) as usize % below
+        };
+        for _ in 0..2_000 {
+            let mut order = Order::new(THREADS, false);
+            let mut shared = Shared::new(4, 4, true);
+            let (mut write, mut reads) = (None::<(Stamp, bool)>, Vec::new());
+            for _ in 0..60 {
+                let thread = next(THREADS);
+                match next(12) {
+                    0 if next(4) == 0 => order.meet_all(),
+                    0 | 1 => {
+                        let other = (thread + 1 + next(THREADS - 1)) % THREADS;
+                        order.meet(&[thread, other], &[thread, other][..1 + next(2)]);
+                    }
+                    kind => {
+                        let (writes, strong) = (kind == 2, next(3) == 0);
+                        let place = Place(next(2) as u32);
+                        let touch = Touch { thread, place, reads: !writes, writes, strong };
+                        let number = thread as u16;
+                        let (epoch, clock) = (order.epoch, order.clock(thread));
+                        let stamp = Stamp { epoch, clock, place, first: number, last: number, strong };
+                        let earlier = write.iter().chain(reads.iter().filter(|_| writes));
+                        let expected: Vec<Finding> = earlier
+                            .filter(|(earlier, _)| !(earlier.strong && strong))
+                            .filter_map(|(earlier, wrote)| {
+                                let thread = earlier.unordered(&order, thread)?;
+                                Some(Finding { thread, place: earlier.place, wrote: *wrote })
+                            })
+                            .collect();
+                        let (found, _) = shared.touch(0, 4, touch, &order, true);
+                        assert_eq!(found.is_some(), !expected.is_empty(), "{found:?} {expected:?}");
+                        assert!(found.is_none_or(|found| expected.contains(&found)), "{found:?} {expected:?}");
+                        races += usize::from(found.is_some());
+                        if writes {
+                            (write, reads) = (Some((stamp, true)), Vec::new());
+                        } else {
+                            reads.push((stamp, false));
+                        }
+                    }
+                }
+            }
+        }
+        assert!(races > 1_000, "{races}");
+    }
+
+    #[test]
+    fn what_a_block_reads_by_one_instruction_is_one_stamp() {
+        let (order, mut shared) = (Order::new(256, false), Shared::new(4, 4, true));
+        for instruction in [1, 2, 1] {
+            let place = Place(instruction);
+            for thread in 0..256 {
+                let touch = Touch { thread, place, reads: true, writes: false, strong: false };
+                assert_eq!(shared.touch(0, 4, touch, &order, true).0, None);
+            }
+        }
+        assert_eq!(shared.cells[0].earlier.len(), 1);
     }
 }

@@ -4,7 +4,7 @@ use super::barrier::Arrival;
 use super::lanes::{Lanes, Many, One, Row, each_lane};
 use super::spin::Round;
 use super::thread::{Frame, State, Thread};
-use super::{Block, FaultKind, Halt};
+use super::{Block, Fault, FaultKind, Halt, Stop};
 use crate::module::Place;
 use crate::op::Special;
 use crate::types::Order;
@@ -145,7 +145,7 @@ impl Block {
             Round::Waits(watch) => watch,
         };
         if watch.ranges.is_empty() && !watch.any && !watch.met {
-            return Err(self.endless(index, thread, (from, to), "a loop that nothing can end"));
+            return Err(self.endless(index, thread, (from, to)));
         }
         self.parked += 1;
         thread.state = State::Parked { watch, place: from };
@@ -188,10 +188,16 @@ impl Block {
         Ok(())
     }
 
-    fn endless(&self, index: usize, thread: &Thread, (end, begin): (Place, u32), message: &str) -> Halt {
+    /// A loop that reads no memory does the same in each round, for ever.
+    fn endless(&self, index: usize, thread: &Thread, (end, begin): (Place, u32)) -> Halt {
         let begin = Place(self.module.code[usize::from(thread.frame.code)].first_place + begin);
-        let message = format!("{message}: its last line and its first");
-        self.fault_with(FaultKind::EndlessLoop, (index, end), (index, begin), message)
+        let is_one_line = self.module.describe(begin) == self.module.describe(end);
+        let lines = if is_one_line { "" } else { "; its last line and its first" };
+        let message = format!("a loop that nothing can end, because it reads no memory{lines}");
+        let fault = Fault::new(&self.module, FaultKind::EndlessLoop, self.who(index), end, message);
+        let fault = if is_one_line { fault } else { fault.with(&self.module, self.who(index), begin) };
+        let missing = "a volatile or atomic load, if the loop is to poll: a plain one the compiler has taken out of it";
+        Box::new(Stop::Fault(Box::new(fault.lacking(missing.into()))))
     }
 
     pub(super) fn special(&self, index: usize, what: Special) -> u64 {

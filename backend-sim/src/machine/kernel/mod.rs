@@ -54,7 +54,7 @@ use call::Calling;
 pub(crate) use call::Look;
 use grid::Workspaces;
 pub(crate) use launch::Launched;
-use order::{Heard, Words};
+use order::Heard;
 use watch::Watches;
 
 /// Streams of a PE that kernels can be launched on: agents' names have room for so many.
@@ -73,8 +73,6 @@ pub(super) struct Kernels {
     progress: BTreeMap<AgentId, Started>,
     /// Threads that poll by calls.
     polling: Vec<AgentId>,
-    /// Words that were accessed strongly, with who did.
-    strong: Words,
     /// Addresses of modules' variables on a PE, and of the words by which grids synchronize.
     globals: BTreeMap<(PeId, usize), Vec<u64>>,
     workspaces: Workspaces,
@@ -133,7 +131,6 @@ impl Kernels {
         self.live.clear();
         self.progress.clear();
         self.polling.clear();
-        self.strong.clear();
         self.globals.clear();
         self.workspaces.clear();
         self.together.clear();

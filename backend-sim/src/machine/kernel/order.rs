@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use onesided::At;
-use onesided::backend::{AllocId, Span};
+use onesided::backend::Span;
 use onesided_ptx::{Access, AccessKind, Scope};
 
 use super::super::ids::{AgentId, BlockId, PeId};
@@ -97,17 +97,6 @@ impl Heard {
     }
 }
 
-/// Who accesses a word strongly, and in which scope.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Strong {
-    pe: PeId,
-    narrow: bool,
-    asked: (&'static str, At),
-}
-
-/// A word, by PE, allocation and offset.
-pub(super) type Words = BTreeMap<(PeId, AllocId, usize), Strong>;
-
 impl Machine {
     /// A block accesses a word strongly.
     pub(super) fn strong_access(
@@ -117,7 +106,6 @@ impl Machine {
         (pe, span): (PeId, Span),
         asked: (&'static str, At),
     ) {
-        self.check_scope(id, access, (pe, span), asked);
         self.depend_on_polled(id, access.thread as usize, &Object::memory(pe, span));
         if !self.races.is_on() {
             return;
@@ -130,7 +118,8 @@ impl Machine {
             AccessKind::Atomic(_) if reads => How::AtomicFetch,
             _ => How::AtomicUpdate,
         };
-        self.observe(agent, pe, span, how, span.len, asked);
+        let narrow = access.scope != Scope::Sys;
+        self.races.touch_strongly(agent, (pe, span), (how, narrow), asked);
         if reads && let Some((told, far)) = self.races.heard(agent, pe, span) {
             match access.order.acquires() {
                 true => self.races.learn_told(agent, &told),
@@ -235,21 +224,6 @@ impl Machine {
                 let time = self.races.last_step(agent);
                 heard.reads(thread, Pending { told, far: false, time, at: None });
             }
-        }
-    }
-
-    /// Two PEs that access a word strongly synchronize only if the scope of each includes the other.
-    fn check_scope(&mut self, id: BlockId, access: &Access, (pe, span): (PeId, Span), asked: (&'static str, At)) {
-        let me = self.agents[self.kernels.blocks[id].agent].pe;
-        let mine = Strong { pe: me, narrow: access.scope != Scope::Sys, asked };
-        let known = self.kernels.strong.entry((pe, span.alloc, span.start)).or_insert(mine);
-        let other = *known;
-        if other.pe == me {
-            known.narrow |= mine.narrow;
-            return;
-        }
-        if other.narrow || mine.narrow {
-            self.scope_too_narrow(id, span, access.thread, mine.asked, (other.pe, other.asked));
         }
     }
 }

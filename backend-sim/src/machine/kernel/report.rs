@@ -1,12 +1,11 @@
 //! What kernels wait for, what is wrong with them, and what they print, in words.
 
-use onesided::backend::Span;
 use onesided::{At, Error};
 use onesided_ptx::{Call, Fault, FaultKind, Waiting, Who, demangle};
 
 use super::super::Machine;
 use super::super::agent::{Agent, AgentKind};
-use super::super::ids::{AgentId, BlockId, Id as _, PeId};
+use super::super::ids::{AgentId, BlockId, Id as _};
 use super::{Running, address};
 use crate::limits::Bound;
 use crate::verdict::VerdictKind;
@@ -44,27 +43,6 @@ impl Machine {
     /// An operation could not be performed.
     pub(super) fn operation_failed(&mut self, agent: AgentId, at: At, error: &Error) {
         self.kernel_finding(agent, error.message().into(), ("a thread".into(), at), Vec::new());
-    }
-
-    /// Two PEs access a word strongly, and a scope does not include the other.
-    pub(super) fn scope_too_narrow(
-        &mut self,
-        id: BlockId,
-        span: Span,
-        thread: u32,
-        (call, at): (&'static str, At),
-        (other, (with, there)): (PeId, (&'static str, At)),
-    ) {
-        let agent = self.kernels.blocks[id].agent;
-        let what = format!("scope too narrow: {call} of {span}, which two PEs access");
-        let details = vec![
-            format!("the other: PE {}, {with} at {there:#}", other.index()),
-            "missing: scope sys (atomicAdd_system, cuda::thread_scope_system); PEs synchronize in no narrower one"
-                .into(),
-        ];
-        let Running { launched, number, .. } = &self.kernels.blocks[id];
-        let thread = Who::of(launched.position(*number), launched.launch.block, thread).to_string();
-        self.kernel_finding(agent, what, (thread, at), details);
     }
 
     fn kernel_finding(&mut self, agent: AgentId, message: String, (thread, at): (String, At), details: Vec<String>) {
