@@ -1,6 +1,6 @@
 //! Deadlocks at a word that nothing was sent to: the report says so, and where an update went instead.
 
-use onesided::{Cmp, Pe, Result, SignalOp};
+use onesided::{Cmp, Grid, Pe, Result, SignalOp, Source, args};
 use onesided_sim::{Config, Sim, Simulation, Standing, VerdictKind};
 
 mod common;
@@ -12,8 +12,12 @@ fn found_in_vain(pes: usize, program: impl Fn(&Pe<Sim>) -> Result<()>) -> String
     let run = simulation.run(&program).unwrap();
     let verdict = simulation.reproduce(&run, &program).unwrap().verdict;
     assert!(matches!(verdict.kind, VerdictKind::Deadlock), "{verdict}");
-    let agent = verdict.agents.iter().find(|agent| agent.pe == 1).expect("every PE is listed");
-    let Standing::Waits(text) = &agent.standing else { panic!("{agent:?}") };
+    let of_pe = verdict.agents.iter().filter(|agent| agent.pe == 1);
+    let mut waiting = of_pe.filter_map(|agent| match &agent.standing {
+        Standing::Waits(text) if text.contains("found") => Some(text),
+        _ => None,
+    });
+    let text = waiting.next().unwrap_or_else(|| panic!("{verdict}"));
     without_lines(text[text.find("found").expect("it found a value")..].to_string())
 }
 
@@ -60,4 +64,63 @@ fn a_word_that_nothing_was_sent_to_is_named_with_what_went_elsewhere() {
     assert_eq!(put(6, 1, false), "found 6 (u64)");
     let astray = format!("found 0 (u64); nothing was sent to it, but p of PE 0 {here} PE 2's copy");
     assert_eq!([put(7, 2, false), put(7, 2, true)], [astray.clone(), astray]);
+}
+
+/// PE 0 signals; PE 1 waits, in one kernel. `first`: what PE 0 does before that.
+fn kernel_in_vain(to: usize, slot: usize, first: &str) -> String {
+    let text = format!(
+        ".version 8.0\n.target sm_90\n.address_size 64
+.extern .func (.param .b32 r) nvshmem_my_pe;
+.extern .func (.param .b64 r) nvshmem_ptr (.param .b64 a, .param .b32 b);
+.extern .func nvshmemx_signal_op (.param .b64 a, .param .b64 b, .param .b32 c, .param .b32 d);
+.extern .func (.param .b64 r) nvshmem_signal_wait_until (.param .b64 a, .param .b32 b, .param .b64 c);
+.visible .entry k(.param .u64 k_param_0)
+{{
+.reg .b64 %rd<4>; .reg .b32 %r<2>; .reg .pred %p<2>;
+ld.param.u64 %rd1, [k_param_0];
+{{ .param .b32 r; call.uni (r), nvshmem_my_pe, (); ld.param.b32 %r1, [r]; }}
+setp.ne.u32 %p1, %r1, 0;
+@%p1 bra $WAIT;
+{{ .param .b64 a; .param .b32 b; .param .b64 r; st.param.b64 [a], %rd1; st.param.b32 [b], 1;
+call.uni (r), nvshmem_ptr, (a, b); ld.param.b64 %rd3, [r]; }}
+{first}
+add.u64 %rd2, %rd1, {offset};
+{{ .param .b64 a; st.param.b64 [a], %rd2; .param .b64 b; st.param.b64 [b], 1; .param .b32 c; st.param.b32 [c], 9;
+.param .b32 d; st.param.b32 [d], {to}; call.uni nvshmemx_signal_op, (a, b, c, d); }}
+ret;
+$WAIT:
+{{ .param .b64 a; .param .b32 b; .param .b64 c; .param .b64 r; st.param.b64 [a], %rd1; st.param.b32 [b], 0; st.param.b64 [c], 1;
+call.uni (r), nvshmem_signal_wait_until, (a, b, c); }}
+ret;
+}}
+",
+        offset = 8 * slot
+    );
+    let source = Source::ptx("unsent.ptx", text);
+    let found = found_in_vain(2, |pe| {
+        let flags = pe.alloc_zeroed::<u64>(2)?;
+        let (module, stream) = (pe.module(&source)?, pe.stream()?);
+        // SAFETY: the kernel takes one pointer to two words.
+        unsafe { pe.on(&stream).launch(&module.kernel("k")?, &Grid::new(1, 1), args![&flags])? };
+        pe.synchronize(&stream)?;
+        pe.free(flags)
+    });
+    match found.split_once("unsent.ptx:") {
+        Some((before, after)) => format!("{before}_{}", after.trim_start_matches(|c: char| c.is_ascii_digit())),
+        None => found,
+    }
+}
+
+#[test]
+fn a_word_that_kernels_wait_for_is_named_with_what_went_elsewhere() {
+    let astray =
+        |place: &str| format!("found 0 (u64); nothing was sent to it, but signal_op of PE 0 at _ went to {place}");
+    assert_eq!(kernel_in_vain(0, 0, ""), astray("PE 0's copy"));
+    assert_eq!(kernel_in_vain(1, 1, ""), astray("buf0+8"));
+    // who has stored there by a pointer may have meant that
+    assert_eq!(kernel_in_vain(1, 1, "st.global.u64 [%rd3], 0;"), "found 0 (u64)");
+    assert_eq!(kernel_in_vain(1, 1, "red.global.sys.add.u64 [%rd3+8], 1;"), "found 0 (u64)");
+    // who looks at a copy by a pointer sees what has come there
+    let seen = "found 0 (u64); nothing was sent to it";
+    assert_eq!(kernel_in_vain(0, 0, "ld.volatile.global.u64 %rd2, [%rd1];"), seen);
 }

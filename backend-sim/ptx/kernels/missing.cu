@@ -103,3 +103,29 @@ KERNEL(in_place) {
         data[threadIdx.x] = data[threadIdx.x + 1];
     }
 }
+
+// All threads put, one of them fences before the barrier, and one signals behind it.
+KERNEL(fence_before_the_barrier) {
+    nvshmem_int_p(data + threadIdx.x, 7, NEXT);
+    if (fixed || threadIdx.x == 0) nvshmem_fence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        nvshmemx_signal_op(flag, 1, NVSHMEM_SIGNAL_SET, NEXT);
+        nvshmem_signal_wait_until(flag, NVSHMEM_CMP_EQ, 1);
+    }
+    __syncthreads();
+    seen[threadIdx.x] = data[threadIdx.x];
+}
+
+// The same without any fence; repaired, one behind the barrier.
+KERNEL(fence_for_the_block) {
+    nvshmem_int_p(data + threadIdx.x, 7, NEXT);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        if (fixed) nvshmem_fence();
+        nvshmemx_signal_op(flag, 1, NVSHMEM_SIGNAL_SET, NEXT);
+        nvshmem_signal_wait_until(flag, NVSHMEM_CMP_EQ, 1);
+    }
+    __syncthreads();
+    seen[threadIdx.x] = data[threadIdx.x];
+}

@@ -319,7 +319,7 @@ impl Search<'_, '_> {
 /// The call that would make a missing edge.
 fn lacks(missing: &MissingEdge) -> Option<Ordering> {
     match missing {
-        MissingEdge::Fence { .. } => Some(Ordering::Fence),
+        MissingEdge::Fence { .. } | MissingEdge::BlocksFence { .. } => Some(Ordering::Fence),
         MissingEdge::Quiet { .. } => Some(Ordering::Quiet),
         MissingEdge::Flush { .. } => Some(Ordering::Flush),
         MissingEdge::Synchronize { .. } => Some(Ordering::Synchronize),

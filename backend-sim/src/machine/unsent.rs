@@ -9,16 +9,15 @@ use crate::trace::{Event, EventKind};
 
 impl Machine {
     /// For a word of a PE: `; nothing was sent to it, but signal_op of PE 2 at ring.rs:7 went to PE 3's copy`. Empty if
-    /// something was sent to the word, if a step is still possible, or if the run is not recorded; also for runs with kernels, because not
-    /// every store of theirs is recorded.
+    /// something was sent to the word, if a step is still possible, or if the run is not recorded; also if a kernel has written to that memory by a
+    /// pointer, because such stores are not recorded.
     pub(super) fn unsent_report(&self, pe: PeId, word: Span, is_signal: bool) -> String {
         let can_go_on = !self.ready.is_empty() || !self.flight.units.is_empty();
         let Some(record) = self.record.as_ref().filter(|_| !can_go_on) else { return String::new() };
         let trace = &record.trace;
         let is_here = |to: u32, span: &Span| to == pe.0 && span.overlaps(&word);
         let is_sent = |event: &Event| sent(trace, event).is_some_and(|(to, span)| is_here(to, &span));
-        let launches = |event: &Event| matches!(event.kind, EventKind::Call("launch"));
-        if trace.iter().any(|event| is_sent(event) || launches(event)) {
+        if self.accessed_by_pointer(pe, word.alloc) == Some(true) || trace.iter().any(is_sent) {
             return String::new();
         }
         let astray = trace.iter().find_map(|event| {
@@ -26,7 +25,8 @@ impl Machine {
             let (call, at) = update(trace, event, is_signal)?;
             let other_copy = to != pe.0 && span == word;
             let other_place = to == pe.0;
-            let is_missed = !trace.iter().any(|event| event.pe == to && looks_at(event, &span));
+            let is_seen = self.accessed_by_pointer(PeId(to), span.alloc).is_some();
+            let is_missed = !is_seen && !trace.iter().any(|event| event.pe == to && looks_at(event, &span));
             if !is_missed || !(other_copy || other_place) {
                 return None;
             }

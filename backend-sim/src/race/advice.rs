@@ -180,7 +180,16 @@ impl Pair {
         if a.scope() == b.scope() && is_ordered_by_fence {
             return fence(before, false);
         }
-        match (self.beside(context), next) {
+        let beside = self.beside(context);
+        if let ((false, _), None) = (beside, next)
+            && let Some((signalled, site)) = signal_by_another(first, pe, context.agents)
+        {
+            let fences = of_block(first.agent(), context.agents).filter_map(|view| view.fence);
+            let before = fences.filter(|(time, _)| *time < signalled);
+            let by_another = before.max_by_key(|(time, _)| *time).map(|(_, at)| at);
+            return MissingEdge::BlocksFence { after, before: context.at_site(site), by_another };
+        }
+        match (beside, next) {
             ((true, false), _) if a.stream().is_some() => MissingEdge::synchronize(after, before, true),
             ((true, _), _) => MissingEdge::Quiet { after, before },
             ((false, _), Some((site, Some(to)))) if to == pe => {
@@ -211,12 +220,27 @@ impl Pair {
     }
 }
 
+/// The other threads of a thread's block.
+fn of_block(thread: AgentId, agents: &Table<AgentId, View>) -> impl Iterator<Item = &View> {
+    let block = agents[thread].block;
+    agents
+        .ids()
+        .filter(move |id| block.is_some() && *id != thread)
+        .map(|id| &agents[id])
+        .filter(move |view| view.block == block)
+}
+
+/// The first call since by which another thread of the same block has signalled to the PE, and when.
+fn signal_by_another(access: &Mark, pe: PeId, agents: &Table<AgentId, View>) -> Option<(u64, u32)> {
+    let calls = of_block(access.agent(), agents).flat_map(|view| &view.log);
+    let since = calls.filter(|(time, _, to)| *time > access.time && *to == Some(pe));
+    since.min_by_key(|(time, ..)| *time).map(|&(time, site, _)| (time, site))
+}
+
 /// A fence that another thread of the same block has made since: it has not ordered what follows the access.
 fn fence_by_another(access: &Mark, agents: &Table<AgentId, View>) -> Option<At> {
-    let me = &agents[access.agent()];
-    let of_block = |id: &AgentId| me.block.is_some() && agents[*id].block == me.block && *id != access.agent();
-    let mine = me.fence.is_some_and(|(time, _)| time > access.time);
-    let fences = agents.ids().filter(of_block).filter_map(|id| agents[id].fence);
+    let mine = agents[access.agent()].fence.is_some_and(|(time, _)| time > access.time);
+    let fences = of_block(access.agent(), agents).filter_map(|view| view.fence);
     fences.filter(|(time, _)| *time > access.time && !mine).map(|(_, at)| at).next()
 }
 

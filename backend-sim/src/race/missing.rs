@@ -19,6 +19,15 @@ pub enum MissingEdge {
         /// In a kernel: the line of a fence by another thread of the block, which does not order these two.
         by_another: Option<At>,
     },
+    /// Threads of a block send, and another one signals for all: a fence by each of them, or one behind a barrier of the block.
+    BlocksFence {
+        /// The line that sends, behind which it belongs.
+        after: At,
+        /// The line that signals, before which it belongs.
+        before: At,
+        /// The line of a fence by another thread, which does not order these two.
+        by_another: Option<At>,
+    },
     /// The transfer must be complete: a quiet.
     Quiet {
         /// The line behind which it belongs.
@@ -157,7 +166,9 @@ impl MissingEdge {
     /// The call to insert, and the two lines that it goes between. To replace a call, both are that call's line.
     pub fn call(&self) -> (&'static str, At, At) {
         match *self {
-            MissingEdge::Fence { after, before, .. } => ("fence", after, before),
+            MissingEdge::Fence { after, before, .. } | MissingEdge::BlocksFence { after, before, .. } => {
+                ("fence", after, before)
+            }
             MissingEdge::Quiet { after, before } => ("quiet", after, before),
             MissingEdge::Flush { after, before } => ("flush", after, before),
             MissingEdge::Synchronize { after, before, .. } => ("synchronize", after, before),
@@ -194,6 +205,16 @@ impl fmt::Display for MissingEdge {
                     }
                     None => Ok(()),
                 }
+            }
+            MissingEdge::BlocksFence { after, before, by_another } => {
+                write!(
+                    f,
+                    "a fence by each thread that sends at {after}, or one behind a barrier of the block, before {before}, where another \
+                     thread signals"
+                )?;
+                by_another.map_or(Ok(()), |at| {
+                    write!(f, "; the fence at {at} is another thread's, and no barrier puts it between them")
+                })
             }
             MissingEdge::Quiet { after, before } => between(f, "a quiet", after, before),
             MissingEdge::Flush { after, before } => between(f, "a flush or quiet", after, before),

@@ -316,6 +316,7 @@ impl Machine {
         }
         let (agent, at) = (*agent, launched.code.at(call.place));
         let (pe, span) = self.at_address(self.agents[agent].pe, address, bytes.len())?;
+        self.note_by_pointer(pe, span.alloc, true);
         self.plain_access(id, call.threads[0], (pe, span), How::Write, ("result of a call", at));
         self.write(pe, span, bytes);
         Ok(())
@@ -331,6 +332,7 @@ impl Machine {
         let pe = self.agents[agent].pe;
         let words: Vec<Span> = look.select.variables().map(|(_, span)| span).collect();
         for &word in &words {
+            self.note_by_pointer(pe, word.alloc, false);
             self.observe(agent, pe, word, How::Wait, word.len, (look.call, at));
             self.touch_memory(pe, word, Touch::Read);
             self.depend_on_polled_by(agent, (pe, word));

@@ -78,6 +78,8 @@ pub(super) struct Kernels {
     workspaces: Workspaces,
     /// Collective launches, in their order.
     together: Vec<together::Together>,
+    /// Where the run is recorded: memory that kernels have accessed otherwise than by operations, and whether they have written there.
+    by_pointer: BTreeMap<(PeId, AllocId), bool>,
 }
 
 #[derive(Debug)]
@@ -134,6 +136,23 @@ impl Kernels {
         self.globals.clear();
         self.workspaces.clear();
         self.together.clear();
+        self.by_pointer.clear();
+    }
+}
+
+/// # What no trace shows
+impl Machine {
+    /// A kernel accesses memory otherwise than by an operation.
+    #[inline]
+    fn note_by_pointer(&mut self, pe: PeId, alloc: AllocId, writes: bool) {
+        if self.record.is_some() {
+            *self.kernels.by_pointer.entry((pe, alloc)).or_default() |= writes;
+        }
+    }
+
+    /// Whether kernels have written to memory of a PE otherwise than by operations; `None`: they have not read it so, either.
+    pub(super) fn accessed_by_pointer(&self, pe: PeId, alloc: AllocId) -> Option<bool> {
+        self.kernels.by_pointer.get(&(pe, alloc)).copied()
     }
 }
 

@@ -44,6 +44,7 @@ impl<'m> KernelWorld<'m> {
     /// An access happens: what it touches, and what it tells.
     #[inline]
     fn observe(&mut self, access: &Access, (pe, span): (PeId, Span), how: How, touch: Option<Touch>) {
+        self.machine.note_by_pointer(pe, span.alloc, how == How::Write);
         if access.order.is_strong() || self.machine.in_chosen_step || self.machine.races.is_on() {
             self.tell(access, (pe, span), how, touch);
         }
@@ -251,6 +252,7 @@ impl KernelWorld<'_> {
         (lanes, addresses): (u32, &[u64; 32]),
         how: How,
     ) {
+        self.machine.note_by_pointer(pe, all.alloc, how == How::Write);
         if !self.machine.races.is_on() {
             return;
         }
