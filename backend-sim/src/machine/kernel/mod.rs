@@ -41,7 +41,7 @@ mod world;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use onesided::backend::Span;
+use onesided::backend::{AllocId, Span};
 use onesided_ptx::{Block, Idle};
 
 use super::access::BlockName;
