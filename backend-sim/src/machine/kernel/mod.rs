@@ -77,6 +77,8 @@ pub(super) struct Kernels {
     workspaces: BTreeMap<PeId, (AllocId, usize)>,
     /// Collective launches, in their order.
     together: Vec<together::Together>,
+    /// Turns of blocks since the deadline was looked at.
+    turns: u32,
 }
 
 #[derive(Debug)]
@@ -132,6 +134,7 @@ impl Kernels {
         self.globals.clear();
         self.workspaces.clear();
         self.together.clear();
+        self.turns = 0;
     }
 }
 

@@ -9,6 +9,11 @@ use super::super::ids::{AgentId, BlockId};
 use super::super::{Machine, Object, Progress};
 use super::Running;
 use super::world::KernelWorld;
+use crate::limits::Bound;
+use crate::verdict::VerdictKind;
+
+/// Turns of blocks after which the deadline is looked at: one may be a single access, or all that a kernel computes, which looks itself.
+const TURNS: u32 = 1024;
 
 /// Steps before the end at which the lines of calls are kept, for the report: a call takes fewer.
 const CLOSE: u64 = 100;
@@ -18,6 +23,9 @@ impl Machine {
     pub(in crate::machine) fn run_block(&mut self, agent: AgentId) {
         let id = self.block_of(agent);
         while self.finding.is_none() && self.steps <= self.until && matches!(self.agents[agent].state, State::Running) {
+            if let Some(bound) = self.is_over_at_a_turn() {
+                return self.found(VerdictKind::Stopped { bound });
+            }
             if self.kernels.blocks[id].block.as_ref().is_some_and(|block| block.is_idle()) {
                 // It was woken by something else than what it waits for.
                 self.step();
@@ -73,6 +81,12 @@ impl Machine {
                 }
             }
         }
+    }
+
+    /// What ends the run from outside, as far as it is looked at: every so many turns of blocks.
+    fn is_over_at_a_turn(&mut self) -> Option<Bound> {
+        self.kernels.turns = (self.kernels.turns + 1) % TURNS;
+        if self.kernels.turns == 0 { self.deadline.over() } else { None }
     }
 
     /// The run goes on behind a finding, by which blocks were interrupted.
