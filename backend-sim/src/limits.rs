@@ -28,8 +28,8 @@ use std::time::{Duration, Instant};
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Budget {
-    /// Time. The search looks at the clock after each schedule, and while a kernel computes. Otherwise it ends with the schedule that is being
-    /// run. It bounds a single run, too, while a kernel computes: [`VerdictKind::Stopped`](crate::VerdictKind::Stopped).
+    /// Time. The search looks at the clock after each schedule, and while a kernel runs. Otherwise it ends with the schedule that is being
+    /// run. It bounds a single run, too, while a kernel runs: [`VerdictKind::Stopped`](crate::VerdictKind::Stopped).
     pub time: Option<Duration>,
     /// Bytes for what an exhaustive search remembers: its path and the tree of what is still to be visited. The search counts
     /// them itself, so the same search ends at the same schedule. A random search remembers the classes that it counts.

@@ -1,8 +1,10 @@
-//! Kernels that call NVSHMEM in a loop without an end: the step limit ends them, although no block waits for anybody.
+//! Kernels that call NVSHMEM in a loop without an end: the step limit ends them, although no block waits for anybody, and so does a flag.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use onesided::{Grid, Pe, Result, Source, args};
+use onesided::{Cmp, Grid, Pe, Result, Source, args};
 use onesided_sim::{Config, Explore, Sim, Simulation, VerdictKind};
 
 const LOOP: &str = ".version 8.0\n.target sm_90\n.address_size 64
@@ -49,4 +51,39 @@ fn a_loop_of_calls_ends_at_the_step_limit() {
             Simulation::new(config).unwrap().explore(Explore::All { limit: 3 }, adds_for_ever, visit).unwrap();
         assert!(!explored.complete && ends > 0);
     }
+}
+
+/// A block makes few instructions for each call. So it is looked at between its turns too: somebody wants an end, once PE 0 has seen five of
+/// its signals.
+#[test]
+fn a_flag_ends_a_loop_of_calls_soon() {
+    let flag = Arc::new(AtomicBool::new(false));
+    let program = |pe: &Pe<Sim>| {
+        let word = pe.alloc_zeroed::<u64>(1)?;
+        if pe.my_pe() == 1 {
+            let module = pe.module(&Source::ptx("loop.ptx", LOOP))?;
+            let stream = pe.stream()?;
+            // SAFETY: the kernel takes one pointer to a word.
+            unsafe { pe.on(&stream).launch(&module.kernel("k")?, &Grid::new(1, 1), args![&word])? };
+            pe.synchronize(&stream)?;
+        } else {
+            pe.host().signal_wait_until(word.signal(0), Cmp::Ge, 5)?;
+            flag.store(true, Ordering::Relaxed);
+        }
+        pe.free(word)
+    };
+    let mut schedule = None;
+    let config = |steps| Config { max_steps: Some(steps), ..Config::pes(2) };
+    let visit = |run: &onesided_sim::Run<()>| {
+        schedule = Some(run.schedule.clone());
+        ControlFlow::Continue(())
+    };
+    Simulation::new(config(1000)).unwrap().explore(Explore::random(1, 0), program, visit).unwrap();
+    assert!(flag.swap(false, Ordering::Relaxed), "PE 0 has seen them");
+
+    let mut simulation = Simulation::new(config(1_000_000)).unwrap();
+    simulation.stop_when(Arc::clone(&flag));
+    let run = simulation.replay(&schedule.unwrap(), program).unwrap();
+    assert!(matches!(run.verdict.kind, VerdictKind::Stopped { .. }), "{}", run.verdict);
+    assert!(run.steps < 20_000, "{}", run.steps);
 }

@@ -186,7 +186,7 @@ pub trait World {
         let _ = (thread, reads, since);
     }
 
-    /// Whether a block goes on that does not wait. Asked now and then: where a thread jumps back or calls, about every million instructions.
+    /// Whether a block goes on that does not wait. Asked now and then: where a thread jumps back or calls, about every 65,000 instructions.
     /// The answer no ends the block with [`FaultKind::Stopped`](crate::FaultKind::Stopped).
     fn goes_on(&mut self) -> bool {
         true

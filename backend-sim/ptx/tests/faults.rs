@@ -228,6 +228,47 @@ impl World for Over {
     }
 }
 
+/// A world that counts how often it is asked whether a block goes on.
+struct Asked(FlatMemory, u32);
+
+impl World for Asked {
+    fn load(&mut self, access: &Access) -> Result<u64, Refusal> {
+        self.0.load(access)
+    }
+
+    fn store(&mut self, access: &Access, value: u64) -> Result<bool, Refusal> {
+        self.0.store(access, value)
+    }
+
+    fn stops(&mut self, _: &Access) -> bool {
+        false
+    }
+
+    fn goes_on(&mut self) -> bool {
+        self.1 += 1;
+        true
+    }
+}
+
+/// A loop of strong accesses meets the limit where it should, and asks the world often: strong accesses take longer than other instructions.
+#[test]
+fn strong_accesses_without_end() {
+    let text = ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 k_param_0)\n{\n.reg .b64 %rd<2>;\n\
+                .reg .b32 %r<2>;\nld.param.u64 %rd1, [k_param_0];\n$L:\nld.volatile.global.u32 %r1, [%rd1];\nadd.u32 %r1, %r1, 1;\n\
+                st.volatile.global.u32 [%rd1], %r1;\nbra.uni $L;\n}\n";
+    let module = Arc::new(Module::parse(text).unwrap());
+    let mut memory = FlatMemory::new();
+    let word = memory.allocate(&[0; 4]);
+    let mut launch = Launch::new(1, 1);
+    (launch.max_steps, launch.parameters) = (1_000_000, word.to_le_bytes().to_vec());
+    let mut block = Block::new(&module, "k", &Arc::new(launch), [0; 3]).unwrap();
+    let mut world = Asked(memory, 0);
+    let stop = block.run(&mut world);
+    assert!(matches!(stop, Stop::Fault(fault) if fault.kind == FaultKind::StepLimit));
+    assert!((1_000_000..1_000_010).contains(&block.steps()), "{}", block.steps());
+    assert!((10..100).contains(&world.1), "{}", world.1);
+}
+
 /// A tree of calls, 30 deep and without a loop, meets the limit too, and can be ended from outside.
 #[test]
 fn calls_without_end() {

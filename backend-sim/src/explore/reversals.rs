@@ -136,7 +136,12 @@ impl Order {
             let mut before = order.closure(&order.event(step).past);
             if step < order.run.len() {
                 // a wait that did not end comes after nothing but what comes before its beginning
-                conflicts.iter().for_each(|&other| order.add(&mut before, other));
+                for &other in conflicts.iter().rev() {
+                    // mostly the last comes after all others already, and with a step comes all that is before it
+                    if !before.contains(other) {
+                        order.add(&mut before, other);
+                    }
+                }
             }
             order.before.push(before);
             order.conflicts.push(conflicts);

@@ -199,7 +199,7 @@ pub(crate) struct Machine {
     pub(crate) steps: u64,
     /// The run is given up after so many steps. A kernel that makes one call after the other ends its turn there.
     pub(crate) until: u64,
-    /// What ends it from outside: a block of a kernel that computes looks at it.
+    /// What ends it from outside: a block of a kernel looks at it, while it computes and between its turns.
     pub(crate) deadline: Deadline,
     /// Whether what kernels print is printed.
     pub(crate) prints: bool,

@@ -5,8 +5,8 @@ use super::{Block, FaultKind, Halt};
 use crate::module::Place;
 use crate::world::World;
 
-/// Instructions after which the world is asked again.
-const SLICE: u64 = 1 << 20;
+/// Instructions after which the world is asked again: some milliseconds, also where each is a strong access.
+const SLICE: u64 = 1 << 16;
 
 impl Block {
     /// A thread jumps back in a block that has run for some time: whether it may.

@@ -80,6 +80,8 @@ pub(super) struct Kernels {
     together: Vec<together::Together>,
     /// Where the run is recorded: memory that kernels have accessed otherwise than by operations, and whether they have written there.
     by_pointer: BTreeMap<(PeId, AllocId), bool>,
+    /// Turns of blocks since the deadline was looked at.
+    turns: u32,
 }
 
 #[derive(Debug)]
@@ -136,6 +138,7 @@ impl Kernels {
         self.globals.clear();
         self.workspaces.clear();
         self.together.clear();
+        self.turns = 0;
         self.by_pointer.clear();
     }
 }

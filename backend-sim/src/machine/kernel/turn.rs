@@ -9,6 +9,11 @@ use super::super::ids::{AgentId, BlockId};
 use super::super::{Machine, Object, Progress};
 use super::world::KernelWorld;
 use super::{Kernels, Running};
+use crate::limits::Bound;
+use crate::verdict::VerdictKind;
+
+/// Turns of blocks after which the deadline is looked at: one may be a single access, or all that a kernel computes, which looks itself.
+const TURNS: u32 = 1024;
 
 /// Steps before the end at which the lines of calls are kept, for the report: a call takes fewer.
 const CLOSE: u64 = 100;
@@ -25,6 +30,9 @@ impl Machine {
 
     fn take_turns(&mut self, agent: AgentId, id: BlockId) {
         while self.finding.is_none() && self.steps <= self.until && matches!(self.agents[agent].state, State::Running) {
+            if let Some(bound) = self.is_over_at_a_turn() {
+                return self.found(VerdictKind::Stopped { bound });
+            }
             if self.kernels.blocks[id].block.as_ref().is_some_and(|block| block.is_idle()) {
                 // It was woken by something else than what it waits for.
                 self.step();
@@ -81,6 +89,12 @@ impl Machine {
                 }
             }
         }
+    }
+
+    /// What ends the run from outside, as far as it is looked at: every so many turns of blocks.
+    fn is_over_at_a_turn(&mut self) -> Option<Bound> {
+        self.kernels.turns = (self.kernels.turns + 1) % TURNS;
+        if self.kernels.turns == 0 { self.deadline.over() } else { None }
     }
 
     /// The run goes on behind a finding, by which blocks were interrupted.
