@@ -40,7 +40,7 @@ pub struct Budget {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Bound {
-    /// As many schedules were begun as [`Explore`] says.
+    /// As many schedules were begun as [`Explore`](crate::Explore) says.
     Schedules(u64),
     /// [`Budget::time`] was over.
     Time(Duration),
