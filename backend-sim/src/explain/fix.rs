@@ -63,8 +63,9 @@ const PAIRS: usize = 16;
 
 impl Simulation {
     /// Looks for the weakest change that makes a program right: one call (`fence`, `put_signal` in place of a put and a signal,
-    /// `flush`, `quiet`, `synchronize`, `barrier_all`, in this order; a flush comes first where a fence completes), or two. Each change is tried: the program runs with it, on
-    /// every schedule if they are few enough. A barrier is only tried where all PEs make the call before it, and between two calls that race.
+    /// `flush`, `quiet`, `synchronize`, `barrier_all`, in this order; a flush comes first where a fence completes), or two. Each change is
+    /// tried: the program runs with it, on every schedule if they are few enough. A barrier is only tried where all PEs make the call before
+    /// it, and between two calls that race.
     ///
     /// `run` is the finding: a run of `program` on this cluster. Findings that no order cures have no fix: a leak, say.
     ///

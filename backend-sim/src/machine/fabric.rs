@@ -1,8 +1,8 @@
 //! What a proof assumes of paths until a run shows otherwise: no read sees an old value because of the path that it takes.
 //!
 //! A reader can learn of a write only through a synchronization of the PE that the write went to, and that makes the write visible. So
-//! a reader that sees the old value has not learned of the write: it races with it. A proof ends with the first race. Until then, it does not matter when what has
-//! arrived becomes visible on the other path. So that happens at once, and is in no order with anything.
+//! a reader that sees the old value has not learned of the write: it races with it. A proof ends with the first race. Until then, it does
+//! not matter when what has arrived becomes visible on the other path. So that happens at once, and is in no order with anything.
 //!
 //! A race that the program means is no finding, and the program goes on with what it has read. Then the memory that others read
 //! in that run is given up: the search starts again, and takes in every order what arrives there, what shows it, and who looks.
