@@ -104,7 +104,8 @@ pub struct Explored {
     pub redundant: u64,
     /// Of the schedules visited, those that ended with a finding.
     pub findings: u64,
-    /// Of the schedules visited, those whose end was not seen: the run was given up, or the other PEs were given up after a finding.
+    /// Schedules whose end was not seen: the run was given up, or the other PEs were given up after a finding, or behind a race that is meant
+    /// a step was not possible.
     pub given_up: u64,
     /// Of those, the ones in which only polls were left ([`VerdictKind::PollsBounded`](crate::VerdictKind::PollsBounded)); the
     /// others reached the limit of steps or instructions.

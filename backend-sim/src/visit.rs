@@ -181,7 +181,7 @@ impl Simulation {
         gather(self, &setup, &mut |crew| {
             let (mut explored, mut all) = (Explored::default(), All::new(proof, reduce, by_thread));
             outlook.tell(&explored);
-            let mut was_by_thread = false;
+            let (mut was_by_thread, mut races, mut marked) = (false, false, false);
             loop {
                 let (executed, attempted) = next(&mut all, crew)?;
                 if let VerdictKind::Stopped { bound } = executed.verdict.kind {
@@ -197,11 +197,15 @@ impl Simulation {
                     }
                     continue;
                 }
-                if all.has_diverged() {
+                races |= !executed.verdict.races.is_empty();
+                marked |= !executed.verdict.intended.is_empty();
+                if all.has_diverged(races || marked) {
                     return Ok(End::Diverged("the same choices led to different ones later"));
                 }
                 if all.is_redundant() {
                     explored.redundant += 1;
+                    // behind a race that is meant, something may be possible that was not tried
+                    explored.given_up += u64::from(all.is_astray() && !races);
                     explored.steps += executed.steps;
                 } else {
                     let mut run = finish(Choices::Picks(all.picks()), executed);

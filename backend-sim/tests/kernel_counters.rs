@@ -1,5 +1,5 @@
-//! Words that threads of kernels count by: who has read a counter comes after those who counted before, and counts that nobody looks at
-//! commute.
+//! Words that threads of kernels count by and poll: who has read a word comes after those who changed it before, counts that nobody looks at
+//! commute, and a loop that only loads a word is a wait.
 
 use std::ops::ControlFlow;
 
@@ -13,7 +13,7 @@ fn source(body: &str) -> Source {
 .visible .entry k(.param .u64 k_param_0)
 {{
 .shared .align 4 .b32 shared;
-.reg .b64 %rd<4>; .reg .b32 %r<6>; .reg .pred %p<2>;
+.reg .b64 %rd<4>; .reg .b32 %r<32>; .reg .pred %p<2>;
 ld.param.u64 %rd1, [k_param_0];
 mov.u32 %r1, %tid.x;
 mov.u32 %r2, %ctaid.x;
@@ -139,12 +139,87 @@ fn minima_and_maxima_that_nobody_looks_at_commute_with_their_like() {
     assert_eq!(proof(looked_at, &Grid::new(1, 3)), (6, false));
 }
 
-/// What is polled is set once: before the first look, between the two looks that show that the thread only waits, or behind them.
+/// What is polled is set once. A loop that does nothing but load it is a wait. Any other loop has looks in vain: what is polled is set before
+/// the first, between the two that show that the thread only waits, or behind them.
 #[test]
-fn a_loop_around_a_volatile_load_is_known_to_wait_after_two_looks() {
+fn a_loop_around_a_load_is_a_wait_and_another_loop_waits_after_two_looks() {
     let body = "setp.eq.u32 %p1, %r2, 0;\n@%p1 bra $POLL;\nst.volatile.global.u32 [%rd1], 1;\nret;\n\
                 $POLL: ld.volatile.global.u32 %r3, [%rd1];\nsetp.eq.u32 %p1, %r3, 0;\n@%p1 bra $POLL;";
-    assert_eq!(proof(body, &Grid::new(2, 1)), (3, false));
+    assert_eq!(proof(body, &Grid::new(2, 1)), (1, false));
+    let two_ways = body.replace("setp.eq.u32 %p1, %r3, 0;", "@!%p1 bra $POLL;\nsetp.eq.u32 %p1, %r3, 0;");
+    assert_eq!(proof(&two_ways, &Grid::new(2, 1)), (3, false));
+}
+
+/// Each of some blocks writes a number for all others, sets its flag, and loads every other's flag until it is set. In each of these rounds
+/// the flags have larger values, and the numbers other places.
+fn rounds(blocks: u32, rounds: u32) -> String {
+    let (flag, number) = (|block: u32| 4 * block, |block: u32, round: u32| 64 + 4 * (blocks * round + block));
+    let mut body = String::new();
+    for round in 1..=rounds {
+        body += &format!(
+            "mad.lo.u32 %r4, %r2, 4, {};\ncvt.u64.u32 %rd3, %r4;\nadd.u64 %rd3, %rd3, %rd1;\n",
+            number(0, round)
+        );
+        body += &format!("st.global.u32 [%rd3], {round};\n");
+        body += "mul.lo.u32 %r4, %r2, 4;\ncvt.u64.u32 %rd3, %r4;\nadd.u64 %rd3, %rd3, %rd1;\n";
+        body += &format!("st.release.gpu.global.u32 [%rd3], {round};\n");
+        for block in 0..blocks {
+            let (label, loaded) = (format!("$R{round}B{block}"), 5 + blocks * round + block);
+            body += &format!("{label}: ld.acquire.gpu.global.u32 %r{loaded}, [%rd1+{}];\n", flag(block));
+            body += &format!("setp.lt.u32 %p1, %r{loaded}, {round};\n@%p1 bra {label};\n");
+            body += &format!("ld.global.u32 %r3, [%rd1+{}];\n", number(block, round));
+        }
+    }
+    body
+}
+
+#[test]
+fn flags_that_all_load_until_they_are_set_have_one_class() {
+    assert_eq!(proof(&rounds(4, 1), &Grid::new(4, 1)), (1, false));
+    assert_eq!(proof(&rounds(3, 3), &Grid::new(3, 1)), (1, false), "a flag that only grows ends no loop later");
+    let early = rounds(2, 2).replace(", 2;\n@%p1 bra", ", 1;\n@%p1 bra");
+    assert!(proof(&early, &Grid::new(2, 1)).1, "in the second round, the flag of the first is enough");
+    let relaxed = rounds(2, 1).replace("ld.acquire", "ld.relaxed");
+    assert!(proof(&relaxed, &Grid::new(2, 1)).1);
+}
+
+/// The loop may have ended with the first update, which tells of one block only, also where it ended with the second.
+#[test]
+fn a_loop_learns_of_the_update_that_was_enough_for_it() {
+    let exchange = "st.global.u32 [%rd2], 7;\natom.acq_rel.gpu.global.exch.b32 %r3, [%rd1], 1;\nret;\n";
+    let wait = "$WAIT: ld.acquire.gpu.global.u32 %r3, [%rd1];\nsetp.eq.u32 %p1, %r3, 0;\n@%p1 bra $WAIT;\n";
+    let reads = |block: u32| {
+        let two = format!(
+            "setp.eq.u32 %p1, %r2, 2;\n@!%p1 bra $SET;\n{wait}ld.global.u32 %r3, [%rd1+{}];\nret;\n",
+            4 + 4 * block
+        );
+        format!("{two}$SET: {exchange}")
+    };
+    for block in 0..2 {
+        assert!(proof(&reads(block), &Grid::new(3, 1)).1, "block {block}");
+    }
+    let one = reads(0).replace("$SET: ", "$SET: setp.eq.u32 %p1, %r2, 1;\n@%p1 ret;\n");
+    assert_eq!(proof(&one, &Grid::new(3, 1)), (1, false));
+}
+
+/// The loop has begun perhaps, and what it loads is no longer what it was.
+#[test]
+fn a_plain_write_races_with_the_beginning_of_a_loop_that_it_does_not_end() {
+    let body = "setp.eq.u32 %p1, %r2, 0;\n@%p1 bra $POLL;\nst.global.u32 [%rd1], 0;\nst.release.gpu.global.u32 [%rd1], 1;\nret;\n\
+                $POLL: ld.acquire.gpu.global.u32 %r3, [%rd1];\nsetp.eq.u32 %p1, %r3, 0;\n@%p1 bra $POLL;";
+    assert!(proof(body, &Grid::new(2, 1)).1);
+    assert!(!proof(&body.replace("st.global.u32 [%rd1], 0;\n", ""), &Grid::new(2, 1)).1);
+}
+
+/// The loop ends because of a plain write, which is no step. The search learns nothing of that: it takes the exchanges the other way round, where
+/// the loop does not end.
+#[test]
+fn a_loop_that_a_plain_write_ends_is_a_race_and_no_program_without_determinism() {
+    let body = "setp.eq.u32 %p1, %r2, 1;\n@%p1 bra $POLL;\natom.global.exch.b32 %r3, [%rd1+128], 1;\nst.global.u32 [%rd2], %r3;\n\
+                st.global.u32 [%rd1], 1;\nret;\n\
+                $POLL: ld.volatile.global.u32 %r3, [%rd1];\nsetp.eq.u32 %p1, %r3, 0;\n@%p1 bra $POLL;\n\
+                atom.global.exch.b32 %r3, [%rd1+128], 2;\nst.global.u32 [%rd2], %r3;";
+    assert!(proof(body, &Grid::new(2, 1)).1);
 }
 
 /// A thread polls what others of its block count in shared memory.

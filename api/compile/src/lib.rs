@@ -59,7 +59,7 @@ pub fn compile(source: &Source, options: &Options) -> Result<Ptx, CompileError> 
     if let (Ok(store), Ok(key)) = (&store, &key)
         && let Some(found) = ptx::read(store, key)
     {
-        return Ok(found);
+        return Ok(ptx::from_current_folder(found, source));
     }
     let nvrtc = nvrtc.map_or_else(|| Nvrtc::open(&place.file, place.origin), Ok)?;
     let mut ptx = nvrtc.compile(source, options)?;
@@ -67,7 +67,7 @@ pub fn compile(source: &Source, options: &Options) -> Result<Ptx, CompileError> 
         (Ok(store), Ok(key)) => ptx::write(store, key, &ptx),
         (Err(why), _) | (_, Err(why)) => Cached::No(why.clone()),
     };
-    Ok(ptx)
+    Ok(ptx::from_current_folder(ptx, source))
 }
 
 /// The NVRTC that [`compile`] uses: `named` is its file, or the folder that holds it. `None` looks in the usual places.

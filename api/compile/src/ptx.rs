@@ -101,3 +101,38 @@ pub(crate) fn without_current_folder(text: String, source: &Source) -> String {
         .filter(|name| Path::new(name).is_relative())
         .fold(text, |text, name| text.replace(&format!("\"{}/{name}\"", folder.display()), &format!("\"{name}\"")))
 }
+
+/// Files below the current folder are named from there, as people name them, if the text is: an included `inc/bump.cuh`. The cache has
+/// them with all their folders, because it may be read from another one.
+pub(crate) fn from_current_folder(ptx: Ptx, source: &Source) -> Ptx {
+    match std::env::current_dir() {
+        Ok(folder) if Path::new(&source.name).is_relative() => Ptx { text: names_from(ptx.text, &folder), ..ptx },
+        _ => ptx,
+    }
+}
+
+fn names_from(text: String, folder: &Path) -> String {
+    let begin = format!("\"{}/", folder.display());
+    if !text.contains(&begin) {
+        return text;
+    }
+    let line = |line: &str| match line.trim_start().starts_with(".file") {
+        true => line.replacen(&begin, "\"", 1),
+        false => line.to_string(),
+    };
+    text.split_inclusive('\n').map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn included_files_are_named_from_the_current_folder() {
+        let text = "\t.file\t1 \"/home/me/a.cu\"\n.file 2 \"/home/me/inc/b.cuh\", 7, 9\n.file 3 \"/home/meet/c.cuh\"\n.b8 \"/home/me/x\"\n";
+        let named = names_from(text.to_string(), Path::new("/home/me"));
+        let expected =
+            "\t.file\t1 \"a.cu\"\n.file 2 \"inc/b.cuh\", 7, 9\n.file 3 \"/home/meet/c.cuh\"\n.b8 \"/home/me/x\"\n";
+        assert_eq!(named, expected);
+    }
+}

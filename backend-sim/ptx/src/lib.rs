@@ -27,4 +27,4 @@ pub use memory::FlatMemory;
 pub use module::{External, Global, Group, Kernel, Module, Parameter, Place};
 pub use source::Location;
 pub use types::{Order, Scope, Type};
-pub use world::{Access, AccessKind, AtomicOp, Refusal, World, is_shared};
+pub use world::{Access, AccessKind, AtomicOp, Compare, Refusal, Until, World, is_shared};

@@ -42,6 +42,76 @@ pub fn is_shared(address: u64) -> bool {
     address & !(window::SHARED - 1) == window::SHARED
 }
 
+/// What ends a loop that does nothing but load a word: see [`Block::ends_loop`](crate::Block::ends_loop).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Until {
+    /// How the word is compared with `against`.
+    pub compare: Compare,
+    /// As numbers of this type, which is as wide as the load.
+    pub ty: Type,
+    /// What the word is compared with.
+    pub against: u64,
+    /// Whether something else may look at the value that was loaded.
+    pub is_used: bool,
+}
+
+/// How two numbers are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "there are no others")]
+pub enum Compare {
+    /// Equal.
+    Eq,
+    /// Not equal.
+    Ne,
+    /// Less.
+    Lt,
+    /// Less or equal.
+    Le,
+    /// Greater.
+    Gt,
+    /// Greater or equal.
+    Ge,
+}
+
+impl Compare {
+    /// That of a modifier of `setp`, for numbers of a type.
+    pub(crate) fn parse(word: &str, ty: Type) -> Option<Self> {
+        Some(match word {
+            "eq" => Self::Eq,
+            "ne" => Self::Ne,
+            "lt" | "lo" if ty.is_integer() => Self::Lt,
+            "le" | "ls" if ty.is_integer() => Self::Le,
+            "gt" | "hi" if ty.is_integer() => Self::Gt,
+            "ge" | "hs" if ty.is_integer() => Self::Ge,
+            _ => return None,
+        })
+    }
+
+    /// True where this is false.
+    pub(crate) fn negated(self) -> Self {
+        match self {
+            Self::Eq => Self::Ne,
+            Self::Ne => Self::Eq,
+            Self::Lt => Self::Ge,
+            Self::Le => Self::Gt,
+            Self::Gt => Self::Le,
+            Self::Ge => Self::Lt,
+        }
+    }
+
+    /// The same, with the numbers the other way round.
+    pub(crate) fn mirrored(self) -> Self {
+        match self {
+            Self::Eq | Self::Ne => self,
+            Self::Lt => Self::Gt,
+            Self::Le => Self::Ge,
+            Self::Gt => Self::Lt,
+            Self::Ge => Self::Le,
+        }
+    }
+}
+
 /// What an access does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a world must handle every kind")]

@@ -279,7 +279,7 @@ impl<T> Search<'_, '_, '_, T> {
                 return Ok(tried); // long schedules are not all visited, and their order takes time in the square of their steps
             }
             all.took(attempting.done());
-            if all.has_diverged() || all.starts_again(|_| ()) {
+            if all.has_diverged(false) || all.starts_again(|_| ()) {
                 return Ok(tried);
             }
             classes += u64::from(!all.is_redundant());

@@ -33,6 +33,8 @@ pub(crate) struct All {
     redundant: bool,
     /// The same picks led to other choices than before: the program is not deterministic.
     diverged: bool,
+    /// A step of this schedule was derived from another one, and is not possible.
+    astray: bool,
     /// What the current schedules have in common.
     given: Arc<Given>,
     /// Whether the schedule that just ended went on behind polls that were left out.
@@ -182,8 +184,9 @@ impl All {
 
     /// Takes over what came of the schedule.
     pub(crate) fn took(&mut self, attempted: Attempted) {
-        let Attempted { pick, met, taken, cut, redundant, diverged, polls, mut patience, sightings } = attempted;
-        (self.cut, self.redundant, self.diverged) = (cut, redundant, diverged);
+        let Attempted { pick, met, taken, cut, redundant, diverged, astray, polls, mut patience, sightings } =
+            attempted;
+        (self.cut, self.redundant, self.diverged, self.astray) = (cut, redundant, diverged, astray);
         self.polls |= polls;
         self.impatient = patience.has_grown();
         if self.impatient {
@@ -242,12 +245,18 @@ impl All {
         self.polls
     }
 
-    /// Whether the schedule that just ended did not do again what the one before it did up to their difference.
-    pub(crate) fn has_diverged(&self) -> bool {
-        self.diverged
+    /// Whether the schedule that just ended did not do again what the one before it did up to their difference. `races`: whether
+    /// a schedule had a race, which may be why a step was not possible.
+    pub(crate) fn has_diverged(&self, races: bool) -> bool {
+        self.diverged || self.astray && !races
     }
 
-    /// Whether the schedule that just ended is equivalent to an earlier one.
+    /// Whether a step of the schedule that just ended was derived from another one, and is not possible.
+    pub(crate) fn is_astray(&self) -> bool {
+        self.astray
+    }
+
+    /// Whether the schedule that just ended is equivalent to an earlier one, or was not possible.
     pub(crate) fn is_redundant(&self) -> bool {
         self.redundant
     }
@@ -277,11 +286,14 @@ impl All {
             }
             None => std::mem::take(&mut self.events),
         };
-        debug_assert_eq!(self.path.len(), self.events.len());
-        while self.path.len() > self.fixed
-            && let Some((node, event)) = self.path.last_mut().zip(self.events.pop())
-        {
-            node.sleep.push(Asleep { key: node.key, touches: event.touches });
+        debug_assert_eq!(self.path.len(), self.events.len() + usize::from(self.path.len() > self.events.len()));
+        while self.path.len() > self.fixed {
+            // a step that was not possible has no event
+            let was_taken = self.events.len() == self.path.len();
+            let Some(node) = self.path.last_mut() else { break };
+            if let Some(event) = self.events.pop_if(|_| was_taken) {
+                node.sleep.push(Asleep { key: node.key, touches: event.touches });
+            }
             if !node.instead.is_empty() {
                 let Branch { key, touches, behind, ticket } = node.instead.remove(0);
                 (node.key, node.touches, node.pick, node.behind, node.ticket) = (key, touches, None, behind, ticket);

@@ -76,6 +76,9 @@ pub(crate) struct Attempted {
     pub(super) redundant: bool,
     /// The same picks led to other choices than before: the program is not deterministic.
     pub(super) diverged: bool,
+    /// A step was not possible that the search has derived from another schedule. If the program is deterministic, it has a race: what made the
+    /// step possible there was a plain access, which is no step.
+    pub(super) astray: bool,
     /// Polls in vain were left out.
     pub(super) polls: bool,
     pub(super) patience: Patience,
@@ -155,6 +158,7 @@ pub(crate) struct Attempting {
     cut: bool,
     redundant: bool,
     diverged: bool,
+    astray: bool,
     polls: bool,
     patience: Patience,
     sightings: Option<Sightings>,
@@ -174,6 +178,7 @@ impl Attempting {
             cut: false,
             redundant: false,
             diverged: false,
+            astray: false,
             polls: false,
             patience: Patience::default(),
             sightings: None,
@@ -182,11 +187,11 @@ impl Attempting {
 
     /// What came of it, once the run is over.
     pub(crate) fn done(self) -> Attempted {
-        let Attempting { attempt, pick, met, events, depth, blocked, cut, redundant, polls, .. } = self;
+        let Attempting { attempt, pick, met, events, depth, blocked, cut, redundant, astray, polls, .. } = self;
         let decided = attempt.known.len() + usize::from(attempt.branch.is_some());
         let diverged = self.diverged || !redundant && depth < decided;
         let (patience, sightings, taken) = (self.patience, self.sightings, Taken::Steps(events, blocked));
-        Attempted { pick, met, taken, cut, redundant, diverged, polls, patience, sightings }
+        Attempted { pick, met, taken, cut, redundant, diverged, astray, polls, patience, sightings }
     }
 
     /// The step that was decided about, if this is one: its index among the choices, if it is there.
@@ -207,7 +212,7 @@ impl Attempting {
         if let Some(&key) = self.attempt.chain.get(self.chained) {
             self.chained += 1;
             let index = find(machine, n, key);
-            self.diverged |= index.is_none();
+            self.astray |= index.is_none();
             return index;
         }
         let awake = |index: &usize| {
@@ -240,7 +245,11 @@ impl Chooser for Attempting {
             return 0;
         }
         if let Some(index) = self.decided(machine, n) {
-            (self.diverged, self.redundant) = (index.is_none(), index.is_none());
+            if index.is_none() {
+                let is_branch =
+                    self.attempt.branch.is_some_and(|(_, of)| n == of && self.depth == self.attempt.known.len());
+                (self.astray, self.diverged, self.redundant) = (is_branch, !is_branch, true);
+            }
             return index.unwrap_or(0);
         }
         if let Some(index) = machine.forced() {

@@ -26,9 +26,14 @@ pub(crate) struct Code {
 /// A module, or why there is none.
 type Loaded = Result<Arc<Code>, (ErrorKind, String)>;
 
-/// Everything that was loaded in this process, and what could not be. A search loads the same text in every schedule, and every PE loads it, so it
-/// must be found fast.
+/// What was loaded in this process, and what could not be: what was needed last comes last. A search loads the same text in every schedule,
+/// and every PE loads it, so it must be found fast.
 static LOADED: Mutex<Vec<(Source, Loaded)>> = Mutex::new(Vec::new());
+
+/// The most that are kept. Tests with random kernels load thousands.
+const KEPT: usize = 1000;
+/// What is among so many of the last is found fast.
+const RECENT: usize = 16;
 
 impl Code {
     /// The module of a source.
@@ -37,13 +42,25 @@ impl Code {
     /// As [`onesided::Pe::module`] says.
     pub(crate) fn load(source: &Source) -> Loaded {
         let known = || LOADED.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, loaded)) = known().iter().find(|(known, _)| known == source) {
-            return loaded.clone();
+        {
+            let mut known = known();
+            if let Some(at) = known.iter().rposition(|(known, _)| known == source) {
+                let loaded = known[at].1.clone();
+                if at + RECENT < known.len() {
+                    let found = known.remove(at);
+                    known.push(found);
+                }
+                return loaded;
+            }
         }
         let loaded = Code::new(source).map(Arc::new);
         // what this machine lacks may come
         if !matches!(loaded, Err((ErrorKind::Unsupported, _))) {
-            known().push((source.clone(), loaded.clone()));
+            let mut known = known();
+            if known.len() >= KEPT {
+                drop(known.remove(0));
+            }
+            known.push((source.clone(), loaded.clone()));
         }
         loaded
     }

@@ -182,6 +182,8 @@ pub(crate) struct Condition {
     count: usize,
     next: usize,
     comparison: Comparison,
+    /// It is no call, but a loop of a kernel around a load, which ends the loop.
+    pub(crate) is_loop: bool,
 }
 
 /// The values of an operation that runs, or waits, after its call has returned. Few operations have any.
@@ -321,9 +323,14 @@ impl Condition {
     pub(crate) fn new(wait: Wait, values: OwnedValues, on_stream: bool) -> Condition {
         let comparison = Comparison { cmp: wait.cmp, dtype: wait.dtype, or_cyclic: on_stream && wait.signal };
         let count = Shape::contiguous(wait.vars.len, wait.dtype.size()).count;
-        let mut condition = Condition { wait, values, count, next: 0, comparison };
+        let mut condition = Condition { wait, values, count, next: 0, comparison, is_loop: false };
         condition.skip();
         condition
+    }
+
+    /// That of a loop around a load.
+    pub(crate) fn of_loop(wait: Wait) -> Condition {
+        Condition { is_loop: true, ..Condition::new(wait, OwnedValues::new(&Values::NONE), false) }
     }
 
     /// Whether nothing is left to wait for.

@@ -427,8 +427,8 @@ impl Assumptions {
 pub(super) struct Tells {
     /// Everybody.
     pub(super) told: Option<Told>,
-    /// Agents of kernels of this PE, besides.
-    pub(super) nearby: Option<(PeId, Told)>,
+    /// If a kernel of this PE has made the update: agents of its kernels, besides.
+    pub(super) nearby: Option<(PeId, Option<Told>)>,
 }
 
 impl Tells {

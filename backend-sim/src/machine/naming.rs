@@ -32,6 +32,7 @@ impl Machine {
                 let agent = &self.agents[id];
                 let (call, at) = self.call_of(id);
                 let part = match &agent.state {
+                    State::Waiting(condition) if condition.is_loop => "",
                     State::Waiting(_) | State::Completing { .. } => "the end of ",
                     State::Pending(Pending::Enter(_)) => "the entry into ",
                     _ => "",

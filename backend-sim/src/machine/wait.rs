@@ -25,9 +25,7 @@ impl Machine {
         let pe = self.agents[agent].pe;
         self.observe_wait(agent, &condition, asked);
         let returns = self.assumed.is_some() && condition.wait.signal && self.looks_at_result(agent);
-        if let Some(assumed) = &mut self.assumed {
-            assumed.wait(pe, &condition, returns, |variable| !self.races.knows_last_write(agent, pe, variable));
-        }
+        self.assume_of_wait(agent, &condition, returns);
         if condition.is_over() {
             return Progress::Done;
         }
@@ -37,13 +35,27 @@ impl Machine {
             self.record_waited(agent, condition.last(), condition.wait.dtype, value);
             return self.answer(agent, Reply::Value(value));
         }
+        self.wait_for(agent, condition);
+        Progress::Blocked
+    }
+
+    /// What is assumed of words that an agent begins to wait for. `returns`: whether the value that ends the wait may matter.
+    pub(super) fn assume_of_wait(&mut self, agent: AgentId, condition: &Condition, returns: bool) {
+        if let Some(assumed) = &mut self.assumed {
+            let pe = self.agents[agent].pe;
+            assumed.wait(pe, condition, returns, |variable| !self.races.knows_last_write(agent, pe, variable));
+        }
+    }
+
+    /// An agent waits from now on.
+    pub(super) fn wait_for(&mut self, agent: AgentId, condition: Condition) {
+        let pe = self.agents[agent].pe;
         let is_ready = self.mode.needs.relaxed && condition.holds(&self.heap, pe);
         self.agents[agent].state = State::Waiting(condition);
         self.pes[pe].waiting.push(agent);
         if is_ready {
             self.make_ready(agent);
         }
-        Progress::Blocked
     }
 
     /// The variable that the wait looks at compares true, and its step was chosen.
@@ -51,6 +63,9 @@ impl Machine {
         let pe = self.agents[agent].pe;
         let State::Waiting(condition) = &self.agents[agent].state else { unreachable!("the agent waits") };
         let (seen, test) = (condition.variable(), condition.test(pe));
+        if condition.is_loop {
+            return self.loop_ends(agent, test);
+        }
         let plain = !condition.wait.signal;
         self.lint(&Notice::Ends { agent, word: seen });
         self.acquire_seen(agent, &test, plain);
@@ -81,14 +96,22 @@ impl Machine {
             Some(Some(update)) => {
                 let Tells { told, nearby } = &update.tells;
                 let is_near = |gpu: PeId| gpu == self.agents[agent].pe && self.agents[agent].is_in_kernel();
-                let nearby = nearby.as_ref().filter(|(gpu, _)| is_near(*gpu)).map(|(_, told)| told);
+                let nearby = nearby.as_ref().filter(|(gpu, _)| is_near(*gpu)).and_then(|(_, told)| told.as_ref());
                 told.iter().chain(nearby).for_each(|told| self.races.learn_told(agent, told));
-                if self.is_steady(pe, variable) {
-                    let step = update.step;
-                    self.agents[agent].past.add(step);
-                    self.step.past.add(step);
-                }
             }
+        }
+        if self.is_steady(pe, variable) {
+            self.comes_after_what_told(agent, test);
+        }
+    }
+
+    /// The end of a wait for a steady word comes after the update that made it true for good.
+    pub(super) fn comes_after_what_told(&mut self, agent: AgentId, test: &Test) {
+        let assumed = self.assumed.as_ref().filter(|_| self.mode.needs.tracking);
+        if let Some(Some(update)) = assumed.and_then(|assumed| assumed.told(test)) {
+            let step = update.step;
+            self.agents[agent].past.add(step);
+            self.step.past.add(step);
         }
     }
 

@@ -163,9 +163,9 @@ impl Detector {
     }
 
     /// What a word tells agents of kernels on the GPU of a PE besides, and that PE.
-    pub(crate) fn told_nearby(&self, pe: PeId, word: Span) -> Option<(PeId, Told)> {
+    pub(crate) fn told_nearby(&self, pe: PeId, word: Span) -> Option<(PeId, Option<Told>)> {
         let Near { gpu, told, .. } = self.near(pe, word)?;
-        told.as_ref().map(|near| (*gpu, near.told.clone()))
+        Some((*gpu, told.as_ref().map(|near| near.told.clone())))
     }
 
     /// What a word tells an agent of a kernel that reads it strongly, and whether only a fence of the system's scope may learn it.
@@ -183,6 +183,21 @@ impl Detector {
             self.misses(agent, &told, Lack::Scope { fence });
         }
         Some((told?, true))
+    }
+
+    /// The same of an update that has told this; what later ones have told, the agent need not come after.
+    pub(crate) fn heard_since(
+        &mut self,
+        agent: AgentId,
+        (pe, word): (PeId, Span),
+        (told, nearby): (Option<Told>, Option<&(PeId, Option<Told>)>),
+    ) -> Option<(Told, bool)> {
+        self.hears(agent, pe, word);
+        let me = self.agents[agent].pe;
+        let mut told = told;
+        let nearby = nearby.filter(|(gpu, _)| *gpu == me);
+        join_told(&mut told, nearby.and_then(|(_, near)| near.as_ref()));
+        Some((told?, nearby.is_none()))
     }
 
     /// Notes who has read a word that a kernel has updated.

@@ -28,8 +28,8 @@ pub use lanes::each_lane;
 pub use launch::{Checks, Launch, LaunchError};
 
 use crate::module::{Kernel, Module, Place};
-use crate::op::Reg;
-use crate::world::{Access, World};
+use crate::op::{Poll, Reg};
+use crate::world::{Access, Until, World};
 use barrier::Named;
 use lanes::Row;
 use order::Order;
@@ -37,7 +37,7 @@ pub use order::Sync;
 use pace::Paces;
 use shared::Shared;
 use spin::Changes;
-use thread::{State, Thread};
+use thread::{Frame, State, Thread};
 
 /// A thread block of a launch. It holds everything but global memory, which is the [`World`]'s.
 #[derive(Clone, Debug)]
@@ -248,6 +248,18 @@ impl Block {
         let State::Stopped { .. } = self.threads[thread].state else { panic!("thread {thread} was not stopped") };
         self.threads[thread].state = State::Ready;
         (self.current, self.announced, self.is_idle) = (thread, true, false);
+    }
+
+    /// A thread was stopped at a load: if it is in a loop that does nothing else, what ends that. A round of the loop that goes on leaves
+    /// nothing behind, so the thread may as well be let go on only when what it loads ends the loop.
+    pub fn ends_loop(&self, load: &Access) -> Option<Until> {
+        let index = load.thread as usize;
+        let Frame { code, registers, .. } = self.threads[index].frame;
+        let code = &self.module.code[usize::from(code)];
+        let Poll { compare, ty, against, is_used } = *code.polls.get(&load.place.0.checked_sub(code.first_place)?)?;
+        let rows = &self.registers[index / 32];
+        let against = rows[registers as usize + usize::from(against)][index % 32] & ty.mask();
+        Some(Until { compare, ty, against, is_used })
     }
 
     /// Tells the world what has ordered threads since it was told last.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::form::Form;
+use super::polls::{self, Poll};
 use super::{Found, Names, Symbol, layout, unused};
 use crate::alu::integer;
 use crate::error::Error;
@@ -50,6 +51,10 @@ pub(super) struct Builder<'m, 'a> {
     pub(super) is_kernel: bool,
     /// Of calls and atomics, whether something may look at their results.
     pub(super) results_used: unused::Used<'a>,
+    /// Loads in loops that do nothing else, by the numbers of their instructions.
+    polls: BTreeMap<usize, Poll<'a>>,
+    /// Instructions so far, the one that is decoded among them.
+    instructions: usize,
     places: &'m mut Vec<(u32, Option<Arc<Location>>)>,
     scopes: Vec<ScopeNames<'a>>,
     scope: usize,
@@ -77,6 +82,7 @@ pub(super) fn function<'a>(
             atomics: Vec::new(),
             calls: Vec::new(),
             tables: Vec::new(),
+            polls: BTreeMap::new(),
             local: 0,
             slots: 0,
             parameters: Vec::new(),
@@ -85,6 +91,8 @@ pub(super) fn function<'a>(
         found: Found { shared, narrowest: 4, ..Found::default() },
         is_kernel: function.is_entry,
         results_used: unused::results_used(function),
+        polls: polls::of(function),
+        instructions: 0,
         places,
         scopes: vec![ScopeNames::default()],
         scope: 0,
@@ -210,6 +218,7 @@ impl<'a> Builder<'_, 'a> {
     /// An instruction behind its predicate. A branch has it built in; others are jumped over.
     fn guarded(&mut self, instruction: &Instruction<'a>) -> Result<(), Error> {
         self.line = instruction.line;
+        self.instructions += 1;
         let Some((name, negated)) = instruction.guard else { return self.instruction(instruction, None) };
         let (p, ty) = self.register(name).ok_or_else(|| self.error(format!("the predicate {name} is not declared")))?;
         if ty != Type::Pred {
@@ -234,6 +243,22 @@ impl<'a> Builder<'_, 'a> {
             || self.memory(&mut form, instruction.opcode, operands)?
             || self.sync(&mut form, instruction.opcode, operands)?;
         if known { form.done() } else { Err(form.unknown()) }
+    }
+
+    /// If the load that was emitted last is all that a loop does: what ends the loop.
+    pub(super) fn note_poll(&mut self) -> Result<(), Error> {
+        if let Some(Poll { compare, ty, against, is_used }) = self.polls.remove(&(self.instructions - 1)) {
+            let load = self.code.ops.len() as u32 - 1;
+            let against = match against {
+                Operand::Name { name, .. } => match self.register(name) {
+                    Some((register, _)) => register,
+                    None => return Ok(()), // something else than a register
+                },
+                number => self.source(&number, ty)?,
+            };
+            self.code.polls.insert(load, crate::op::Poll { compare, ty, against, is_used });
+        }
+        Ok(())
     }
 
     pub(super) fn error(&self, message: impl Into<String>) -> Error {

@@ -134,7 +134,9 @@ impl<'a> Builder<'_, 'a> {
                 Where::Address(a, offset) => {
                     let offset =
                         offset.checked_add_unsigned(further).ok_or_else(|| form.error("an offset beyond 2 GiB"))?;
-                    self.emit(Op::load(d, a, offset, element))
+                    let at = self.emit(Op::load(d, a, offset, element));
+                    self.note_poll()?;
+                    at
                 }
             };
             self.fit(d, ty, register);

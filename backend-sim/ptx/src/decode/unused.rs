@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::syntax::{Function, Instruction, Operand, Statement};
 
 /// How often each name occurs.
-type Times<'a> = BTreeMap<&'a str, usize>;
+pub(super) type Times<'a> = BTreeMap<&'a str, usize>;
 
 /// What stands between `{` and `}`.
 #[derive(Default)]
@@ -38,17 +38,20 @@ impl Used<'_> {
     }
 }
 
+/// How often a function's instructions have each name.
+pub(super) fn names_of<'a>(function: &Function<'a>) -> Times<'a> {
+    let mut names = Times::new();
+    for statement in function.body.iter().flatten() {
+        if let Statement::Instruction(instruction) = statement {
+            count(instruction, &mut names);
+        }
+    }
+    names
+}
+
 /// Which results of a function something may look at.
 pub(super) fn results_used<'a>(function: &Function<'a>) -> Used<'a> {
-    let mut names = Times::new();
-    let instructions = || {
-        function.body.iter().flatten().filter_map(|statement| match statement {
-            Statement::Instruction(instruction) => Some(instruction),
-            _ => None,
-        })
-    };
-    instructions().for_each(|instruction| count(instruction, &mut names));
-
+    let names = names_of(function);
     let mut used = Vec::new();
     let mut scopes = vec![Scope::default()];
     for statement in function.body.iter().flatten() {
@@ -113,14 +116,14 @@ impl<'a> Scope<'a> {
     }
 }
 
-fn count<'a>(instruction: &Instruction<'a>, names: &mut Times<'a>) {
+pub(super) fn count<'a>(instruction: &Instruction<'a>, names: &mut Times<'a>) {
     if let Some((guard, _)) = instruction.guard {
         *names.entry(guard).or_default() += 1;
     }
     instruction.operands.iter().for_each(|operand| count_names(operand, names));
 }
 
-fn count_names<'a>(operand: &Operand<'a>, names: &mut Times<'a>) {
+pub(super) fn count_names<'a>(operand: &Operand<'a>, names: &mut Times<'a>) {
     let mut one = |name: &'a str| *names.entry(name).or_default() += 1;
     match operand {
         Operand::Name { name, .. } | Operand::Not(name) => one(name),

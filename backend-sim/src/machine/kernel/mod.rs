@@ -7,6 +7,7 @@
 //! | `address.rs` | the addresses that kernels see |
 //! | `turn.rs` | a block's turn: until somebody else may act |
 //! | `world.rs` | global memory, as a block sees it |
+//! | `ends_loop.rs` | loops around a load, which are waits |
 //! | `grid.rs` | how a grid synchronizes |
 //! | `order.rs` | what strong accesses and fences tell |
 //! | `watch.rs` | what threads poll, and which steps have changed it |
@@ -27,6 +28,7 @@
 
 mod address;
 mod call;
+mod ends_loop;
 mod grid;
 mod launch;
 mod order;
@@ -52,6 +54,7 @@ use super::{Machine, Object, Progress};
 use crate::race::Kind;
 use call::Calling;
 pub(crate) use call::Look;
+use ends_loop::Ending;
 use grid::Workspaces;
 pub(crate) use launch::Launched;
 use order::Heard;
@@ -71,6 +74,8 @@ pub(super) struct Kernels {
     live: Vec<BlockId>,
     /// By stream: blocks of its kernel that have ended, and that have begun.
     progress: BTreeMap<AgentId, Started>,
+    /// The load that is made next ends a loop.
+    ending: Option<Ending>,
     /// Threads that poll by calls.
     polling: Vec<AgentId>,
     /// Addresses of modules' variables on a PE, and of the words by which grids synchronize.
@@ -134,6 +139,7 @@ impl Kernels {
         self.blocks.truncate(0);
         self.live.clear();
         self.progress.clear();
+        self.ending = None;
         self.polling.clear();
         self.globals.clear();
         self.workspaces.clear();

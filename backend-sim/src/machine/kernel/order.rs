@@ -12,7 +12,7 @@ use onesided_ptx::{Access, AccessKind, Scope};
 
 use super::super::ids::{AgentId, BlockId, PeId};
 use super::super::{Machine, Object};
-use super::Running;
+use super::{Ending, Running};
 use crate::race::{How, Lack, Narrow, Told, join_told};
 
 /// What a block's relaxed accesses have brought, and what its next relaxed stores tell.
@@ -98,12 +98,13 @@ impl Heard {
 }
 
 impl Machine {
-    /// A block accesses a word strongly.
+    /// A block accesses a word strongly. `ending`: the load ends a loop.
     pub(super) fn strong_access(
         &mut self,
         id: BlockId,
         access: &Access,
         (pe, span): (PeId, Span),
+        ending: Option<Ending>,
         asked: (&'static str, At),
     ) {
         self.depend_on_polled(id, access.thread as usize, &Object::memory(pe, span));
@@ -120,7 +121,7 @@ impl Machine {
         };
         let narrow = access.scope != Scope::Sys;
         self.races.touch_strongly(agent, (pe, span), (how, narrow), asked);
-        if reads && let Some((told, far)) = self.races.heard(agent, pe, span) {
+        if reads && let Some((told, far)) = self.heard(agent, ending, (pe, span)) {
             match access.order.acquires() {
                 true => self.races.learn_told(agent, &told),
                 false => {

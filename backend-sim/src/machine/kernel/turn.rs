@@ -42,6 +42,7 @@ impl Machine {
             let code = std::sync::Arc::clone(&self.kernels.blocks[id].launched.code);
             let mut world = KernelWorld::new(self, agent, id, &code);
             let stop = block.run(&mut world);
+            self.kernels.ending = None;
             self.in_chosen_step = false; // what follows the access is no part of the step
             if self.mode.needs.tracking {
                 let name = self.block_name(id);
@@ -66,6 +67,9 @@ impl Machine {
                 Stop::Access(access) => {
                     let asked = (name_of(&access), code.at(access.place));
                     let thread = self.thread_comes_to(id, access.thread as usize, asked);
+                    if self.waits_in_loop(thread, id, &access, asked) {
+                        continue;
+                    }
                     if self.mode.needs.aiming {
                         self.aim_thread(thread, id, &access);
                     }

@@ -66,6 +66,18 @@ impl Watches {
         self.of.values_mut().filter(|watch| watch.is_read(&at)).for_each(|watch| watch.changes.push(step));
     }
 
+    /// Whether nothing has changed of what a thread has polled, at an access to some of it: then it polls that no longer.
+    pub(super) fn is_over(&mut self, thread: usize, at: &Object) -> bool {
+        match self.of.get_mut(&thread) {
+            Some(watch) if watch.is_read(at) && !watch.changes.is_empty() => false,
+            Some(watch) => {
+                *watch = Watch::default();
+                true
+            }
+            None => true,
+        }
+    }
+
     /// At a thread's first access to something that it has polled, and that has changed since then: what it was.
     fn polls(&mut self, thread: usize, at: &Object) -> Option<Watch> {
         let watch = self.of.get_mut(&thread)?;

@@ -53,6 +53,8 @@ impl<'m> KernelWorld<'m> {
     fn tell(&mut self, access: &Access, (pe, span): (PeId, Span), how: How, touch: Option<Touch>) {
         let asked = (name_of(access), self.code.at(access.place));
         let machine = &mut *self.machine;
+        let ending = machine.kernels.ending.take();
+        let touch = touch.filter(|_| !ending.is_some_and(|ending| ending.is_steady));
         if machine.kernels.workspaces.has(pe, span.alloc) {
             machine.meets_in_grid(self.block, access.thread as usize, (pe, span));
         } else if let Some(touch) = touch {
@@ -62,7 +64,7 @@ impl<'m> KernelWorld<'m> {
             return machine.plain_access(self.block, access.thread as usize, (pe, span), how, asked);
         }
         machine.agents[self.agent].at = Some(asked.1);
-        machine.strong_access(self.block, access, (pe, span), asked);
+        machine.strong_access(self.block, access, (pe, span), ending, asked);
     }
 
     /// Whether it is an access by which the grid synchronizes.

@@ -1,0 +1,112 @@
+//! Loops of kernels that do nothing but load a word of their own PE: waits, as if by a call.
+//!
+//! A look in vain leaves nothing behind, so it is no step, and a loop that is ended by one update has one class. Only the beginning of the
+//! loop is told to the race detector, and the load that ends it.
+
+use onesided::backend::{Against, Span, Wait};
+use onesided::{At, Cmp, DType};
+use onesided_ptx::{Access, AccessKind, Compare, Scope, Type, Until};
+
+use super::super::access::Test;
+use super::super::agent::{Condition, State};
+use super::super::assumed::Tells;
+use super::super::ids::{AgentId, BlockId, PeId};
+use super::super::{Machine, Object};
+use crate::race::{How, Told};
+
+/// A load ends its loop.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::machine) struct Ending {
+    pub(super) test: Test,
+    /// Whether nothing depends on when.
+    pub(super) is_steady: bool,
+}
+
+impl Machine {
+    /// A thread comes to a load. If it is in a loop that does nothing else, it waits for what ends the loop. Returns whether it does.
+    pub(super) fn waits_in_loop(
+        &mut self,
+        thread: AgentId,
+        id: BlockId,
+        access: &Access,
+        asked: (&'static str, At),
+    ) -> bool {
+        if access.kind != AccessKind::Load || !access.order.is_strong() || access.is_shared() {
+            return false;
+        }
+        let block = self.kernels.blocks[id].block.as_ref().expect("its turn is over");
+        let Some(until) = block.ends_loop(access) else { return false };
+        let me = self.agents[thread].pe;
+        let Ok((pe, word)) = self.at_address(me, access.address, access.bytes.into()) else { return false };
+        let Some(dtype) = dtype_of(until.ty).filter(|_| pe == me) else { return false };
+        if !self.kernels.blocks[id].watches.is_over(access.thread as usize, &Object::memory(pe, word)) {
+            return false; // a change of what the thread has polled, in a loop around this one, has woken it
+        }
+        let Until { compare, against, is_used, .. } = until;
+        let wait = Wait { vars: word, dtype, cmp: cmp_of(compare), against: Against::One(against), signal: false };
+        let condition = Condition::of_loop(wait);
+        if self.races.is_on() {
+            let agent = self.thread_acts(id, access.thread as usize);
+            self.races.touch_strongly(agent, (pe, word), (How::AtomicRead, access.scope != Scope::Sys), asked);
+        }
+        self.assume_of_wait(thread, &condition, is_used && self.config.values_matter);
+        self.wait_for(thread, condition);
+        true
+    }
+
+    /// A loop ends with the step that was chosen.
+    pub(in crate::machine) fn loop_ends(&mut self, thread: AgentId, test: Test) {
+        let is_steady = self.is_steady(test.pe, test.variable);
+        if is_steady {
+            self.comes_after_what_told(thread, &test);
+        }
+        self.step.test = (self.mode.needs.tracking && !is_steady).then_some(test);
+        self.pes[test.pe].waiting.retain(|&other| other != thread);
+        self.agents[thread].set(State::Running);
+        self.kernels.ending = Some(Ending { test, is_steady });
+        self.thread_goes_on(thread);
+    }
+
+    /// What a word tells an agent that reads it strongly, and whether only a fence of the system's scope may learn it.
+    pub(super) fn heard(
+        &mut self,
+        agent: AgentId,
+        ending: Option<Ending>,
+        (pe, word): (PeId, Span),
+    ) -> Option<(Told, bool)> {
+        let told =
+            ending.and_then(|ending| self.assumed.as_ref().filter(|_| self.mode.needs.tracking)?.told(&ending.test));
+        match told {
+            Some(None) if self.races.knows_last_write(agent, pe, word) => None,
+            None | Some(None) => self.races.heard(agent, pe, word),
+            Some(Some(update)) => {
+                let Tells { told, nearby } = &update.tells;
+                self.races.heard_since(agent, (pe, word), (told.clone(), nearby.as_ref()))
+            }
+        }
+    }
+}
+
+/// The integers that a comparison is of. Bits are compared for equality only.
+fn dtype_of(ty: Type) -> Option<DType> {
+    Some(match ty {
+        Type::S16 => DType::I16,
+        Type::S32 => DType::I32,
+        Type::S64 => DType::I64,
+        Type::U16 | Type::B16 => DType::U16,
+        Type::U32 | Type::B32 => DType::U32,
+        Type::U64 | Type::B64 => DType::U64,
+        _ => return None,
+    })
+}
+
+fn cmp_of(compare: Compare) -> Cmp {
+    match compare {
+        Compare::Eq => Cmp::Eq,
+        Compare::Ne => Cmp::Ne,
+        Compare::Lt => Cmp::Lt,
+        Compare::Le => Cmp::Le,
+        Compare::Gt => Cmp::Gt,
+        Compare::Ge => Cmp::Ge,
+    }
+}
