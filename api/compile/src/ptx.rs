@@ -129,10 +129,10 @@ mod tests {
 
     #[test]
     fn included_files_are_named_from_the_current_folder() {
-        let text = "\t.file\t1 \"/home/me/a.cu\"\n.file 2 \"/home/me/inc/b.cuh\", 7, 9\n.file 3 \"/home/meet/c.cuh\"\n.b8 \"/home/me/x\"\n";
-        let named = names_from(text.to_string(), Path::new("/home/me"));
+        let text = "\t.file\t1 \"/src/me/a.cu\"\n.file 2 \"/src/me/inc/b.cuh\", 7, 9\n.file 3 \"/src/meet/c.cuh\"\n.b8 \"/src/me/x\"\n";
+        let named = names_from(text.to_string(), Path::new("/src/me"));
         let expected =
-            "\t.file\t1 \"a.cu\"\n.file 2 \"inc/b.cuh\", 7, 9\n.file 3 \"/home/meet/c.cuh\"\n.b8 \"/home/me/x\"\n";
+            "\t.file\t1 \"a.cu\"\n.file 2 \"inc/b.cuh\", 7, 9\n.file 3 \"/src/meet/c.cuh\"\n.b8 \"/src/me/x\"\n";
         assert_eq!(named, expected);
     }
 }

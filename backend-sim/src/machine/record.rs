@@ -11,6 +11,7 @@ use onesided::backend::{Effect, Moves, Op, Shape, SignalUpdate, Span, Values};
 
 use super::agent::{State, Task};
 use super::ids::{AgentId, PeId, TeamIndex, TransferId};
+use super::kernel::Accesses;
 use super::transfer::{Data, Kind, Part, Transfer, Unit, UnitStep, element, part_of};
 use super::{Id as _, Machine};
 use crate::request::Call;
@@ -33,6 +34,8 @@ pub(super) struct Record {
     entries: BTreeMap<(TeamIndex, u32, u32), usize>,
     /// Where a stream reached a record of an event, by PE, event and number of the record.
     reached: BTreeMap<(PeId, u32, usize), usize>,
+    /// What kernels have accessed by themselves.
+    pub(super) accesses: Accesses,
 }
 
 impl Record {
@@ -64,7 +67,19 @@ impl Machine {
     fn note(&mut self, pe: PeId, stream: Option<u32>, kind: EventKind, at: At) -> &mut Event {
         let step = self.steps;
         let trace = &mut self.record.as_mut().expect("the run is recorded").trace;
-        trace.push(Event { step, pe: pe.0, stream, kind, at, of: None, moved: None, unwritten: None, implied: false });
+        let (pe, thread) = (pe.0, None);
+        trace.push(Event {
+            step,
+            pe,
+            stream,
+            thread,
+            kind,
+            at,
+            of: None,
+            moved: None,
+            unwritten: None,
+            implied: false,
+        });
         trace.last_mut().expect("just added")
     }
 
@@ -73,11 +88,13 @@ impl Machine {
     }
 
     /// Adds an event of an agent.
-    fn note_by(&mut self, agent: AgentId, kind: EventKind, at: At) -> &mut Event {
-        let (pe, stream) = (self.agents[agent].pe, self.agents[agent].stream());
+    pub(super) fn note_by(&mut self, agent: AgentId, kind: EventKind, at: At) -> &mut Event {
+        let (pe, stream, thread) = (self.agents[agent].pe, self.agents[agent].stream(), self.thread_of(agent));
         let record = self.record.as_mut().expect("the run is recorded");
         record.last.insert(agent, record.trace.len());
-        self.note(pe, stream, kind, at)
+        let event = self.note(pe, stream, kind, at);
+        event.thread = thread;
+        event
     }
 
     /// Adds the call that an agent performs now.

@@ -10,6 +10,7 @@ impl Event {
     pub fn to_json(&self) -> Value {
         let Event { step, pe, stream, at, of, moved, .. } = self;
         let (event, op, text) = self.in_words();
+        let text = self.thread.map_or_else(|| text.clone(), |thread| format!("{text} ({thread})"));
         let mut json = json!({
             "step": step,
             "pe": pe,
@@ -54,7 +55,14 @@ impl Event {
                 add("from", (*of).into());
                 add("memory", span.to_string().into());
             }
-            EventKind::Write { of, span, .. } => {
+            EventKind::Access { of, span, writes: false, by, .. } => {
+                add("from", (*of).into());
+                add("memory", span.to_string().into());
+                if let Some(by) = by {
+                    add("by", (*by).into());
+                }
+            }
+            EventKind::Write { of, span, .. } | EventKind::Access { of, span, .. } => {
                 add("to", (*of).into());
                 add("memory", span.to_string().into());
             }
@@ -113,6 +121,7 @@ impl Event {
                 ("op", "read", format!("read<{dtype}>({span} on PE {of}), piece {} of {pieces}", piece + 1))
             }
             EventKind::Write { of, span, dtype } => ("op", "write", format!("write<{dtype}>({span} on PE {of})")),
+            EventKind::Access { call, of, span, .. } => ("op", *call, format!("{call} {span} on PE {of}")),
             EventKind::SourceRead { from, span, piece, pieces } => {
                 ("source read", "", on(span, from, (*piece, *pieces)))
             }

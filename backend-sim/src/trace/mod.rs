@@ -7,6 +7,7 @@ mod writes;
 
 use onesided::backend::{Against, Effect, Moves, Op, Order, SignalUpdate, Span, Transfer, Values};
 use onesided::{At, Capabilities, DType, Support};
+use onesided_ptx::Who as KernelThread;
 
 pub use moved::Moved;
 pub use origin::{LastRead, ReadPart, Unwritten, Writer};
@@ -22,6 +23,8 @@ pub struct Event {
     pub pe: u32,
     /// Which of the PE's streams; `None` for the host and for transfers.
     pub stream: Option<u32>,
+    /// Which thread of a kernel on the stream, if it was one.
+    pub thread: Option<KernelThread>,
     /// What happened.
     pub kind: EventKind,
     /// The line that asked for it.
@@ -82,6 +85,21 @@ pub enum EventKind {
         span: Span,
         /// Their type.
         dtype: DType,
+    },
+    /// A thread of a kernel loaded or stored by itself. Strong accesses are events, and of each line the first few plain ones of a block.
+    Access {
+        /// The access in words: `acquire load`, `store`.
+        call: &'static str,
+        /// Of this PE.
+        of: u32,
+        /// The word.
+        span: Span,
+        /// Whether it stored there.
+        writes: bool,
+        /// Whether it is strong: volatile, atomic, or with an order.
+        strong: bool,
+        /// For a strong load: the event that changed the word last, by its number in the trace.
+        by: Option<usize>,
     },
     /// The source of a non-blocking put, or of a collective's part, was read.
     SourceRead {

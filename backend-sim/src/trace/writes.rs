@@ -1,4 +1,5 @@
-//! What each event writes; and what ended a wait: the last update of its variable, found in the trace itself.
+//! What each event writes; and what ended a wait, or was seen by a strong load of a kernel: the last update of the word, found in the trace
+//! itself.
 
 use std::collections::BTreeMap;
 
@@ -6,21 +7,16 @@ use onesided::backend::{Effect, Moves, Op, Span, Transfer};
 
 use super::{Event, EventKind};
 
-/// Names, in the end of each wait, the last event before it that wrote the variable.
+/// Names, in the end of each wait and in each strong load of a kernel, the last event before it that wrote the word.
 pub(crate) fn name_what_ended_waits(trace: &mut [Event]) {
     let mut last: BTreeMap<(u32, Span), Option<usize>> = BTreeMap::new();
-    for event in trace.iter() {
-        if let EventKind::Returned { variable: Some(variable), .. } = event.kind {
-            last.insert((event.pe, variable), None);
-        }
-    }
+    last.extend(trace.iter_mut().filter_map(seen).map(|(word, _)| (word, None)));
     if last.is_empty() {
         return;
     }
     for number in 0..trace.len() {
-        if let EventKind::Returned { variable: Some(variable), by, .. } = &mut trace[number].kind {
-            let variable = *variable;
-            *by = last[&(trace[number].pe, variable)];
+        if let Some((word, by)) = seen(&mut trace[number]) {
+            *by = last[&word];
             continue;
         }
         let event = &trace[number];
@@ -35,6 +31,16 @@ pub(crate) fn name_what_ended_waits(trace: &mut [Event]) {
     }
 }
 
+/// The word that a wait or a strong load has seen, and where the event stands that changed it last.
+fn seen(event: &mut Event) -> Option<((u32, Span), &mut Option<usize>)> {
+    let pe = event.pe;
+    match &mut event.kind {
+        EventKind::Returned { variable: Some(variable), by, .. } => Some(((pe, *variable), by)),
+        EventKind::Access { of, span, writes: false, strong: true, by, .. } => Some(((*of, *span), by)),
+        _ => None,
+    }
+}
+
 /// The memory that an event writes: from its first byte to its last.
 pub(super) fn written(trace: &[Event], event: &Event) -> Option<(u32, Span)> {
     match &event.kind {
@@ -43,6 +49,7 @@ pub(super) fn written(trace: &[Event], event: &Event) -> Option<(u32, Span)> {
             _ => Some((*to, *span)),
         },
         EventKind::Signaled { to, update } => Some((*to, update.word)),
+        EventKind::Access { of, span, writes: true, .. } => Some((*of, *span)),
         // a store to another PE's memory has deliveries
         EventKind::Write { of, span, .. } if *of == event.pe => Some((*of, *span)),
         EventKind::Op { op, .. } => match op.effect() {

@@ -68,7 +68,7 @@ pub(crate) struct Edge {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EdgeKind {
-    /// It ended a wait.
+    /// It ended a wait, or set what a kernel has loaded.
     Ends,
     /// It enqueued the work of a stream.
     Enqueues,
@@ -216,6 +216,9 @@ fn spans(finding: &Finding, lane_of: &[usize]) -> Vec<Span> {
 fn edges(events: &[Event]) -> Vec<Edge> {
     let edge = |(number, event): (usize, &Event)| match (event.kind, event.by, event.of) {
         (Kind::Returned, Some(by), _) => Some(Edge { from: by, to: number, kind: EdgeKind::Ends }),
+        (Kind::Op, Some(by), _) if (events[by].pe, events[by].stream) != (event.pe, event.stream) => {
+            Some(Edge { from: by, to: number, kind: EdgeKind::Ends })
+        }
         (Kind::Op | Kind::Call, _, Some(of)) if event.stream.is_some() => {
             Some(Edge { from: of, to: number, kind: EdgeKind::Enqueues })
         }

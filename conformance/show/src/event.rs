@@ -109,7 +109,7 @@ pub struct Event {
     /// The event of the first entry into the same collective.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first: Option<usize>,
-    /// The event that ended a call.
+    /// The event that ended a call, or that set what a kernel has loaded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<usize>,
 }

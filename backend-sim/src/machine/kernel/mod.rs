@@ -8,6 +8,7 @@
 //! | `turn.rs` | a block's turn: until somebody else may act |
 //! | `world.rs` | global memory, as a block sees it |
 //! | `ends_loop.rs` | loops around a load, which are waits |
+//! | `events.rs` | which accesses a trace has |
 //! | `grid.rs` | how a grid synchronizes |
 //! | `order.rs` | what strong accesses and fences tell |
 //! | `watch.rs` | what threads poll, and which steps have changed it |
@@ -29,6 +30,7 @@
 mod address;
 mod call;
 mod ends_loop;
+mod events;
 mod grid;
 mod launch;
 mod order;
@@ -55,6 +57,7 @@ use crate::race::Kind;
 use call::Calling;
 pub(crate) use call::Look;
 use ends_loop::Ending;
+pub(super) use events::Accesses;
 use grid::Workspaces;
 pub(crate) use launch::Launched;
 use order::Heard;

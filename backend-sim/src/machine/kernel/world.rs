@@ -11,6 +11,7 @@ use onesided_ptx::{
 use super::super::ids::{AgentId, BlockId, Id as _, PeId};
 use super::super::{Machine, Object, Touch};
 use super::address;
+use super::events::Values;
 use super::threads::fold_of;
 use super::turn::name_of;
 use super::watch::objects;
@@ -95,6 +96,9 @@ impl World for KernelWorld<'_> {
             true => self.machine.heap.load(pe, span),
             false => self.machine.load_from_peer(self.agent, pe, span),
         };
+        if access.kind != AccessKind::Inspect {
+            self.record(access, (pe, span), (Some(value), None));
+        }
         if !matches!(access.kind, AccessKind::Atomic(_)) {
             self.done();
         }
@@ -103,6 +107,7 @@ impl World for KernelWorld<'_> {
 
     fn store(&mut self, access: &Access, value: u64) -> Result<bool, Refusal> {
         let (pe, span) = self.resolve(access)?;
+        self.record(access, (pe, span), (None, Some(masked(value, span))));
         if self.machine.stores_fly(access, self.pe, pe) {
             self.observe(access, (pe, span), How::Write, None); // the memory changes later
             let asked = (name_of(access), self.code.at(access.place));
@@ -129,15 +134,17 @@ impl World for KernelWorld<'_> {
             let lead = lanes.trailing_zeros() as usize;
             let words = self.machine.heap.bytes(pe, row(access, count, all));
             gather_row(words, access.bytes, &mut into[lead..lead + count]);
-            return true;
+        } else {
+            gather(self.machine.heap.bytes(pe, all), access.bytes, lanes, |lane| address::offset(from[lane]), into);
         }
-        gather(self.machine.heap.bytes(pe, all), access.bytes, lanes, |lane| address::offset(from[lane]), into);
+        self.record_together(access, (pe, all), (lanes, from), |lane| (Some(into[lane]), None));
         true
     }
 
     fn store_together(&mut self, access: &Access, lanes: u32, to: &[u64; 32], values: &[u64; 32]) -> Option<u32> {
         let (pe, all) = self.together(access, lanes, to)?;
         self.observe_together(access, (pe, all), (lanes, to), How::Write);
+        self.record_together(access, (pe, all), (lanes, to), |lane| (None, Some(values[lane])));
         let word = |lane: usize| Span { start: address::offset(to[lane]), len: access.bytes.into(), ..all };
         if let Some(count) = in_a_row(to, lanes, access.bytes)
             && !self.machine.looks_at_writes(pe)
@@ -162,6 +169,7 @@ impl World for KernelWorld<'_> {
         let (pe, span) = self.resolve(access)?;
         let old = self.machine.heap.load(pe, span);
         let new = op.apply(ty, old, b, c);
+        self.record(access, (pe, span), (Some(old), Some(masked(new, span))));
         self.observe(access, (pe, span), How::Write, None);
         if self.machine.in_chosen_step && !self.machine.kernels.workspaces.has(pe, span.alloc) {
             let adds = (access.commutes && op == AtomicOp::Add).then_some(b);
@@ -260,6 +268,35 @@ impl KernelWorld<'_> {
         }
         let asked = (name_of(access), self.code.at(access.place));
         self.machine.plain_accesses(self.block, access, (lanes, addresses), (pe, all), how, asked);
+    }
+
+    /// Notes an access where the run is recorded.
+    #[inline]
+    fn record(&mut self, access: &Access, word: (PeId, Span), values: Values) {
+        if self.machine.is_recorded() {
+            self.machine.record_access(self.block, access, self.code.at(access.place), word, values);
+        }
+    }
+
+    /// The same, of accesses that happen together.
+    #[inline]
+    fn record_together(
+        &mut self,
+        access: &Access,
+        (pe, all): (PeId, Span),
+        (lanes, addresses): (u32, &[u64; 32]),
+        values: impl Fn(usize) -> Values,
+    ) {
+        if !self.machine.is_recorded() {
+            return;
+        }
+        let first = access.thread - lanes.trailing_zeros();
+        let mut access = *access;
+        for lane in each_lane(lanes) {
+            access.thread = first + lane as u32;
+            let word = Span { start: address::offset(addresses[lane]), len: access.bytes.into(), ..all };
+            self.record(&access, (pe, word), values(lane));
+        }
     }
 
     /// Whether it changed the memory.

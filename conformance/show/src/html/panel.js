@@ -98,7 +98,7 @@ function showEvent(event) {
     links.append(button);
   };
   link("of", events.of[event]);
-  link("ended by", events.by[event]);
+  link(events.of[event] >= 0 ? "ended by" : "set by", events.by[event]);
   link("ends", spanOf.get(event)?.end);
   arrivalsOf(event).slice(0, 6).forEach((arrival) => link("arrives", arrival));
   section.replaceChildren(head, text, where, links);

@@ -101,7 +101,8 @@ pub fn events(events: &[Event], to: Terminal) -> String {
     let width = events.iter().map(|event| event.who().len()).max().unwrap_or(0);
     for (number, event) in events.iter().enumerate() {
         let of = event.of.map(|of| format!(" (#{of})")).unwrap_or_default();
-        let by = event.by.map(|by| format!(", ended by #{by}")).unwrap_or_default();
+        let ended = if event.kind == crate::event::Kind::Returned { "ended" } else { "set" };
+        let by = event.by.map(|by| format!(", {ended} by #{by}")).unwrap_or_default();
         let values = Some(event.values_in_words()).filter(|text| !text.is_empty()).map(|text| format!(": {text}"));
         let (kind, who, step) = (word(event), event.who(), event.step);
         let place = to.paint(Look::Place, &characters(&event.at.to_string()));
