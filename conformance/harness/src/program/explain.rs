@@ -129,10 +129,9 @@ impl Explained {
         match self.fixes.as_ref()? {
             Fixes { fix: Some(fix), .. } => Some(fix.to_string()),
             Fixes { tried, .. } if *tried > 0 => {
-                let host = if self.launches { " of the host" } else { "" };
-                let kernels = if self.launches { ", and none in a kernel" } else { "" };
+                let kernels = if self.launches { " of the host; edits of kernels are not tried" } else { "" };
                 let more = if plan.explain { "" } else { " (--explain tries more)" };
-                Some(format!("none of one or two calls{host}; {tried} were tried{kernels}{more}"))
+                Some(format!("none found: {tried} edits were tried, of one or two calls{kernels}{more}"))
             }
             _ => None,
         }
