@@ -40,6 +40,30 @@ fn perfetto_has_a_slice_for_each_event_and_an_arrow_for_each_transfer() {
     assert_eq!(of("i").iter().filter(|mark| mark["cat"] == "race").count(), 2);
 }
 
+/// An event of a finding.
+fn event(stream: &str, kind: &str, op: &str, more: &str) -> onesided_show::Event {
+    let text = format!(
+        r#"{{ "step": 1, "pe": 0, "stream": {stream}, "event": "{kind}", "op": "{op}", "text": "{op}", "at": "x.rs:1"{more} }}"#
+    );
+    serde_json::from_str(&text).unwrap()
+}
+
+/// What a kernel loads has been set by another lane, or by its own.
+#[test]
+fn a_flag_of_a_kernel_has_an_arrow_to_the_load_on_another_lane() {
+    let mut finding = small();
+    let store = event("0", "op", "release store", r#", "to": 0, "memory": "buf0+0..8", "values": ["1"]"#);
+    let load = |stream: &str| event(stream, "op", "acquire load", r#", "from": 0, "memory": "buf0+0..8", "by": 0"#);
+    finding.events = vec![store, load("1"), load("0")];
+    (finding.races, finding.agents) = (Vec::new(), Vec::new());
+    let trace = parsed(&perfetto(&finding));
+    let of = |phase: &str| trace["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == phase).count();
+    assert_eq!((of("s"), of("f")), (1, 1));
+    let text = onesided_show::events(&finding.events, onesided_show::Terminal { colours: false, columns: 100 });
+    assert_eq!(text.lines().filter(|line| line.contains("set by #0")).count(), 2, "{text}");
+    assert!(!text.contains("ended by"), "{text}");
+}
+
 /// A log as ShiViz reads it: the expression, an empty line, then two lines an event.
 fn log(finding: &Finding) -> Vec<(String, BTreeMap<String, u64>, String)> {
     let text = shiviz(finding);
@@ -94,22 +118,13 @@ fn shiviz_knows_what_the_signal_told_and_no_more() {
 #[test]
 fn shiviz_knows_what_a_quiet_completes() {
     let mut finding = small();
-    let event = |text: &str| -> onesided_show::Event { serde_json::from_str(text).unwrap() };
-    let whole = |kind: &str, op: &str, more: &str| {
-        format!(
-            r#"{{ "step": 1, "pe": 0, "stream": null, "event": "{kind}", "op": "{op}", "text": "{op}", "at": "x.rs:1"{more} }}"#
-        )
-    };
-    finding.events = [
-        whole("op", "put", r#", "does": "put", "to": 1"#),
-        whole("op", "quiet", r#", "does": "quiet""#),
-        whole("delivered", "", r#", "of": 0, "to": 1"#),
-        whole("returned", "quiet", r#", "of": 1"#),
-        whole("op", "fence", r#", "does": "fence""#),
-    ]
-    .iter()
-    .map(|text| event(text))
-    .collect();
+    finding.events = vec![
+        event("null", "op", "put", r#", "does": "put", "to": 1"#),
+        event("null", "op", "quiet", r#", "does": "quiet""#),
+        event("null", "delivered", "", r#", "of": 0, "to": 1"#),
+        event("null", "returned", "quiet", r#", "of": 1"#),
+        event("null", "op", "fence", r#", "does": "fence""#),
+    ];
     (finding.races, finding.agents) = (Vec::new(), Vec::new());
     let clocks: Vec<_> = log(&finding).into_iter().map(|(_, clock, _)| clock).collect();
     assert_eq!(clocks[1].get("PE1.memory"), None);

@@ -9,7 +9,7 @@ use anstyle::{AnsiColor, Style};
 use serde_json::Value;
 
 use crate::diagram::Diagram;
-use crate::event::{Event, Place};
+use crate::event::{Event, Kind, Place};
 use crate::finding::{Finding, Race, Standing};
 
 /// Where text for people goes.
@@ -101,7 +101,7 @@ pub fn events(events: &[Event], to: Terminal) -> String {
     let width = events.iter().map(|event| event.who().len()).max().unwrap_or(0);
     for (number, event) in events.iter().enumerate() {
         let of = event.of.map(|of| format!(" (#{of})")).unwrap_or_default();
-        let ended = if event.kind == crate::event::Kind::Returned { "ended" } else { "set" };
+        let ended = if event.kind == Kind::Returned { "ended" } else { "set" };
         let by = event.by.map(|by| format!(", {ended} by #{by}")).unwrap_or_default();
         let values = Some(event.values_in_words()).filter(|text| !text.is_empty()).map(|text| format!(": {text}"));
         let (kind, who, step) = (word(event), event.who(), event.step);
@@ -141,7 +141,6 @@ fn characters(text: &str) -> String {
 }
 
 fn word(event: &Event) -> &'static str {
-    use crate::event::Kind;
     match event.kind {
         Kind::Call => "call",
         Kind::Op => "op",
