@@ -202,6 +202,34 @@ fn a_loop_learns_of_the_update_that_was_enough_for_it() {
     assert_eq!(proof(&one, &Grid::new(3, 1)), (1, false));
 }
 
+/// A flag that is set and loaded without any order tells nothing. So the loop behind it may have ended with the first update, also where the search
+/// has both before it begins.
+#[test]
+fn a_loop_that_begins_late_learns_of_the_update_that_was_enough_for_it() {
+    let until = |label: &str, order: &str, at: u32, loaded: &str| {
+        format!(
+            "{label}: ld.{order}.gpu.global.u32 {loaded}, [%rd1+{at}];\nsetp.eq.u32 %p1, {loaded}, 0;\n@%p1 bra {label};\n"
+        )
+    };
+    let exchange =
+        |value: u32| format!("st.global.u32 [%rd2], 7;\natom.acq_rel.gpu.global.exch.b32 %r3, [%rd1], {value};\n");
+    let body = [
+        "setp.eq.u32 %p1, %r2, 1;\n@%p1 bra $SECOND;\nsetp.eq.u32 %p1, %r2, 2;\n@%p1 bra $READER;\n",
+        &exchange(1),
+        "ret;\n$SECOND: ",
+        &until("$AFTER", "relaxed", 0, "%r10"),
+        &exchange(2),
+        "st.relaxed.gpu.global.u32 [%rd1+128], 1;\nret;\n$READER: ",
+        &until("$FLAG", "relaxed", 128, "%r11"),
+        &until("$WAIT", "acquire", 0, "%r12"),
+        "ld.global.u32 %r3, [%rd1+8];",
+    ]
+    .concat();
+    assert!(proof(&body, &Grid::new(3, 1)).1);
+    let released = body.replace("st.relaxed.gpu", "st.release.gpu").replace("$FLAG: ld.relaxed", "$FLAG: ld.acquire");
+    assert_eq!(proof(&released, &Grid::new(3, 1)), (1, false));
+}
+
 /// The loop has begun perhaps, and what it loads is no longer what it was.
 #[test]
 fn a_plain_write_races_with_the_beginning_of_a_loop_that_it_does_not_end() {
@@ -209,6 +237,8 @@ fn a_plain_write_races_with_the_beginning_of_a_loop_that_it_does_not_end() {
                 $POLL: ld.acquire.gpu.global.u32 %r3, [%rd1];\nsetp.eq.u32 %p1, %r3, 0;\n@%p1 bra $POLL;";
     assert!(proof(body, &Grid::new(2, 1)).1);
     assert!(!proof(&body.replace("st.global.u32 [%rd1], 0;\n", ""), &Grid::new(2, 1)).1);
+    // also where the loop never ends
+    assert!(proof(&body.replace("st.release.gpu.global.u32 [%rd1], 1;\n", ""), &Grid::new(2, 1)).1);
 }
 
 /// The loop ends because of a plain write, which is no step. The search learns nothing of that: it takes the exchanges the other way round, where

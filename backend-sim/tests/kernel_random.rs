@@ -27,6 +27,13 @@ enum Step {
         word: usize,
         unless: &'static str,
         value: u64,
+        /// Whether it notes what it has seen.
+        notes: bool,
+    },
+    /// Loads a word until it is as large, then another one, and begins again until that is not 0.
+    Twice {
+        words: [usize; 2],
+        value: u64,
     },
     /// Loads one word and then another, until one of them is as large.
     Either {
@@ -111,12 +118,20 @@ fn lines(thread: usize, threads: usize, steps: &[Step]) -> String {
         let address = |word: usize| format!("add.u64 %rd3, %rd1, {};\n", 8 * word);
         let word_of = |rest: &[(&'static str, String)]| [&[("b64", "%rd3".to_string())], rest].concat();
         text += &match *step {
-            Step::Poll { word, unless, value } => {
+            Step::Poll { word, unless, value, notes } => {
+                let note = if notes { "mad.lo.u64 %rd2, %rd2, 10, %rd5;\n" } else { "" };
+                let loaded = if notes { "%rd5" } else { "%rd4" };
                 format!(
-                    "{label}: ld.volatile.global.u64 %rd4, {};\nsetp.{unless}.u64 %p1, %rd4, {value};\n@%p1 bra {label};\n",
+                    "{label}: ld.volatile.global.u64 {loaded}, {};\nsetp.{unless}.u64 %p1, {loaded}, {value};\n@%p1 bra {label};\n{note}",
                     at(word)
                 )
             }
+            Step::Twice { words: [one, other], value } => format!(
+                "{label}: ld.volatile.global.u64 %rd4, {};\nsetp.lt.u64 %p1, %rd4, {value};\n@%p1 bra {label};\n\
+                 ld.volatile.global.u64 %rd4, {};\nsetp.eq.u64 %p1, %rd4, 0;\n@%p1 bra {label};\n",
+                at(one),
+                at(other)
+            ),
             Step::Either { words: [one, other], value } => format!(
                 "{label}: ld.volatile.global.u64 %rd4, {};\nsetp.ge.u64 %p1, %rd4, {value};\n@%p1 bra {label}E;\n\
                  ld.volatile.global.u64 %rd4, {};\nsetp.lt.u64 %p1, %rd4, {value};\n@%p1 bra {label};\n{label}E:\n",
@@ -266,7 +281,12 @@ fn check(program: &Program) -> std::result::Result<bool, String> {
 
 fn poll() -> impl Strategy<Value = Step> {
     let unless = prop_oneof![4 => Just("lt"), 2 => Just("ne"), 1 => Just("eq"), 1 => Just("gt")];
-    (0..WORDS, 1..=2u64, unless).prop_map(|(word, value, unless)| Step::Poll { word, unless, value })
+    (0..WORDS, 1..=2u64, unless, any::<bool>()).prop_map(|(word, value, unless, notes)| Step::Poll {
+        word,
+        unless,
+        value,
+        notes,
+    })
 }
 
 /// Threads that send words to each other, and poll them.
@@ -274,6 +294,7 @@ fn talk() -> impl Strategy<Value = Vec<Step>> {
     let (word, value) = (|| 0..WORDS, || 1..=2u64);
     let step = prop_oneof![
         4 => poll(),
+        1 => (word(), word(), value()).prop_map(|(one, other, value)| Step::Twice { words: [one, other], value }),
         1 => word().prop_map(|word| Step::Load { word }),
         1 => (word(), value()).prop_map(|(word, value)| Step::Store { word, value }),
         1 => word().prop_map(|word| Step::Add { word }),
@@ -288,6 +309,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let value = || 1..=2u64;
     let step = prop_oneof![
         4 => poll(),
+        1 => (word(), word(), value()).prop_map(|(one, other, value)| Step::Twice { words: [one, other], value }),
         1 => (word(), word(), value()).prop_map(|(one, other, value)| Step::Either { words: [one, other], value }),
         2 => (0..PES, word(), value()).prop_map(|(of, word, value)| Step::Fetch { of, word, value }),
         2 => (word(), any::<bool>(), value()).prop_map(|(word, least, value)| Step::Wait { word, least, value }),
@@ -352,9 +374,11 @@ fn a_loop_that_is_a_wait_has_the_outcomes_of_one_that_looks_in_vain() {
         let (text, threads) = (source(&program), program.len() / PES);
         let looks = ["lt", "ne", "eq", "gt"].into_iter().fold(text.clone(), |text, unless| {
             (1..=2).fold(text, |text, value| {
-                let [waits, looks] = [("", ""), (".and", ", %p2")]
-                    .map(|(and, more)| format!("setp.{unless}{and}.u64 %p1, %rd4, {value}{more};"));
-                text.replace(&waits, &looks)
+                ["%rd4", "%rd5"].into_iter().fold(text, |text, loaded| {
+                    let [waits, looks] = [("", ""), (".and", ", %p2")]
+                        .map(|(and, more)| format!("setp.{unless}{and}.u64 %p1, {loaded}, {value}{more};"));
+                    text.replace(&waits, &looks)
+                })
             })
         });
         for races in [Races::Find, Races::Note] {
@@ -387,7 +411,7 @@ fn a_loop_that_is_a_wait_has_the_outcomes_of_one_that_looks_in_vain() {
 #[test]
 fn threads_of_a_block_poll_beside_each_other() {
     use Step::*;
-    let poll = |word| Poll { word, unless: "lt", value: 1 };
+    let poll = |word| Poll { word, unless: "lt", value: 1, notes: false };
     let first_call_of_a_word_that_another_polls = vec![
         vec![],
         vec![Fence],
