@@ -10,7 +10,7 @@ use crate::trace::{Event, EventKind};
 impl Machine {
     /// For a word of a PE: `; nothing was sent to it, but signal_op of PE 2 at ring.rs:7 went to PE 3's copy`. Empty if
     /// something was sent to the word, if a step is still possible, or if the run is not recorded; also if a kernel has written to that memory by a
-    /// pointer, because such stores are not recorded.
+    /// pointer, because not all such stores are recorded.
     pub(super) fn unsent_report(&self, pe: PeId, word: Span, is_signal: bool) -> String {
         let can_go_on = !self.ready.is_empty() || !self.flight.units.is_empty();
         let Some(record) = self.record.as_ref().filter(|_| !can_go_on) else { return String::new() };

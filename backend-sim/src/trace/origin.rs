@@ -45,7 +45,8 @@ pub struct LastRead {
     pub parts: Vec<ReadPart>,
     /// How many parts there are besides.
     pub more: usize,
-    /// Whether a kernel was launched before. Plain stores of kernels are not recorded: one may have changed the bytes since.
+    /// Whether a kernel was launched before. Of its plain stores only the first few of each line are recorded:
+    /// another one may have changed the bytes since.
     pub behind_a_kernel: bool,
 }
 
@@ -366,7 +367,7 @@ impl fmt::Display for LastRead {
             write!(f, "\n    and {more} more parts")?;
         }
         match behind_a_kernel {
-            true => f.write_str("\n    or by a plain store of a kernel, which is not recorded"),
+            true => f.write_str("\n    or by a plain store of a kernel: only the first few of a line are recorded"),
             false => Ok(()),
         }
     }

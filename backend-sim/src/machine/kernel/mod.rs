@@ -152,7 +152,7 @@ impl Kernels {
     }
 }
 
-/// # What no trace shows
+/// # What a trace need not show
 impl Machine {
     /// A kernel accesses memory otherwise than by an operation.
     #[inline]
