@@ -197,7 +197,7 @@ impl Simulation {
                     }
                     continue;
                 }
-                races |= !executed.verdict.races.is_empty();
+                races |= proof && !executed.verdict.races.is_empty();
                 marked |= !executed.verdict.intended.is_empty();
                 if all.has_diverged(races || marked) {
                     return Ok(End::Diverged("the same choices led to different ones later"));

@@ -31,6 +31,7 @@ pub(in crate::machine) struct Accesses {
 pub(super) type Values = (Option<u64>, Option<u64>);
 
 impl Machine {
+    /// Whether the run is recorded.
     #[inline]
     pub(super) fn is_recorded(&self) -> bool {
         self.record.is_some()
@@ -44,22 +45,22 @@ impl Machine {
             return;
         }
         let (block, strong) = (self.kernels.blocks[id].agent, access.order.is_strong());
+        let Some(record) = &mut self.record else { return };
+        if !strong {
+            let times = record.accesses.plain.entry((block, at)).or_default();
+            *times += 1;
+            if *times > PLAIN {
+                return;
+            }
+        }
         let thread = self.agent_of_thread(id, access.thread as usize);
-        let Accesses { plain, strong: all } = &mut self.record.as_mut().expect("the run is recorded").accesses;
-        let is_more = match strong {
-            false => {
-                let times = plain.entry((block, at)).or_default();
-                *times += 1;
-                *times > PLAIN
+        let Some(record) = &mut self.record else { return };
+        if strong {
+            let (last, times) = record.accesses.strong.entry((thread, at)).or_default();
+            *times += 1;
+            if std::mem::replace(last, values) == values && *times > 1 || *times > STRONG {
+                return;
             }
-            true => {
-                let (last, times) = all.entry((thread, at)).or_default();
-                *times += 1;
-                std::mem::replace(last, values) == values && *times > 1 || *times > STRONG
-            }
-        };
-        if is_more {
-            return;
         }
         let dtype = match span.len {
             1 => DType::U8,
