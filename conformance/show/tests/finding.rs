@@ -78,6 +78,20 @@ fn on_a_terminal() {
     );
 }
 
+/// The lanes of a race are shown also where there is room for few.
+#[test]
+fn a_narrow_terminal_shows_both_sides_of_a_race() {
+    let mut finding = small();
+    for stream in 0..3 {
+        let mut event = finding.events.last().unwrap().clone();
+        (event.kind, event.pe, event.stream, event.of) = (onesided_show::Kind::Op, 0, Some(stream), None);
+        finding.events.push(event);
+    }
+    let drawn = onesided_show::terminal(&finding, Terminal { colours: false, columns: 60 });
+    let marked = drawn.lines().filter(|line| line.as_bytes().get(5) == Some(&b'!')).count();
+    assert_eq!(marked, 2, "{drawn}");
+}
+
 #[test]
 fn colours_are_for_terminals_that_show_them() {
     let coloured = onesided_show::terminal(&small(), Terminal { colours: true, columns: 120 });

@@ -30,8 +30,7 @@ pub(super) fn rows(diagram: &Diagram<'_>, to: Terminal) -> String {
     };
     let numbers: Vec<usize> = (0..events.len()).filter(shown).collect();
     let (earlier, numbers) = numbers.split_at(numbers.len().saturating_sub(ROWS));
-    let wrong: BTreeSet<usize> =
-        diagram.conflicts.iter().take(1).flat_map(|conflict| [conflict.first, conflict.second]).flatten().collect();
+    let wrong = wrong(diagram);
 
     let mut out = format!("\n{}\n", to.paint(Look::Heading, "What happened"));
     let header: String = lanes.iter().map(|&lane| fit(&diagram.lanes[lane].name(), width)).collect();
@@ -60,7 +59,12 @@ pub(super) fn rows(diagram: &Diagram<'_>, to: Terminal) -> String {
     out
 }
 
-/// The lanes that fit: all of them, or those of the PEs that the finding is about, as many as there is room for.
+/// The events of the race that is shown.
+fn wrong(diagram: &Diagram<'_>) -> BTreeSet<usize> {
+    diagram.conflicts.iter().take(1).flat_map(|conflict| [conflict.first, conflict.second]).flatten().collect()
+}
+
+/// The lanes that fit: all of them, or those of the PEs that the finding is about, as many as there is room for; those of a race at any rate.
 fn shown_lanes(diagram: &Diagram<'_>, columns: usize) -> Vec<usize> {
     let room = (columns.saturating_sub(BESIDE) / NARROW).max(1);
     let all: Vec<usize> = (0..diagram.lanes.len()).collect();
@@ -73,7 +77,10 @@ fn shown_lanes(diagram: &Diagram<'_>, columns: usize) -> Vec<usize> {
     if some.is_empty() {
         some = all;
     }
+    let wrong: BTreeSet<usize> = wrong(diagram).into_iter().map(|event| diagram.lane_of[event]).collect();
+    some.sort_by_key(|lane| !wrong.contains(lane));
     some.truncate(room);
+    some.sort_unstable();
     some
 }
 
