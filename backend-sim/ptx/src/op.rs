@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::alu::convert::Conversion;
 use crate::types::{Order, Scope, Space, Type};
-use crate::world::{AtomicOp, Compare};
+use crate::world::{AtomicOp, Until};
 
 /// The number of a register in its function's frame.
 pub(crate) type Reg = u16;
@@ -375,8 +375,8 @@ pub(crate) struct Code {
     pub(crate) atomics: Vec<AtomicForm>,
     pub(crate) calls: Vec<CallSite>,
     pub(crate) tables: Vec<Vec<u32>>,
-    /// Loads in loops that do nothing else, by the numbers of their operations.
-    pub(crate) polls: BTreeMap<u32, Poll>,
+    /// Loads in loops that do nothing else, by the numbers of their operations, and what ends the loops.
+    pub(crate) polls: BTreeMap<u32, Until<Reg>>,
     /// Bytes of local memory of a frame.
     pub(crate) local: u32,
     /// Bytes of parameters, result and slots of a frame.
@@ -384,17 +384,6 @@ pub(crate) struct Code {
     /// Where parameters and result of a device function begin among its slots.
     pub(crate) parameters: Vec<Slot>,
     pub(crate) result: Option<Slot>,
-}
-
-/// What ends a loop that does nothing but load a word.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Poll {
-    pub(crate) compare: Compare,
-    pub(crate) ty: Type,
-    /// What the word is compared with.
-    pub(crate) against: Reg,
-    /// Whether something else looks at what was loaded.
-    pub(crate) is_used: bool,
 }
 
 /// Bytes among the slots of a frame.

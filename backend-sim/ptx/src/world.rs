@@ -45,13 +45,13 @@ pub fn is_shared(address: u64) -> bool {
 /// What ends a loop that does nothing but load a word: see [`Block::ends_loop`](crate::Block::ends_loop).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Until {
+pub struct Until<Against = u64> {
     /// How the word is compared with `against`.
     pub compare: Compare,
     /// As numbers of this type, which is as wide as the load.
     pub ty: Type,
-    /// What the word is compared with.
-    pub against: u64,
+    /// What the word is compared with: the bits of a number. While a text is decoded, an operand; in decoded code, a register.
+    pub against: Against,
     /// Whether something else may look at the value that was loaded.
     pub is_used: bool,
 }

@@ -28,7 +28,7 @@ pub use lanes::each_lane;
 pub use launch::{Checks, Launch, LaunchError};
 
 use crate::module::{Kernel, Module, Place};
-use crate::op::{Poll, Reg};
+use crate::op::Reg;
 use crate::world::{Access, Until, World};
 use barrier::Named;
 use lanes::Row;
@@ -256,7 +256,7 @@ impl Block {
         let index = load.thread as usize;
         let Frame { code, registers, .. } = self.threads[index].frame;
         let code = &self.module.code[usize::from(code)];
-        let Poll { compare, ty, against, is_used } = *code.polls.get(&load.place.0.checked_sub(code.first_place)?)?;
+        let Until { compare, ty, against, is_used } = *code.polls.get(&load.place.0.checked_sub(code.first_place)?)?;
         let rows = &self.registers[index / 32];
         let against = rows[registers as usize + usize::from(against)][index % 32] & ty.mask();
         Some(Until { compare, ty, against, is_used })

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::form::Form;
-use super::polls::{self, Poll};
-use super::{Found, Names, Symbol, layout, unused};
+use super::{Found, Names, Symbol, layout, polls, unused};
 use crate::alu::integer;
 use crate::error::Error;
 use crate::module::Place;
@@ -13,6 +12,7 @@ use crate::op::{Code, Op, Reg, Slot, Special};
 use crate::source::Location;
 use crate::syntax::{Function, Instruction, Operand, Statement, Variable, VariableSpace};
 use crate::types::{Type, mask};
+use crate::world::Until;
 
 /// What a name of the function stands for.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +52,7 @@ pub(super) struct Builder<'m, 'a> {
     /// Of calls and atomics, whether something may look at their results.
     pub(super) results_used: unused::Used<'a>,
     /// Loads in loops that do nothing else, by the numbers of their instructions.
-    polls: BTreeMap<usize, Poll<'a>>,
+    polls: BTreeMap<usize, Until<Operand<'a>>>,
     /// Instructions so far, the one that is decoded among them.
     instructions: usize,
     places: &'m mut Vec<(u32, Option<Arc<Location>>)>,
@@ -247,7 +247,7 @@ impl<'a> Builder<'_, 'a> {
 
     /// If the load that was emitted last is all that a loop does: what ends the loop.
     pub(super) fn note_poll(&mut self) -> Result<(), Error> {
-        if let Some(Poll { compare, ty, against, is_used }) = self.polls.remove(&(self.instructions - 1)) {
+        if let Some(Until { compare, ty, against, is_used }) = self.polls.remove(&(self.instructions - 1)) {
             let load = self.code.ops.len() as u32 - 1;
             let against = match against {
                 Operand::Name { name, .. } => match self.register(name) {
@@ -256,7 +256,7 @@ impl<'a> Builder<'_, 'a> {
                 },
                 number => self.source(&number, ty)?,
             };
-            self.code.polls.insert(load, crate::op::Poll { compare, ty, against, is_used });
+            self.code.polls.insert(load, Until { compare, ty, against, is_used });
         }
         Ok(())
     }

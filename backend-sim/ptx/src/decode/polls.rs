@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::unused::{self, Times};
 use crate::syntax::{Function, Instruction, Operand, Statement};
 use crate::types::Type;
-use crate::world::Compare;
+use crate::world::{Compare, Until};
 
 /// Instructions that only compute a register, their first operand, from the others.
 const PURE: &[&str] = &[
@@ -19,19 +19,9 @@ const PURE: &[&str] = &[
 /// Instructions that compute nothing. What a fence orders, the last round orders as well.
 const IDLE: &[&str] = &["nanosleep", "membar", "fence"];
 
-/// What ends a loop around a load.
-#[derive(Debug)]
-pub(super) struct Poll<'a> {
-    pub(super) compare: Compare,
-    pub(super) ty: Type,
-    /// What the word is compared with: a number, or a register that the loop does not change.
-    pub(super) against: Operand<'a>,
-    /// Whether something else looks at what was loaded.
-    pub(super) is_used: bool,
-}
-
-/// The loads in such loops, by the numbers of their instructions in the function.
-pub(super) fn of<'a>(function: &Function<'a>) -> BTreeMap<usize, Poll<'a>> {
+/// The loads in such loops, by the numbers of their instructions in the function, and what ends the loops: the word is compared with a
+/// number, or with a register that the loop does not change.
+pub(super) fn of<'a>(function: &Function<'a>) -> BTreeMap<usize, Until<Operand<'a>>> {
     let mut polls = BTreeMap::new();
     let mut labels: BTreeMap<&str, usize> = BTreeMap::new();
     let mut body: Vec<&Instruction<'a>> = Vec::new();
@@ -64,7 +54,7 @@ fn jumps_to<'a>(instruction: &Instruction<'a>) -> Option<&'a str> {
 }
 
 /// The load in a loop, and what ends it, if the loop does nothing else. `all`: how often the function has each name.
-fn poll<'a>(body: &[&Instruction<'a>], all: &Times<'a>) -> Option<(usize, Poll<'a>)> {
+fn poll<'a>(body: &[&Instruction<'a>], all: &Times<'a>) -> Option<(usize, Until<Operand<'a>>)> {
     let (last, body) = body.split_last()?;
     let (guard, negated) = last.guard?;
     if body.iter().any(|instruction| instruction.guard.is_some()) {
@@ -111,7 +101,7 @@ fn poll<'a>(body: &[&Instruction<'a>], all: &Times<'a>) -> Option<(usize, Poll<'
     let compare = Compare::parse(compare, ty)?;
     let compare = if is_mirrored { compare.mirrored() } else { compare };
     let compare = if negated { compare } else { compare.negated() }; // the loop goes on where the branch is taken
-    Some((at, Poll { compare, ty, against: against.clone(), is_used: all[loaded] > 2 }))
+    Some((at, Until { compare, ty, against: against.clone(), is_used: all[loaded] > 2 }))
 }
 
 /// The registers that instructions compute, if they do nothing else, and none is read before it is computed, or computed twice.
@@ -153,7 +143,7 @@ mod tests {
              .reg .pred %p<9>;\n{body}\nret;\n}}\n"
         );
         let text = crate::parser::parse(&text).unwrap();
-        let in_words = |(number, poll): (usize, Poll<'_>)| {
+        let in_words = |(number, poll): (usize, Until<Operand<'_>>)| {
             let against = match poll.against {
                 Operand::Bits(bits) => bits.to_string(),
                 Operand::Name { name, .. } => name.into(),
