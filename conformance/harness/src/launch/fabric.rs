@@ -6,6 +6,7 @@
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
@@ -110,7 +111,7 @@ pub struct Rig {
 }
 
 impl Rig {
-    /// Finds the libraries, and makes the nodes. With [`Fabric::P2p`] there is nothing to do.
+    /// Finds the libraries, and makes the nodes. [`Fabric::P2p`] needs neither.
     ///
     /// # Errors
     /// What is missing, and what would help. Nothing is left behind then.
@@ -119,7 +120,9 @@ impl Rig {
         let user = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
         let no_p2p = fabric == Fabric::Network || user(NO_P2P).is_some_and(|value| value != "0");
         if fabric == Fabric::P2p {
-            return Ok(Rig { no_p2p, ..Rig::default() });
+            let is_chosen = user(TRANSPORT).is_some() || !has_driver_without_device(Path::new(INFINIBAND));
+            let environment = if is_chosen { Vec::new() } else { vec![(TRANSPORT.to_string(), "none".into())] };
+            return Ok(Rig { no_p2p, environment, ..Rig::default() });
         }
         let ucx = Ucx::find(options.ucx.as_deref())?;
         match &options.library {
@@ -171,6 +174,10 @@ impl Rig {
 /// NVSHMEM's variable for where the symmetric heap lies, and the value that the stand-in needs.
 const HEAP_KIND: &str = "NVSHMEM_HEAP_KIND";
 const HOST_MEMORY: &str = "SYSMEM";
+/// NVSHMEM's variable for the network, which is InfiniBand where it is not set.
+const TRANSPORT: &str = "NVSHMEM_REMOTE_TRANSPORT";
+/// Where Linux lists the devices of InfiniBand. The folder is there if the driver is.
+const INFINIBAND: &str = "/sys/class/infiniband";
 const LOADER: &str = "LD_LIBRARY_PATH";
 const NO_P2P: &str = "NVSHMEM_DISABLE_P2P";
 /// No InfiniBand is needed. CUDA's memory goes through copies.
@@ -178,7 +185,7 @@ const TRANSPORTS: &str = "tcp,self,cuda_copy";
 
 /// What is set unless the user has set it. The flag says whether another value contradicts the fabric.
 const SETTINGS: [(&str, &str, bool); 8] = [
-    ("NVSHMEM_REMOTE_TRANSPORT", "ucx", true),
+    (TRANSPORT, "ucx", true),
     ("NVSHMEM_UCX_TLS", TRANSPORTS, true),
     ("UCX_TLS", TRANSPORTS, true),
     ("UCX_WARN_UNUSED_ENV_VARS", "n", false),
@@ -187,6 +194,12 @@ const SETTINGS: [(&str, &str, bool); 8] = [
     (HEAP_KIND, HOST_MEMORY, true),
     ("NVSHMEM_SYMMETRIC_SIZE", "64M", false), // host memory of this size is pinned for each PE
 ];
+
+/// Whether InfiniBand's driver is loaded and has no device. NVSHMEM 3.4.5 does not start there ("nvshmem detect topo failed"),
+/// although its PEs need no network.
+fn has_driver_without_device(devices: &Path) -> bool {
+    fs::read_dir(devices).is_ok_and(|mut devices| devices.next().is_none())
+}
 
 /// The stand-in cannot reach a heap on the GPU.
 fn check_heap(gdrcopy: &Gdrcopy, user: &dyn Fn(&str) -> Option<OsString>) -> Result<(), String> {
@@ -326,6 +339,15 @@ mod tests {
         assert_eq!(environment.last().unwrap(), "LD_LIBRARY_PATH=/tmp/first:/u/lib:/u/x.libs:/mine:/other");
         let (_, notes) = set(Fabric::Mixed, &user);
         assert_eq!(notes[1], "NVSHMEM_DISABLE_P2P=1 is set and stays: the PEs of a node have no P2P either");
+    }
+
+    #[test]
+    fn a_driver_without_a_device_is_told_from_none_and_from_one_with() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(has_driver_without_device(folder.path()));
+        fs::write(folder.path().join("mlx5_0"), "").unwrap();
+        assert!(!has_driver_without_device(folder.path()));
+        assert!(!has_driver_without_device(&folder.path().join("absent")));
     }
 
     #[test]

@@ -5,7 +5,7 @@ const NO_GDRCOPY: &str = "the network transport found no GDRCopy: start the PEs 
      its driver";
 
 /// What a line has in it, and what it means: the cause, then the remedy.
-const SYMPTOMS: [(&str, &str); 9] = [
+const SYMPTOMS: [(&str, &str); 10] = [
     (
         "Connection reset by remote peer",
         "a PE that this one talked to over the network is gone: see how the other PEs ended, and what they wrote last",
@@ -33,6 +33,11 @@ const SYMPTOMS: [(&str, &str); 9] = [
          why the library took none",
     ),
     (
+        "nvshmem detect topo failed",
+        "NVSHMEM looked for a network device and found none that it can use: on one machine it needs none, so set \
+         NVSHMEM_REMOTE_TRANSPORT=none",
+    ),
+    (
         "no address is available to connect",
         "UCX found no network between the PEs: see UCX_TLS, which needs tcp, and UCX_NET_DEVICES",
     ),
@@ -52,6 +57,11 @@ mod tests {
     fn what_a_library_says_is_told_in_words_of_its_user() {
         let said = "[1795318720.9] [vm:592 :0] ucp_worker.c:725 UCX ERROR Connection reset by remote peer";
         assert!(meaning(said).unwrap().starts_with("a PE that this one talked to"));
+        assert!(
+            meaning("init.cu:1034: non-zero status: 27 nvshmem detect topo failed ")
+                .unwrap()
+                .ends_with("TRANSPORT=none")
+        );
         assert!(meaning("transport.cpp:363: Unable to initialize any transports. returning error.").is_some());
         assert_eq!(meaning("WARN: something else"), None);
     }
