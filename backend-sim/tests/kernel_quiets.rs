@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use onesided::{Cmp, Grid, Pe, Result, SignalOp, Source, Stream, SymmetricBuf, args};
-use onesided_sim::{Config, Explore, Explored, Quiet, Run, Sim, Simulation};
+use onesided_sim::{Config, Explore, Explored, Quiet, Races, Run, Sim, Simulation};
 
 const QUIETS: &str = include_str!("../ptx/kernels/quiets.ptx");
 const THREADS: u32 = 2;
@@ -341,4 +341,60 @@ fn a_run_is_reproduced_as_it_read_quiets() {
         assert_eq!((again.steps, again.schedule.quiet), (*steps, run.schedule.quiet));
     }
     assert!(runs.iter().any(|(run, _)| run.schedule.quiet == Quiet::Thread));
+}
+
+/// What a thread writes itself, by a pointer to the other PE's memory, comes after what its fence orders to that PE.
+#[test]
+fn a_fence_orders_what_a_thread_has_put_before_what_it_stores_at_the_same_pe() {
+    for name in ["fence_and_store", "fence_and_atomic", "fence_and_plain_store", "fence_and_strong_store"] {
+        for quiet in [Quiet::Pe, Quiet::Thread] {
+            let program = |pe: &Pe<Sim>| launch(pe, name, |_, _, _| Ok(()));
+            let run = simulation(quiet).run(program).unwrap();
+            assert!(run.verdict.is_ok(), "{name}, {quiet:?}, in order: {}", run.verdict);
+            let mut wrong = None;
+            for how in [Explore::All { limit: 1000 }, Explore::random(200, 1)] {
+                let explored = simulation(quiet).explore(how, program, |run| {
+                    if !run.verdict.is_ok() || run.results != [Some(vec![1, 0]), Some(vec![1, 0])] {
+                        wrong = Some(format!("{:?}: {}", run.results, run.verdict));
+                    }
+                    ControlFlow::Continue(())
+                });
+                let explored = explored.unwrap();
+                assert_eq!((&wrong, explored.given_up), (&None, 0), "{name}, {quiet:?}");
+                if matches!(how, Explore::All { .. }) {
+                    assert_eq!((explored.complete, explored.redundant), (true, 0), "{name}, {quiet:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn without_a_fence_between_them_a_put_and_a_store_are_in_no_order() {
+    for quiet in [Quiet::Pe, Quiet::Thread] {
+        for name in ["store_without_fence", "fence_before_the_put"] {
+            let wrong = prove(quiet, |pe| launch(pe, name, |_, _, _| Ok(()))).1.expect("a race");
+            assert!(
+                wrong.contains("delivery of p at quiets.cu:") && wrong.contains("of load at quiets.cu:"),
+                "{name}: {wrong}"
+            );
+        }
+        for name in ["fence_and_store_elsewhere", "fence_and_flag_elsewhere"] {
+            let mut results = BTreeSet::new();
+            for races in [Races::Find, Races::Note] {
+                let mut three = Simulation::new(Config { quiet, races, ..Config::pes(3) }).unwrap();
+                let program = |pe: &Pe<Sim>| launch(pe, name, |_, _, _| Ok(()));
+                let explored = three.explore(Explore::All { limit: 1000 }, program, |run| {
+                    let races = &run.verdict.races;
+                    assert!(races.iter().any(|race| race.to_string().contains("delivery of p")), "{name}: {races:?}");
+                    results.extend(run.results[1].as_ref().map(|seen| seen[0]));
+                    ControlFlow::Continue(())
+                });
+                assert!(explored.unwrap().complete);
+            }
+            // a store waits for what comes before it, so its thread's signal does, too; a flag at another PE does not
+            let data = if name == "fence_and_flag_elsewhere" { vec![0, 1] } else { vec![1] };
+            assert_eq!(results, BTreeSet::from_iter(data), "{name}, {quiet:?}");
+        }
+    }
 }

@@ -96,3 +96,97 @@ KERNEL(barrier_beside_a_put) {
         nvshmem_int_put_signal_nbi(data, data + 64, 1, signals, 1, NVSHMEM_SIGNAL_ADD, 0);
     }
 }
+
+// A fence orders what a thread has put before what it writes to the same PE itself: to a flag by a strong store or an atomic, and to the word that it has put.
+#define PEER(POINTER) (static_cast<decltype(POINTER)>(nvshmem_ptr(POINTER, OTHER)))
+#define SEE                                                                                                            \
+    while (*const_cast<volatile uint64_t *>(signals) == 0) {                                                           \
+    }                                                                                                                  \
+    __threadfence_system();                                                                                            \
+    seen[0] = data[0];
+#define FIRST if (threadIdx.x == 0)
+KERNEL(fence_and_store) {
+    FIRST {
+        nvshmem_int_p(data, 1, OTHER);
+        nvshmem_fence();
+        *const_cast<volatile uint64_t *>(PEER(signals)) = 1;
+        SEE
+    }
+}
+KERNEL(fence_and_atomic) {
+    FIRST {
+        nvshmem_int_p(data, 1, OTHER);
+        nvshmem_fence();
+        atomicAdd_system(reinterpret_cast<unsigned long long *>(PEER(signals)), 1ull);
+        SEE
+    }
+}
+KERNEL(fence_and_plain_store) {
+    FIRST {
+        nvshmem_int_p(data, 7, OTHER);
+        nvshmem_fence();
+        *PEER(data) = 1;
+        __threadfence_system();
+        *const_cast<volatile uint64_t *>(PEER(signals)) = 1;
+        SEE
+    }
+}
+KERNEL(fence_and_strong_store) {
+    FIRST {
+        nvshmem_int_p(data, 7, OTHER);
+        nvshmem_fence();
+        *const_cast<volatile int *>(PEER(data)) = 1;
+        __threadfence_system();
+        *const_cast<volatile uint64_t *>(PEER(signals)) = 1;
+        SEE
+    }
+}
+KERNEL(store_without_fence) {
+    FIRST {
+        nvshmem_int_p(data, 1, OTHER);
+        *const_cast<volatile uint64_t *>(PEER(signals)) = 1;
+        SEE
+    }
+}
+KERNEL(fence_before_the_put) {
+    FIRST {
+        nvshmem_fence();
+        nvshmem_int_p(data, 1, OTHER);
+        *const_cast<volatile uint64_t *>(PEER(signals)) = 1;
+        SEE
+    }
+}
+// The fence is about each PE alone: it does not order what goes to one before a flag at another, neither a signal nor a store.
+KERNEL(fence_and_store_elsewhere) {
+    FIRST {
+        const int me = nvshmem_my_pe();
+        if (me == 0) {
+            nvshmem_int_p(data, 1, 1);
+            nvshmem_fence();
+            *static_cast<volatile uint64_t *>(nvshmem_ptr(signals + 1, 1)) = 1;
+            nvshmemx_signal_op(signals, 1, NVSHMEM_SIGNAL_SET, 2);
+        } else if (me == 2) {
+            nvshmem_signal_wait_until(signals, NVSHMEM_CMP_EQ, 1);
+            nvshmemx_signal_op(signals, 1, NVSHMEM_SIGNAL_SET, 1);
+        } else {
+            nvshmem_signal_wait_until(signals, NVSHMEM_CMP_EQ, 1);
+            seen[0] = data[0];
+        }
+    }
+}
+KERNEL(fence_and_flag_elsewhere) {
+    FIRST {
+        const int me = nvshmem_my_pe();
+        if (me == 0) {
+            nvshmem_int_p(data, 1, 1);
+            nvshmem_fence();
+            *static_cast<volatile uint64_t *>(nvshmem_ptr(signals, 2)) = 1;
+        } else if (me == 2) {
+            nvshmem_signal_wait_until(signals, NVSHMEM_CMP_EQ, 1);
+            nvshmemx_signal_op(signals, 1, NVSHMEM_SIGNAL_SET, 1);
+        } else {
+            nvshmem_signal_wait_until(signals, NVSHMEM_CMP_EQ, 1);
+            seen[0] = data[0];
+        }
+    }
+}

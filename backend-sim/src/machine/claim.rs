@@ -20,10 +20,10 @@
 use onesided::backend::{Effect, Op};
 
 use super::agent::{Agent, State, Task};
-use super::ids::{AgentId, ClaimId, ScopeId, Table};
+use super::ids::{AgentId, ClaimId, PeId, ScopeId, Table};
 use super::instance::Collective;
 use super::past::Past;
-use super::transfer::{Kind, Transfer};
+use super::transfer::{Kind, Rank, Transfer};
 use super::{Machine, Object, Progress, Touch};
 use crate::config::Races;
 use crate::race::Ticket;
@@ -352,6 +352,36 @@ impl Machine {
             }
         });
         claimer.claim
+    }
+}
+
+/// # Fences, and what a kernel writes itself
+impl Machine {
+    /// A thread of a kernel waits for what fences put before whatever it does to a PE's memory next; with `stores`, also for all stores of its
+    /// PE's kernels.
+    pub(super) fn await_fenced(&mut self, agent: AgentId, to: PeId, stores: bool) -> Progress {
+        if stores {
+            self.races.complete(agent, Completes::Stores);
+        }
+        let kernels = self.agents[agent].scope;
+        let mut claimer = Claimer { claims: &mut self.claims, claim: None, owner: agent, burdened: Vec::new() };
+        let (races, past) = (&self.races, &mut self.agents[agent].past);
+        let comes_first = |rank: &Rank, ticket: Option<&Ticket>| {
+            let by_thread = ticket.is_some_and(|ticket| races.has_fenced(agent, ticket));
+            stores && rank.store.is_some() || rank.precedes_next(to, by_thread)
+        };
+        self.flight.for_each_live(kernels, |transfer| {
+            if comes_first(&transfer.rank, transfer.ticket.as_ref()) {
+                claimer.wait_for(transfer);
+            }
+        });
+        self.flight.for_each_landed(kernels, |landed| {
+            if comes_first(&landed.rank, landed.ticket.as_ref()) {
+                past.join(&landed.past);
+            }
+        });
+        let Claimer { claim, .. } = claimer;
+        self.wait_for_claim(agent, claim, None)
     }
 }
 

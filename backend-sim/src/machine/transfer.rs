@@ -171,6 +171,12 @@ impl Rank {
         let overlap = || Some(self.store?.overlaps(&later.store?));
         fence && later.fenced || in_order() || overlap().unwrap_or(false)
     }
+
+    /// Whether a fence puts this one before whatever is done next to a PE's memory. `by_thread`: whether a fence does that is about what the
+    /// thread comes after.
+    pub(crate) fn precedes_next(&self, to: PeId, by_thread: bool) -> bool {
+        self.target == to && self.fenced && (self.covered.is_some() || by_thread)
+    }
 }
 
 impl Transfer {

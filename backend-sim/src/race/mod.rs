@@ -176,6 +176,14 @@ struct Fenced {
 const FENCED: [Lane; 3] = [Lane::Puts, Lane::Nbi, Lane::Stores];
 
 impl Fenced {
+    /// Adds what has arrived at a PE with whatever comes behind these fences.
+    fn tell(&self, to: PeId, clock: &mut Clock) {
+        clock.join(&self.clock);
+        for (of, times) in &self.transfers {
+            FENCED.into_iter().zip(times).for_each(|(lane, times)| clock.learn_to(*of, lane, to, times));
+        }
+    }
+
     fn covers(&self, agent: AgentId, lane: Lane, time: u64) -> bool {
         let Some(index) = FENCED.iter().position(|&fenced| fenced == lane) else { return false };
         self.transfers.iter().any(|(of, times)| *of == agent && times[index].contains(time))
@@ -348,18 +356,29 @@ impl Detector {
         }
     }
 
-    /// A thread's strong access, where races are looked for. `narrow`: in the scope of a GPU.
+    /// A thread's strong access, where races are looked for. `narrow`: in the scope of a GPU. `behind`: what it comes after besides, by
+    /// fences of NVSHMEM.
     pub(crate) fn touch_strongly(
         &mut self,
         agent: AgentId,
         (pe, word): (PeId, Span),
         (how, narrow): (How, bool),
+        behind: Option<&Told>,
         asked: (&'static str, At),
     ) {
+        let known = behind.map(|behind| {
+            let known = Rc::clone(&self.agents[agent].clock);
+            self.agents[agent].clock().join(&behind.clock);
+            known
+        });
         let mark = self.own_access(agent, how, word.len, asked);
         let mark = if narrow { mark.within_gpu() } else { mark };
         if !self.shadow.access_known(pe, word, mark, None, self.base) {
             self.touch_unknown(agent, pe, word, mark);
+        }
+        if let Some(known) = known {
+            let view = &mut self.agents[agent];
+            (view.clock, view.issue) = (known, None); // the access alone comes after that: what the thread does next need not
         }
     }
 

@@ -9,7 +9,7 @@ use onesided::At;
 use onesided::backend::Span;
 
 use super::clock::Clock;
-use super::{Detector, How, Lane, Ticket, Told, View, steps_of};
+use super::{Detector, FENCED, How, Lane, Ticket, Told, View, steps_of};
 use crate::config::Quiet;
 use crate::machine::{AgentId, PeId, Table};
 
@@ -202,6 +202,27 @@ impl Detector {
                 self.agents[thread].clock().of(of).fenced().add(0, covered);
             }
         }
+    }
+
+    /// What fences of NVSHMEM put before a thread's own accesses to a PE's memory, as before a transfer that it would issue to that PE.
+    pub(crate) fn fenced_before(&mut self, thread: AgentId, to: PeId) -> Option<Told> {
+        if !self.on {
+            return None;
+        }
+        let mut clock = Clock::default();
+        let view = &self.agents[thread];
+        if let Some(fenced) = &self.pes[view.pe].fenced[view.kind.scope()] {
+            fenced.tell(to, &mut clock);
+        }
+        for (of, times) in view.clock.fenced().filter(|(of, _)| self.agents[*of].scope() == view.scope()) {
+            FENCED.into_iter().for_each(|lane| clock.learn_to(of, lane, to, times));
+        }
+        (!clock.is_empty()).then(|| Told { time: self.tick(), clock: Rc::new(clock) })
+    }
+
+    /// Whether fences of NVSHMEM by threads put a transfer before what a thread does now.
+    pub(crate) fn has_fenced(&self, thread: AgentId, ticket: &Ticket) -> bool {
+        self.agents[thread].clock.has_fenced(ticket.agent, ticket.time)
     }
 
     /// When an agent made its last step.

@@ -107,11 +107,7 @@ impl<'a> Arrival<'a> {
         if let Lane::Puts | Lane::Nbi | Lane::Stores = lane
             && let Some(fenced) = &issue.fenced
         {
-            clock.join(&fenced.clock);
-            for (of, times) in &fenced.transfers {
-                let lanes = FENCED.into_iter().zip(times);
-                lanes.for_each(|(lane, times)| clock.learn_to(*of, lane, self.to, times));
-            }
+            fenced.tell(self.to, clock);
         }
         for (of, times) in issue.clock.fenced().filter(|(of, _)| self.fenced.contains(of)) {
             FENCED.into_iter().for_each(|lane| clock.learn_to(of, lane, self.to, times));

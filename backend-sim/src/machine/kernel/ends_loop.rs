@@ -47,7 +47,7 @@ impl Machine {
         let condition = Condition::of_loop(wait);
         if self.races.is_on() {
             let agent = self.thread_acts(id, access.thread as usize);
-            self.races.touch_strongly(agent, (pe, word), (How::AtomicRead, access.scope != Scope::Sys), asked);
+            self.races.touch_strongly(agent, (pe, word), (How::AtomicRead, access.scope != Scope::Sys), None, asked);
         }
         self.assume_of_wait(thread, &condition, is_used && self.config.values_matter);
         self.wait_for(thread, condition);

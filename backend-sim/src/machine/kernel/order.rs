@@ -120,7 +120,9 @@ impl Machine {
             _ => How::AtomicUpdate,
         };
         let narrow = access.scope != Scope::Sys;
-        self.races.touch_strongly(agent, (pe, span), (how, narrow), asked);
+        let is_peer_write = access.kind != AccessKind::Load && pe != self.agents[agent].pe;
+        let behind = if is_peer_write { self.races.fenced_before(agent, pe) } else { None };
+        self.races.touch_strongly(agent, (pe, span), (how, narrow), behind.as_ref(), asked);
         if reads && let Some((told, far)) = self.heard(agent, ending, (pe, span)) {
             match access.order.acquires() {
                 true => self.races.learn_told(agent, &told),
@@ -131,7 +133,7 @@ impl Machine {
             }
         }
         if access.kind != AccessKind::Load {
-            let told = match access.order.releases() {
+            let (mut told, near) = match access.order.releases() {
                 true => (self.races.tell_by_kernel(agent, access.scope == Scope::Sys), None),
                 false => {
                     let Fenced { system, gpu, .. } =
@@ -139,7 +141,8 @@ impl Machine {
                     (system, gpu)
                 }
             };
-            self.races.update_by_kernel(agent, (pe, span), told, access.kind == AccessKind::Store);
+            join_told(&mut told, behind.as_ref());
+            self.races.update_by_kernel(agent, (pe, span), (told, near), access.kind == AccessKind::Store);
         }
     }
 

@@ -2,16 +2,20 @@
 //! release of the system's scope and the end of the block come after it.
 //!
 //! Where races are findings, a store happens at once: whoever could see the difference races with it.
+//!
+//! What a thread writes to another PE's memory behind `nvshmem_fence`, plainly or strongly, comes after what the fence orders to that PE.
 
 use onesided::At;
 use onesided::backend::{Shape, Span};
 use onesided_ptx::{Access, AccessKind, Scope};
 
+use super::super::agent::Agent;
 use super::super::claim::Completes;
 use super::super::ids::{AgentId, PeId};
 use super::super::transfer::{Data, Kind, NO_SPAN};
 use super::super::{Machine, Object, Progress, Touch};
 use crate::config::Races;
+use crate::race::Ticket;
 
 impl Machine {
     /// Whether a store of `me` to memory of `pe` is in flight for a time.
@@ -60,15 +64,44 @@ impl Machine {
     }
 
     /// Whether an access comes after all stores of its PE: it releases, or changes what one of them writes.
-    pub(super) fn comes_after_stores(&self, agent: AgentId, access: &Access) -> bool {
-        if access.kind == AccessKind::Load || !access.order.is_strong() || !self.has_stored(agent) {
+    fn comes_after_stores(&self, agent: AgentId, access: &Access, spot: (PeId, Span)) -> bool {
+        if !access.order.is_strong() || !self.has_stored(agent) {
             return false;
         }
-        let spot = self.at_address(self.agents[agent].pe, access.address, access.bytes.into());
         let same = |(pe, span): (PeId, Span)| {
             self.flight.stores(self.agents[agent].scope).any(|(to, stored)| to == pe && stored.overlaps(&span))
         };
-        access.order.releases() && access.scope == Scope::Sys || spot.is_ok_and(same)
+        access.order.releases() && access.scope == Scope::Sys || same(spot)
+    }
+
+    /// Whether a fence of NVSHMEM puts something that is in flight before what a thread writes at once to a PE's memory. In a search that counts
+    /// also when it has arrived.
+    pub(super) fn comes_after_fenced(&self, agent: AgentId, access: &Access, to: PeId) -> bool {
+        let Agent { pe: me, scope, .. } = self.agents[agent];
+        // a store that flies comes after that by its own place in the order
+        let writes = access.kind != AccessKind::Load && !self.stores_fly(access, me, to);
+        let by_thread = |ticket: Option<&Ticket>| ticket.is_some_and(|ticket| self.races.has_fenced(agent, ticket));
+        writes
+            && to != me
+            && self.mode.needs.relaxed
+            && self.flight.any(scope, |rank, ticket| rank.precedes_next(to, by_thread(ticket)))
+    }
+
+    /// A thread is about to write: it goes on when what comes before that has arrived.
+    pub(super) fn wait_before_write(&mut self, agent: AgentId, access: &Access) -> Progress {
+        if access.kind == AccessKind::Load {
+            return Progress::Done;
+        }
+        let Ok((to, span)) = self.at_address(self.agents[agent].pe, access.address, access.bytes.into()) else {
+            return Progress::Done; // it fails when it is made
+        };
+        let stores = self.comes_after_stores(agent, access, (to, span));
+        let fenced = self.comes_after_fenced(agent, access, to).then_some(to);
+        match (stores, fenced) {
+            (false, None) => Progress::Done,
+            (true, None) => self.complete_stores(agent),
+            (stores, Some(to)) => self.await_fenced(agent, to, stores),
+        }
     }
 
     /// The agent goes on when its PE's stores have arrived.

@@ -73,7 +73,7 @@ impl Machine {
                     if self.mode.needs.aiming {
                         self.aim_thread(thread, id, &access);
                     }
-                    if !self.comes_after_stores(thread, &access) || self.complete_stores(thread) == Progress::Done {
+                    if self.wait_before_write(thread, &access) == Progress::Done {
                         self.thread_stops(thread);
                     }
                 }

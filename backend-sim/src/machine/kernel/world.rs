@@ -74,6 +74,15 @@ impl<'m> KernelWorld<'m> {
         place.is_some_and(|(pe, span)| self.machine.kernels.workspaces.has(pe, span.alloc))
     }
 
+    /// Whether it changes another PE's memory behind a fence that puts something before it.
+    fn writes_behind_fence(&self, access: &Access) -> bool {
+        let writes = matches!(access.kind, AccessKind::Store | AccessKind::Atomic(_));
+        let place = if writes { address::place(access.address, access.bytes.into()) } else { None };
+        let Some((pe, _)) = place.filter(|&(pe, _)| pe != self.pe) else { return false };
+        let thread = self.machine.kernels.blocks[self.block].threads[access.thread as usize];
+        thread.is_some_and(|thread| self.machine.comes_after_fenced(thread, access, pe))
+    }
+
     /// The step that was chosen ends with the access that it was chosen for.
     fn done(&mut self) {
         self.machine.in_chosen_step = false;
@@ -81,10 +90,13 @@ impl<'m> KernelWorld<'m> {
 }
 
 impl World for KernelWorld<'_> {
-    /// A plain access is a step only where races are no findings: its outcome is to be seen then.
+    /// A plain access is a step only where races are no findings, as its outcome is to be seen then, and where it comes after what a fence
+    /// orders.
     fn stops(&mut self, access: &Access) -> bool {
         let plain = || self.machine.config.races != Races::Find && access.kind != AccessKind::Inspect;
-        self.machine.mode.needs.relaxed && (access.order.is_strong() || plain()) && !self.synchronizes_grid(access)
+        self.machine.mode.needs.relaxed
+            && (access.order.is_strong() || plain() || self.writes_behind_fence(access))
+            && !self.synchronizes_grid(access)
     }
 
     fn load(&mut self, access: &Access) -> Result<u64, Refusal> {
