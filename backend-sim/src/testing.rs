@@ -126,7 +126,10 @@ fn from_environment(variable: &str) -> Option<String> {
 /// The result, or a panic at the line of the test.
 #[track_caller]
 fn settle<T>(result: std::result::Result<T, String>) -> T {
-    result.unwrap_or_else(|why| panic!("{why}"))
+    match result {
+        Ok(result) => result,
+        Err(why) => panic!("{why}"), // not in a closure, which would be the panic's place
+    }
 }
 
 impl Settings {

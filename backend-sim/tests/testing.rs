@@ -1,6 +1,6 @@
 //! What a user's tests say: [`prove`], [`check_random`] and [`check_schedule`] in ordinary tests.
 
-use std::thread;
+use std::{panic, thread};
 
 use onesided::{Backend, Cmp, Pe, Result, SignalOp, expect_eq};
 use onesided_sim::{Config, Profile, check_random, check_schedule, prove};
@@ -51,6 +51,22 @@ fn a_right_program_passes() {
 #[test]
 fn a_failed_proof_explains_itself() {
     insta::assert_snapshot!(panics(|| prove(2, |pe| message(pe, false))));
+}
+
+#[test]
+fn the_place_of_the_panic_is_the_line_of_the_test() {
+    let (place, places) = std::sync::mpsc::channel();
+    let before = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        if info.payload_as_str().is_some_and(|why| why.contains("data race")) {
+            let _ = place.send(info.location().expect("a place").file().to_string());
+        }
+        before(info);
+    }));
+    panics(|| prove(2, |pe| message(pe, false)));
+    panics(|| check_random(2, |pe| message(pe, false)));
+    let places: Vec<String> = places.try_iter().collect(); // those of other tests of this file, too
+    assert!(places.len() >= 2 && places.iter().all(|place| place == file!()), "{places:?}");
 }
 
 #[test]

@@ -131,7 +131,8 @@ impl Explained {
             Fixes { tried, .. } if *tried > 0 => {
                 let kernels = if self.launches { " of the host; edits of kernels are not tried" } else { "" };
                 let more = if plan.explain { "" } else { " (--explain tries more)" };
-                Some(format!("none found: {tried} edits were tried, of one or two calls{kernels}{more}"))
+                let tried = if *tried == 1 { "1 edit was".into() } else { format!("{tried} edits were") };
+                Some(format!("none found: {tried} tried, of one or two calls{kernels}{more}"))
             }
             _ => None,
         }

@@ -161,7 +161,7 @@ pub(super) struct Search {
     pub(super) explain: bool,
     /// Compare all outcomes with those of sequential consistency, where every operation is complete before the next begins,
     /// and show one that only the profile has. Races are no findings here
-    #[arg(long, conflicts_with_all = ["strategy", "seed", "races", "strict", "all_races", "replay"])]
+    #[arg(long, conflicts_with_all = ["strategy", "seed", "races", "strict", "all_races", "replay", "weaken"])]
     pub(super) robust: bool,
     /// Print every event of the finding's run, or else of the first run
     #[arg(long)]

@@ -122,6 +122,11 @@ impl Plan {
                 return Err(other_arguments(facts, &own, schedule));
             }
         }
+        if config.strict && config.races == Races::Ignore {
+            return Err(
+                "--strict is about lints, which are looked for with races: leave out --strict or --races ignore".into(),
+            );
+        }
         config.check().map_err(|error| error.message().to_string())?;
         if config.pes < facts.min_pes {
             return Err(format!("{} needs at least {} PEs, not {}", facts.name, facts.min_pes, config.pes));
@@ -414,6 +419,8 @@ pub(super) mod test {
             ("--time 0", "'0' for '--time <S>': expected a whole number from 1 to 31536000"),
             ("--schedules 0", "expected a whole number from 1 to 1844"),
             ("--all --strategy pos", "cannot be used with"),
+            ("--robust --weaken", "cannot be used with"),
+            ("--strict --races ignore", "lints, which are looked for with races"),
             ("--strategy in-order --schedules 2", "there is one schedule"),
             ("--strategy random", "\"random\" is not a way to draw schedules; there are in-order, plain, pos and pct"),
             ("--strategy pct:0", "which can have a depth from 1 to 1000: pct:3"),
