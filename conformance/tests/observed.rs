@@ -14,10 +14,7 @@ use onesided_sim::{Profile, Sim};
 use serde_json::Value;
 
 /// Cases of reports that the suite no longer has, and why.
-const GONE: [(&str, &str); 1] = [(
-    "collective/reducescatters_enqueued_in_another_order",
-    "hung between GPUs; such programs are now a finding: misuse/collective_before_an_earlier_call",
-)];
+const GONE: &[(&str, &str)] = &[];
 
 /// Reports of two GPUs that lost each other's updates of a heap in memory of the host, before the backend said that there are no atomics
 /// (`Capabilities::kernel_atomics`).
