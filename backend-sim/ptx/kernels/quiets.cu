@@ -156,37 +156,23 @@ KERNEL(fence_before_the_put) {
         SEE
     }
 }
-// The fence is about each PE alone: it does not order what goes to one before a flag at another, neither a signal nor a store.
-KERNEL(fence_and_store_elsewhere) {
-    FIRST {
-        const int me = nvshmem_my_pe();
-        if (me == 0) {
-            nvshmem_int_p(data, 1, 1);
-            nvshmem_fence();
-            *static_cast<volatile uint64_t *>(nvshmem_ptr(signals + 1, 1)) = 1;
-            nvshmemx_signal_op(signals, 1, NVSHMEM_SIGNAL_SET, 2);
-        } else if (me == 2) {
-            nvshmem_signal_wait_until(signals, NVSHMEM_CMP_EQ, 1);
-            nvshmemx_signal_op(signals, 1, NVSHMEM_SIGNAL_SET, 1);
-        } else {
-            nvshmem_signal_wait_until(signals, NVSHMEM_CMP_EQ, 1);
-            seen[0] = data[0];
-        }
+// The fence is about each PE alone: it does not order what goes to one before a flag at another, neither a store there nor a signal behind a store to the
+// first.
+#define ELSEWHERE(NAME, ...)                                                                                           \
+    KERNEL(NAME) {                                                                                                     \
+        FIRST {                                                                                                        \
+            const int me = nvshmem_my_pe();                                                                            \
+            if (me == 0) {                                                                                             \
+                nvshmem_int_p(data, 1, 1);                                                                             \
+                nvshmem_fence();                                                                                       \
+                __VA_ARGS__                                                                                            \
+            } else {                                                                                                   \
+                nvshmem_signal_wait_until(signals, NVSHMEM_CMP_EQ, 1);                                                 \
+                if (me == 1) seen[0] = data[0];                                                                        \
+                else nvshmemx_signal_op(signals, 1, NVSHMEM_SIGNAL_SET, 1);                                            \
+            }                                                                                                          \
+        }                                                                                                              \
     }
-}
-KERNEL(fence_and_flag_elsewhere) {
-    FIRST {
-        const int me = nvshmem_my_pe();
-        if (me == 0) {
-            nvshmem_int_p(data, 1, 1);
-            nvshmem_fence();
-            *static_cast<volatile uint64_t *>(nvshmem_ptr(signals, 2)) = 1;
-        } else if (me == 2) {
-            nvshmem_signal_wait_until(signals, NVSHMEM_CMP_EQ, 1);
-            nvshmemx_signal_op(signals, 1, NVSHMEM_SIGNAL_SET, 1);
-        } else {
-            nvshmem_signal_wait_until(signals, NVSHMEM_CMP_EQ, 1);
-            seen[0] = data[0];
-        }
-    }
-}
+#define STORE_AT(WORD, PE) *static_cast<volatile uint64_t *>(nvshmem_ptr(WORD, PE)) = 1
+ELSEWHERE(fence_and_flag_elsewhere, STORE_AT(signals, 2);)
+ELSEWHERE(fence_and_store_elsewhere, STORE_AT(signals + 1, 1); nvshmemx_signal_op(signals, 1, NVSHMEM_SIGNAL_SET, 2);)

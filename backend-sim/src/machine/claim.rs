@@ -367,8 +367,7 @@ impl Machine {
         let mut claimer = Claimer { claims: &mut self.claims, claim: None, owner: agent, burdened: Vec::new() };
         let (races, past) = (&self.races, &mut self.agents[agent].past);
         let comes_first = |rank: &Rank, ticket: Option<&Ticket>| {
-            let by_thread = ticket.is_some_and(|ticket| races.has_fenced(agent, ticket));
-            stores && rank.store.is_some() || rank.precedes_next(to, by_thread)
+            stores && rank.store.is_some() || rank.precedes_next(to, races.has_fenced(agent, ticket))
         };
         self.flight.for_each_live(kernels, |transfer| {
             if comes_first(&transfer.rank, transfer.ticket.as_ref()) {

@@ -283,7 +283,7 @@ impl Flight {
         self.scopes[scope].by_thread = true;
     }
 
-    /// Whether something of a scope is so: of what is in flight or, while pasts are kept, has landed.
+    /// Whether a condition holds for a transfer of a scope that is in flight or, while pasts are kept, has landed.
     pub(crate) fn any(&self, scope: ScopeId, is_so: impl Fn(&Rank, Option<&Ticket>) -> bool) -> bool {
         self.live(scope).any(|transfer| is_so(&transfer.rank, transfer.ticket.as_ref()))
             || self.scopes[scope].landed.iter().any(|landed| is_so(&landed.rank, landed.ticket.as_ref()))

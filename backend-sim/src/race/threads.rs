@@ -221,8 +221,8 @@ impl Detector {
     }
 
     /// Whether fences of NVSHMEM by threads put a transfer before what a thread does now.
-    pub(crate) fn has_fenced(&self, thread: AgentId, ticket: &Ticket) -> bool {
-        self.agents[thread].clock.has_fenced(ticket.agent, ticket.time)
+    pub(crate) fn has_fenced(&self, thread: AgentId, ticket: Option<&Ticket>) -> bool {
+        ticket.is_some_and(|ticket| self.agents[thread].clock.has_fenced(ticket.agent, ticket.time))
     }
 
     /// When an agent made its last step.

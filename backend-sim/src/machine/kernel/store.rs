@@ -15,7 +15,6 @@ use super::super::ids::{AgentId, PeId};
 use super::super::transfer::{Data, Kind, NO_SPAN};
 use super::super::{Machine, Object, Progress, Touch};
 use crate::config::Races;
-use crate::race::Ticket;
 
 impl Machine {
     /// Whether a store of `me` to memory of `pe` is in flight for a time.
@@ -80,11 +79,10 @@ impl Machine {
         let Agent { pe: me, scope, .. } = self.agents[agent];
         // a store that flies comes after that by its own place in the order
         let writes = access.kind != AccessKind::Load && !self.stores_fly(access, me, to);
-        let by_thread = |ticket: Option<&Ticket>| ticket.is_some_and(|ticket| self.races.has_fenced(agent, ticket));
         writes
             && to != me
             && self.mode.needs.relaxed
-            && self.flight.any(scope, |rank, ticket| rank.precedes_next(to, by_thread(ticket)))
+            && self.flight.any(scope, |rank, ticket| rank.precedes_next(to, self.races.has_fenced(agent, ticket)))
     }
 
     /// A thread is about to write: it goes on when what comes before that has arrived.
