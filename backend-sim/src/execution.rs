@@ -135,13 +135,14 @@ fn drive<T, C: Chooser>(
     let mut machine = link.machine.borrow_mut();
     chooser.ended(&mut machine, kind.after() != After::Nothing);
     let unseen = kind.unseen();
+    let finds_races = meaning == Races::Find;
     if let Some(verdict) = first {
         return (Verdict { races: machine.races(), ..verdict }, unseen);
     }
     if let VerdictKind::Finished = kind {
         let (races, intended, lints) = (machine.races(), machine.intended(), machine.lints());
         let kind = match kind {
-            _ if meaning == Races::Find && !races.is_empty() => VerdictKind::Race,
+            _ if finds_races && !races.is_empty() => VerdictKind::Race,
             _ if strict && !lints.is_empty() => VerdictKind::Lint,
             kind => kind,
         };
@@ -151,7 +152,12 @@ fn drive<T, C: Chooser>(
     let steps = match verdict.kind {
         VerdictKind::StepLimit { .. } => AT_THE_LIMIT.max(results.len() as u64 * ROUNDS),
         _ if verdict.kind.after().is_of_others() && meaning != Races::Ignore => BEHIND_A_FAILURE,
-        _ => return (verdict, unseen),
+        _ => {
+            if finds_races {
+                verdict.prefers_its_race();
+            }
+            return (verdict, unseen);
+        }
     };
     let at_the_limit = matches!(verdict.kind, VerdictKind::StepLimit { .. });
     let paused = machine.pause(at_the_limit);
@@ -167,6 +173,9 @@ fn drive<T, C: Chooser>(
         false => verdict.races = machine.races(),
     }
     machine.resume(paused);
+    if finds_races {
+        verdict.prefers_its_race();
+    }
     (verdict, unseen)
 }
 
@@ -179,7 +188,7 @@ fn report(machine: &mut Machine, kind: VerdictKind) -> Verdict {
         host.expect("every host is in the report").standing = Standing::Failed;
     }
     let undelivered = if kind.is_ok() { Vec::new() } else { machine.undelivered(kind.failed_pe()) };
-    Verdict { kind, races, intended, lints, agents, undelivered, reads: Vec::new() }
+    Verdict { kind, given_up: None, races, intended, lints, agents, undelivered, reads: Vec::new() }
 }
 
 /// Steps that the others may take behind a failure: it may come from a race of which the other access is still to come.

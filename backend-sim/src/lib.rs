@@ -6,7 +6,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `simulation.rs` | [`Simulation`]: run, explore, replay, reproduce; for programs that initialize themselves too |
-//! | `testing.rs` | [`prove`], [`check_random`] and [`check_schedule`], for ordinary tests |
+//! | `testing.rs` | [`prove`], [`check_random`], [`check_schedule`] and [`refute`], for ordinary tests |
 //! | `search.rs`, `limits.rs` | what a search visits ([`Explore`]) and has shown ([`Explored`]); what bounds it ([`Budget`]) |
 //! | `config.rs`, `profile.rs` | the cluster and the limits of a run; what its transport guarantees |
 //! | `visit.rs` | the loops of a search: random, and of all schedules |
@@ -90,6 +90,6 @@ pub use robust::{Odd, Robustness, robustness};
 pub use schedule::{Choices, Schedule};
 pub use search::{Explore, Explored, Outlook, Searched, Strategy};
 pub use simulation::{Run, Simulation};
-pub use testing::{check_random, check_schedule, prove};
+pub use testing::{check_random, check_schedule, prove, refute};
 pub use trace::{Event, EventKind, LastRead, Moved, ReadPart, Unwritten, Writer};
 pub use verdict::{AgentState, Entered, Repeated, Standing, Undelivered, Verdict, VerdictKind};

@@ -19,6 +19,8 @@ use crate::trace::LastRead;
 pub struct Verdict {
     /// What was found.
     pub kind: VerdictKind,
+    /// Of a race: why its run was given up, if it was. Then nobody knows how the run would have ended.
+    pub given_up: Option<Box<VerdictKind>>,
     /// Accesses that nothing orders, those between the first lines first. A verdict of another kind may come from them.
     pub races: Vec<Race>,
     /// What the program has marked as free to race, by line.
@@ -133,7 +135,8 @@ pub enum VerdictKind {
         /// What each PE held.
         leaks: Vec<(usize, Live)>,
     },
-    /// The run was given up, because it took more steps than allowed. Nothing wrong was found in it.
+    /// The run was given up, because it took more steps than allowed. Nothing wrong was found in it: a race would be the finding, with this
+    /// as [`Verdict::given_up`].
     StepLimit {
         /// The limit.
         steps: u64,
@@ -254,6 +257,7 @@ impl Verdict {
     pub(crate) fn finished() -> Verdict {
         Verdict {
             kind: VerdictKind::Finished,
+            given_up: None,
             races: Vec::new(),
             intended: Vec::new(),
             lints: Vec::new(),
@@ -266,6 +270,19 @@ impl Verdict {
     /// Whether nothing was wrong.
     pub fn is_ok(&self) -> bool {
         self.kind.is_ok()
+    }
+
+    /// A race is a finding also in a run that was given up.
+    pub(crate) fn prefers_its_race(&mut self) {
+        let is_no_schedule = matches!(self.kind, VerdictKind::Stopped { .. });
+        if self.kind.is_given_up() && !is_no_schedule && !self.races.is_empty() {
+            self.given_up = Some(Box::new(std::mem::replace(&mut self.kind, VerdictKind::Race)));
+        }
+    }
+
+    /// Whether the run was given up at a limit, with a race.
+    pub(crate) fn is_of_a_limit(&self) -> bool {
+        self.given_up.as_ref().is_some_and(|kind| kind.unseen() == Some(Unseen::Limit))
     }
 
     /// Says of each host which calls it makes again and again.

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use onesided::{Pe, Result, expect_eq};
-use onesided_sim::{Config, Explore, Races, Sim, Simulation, Strategy, VerdictKind};
+use onesided_sim::{Config, Effort, Explore, Explored, Races, Sim, Simulation, Strategy, VerdictKind};
 
 /// PE 0 prepares much and then counts for ever, in a loop of two calls.
 fn count_for_ever(pe: &Pe<Sim>) -> Result<()> {
@@ -78,4 +78,71 @@ fn a_search_is_complete_only_if_the_end_behind_a_finding_was_seen() {
         let proof = explored.proof(simulation.config());
         assert_eq!(proof.contains("given up at a limit"), given_up > 0, "{proof}");
     }
+}
+
+/// PE 1 writes twice without an order, and PE 0 counts for ever.
+fn races_beside_a_counter(pe: &Pe<Sim>) -> Result<()> {
+    let words = pe.alloc_zeroed::<u64>(2)?;
+    if pe.my_pe() == 1 {
+        pe.host().p(words.at(0), 1, 0)?;
+        pe.host().p(words.at(0), 2, 0)?;
+    } else {
+        loop {
+            pe.host().atomic_fetch_inc(words.at(1), 1)?;
+        }
+    }
+    pe.free(words)
+}
+
+/// A race is a finding, whether or not the run ends.
+#[test]
+fn a_race_in_a_run_that_is_given_up_is_a_finding() {
+    let config = Config { max_steps: Some(2000), ..Config::pes(2) };
+    let mut simulation = Simulation::new(config.clone()).unwrap();
+    let run = simulation.run(races_beside_a_counter).unwrap();
+    let text = run.verdict.to_string();
+    assert!(matches!(run.verdict.kind, VerdictKind::Race) && !run.is_given_up(), "{text}");
+    assert!(matches!(run.verdict.given_up.as_deref(), Some(VerdictKind::StepLimit { steps: 2000 })), "{text}");
+    assert!(text.starts_with("data race") && text.contains("\n  besides, step limit: given up after 2000"), "{text}");
+    assert!(text.contains("it goes on calling atomic fetch_add<u64>"), "{text}");
+    assert_eq!(simulation.reproduce(&run, races_beside_a_counter).unwrap().verdict.to_string(), text);
+    // what explains it would take as long, and show no end either
+    assert!(simulation.minimize(&run, Effort::LITTLE, races_beside_a_counter).unwrap().is_none());
+    assert!(simulation.critical(&run, Effort::LITTLE, races_beside_a_counter).unwrap().is_none());
+    assert_eq!(simulation.fix(&run, Effort::LITTLE, races_beside_a_counter).unwrap().tried, 0);
+    let witness = simulation.witness(&run.verdict.races[0], Effort::LITTLE, races_beside_a_counter).unwrap();
+    assert!(witness.run.is_none() && witness.other.is_none());
+    for how in [Explore::random(5, 0), Explore::All { limit: 5 }] {
+        let explored = simulation.explore(how, races_beside_a_counter, |_| ControlFlow::Continue(())).unwrap();
+        let Explored { schedules, findings, given_up, complete, .. } = explored;
+        assert!(findings > 0 && given_up == schedules && !complete, "{explored:?}");
+        let proof = explored.proof(simulation.config());
+        let at_a_limit = format!("{given_up} given up at a limit");
+        assert!(proof.starts_with("fails for 2 PEs") && proof.contains(&at_a_limit), "{proof}");
+    }
+    let noted = Config { races: Races::Note, ..config };
+    let run = Simulation::new(noted).unwrap().run(races_beside_a_counter).unwrap();
+    assert!(run.is_given_up() && run.verdict.given_up.is_none(), "{}", run.verdict);
+}
+
+/// PE 0 sets a word of PE 1 again and again until it reads it.
+fn waits_for_its_own_set(pe: &Pe<Sim>) -> Result<()> {
+    let words = pe.alloc_zeroed::<u64>(2)?;
+    while pe.my_pe() == 0 && pe.host().atomic_fetch(words.at(0), 1)? == 0 {
+        pe.host().atomic_set(words.at(0), 1, 1)?;
+        pe.host().atomic_inc(words.at(1), 1)?;
+    }
+    pe.free(words)
+}
+
+/// A search lets what is in flight arrive at last, so such a loop ends.
+#[test]
+fn a_search_delivers_what_a_loop_waits_for() {
+    let mut simulation = Simulation::new(Config::pes(2)).unwrap();
+    let visit = |run: &onesided_sim::Run<()>| {
+        assert!(run.is_ok() && run.steps < 2000, "{} {}", run.steps, run.verdict);
+        ControlFlow::Continue(())
+    };
+    let explored = simulation.explore(Explore::All { limit: 20 }, waits_for_its_own_set, visit).unwrap();
+    assert_eq!((explored.schedules, explored.redundant), (20, 0));
 }

@@ -3,7 +3,7 @@
 use std::{panic, thread};
 
 use onesided::{Backend, Cmp, Pe, Result, SignalOp, expect_eq};
-use onesided_sim::{Config, Profile, check_random, check_schedule, prove};
+use onesided_sim::{Config, Profile, Races, VerdictKind, check_random, check_schedule, prove, refute};
 
 /// PE 0 sends data, then a signal, with or without a fence between them.
 fn message(pe: &Pe<impl Backend>, fenced: bool) -> Result<()> {
@@ -46,6 +46,50 @@ fn a_right_program_passes() {
     check_schedule("os2.2x1.spec.p4.r2a.none", |pe| message(pe, true));
     // what is wrong on another network is right here
     prove(Config { profile: Profile::Nvlink, ..Config::pes(2) }, |pe| message(pe, false));
+}
+
+#[test]
+fn a_bug_that_a_test_expects_is_found() {
+    let run = refute(2, |pe| message(pe, false));
+    assert!(matches!(run.verdict.kind, VerdictKind::Race) && run.trace.is_some(), "{}", run.verdict);
+    // found by no schedule in order, and by one of all
+    let overtaken = |pe: &Pe<onesided_sim::Sim>| {
+        let word = pe.alloc_zeroed::<u64>(1)?;
+        if pe.my_pe() == 0 {
+            (1..=2).try_for_each(|value| pe.host().signal_op(word.signal(0), value, SignalOp::Set, 1))?;
+        }
+        pe.host().barrier_all()?;
+        expect_eq(pe.read(&word)?[0] != 1, true, "the second signal coming last")?;
+        pe.free(word)
+    };
+    assert!(matches!(refute(2, overtaken).verdict.kind, VerdictKind::Failed { pe: 1, .. }));
+    // found by random ones only: a search of all does not come back from a loop of plain reads
+    let reads_again = |pe: &Pe<onesided_sim::Sim>| {
+        let word = pe.alloc_zeroed::<u64>(1)?;
+        if pe.my_pe() == 1 {
+            (1..=2).try_for_each(|value| pe.host().p(&word, value, 0))?;
+            pe.host().quiet()?;
+        }
+        while pe.my_pe() == 0 && pe.read_one(&word)? == 0 {}
+        expect_eq(pe.my_pe() == 1 || pe.read_one(&word)? == 2, true, "the last value")?;
+        pe.free(word)
+    };
+    let config = Config { races: Races::Note, max_steps: Some(1000), ..Config::pes(2) };
+    assert!(matches!(refute(config, reads_again).verdict.kind, VerdictKind::Failed { pe: 0, .. }));
+}
+
+#[test]
+fn a_bug_that_is_not_there_fails_the_test() {
+    let said = panics(|| refute(2, |pe| message(pe, true)));
+    assert!(said.starts_with("no schedule fails: proved for 2 PEs under spec"), "{said}");
+    let endless = |pe: &Pe<onesided_sim::Sim>| {
+        let word = pe.alloc_zeroed::<u64>(1)?;
+        while pe.read_one(&word)? == 0 {}
+        pe.free(word)
+    };
+    let said = panics(|| refute(Config { max_steps: Some(100), ..Config::pes(1) }, endless));
+    assert!(said.starts_with("no schedule was found that fails: not proved for 1 PE"), "{said}");
+    assert!(said.contains("; and 1000 random schedules from seed 0"), "{said}");
 }
 
 #[test]

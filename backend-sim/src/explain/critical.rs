@@ -167,6 +167,9 @@ impl Simulation {
         program: &Program<'_, T>,
         crew: &mut Triers<'_>,
     ) -> Result<Option<Critical>> {
+        if run.verdict.is_of_a_limit() {
+            return Ok(None); // another run would be as long, and not end either
+        }
         let mut runs = Runs::new(self, effort, Program { run: program.run, starts: program.starts }, run.steps)?;
         let Some(steps) = runs.all_steps_of(&run.schedule.choices)?.filter(|steps| steps.len() <= STEPS) else {
             return Ok(None);

@@ -74,6 +74,9 @@ impl Simulation {
         effort: Effort,
         program: impl Fn(&Pe<Sim>) -> Result<T>,
     ) -> Result<Option<Minimized<T>>> {
+        if run.verdict.is_of_a_limit() {
+            return Ok(None); // another run would be as long, and not end either
+        }
         let wanted = Ending::of(&run.verdict);
         let process = with_pe(program);
         let mut runs = Runs::new(self, effort, launched(&process), run.steps)?;
@@ -134,7 +137,7 @@ impl<'a, T> Runs<'a, T> {
         let limits = of.limits(u64::MAX);
         simulation.engine.ends_at(limits.deadline());
         let mut runs = Runs { simulation, program, left: effort.steps, max_steps, made: 0, limits };
-        let in_order = runs.with(&mut Exceptions::default())?.filter(|run| !run.verdict.kind.is_given_up());
+        let in_order = runs.with(&mut Exceptions::default())?.filter(|run| run.unseen.is_none());
         runs.max_steps = most_steps(in_order.map_or(steps, |run| run.steps.max(steps)), Some(max_steps));
         runs.made = 0;
         Ok(runs)

@@ -70,7 +70,9 @@ impl Simulation {
         let process = with_pe(program);
         let mut runs = Runs::new(self, effort, launched(&process), 0)?;
         let nothing = |tried, in_order, other| Ok(Witness { in_order, run: None, other, tried });
-        let Some(usual) = runs.with(&mut InOrder)? else { return nothing(0, Vec::new(), None) };
+        let Some(usual) = runs.with(&mut InOrder)?.filter(|run| run.unseen.is_none()) else {
+            return nothing(0, Vec::new(), None);
+        };
         let (mut others, mut first_other) = (0, None);
         let last = [race.first, race.second].map(|access| Exceptions::with_last(access.at, access.pe));
         let random = (0..RANDOM).map(|index| Random::new(Random::nth_seed(0, index)));
@@ -121,8 +123,8 @@ fn run_named<T>(runs: &mut Runs<'_, T>, chooser: impl crate::explore::Chooser) -
 /// Whether a run ends otherwise than another one that came to its end.
 fn differs<T: PartialEq>(run: &Executed<T>, usual: &Executed<T>) -> bool {
     match run.verdict.kind {
+        _ if run.unseen.is_some() => false,
         VerdictKind::Finished | VerdictKind::Race => run.results != usual.results,
-        _ if run.verdict.kind.is_given_up() => false,
         _ => run.verdict.kind.outcome() != usual.verdict.kind.outcome(),
     }
 }

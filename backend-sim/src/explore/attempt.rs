@@ -94,6 +94,9 @@ pub(super) enum Taken {
     Ordered(Order, Vec<Reversal>),
 }
 
+/// Of so many deliveries that are possible, the oldest goes first: a loop may wait for it that issues ever more.
+const CROWD: usize = 256;
+
 /// Of more steps nobody finds the order before it is needed: it may not be, and takes time in the square of their number.
 const FEW: usize = 4000;
 
@@ -220,7 +223,12 @@ impl Attempting {
             self.sleep.iter().all(|asleep| asleep.key != key)
         };
         self.polls |= (0..n).any(|index| machine.is_in_vain(index));
-        (0..n).find(|index| awake(index) && !machine.is_in_vain(*index))
+        let mut possible = (0..n).filter(|index| awake(index) && !machine.is_in_vain(*index));
+        let agents = machine.agent_choices();
+        match n - agents > CROWD {
+            true => possible.min_by_key(|&index| if index >= agents { Ok(machine.age(index)) } else { Err(index) }),
+            false => possible.next(),
+        }
     }
 }
 

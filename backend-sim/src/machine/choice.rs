@@ -83,6 +83,12 @@ impl Machine {
         self.ready.len() + self.flight.units.len()
     }
 
+    /// When the transfer of a choice that is no agent's was issued, as a number that is smaller for those issued earlier.
+    pub(crate) fn age(&self, index: usize) -> (u32, u64) {
+        let transfer = self.flight.get(self.flight.units[index - self.ready.len()].transfer);
+        (transfer.rank.number, transfer.key)
+    }
+
     /// How many choices were taken until now.
     pub(crate) fn picked(&self) -> usize {
         self.taken

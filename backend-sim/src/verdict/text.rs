@@ -90,6 +90,7 @@ impl fmt::Display for Verdict {
             2 => f.write_str("\n    one more pair of calls races")?,
             more => write!(f, "\n    {} more pairs of calls race", more - 1)?,
         }
+        self.given_up.iter().try_for_each(|why| write!(f, "\n  besides, {why}"))?;
         self.reads.iter().try_for_each(|read| write!(f, "\n  {}", read.to_string().replace('\n', "\n  ")))?;
         write_agents(f, &self.agents)?;
         let Some(first) = self.undelivered.first() else { return Ok(()) };

@@ -101,7 +101,7 @@ fn simulation(program: &Program, profile: Profile, races: Races) -> Simulation {
 }
 
 fn outcome(run: &Run<Saw>) -> Outcome {
-    match run.verdict.kind {
+    match run.verdict.given_up.as_deref().unwrap_or(&run.verdict.kind) {
         VerdictKind::Finished | VerdictKind::Race => {}
         VerdictKind::Deadlock | VerdictKind::PollsBounded => return Outcome::Deadlock,
         // it polls for ever

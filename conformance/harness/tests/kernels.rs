@@ -143,7 +143,7 @@ fn profiles_are_not_compared_where_a_kernel_races() -> std::result::Result<(), F
     let all = ["--all", "--profile", "all"];
     let said = run("reads early", &all);
     said.expect(1, "fails: race at count.ptx:")?;
-    said.expect(1, "\nnot compared, because plain accesses of a kernel race, and a proof takes them in one order (--races note takes them in all): spec, ")?;
+    said.expect(1, "\nnot compared, because there is a race, and a proof does not look at every order behind one (--races note does): spec, ")?;
     if said.out.contains("the same") {
         return Err(format!("profiles are compared: {}", said.out).into());
     }

@@ -4,7 +4,7 @@ use onesided::{Backend, Cmp, Pe, Result, SignalOp, expect_eq};
 use onesided_harness::{Program, clap};
 
 /// PEs exchange a message with their partner: 0 with 1, 2 with 3, and so on.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone, Debug)]
 pub struct Exchange {
     /// Elements of a message
     #[arg(long, value_name = "N", default_value_t = 4)]

@@ -26,9 +26,8 @@ pub(super) fn compared(outcomes: &[Outcome<'_>]) -> Vec<String> {
         let (hidden, known): (Vec<_>, Vec<_>) = complete.into_iter().partition(|(_, done)| done.has_more_outcomes);
         let known: Vec<_> = known.into_iter().map(|(name, done)| (name, &done.outcomes)).collect();
         said.extend(in_words(&known).into_iter().map(|relation| of_pes.clone() + &relation));
-        let plainly =
-            "plain accesses of a kernel race, and a proof takes them in one order (--races note takes them in all)";
-        for (rows, why) in [(hidden, plainly), (not, "not complete")] {
+        let race = "there is a race, and a proof does not look at every order behind one (--races note does)";
+        for (rows, why) in [(hidden, race), (not, "not complete")] {
             if !rows.is_empty() {
                 let names: Vec<&str> = rows.iter().map(|(name, _)| *name).collect();
                 said.push(format!("{of_pes}not compared, because {why}: {}", names.join(", ")));

@@ -65,7 +65,7 @@ pub(super) fn explain(
     explained.fixes = explained.kept(fixes);
     explained.launches = run.trace.iter().flatten().any(|event| matches!(event.kind, EventKind::Call("launch")));
     let mut run = run;
-    if let VerdictKind::Race = run.verdict.kind {
+    if matches!(run.verdict.kind, VerdictKind::Race) && run.verdict.given_up.is_none() {
         for number in 0..run.verdict.races.len().min(RACES) {
             bound(simulation);
             let witness = simulation.witness(&run.verdict.races[number], effort, main);

@@ -79,8 +79,14 @@ fn after_giving_up(plan: &Plan, done: &Done) -> Vec<String> {
         _ => None,
     };
     tried.extend(higher.map(|(option, limit)| format!("{option} {} (a higher limit)", limit.saturating_mul(MORE))));
-    if plan.is_all() && !matches!(kind, Some(VerdictKind::InstructionLimit { .. })) {
-        tried.push("the same without --all (in random orders, a loop that polls ends if anything ends it)".to_string());
+    match kind {
+        Some(VerdictKind::PollsBounded) => {
+            tried.push("the same without --all (a loop that gives up polling after many polls ends there)".to_string());
+        }
+        Some(VerdictKind::StepLimit { .. }) if !plan.is_all() => {
+            tried.push("--all (names a poll that nothing ends)".to_string());
+        }
+        _ => {}
     }
     tried.push("--report FILE (a picture of what happened)".to_string());
     tried

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use onesided_sim::{Bound, Explore, IntendedRaces, Lint, LintKind, Run, Strategy};
+use onesided_sim::{Bound, Explore, Explored, IntendedRaces, Lint, LintKind, Run, Strategy};
 
 use super::Facts;
 use super::colour::coloured;
@@ -108,6 +108,9 @@ fn note_lints(plan: &Plan, done: &Done) {
 fn finding(plan: &Plan, done: &Done, run: &Run<String>) -> String {
     let which = match plan.search {
         Search::Replay(_) => "again".to_string(),
+        _ if let (Some(beside), End::Finding) = (&done.beside, &done.end) => {
+            format!("on random schedule {}, besides the search of all", beside.schedules)
+        }
         Search::InOrder { .. } if done.schedules() == 1 => "in order".to_string(),
         _ => format!("on schedule {}", done.schedules()),
     };
@@ -129,7 +132,8 @@ fn summary(facts: &Facts, plan: &Plan, done: &Done) -> String {
     let program = plan.program(facts);
     if plan.is_all() && done.explored.schedules > 0 {
         let time = timed(done.time).map(|time| format!("; {time}")).unwrap_or_default();
-        return format!("{program}: {}{time}", done.explored.proof(&plan.config));
+        let beside = beside(done).unwrap_or_default();
+        return format!("{program}: {}{beside}{time}", done.explored.proof(&plan.config));
     }
     let result = match done.end {
         End::Finding | End::GivenUp => "",
@@ -149,6 +153,14 @@ fn summary(facts: &Facts, plan: &Plan, done: &Done) -> String {
     let time = timed(done.time).map(|time| format!(", {time}")).unwrap_or_default();
     let (cluster, steps) = (plan.config.in_words(), count(done.steps(), "step"));
     format!("{program}: {result}{schedules} ({how}) for {cluster}{bound}; {steps}{time}")
+}
+
+/// What random schedules have shown besides a search of all.
+fn beside(done: &Done) -> Option<String> {
+    let Explored { schedules, given_up, findings, .. } = done.beside?;
+    let given_up = if given_up > 0 { format!(", {given_up} given up") } else { String::new() };
+    let came = if findings > 0 { "the last one fails" } else { "nothing wrong" };
+    Some(format!("; besides, {} from seed 0: {came}{given_up}", count(schedules, "random schedule")))
 }
 
 /// How schedules were drawn, and how many were different.

@@ -10,6 +10,7 @@ use onesided_sim::{Run, VerdictKind};
 pub(super) fn outcome(run: &Run<String>) -> u64 {
     let mut hasher = DefaultHasher::new();
     match run.verdict.kind {
+        _ if run.verdict.given_up.is_some() => "given up".hash(&mut hasher),
         // a race or a lint takes nothing back of what the PEs returned
         VerdictKind::Finished | VerdictKind::Race | VerdictKind::Lint => run.results.hash(&mut hasher),
         _ => run.verdict.kind.outcome().hash(&mut hasher),

@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 use onesided::{Error, ErrorKind, Pe, Result};
 use onesided_nvshmem::CAPABILITIES;
 use onesided_sim::{
-    Access, Bound, Effort, Explore, Explored, IntendedRaces, Lint, Races, Run, Sim, Simulation, VerdictKind, Weaker,
+    Bound, Effort, Explore, Explored, IntendedRaces, Lint, Races, Run, Sim, Simulation, VerdictKind, Weaker,
 };
 
 use super::Program;
 use super::explain::{Explained, explain};
 use super::next::has_several_elements;
+use super::options::SCHEDULES;
 use super::plan::{Plan, Search};
 use super::results::{Results, outcome};
 use crate::tool::interrupt;
@@ -30,6 +31,8 @@ pub(super) struct Done {
     pub(super) alone: Option<u64>,
     /// What was visited besides.
     pub(super) explored: Explored,
+    /// Random schedules besides a search of all that came to a limit.
+    pub(super) beside: Option<Explored>,
     pub(super) time: Duration,
     /// The recorded run to report: the finding's, or the first one if a trace is wanted.
     pub(super) recorded: Option<Run<String>>,
@@ -54,7 +57,8 @@ pub(super) struct Done {
     pub(super) differing: Option<(String, Run<String>)>,
     /// Every different outcome, as a hash, where outcomes are compared.
     pub(super) outcomes: BTreeSet<u64>,
-    /// Whether there are others: a plain access of a kernel has raced, which a proof takes in one order.
+    /// Whether there may be others: a proof supposes that what races is in one order, at least where it is a plain access of a kernel or
+    /// behind a wait.
     pub(super) has_more_outcomes: bool,
 }
 
@@ -87,6 +91,7 @@ pub(super) fn run<P: Program + Sync>(program: &P, plan: &Plan) -> Done {
         lines: Vec::new(),
         alone: None,
         explored: Explored::default(),
+        beside: None,
         time: Duration::ZERO,
         recorded: None,
         explained: None,
@@ -194,6 +199,8 @@ fn search(
                 first = Some(run);
             } else if plan.compares && !run.is_given_up() {
                 finding = Some(run);
+            } else if plan.is_all() && matches!(run.verdict.kind, VerdictKind::StepLimit { .. }) {
+                finding = Some(run); // a search of all takes no poll in vain
             } else {
                 return Ok((None, Some(run)));
             }
@@ -203,12 +210,45 @@ fn search(
         Search::Replay(_) => None,
     };
     if let Some(how) = explore {
-        let found =
-            explore_up_to_a_finding(main, plan, simulation, how, done, (&mut first, finding.is_some()), results)?;
-        finding = finding.or(found);
+        let is_found = finding.as_ref().is_some_and(|run| !run.is_given_up());
+        let found = explore_up_to_a_finding(main, plan, simulation, how, done, (&mut first, is_found), results)?;
+        if !is_found && (found.is_some() || done.explored.complete) {
+            finding = found;
+        }
+        if plan.is_all() && finding.as_ref().is_some_and(|run| is_at_a_limit(run)) {
+            finding = look_beside(main, simulation, plan, done)?.or(finding);
+        }
     }
     Ok((first, finding))
 }
+
+/// Whether a run was given up at a limit.
+fn is_at_a_limit(run: &Run<String>) -> bool {
+    matches!(run.verdict.kind, VerdictKind::StepLimit { .. } | VerdictKind::InstructionLimit { .. })
+}
+
+/// Looks for a finding in random schedules. A search of all never comes back from a loop without an end, and most bugs show without it.
+fn look_beside(
+    main: &(impl Fn(&Pe<Sim>) -> Result<String> + Sync),
+    simulation: &mut Simulation,
+    plan: &Plan,
+    done: &mut Done,
+) -> Result<Option<Run<String>>> {
+    let (mut finding, mut steps) = (None, 0);
+    let explored = simulation.on_cores(plan.cores).explore(Explore::random(SCHEDULES, 0), main, |run| {
+        steps += run.steps;
+        done.marks.add(&run.verdict);
+        if !run.is_ok() && !run.is_given_up() {
+            finding = Some(run.without_results());
+        }
+        if finding.is_some() || steps > STEPS_BESIDE { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    done.beside = Some(explored);
+    Ok(finding)
+}
+
+/// Steps of random schedules besides a search of all: a few seconds.
+const STEPS_BESIDE: u64 = 10_000_000;
 
 /// Visits schedules up to the first finding, which it returns. Where outcomes are compared, it visits those behind it too.
 fn explore_up_to_a_finding(
@@ -248,7 +288,7 @@ fn explore_up_to_a_finding(
         }
         if plan.compares {
             done.outcomes.insert(outcome(run));
-            done.has_more_outcomes |= plan.config.races == Races::Find && races_plainly(run);
+            done.has_more_outcomes |= plan.config.races == Races::Find && !run.verdict.races.is_empty();
         }
         behind = behind.map(|classes| classes + 1);
         if behind.is_some_and(|classes| classes > plan.behind) {
@@ -267,11 +307,6 @@ fn explore_up_to_a_finding(
         if polls || plan.compares && !run.is_given_up() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;
     Ok(finding)
-}
-
-/// Whether a plain access of a kernel has raced.
-fn races_plainly(run: &Run<String>) -> bool {
-    run.verdict.races.iter().any(|race| [race.first, race.second].iter().any(Access::is_plain_in_kernel))
 }
 
 impl End {
