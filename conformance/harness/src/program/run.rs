@@ -215,7 +215,7 @@ fn search(
         if !is_found && (found.is_some() || done.explored.complete) {
             finding = found;
         }
-        if plan.is_all() && finding.as_ref().is_some_and(|run| is_at_a_limit(run)) {
+        if plan.is_all() && finding.as_ref().is_some_and(is_at_a_limit) {
             finding = look_beside(main, simulation, plan, done)?.or(finding);
         }
     }
