@@ -57,7 +57,8 @@ impl<B: Backend> Issue<'_, B> {
     /// As [`Issue::put`], but returns at once: `src` must not change until a quiet or flush (`nvshmem_put_nbi`).
     ///
     /// # One-sided
-    /// `src` is read, and the data becomes visible, at any time until [`Issue::quiet`].
+    /// `src` is read, and the data becomes visible, at any time until [`Issue::quiet`]. Data that has arrived was read: who has an answer of the
+    /// PE that saw it may change `src` too.
     ///
     /// # Errors
     /// As [`Issue::put`].

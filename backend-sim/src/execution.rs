@@ -107,6 +107,9 @@ impl Engine {
         let mut machine = link.machine.borrow_mut();
         let (trace, reads) = machine.take_trace(verdict.kind.checking_pe()).unzip();
         verdict.reads = reads.unwrap_or_default();
+        if let Some(trace) = &trace {
+            verdict.races.iter_mut().for_each(|race| race.look_for_what_is_in_vain(trace));
+        }
         Ok(Executed { verdict, results, steps: machine.steps, picked: machine.picked(), class: None, trace, unseen })
     }
 }
@@ -191,6 +194,8 @@ fn report(machine: &mut Machine, kind: VerdictKind) -> Verdict {
     Verdict { kind, given_up: None, races, intended, lints, agents, undelivered, reads: Vec::new() }
 }
 
+/// Choices after which the deadline is looked at. Each takes time in proportion to what is in flight.
+const CHOICES: u64 = 256;
 /// Steps that the others may take behind a failure: it may come from a race of which the other access is still to come.
 const BEHIND_A_FAILURE: u64 = 10_000;
 /// Steps behind the step limit, in which every loop that makes a call shows which; and at least so many for each PE.
@@ -224,6 +229,7 @@ fn take_turns<T, C: Chooser>(
 ) -> VerdictKind {
     let mut machine = link.machine.borrow_mut();
     machine.until = max_steps;
+    let mut chosen_since = 0;
     loop {
         if machine.has_finding() {
             return machine.take_finding().expect("there is one");
@@ -242,6 +248,12 @@ fn take_turns<T, C: Chooser>(
                 }
                 if C::NEEDS.tracking && machine.is_bounded() {
                     return VerdictKind::PollsBounded;
+                }
+                chosen_since += 1;
+                if chosen_since % CHOICES == 0
+                    && let Some(bound) = machine.deadline.over()
+                {
+                    return VerdictKind::Stopped { bound };
                 }
                 let index = chooser.pick(&machine, n);
                 match machine.take(index) {

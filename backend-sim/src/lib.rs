@@ -85,7 +85,7 @@ pub use lint::{Lint, LintKind, LintSite};
 pub use onesided_ptx::Who as KernelThread;
 pub use pe::{Sim, SimEvent, SimModule, SimProcess, SimStream};
 pub use profile::{Profile, Promises};
-pub use race::{Access, IntendedRace, IntendedRaces, MissingEdge, Part, Race, Side};
+pub use race::{Access, InVain, IntendedRace, IntendedRaces, MissingEdge, Part, Race, Side, Why};
 pub use robust::{Odd, Robustness, robustness};
 pub use schedule::{Choices, Schedule};
 pub use search::{Explore, Explored, Outlook, Searched, Strategy};

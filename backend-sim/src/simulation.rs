@@ -108,8 +108,9 @@ impl Simulation {
         })
     }
 
-    /// Once `flag` is set (by a signal handler, say), an exploration or an explanation ends after the current schedule, or within it if a
-    /// kernel computes. It keeps what it has found. A single run ends only while a kernel computes: [`VerdictKind::Stopped`].
+    /// Once `flag` is set (by a signal handler, say), an exploration or an explanation ends after the current schedule, or within it if that is
+    /// long. It keeps what it has found. A single run ends while a kernel computes, or before one of its choices:
+    /// [`VerdictKind::Stopped`].
     pub fn stop_when(&mut self, flag: Arc<AtomicBool>) {
         self.stop = Some(flag);
     }

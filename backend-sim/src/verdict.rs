@@ -155,7 +155,7 @@ pub enum VerdictKind {
         /// The line of the kernel that it had come to.
         at: At,
     },
-    /// The run was ended from outside while a block of a kernel computed. Nothing wrong was found in it until then. See
+    /// The run was ended from outside, while a block of a kernel computed or before a choice. Nothing wrong was found in it until then. See
     /// [`Simulation::stop_when`](crate::Simulation::stop_when) and [`Budget::time`](crate::Budget::time).
     Stopped {
         /// What has ended it.

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use onesided::{Pe, Result};
@@ -119,4 +119,26 @@ fn the_estimate_of_a_search_grows_to_the_number_of_classes() {
     assert!(estimates[360..].iter().all(|&estimate| (700..=720).contains(&estimate)), "{estimates:?}");
     assert_eq!(outlook.look().estimated, Some(720));
     assert_eq!(outlook.look().schedules, 720);
+}
+
+/// It is not only looked at when a schedule is over: one that sends for ever takes long to reach the step limit.
+#[test]
+fn a_long_schedule_is_ended_within_it() {
+    for how in [ALL, RANDOM] {
+        let mut simulation = Simulation::new(Config::pes(2)).unwrap();
+        let (flag, calls) = (Arc::new(AtomicBool::new(false)), AtomicU64::new(0));
+        simulation.stop_when(Arc::clone(&flag));
+        let program = |pe: &Pe<Sim>| -> Result<()> {
+            let counter = pe.alloc_zeroed::<u64>(1)?;
+            loop {
+                pe.host().atomic_fetch_inc(&counter, 0)?;
+                if calls.fetch_add(1, Ordering::Relaxed) == 1000 {
+                    flag.store(true, Ordering::Relaxed);
+                }
+            }
+        };
+        let explored = simulation.explore(how, program, |_: &Run<()>| ControlFlow::Continue(())).unwrap();
+        assert_eq!((explored.schedules, explored.bound), (0, Some(Bound::Stopped)), "{how:?}");
+        assert!((1000..5000).contains(&calls.load(Ordering::Relaxed)), "{calls:?}");
+    }
 }

@@ -192,7 +192,10 @@ impl MissingEdge {
 impl fmt::Display for MissingEdge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let between = |f: &mut fmt::Formatter<'_>, what: &str, after: &At, before: &At| {
-            write!(f, "{what} between {after} and {before}")
+            match after == before {
+                true => write!(f, "{what} between one call at {after} and the next"), // in a loop
+                false => write!(f, "{what} between {after} and {before}"),
+            }
         };
         match self {
             MissingEdge::Fence { after, before, put_signal, by_another } => {

@@ -10,6 +10,7 @@ use onesided_ptx::Who as KernelThread;
 use super::advice::Context;
 use super::gpu::{Gpus, Lack};
 use super::how::How;
+use super::in_vain::InVain;
 use super::missing::{MissingEdge, Side};
 use super::site::Sites;
 use super::who::{Who, knows, steps_of};
@@ -33,6 +34,8 @@ pub struct Race {
     pub made_at: Option<At>,
     /// What would order the two.
     pub missing: MissingEdge,
+    /// A call that seems to do that, and does not. Of recorded runs only.
+    pub in_vain: Option<InVain>,
     /// How often the same two calls raced in the run.
     pub times: u64,
 }
@@ -343,6 +346,7 @@ impl Pair {
                 let mark = [first, second].into_iter().find(|mark| sites.all[mark.site() as usize].at == line)?;
                 launched(mark.agent())
             }),
+            in_vain: None,
             times,
         }
     }
@@ -372,6 +376,12 @@ fn access(mark: &Mark, agents: &Table<AgentId, View>, sites: &Sites) -> Access {
 }
 
 impl Race {
+    /// What would order the two, and, if there is such a call, why the one does not that seems to.
+    pub fn missing_in_words(&self) -> String {
+        let in_vain = self.in_vain.map(|call| format!("; {call}")).unwrap_or_default();
+        format!("{}{in_vain}", self.missing)
+    }
+
     /// What each side knows of the other, a line for each: up to which call. None where both are of one host or stream.
     pub fn known(&self) -> Vec<String> {
         let who = |access: &Access| match access.stream {
@@ -392,12 +402,12 @@ impl Race {
 
 impl fmt::Display for Race {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Race { first, second, pe, span, made_at, missing, times } = self;
+        let Race { first, second, pe, span, made_at, times, .. } = self;
         write!(f, "data race: {first} and {second}, on {span} of PE {pe}")?;
         if let Some(at) = made_at {
             write!(f, " (made at {at})")?;
         }
-        write!(f, "\n    nothing orders them; missing: {missing}")?;
+        write!(f, "\n    nothing orders them; missing: {}", self.missing_in_words())?;
         write!(f, "\n    issued in steps {} and {}", first.step, second.step)?;
         for line in self.known() {
             write!(f, "\n    {line}")?;

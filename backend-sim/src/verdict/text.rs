@@ -61,7 +61,7 @@ impl fmt::Display for VerdictKind {
                      would have ended is not known ({at:#}, {thread})"
                 )
             }
-            VerdictKind::Stopped { bound } => write!(f, "stopped while a kernel computed: {bound}"),
+            VerdictKind::Stopped { bound } => write!(f, "stopped before its end: {bound}"),
             VerdictKind::PollsBounded => {
                 f.write_str(
                     "polls bounded: every PE that is left polls without a change, or waits for one that does; ",

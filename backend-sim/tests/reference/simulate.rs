@@ -63,8 +63,12 @@ fn visited(program: &Program, mut simulation: Simulation, how: Explore) -> std::
             if let Some(race) = run.verdict.races.first() {
                 if seen.racy == 0 && matches!(how, Explore::All { .. }) {
                     let reproduced = again.reproduce(run, |pe| perform(program, pe)).map(|run| run.verdict);
-                    // What a deadlock says of words that nothing was sent to is known of recorded runs only.
-                    let shown = |verdict: &Verdict| format!("{} {:?}", verdict.kind, verdict.races);
+                    // What a deadlock says of words that nothing was sent to is known of recorded runs only, and what is in vain.
+                    let shown = |verdict: &Verdict| {
+                        let mut races = verdict.races.clone();
+                        races.iter_mut().for_each(|race| race.in_vain = None);
+                        format!("{} {races:?}", verdict.kind)
+                    };
                     let is_same = reproduced.is_ok_and(|verdict| shown(&verdict) == shown(&run.verdict));
                     gone = (!is_same).then(|| race.to_string());
                 }

@@ -95,7 +95,7 @@ fn race(race: &Race) -> show::Race {
         memory: span.to_string(),
         made_at: made_at.map(place),
         missing: show::Missing {
-            text: missing.to_string(),
+            text: race.missing_in_words(),
             call: call.to_string(),
             after: place(after),
             before: place(before),
