@@ -192,6 +192,7 @@ fn what_is_about_one_run_is_refused() -> std::result::Result<(), Failed> {
     for (arguments, why) in [
         (&["--pes", "2..3", "--trace", "t.json"][..], "--trace is about one run: leave --pes 2..3 out"),
         (&["--profile", "all", "--finding", "f.json"], "--finding is about one run: leave --profile all out"),
+        (&["--pes", "2..3", "--explain"], "--explain is about one run: leave --pes 2..3 out"),
         (&["--pes", "2,4", "--events"], "--events is about one run: leave --pes 2,4 out"),
         (&["--pes", "2,4", "--replay", "os2.4x1.spec.p4.o.none"], "--replay is about one run: leave --pes 2,4 out"),
         (&["--pes", "2,4", "--backend", "nvshmem"], "several numbers of PEs are about the simulator"),

@@ -69,8 +69,10 @@ impl Table {
             return Err(format!("--replay is about one run: leave {option} out"));
         }
         let of_one_run = output.given().map(|(option, _)| option).find(|option| *option != "--json");
-        if let Some(file) = of_one_run.or(search.events.then_some("--events")).or(search.weaken.then_some("--weaken")) {
-            return Err(format!("{file} is about one run: leave {option} out"));
+        let flags = [("--events", search.events), ("--weaken", search.weaken), ("--explain", search.explain)];
+        let flag = flags.into_iter().find_map(|(flag, is_given)| is_given.then_some(flag));
+        if let Some(given) = of_one_run.or(flag) {
+            return Err(format!("{given} is about one run: leave {option} out"));
         }
         let pes = machine.pes.as_ref().map_or_else(|| vec![facts.pes], |pes| pes.0.clone());
         let profiles = machine.profile.unwrap_or(Profiles::One(Profile::default())).each();
