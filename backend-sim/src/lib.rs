@@ -6,7 +6,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `simulation.rs` | [`Simulation`]: run, explore, replay, reproduce; for programs that initialize themselves too |
-//! | `testing.rs` | [`prove`], [`check_random`], [`check_schedule`] and [`refute`], for ordinary tests |
+//! | `testing.rs`, `testing/` | [`prove`], [`check_random`], [`check_schedule`] and [`refute`], for ordinary tests |
 //! | `search.rs`, `limits.rs` | what a search visits ([`Explore`]) and has shown ([`Explored`]); what bounds it ([`Budget`]) |
 //! | `config.rs`, `profile.rs` | the cluster and the limits of a run; what its transport guarantees |
 //! | `visit.rs` | the loops of a search: random, and of all schedules |
