@@ -34,7 +34,7 @@ pub(crate) struct Executed<T> {
     /// The class of its schedule, if that was asked for.
     pub(crate) class: Option<u64>,
     pub(crate) trace: Option<Vec<Event>>,
-    /// Why the end is not known: of the run, or of what the other PEs did after a finding.
+    /// IneffectiveReason the end is not known: of the run, or of what the other PEs did after a finding.
     pub(crate) unseen: Option<Unseen>,
 }
 
@@ -108,7 +108,7 @@ impl Engine {
         let (trace, reads) = machine.take_trace(verdict.kind.checking_pe()).unzip();
         verdict.reads = reads.unwrap_or_default();
         if let Some(trace) = &trace {
-            verdict.races.iter_mut().for_each(|race| race.look_for_what_is_in_vain(trace));
+            verdict.races.iter_mut().for_each(|race| race.find_ineffective_order(trace));
         }
         Ok(Executed { verdict, results, steps: machine.steps, picked: machine.picked(), class: None, trace, unseen })
     }
@@ -152,17 +152,15 @@ fn drive<T, C: Chooser>(
         return (Verdict { kind, races, intended, lints, ..Verdict::finished() }, unseen);
     }
     let mut verdict = report(&mut machine, kind);
-    let steps = match verdict.kind {
-        VerdictKind::StepLimit { .. } => AT_THE_LIMIT.max(results.len() as u64 * ROUNDS),
-        _ if verdict.kind.after().is_of_others() && meaning != Races::Ignore => BEHIND_A_FAILURE,
-        _ => {
-            if finds_races {
-                verdict.prefers_its_race();
-            }
-            return (verdict, unseen);
-        }
-    };
     let at_the_limit = matches!(verdict.kind, VerdictKind::StepLimit { .. });
+    let steps = match verdict.kind.after().is_of_others() && meaning != Races::Ignore {
+        _ if at_the_limit => Some(AT_THE_LIMIT.max(results.len() as u64 * ROUNDS)),
+        behind => behind.then_some(BEHIND_A_FAILURE),
+    };
+    if finds_races {
+        verdict.prefer_race();
+    }
+    let Some(steps) = steps else { return (verdict, unseen) };
     let paused = machine.pause(at_the_limit);
     drop(machine);
     let n = results.len();
@@ -176,9 +174,6 @@ fn drive<T, C: Chooser>(
         false => verdict.races = machine.races(),
     }
     machine.resume(paused);
-    if finds_races {
-        verdict.prefers_its_race();
-    }
     (verdict, unseen)
 }
 
@@ -229,7 +224,7 @@ fn take_turns<T, C: Chooser>(
 ) -> VerdictKind {
     let mut machine = link.machine.borrow_mut();
     machine.until = max_steps;
-    let mut chosen_since = 0;
+    let mut choices: u64 = 0;
     loop {
         if machine.has_finding() {
             return machine.take_finding().expect("there is one");
@@ -249,8 +244,8 @@ fn take_turns<T, C: Chooser>(
                 if C::NEEDS.tracking && machine.is_bounded() {
                     return VerdictKind::PollsBounded;
                 }
-                chosen_since += 1;
-                if chosen_since % CHOICES == 0
+                choices += 1;
+                if choices.is_multiple_of(CHOICES)
                     && let Some(bound) = machine.deadline.over()
                 {
                     return VerdictKind::Stopped { bound };

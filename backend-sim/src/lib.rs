@@ -85,7 +85,9 @@ pub use lint::{Lint, LintKind, LintSite};
 pub use onesided_ptx::Who as KernelThread;
 pub use pe::{Sim, SimEvent, SimModule, SimProcess, SimStream};
 pub use profile::{Profile, Promises};
-pub use race::{Access, InVain, IntendedRace, IntendedRaces, MissingEdge, Part, Race, Side, Why};
+pub use race::{
+    Access, IneffectiveOrder, IneffectiveReason, IntendedRace, IntendedRaces, MissingEdge, Part, Race, Side,
+};
 pub use robust::{Odd, Robustness, robustness};
 pub use schedule::{Choices, Schedule};
 pub use search::{Explore, Explored, Outlook, Searched, Strategy};

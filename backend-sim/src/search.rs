@@ -172,7 +172,7 @@ impl Explored {
         self.schedules += 1;
         self.given_up += u64::from(run.unseen.is_some());
         self.polls_bounded += u64::from(run.unseen == Some(Unseen::Polls));
-        self.findings += u64::from(!run.is_ok() && !run.is_given_up());
+        self.findings += u64::from(run.has_finding());
         self.steps += run.steps;
     }
 

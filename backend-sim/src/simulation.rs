@@ -503,6 +503,11 @@ impl<T> Run<T> {
         self.verdict.is_ok()
     }
 
+    /// Whether something wrong was found.
+    pub fn has_finding(&self) -> bool {
+        !self.is_ok() && !self.is_given_up()
+    }
+
     /// Whether the run was given up, at a limit, with PEs that poll, or from outside: nothing wrong was found in it, and its end is not
     /// known.
     pub fn is_given_up(&self) -> bool {

@@ -128,7 +128,7 @@ pub fn check_random<T>(cluster: impl Into<Config>, program: impl Fn(&Pe<Sim>) ->
 /// # the_fence_is_needed();
 /// ```
 ///
-/// The environment is that of [`prove`], but for `ONESIDED_REPLAY`, which it does not read.
+/// The environment is that of [`prove`], but for `ONESIDED_REPLAY`, which changes nothing here.
 ///
 /// # Panics
 /// When no schedule fails that is visited; a run that is given up at a limit does not count.

@@ -272,16 +272,16 @@ impl Verdict {
         self.kind.is_ok()
     }
 
-    /// A race is a finding also in a run that was given up.
-    pub(crate) fn prefers_its_race(&mut self) {
+    /// Makes the race the finding of a run that was given up and has one.
+    pub(crate) fn prefer_race(&mut self) {
         let is_no_schedule = matches!(self.kind, VerdictKind::Stopped { .. });
         if self.kind.is_given_up() && !is_no_schedule && !self.races.is_empty() {
             self.given_up = Some(Box::new(std::mem::replace(&mut self.kind, VerdictKind::Race)));
         }
     }
 
-    /// Whether the run was given up at a limit, with a race.
-    pub(crate) fn is_of_a_limit(&self) -> bool {
+    /// Whether it is the race of a run that was given up at a limit.
+    pub(crate) fn has_reached_a_limit(&self) -> bool {
         self.given_up.as_ref().is_some_and(|kind| kind.unseen() == Some(Unseen::Limit))
     }
 

@@ -149,3 +149,34 @@ fn a_search_delivers_what_a_loop_waits_for() {
     let explored = simulation.explore(Explore::All { limit: 20 }, waits_for_its_own_set, visit).unwrap();
     assert_eq!((explored.schedules, explored.redundant), (20, 0));
 }
+
+/// PE 1 writes 1 and then 2 without an order. PE 0 waits for the 2, which may never be there for long enough.
+fn waits_for_the_last(pe: &Pe<Sim>) -> Result<()> {
+    let word = pe.alloc_zeroed::<u64>(1)?;
+    if pe.my_pe() == 1 {
+        pe.host().p(&word, 1, 0)?;
+        pe.host().p(&word, 2, 0)?;
+    }
+    while pe.my_pe() == 0 && pe.read_one(&word)? != 2 {}
+    pe.free(word)
+}
+
+/// Where the 1 comes last, the loop has no end. Nobody knows what PE 0 would have returned, so that is no other result.
+#[test]
+fn a_run_that_is_given_up_is_no_other_result() {
+    let config = Config { max_steps: Some(1000), ..Config::pes(2) };
+    let mut simulation = Simulation::new(config).unwrap();
+    let run = simulation.run(waits_for_the_last).unwrap();
+    assert!(run.verdict.given_up.is_none(), "{}", run.verdict);
+    let mut given_up = 0;
+    let visit = |run: &onesided_sim::Run<()>| {
+        given_up += u64::from(run.verdict.given_up.is_some());
+        ControlFlow::Continue(())
+    };
+    simulation.explore(Explore::random(200, 0), waits_for_the_last, visit).unwrap();
+    assert!(given_up > 0);
+    for race in &run.verdict.races {
+        let witness = simulation.witness(race, Effort::MUCH, waits_for_the_last).unwrap();
+        assert!(witness.run.is_none() && witness.other.is_none() && witness.tried > 100, "{}", witness.tried);
+    }
+}

@@ -167,7 +167,7 @@ impl Simulation {
         program: &Program<'_, T>,
         crew: &mut Triers<'_>,
     ) -> Result<Option<Critical>> {
-        if run.verdict.is_of_a_limit() {
+        if run.verdict.has_reached_a_limit() {
             return Ok(None); // another run would be as long, and not end either
         }
         let mut runs = Runs::new(self, effort, Program { run: program.run, starts: program.starts }, run.steps)?;

@@ -110,7 +110,7 @@ impl Simulation {
         program: &dyn Fn(&Pe<Sim>) -> Result<T>,
         crew: &mut Triers<'_>,
     ) -> Result<Fixes> {
-        if !can_be_cured(&run.verdict.kind) || run.verdict.is_of_a_limit() || run.steps > effort.steps / 4 {
+        if !can_be_cured(&run.verdict.kind) || run.verdict.has_reached_a_limit() || run.steps > effort.steps / 4 {
             return Ok(Fixes { fix: None, tried: 0 });
         }
         let trials = Trials::new(self, effort, run.steps, crew);

@@ -74,7 +74,7 @@ impl Simulation {
         effort: Effort,
         program: impl Fn(&Pe<Sim>) -> Result<T>,
     ) -> Result<Option<Minimized<T>>> {
-        if run.verdict.is_of_a_limit() {
+        if run.verdict.has_reached_a_limit() {
             return Ok(None); // another run would be as long, and not end either
         }
         let wanted = Ending::of(&run.verdict);

@@ -244,7 +244,7 @@ impl Job {
         simulation.set_budget(self.limits.left());
         let explored = simulation.explore(how, program, |run: &Run<T>| {
             left = left.saturating_sub(run.steps);
-            if !run.is_ok() && !run.is_given_up() {
+            if run.has_finding() {
                 wrong = Some(run.verdict.races.clone());
             }
             let ends = wrong.is_some() || run.is_given_up() && matches!(how, Explore::All { .. });

@@ -226,7 +226,9 @@ impl Attempting {
         let mut possible = (0..n).filter(|index| awake(index) && !machine.is_in_vain(*index));
         let agents = machine.agent_choices();
         match n - agents > CROWD {
-            true => possible.min_by_key(|&index| if index >= agents { Ok(machine.age(index)) } else { Err(index) }),
+            true => {
+                possible.min_by_key(|&index| if index >= agents { Ok(machine.issue_order(index)) } else { Err(index) })
+            }
             false => possible.next(),
         }
     }

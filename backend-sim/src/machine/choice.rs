@@ -83,8 +83,8 @@ impl Machine {
         self.ready.len() + self.flight.units.len()
     }
 
-    /// When the transfer of a choice that is no agent's was issued, as a number that is smaller for those issued earlier.
-    pub(crate) fn age(&self, index: usize) -> (u32, u64) {
+    /// Of a choice that is no agent's, the place of its transfer in the order of issue: among those of its scope, then by issuer.
+    pub(crate) fn issue_order(&self, index: usize) -> (u32, u64) {
         let transfer = self.flight.get(self.flight.units[index - self.ready.len()].transfer);
         (transfer.rank.number, transfer.key)
     }

@@ -10,7 +10,7 @@ use onesided_ptx::Who as KernelThread;
 use super::advice::Context;
 use super::gpu::{Gpus, Lack};
 use super::how::How;
-use super::in_vain::InVain;
+use super::ineffective::IneffectiveOrder;
 use super::missing::{MissingEdge, Side};
 use super::site::Sites;
 use super::who::{Who, knows, steps_of};
@@ -35,7 +35,7 @@ pub struct Race {
     /// What would order the two.
     pub missing: MissingEdge,
     /// A call that seems to do that, and does not. Of recorded runs only.
-    pub in_vain: Option<InVain>,
+    pub ineffective: Option<IneffectiveOrder>,
     /// How often the same two calls raced in the run.
     pub times: u64,
 }
@@ -65,15 +65,6 @@ pub struct Access {
     /// The last call of this host or stream that the other side knows, of those that others synchronize with: a signal, an
     /// atomic, a collective.
     pub known: Option<(&'static str, At)>,
-}
-
-impl Access {
-    /// Whether it is a plain load or store of a kernel. Where races are findings, such an access is no step of a search: it is taken with the
-    /// step before it, so where it races, there are outcomes that the search does not show.
-    pub fn is_plain_in_kernel(&self) -> bool {
-        let own = self.call.starts_with("load") || self.call.starts_with("store");
-        self.thread.is_some() && !self.atomic && own
-    }
 }
 
 /// Which part of an operation an [`Access`] is.
@@ -139,7 +130,7 @@ pub(super) enum Host {
 }
 
 impl Path {
-    /// Why nothing leads from an access to a later one.
+    /// IneffectiveReason nothing leads from an access to a later one.
     fn none(earlier: &Mark, who: &Who<'_>, agents: &Table<AgentId, View>) -> Path {
         let of_block = |agent: AgentId| {
             let block = agents[agent].block;
@@ -346,7 +337,7 @@ impl Pair {
                 let mark = [first, second].into_iter().find(|mark| sites.all[mark.site() as usize].at == line)?;
                 launched(mark.agent())
             }),
-            in_vain: None,
+            ineffective: None,
             times,
         }
     }
@@ -378,8 +369,8 @@ fn access(mark: &Mark, agents: &Table<AgentId, View>, sites: &Sites) -> Access {
 impl Race {
     /// What would order the two, and, if there is such a call, why the one does not that seems to.
     pub fn missing_in_words(&self) -> String {
-        let in_vain = self.in_vain.map(|call| format!("; {call}")).unwrap_or_default();
-        format!("{}{in_vain}", self.missing)
+        let ineffective = self.ineffective.map(|call| format!("; {call}")).unwrap_or_default();
+        format!("{}{ineffective}", self.missing)
     }
 
     /// What each side knows of the other, a line for each: up to which call. None where both are of one host or stream.

@@ -92,12 +92,12 @@ impl Settings {
     ) -> std::result::Result<Run<T>, String> {
         let mut simulation = Simulation::new(config.clone()).map_err(text)?;
         let first = simulation.run(program).map_err(text)?;
-        if fails(&first) {
+        if first.has_finding() {
             return simulation.reproduce(&first, program).map_err(text);
         }
         let (all, random) = (self.schedules(CLASSES), self.schedules(RANDOM));
         let (explored, _, failed) = self.search(config, Explore::All { limit: all }, polls_are_bounded, program)?;
-        if let Some(run) = failed.filter(fails) {
+        if let Some(run) = failed.filter(Run::has_finding) {
             return Ok(run);
         }
         let proof = explored.proof(config);
@@ -107,7 +107,7 @@ impl Settings {
         let random = Explore::random(random, self.seed);
         let (explored, _, failed) = self.search(config, random, |run| run.is_given_up(), program)?;
         let why = || format!("{proof}; and {} random schedules from seed {}", explored.schedules, self.seed);
-        failed.filter(fails).ok_or_else(|| format!("no schedule was found that fails: {}", why()))
+        failed.filter(Run::has_finding).ok_or_else(|| format!("no schedule was found that fails: {}", why()))
     }
 
     /// Visits schedules up to the first that is not right, which is returned recorded. `goes_on`: behind one that is not either.
@@ -192,11 +192,6 @@ fn polls_are_bounded<T>(run: &Run<T>) -> bool {
     matches!(run.verdict.kind, VerdictKind::PollsBounded)
 }
 
-/// Whether a run has a finding.
-fn fails<T>(run: &Run<T>) -> bool {
-    !run.is_ok() && !run.is_given_up()
-}
-
 /// The simplest run that fails alike, and what explains it: lines behind its verdict. What cannot be explained hides no verdict.
 fn explain<T>(
     config: &Config,
@@ -250,13 +245,9 @@ fn text(error: Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::settings::tests::settings;
     use super::*;
     use onesided::{Backend, SignalOp, expect_eq};
-
-    /// The settings of an environment with these variables.
-    fn settings(variables: &[(&str, &str)]) -> std::result::Result<Settings, String> {
-        Settings::new(&|name| variables.iter().find(|(other, _)| *other == name).map(|(_, value)| value.to_string()))
-    }
 
     /// Every PE takes a ticket: n! classes.
     fn tickets(pe: &Pe<impl Backend>) -> Result<()> {

@@ -17,11 +17,13 @@ pub(super) struct Settings {
     pub(super) replay: Option<Schedule>,
 }
 
+/// What the environment of this process has for a variable.
 pub(super) fn from_environment(variable: &str) -> Option<String> {
     env::var_os(variable).map(|value| value.to_string_lossy().into_owned())
 }
 
 impl Settings {
+    /// What the variables ask for, or what is wrong with one of them.
     pub(super) fn new(variable: &dyn Fn(&str) -> Option<String>) -> std::result::Result<Settings, String> {
         fn number<T: FromStr>(name: &str, text: Option<String>) -> std::result::Result<Option<T>, String> {
             let Some(text) = text else { return Ok(None) };
@@ -47,11 +49,11 @@ impl Settings {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     /// The settings of an environment with these variables.
-    fn settings(variables: &[(&str, &str)]) -> std::result::Result<Settings, String> {
+    pub(crate) fn settings(variables: &[(&str, &str)]) -> std::result::Result<Settings, String> {
         Settings::new(&|name| variables.iter().find(|(other, _)| *other == name).map(|(_, value)| value.to_string()))
     }
 

@@ -63,10 +63,10 @@ fn visited(program: &Program, mut simulation: Simulation, how: Explore) -> std::
             if let Some(race) = run.verdict.races.first() {
                 if seen.racy == 0 && matches!(how, Explore::All { .. }) {
                     let reproduced = again.reproduce(run, |pe| perform(program, pe)).map(|run| run.verdict);
-                    // What a deadlock says of words that nothing was sent to is known of recorded runs only, and what is in vain.
+                    // What a deadlock says of words that nothing was sent to is known of recorded runs only, and what is ineffective.
                     let shown = |verdict: &Verdict| {
                         let mut races = verdict.races.clone();
-                        races.iter_mut().for_each(|race| race.in_vain = None);
+                        races.iter_mut().for_each(|race| race.ineffective = None);
                         format!("{} {races:?}", verdict.kind)
                     };
                     let is_same = reproduced.is_ok_and(|verdict| shown(&verdict) == shown(&run.verdict));

@@ -57,8 +57,7 @@ pub(super) struct Done {
     pub(super) differing: Option<(String, Run<String>)>,
     /// Every different outcome, as a hash, where outcomes are compared.
     pub(super) outcomes: BTreeSet<u64>,
-    /// Whether there may be others: a proof supposes that what races is in one order, at least where it is a plain access of a kernel or
-    /// behind a wait.
+    /// Whether there may be others: a proof does not look at every order behind a race.
     pub(super) has_more_outcomes: bool,
 }
 
@@ -238,7 +237,7 @@ fn look_beside(
     let explored = simulation.on_cores(plan.cores).explore(Explore::random(SCHEDULES, 0), main, |run| {
         steps += run.steps;
         done.marks.add(&run.verdict);
-        if !run.is_ok() && !run.is_given_up() {
+        if run.has_finding() {
             finding = Some(run.without_results());
         }
         if finding.is_some() || steps > STEPS_BESIDE { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

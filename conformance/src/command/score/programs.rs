@@ -69,7 +69,7 @@ fn simulate(program: Program<Sim>, label: &Label, profile: &str, schedules: u64)
         Ok(Finding { fix: fixes.fix.as_ref().map(of_fix), ..of_verdict(&run.verdict) })
     };
     let run = simulation.run(program).map_err(wrong)?;
-    if !run.is_ok() && !run.is_given_up() {
+    if run.has_finding() {
         return found(&mut simulation, &run).map(Some).map_err(wrong);
     }
     let mut finding = None;

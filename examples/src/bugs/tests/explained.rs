@@ -24,7 +24,7 @@ fn found_at_random(races: Races) -> Vec<(Bug<Sim>, Simulation, Run<()>)> {
         }
         let mut first = None;
         let explored = simulation.explore(Explore::random(1000, 0), bug.buggy, |run| {
-            first = (!run.is_ok() && !run.is_given_up()).then(|| run.without_results());
+            first = run.has_finding().then(|| run.without_results());
             if first.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         explored.unwrap();

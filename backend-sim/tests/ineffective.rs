@@ -1,18 +1,18 @@
 //! A race that lacks a quiet or fence where one stands: the report says why that one does not help.
 
 use onesided::{Cmp, Pe, Result, SignalOp};
-use onesided_sim::{InVain, Sim, Why, refute};
+use onesided_sim::{IneffectiveOrder, IneffectiveReason, Sim, refute};
 
 /// What the first race says of a call in vain, in the first run of 3 PEs that has one.
-fn in_vain(program: impl Fn(&Pe<Sim>) -> Result<()>) -> Option<InVain> {
+fn ineffective(program: impl Fn(&Pe<Sim>) -> Result<()>) -> Option<IneffectiveOrder> {
     let run = refute(3, program);
     let race = run.verdict.races.first().expect("it races");
-    if let Some(call) = race.in_vain {
+    if let Some(call) = race.ineffective {
         let ending = format!("; the {} at {} ", call.call, call.at);
         assert!(race.missing_in_words().contains(&ending), "{race}");
         assert!(race.to_string().contains(&race.missing_in_words()), "{race}");
     }
-    race.in_vain
+    race.ineffective
 }
 
 /// The host's or a stream's put, and what may follow it.
@@ -80,20 +80,20 @@ fn message(pe: &Pe<Sim>, way: Way) -> Result<()> {
 
 #[test]
 fn a_call_that_does_not_help_is_named_with_why() {
-    let call = |way| in_vain(|pe| message(pe, way)).map(|call| (call.call, call.stream, call.why));
-    let scope = |stream| Some(("quiet", stream, Why::Scope));
+    let call = |way| ineffective(|pe| message(pe, way)).map(|call| (call.call, call.stream, call.reason));
+    let scope = |stream| Some(("quiet", stream, IneffectiveReason::Scope));
     assert_eq!(call(Way::HostsQuiet), scope(None));
     assert_eq!(call(Way::StreamsQuiet), scope(Some(0)));
-    assert_eq!(call(Way::OtherStream), Some(("flush", Some(1), Why::Stream)));
-    assert_eq!(call(Way::Fence), Some(("fence", None, Why::Fence)));
-    assert_eq!(call(Way::Claimed), Some(("quiet", None, Why::Claimed)));
+    assert_eq!(call(Way::OtherStream), Some(("flush", Some(1), IneffectiveReason::Stream)));
+    assert_eq!(call(Way::Fence), Some(("fence", None, IneffectiveReason::Fence)));
+    assert_eq!(call(Way::Claimed), Some(("quiet", None, IneffectiveReason::Claimed)));
     assert_eq!(call(Way::Nothing), None);
 }
 
 /// A fence is missing, and no other one is to blame.
 #[test]
 fn a_fence_before_the_data_is_none() {
-    let call = in_vain(|pe| {
+    let call = ineffective(|pe| {
         let (data, flag) = (pe.alloc_zeroed::<u32>(1)?, pe.alloc_zeroed::<u64>(1)?);
         if pe.my_pe() == 0 {
             pe.host().fence()?;
