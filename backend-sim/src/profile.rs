@@ -41,6 +41,9 @@ pub struct Promises {
     /// What has arrived at a PE is visible to all PEs. Without it, PEs that read on another path than the one it came on (from the
     /// same node, or from another one) may see what was there before, until the PE has seen it and synchronizes with them.
     pub one_fabric: bool,
+    /// A kernel that reads by a load of its own what a transfer has brought, and then fences, sees what had arrived before. Without it, only
+    /// NVSHMEM's waits, tests and fetches show that: a network writes past the GPU's order of memory.
+    pub loads_suffice: bool,
 }
 
 /// What there is to say of a profile.
@@ -54,41 +57,51 @@ struct Row {
     about: &'static str,
 }
 
+/// Only what every transport keeps.
+const NOTHING: Promises =
+    Promises { put_arrives: false, fence_completes: false, in_order: false, one_fabric: false, loads_suffice: false };
+
 /// The rows of [`Profile::ALL`].
 const ROWS: [Row; 6] = [
     Row {
         name: "spec",
-        promises: Promises { put_arrives: false, fence_completes: false, in_order: false, one_fabric: true },
+        promises: Promises { one_fabric: true, ..NOTHING },
         adversary: false,
         about: "the specification's text, and no more",
     },
     Row {
         name: "unordered-nic",
-        promises: Promises { put_arrives: false, fence_completes: false, in_order: false, one_fabric: true },
+        promises: Promises { one_fabric: true, ..NOTHING },
         adversary: true,
         about: "the adversary within spec: in order and at random, what was issued last arrives first, and late",
     },
     Row {
         name: "mixed-fabric",
-        promises: Promises { put_arrives: false, fence_completes: false, in_order: false, one_fabric: false },
+        promises: NOTHING,
         adversary: false,
         about: "NVLink in a node and a network between nodes, by the text: a put is promised to its destination only",
     },
     Row {
         name: "ibgda",
-        promises: Promises { put_arrives: false, fence_completes: true, in_order: false, one_fabric: true },
+        promises: Promises { fence_completes: true, one_fabric: true, ..NOTHING },
         adversary: false,
         about: "an InfiniBand NIC that GPUs drive themselves (not measured)",
     },
     Row {
         name: "network",
-        promises: Promises { put_arrives: false, fence_completes: false, in_order: true, one_fabric: true },
+        promises: Promises { in_order: true, one_fabric: true, ..NOTHING },
         adversary: false,
         about: "NVSHMEM's proxy and UCX over TCP (measured)",
     },
     Row {
         name: "nvlink",
-        promises: Promises { put_arrives: true, fence_completes: true, in_order: true, one_fabric: true },
+        promises: Promises {
+            put_arrives: true,
+            fence_completes: true,
+            in_order: true,
+            one_fabric: true,
+            loads_suffice: true,
+        },
         adversary: false,
         about: "loads and stores over NVLink (measured)",
     },
@@ -126,15 +139,16 @@ impl Profile {
     /// The profiles as a table in Markdown: what each promises.
     pub fn table() -> String {
         let mut text =
-            "| profile | a blocking put | a fence | arrival at one PE | seen | what it is like |\n".to_string();
-        text += "|---|---|---|---|---|---|\n";
+            "| profile | a blocking put | a fence | arrival at one PE | seen | a kernel's own poll | what it is like |\n".to_string();
+        text += "|---|---|---|---|---|---|---|\n";
         for profile in Profile::ALL {
-            let Promises { put_arrives, fence_completes, in_order, one_fabric } = profile.promises();
+            let Promises { put_arrives, fence_completes, in_order, one_fabric, loads_suffice } = profile.promises();
             let put = if put_arrives { "has arrived when it returns" } else { "arrives later" };
             let fence = if fence_completes { "completes, as a quiet" } else { "orders" };
             let order = if in_order { "in the order of issue, but for `_nbi`" } else { "in any order" };
             let seen = if one_fabric { "by everybody" } else { "by that PE" };
-            text += &format!("| `{profile}` | {put} | {fence} | {order} | {seen} | {} |\n", profile.about());
+            let poll = if loads_suffice { "shows what came before" } else { "shows that word" };
+            text += &format!("| `{profile}` | {put} | {fence} | {order} | {seen} | {poll} | {} |\n", profile.about());
         }
         text
     }
@@ -143,11 +157,12 @@ impl Profile {
 impl Promises {
     /// Whether everything that `other` promises is promised here too: then every outcome here is one there.
     pub fn include(&self, other: &Promises) -> bool {
-        let Promises { put_arrives, fence_completes, in_order, one_fabric } = *other;
+        let Promises { put_arrives, fence_completes, in_order, one_fabric, loads_suffice } = *other;
         self.put_arrives >= put_arrives
             && self.fence_completes >= fence_completes
             && self.in_order >= in_order
             && self.one_fabric >= one_fabric
+            && self.loads_suffice >= loads_suffice
     }
 }
 

@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 
 use onesided::{Argument, Grid, Pe, Result, Source, args};
-use onesided_sim::{Config, Explore, MissingEdge, Sim, Simulation, Verdict};
+use onesided_sim::{Config, Explore, MissingEdge, Profile, Sim, Simulation, Verdict};
 
 const SCOPES: &str = include_str!("../ptx/kernels/scopes.ptx");
 
@@ -101,12 +101,12 @@ fn who_reads_a_flag_fences_and_who_sets_it_comes_after_a_fence() {
     insta::assert_snapshot!(race.missing, @"a fence (__threadfence_system) by the thread that reads the flag, behind scopes.cu:56 and before the barrier; the one at scopes.cu:45 is behind it, and acquires only what its own thread has read");
 }
 
-/// All schedules of a kernel of two PEs, of which the first that is wrong ends the search.
+/// All schedules of a kernel of two PEs, of which the first that is wrong ends the search: under a profile where a load shows what transfers bring.
 fn two_pes(name: &str, system: bool) -> Verdict {
     let grid = Grid::new(1, 1).collective();
     let program = |pe: &Pe<Sim>| hand_over(pe, name, &grid, args![i32::from(system)]);
     let mut verdict = None;
-    let mut simulation = Simulation::new(Config::pes(2)).unwrap();
+    let mut simulation = Simulation::new(Config { profile: Profile::Nvlink, ..Config::pes(2) }).unwrap();
     let explored = simulation.explore(Explore::All { limit: 20_000 }, program, |run| {
         verdict = Some(run.verdict.clone());
         if run.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }

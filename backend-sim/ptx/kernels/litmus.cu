@@ -143,9 +143,9 @@ extern "C" __global__ void poll_by_a_call(int *data, uint64_t *signal, int *seen
 // A spin that asks in each round how many PEs there are, and where the signal is.
 extern "C" __global__ void poll_and_ask(int *data, uint64_t *signal, int *seen) {
     if (nvshmem_my_pe() == 0) {
-        nvshmem_int_p(data, 42, 1);
-        nvshmem_fence();
-        nvshmemx_signal_op(signal, 1, NVSHMEM_SIGNAL_SET, 1);
+        *(int *)nvshmem_ptr(data, 1) = 42;
+        __threadfence_system();
+        *(volatile uint64_t *)nvshmem_ptr(signal, 1) = 1;
     } else {
         while (*(volatile uint64_t *)nvshmem_ptr(signal, nvshmem_my_pe()) + 1 != nvshmem_n_pes()) {}
         __threadfence_system();

@@ -333,7 +333,8 @@ fn lacks(missing: &MissingEdge) -> Option<Ordering> {
         | MissingEdge::AcquiringFence { .. }
         | MissingEdge::OneThread { .. }
         | MissingEdge::Threads { .. }
-        | MissingEdge::Blocks { .. } => None,
+        | MissingEdge::Blocks { .. }
+        | MissingEdge::Wait { .. } => None,
     }
 }
 

@@ -427,6 +427,8 @@ impl Assumptions {
 pub(super) struct Tells {
     /// Everybody.
     pub(super) told: Option<Told>,
+    /// What of it kernels have told, since a transfer has updated the word.
+    pub(super) by_kernels: Option<Told>,
     /// If a kernel of this PE has made the update: agents of its kernels, besides.
     pub(super) nearby: Option<(PeId, Option<Told>)>,
 }
@@ -434,7 +436,8 @@ pub(super) struct Tells {
 impl Tells {
     /// Now.
     pub(super) fn of(races: &mut Detector, pe: PeId, word: Span) -> Tells {
-        Tells { told: races.told(pe, word), nearby: races.told_nearby(pe, word) }
+        let told = races.told(pe, word);
+        Tells { told, by_kernels: races.told_by_kernels(pe, word), nearby: races.told_nearby(pe, word) }
     }
 }
 

@@ -94,7 +94,7 @@ impl Machine {
             Some(None) if self.races.knows_last_write(agent, pe, variable) => {}
             None | Some(None) => self.races.acquire(agent, pe, variable, plain),
             Some(Some(update)) => {
-                let Tells { told, nearby } = &update.tells;
+                let Tells { told, nearby, .. } = &update.tells;
                 let is_near = |gpu: PeId| gpu == self.agents[agent].pe && self.agents[agent].is_in_kernel();
                 let nearby = nearby.as_ref().filter(|(gpu, _)| is_near(*gpu)).and_then(|(_, told)| told.as_ref());
                 told.iter().chain(nearby).for_each(|told| self.races.learn_told(agent, told));

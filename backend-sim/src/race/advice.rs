@@ -56,6 +56,9 @@ impl Pair {
         if through {
             return Some(MissingEdge::Through { pe: pe.index(), after, before });
         }
+        if let Some(lack) = context.gpus.wait_missing([first, second], pe, context.agents) {
+            return Some(of_fence(lack, after, before));
+        }
         let scope = self.missing_scope(context.sites).or_else(|| {
             let scope = context.scopes.get(&self.pes(context.agents));
             scope.copied().filter(|_| first.lane() == Lane::Stores && matches!(path, Path::Issued(_)))
@@ -254,5 +257,6 @@ fn of_fence(lack: Lack, after: At, before: At) -> MissingEdge {
         Lack::Place { fence, read } => MissingEdge::ReadersFence { fence, read },
         Lack::Release { flag } => MissingEdge::ReleasingFence { after, flag },
         Lack::Acquire { read } => MissingEdge::AcquiringFence { read, before },
+        Lack::Wait { read } => MissingEdge::Wait { at: read },
     }
 }

@@ -254,6 +254,20 @@ impl Clock {
         other.through.iter().for_each(|(pe, clock)| self.hear(*pe, clock));
     }
 
+    /// Whether it knows of transfers that have arrived at a PE.
+    fn has_arrivals(&self, pe: PeId) -> bool {
+        self.known.iter().any(|known| known.transfers.iter().any(|known| is_arrival(known, pe)))
+    }
+
+    /// What it knows but that transfers have arrived at a PE. `None`: that is all.
+    pub(super) fn without_arrivals(&self, pe: PeId) -> Option<Clock> {
+        self.has_arrivals(pe).then(|| {
+            let mut clock = self.clone();
+            clock.known.iter_mut().for_each(|known| known.transfers.retain(|known| !is_arrival(known, pe)));
+            clock
+        })
+    }
+
     /// Hears what a PE knows.
     pub(super) fn hear(&mut self, pe: PeId, theirs: &Clock) {
         let at = self.through.iter().position(|(of, _)| *of == pe).unwrap_or_else(|| {
@@ -287,6 +301,11 @@ impl Clock {
     pub(super) fn knows(&self, agent: AgentId, lane: Lane, time: u64, pe: PeId) -> bool {
         self.get(agent).is_some_and(|known| known.has(lane, time, pe))
     }
+}
+
+/// Whether transfers that are known have arrived at a PE.
+fn is_arrival((to, what, _): &(Option<PeId>, What, Times), pe: PeId) -> bool {
+    *to == Some(pe) && matches!(what, What::Over(Lane::Puts | Lane::Nbi | Lane::Parts))
 }
 
 #[cfg(test)]

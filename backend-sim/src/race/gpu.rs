@@ -8,7 +8,7 @@ use onesided::At;
 use onesided::backend::{AllocId, Span};
 
 use super::clock::Clock;
-use super::{Detector, Kind, Mark, Told, View, join_told, steps_of};
+use super::{Detector, Kind, Mark, Told, View, join_told, knows, steps_of};
 use crate::machine::{AgentId, PeId, Table};
 
 /// What was told within GPUs in this run.
@@ -28,6 +28,8 @@ struct Near {
     told: Option<Narrow>,
     /// What it tells everybody.
     tells: Option<Rc<Clock>>,
+    /// The same, and what kernels had told at it before, back to the last transfer that has updated it.
+    by_kernels: Option<Told>,
     /// What its last update would have told, had a fence stood right before it.
     withheld: Withheld,
     /// Who has read it last, of others: when, and where.
@@ -69,6 +71,8 @@ pub(crate) enum Lack {
     Release { flag: At },
     /// There is none behind the read of a flag.
     Acquire { read: At },
+    /// It is behind a load, and what a transfer has brought is told by NVSHMEM's waits only.
+    Wait { read: At },
 }
 
 impl Narrow {
@@ -98,6 +102,26 @@ impl Gpus {
         let reader = agents[second.agent()].pe;
         let orders =
             |missed: &&Missed| missed.by == reader && steps_of(&missed.clock, agents, first.agent()) >= first.time;
+        self.missed
+            .iter()
+            .filter(|missed| !matches!(missed.lack, Lack::Wait { .. }))
+            .find(orders)
+            .map(|missed| missed.lack)
+    }
+
+    /// The load in place of a wait: with a wait, the arrival of the first at a PE would be known.
+    pub(super) fn wait_missing(
+        &self,
+        [first, second]: [&Mark; 2],
+        pe: PeId,
+        agents: &Table<AgentId, View>,
+    ) -> Option<Lack> {
+        let reader = agents[second.agent()].pe;
+        let orders = |missed: &&Missed| {
+            let Mark { time, .. } = *first;
+            let is_of_a_wait = missed.by == reader && matches!(missed.lack, Lack::Wait { .. });
+            is_of_a_wait && knows(&missed.clock, agents, first.agent(), first.lane(), time, pe)
+        };
         self.missed.iter().find(orders).map(|missed| missed.lack)
     }
 
@@ -146,7 +170,10 @@ impl Detector {
             return;
         }
         let gpu = self.agents[agent].pe;
-        let before = self.near(pe, word).filter(|near| !replaces && near.gpu == gpu).and_then(|near| near.told.clone());
+        let near = self.near(pe, word).filter(|_| !replaces);
+        let before = near.filter(|near| near.gpu == gpu).and_then(|near| near.told.clone());
+        let mut by_kernels = told.clone();
+        join_told(&mut by_kernels, near.and_then(|near| near.by_kernels.as_ref()));
         let both = match (before, narrow) {
             (Some(mut one), Some(other)) => {
                 one.join(&other);
@@ -158,7 +185,7 @@ impl Detector {
         let View { last, site, ref clock, .. } = self.agents[agent];
         let withheld = Withheld { agent, last, clock: Rc::clone(clock), at: self.sites.all[site as usize].at };
         let tells = told.map(|told| told.clock);
-        let near = Near { gpu, time: last, told: both, tells, withheld, heard: None };
+        let near = Near { gpu, time: last, told: both, tells, by_kernels, withheld, heard: None };
         self.gpus.words.insert((pe, word.alloc, word.start), near);
     }
 
@@ -168,9 +195,37 @@ impl Detector {
         Some((*gpu, told.as_ref().map(|near| near.told.clone())))
     }
 
+    /// What kernels alone tell by a word, since a transfer has updated it.
+    pub(crate) fn told_by_kernels(&self, pe: PeId, word: Span) -> Option<Told> {
+        self.near(pe, word)?.by_kernels.clone()
+    }
+
+    /// What a word of a PE tells an agent of a kernel that reads it by a load or an atomic of its own. Where that does not show what transfers have
+    /// brought to the PE, it tells of them only what kernels have told.
+    fn told_to_a_load(
+        &mut self,
+        agent: AgentId,
+        pe: PeId,
+        told: Option<Told>,
+        by_kernels: Option<Told>,
+    ) -> Option<Told> {
+        let told = told?;
+        if self.promises.loads_suffice || by_kernels.as_ref().is_some_and(|by_kernels| by_kernels.is(&told)) {
+            return Some(told);
+        }
+        let Some(clock) = told.clock.without_arrivals(pe) else { return Some(told) };
+        let read = self.sites.all[self.agents[agent].site as usize].at;
+        self.misses(agent, &told, Lack::Wait { read });
+        let mut seen = Some(Told { time: told.time, clock: Rc::new(clock) });
+        join_told(&mut seen, by_kernels.as_ref());
+        seen
+    }
+
     /// What a word tells an agent of a kernel that reads it strongly, and whether only a fence of the system's scope may learn it.
     pub(crate) fn heard(&mut self, agent: AgentId, pe: PeId, word: Span) -> Option<(Told, bool)> {
         let mut told = self.told(pe, word);
+        let by_kernels = self.told_by_kernels(pe, word);
+        told = self.told_to_a_load(agent, pe, told, by_kernels);
         self.hears(agent, pe, word);
         let me = self.agents[agent].pe;
         let Some(Near { gpu, told: near, .. }) = self.near(pe, word) else { return Some((told?, true)) };
@@ -190,11 +245,12 @@ impl Detector {
         &mut self,
         agent: AgentId,
         (pe, word): (PeId, Span),
-        (told, nearby): (Option<Told>, Option<&(PeId, Option<Told>)>),
+        (told, by_kernels): (Option<Told>, Option<Told>),
+        nearby: Option<&(PeId, Option<Told>)>,
     ) -> Option<(Told, bool)> {
         self.hears(agent, pe, word);
         let me = self.agents[agent].pe;
-        let mut told = told;
+        let mut told = self.told_to_a_load(agent, pe, told, by_kernels);
         let nearby = nearby.filter(|(gpu, _)| *gpu == me);
         join_told(&mut told, nearby.and_then(|(_, near)| near.as_ref()));
         Some((told?, nearby.is_none()))

@@ -110,6 +110,12 @@ pub enum MissingEdge {
         /// The line before which it belongs.
         before: At,
     },
+    /// A kernel polls by a load of its own a word that a transfer updates. Over a network only NVSHMEM's waits and tests promise that what
+    /// arrived before is visible.
+    Wait {
+        /// The line of the load.
+        at: At,
+    },
     /// Several threads of a kernel write to one place by one line: one of them should, or each atomically.
     OneThread {
         /// The line.
@@ -183,6 +189,7 @@ impl MissingEdge {
             MissingEdge::ReleasingFence { after, flag } => ("__threadfence_system", after, flag),
             MissingEdge::AcquiringFence { read, before } => ("__threadfence_system", read, before),
             MissingEdge::OneThread { at, .. } => ("atomicAdd", at, at),
+            MissingEdge::Wait { at } => ("nvshmem_signal_wait_until", at, at),
             MissingEdge::Atomic { at, writes: true } => ("signal_op", at, at),
             MissingEdge::Atomic { at, writes: false } => ("signal_fetch", at, at),
         }
@@ -256,6 +263,11 @@ impl fmt::Display for MissingEdge {
                 let what = "a fence (__threadfence_system), by the thread that reads the flag,";
                 between(f, what, read, before)
             }
+            MissingEdge::Wait { at } => write!(
+                f,
+                "a wait of NVSHMEM (nvshmem_signal_wait_until, nvshmem_uint64_wait_until, or a test) in place of the load at {at}: over a network, \
+                 a load does not show what arrived before"
+            ),
             MissingEdge::OneThread { at, updates: true } => {
                 write!(
                     f,

@@ -52,7 +52,7 @@ use shadow::{Released, Shadow};
 use site::Sites;
 pub(crate) use view::Kind;
 use view::View;
-use who::{OnPath, Who, steps_of};
+use who::{OnPath, Who, knows, steps_of};
 pub(crate) use words::{Told, join_told};
 
 /// What kind of access: what makes it known to others.

@@ -80,8 +80,8 @@ impl Machine {
             Some(None) if self.races.knows_last_write(agent, pe, word) => None,
             None | Some(None) => self.races.heard(agent, pe, word),
             Some(Some(update)) => {
-                let Tells { told, nearby } = &update.tells;
-                self.races.heard_since(agent, (pe, word), (told.clone(), nearby.as_ref()))
+                let Tells { told, by_kernels, nearby } = &update.tells;
+                self.races.heard_since(agent, (pe, word), (told.clone(), by_kernels.clone()), nearby.as_ref())
             }
         }
     }

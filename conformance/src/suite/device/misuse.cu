@@ -99,6 +99,19 @@ KERNEL(poll_of_a_volatile_word) {
     while (*(volatile uint64_t *)words != 1) {}
     out[0] = 1;
 }
+// Acquiring loads, or a wait. The load shows the data over NVLink, and only a wait everywhere.
+#define DATA_BEHIND(WAIT)                                                                                               \
+    nvshmem_int_put_signal(data, in, 4, words, 1, NVSHMEM_SIGNAL_SET, NEXT);                                            \
+    uint64_t value = 0;                                                                                                 \
+    WAIT;
+KERNEL(data_behind_an_acquiring_poll) {
+    DATA_BEHIND(while (value != 1) asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(words) : "memory"))
+    for (int i = 0; i < 4; i++) out[i] = data[i] >= 0;
+}
+KERNEL(data_behind_a_wait) {
+    DATA_BEHIND(value = nvshmem_signal_wait_until(words, NVSHMEM_CMP_EQ, 1))
+    for (int i = 0; i < 4; i++) out[i] = data[i] * (int)value;
+}
 // The flag of a PE is released and acquired within one GPU only.
 #define FLAG_BY_POINTER(SCOPE)                                                                                          \
     uint64_t value = 0;                                                                                                 \

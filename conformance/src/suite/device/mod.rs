@@ -460,6 +460,8 @@ part! { misuse in "misuse" by run:
     one_signals_before_it_waits: 2, thread();
     poll_of_a_plain_word: 2 racy, thread() => |case| case.ends_in_verdict();
     poll_of_a_volatile_word: 2, thread();
+    data_behind_an_acquiring_poll: 2 racy, thread();
+    data_behind_a_wait: 2, thread();
     flag_within_the_gpu: 2 racy, thread() => |case| case.needs_peer_access();
     flag_within_the_system: 2, thread() => |case| case.needs_peer_access();
     fence_behind_the_barrier: 2 racy, block() => |case| case.needs_peer_access();

@@ -14,10 +14,11 @@ import ptx
 
 I32, I64, U64 = (core.dtype(name) for name in ("int32", "int64", "uint64"))
 SET = tl.constexpr(9)  # NVSHMEM_SIGNAL_SET
+EQUAL = tl.constexpr(0)  # NVSHMEM_CMP_EQ
 
 
-def call(name, types, arguments, semantic):
-    return core.extern_elementwise("", "", arguments, {types: (name, I32)}, is_pure=False, _semantic=semantic)
+def call(name, types, arguments, semantic, result=I32):
+    return core.extern_elementwise("", "", arguments, {types: (name, result)}, is_pure=False, _semantic=semantic)
 
 
 @core.extern
@@ -52,6 +53,12 @@ def signal_op(signal, value, op, pe, _semantic=None):
 
 
 @core.extern
+def signal_wait_until(signal, comparison, value, _semantic=None):
+    """A loop of `tl.atomic_add` is none in its place: over a network, only NVSHMEM's waits show the data that came before the signal."""
+    return call("nvshmem_signal_wait_until", (I64, I32, I64), [signal, comparison, value], _semantic, result=U64)
+
+
+@core.extern
 def barrier_all(_semantic=None):
     return call("nvshmemx_barrier_all_block", (), [], _semantic)
 
@@ -62,20 +69,13 @@ def sync_all(_semantic=None):
 
 
 @triton.jit
-def wait(signal):
-    """Until the word is 1. Triton polls with one thread, and hands the value to the others through shared memory."""
-    while tl.atomic_add(signal, 0, sem="acquire", scope="sys") != 1:
-        pass
-
-
-@triton.jit
 def ring(dst, src, out, signal, n, BLOCK: tl.constexpr):
     """Data and a signal to the next PE; adds what comes from the one before."""
     to = (my_pe() + 1) % n_pes()
     size = n.to(tl.int64) * 4
     one = tl.full((), 1, tl.int64)
     putmem_signal(dst.to(tl.int64), src.to(tl.int64), size, signal.to(tl.int64), one, SET, to)
-    wait(signal)
+    signal_wait_until(signal.to(tl.int64), EQUAL, one)
     i = tl.arange(0, BLOCK)
     tl.store(out + i, tl.load(src + i, mask=i < n) + tl.load(dst + i, mask=i < n), mask=i < n)
 
@@ -88,7 +88,7 @@ def ring_broken(dst, src, out, signal, n, BLOCK: tl.constexpr):
     one = tl.full((), 1, tl.int64)
     putmem(dst.to(tl.int64), src.to(tl.int64), size, to)
     signal_op(signal.to(tl.int64), one, SET, to)
-    wait(signal)
+    signal_wait_until(signal.to(tl.int64), EQUAL, one)
     i = tl.arange(0, BLOCK)
     tl.store(out + i, tl.load(src + i, mask=i < n) + tl.load(dst + i, mask=i < n), mask=i < n)
 
