@@ -253,7 +253,7 @@ pub enum Op {
 
 impl Op {
     /// Names of all operations, as [`Op::name`] returns them.
-    pub const NAMES: [&'static str; 26] = [
+    pub const NAMES: [&'static str; 37] = [
         "put",
         "put_nbi",
         "put_signal",
@@ -268,7 +268,18 @@ impl Op {
         "signal_fetch",
         "wait_until",
         "signal_wait_until",
-        "atomic",
+        "atomic_fetch",
+        "atomic_set",
+        "atomic_swap",
+        "atomic_compare_swap",
+        "atomic_add",
+        "atomic_fetch_add",
+        "atomic_and",
+        "atomic_fetch_and",
+        "atomic_or",
+        "atomic_fetch_or",
+        "atomic_xor",
+        "atomic_fetch_xor",
         "fill",
         "fence",
         "quiet",
@@ -299,7 +310,7 @@ impl Op {
             Op::SignalFetch { .. } => "signal_fetch",
             Op::Wait { signal: false, .. } => "wait_until",
             Op::Wait { signal: true, .. } => "signal_wait_until",
-            Op::Amo { .. } => "atomic",
+            Op::Amo { op, fetch, .. } => op.verb(*fetch),
             Op::Fill { .. } => "fill",
             Op::Fence => "fence",
             Op::Quiet => "quiet",
@@ -368,9 +379,11 @@ impl fmt::Display for Op {
                     Against::Each => f.write_str("a value each):"),
                 }
             }
-            Op::Amo { dst, dtype, op, value, cond, fetch, pe } => {
-                let fetch = if *fetch && *op != AmoOp::Fetch { "fetch_" } else { "" };
-                write!(f, " {fetch}{}<{dtype}>({dst} on PE {pe}, {value}", op.name())?;
+            Op::Amo { dst, dtype, op, value, cond, pe, .. } => {
+                write!(f, "<{dtype}>({dst} on PE {pe}")?;
+                if *op != AmoOp::Fetch {
+                    write!(f, ", {value}")?;
+                }
                 if *op == AmoOp::CompareSwap {
                     write!(f, " if {cond}")?;
                 }

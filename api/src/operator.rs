@@ -184,6 +184,24 @@ impl AmoOp {
         if size == 8 { new } else { new & ((1u64 << (8 * size)) - 1) }
     }
 
+    /// The verb that does it: one of the names of [`Op`](crate::backend::Op). `fetches`: it returns the old value.
+    pub fn verb(self, fetches: bool) -> &'static str {
+        match (self, fetches) {
+            (AmoOp::Fetch, _) => "atomic_fetch",
+            (AmoOp::Set, false) => "atomic_set",
+            (AmoOp::Set, true) => "atomic_swap",
+            (AmoOp::Add, false) => "atomic_add",
+            (AmoOp::Add, true) => "atomic_fetch_add",
+            (AmoOp::And, false) => "atomic_and",
+            (AmoOp::And, true) => "atomic_fetch_and",
+            (AmoOp::Or, false) => "atomic_or",
+            (AmoOp::Or, true) => "atomic_fetch_or",
+            (AmoOp::Xor, false) => "atomic_xor",
+            (AmoOp::Xor, true) => "atomic_fetch_xor",
+            (AmoOp::CompareSwap, _) => "atomic_compare_swap",
+        }
+    }
+
     /// The name in traces.
     pub fn name(self) -> &'static str {
         match self {

@@ -185,7 +185,7 @@ fn a_word_is_updated_atomically_or_plainly() {
             _ => pe.read(x).map(drop),
         }),
     );
-    assert_eq!(mixed, ["atomic | read"]);
+    assert_eq!(mixed, ["atomic_add | read"]);
     let mixed = races(
         2,
         program(|pe, x| match pe.my_pe() {

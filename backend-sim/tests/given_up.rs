@@ -43,7 +43,7 @@ fn a_run_that_is_given_up_names_the_calls_of_its_loop() {
         let loops = &verdict.agents.iter().find(|agent| agent.pe == 0).unwrap().loops;
         let mut calls: Vec<&str> = loops.iter().map(|call| call.call.as_str()).collect();
         calls.sort_unstable();
-        assert_eq!(calls, ["atomic add<u64>(buf0+8..16 on PE 1, 1)", "signal_fetch(buf0+0..8)"], "{verdict}");
+        assert_eq!(calls, ["atomic_add<u64>(buf0+8..16 on PE 1, 1)", "signal_fetch(buf0+0..8)"], "{verdict}");
         let lines: Vec<u32> = loops.iter().map(|call| call.at.line()).collect();
         assert_eq!(lines[0].abs_diff(lines[1]), 1);
     }
@@ -104,7 +104,7 @@ fn a_race_in_a_run_that_is_given_up_is_a_finding() {
     assert!(matches!(run.verdict.kind, VerdictKind::Race) && !run.is_given_up(), "{text}");
     assert!(matches!(run.verdict.given_up.as_deref(), Some(VerdictKind::StepLimit { steps: 2000 })), "{text}");
     assert!(text.starts_with("data race") && text.contains("\n  besides, step limit: given up after 2000"), "{text}");
-    assert!(text.contains("it goes on calling atomic fetch_add<u64>"), "{text}");
+    assert!(text.contains("it goes on calling atomic_fetch_add<u64>"), "{text}");
     assert_eq!(simulation.reproduce(&run, races_beside_a_counter).unwrap().verdict.to_string(), text);
     // what explains it would take as long, and show no end either
     assert!(simulation.minimize(&run, Effort::LITTLE, races_beside_a_counter).unwrap().is_none());

@@ -109,3 +109,44 @@ fn a_fence_before_the_data_is_none() {
     });
     assert_eq!(call, None);
 }
+
+/// A stream fills a buffer. Another one sends it on, or the host reads it, behind a wait for an event that the first stream records: too early, in
+/// time, or too early once and in time later.
+fn hand_over(by_host: bool, waits: &[bool]) -> Option<IneffectiveOrder> {
+    ineffective(|pe| {
+        let (from, to) = (pe.alloc_zeroed::<u32>(2)?, pe.alloc_zeroed::<u32>(2)?);
+        let (producer, consumer, ready) = (pe.stream()?, pe.stream()?, pe.event()?);
+        let wait = || if by_host { pe.synchronize_event(&ready) } else { pe.wait_event(&ready, &consumer) };
+        for &too_early in waits {
+            if too_early {
+                wait()?;
+            }
+            pe.on(&producer).write(from.at(0), &[7])?;
+            pe.record(&ready, &producer)?;
+            if !too_early {
+                wait()?;
+            }
+        }
+        pe.on(&producer).write(from.at(1), &[7])?; // races with what follows, whoever waited
+        match by_host {
+            true => _ = pe.read(&from)?,
+            false => pe.on(&consumer).put(&to, &from, (pe.my_pe() + 1) % pe.n_pes())?,
+        }
+        pe.synchronize(&producer)?;
+        pe.on(&consumer).barrier_all()?;
+        pe.synchronize(&consumer)?;
+        pe.free(to)?;
+        pe.free(from)
+    })
+}
+
+#[test]
+fn a_wait_for_an_event_without_a_record_is_named() {
+    for (by_host, call, stream) in [(false, "wait_event", Some(1)), (true, "synchronize_event", None)] {
+        let of = |waits: &[bool]| hand_over(by_host, waits).map(|call| (call.call, call.stream, call.reason));
+        assert_eq!(of(&[true]), Some((call, stream, IneffectiveReason::Unrecorded)));
+        assert_eq!(of(&[true, false]), None, "the last wait counts");
+        assert_eq!(of(&[false]), None);
+        assert_eq!(of(&[]), None);
+    }
+}

@@ -221,7 +221,7 @@ fn the_value_that_shows_it_is_named() {
     };
     let (pe, text, _) = told(&robustness(Config::pes(2), 100_000, fetches).unwrap(), fetches);
     assert_eq!(pe, 1);
-    let expected = [line, line + 1].map(|line| format!("PE 1's atomic at {}[", here(line)));
+    let expected = [line, line + 1].map(|line| format!("PE 1's atomic_fetch at {}[", here(line)));
     assert!(expected.iter().any(|expected| text.starts_with(expected)), "{text}");
 }
 

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::thread;
 
 use onesided::Source;
-use onesided_harness::tool::progress::Progress;
+use onesided_harness::tool::progress::{Progress, Things};
 use onesided_nvshmem::Ahead;
 
 /// A text of NVSHMEM's functions that a module needs.
@@ -81,7 +81,10 @@ pub(crate) fn provide(
         })
     };
     let jobs = jobs.or_else(|| thread::available_parallelism().ok().map(usize::from)).unwrap_or(1).min(missing.len());
-    let progress = Progress::new(Some(missing.len() as u64), "texts of NVSHMEM's functions compiled");
+    let progress = Progress::new(
+        Some(missing.len() as u64),
+        Things::new("text of NVSHMEM's functions compiled", "texts of NVSHMEM's functions compiled"),
+    );
     let next = Mutex::new(missing.into_iter());
     let first_error = Mutex::new(None);
     let take = || next.lock().ok()?.next(); // locked only here, not while one is compiled

@@ -82,7 +82,7 @@ fn a_finding_is_shown_and_converted() {
     assert!(with(&[("CLICOLOR_FORCE", "1")]));
     assert!(!with(&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]), "whoever wants none has none");
     let events = stdout(&onesided(&["show", FINDING, "--events"]));
-    assert_eq!(events.lines().count(), 40, "{events}");
+    assert_eq!(events.lines().count(), 41, "{events}");
 
     let folder = tempfile::tempdir().unwrap();
     for (option, begins) in

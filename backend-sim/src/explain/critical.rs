@@ -345,7 +345,7 @@ impl fmt::Display for NoWayBack {
 
 impl fmt::Display for Critical {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Critical { step, number, of, instead, shown, .. } = self;
-        write!(f, "{step} (step {number} of {of}): {shown}; with {instead} in its place it could go well")
+        let Critical { step, time, instead, shown, .. } = self;
+        write!(f, "{step}, in step {time}: {shown}; with {instead} in its place it could go well")
     }
 }

@@ -239,8 +239,16 @@ impl<'a, T> Runs<'a, T> {
         self.simulation.engine.execute(&mut chooser, self.max_steps, true, &self.program)?;
         exceptions.retain(|exception| chooser.has_held(exception));
         let words: &BTreeMap<StepName, String> = &chooser.words;
-        let word =
-            |step: &StepName| words.get(step).cloned().unwrap_or_else(|| "a step that was not reached".to_string());
+        let unreached = exceptions.iter().map(|exception| exception.after).filter(|step| !words.contains_key(step));
+        let mut in_order = Exceptions::naming(unreached); // the run in order may come to them
+        if !in_order.is_settled() {
+            self.simulation.engine.execute(&mut in_order, self.max_steps, true, &self.program)?;
+        }
+        let unreached = |step: &StepName| match in_order.words.get(step) {
+            Some(words) => format!("{words}, which is not reached"),
+            None => "a step that was not reached".to_string(),
+        };
+        let word = |step: &StepName| words.get(step).cloned().unwrap_or_else(|| unreached(step));
         let in_words = exceptions.iter().map(|Exception { late, after }| [word(late), word(after)]).collect();
         let run = self.simulation.record(&Choices::Exceptions(exceptions), &self.program)?;
         Ok(Minimized { run, exceptions: in_words })

@@ -1,4 +1,4 @@
-//! The first steps of a run by their names, and any chooser behind them.
+//! A chooser that repeats the first steps of a run, and then asks another chooser.
 
 use onesided::At;
 

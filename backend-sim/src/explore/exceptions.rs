@@ -58,9 +58,19 @@ impl Exceptions {
         chooser
     }
 
+    /// No exceptions. These steps are put in words when they are taken.
+    pub(crate) fn naming(steps: impl Iterator<Item = StepName>) -> Exceptions {
+        Exceptions { awaited: steps.collect(), ..Exceptions::default() }
+    }
+
     /// No exceptions, but the steps of a call by a PE come last, and so does what follows from them.
     pub(crate) fn with_last(call: At, pe: usize) -> Exceptions {
         Exceptions { last: Some((call, pe)), ..Exceptions::default() }
+    }
+
+    /// Whether nothing is waited for, or to be put in words, any more.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.awaited.is_empty()
     }
 
     /// Whether every exception made a difference. Otherwise the list is of another program.

@@ -1,4 +1,4 @@
-//! [`IneffectiveOrder`]: a quiet, flush or fence that stands where one is missing, and does not do what is missing.
+//! [`IneffectiveOrder`]: a call that stands where one is missing, and does not do what is missing.
 
 use std::fmt;
 
@@ -9,8 +9,8 @@ use super::missing::MissingEdge;
 use super::report::Race;
 use crate::trace::{Event, EventKind};
 
-/// A quiet, flush or fence between the two accesses of a [`Race`] that does not order them. It is looked for in recorded runs, on the PE
-/// that issued the first access, and the last such call counts. (NVSHMEM, "Memory Ordering".)
+/// A quiet, flush or fence between the two accesses of a [`Race`] that does not order them, or a wait for an event. It is looked for in recorded
+/// runs, on the PE that issued the first access, and the last such call counts. (NVSHMEM, "Memory Ordering".)
 ///
 /// ```
 /// use onesided::{Backend, Cmp, Pe, Result, SignalOp};
@@ -63,6 +63,8 @@ pub enum IneffectiveReason {
     Fence,
     /// Another quiet had claimed the non-blocking operation before, and only that one completes it.
     Claimed,
+    /// It waits for an event that had not been recorded when it was called: it waits for nothing, as CUDA has it.
+    Unrecorded,
 }
 
 impl Race {
@@ -75,6 +77,11 @@ impl Race {
 fn ineffective(race: &Race, trace: &[Event]) -> Option<IneffectiveOrder> {
     use MissingEdge::{Fence, Flush, Quiet, Synchronize};
     let first = &race.first;
+    if let Synchronize { .. } = race.missing
+        && let Some(wait) = unrecorded(race, trace)
+    {
+        return Some(wait);
+    }
     let is_about_order =
         matches!(race.missing, Quiet { .. } | Flush { .. } | Fence { .. } | Synchronize { quiet: true, .. });
     if !is_about_order || first.thread.is_some() {
@@ -108,6 +115,32 @@ fn ineffective(race: &Race, trace: &[Event]) -> Option<IneffectiveOrder> {
     orders.last()
 }
 
+/// The last wait for an event by whoever made the second access, if that waited for nothing.
+fn unrecorded(race: &Race, trace: &[Event]) -> Option<IneffectiveOrder> {
+    let second = &race.second;
+    let is_second = |event: &Event| {
+        (event.pe as usize, event.stream.map(|stream| stream as usize)) == (second.pe, second.stream)
+            && event.step < second.step
+    };
+    let waits = trace.iter().enumerate().filter(|(_, event)| is_second(event)).filter_map(|(number, event)| {
+        let call = match event.kind {
+            EventKind::Call(call @ "synchronize_event") => call,
+            EventKind::Call(call @ "wait_event") if event.stream.is_some() => call, // of the host, it is enqueued
+            _ => return None,
+        };
+        Some((number, call, event.at))
+    });
+    let (number, call, at) = waits.last()?;
+    let is_over = |event: &Event| event.of == Some(number) && matches!(event.kind, EventKind::Returned { .. });
+    let is_ineffective = !trace[number..].iter().any(is_over);
+    is_ineffective.then_some(IneffectiveOrder {
+        call,
+        at,
+        stream: second.stream,
+        reason: IneffectiveReason::Unrecorded,
+    })
+}
+
 impl fmt::Display for IneffectiveOrder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let IneffectiveOrder { call, at, stream, reason } = self;
@@ -119,6 +152,9 @@ impl fmt::Display for IneffectiveOrder {
             }
             (IneffectiveReason::Stream, _) => f.write_str("is on another stream, and is about that one only"),
             (IneffectiveReason::Fence, _) => f.write_str("completes nothing: it orders what goes to one PE"),
+            (IneffectiveReason::Unrecorded, _) => {
+                f.write_str("waits for nothing: its event had not been recorded when it was called")
+            }
             (IneffectiveReason::Claimed, _) => {
                 f.write_str("does not wait for it: another quiet had claimed it before, and completes it later")
             }

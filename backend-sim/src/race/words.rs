@@ -1,4 +1,4 @@
-//! Words that are read atomically: what updates tell, and what who reads them learns.
+//! Words that are read atomically: what an update releases, and what a read of it acquires.
 //!
 //! A signal tells what its transfer knew, and that it has arrived. Most words are updated again before anybody asks twice, so a word
 //! keeps the transfer's [`Ticket`], which costs nothing, and not a clock of its own.

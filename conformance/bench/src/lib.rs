@@ -43,7 +43,7 @@ use onesided_harness::launch::FabricOptions;
 use onesided_harness::tool::command::failed;
 use onesided_harness::tool::number::whole;
 use onesided_harness::tool::output::Output;
-use onesided_harness::tool::progress::Progress;
+use onesided_harness::tool::progress::{Progress, Things};
 use onesided_harness::tool::{interrupt, say};
 
 use lab::{Bench, Lab};
@@ -142,7 +142,7 @@ fn measure(options: &Options) -> Result<ExitCode, String> {
     let json = options.json.as_deref().map(Output::prepare).transpose()?;
     let lab = Lab::new(options.quick);
     let mut report = Report::new(Machine::here(), options.date.clone(), options.quick);
-    let progress = Progress::new(Some(benches.len() as u64), "benchmarks");
+    let progress = Progress::new(Some(benches.len() as u64), Things::new("benchmark", "benchmarks"));
     if !options.quick {
         complain!("measuring for a few minutes; --quick only tries everything out");
     }

@@ -17,7 +17,7 @@ use super::options::SCHEDULES;
 use super::plan::{Plan, Search};
 use super::results::{Results, outcome};
 use crate::tool::interrupt;
-use crate::tool::progress::Progress;
+use crate::tool::progress::{Progress, Things};
 use crate::tool::stall::Watch;
 use crate::{complain, say};
 
@@ -260,8 +260,8 @@ fn explore_up_to_a_finding(
     results: &mut Results,
 ) -> Result<Option<Run<String>>> {
     let (total, things) = match how {
-        Explore::Random { schedules, .. } => (Some(schedules).filter(|&n| n < u64::MAX - 1), "schedules"),
-        Explore::All { .. } => (None, "classes"),
+        Explore::Random { schedules, .. } => (Some(schedules).filter(|&n| n < u64::MAX - 1), Things::SCHEDULES),
+        Explore::All { .. } => (None, Things::CLASSES),
     };
     let (progress, outlook) = (Progress::new(total, things), simulation.outlook());
     let (mut finding, mut behind) = (None, is_found.then_some(0));

@@ -12,6 +12,29 @@ use crate::{complain, say};
 /// How often a line is printed where there is no terminal.
 const EVERY: Duration = Duration::from_secs(10);
 
+/// What is counted: one of them, and many.
+#[derive(Clone, Copy, Debug)]
+pub struct Things {
+    one: &'static str,
+    many: &'static str,
+}
+
+impl Things {
+    /// Schedules.
+    pub const SCHEDULES: Things = Things::new("schedule", "schedules");
+    /// Classes of equivalent schedules.
+    pub const CLASSES: Things = Things::new("class", "classes");
+
+    /// One of them, and many.
+    pub const fn new(one: &'static str, many: &'static str) -> Things {
+        Things { one, many }
+    }
+
+    fn of(self, number: u64) -> &'static str {
+        if number == 1 { self.one } else { self.many }
+    }
+}
+
 /// How far a long work is. The work does not depend on it.
 #[derive(Debug)]
 pub struct Progress(Shown);
@@ -24,19 +47,22 @@ enum Shown {
 
 impl Progress {
     /// For so many `things`, or a count of them where nobody knows how many there are.
-    pub fn new(total: Option<u64>, things: &'static str) -> Progress {
+    pub fn new(total: Option<u64>, things: Things) -> Progress {
         let bar = total.map_or_else(ProgressBar::no_length, ProgressBar::new);
         if bar.is_hidden() {
             let pace = Pace { things, total, done: 0, next: EVERY };
             return Progress(Shown::Lines { start: Instant::now(), pace: Mutex::new(pace) });
         }
         let template = match total {
-            Some(_) => format!("{{wide_bar}} {{pos}} of {{len}} {things}, {{rate}}, {{elapsed}}"),
-            None => format!("{{spinner}} {{pos}} {things}{{msg}}, {{rate}}, {{elapsed}}"),
+            Some(_) => format!("{{wide_bar}} {{pos}} of {{len}} {}, {{rate}}, {{elapsed}}", things.many),
+            None => "{spinner} {pos}{msg} {things}, {rate}, {elapsed}".to_string(),
         };
         let style = ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar());
+        let style = style.with_key("things", move |state: &ProgressState, out: &mut dyn fmt::Write| {
+            let _ = out.write_str(things.of(state.pos())); // a bar that cannot be drawn is left out
+        });
         bar.set_style(style.with_key("rate", |state: &ProgressState, out: &mut dyn fmt::Write| {
-            let _ = out.write_str(&rate(state.per_sec())); // a bar that cannot be drawn is left out
+            let _ = out.write_str(&rate(state.per_sec())); // as above
         }));
         Progress(Shown::Bar(bar))
     }
@@ -97,7 +123,7 @@ fn rate(per_second: f64) -> String {
 /// When the next line is due.
 #[derive(Debug)]
 struct Pace {
-    things: &'static str,
+    things: Things,
     total: Option<u64>,
     done: u64,
     next: Duration,
@@ -122,6 +148,7 @@ impl Pace {
                 estimated().map(|estimate| format!(" of about {}", Explored::in_words(estimate))).unwrap_or_default()
             }
         };
+        let things = if of.is_empty() { things.of(*done) } else { things.many };
         let rate = rate(*done as f64 / now.as_secs_f64());
         Some(format!("{done}{of} {things}, {rate}, {} s", now.as_secs()))
     }
@@ -133,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_line_comes_every_ten_seconds() {
-        let mut pace = Pace { things: "schedules", total: Some(9), done: 0, next: EVERY };
+        let mut pace = Pace { things: Things::SCHEDULES, total: Some(9), done: 0, next: EVERY };
         let lines = [4, 9, 12, 13, 21, 22, 40].map(|now| pace.step(|| None, || Duration::from_secs(now)));
         let said = lines.into_iter().flatten().collect::<Vec<_>>();
         let expected =
@@ -142,8 +169,19 @@ mod tests {
     }
 
     #[test]
+    fn one_of_them_has_its_own_word() {
+        let line = |total, estimate| {
+            let mut pace = Pace { things: Things::CLASSES, total, done: 0, next: Duration::ZERO };
+            pace.step(|| estimate, || Duration::from_secs(10)).unwrap()
+        };
+        assert_eq!(line(None, None), "1 class, 0.1/s, 10 s");
+        assert_eq!(line(None, Some(7)), "1 of about 7 classes, 0.1/s, 10 s");
+        assert_eq!(line(Some(7), None), "1 of 7 classes, 0.1/s, 10 s");
+    }
+
+    #[test]
     fn an_estimate_is_asked_for_with_the_line() {
-        let mut pace = Pace { things: "classes", total: None, done: 199, next: EVERY };
+        let mut pace = Pace { things: Things::CLASSES, total: None, done: 199, next: EVERY };
         assert_eq!(pace.step(|| unreachable!("no line is due"), || Duration::from_secs(9)), None);
         let line = pace.step(|| Some(3000), || Duration::from_secs(10));
         assert_eq!(line.as_deref(), Some("201 of about 3000 classes, 20/s, 10 s"));
@@ -154,7 +192,7 @@ mod tests {
 
     #[test]
     fn the_clock_is_asked_rarely_once_things_go_by_the_thousand() {
-        let mut pace = Pace { things: "schedules", total: None, done: 0, next: EVERY };
+        let mut pace = Pace { things: Things::SCHEDULES, total: None, done: 0, next: EVERY };
         let mut asked = 0;
         for _ in 0..100_000 {
             pace.step(

@@ -95,10 +95,14 @@ pub fn terminal(finding: &Finding, to: Terminal) -> String {
     out
 }
 
-/// Every event, one a line.
+/// Every event, one a line, under headings.
 pub fn events(events: &[Event], to: Terminal) -> String {
     let mut out = String::new();
     let width = events.iter().map(|event| event.who().len()).max().unwrap_or(0);
+    if !events.is_empty() {
+        let headings = format!("{:>5} {:>6}  {:<width$}  {:<11}  what, and where", "event", "step", "who", "kind");
+        let _ = writeln!(out, "{}", to.paint(Look::Faint, &headings));
+    }
     for (number, event) in events.iter().enumerate() {
         let of = event.of.map(|of| format!(" (#{of})")).unwrap_or_default();
         let ended = if event.kind == Kind::Returned { "ended" } else { "set" };

@@ -19,7 +19,7 @@ use onesided_harness::tool::command::failed;
 use onesided_harness::tool::interrupt;
 use onesided_harness::tool::number::whole;
 use onesided_harness::tool::output::Output;
-use onesided_harness::tool::progress::Progress;
+use onesided_harness::tool::progress::{Progress, Things};
 
 mod judge;
 mod labels;
@@ -33,7 +33,8 @@ use programs::Runner;
 /// What `onesided score` takes.
 #[derive(Debug, clap::Args)]
 pub(super) struct Options {
-    /// Score the programs of this file of labels (onesided-labels/1) instead of the corpus
+    /// Score the programs of this file of labels instead of the corpus. examples/src/bugs/README.md describes the format (onesided-labels/1);
+    /// sources are looked for from the folder of FILE on
     #[arg(long, value_name = "FILE", requires = "command")]
     labels: Option<PathBuf>,
     /// Visit N schedules of each program of the corpus, the one in order included
@@ -90,7 +91,7 @@ fn score(options: &Options) -> Result<ExitCode, String> {
 fn run_all<'a>(labels: &'a [Label], runner: &Runner) -> Vec<Scored<'a>> {
     let runs: Vec<(&Label, &str)> =
         labels.iter().flat_map(|label| label.profiles.iter().map(move |profile| (label, profile.as_str()))).collect();
-    let progress = Progress::new(Some(runs.len() as u64), "programs");
+    let progress = Progress::new(Some(runs.len() as u64), Things::new("program", "programs"));
     let next = AtomicUsize::new(0);
     let (send, results) = mpsc::channel();
     let mut scored: Vec<(usize, Scored<'_>)> = thread::scope(|scope| {

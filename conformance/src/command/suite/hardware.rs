@@ -8,7 +8,7 @@ use std::time::Instant;
 use onesided_harness::complain;
 use onesided_harness::hardware::machine::Machine;
 use onesided_harness::tool::output::Output;
-use onesided_harness::tool::progress::Progress;
+use onesided_harness::tool::progress::{Progress, Things};
 use onesided_nvshmem::{Ahead, Nvshmem};
 
 use super::{Options, counts, status};
@@ -32,7 +32,7 @@ pub(super) fn run(options: &Options) -> Result<ExitCode, String> {
         compile(&machine, &settings.gpus);
     }
     let start = Instant::now();
-    let progress = Progress::new(Some(cases.len() as u64), "cases");
+    let progress = Progress::new(Some(cases.len() as u64), Things::new("case", "cases"));
     let mut printer = Printer::new(&cases);
     let results = hardware::run(&cases, &settings, &known, &mut |ran| {
         progress.step();

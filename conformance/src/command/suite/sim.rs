@@ -11,7 +11,7 @@ use onesided_harness::say;
 use onesided_harness::tool::count;
 use onesided_harness::tool::output::Output;
 use onesided_harness::tool::profiles::Profiles;
-use onesided_harness::tool::progress::Progress;
+use onesided_harness::tool::progress::{Progress, Things};
 use onesided_sim::{Profile, Sim};
 use serde_json::{Value, json};
 
@@ -96,7 +96,7 @@ fn check_all(
     settings: &Settings,
     known: &[Known],
 ) -> Vec<Ran> {
-    let progress = Progress::new(Some(cases.len() as u64), "cases");
+    let progress = Progress::new(Some(cases.len() as u64), Things::new("case", "cases"));
     let width = cases.iter().map(|case| case.name.len()).max().unwrap_or(0);
     let next = AtomicUsize::new(0);
     let (send, done) = mpsc::channel();
