@@ -1,6 +1,6 @@
-//! Whether the CPU can read a piece of memory. To read it and see would end the process.
+//! Whether the CPU can read a piece of memory. Reading memory that cannot be read ends the process, so the system is asked first.
 //!
-//! The system is asked: it copies a byte of each page into a pipe, and reports an address that it cannot read. Other ways to
+//! It copies a byte of each page into a pipe, and reports an address that it cannot read. Other ways to
 //! ask (`process_vm_readv`) are forbidden in some containers.
 
 use std::ffi::c_void;
