@@ -122,7 +122,7 @@ fn unrecorded(race: &Race, trace: &[Event]) -> Option<IneffectiveOrder> {
         (event.pe as usize, event.stream.map(|stream| stream as usize)) == (second.pe, second.stream)
             && event.step < second.step
     };
-    let waits = trace.iter().enumerate().filter(|(_, event)| is_second(event)).filter_map(|(number, event)| {
+    let mut waits = trace.iter().enumerate().filter(|(_, event)| is_second(event)).filter_map(|(number, event)| {
         let call = match event.kind {
             EventKind::Call(call @ "synchronize_event") => call,
             EventKind::Call(call @ "wait_event") if event.stream.is_some() => call, // of the host, it is enqueued
@@ -130,7 +130,7 @@ fn unrecorded(race: &Race, trace: &[Event]) -> Option<IneffectiveOrder> {
         };
         Some((number, call, event.at))
     });
-    let (number, call, at) = waits.last()?;
+    let (number, call, at) = waits.next_back()?;
     let is_over = |event: &Event| event.of == Some(number) && matches!(event.kind, EventKind::Returned { .. });
     let is_ineffective = !trace[number..].iter().any(is_over);
     is_ineffective.then_some(IneffectiveOrder {

@@ -15,7 +15,7 @@ pub enum Sharing {
     Node,
     /// One for all nodes, outside of them
     One,
-    /// None: PEs of different nodes take turns on a GPU
+    /// No service: PEs of different nodes take turns on a GPU
     None,
 }
 

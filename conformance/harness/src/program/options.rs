@@ -54,7 +54,7 @@ pub(super) struct Machine {
     /// Number of GPUs that the PEs share [default: one for each PE]. On GPUs also a list: CUDA's numbers, as 0,1
     #[arg(long, value_name = "GPUS")]
     pub(super) gpus: Option<String>,
-    /// Symmetric memory of each PE, in bytes or with K, M, G or T behind the number [default: 1G]
+    /// Symmetric memory of each PE, in bytes or with K, M, G or T behind the number [default: 1G; on GPUs: the library's choice]
     #[arg(long, value_name = "SIZE", value_parser = bytes("1", "1T"))]
     pub(super) heap: Option<usize>,
     /// Memory of this computer: what the allocations of all simulated PEs may take together, and what a search of all
@@ -114,13 +114,13 @@ pub(super) struct Search {
     pub(super) all: bool,
     /// Only schedules of one kind, instead of one in order and then plain random ones: in-order; plain (any possible step
     /// next); pos (a random priority for each step: classes of equivalent schedules come up more evenly); pct or pct:D (a
-    /// random priority for each agent and target, with D-1 changes: for bugs that need D ordering constraints)
+    /// random priority for each agent and target, with D-1 changes: for bugs that need D ordering constraints) [default: in-order, then plain]
     #[arg(long, value_name = "STRATEGY")]
     pub(super) strategy: Option<Kind>,
     /// Where the series of random schedules starts: the same seed gives the same schedules [default: 0]
     #[arg(long, value_name = "S", conflicts_with = "all", value_parser = whole::<u64>(0, u64::MAX))]
     pub(super) seed: Option<u64>,
-    /// End the search after S seconds, with what was found until then
+    /// End the search, and what explains a finding, after S seconds, with what was found until then
     #[arg(long, value_name = "S", value_parser = whole::<u64>(1, 31_536_000))]
     pub(super) time: Option<u64>,
     /// Use N cores [default: all]. What is found does not depend on it
@@ -135,8 +135,8 @@ pub(super) struct Search {
     /// What a data race means: two accesses to the same bytes that nothing orders [default: find]
     #[arg(long, value_enum, value_name = "MEANING")]
     pub(super) races: Option<RacesMean>,
-    /// What a quiet in a kernel completes, as a barrier does, and a fence orders: what its PE's kernels have issued, or what its thread
-    /// comes after, as over NVLink [default: pe]
+    /// Which operations a quiet or barrier in a kernel completes, and a fence orders: those of all kernels of the PE, or only those that
+    /// happen before it, as over NVLink [default: pe]
     #[arg(long, value_enum, value_name = "WHOSE")]
     pub(super) quiet: Option<QuietIs>,
     /// The program does not look at the values that signal_wait_until returns, so --all need not visit orders that differ in them
@@ -261,7 +261,7 @@ impl Display for QuietIs {
 /// Which orders a search of all schedules leaves out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum ReduceBy {
-    /// None but those that differ in steps that commute in any case
+    /// No more than those that differ in the order of steps that always commute
     Nothing,
     /// Those of additions to one word that return nothing
     Counters,

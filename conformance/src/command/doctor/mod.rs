@@ -90,7 +90,10 @@ fn look(library: Option<&Path>) -> Report {
                 let (library, includes) = (has.library().display(), has.includes().display());
                 ("NVSHMEM's library and headers for kernels".to_string(), format!("{library}, {includes}"))
             }),
-            Err(_) => Err("they lie beside NVSHMEM's library, which cannot be used".to_string()),
+            Err(_) => {
+                Err("libnvshmem_device.a and its headers lie beside NVSHMEM's library, which cannot be used"
+                    .to_string())
+            }
         },
         nvjitlink: gpu::find_linker(None).map_err(|why| why.to_string()).map(|linker| {
             let (major, minor) = linker.version();

@@ -95,7 +95,7 @@ impl Report {
             row("CUDA MPS", &self.mps, describe_tool, |_| MPS_REMEDY),
             of_kernels("NVRTC", &self.nvrtc, NVRTC),
             of_kernels("nvJitLink", &self.nvjitlink, LINKED),
-            of_kernels("for kernels", &self.device_library, LINKED),
+            of_kernels("device library", &self.device_library, LINKED),
             of_a_fabric("UCX", &self.ucx),
             of_a_fabric("UCX transport", &self.transport),
             of_a_fabric("GDRCopy", &self.gdrcopy),
@@ -217,7 +217,12 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for Row { what, found, says, then } in self.rows() {
             let found = if found { "found" } else { "not found" };
+            let (says, remedy) =
+                says.split_once("; remedy: ").map_or((&*says, None), |(says, rest)| (says, Some(rest)));
             writeln!(f, "{what:<14} {found:<10} {says}")?;
+            if let Some(remedy) = remedy {
+                writeln!(f, "{:<25} remedy: {remedy}", "")?;
+            }
             writeln!(f, "{:<25} {then}", "")?;
         }
         writeln!(f)?;
@@ -314,11 +319,13 @@ libmpi         not found  libmpi.so.40: no answer within 20 s
                           remedy: only for launching by MPI: install Open MPI 4 or 5
 CUDA MPS       not found  no nvidia-cuda-mps-control: not on PATH
                           remedy: only for several PEs on one GPU: it comes with NVIDIA's driver
-NVRTC          not found  NVRTC is not here; remedy: pip install nvidia-cuda-nvrtc
+NVRTC          not found  NVRTC is not here
+                          remedy: pip install nvidia-cuda-nvrtc
                           only for kernels in CUDA C++: it needs no GPU
-nvJitLink      not found  nvJitLink is not here; remedy: pip install nvidia-nvjitlink
+nvJitLink      not found  nvJitLink is not here
+                          remedy: pip install nvidia-nvjitlink
                           only for kernels, and atomics of the host, on GPUs
-for kernels    not found  no library to look beside
+device library not found  no library to look beside
                           only for kernels, and atomics of the host, on GPUs
 UCX            not found  UCX is not found: install it
                           only for a network between the PEs of one machine: --fabric network and --fabric mixed
@@ -357,7 +364,7 @@ NVRTC          found      NVRTC 13.0, which compiles kernels
                           /opt/libnvrtc.so.13
 nvJitLink      found      nvJitLink 13.0, which links kernels
                           /opt/libnvJitLink.so.13
-for kernels    found      NVSHMEM's library and headers
+device library found      NVSHMEM's library and headers
                           /opt/libnvshmem_device.a
 UCX            found      /opt/ucx/lib, modules in /opt/ucx/lib/ucx
                           only for a network between the PEs of one machine: --fabric network and --fabric mixed
