@@ -128,9 +128,13 @@ fn hand_over(by_host: bool, waits: &[bool]) -> Option<IneffectiveOrder> {
             }
         }
         pe.on(&producer).write(from.at(1), &[7])?; // races with what follows, whoever waited
-        match by_host {
-            true => _ = pe.read(&from)?,
-            false => pe.on(&consumer).put(&to, &from, (pe.my_pe() + 1) % pe.n_pes())?,
+        let never = pe.event()?;
+        if by_host {
+            pe.read(&from)?;
+            pe.synchronize_event(&never)?; // too late to matter
+        } else {
+            pe.on(&consumer).put(&to, &from, (pe.my_pe() + 1) % pe.n_pes())?;
+            pe.wait_event(&never, &consumer)?;
         }
         pe.synchronize(&producer)?;
         pe.on(&consumer).barrier_all()?;

@@ -1,14 +1,35 @@
 // A kernel hears of data that a transfer has brought, by a wait of NVSHMEM or by loads of its own.
 #include <nvshmem.h>
 
-enum { WAIT = 1, ACQUIRE = 2, READ = 4, ANSWER = 8, PASS = 16, ADD = 32 };
+enum { WAIT = 1, ACQUIRE = 2, READ = 4, ANSWER = 8, PASS = 16, ADD = 32, NBI = 64, THERE = 128, ADD_MORE = 256, STORE = 512 };
 
-// PE 0 sends data with a signal. The first block of PE 1 hears of it, and reads the data, answers, or tells the second block.
+// Until the word has the value.
+__device__ void poll(uint64_t *word, uint64_t value) {
+    while (*(volatile uint64_t *)word != value) {}
+}
+
+// PE 0 sends data with a signal, and before that to PE 2, if there is one, from where PE 1 fetches it. The first block of PE 1 hears of it, and reads the data, answers, or tells the second block, or PE 0, which reads
+// the data there.
 extern "C" __global__ void hears(int *data, uint64_t *flags, int *seen, int how) {
     if (nvshmem_my_pe() == 0) {
         if (blockIdx.x > 0) return;
         *seen = data[1];
-        nvshmem_int_put_signal(data, data + 2, 1, flags, 1, NVSHMEM_SIGNAL_SET, 1);
+        if (nvshmem_n_pes() > 2) {
+            nvshmem_int_p(data + 3, 42, 2);
+            nvshmem_quiet();
+        }
+        if (how & NBI) {
+            nvshmem_int_put_signal_nbi(data, data + 2, 1, flags, 1, NVSHMEM_SIGNAL_SET, 1);
+        } else {
+            nvshmem_int_put_signal(data, data + 2, 1, flags, 1, NVSHMEM_SIGNAL_SET, 1);
+        }
+        if (how & THERE) {
+            poll((uint64_t *)nvshmem_ptr(how & PASS ? flags + 1 : flags, 1), how & PASS ? 1 : how & (ADD_MORE | STORE) ? 3 : 2);
+            __threadfence_system();
+            *seen = *(int *)nvshmem_ptr(data, 1);
+        }
+    } else if (nvshmem_my_pe() > 1) {
+        return;
     } else if (blockIdx.x == 0) {
         if (how & WAIT) {
             nvshmem_signal_wait_until(flags, NVSHMEM_CMP_EQ, 1);
@@ -16,21 +37,28 @@ extern "C" __global__ void hears(int *data, uint64_t *flags, int *seen, int how)
             uint64_t value = 0;
             while (value != 1) asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(flags) : "memory");
         } else {
-            while (*(volatile uint64_t *)flags != 1) {}
+            poll(flags, 1);
             __threadfence_system();
         }
+        if (nvshmem_n_pes() > 2) *seen = nvshmem_int_g(data + 3, 2);
         if (how & READ) *seen = data[0];
         if (how & ANSWER) nvshmem_int_p(data + 1, 7, 0);
         if (how & PASS) {
-            __threadfence();
+            __threadfence_system();
             *(volatile uint64_t *)(flags + 1) = 1;
         }
         if (how & ADD) {
-            __threadfence();
+            __threadfence_system();
             atomicAdd_system((unsigned long long *)flags, 1);
         }
+    } else if (how & ADD_MORE) {
+        poll(flags, 2);
+        atomicAdd_system((unsigned long long *)flags, 1);
+    } else if (how & STORE) {
+        poll(flags, 2);
+        *(volatile uint64_t *)flags = 3;
     } else if (how & (PASS | ADD)) {
-        while (*(volatile uint64_t *)(how & PASS ? flags + 1 : flags) != (how & PASS ? 1 : 2)) {}
+        poll(how & PASS ? flags + 1 : flags, how & PASS ? 1 : 2);
         __threadfence();
         *seen = data[0];
     }
