@@ -1,14 +1,14 @@
 // A kernel hears of data that a transfer has brought, by a wait of NVSHMEM or by loads of its own.
 #include <nvshmem.h>
 
-enum { WAIT = 1, ACQUIRE = 2, READ = 4, ANSWER = 8, PASS = 16, ADD = 32, NBI = 64, THERE = 128, ADD_MORE = 256, STORE = 512 };
+enum { WAIT = 1, ACQUIRE = 2, READ = 4, ANSWER = 8, PASS = 16, ADD = 32, NBI = 64, THERE = 128, ADD_MORE = 256, STORE = 512, TELL = 1024 };
 
 // Until the word has the value.
 __device__ void poll(uint64_t *word, uint64_t value) {
     while (*(volatile uint64_t *)word != value) {}
 }
 
-// PE 0 sends data with a signal, and before that to PE 2, if there is one, from where PE 1 fetches it. The first block of PE 1 hears of it, and reads the data, answers, or tells the second block, or PE 0, which reads
+// PE 0 sends data with a signal, and before that to PE 2, if there is one, from where PE 1 fetches it. PE 1 may tell PE 2 so. The first block of PE 1 hears of it, and reads the data, answers, or tells the second block, or PE 0, which reads
 // the data there.
 extern "C" __global__ void hears(int *data, uint64_t *flags, int *seen, int how) {
     if (nvshmem_my_pe() == 0) {
@@ -29,7 +29,10 @@ extern "C" __global__ void hears(int *data, uint64_t *flags, int *seen, int how)
             *seen = *(int *)nvshmem_ptr(data, 1);
         }
     } else if (nvshmem_my_pe() > 1) {
-        return;
+        if (blockIdx.x > 0 || !(how & TELL)) return;
+        poll(flags, 1);
+        __threadfence_system();
+        *seen = data[3];
     } else if (blockIdx.x == 0) {
         if (how & WAIT) {
             nvshmem_signal_wait_until(flags, NVSHMEM_CMP_EQ, 1);
@@ -42,6 +45,10 @@ extern "C" __global__ void hears(int *data, uint64_t *flags, int *seen, int how)
         }
         if (nvshmem_n_pes() > 2) *seen = nvshmem_int_g(data + 3, 2);
         if (how & READ) *seen = data[0];
+        if (how & TELL) {
+            __threadfence_system();
+            *(volatile uint64_t *)nvshmem_ptr(flags, 2) = 1;
+        }
         if (how & ANSWER) nvshmem_int_p(data + 1, 7, 0);
         if (how & PASS) {
             __threadfence_system();
