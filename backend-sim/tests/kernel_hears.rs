@@ -18,6 +18,7 @@ const THERE: i32 = 128;
 const ADD_MORE: i32 = 256;
 const STORE: i32 = 512;
 const TELL: i32 = 1024;
+const QUIET: i32 = 2048;
 
 fn hears(pe: &Pe<Sim>, how: i32) -> Result<i32> {
     let (data, flags, seen) = (pe.alloc_zeroed::<i32>(4)?, pe.alloc_zeroed::<u64>(2)?, pe.alloc_zeroed::<i32>(1)?);
@@ -59,13 +60,13 @@ fn a_load_shows_no_data_that_a_transfer_has_brought() {
             }
             let [race] = &races[..] else { panic!("{profile} {how}: {races:?}") };
             let lines = [race.first.at, race.second.at].map(|at| at.to_string());
-            assert_eq!(lines, ["hears.cu:24", "hears.cu:47"], "{profile} {how}");
+            assert_eq!(lines, ["hears.cu:29", "hears.cu:52"], "{profile} {how}");
             let MissingEdge::Wait { at } = race.missing else { panic!("{profile} {how}: {race}") };
-            assert_eq!(at.line(), if how & ACQUIRE == 0 { 8 } else { 41 });
+            assert_eq!(at.line(), if how & ACQUIRE == 0 { 9 } else { 46 });
         }
     }
     let race = &races(Profile::Spec, READ)[0];
-    insta::assert_snapshot!(race.missing, @"a wait of NVSHMEM (nvshmem_signal_wait_until, nvshmem_uint64_wait_until, or a test) in place of the load at hears.cu:8: over a network, a load does not show what arrived before");
+    insta::assert_snapshot!(race.missing, @"a wait of NVSHMEM (nvshmem_signal_wait_until, nvshmem_uint64_wait_until, or a test) in place of the load at hears.cu:9: over a network, a load does not show what arrived before");
 }
 
 #[test]
@@ -108,6 +109,16 @@ fn who_has_waited_tells_another_pe() {
 fn a_load_shows_what_the_sender_had_done_itself() {
     for profile in Profile::ALL {
         for how in [ANSWER, ANSWER | ACQUIRE, ANSWER | WAIT] {
+            assert!(races(profile, how).is_empty(), "{profile} {how}");
+        }
+    }
+}
+
+/// A quiet completes: what it covers is visible to everybody, and the load shows that the signal came later.
+#[test]
+fn a_load_shows_what_a_quiet_had_completed() {
+    for profile in Profile::ALL {
+        for how in [QUIET | READ, QUIET | READ | ACQUIRE, QUIET | PASS] {
             assert!(races(profile, how).is_empty(), "{profile} {how}");
         }
     }

@@ -1,7 +1,8 @@
 // A kernel hears of data that a transfer has brought, by a wait of NVSHMEM or by loads of its own.
 #include <nvshmem.h>
+#include <nvshmemx.h>
 
-enum { WAIT = 1, ACQUIRE = 2, READ = 4, ANSWER = 8, PASS = 16, ADD = 32, NBI = 64, THERE = 128, ADD_MORE = 256, STORE = 512, TELL = 1024 };
+enum { WAIT = 1, ACQUIRE = 2, READ = 4, ANSWER = 8, PASS = 16, ADD = 32, NBI = 64, THERE = 128, ADD_MORE = 256, STORE = 512, TELL = 1024, QUIET = 2048 };
 
 // Until the word has the value.
 __device__ void poll(uint64_t *word, uint64_t value) {
@@ -18,7 +19,11 @@ extern "C" __global__ void hears(int *data, uint64_t *flags, int *seen, int how)
             nvshmem_int_p(data + 3, 42, 2);
             nvshmem_quiet();
         }
-        if (how & NBI) {
+        if (how & QUIET) {
+            nvshmem_int_p(data, 42, 1);
+            nvshmem_quiet();
+            nvshmemx_signal_op(flags, 1, NVSHMEM_SIGNAL_SET, 1);
+        } else if (how & NBI) {
             nvshmem_int_put_signal_nbi(data, data + 2, 1, flags, 1, NVSHMEM_SIGNAL_SET, 1);
         } else {
             nvshmem_int_put_signal(data, data + 2, 1, flags, 1, NVSHMEM_SIGNAL_SET, 1);
