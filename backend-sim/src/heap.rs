@@ -80,11 +80,16 @@ impl Heap {
         let align = layout.align.unwrap_or(GRANULE).max(GRANULE);
         let total = layout.bytes.checked_mul(self.n_pes).filter(|&total| total <= self.left).ok_or_else(|| {
             let (n, bytes) = (self.n_pes, layout.bytes);
-            format!("{n} PEs x {bytes} bytes is more memory than the simulation may still take ({} bytes); more: Config::memory, --memory", self.left)
+            format!(
+                "{n} PEs x {bytes} bytes is more memory than the simulation may still take ({} bytes; Config::memory)",
+                self.left
+            )
         })?;
         let offset = self.places.take(layout.bytes, align).ok_or_else(|| {
             let (bytes, largest) = (layout.bytes, self.places.largest());
-            format!("{bytes} bytes do not fit the symmetric heap, whose largest free block has {largest}; a larger heap: Config::heap, --heap")
+            format!(
+                "{bytes} bytes do not fit the symmetric heap, whose largest free block has {largest} (Config::heap)"
+            )
         })?;
         self.left -= total;
         let memory = fresh(&mut self.retired, total, layout.zeroed);

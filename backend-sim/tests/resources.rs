@@ -30,7 +30,7 @@ fn an_exhausted_heap_fails_alike_on_all_pes_and_recovers() {
         pe.free(whole)?;
         Ok(failed)
     };
-    let expected = "4096 bytes do not fit the symmetric heap, whose largest free block has 2048; a larger heap: Config::heap, --heap";
+    let expected = "4096 bytes do not fit the symmetric heap, whose largest free block has 2048 (Config::heap)";
     let expected = (ErrorKind::OutOfMemory, expected.to_string());
     assert_eq!(in_order(config.clone(), program), vec![expected.clone(); 3]);
     assert_eq!(Vec::from_iter(results(config, program).into_keys()), [vec![expected; 3]]);
@@ -51,7 +51,7 @@ fn the_memory_of_all_pes_together_is_limited() {
         assert_eq!(kind, ErrorKind::OutOfMemory);
         assert_eq!(
             message,
-            "4 PEs x 600 bytes is more memory than the simulation may still take (2000 bytes); more: Config::memory, --memory"
+            "4 PEs x 600 bytes is more memory than the simulation may still take (2000 bytes; Config::memory)"
         );
     }
     let config = Config { memory: 2500, ..Config::pes(1) };

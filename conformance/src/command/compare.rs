@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 /// What `onesided compare` takes.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Exit status: 0 the reports agree, 1 they contradict each other, 2 one cannot be read.")]
 pub(super) struct Options {
     /// A report that `onesided suite --json` wrote
     a: PathBuf,

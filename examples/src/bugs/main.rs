@@ -11,8 +11,15 @@ const FIXED: &str = "_fixed";
 
 #[derive(clap::Args)]
 struct Bugs {
-    /// A bug, as README.md lists them; with _fixed behind it, its repaired twin
+    /// A bug, as examples/src/bugs/README.md lists them; with _fixed behind it, its repaired twin
+    #[arg(value_parser = names(), hide_possible_values = true)]
     name: String,
+}
+
+/// Every bug, and every repaired twin.
+fn names() -> clap::builder::PossibleValuesParser {
+    let bugs = all::<onesided_sim::Sim>().into_iter();
+    bugs.flat_map(|bug| [bug.name.to_string(), format!("{}{FIXED}", bug.name)]).collect::<Vec<_>>().into()
 }
 
 impl Bugs {
@@ -35,9 +42,8 @@ impl Program for Bugs {
 
     fn precondition(&self, n_pes: usize) -> std::result::Result<(), String> {
         match self.find::<onesided_sim::Sim>() {
-            None => Err(format!("there is no bug {:?}; README.md of onesided-bugs lists them", self.name)),
             Some((_, pes)) if pes != n_pes => Err(format!("{} is about {pes} PEs: --pes {pes}", self.name)),
-            Some(_) => Ok(()),
+            _ => Ok(()),
         }
     }
 

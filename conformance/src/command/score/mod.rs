@@ -32,6 +32,7 @@ use programs::Runner;
 
 /// What `onesided score` takes.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Exit status: 0 every program is found for what it is, 1 one is not, 2 one could not be run.")]
 pub(super) struct Options {
     /// Score the programs of this file of labels instead of the corpus. examples/src/bugs/README.md describes the format (onesided-labels/1);
     /// sources are looked for from the folder of FILE on
