@@ -12,14 +12,21 @@ const FIXED: &str = "_fixed";
 #[derive(clap::Args)]
 struct Bugs {
     /// A bug, as examples/src/bugs/README.md lists them; with _fixed behind it, its repaired twin
-    #[arg(value_parser = names(), hide_possible_values = true)]
+    #[arg(value_parser = known)]
     name: String,
 }
 
-/// Every bug, and every repaired twin.
-fn names() -> clap::builder::PossibleValuesParser {
-    let bugs = all::<onesided_sim::Sim>().into_iter();
-    bugs.flat_map(|bug| [bug.name.to_string(), format!("{}{FIXED}", bug.name)]).collect::<Vec<_>>().into()
+/// The name of a bug, or of a repaired twin.
+fn known(name: &str) -> std::result::Result<String, String> {
+    let stem = name.strip_suffix(FIXED).unwrap_or(name);
+    let bugs = all::<onesided_sim::Sim>();
+    if bugs.iter().any(|bug| bug.name == stem) {
+        return Ok(name.to_string());
+    }
+    let similar =
+        bugs.iter().map(|bug| bug.name).filter(|bug| !stem.is_empty() && bug.contains(stem)).collect::<Vec<_>>();
+    let similar = if similar.is_empty() { String::new() } else { format!("there is {}; ", similar.join(", ")) };
+    Err(format!("there is no such bug; {similar}examples/src/bugs/README.md lists all"))
 }
 
 impl Bugs {

@@ -68,7 +68,8 @@ fn lints_and_unwritten_memory_are_noted() {
 #[test]
 fn what_cannot_be_run_is_refused() {
     for (arguments, says) in [
-        (&["put_signal"][..], "there is no bug \"put_signal\"; README.md of onesided-bugs lists them"),
+        (&["put_signal"][..], "there is no such bug; there is put_signal_by_hand"),
+        (&["nothing"], "there is no such bug; examples/src/bugs/README.md lists all"),
         (&["put_signal_by_hand", "--pes", "3"], "put_signal_by_hand is about 2 PEs: --pes 2"),
         (
             &["put_signal_by_hand", "--robust", "--memory", "1"],
