@@ -223,9 +223,8 @@ impl Detector {
 
     /// What a word tells an agent of a kernel that reads it strongly, and whether only a fence of the system's scope may learn it.
     pub(crate) fn heard(&mut self, agent: AgentId, pe: PeId, word: Span) -> Option<(Told, bool)> {
-        let mut told = self.told(pe, word);
-        let by_kernels = self.told_by_kernels(pe, word);
-        told = self.told_to_a_load(agent, pe, told, by_kernels);
+        let (told, by_kernels) = (self.told(pe, word), self.told_by_kernels(pe, word));
+        let mut told = self.told_to_a_load(agent, pe, told, by_kernels);
         self.hears(agent, pe, word);
         let me = self.agents[agent].pe;
         let Some(Near { gpu, told: near, .. }) = self.near(pe, word) else { return Some((told?, true)) };

@@ -5,7 +5,9 @@ use std::time::Instant;
 
 use onesided::{Error, Pe, Result};
 use onesided_show as show;
-use onesided_sim::{Budget, Critical, EventKind, Fixes, Minimized, Run, Sim, Simulation, VerdictKind, Witness};
+use onesided_sim::{
+    Budget, Critical, EventKind, Fixes, Minimized, MissingEdge, Race, Run, Sim, Simulation, VerdictKind, Witness,
+};
 
 use super::plan::{Plan, Search};
 use crate::tool::finding::{of_critical, of_fix};
@@ -19,6 +21,8 @@ pub(super) struct Explained {
     fixes: Option<Fixes>,
     /// Of a race that is all that is wrong.
     witness: Option<Witness<String>>,
+    /// Whether no run can show what the first race changes: here, a kernel's load never sees data older than the word that it polls.
+    is_never_shown: bool,
     /// Whether the program launches kernels. Calls in a kernel are not changed, and its plain accesses not tried in other orders.
     launches: bool,
     /// Why a part of the explanation is missing. The finding stands without it.
@@ -66,7 +70,11 @@ pub(super) fn explain(
     explained.launches = run.trace.iter().flatten().any(|event| matches!(event.kind, EventKind::Call("launch")));
     let mut run = run;
     if matches!(run.verdict.kind, VerdictKind::Race) && run.verdict.given_up.is_none() {
+        let is_shown = |race: &Race| !matches!(race.missing, MissingEdge::Wait { .. });
         for number in 0..run.verdict.races.len().min(RACES) {
+            if !is_shown(&run.verdict.races[number]) {
+                continue;
+            }
             bound(simulation);
             let witness = simulation.witness(&run.verdict.races[number], effort, main);
             let Some(witness) = explained.kept(witness) else { break };
@@ -79,6 +87,8 @@ pub(super) fn explain(
                 break;
             }
         }
+        explained.is_never_shown =
+            explained.witness.is_none() && run.verdict.races.first().is_some_and(|race| !is_shown(race));
     }
     (run, explained)
 }
@@ -140,6 +150,10 @@ impl Explained {
 
     /// Whether the race changes a result, and how.
     pub(super) fn matters(&self, plan: &Plan) -> Option<show::Matters> {
+        if self.is_never_shown {
+            let text = "No run here shows what it changes: the data is always there when a kernel sees the signal. Over a network it may not be.";
+            return Some(show::Matters { text: text.to_string(), changes: false, replay: None });
+        }
         let Witness { in_order, run, other, tried, .. } = self.witness.as_ref()?;
         let Some(run) = run.as_ref().map(|minimized| &minimized.run) else {
             let text = match other {

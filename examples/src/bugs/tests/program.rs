@@ -50,6 +50,11 @@ fn lints_and_unwritten_memory_are_noted() {
             0,
             "robust for 2 PEs under spec with up to 4 pieces a transfer: 1 outcome, ",
         ),
+        (
+            &["polled_behind_a_fence"],
+            1,
+            "\nNo run here shows what it changes: the data is always there when a kernel sees the signal.",
+        ),
         (&["flag_not_zeroed"], 1, "note: a read of memory that nobody has written: PE 1 at "),
         (&["flag_not_zeroed"], 1, ": 8 of 8 bytes that nobody has written (buf2, made at "),
         (
