@@ -184,7 +184,14 @@ impl AmoOp {
         if size == 8 { new } else { new & ((1u64 << (8 * size)) - 1) }
     }
 
-    /// The verb that does it: one of the names of [`Op`](crate::backend::Op). `fetches`: it returns the old value.
+    /// The verb of the API that does it, by which operations and traces name it: one of [`Op::NAMES`](crate::backend::Op::NAMES).
+    /// `fetches`: it returns the old value.
+    ///
+    /// ```
+    /// use onesided::backend::AmoOp;
+    ///
+    /// assert_eq!(AmoOp::Set.verb(true), "atomic_swap");
+    /// ```
     pub fn verb(self, fetches: bool) -> &'static str {
         match (self, fetches) {
             (AmoOp::Fetch, _) => "atomic_fetch",
@@ -199,19 +206,6 @@ impl AmoOp {
             (AmoOp::Xor, false) => "atomic_xor",
             (AmoOp::Xor, true) => "atomic_fetch_xor",
             (AmoOp::CompareSwap, _) => "atomic_compare_swap",
-        }
-    }
-
-    /// The name in traces.
-    pub fn name(self) -> &'static str {
-        match self {
-            AmoOp::Fetch => "fetch",
-            AmoOp::Set => "set",
-            AmoOp::Add => "add",
-            AmoOp::And => "and",
-            AmoOp::Or => "or",
-            AmoOp::Xor => "xor",
-            AmoOp::CompareSwap => "compare_swap",
         }
     }
 }

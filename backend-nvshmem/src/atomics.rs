@@ -154,7 +154,7 @@ mod tests {
         let names = TEXT.split_once("enum {").unwrap().1.split_once('}').unwrap().0;
         let names: Vec<String> = names.split(',').map(|name| name.trim().to_lowercase()).collect();
         for op in AmoOp::ALL {
-            assert_eq!(names[number(op) as usize], op.name());
+            assert_eq!(format!("atomic_{}", names[number(op) as usize]), op.verb(false));
         }
     }
 }

@@ -130,7 +130,7 @@ pub(super) enum Host {
 }
 
 impl Path {
-    /// IneffectiveReason nothing leads from an access to a later one.
+    /// Why nothing leads from an access to a later one.
     fn none(earlier: &Mark, who: &Who<'_>, agents: &Table<AgentId, View>) -> Path {
         let of_block = |agent: AgentId| {
             let block = agents[agent].block;

@@ -54,7 +54,9 @@ use search::Search;
 
 /// What `onesided bench` is asked to do.
 #[derive(clap::Args, Clone, Debug)]
-#[command(after_help = "Exit status: 0 also where aims are missed, 1 a benchmark of ours failed, 2 none is called so.")]
+#[command(
+    after_help = "Exit status: 0 also where aims are missed, 1 a benchmark of ours failed, 2 no benchmark has that name."
+)]
 pub struct Options {
     /// What to measure
     #[arg(long, value_enum, default_value_t = Backend::Sim)]
