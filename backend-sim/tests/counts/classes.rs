@@ -117,7 +117,7 @@ fn accesses(trace: &[Event], event: &Event) -> Vec<Access> {
                 vec![read(*pe, part(*src, op, piece, pieces)), write(to, part(span, op, piece, pieces))]
             }
             Op::Amo { op, fetch: false, .. } if *op != AmoOp::Set => {
-                vec![Access { update: Some(op.name()), ..write(to, span) }]
+                vec![Access { update: Some(op.verb(false)), ..write(to, span) }]
             }
             op => vec![write(to, part(span, op, piece, pieces))],
         },
