@@ -108,7 +108,7 @@ fn accesses(trace: &[Event], event: &Event) -> Vec<Access> {
             vec![read(from, part(span, op_at(trace, event.at), piece, pieces))]
         }
         EventKind::Signaled { to, update } => {
-            let adds = (update.op == SignalOp::Add).then_some("add");
+            let adds = (update.op == SignalOp::Add).then_some(AmoOp::Add.verb(false));
             vec![Access { update: adds, ..write(to, update.word) }]
         }
         EventKind::Delivered { to, span, piece, pieces } => match op_at(trace, event.at) {
