@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 
 use onesided::{Argument, Grid, Pe, Result, Source, args};
-use onesided_sim::{Config, Explore, MissingEdge, Profile, Sim, Simulation, Verdict};
+use onesided_sim::{Config, Explore, MissingEdge, Profile, Race, Sim, Simulation, Verdict, prove};
 
 const SCOPES: &str = include_str!("../ptx/kernels/scopes.ptx");
 
@@ -124,11 +124,13 @@ fn an_atomic_of_the_gpu_is_none_to_another_pe() {
         assert!(verdict.is_ok(), "{name}: {verdict}");
         let verdict = two_pes(name, false);
         assert_eq!(verdict.races.len(), 1, "{name}: {verdict}");
-        let MissingEdge::Scope { at, also } = verdict.races[0].missing else { panic!("{name}: {verdict}") };
+        let MissingEdge::Scope { at, also, blocks: false } = verdict.races[0].missing else {
+            panic!("{name}: {verdict}")
+        };
         assert_eq!((at.to_string(), also), (format!("scopes.cu:{line}"), None), "{name}: {verdict}");
     }
     let verdict = two_pes("polls_a_signal", false);
-    insta::assert_snapshot!(verdict.races[0].missing, @"scope sys (atomicAdd_system, cuda::thread_scope_system, ld.acquire.sys) in place of that of the GPU at scopes.cu:87: to another PE such an access is no atomic");
+    insta::assert_snapshot!(verdict.races[0].missing, @"scope sys (atomicAdd_system, cuda::thread_scope_system, ld.acquire.sys) in place of the narrower one at scopes.cu:87: to another PE such an access is no atomic");
 }
 
 #[test]
@@ -153,5 +155,68 @@ fn a_race_within_a_row_names_its_word_and_its_thread() {
         assert_eq!(threads, [0, 1].map(|block| format!("block {block}, thread {which}")));
         assert!(matches!(race.missing, MissingEdge::Blocks { .. }), "{race}");
         assert!(race.missing.to_string().contains("a barrier of the grid (grid.sync)"), "{race}");
+    }
+}
+
+/// One thread hands data to another, each in a scope as in scopes.cu: the races of the run in order.
+fn scoped(blocks: u32, writer: i32, reader: i32) -> Vec<Race> {
+    let grid = Grid::new(blocks, 3 - blocks);
+    let program = |pe: &Pe<Sim>| hand_over(pe, "scoped", &grid, args![writer, reader]);
+    let run = Simulation::new(Config::pes(1)).unwrap().run(program).unwrap();
+    assert_eq!(run.results, [Some(42)], "{}", run.verdict);
+    run.verdict.races
+}
+
+// As in scopes.cu.
+const FENCE_BLOCK: i32 = 0;
+const FENCE_GPU: i32 = 1;
+const ATOMIC_BLOCK: i32 = 2;
+const ORDERED_BLOCK: i32 = 3;
+const ORDERED_GPU: i32 = 4;
+
+#[test]
+fn the_scope_of_a_block_is_enough_within_it_and_orders_nothing_between_blocks() {
+    for writer in 0..5 {
+        for reader in 0..5 {
+            assert!(scoped(1, writer, reader).is_empty(), "{writer} {reader}");
+            let is_of_gpu = |how| how == FENCE_GPU || how == ORDERED_GPU;
+            let races = scoped(2, writer, reader);
+            assert_eq!(races.is_empty(), is_of_gpu(writer) && is_of_gpu(reader), "{writer} {reader}");
+        }
+    }
+}
+
+#[test]
+fn what_is_too_narrow_between_blocks_is_named() {
+    let missing = |writer, reader| scoped(2, writer, reader)[0].missing;
+    let fence = |writer, reader| match missing(writer, reader) {
+        MissingEdge::GpuFence { at } => at.line(),
+        other => panic!("{other}"),
+    };
+    assert_eq!([fence(FENCE_BLOCK, FENCE_GPU), fence(FENCE_GPU, FENCE_BLOCK)], [167, 176]);
+    let scope = |writer, reader| match missing(writer, reader) {
+        MissingEdge::Scope { at, also, blocks: true } => (at.line(), also.map(|at| at.line())),
+        other => panic!("{other}"),
+    };
+    assert_eq!(scope(ATOMIC_BLOCK, FENCE_GPU), (170, None));
+    assert_eq!(scope(FENCE_GPU, ATOMIC_BLOCK), (174, None));
+    assert_eq!(scope(ORDERED_BLOCK, ATOMIC_BLOCK), (157, Some(174)));
+    assert_eq!(scope(ORDERED_GPU, ORDERED_BLOCK), (149, None));
+    insta::assert_snapshot!(missing(FENCE_BLOCK, FENCE_GPU), @"a fence in the scope of the GPU (__threadfence) in place of the one at scopes.cu:167");
+    insta::assert_snapshot!(missing(ATOMIC_BLOCK, FENCE_GPU), @"scope gpu (atomicAdd, cuda::thread_scope_device, ld.acquire.gpu) in place of the narrower one at scopes.cu:170: to another block such an access is no atomic");
+}
+
+/// A word that several have updated tells each block and each GPU what its own have told there.
+#[test]
+fn what_a_word_tells_a_block_or_a_gpu_stays_when_others_update_it() {
+    for (pes, blocks, threads) in [(false, 2, 2), (true, 2, 1)] {
+        for config in [Config::pes(2), Config { profile: Profile::Nvlink, ..Config::pes(2) }] {
+            prove(config, move |pe: &Pe<Sim>| {
+                let grid = Grid::new(blocks, threads).collective();
+                let seen = hand_over(pe, "through_another", &grid, args![i32::from(pes)])?;
+                assert_eq!(seen, if pes && pe.my_pe() == 1 { 0 } else { 42 });
+                Ok(())
+            });
+        }
     }
 }

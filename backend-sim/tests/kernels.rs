@@ -125,7 +125,7 @@ fn a_scope_that_leaves_out_the_other_pe_is_found() {
     let run = run(2, litmus("narrow"));
     let missing: Vec<MissingEdge> = run.verdict.races.iter().map(|race| race.missing).collect();
     // a release of the GPU does not release what was stored to the other PE, either
-    let [MissingEdge::Scope { at, also }, other] = missing[..] else { panic!("{}", run.verdict) };
+    let [MissingEdge::Scope { at, also, blocks: false }, other] = missing[..] else { panic!("{}", run.verdict) };
     assert_eq!(other, missing[0], "{}", run.verdict);
     assert_eq!(
         [Some(at), also].map(|at| at.map(|at| at.to_string())),

@@ -139,3 +139,63 @@ extern "C" __global__ void then_another_looks(int *data, uint64_t *flag, int *se
     nvshmem_barrier_all();
     if (nvshmem_my_pe() == 1) *seen = *(volatile uint64_t *)nvshmem_ptr(flag, 0) + 41;
 }
+
+// A thread stores and sets a flag, and another one polls that and reads: thread 1, or thread 0 of block 1 where there is one. Each in a scope: a
+// fence of the block or of the GPU beside a volatile access, an access in the scope of the block behind or before a fence of the GPU, or a release
+// and an acquire in the scope of the block or of the GPU.
+__device__ unsigned acquire(const uint64_t *flag, bool block) {
+    uint64_t value;
+    if (block) {
+        asm volatile("ld.acquire.cta.global.u64 %0, [%1];" : "=l"(value) : "l"(flag) : "memory");
+    } else {
+        asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(flag) : "memory");
+    }
+    return value;
+}
+__device__ void release(uint64_t *flag, bool block) {
+    if (block) {
+        asm volatile("st.release.cta.global.u64 [%0], 1;" ::"l"(flag) : "memory");
+    } else {
+        asm volatile("st.release.gpu.global.u64 [%0], 1;" ::"l"(flag) : "memory");
+    }
+}
+enum { FENCE_BLOCK, FENCE_GPU, ATOMIC_BLOCK, ORDERED_BLOCK, ORDERED_GPU };
+extern "C" __global__ void scoped(int *data, uint64_t *flag, int *seen, int writer, int reader) {
+    bool last = blockIdx.x == gridDim.x - 1 && threadIdx.x == blockDim.x - 1;
+    if (blockIdx.x == 0 && threadIdx.x == 0) {
+        *data = 42;
+        if (writer == FENCE_BLOCK) __threadfence_block();
+        if (writer == FENCE_GPU || writer == ATOMIC_BLOCK) __threadfence();
+        if (writer == FENCE_BLOCK || writer == FENCE_GPU) *(volatile uint64_t *)flag = 1;
+        if (writer == ATOMIC_BLOCK) atomicExch_block((unsigned long long *)flag, 1);
+        if (writer == ORDERED_BLOCK || writer == ORDERED_GPU) release(flag, writer == ORDERED_BLOCK);
+    } else if (last) {
+        if (reader == FENCE_BLOCK || reader == FENCE_GPU) while (*(volatile uint64_t *)flag != 1) {}
+        if (reader == ATOMIC_BLOCK) while (atomicAdd_block((unsigned long long *)flag, 0) != 1) {}
+        if (reader == ORDERED_BLOCK || reader == ORDERED_GPU) while (acquire(flag, reader == ORDERED_BLOCK) != 1) {}
+        if (reader == FENCE_BLOCK) __threadfence_block();
+        if (reader == FENCE_GPU || reader == ATOMIC_BLOCK) __threadfence();
+        *seen = *data;
+    }
+}
+
+// The flag's first update is by a thread of block 0 or PE 0, the second by another block, or another PE, and then the first one's block, or PE, polls
+// it: what it learns there takes a fence in no wider scope.
+extern "C" __global__ void through_another(int *data, uint64_t *flag, int *seen, int pes) {
+    unsigned long long *there = (unsigned long long *)(pes ? nvshmem_ptr(flag, 0) : flag);
+    bool writes = blockIdx.x == 0 && threadIdx.x == 0 && (!pes || nvshmem_my_pe() == 0);
+    bool passes = pes ? nvshmem_my_pe() == 1 && blockIdx.x == 0 : blockIdx.x == 1;
+    bool reads = pes ? nvshmem_my_pe() == 0 && blockIdx.x == 1 : blockIdx.x == 0 && threadIdx.x == 1;
+    if (writes) {
+        *data = 42;
+        __threadfence();
+        atomicAdd_system(there, 1ULL);
+    } else if (passes && threadIdx.x == 0) {
+        while (*(volatile unsigned long long *)there != 1) {}
+        atomicAdd_system(there, 1ULL);
+    } else if (reads) {
+        while (*(volatile unsigned long long *)there != 2) {}
+        if (pes) __threadfence(); else __threadfence_block();
+        *seen = *data;
+    }
+}

@@ -328,6 +328,7 @@ fn lacks(missing: &MissingEdge) -> Option<Ordering> {
         MissingEdge::Atomic { .. }
         | MissingEdge::Scope { .. }
         | MissingEdge::SystemFence { .. }
+        | MissingEdge::GpuFence { .. }
         | MissingEdge::ReadersFence { .. }
         | MissingEdge::ReleasingFence { .. }
         | MissingEdge::AcquiringFence { .. }

@@ -24,6 +24,7 @@
 //! true, it learns nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use onesided::Cmp;
 use onesided::backend::{AllocId, Span};
@@ -34,7 +35,7 @@ use super::fabric::Fabric;
 use super::ids::PeId;
 use super::{Fold, Machine, Touch};
 use crate::config::{Quiet, Reduce};
-use crate::race::{Detector, Told};
+use crate::race::{Detector, Nearby, Told};
 
 /// A word of a PE's memory: its first byte.
 pub(crate) type Word = (PeId, AllocId, usize);
@@ -429,8 +430,8 @@ pub(super) struct Tells {
     pub(super) told: Option<Told>,
     /// What of it kernels have told, since a transfer has updated the word.
     pub(super) by_kernels: Option<Told>,
-    /// If a kernel of this PE has made the update: agents of its kernels, besides.
-    pub(super) nearby: Option<(PeId, Option<Told>)>,
+    /// If a kernel has made the update: agents of kernels in narrow scopes, besides.
+    pub(super) nearby: Option<Rc<Nearby>>,
 }
 
 impl Tells {

@@ -95,9 +95,8 @@ impl Machine {
             None | Some(None) => self.races.acquire(agent, pe, variable, plain),
             Some(Some(update)) => {
                 let Tells { told, nearby, .. } = &update.tells;
-                let is_near = |gpu: PeId| gpu == self.agents[agent].pe && self.agents[agent].is_in_kernel();
-                let nearby = nearby.as_ref().filter(|(gpu, _)| is_near(*gpu)).and_then(|(_, told)| told.as_ref());
-                told.iter().chain(nearby).for_each(|told| self.races.learn_told(agent, told));
+                told.iter().for_each(|told| self.races.learn_told(agent, told));
+                nearby.iter().for_each(|nearby| self.races.learn_nearby(agent, nearby));
             }
         }
         if self.is_steady(pe, variable) {

@@ -57,9 +57,9 @@ impl Pair {
             return Some(MissingEdge::Through { pe: pe.index(), after, before });
         }
         if let Some(lack) = context.gpus.wait_missing([first, second], pe, context.agents) {
-            return Some(of_fence(lack, after, before));
+            return Some(self.of_fence(lack, context.agents, [after, before]));
         }
-        let scope = self.missing_scope(context.sites).or_else(|| {
+        let scope = self.missing_scope(context.agents, context.sites).or_else(|| {
             let scope = context.scopes.get(&self.pes(context.agents));
             scope.copied().filter(|_| first.lane() == Lane::Stores && matches!(path, Path::Issued(_)))
         });
@@ -69,7 +69,7 @@ impl Pair {
         if !matches!(path, Path::Issued(_))
             && let Some(lack) = context.gpus.missing(first, second, context.agents)
         {
-            return Some(of_fence(lack, after, before));
+            return Some(self.of_fence(lack, context.agents, [after, before]));
         }
         if let Some(at) = self.line_of_threads(context.agents, context.sites)
             && (self.writes_twice() || context.updates.contains(&at))
@@ -81,7 +81,7 @@ impl Pair {
         }
         match lack {
             Some((lack, [from, to])) if matches!(from.lane(), Lane::Steps | Lane::Stores) => {
-                Some(of_fence(lack, context.at(&from), context.at(&to)))
+                Some(self.of_fence(lack, context.agents, [&from, &to].map(|mark| context.at(mark))))
             }
             _ => None,
         }
@@ -93,13 +93,15 @@ impl Pair {
         [one.min(other), one.max(other)]
     }
 
-    /// The two are atomic, but one of them on its own GPU only.
-    pub(super) fn missing_scope(&self, sites: &Sites) -> Option<MissingEdge> {
+    /// The two are atomic, but one of them on its own GPU or in its own block only.
+    pub(super) fn missing_scope(&self, agents: &Table<AgentId, View>, sites: &Sites) -> Option<MissingEdge> {
         let Pair { first, second, .. } = self;
-        let narrow = [first, second].into_iter().filter(|mark| mark.is_narrow());
+        let [one, other] = self.pes(agents);
+        let is_narrow = |mark: &&Mark| if one == other { mark.is_within_block() } else { mark.is_narrow() };
+        let narrow = [first, second].into_iter().filter(is_narrow);
         let lines = narrow.filter(|_| !first.conflicts(second)).map(|mark| sites.all[mark.site() as usize].at);
         let mut lines = lines.collect::<BTreeSet<At>>().into_iter();
-        Some(MissingEdge::Scope { at: lines.next()?, also: lines.next() })
+        Some(MissingEdge::Scope { at: lines.next()?, also: lines.next(), blocks: one == other })
     }
 
     /// Where the one side is told of the other, but by somebody, or at a moment, that does not help.
@@ -217,6 +219,19 @@ impl Pair {
         Some(one).filter(|_| is_one && is_plain(first) && is_plain(second))
     }
 
+    /// What is missing of a fence or a wait between two lines.
+    fn of_fence(&self, lack: Lack, agents: &Table<AgentId, View>, [after, before]: [At; 2]) -> MissingEdge {
+        let [one, other] = self.pes(agents);
+        match lack {
+            Lack::Scope { fence } if one == other => MissingEdge::GpuFence { at: fence },
+            Lack::Scope { fence } => MissingEdge::SystemFence { at: fence },
+            Lack::Place { fence, read } => MissingEdge::ReadersFence { fence, read },
+            Lack::Release { flag } => MissingEdge::ReleasingFence { after, flag },
+            Lack::Acquire { read } => MissingEdge::AcquiringFence { read, before },
+            Lack::Wait { read } => MissingEdge::Wait { at: read },
+        }
+    }
+
     /// Whether both write.
     pub(super) fn writes_twice(&self) -> bool {
         self.first.how().writes() && self.second.how().writes()
@@ -249,14 +264,4 @@ fn fence_by_another(access: &Mark, agents: &Table<AgentId, View>) -> Option<At> 
 
 fn barrier(after: At, before: At) -> MissingEdge {
     MissingEdge::Barrier { after: after.min(before), before: after.max(before) }
-}
-
-fn of_fence(lack: Lack, after: At, before: At) -> MissingEdge {
-    match lack {
-        Lack::Scope { fence } => MissingEdge::SystemFence { at: fence },
-        Lack::Place { fence, read } => MissingEdge::ReadersFence { fence, read },
-        Lack::Release { flag } => MissingEdge::ReleasingFence { after, flag },
-        Lack::Acquire { read } => MissingEdge::AcquiringFence { read, before },
-        Lack::Wait { read } => MissingEdge::Wait { at: read },
-    }
 }

@@ -1,20 +1,23 @@
-//! Fences in the scope of a GPU: what they tell, agents of the same PE learn. Another PE is another process, and may be on another GPU.
-//! And what agents of kernels do not learn, because a fence lacks something.
+//! Words that kernels access strongly: what they tell, by [scope](super::scope), and what agents of kernels do not learn, because a fence lacks
+//! something.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use onesided::At;
 use onesided::backend::{AllocId, Span};
+use onesided_ptx::Scope;
+use smallvec::SmallVec;
 
 use super::clock::Clock;
-use super::{Detector, Kind, Mark, Told, View, join_told, knows, steps_of};
+use super::scope::{Nearby, Place, Scoped, join_nearby, places};
+use super::{Detector, Kind, Mark, Narrow, Told, View, join_told, knows, steps_of};
 use crate::machine::{AgentId, PeId, Table};
 
-/// What was told within GPUs in this run.
+/// What kernels have told by words in this run.
 #[derive(Debug, Default)]
 pub(super) struct Gpus {
-    /// By PE, allocation and offset: what strong stores to words tell on their GPU.
+    /// By PE, allocation and offset: what strong stores to words tell.
     words: BTreeMap<(PeId, AllocId, usize), Near>,
     /// What agents of a PE would know if their fences lacked nothing: one for each lack.
     missed: Vec<Missed>,
@@ -22,10 +25,10 @@ pub(super) struct Gpus {
 
 #[derive(Debug)]
 struct Near {
-    gpu: PeId,
     /// When the word was updated: later updates by others replace this.
     time: u64,
-    told: Option<Narrow>,
+    /// What it tells in the scopes of blocks and GPUs.
+    nearby: Rc<Nearby>,
     /// What it tells everybody.
     tells: Option<Rc<Clock>>,
     /// The same, and what kernels had told at it before, back to the last transfer that has updated it.
@@ -46,12 +49,8 @@ struct Withheld {
     at: At,
 }
 
-/// What fences in the scope of a GPU or of the system tell, and the line of the last one that has the scope of the GPU.
-#[derive(Clone, Debug)]
-pub(crate) struct Narrow {
-    pub(crate) told: Told,
-    pub(crate) fence: Option<At>,
-}
+/// What a word tells who reads it, and the scope of the fence by which that is learned.
+pub(crate) type Heard = SmallVec<[(Told, Scope); 3]>;
 
 #[derive(Debug)]
 struct Missed {
@@ -63,7 +62,7 @@ struct Missed {
 /// What a fence lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lack {
-    /// It has the scope of a GPU, and the other thread is on another.
+    /// It has the scope of a block or of a GPU, and the other thread is in another.
     Scope { fence: At },
     /// It is behind a barrier, and another thread before the barrier has read what is to be acquired.
     Place { fence: At, read: At },
@@ -73,13 +72,6 @@ pub(crate) enum Lack {
     Acquire { read: At },
     /// It is behind a load, and what a transfer has brought is told by NVSHMEM's waits only.
     Wait { read: At },
-}
-
-impl Narrow {
-    pub(crate) fn join(&mut self, other: &Narrow) {
-        self.told.join(&other.told);
-        self.fence = other.fence.or(self.fence);
-    }
 }
 
 impl Gpus {
@@ -135,7 +127,7 @@ impl Gpus {
             if !(covers(clock) || agent == first.agent() && last >= first.time) {
                 return None;
             }
-            let near_told = near.told.as_ref().filter(|_| near.gpu == reader).map(|near| &*near.told.clock);
+            let near_told = near.nearby.get(&Place::Gpu(reader)).map(|near| &*near.told.clock);
             if !near.tells.as_deref().into_iter().chain(near_told).any(covers) {
                 return Some(Lack::Release { flag });
             }
@@ -148,7 +140,7 @@ impl Gpus {
 
 /// # Strong accesses of kernels
 impl Detector {
-    /// What was told at a word within a GPU, if nobody else has updated the word since.
+    /// What kernels have told at a word, if nobody else has updated the word since.
     fn near(&self, pe: PeId, word: Span) -> Option<&Near> {
         if self.gpus.words.is_empty() {
             return None;
@@ -158,41 +150,37 @@ impl Detector {
         near.filter(|near| near.time == *time)
     }
 
-    /// A kernel has updated a word itself. From now on it tells everybody one thing, and its own GPU another. `replaces`: whatever it held before.
+    /// A kernel has updated a word itself, which tells this from now on. `replaces`: whatever it held before.
     pub(crate) fn update_by_kernel(
         &mut self,
         agent: AgentId,
         (pe, word): (PeId, Span),
-        (told, narrow): (Option<Told>, Option<Narrow>),
+        scoped: Scoped,
         replaces: bool,
     ) {
         if !self.on {
             return;
         }
-        let gpu = self.agents[agent].pe;
-        let near = self.near(pe, word).filter(|_| !replaces);
-        let before = near.filter(|near| near.gpu == gpu).and_then(|near| near.told.clone());
-        let mut by_kernels = told.clone();
-        join_told(&mut by_kernels, near.and_then(|near| near.by_kernels.as_ref()));
-        let both = match (before, narrow) {
-            (Some(mut one), Some(other)) => {
-                one.join(&other);
-                Some(one)
-            }
-            (one, other) => other.or(one),
-        };
+        let key = (pe, word.alloc, word.start);
+        let is_more = !replaces && self.near(pe, word).is_some();
+        let before = self.gpus.words.remove(&key).filter(|_| is_more);
+        let mut by_kernels = scoped.system.clone();
+        join_told(&mut by_kernels, before.as_ref().and_then(|near| near.by_kernels.as_ref()));
+        let mut nearby = before.map(|near| near.nearby).unwrap_or_default();
+        if scoped.block.is_some() {
+            join_nearby(Rc::make_mut(&mut nearby), places(agent, &self.agents), &scoped);
+        }
+        let told = scoped.system;
         self.update(agent, pe, word, told.as_ref(), replaces);
         let View { last, site, ref clock, .. } = self.agents[agent];
         let withheld = Withheld { agent, last, clock: Rc::clone(clock), at: self.sites.all[site as usize].at };
         let tells = told.map(|told| told.clock);
-        let near = Near { gpu, time: last, told: both, tells, by_kernels, withheld, heard: None };
-        self.gpus.words.insert((pe, word.alloc, word.start), near);
+        self.gpus.words.insert(key, Near { time: last, nearby, tells, by_kernels, withheld, heard: None });
     }
 
-    /// What a word tells agents of kernels on the GPU of a PE besides, and that PE.
-    pub(crate) fn told_nearby(&self, pe: PeId, word: Span) -> Option<(PeId, Option<Told>)> {
-        let Near { gpu, told, .. } = self.near(pe, word)?;
-        Some((*gpu, told.as_ref().map(|near| near.told.clone())))
+    /// What a word tells agents of kernels in narrow scopes.
+    pub(crate) fn told_nearby(&self, pe: PeId, word: Span) -> Option<Rc<Nearby>> {
+        Some(Rc::clone(&self.near(pe, word)?.nearby))
     }
 
     /// What kernels alone tell by a word, since a transfer has updated it.
@@ -221,22 +209,11 @@ impl Detector {
         seen
     }
 
-    /// What a word tells an agent of a kernel that reads it strongly, and whether only a fence of the system's scope may learn it.
-    pub(crate) fn heard(&mut self, agent: AgentId, pe: PeId, word: Span) -> Option<(Told, bool)> {
-        let (told, by_kernels) = (self.told(pe, word), self.told_by_kernels(pe, word));
-        let mut told = self.told_to_a_load(agent, pe, told, by_kernels);
-        self.hears(agent, pe, word);
-        let me = self.agents[agent].pe;
-        let Some(Near { gpu, told: near, .. }) = self.near(pe, word) else { return Some((told?, true)) };
-        let (is_own, near) = (*gpu == me, near.clone());
-        if is_own {
-            join_told(&mut told, near.map(|near| near.told).as_ref());
-            return Some((told?, false));
-        }
-        if let Some(Narrow { told, fence: Some(fence) }) = near {
-            self.misses(agent, &told, Lack::Scope { fence });
-        }
-        Some((told?, true))
+    /// What a word tells an agent of a kernel that reads it strongly.
+    pub(crate) fn heard(&mut self, agent: AgentId, pe: PeId, word: Span) -> Heard {
+        let told = (self.told(pe, word), self.told_by_kernels(pe, word));
+        let nearby = self.told_nearby(pe, word);
+        self.heard_since(agent, (pe, word), told, nearby.as_deref())
     }
 
     /// The same of an update that has told this; what later ones have told, the agent need not come after.
@@ -245,14 +222,27 @@ impl Detector {
         agent: AgentId,
         (pe, word): (PeId, Span),
         (told, by_kernels): (Option<Told>, Option<Told>),
-        nearby: Option<&(PeId, Option<Told>)>,
-    ) -> Option<(Told, bool)> {
+        nearby: Option<&Nearby>,
+    ) -> Heard {
+        let told = self.told_to_a_load(agent, pe, told, by_kernels);
         self.hears(agent, pe, word);
-        let me = self.agents[agent].pe;
-        let mut told = self.told_to_a_load(agent, pe, told, by_kernels);
-        let nearby = nearby.filter(|(gpu, _)| *gpu == me);
-        join_told(&mut told, nearby.and_then(|(_, near)| near.as_ref()));
-        Some((told?, nearby.is_none()))
+        let [block, gpu] = places(agent, &self.agents);
+        let mut heard: Heard = told.into_iter().map(|told| (told, Scope::Sys)).collect();
+        for (&place, Narrow { told, fence }) in nearby.into_iter().flatten() {
+            let scope = match place {
+                _ if place == block => Scope::Cta,
+                _ if place == gpu => Scope::Gpu,
+                _ => {
+                    fence.iter().for_each(|&fence| self.misses(agent, told, Lack::Scope { fence }));
+                    continue;
+                }
+            };
+            match heard.iter_mut().find(|(other, _)| other.is(told)) {
+                Some((_, of)) => *of = scope.min(*of),
+                None => heard.push((told.clone(), scope)),
+            }
+        }
+        heard
     }
 
     /// Notes who has read a word that a kernel has updated.
@@ -269,16 +259,19 @@ impl Detector {
         self.gpus.misses(self.agents[agent].pe, told, lack);
     }
 
-    /// An agent has read a word by a call: on the same GPU it learns what was told there.
+    /// An agent has read a word by a call: it learns what was told in the scopes of its block and its GPU.
     pub(super) fn acquire_near(&mut self, agent: AgentId, pe: PeId, word: Span) {
         self.hears(agent, pe, word);
-        let View { pe: me, kind, .. } = self.agents[agent];
-        if matches!(kind, Kind::Kernel(_))
-            && let Some(Near { gpu, told: Some(near), .. }) = self.near(pe, word)
-            && *gpu == me
-        {
-            let told = near.told.clone();
-            self.learn_told(agent, &told);
+        if let Some(nearby) = self.told_nearby(pe, word) {
+            self.learn_nearby(agent, &nearby);
+        }
+    }
+
+    /// An agent learns what was told in the scopes of its block and its GPU, if it is one of a kernel.
+    pub(crate) fn learn_nearby(&mut self, agent: AgentId, nearby: &Nearby) {
+        if matches!(self.agents[agent].kind, Kind::Kernel(_)) {
+            let near = places(agent, &self.agents).into_iter().filter_map(|place| nearby.get(&place));
+            near.for_each(|near| self.learn_told(agent, &near.told));
         }
     }
 }

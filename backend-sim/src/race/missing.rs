@@ -77,17 +77,24 @@ pub enum MissingEdge {
         /// The line before which it belongs.
         before: At,
     },
-    /// Two PEs, and a fence of a kernel that orders what is done on one GPU only.
+    /// Two PEs, and a fence of a kernel that orders what is done on one GPU, or in one block, only.
     SystemFence {
         /// The line of the fence.
         at: At,
     },
-    /// Two PEs, and an access of a kernel that is atomic on its own GPU only: the scope of the system.
+    /// Two blocks of a PE, and a fence of a kernel that orders what is done in one block only.
+    GpuFence {
+        /// The line of the fence.
+        at: At,
+    },
+    /// An access of a kernel that is atomic on its own GPU, or in its own block, only: the scope of the system, or of the GPU.
     Scope {
         /// The line of the access.
         at: At,
         /// The line of the other, if its scope is too narrow too.
         also: Option<At>,
+        /// Whether the two are of two blocks of one PE: the scope of the GPU is enough.
+        blocks: bool,
     },
     /// A fence behind a barrier of threads, where a thread before the barrier has read what is to be acquired: that thread must fence.
     ReadersFence {
@@ -184,7 +191,8 @@ impl MissingEdge {
             MissingEdge::Threads { after, before, .. } => ("__syncthreads", after, before),
             MissingEdge::Blocks { after, before } => ("grid.sync", after, before),
             MissingEdge::SystemFence { at } => ("__threadfence_system", at, at),
-            MissingEdge::Scope { at, .. } => ("scope sys", at, at),
+            MissingEdge::GpuFence { at } => ("__threadfence", at, at),
+            MissingEdge::Scope { at, blocks, .. } => (if blocks { "scope gpu" } else { "scope sys" }, at, at),
             MissingEdge::ReadersFence { fence, read } => ("__threadfence_system", read, fence),
             MissingEdge::ReleasingFence { after, flag } => ("__threadfence_system", after, flag),
             MissingEdge::AcquiringFence { read, before } => ("__threadfence_system", read, before),
@@ -242,12 +250,18 @@ impl fmt::Display for MissingEdge {
             MissingEdge::SystemFence { at } => {
                 write!(f, "a fence of system scope (__threadfence_system) in place of the one at {at}")
             }
-            MissingEdge::Scope { at, also } => {
+            MissingEdge::GpuFence { at } => {
+                write!(f, "a fence in the scope of the GPU (__threadfence) in place of the one at {at}")
+            }
+            MissingEdge::Scope { at, also, blocks } => {
                 let also = also.map_or(String::new(), |also| format!(" and {also}"));
+                let (wider, whom) = match blocks {
+                    true => ("gpu (atomicAdd, cuda::thread_scope_device, ld.acquire.gpu)", "block"),
+                    false => ("sys (atomicAdd_system, cuda::thread_scope_system, ld.acquire.sys)", "PE"),
+                };
                 write!(
                     f,
-                    "scope sys (atomicAdd_system, cuda::thread_scope_system, ld.acquire.sys) in place of that of the GPU at {at}{also}: to \
-                     another PE such an access is no atomic"
+                    "scope {wider} in place of the narrower one at {at}{also}: to another {whom} such an access is no atomic"
                 )
             }
             MissingEdge::ReadersFence { fence, read } => write!(

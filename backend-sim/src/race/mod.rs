@@ -19,6 +19,7 @@ mod intended;
 mod missing;
 mod order;
 mod report;
+mod scope;
 mod shadow;
 mod site;
 mod threads;
@@ -31,7 +32,7 @@ use std::rc::Rc;
 
 use onesided::At;
 use onesided::backend::{AllocId, Span};
-use onesided_ptx::Who as KernelThread;
+use onesided_ptx::{Scope, Who as KernelThread};
 
 use crate::config::{Config, Quiet};
 use crate::machine::{AgentId, ClaimId, Claimed, PeId, Table};
@@ -40,7 +41,7 @@ pub(crate) use clock::Clock;
 use clock::Times;
 pub(crate) use edges::Snapshot;
 use gpu::Gpus;
-pub(crate) use gpu::{Lack, Narrow};
+pub(crate) use gpu::{Heard, Lack};
 pub(crate) use how::How;
 pub use ineffective::{IneffectiveOrder, IneffectiveReason};
 use intended::Marks;
@@ -48,6 +49,7 @@ pub use intended::{IntendedRace, IntendedRaces};
 pub use missing::{MissingEdge, Side};
 use report::Found;
 pub use report::{Access, Part, Race};
+pub(crate) use scope::{Narrow, Nearby, Scoped, takes_in_blocks};
 use shadow::{Released, Shadow};
 use site::Sites;
 pub(crate) use view::Kind;
@@ -88,7 +90,7 @@ pub(crate) struct Mark {
     time: u64,
     /// Agent and lane.
     owner: u32,
-    /// Source line, whether its scope is that of a GPU, kind of access, and size of a word.
+    /// Source line, whether its scope is that of a block or of a GPU, kind of access, and size of a word.
     what: u32,
 }
 
@@ -97,18 +99,28 @@ impl Mark {
 
     #[inline]
     fn new(agent: AgentId, lane: Lane, time: u64, site: u32, how: How, size: usize) -> Mark {
-        let what = site << 6 | (how as u32) << 2 | size.trailing_zeros().min(3);
+        let what = site << 7 | (how as u32) << 2 | size.trailing_zeros().min(3);
         Mark { time, owner: agent.0 << 3 | lane as u32, what }
     }
 
-    /// The same, atomic in the scope of a GPU only: to what agents of other PEs do, it is no atomic.
-    fn within_gpu(self) -> Mark {
-        Mark { what: self.what | NARROW, ..self }
+    /// The same, atomic in a scope only: to what agents beyond it do, it is no atomic.
+    fn within(self, scope: Scope) -> Mark {
+        let narrow = match scope {
+            Scope::Sys => 0,
+            scope if takes_in_blocks(scope) => WITHIN_GPU,
+            _ => WITHIN_BLOCK,
+        };
+        Mark { what: self.what | narrow, ..self }
     }
 
     #[inline]
     fn is_narrow(&self) -> bool {
         self.what & NARROW != 0
+    }
+
+    #[inline]
+    fn is_within_block(&self) -> bool {
+        self.what & WITHIN_BLOCK != 0
     }
 
     #[inline]
@@ -132,7 +144,7 @@ impl Mark {
     }
 
     fn site(&self) -> u32 {
-        self.what >> 6
+        self.what >> 7
     }
 
     /// Whether two accesses conflict, whoever makes them.
@@ -141,7 +153,7 @@ impl Mark {
         !other.is_blank() && How::conflicts(self.what >> 2, other.what >> 2, self.what & 3 == other.what & 3)
     }
 
-    /// Whether two accesses conflict if agents of different PEs make them.
+    /// Whether two accesses conflict if the scope of one does not take in the agent of the other.
     #[inline(always)] // likewise
     fn conflicts_afar(&self, other: &Mark) -> bool {
         self.conflicts(other)
@@ -150,15 +162,18 @@ impl Mark {
                 && (self.how().writes() || other.how().writes())
     }
 
-    /// Whether everything that conflicts with `self` conflicts with `later` too, if agents of one PE make the two.
+    /// Whether everything that conflicts with `self` conflicts with `later` too, if their scopes, where they have any, are of one block or GPU.
     #[inline(always)] // likewise
     fn stands_for(&self, later: &Mark) -> bool {
-        self.what & 0x3f == later.what & 0x3f || self.how() == How::Read && later.how() == How::Read
+        self.what & 0x7f == later.what & 0x7f || self.how() == How::Read && later.how() == How::Read
     }
 }
 
 /// Of [`Mark::what`]: the scope is that of a GPU.
-const NARROW: u32 = 1 << 5;
+const WITHIN_GPU: u32 = 1 << 5;
+/// The same: of a block.
+const WITHIN_BLOCK: u32 = 1 << 6;
+const NARROW: u32 = WITHIN_GPU | WITHIN_BLOCK;
 
 /// What a transfer knew when it was issued.
 #[derive(Debug)]
@@ -358,13 +373,12 @@ impl Detector {
         }
     }
 
-    /// A thread's strong access, where races are looked for. `narrow`: in the scope of a GPU. `behind`: what it comes after besides, by
-    /// fences of NVSHMEM.
+    /// A thread's strong access in a scope, where races are looked for. `behind`: what it comes after besides, by fences of NVSHMEM.
     pub(crate) fn touch_strongly(
         &mut self,
         agent: AgentId,
         (pe, word): (PeId, Span),
-        (how, narrow): (How, bool),
+        (how, scope): (How, Scope),
         behind: Option<&Told>,
         asked: (&'static str, At),
     ) {
@@ -373,8 +387,7 @@ impl Detector {
             self.agents[agent].clock().join(&behind.clock);
             known
         });
-        let mark = self.own_access(agent, how, word.len, asked);
-        let mark = if narrow { mark.within_gpu() } else { mark };
+        let mark = self.own_access(agent, how, word.len, asked).within(scope);
         if !self.shadow.access_known(pe, word, mark, None, self.base) {
             self.touch_unknown(agent, pe, word, mark);
         }

@@ -298,7 +298,8 @@ impl Found {
         };
         let (written, read) = (of_one_line(Pair::writes_twice), of_one_line(|pair| !pair.writes_twice()));
         let updates = &written & &read;
-        let scopes = self.0.values().filter_map(|pair| Some((pair.pes(agents), pair.missing_scope(sites)?))).collect();
+        let scopes =
+            self.0.values().filter_map(|pair| Some((pair.pes(agents), pair.missing_scope(agents, sites)?))).collect();
         let context = Context { agents, sites, gpus, updates: &updates, scopes: &scopes };
         let mut races: Vec<Race> = races.map(|pair| pair.race(context, &made_at, &kernels)).collect();
         races.sort_by_key(|race| {

@@ -7,9 +7,10 @@ use std::rc::Rc;
 
 use onesided::At;
 use onesided::backend::Span;
+use onesided_ptx::Scope;
 
 use super::clock::Clock;
-use super::{Detector, FENCED, How, Lane, Ticket, Told, View, steps_of};
+use super::{Detector, FENCED, How, Lane, Scoped, Ticket, Told, View, steps_of};
 use crate::config::Quiet;
 use crate::machine::{AgentId, PeId, Table};
 
@@ -161,12 +162,12 @@ impl Detector {
     }
 
     /// What a thread tells that releases. `system`: in the scope of the system.
-    pub(crate) fn tell_by_kernel(&mut self, thread: AgentId, system: bool) -> Option<Told> {
-        let mut told = self.tell(thread)?;
+    pub(crate) fn tell_by_kernel(&mut self, thread: AgentId, system: bool) -> Scoped {
+        let Some(mut told) = self.tell(thread) else { return Scoped::default() };
         for (of, upto) in self.stores_before(thread).into_iter().filter(|_| system) {
             Rc::make_mut(&mut told.clock).of(of).lane(Lane::Stores).add(0, upto);
         }
-        Some(told)
+        Scoped::of(told, Scope::Sys, None)
     }
 
     /// A block has ended: whoever comes after that comes after the stores of its threads.

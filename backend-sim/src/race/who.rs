@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use super::clock::Clock;
+use super::scope::places;
 use super::{FENCED, Fenced, How, Issue, Lane, Mark, Ticket, View};
 use crate::machine::{AgentId, PeId, Table};
 use crate::profile::Promises;
@@ -144,20 +145,25 @@ impl Who<'_> {
         mark.time <= self.base || self.knows_recent(mark) && (self.on_path.is_none() || !self.must_hear(mark))
     }
 
-    /// Whether this one's access and an earlier one conflict: two atomics do, if they are of different PEs and one has the scope of a GPU.
+    /// Whether this one's access and an earlier one conflict: two atomics do, if the scope of one does not take in the agent of the other.
     #[inline]
     pub(super) fn conflicts(&self, mark: &Mark, other: &Mark) -> bool {
-        mark.conflicts(other) || mark.conflicts_afar(other) && !self.is_of_my_pe(other)
+        mark.conflicts(other) || mark.conflicts_afar(other) && !self.is_in_scope(mark, other)
     }
 
     /// Whether an earlier access need not be kept any more, because this one's stands for it.
     #[inline]
     pub(super) fn is_over(&self, other: &Mark, mark: &Mark) -> bool {
-        other.stands_for(mark) && (!other.is_narrow() || self.is_of_my_pe(other)) && self.knows(other)
+        other.stands_for(mark) && (!other.is_narrow() || self.is_in_scope(mark, other)) && self.knows(other)
     }
 
-    fn is_of_my_pe(&self, other: &Mark) -> bool {
-        self.agents[other.agent()].pe == self.agents[self.agent].pe
+    /// Whether the agents of two accesses are of one PE, and of one block if an access has the scope of that.
+    fn is_in_scope(&self, mark: &Mark, other: &Mark) -> bool {
+        let [my_places, places] = [self.agent, other.agent()].map(|agent| places(agent, self.agents));
+        match mark.is_within_block() || other.is_within_block() {
+            true => my_places == places,
+            false => my_places[1] == places[1],
+        }
     }
 
     /// Whether an access that this one comes after is a write on another path, of which the PE between them has not told.

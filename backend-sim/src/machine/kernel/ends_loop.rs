@@ -5,14 +5,14 @@
 
 use onesided::backend::{Against, Span, Wait};
 use onesided::{At, Cmp, DType};
-use onesided_ptx::{Access, AccessKind, Compare, Scope, Type, Until};
+use onesided_ptx::{Access, AccessKind, Compare, Type, Until};
 
 use super::super::access::Test;
 use super::super::agent::{Condition, State};
 use super::super::assumed::Tells;
 use super::super::ids::{AgentId, BlockId, PeId};
 use super::super::{Machine, Object};
-use crate::race::{How, Told};
+use crate::race::{Heard, How};
 
 /// A load ends its loop.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +47,7 @@ impl Machine {
         let condition = Condition::of_loop(wait);
         if self.races.is_on() {
             let agent = self.thread_acts(id, access.thread as usize);
-            self.races.touch_strongly(agent, (pe, word), (How::AtomicRead, access.scope != Scope::Sys), None, asked);
+            self.races.touch_strongly(agent, (pe, word), (How::AtomicRead, access.scope), None, asked);
         }
         self.assume_of_wait(thread, &condition, is_used && self.config.values_matter);
         self.wait_for(thread, condition);
@@ -67,21 +67,16 @@ impl Machine {
         self.thread_goes_on(thread);
     }
 
-    /// What a word tells an agent that reads it strongly, and whether only a fence of the system's scope may learn it.
-    pub(super) fn heard(
-        &mut self,
-        agent: AgentId,
-        ending: Option<Ending>,
-        (pe, word): (PeId, Span),
-    ) -> Option<(Told, bool)> {
+    /// What a word tells an agent that reads it strongly.
+    pub(super) fn heard(&mut self, agent: AgentId, ending: Option<Ending>, (pe, word): (PeId, Span)) -> Heard {
         let told =
             ending.and_then(|ending| self.assumed.as_ref().filter(|_| self.mode.needs.tracking)?.told(&ending.test));
         match told {
-            Some(None) if self.races.knows_last_write(agent, pe, word) => None,
+            Some(None) if self.races.knows_last_write(agent, pe, word) => Heard::new(),
             None | Some(None) => self.races.heard(agent, pe, word),
             Some(Some(update)) => {
                 let Tells { told, by_kernels, nearby } = &update.tells;
-                self.races.heard_since(agent, (pe, word), (told.clone(), by_kernels.clone()), nearby.as_ref())
+                self.races.heard_since(agent, (pe, word), (told.clone(), by_kernels.clone()), nearby.as_deref())
             }
         }
     }

@@ -13,7 +13,7 @@ use onesided_ptx::{Access, AccessKind, Scope};
 use super::super::ids::{AgentId, BlockId, PeId};
 use super::super::{Machine, Object};
 use super::{Ending, Running};
-use crate::race::{How, Lack, Narrow, Told, join_told};
+use crate::race::{How, Lack, Scoped, Told, join_told, takes_in_blocks};
 
 /// What a block's relaxed accesses have brought, and what its next relaxed stores tell.
 #[derive(Debug, Default)]
@@ -21,9 +21,9 @@ pub(super) struct Heard {
     /// What each thread has read by strong loads since its last fence: one for each line and scope, so a loop without a fence does not add up.
     pending: BTreeMap<usize, Vec<Pending>>,
     /// What each thread's fences tell that are behind the last barrier of all threads, its own and those that it comes after.
-    fenced: BTreeMap<usize, Fenced>,
+    fenced: BTreeMap<usize, Scoped>,
     /// What fences before that barrier tell.
-    met: Fenced,
+    met: Scoped,
     /// What was released at addresses of shared memory.
     shared: BTreeMap<u64, Told>,
 }
@@ -32,39 +32,16 @@ pub(super) struct Heard {
 #[derive(Clone, Debug)]
 struct Pending {
     told: Told,
-    /// Whether it takes a fence of the system's scope.
-    far: bool,
+    /// The scope that a fence must have.
+    scope: Scope,
     /// When the thread read there last, and where in a kernel's text; shared memory's words have no line.
     time: u64,
     at: Option<At>,
 }
 
-/// What threads had done when they came to their fences.
-#[derive(Clone, Debug, Default)]
-struct Fenced {
-    /// To fences of the system.
-    system: Option<Told>,
-    /// To fences of the GPU too: what a store tells others of the PE.
-    gpu: Option<Narrow>,
-    /// To fences of any scope: what a store to shared memory tells.
-    block: Option<Told>,
-}
-
-impl Fenced {
-    fn join(&mut self, other: &Fenced) {
-        join_told(&mut self.system, other.system.as_ref());
-        join_told(&mut self.block, other.block.as_ref());
-        match (&mut self.gpu, &other.gpu) {
-            (_, None) => {}
-            (None, gpu) => self.gpu.clone_from(gpu),
-            (Some(one), Some(other)) => one.join(other),
-        }
-    }
-}
-
 impl Heard {
     /// What the fences tell that a thread comes after.
-    fn fenced_before(&self, thread: usize) -> Fenced {
+    fn fenced_before(&self, thread: usize) -> Scoped {
         let mut all = self.met.clone();
         if let Some(own) = self.fenced.get(&thread) {
             all.join(own);
@@ -87,7 +64,7 @@ impl Heard {
 
     fn reads(&mut self, thread: usize, read: Pending) {
         let pending = self.pending.entry(thread).or_default();
-        match pending.iter_mut().find(|known| (known.far, known.at) == (read.far, read.at)) {
+        match pending.iter_mut().find(|known| (known.scope, known.at) == (read.scope, read.at)) {
             Some(known) => {
                 known.told.join(&read.told);
                 known.time = read.time;
@@ -119,30 +96,27 @@ impl Machine {
             AccessKind::Atomic(_) if reads => How::AtomicFetch,
             _ => How::AtomicUpdate,
         };
-        let narrow = access.scope != Scope::Sys;
         let is_peer_write = access.kind != AccessKind::Load && pe != self.agents[agent].pe;
         let behind = if is_peer_write { self.races.fenced_before(agent, pe) } else { None };
-        self.races.touch_strongly(agent, (pe, span), (how, narrow), behind.as_ref(), asked);
-        if reads && let Some((told, far)) = self.heard(agent, ending, (pe, span)) {
+        self.races.touch_strongly(agent, (pe, span), (how, access.scope), behind.as_ref(), asked);
+        let heard = if reads { self.heard(agent, ending, (pe, span)) } else { crate::race::Heard::new() };
+        for (told, scope) in heard {
             match access.order.acquires() {
                 true => self.races.learn_told(agent, &told),
                 false => {
-                    let read = Pending { told, far, time: self.races.last_step(agent), at: Some(asked.1) };
+                    let read = Pending { told, scope, time: self.races.last_step(agent), at: Some(asked.1) };
                     self.kernels.blocks[id].heard.reads(access.thread as usize, read);
                 }
             }
         }
         if access.kind != AccessKind::Load {
-            let (mut told, near) = match access.order.releases() {
-                true => (self.races.tell_by_kernel(agent, access.scope == Scope::Sys), None),
-                false => {
-                    let Fenced { system, gpu, .. } =
-                        self.kernels.blocks[id].heard.fenced_before(access.thread as usize);
-                    (system, gpu)
-                }
+            let mut tells = match access.order.releases() {
+                // beyond its scope, whoever reads the word races with this access
+                true => self.races.tell_by_kernel(agent, access.scope == Scope::Sys),
+                false => self.kernels.blocks[id].heard.fenced_before(access.thread as usize),
             };
-            join_told(&mut told, behind.as_ref());
-            self.races.update_by_kernel(agent, (pe, span), (told, near), access.kind == AccessKind::Store);
+            behind.iter().for_each(|behind| tells.join_told(behind));
+            self.races.update_by_kernel(agent, (pe, span), tells, access.kind == AccessKind::Store);
         }
     }
 
@@ -154,11 +128,11 @@ impl Machine {
         let agent = self.thread_acts(id, thread);
         let Heard { pending, .. } = &mut self.kernels.blocks[id].heard;
         let own = pending.remove(&thread).unwrap_or_default();
-        if own.is_empty() && scope > Scope::Cta {
+        if own.is_empty() && takes_in_blocks(scope) {
             self.fence_behind_a_barrier(id, agent, at);
         }
         for read in own {
-            if read.far && scope != Scope::Sys {
+            if read.scope > scope {
                 self.races.misses(agent, &read.told, Lack::Scope { fence: at });
                 self.kernels.blocks[id].heard.reads(thread, read); // for a later fence
             } else {
@@ -182,14 +156,10 @@ impl Machine {
 
     /// What a thread has done is released by what it stores strongly from now on, and by whom that comes after it.
     fn releases(&mut self, id: BlockId, (thread, agent): (usize, AgentId), scope: Scope, at: At) {
-        let told = self.races.tell(agent);
-        let narrow = told.clone().filter(|_| scope > Scope::Cta);
-        let fenced = Fenced {
-            system: told.clone().filter(|_| scope == Scope::Sys),
-            gpu: narrow.map(|told| Narrow { told, fence: (scope != Scope::Sys).then_some(at) }),
-            block: told,
-        };
-        self.kernels.blocks[id].heard.fenced.entry(thread).or_default().join(&fenced);
+        if let Some(told) = self.races.tell(agent) {
+            let fences = self.kernels.blocks[id].heard.fenced.entry(thread).or_default();
+            fences.follow(Scoped::of(told, scope, Some(at)));
+        }
     }
 
     /// A fence acquires nothing: notes what it would have, had it been made by the threads that read, before they told this one.
@@ -208,7 +178,8 @@ impl Machine {
     pub(super) fn tells_in_block(&mut self, id: BlockId, thread: usize, address: u64, releases: bool, atomic: bool) {
         let agent = self.thread_acts(id, thread);
         let heard = &self.kernels.blocks[id].heard;
-        let mut told = if releases { self.races.tell(agent) } else { heard.fenced_before(thread).block };
+        let mut told =
+            if releases { self.races.tell(agent) } else { heard.fenced_before(thread).block.map(|near| near.told) };
         let Heard { shared, .. } = &mut self.kernels.blocks[id].heard;
         join_told(&mut told, shared.get(&address).filter(|_| atomic));
         match told {
@@ -226,7 +197,7 @@ impl Machine {
             true => self.races.learn_told(agent, &told),
             false => {
                 let time = self.races.last_step(agent);
-                heard.reads(thread, Pending { told, far: false, time, at: None });
+                heard.reads(thread, Pending { told, scope: Scope::Cta, time, at: None });
             }
         }
     }
@@ -234,7 +205,7 @@ impl Machine {
 
 #[cfg(test)]
 mod tests {
-    use super::{Heard, Pending};
+    use super::{Heard, Pending, Scope};
     use crate::machine::AgentId;
     use crate::race::Told;
 
@@ -243,12 +214,14 @@ mod tests {
     fn what_a_loop_without_a_fence_has_read_is_kept_once() {
         let mut heard = Heard::default();
         for time in 1..=1000 {
-            for far in [false, true] {
-                heard.reads(7, Pending { told: Told::of(AgentId(3), time), far, time, at: None });
+            for scope in [Scope::Gpu, Scope::Sys] {
+                heard.reads(7, Pending { told: Told::of(AgentId(3), time), scope, time, at: None });
             }
         }
         let [near, far] = &heard.pending[&7][..] else { panic!("{:?}", heard.pending) };
-        assert!(!near.far && far.far && [near, far].iter().all(|read| read.time == 1000));
+        assert!(
+            [near.scope, far.scope] == [Scope::Gpu, Scope::Sys] && [near, far].iter().all(|read| read.time == 1000)
+        );
         assert_eq!([near, far].map(|read| read.told.steps(AgentId(3))), [1000; 2]);
     }
 }

@@ -10,6 +10,7 @@ use super::super::{Machine, Object, Progress};
 use super::world::KernelWorld;
 use super::{Kernels, Running};
 use crate::limits::Bound;
+use crate::race::takes_in_blocks;
 use crate::verdict::VerdictKind;
 
 /// Turns of blocks after which the deadline is looked at: one may be a single access, or all that a kernel computes, which looks itself.
@@ -168,19 +169,25 @@ impl Machine {
 /// An access, as reports name it.
 pub(super) fn name_of(access: &Access) -> &'static str {
     let narrow = access.scope != Scope::Sys;
+    let in_block = !takes_in_blocks(access.scope);
     match (access.kind, access.order) {
         (AccessKind::Load, Order::Weak) | (AccessKind::Inspect, _) => "load",
         (AccessKind::Load, Order::Volatile) => "volatile load",
+        (AccessKind::Load, order) if order.acquires() && in_block => "acquire load within the block",
         (AccessKind::Load, order) if order.acquires() && narrow => "acquire load within the GPU",
         (AccessKind::Load, order) if order.acquires() => "acquire load",
+        (AccessKind::Load, _) if in_block => "relaxed load within the block",
         (AccessKind::Load, _) if narrow => "relaxed load within the GPU",
         (AccessKind::Load, _) => "relaxed load",
         (AccessKind::Store, Order::Weak) => "store",
         (AccessKind::Store, Order::Volatile) => "volatile store",
+        (AccessKind::Store, order) if order.releases() && in_block => "release store within the block",
         (AccessKind::Store, order) if order.releases() && narrow => "release store within the GPU",
         (AccessKind::Store, order) if order.releases() => "release store",
+        (AccessKind::Store, _) if in_block => "relaxed store within the block",
         (AccessKind::Store, _) if narrow => "relaxed store within the GPU",
         (AccessKind::Store, _) => "relaxed store",
+        (AccessKind::Atomic(_), _) if in_block => "atomic within the block",
         (AccessKind::Atomic(_), _) if narrow => "atomic within the GPU",
         (AccessKind::Atomic(_), _) => "atomic of a kernel",
         (AccessKind::BulkLoad, _) => "load of a bulk copy",
