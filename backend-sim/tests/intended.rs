@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 mod common;
 
 use common::without_lines;
-use onesided::{Cmp, Pe, Result};
+use onesided::{Cmp, Grid, Pe, Result, SignalOp, Source, args};
 use onesided_sim::{Config, Explore, IntendedRaces, Races, Reduce, Run, Sim, Simulation, VerdictKind};
 
 fn run(config: Config, program: impl Fn(&Pe<Sim>) -> Result<()>) -> Run<()> {
@@ -196,5 +196,62 @@ fn a_wait_and_a_write_of_a_stream_that_are_meant_to_race_come_in_both_orders() {
             ControlFlow::Continue(())
         });
         assert!(explored.unwrap().complete && deadlocks > 0, "{reduce:?}");
+    }
+}
+
+/// A race with a marked access is intended; what comes after that access alone races as before.
+#[test]
+fn a_marked_write_hides_no_race_of_what_it_does_not_know() {
+    for (reads, marked) in [(true, true), (false, true), (true, false), (false, false)] {
+        let program = move |pe: &Pe<Sim>| {
+            let (word, told) = (pe.alloc_zeroed::<u32>(1)?, pe.alloc_zeroed::<u64>(1)?);
+            let put = |pe: &Pe<Sim>| pe.host().p(&word, 1, 0);
+            match pe.my_pe() {
+                0 if reads => drop(pe.read_one(&word)?),
+                0 => pe.write(&word, &[7])?,
+                1 => {
+                    if marked {
+                        pe.intended_race("a hint", put)?
+                    } else {
+                        put(pe)?
+                    }
+                    pe.host().quiet()?;
+                    pe.host().signal_op(told.signal(0), 1, SignalOp::Set, 2)?;
+                }
+                _ => {
+                    pe.host().signal_wait_until(told.signal(0), Cmp::Eq, 1)?;
+                    put(pe)?;
+                }
+            }
+            pe.host().barrier_all()?;
+            pe.free(told)?;
+            pe.free(word)
+        };
+        let (races, marks) = races(3, program);
+        assert_eq!((races, marks), (1, if marked { vec![1] } else { vec![] }), "{reads} {marked}");
+    }
+}
+
+/// What a kernel does that was launched under a mark is marked, and what a later one does on the same stream is not.
+#[test]
+fn a_kernel_takes_the_mark_of_its_launch_along() {
+    for marked in 0..2 {
+        let (races, marks) = races(1, move |pe: &Pe<Sim>| {
+            let data = pe.alloc_zeroed::<i32>(64)?;
+            let (flag, seen) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<i32>(1)?);
+            let module = pe.module(&Source::ptx("scopes.ptx", include_str!("../ptx/kernels/scopes.ptx")))?;
+            let (stream, kernel) = (pe.stream()?, module.kernel("row")?);
+            for round in 0..2 {
+                let arguments = args![&data, &flag, &seen, round];
+                // SAFETY: the kernel takes these arguments.
+                let launch = |pe: &Pe<Sim>| unsafe { pe.on(&stream).launch(&kernel, &Grid::new(2, 32), arguments) };
+                if round == marked { pe.intended_race("both write the same", launch)? } else { launch(pe)? }
+            }
+            pe.synchronize(&stream)?;
+            pe.free(seen)?;
+            pe.free(flag)?;
+            pe.free(data)
+        });
+        assert_eq!((races, marks), (1, vec![1]), "{marked}");
     }
 }

@@ -134,13 +134,15 @@ impl Cell {
     }
 
     fn write(&mut self, who: &Who<'_>, mark: Mark) {
+        // a wait that nothing orders with a put is no race with it, and may be one with what comes later; so may be what an agent did
+        // itself while its store was on the way, and what races with this access alone as intended
+        let stays = |other: &Mark| {
+            let hides = || (!mark.conflicts(other) || who.races_as_intended(&mark, other)) && !who.knows(other);
+            !other.is_blank() && (who.is_overtaken(other) || hides())
+        };
+        let hidden = Some(self.write).filter(|write| who.has_marks() && stays(write));
         self.write = mark;
         self.set_by(who.issue);
-        // a wait that nothing orders with a put is no race with it, and may be one with what comes later; so may be what an agent did
-        // itself while its store was on the way
-        let stays = |other: &Mark| {
-            !other.is_blank() && (who.is_overtaken(other) || !mark.conflicts(other) && !who.knows(other))
-        };
         if !stays(&self.other) {
             self.other = Mark::BLANK;
         }
@@ -149,6 +151,9 @@ impl Cell {
             more.release = None;
             more.seen.clear();
             self.more = Some(more).filter(|more| !more.marks.is_empty());
+        }
+        if let Some(write) = hidden {
+            self.more.get_or_insert_default().marks.push(write);
         }
     }
 

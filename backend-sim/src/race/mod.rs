@@ -452,7 +452,8 @@ impl Detector {
     #[inline(never)]
     fn touch_unknown(&mut self, agent: AgentId, pe: PeId, span: Span, mark: Mark) {
         let on_path = OnPath::of(self.pes_per_node, &self.agents, agent, pe, mark.how());
-        let who = Who { pe, on_path, ..Who::agent(agent, mark.time, self.base, &self.agents) };
+        let marked = Some(&self.sites).filter(|_| !self.marks.is_empty());
+        let who = Who { pe, on_path, marked, ..Who::agent(agent, mark.time, self.base, &self.agents) };
         let (found, known) = (&mut self.found, (&self.agents, &self.gpus));
         self.shadow.access(&who, span, mark, |other, span| found.note(other, mark, &who, span, known));
     }
@@ -470,7 +471,9 @@ impl Detector {
     #[inline(never)]
     fn transfer_unknown(&mut self, ticket: &Ticket, pe: PeId, span: Span, mark: Mark) {
         let on_path = OnPath::of(self.pes_per_node, &self.agents, ticket.agent, pe, mark.how());
-        let who = Who { on_path, ..Who::transfer(ticket, mark.lane(), pe, self.base, self.promises, &self.agents) };
+        let marked = Some(&self.sites).filter(|_| !self.marks.is_empty());
+        let who =
+            Who { on_path, marked, ..Who::transfer(ticket, mark.lane(), pe, self.base, self.promises, &self.agents) };
         let (found, known) = (&mut self.found, (&self.agents, &self.gpus));
         self.shadow.access(&who, span, mark, |other, span| found.note(other, mark, &who, span, known));
     }

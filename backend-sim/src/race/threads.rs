@@ -35,10 +35,10 @@ impl Detector {
     /// An agent is a thread of a block from now on.
     pub(crate) fn is_thread_of(&mut self, thread: AgentId, block: AgentId) {
         if self.on {
-            let met = self.agents[block].met;
-            let clock = Rc::clone(&self.agents[block].clock);
+            let View { met, mark, ref clock, .. } = self.agents[block];
+            let clock = Rc::clone(clock);
             let view = &mut self.agents[thread];
-            (view.block, view.met, view.clock, view.issue) = (Some(block), met, clock, None);
+            (view.block, view.met, view.mark, view.clock, view.issue) = (Some(block), met, mark, clock, None);
         }
     }
 

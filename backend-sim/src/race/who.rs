@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use super::clock::Clock;
 use super::scope::places;
+use super::site::Sites;
 use super::{FENCED, Fenced, How, Issue, Lane, Mark, Ticket, View};
 use crate::machine::{AgentId, PeId, Table};
 use crate::profile::Promises;
@@ -25,6 +26,8 @@ pub(super) struct Who<'a> {
     pub(super) in_order: bool,
     /// For a read of another PE's memory, where the path to it matters.
     pub(super) on_path: Option<OnPath<'a>>,
+    /// Where accesses are marked as races that are intended: the calls that made them.
+    pub(super) marked: Option<&'a Sites>,
 }
 
 /// The path on which somebody reads another PE's memory.
@@ -119,6 +122,7 @@ impl Who<'_> {
             agents,
             in_order,
             on_path: None,
+            marked: None,
         }
     }
 
@@ -137,6 +141,7 @@ impl Who<'_> {
             agents,
             in_order: false,
             on_path: None,
+            marked: None,
         }
     }
 
@@ -171,6 +176,17 @@ impl Who<'_> {
         let differs = self.on_path.is_some_and(|path| mark.how().writes() && path.differs(mark.agent(), self.pe));
         let knows = |clock: &Clock| knows(clock, self.agents, mark.agent(), mark.lane(), mark.time, self.pe);
         differs && !self.clock.through(self.pe).is_some_and(knows)
+    }
+
+    /// Whether any accesses of the run are marked.
+    pub(super) fn has_marks(&self) -> bool {
+        self.marked.is_some()
+    }
+
+    /// Whether this one's access is marked and an earlier one is not: that may race with others, too.
+    pub(super) fn races_as_intended(&self, mark: &Mark, other: &Mark) -> bool {
+        let is_marked = |sites: &Sites, mark: &Mark| sites.all[mark.site() as usize].mark > 0;
+        self.marked.is_some_and(|sites| is_marked(sites, mark) && !is_marked(sites, other))
     }
 
     /// Whether this is the arrival of a store, and the mark what its agent did after it had issued that.

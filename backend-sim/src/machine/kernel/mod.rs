@@ -214,6 +214,7 @@ impl Machine {
             watches: Watches::default(),
         });
         self.kernels.live.push(id);
+        self.races.set_mark(agent, self.races.mark(stream));
         self.learn_past(agent, stream);
         self.woken.push_back(agent);
     }
