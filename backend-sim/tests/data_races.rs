@@ -523,3 +523,35 @@ fn a_race_says_what_each_side_knows_of_the_other() {
         ]
     );
 }
+
+/// Transfers of a scope arrive in the order of issue under some profiles. Two streams issue in no order, unless something orders them.
+#[test]
+fn streams_that_nothing_orders_issue_in_no_order() {
+    for profile in [Profile::Network, Profile::Nvlink] {
+        for ordered in [false, true] {
+            let config = Config { profile, ..Config::pes(2) };
+            let run = Simulation::new(config).unwrap().run(|pe: &Pe<Sim>| {
+                let (word, told) = (pe.alloc_zeroed::<u32>(1)?, pe.alloc_zeroed::<u64>(1)?);
+                let (a, b, event) = (pe.stream()?, pe.stream()?, pe.event()?);
+                if pe.my_pe() == 0 {
+                    pe.on(&a).p(&word, 1, 1)?;
+                    if ordered {
+                        pe.record(&event, &a)?;
+                        pe.wait_event(&event, &b)?;
+                    }
+                    pe.on(&b).signal_op(told.signal(0), 1, SignalOp::Set, 1)?;
+                } else {
+                    pe.host().signal_wait_until(told.signal(0), Cmp::Eq, 1)?;
+                    pe.read_one(&word)?;
+                }
+                pe.on(&a).barrier_all()?;
+                pe.synchronize(&a)?;
+                pe.synchronize(&b)?;
+                pe.free(told)?;
+                pe.free(word)
+            });
+            let races = run.unwrap().verdict.races;
+            assert_eq!(races.len(), usize::from(!ordered), "{profile}: {races:?}");
+        }
+    }
+}

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use onesided::{Cmp, Grid, Pe, Result, SignalOp, Source, args};
-use onesided_sim::{Config, Explore, Explored, Quiet, Races, Run, Sim, Simulation};
+use onesided_sim::{Config, Explore, Explored, Profile, Quiet, Races, Run, Sim, Simulation};
 
 const STORES: &str = include_str!("../ptx/kernels/stores.ptx");
 
@@ -46,12 +46,16 @@ fn explore(config: Config, how: Explore, program: impl Fn(&Pe<Sim>) -> Result<i3
     (outcomes, explored)
 }
 
+/// Under every profile: a plain store is no transfer, so no promise about transfers is about it.
 fn always(name: &str, behind: bool, outcome: &str) {
-    for quiet in [Quiet::Pe, Quiet::Thread] {
+    let profiles = [Profile::Spec, Profile::Network, Profile::Nvlink];
+    for (quiet, profile) in
+        profiles.map(|profile| (Quiet::Pe, profile)).into_iter().chain([(Quiet::Thread, Profile::Spec)])
+    {
         for how in [Explore::All { limit: 20_000 }, Explore::random(100, 1)] {
             let program = |pe: &Pe<Sim>| launch(pe, name, &Grid::new(1, 2), behind);
-            let (outcomes, _) = explore(Config { quiet, ..Config::pes(2) }, how, program);
-            assert_eq!(outcomes, BTreeSet::from([outcome.to_string()]), "{name}, {quiet:?}, {how:?}");
+            let (outcomes, _) = explore(Config { quiet, profile, ..Config::pes(2) }, how, program);
+            assert_eq!(outcomes, BTreeSet::from([outcome.to_string()]), "{name}, {quiet:?}, {profile}, {how:?}");
         }
     }
 }
@@ -93,6 +97,17 @@ fn a_fence_of_another_block_may_come_before_the_store() {
     let (all, explored) = explore(config, Explore::All { limit: 200_000 }, program);
     assert!(explored.complete);
     assert_eq!(all, seen);
+}
+
+/// Also where transfers arrive in the order of issue.
+#[test]
+fn a_store_takes_no_turn() {
+    let program = |pe: &Pe<Sim>| launch(pe, "no_fence", &Grid::new(1, 2), false);
+    for profile in [Profile::Network, Profile::Nvlink] {
+        let config = Config { races: Races::Note, profile, ..Config::pes(2) };
+        let outcomes = explore(config, Explore::random(300, 1), program).0;
+        assert!(outcomes.contains("[0, 0]") && outcomes.contains("[3, 3]"), "{profile}: {outcomes:?}");
+    }
 }
 
 /// Where races are no findings, each word of a bulk copy is a step.

@@ -22,7 +22,7 @@ pub(super) struct Who<'a> {
     /// For a transfer: what it knew.
     pub(super) issue: Option<&'a Rc<Issue>>,
     pub(super) agents: &'a Table<AgentId, View>,
-    /// Whether transfers of a scope to one PE arrive in order.
+    /// Whether transfers of a scope to one PE arrive in the order in which they were issued, and this is one of them.
     pub(super) in_order: bool,
     /// For a read of another PE's memory, where the path to it matters.
     pub(super) on_path: Option<OnPath<'a>>,
@@ -60,6 +60,15 @@ pub(super) fn knows(
 pub(super) fn steps_of(clock: &Clock, agents: &Table<AgentId, View>, agent: AgentId) -> u64 {
     let of_block = agents[agent].block.map_or(0, |block| clock.steps(block));
     clock.steps(agent).max(of_block)
+}
+
+/// Whether operations of a lane of an agent can arrive in the order of issue: plain stores of kernels do not.
+pub(super) fn takes_turn(lane: Lane, by: &View) -> bool {
+    match lane {
+        Lane::Puts | Lane::Arrived => true,
+        Lane::Stores => !by.is_in_kernel(),
+        _ => false,
+    }
 }
 
 impl<'a> OnPath<'a> {
@@ -109,7 +118,7 @@ impl Who<'_> {
     ) -> Who<'a> {
         let Ticket { agent, time, ref issue, .. } = *ticket;
         let fenced = matches!(lane, Lane::Puts | Lane::Nbi | Lane::Stores);
-        let in_order = promises.in_order && matches!(lane, Lane::Puts | Lane::Stores | Lane::Arrived);
+        let in_order = promises.in_order && takes_turn(lane, &agents[agent]);
         Who {
             pe,
             agent,
@@ -218,9 +227,14 @@ impl Who<'_> {
                 && FENCED.contains(&fenced_as)
                 && same_scope()
                 && self.clock.has_fenced(agent, mark.time)
-            || self.in_order
-                && same_scope()
-                && matches!(lane, Lane::Puts | Lane::Stores | Lane::Arrived)
-                && mark.time < self.time
+            || self.in_order && same_scope() && takes_turn(lane, &self.agents[agent]) && self.was_issued_before(mark)
+    }
+
+    /// Whether an earlier operation was issued before this transfer.
+    fn was_issued_before(&self, mark: &Mark) -> bool {
+        match mark.agent() == self.agent {
+            true => mark.time < self.time,
+            false => mark.time <= steps_of(self.clock, self.agents, mark.agent()),
+        }
     }
 }

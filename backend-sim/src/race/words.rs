@@ -7,10 +7,12 @@ use std::rc::Rc;
 
 use onesided::At;
 use onesided::backend::Span;
+use smallvec::SmallVec;
 
 use super::clock::{Clock, Times};
 use super::edges::{Agents, scope_of};
-use super::{Detector, FENCED, How, Lane, Mark, Released, Ticket, View, Who};
+use super::who::takes_turn;
+use super::{Detector, FENCED, How, Lane, Mark, Released, Ticket, View, Who, steps_of};
 use crate::machine::{AgentId, PeId, Table};
 use crate::profile::Promises;
 
@@ -65,8 +67,8 @@ pub(super) struct Arrival<'a> {
     to: PeId,
     /// Its issuer's PE, where the path to a PE's memory matters.
     from: Option<PeId>,
-    /// Where transfers arrive in order: the agents whose earlier ones have arrived, too.
-    in_order: Agents,
+    /// Where transfers arrive in order: the agents whose earlier ones have arrived, too, up to when, and whether its stores have.
+    in_order: SmallVec<[(AgentId, u64, bool); 4]>,
     /// Agents some of whose transfers a fence of a thread puts before it.
     fenced: Agents,
     base: u64,
@@ -82,9 +84,9 @@ impl<'a> Arrival<'a> {
         base: u64,
         agents: &Table<AgentId, View>,
     ) -> Arrival<'a> {
-        let in_order = match promises.in_order && matches!(ticket.lane, Lane::Puts | Lane::Stores | Lane::Arrived) {
-            true => scope_of(ticket.agent, agents),
-            false => Agents::new(),
+        let in_order = match promises.in_order && takes_turn(ticket.lane, &agents[ticket.agent]) {
+            true => scope_of(ticket.agent, agents).into_iter().map(|of| issued_before(ticket, of, agents)).collect(),
+            false => SmallVec::new(),
         };
         let is_fenced = agents[ticket.agent].is_in_kernel() && FENCED.contains(&ticket.lane);
         let of_scope = |of: &AgentId| agents[*of].scope() == agents[ticket.agent].scope();
@@ -123,12 +125,21 @@ impl<'a> Arrival<'a> {
         if lane == Lane::Nbi && previous < time {
             of_issuer.lane(Lane::Reads).add(time - 1, time);
         }
-        let all = Times::between(0, known);
-        for &of in &self.in_order {
+        for &(of, upto, stores) in &self.in_order {
+            let all = Times::between(0, upto.min(known));
             clock.learn_to(of, Lane::Puts, self.to, &all);
-            clock.learn_to(of, Lane::Stores, self.to, &all);
+            if stores {
+                clock.learn_to(of, Lane::Stores, self.to, &all);
+            }
         }
     }
+}
+
+/// Up to when an agent of the scope has issued what comes before a transfer, and whether its plain stores take part in that order: those of kernels
+/// do not.
+fn issued_before(ticket: &Ticket, of: AgentId, agents: &Table<AgentId, View>) -> (AgentId, u64, bool) {
+    let upto = if of == ticket.agent { ticket.time } else { steps_of(&ticket.issue.clock, agents, of) };
+    (of, upto, takes_turn(Lane::Stores, &agents[of]))
 }
 
 /// What a word tells those who read it atomically.
