@@ -555,3 +555,36 @@ fn streams_that_nothing_orders_issue_in_no_order() {
         }
     }
 }
+
+/// A `compare_swap` that finds another value has read the word, and no more: nobody learns of it by the word, and whoever reads that plainly does
+/// not race with it.
+#[test]
+fn a_compare_swap_that_fails_tells_nothing() {
+    for (sender, cond) in [(0, 0), (1, 0), (0, 5), (1, 5)] {
+        let found = races(2, |pe| {
+            let (data, word) = (pe.alloc_zeroed::<u32>(1)?, pe.alloc_zeroed::<u64>(1)?);
+            if pe.my_pe() == sender {
+                pe.host().p(&data, 1, 1 - sender)?;
+                pe.host().quiet()?;
+                pe.host().atomic_compare_swap(&word, cond, 1, 1 - sender)?;
+            } else if pe.host().atomic_fetch(&word, pe.my_pe())? == 1 || cond == 5 {
+                pe.read(&data)?;
+            }
+            pe.free(word)?;
+            pe.free(data)
+        });
+        assert_eq!(found, if cond == 5 { vec!["p | read"] } else { vec![] }, "{sender} {cond}");
+    }
+    for (cond, expected) in [(0, vec!["atomic_compare_swap | read"]), (5, vec![])] {
+        let found = races(2, |pe| {
+            let word = pe.alloc_zeroed::<u64>(1)?;
+            if pe.my_pe() == 0 {
+                pe.host().atomic_compare_swap(&word, cond, 1, 1)?;
+            } else {
+                pe.read(&word)?;
+            }
+            pe.free(word)
+        });
+        assert_eq!(found, expected);
+    }
+}

@@ -66,9 +66,9 @@ impl Machine {
                 self.observe_write(&ticket, How::Write, (me, dst), shape, all);
             }
             Moves::Fetch => self.observe_load(&ticket, (peer, remote), shape, all),
-            Moves::Amo { op, value, .. } => {
+            Moves::Amo { op, value, cond, .. } => {
                 let waiter = (until == Until::Delivered).then_some(agent);
-                self.observe_amo(&ticket, (op, value), peer, remote, waiter);
+                self.observe_amo(&ticket, (op, value, cond), (peer, remote), waiter);
             }
         }
         if let Some(update) = signal {
@@ -108,9 +108,9 @@ impl Machine {
             Kind::Fetch | Kind::Load { .. } => {
                 self.observe_load(&ticket, (src_pe, src), shape, elements);
             }
-            Kind::Amo { op, value, .. } => {
+            Kind::Amo { op, value, cond } => {
                 let waiter = waiter.map(|(agent, _)| agent);
-                self.observe_amo(&ticket, (op, value), dst_pe, dst, waiter);
+                self.observe_amo(&ticket, (op, value, cond), (dst_pe, dst), waiter);
             }
             Kind::Combine { .. } | Kind::Spread => {}
         }
@@ -166,13 +166,12 @@ impl Machine {
         self.races.release(ticket, pe, word, op == SignalOp::Set);
     }
 
-    /// An atomic reaches its word. `waiter`: the agent that its old value goes to.
+    /// An atomic is about to reach its word. `waiter`: the agent that its old value goes to.
     fn observe_amo(
         &mut self,
         ticket: &Ticket,
-        (op, value): (AmoOp, u64),
-        pe: PeId,
-        word: Span,
+        (op, value, cond): (AmoOp, u64, u64),
+        (pe, word): (PeId, Span),
         waiter: Option<AgentId>,
     ) {
         match op {
@@ -183,12 +182,21 @@ impl Machine {
                 self.lint_update(ticket, pe, word, Update::Other);
             }
         }
-        let how = if op == AmoOp::Fetch { How::AtomicRead } else { How::AtomicUpdate };
+        // a compare_swap that finds another value leaves nothing that could tell of it
+        let only_reads = match op {
+            AmoOp::Fetch => true,
+            AmoOp::CompareSwap => {
+                let there = self.heap.load(pe, word);
+                op.apply(there, !there, cond, word.len) == there
+            }
+            _ => false,
+        };
+        let how = if only_reads { How::AtomicRead } else { How::AtomicUpdate };
         self.races.transfer(ticket, pe, word, how, word.len);
         if let Some(agent) = waiter {
             self.races.acquire(agent, pe, word, false);
         }
-        if op != AmoOp::Fetch {
+        if !only_reads {
             let replaces = op == AmoOp::Set && waiter.is_none(); // a swap has read what it replaces
             self.races.release(ticket, pe, word, replaces);
         }
