@@ -256,3 +256,36 @@ fn a_kernel_takes_the_mark_of_its_launch_along() {
         assert_eq!((races, marks), (1, vec![1]), "{marked}");
     }
 }
+
+/// What a large write has covered needs little memory; what races with it as intended is kept of its word alone.
+#[test]
+fn a_marked_write_of_much_memory_hides_no_race_of_a_word() {
+    let program = |read: usize, written: usize, len: usize, first: usize| {
+        move |pe: &Pe<Sim>| {
+            let (words, told) = (pe.alloc_zeroed::<u64>(len)?, pe.alloc_zeroed::<u64>(1)?);
+            let source = pe.alloc_zeroed::<u64>(len)?;
+            match (pe.my_pe() + 3 - first) % 3 {
+                0 => drop(pe.read(words.at(read))?),
+                1 => {
+                    pe.intended_race("a hint", |pe| pe.host().put(&words, &source, first))?;
+                    pe.host().quiet()?;
+                    pe.host().signal_op(told.signal(0), 1, SignalOp::Set, (first + 2) % 3)?;
+                }
+                _ => {
+                    pe.host().signal_wait_until(told.signal(0), Cmp::Eq, 1)?;
+                    pe.host().p(words.at(written), 1, first)?;
+                }
+            }
+            pe.host().barrier_all()?;
+            pe.free(source)?;
+            pe.free(told)?;
+            pe.free(words)
+        }
+    };
+    for (read, written) in [(0, 0), (0, 9), (7, 7), (7, 0), (127, 127), (128, 128), (128, 127)] {
+        for (len, first) in [(256, 0), (256, 1), (256, 2), (16 << 10, 0), (16 << 10, 1), (16 << 10, 2)] {
+            let (races, _) = races(3, program(read, written, len, first));
+            assert_eq!(races, usize::from(read == written), "{read} {written} {len} {first}");
+        }
+    }
+}

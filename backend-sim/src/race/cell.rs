@@ -107,6 +107,11 @@ impl Cell {
         true
     }
 
+    /// Whether nothing is kept but the last write.
+    pub(super) fn is_written_only(&self) -> bool {
+        self.other.is_blank() && self.more.is_none()
+    }
+
     /// Whether somebody comes after a wait that ended by the last write.
     pub(super) fn was_seen(&self, who: &Who<'_>) -> bool {
         self.more.as_ref().is_some_and(|more| more.seen.iter().any(|wait| who.knows(wait)))

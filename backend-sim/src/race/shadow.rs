@@ -411,20 +411,27 @@ fn access_blocks(
     }
 }
 
-/// A chunk that one write has covered needs one cell.
+/// A chunk that one write has covered needs one cell, if nothing else is kept of any part.
 fn merge_chunk(chunk: &mut Chunk, spare: &mut Vec<Vec<Cell>>) {
-    let Chunk::Blocks(mut blocks) = std::mem::take(chunk) else { unreachable!("it has blocks") };
-    if let Some(Block::Whole(cell)) = blocks.pop() {
-        *chunk = Chunk::Whole(cell);
+    let Chunk::Blocks(blocks) = chunk else { unreachable!("it has blocks") };
+    if !blocks.iter().all(|block| matches!(block, Block::Whole(cell) if cell.is_written_only())) {
+        return;
     }
-    blocks.into_iter().for_each(|block| retire_block(block, spare));
+    if let Some(Block::Whole(cell)) = blocks.pop() {
+        let Chunk::Blocks(blocks) = std::mem::replace(chunk, Chunk::Whole(cell)) else { unreachable!("it had blocks") };
+        blocks.into_iter().for_each(|block| retire_block(block, spare));
+    }
 }
 
-/// A block that one write has covered needs one cell.
+/// A block that one write has covered needs one cell, if nothing else is kept of any part.
 fn merge(block: &mut Block, spare: &mut Vec<Vec<Cell>>) {
-    if let Block::Split { cells, .. } = std::mem::take(block) {
-        *block = Block::Whole(cells[0].clone());
-        keep(cells, spare);
+    if let Block::Split { cells, .. } = block
+        && cells.iter().all(Cell::is_written_only)
+    {
+        let whole = Block::Whole(cells[0].clone());
+        if let Block::Split { cells, .. } = std::mem::replace(block, whole) {
+            keep(cells, spare);
+        }
     }
 }
 
