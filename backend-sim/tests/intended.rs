@@ -1,6 +1,6 @@
 //! Races that a program means: what a mark covers, what it does not, and what summaries say of it.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 mod common;
 
@@ -260,12 +260,12 @@ fn a_kernel_takes_the_mark_of_its_launch_along() {
 /// What a large write has covered needs little memory; what races with it as intended is kept of its word alone.
 #[test]
 fn a_marked_write_of_much_memory_hides_no_race_of_a_word() {
-    let program = |read: usize, written: usize, len: usize, first: usize| {
+    let program = |read: Range<usize>, written: usize, len: usize, first: usize| {
         move |pe: &Pe<Sim>| {
             let (words, told) = (pe.alloc_zeroed::<u64>(len)?, pe.alloc_zeroed::<u64>(1)?);
             let source = pe.alloc_zeroed::<u64>(len)?;
             match (pe.my_pe() + 3 - first) % 3 {
-                0 => drop(pe.read(words.at(read))?),
+                0 => drop(pe.read(words.slice(read.clone()))?),
                 1 => {
                     pe.intended_race("a hint", |pe| pe.host().put(&words, &source, first))?;
                     pe.host().quiet()?;
@@ -284,8 +284,13 @@ fn a_marked_write_of_much_memory_hides_no_race_of_a_word() {
     };
     for (read, written) in [(0, 0), (0, 9), (7, 7), (7, 0), (127, 127), (128, 128), (128, 127)] {
         for (len, first) in [(256, 0), (256, 1), (256, 2), (16 << 10, 0), (16 << 10, 1), (16 << 10, 2)] {
-            let (races, _) = races(3, program(read, written, len, first));
+            let (races, _) = races(3, program(read..read + 1, written, len, first));
             assert_eq!(races, usize::from(read == written), "{read} {written} {len} {first}");
+        }
+    }
+    for (written, expected) in [(0, 0), (8063, 0), (8064, 1), (8191, 1), (8192, 0)] {
+        for first in 0..3 {
+            assert_eq!(races(3, program(8064..8192, written, 16 << 10, first)).0, expected, "{written} {first}");
         }
     }
 }
