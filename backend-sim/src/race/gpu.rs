@@ -80,6 +80,13 @@ impl Gpus {
         self.missed.clear();
     }
 
+    /// An allocation has ended.
+    pub(super) fn forget(&mut self, ended: AllocId) {
+        if !self.words.is_empty() {
+            self.words.retain(|(_, alloc, _), _| *alloc != ended);
+        }
+    }
+
     /// An agent of a PE does not learn what it was told.
     fn misses(&mut self, by: PeId, told: &Told, lack: Lack) {
         match self.missed.iter_mut().find(|missed| (missed.by, missed.lack) == (by, lack)) {

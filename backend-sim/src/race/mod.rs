@@ -478,17 +478,32 @@ impl Detector {
         self.shadow.access(&who, span, mark, |other, span| found.note(other, mark, &who, span, known));
     }
 
-    /// The memory is given up, by a call that follows everything that its members know: whatever else there is races with it. `owner`: the PE whose
-    /// memory it is, if it is one's.
+    /// The memory is given up, by a call that follows everything that its members know: whatever else there is races with it, and nothing that
+    /// comes later. `owner`: the PE whose memory it is, if it is one's.
     pub(crate) fn freed(
         &mut self,
         agent: AgentId,
         (alloc, owner): (AllocId, Option<PeId>),
         (call, at): (&'static str, At),
     ) {
-        if !self.on || self.base == self.now {
-            return; // off, or everybody knows everything
+        if !self.on {
+            return;
         }
+        if self.base < self.now {
+            self.races_with_end(agent, (alloc, owner), (call, at));
+        } // else everybody knows everything
+        if owner.is_none() {
+            self.shadow.forget(alloc);
+            self.gpus.forget(alloc);
+        }
+    }
+
+    fn races_with_end(
+        &mut self,
+        agent: AgentId,
+        (alloc, owner): (AllocId, Option<PeId>),
+        (call, at): (&'static str, At),
+    ) {
         let time = self.tick();
         let site = self.sites.number(call, at, 0);
         let mark = Mark::new(agent, Lane::Steps, time, site, How::Write, 1);

@@ -314,7 +314,12 @@ impl Shadow {
 
     /// A wait has ended by what was last written to a word.
     pub(super) fn seen(&mut self, pe: PeId, word: Span, wait: Mark) {
-        self.for_each_cell(pe, word, |cell| cell.more.get_or_insert_default().seen.push(wait));
+        self.for_each_cell(pe, word, |cell| {
+            let seen = &mut cell.more.get_or_insert_default().seen;
+            if seen.iter().all(|earlier| earlier.agent() != wait.agent()) {
+                seen.push(wait); // whoever comes after a later one comes after this
+            }
+        });
     }
 
     /// The cell of a word's first byte, if it was accessed.
@@ -343,6 +348,13 @@ impl Shadow {
         let (part, spare) = self.part(pe, word.alloc);
         let start = word.start % BLOCK;
         part.block(word.start / BLOCK).cells(start..start + word.len, spare).iter_mut().for_each(f);
+    }
+
+    /// An allocation has ended: nobody accesses it any more.
+    pub(super) fn forget(&mut self, alloc: AllocId) {
+        let Shadow { symmetric, spare, .. } = self;
+        let parts = symmetric.get_mut(alloc.0 as usize).map(std::mem::take);
+        parts.into_iter().flatten().for_each(|part| retire(part, spare));
     }
 
     /// Every access to an allocation that can still be part of a race, with its PE and bytes.
