@@ -324,7 +324,9 @@ fn lacks(missing: &MissingEdge) -> Option<Ordering> {
         MissingEdge::Quiet { .. } => Some(Ordering::Quiet),
         MissingEdge::Flush { .. } => Some(Ordering::Flush),
         MissingEdge::Synchronize { .. } => Some(Ordering::Synchronize),
-        MissingEdge::Barrier { .. } | MissingEdge::Through { .. } => Some(Ordering::Barrier),
+        MissingEdge::Barrier { .. } | MissingEdge::Through { .. } | MissingEdge::Answer { .. } => {
+            Some(Ordering::Barrier)
+        }
         MissingEdge::Atomic { .. }
         | MissingEdge::Scope { .. }
         | MissingEdge::SystemFence { .. }

@@ -42,7 +42,8 @@ impl Pair {
     /// What is missing between the two. What is known of kernels comes first, because it is the most exact.
     pub(super) fn missing(&self, context: Context<'_>) -> MissingEdge {
         let of_a_kernel = self.missing_in_a_kernel(context);
-        let more = of_a_kernel.or_else(|| self.missing_on_the_path(context)).or_else(|| self.missing_atomic(context));
+        let more = of_a_kernel.or_else(|| self.missing_on_the_path(context)).or_else(|| self.missing_answer(context));
+        let more = more.or_else(|| self.missing_atomic(context));
         more.unwrap_or_else(|| match self.path {
             Path::Issued(next) => self.missing_behind_the_issue(next, context),
             _ => self.missing_between_agents(context),
@@ -121,10 +122,28 @@ impl Pair {
         }
     }
 
+    /// A put is called again, and its target is read, by whom that knows of an earlier call: the reader must answer before.
+    fn missing_answer(&self, context: Context<'_>) -> Option<MissingEdge> {
+        let Pair { ref first, ref second, known, path, .. } = *self;
+        let [one, other] = self.pes(context.agents);
+        if one == other || matches!(path, Path::Issued(_)) {
+            return None;
+        }
+        [(first, second, known[0]), (second, first, known[1])].into_iter().find_map(|(write, read, known)| {
+            let puts = matches!(write.lane(), Lane::Puts | Lane::Nbi | Lane::Arrived) && write.how() == How::Deliver;
+            // calls are numbered as they are met: this one was made before the last that the reader knows of
+            let again = known.is_some_and(|known| write.site() <= known);
+            let edge = MissingEdge::Answer { after: context.at(read), before: context.at(write) };
+            (puts && again && !read.how().writes()).then_some(edge)
+        })
+    }
+
     /// A plain access beside an atomic one.
     fn missing_atomic(&self, context: Context<'_>) -> Option<MissingEdge> {
         let Pair { first, second, .. } = self;
         [(first, second), (second, first)].into_iter().find_map(|(plain, other)| match (plain.how(), other.how()) {
+            // what comes with a signal is no flag
+            (How::Deliver, How::AtomicRead | How::Wait) if context.call(plain).contains("signal") => None,
             (How::Deliver, How::AtomicRead | How::Wait) => {
                 Some(MissingEdge::Atomic { at: context.at(plain), writes: true })
             }

@@ -74,6 +74,11 @@ impl Times {
         }
     }
 
+    /// The last moment.
+    fn last(&self) -> u64 {
+        self.later.last().map_or(self.upto, |&(_, to)| to)
+    }
+
     /// Removes the moments behind `from`, up to `to`.
     pub(super) fn remove(&mut self, from: u64, to: u64) {
         let all = std::iter::once((0, self.upto)).chain(self.later.iter().copied());
@@ -159,7 +164,36 @@ impl Known {
 
     fn join(&mut self, other: &Known) {
         self.steps = self.steps.max(other.steps);
-        other.transfers.iter().for_each(|(to, what, times)| self.of(*to, *what).join(times));
+        for (to, what, times) in &other.transfers {
+            if !self.covers(*to, *what, times) {
+                self.of(*to, *what).join(times);
+            }
+        }
+        if other.transfers.iter().any(|(to, ..)| to.is_none()) {
+            self.prune();
+        }
+    }
+
+    /// Whether these transfers are known by what is known of transfers to all PEs.
+    fn covers(&self, to: Option<PeId>, what: What, times: &Times) -> bool {
+        let upto = |what: What| {
+            let of_all = self.transfers.iter().find(|(to, which, _)| to.is_none() && *which == what);
+            of_all.map_or(0, |(.., times)| times.upto)
+        };
+        let is_read = what == What::Over(Lane::Reads) && times.last() <= upto(What::Over(Lane::Nbi)); // what has arrived was read
+        is_read || to.is_some() && times.last() <= upto(what)
+    }
+
+    /// Forgets what need not be kept, because it is known of transfers to all PEs.
+    pub(super) fn prune(&mut self) {
+        let mut at = 0;
+        while at < self.transfers.len() {
+            let (to, what, ref times) = self.transfers[at];
+            match self.transfers.len() > 1 && self.covers(to, what, times) {
+                true => drop(self.transfers.swap_remove(at)),
+                false => at += 1,
+            }
+        }
     }
 
     /// Whether it has an access of a lane to memory of a PE.

@@ -291,6 +291,7 @@ impl Detector {
                     known.lane(Lane::Nbi).add(0, covered);
                 }
             }
+            known.prune();
         }
         if news {
             self.agents[agent].last = now; // who does not come after this call does not know that they are complete

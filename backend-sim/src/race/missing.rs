@@ -70,6 +70,13 @@ pub enum MissingEdge {
         /// The line before which it belongs.
         before: At,
     },
+    /// A put writes again what its reader may not have read yet: a signal of the reader that the writer waits for, or a barrier.
+    Answer {
+        /// The line that reads, behind which the answer belongs.
+        after: At,
+        /// The line that writes, before whose next call the writer waits.
+        before: At,
+    },
     /// Nothing leads from one PE to the other: a barrier, or a signal that is sent behind the one and awaited before the other.
     Barrier {
         /// The line behind which it belongs.
@@ -185,9 +192,9 @@ impl MissingEdge {
             MissingEdge::Quiet { after, before } => ("quiet", after, before),
             MissingEdge::Flush { after, before } => ("flush", after, before),
             MissingEdge::Synchronize { after, before, .. } => ("synchronize", after, before),
-            MissingEdge::Barrier { after, before } | MissingEdge::Through { after, before, .. } => {
-                ("barrier_all", after, before)
-            }
+            MissingEdge::Barrier { after, before }
+            | MissingEdge::Through { after, before, .. }
+            | MissingEdge::Answer { after, before } => ("barrier_all", after, before),
             MissingEdge::Threads { after, before, .. } => ("__syncthreads", after, before),
             MissingEdge::Blocks { after, before } => ("grid.sync", after, before),
             MissingEdge::SystemFence { at } => ("__threadfence_system", at, at),
@@ -315,6 +322,10 @@ impl fmt::Display for MissingEdge {
                 let what = format!("a barrier, or a signal of PE {pe}, behind what tells PE {pe} of the first,");
                 between(f, &what, after, before)
             }
+            MissingEdge::Answer { after, before } => write!(
+                f,
+                "an answer behind {after}, for which the writer waits before it calls {before} again: a signal, or a barrier"
+            ),
             MissingEdge::Barrier { after, before } => {
                 between(f, "a barrier, or a signal and a wait for it,", after, before)
             }

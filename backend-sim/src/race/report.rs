@@ -100,7 +100,7 @@ pub(super) struct Pair {
     /// Whether one was ordered after the other, if only both took the same path.
     pub(super) through: bool,
     /// The site of the last synchronization of each that the other knows.
-    known: [Option<u32>; 2],
+    pub(super) known: [Option<u32>; 2],
     times: u64,
 }
 
