@@ -1,7 +1,7 @@
 //! What a race lacks, in the words of its report: each is the call that repairs the program, between the lines where it belongs.
 
 use onesided::{Backend, Cmp, Pe, ReduceOp, Result, SignalOp};
-use onesided_sim::{Config, Effort, Sim, Simulation};
+use onesided_sim::{Config, Effort, MissingEdge, Sim, Simulation};
 
 /// What the first race of the run in order lacks, with lines counted from that of `here`; and the proposal that was proved.
 fn lacks(here: u32, program: fn(&Pe<Sim>) -> Result<()>) -> (String, String) {
@@ -97,4 +97,66 @@ fn the_line_of_the_stream_comes_before_that_of_the_host() {
         pe.free(sum)
     });
     assert_eq!(found, text("synchronizing the stream after +3 and before +4", "insert `synchronize` after +3"));
+}
+
+/// A second round writes what the reader of the first may not have read yet: the edge leads from the read to the next call.
+#[test]
+fn an_answer_of_the_reader_before_a_put_is_made_again() {
+    let found = lacks(line!(), |pe| {
+        let edge = pe.alloc_zeroed::<i32>(1)?;
+        for round in 1..3 {
+            if pe.my_pe() == 0 {
+                pe.host().p(&edge, round, 1)?; // + 4
+            }
+            pe.host().barrier_all()?;
+            pe.read_one(&edge)?; // + 7
+        }
+        pe.free(edge)
+    });
+    let said = "an answer behind +7, for which the writer waits before it calls +4 again: a signal, or a barrier";
+    assert_eq!(found, text(said, "insert `barrier_all` after +7"));
+}
+
+/// A signal is enough to know of the earlier round. In the first round, nothing has been written yet: there it is the reader who must wait.
+#[test]
+fn only_what_the_reader_knows_of_makes_it_another_round() {
+    let missing = |rounds: u64, waits: bool| {
+        let run = Simulation::new(Config::pes(2)).unwrap().run(move |pe| {
+            let (slot, full) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(1)?);
+            for round in 1..=rounds {
+                if pe.my_pe() == 1 {
+                    pe.host().put_signal(&slot, &slot, full.signal(0), round, SignalOp::Set, 0)?;
+                    pe.host().fence()?;
+                } else {
+                    if waits {
+                        pe.host().signal_wait_until(full.signal(0), Cmp::Ge, round)?;
+                    }
+                    pe.read_one(&slot)?;
+                }
+            }
+            pe.free(full)?;
+            pe.free(slot)
+        });
+        run.unwrap().verdict.races.first().map(|race| race.missing)
+    };
+    assert!(matches!(missing(2, true), Some(MissingEdge::Answer { .. })), "{:?}", missing(2, true));
+    assert!(matches!(missing(1, false), Some(MissingEdge::Barrier { .. })), "{:?}", missing(1, false));
+    assert_eq!(missing(1, true), None);
+}
+
+/// Data that comes with a signal is no flag: a poll of it needs an order, and no other call.
+#[test]
+fn what_comes_with_a_signal_is_not_to_be_put_otherwise() {
+    let run = Simulation::new(Config::pes(2)).unwrap().run(|pe| {
+        let (data, flag) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(1)?);
+        if pe.my_pe() == 0 {
+            pe.host().put_signal(&data, &data, flag.signal(0), 1, SignalOp::Set, 1)?;
+        } else {
+            pe.host().signal_fetch(data.signal(0))?;
+        }
+        pe.free(flag)?;
+        pe.free(data)
+    });
+    let races = run.unwrap().verdict.races;
+    assert!(matches!(races[0].missing, MissingEdge::Barrier { .. }), "{}", races[0]);
 }

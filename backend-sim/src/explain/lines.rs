@@ -6,7 +6,7 @@ use onesided::At;
 use onesided::backend::{Effect, Moves, Op, Order, Transfer};
 
 use super::edit::{Edit, Ordering};
-use crate::race::Race;
+use crate::race::{MissingEdge, Race};
 use crate::trace::{Event, EventKind};
 
 /// A call in the source: of hosts, or on streams.
@@ -85,7 +85,8 @@ impl Calls {
         for race in races {
             let (_, after, before) = race.missing.call();
             let (Some(one), Some(other)) = (host(after), host(before)) else { continue };
-            if one.pes.len() == pes.len() && other.pes.len() == pes.len() {
+            let is_answer = matches!(race.missing, MissingEdge::Answer { .. });
+            if one.pes.len() == pes.len() && (is_answer || other.pes.len() == pes.len()) {
                 continue; // a call behind the first is made by all
             }
             let behind_after: BTreeSet<At> = self.behind(after).collect();

@@ -131,8 +131,9 @@ impl Pair {
         }
         [(first, second, known[0]), (second, first, known[1])].into_iter().find_map(|(write, read, known)| {
             let puts = matches!(write.lane(), Lane::Puts | Lane::Nbi | Lane::Arrived) && write.how() == How::Deliver;
-            // calls are numbered as they are met: this one was made before the last that the reader knows of
-            let again = known.is_some_and(|known| write.site() <= known);
+            // calls are numbered as they are met: this one was first made before the last that the reader knows of
+            let is_known = write.site() < context.sites.known || known.is_some_and(|known| write.site() <= known);
+            let again = write.is_again() && is_known;
             let edge = MissingEdge::Answer { after: context.at(read), before: context.at(write) };
             (puts && again && !read.how().writes()).then_some(edge)
         })

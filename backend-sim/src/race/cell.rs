@@ -48,18 +48,19 @@ impl Mark {
 }
 
 impl Cell {
-    /// Notes an access; `found` gets what it races with.
+    /// Notes an access; `found` gets what it races with, and its own mark.
     #[inline]
-    pub(super) fn access(&mut self, who: &Who<'_>, mark: Mark, mut found: impl FnMut(Mark)) {
+    pub(super) fn access(&mut self, who: &Who<'_>, mark: Mark, mut found: impl FnMut(Mark, Mark)) {
+        let mark = if mark.how().is_plain_write() { mark.over(&self.write) } else { mark };
         if who.conflicts(&mark, &self.write) && !who.knows(&self.write) && !self.was_seen(who) {
-            found(self.write);
+            found(self.write, mark);
         }
         if who.conflicts(&mark, &self.other) && !who.knows(&self.other) && !self.was_read(who, &self.other) {
-            found(self.other);
+            found(self.other, mark);
         }
         if let Some(more) = &self.more {
             let unknown = more.marks.iter().filter(|other| who.conflicts(&mark, other) && !who.knows(other));
-            unknown.filter(|other| !self.was_read(who, other)).for_each(|race| found(*race));
+            unknown.filter(|other| !self.was_read(who, other)).for_each(|race| found(*race, mark));
         }
         if mark.how().is_plain_write() {
             return self.write(who, mark);
@@ -94,7 +95,7 @@ impl Cell {
             if !knows(&self.write) {
                 return false; // plain writes conflict with each other
             }
-            (self.write, self.other) = (mark, Mark::BLANK);
+            (self.write, self.other) = (mark.over(&self.write), Mark::BLANK);
             self.set_by(issue);
         } else {
             // what it stands for does not conflict with it

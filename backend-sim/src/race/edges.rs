@@ -377,6 +377,7 @@ impl Detector {
         // where the path matters, one meeting does not tell everybody of what others have been told by it
         if is_everybody && self.pes_per_node.is_none() && self.all_is_known() {
             self.base = self.tick();
+            self.sites.known = self.sites.all.len() as u32;
             for agent in self.agents.ids() {
                 let view = &mut self.agents[agent];
                 view.issue = None;

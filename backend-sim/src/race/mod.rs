@@ -90,7 +90,8 @@ pub(crate) struct Mark {
     time: u64,
     /// Agent and lane.
     owner: u32,
-    /// Source line, whether its scope is that of a block or of a GPU, kind of access, and size of a word.
+    /// Source line, whether it writes what it has written before, whether its scope is that of a block or of a GPU, kind of access, and size of a
+    /// word.
     what: u32,
 }
 
@@ -99,7 +100,7 @@ impl Mark {
 
     #[inline]
     fn new(agent: AgentId, lane: Lane, time: u64, site: u32, how: How, size: usize) -> Mark {
-        let what = site << 7 | (how as u32) << 2 | size.trailing_zeros().min(3);
+        let what = site << 8 | (how as u32) << 2 | size.trailing_zeros().min(3);
         Mark { time, owner: agent.0 << 3 | lane as u32, what }
     }
 
@@ -116,6 +117,23 @@ impl Mark {
     #[inline]
     fn is_narrow(&self) -> bool {
         self.what & NARROW != 0
+    }
+
+    /// The same, of a write to where this one was the last.
+    #[inline(always)] // on the hottest path
+    fn over(self, last: &Mark) -> Mark {
+        let again = self.owner == last.owner && (self.what ^ last.what) & !AGAIN == 0;
+        Mark { what: self.what | u32::from(again) * AGAIN, ..self }
+    }
+
+    /// Whether the same call of the same agent has written there before, and nobody else since.
+    fn is_again(&self) -> bool {
+        self.what & AGAIN != 0
+    }
+
+    /// The same, whatever was there before.
+    fn once(self) -> Mark {
+        Mark { what: self.what & !AGAIN, ..self }
     }
 
     #[inline]
@@ -144,7 +162,7 @@ impl Mark {
     }
 
     fn site(&self) -> u32 {
-        self.what >> 7
+        self.what >> 8
     }
 
     /// Whether two accesses conflict, whoever makes them.
@@ -174,6 +192,8 @@ const WITHIN_GPU: u32 = 1 << 5;
 /// The same: of a block.
 const WITHIN_BLOCK: u32 = 1 << 6;
 const NARROW: u32 = WITHIN_GPU | WITHIN_BLOCK;
+/// The same: the write before it was of the same call and agent.
+const AGAIN: u32 = 1 << 7;
 
 /// What a transfer knew when it was issued.
 #[derive(Debug)]
@@ -455,7 +475,7 @@ impl Detector {
         let marked = Some(&self.sites).filter(|_| !self.marks.is_empty());
         let who = Who { pe, on_path, marked, ..Who::agent(agent, mark.time, self.base, &self.agents) };
         let (found, known) = (&mut self.found, (&self.agents, &self.gpus));
-        self.shadow.access(&who, span, mark, |other, span| found.note(other, mark, &who, span, known));
+        self.shadow.access(&who, span, mark, |other, mark, span| found.note(other, mark, &who, span, known));
     }
 
     /// A transfer's access to its source or target.
@@ -475,7 +495,7 @@ impl Detector {
         let who =
             Who { on_path, marked, ..Who::transfer(ticket, mark.lane(), pe, self.base, self.promises, &self.agents) };
         let (found, known) = (&mut self.found, (&self.agents, &self.gpus));
-        self.shadow.access(&who, span, mark, |other, span| found.note(other, mark, &who, span, known));
+        self.shadow.access(&who, span, mark, |other, mark, span| found.note(other, mark, &who, span, known));
     }
 
     /// The memory is given up, by a call that follows everything that its members know: whatever else there is races with it, and nothing that

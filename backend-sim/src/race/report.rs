@@ -173,7 +173,7 @@ fn streams_of(host: AgentId, agents: &Table<AgentId, View>) -> impl Iterator<Ite
 }
 
 fn kind(mark: &Mark) -> Kind {
-    (mark.what, mark.owner & 7)
+    (mark.once().what, mark.owner & 7)
 }
 
 impl Found {

@@ -169,10 +169,10 @@ impl Shadow {
         (&mut parts[pe], &mut self.spare)
     }
 
-    /// Notes an access; `found` gets each mark that it races with, and the bytes of both.
-    pub(super) fn access(&mut self, who: &Who<'_>, span: Span, mark: Mark, mut found: impl FnMut(Mark, Span)) {
+    /// Notes an access; `found` gets each mark that it races with, its own, and the bytes of both.
+    pub(super) fn access(&mut self, who: &Who<'_>, span: Span, mark: Mark, mut found: impl FnMut(Mark, Mark, Span)) {
         match self.cell(who.pe, span) {
-            Some(cell) => cell.access(who, mark, |race| found(race, span)),
+            Some(cell) => cell.access(who, mark, |race, mark| found(race, mark, span)),
             None => self.access_chunks(who, span, mark, &mut found),
         }
     }
@@ -234,7 +234,7 @@ impl Shadow {
     }
 
     #[inline(never)]
-    fn access_chunks(&mut self, who: &Who<'_>, span: Span, mark: Mark, found: &mut dyn FnMut(Mark, Span)) {
+    fn access_chunks(&mut self, who: &Who<'_>, span: Span, mark: Mark, found: &mut dyn FnMut(Mark, Mark, Span)) {
         let (part, spare) = self.part(who.pe, span.alloc);
         let end = span.start + span.len;
         let mut from = span.start;
@@ -244,10 +244,12 @@ impl Shadow {
             let chunk = part.chunk(number);
             let here = Span { start: from, len: to - from, ..span };
             match chunk {
-                Chunk::Whole(cell) if to - from == CHUNK_BYTES => cell.access(who, mark, |race| found(race, here)),
+                Chunk::Whole(cell) if to - from == CHUNK_BYTES => {
+                    cell.access(who, mark, |race, mark| found(race, mark, here))
+                }
                 Chunk::Untouched if to - from == CHUNK_BYTES => {
                     let mut cell = BLANK;
-                    cell.access(who, mark, |race| found(race, here));
+                    cell.access(who, mark, |race, mark| found(race, mark, here));
                     *chunk = Chunk::Whole(cell);
                 }
                 _ => {
@@ -395,7 +397,7 @@ fn access_blocks(
     who: &Who<'_>,
     span: Span,
     mark: Mark,
-    found: &mut dyn FnMut(Mark, Span),
+    found: &mut dyn FnMut(Mark, Mark, Span),
 ) {
     let end = span.start + span.len;
     let mut from = span.start;
@@ -405,15 +407,15 @@ fn access_blocks(
         let block = chunk.block(number % CHUNK);
         let here = Span { start: from, len: to - from, ..span };
         match block {
-            Block::Whole(cell) if to - from == BLOCK => cell.access(who, mark, |race| found(race, here)),
+            Block::Whole(cell) if to - from == BLOCK => cell.access(who, mark, |race, mark| found(race, mark, here)),
             Block::Untouched if to - from == BLOCK => {
                 let mut cell = BLANK;
-                cell.access(who, mark, |race| found(race, here));
+                cell.access(who, mark, |race, mark| found(race, mark, here));
                 *block = Block::Whole(cell);
             }
             _ => {
                 let cells = block.cells(from % BLOCK..to - number * BLOCK, spare);
-                cells.iter_mut().for_each(|cell| cell.access(who, mark, |race| found(race, here)));
+                cells.iter_mut().for_each(|cell| cell.access(who, mark, |race, mark| found(race, mark, here)));
                 if to - from == BLOCK && mark.how().is_plain_write() {
                     merge(block, spare);
                 }

@@ -15,6 +15,8 @@ pub(super) struct Site {
 #[derive(Debug, Default)]
 pub(super) struct Sites {
     pub(super) all: Vec<Site>,
+    /// So many of them had been made before the last moment that everybody knows.
+    pub(super) known: u32,
     /// Their numbers, in the order of what they are.
     sorted: Vec<u32>,
     recent: [Option<(Site, u32)>; 8],
@@ -36,7 +38,7 @@ impl Sites {
 
     #[cold]
     fn look_up(&mut self, site: Site, slot: usize) -> u32 {
-        let Sites { all, sorted, recent } = self;
+        let Sites { all, sorted, recent, .. } = self;
         let key = |site: &Site| (site.at, site.call, site.mark);
         let number = match sorted.binary_search_by_key(&key(&site), |&number| key(&all[number as usize])) {
             Ok(at) => sorted[at],
@@ -53,6 +55,7 @@ impl Sites {
 
     pub(super) fn clear(&mut self) {
         self.all.clear();
+        self.known = 0;
         self.sorted.clear();
         self.recent = Default::default();
     }
