@@ -1,7 +1,7 @@
 //! What is missing where threads of kernels race: the report names it, and with it nothing races.
 
 use onesided::{Grid, Pe, Result, Source, args};
-use onesided_sim::{Config, Sim, Simulation, Verdict};
+use onesided_sim::{Config, MissingEdge, Sim, Simulation, Verdict};
 
 const MISSING: &str = include_str!("../ptx/kernels/missing.ptx");
 
@@ -64,4 +64,29 @@ fn several_threads_write_to_one_place() {
     insta::assert_snapshot!(missing("counter"), @r"an atomic (atomicAdd) in place of what several threads read and write at missing.cu:88, or a barrier between them");
     insta::assert_snapshot!(missing("same_value"), @r"one thread that writes at missing.cu:93 in place of several (it is a race also if all write the same), or an atomic, or a barrier between them");
     insta::assert_snapshot!(missing("in_place"), @r"a barrier of the block (__syncthreads) between missing.cu:98 and missing.cu:103");
+}
+
+/// The host tells the other PE of what its kernel has not done yet.
+#[test]
+fn a_launch_is_synchronized_before_the_host_tells_of_it() {
+    let run = Simulation::new(Config::pes(2)).unwrap().run(|pe: &Pe<Sim>| {
+        let (data, signal, seen) = (pe.alloc_zeroed::<i32>(4)?, pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<i32>(1)?);
+        let module = pe.module(&Source::ptx("stores.ptx", include_str!("../ptx/kernels/stores.ptx")))?;
+        let stream = pe.stream()?;
+        // SAFETY: the kernel takes these three, and stays inside them.
+        unsafe { pe.on(&stream).launch(&module.kernel("end")?, &Grid::new(1, 2), args![&data, &signal, &seen])? };
+        pe.host().barrier_all()?;
+        pe.read(&data)?;
+        pe.synchronize(&stream)?;
+        pe.host().barrier_all()?;
+        pe.free(seen)?;
+        pe.free(signal)?;
+        pe.free(data)
+    });
+    let races = run.unwrap().verdict.races;
+    let missing = races[0].missing;
+    let MissingEdge::Synchronize { after, before, quiet: false, launch: true } = missing else {
+        panic!("{}", races[0])
+    };
+    assert_eq!(before.line(), after.line() + 1, "the barrier is behind the launch: {missing}");
 }

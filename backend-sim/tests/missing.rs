@@ -160,3 +160,25 @@ fn what_comes_with_a_signal_is_not_to_be_put_otherwise() {
     let races = run.unwrap().verdict.races;
     assert!(matches!(races[0].missing, MissingEdge::Barrier { .. }), "{}", races[0]);
 }
+
+/// A signal of another PE cannot be waited for: it is fetched.
+#[test]
+fn a_plain_get_of_a_signal_is_to_be_a_fetch() {
+    let missing = |there: bool| {
+        let run = Simulation::new(Config::pes(2)).unwrap().run(move |pe| {
+            let flag = pe.alloc_zeroed::<u64>(1)?;
+            match pe.my_pe() {
+                0 => pe.host().signal_op(flag.signal(0), 1, SignalOp::Set, 1)?,
+                _ if there => drop(pe.read_one(&flag)?),
+                _ => {}
+            }
+            if pe.my_pe() == 0 && !there {
+                pe.host().g(&flag, 1)?;
+            }
+            pe.free(flag)
+        });
+        let races = run.unwrap().verdict.races;
+        races[0].missing.call().0
+    };
+    assert_eq!([missing(true), missing(false)], ["signal_fetch", "atomic_fetch"]);
+}

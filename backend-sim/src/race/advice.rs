@@ -7,7 +7,7 @@ use onesided::At;
 use super::gpu::{Gpus, Lack};
 use super::how::How;
 use super::missing::{MissingEdge, Side};
-use super::report::{Host, Pair, Path};
+use super::report::{Pair, Path, Which};
 use super::site::Sites;
 use super::{Lane, Mark, View};
 use crate::machine::{AgentId, Id as _, PeId, Table};
@@ -109,12 +109,15 @@ impl Pair {
     fn missing_on_the_path(&self, context: Context<'_>) -> Option<MissingEdge> {
         let (after, before) = (context.at(&self.first), context.at(&self.second));
         match self.path {
-            Path::Behind(site) => {
-                let quiet = matches!(self.first.lane(), Lane::Puts | Lane::Nbi | Lane::Stores | Lane::Gets);
-                Some(MissingEdge::synchronize(after, context.at_site(site), quiet))
+            Path::Behind { call, stream } => {
+                let access = if let Which::First = stream { &self.first } else { &self.second };
+                // the end of a kernel is behind its stores
+                let is_store = access.lane() == Lane::Stores && !context.agents[access.agent()].is_in_kernel();
+                let quiet = is_store || matches!(access.lane(), Lane::Puts | Lane::Nbi | Lane::Gets);
+                Some(MissingEdge::synchronize(context.at(access), context.at_site(call), quiet))
             }
             Path::OnStream { call, host } => {
-                let before = if let Host::First = host { after } else { before };
+                let before = if let Which::First = host { after } else { before };
                 Some(MissingEdge::synchronize(context.at_site(call), before, false))
             }
             Path::ToldLater => Some(MissingEdge::Threads { after: before, before: after, side: Side::Second }),
@@ -142,15 +145,17 @@ impl Pair {
     /// A plain access beside an atomic one.
     fn missing_atomic(&self, context: Context<'_>) -> Option<MissingEdge> {
         let Pair { first, second, .. } = self;
+        let edge = |plain: &Mark, writes| {
+            let remote = context.agents[plain.agent()].pe != self.pe;
+            Some(MissingEdge::Atomic { at: context.at(plain), writes, remote })
+        };
         [(first, second), (second, first)].into_iter().find_map(|(plain, other)| match (plain.how(), other.how()) {
             // what comes with a signal is no flag
             (How::Deliver, How::AtomicRead | How::Wait) if context.call(plain).contains("signal") => None,
-            (How::Deliver, How::AtomicRead | How::Wait) => {
-                Some(MissingEdge::Atomic { at: context.at(plain), writes: true })
-            }
+            (How::Deliver, How::AtomicRead | How::Wait) => edge(plain, true),
             // an atomic is no signal: what is missing there is an order
             (How::Read, How::AtomicUpdate | How::AtomicFetch) if context.call(other).contains("signal") => {
-                Some(MissingEdge::Atomic { at: context.at(plain), writes: false })
+                edge(plain, false)
             }
             _ => None,
         })

@@ -138,9 +138,7 @@ impl Gpus {
             if !near.tells.as_deref().into_iter().chain(near_told).any(covers) {
                 return Some(Lack::Release { flag });
             }
-            let view = &agents[by];
-            let known = view.block.map(|block| &agents[block]).filter(|block| block.met != view.met).unwrap_or(view);
-            (!covers(&known.clock)).then_some(Lack::Acquire { read })
+            (!covers(agents[by].last_clock(agents))).then_some(Lack::Acquire { read })
         })
     }
 }

@@ -59,6 +59,8 @@ pub enum MissingEdge {
         at: At,
         /// Whether that one writes.
         writes: bool,
+        /// Whether it is to another PE's memory, where no signal can be waited for.
+        remote: bool,
     },
     /// The transfer is complete, and was promised to its destination only: that PE must have seen it and then synchronize with the
     /// reader, who reads on another path.
@@ -205,8 +207,9 @@ impl MissingEdge {
             MissingEdge::AcquiringFence { read, before } => ("__threadfence_system", read, before),
             MissingEdge::OneThread { at, .. } => ("atomicAdd", at, at),
             MissingEdge::Wait { at } => ("nvshmem_signal_wait_until", at, at),
-            MissingEdge::Atomic { at, writes: true } => ("signal_op", at, at),
-            MissingEdge::Atomic { at, writes: false } => ("signal_fetch", at, at),
+            MissingEdge::Atomic { at, writes: true, .. } => ("signal_op", at, at),
+            MissingEdge::Atomic { at, remote: true, .. } => ("atomic_fetch", at, at),
+            MissingEdge::Atomic { at, .. } => ("signal_fetch", at, at),
         }
     }
 }
@@ -248,11 +251,12 @@ impl fmt::Display for MissingEdge {
                 let launch = if *launch { "the launch at " } else { "" };
                 write!(f, "{quiet}synchronizing the stream after {launch}{after} and before {before}")
             }
-            MissingEdge::Atomic { at, writes: true } => {
+            MissingEdge::Atomic { at, writes: true, .. } => {
                 write!(f, "an atomic update (put_signal, signal_op) in place of the call at {at}")
             }
-            MissingEdge::Atomic { at, writes: false } => {
-                write!(f, "an atomic read (signal_fetch, signal_wait_until) in place of the call at {at}")
+            MissingEdge::Atomic { at, remote, .. } => {
+                let call = if *remote { "atomic_fetch" } else { "signal_fetch, signal_wait_until" };
+                write!(f, "an atomic read ({call}) in place of the call at {at}")
             }
             MissingEdge::SystemFence { at } => {
                 write!(f, "a fence of system scope (__threadfence_system) in place of the one at {at}")

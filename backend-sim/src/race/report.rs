@@ -14,7 +14,7 @@ use super::ineffective::IneffectiveOrder;
 use super::missing::{MissingEdge, Side};
 use super::site::Sites;
 use super::who::{Who, knows, steps_of};
-use super::{Kind as Agent, Lane, Mark, View};
+use super::{Clock, Kind as Agent, Lane, Mark, View};
 use crate::machine::{AgentId, Id as _, PeId, Table};
 
 /// Two accesses to the same bytes, at least one of which writes, that nothing orders. They are not both atomic, or they are
@@ -112,19 +112,19 @@ pub(super) enum Path {
     /// The second comes after the issue of the first. With the first call after it that others synchronize with, and the PE that
     /// this call signals.
     Issued(Option<(u32, Option<PeId>)>),
-    /// Nothing leads from the first, of a stream, to the second, which comes after this call that its host has made since.
-    Behind(u32),
+    /// Nothing leads from one, of a stream or a kernel, to the other, which comes after this call that the stream's host has made since.
+    Behind { call: u32, stream: Which },
     /// Nothing leads from one to the other, but from the one to this call of a stream that the other one's host does not wait for.
-    OnStream { call: u32, host: Host },
+    OnStream { call: u32, host: Which },
     /// Nothing leads from one to the other, and a barrier of a kernel's block would.
     Threads(Side),
     /// The same: another thread of the first one's block was told of the second before all of them met.
     ToldLater,
 }
 
-/// Which of two accesses is that of the host.
+/// One of two accesses.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Host {
+pub(super) enum Which {
     First,
     Second,
 }
@@ -145,20 +145,34 @@ impl Path {
         } else if of_block(first).any(|other| who.clock.steps(other) > who.base) {
             Path::Threads(Side::First)
         } else if let Some(stream) = streams_of(second, agents).find(told) {
-            Path::OnStream { call: agents[stream].site, host: Host::Second }
+            Path::OnStream { call: agents[stream].site, host: Which::Second }
+        } else if let Some(call) =
+            Path::behind((first, agents[first].last_clock(agents)), (second, who.clock), who.base, agents)
+        {
+            Path::Behind { call, stream: Which::First }
+        } else if agents[first].last == earlier.time // so it knows what it knew then
+            && let Some(call) = Path::behind((second, who.clock), (first, &agents[first].clock), who.base, agents)
+        {
+            Path::Behind { call, stream: Which::Second }
         } else {
-            Path::behind(first, who, agents).map_or(Path::None, Path::Behind)
+            Path::None
         }
     }
 
-    /// The call of a stream's host, made since the stream's last work was enqueued, that somebody comes after.
-    fn behind(stream: AgentId, who: &Who<'_>, agents: &Table<AgentId, View>) -> Option<u32> {
-        let (view, host) = (&agents[stream], AgentId(agents[stream].pe.0)); // hosts come first, by rank
-        if !matches!(view.kind, Agent::Stream(_)) || view.pe == agents[who.agent].pe {
+    /// The call of a host, made since the last work of its stream was enqueued, that somebody comes after. `agent`: the stream, or one of a kernel
+    /// there. Each with what it knows.
+    fn behind(
+        (agent, of_host): (AgentId, &Clock),
+        (other, knows): (AgentId, &Clock),
+        base: u64,
+        agents: &Table<AgentId, View>,
+    ) -> Option<u32> {
+        let (view, host) = (&agents[agent], AgentId(agents[agent].pe.0)); // hosts come first, by rank
+        if view.is_host() || view.pe == agents[other].pe {
             return None;
         }
-        let enqueued = who.base.max(steps_of(&view.clock, agents, host));
-        let known = steps_of(who.clock, agents, host);
+        let enqueued = base.max(steps_of(of_host, agents, host));
+        let known = steps_of(knows, agents, host);
         let next = agents[host].log.iter().find(|(time, ..)| *time > enqueued && *time <= known);
         next.map(|&(_, site, _)| site)
     }
@@ -273,7 +287,7 @@ impl Found {
                 && steps_of(&view.clock, agents, host) < first.time
                 && knows(&view.clock, agents, other, second.lane(), second.time, *pe)
             {
-                *path = Path::OnStream { call: view.site, host: Host::First };
+                *path = Path::OnStream { call: view.site, host: Which::First };
             }
         }
     }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use onesided::At;
 
 use super::{Clock, Issue, Lane};
-use crate::machine::{AgentId, PeId};
+use crate::machine::{AgentId, PeId, Table};
 
 /// An agent, as the detector sees it.
 #[derive(Debug)]
@@ -144,6 +144,12 @@ impl View {
     /// Where the non-blocking put went that it issued at a moment.
     pub(super) fn nbi_put_to(&self, time: u64) -> Option<PeId> {
         self.nbi_puts.binary_search_by_key(&time, |&(time, _)| time).ok().map(|at| self.nbi_puts[at].1)
+    }
+
+    /// What it knew when it last acted, or, of a thread, what its block has learned since.
+    pub(super) fn last_clock<'a>(&'a self, agents: &'a Table<AgentId, View>) -> &'a Clock {
+        let block = self.block.map(|block| &agents[block]).filter(|block| block.met != self.met);
+        &block.unwrap_or(self).clock
     }
 
     /// What it knows, to be added to.
