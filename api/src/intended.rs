@@ -6,7 +6,8 @@ use crate::pe::Pe;
 
 /// # Races that are meant
 impl<B: Backend> Pe<B> {
-    /// Marks what the host does in `accesses` as free to race: reads, writes, and operations that it issues or enqueues there.
+    /// Marks what the host does in `accesses` as free to race: reads, writes, and operations that it issues or enqueues there. A kernel that is
+    /// launched there is marked as a whole.
     ///
     /// A race of which one side is marked is no finding. Summaries count it with its reason, and note a mark of which no access
     /// has raced. The mark orders nothing, and changes nothing in what can happen: every order of the accesses is explored, but for
