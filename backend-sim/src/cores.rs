@@ -8,6 +8,7 @@ use onesided::{Pe, Result};
 
 use crate::crew::with_helpers;
 use crate::explain::{Critical, CriticalJob, Effort, Fixes, TrialJob, Weaker};
+use crate::explore::Attempted;
 use crate::pe::{Sim, SimProcess};
 use crate::robust::{self, Robustness};
 use crate::search::{Explore, Explored};
@@ -75,8 +76,10 @@ impl Cores<'_> {
                 own.set_up(setup);
                 pulse.show(Some(own.pulse()));
                 move |job| {
-                    let (executed, attempted) = own.job(job, &launched(run))?;
-                    Ok((executed, attempted.map(|attempted| Box::new(attempted.ordered()))))
+                    let ordered = |(executed, attempted): (_, Option<Box<Attempted>>)| {
+                        (executed, attempted.map(|attempted| Box::new(attempted.ordered())))
+                    };
+                    own.job(job, &launched(run)).into_iter().map(|ran| ran.map(ordered)).collect()
                 }
             };
             with_helpers(helpers, make, &mut |job| simulation.job(job, &launched(run)), body)

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use onesided::{Error, Result};
+use smallvec::{SmallVec, smallvec};
 
 use crate::config::{Config, Quiet, Races};
 use crate::crew::Crew;
@@ -18,17 +19,25 @@ use crate::search::{Explore, Explored, Strategy};
 use crate::simulation::{MAX_STEPS_OF_ALL, Run, Simulation};
 use crate::verdict::VerdictKind;
 
-/// A schedule to run.
+/// Schedules to run.
 #[derive(Debug)]
 pub(crate) enum Job {
-    /// A random one.
-    Random(Choices),
+    /// Random ones, one after the other.
+    Random(SmallVec<[Choices; 1]>),
     /// One of an exhaustive search.
     Attempt(Box<Attempt>),
 }
 
-/// What came of it, and of the search's own part.
-pub(crate) type Done<T> = Result<(Executed<T>, Option<Box<Attempted>>)>;
+/// What came of a schedule, and of the search's own part.
+pub(crate) type Ran<T> = Result<(Executed<T>, Option<Box<Attempted>>)>;
+
+/// What came of a job: of one schedule after the other.
+pub(crate) type Done<T> = SmallVec<[Ran<T>; 1]>;
+
+/// To hand over a job takes about as long as so many steps of a run. Shorter runs are handed over together.
+const STEPS_OF_A_JOB: u64 = 1000;
+/// So many at most.
+const RUNS_OF_A_JOB: u64 = 64;
 
 /// What helpers of a search need besides the program and its jobs.
 #[derive(Clone, Debug, Default)]
@@ -77,17 +86,19 @@ impl Simulation {
         }
     }
 
-    /// Runs a schedule of a search.
+    /// Runs schedules of a search.
     pub(crate) fn job<T>(&mut self, job: Job, program: &Program<'_, T>) -> Done<T> {
         match job {
-            Job::Random(choices) => Ok((self.execute(&choices, false, program)?, None)),
-            Job::Attempt(attempt) => {
-                let max = self.config().max_steps.unwrap_or(MAX_STEPS_OF_ALL);
-                let mut attempting = Attempting::new(*attempt);
-                let executed = self.engine.execute(&mut attempting, max, false, program)?;
-                Ok((executed, Some(Box::new(attempting.done()))))
-            }
+            Job::Random(all) => all.iter().map(|choices| Ok((self.execute(choices, false, program)?, None))).collect(),
+            Job::Attempt(attempt) => smallvec![self.attempt(*attempt, program)],
         }
+    }
+
+    fn attempt<T>(&mut self, attempt: Attempt, program: &Program<'_, T>) -> Ran<T> {
+        let max = self.config().max_steps.unwrap_or(MAX_STEPS_OF_ALL);
+        let mut attempting = Attempting::new(attempt);
+        let executed = self.engine.execute(&mut attempting, max, false, program)?;
+        Ok((executed, Some(Box::new(attempting.done()))))
     }
 
     /// Makes a simulation ready to do jobs of a search.
@@ -130,20 +141,27 @@ impl Simulation {
         gather(self, &setup, &mut |crew| {
             let (mut explored, mut classes) = (Explored::default(), BTreeSet::new());
             let (mut offered, mut next) = (VecDeque::new(), 1);
+            let together = (STEPS_OF_A_JOB / (steps + 1)).clamp(1, RUNS_OF_A_JOB);
+            let mut ran = Done::new().into_iter();
             while explored.bound.is_none() {
                 let index = explored.schedules;
                 while offered.len() < crew.ahead() && next < schedules {
-                    offered.push_back(crew.offer(Job::Random(choices(next, steps))));
-                    next += 1;
+                    let some = next..schedules.min(next + together);
+                    next = some.end;
+                    offered.push_back(crew.offer(Job::Random(some.map(|index| choices(index, steps)).collect())));
                 }
                 let (choices, executed) = match first.take() {
                     Some(first) => (choices(0, 0), first),
                     None => {
-                        let executed = match offered.pop_front() {
-                            Some(ticket) => crew.take(ticket)?,
-                            None => crew.run(Job::Random(choices(index, steps)))?,
-                        };
-                        (choices(index, steps), executed.0)
+                        let executed = ran.next().unwrap_or_else(|| {
+                            let done = match offered.pop_front() {
+                                Some(ticket) => crew.take(ticket),
+                                None => crew.run(Job::Random(smallvec![choices(index, steps)])),
+                            };
+                            ran = done.into_iter();
+                            ran.next().expect("a job is one schedule at least")
+                        });
+                        (choices(index, steps), executed?.0)
                     }
                 };
                 if let VerdictKind::Stopped { bound } = executed.verdict.kind {
@@ -255,6 +273,6 @@ fn next<T>(all: &mut All, crew: &mut Crew<'_, Job, Done<T>>) -> Result<(Executed
             crew.run(Job::Attempt(Box::new(attempt)))
         }
     };
-    let (executed, attempted) = done?;
+    let (executed, attempted) = done.into_iter().next().expect("it is one schedule")?;
     Ok((executed, attempted.expect("it is of an exhaustive search")))
 }
