@@ -120,8 +120,9 @@ impl Members {
         (0..self.len()).map(|index| self.get(index))
     }
 
-    /// Members `start`, `start + stride`, … of this team (`size` of them).
+    /// Members `start`, `start + stride`, … of this team (`size` of them). Of one member, the stride says nothing.
     pub fn strided(&self, start: usize, stride: usize, size: usize) -> Members {
+        let stride = if size > 1 { stride } else { 1 };
         match self {
             Members::Strided { start: base, stride: step, .. } => {
                 Members::Strided { start: base + start as u32 * step, stride: step * stride as u32, size: size as u32 }
@@ -150,6 +151,7 @@ mod tests {
         assert_eq!(odd.iter().collect::<Vec<_>>(), [1, 3, 5]);
         assert_eq!((odd.position(3), odd.position(2), odd.position(7), odd.position(0)), (Some(1), None, None, None));
         assert_eq!(odd.strided(1, 1, 2).iter().collect::<Vec<_>>(), [3, 5]);
+        assert_eq!(odd.strided(1, 1 << 31, 1).iter().collect::<Vec<_>>(), [3]);
     }
 
     #[test]

@@ -54,6 +54,7 @@ mod last_words {
 mod limits;
 mod lint;
 mod machine;
+mod mix;
 mod panics;
 mod pe;
 mod profile;

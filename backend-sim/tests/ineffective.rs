@@ -154,3 +154,33 @@ fn a_wait_for_an_event_without_a_record_is_named() {
         assert_eq!(of(&[]), None);
     }
 }
+
+/// The only quiet of the PE has nothing taken away from it: it comes too late, or its stream has not come to it.
+#[test]
+fn a_quiet_that_nobody_came_before_has_nobody_to_blame() {
+    let call = |late: bool| {
+        ineffective(move |pe| {
+            let (data, from) = (pe.alloc_zeroed::<u32>(1)?, pe.alloc_zeroed::<u32>(1)?);
+            let (flag, stream) = (pe.alloc_zeroed::<u64>(1)?, pe.stream()?);
+            if pe.my_pe() == 0 {
+                pe.on(&stream).put(&data, &from, 1)?;
+                if late {
+                    pe.synchronize(&stream)?;
+                    pe.host().signal_op(flag.signal(0), 1, SignalOp::Set, 1)?;
+                    pe.on(&stream).quiet()?;
+                } else {
+                    pe.on(&stream).quiet()?;
+                    pe.host().signal_op(flag.signal(0), 1, SignalOp::Set, 1)?;
+                }
+            } else if pe.my_pe() == 1 {
+                pe.host().signal_wait_until(flag.signal(0), Cmp::Eq, 1)?;
+                pe.read_one(&data)?;
+            }
+            pe.synchronize(&stream)?;
+            pe.free(flag)?;
+            pe.free(from)?;
+            pe.free(data)
+        })
+    };
+    assert_eq!([call(false), call(true)], [None, None]);
+}

@@ -415,3 +415,60 @@ fn every_kind_has_a_name_of_its_own() {
     let names: std::collections::BTreeSet<&str> = LintKind::ALL.iter().map(|kind| kind.name()).collect();
     assert_eq!(names.len(), LintKind::ALL.len());
 }
+
+/// A fence orders signals and atomics, too.
+#[test]
+fn a_fence_between_two_signals_to_one_pe_is_no_fence_to_another() {
+    let program = |both: bool| {
+        move |pe: &Pe<Sim>| {
+            let (x, flags) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(3)?);
+            let host = pe.host();
+            if pe.my_pe() == 0 {
+                host.p(&x, 7, 1)?;
+                host.fence()?;
+                host.signal_op(flags.signal(0), 1, SignalOp::Set, 1)?;
+                if both {
+                    host.signal_op(flags.signal(1), 1, SignalOp::Set, 2)?;
+                }
+                host.fence()?;
+                host.signal_op(flags.signal(2), 1, SignalOp::Set, 2)?;
+            }
+            pe.free(flags)?;
+            pe.free(x)
+        }
+    };
+    assert_eq!(kinds(&recorded(Config::pes(3), program(true))), []);
+    assert_eq!(kinds(&recorded(Config::pes(3), program(false))), [LintKind::FenceToAnotherPe]);
+}
+
+/// A quiet covers whatever its scope has issued, and a put with a signal tells of itself.
+#[test]
+fn a_quiet_that_covers_a_get_is_in_no_wrong_scope() {
+    let program = |gets: bool, signals: bool| {
+        move |pe: &Pe<Sim>| {
+            let (x, src, flags) = (pe.alloc_zeroed::<u64>(3)?, pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(2)?);
+            let stream = pe.stream()?;
+            if pe.my_pe() == 0 {
+                if signals {
+                    pe.on(&stream).put_signal(x.at(0), &src, flags.signal(0), 1, SignalOp::Set, 1)?;
+                } else {
+                    pe.on(&stream).put(x.at(0), &src, 1)?;
+                }
+                if gets {
+                    pe.host().get_nbi(x.at(1), x.at(2), 1)?;
+                }
+                pe.host().quiet()?;
+                pe.host().signal_op(flags.signal(1), 1, SignalOp::Set, 1)?;
+            }
+            pe.synchronize(&stream)?;
+            pe.free(flags)?;
+            pe.free(src)?;
+            pe.free(x)
+        }
+    };
+    let found = |gets, signals| kinds(&recorded(Config::pes(2), program(gets, signals)));
+    assert_eq!(found(false, false), [LintKind::WrongScope]);
+    for (gets, signals) in [(true, false), (false, true), (true, true)] {
+        assert!(!found(gets, signals).contains(&LintKind::WrongScope), "{gets} {signals}");
+    }
+}

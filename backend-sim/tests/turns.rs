@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use onesided::{Cmp, Pe, ReduceOp, SignalOp};
-use onesided_sim::{Config, Explore, Sim, Simulation};
+use onesided::{Cmp, Pe, Predefined, ReduceOp, SignalOp};
+use onesided_sim::{Config, Explore, Reduce, Sim, Simulation};
 
 mod common;
 use common::{endings, verdict, without_lines};
@@ -132,4 +132,40 @@ fn the_same_two_collectives_in_the_order_of_an_event_are_fine() {
     };
     assert!(verdict(2, program).is_ok());
     assert_eq!(Vec::from_iter(endings(Config::pes(2), program).into_keys()), ["finished"]);
+}
+
+/// Two groups of one kind of team meet in either order: parts of their collectives have the same names in both.
+#[test]
+fn teams_are_called_the_same_whoever_uses_them_first() {
+    let program = |pe: &Pe<Sim>| {
+        let node = pe.team(Predefined::Node).expect("every PE has a node");
+        let words = pe.alloc_zeroed::<u64>(2)?;
+        let (dst, src) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(1)?);
+        let host = pe.host();
+        let signal = |word: usize, value, to| host.signal_op(words.signal(word), value, SignalOp::Set, to);
+        let wait = |word: usize| host.signal_wait_until(words.signal(word), Cmp::Ge, 1).map(drop);
+        match pe.my_pe() {
+            0 => signal(0, 1, 1).and_then(|()| wait(1))?,
+            1 => wait(0).and_then(|()| signal(1, 1, 0))?,
+            2 => signal(0, 1, 3).and_then(|()| wait(1))?,
+            _ => wait(0).and_then(|()| signal(1, 1, 2))?,
+        }
+        host.broadcast(node, &dst, &src, 0)?;
+        if pe.my_pe() == 3 {
+            signal(0, 2, 1)?;
+        }
+        pe.free(src)?;
+        pe.free(dst)?;
+        pe.free(words)
+    };
+    let config = Config { nodes: 2, ..Config::pes(4) };
+    for reduce in [Reduce::Nothing, Reduce::Counters, Reduce::Everything] {
+        let mut simulation = Simulation::new(Config { reduce, ..config.clone() }).unwrap();
+        let explored = simulation.explore(Explore::All { limit: 100_000 }, program, |run| {
+            assert!(run.is_ok(), "{}", run.verdict);
+            ControlFlow::Continue(())
+        });
+        let explored = explored.unwrap();
+        assert!(explored.complete && explored.redundant == 0, "{reduce:?} {explored:?}");
+    }
 }

@@ -240,12 +240,14 @@ impl Search<'_, '_> {
         }
     }
 
-    /// A stream's transfer that the host uses needs a quiet on the stream and its end. Several races may need a call each.
+    /// A stream's transfer that the host uses needs a flush or quiet on the stream and its end. Several races may need a call each.
     fn pair(&mut self) -> Result<Option<Fix>> {
         let mut pairs: Vec<Vec<Edit>> = Vec::new();
-        for (after, on_stream) in self.places(Ordering::Quiet).into_iter().filter(|(_, on_stream)| *on_stream) {
-            let insert = |call| Edit::Insert { call, after, on_stream };
-            pairs.push(vec![insert(Ordering::Quiet), insert(Ordering::Synchronize)]);
+        for call in [Ordering::Flush, Ordering::Quiet] {
+            for (after, on_stream) in self.places(call).into_iter().filter(|(_, on_stream)| *on_stream) {
+                let insert = |call| Edit::Insert { call, after, on_stream };
+                pairs.push(vec![insert(call), insert(Ordering::Synchronize)]);
+            }
         }
         for (number, &one) in self.helping.iter().enumerate() {
             pairs.extend(

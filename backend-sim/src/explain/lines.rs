@@ -85,6 +85,9 @@ impl Calls {
         for race in races {
             let (_, after, before) = race.missing.call();
             let (Some(one), Some(other)) = (host(after), host(before)) else { continue };
+            if after == before {
+                continue; // another call in place of this one is what is missing
+            }
             let is_answer = matches!(race.missing, MissingEdge::Answer { .. });
             if one.pes.len() == pes.len() && (is_answer || other.pes.len() == pes.len()) {
                 continue; // a call behind the first is made by all

@@ -11,9 +11,9 @@
 use std::collections::BTreeMap;
 
 use super::Chooser;
-use super::generator::mixed;
 use crate::config::Reduce;
 use crate::machine::{Access, Assumptions, Fold, GivenUp, Machine, Needs, Object, ObjectKind, Step, Touch};
+use crate::mix::mixed;
 
 /// A chooser whose runs are classified.
 #[derive(Debug)]

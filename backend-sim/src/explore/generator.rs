@@ -1,5 +1,7 @@
 //! Numbers from a seed: the same on every machine, for ever.
 
+use crate::mix::mixed;
+
 /// xoshiro256++.
 #[derive(Debug)]
 pub(super) struct Generator([u64; 4]);
@@ -34,14 +36,6 @@ impl Generator {
 #[inline]
 pub(super) fn below(random: u64, n: usize) -> usize {
     (((random >> 32) * n as u64) >> 32) as usize
-}
-
-/// The last part of splitmix64: numbers that differ little become numbers that have nothing in common.
-#[inline]
-pub(super) fn mixed(z: u64) -> u64 {
-    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

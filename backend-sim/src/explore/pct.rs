@@ -9,8 +9,9 @@
 use std::collections::BTreeMap;
 
 use super::Chooser;
-use super::generator::{Generator, mixed};
+use super::generator::Generator;
 use crate::machine::Machine;
+use crate::mix::mixed;
 
 /// Picks by priorities of agents and targets.
 #[derive(Debug)]

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use super::Chooser;
-use super::generator::mixed;
 use crate::machine::{Aim, Machine, Needs};
+use crate::mix::mixed;
 
 /// Picks by priorities.
 #[derive(Debug)]

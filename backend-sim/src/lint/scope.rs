@@ -17,8 +17,10 @@ pub(super) struct WrongScope(BTreeMap<Scope, Issued>);
 
 #[derive(Debug, Default)]
 struct Issued {
-    /// Data that no quiet of the scope has completed: the last call to each PE.
+    /// Data that no quiet of the scope has completed, and that comes without a signal: the last call to each PE.
     outstanding: BTreeMap<PeId, LintSite>,
+    /// Whether a quiet of the scope has anything to complete.
+    has_more: bool,
     /// A quiet or fence that covered nothing, though the other scope has something outstanding.
     covers_nothing: Option<LintSite>,
 }
@@ -32,8 +34,11 @@ impl Rule for WrongScope {
                 if transfer.signal.is_some() || matches!(transfer.moves, Moves::Amo { .. }) {
                     self.relies(scope, Some(peer), site, known.found);
                 }
-                if matches!(transfer.moves, Moves::Put { .. } | Moves::Value(_)) && transfer.shape.count > 0 {
-                    self.0.entry(scope).or_default().outstanding.insert(peer, site);
+                let issued = self.0.entry(scope).or_default();
+                issued.has_more = true;
+                let is_put = matches!(transfer.moves, Moves::Put { .. } | Moves::Value(_));
+                if is_put && transfer.signal.is_none() && transfer.shape.count > 0 {
+                    issued.outstanding.insert(peer, site);
                 }
             }
             Notice::Orders { agent, order, asked } => {
@@ -65,7 +70,7 @@ impl WrongScope {
     fn covers(&mut self, (pe, is_host): Scope, order: Ordering, site: LintSite) {
         let other_waits = self.0.get(&(pe, !is_host)).is_some_and(|other| !other.outstanding.is_empty());
         let issued = self.0.entry((pe, is_host)).or_default();
-        let nothing = issued.outstanding.is_empty() && other_waits;
+        let nothing = !issued.has_more && other_waits;
         // of several, the last; a fence takes nothing back of a quiet
         if nothing || order == Ordering::Quiet {
             issued.covers_nothing = nothing.then_some(site);
@@ -74,7 +79,9 @@ impl WrongScope {
 
     /// Everything of the scope is complete: whoever relied on the other scope's quiet may do so.
     fn completes(&mut self, (pe, is_host): Scope) {
-        self.0.entry((pe, is_host)).or_default().outstanding.clear();
+        let issued = self.0.entry((pe, is_host)).or_default();
+        issued.outstanding.clear();
+        issued.has_more = false;
         self.0.entry((pe, !is_host)).or_default().covers_nothing = None;
     }
 

@@ -1,6 +1,6 @@
 //! A fence between data and a flag that go to different PEs: a fence orders what goes to one PE.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use onesided::backend::Moves;
 
@@ -18,6 +18,8 @@ pub(super) struct WrongTarget {
 struct Fenced {
     /// Data that no quiet has completed: the last call to each PE.
     data: BTreeMap<PeId, LintSite>,
+    /// PEs to which anything has gone since the last fence, signals and atomics too.
+    sent: BTreeSet<PeId>,
     fence: Option<Fence>,
 }
 
@@ -26,6 +28,8 @@ struct Fenced {
 struct Fence {
     site: LintSite,
     covers: BTreeMap<PeId, LintSite>,
+    /// PEs to which something goes that the fence orders.
+    orders: BTreeSet<PeId>,
     /// A flag that goes to a PE of which the fence orders nothing.
     astray: Option<LintSite>,
 }
@@ -38,12 +42,13 @@ impl Rule for WrongTarget {
                 let fenced = self.scopes.entry((PeId(site.pe as u32), site.stream.is_none())).or_default();
                 let is_flag = matches!(transfer.moves, Moves::Nothing | Moves::Amo { .. });
                 if let Some(fence) = &mut fenced.fence {
-                    match fence.covers.contains_key(&peer) {
+                    match fence.covers.contains_key(&peer) || fence.orders.contains(&peer) {
                         true => fenced.fence = None, // it orders something
                         false if is_flag => drop(fence.astray.get_or_insert(site)),
                         false => {}
                     }
                 }
+                fenced.sent.insert(peer);
                 if matches!(transfer.moves, Moves::Put { .. } | Moves::Value(_)) && transfer.shape.count > 0 {
                     fenced.data.insert(peer, site);
                 }
@@ -54,12 +59,13 @@ impl Rule for WrongTarget {
                 match order {
                     Ordering::Fence => {
                         fenced.judge(known.found);
-                        let covers = fenced.data.clone();
-                        fenced.fence = (!covers.is_empty()).then_some(Fence { site, covers, astray: None });
+                        let (covers, orders) = (fenced.data.clone(), std::mem::take(&mut fenced.sent));
+                        fenced.fence = (!covers.is_empty()).then_some(Fence { site, covers, orders, astray: None });
                     }
                     Ordering::Quiet | Ordering::Barrier => {
                         fenced.judge(known.found);
                         fenced.data.clear();
+                        fenced.sent.clear();
                     }
                     Ordering::Sync => {}
                 }
@@ -77,7 +83,7 @@ impl Rule for WrongTarget {
 impl Fenced {
     /// Nothing more follows the fence.
     fn judge(&mut self, found: &mut Found) {
-        if let Some(Fence { site, covers, astray: Some(flag) }) = self.fence.take()
+        if let Some(Fence { site, covers, astray: Some(flag), .. }) = self.fence.take()
             && let Some(&data) = covers.values().next()
         {
             found.note(LintKind::FenceToAnotherPe, data, flag, Some(site));

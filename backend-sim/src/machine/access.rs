@@ -3,7 +3,7 @@
 use onesided::backend::{AllocId, Span};
 use onesided::{At, Cmp, DType};
 
-use super::ids::{AgentId, PeId, ScopeId, TeamIndex};
+use super::ids::{AgentId, PeId, ScopeId, TeamName};
 use super::{KEPT, Machine};
 
 /// One access of a step that was chosen.
@@ -46,9 +46,9 @@ pub(crate) enum Object {
     /// Who has claimed a PE's non-blocking operations.
     Claims(PeId),
     /// Whose turn it is in a team's collectives, among the agents of a PE.
-    Turn { pe: PeId, team: TeamIndex },
+    Turn { pe: PeId, team: TeamName },
     /// Whether a member has left a team's collective, so that another agent of its PE may enter the next.
-    Leaving { pe: PeId, team: TeamIndex, seq: u32 },
+    Leaving { pe: PeId, team: TeamName, seq: u32 },
     /// The team that is being made by `team_init` with a unique id.
     TeamInit(u64),
 }
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn objects_of_different_kinds_never_conflict() {
-        let turn = |team| Object::Turn { pe: PeId(0), team: TeamIndex(team) };
+        let turn = |team| Object::Turn { pe: PeId(0), team: TeamName(team) };
         assert!(access(turn(1), Touch::Write).conflicts(&access(turn(1), Touch::Read)));
         assert!(!access(turn(1), Touch::Write).conflicts(&access(turn(2), Touch::Write)));
         assert!(!access(Object::Claims(PeId(0)), Touch::Write).conflicts(&access(bytes(0, 8), Touch::Write)));

@@ -185,6 +185,7 @@ impl Machine {
     /// one PE compete, who enters first matters, and whether the one before has left.
     fn touch_turns(&mut self, pe: PeId, team: TeamIndex, seq: u32) {
         if !self.pes[pe].streams.is_empty() {
+            let team = self.teams.get(team).name;
             self.touch(Object::Turn { pe, team }, Touch::Write);
             if let Some(seq) = seq.checked_sub(1) {
                 self.touch(Object::Leaving { pe, team, seq }, Touch::Write);
@@ -199,6 +200,7 @@ impl Machine {
     /// Notes that the step may let a member leave. A host without streams has nobody to compete with.
     pub(super) fn touch_leaving(&mut self, pe: PeId, team: TeamIndex, seq: u32) {
         if self.in_chosen_step && !self.pes[pe].streams.is_empty() {
+            let team = self.teams.get(team).name;
             self.touch(Object::Leaving { pe, team, seq }, Touch::Read);
         }
     }

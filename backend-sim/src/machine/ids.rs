@@ -35,8 +35,11 @@ ids! {
     AgentId;
     /// An issue scope: what a fence, quiet or barrier is about.
     ScopeId;
-    /// A team, as an index of the machine's teams. Programs see a [`TeamId`](onesided::backend::TeamId).
+    /// A team, as an index of the machine's teams, in the order in which a run first uses them. Programs see a
+    /// [`TeamId`](onesided::backend::TeamId).
     TeamIndex;
+    /// A team, as it is called in every schedule.
+    TeamName;
     /// A transfer in flight.
     TransferId;
     /// What a quiet has claimed.

@@ -7,10 +7,11 @@ use onesided::backend::{AllocId, NewTeams, TeamId, TeamRequest};
 use onesided::{At, Error, ErrorKind, Members, Predefined};
 
 use super::agent::State;
-use super::ids::{AgentId, Id as _, PeId, Table, TeamIndex};
+use super::ids::{AgentId, Id as _, PeId, Table, TeamIndex, TeamName};
 use super::instance::{Collective, Entry, Instance, Made};
 use super::{Machine, Object, Progress, Reply, Touch};
 use crate::config::Config;
+use crate::mix::mixed;
 use crate::verdict::{Entered, VerdictKind};
 
 /// Handles below this are predefined.
@@ -23,7 +24,8 @@ pub(crate) struct Teams {
     predefined: BTreeMap<(TeamId, usize), TeamIndex>,
     /// Teams being made by `team_init`, by unique id.
     inits: BTreeMap<u64, PendingInit>,
-    unique_ids: u64,
+    /// How many of these each PE has made.
+    unique_ids: BTreeMap<PeId, u32>,
 }
 
 /// One team.
@@ -31,6 +33,9 @@ pub(crate) struct Teams {
 pub(crate) struct TeamState {
     pub(crate) members: Members,
     pub(crate) handle: TeamId,
+    pub(crate) name: TeamName,
+    /// Teams that were made of it.
+    made: u32,
     /// Per member: the number of its next collective.
     pub(crate) next: Vec<u32>,
     /// Per member: the agent that is in a collective.
@@ -51,11 +56,13 @@ struct PendingInit {
 }
 
 impl TeamState {
-    fn new(members: Members, handle: TeamId) -> TeamState {
+    fn new(members: Members, handle: TeamId, name: TeamName) -> TeamState {
         let n = members.len();
         TeamState {
             members,
             handle,
+            name,
+            made: 0,
             next: vec![0; n],
             busy: vec![None; n],
             open: VecDeque::new(),
@@ -103,16 +110,17 @@ impl Teams {
         if self.states.iter().next().is_none_or(|world| world.members.len() != n_pes) {
             self.states.truncate(0);
             let all = Members::Strided { start: 0, stride: 1, size: n_pes as u32 };
-            self.states.push(TeamState::new(all, Predefined::World.id()));
+            self.states.push(TeamState::new(all, Predefined::World.id(), TeamName(0)));
         }
         let world = &mut self.states[TeamIndex(0)];
+        world.made = 0;
         world.next.fill(u32::from(initialized));
         world.busy.fill(None);
         world.spare.extend(world.open.drain(..));
         world.first_open = u32::from(initialized);
         self.predefined.clear();
         self.inits.clear();
-        self.unique_ids = 0;
+        self.unique_ids.clear();
     }
 
     #[inline]
@@ -167,10 +175,39 @@ impl Teams {
     }
 
     /// Makes a team; its handle is its index, behind the predefined ones.
-    fn add(&mut self, members: Members) -> TeamId {
+    fn add(&mut self, members: Members, name: TeamName) -> TeamId {
         let handle = TeamId(self.states.len() as u32 + FIRST_OWN);
-        self.states.push(TeamState::new(members, handle));
+        self.states.push(TeamState::new(members, handle, name));
         handle
+    }
+
+    /// Makes a team of a part of another one. Splits of a team come in one order.
+    fn add_part(&mut self, parent: TeamIndex, members: Members) -> TeamId {
+        let parent = &mut self.states[parent];
+        parent.made += 1;
+        let name = TeamName::of(u64::from(parent.name.0) << 32 | u64::from(parent.made));
+        self.add(members, name)
+    }
+}
+
+impl TeamName {
+    /// Of a predefined team.
+    fn predefined(team: TeamId, first: usize) -> TeamName {
+        TeamName((first as u32) << 3 | team.0)
+    }
+
+    /// Of another one. What it was made of has told it from others.
+    fn of(origin: u64) -> TeamName {
+        TeamName(mixed(origin) as u32 | 1 << 31)
+    }
+
+    /// The part of it in the names of transfers, of 9 bits: those of one kind of predefined team have no two members in common.
+    pub(super) fn bits(self) -> u64 {
+        let own = u64::from(FIRST_OWN);
+        match self.0 >> 31 {
+            0 => u64::from(self.0 & 7),
+            _ => own + u64::from(self.0) % (512 - own),
+        }
     }
 }
 
@@ -208,7 +245,8 @@ impl Machine {
         let members = self.teams.members_of(&self.config, pe, team);
         let Teams { states, predefined, .. } = &mut self.teams;
         let key = (team, members.get(0));
-        *predefined.entry(key).or_insert_with(|| states.push(TeamState::new(members, team)))
+        let name = TeamName::predefined(team, key.1);
+        *predefined.entry(key).or_insert_with(|| states.push(TeamState::new(members, team, name)))
     }
 
     pub(super) fn team_members(&mut self, pe: PeId, team: TeamId) -> Members {
@@ -222,8 +260,9 @@ impl Machine {
     }
 
     pub(super) fn fresh_team_unique_id(&mut self, pe: PeId) -> u64 {
-        self.teams.unique_ids += 1;
-        u64::from(pe.0) << 32 | self.teams.unique_ids
+        let made = self.teams.unique_ids.entry(pe).or_insert(0);
+        *made += 1;
+        u64::from(pe.0) << 32 | u64::from(*made)
     }
 
     /// A PE asks for a team, or for its end.
@@ -258,13 +297,13 @@ impl Machine {
     /// The first member has entered a split: the new team of each of the parent's members, in the parent's order. All get the
     /// same answer, so that PE decides whether there is room.
     pub(super) fn split(&mut self, pe: PeId, parent: TeamIndex, what: &Collective, at: At) -> Made {
-        let parent = self.teams.get(parent).members.clone();
+        let (of, parent) = (parent, self.teams.get(parent).members.clone());
         match what {
             Collective::Split { members, .. } => {
                 if !self.room_for_teams(pe, usize::from(members.position(pe.index()).is_some())) {
                     return Made::Failed(self.out_of_teams(what.name(), at));
                 }
-                let team = self.teams.add(members.clone());
+                let team = self.teams.add_part(of, members.clone());
                 let of = |pe| NewTeams { first: members.position(pe).map(|_| team), second: None };
                 Made::Teams(parent.iter().map(of).collect())
             }
@@ -274,10 +313,12 @@ impl Machine {
                     return Made::Failed(self.out_of_teams(what.name(), at));
                 }
                 let rows: Vec<TeamId> = (0..n.div_ceil(xrange))
-                    .map(|row| self.teams.add(parent.strided(row * xrange, 1, xrange.min(n - row * xrange))))
+                    .map(|row| self.teams.add_part(of, parent.strided(row * xrange, 1, xrange.min(n - row * xrange))))
                     .collect();
                 let columns: Vec<TeamId> = (0..xrange)
-                    .map(|column| self.teams.add(parent.strided(column, xrange, (n - column).div_ceil(xrange))))
+                    .map(|column| {
+                        self.teams.add_part(of, parent.strided(column, xrange, (n - column).div_ceil(xrange)))
+                    })
                     .collect();
                 let of = |i| NewTeams { first: Some(rows[i / xrange]), second: Some(columns[i % xrange]) };
                 Made::Teams((0..n).map(of).collect())
@@ -307,7 +348,7 @@ impl Machine {
         let agents = || pending.slots.iter().flatten().map(|&(agent, _)| agent);
         let members: Rc<[u32]> = agents().map(|agent| self.agents[agent].pe.0).collect();
         let room = agents().all(|agent| self.room_for_teams(self.agents[agent].pe, 1));
-        let team = room.then(|| self.teams.add(Members::List(members)));
+        let team = room.then(|| self.teams.add(Members::List(members), TeamName::of(unique_id)));
         for &(agent, at) in pending.slots.iter().flatten() {
             let pe = self.agents[agent].pe;
             let reply = match team {

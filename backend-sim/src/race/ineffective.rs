@@ -3,7 +3,7 @@
 use std::fmt;
 
 use onesided::At;
-use onesided::backend::{Effect, Order};
+use onesided::backend::{Collective, CollectiveKind, Effect, Order};
 
 use super::missing::MissingEdge;
 use super::report::Race;
@@ -94,25 +94,51 @@ fn ineffective(race: &Race, trace: &[Event]) -> Option<IneffectiveOrder> {
     };
     let from = trace.iter().position(is_first)? + 1;
     let (_, _, before) = race.missing.call();
-    let of_the_pe = trace[from..].iter().filter(|event| event.pe as usize == first.pe && event.thread.is_none());
+    let of_the_pe = trace
+        .iter()
+        .enumerate()
+        .skip(from)
+        .filter(|(_, event)| event.pe as usize == first.pe && event.thread.is_none());
     let until =
-        of_the_pe.take_while(|event| event.step <= race.second.step && (event.at != before || event.of.is_some()));
-    let orders = until.filter_map(|event| {
-        let EventKind::Op { op, .. } = &event.kind else { return None };
+        of_the_pe.take_while(|(_, event)| event.step <= race.second.step && (event.at != before || event.of.is_some()));
+    let mut claimed = None; // since when, by others of the PE
+    let orders = until.filter_map(|(number, event)| {
+        let (op, stream) = match &event.kind {
+            EventKind::Op { op, .. } => (op, event.stream),
+            EventKind::Enqueued { op, stream, .. } => (op, Some(*stream)),
+            _ => return None,
+        };
+        let stream = stream.map(|stream| stream as usize);
+        if stream != first.stream && claims(op.effect()) {
+            claimed.get_or_insert(number);
+        }
+        let EventKind::Op { .. } = event.kind else { return None };
         let Effect::Order(order) = op.effect() else { return None };
-        let stream = event.stream.map(|stream| stream as usize);
         let reason = match order {
             _ if stream.is_some() != first.stream.is_some() => IneffectiveReason::Scope,
             Order::Flush if stream != first.stream => IneffectiveReason::Stream,
             _ if stream != first.stream => return None,
             Order::Fence if matches!(race.missing, Fence { .. }) => return None,
             Order::Fence => IneffectiveReason::Fence,
-            Order::Quiet => IneffectiveReason::Claimed,
+            // it claims what is left when it is called, whenever its stream comes to it
+            Order::Quiet if claimed.is_some_and(|claimed| claimed < event.of.unwrap_or(number)) => {
+                IneffectiveReason::Claimed
+            }
+            Order::Quiet => return None, // it comes too late
             Order::Flush => return None,
         };
         Some(IneffectiveOrder { call: op.name(), at: event.at, stream, reason })
     });
     orders.last()
+}
+
+/// Whether an operation claims what its PE has outstanding.
+fn claims(effect: Effect) -> bool {
+    match effect {
+        Effect::Order(order) => order != Order::Flush,
+        Effect::Collective(Collective { kind: CollectiveKind::Barrier, .. }) => true,
+        _ => false,
+    }
 }
 
 /// The last wait for an event by whoever made the second access, if that waited for nothing.
