@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use onesided::backend::Moves;
+use onesided::backend::{Moves, Until};
 
 use super::report::{Found, LintKind, LintSite};
 use super::{Known, Notice, Ordering, Rule};
@@ -18,7 +18,7 @@ pub(super) struct WrongTarget {
 struct Fenced {
     /// Data that no quiet has completed: the last call to each PE.
     data: BTreeMap<PeId, LintSite>,
-    /// PEs to which anything has gone since the last fence, signals and atomics too.
+    /// PEs to which anything has gone since the last fence, signals and atomics too, but for what was over when its call returned.
     sent: BTreeSet<PeId>,
     fence: Option<Fence>,
 }
@@ -48,7 +48,9 @@ impl Rule for WrongTarget {
                         false => {}
                     }
                 }
-                fenced.sent.insert(peer);
+                if transfer.until != Until::Delivered {
+                    fenced.sent.insert(peer);
+                }
                 if matches!(transfer.moves, Moves::Put { .. } | Moves::Value(_)) && transfer.shape.count > 0 {
                     fenced.data.insert(peer, site);
                 }
