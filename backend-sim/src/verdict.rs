@@ -272,8 +272,11 @@ impl Verdict {
         self.kind.is_ok()
     }
 
-    /// Makes the race the finding of a run that was given up and has one.
+    /// Makes the race the finding of a run that has one, and that was given up or ended by the program.
     pub(crate) fn prefer_race(&mut self) {
+        if self.kind.is_ok() && !self.races.is_empty() {
+            self.kind = VerdictKind::Race;
+        }
         let is_no_schedule = matches!(self.kind, VerdictKind::Stopped { .. });
         if self.kind.is_given_up() && !is_no_schedule && !self.races.is_empty() {
             self.given_up = Some(Box::new(std::mem::replace(&mut self.kind, VerdictKind::Race)));

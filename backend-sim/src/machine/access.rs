@@ -3,8 +3,8 @@
 use onesided::backend::{AllocId, Span};
 use onesided::{At, Cmp, DType};
 
+use super::Machine;
 use super::ids::{AgentId, PeId, ScopeId, TeamName};
-use super::{KEPT, Machine};
 
 /// One access of a step that was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -202,13 +202,18 @@ impl Object {
     }
 }
 
+/// So many bytes are kept as they were before a step, for waits that look at one of their words.
+const MOST_KEPT: usize = 64 << 10;
+
 impl Access {
     /// Whether the order of the two matters.
     #[inline]
     pub(crate) fn conflicts(&self, other: &Access) -> bool {
         let matters = match (self.touch, other.touch) {
-            (Touch::Read, Touch::Read) | (Touch::Add { .. }, Touch::Add { .. }) => false,
-            (Touch::Fold(one), Touch::Fold(other)) => one != other,
+            (Touch::Read, Touch::Read) => false,
+            // of words that differ and overlap, one carries into the other
+            (Touch::Add { .. }, Touch::Add { .. }) => self.object != other.object,
+            (Touch::Fold(one), Touch::Fold(theirs)) => one != theirs || self.object != other.object,
             (Touch::Read | Touch::Write | Touch::Atomic | Touch::Add { .. } | Touch::Fold(_), _) => true,
         };
         matters && self.object.overlaps(&other.object)
@@ -234,7 +239,7 @@ impl Machine {
             assumed.write(pe, span, disturbs);
             self.assumed = Some(assumed);
         }
-        if self.mode.needs.tracking && touch != Touch::Read && span.len <= KEPT {
+        if self.mode.needs.tracking && touch != Touch::Read && span.len <= MOST_KEPT {
             // a wait may look at more of its words
             let end = (span.start + span.len).next_multiple_of(8);
             let start = span.start / 8 * 8;

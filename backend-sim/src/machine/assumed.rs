@@ -289,7 +289,7 @@ impl Assumptions {
     pub(super) fn add(&mut self, pe: PeId, span: Span, by: u64, value: u64) -> Touch {
         let is_negative = |number: u64| number >> (8 * span.len - 1) & 1 == 1;
         // it shrinks for somebody: the sum is too large for some type, or was
-        let shrinks = is_negative(by) || is_negative(value);
+        let shrinks = is_negative(by) || is_negative(value) || is_negative(value.wrapping_sub(by));
         let (seen_between, commutes) = (self.fabric.matters((pe, span.alloc)), self.reduce >= Reduce::Counters);
         let seen = self.meet(word(pe, span), span.len);
         let mut news = !seen.added || shrinks && !seen.otherwise;
@@ -326,7 +326,11 @@ impl Assumptions {
         }
         let touch = fold.filter(|_| !seen.no_fold && !seen_between).map_or(Touch::Atomic, Touch::Fold);
         self.news |= news;
-        self.updates_of(key, span.len, old).all.push(Update { value: new, step, tells });
+        let updates = self.updates_of(key, span.len, old);
+        if updates.all.last().map_or(updates.from, |last| last.value) != old {
+            (updates.from, updates.all) = (old, Vec::new()); // a kernel has stored there plainly, which is no step
+        }
+        updates.all.push(Update { value: new, step, tells });
         touch
     }
 

@@ -223,14 +223,15 @@ impl Machine {
 
     /// Memory has changed: polls of who has read it are no longer in vain.
     pub(super) fn changed(&mut self, pe: PeId, span: Span) {
-        let Machine { heap, agents, pes, taken, .. } = self;
+        let number = self.number();
+        let Machine { heap, agents, pes, .. } = self;
         for state in pes.iter() {
             let Polls { reads, round, .. } = &mut agents[state.host].polls;
             let changed = |read: &&mut Read| {
                 let (of, read, bytes) = &read.found;
                 *of == pe && read.overlaps(&span) && *heap.bytes(pe, *read) != **bytes
             };
-            reads.iter_mut().chain(round).filter(changed).for_each(|read| read.changes.push(*taken));
+            reads.iter_mut().chain(round).filter(changed).for_each(|read| read.changes.push(number));
         }
     }
 }

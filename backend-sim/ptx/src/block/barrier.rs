@@ -151,12 +151,10 @@ impl Block {
         for number in each_lane(self.waited_at) {
             self.complete(number)?;
         }
-        let waiting = self.warp_of(index).find_map(|other| match self.threads[other].state {
-            State::Warp(together) => Some((other, together)),
-            _ => None,
-        });
-        if let Some((other, together)) = waiting {
-            self.together(other, together)?;
+        for other in self.warp_of(index) {
+            if let State::Warp(together) = self.threads[other].state {
+                self.together(other, together)?;
+            }
         }
         Ok(())
     }

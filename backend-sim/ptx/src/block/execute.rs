@@ -39,7 +39,8 @@ impl Block {
             let frame = threads[lead].frame;
             let code = &module.code[usize::from(frame.code)];
             let ops = &code.ops[..];
-            let r = &mut rows[frame.registers as usize..][..code.registers.len()];
+            let (callers, r) = rows.split_at_mut(frame.registers as usize);
+            let r = &mut r[..code.registers.len()];
             let mut pc = frame.pc as usize;
             macro_rules! place {
                 () => {
@@ -101,7 +102,7 @@ impl Block {
                 ($target:expr) => {{
                     let target: u32 = $target;
                     if target as usize <= pc
-                        && attempt!(self.jump_back(world, (first, lanes), threads, r, (place!(), target)))
+                        && attempt!(self.jump_back(world, (first, lanes), threads, [callers, r], (place!(), target)))
                     {
                         stand!(target as usize);
                         break Ok(Next::End(End::Apart));
@@ -111,7 +112,7 @@ impl Block {
                 }};
             }
             let next = loop {
-                match attempt!(self.straight(world, (first, lanes), code, pc, threads, r)) {
+                match attempt!(self.straight(world, (first, lanes), code, pc, threads, (callers, r))) {
                     Straight::Before(operation) => pc = operation,
                     Straight::End(end) => break Ok(Next::End(end)),
                 }
@@ -237,7 +238,13 @@ impl Block {
                         // Some go there, some here.
                         stand!(pc + 1);
                         if target as usize <= pc {
-                            attempt!(self.jump_back(world, (first, Many(taken)), threads, r, (place!(), target)));
+                            attempt!(self.jump_back(
+                                world,
+                                (first, Many(taken)),
+                                threads,
+                                [callers, r],
+                                (place!(), target)
+                            ));
                         }
                         Many(taken).iter().for_each(|lane| threads[lane].frame.pc = target);
                         break Ok(Next::End(End::Apart));

@@ -129,11 +129,11 @@ impl Spin {
 
 impl Thread {
     /// A backward branch is taken, to `pc`, by a thread that may only wait: a state of it is kept. `registers` are those of the thread's
-    /// function, by lane.
-    pub(super) fn backward(&mut self, pc: u32, registers: &[Row], lane: usize, changes: &Changes) -> Round {
+    /// callers and its function, by lane.
+    pub(super) fn backward(&mut self, pc: u32, registers: [&[Row]; 2], lane: usize, changes: &Changes) -> Round {
         let spin = &mut self.spin;
         let state = &spin.state;
-        let same = || state.registers.iter().eq(registers.iter().map(|row| &row[lane]));
+        let same = || state.registers.iter().eq(registers.into_iter().flatten().map(|row| &row[lane]));
         if state.pc == pc && same() && state.carry == self.carry && state.frames == self.frames {
             let mut ranges = std::mem::take(&mut spin.reads);
             let (any, met) = (ranges.len() == MOST_READS, spin.met);
@@ -157,7 +157,7 @@ impl Thread {
     }
 
     /// Keeps the state in which a thread is, for `power` rounds.
-    pub(super) fn keep(&mut self, pc: u32, registers: &[Row], lane: usize, power: u32, changes: &Changes) {
+    pub(super) fn keep(&mut self, pc: u32, registers: [&[Row]; 2], lane: usize, power: u32, changes: &Changes) {
         let spin = &mut self.spin;
         spin.since = 0;
         spin.power = power;
@@ -168,6 +168,6 @@ impl Thread {
         spin.state.carry = self.carry;
         spin.state.frames.clone_from(&self.frames);
         spin.state.registers.clear();
-        spin.state.registers.extend(registers.iter().map(|row| row[lane]));
+        spin.state.registers.extend(registers.into_iter().flatten().map(|row| row[lane]));
     }
 }

@@ -24,7 +24,8 @@ pub(super) enum Straight {
 }
 
 impl Block {
-    /// Threads run from an operation on; `first` is the number of the warp's first thread, `r` are the registers of their frame.
+    /// Threads run from an operation on; `first` is the number of the warp's first thread, `r` are the registers of their frame, behind those
+    /// of its callers.
     #[inline(never)]
     pub(super) fn straight<L: Lanes>(
         &mut self,
@@ -33,7 +34,7 @@ impl Block {
         code: &Code,
         mut pc: usize,
         threads: &mut [Thread],
-        r: &mut [Row],
+        (callers, r): (&[Row], &mut [Row]),
     ) -> Result<Straight, Halt> {
         if self.announced {
             return Ok(Straight::Before(pc));
@@ -63,7 +64,7 @@ impl Block {
                     let quiet = self.paces.round(first, lanes);
                     if quiet != 0 || self.steps > self.asks_at {
                         let jump = (place!(), target as u32);
-                        if self.looks_around(world, (first, lanes), quiet, threads, r, jump)? {
+                        if self.looks_around(world, (first, lanes), quiet, threads, [callers, r], jump)? {
                             lanes.iter().for_each(|lane| threads[lane].frame.pc = target as u32);
                             return Ok(Straight::End(End::Apart));
                         }

@@ -95,7 +95,7 @@ impl Block {
         world: &mut impl World,
         (first, lanes): (usize, impl Lanes),
         threads: &mut [Thread],
-        registers: &[Row],
+        registers: [&[Row]; 2],
         jump: (Place, u32),
     ) -> Result<bool, Halt> {
         let quiet = self.paces.round(first, lanes);
@@ -109,7 +109,7 @@ impl Block {
         (first, lanes): (usize, impl Lanes),
         quiet: u32,
         threads: &mut [Thread],
-        registers: &[Row],
+        registers: [&[Row]; 2],
         jump: (Place, u32),
     ) -> Result<bool, Halt> {
         let mut waits = false;
@@ -128,7 +128,7 @@ impl Block {
         world: &mut impl World,
         index: usize,
         thread: &mut Thread,
-        registers: &[Row],
+        registers: [&[Row]; 2],
         (from, to): (Place, u32),
     ) -> Result<bool, Halt> {
         if !self.paces.is_active(index) {

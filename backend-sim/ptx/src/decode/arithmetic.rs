@@ -356,11 +356,23 @@ impl<'a> Builder<'_, 'a> {
             }
             results.extend([holds, not]);
         }
+        match combined {
+            Some((f, b)) if q.is_none() => {
+                self.emit(Op::Binary { f, d: p, a: results[0], b });
+                return Ok(());
+            }
+            // the one that is written first may be what both are combined with
+            Some((f, b)) => {
+                for result in &mut results {
+                    let d = self.temporary()?;
+                    self.emit(Op::Binary { f, d, a: *result, b });
+                    *result = d;
+                }
+            }
+            None => {}
+        }
         for (d, a) in [Some(p), q].into_iter().zip(results).filter_map(|(d, a)| Some((d?, a))) {
-            match combined {
-                Some((f, b)) => self.emit(Op::Binary { f, d, a, b }),
-                None => self.emit(Op::Move { d, a }),
-            };
+            self.emit(Op::Move { d, a });
         }
         Ok(())
     }

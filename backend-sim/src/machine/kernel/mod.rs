@@ -255,11 +255,17 @@ impl Machine {
         self.agents[agent].state = State::Running;
         self.all_threads_meet(id);
         self.races.block_ends(agent, self.kernels.blocks[id].threads.iter().copied().flatten());
-        self.learn_past(stream, agent);
+        if self.mode.needs.tracking {
+            let past = self.agents[agent].past.clone();
+            self.agents[stream].past.join(&past);
+        }
         let started = self.kernels.progress.get_mut(&stream).expect("its kernel runs");
         started.ended += 1;
         if started.ended == last {
-            self.kernels.progress.remove(&stream);
+            let ended = self.kernels.progress.remove(&stream).expect("it is there").launched;
+            let blocks = self.kernels.blocks.iter().filter(|block| Arc::ptr_eq(&block.launched, &ended));
+            // not before: a block that begins when another has ended does not come after what that one did
+            blocks.for_each(|block| self.races.learn_all(stream, block.agent));
             return self.finish(stream);
         }
         self.begin_block(stream);

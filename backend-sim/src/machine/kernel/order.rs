@@ -10,9 +10,11 @@ use onesided::At;
 use onesided::backend::Span;
 use onesided_ptx::{Access, AccessKind, Scope};
 
+use super::super::agent::Agent;
 use super::super::ids::{AgentId, BlockId, PeId};
-use super::super::{Machine, Object};
+use super::super::{Machine, Object, Touch};
 use super::{Ending, Running};
+use crate::config::Quiet;
 use crate::race::{How, Lack, Scoped, Told, join_told, takes_in_blocks};
 
 /// What a block's relaxed accesses have brought, and what its next relaxed stores tell.
@@ -85,6 +87,11 @@ impl Machine {
         asked: (&'static str, At),
     ) {
         self.depend_on_polled(id, access.thread as usize, &Object::memory(pe, span));
+        let Agent { pe: me, scope, .. } = self.agents[self.kernels.blocks[id].agent];
+        let is_peer_write = access.kind != AccessKind::Load && pe != me;
+        if is_peer_write && self.in_chosen_step && self.races.quiet() == Quiet::Pe {
+            self.touch(Object::Scope(scope), Touch::Add { by: 1 }); // a fence of another thread puts it behind something, or comes later
+        }
         if !self.races.is_on() {
             return;
         }
@@ -96,7 +103,6 @@ impl Machine {
             AccessKind::Atomic(_) if reads => How::AtomicFetch,
             _ => How::AtomicUpdate,
         };
-        let is_peer_write = access.kind != AccessKind::Load && pe != self.agents[agent].pe;
         let behind = if is_peer_write { self.races.fenced_before(agent, pe) } else { None };
         self.races.touch_strongly(agent, (pe, span), (how, access.scope), behind.as_ref(), asked);
         let heard = if reads { self.heard(agent, ending, (pe, span)) } else { crate::race::Heard::new() };

@@ -43,6 +43,7 @@ impl Machine {
         self.flight.get_mut(id).data = Data::Bytes(bytes);
         if self.in_chosen_step {
             self.touch(Object::Scope(self.agents[agent].scope), Touch::Add { by: 1 });
+            self.touch(Object::memory(pe, span), Touch::Write); // its own PE sees it from now on, and it is in order with others there
         }
         self.fly(agent, id);
     }

@@ -1,0 +1,83 @@
+// What the order of steps decides, though no single word says so. A search must try both orders.
+#include <nvshmem.h>
+#include <nvshmemx.h>
+
+#define KERNEL(NAME) extern "C" __global__ void NAME(int *data, uint64_t *flags, int *seen)
+#define THERE(POINTER) ((decltype(POINTER))nvshmem_ptr(POINTER, 1))
+
+__device__ int load(int *word) {
+    return *(volatile int *)word;
+}
+
+// A fence of thread 0 puts its message before what thread 1 stores to the other PE, if it has been made by then.
+KERNEL(fenced_by_another) {
+    if (nvshmem_my_pe() == 1) {
+        if (threadIdx.x == 0) {
+            while (*(volatile uint64_t *)flags != 1) {}
+            __threadfence_system();
+            *seen = load(data);
+        }
+    } else if (threadIdx.x == 0) {
+        nvshmem_int_p(data, 7, 1);
+        nvshmem_fence();
+    } else {
+        for (int i = 0; i < 6; i++) load(seen);
+        *(volatile uint64_t *)THERE(flags) = 1;
+    }
+}
+
+// The receiver takes a signal back by a plain store, before the sender may signal again.
+KERNEL(taken_back) {
+    for (uint64_t round = 1; round <= 2; round++) {
+        if (nvshmem_my_pe() == 0) {
+            nvshmem_int_put_signal(data, data + 1, 1, flags, 1, NVSHMEM_SIGNAL_SET, 1);
+            nvshmem_signal_wait_until(flags + 1, NVSHMEM_CMP_GE, round);
+        } else {
+            nvshmem_signal_wait_until(flags, NVSHMEM_CMP_EQ, 1);
+            *seen += *data;
+            flags[0] = 0;
+            nvshmemx_signal_op(flags + 1, round, NVSHMEM_SIGNAL_SET, 0);
+        }
+    }
+}
+
+// The lower half of a word in shared memory overflows, unless the word as a whole is added to before.
+KERNEL(carry) {
+    __shared__ unsigned long long word;
+    if (threadIdx.x == 0) word = 0xffffffffull;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        atomicAdd((unsigned *)&word, 1u);
+    } else {
+        for (int i = 0; i < 3; i++) load(seen);
+        atomicAdd(&word, 1ull);
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) *seen = word >> 32;
+}
+
+// Two threads store to one word of the other PE.
+KERNEL(two_stores) {
+    if (nvshmem_my_pe() == 0) {
+        if (threadIdx.x == 1) for (int i = 0; i < 3; i++) load(seen);
+        *THERE(data) = 1 + threadIdx.x;
+    }
+}
+
+// A thread loads what another one of its PE stores there.
+KERNEL(load_in_flight) {
+    if (nvshmem_my_pe() == 0) {
+        if (threadIdx.x == 0) {
+            *THERE(data) = 1;
+        } else {
+            for (int i = 0; i < 3; i++) load(seen);
+            seen[1] = load(THERE(data));
+        }
+    }
+}
+
+// More blocks than a GPU holds: the last one begins when another has ended, whichever that is.
+KERNEL(late_block) {
+    if (blockIdx.x == 0 && threadIdx.x == 0) *data = 1;
+    if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 0) *seen = *data;
+}
