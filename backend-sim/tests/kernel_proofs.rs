@@ -88,3 +88,11 @@ fn a_block_that_begins_later_comes_after_no_other() {
         assert_eq!(run.verdict.races.len(), 1, "{blocks}: {}", run.verdict);
     }
 }
+
+/// Arrivals commute within a phase, and not across two.
+#[test]
+fn an_arrival_may_be_one_of_the_next_phase() {
+    let found = outcomes(Config::pes(1), "arrivals", 0);
+    assert!(found.contains("deadlock") && found.len() == 2, "{found:?}");
+    assert_eq!(outcomes(Config::pes(1), "two_phases", 0), set(&["[0, 0, 0]"]));
+}

@@ -122,6 +122,13 @@ pub enum AccessKind {
     Store,
     /// Reads and writes in one step.
     Atomic(AtomicOp),
+    /// Arrives at an mbarrier, in a phase of this parity. Arrivals in one phase commute.
+    Arrive {
+        /// Whether it is the second, the fourth and so on.
+        odd: bool,
+        /// Whether the phase ends: what arrives later is in the next.
+        ends: bool,
+    },
     /// Reads a part of the source of a bulk copy.
     BulkLoad,
     /// Writes a part of the destination of a bulk copy.

@@ -238,13 +238,10 @@ fn find(machine: &Machine, n: usize, key: u64) -> Option<usize> {
     (0..n).find(|&index| machine.choice_key(index) == key)
 }
 
-pub(super) fn conflict(a: &[Access], b: &[Access]) -> bool {
-    a.iter().any(|access| b.iter().any(|other| access.conflicts(other)))
-}
-
 /// What stays asleep behind a step.
 pub(super) fn stays(asleep: &Asleep, key: u64, touches: &[Access]) -> bool {
-    asleep.key != key && !conflict(&asleep.touches, touches)
+    let changes = |touched: &Access| asleep.touches.iter().any(|access| touched.changes(access));
+    asleep.key != key && !touches.iter().any(changes)
 }
 
 impl Chooser for Attempting {

@@ -72,7 +72,7 @@ pub(crate) struct Class {
 }
 
 /// Kinds of updates of which two commute.
-const FOLDS: usize = Fold::GreatestSigned as usize + 1;
+const FOLDS: usize = Fold::ArrivalsOdd as usize + 1;
 
 /// Bytes, and the steps that touched them, as far as later steps may not commute with those: sums of their hashes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -217,6 +217,7 @@ impl Cell {
             Touch::Write | Touch::Atomic => {
                 self.updated.wrapping_add(self.read).wrapping_add(self.added).wrapping_add(folded(None))
             }
+            Touch::Ends => 0,
         };
         steps.wrapping_mul((self.end - self.start) as u64)
     }
@@ -229,6 +230,7 @@ impl Cell {
                 let folded = &mut self.folded[kind as usize];
                 *folded = folded.wrapping_add(step);
             }
+            Touch::Ends => {}
             Touch::Write | Touch::Atomic => {
                 (self.updated, self.read, self.added, self.folded) = (step, 0, 0, [0; FOLDS]);
             }

@@ -69,6 +69,8 @@ pub(crate) enum Touch {
     },
     /// Changed by something that does not look at it, and commutes with its like.
     Fold(Fold),
+    /// A phase of an mbarrier ends, by an arrival that touches it besides: what commutes in this phase may not behind it.
+    Ends,
 }
 
 /// Atomics of which two of a kind commute, on words of one size.
@@ -82,6 +84,9 @@ pub(crate) enum Fold {
     /// Of signed numbers.
     LeastSigned,
     GreatestSigned,
+    /// Arrivals at an mbarrier in one of its even phases: with those in the next phase they do not commute.
+    ArrivalsEven,
+    ArrivalsOdd,
 }
 
 /// What kind of object: accesses of different kinds never conflict.
@@ -210,13 +215,19 @@ impl Access {
     #[inline]
     pub(crate) fn conflicts(&self, other: &Access) -> bool {
         let matters = match (self.touch, other.touch) {
-            (Touch::Read, Touch::Read) => false,
+            (Touch::Read, Touch::Read) | (Touch::Ends, _) | (_, Touch::Ends) => false,
             // of words that differ and overlap, one carries into the other
             (Touch::Add { .. }, Touch::Add { .. }) => self.object != other.object,
             (Touch::Fold(one), Touch::Fold(theirs)) => one != theirs || self.object != other.object,
             (Touch::Read | Touch::Write | Touch::Atomic | Touch::Add { .. } | Touch::Fold(_), _) => true,
         };
         matters && self.object.overlaps(&other.object)
+    }
+
+    /// Whether something that could have come now may do something else behind this, which has come.
+    pub(crate) fn changes(&self, other: &Access) -> bool {
+        let is_arrival = matches!(other.touch, Touch::Fold(Fold::ArrivalsEven | Fold::ArrivalsOdd));
+        self.conflicts(other) || self.touch == Touch::Ends && is_arrival && self.object.overlaps(&other.object)
     }
 }
 

@@ -88,7 +88,7 @@ impl Block {
         }
         let at = self.shared_range(index, address, 8, place)?;
         let generic = window::SHARED + address;
-        let access = self.mbarrier_access(index, kind, generic, place);
+        let mut access = self.mbarrier_access(index, kind, generic, place);
         if access.order.is_strong() {
             self.announce(world, &access)?;
         }
@@ -140,6 +140,9 @@ impl Block {
         if !matches!(kind, MBarrier::Init | MBarrier::Invalidate) {
             new = new.settled();
         }
+        if let AccessKind::Arrive { odd, ends } = &mut access.kind {
+            (*odd, *ends) = (old.phase == 1, new.phase != old.phase);
+        }
         self.order.write(index, generic, true, true);
         let changed = self.shared.store(at, 8, new.pack());
         if access.order.is_strong() {
@@ -151,16 +154,20 @@ impl Block {
         Ok(word)
     }
 
-    /// What an operation on an mbarrier is to the world. Arrivals commute: what they return says the phase, and both are in the same one.
+    /// What an operation on an mbarrier is to the world. Arrivals commute in one phase: what they return says which that is.
     fn mbarrier_access(&self, index: usize, kind: MBarrier, address: u64, place: Place) -> Access {
         let (order, kind) = match kind {
             MBarrier::Init => (Order::Weak, AccessKind::Store),
             MBarrier::Invalidate => (Order::Relaxed, AccessKind::Store),
             MBarrier::Test { .. } => (Order::Acquire, AccessKind::Load),
-            _ => (Order::Release, AccessKind::Atomic(AtomicOp::Add)),
+            // bytes that are announced after the last arrival are those of the next phase
+            MBarrier::ExpectTx => (Order::Release, AccessKind::Atomic(AtomicOp::Add)),
+            MBarrier::Arrive | MBarrier::ArriveExpectTx | MBarrier::ArriveDrop | MBarrier::CompleteTx => {
+                (Order::Release, AccessKind::Arrive { odd: false, ends: false })
+            }
         };
         let memory = Memory { space: Space::Shared, bytes: 8, align: 8, order, scope: Scope::Cta };
-        let commutes = matches!(kind, AccessKind::Atomic(_));
+        let commutes = matches!(kind, AccessKind::Arrive { .. });
         Access { commutes, ..self.access(index, &memory, address, kind, place) }
     }
 

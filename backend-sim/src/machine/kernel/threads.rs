@@ -109,6 +109,8 @@ impl Machine {
         let touch = match access.kind {
             AccessKind::Load => Touch::Read,
             AccessKind::Atomic(AtomicOp::Add) if access.commutes => Touch::Add { by: 0 },
+            AccessKind::Arrive { odd: false, .. } => Touch::Fold(Fold::ArrivalsEven),
+            AccessKind::Arrive { odd: true, .. } => Touch::Fold(Fold::ArrivalsOdd),
             // minima and maxima commute on words of one size, and nobody looks at sizes here
             AccessKind::Atomic(op @ (AtomicOp::And | AtomicOp::Or | AtomicOp::Xor)) if access.commutes => {
                 fold_of(op, Type::B64).map_or(Touch::Atomic, Touch::Fold)
@@ -116,6 +118,9 @@ impl Machine {
             _ => Touch::Atomic,
         };
         self.touch(*object, touch);
+        if let AccessKind::Arrive { ends: true, .. } = access.kind {
+            self.touch(*object, Touch::Ends);
+        }
         if changed && self.mode.needs.tracking {
             let number = self.number();
             self.kernels.blocks[id].watches.changed(*object, number);

@@ -190,6 +190,7 @@ pub(super) fn name_of(access: &Access) -> &'static str {
         (AccessKind::Atomic(_), _) if in_block => "atomic within the block",
         (AccessKind::Atomic(_), _) if narrow => "atomic within the GPU",
         (AccessKind::Atomic(_), _) => "atomic of a kernel",
+        (AccessKind::Arrive { .. }, _) => "arrival at an mbarrier",
         (AccessKind::BulkLoad, _) => "load of a bulk copy",
         (AccessKind::BulkStore, _) => "store of a bulk copy",
     }

@@ -76,7 +76,7 @@ impl<'m> KernelWorld<'m> {
 
     /// Whether it changes another PE's memory behind a fence that puts something before it.
     fn writes_behind_fence(&self, access: &Access) -> bool {
-        let writes = matches!(access.kind, AccessKind::Store | AccessKind::Atomic(_));
+        let writes = matches!(access.kind, AccessKind::Store | AccessKind::Atomic(_) | AccessKind::Arrive { .. });
         let place = if writes { address::place(access.address, access.bytes.into()) } else { None };
         let Some((pe, _)) = place.filter(|&(pe, _)| pe != self.pe) else { return false };
         let thread = self.machine.kernels.blocks[self.block].threads[access.thread as usize];
