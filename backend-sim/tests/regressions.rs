@@ -4,7 +4,7 @@ use std::cell::{Cell, OnceCell};
 use std::ops::ControlFlow;
 
 use onesided::{Bootstrap, Cmp, ErrorKind, InitMethod, Pe, Result, SignalOp};
-use onesided_sim::{Config, Explore, Profile, Sim, Simulation};
+use onesided_sim::{Config, Explore, Profile, Races, Sim, Simulation};
 
 mod common;
 use common::{endings, results};
@@ -189,4 +189,109 @@ fn a_fence_that_is_a_quiet_leaves_other_streams_their_quiets() {
     };
     assert_eq!(seen(Profile::Spec), [[[1, 1]]]);
     assert_eq!(seen(Profile::Nvlink), [[[1, 1]]]);
+}
+
+/// A word that begins as a large number passes zero when it is added to: it is no counter for a wait.
+#[test]
+fn a_word_that_overflows_is_no_counter() {
+    let mut outcomes = std::collections::BTreeSet::new();
+    let mut simulation = Simulation::new(Config::pes(2)).unwrap();
+    let program = |pe: &Pe<Sim>| {
+        let (flag, other) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(1)?);
+        if pe.my_pe() == 1 {
+            pe.write(&flag, &[u64::MAX])?;
+        }
+        pe.host().barrier_all()?;
+        let mut seen = 0;
+        if pe.my_pe() == 0 {
+            for _ in 0..3 {
+                pe.host().signal_op(flag.signal(0), 1, SignalOp::Add, 1)?;
+            }
+        } else {
+            for _ in 0..4 {
+                pe.host().atomic_fetch(&other, 0)?;
+            }
+            pe.host().signal_wait_until(flag.signal(0), Cmp::Ge, 2)?;
+            seen = pe.host().signal_fetch(flag.signal(0))?;
+        }
+        pe.free(other)?;
+        pe.free(flag)?;
+        Ok(seen >= 100)
+    };
+    let explored = simulation.explore(Explore::All { limit: 10_000 }, program, |run| {
+        outcomes.insert(run.results[1]);
+        ControlFlow::Continue(())
+    });
+    assert!(explored.unwrap().complete);
+    assert_eq!(outcomes, [Some(false), Some(true)].into());
+}
+
+/// The wait looks at one word of a put of many, which come together.
+#[test]
+fn a_wait_may_look_at_a_word_of_a_large_put() {
+    for (races, pieces) in [(Races::Find, 1), (Races::Find, 2), (Races::Note, 1), (Races::Note, 4)] {
+        let config = Config { races, pieces, ..Config::pes(2) };
+        let mut simulation = Simulation::new(config).unwrap();
+        let program = |pe: &Pe<Sim>| {
+            let (data, source) = (pe.alloc_zeroed::<i32>(1024)?, pe.alloc::<i32>(1024)?);
+            pe.write(&source, &(1..=1024).collect::<Vec<i32>>())?;
+            if pe.my_pe() == 0 {
+                pe.host().put(&data, &source, 1)?;
+            } else {
+                pe.host().wait_until(data.at(1000), Cmp::Eq, 1001)?;
+            }
+            pe.free(source)?;
+            pe.free(data)
+        };
+        let explored = simulation.explore(Explore::All { limit: 1000 }, program, |run| {
+            assert!(run.is_ok(), "{}", run.verdict);
+            ControlFlow::Continue(())
+        });
+        assert!(explored.unwrap().complete, "{races:?} {pieces}");
+    }
+}
+
+/// A poll goes on by a change that a call of another host makes itself.
+#[test]
+fn a_poll_depends_on_the_call_that_changes_its_word() {
+    for races in [Races::Find, Races::Note] {
+        let mut simulation = Simulation::new(Config { races, ..Config::pes(2) }).unwrap();
+        let program = |pe: &Pe<Sim>| {
+            let word = pe.alloc_zeroed::<u64>(1)?;
+            pe.intended_race("a flag", |pe| {
+                if pe.my_pe() == 0 {
+                    return pe.write(&word, &[1]);
+                }
+                while pe.host().atomic_fetch(&word, 0)? != 1 {}
+                Ok(())
+            })?;
+            pe.free(word)
+        };
+        let explored = simulation.explore(Explore::All { limit: 1000 }, program, |run| {
+            assert!(run.is_ok(), "{}", run.verdict);
+            ControlFlow::Continue(())
+        });
+        let explored = explored.unwrap();
+        assert_eq!(explored.given_up, 0, "{races:?} {explored:?}");
+    }
+}
+
+/// A program that ends all PEs with status 0 may have raced before.
+#[test]
+fn a_race_before_the_end_of_all_is_found() {
+    let program = |pe: &Pe<Sim>| {
+        let word = pe.alloc_zeroed::<u64>(1)?;
+        if pe.my_pe() == 0 {
+            pe.host().p(&word, 1, 1)?;
+        } else {
+            pe.read(&word)?;
+        }
+        pe.host().barrier_all()?;
+        if pe.my_pe() == 0 {
+            pe.global_exit(0);
+        }
+        pe.free(word)
+    };
+    let run = Simulation::new(Config::pes(2)).unwrap().run(program).unwrap();
+    assert_eq!((run.verdict.kind.outcome().as_str(), run.verdict.races.len()), ("race", 1), "{}", run.verdict);
 }
