@@ -36,6 +36,8 @@ pub struct Kernel {
     pub parameter_bytes: u32,
     /// Bytes of shared memory that every block has, besides what a launch asks for.
     pub shared_bytes: u32,
+    /// What the memory behind that begins at a multiple of, which the launch gives.
+    pub(crate) dynamic_align: u32,
     /// At most so many threads a block may have (`.maxntid`).
     pub max_threads: Option<u32>,
     /// Exactly these dimensions a block must have (`.reqntid`).

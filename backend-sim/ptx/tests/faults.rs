@@ -332,3 +332,105 @@ fn spins_of_a_warp_together() {
                 bar.red.or.pred %p3, 0, %p2;\n@!%p3 bra loop;";
     finishes(body, 64);
 }
+
+/// The states of a thread are the same in each call, and those of its caller are not.
+#[test]
+fn a_function_that_is_called_again_and_again_is_no_spin() {
+    let text = ".version 9.0\n.target sm_90\n.address_size 64\n.func (.param .b32 r) count(.param .b64 at) {\n.reg .pred %p<2>;\n\
+                .reg .b32 %r<4>;\n.reg .b64 %rd<2>;\nld.param.u64 %rd1, [at];\nmov.u32 %r1, 0;\nL:\nld.volatile.global.u32 %r2, [%rd1];\n\
+                add.s32 %r1, %r1, 1;\nsetp.lt.s32 %p1, %r1, 4;\n@%p1 bra L;\nst.param.b32 [r], %r1;\nret;\n}\n\
+                .visible .entry k(.param .u64 out) {\n.reg .pred %p<2>;\n.reg .b32 %r<6>;\n.reg .b64 %rd<2>;\nld.param.u64 %rd1, [out];\n\
+                mov.u32 %r3, 0;\nmov.u32 %r5, 0;\nM:\n{ .param .b64 a; .param .b32 b;\nst.param.b64 [a], %rd1;\ncall.uni (b), count, (a);\n\
+                ld.param.b32 %r4, [b]; }\nadd.s32 %r5, %r5, %r4;\nadd.s32 %r3, %r3, 1;\nsetp.lt.s32 %p1, %r3, 100;\n@%p1 bra M;\n\
+                st.global.u32 [%rd1+4], %r5;\nret;\n}\n";
+    let module = Arc::new(Module::parse(text).unwrap());
+    let mut memory = FlatMemory::new();
+    let out = memory.allocate(&[0; 8]);
+    for threads in [1, 32] {
+        let launch = Launch::new(1, threads).parameter(&out.to_le_bytes());
+        let mut block = Block::new(&module, "k", &Arc::new(launch), [0; 3]).unwrap();
+        assert_eq!(block.run(&mut memory), Stop::Finished);
+        assert_eq!(memory.bytes(out)[4..8], 400_u32.to_le_bytes());
+    }
+}
+
+/// Two groups of lanes wait, and the lane that ends belongs to the second.
+#[test]
+fn a_lane_that_ends_lets_each_group_of_its_warp_go_on() {
+    finishes(
+        "setp.lt.u32 %p1, %r1, 16;\n@%p1 bra low;\nsetp.ne.u32 %p2, %r1, 31;\n@%p2 bra high;\nmov.u32 %r4, 0;\nwaste:\nadd.u32 %r4, %r4, 1;\n\
+         setp.lt.u32 %p3, %r4, 50;\n@%p3 bra waste;\nret;\nhigh:\nbar.warp.sync 0xffff0000;\nbra.uni end;\nlow:\nsetp.ne.u32 %p2, %r1, 15;\n\
+         @%p2 bra go;\nmov.u32 %r4, 0;\nmore:\nadd.u32 %r4, %r4, 1;\nsetp.lt.u32 %p3, %r4, 5000;\n@%p3 bra more;\ngo:\nbar.warp.sync 0xffff;\nend:\n\
+         bar.sync 0;",
+        32,
+    );
+}
+
+/// All that expect arrivals drop out: the phase is over, and the mbarrier stays one.
+#[test]
+fn an_mbarrier_that_all_have_left_is_one_still() {
+    finishes(
+        "mbarrier.init.shared.b64 [room], 1;\nmbarrier.arrive_drop.shared.b64 %rd6, [room];\n\
+         mbarrier.test_wait.shared.b64 %p1, [room], %rd6;\n@!%p1 trap;",
+        1,
+    );
+    let left = "mbarrier.init.shared.b64 [room], 1;\nmbarrier.inval.shared.b64 [room];\nmbarrier.arrive.shared.b64 %rd6, [room];";
+    assert_eq!(fault(left, 1).kind, FaultKind::InvalidOperand);
+}
+
+/// A copy of a thread's own: its fourth operand is a size, or with a hint a policy.
+#[test]
+fn a_policy_of_a_cache_is_no_size() {
+    let all = |copy: &str| {
+        format!(
+            "createpolicy.fractional.L2::evict_first.b64 %rd6, 1.0;\nmov.u32 %r2, 7;\nst.global.v4.u32 [%rd1], {{%r2, %r2, %r2, %r2}};\n\
+             mov.u32 %r3, 0;\n{copy}\ncp.async.wait_all;\nld.shared.u32 %r4, [room];\n"
+        )
+    };
+    let whole = "setp.ne.u32 %p1, %r4, 7;\n@%p1 trap;";
+    for copy in [
+        "cp.async.cg.shared.global.L2::cache_hint [room], [%rd1], 16, %rd6;",
+        "cp.async.ca.shared.global [room], [%rd1], 4;",
+    ] {
+        finishes(&format!("{}{whole}", all(copy)), 1);
+    }
+    let none = "setp.ne.u32 %p1, %r4, 0;\n@%p1 trap;";
+    for copy in [
+        "cp.async.cg.shared.global [room], [%rd1], 16, %r3;",
+        "cp.async.cg.shared.global.L2::cache_hint [room], [%rd1], 16, %r3, %rd6;",
+    ] {
+        finishes(&format!("{}{none}", all(copy)), 1);
+    }
+    assert_eq!(fault("cp.async.cg.shared.global [room], [%rd1+4], 16;", 1).kind, FaultKind::Misaligned);
+    assert_eq!(fault("cp.async.ca.shared.global [room], [%rd1], 12;", 1).kind, FaultKind::InvalidOperand);
+    let refused = Module::parse(&kernel("cp.async.ca.shared.global [room], [%rd1], 4, %p1;")).unwrap_err().to_string();
+    assert!(refused.contains("ignore-src"), "{refused}");
+}
+
+/// Both results are combined with what the predicate was before.
+#[test]
+fn a_comparison_may_write_what_it_is_combined_with() {
+    for (left, right, first, second) in [(1, 2, 1, 0), (2, 1, 0, 1)] {
+        finishes(
+            &format!(
+                "mov.u32 %r2, {left};\nmov.u32 %r3, {right};\nsetp.eq.u32 %p1, %r2, %r2;\nsetp.lt.and.s32 %p1|%p2, %r2, %r3, %p1;\n\
+                 selp.u32 %r4, 1, 0, %p1;\nselp.u32 %r5, 1, 0, %p2;\nsetp.ne.u32 %p3, %r4, {first};\n@%p3 trap;\nsetp.ne.u32 %p3, %r5, {second};\n\
+                 @%p3 trap;"
+            ),
+            1,
+        );
+    }
+}
+
+/// The memory that a launch gives begins at a multiple of what its array asks for.
+#[test]
+fn the_memory_of_a_launch_is_aligned_as_its_array_asks() {
+    let text = ".version 9.0\n.target sm_90\n.address_size 64\n.extern .shared .align 128 .b8 given[];\n.visible .entry k() {\n\
+                .reg .pred %p<2>;\n.reg .b64 %rd<4>;\n.shared .align 8 .b8 own[8];\nmov.u64 %rd1, given;\nand.b64 %rd2, %rd1, 127;\n\
+                setp.ne.u64 %p1, %rd2, 0;\n@%p1 trap;\nst.shared.u32 [given+252], 1;\nmov.u64 %rd3, own;\nret;\n}\n";
+    let module = Arc::new(Module::parse(text).unwrap());
+    let mut launch = Launch::new(1, 1);
+    launch.dynamic_shared = 256;
+    let mut block = Block::new(&module, "k", &Arc::new(launch), [0; 3]).unwrap();
+    assert_eq!(block.run(&mut FlatMemory::new()), Stop::Finished);
+}

@@ -22,16 +22,25 @@ struct State {
     /// Bytes that are announced and have not come.
     bytes: i64,
     phase: u64,
+    /// Whether it has begun, and was not given up. All that expect arrivals may have dropped out.
+    is_valid: bool,
 }
 
 const COUNT: u64 = (1 << 20) - 1;
 const BYTES: u64 = (1 << 22) - 1;
+const VALID: u64 = 1 << 62;
 
 impl State {
     fn unpack(word: u64) -> Self {
         let bytes = (word >> 40 & BYTES) as i64;
         let bytes = if bytes >> 21 == 1 { bytes - (1 << 22) } else { bytes };
-        Self { pending: word & COUNT, expected: word >> 20 & COUNT, bytes, phase: word >> 63 }
+        Self {
+            pending: word & COUNT,
+            expected: word >> 20 & COUNT,
+            bytes,
+            phase: word >> 63,
+            is_valid: word & VALID != 0,
+        }
     }
 
     fn pack(self) -> u64 {
@@ -39,6 +48,7 @@ impl State {
             | (self.expected & COUNT) << 20
             | (self.bytes.cast_unsigned() & BYTES) << 40
             | self.phase << 63
+            | if self.is_valid { VALID } else { 0 }
     }
 
     /// When everything has come, the next phase begins.
@@ -108,10 +118,10 @@ impl Block {
                         format!("an mbarrier for {operand} arrivals; at least 1 and at most {COUNT}"),
                     );
                 }
-                new = State { pending: operand, expected: operand, bytes: 0, phase: 0 };
+                new = State { pending: operand, expected: operand, bytes: 0, phase: 0, is_valid: true };
             }
-            MBarrier::Invalidate => new = State { pending: 0, expected: 0, bytes: 0, phase: 0 },
-            _ if old.expected == 0 => return invalid(self, "an mbarrier that is not initialized".into()),
+            MBarrier::Invalidate => new = State::unpack(0),
+            _ if !old.is_valid => return invalid(self, "an mbarrier that is not initialized".into()),
             MBarrier::Test { parity } => {
                 let waited = if parity { operand & 1 } else { operand >> 63 };
                 self.has_read(thread, index, generic, 8);
@@ -184,7 +194,15 @@ impl Block {
         let to_shared = kind != Bulk::ToGlobal;
         let (shared, global) = if to_shared { (target, source) } else { (source, target) };
         let shared = self.shared_address(shared, true, index, place)?;
-        let unit = if kind == Bulk::Elements { 4 } else { 16 };
+        // a thread's own copy is of one element, of so many bytes
+        let unit = match (kind, bytes) {
+            (Bulk::Elements, 4 | 8 | 16) => bytes,
+            (Bulk::Elements, _) => {
+                let message = format!("cp.async of {bytes} bytes: it copies 4, 8 or 16");
+                return Err(self.fault(FaultKind::InvalidOperand, index, place, message));
+            }
+            _ => 16,
+        };
         if !(shared | global | bytes).is_multiple_of(unit) {
             let message = format!(
                 "a copy of {bytes} bytes between {global:#x} and shared {shared:#x}: all three are multiples of {unit}"

@@ -117,7 +117,10 @@ impl Launch {
                 kernel.parameter_bytes
             ));
         }
-        let shared = u64::from(kernel.shared_bytes) + u64::from(self.dynamic_shared);
+        let given = self.dynamic_shared > 0;
+        let begin =
+            if given { kernel.shared_bytes.next_multiple_of(kernel.dynamic_align) } else { kernel.shared_bytes };
+        let shared = u64::from(begin) + u64::from(self.dynamic_shared);
         if shared > MOST_SHARED {
             return fail(format!("{shared} bytes of shared memory; a block has at most {MOST_SHARED}"));
         }

@@ -159,11 +159,11 @@ impl Block {
         let found = Self::find(module, kernel)?;
         launch.check(module, found, position)?;
         let threads = launch.block.iter().product::<u32>() as usize;
-        let Kernel { code, shared_bytes, narrowest, .. } = *found;
+        let Kernel { code, shared_bytes, dynamic_align, narrowest, .. } = *found;
         let shared_bytes = if launch.dynamic_shared == 0 {
             shared_bytes
         } else {
-            shared_bytes.next_multiple_of(16) + launch.dynamic_shared
+            shared_bytes.next_multiple_of(dynamic_align) + launch.dynamic_shared
         };
         let shadow = launch.checks.races || launch.checks.uninitialized;
         let code_index = code;

@@ -70,6 +70,8 @@ pub(super) fn variables<'a>(text: &Text<'a>, names: &mut Names<'a>) -> Result<(V
             }
             // An external array of no elements is the one whose length a launch gives, too.
             (VariableSpace::Shared, None | Some(0)) => {
+                place(0, variable.align, 0, line)?;
+                names.dynamic_align = names.dynamic_align.max(variable.align);
                 names.shared_variables.push(shared(variable, None, 0, None));
                 Symbol::SharedDynamic
             }

@@ -291,14 +291,23 @@ impl<'a> Builder<'_, 'a> {
             }
             (["global", "shared::cta"], true, false, [t, s, n] | [t, s, n, _]) => (Bulk::ToGlobal, t, s, n, None),
             (["shared" | "shared::cta", "global"], false, false, [t, s, n]) => (Bulk::Elements, t, s, n, None),
+            (["shared" | "shared::cta", "global"], false, false, [t, s, n, _]) if hinted => {
+                (Bulk::Elements, t, s, n, None)
+            }
             // Less may be read than is written: zeros are the rest.
-            (["shared" | "shared::cta", "global"], false, false, [t, s, n, read]) => {
+            (["shared" | "shared::cta", "global"], false, false, [t, s, n, read])
+            | (["shared" | "shared::cta", "global"], false, false, [t, s, n, read, _])
+                if operands.len() == 4 + usize::from(hinted) =>
+            {
+                if matches!(read, Operand::Name { name, .. } if self.register(name).is_some_and(|(_, ty)| ty == Type::Pred))
+                {
+                    return Err(form.error("cp.async with a predicate (ignore-src) is not known here"));
+                }
                 size = Some(self.source(read, Type::U32)?);
                 (Bulk::Elements, t, s, n, None)
             }
             _ => return Err(form.unknown()),
         };
-        let _ = hinted;
         let (t, s, n) = (self.address(form, t)?, self.address(form, s)?, self.source(n, Type::U32)?);
         let barrier = match barrier {
             Some(barrier) => self.address(form, barrier)?,

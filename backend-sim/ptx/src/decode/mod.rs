@@ -48,6 +48,8 @@ struct Names<'a> {
     locations: Vec<Arc<Location>>,
     /// Bytes of the module's own shared variables.
     shared: u64,
+    /// What the shared memory that a launch gives begins at a multiple of.
+    dynamic_align: u32,
     shared_variables: Vec<SharedVariable>,
 }
 
@@ -88,7 +90,7 @@ pub(crate) fn module(text: &Text<'_>) -> Result<Module, Error> {
 
     let mut kernels: Vec<Kernel> = Vec::new();
     for (index, function) in bodies.iter().enumerate().filter(|(_, function)| function.is_entry) {
-        let kernel = kernel(function, index, &found)?;
+        let kernel = kernel(function, index, &found, names.dynamic_align)?;
         if kernels.iter().any(|other| other.name == kernel.name) {
             return Err(Error::new(function.line, format!("the kernel {} is defined twice", function.name)));
         }
@@ -147,7 +149,7 @@ fn functions<'a>(text: &Text<'a>, names: &mut Names<'a>) -> Result<Vec<External>
     Ok(externals)
 }
 
-fn kernel(function: &Function<'_>, index: usize, found: &[Found]) -> Result<Kernel, Error> {
+fn kernel(function: &Function<'_>, index: usize, found: &[Found], dynamic_align: u32) -> Result<Kernel, Error> {
     let line = function.line;
     let (slots, parameter_bytes) = layout::parameters(&function.parameters)?;
     let parameters = slots
@@ -177,6 +179,7 @@ fn kernel(function: &Function<'_>, index: usize, found: &[Found]) -> Result<Kern
         name: function.name.to_owned(),
         parameters,
         parameter_bytes,
+        dynamic_align: dynamic_align.max(16),
         shared_bytes: u32::try_from(shared).map_err(|_| Error::new(line, "more than 4 GiB of shared memory"))?,
         max_threads: function.max_threads.map(|[x, y, z]| x.saturating_mul(y).saturating_mul(z)),
         required_threads: function.required_threads,
