@@ -434,3 +434,33 @@ fn the_memory_of_a_launch_is_aligned_as_its_array_asks() {
     let mut block = Block::new(&module, "k", &Arc::new(launch), [0; 3]).unwrap();
     assert_eq!(block.run(&mut FlatMemory::new()), Stop::Finished);
 }
+
+/// Time passes for who only looks at a clock.
+#[test]
+fn a_wait_for_a_time_ends() {
+    for clock in ["clock64", "globaltimer"] {
+        finishes(
+            &format!(
+                "mov.u64 %rd6, %{clock};\nL:\nmov.u64 %rd7, %{clock};\nsub.s64 %rd7, %rd7, %rd6;\nsetp.lt.s64 %p1, %rd7, 1000000;\n@%p1 bra L;"
+            ),
+            40,
+        );
+    }
+    let endless = fault("L:\nsetp.eq.u32 %p1, %r1, %r1;\n@%p1 bra L;", 1);
+    assert_eq!(endless.kind, FaultKind::EndlessLoop);
+}
+
+/// A fence between proxies orders nothing between threads.
+#[test]
+fn a_fence_of_a_proxy_tells_others_nothing() {
+    let hand_over = |fence: &str| {
+        format!(
+            "setp.ne.u32 %p1, %r1, 0;\n@%p1 bra reads;\nst.shared.u32 [room], 1;\n{fence}\nst.volatile.shared.u32 [room+4], 1;\nbra.uni end;\n\
+             reads:\nld.volatile.shared.u32 %r2, [room+4];\nsetp.eq.u32 %p2, %r2, 0;\n@%p2 bra reads;\n{fence}\nld.shared.u32 %r3, [room];\nend:"
+        )
+    };
+    let zeroed = "setp.ne.u32 %p3, %r1, 0;\n@%p3 bra.uni met;\nst.shared.u32 [room+4], 0;\nmet:\nbar.sync 0;\n";
+    let zeroed = zeroed.replace("bra.uni met", "bra met");
+    finishes(&format!("{zeroed}{}", hand_over("fence.acq_rel.cta;")), 2);
+    assert_eq!(fault(&format!("{zeroed}{}", hand_over("fence.proxy.async;")), 2).kind, FaultKind::Race);
+}

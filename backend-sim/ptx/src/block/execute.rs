@@ -135,7 +135,10 @@ impl Block {
                         }
                     }
                     Op::Special { d, what } => {
-                        lanes.each(|lane| r[usize::from(d)][lane] = self.special(first + lane, what));
+                        lanes.each(|lane| {
+                            threads[lane].looked_at_clock(what);
+                            r[usize::from(d)][lane] = self.special(first + lane, what);
+                        });
                     }
                     Op::Local { d, offset } => {
                         let address = u64::from(frame.local) + u64::from(offset);
@@ -226,9 +229,10 @@ impl Block {
                             stand!(pc);
                             break Err(Box::new(Stop::Fence(index, place!())));
                         }
-                        self.order.fence(index);
                         self.tell(world);
+                        // between proxies it orders what one thread does, and tells others nothing
                         if fence != crate::op::FenceKind::Proxy {
+                            self.order.fence(index);
                             world.fence(index as u32, scope, fence.is_sequential(), place!());
                         }
                     }

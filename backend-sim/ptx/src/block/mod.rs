@@ -75,6 +75,8 @@ pub struct Block {
     /// With more steps than these, a thread that jumps back asks whether it may.
     asks_at: u64,
     events: u64,
+    /// What the clock has gone on by besides, where threads waited for it.
+    skipped: u64,
     fault: Option<Box<Fault>>,
 }
 
@@ -193,6 +195,7 @@ impl Block {
             steps: 0,
             asks_at: 0,
             events: 0,
+            skipped: 0,
             fault: None,
         })
     }

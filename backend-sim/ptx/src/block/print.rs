@@ -36,11 +36,20 @@ pub(super) fn format<E>(format: &str, mut next: impl FnMut(Request) -> Result<An
             printed.text.push('%');
             continue;
         }
-        for slot in [&mut conversion.width, &mut conversion.precision] {
-            if let Some(Size::Argument) = slot {
-                let Answer::Word(value) = next(Request::Word(4))? else { continue };
-                *slot = Some(Size::Given((value as usize).min(1000)));
-            }
+        let mut given = |size: Option<Size>| match size {
+            Some(Size::Argument) => Ok(match next(Request::Word(4))? {
+                Answer::Word(value) => Some(value as u32 as i32),
+                Answer::Text(_) => None,
+            }),
+            _ => Ok(None),
+        };
+        if let Some(width) = given(conversion.width)? {
+            conversion.left |= width < 0;
+            conversion.width = Some(Size::Given(width.unsigned_abs().min(1000) as usize));
+        }
+        if let Some(precision) = given(conversion.precision)? {
+            let precision = usize::try_from(precision).ok(); // a negative one is none
+            conversion.precision = precision.map(|precision| Size::Given(precision.min(1000)));
         }
         let request = match conversion.kind {
             's' => Request::Text,
@@ -223,4 +232,26 @@ fn exponential(magnitude: f64, precision: usize) -> String {
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
     format!("{digits}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn printed(text: &str, arguments: &[u64]) -> String {
+        let mut left = arguments.iter();
+        let next = |_| Ok::<_, ()>(Answer::Word(*left.next().expect("there are enough")));
+        format(text, next).unwrap().text
+    }
+
+    /// A negative width is a positive one to the left, and a negative precision is none.
+    #[test]
+    fn widths_and_precisions_of_arguments() {
+        let minus_five = u64::from(5_u32.wrapping_neg());
+        assert_eq!(printed("<%*d>", &[5, 42]), "<   42>");
+        assert_eq!(printed("<%*d>", &[minus_five, 42]), "<42   >");
+        assert_eq!(printed("<%*.*d>", &[5, 3, 42]), "<  042>");
+        assert_eq!(printed("<%.*d>", &[minus_five, 42]), "<42>");
+        assert_eq!(printed("<%5d>", &[42]), "<   42>");
+    }
 }

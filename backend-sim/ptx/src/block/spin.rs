@@ -6,6 +6,7 @@
 
 use super::lanes::Row;
 use super::thread::{Frame, Thread};
+use crate::op::Special;
 
 /// More reads than this in a cycle: any change wakes.
 const MOST_READS: usize = 1024;
@@ -98,6 +99,8 @@ pub(super) struct Spin {
     reads: Vec<(u64, u8)>,
     /// It met other threads: their reads count as well.
     met: bool,
+    /// It has looked at a clock.
+    timed: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -128,6 +131,16 @@ impl Spin {
 }
 
 impl Thread {
+    /// Notes that it reads a special register.
+    pub(super) fn looked_at_clock(&mut self, what: Special) {
+        self.spin.timed |= what == Special::Clock;
+    }
+
+    /// Whether it waits for a time: all that it reads is a clock.
+    pub(super) fn waits_for_time(&self) -> bool {
+        self.spin.timed
+    }
+
     /// A backward branch is taken, to `pc`, by a thread that may only wait: a state of it is kept. `registers` are those of the thread's
     /// callers and its function, by lane.
     pub(super) fn backward(&mut self, pc: u32, registers: [&[Row]; 2], lane: usize, changes: &Changes) -> Round {
@@ -162,7 +175,7 @@ impl Thread {
         spin.since = 0;
         spin.power = power;
         spin.begin = changes.begin();
-        spin.met = false;
+        (spin.met, spin.timed) = (false, false);
         spin.reads.clear();
         spin.state.pc = pc;
         spin.state.carry = self.carry;
