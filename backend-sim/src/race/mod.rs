@@ -123,7 +123,7 @@ impl Mark {
     #[inline(always)] // on the hottest path
     fn over(self, last: &Mark) -> Mark {
         let again = self.owner == last.owner && (self.what ^ last.what) & !AGAIN == 0;
-        Mark { what: self.what | u32::from(again) * AGAIN, ..self }
+        Mark { what: self.what | (u32::from(again) * AGAIN), ..self }
     }
 
     /// Whether the same call of the same agent has written there before, and nobody else since.
