@@ -96,3 +96,20 @@ fn an_arrival_may_be_one_of_the_next_phase() {
     assert!(found.contains("deadlock") && found.len() == 2, "{found:?}");
     assert_eq!(outcomes(Config::pes(1), "two_phases", 0), set(&["[0, 0, 0]"]));
 }
+
+/// A store that changes nothing in one round of a spin may change something in the next.
+#[test]
+fn a_spin_that_stores_goes_on_when_its_word_has_changed() {
+    for seed in 0..20 {
+        let mut simulation = Simulation::new(Config::pes(1)).unwrap();
+        let explored = simulation.explore(
+            Explore::random(20, seed),
+            |pe| launch(pe, "asks_again", 1, 2),
+            |run| {
+                assert!(run.is_ok(), "{}", run.verdict);
+                ControlFlow::Continue(())
+            },
+        );
+        assert_eq!(explored.unwrap().schedules, 20);
+    }
+}

@@ -472,3 +472,23 @@ fn a_quiet_that_covers_a_get_is_in_no_wrong_scope() {
         assert!(!found(gets, signals).contains(&LintKind::WrongScope), "{gets} {signals}");
     }
 }
+
+/// A PE sees its own store through a pointer before anybody else does.
+#[test]
+fn what_a_pe_has_stored_itself_is_written() {
+    let program = |pe: &Pe<Sim>| {
+        let x = pe.alloc::<u64>(1)?;
+        if pe.my_pe() == 0 {
+            let there = pe.peer(&x, 1)?.expect("one node");
+            there.write(&[7])?;
+            onesided::expect_eq(there.read()?[0], 7, "its own store")?;
+        }
+        pe.free(x)
+    };
+    let mut simulation = Simulation::new(Config { strict: true, ..Config::pes(2) }).unwrap();
+    let explored = simulation.explore(Explore::random(50, 0), program, |run| {
+        assert!(run.is_ok(), "{}", run.verdict);
+        std::ops::ControlFlow::Continue(())
+    });
+    assert_eq!(explored.unwrap().schedules, 50);
+}

@@ -295,3 +295,32 @@ fn a_race_before_the_end_of_all_is_found() {
     let run = Simulation::new(Config::pes(2)).unwrap().run(program).unwrap();
     assert_eq!((run.verdict.kind.outcome().as_str(), run.verdict.races.len()), ("race", 1), "{}", run.verdict);
 }
+
+/// A store by multicast is one of its own PE to its own copy: what that does next follows it.
+#[test]
+fn a_multicast_store_is_seen_at_once_by_its_own_pe() {
+    for again in [false, true] {
+        let seen = results(Config::pes(2), |pe| {
+            let x = pe.alloc_zeroed::<u64>(1)?;
+            let mut saw = 7;
+            if pe.my_pe() == 0 {
+                pe.multicast(pe.world(), &x)?.expect("there is multicast").write(&[7])?;
+                if again {
+                    pe.write(&x, &[9])?;
+                    pe.host().barrier_all()?;
+                } else {
+                    saw = pe.read_one(&x)?;
+                    pe.host().barrier_all()?;
+                }
+            } else {
+                pe.host().barrier_all()?;
+            }
+            if again && pe.my_pe() == 0 {
+                saw = pe.read_one(&x)?;
+            }
+            pe.free(x)?;
+            Ok(saw)
+        });
+        assert_eq!(Vec::from_iter(seen.into_keys()), [[if again { 9 } else { 7 }, 7]]);
+    }
+}

@@ -121,3 +121,17 @@ KERNEL(two_phases) {
         }
     }
 }
+
+// A thread asks again and again; another one takes the question back once, and answers when it is asked anew.
+KERNEL(asks_again) {
+    volatile uint64_t *question = flags, *answer = flags + 1;
+    if (threadIdx.x == 0) {
+        do *question = 1;
+        while (*answer == 0);
+    } else {
+        while (*question == 0) {}
+        *question = 0;
+        while (*question == 0) {}
+        *answer = 1;
+    }
+}

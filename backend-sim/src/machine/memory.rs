@@ -190,7 +190,7 @@ impl Machine {
 
 /// # Multicast
 impl Machine {
-    /// A host stores to every member's memory.
+    /// A host stores to every member's memory: to its own at once.
     pub(super) fn multicast_write(
         &mut self,
         host: AgentId,
@@ -199,8 +199,14 @@ impl Machine {
         from: &[u8],
         at: At,
     ) -> Progress {
-        for of in self.team_members(self.agents[host].pe, team).iter() {
-            self.store(host, PeId::new(of), dst, dtype, from, at);
+        let me = self.agents[host].pe;
+        for of in self.team_members(me, team).iter().map(PeId::new) {
+            if of == me {
+                self.observe(host, me, dst, How::Write, dtype.size(), ("write", at)); // as a write of its own
+                self.write(me, dst, from);
+            } else {
+                self.store(host, of, dst, dtype, from, at);
+            }
         }
         Progress::Done
     }

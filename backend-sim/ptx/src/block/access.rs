@@ -83,7 +83,8 @@ impl Block {
         true
     }
 
-    /// The same for stores.
+    /// The same for stores. One that changes nothing is noted as a read is: when another has changed the word, it does.
+    #[expect(clippy::too_many_arguments, reason = "as for loads")]
     #[inline]
     pub(super) fn store_together(
         &mut self,
@@ -92,6 +93,7 @@ impl Block {
         lanes: impl Lanes,
         memory: &Memory,
         (to, values): (&Row, &Row),
+        threads: &mut [Thread],
         place: Place,
     ) -> bool {
         let access = self.access(first + lanes.lead(), memory, to[lanes.lead()], AccessKind::Store, place);
@@ -99,6 +101,8 @@ impl Block {
             return false;
         }
         let Some(changed) = world.store_together(&access, lanes.mask(), to, values) else { return false };
+        let noted = self.paces.active(first) & lanes.mask() & !changed;
+        each_lane(noted).for_each(|lane| threads[lane].spin.read(to[lane], memory.bytes));
         self.changed_together(first, changed, to, memory.bytes);
         true
     }
@@ -194,8 +198,9 @@ impl Block {
         let changed = world.store(&access, value);
         let changed = self.accepted(changed, &access, index)?;
         self.synchronize_write(index, at, memory.order, false);
-        if changed {
-            self.changed(index, at, memory.bytes);
+        match changed {
+            true => self.changed(index, at, memory.bytes),
+            false => self.has_read(thread, index, at, memory.bytes),
         }
         Ok(())
     }
@@ -225,8 +230,9 @@ impl Block {
                 if strong {
                     world.accessed_shared(&self.access(index, memory, generic, AccessKind::Store, place), changed);
                 }
-                if changed {
-                    self.changed(index, generic, bytes);
+                match changed {
+                    true => self.changed(index, generic, bytes),
+                    false => self.has_read(thread, index, generic, bytes),
                 }
             }
             Space::Local => {

@@ -178,7 +178,7 @@ impl Block {
                         let address = |lane: usize| r[a][lane].wrapping_add_signed(offset.into());
                         if L::MANY {
                             let to = lanes::plus(&r[a], offset);
-                            if self.store_together(world, first, lanes, &memory, (&to, &r[s]), place!()) {
+                            if self.store_together(world, first, lanes, &memory, (&to, &r[s]), threads, place!()) {
                                 pc += 1;
                                 continue;
                             }

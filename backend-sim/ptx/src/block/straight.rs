@@ -142,7 +142,7 @@ impl Block {
                 let (s, a) = (usize::from($s), usize::from($a));
                 if L::MANY {
                     let to = lanes::plus(&r[a], $offset);
-                    if !self.store_together(world, first, lanes, $memory, (&to, &r[s]), place!()) {
+                    if !self.store_together(world, first, lanes, $memory, (&to, &r[s]), threads, place!()) {
                         break;
                     }
                 } else {
@@ -155,6 +155,7 @@ impl Block {
                             self.changed(first + lead, address, $bytes);
                             is_active = false;
                         }
+                        Ok(false) if is_active => threads[lead].spin.read(address, $bytes),
                         Ok(false) => {}
                         Err(refusal) => refused!(refusal, plain!($bytes, address, Store)),
                     }
