@@ -414,3 +414,47 @@ fn one_node_has_one_fabric() {
         assert!(run.verdict.is_ok(), "{nodes} nodes: {}", run.verdict);
     }
 }
+
+/// A trace shows what a read on the other path has found, and not what is in memory.
+#[test]
+fn a_trace_has_the_old_value_that_was_read() {
+    for by_get in [true, false] {
+        let program = move |pe: &Pe<Sim>| {
+            let (x, told) = (pe.alloc_zeroed::<u64>(2)?, pe.alloc_zeroed::<u64>(1)?);
+            let mut saw = 7;
+            match pe.my_pe() {
+                0 => {
+                    pe.host().p(x.at(0), 7, 2)?;
+                    pe.host().quiet()?;
+                    pe.host().signal_op(told.signal(0), 1, SignalOp::Set, 3)?;
+                }
+                3 => {
+                    pe.host().signal_wait_until(told.signal(0), Cmp::Eq, 1)?;
+                    saw = if by_get {
+                        pe.host().g(x.at(0), 2)?
+                    } else {
+                        pe.peer(x.at(0), 2)?.expect("one node").read()?[0]
+                    };
+                }
+                _ => {}
+            }
+            pe.free(told)?;
+            pe.free(x)?;
+            Ok(saw)
+        };
+        let mut simulation = Simulation::new(config(Profile::MixedFabric, Races::Note)).unwrap();
+        let mut old = None;
+        let visit = |run: &onesided_sim::Run<u64>| {
+            if run.results[3] == Some(0) {
+                old = Some(run.schedule.clone());
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        };
+        simulation.explore(Explore::random(1000, 0), program, visit).unwrap();
+        let run = simulation.replay(&old.expect("an old value is seen"), program).unwrap();
+        let trace = run.trace.unwrap();
+        let read = trace.iter().rfind(|event| event.pe == 3 && event.moved.is_some()).unwrap();
+        assert_eq!(read.moved.as_ref().unwrap().to_string(), "[0]", "{by_get}: {read:?}");
+    }
+}

@@ -232,6 +232,13 @@ impl Machine {
         debug_assert!(!is_old || !self.races.is_on() || self.races.has_found(), "a read of an old value is a race");
     }
 
+    /// The same, for a trace: it is no read.
+    pub(super) fn show(&self, reader: PeId, pe: PeId, span: Span, bytes: &mut [u8]) {
+        if self.paths.matter() && reader != pe {
+            self.paths.lay_over(reader, pe, span, bytes);
+        }
+    }
+
     /// A word of another PE, where the path matters.
     pub(super) fn fetch_by_path(&mut self, reader: PeId, pe: PeId, word: Span) -> u64 {
         let mut bytes = [0; 8];

@@ -149,6 +149,7 @@ impl Machine {
             Call::Read { src, pe: of, dtype, .. } => {
                 let mut bytes = self.heap.bytes(PeId(*of), *src).to_vec();
                 if self.mode.needs.relaxed && PeId(*of) != me {
+                    self.show(me, PeId(*of), *src, &mut bytes);
                     self.flight.lay_stores_over(self.agents[host].scope, PeId(*of), *src, &mut bytes);
                 }
                 let kind = EventKind::Read { of: *of, span: *src, dtype: *dtype, piece: 0, pieces: 1 };
@@ -435,6 +436,7 @@ impl Machine {
                 let span = part_of(src, range.start, range.len());
                 let mut bytes = self.heap.bytes(src_pe, span).to_vec();
                 if src_pe != transfer.dst_pe {
+                    self.show(transfer.dst_pe, src_pe, span, &mut bytes);
                     let scope = self.pes[transfer.dst_pe].host_scope;
                     self.flight.lay_stores_over(scope, src_pe, span, &mut bytes);
                 }
@@ -442,7 +444,16 @@ impl Machine {
             }
             (Kind::Put | Kind::Store, Data::Word(value)) => value.to_le_bytes()[..transfer.shape.size.min(8)].to_vec(),
             (Kind::Put | Kind::Store, Data::Bytes(bytes)) => bytes[range].to_vec(),
-            _ => self.gathered(src_pe, src, transfer.shape, transfer.elements(piece)),
+            (kind, _) => {
+                let (shape, elements) = (transfer.shape, transfer.elements(piece));
+                let mut bytes = self.gathered(src_pe, src, shape, elements.clone());
+                if let Kind::Get | Kind::Fetch = kind {
+                    for (i, value) in elements.zip(bytes.chunks_exact_mut(shape.size)) {
+                        self.show(transfer.dst_pe, src_pe, element(src, i * shape.src_stride, shape.size), value);
+                    }
+                }
+                bytes
+            }
         }
     }
 }
