@@ -1,6 +1,6 @@
-//! [`mixed`]: one number for another.
+//! [`mixed`]: numbers that differ little become numbers that have nothing in common.
 
-/// The last part of splitmix64: numbers that differ little become numbers that have nothing in common.
+/// The last part of splitmix64.
 #[inline]
 pub(crate) fn mixed(z: u64) -> u64 {
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -124,7 +124,7 @@ pub enum AccessKind {
     Atomic(AtomicOp),
     /// Arrives at an mbarrier, in a phase of this parity. Arrivals in one phase commute.
     Arrive {
-        /// Whether it is the second, the fourth and so on.
+        /// Whether the phase is the second, the fourth and so on.
         odd: bool,
         /// Whether the phase ends: what arrives later is in the next.
         ends: bool,

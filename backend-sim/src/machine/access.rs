@@ -69,7 +69,7 @@ pub(crate) enum Touch {
     },
     /// Changed by something that does not look at it, and commutes with its like.
     Fold(Fold),
-    /// A phase of an mbarrier ends, by an arrival that touches it besides: what commutes in this phase may not behind it.
+    /// An arrival ends the phase of an mbarrier. It touches the mbarrier as an arrival, too.
     Ends,
 }
 
@@ -224,7 +224,8 @@ impl Access {
         matters && self.object.overlaps(&other.object)
     }
 
-    /// Whether something that could have come now may do something else behind this, which has come.
+    /// Whether `other`, which was possible before this step, may do something else behind it. An arrival at an mbarrier does, once the phase
+    /// has ended: then it is one of the next phase.
     pub(crate) fn changes(&self, other: &Access) -> bool {
         let is_arrival = matches!(other.touch, Touch::Fold(Fold::ArrivalsEven | Fold::ArrivalsOdd));
         self.conflicts(other) || self.touch == Touch::Ends && is_arrival && self.object.overlaps(&other.object)

@@ -196,7 +196,7 @@ impl TeamName {
         TeamName((first as u32) << 3 | team.0)
     }
 
-    /// Of another one. What it was made of has told it from others.
+    /// Of another team. `origin`: a number of its own, of what it was made of.
     fn of(origin: u64) -> TeamName {
         TeamName(mixed(origin) as u32 | 1 << 31)
     }
