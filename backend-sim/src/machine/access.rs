@@ -216,9 +216,11 @@ impl Access {
     pub(crate) fn conflicts(&self, other: &Access) -> bool {
         let matters = match (self.touch, other.touch) {
             (Touch::Read, Touch::Read) | (Touch::Ends, _) | (_, Touch::Ends) => false,
-            // of words that differ and overlap, one carries into the other
-            (Touch::Add { .. }, Touch::Add { .. }) => self.object != other.object,
-            (Touch::Fold(one), Touch::Fold(theirs)) => one != theirs || self.object != other.object,
+            // of words that differ and overlap, one carries into the other; of memory that others reach, `Assumptions` know such words
+            (Touch::Add { .. }, Touch::Add { .. }) => {
+                matches!(self.object, Object::Shared { .. }) && self.object != other.object
+            }
+            (Touch::Fold(one), Touch::Fold(other)) => one != other,
             (Touch::Read | Touch::Write | Touch::Atomic | Touch::Add { .. } | Touch::Fold(_), _) => true,
         };
         matters && self.object.overlaps(&other.object)
