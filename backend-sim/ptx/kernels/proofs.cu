@@ -82,44 +82,45 @@ KERNEL(late_block) {
     if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 0) *seen = *data;
 }
 
+// An mbarrier that takes two arrivals.
+__device__ unsigned mbarrier_of_two(uint64_t *barrier) {
+    unsigned place = (unsigned)__cvta_generic_to_shared(barrier);
+    if (threadIdx.x == 0) asm volatile("mbarrier.init.shared.b64 [%0], 2;" ::"r"(place) : "memory");
+    __syncthreads();
+    return place;
+}
+__device__ uint64_t arrive(unsigned place) {
+    uint64_t token;
+    asm volatile("mbarrier.arrive.shared.b64 %0, [%1];" : "=l"(token) : "r"(place) : "memory");
+    return token;
+}
+__device__ void wait(unsigned place, uint64_t token) {
+    int done = 0;
+    while (!done) {
+        asm volatile("{ .reg .pred p; mbarrier.test_wait.shared.b64 p, [%1], %2; selp.b32 %0, 1, 0, p; }"
+                     : "=r"(done)
+                     : "r"(place), "l"(token)
+                     : "memory");
+    }
+}
+
 // Of three arrivals at an mbarrier that takes two, the third is one of the next phase: then somebody waits for ever.
 KERNEL(arrivals) {
     __shared__ alignas(8) uint64_t barrier;
-    unsigned place = (unsigned)__cvta_generic_to_shared(&barrier);
-    if (threadIdx.x == 0) asm volatile("mbarrier.init.shared.b64 [%0], 2;" ::"r"(place) : "memory");
-    __syncthreads();
-    uint64_t token;
-    asm volatile("mbarrier.arrive.shared.b64 %0, [%1];" : "=l"(token) : "r"(place) : "memory");
+    unsigned place = mbarrier_of_two(&barrier);
+    uint64_t token = arrive(place);
     if (threadIdx.x == 1) {
-        asm volatile("mbarrier.arrive.shared.b64 %0, [%1];" : "=l"(token) : "r"(place) : "memory");
+        arrive(place);
     } else {
-        int done = 0;
-        while (!done) {
-            asm volatile("{ .reg .pred p; mbarrier.test_wait.shared.b64 p, [%1], %2; selp.b32 %0, 1, 0, p; }"
-                         : "=r"(done)
-                         : "r"(place), "l"(token)
-                         : "memory");
-        }
+        wait(place, token);
     }
 }
 
 // Each of two threads arrives in two phases, the second time behind its wait for the first.
 KERNEL(two_phases) {
     __shared__ alignas(8) uint64_t barrier;
-    unsigned place = (unsigned)__cvta_generic_to_shared(&barrier);
-    if (threadIdx.x == 0) asm volatile("mbarrier.init.shared.b64 [%0], 2;" ::"r"(place) : "memory");
-    __syncthreads();
-    for (int phase = 0; phase < 2; phase++) {
-        uint64_t token;
-        asm volatile("mbarrier.arrive.shared.b64 %0, [%1];" : "=l"(token) : "r"(place) : "memory");
-        int done = 0;
-        while (!done) {
-            asm volatile("{ .reg .pred p; mbarrier.test_wait.shared.b64 p, [%1], %2; selp.b32 %0, 1, 0, p; }"
-                         : "=r"(done)
-                         : "r"(place), "l"(token)
-                         : "memory");
-        }
-    }
+    unsigned place = mbarrier_of_two(&barrier);
+    for (int phase = 0; phase < 2; phase++) wait(place, arrive(place));
 }
 
 // A thread asks again and again; another one takes the question back once, and answers when it is asked anew.

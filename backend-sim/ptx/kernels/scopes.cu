@@ -143,7 +143,7 @@ extern "C" __global__ void then_another_looks(int *data, uint64_t *flag, int *se
 // A thread stores and sets a flag, and another one polls that and reads: thread 1, or thread 0 of block 1 where there is one. Each in a scope: a
 // fence of the block or of the GPU beside a volatile access, an access in the scope of the block behind or before a fence of the GPU, or a release
 // and an acquire in the scope of the block or of the GPU.
-__device__ unsigned acquire(const uint64_t *flag, bool block) {
+__device__ uint64_t acquire(const uint64_t *flag, bool block) {
     uint64_t value;
     if (block) {
         asm volatile("ld.acquire.cta.global.u64 %0, [%1];" : "=l"(value) : "l"(flag) : "memory");

@@ -168,28 +168,25 @@ impl Machine {
 
 /// An access, as reports name it.
 pub(super) fn name_of(access: &Access) -> &'static str {
-    let narrow = access.scope != Scope::Sys;
-    let in_block = !takes_in_blocks(access.scope);
+    let scope = usize::from(takes_in_blocks(access.scope)) + usize::from(access.scope == Scope::Sys);
     match (access.kind, access.order) {
         (AccessKind::Load, Order::Weak) | (AccessKind::Inspect, _) => "load",
         (AccessKind::Load, Order::Volatile) => "volatile load",
-        (AccessKind::Load, order) if order.acquires() && in_block => "acquire load within the block",
-        (AccessKind::Load, order) if order.acquires() && narrow => "acquire load within the GPU",
-        (AccessKind::Load, order) if order.acquires() => "acquire load",
-        (AccessKind::Load, _) if in_block => "relaxed load within the block",
-        (AccessKind::Load, _) if narrow => "relaxed load within the GPU",
-        (AccessKind::Load, _) => "relaxed load",
+        (AccessKind::Load, order) if order.acquires() => {
+            ["acquire load within the block", "acquire load within the GPU", "acquire load"][scope]
+        }
+        (AccessKind::Load, _) => {
+            ["relaxed load within the block", "relaxed load within the GPU", "relaxed load"][scope]
+        }
         (AccessKind::Store, Order::Weak) => "store",
         (AccessKind::Store, Order::Volatile) => "volatile store",
-        (AccessKind::Store, order) if order.releases() && in_block => "release store within the block",
-        (AccessKind::Store, order) if order.releases() && narrow => "release store within the GPU",
-        (AccessKind::Store, order) if order.releases() => "release store",
-        (AccessKind::Store, _) if in_block => "relaxed store within the block",
-        (AccessKind::Store, _) if narrow => "relaxed store within the GPU",
-        (AccessKind::Store, _) => "relaxed store",
-        (AccessKind::Atomic(_), _) if in_block => "atomic within the block",
-        (AccessKind::Atomic(_), _) if narrow => "atomic within the GPU",
-        (AccessKind::Atomic(_), _) => "atomic of a kernel",
+        (AccessKind::Store, order) if order.releases() => {
+            ["release store within the block", "release store within the GPU", "release store"][scope]
+        }
+        (AccessKind::Store, _) => {
+            ["relaxed store within the block", "relaxed store within the GPU", "relaxed store"][scope]
+        }
+        (AccessKind::Atomic(_), _) => ["atomic within the block", "atomic within the GPU", "atomic of a kernel"][scope],
         (AccessKind::Arrive { .. }, _) => "arrival at an mbarrier",
         (AccessKind::BulkLoad, _) => "load of a bulk copy",
         (AccessKind::BulkStore, _) => "store of a bulk copy",
