@@ -518,6 +518,7 @@ impl Detector {
         }
     }
 
+    /// Whatever the one that gives memory up does not come after races with that.
     fn races_with_end(
         &mut self,
         agent: AgentId,
