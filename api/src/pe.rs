@@ -275,7 +275,8 @@ impl<B: Backend> Pe<B> {
     /// Ends the job on all PEs, with `status` (`nvshmem_global_exit`).
     ///
     /// # One-sided
-    /// One PE's call is enough. Never returns.
+    /// One PE's call is enough. Never returns. When the other PEs end is not said: they may go on for a while, and what this PE has
+    /// issued may still have its effect.
     ///
     /// ```
     /// # use onesided_sim::{Config, Simulation, VerdictKind};

@@ -11,7 +11,7 @@ use crate::coroutine::{Channel, Hosts, Link, Pulse, Stacks, Turn};
 use crate::explore::{Chooser, Random};
 use crate::last_words;
 use crate::limits::Deadline;
-use crate::machine::{Machine, Mode};
+use crate::machine::{Machine, Mode, Needs};
 use crate::panics::{self, Watch};
 use crate::pe::SimProcess;
 use crate::trace::Event;
@@ -229,20 +229,21 @@ fn take_turns<T, C: Chooser>(
         if machine.has_finding() {
             return machine.take_finding().expect("there is one");
         }
-        if machine.steps > max_steps {
-            return VerdictKind::StepLimit { steps: max_steps };
+        if machine.steps > machine.until {
+            return limit(&mut machine, C::NEEDS, max_steps);
         }
         // A host that can go on without a choice goes first, because nothing depends on when.
         let (pe, chosen) = match machine.next_host() {
             Some(pe) => (pe, false),
-            None if machine.has_finding() || machine.steps > max_steps => continue, // a kernel's
+            None if machine.has_finding() || machine.steps > machine.until => continue, // a kernel's
             None => {
                 let n = machine.choices();
                 if n == 0 {
-                    return if machine.is_over() { VerdictKind::Finished } else { VerdictKind::Deadlock };
+                    let is_over = machine.is_over();
+                    return machine.ends_as(if is_over { VerdictKind::Finished } else { VerdictKind::Deadlock });
                 }
                 if C::NEEDS.tracking && machine.is_bounded() {
-                    return VerdictKind::PollsBounded;
+                    return machine.ends_as(VerdictKind::PollsBounded);
                 }
                 choices += 1;
                 if choices.is_multiple_of(CHOICES)
@@ -283,6 +284,14 @@ fn take_turns<T, C: Chooser>(
             }
         }
     }
+}
+
+/// How a run ends that has taken as many steps as it may. Behind an exit that is no finding; but in a search of all schedules, some that
+/// the others can still take are not looked at.
+#[cold]
+fn limit(machine: &mut Machine, needs: Needs, max_steps: u64) -> VerdictKind {
+    let kind = VerdictKind::StepLimit { steps: machine.until.min(max_steps) };
+    if needs.tracking { kind } else { machine.ends_as(kind) }
 }
 
 fn panic_message(panic: &(dyn Any + Send)) -> String {

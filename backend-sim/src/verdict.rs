@@ -301,8 +301,6 @@ impl Verdict {
 pub(crate) enum After {
     /// Nothing, or nothing that would be expected.
     Nothing,
-    /// Something, and what is not known: the process ended.
-    NotKnown,
     /// Steps of other PEs, which are of interest for their races only: the bug stands in their way.
     OthersForRaces,
     /// Steps of other PEs, as if the PE or thread that failed had ended.
@@ -350,7 +348,8 @@ impl VerdictKind {
     pub(crate) fn after(&self) -> After {
         match self {
             // nothing more is expected of a run that is given up
-            VerdictKind::Finished
+            VerdictKind::Exited { status: 0, .. }
+            | VerdictKind::Finished
             | VerdictKind::Deadlock
             | VerdictKind::Race
             | VerdictKind::Lint
@@ -359,12 +358,14 @@ impl VerdictKind {
             | VerdictKind::InstructionLimit { .. }
             | VerdictKind::Stopped { .. }
             | VerdictKind::PollsBounded => After::Nothing,
-            VerdictKind::Exited { .. } => After::NotKnown,
             VerdictKind::Mismatch { .. }
             | VerdictKind::ConcurrentCollectives { .. }
             | VerdictKind::CollectivesOutOfOrder { .. }
             | VerdictKind::FreedInUse { .. } => After::OthersForRaces,
-            VerdictKind::Kernel { .. } | VerdictKind::Panicked { .. } | VerdictKind::Failed { .. } => After::Others,
+            VerdictKind::Kernel { .. }
+            | VerdictKind::Panicked { .. }
+            | VerdictKind::Failed { .. }
+            | VerdictKind::Exited { .. } => After::Others,
         }
     }
 

@@ -1,10 +1,11 @@
 //! What was wrong once and must stay right: each test is the smallest program that showed it.
 
 use std::cell::{Cell, OnceCell};
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use onesided::{Bootstrap, Cmp, ErrorKind, InitMethod, Pe, Result, SignalOp};
-use onesided_sim::{Config, Explore, Profile, Races, Sim, Simulation};
+use onesided_sim::{Config, Explore, Profile, Races, Sim, Simulation, Strategy};
 
 mod common;
 use common::{endings, results};
@@ -294,6 +295,79 @@ fn a_race_before_the_end_of_all_is_found() {
     };
     let run = Simulation::new(Config::pes(2)).unwrap().run(program).unwrap();
     assert_eq!((run.verdict.kind.outcome().as_str(), run.verdict.races.len()), ("race", 1), "{}", run.verdict);
+}
+
+/// A PE that goes on as soon as it can, and then ends the program for all, does so in every schedule that can still be told apart.
+#[test]
+fn what_happens_before_a_pe_ends_the_program_for_all_is_tried() {
+    let saw = |pe: &Pe<Sim>| {
+        let words = pe.alloc_zeroed::<u64>(2)?;
+        match pe.my_pe() {
+            0 => {
+                pe.host().atomic_set(words.at(0), 1, 1)?;
+                pe.host().fence()?;
+                pe.host().atomic_set(words.at(1), 1, 2)?;
+            }
+            1 => {
+                pe.host().wait_until(words.at(0), Cmp::Ge, 1)?;
+                pe.global_exit(0);
+            }
+            _ if pe.host().atomic_fetch(words.at(1), 2)? == 1 => panic!("it saw 1"),
+            _ => {}
+        }
+        pe.free(words)
+    };
+    let all = Explore::All { limit: 100 };
+    assert_eq!(outcomes(Races::Note, 3, all, saw), ["exited: 0", "panicked"]);
+    assert_eq!(outcomes(Races::Find, 3, all, saw), ["exited: 0", "panicked"]);
+}
+
+/// How the schedules of a search end, in one word each.
+fn outcomes(races: Races, pes: usize, explore: Explore, program: impl Fn(&Pe<Sim>) -> Result<()>) -> Vec<String> {
+    let mut simulation = Simulation::new(Config { races, ..Config::pes(pes) }).unwrap();
+    let mut outcomes = BTreeSet::new();
+    let visited = simulation.explore(explore, program, |run| {
+        outcomes.insert(run.verdict.kind.outcome());
+        ControlFlow::Continue(())
+    });
+    visited.unwrap();
+    Vec::from_iter(outcomes)
+}
+
+const RANDOM: Explore = Explore::Random { seed: 1, schedules: 2, strategy: Strategy::Plain };
+
+/// What a PE has issued before it ends the program for all may still have an effect.
+#[test]
+fn what_a_pe_issues_before_it_ends_the_program_for_all_may_be_seen() {
+    let told = |pe: &Pe<Sim>| {
+        let words = pe.alloc_zeroed::<u64>(1)?;
+        if pe.my_pe() == 0 {
+            pe.host().signal_op(words.signal(0), 1, SignalOp::Set, 1)?;
+            pe.global_exit(0);
+        }
+        pe.host().signal_wait_until(words.signal(0), Cmp::Eq, 1)?;
+        panic!("it was told")
+    };
+    for explore in [RANDOM, Explore::All { limit: 10 }] {
+        assert_eq!(outcomes(Races::Find, 2, explore, told), ["panicked"], "{explore:?}");
+    }
+}
+
+/// Others may be in a loop that only the end of the program leaves.
+#[test]
+fn a_loop_that_only_the_end_of_the_program_leaves_is_no_finding() {
+    let reads = |pe: &Pe<Sim>| {
+        let word = pe.alloc_zeroed::<u64>(1)?;
+        if pe.my_pe() == 0 {
+            pe.global_exit(0);
+        }
+        while pe.read(&word)?[0] == 0 {}
+        pe.free(word)
+    };
+    assert!(Simulation::new(Config::pes(2)).unwrap().run(reads).unwrap().is_ok());
+    assert_eq!(outcomes(Races::Find, 2, RANDOM, reads), ["exited: 0"]);
+    // a search says that it has not looked at every step
+    assert_eq!(outcomes(Races::Find, 2, Explore::All { limit: 10 }, reads), ["step limit"]);
 }
 
 /// A store by multicast is one of its own PE to its own copy: what that does next follows it.

@@ -10,6 +10,9 @@ use super::{Collective, Machine, Progress, Reply};
 use crate::request::Call;
 use crate::verdict::VerdictKind;
 
+/// Steps that the others may take behind the end of the job: they may be in a loop that only the end leaves.
+const BEHIND_AN_EXIT: u64 = 10_000;
+
 impl Machine {
     /// Performs a call that is no operation, no local access and about no stream.
     pub(super) fn live(&mut self, host: AgentId, call: &mut Call<'_>, at: At) -> Progress {
@@ -32,7 +35,7 @@ impl Machine {
                 self.drain(host)
             }
             Call::GlobalExit { status } => {
-                self.found(VerdictKind::Exited { pe: pe.index(), status: *status });
+                self.exit(VerdictKind::Exited { pe: pe.index(), status: *status });
                 self.block(host, State::Done)
             }
             Call::Team(request) => self.team_request(host, request, at),
@@ -54,6 +57,16 @@ impl Machine {
             }
             memory => self.memory_call(host, memory, at),
         }
+    }
+
+    /// A PE ends the job. The others may have gone on for any time before they see it, so a relaxed run lets them: what they do then, they
+    /// do in some schedule where the end comes later. Nobody waits for the end, so it is no choice.
+    fn exit(&mut self, exited: VerdictKind) {
+        if !self.mode.needs.relaxed || !exited.is_ok() {
+            return self.found(exited);
+        }
+        self.exited.get_or_insert(exited);
+        self.until = self.until.min(self.steps + BEHIND_AN_EXIT);
     }
 
     /// A host finalizes as its last act: it need not be resumed for that.

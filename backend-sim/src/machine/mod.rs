@@ -191,6 +191,8 @@ pub(crate) struct Machine {
     woken: VecDeque<AgentId>,
     /// The bug of the whole program, once one is found.
     finding: Option<VerdictKind>,
+    /// How a PE has ended the job while nothing was wrong; what the others can still do is looked at.
+    exited: Option<VerdictKind>,
     leaks: Vec<(usize, Live)>,
     /// Symmetric registrations, in their order.
     registrations: Vec<memory::Registration>,
@@ -253,6 +255,7 @@ impl Machine {
             ready: Vec::new(),
             woken: VecDeque::new(),
             finding: None,
+            exited: None,
             leaks: Vec::new(),
             registrations: Vec::new(),
             unique_ids: 0,
@@ -293,6 +296,7 @@ impl Machine {
         self.woken.clear();
         self.woken.extend(self.pes.iter().map(|pe| pe.host));
         self.finding = None;
+        self.exited = None;
         self.leaks.clear();
         self.registrations.clear();
         self.unique_ids = 0;
@@ -530,6 +534,11 @@ impl Machine {
 
     pub(crate) fn take_finding(&mut self) -> Option<VerdictKind> {
         self.finding.take()
+    }
+
+    /// How the run ends where nothing can go on: as `kind` says, unless a PE has ended the job before that.
+    pub(crate) fn ends_as(&mut self, kind: VerdictKind) -> VerdictKind {
+        self.exited.take().unwrap_or(kind)
     }
 
     /// A host's program has returned. If it has called `finalize` as its last, the host ends with that.
