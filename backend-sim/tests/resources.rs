@@ -144,6 +144,41 @@ fn teams_run_out_alike_on_all_members_and_come_back() {
     assert!(Config { max_teams: 5, ..Config::default() }.check().is_err());
 }
 
+/// Whoever enters a split first: it is refused where one of the new team's members has no room.
+#[test]
+fn a_split_needs_room_on_every_new_member_and_on_no_other_pe() {
+    let config = Config { max_teams: 9, ..Config::pes(2) };
+    for member in [0, 1] {
+        let program = |pe: &Pe<Sim>| {
+            let alone = || pe.team_split_strided(pe.world(), member, 1, 1, TeamConfig::default());
+            let mut teams = vec![alone()?, alone()?, alone()?];
+            let refused = failure(alone()).0;
+            let both = failure(split(pe, 2)).0;
+            // one that is given back makes room, also where the other PE is in the next split before that
+            teams.pop().into_iter().flatten().try_for_each(|team| pe.team_destroy(team))?;
+            teams.push(split(pe, 2)?);
+            teams.into_iter().flatten().try_for_each(|team| pe.team_destroy(team))?;
+            Ok((refused, both))
+        };
+        assert_eq!(in_order(config.clone(), program), [(ErrorKind::OutOfTeams, ErrorKind::OutOfTeams); 2], "{member}");
+    }
+}
+
+/// PE 1 enters after it has made the last team that it can have.
+#[test]
+fn a_member_without_room_that_comes_late_ends_the_run() {
+    let program = |pe: &Pe<Sim>| {
+        let alone = pe.team_split_strided(pe.world(), 1, 1, 1, TeamConfig::default())?;
+        if let Some(alone) = &alone {
+            pe.team_split_strided(alone, 0, 1, 1, TeamConfig::default())?;
+        }
+        split(pe, 2)
+    };
+    let run = Simulation::new(Config { max_teams: 8, ..Config::pes(2) }).unwrap().run(program).unwrap();
+    assert_eq!(run.verdict.kind.outcome(), "failed: out of teams");
+    assert!(run.verdict.to_string().contains("PE 1: failed"), "{}", run.verdict);
+}
+
 #[test]
 fn predefined_teams_of_two_nodes_with_two_gpus_of_two_pes_each() {
     let config = Config { nodes: 2, gpus: Some(4), ..Config::pes(8) };

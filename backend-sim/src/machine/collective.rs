@@ -121,15 +121,7 @@ impl Machine {
                 Progress::Done
             }
             Leaves::Together => self.block(agent, State::Inside { team, seq }),
-            Leaves::AtOnce => {
-                if first {
-                    let made = self.make(pe, team, what, at);
-                    self.teams.get_mut(team).instance(seq).made = made;
-                }
-                self.member_made(team, seq, member, what);
-                self.leave(team, seq, member);
-                Progress::Done
-            }
+            Leaves::AtOnce => self.enter_made(agent, team, (seq, member), what, (first, last)),
             Leaves::WithItsData => self.enter_data(agent, team, (seq, member), last),
         }
     }
@@ -152,6 +144,36 @@ impl Machine {
             return Progress::Done;
         }
         self.block(agent, State::Inside { team, seq })
+    }
+
+    /// A member enters a collective that members leave at once, as soon as it is known what is made for them.
+    fn enter_made(
+        &mut self,
+        agent: AgentId,
+        team: TeamIndex,
+        (seq, member): (u32, u32),
+        what: &Collective,
+        (first, last): (bool, bool),
+    ) -> Progress {
+        let at = self.agents[agent].at.expect("a call has a place");
+        let waited = !first && matches!(self.teams.get(team).instance_ref(seq).made, Made::NotKnown);
+        if first || waited && last {
+            let made = self.make(team, what, last, at);
+            self.teams.get_mut(team).instance(seq).made = made;
+        }
+        if matches!(self.teams.get(team).instance_ref(seq).made, Made::NotKnown) {
+            return self.block(agent, State::Inside { team, seq });
+        }
+        for other in (0..member).chain(member + 1..u32::MAX).take_while(|_| waited) {
+            let Some(entry) = self.teams.get(team).instance_ref(seq).entries.get(other as usize) else { break };
+            let agent = entry.agent.expect("everyone has entered");
+            self.member_made(team, seq, other, what);
+            self.leave(team, seq, other);
+            self.finish(agent);
+        }
+        self.member_made(team, seq, member, what);
+        self.leave(team, seq, member);
+        Progress::Done
     }
 
     /// An agent in a collective that went wrong.
@@ -296,6 +318,7 @@ impl Machine {
         let (agent, at) = entry.agent.zip(entry.at).expect("the member has entered");
         let reply = match &instance.made {
             Made::Nothing => Reply::Unit,
+            Made::NotKnown => unreachable!("nobody leaves before it is known"),
             Made::Teams(teams) => Reply::Teams(teams[member as usize]),
             Made::Alloc(alloc) => Reply::Alloc(*alloc),
             Made::Failed(error) => Reply::Failed(Error::new(error.kind(), error.call(), error.message(), at)),

@@ -72,6 +72,8 @@ pub(crate) struct Entry {
 pub(crate) enum Made {
     #[default]
     Nothing,
+    /// That is not known before all have entered.
+    NotKnown,
     /// A team for each member of the parent, in its order.
     Teams(Vec<NewTeams>),
     Alloc(AllocId),

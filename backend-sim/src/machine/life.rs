@@ -155,10 +155,10 @@ impl Machine {
         }
     }
 
-    /// The first member has entered a collective that members leave at once: what all of them get.
-    pub(super) fn make(&mut self, pe: PeId, team: TeamIndex, what: &Collective, at: At) -> Made {
+    /// A member has entered a collective that members leave at once, the first or the `last`: what all of them get.
+    pub(super) fn make(&mut self, team: TeamIndex, what: &Collective, last: bool, at: At) -> Made {
         match what {
-            Collective::Split { .. } | Collective::Split2d { .. } => self.split(pe, team, what, at),
+            Collective::Split { .. } | Collective::Split2d { .. } => self.split(team, what, last, at),
             Collective::Register { bytes } => Made::Alloc(self.heap.begin_registration(*bytes, at)),
             Collective::Destroy => Made::Nothing,
             Collective::Op(_)
@@ -174,9 +174,7 @@ impl Machine {
     pub(super) fn member_takes(&mut self, agent: AgentId, what: &Collective, reply: &Reply) {
         let pe = self.agents[agent].pe;
         match (what, reply) {
-            (_, Reply::Teams(teams)) => {
-                self.pes[pe].teams += usize::from(teams.first.is_some()) + usize::from(teams.second.is_some());
-            }
+            (_, Reply::Teams(teams)) => self.takes_teams(agent, teams),
             (Collective::Destroy, _) => self.pes[pe].teams -= 1,
             (_, Reply::Alloc(alloc)) => self.register_part(agent, *alloc),
             _ => {}

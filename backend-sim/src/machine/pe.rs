@@ -35,6 +35,8 @@ pub(crate) struct PeState {
     pub(crate) registering: Option<AllocId>,
     /// Teams that it is a member of and has not destroyed, without the predefined ones.
     pub(crate) teams: usize,
+    /// Teams that are made for it by splits that it has not entered yet.
+    pub(crate) promised: usize,
 }
 
 impl PeState {
@@ -55,6 +57,7 @@ impl PeState {
             leaving: false,
             registering: None,
             teams: 0,
+            promised: 0,
         }
     }
 

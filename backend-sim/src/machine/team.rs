@@ -6,9 +6,10 @@ use std::rc::Rc;
 use onesided::backend::{AllocId, NewTeams, TeamId, TeamRequest};
 use onesided::{At, Error, ErrorKind, Members, Predefined};
 
-use super::agent::State;
+use super::agent::{Agent, State};
 use super::ids::{AgentId, Id as _, PeId, Table, TeamIndex, TeamName};
 use super::instance::{Collective, Entry, Instance, Made};
+use super::pe::PeState;
 use super::{Machine, Object, Progress, Reply, Touch};
 use crate::config::Config;
 use crate::mix::mixed;
@@ -284,9 +285,9 @@ impl Machine {
         self.enter(host, team, &what, at)
     }
 
-    /// Whether a PE can be a member of `more` further teams.
-    fn room_for_teams(&self, pe: PeId, more: usize) -> bool {
-        Predefined::ALL.len() + self.pes[pe].teams + more <= self.config.max_teams
+    /// Whether a PE that is a member of so many teams of its own can be one of `more`.
+    fn room_for_teams(&self, teams: usize, more: usize) -> bool {
+        Predefined::ALL.len() + teams + more <= self.config.max_teams
     }
 
     fn out_of_teams(&self, call: &'static str, at: At) -> Error {
@@ -294,24 +295,32 @@ impl Machine {
         Error::new(ErrorKind::OutOfTeams, call, message, at)
     }
 
-    /// The first member has entered a split: the new team of each of the parent's members, in the parent's order. All get the
-    /// same answer, so that PE decides whether there is room.
-    pub(super) fn split(&mut self, pe: PeId, parent: TeamIndex, what: &Collective, at: At) -> Made {
+    /// A member has entered a split: the new team of each of the parent's members, in the parent's order. All get the same answer: there
+    /// must be room on every PE. Those that have not entered may give back a team before they do, so without room it takes the `last` to know.
+    pub(super) fn split(&mut self, parent: TeamIndex, what: &Collective, last: bool, at: At) -> Made {
         let (of, parent) = (parent, self.teams.get(parent).members.clone());
+        let (members, each) = match what {
+            Collective::Split { members, .. } => (members, 1),
+            _ => (&parent, 2),
+        };
+        let has_room = |pe| {
+            let PeState { teams, promised, .. } = self.pes[pe];
+            self.room_for_teams(if last { teams } else { teams + promised }, each)
+        };
+        if !members.iter().map(PeId::new).all(has_room) {
+            return if last { Made::Failed(self.out_of_teams(what.name(), at)) } else { Made::NotKnown };
+        }
+        for pe in members.iter().map(PeId::new) {
+            self.pes[pe].promised += each;
+        }
         match what {
             Collective::Split { members, .. } => {
-                if !self.room_for_teams(pe, usize::from(members.position(pe.index()).is_some())) {
-                    return Made::Failed(self.out_of_teams(what.name(), at));
-                }
                 let team = self.teams.add_part(of, members.clone());
                 let of = |pe| NewTeams { first: members.position(pe).map(|_| team), second: None };
                 Made::Teams(parent.iter().map(of).collect())
             }
             Collective::Split2d { xrange, .. } => {
                 let (n, xrange) = (parent.len(), *xrange);
-                if !self.room_for_teams(pe, 2) {
-                    return Made::Failed(self.out_of_teams(what.name(), at));
-                }
                 let rows: Vec<TeamId> = (0..n.div_ceil(xrange))
                     .map(|row| self.teams.add_part(of, parent.strided(row * xrange, 1, xrange.min(n - row * xrange))))
                     .collect();
@@ -325,6 +334,18 @@ impl Machine {
             }
             other => unreachable!("{other} makes no team"),
         }
+    }
+
+    /// A member of a split takes its new teams. If it has made others since that was decided, there may be no room.
+    pub(super) fn takes_teams(&mut self, agent: AgentId, new: &NewTeams) {
+        let Agent { pe, call, at, .. } = self.agents[agent];
+        let more = usize::from(new.first.is_some()) + usize::from(new.second.is_some());
+        if !self.room_for_teams(self.pes[pe].teams, more) {
+            let error = self.out_of_teams(call, at.expect("a call has a place"));
+            self.found(VerdictKind::Failed { pe: pe.index(), error });
+        }
+        self.pes[pe].teams += more;
+        self.pes[pe].promised -= more;
     }
 
     fn team_init(&mut self, host: AgentId, unique_id: u64, n_pes: usize, index: usize, at: At) -> Progress {
@@ -347,7 +368,7 @@ impl Machine {
         let pending = self.teams.inits.remove(&unique_id).expect("it was just completed");
         let agents = || pending.slots.iter().flatten().map(|&(agent, _)| agent);
         let members: Rc<[u32]> = agents().map(|agent| self.agents[agent].pe.0).collect();
-        let room = agents().all(|agent| self.room_for_teams(self.agents[agent].pe, 1));
+        let room = agents().all(|agent| self.room_for_teams(self.pes[self.agents[agent].pe].teams, 1));
         let team = room.then(|| self.teams.add(Members::List(members), TeamName::of(unique_id)));
         for &(agent, at) in pending.slots.iter().flatten() {
             let pe = self.agents[agent].pe;
