@@ -177,7 +177,7 @@ impl<B: Backend> Host<'_, B> {
         let pe = call.pe(pe)?;
         call.require(self.pe.backend.capabilities().host_atomics)?;
         let [value, cond] = [value, cond].map(|operand| operand.map_or(0, T::to_bits64));
-        self.issue(Op::Amo { dst, dtype: T::DTYPE, op, value, cond, fetch, pe }, call.at).map(T::from_bits64)
+        self.issue(Op::Amo { dst, dtype: T::DTYPE, op, value, cond, fetch, pe }, call).map(T::from_bits64)
     }
 }
 

@@ -86,6 +86,12 @@ impl Call {
         if brand == self.brand { Ok(()) } else { Err(self.foreign(role, kind)) }
     }
 
+    /// An error of the backend, as one of this call.
+    #[cold]
+    pub(crate) fn says(self, error: Error) -> Error {
+        self.fail(error.kind(), error.message())
+    }
+
     #[cold]
     fn foreign(self, role: &str, kind: &str) -> Error {
         self.refuse(format!(

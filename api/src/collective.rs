@@ -47,7 +47,7 @@ impl<B: Backend> Issue<'_, B> {
     #[track_caller]
     pub fn barrier(&self, team: &Team) -> Result<()> {
         let call = self.call("barrier", At::caller());
-        self.issue(Op::Barrier { team: call.team("team", team)? }, call.at).map(drop)
+        self.issue(Op::Barrier { team: call.team("team", team)? }, call).map(drop)
     }
 
     /// [`Issue::barrier`] over all PEs (`nvshmem_barrier_all`).
@@ -66,7 +66,8 @@ impl<B: Backend> Issue<'_, B> {
     #[inline]
     #[track_caller]
     pub fn barrier_all(&self) -> Result<()> {
-        self.issue(Op::Barrier { team: Predefined::World.id() }, At::caller()).map(drop)
+        let call = self.call("barrier_all", At::caller());
+        self.issue(Op::Barrier { team: Predefined::World.id() }, call).map(drop)
     }
 
     /// Waits for every member's arrival (`nvshmem_team_sync`). Completes stores through a peer's pointer, and *no* transfer.
@@ -87,7 +88,7 @@ impl<B: Backend> Issue<'_, B> {
     #[track_caller]
     pub fn sync(&self, team: &Team) -> Result<()> {
         let call = self.call("sync", At::caller());
-        self.issue(Op::Sync { team: call.team("team", team)? }, call.at).map(drop)
+        self.issue(Op::Sync { team: call.team("team", team)? }, call).map(drop)
     }
 
     /// [`Issue::sync`] over all PEs (`nvshmem_sync_all`).
@@ -106,7 +107,8 @@ impl<B: Backend> Issue<'_, B> {
     #[inline]
     #[track_caller]
     pub fn sync_all(&self) -> Result<()> {
-        self.issue(Op::Sync { team: Predefined::World.id() }, At::caller()).map(drop)
+        let call = self.call("sync_all", At::caller());
+        self.issue(Op::Sync { team: Predefined::World.id() }, call).map(drop)
     }
 
     /// Copies the root's `src` to `dst` on every member, the root included (`nvshmem_broadcast`).
@@ -141,7 +143,7 @@ impl<B: Backend> Issue<'_, B> {
             let message = format!("root {root} is not in the team, which has PEs 0 to {}", team.n_pes() - 1);
             return Err(call.refuse(message));
         }
-        self.issue(Op::Broadcast { team: id, dst, src, dtype: T::DTYPE, root: root as u32 }, call.at).map(drop)
+        self.issue(Op::Broadcast { team: id, dst, src, dtype: T::DTYPE, root: root as u32 }, call).map(drop)
     }
 
     /// Gathers every member's `src`, in team order, in `dst` on every member (`nvshmem_fcollect`).
@@ -167,7 +169,7 @@ impl<B: Backend> Issue<'_, B> {
         let (id, dst, src) = (call.team("team", team)?, call.span("dst", dst)?, call.span("src", src)?);
         check_lengths::<T>(call, dst, src, [1, team.n_pes()])?;
         check_disjoint(call, dst, src)?;
-        self.issue(Op::Fcollect { team: id, dst, src, dtype: T::DTYPE }, call.at).map(drop)
+        self.issue(Op::Fcollect { team: id, dst, src, dtype: T::DTYPE }, call).map(drop)
     }
 
     /// Sends block `j` of my `src` to block *my rank* of `dst` on member `j` (`nvshmem_alltoall`).
@@ -196,7 +198,7 @@ impl<B: Backend> Issue<'_, B> {
             return Err(call.refuse(message));
         }
         check_disjoint(call, dst, src)?;
-        self.issue(Op::Alltoall { team: id, dst, src, dtype: T::DTYPE }, call.at).map(drop)
+        self.issue(Op::Alltoall { team: id, dst, src, dtype: T::DTYPE }, call).map(drop)
     }
 
     /// Reduces all members' `src` element by element into `dst` on every member (`nvshmem_sum_reduce` and so on).
@@ -233,7 +235,7 @@ impl<B: Backend> Issue<'_, B> {
         if dst != src {
             check_disjoint(call, dst, src)?;
         }
-        self.issue(Op::Reduce { team: id, dst, src, dtype: T::DTYPE, op }, call.at).map(drop)
+        self.issue(Op::Reduce { team: id, dst, src, dtype: T::DTYPE, op }, call).map(drop)
     }
 
     /// Reduces all members' `src` element by element and leaves block `i` of the result in `dst` on member `i`
@@ -267,7 +269,7 @@ impl<B: Backend> Issue<'_, B> {
         check_lengths::<T>(call, dst, src, [team.n_pes(), 1])?;
         call.reduction(T::DTYPE, op)?;
         check_disjoint(call, dst, src)?;
-        self.issue(Op::ReduceScatter { team: id, dst, src, dtype: T::DTYPE, op }, call.at).map(drop)
+        self.issue(Op::ReduceScatter { team: id, dst, src, dtype: T::DTYPE, op }, call).map(drop)
     }
 }
 
@@ -309,7 +311,7 @@ impl<B: Backend> Host<'_, B> {
         call.reduction(T::DTYPE, op)?;
         let (backend, me) = (&self.pe.backend, self.pe.my_pe());
         backend.write(word, me, T::DTYPE, bytemuck::bytes_of(&value), call.at)?;
-        self.issue(Op::Reduce { team, dst: word, src: word, dtype: T::DTYPE, op }, call.at)?;
+        self.issue(Op::Reduce { team, dst: word, src: word, dtype: T::DTYPE, op }, call)?;
         let mut result = T::zeroed();
         backend.read(word, me, T::DTYPE, bytemuck::bytes_of_mut(&mut result), call.at)?;
         Ok(result)

@@ -8,7 +8,7 @@ use std::ops::Deref;
 use crate::at::At;
 use crate::backend::Backend;
 use crate::call::Call;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::op::Op;
 use crate::pe::Pe;
 use crate::stream::Stream;
@@ -36,24 +36,21 @@ impl<'a, B: Backend> Issue<'a, B> {
     ///
     /// Always inlined, as what verbs share is: the compiler then knows which operation it is, and whether there is a stream.
     #[inline(always)]
-    pub(crate) fn issue(&self, op: Op, at: At) -> Result<u64> {
-        self.issue_with(op, Values::NONE, at)
+    pub(crate) fn issue(&self, op: Op, call: Call) -> Result<u64> {
+        self.issue_with(op, Values::NONE, call)
     }
 
     /// The same for one that has values.
     #[inline(always)]
-    pub(crate) fn issue_with(&self, op: Op, values: Values<'_>, at: At) -> Result<u64> {
-        let stream = match self.stream {
-            None => None,
-            Some(stream) if stream.brand == self.pe.brand => Some(&stream.inner),
-            Some(stream) => return Err(self.foreign(&op, stream, at)),
-        };
-        self.pe.backend.issue(&op, &values, stream, at)
+    pub(crate) fn issue_with(&self, op: Op, values: Values<'_>, call: Call) -> Result<u64> {
+        let stream = self.own_stream(call)?;
+        self.pe.backend.issue(&op, &values, stream, call.at)
     }
 
-    #[cold]
-    fn foreign(&self, op: &Op, stream: &Stream<B>, at: At) -> Error {
-        self.call(op.name(), at).stream(stream).err().expect("a stream of another PE")
+    /// The stream on which a call is enqueued, which must be of the same PE; `None` from the host.
+    #[inline(always)] // as its caller
+    pub(crate) fn own_stream(&self, call: Call) -> Result<Option<&B::Stream>> {
+        self.stream.map(|stream| call.stream(stream)).transpose()
     }
 
     /// A call of the verb `name`.
@@ -124,11 +121,11 @@ impl<B: Backend> Issue<'_, B> {
     #[inline]
     #[track_caller]
     pub fn fence(&self) -> Result<()> {
-        let at = At::caller();
+        let call = self.call("fence", At::caller());
         if self.is_on_stream() {
-            self.call("fence", at).require(self.pe.backend.capabilities().stream_fence)?;
+            call.require(self.pe.backend.capabilities().stream_fence)?;
         }
-        self.issue(Op::Fence, at).map(drop)
+        self.issue(Op::Fence, call).map(drop)
     }
 
     /// Completes what this scope issued: puts, signals and atomics are delivered at all targets, and gets have landed
@@ -155,7 +152,7 @@ impl<B: Backend> Issue<'_, B> {
     #[inline]
     #[track_caller]
     pub fn quiet(&self) -> Result<()> {
-        self.issue(Op::Quiet, At::caller()).map(drop)
+        self.issue(Op::Quiet, self.call("quiet", At::caller())).map(drop)
     }
 
     /// Makes the sources of non-blocking puts reusable: of those that the host issued, or of those that were enqueued on the same
@@ -179,6 +176,6 @@ impl<B: Backend> Issue<'_, B> {
     #[inline]
     #[track_caller]
     pub fn flush(&self) -> Result<()> {
-        self.issue(Op::Flush, At::caller()).map(drop)
+        self.issue(Op::Flush, self.call("flush", At::caller())).map(drop)
     }
 }

@@ -104,9 +104,9 @@ impl Grid {
     }
 
     fn check(&self, call: Call) -> Result<()> {
-        let threads: u64 = self.threads.iter().map(|&n| u64::from(n)).product();
+        let threads = self.threads.iter().try_fold(1, |threads: u32, &n| threads.checked_mul(n));
         let [x, y, z] = self.threads;
-        if threads == 0 || threads > 1024 || z > 64 {
+        if threads.is_none_or(|threads| threads == 0 || threads > 1024) || z > 64 {
             return Err(
                 call.refuse(format!("a block of {x} x {y} x {z} threads; it has 1 to 1024, and at most 64 in z"))
             );
@@ -289,13 +289,14 @@ impl<B: Backend> Issue<'_, B> {
     ///
     /// # Safety
     /// The arguments have the types of the kernel's parameters; only their number and sizes are checked. The kernel accesses no memory but
-    /// what its arguments give it, its own, and what NVSHMEM's device functions reach. That memory is not freed before the kernel has
-    /// ended. (The simulator checks accesses, so that a mistake is a finding there.)
+    /// what its arguments give it, its own, and what NVSHMEM's device functions reach. That memory is not freed, and teams among the
+    /// arguments are not destroyed, before the kernel has ended. (The simulator checks accesses, so that a mistake is a finding there.)
     ///
     /// # Errors
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for arguments of another number or size than the kernel's, a grid or blocks
     /// that are too large, too much shared memory, a grid that does not fit on the GPU at once although it must, or a call on
-    /// the host: kernels are launched on streams. A fault of the kernel itself is an error of what synchronizes with the stream on GPUs, and
+    /// the host: kernels are launched on streams. [`Unsupported`](crate::ErrorKind::Unsupported) beyond a limit of the simulator that GPUs do
+    /// not have. A fault of the kernel itself is an error of what synchronizes with the stream on GPUs, and
     /// ends the run with a verdict in the simulator.
     ///
     /// NVSHMEM documentation, "Kernel Launch Routines".

@@ -62,8 +62,8 @@ impl FromStr for UniqueId {
         let mut id = UniqueId::EMPTY;
         for (i, byte) in id.0.iter_mut().enumerate() {
             let digits = &text[2 * i..2 * i + 2];
-            *byte =
-                u8::from_str_radix(digits, 16).map_err(|_| wrong(format!("{digits:?} is not a hexadecimal byte")))?;
+            let number = u8::from_str_radix(digits, 16).ok().filter(|_| !digits.starts_with('+'));
+            *byte = number.ok_or_else(|| wrong(format!("{digits:?} is not a hexadecimal byte")))?;
         }
         Ok(id)
     }

@@ -86,7 +86,7 @@ impl<B: Backend> Pe<B> {
         zeroed: bool,
     ) -> Result<SymmetricBuf<T>> {
         let bytes = bytes_of::<T>(call, len)?;
-        let alloc = self.backend.alloc(Layout { bytes, align, zeroed }, call.at)?;
+        let alloc = self.backend.alloc(Layout { bytes, align, zeroed }, call.at).map_err(|error| call.says(error))?;
         self.note(LiveKind::Buffer(alloc), bytes, call.at);
         Ok(SymmetricBuf::new(alloc, self.brand, len))
     }
@@ -250,13 +250,15 @@ impl<B: Backend> Pe<B> {
         let call = self.call("alloc_external", At::caller());
         call.require(self.capabilities().registration)?;
         let bytes = bytes_of::<T>(call, len)?;
-        Ok(ExternalBuf::new(self.backend.alloc_external(bytes, call.at)?, self.brand, len))
+        let alloc = self.backend.alloc_external(bytes, call.at)?;
+        self.note(LiveKind::ExternalMemory(alloc), bytes, call.at);
+        Ok(ExternalBuf::new(alloc, self.brand, len))
     }
 
     /// Frees external memory.
     ///
     /// # One-sided
-    /// Local.
+    /// Local. A kernel that still uses the memory is a bug, which the simulator reports: synchronize with its stream first.
     ///
     /// # Errors
     /// Those of the device.
@@ -273,7 +275,9 @@ impl<B: Backend> Pe<B> {
     pub fn free_external<T: Element>(&self, buf: ExternalBuf<T>) -> Result<()> {
         let call = self.call("free_external", At::caller());
         call.own(buf.brand, "buf", "memory")?;
-        self.backend.free_external(buf.alloc, call.at)
+        self.backend.free_external(buf.alloc, call.at)?;
+        self.settle(LiveKind::ExternalMemory(buf.alloc));
+        Ok(())
     }
 
     /// Lets external memory be the *local* operand of transfers (`nvshmemx_buffer_register`).
@@ -301,6 +305,7 @@ impl<B: Backend> Pe<B> {
         let call = self.call("register_local", At::caller());
         let bytes = call.span("buf", &buf)?.len;
         self.backend.register_local(buf.alloc, call.at)?;
+        self.settle(LiveKind::ExternalMemory(buf.alloc));
         self.note(LiveKind::Registered(buf.alloc), bytes, call.at);
         Ok(buf.becomes())
     }
@@ -330,7 +335,9 @@ impl<B: Backend> Pe<B> {
         call.own(buf.brand, "buf", "memory")?;
         self.backend.unregister_local(buf.alloc, call.at)?;
         self.settle(LiveKind::Registered(buf.alloc));
-        Ok(buf.becomes())
+        let buf: ExternalBuf<T> = buf.becomes();
+        self.note(LiveKind::ExternalMemory(buf.alloc), buf.len() * size_of::<T>(), call.at);
+        Ok(buf)
     }
 
     /// Adds external memory to the symmetric heap, keeping its content (`nvshmemx_buffer_register_symmetric`).
@@ -340,7 +347,8 @@ impl<B: Backend> Pe<B> {
     /// when another PE returns. Data needs a barrier of its own.
     ///
     /// # Errors
-    /// Those of the library. Sizes that differ are a mismatch of the whole program: a verdict.
+    /// [`Unsupported`](ErrorKind::Unsupported) where the heap cannot grow ([`Pe::capabilities`] says so beforehand); those of the library.
+    /// The buffer is lost with an error, and is a leak. Sizes that differ are a mismatch of the whole program: a verdict.
     ///
     /// ```
     /// # onesided_sim::example(2, |pe| {
@@ -360,6 +368,7 @@ impl<B: Backend> Pe<B> {
         call.require(self.capabilities().symmetric_registration)?;
         let bytes = call.span("buf", &buf)?.len;
         let alloc = self.backend.register_symmetric(buf.alloc, call.at)?;
+        self.settle(LiveKind::ExternalMemory(buf.alloc));
         self.note(LiveKind::RegisteredSymmetric(alloc), bytes, call.at);
         Ok(RegisteredSymmetric { symmetric: SymmetricBuf::new(alloc, self.brand, buf.len()), external: buf })
     }
@@ -368,8 +377,8 @@ impl<B: Backend> Pe<B> {
     /// (`nvshmemx_buffer_unregister_symmetric`).
     ///
     /// # Collective
-    /// Over all PEs, with the same buffer. Promises no synchronization, as [`Pe::register_symmetric`]: if another PE may still use
-    /// the memory, a barrier comes first.
+    /// Over all PEs, with the same buffer. Begins with a barrier, which completes what *hosts* issued, as [`Pe::free`] does. A transfer that a
+    /// stream issued and that still uses the memory is a bug, which the simulator reports.
     ///
     /// # Errors
     /// Those of the library.
@@ -379,8 +388,7 @@ impl<B: Backend> Pe<B> {
     /// let shared = pe.register_symmetric(pe.alloc_external::<u32>(1)?)?;
     /// pe.host().barrier_all()?;
     /// pe.host().p(shared.at(0), 7, 1 - pe.my_pe())?;
-    /// pe.host().barrier_all()?; // the puts are done
-    /// let private = pe.unregister_symmetric(shared)?;
+    /// let private = pe.unregister_symmetric(shared)?; // completes the puts first
     /// assert_eq!(pe.read_one(&private)?, 7);
     /// pe.free_external(private)?;
     /// # Ok(()) });
@@ -391,6 +399,7 @@ impl<B: Backend> Pe<B> {
         call.own(buf.symmetric.brand, "buf", "memory")?;
         self.backend.unregister_symmetric(buf.symmetric.alloc, call.at)?;
         self.settle(LiveKind::RegisteredSymmetric(buf.symmetric.alloc));
+        self.note(LiveKind::ExternalMemory(buf.external.alloc), buf.external.len() * size_of::<T>(), call.at);
         Ok(buf.external)
     }
 }

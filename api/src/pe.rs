@@ -82,6 +82,8 @@ pub struct Live {
 pub enum LiveKind {
     /// Symmetric memory.
     Buffer(AllocId),
+    /// Memory outside the symmetric heap.
+    ExternalMemory(AllocId),
     /// A local registration.
     Registered(AllocId),
     /// A symmetric registration.

@@ -25,7 +25,9 @@ pub struct Placed<B> {
     place: Cell<Option<At>>,
 }
 
-/// A PE whose program says with [`Pe::at`] where its calls stand. Handles that `pe` has made remain valid. Local.
+/// A PE whose program says with [`Pe::at`] where its calls stand. Buffers and teams that `pe` has made remain valid; streams,
+/// events and modules are made afterwards. What looks only at a handle stands where the Rust code is: [`Team::translate_pe`](crate::Team::translate_pe)
+/// and [`Module::kernel`](crate::Module::kernel). Local.
 ///
 /// ```
 /// use onesided::backend::placed;

@@ -91,7 +91,7 @@ impl<B: Backend> Issue<'_, B> {
         call.same_elements(dst, src, T::DTYPE)?;
         let pe = call.pe(pe)?;
         call.apart(pe as usize == self.pe.my_pe(), dst, src)?;
-        self.issue(Op::Put { dst, src, dtype: T::DTYPE, pe, nbi, signal: None }, call.at).map(drop)
+        self.issue(Op::Put { dst, src, dtype: T::DTYPE, pe, nbi, signal: None }, call).map(drop)
     }
 
     /// Copies `src` on `pe` to my `dst`; returns when the data is there (`nvshmem_get`).
@@ -149,7 +149,7 @@ impl<B: Backend> Issue<'_, B> {
         call.same_elements(dst, src, T::DTYPE)?;
         let pe = call.pe(pe)?;
         call.apart(pe as usize == self.pe.my_pe(), dst, src)?;
-        self.issue(Op::Get { dst, src, dtype: T::DTYPE, pe, nbi }, call.at).map(drop)
+        self.issue(Op::Get { dst, src, dtype: T::DTYPE, pe, nbi }, call).map(drop)
     }
 
     /// Stores one value to `dst` on `pe` (`nvshmem_p`).
@@ -173,7 +173,7 @@ impl<B: Backend> Issue<'_, B> {
         let call = self.call("p", At::caller());
         let dst = call.element::<T>("dst", dst)?;
         let pe = call.pe(pe)?;
-        self.issue(Op::P { dst, dtype: T::DTYPE, value: value.to_bits64(), pe }, call.at).map(drop)
+        self.issue(Op::P { dst, dtype: T::DTYPE, value: value.to_bits64(), pe }, call).map(drop)
     }
 
     /// Strided put: copies `count` elements, from every `src_stride`-th of `src` to every `dst_stride`-th of `dst` on
@@ -210,12 +210,12 @@ impl<B: Backend> Issue<'_, B> {
         let Some(Strided { dst, src, dst_stride, src_stride, count, pe }) =
             strided::<T>(call, operands, [dst_stride, src_stride], count, pe)?
         else {
-            return Ok(());
+            return self.own_stream(call).map(drop);
         };
         if pe as usize == self.pe.my_pe() && share_elements::<T>([dst, src], [dst_stride, src_stride], count) {
             return Err(call.overlap(dst, src));
         }
-        self.issue(Op::IPut { dst, src, dst_stride, src_stride, count, dtype: T::DTYPE, pe }, call.at).map(drop)
+        self.issue(Op::IPut { dst, src, dst_stride, src_stride, count, dtype: T::DTYPE, pe }, call).map(drop)
     }
 
     /// Strided get: copies `count` elements, from every `src_stride`-th of `src` on `pe` to every `dst_stride`-th of
@@ -249,12 +249,12 @@ impl<B: Backend> Issue<'_, B> {
         let Some(Strided { dst, src, dst_stride, src_stride, count, pe }) =
             strided::<T>(call, operands, [dst_stride, src_stride], count, pe)?
         else {
-            return Ok(());
+            return self.own_stream(call).map(drop);
         };
         if pe as usize == self.pe.my_pe() && share_elements::<T>([dst, src], [dst_stride, src_stride], count) {
             return Err(call.overlap(dst, src));
         }
-        self.issue(Op::IGet { dst, src, dst_stride, src_stride, count, dtype: T::DTYPE, pe }, call.at).map(drop)
+        self.issue(Op::IGet { dst, src, dst_stride, src_stride, count, dtype: T::DTYPE, pe }, call).map(drop)
     }
 
     /// Stores private values in my own symmetric memory: at once from the host, in stream order on a stream
@@ -283,7 +283,7 @@ impl<B: Backend> Issue<'_, B> {
         let bytes = bytemuck::must_cast_slice(values);
         if self.is_on_stream() {
             let values = Values { bytes, skip: &[] };
-            return self.issue_with(Op::Fill { dst, dtype: T::DTYPE }, values, call.at).map(drop);
+            return self.issue_with(Op::Fill { dst, dtype: T::DTYPE }, values, call).map(drop);
         }
         self.pe.backend.write(dst, self.pe.my_pe(), T::DTYPE, bytes, call.at)
     }
@@ -312,7 +312,7 @@ impl<B: Backend> Host<'_, B> {
         let call = self.call("g", At::caller());
         let src = call.element::<T>("src", src)?;
         let pe = call.pe(pe)?;
-        self.issue(Op::G { src, dtype: T::DTYPE, pe }, call.at).map(T::from_bits64)
+        self.issue(Op::G { src, dtype: T::DTYPE, pe }, call).map(T::from_bits64)
     }
 }
 
@@ -345,7 +345,7 @@ fn strided<T: Element>(
 
 /// Whether some elements of two strided operands overlap, and not all of them are the same.
 fn share_elements<T: Element>([dst, src]: [Span; 2], strides: [u32; 2], count: u32) -> bool {
-    if !dst.overlaps(&src) || (dst, strides[0]) == (src, strides[1]) {
+    if !dst.overlaps(&src) || dst == src && (count == 1 || strides[0] == strides[1]) {
         return false;
     }
     let size = size_of::<T>();

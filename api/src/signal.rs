@@ -112,7 +112,7 @@ impl<B: Backend> Issue<'_, B> {
         }
         self.check_host_signals(call)?;
         let signal = Some(SignalUpdate { word, value, op });
-        self.issue(Op::Put { dst, src, dtype, pe, nbi, signal }, call.at).map(drop)
+        self.issue(Op::Put { dst, src, dtype, pe, nbi, signal }, call).map(drop)
     }
 
     /// Updates `signal` on `pe` (`nvshmemx_signal_op_on_stream`).
@@ -136,7 +136,7 @@ impl<B: Backend> Issue<'_, B> {
         let call = self.call("signal_op", At::caller());
         let (word, pe) = (call.signal(signal)?, call.pe(pe)?);
         self.check_host_signals(call)?;
-        self.issue(Op::Signal { update: SignalUpdate { word, value, op }, pe }, call.at).map(drop)
+        self.issue(Op::Signal { update: SignalUpdate { word, value, op }, pe }, call).map(drop)
     }
 
     /// Waits until my `signal` compares true with `value` (`nvshmemx_signal_wait_until_on_stream`).
@@ -171,7 +171,7 @@ impl<B: Backend> Issue<'_, B> {
         let vars = call.signal(signal)?;
         self.check_host_signals(call)?;
         let (against, dtype) = (Against::One(value), DType::U64);
-        self.issue(Op::Wait { vars, dtype, cmp, against, signal: true }, at)
+        self.issue(Op::Wait { vars, dtype, cmp, against, signal: true }, call)
     }
 
     /// Waits until my variable compares true with `value` (`nvshmemx_wait_until_on_stream`).
@@ -265,7 +265,7 @@ impl<B: Backend> Issue<'_, B> {
     #[inline(always)]
     fn wait<T: Waitable>(&self, call: Call, vars: Span, cmp: Cmp, against: Against, values: Values<'_>) -> Result<()> {
         self.check_host_signals(call)?;
-        self.issue_with(Op::Wait { vars, dtype: T::DTYPE, cmp, against, signal: false }, values, call.at).map(drop)
+        self.issue_with(Op::Wait { vars, dtype: T::DTYPE, cmp, against, signal: false }, values, call).map(drop)
     }
 
     #[inline]
@@ -299,7 +299,7 @@ impl<B: Backend> Host<'_, B> {
     #[track_caller]
     pub fn signal_fetch(&self, signal: Signal<'_>) -> Result<u64> {
         let call = self.call("signal_fetch", At::caller());
-        self.issue(Op::SignalFetch { word: call.signal(signal)? }, call.at)
+        self.issue(Op::SignalFetch { word: call.signal(signal)? }, call)
     }
 
     /// As [`Issue::signal_wait_until`]; returns a value of the signal that compared true (`nvshmem_signal_wait_until`).

@@ -131,11 +131,11 @@ impl Team {
     pub fn translate_pe(&self, pe: usize, dest: &Team) -> Result<Option<usize>> {
         if pe >= self.n_pes() {
             let message = format!("PE {pe} is not in the team, which has PEs 0 to {}", self.n_pes() - 1);
-            return Err(Error::invalid("team_translate_pe", message, At::caller()));
+            return Err(Error::invalid("translate_pe", message, At::caller()));
         }
         if self.brand != dest.brand {
             let message = "dest belongs to another PE or to an earlier run; pass a team of the same PE and run";
-            return Err(Error::invalid("team_translate_pe", message, At::caller()));
+            return Err(Error::invalid("translate_pe", message, At::caller()));
         }
         Ok(dest.members.position(self.members.get(pe)))
     }
@@ -323,7 +323,8 @@ impl<B: Backend> Pe<B> {
     #[track_caller]
     pub fn team_init(&self, config: TeamConfig, n_pes: usize, index: usize) -> Result<Team> {
         let call = self.call("team_init", At::caller());
-        let Some(unique_id) = config.unique_id else {
+        // NVSHMEM's value for "not set"
+        let Some(unique_id) = config.unique_id.filter(|id| id.0 != u64::MAX) else {
             return Err(call.refuse("config.unique_id is missing; make one with team_unique_id"));
         };
         if n_pes == 0 || n_pes > self.n_pes() || index >= n_pes {

@@ -1,6 +1,8 @@
 //! What a verb says to arguments that are wrong: the call, the argument, and what would be right.
 
-use onesided::{Cmp, ErrorKind, Pe, ReduceOp, Result, SignalOp, TeamConfig};
+use onesided::{
+    Bootstrap, Cmp, ErrorKind, InitMethod, Pe, ReduceOp, Result, SignalOp, TeamConfig, TeamUniqueId, UniqueId,
+};
 use onesided_sim::{Config, Sim, Simulation};
 
 /// The call and message of an error, which must be an `InvalidArgument`.
@@ -41,6 +43,7 @@ fn refusals(pe: &Pe<Sim>) -> Result<Vec<String>> {
         text(pe.team_split_strided(world, 1, 1, 2, none)),
         text(pe.team_split_2d(world, 0, none, none)),
         text(pe.team_init(none, 1, 0)),
+        text(pe.team_init(TeamConfig { unique_id: Some(TeamUniqueId(u64::MAX)), ..none }, 1, 0)),
         text(world.translate_pe(2, world)),
     ];
     pe.free(y)?;
@@ -80,7 +83,56 @@ fn refusals_name_the_argument_and_what_is_right() {
         "team_split_strided: start 1, stride 1, size 2 reach past the parent, which has PEs 0 to 1",
         "team_split_2d: xrange must be at least 1",
         "team_init: config.unique_id is missing; make one with team_unique_id",
-        "team_translate_pe: PE 2 is not in the team, which has PEs 0 to 1",
+        "team_init: config.unique_id is missing; make one with team_unique_id",
+        "translate_pe: PE 2 is not in the team, which has PEs 0 to 1",
     ];
     assert_eq!(found, expected);
+}
+
+/// The name is that of the verb that was called, and the stream is looked at even where nothing is to be copied.
+#[test]
+fn a_foreign_stream_is_refused_by_the_verb() {
+    let run = Simulation::new(Config::pes(2)).unwrap().run_process(|process| {
+        let pe = process.init(InitMethod::Launcher)?;
+        let stream = pe.stream()?;
+        pe.finalize()?;
+        let pe = process.init(InitMethod::Launcher)?;
+        let x = pe.alloc_zeroed::<u64>(4)?;
+        let on = pe.on(&stream);
+        let texts = vec![
+            text(on.write(x.at(0), &[1])),
+            text(on.barrier_all()),
+            text(on.wait_until_all(&x, None, Cmp::Eq, 0)),
+            text(on.iput(&x, &x, 1, 1, 0, 0)),
+        ];
+        let same = pe.host().iput(x.at(0), x.at(0), 2, 3, 1, pe.my_pe());
+        pe.free(x)?;
+        pe.finalize()?;
+        same.map(|()| texts)
+    });
+    let texts = run.unwrap().into_results().unwrap().remove(0);
+    let calls: Vec<&str> = texts.iter().filter_map(|text| text.split_once(": stream belongs")).map(|of| of.0).collect();
+    assert_eq!(calls, ["write", "barrier_all", "wait_until_all", "iput"], "{texts:?}");
+}
+
+#[test]
+fn an_error_of_memory_names_the_call() {
+    let config = Config { heap: 4096, ..Config::pes(1) };
+    let run = Simulation::new(config).unwrap().run(|pe| {
+        let calls = [
+            pe.alloc::<u8>(1 << 20).err(),
+            pe.alloc_zeroed::<u8>(1 << 20).err(),
+            pe.alloc_aligned::<u8>(1 << 20, 64).err(),
+        ];
+        Ok(calls.map(|error| error.expect("there is no room").call()))
+    });
+    assert_eq!(run.unwrap().into_results().unwrap(), [["alloc", "alloc_zeroed", "alloc_aligned"]]);
+}
+
+#[test]
+fn an_identifier_is_256_digits_and_nothing_else() {
+    assert!("ab".repeat(128).parse::<UniqueId>().is_ok());
+    for wrong in ["+0".repeat(128), "0+".repeat(128), "a".repeat(255)] {
+        assert!(wrong.parse::<UniqueId>().is_err(), "{wrong}");
+    }
 }

@@ -164,6 +164,7 @@ impl Nvshmem {
         for Live { what, bytes, at: made } in leaks {
             let (what_it_is, size) = match what {
                 LiveKind::Buffer(_) => ("symmetric memory", format!(" of {bytes} bytes")),
+                LiveKind::ExternalMemory(_) => ("memory outside the heap", format!(" of {bytes} bytes")),
                 LiveKind::Registered(_) => ("a local registration", format!(" of {bytes} bytes")),
                 LiveKind::RegisteredSymmetric(_) => ("a symmetric registration", format!(" of {bytes} bytes")),
                 LiveKind::Team(_) => ("a team", String::new()),
@@ -172,6 +173,7 @@ impl Nvshmem {
             eprintln!("PE {pe}: {what_it_is}{size}, made at {file}:{line}, was not given back; finalize does it");
             let given_back = match what {
                 LiveKind::Buffer(alloc) => self.free(*alloc, at),
+                LiveKind::ExternalMemory(alloc) => self.free_external(*alloc, at),
                 LiveKind::Registered(alloc) => self.unregister_local(*alloc, at),
                 LiveKind::RegisteredSymmetric(alloc) => self.unregister_symmetric(*alloc, at),
                 LiveKind::Team(team) => self.team(&TeamRequest::Destroy { team: *team }, at).map(drop),

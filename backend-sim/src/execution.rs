@@ -189,8 +189,8 @@ fn report(machine: &mut Machine, kind: VerdictKind) -> Verdict {
     Verdict { kind, given_up: None, races, intended, lints, agents, undelivered, reads: Vec::new() }
 }
 
-/// Choices after which the deadline is looked at. Each takes time in proportion to what is in flight.
-const CHOICES: u64 = 256;
+/// Steps after which the deadline is looked at. Each takes time in proportion to what is in flight.
+const LOOK: u64 = 256;
 /// Steps that the others may take behind a failure: it may come from a race of which the other access is still to come.
 const BEHIND_A_FAILURE: u64 = 10_000;
 /// Steps behind the step limit, in which every loop that makes a call shows which; and at least so many for each PE.
@@ -224,13 +224,19 @@ fn take_turns<T, C: Chooser>(
 ) -> VerdictKind {
     let mut machine = link.machine.borrow_mut();
     machine.until = max_steps;
-    let mut choices: u64 = 0;
+    let mut look_at = machine.steps + LOOK;
     loop {
         if machine.has_finding() {
             return machine.take_finding().expect("there is one");
         }
         if machine.steps > machine.until {
             return limit(&mut machine, C::NEEDS, max_steps);
+        }
+        if machine.steps >= look_at {
+            look_at = machine.steps + LOOK;
+            if let Some(bound) = machine.deadline.over() {
+                return VerdictKind::Stopped { bound };
+            }
         }
         // A host that can go on without a choice goes first, because nothing depends on when.
         let (pe, chosen) = match machine.next_host() {
@@ -244,12 +250,6 @@ fn take_turns<T, C: Chooser>(
                 }
                 if C::NEEDS.tracking && machine.is_bounded() {
                     return machine.ends_as(VerdictKind::PollsBounded);
-                }
-                choices += 1;
-                if choices.is_multiple_of(CHOICES)
-                    && let Some(bound) = machine.deadline.over()
-                {
-                    return VerdictKind::Stopped { bound };
                 }
                 let index = chooser.pick(&machine, n);
                 match machine.take(index) {

@@ -156,7 +156,8 @@ impl Heap {
         *missing -= 1;
         let complete = *missing == 0;
         let start = pe.index() * slab.bytes;
-        slab.memory[start..start + slab.bytes].copy_from_slice(&self.external[&(pe, number)].memory);
+        let external = self.external.get_mut(&(pe, number)).expect("registered memory is not freed");
+        slab.memory[start..start + slab.bytes].copy_from_slice(&std::mem::take(&mut external.memory));
         self.incomplete -= usize::from(complete);
         complete
     }
@@ -180,7 +181,7 @@ impl Heap {
         };
         for (pe, (number, part)) in externals.iter().zip(slab.memory.chunks_exact(slab.bytes)).enumerate() {
             if let Some(external) = self.external.get_mut(&(PeId::new(pe), *number)) {
-                external.memory.copy_from_slice(part);
+                external.memory = part.to_vec();
             }
         }
     }

@@ -128,17 +128,31 @@ fn a_long_schedule_is_ended_within_it() {
         let mut simulation = Simulation::new(Config::pes(2)).unwrap();
         let (flag, calls) = (Arc::new(AtomicBool::new(false)), AtomicU64::new(0));
         simulation.stop_when(Arc::clone(&flag));
-        let program = |pe: &Pe<Sim>| -> Result<()> {
+        let called = || {
+            if calls.fetch_add(1, Ordering::Relaxed) == 1000 {
+                flag.store(true, Ordering::Relaxed);
+            }
+        };
+        let fetches = |pe: &Pe<Sim>| -> Result<()> {
             let counter = pe.alloc_zeroed::<u64>(1)?;
             loop {
                 pe.host().atomic_fetch_inc(&counter, 0)?;
-                if calls.fetch_add(1, Ordering::Relaxed) == 1000 {
-                    flag.store(true, Ordering::Relaxed);
-                }
+                called();
             }
         };
-        let explored = simulation.explore(how, program, |_: &Run<()>| ControlFlow::Continue(())).unwrap();
-        assert_eq!((explored.schedules, explored.bound), (0, Some(Bound::Stopped)), "{how:?}");
-        assert!((1000..5000).contains(&calls.load(Ordering::Relaxed)), "{calls:?}");
+        // no step of this one is a choice
+        let meets = |pe: &Pe<Sim>| -> Result<()> {
+            loop {
+                pe.host().barrier_all()?;
+                called();
+            }
+        };
+        for program in [&fetches as &dyn Fn(&Pe<Sim>) -> Result<()>, &meets] {
+            flag.store(false, Ordering::Relaxed);
+            calls.store(0, Ordering::Relaxed);
+            let explored = simulation.explore(how, program, |_: &Run<()>| ControlFlow::Continue(())).unwrap();
+            assert_eq!((explored.schedules, explored.bound), (0, Some(Bound::Stopped)), "{how:?}");
+            assert!((1000..5000).contains(&calls.load(Ordering::Relaxed)), "{calls:?}");
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use onesided::{Argument, Grid, Pe, Result, Source, args};
+use onesided::{Argument, ErrorKind, Grid, Pe, Result, Source, TeamConfig, args};
 use onesided_sim::{Config, Explore, MissingEdge, Run, Sim, Simulation, VerdictKind};
 
 const LITMUS: &str = include_str!("../ptx/kernels/litmus.ptx");
@@ -398,6 +398,18 @@ fn what_is_wrong_with_a_launch_is_said() {
         assert!(refused(&Grid::new(0, 1), &two).contains("a grid of 0 x 1 x 1 blocks"));
         assert!(refused(&one.shared(1 << 20), &two).contains("bytes of shared memory"));
         assert!(refused(&Grid::new(1000, 1024).cooperative(), &two).contains("a GPU holds 264 of 1024 threads"));
+        // the product of the first is 2^64, that of the second exceeds it by 1024
+        for threads in [(1 << 31, 1 << 31, 4), (3_893_626_496, 2_368_838_420, 2)] {
+            assert!(refused(&Grid::new(1, threads), &two).contains("it has 1 to 1024"));
+        }
+        // what a GPU takes, and the simulator does not
+        // SAFETY: the launch is refused.
+        let huge = unsafe { pe.on(&stream).launch(&kernel, &Grid::new((1 << 30, 1 << 15, 1 << 14), 1), &two) };
+        assert_eq!(huge.unwrap_err().kind(), ErrorKind::Unsupported);
+        let streams: Vec<_> = (0..16).map(|_| pe.stream()).collect::<Result<_>>()?;
+        // SAFETY: the launch is refused.
+        let late = unsafe { pe.on(&streams[15]).launch(&kernel, &one, &two) }.unwrap_err();
+        assert!(late.kind() == ErrorKind::Unsupported && late.message().contains("first 16 streams"), "{late}");
         // SAFETY: the launch is refused.
         let on_host = unsafe { pe.host().launch(&kernel, &one, &two) }.unwrap_err();
         assert!(on_host.to_string().contains("launched on a stream"), "{on_host}");
@@ -409,4 +421,77 @@ fn what_is_wrong_with_a_launch_is_said() {
         Ok(())
     });
     assert!(run.verdict.is_ok(), "{}", run.verdict);
+}
+
+const MEET: &str = "
+.version 9.0
+.target sm_90
+.address_size 64
+.extern .func (.param .b32 result) nvshmem_barrier (.param .b32 team);
+.visible .entry meet(.param .u32 team) {
+    .reg .b32 %r<3>;
+    ld.param.u32 %r1, [team];
+    {
+        .param .b32 given;
+        st.param.b32 [given], %r1;
+        .param .b32 result;
+        call.uni (result), nvshmem_barrier, (given);
+        ld.param.b32 %r2, [result];
+    }
+    ret;
+}";
+
+/// A kernel that is launched beside the end of a team that it uses, before or behind.
+#[test]
+fn a_kernel_cannot_use_a_team_that_is_destroyed() {
+    let meets = |destroyed_before: Option<bool>| {
+        run(2, move |pe| {
+            let module = pe.module(&Source::ptx("meet.ptx", MEET))?;
+            let stream = pe.stream()?;
+            let pair = pe.team_split_strided(pe.world(), 0, 1, 2, TeamConfig::default())?.expect("both");
+            let given = [Argument::from(&pair)];
+            let mut pair = Some(pair);
+            if destroyed_before == Some(true) {
+                pair.take().into_iter().try_for_each(|team| pe.team_destroy(team))?;
+            }
+            // SAFETY: the kernel takes a team, and reaches no memory.
+            unsafe { pe.on(&stream).launch(&module.kernel("meet")?, &Grid::new(1, 1).collective(), &given)? };
+            if destroyed_before == Some(false) {
+                pair.take().into_iter().try_for_each(|team| pe.team_destroy(team))?;
+            }
+            pe.synchronize(&stream)?;
+            pair.into_iter().try_for_each(|team| pe.team_destroy(team))
+        })
+    };
+    assert!(meets(None).verdict.is_ok());
+    for destroyed_before in [true, false] {
+        let verdict = meets(Some(destroyed_before)).verdict;
+        assert_eq!(verdict.kind.outcome(), "kernel fault", "{verdict}");
+        assert!(verdict.to_string().contains("a member of and has not destroyed"), "{verdict}");
+    }
+}
+
+/// The kernel has run, but nobody has waited for it.
+#[test]
+fn memory_outside_the_heap_is_not_freed_while_a_kernel_may_use_it() {
+    let frees = |synchronizes: bool| {
+        run(2, move |pe| {
+            let module = pe.module(&Source::ptx("litmus.ptx", LITMUS))?;
+            let stream = pe.stream()?;
+            let word = pe.alloc_external::<i32>(1)?;
+            // SAFETY: the kernel takes a pointer to a number.
+            unsafe { pe.on(&stream).launch(&module.kernel("blocks_race")?, &Grid::new(1, 1), args![&word])? };
+            pe.host().barrier_all()?;
+            pe.host().barrier_all()?;
+            if synchronizes {
+                pe.synchronize(&stream)?;
+            }
+            pe.free_external(word)
+        })
+    };
+    let verdict = frees(false).verdict;
+    assert_eq!(verdict.kind.outcome(), "race", "{verdict}");
+    assert!(verdict.to_string().contains("free_external"), "{verdict}");
+    let right = frees(true).verdict;
+    assert!(right.is_ok(), "{right}");
 }

@@ -180,6 +180,17 @@ fn a_member_without_room_that_comes_late_ends_the_run() {
 }
 
 #[test]
+fn nobody_shares_memory_without_peer_access() {
+    let mut config = Config::pes(2);
+    config.capabilities.peer_access = Support::Missing("for the test");
+    let sizes = in_order(config, |pe| {
+        let size = |which| pe.team(which).map(|team| team.n_pes());
+        Ok((size(Predefined::Shared), size(Predefined::Node)))
+    });
+    assert_eq!(sizes, [(Some(1), Some(2)); 2]);
+}
+
+#[test]
 fn predefined_teams_of_two_nodes_with_two_gpus_of_two_pes_each() {
     let config = Config { nodes: 2, gpus: Some(4), ..Config::pes(8) };
     let members = in_order(config, |pe| {
@@ -524,4 +535,42 @@ fn a_source_may_be_unregistered_once_a_blocking_put_has_returned() {
     };
     assert_eq!(Vec::from_iter(endings(false).into_keys()), ["finished"]);
     assert_eq!(Vec::from_iter(endings(true).into_keys()), ["finished", "unregister_local of memory in use"]);
+}
+
+/// It is given back by name, too.
+#[test]
+fn memory_outside_the_heap_that_is_not_freed_is_a_leak() {
+    let leaks = |registered: bool| {
+        let run = Simulation::new(Config::pes(2)).unwrap().run(|pe| {
+            let words = pe.alloc_external::<u64>(4)?;
+            if registered {
+                drop(pe.unregister_local(pe.register_local(words)?)?);
+            }
+            Ok(())
+        });
+        run.unwrap().verdict
+    };
+    for registered in [false, true] {
+        let verdict = leaks(registered);
+        assert_eq!(verdict.kind.outcome(), "leak: buffers");
+        assert!(verdict.to_string().contains(" outside the heap, of 32 bytes"), "{verdict}");
+    }
+}
+
+/// A registration takes the place of what is registered, and gives it back.
+#[test]
+fn registered_memory_keeps_its_content_and_its_share_of_the_memory() {
+    let config = Config { memory: 1 << 20, ..Config::pes(2) };
+    let values = in_order(config, |pe| {
+        let external = pe.alloc_external::<u8>(400 << 10)?;
+        pe.write(external.at(7), &[3])?;
+        let shared = pe.register_symmetric(external)?;
+        pe.host().barrier_all()?;
+        let failed = failure(pe.alloc_external::<u8>(400 << 10)).0;
+        let private = pe.unregister_symmetric(shared)?;
+        let kept = pe.read_one(private.at(7))?;
+        pe.free_external(private)?;
+        Ok((failed, kept))
+    });
+    assert_eq!(values, [(ErrorKind::OutOfMemory, 3); 2]);
 }

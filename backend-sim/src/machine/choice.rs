@@ -36,7 +36,8 @@ impl Machine {
             // a load in pieces is issued at once; each piece is a choice
             Call::Read { src, dtype, .. } => !self.is_in_pieces(*src, *dtype),
             Call::Write { pe: of, .. } => PeId(*of) == self.agents[host].pe || self.config.sequential,
-            Call::MulticastWrite { .. } | Call::MulticastRead { .. } | Call::UnregisterLocal(_) => true,
+            Call::MulticastWrite { .. } | Call::MulticastRead { .. } => true,
+            Call::UnregisterLocal(_) | Call::FreeExternal(_) => true,
             // the members of a new team are not known beforehand: who comes first can decide who is one
             Call::Team(TeamRequest::Init { .. }) => true,
             Call::Alloc(_) | Call::Free(_) | Call::UnregisterSymmetric(_) => self.may_be_lent(host),

@@ -323,7 +323,7 @@ impl Machine {
             Made::Alloc(alloc) => Reply::Alloc(*alloc),
             Made::Failed(error) => Reply::Failed(Error::new(error.kind(), error.call(), error.message(), at)),
         };
-        self.member_takes(agent, what, &reply);
+        self.member_takes(agent, team, what, &reply);
         self.agents[agent].reply = reply;
     }
 

@@ -171,11 +171,10 @@ impl Machine {
     }
 
     /// A member of such a collective gets its own.
-    pub(super) fn member_takes(&mut self, agent: AgentId, what: &Collective, reply: &Reply) {
-        let pe = self.agents[agent].pe;
+    pub(super) fn member_takes(&mut self, agent: AgentId, team: TeamIndex, what: &Collective, reply: &Reply) {
         match (what, reply) {
             (_, Reply::Teams(teams)) => self.takes_teams(agent, teams),
-            (Collective::Destroy, _) => self.pes[pe].teams -= 1,
+            (Collective::Destroy, _) => self.destroys_team(agent, team),
             (_, Reply::Alloc(alloc)) => self.register_part(agent, *alloc),
             _ => {}
         }

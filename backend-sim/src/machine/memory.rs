@@ -36,6 +36,7 @@ impl Machine {
                 self.answer(host, reply)
             }
             Call::FreeExternal(alloc) => {
+                self.gives_up(host, *alloc, ("free_external", at));
                 if !self.paused && !self.has_finding() {
                     self.heap.free_external(pe, *alloc); // behind the finding that it is in use, it still is
                 }
@@ -43,9 +44,7 @@ impl Machine {
             }
             Call::RegisterLocal => Progress::Done,
             Call::UnregisterLocal(alloc) => {
-                if !self.still_used(*alloc, Some(pe), "unregister_local") {
-                    self.races.freed(host, (*alloc, Some(pe)), ("unregister_local", at));
-                }
+                self.gives_up(host, *alloc, ("unregister_local", at));
                 Progress::Done
             }
             Call::RegisterSymmetric(alloc) => {
@@ -54,6 +53,14 @@ impl Machine {
                 self.enter(host, TeamIndex(0), &Collective::Register { bytes }, at)
             }
             other => unreachable!("{} is handled elsewhere", other.name()),
+        }
+    }
+
+    /// A PE gives up memory of its own, or the right to use it in transfers. That is a write to all of it.
+    fn gives_up(&mut self, host: AgentId, alloc: AllocId, asked: Asked) {
+        let owner = Some(self.agents[host].pe);
+        if !self.still_used(alloc, owner, asked.0) {
+            self.races.freed(host, (alloc, owner), asked);
         }
     }
 

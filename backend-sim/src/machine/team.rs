@@ -1,6 +1,6 @@
 //! Teams: members, the sequence of their collectives, and how new ones come to be.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use onesided::backend::{AllocId, NewTeams, TeamId, TeamRequest};
@@ -15,7 +15,8 @@ use crate::config::Config;
 use crate::mix::mixed;
 use crate::verdict::{Entered, VerdictKind};
 
-/// Handles below this are predefined.
+/// Handles below this are predefined. The next one is the world's place among the teams of one's own, and no handle: NVSHMEM 3.8.0's
+/// `TEAM_MC_SHARED`, which is no team here.
 const FIRST_OWN: u32 = Predefined::ALL.len() as u32;
 
 /// All teams. Index 0 is the world; predefined groups appear when they are first used.
@@ -37,6 +38,8 @@ pub(crate) struct TeamState {
     pub(crate) name: TeamName,
     /// Teams that were made of it.
     made: u32,
+    /// Members that have destroyed it.
+    destroyed: BTreeSet<PeId>,
     /// Per member: the number of its next collective.
     pub(crate) next: Vec<u32>,
     /// Per member: the agent that is in a collective.
@@ -64,6 +67,7 @@ impl TeamState {
             handle,
             name,
             made: 0,
+            destroyed: BTreeSet::new(),
             next: vec![0; n],
             busy: vec![None; n],
             open: VecDeque::new(),
@@ -143,12 +147,12 @@ impl Teams {
         }
     }
 
-    /// Whether a number is the handle of a team that `pe` is a member of.
+    /// Whether a number is the handle of a team that `pe` is a member of, and has not destroyed.
     pub(crate) fn is_member(&self, config: &Config, pe: PeId, team: TeamId) -> bool {
         match team.0.checked_sub(FIRST_OWN) {
             Some(own) if (own as usize) < self.states.len() => {
-                let state = &self.states[TeamIndex(own)];
-                state.handle == team && state.members.position(pe.index()).is_some()
+                let TeamState { handle, members, destroyed, .. } = &self.states[TeamIndex(own)];
+                *handle == team && members.position(pe.index()).is_some() && !destroyed.contains(&pe)
             }
             Some(_) => false,
             None => Predefined::ALL
@@ -218,6 +222,7 @@ pub(crate) fn predefined_members(config: &Config, which: Predefined, pe: usize) 
     let (per_node, per_gpu) = (config.pes_per_node(), config.pes_per_gpu());
     match which {
         Predefined::World => block(config.pes),
+        Predefined::Shared if !config.capabilities.peer_access.is_available() => block(1),
         Predefined::Shared | Predefined::Node => block(per_node),
         Predefined::SameMypeNode => {
             Some(Members::Strided { start: (pe % per_node) as u32, stride: per_node as u32, size: config.nodes as u32 })
@@ -334,6 +339,13 @@ impl Machine {
             }
             other => unreachable!("{other} makes no team"),
         }
+    }
+
+    /// A member destroys a team.
+    pub(super) fn destroys_team(&mut self, agent: AgentId, team: TeamIndex) {
+        let pe = self.agents[agent].pe;
+        self.pes[pe].teams -= 1;
+        self.teams.get_mut(team).destroyed.insert(pe);
     }
 
     /// A member of a split takes its new teams. If it has made others since that was decided, there may be no room.

@@ -518,7 +518,8 @@ impl Detector {
         }
     }
 
-    /// Whatever the one that gives memory up does not come after races with that.
+    /// Whatever the one that gives memory up does not come after races with that. Where it is only the right to use it in transfers, kernels may
+    /// go on with it.
     fn races_with_end(
         &mut self,
         agent: AgentId,
@@ -531,7 +532,9 @@ impl Detector {
         let Detector { base, agents, shadow, found, gpus, .. } = self;
         shadow.each(alloc, |pe, span, other| {
             let who = Who { pe, ..Who::agent(agent, time, *base, agents) };
-            if owner.is_none_or(|owner| owner == pe) && !who.knows(other) {
+            let may_go_on =
+                call == "unregister_local" && other.lane() == Lane::Steps && agents[other.agent()].is_in_kernel();
+            if owner.is_none_or(|owner| owner == pe) && !may_go_on && !who.knows(other) {
                 found.note(*other, mark, &who, span, (agents, gpus));
             }
         });

@@ -361,11 +361,14 @@ impl Shadow {
 
     /// Every access to an allocation that can still be part of a race, with its PE and bytes.
     pub(super) fn each(&self, alloc: AllocId, mut f: impl FnMut(PeId, Span, &Mark)) {
-        for (pe, part) in self.symmetric.get(alloc.0 as usize).into_iter().flatten().enumerate() {
+        let symmetric = self.symmetric.get(alloc.0 as usize).into_iter().flatten().enumerate();
+        let symmetric = symmetric.map(|(pe, part)| (PeId::new(pe), part));
+        let external = self.external.iter().filter(|((_, of), _)| *of == alloc).map(|((pe, _), part)| (*pe, part));
+        for (pe, part) in symmetric.chain(external) {
             let mut each = |start: usize, size: usize, cells: &[Cell]| {
                 for (index, cell) in cells.iter().enumerate() {
                     let span = Span { alloc, start: start + index * size, len: size };
-                    cell.marks().filter(|mark| !mark.is_blank()).for_each(|mark| f(PeId::new(pe), span, mark));
+                    cell.marks().filter(|mark| !mark.is_blank()).for_each(|mark| f(pe, span, mark));
                 }
             };
             for (number, chunk) in part.chunks.iter().enumerate() {

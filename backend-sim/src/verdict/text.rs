@@ -181,6 +181,7 @@ impl fmt::Display for AgentState {
 fn held(live: &Live) -> String {
     let what = match live.what {
         LiveKind::Buffer(alloc) => format!("{alloc} of {} bytes", live.bytes),
+        LiveKind::ExternalMemory(alloc) => format!("{alloc} outside the heap, of {} bytes", live.bytes),
         LiveKind::Registered(alloc) => format!("a local registration of {alloc}"),
         LiveKind::RegisteredSymmetric(alloc) => format!("a symmetric registration, {alloc}"),
         LiveKind::Team(team) => team.to_string(),

@@ -74,7 +74,10 @@ impl Resolve for Resolver<'_> {
         let team = TeamId(handle as u32);
         match self.machine.teams.is_member(&self.machine.config, self.pe, team) {
             true => Ok(team),
-            false => Err(format!("{handle} is the handle of no team that PE {} is a member of", self.pe.0)),
+            false => Err(format!(
+                "{handle} is the handle of no team that PE {} is a member of and has not destroyed",
+                self.pe.0
+            )),
         }
     }
 

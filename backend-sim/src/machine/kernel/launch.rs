@@ -55,6 +55,25 @@ impl Launched {
     }
 }
 
+/// Why a kernel is not launched.
+struct Refused {
+    kind: ErrorKind,
+    why: String,
+}
+
+impl Refused {
+    /// It could be on a GPU.
+    fn limit(why: String) -> Refused {
+        Refused { kind: ErrorKind::Unsupported, why }
+    }
+}
+
+impl From<String> for Refused {
+    fn from(why: String) -> Refused {
+        Refused { kind: ErrorKind::InvalidArgument, why }
+    }
+}
+
 /// # Launching
 impl Machine {
     /// The host enqueues a kernel.
@@ -71,9 +90,9 @@ impl Machine {
                 self.block_for_ever(host)
             }
             Ok(launched) => self.enqueue(pe, stream, Task::Launch(Arc::new(launched)), at),
-            Err(why) => {
+            Err(Refused { kind, why }) => {
                 let message = format!("{}: {why}", request.name);
-                let error = Error::new(ErrorKind::InvalidArgument, "launch", message, at);
+                let error = Error::new(kind, "launch", message, at);
                 self.answer(host, Reply::Failed(error))
             }
         }
@@ -85,27 +104,29 @@ impl Machine {
         stream: u32,
         request: &LaunchRequest<'_, Arc<Code>>,
         at: At,
-    ) -> Result<Launched, String> {
+    ) -> Result<Launched, Refused> {
         let LaunchRequest { module: code, kernel, name, grid, arguments } = *request;
         let Grid { blocks, threads, shared, together } = *grid;
         let info = &code.module.kernels()[kernel];
         let count = |of: [u32; 3]| of.iter().map(|&n| u64::from(n)).product::<u64>();
         let resident = (RESIDENT_THREADS / count(threads)).clamp(1, RESIDENT_BLOCKS);
         if together != Together::Nothing && count(blocks) > resident {
-            return Err(format!(
-                "{} blocks that must run at the same time; a GPU holds {resident} of {} threads",
-                count(blocks),
-                count(threads)
-            ));
+            let (blocks, threads) = (count(blocks), count(threads));
+            return Err(Refused::from(format!(
+                "{blocks} blocks that must run at the same time; a GPU holds {resident} of {threads} threads"
+            )));
         }
         if stream >= STREAMS {
-            return Err(format!("in the simulator, kernels are launched on a PE's first {STREAMS} streams"));
+            return Err(Refused::limit(format!(
+                "in the simulator, kernels are launched on a PE's first {STREAMS} streams; make streams once and use them again"
+            )));
         }
         let local = count(blocks).saturating_mul(count(threads) + 1);
-        if u64::from(FIRST) + (local + 1) * u64::from(STREAMS) >= 1 << self.ordinals {
-            return Err(format!(
+        let names = local.saturating_add(1).saturating_mul(u64::from(STREAMS)).saturating_add(u64::from(FIRST));
+        if names >= 1 << self.ordinals {
+            return Err(Refused::limit(format!(
                 "{local} blocks and threads are more than the simulator has names for; simulate a smaller grid"
-            ));
+            )));
         }
         let mut launch = Launch::new(1, 1);
         (launch.grid, launch.block, launch.dynamic_shared) = (blocks, threads, shared);
@@ -116,12 +137,15 @@ impl Machine {
         launch.parameters = vec![0; info.parameter_bytes as usize];
         for (number, (parameter, argument)) in info.parameters.iter().zip(arguments).enumerate() {
             fits(parameter.ty, argument.value()).map_err(|why| format!("argument {number} is {why}"))?;
+            let mut has_address = true;
             let mut place = |span: Span| {
                 memory.push(span.alloc);
-                address::join(pe, span.alloc, span.start)
+                address::join(pe, span.alloc, span.start).inspect_err(|_| has_address = false)
             };
             let (start, size) = (parameter.offset as usize, parameter.size as usize);
-            argument.value().write(&mut launch.parameters[start..start + size], &mut place, &|team| team.0)?;
+            let written =
+                argument.value().write(&mut launch.parameters[start..start + size], &mut place, &|team| team.0);
+            written.map_err(|why| if has_address { Refused::from(why) } else { Refused::limit(why) })?;
         }
         launch.globals = self.globals_of(pe, code)?;
         if together != Together::Nothing {
