@@ -94,9 +94,23 @@ fn a_fence_of_another_block_may_come_before_the_store() {
     let config = Config { races: Races::Note, ..Config::pes(2) };
     let seen = BTreeSet::from(["[0, 0]", "[0, 1]", "[1, 0]", "[1, 1]"].map(String::from));
     assert_eq!(explore(config.clone(), Explore::random(3_000, 1), program).0, seen);
+    let (all, explored) = explore(config.clone(), Explore::All { limit: 200_000 }, program);
+    assert!(explored.complete);
+    assert_eq!(all, seen);
+
+    // a fence waits for no store that its thread does not come after, whichever is first
+    let program = |pe: &Pe<Sim>| launch(pe, "beside_an_access", &Grid::new(2, 1), false);
     let (all, explored) = explore(config, Explore::All { limit: 200_000 }, program);
     assert!(explored.complete);
     assert_eq!(all, seen);
+}
+
+#[test]
+fn a_sync_of_another_block_orders_nothing_of_this_one() {
+    let program = |pe: &Pe<Sim>| launch(pe, "sync_of_another_block", &Grid::new(2, 1), false);
+    for how in [Explore::All { limit: 1000 }, Explore::random(20, 1)] {
+        assert_eq!(explore(Config::pes(2), how, program).0, BTreeSet::from(["race".to_string()]), "{how:?}");
+    }
 }
 
 /// Also where transfers arrive in the order of issue.

@@ -132,3 +132,29 @@ KERNEL(beside) {
         *seen = *(volatile int *)data;
     }
 }
+
+// The fence of another block comes behind an access of its own, which nothing orders with the store either.
+KERNEL(beside_an_access) {
+    if (blockIdx.x == 0) {
+        if (threadIdx.x == 0) *(int *)nvshmem_ptr(data, OTHER) = 1;
+    } else if (threadIdx.x == 0) {
+        seen[0] = *(volatile int *)(data + 1);
+        __threadfence_system();
+        *(volatile unsigned long long *)nvshmem_ptr(signal, OTHER) = 1;
+        while (*(volatile unsigned long long *)signal == 0) {}
+        *seen = *(volatile int *)data;
+    }
+}
+
+// A sync of another block completes no store that it does not come after.
+KERNEL(sync_of_another_block) {
+    if (blockIdx.x == 0) {
+        if (threadIdx.x == 0) {
+            data[1] = 1;
+            nvshmem_int_p(data, 1, OTHER);
+        }
+    } else if (threadIdx.x == 0) {
+        nvshmem_sync_all();
+        *seen = data[1];
+    }
+}

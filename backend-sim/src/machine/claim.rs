@@ -340,14 +340,17 @@ impl Machine {
         let kernels = self.pes[self.agents[agent].pe].kernel_scope;
         let mut claimer = Claimer { claims: &mut self.claims, claim, owner: agent, burdened: Vec::new() };
         let (races, past) = (&self.races, &mut self.agents[agent].past);
-        let covers = |ticket: &Option<Ticket>| races.quiet_covers(agent, ticket.as_ref());
+        let covers = |rank: &Rank, ticket: &Option<Ticket>| match (completes, rank.store) {
+            (Completes::Stores, store) => store.is_some_and(|store| races.comes_after_store(agent, store.by)),
+            (_, store) => completes.delivers(store.is_some()) && races.quiet_covers(agent, ticket.as_ref()),
+        };
         self.flight.for_each_live(kernels, |transfer| {
-            if completes.delivers(transfer.kind == Kind::Store) && covers(&transfer.ticket) {
+            if covers(&transfer.rank, &transfer.ticket) {
                 claimer.wait_for(transfer);
             }
         });
         self.flight.for_each_landed(kernels, |landed| {
-            if completes.delivers(landed.rank.store.is_some()) && covers(&landed.ticket) {
+            if covers(&landed.rank, &landed.ticket) {
                 past.join(&landed.past);
             }
         });
@@ -357,8 +360,8 @@ impl Machine {
 
 /// # Fences, and what a kernel writes itself
 impl Machine {
-    /// A thread of a kernel waits for what fences put before whatever it does to a PE's memory next; with `stores`, also for all stores of its
-    /// PE's kernels.
+    /// A thread of a kernel waits for what fences put before whatever it does to a PE's memory next; with `stores`, also for all stores that
+    /// it comes after.
     pub(super) fn await_fenced(&mut self, agent: AgentId, to: PeId, stores: bool) -> Progress {
         if stores {
             self.races.complete(agent, Completes::Stores);
@@ -367,7 +370,8 @@ impl Machine {
         let mut claimer = Claimer { claims: &mut self.claims, claim: None, owner: agent, burdened: Vec::new() };
         let (races, past) = (&self.races, &mut self.agents[agent].past);
         let comes_first = |rank: &Rank, ticket: Option<&Ticket>| {
-            stores && rank.store.is_some() || rank.precedes_next(to, races.has_fenced(agent, ticket))
+            stores && rank.store.is_some_and(|store| races.comes_after_store(agent, store.by))
+                || rank.precedes_next(to, races.has_fenced(agent, ticket))
         };
         self.flight.for_each_live(kernels, |transfer| {
             if comes_first(&transfer.rank, transfer.ticket.as_ref()) {

@@ -11,7 +11,7 @@ use onesided::backend::{Shape, Span};
 use super::claim::Claimed;
 use super::ids::{ClaimId, Id as _, PeId, ScopeId, Table, TransferId};
 use super::past::Past;
-use super::transfer::{Data, Kind, Rank, Transfer, Unit, UnitStep};
+use super::transfer::{Data, Kind, Rank, Store, Transfer, Unit, UnitStep};
 use crate::race::Ticket;
 
 /// Everything in flight.
@@ -176,7 +176,7 @@ impl Flight {
         });
         scope.number += 1;
         let (epoch, number) = (scope.epoch, scope.number);
-        let store = (transfer.kind == Kind::Store).then_some(transfer.dst);
+        let store = (transfer.kind == Kind::Store).then_some(Store { span: transfer.dst, by: None });
         let rank = Rank { target: transfer.dst_pe, fenced, epoch, covered: None, turn, number, store };
         transfer.rank = rank;
         transfer.position = scope.live.len() as u32;
@@ -321,8 +321,8 @@ impl Flight {
         self.scopes[scope].live.iter().map(|&id| &self.transfers[id])
     }
 
-    /// Where the scope's stores through peer pointers go that are in flight, or, while pasts are kept, that have landed.
-    pub(crate) fn stores(&self, scope: ScopeId) -> impl Iterator<Item = (PeId, Span)> {
+    /// The scope's stores through peer pointers that are in flight, or, while pasts are kept, that have landed.
+    pub(crate) fn stores(&self, scope: ScopeId) -> impl Iterator<Item = (PeId, Store)> {
         let landed = self.scopes[scope].landed.iter().map(|landed| landed.rank);
         let ranks = self.live(scope).map(|transfer| transfer.rank).chain(landed);
         ranks.filter_map(|rank| Some((rank.target, rank.store?)))

@@ -116,8 +116,16 @@ pub(crate) struct Rank {
     pub(crate) turn: Option<u32>,
     /// Number of transfers of the scope before it.
     pub(crate) number: u32,
-    /// The memory, if it is a store through a peer pointer.
-    pub(crate) store: Option<Span>,
+    /// If it is a store through a peer pointer.
+    pub(crate) store: Option<Store>,
+}
+
+/// A store through a peer pointer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Store {
+    pub(crate) span: Span,
+    /// The thread of a kernel that made it, and when, as clocks know it.
+    pub(crate) by: Option<(AgentId, u64)>,
 }
 
 /// Which steps come before those of a transfer.
@@ -168,7 +176,7 @@ impl Rank {
         let by_thread = || tickets.is_some_and(|[own, later]| self.fenced && own.is_fenced_before(later));
         let fence = self.covered.is_some_and(|fence| fence <= later.epoch) || by_thread();
         let in_order = || self.turn.zip(later.turn).is_some_and(|(turn, later)| turn < later);
-        let overlap = || Some(self.store?.overlaps(&later.store?));
+        let overlap = || Some(self.store?.span.overlaps(&later.store?.span));
         fence && later.fenced || in_order() || overlap().unwrap_or(false)
     }
 

@@ -262,6 +262,10 @@ impl Detector {
         let mut news = false;
         if self.agents[agent].is_in_kernel() {
             self.system_fence(agent);
+            if completes == Completes::Stores {
+                self.agents[agent].last = now; // as below; it completes no store that it does not come after
+                return;
+            }
         }
         for of in self.completed_by(agent) {
             let covered = covered_by(self.quiet, &self.agents, self.base, agent, of, now);

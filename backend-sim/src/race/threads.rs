@@ -194,6 +194,12 @@ impl Detector {
         })
     }
 
+    /// Whether an agent of a kernel comes after a store of its PE's kernels: its fences and releases put no other in order.
+    /// `by`: who made it, and when.
+    pub(crate) fn comes_after_store(&self, agent: AgentId, by: Option<(AgentId, u64)>) -> bool {
+        by.is_none_or(|(of, time)| of == agent || self.comes_after(agent, of, time))
+    }
+
     /// A thread's fence, where it is about what the thread comes after: what is issued by whom that comes after the fence, it puts behind
     /// that. So it is something that threads know, and tell each other.
     pub(super) fn thread_fences(&mut self, thread: AgentId, now: u64) {

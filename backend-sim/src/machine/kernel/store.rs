@@ -1,5 +1,5 @@
 //! Plain stores of kernels to other PEs' memory, where races are no findings: each is in flight until it is seen there. A fence or a
-//! release of the system's scope and the end of the block come after it.
+//! release of the system's scope and the end of the block wait for those that their thread comes after.
 //!
 //! Where races are findings, a store happens at once: whoever could see the difference races with it.
 //!
@@ -46,6 +46,10 @@ impl Machine {
             self.touch(Object::memory(pe, span), Touch::Write); // its own PE sees it from now on, and it is in order with others there
         }
         self.fly(agent, id);
+        if self.races.is_on() {
+            let by = Some((agent, self.races.last_step(agent)));
+            self.flight.get_mut(id).rank.store.iter_mut().for_each(|store| store.by = by);
+        }
     }
 
     /// What a block loads from another PE's memory: what is there, under what its own PE's kernels have stored.
@@ -69,7 +73,7 @@ impl Machine {
             return false;
         }
         let same = |(pe, span): (PeId, Span)| {
-            self.flight.stores(self.agents[agent].scope).any(|(to, stored)| to == pe && stored.overlaps(&span))
+            self.flight.stores(self.agents[agent].scope).any(|(to, stored)| to == pe && stored.span.overlaps(&span))
         };
         access.order.releases() && access.scope == Scope::Sys || same(spot)
     }
@@ -103,7 +107,7 @@ impl Machine {
         }
     }
 
-    /// The agent goes on when its PE's stores have arrived.
+    /// The agent goes on when its PE's stores have arrived that it comes after.
     pub(super) fn complete_stores(&mut self, agent: AgentId) -> Progress {
         match self.has_stored(agent) {
             true => self.complete(agent, None, Completes::Stores, None),
