@@ -126,7 +126,7 @@ impl<B: Backend> Issue<'_, B> {
     pub fn fence(&self) -> Result<()> {
         let at = At::caller();
         if self.is_on_stream() {
-            self.call("fence", at).require(self.pe.backend.capabilities().stream_fence)?;
+            self.call("fence", at).require(self.pe.backend.stream_fence())?;
         }
         self.issue(Op::Fence, at).map(drop)
     }

@@ -12,12 +12,12 @@ use onesided::backend::{
 };
 use onesided::{
     At, Backend, Capabilities, DType, Error, ErrorKind, InitStatus, Members, Predefined, ReduceOp, Result, Source,
-    TeamUniqueId, ThreadSupport, Version,
+    Support, TeamUniqueId, ThreadSupport, Version,
 };
 
 use crate::access::Extension;
 use crate::atomics::Atomics;
-use crate::capabilities::{HeapKind, NO_MULTICAST, capabilities};
+use crate::capabilities::{CAPABILITIES, HeapKind, NO_MULTICAST, capabilities};
 use crate::claim::Claim;
 use crate::cuda::{self, Device};
 use crate::kernels::{CudaModule, Modules};
@@ -244,6 +244,16 @@ impl Backend for Nvshmem {
     fn capabilities(&self) -> Capabilities {
         let heap = self.memory.heap.get();
         capabilities(heap, self.table.version, self.atomics.support(self.table, heap))
+    }
+
+    #[inline]
+    fn host_signals(&self) -> Support {
+        CAPABILITIES.host_signals
+    }
+
+    #[inline]
+    fn stream_fence(&self) -> Support {
+        CAPABILITIES.stream_fence
     }
 
     fn finalize(&self, leaks: &[Live], at: At) -> Result<()> {
