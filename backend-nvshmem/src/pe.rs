@@ -274,6 +274,7 @@ impl Backend for Nvshmem {
 
     fn alloc(&self, layout: Layout, at: At) -> Result<AllocId> {
         self.device.bind("alloc", at)?;
+        self.quiet_side("alloc", at)?; // as for free
         self.workspaces.free_idle(); // the heap may need the room
         let sharing = self.team_size(Predefined::SameGpu.id());
         self.memory.alloc(self.table, &self.device, layout, (sharing, self.n_pes), at)
