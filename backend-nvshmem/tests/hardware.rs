@@ -169,6 +169,11 @@ fn kernels_and_verbs_share_memory_and_streams(pe: &Pe<Nvshmem>) -> Result<()> {
 fn streams_of_other_code_take_verbs(pe: &Pe<Nvshmem>) -> Result<()> {
     let word = pe.alloc_zeroed::<u64>(1)?;
     expect_eq(pe.cuda().is_event_tracking(), true, "slices of the program are tracked by cudarc")?;
+    let legacy = pe.adopt_stream(pe.cuda().default_stream()).unwrap_err();
+    assert!(
+        legacy.kind() == ErrorKind::InvalidArgument && legacy.message().contains("make a stream instead"),
+        "{legacy}"
+    );
     let own = pe.cuda().new_stream().unwrap();
     let adopted = pe.adopt_stream(own.clone())?;
     pe.on(&adopted).signal_op(word.signal(0), 3, SignalOp::Set, 0)?;
