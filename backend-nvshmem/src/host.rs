@@ -98,7 +98,11 @@ impl Nvshmem {
                     _ => call!(nvshmem_iget64(dst, src, to, from, count, pe)),
                 }
             }
-            Op::SignalFetch { word } => return Ok(call!(nvshmem_signal_fetch(address(*word).cast()))),
+            // The library's copies on the legacy default stream, which waits for streams of other code.
+            Op::SignalFetch { word } => {
+                // SAFETY: `Memory` asserts that the signal lies inside a living allocation. The context is bound.
+                return unsafe { self.device().word_now(address(*word) as u64, call, at) };
+            }
             Op::Amo { .. } => return self.atomic_from_host(op, at),
             Op::Fill { dst, .. } => {
                 assert_eq!(dst.len, values.bytes.len(), "a span and a slice of different lengths");
