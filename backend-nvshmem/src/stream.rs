@@ -53,7 +53,8 @@ impl Nvshmem {
             Op::Put { dst, src, pe, nbi, signal: Some(update), .. } if src.len > 0 => {
                 let (dst, src, bytes, pe) = (address(*dst), address(*src), src.len, *pe as c_int);
                 let (word, value, how) = (address(update.word).cast(), update.value, signal_op(update.op));
-                if *nbi {
+                // Behind a network the nbi form orders nothing: its signal may arrive before its data (`network.rs`).
+                if *nbi && !self.is_far(pe as u32) {
                     self.unclaimed.add(pe as usize);
                     call!(nvshmemx_putmem_signal_nbi_on_stream(dst, src, bytes, word, value, how, pe, s));
                 } else {
