@@ -33,9 +33,13 @@ impl Nvshmem {
         if (0..count).all(|index| values.skips(index)) {
             return Ok(()); // also if there are none
         }
+        let wanted = if against == Against::Each { vars.len } else { 0 };
+        let is_whole = values.bytes.len() == wanted && (values.skip.is_empty() || values.skip.len() == count);
+        assert!(is_whole, "values or statuses for another number of variables");
         let (how, s): (c_int, cudaStream_t) = (compare(cmp), stream.cu_stream().cast());
         // In each call: `Memory` asserts that the variables lie inside a living allocation, and they have the type of `dtype`. The
-        // stream is alive and of the context that is bound. What is staged stays until the stream is behind the wait.
+        // stream is alive and of the context that is bound. What is staged has room for as many, and stays until the stream is behind
+        // the wait.
         macro_rules! wait {
             ($T:ty, $one:ident, $all:ident, $each:ident) => {{
                 let vars = self.memory.address(vars).cast::<$T>();
