@@ -20,7 +20,7 @@
 //! what its memory safety depends on.
 
 use crate::at::At;
-use crate::capability::Capabilities;
+use crate::capability::{Capabilities, Support};
 use crate::element::{DType, Element};
 use crate::error::Result;
 use crate::kernel::Source;
@@ -292,6 +292,17 @@ pub trait Backend: Sized {
     fn thread_support(&self) -> ThreadSupport;
     /// What of the optional families works here. Local.
     fn capabilities(&self) -> Capabilities;
+    /// The [`Capabilities::host_signals`] of this backend. Asked before each wait of the host, so it must cost next to nothing,
+    /// where `capabilities` may have to look at the machine first. Local.
+    #[inline]
+    fn host_signals(&self) -> Support {
+        self.capabilities().host_signals
+    }
+    /// The [`Capabilities::stream_fence`] of this backend. Asked before each fence on a stream, as `host_signals`. Local.
+    #[inline]
+    fn stream_fence(&self) -> Support {
+        self.capabilities().stream_fence
+    }
     /// Ends the PE; `leaks` is what it still holds, in allocation order. Collective.
     fn finalize(&self, leaks: &[Live], at: At) -> Result<()>;
     /// Ends the job on all PEs. One-sided.

@@ -104,6 +104,10 @@ impl<B: Backend> Issue<'_, B> {
     /// # One-sided
     /// Completes nothing, does not order gets, and promises nothing about operations to different PEs.
     ///
+    /// A non-blocking transfer is ordered by the first fence, quiet or barrier that this PE *calls* after it was issued, from the
+    /// host or on any stream: where a call in another scope came first, this fence does not order the transfer. So a fence that must
+    /// order non-blocking transfers is called in the scope that issued them, before any other.
+    ///
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) on a stream where the backend has no such fence.
     ///
@@ -123,7 +127,7 @@ impl<B: Backend> Issue<'_, B> {
     pub fn fence(&self) -> Result<()> {
         let call = self.call("fence", At::caller());
         if self.is_on_stream() {
-            call.require(self.pe.backend.capabilities().stream_fence)?;
+            call.require(self.pe.backend.stream_fence())?;
         }
         self.issue(Op::Fence, call).map(drop)
     }

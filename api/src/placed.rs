@@ -6,7 +6,7 @@ use crate::at::At;
 use crate::backend::{
     AllocId, Backend, Intended, KernelInfo, LaunchRequest, Layout, NewTeams, Op, Span, TeamId, TeamRequest, Values,
 };
-use crate::capability::Capabilities;
+use crate::capability::{Capabilities, Support};
 use crate::element::DType;
 use crate::error::Result;
 use crate::kernel::Source;
@@ -126,6 +126,16 @@ impl<B: Backend> Backend for Placed<B> {
 
     fn capabilities(&self) -> Capabilities {
         self.inner.capabilities()
+    }
+
+    #[inline]
+    fn host_signals(&self) -> Support {
+        self.inner.host_signals()
+    }
+
+    #[inline]
+    fn stream_fence(&self) -> Support {
+        self.inner.stream_fence()
     }
 
     fn finalize(&self, leaks: &[Live], at: At) -> Result<()> {

@@ -273,7 +273,7 @@ impl<B: Backend> Issue<'_, B> {
         if self.is_on_stream() {
             return Ok(());
         }
-        call.require(self.pe.backend.capabilities().host_signals)
+        call.require(self.pe.backend.host_signals())
     }
 }
 

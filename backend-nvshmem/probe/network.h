@@ -39,11 +39,12 @@ class Board {
 // A word of the heap, as the processor sees it now.
 inline uint64_t look(const uint64_t *word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
 
-// PE 0 sends blocks that are numbered. The others look whether a block is old when it must, or may, have come.
+// PE 0 sends blocks that are numbered. The others look whether a block is old when it must, or may, have come. Or PE 0 writes
+// something else to a block as soon as it has been sent, and PE 1 looks whether that has come in the block's place.
 class Sender {
   public:
     static constexpr int runs = 2000;  // of each size, with traffic beside it and without: 12,000 in all
-    static constexpr size_t sizes[3] = {8, 4 << 10, 256 << 10}, most = sizes[2];
+    static constexpr size_t sizes[3] = {8, 4 << 10, 256 << 10}, large = 1 << 20, most = large;
 
     explicit Sender(const std::string &how) : pe_(start()), how_(how) {
         data_ = symmetric<uint64_t>(most / 8);
@@ -62,6 +63,7 @@ class Sender {
         std::string found;
         for (bool traffic : {false, true}) {
             for (size_t bytes : sizes) {
+                if (reuses() && bytes == sizes[2]) bytes = large;
                 uint64_t before = old;
                 for (int run = 0; run < runs; run++, all++) old += one(++number, bytes, traffic);
                 if (old > before)
@@ -73,7 +75,7 @@ class Sender {
             observed("runs", all);
             observed("old", old);
             if (!found.empty()) observed("where", found.substr(2));
-            say(text("old %llu of %llu", (unsigned long long)old, (unsigned long long)all));
+            say(text(reuses() ? "wrong %llu of %llu" : "old %llu of %llu", (unsigned long long)old, (unsigned long long)all));
         }
         calling("the end");
         nvshmem_barrier_all();
@@ -88,13 +90,15 @@ class Sender {
     bool by_flag() const { return begins("flag-"); }
     bool of_a_third() const { return begins("third-"); }
     bool gets() const { return begins("get"); }
+    bool reuses() const { return begins("reuse"); }
     int reader() const { return gets() ? 0 : of_a_third() ? 2 : 1; }
 
     // One run; whether what the reader found is old.
     bool one(uint64_t number, size_t bytes, bool traffic) {
         if (gets()) return got_old(number, bytes);
         if (pe_.rank == 0) {
-            stamp(source_, bytes, number);
+            if (reuses()) std::fill(source_, source_ + bytes / 8, number);
+            else stamp(source_, bytes, number);
             if (traffic) nvshmem_putmem_nbi(other_, other_ + most / 8, 64 << 10, 1);
             send(number, bytes);
             if (!by_flag()) board_.tell(SENT, number);
@@ -119,6 +123,7 @@ class Sender {
             seen = copy_;
         }
         bool old = look(seen) != number || look(seen + bytes / 8 - 1) != number;
+        if (reuses()) old = std::count(seen, seen + bytes / 8, number) != ptrdiff_t(bytes / 8);
         board_.tell(SEEN, number);
         return old;
     }
@@ -155,6 +160,22 @@ class Sender {
             }
             cudaStreamSynchronize(stream_);
             nvshmem_quiet();
+            return;
+        }
+        if (reuses()) {
+            if (is("reuse-stream")) {
+                nvshmemx_putmem_on_stream(data_, source_, bytes, 1, stream_);
+                cudaStreamSynchronize(stream_);
+            } else {
+                nvshmem_putmem(data_, source_, bytes, 1);
+                if (is("reuse-quiet")) nvshmem_quiet();
+            }
+            std::fill(source_, source_ + bytes / 8, 0);  // no block's number
+            nvshmem_quiet();
+            return;
+        }
+        if (is("flag-put-signal-nbi")) {
+            nvshmemx_putmem_signal_nbi_on_stream(data_, source_, bytes, flag_, number, NVSHMEM_SIGNAL_SET, 1, stream_);
             return;
         }
         if (is("flag-put-signal")) {
@@ -229,6 +250,11 @@ inline void ask_network_cost() {
     measure("put and quiet", false, [&] { nvshmem_putmem(block, block + 8, 8, 1), nvshmem_quiet(); });
     measure("quiet of nothing", false, [&] { nvshmem_quiet(); });
     measure("get and quiet", false, [&] { nvshmem_getmem(block, block + 8, 8, 1), nvshmem_quiet(); });
+    cudaStream_t stream = new_stream();
+    measure("put on a stream, synchronized", false,
+            [&] { nvshmemx_putmem_on_stream(block, block + 8, 8, 1, stream), cudaStreamSynchronize(stream); });
+    measure("get on a stream, synchronized", false,
+            [&] { nvshmemx_getmem_on_stream(block, block + 8, 8, 1, stream), cudaStreamSynchronize(stream); });
     measure("barrier_all", true, [&] { nvshmem_barrier_all(); });
     finish();
 }

@@ -73,7 +73,7 @@ static void ask(const std::string &question, const std::vector<std::string> &arg
     else if (question == "p-behind-a-wait") ask_p_behind_a_wait();
     else if (question == "g-on-stream") ask_g_on_stream(one_of(0, "blocked", "idle"));
     else if (question == "put-signal-zero") ask_put_signal_zero();
-    else if (question == "wait-all") ask_wait_all(one_of(0, "values", "status"), one_of(1, "device", "host"));
+    else if (question == "wait-all") ask_wait_all(one_of(0, "values", "status"), word(1));
     else if (question == "quiet-takeover") ask_quiet_takeover();
     else if (question == "pending") ask_pending(word(0));
     else if (question == "quiet-cost") ask_quiet_cost();

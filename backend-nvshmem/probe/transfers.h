@@ -2,6 +2,7 @@
 // stream's operation reads later.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 
@@ -222,7 +223,7 @@ inline void ask_put_signal_zero() {
 }
 
 // The words hold 1 1 0 1; the third is excluded by the status array, or asked to be 0 by the array of values.
-inline void ask_wait_all(bool vector, bool on_device) {
+inline void ask_wait_all(bool vector, const std::string &where) {
     start();
     Desk desk;
     const size_t count = 4;
@@ -236,13 +237,21 @@ inline void ask_wait_all(bool vector, bool on_device) {
     CUDA(cudaMalloc(&values_device, count * sizeof *values_device));
     desk.put(skip_device, skip);
     desk.put(values_device, values);
+    int *skip_pinned = nullptr;
+    uint64_t *values_pinned = nullptr;
+    CUDA(cudaMallocHost(&skip_pinned, count * sizeof *skip_pinned));
+    CUDA(cudaMallocHost(&values_pinned, count * sizeof *values_pinned));
+    std::copy(skip.begin(), skip.end(), skip_pinned);
+    std::copy(values.begin(), values.end(), values_pinned);
+    bool on_device = where == "device", pinned = where == "pinned";
+    if (!on_device && !pinned && where != "host") throw Broken{"no such place: " + where};
     cudaStream_t stream = new_stream();
     if (vector) {
-        const uint64_t *asked = on_device ? values_device : values.data();
+        const uint64_t *asked = on_device ? values_device : pinned ? values_pinned : values.data();
         CALL(nvshmemx_uint64_wait_until_all_vector_on_stream(words, count, nullptr, NVSHMEM_CMP_EQ,
                                                              const_cast<uint64_t *>(asked), stream));
     } else {
-        const int *excluded = on_device ? skip_device : skip.data();
+        const int *excluded = on_device ? skip_device : pinned ? skip_pinned : skip.data();
         CALL(nvshmemx_uint64_wait_until_all_on_stream(words, count, excluded, NVSHMEM_CMP_EQ, 1, stream));
     }
     say("the call returns");

@@ -78,7 +78,7 @@ pub trait DeviceAccess {
     /// A stream that the program made through cudarc, for the verbs.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`] when it belongs to another context.
+    /// [`ErrorKind::InvalidArgument`] when it belongs to another context, or is the legacy default stream.
     #[track_caller]
     fn adopt_stream(&self, stream: Arc<cudarc::driver::CudaStream>) -> Result<Stream<Nvshmem>>;
 
@@ -172,9 +172,15 @@ impl DeviceAccess for Pe<Nvshmem> {
 
     #[track_caller]
     fn adopt_stream(&self, stream: Arc<cudarc::driver::CudaStream>) -> Result<Stream<Nvshmem>> {
+        let wrong = |message| Err(Error::invalid("adopt_stream", message, At::caller()));
         if stream.context() != self.cuda() {
-            let message = "the stream belongs to another CUDA context than this PE";
-            return Err(Error::invalid("adopt_stream", message, At::caller()));
+            return wrong("the stream belongs to another CUDA context than this PE");
+        }
+        if is_legacy(stream.cu_stream()) {
+            return wrong(
+                "this is the legacy default stream: it waits for other streams and they wait for it, so a wait that is enqueued there \
+                 may never end; make a stream instead, by `Pe::stream` or cudarc's `CudaContext::new_stream`",
+            );
         }
         Ok(backend::adopt_stream(self, CudaStream(stream)))
     }
@@ -183,6 +189,11 @@ impl DeviceAccess for Pe<Nvshmem> {
         // SAFETY: the caller's promise.
         backend::adopt_stream(self, CudaStream(unsafe { self.cuda().wrap_borrowed_stream(stream) }))
     }
+}
+
+/// Whether the handle is that of the legacy default stream: null, or `CU_STREAM_LEGACY`.
+fn is_legacy(stream: CUstream) -> bool {
+    stream as usize <= 1
 }
 
 impl Nvshmem {

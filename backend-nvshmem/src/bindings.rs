@@ -338,10 +338,6 @@ pub struct Functions {
         ),
         ::libloading::Error,
     >,
-    pub nvshmem_signal_fetch: Result<
-        unsafe extern "C" fn(sig_addr: *mut u64) -> u64,
-        ::libloading::Error,
-    >,
     pub nvshmem_quiet: Result<unsafe extern "C" fn(), ::libloading::Error>,
     pub nvshmem_team_my_pe: Result<
         unsafe extern "C" fn(team: nvshmem_team_t) -> ::std::os::raw::c_int,
@@ -800,6 +796,138 @@ pub struct Functions {
         ),
         ::libloading::Error,
     >,
+    pub nvshmemx_short_wait_until_all_on_stream: Result<
+        unsafe extern "C" fn(
+            ivars: *mut ::std::os::raw::c_short,
+            nelems: usize,
+            status: *const ::std::os::raw::c_int,
+            cmp: ::std::os::raw::c_int,
+            cmp_value: ::std::os::raw::c_short,
+            cstream: cudaStream_t,
+        ),
+        ::libloading::Error,
+    >,
+    pub nvshmemx_ushort_wait_until_all_on_stream: Result<
+        unsafe extern "C" fn(
+            ivars: *mut ::std::os::raw::c_ushort,
+            nelems: usize,
+            status: *const ::std::os::raw::c_int,
+            cmp: ::std::os::raw::c_int,
+            cmp_value: ::std::os::raw::c_ushort,
+            cstream: cudaStream_t,
+        ),
+        ::libloading::Error,
+    >,
+    pub nvshmemx_int32_wait_until_all_on_stream: Result<
+        unsafe extern "C" fn(
+            ivars: *mut i32,
+            nelems: usize,
+            status: *const ::std::os::raw::c_int,
+            cmp: ::std::os::raw::c_int,
+            cmp_value: i32,
+            cstream: cudaStream_t,
+        ),
+        ::libloading::Error,
+    >,
+    pub nvshmemx_int64_wait_until_all_on_stream: Result<
+        unsafe extern "C" fn(
+            ivars: *mut i64,
+            nelems: usize,
+            status: *const ::std::os::raw::c_int,
+            cmp: ::std::os::raw::c_int,
+            cmp_value: i64,
+            cstream: cudaStream_t,
+        ),
+        ::libloading::Error,
+    >,
+    pub nvshmemx_uint32_wait_until_all_on_stream: Result<
+        unsafe extern "C" fn(
+            ivars: *mut u32,
+            nelems: usize,
+            status: *const ::std::os::raw::c_int,
+            cmp: ::std::os::raw::c_int,
+            cmp_value: u32,
+            cstream: cudaStream_t,
+        ),
+        ::libloading::Error,
+    >,
+    pub nvshmemx_uint64_wait_until_all_on_stream: Result<
+        unsafe extern "C" fn(
+            ivars: *mut u64,
+            nelems: usize,
+            status: *const ::std::os::raw::c_int,
+            cmp: ::std::os::raw::c_int,
+            cmp_value: u64,
+            cstream: cudaStream_t,
+        ),
+        ::libloading::Error,
+    >,
+    pub nvshmemx_short_wait_until_all_vector_on_stream: Result<
+        unsafe extern "C" fn(
+            ivars: *mut ::std::os::raw::c_short,
+            nelems: usize,
+            status: *const ::std::os::raw::c_int,
+            cmp: ::std::os::raw::c_int,
+            cmp_value: *mut ::std::os::raw::c_short,
+            cstream: cudaStream_t,
+        ),
+        ::libloading::Error,
+    >,
+    pub nvshmemx_ushort_wait_until_all_vector_on_stream: Result<
+        unsafe extern "C" fn(
+            ivars: *mut ::std::os::raw::c_ushort,
+            nelems: usize,
+            status: *const ::std::os::raw::c_int,
+            cmp: ::std::os::raw::c_int,
+            cmp_value: *mut ::std::os::raw::c_ushort,
+            cstream: cudaStream_t,
+        ),
+        ::libloading::Error,
+    >,
+    pub nvshmemx_int32_wait_until_all_vector_on_stream: Result<
+        unsafe extern "C" fn(
+            ivars: *mut i32,
+            nelems: usize,
+            status: *const ::std::os::raw::c_int,
+            cmp: ::std::os::raw::c_int,
+            cmp_value: *mut i32,
+            cstream: cudaStream_t,
+        ),
+        ::libloading::Error,
+    >,
+    pub nvshmemx_int64_wait_until_all_vector_on_stream: Result<
+        unsafe extern "C" fn(
+            ivars: *mut i64,
+            nelems: usize,
+            status: *const ::std::os::raw::c_int,
+            cmp: ::std::os::raw::c_int,
+            cmp_value: *mut i64,
+            cstream: cudaStream_t,
+        ),
+        ::libloading::Error,
+    >,
+    pub nvshmemx_uint32_wait_until_all_vector_on_stream: Result<
+        unsafe extern "C" fn(
+            ivars: *mut u32,
+            nelems: usize,
+            status: *const ::std::os::raw::c_int,
+            cmp: ::std::os::raw::c_int,
+            cmp_value: *mut u32,
+            cstream: cudaStream_t,
+        ),
+        ::libloading::Error,
+    >,
+    pub nvshmemx_uint64_wait_until_all_vector_on_stream: Result<
+        unsafe extern "C" fn(
+            ivars: *mut u64,
+            nelems: usize,
+            status: *const ::std::os::raw::c_int,
+            cmp: ::std::os::raw::c_int,
+            cmp_value: *mut u64,
+            cstream: cudaStream_t,
+        ),
+        ::libloading::Error,
+    >,
     pub nvshmemx_signal_wait_until_on_stream: Result<
         unsafe extern "C" fn(
             sig_addr: *mut u64,
@@ -1053,8 +1181,6 @@ impl Functions {
             .map(|sym| *sym);
         let nvshmem_getmem_nbi = unsafe { __library.get(b"nvshmem_getmem_nbi\0") }
             .map(|sym| *sym);
-        let nvshmem_signal_fetch = unsafe { __library.get(b"nvshmem_signal_fetch\0") }
-            .map(|sym| *sym);
         let nvshmem_quiet = unsafe { __library.get(b"nvshmem_quiet\0") }.map(|sym| *sym);
         let nvshmem_team_my_pe = unsafe { __library.get(b"nvshmem_team_my_pe\0") }
             .map(|sym| *sym);
@@ -1254,6 +1380,54 @@ impl Functions {
             __library.get(b"nvshmemx_uint64_wait_until_on_stream\0")
         }
             .map(|sym| *sym);
+        let nvshmemx_short_wait_until_all_on_stream = unsafe {
+            __library.get(b"nvshmemx_short_wait_until_all_on_stream\0")
+        }
+            .map(|sym| *sym);
+        let nvshmemx_ushort_wait_until_all_on_stream = unsafe {
+            __library.get(b"nvshmemx_ushort_wait_until_all_on_stream\0")
+        }
+            .map(|sym| *sym);
+        let nvshmemx_int32_wait_until_all_on_stream = unsafe {
+            __library.get(b"nvshmemx_int32_wait_until_all_on_stream\0")
+        }
+            .map(|sym| *sym);
+        let nvshmemx_int64_wait_until_all_on_stream = unsafe {
+            __library.get(b"nvshmemx_int64_wait_until_all_on_stream\0")
+        }
+            .map(|sym| *sym);
+        let nvshmemx_uint32_wait_until_all_on_stream = unsafe {
+            __library.get(b"nvshmemx_uint32_wait_until_all_on_stream\0")
+        }
+            .map(|sym| *sym);
+        let nvshmemx_uint64_wait_until_all_on_stream = unsafe {
+            __library.get(b"nvshmemx_uint64_wait_until_all_on_stream\0")
+        }
+            .map(|sym| *sym);
+        let nvshmemx_short_wait_until_all_vector_on_stream = unsafe {
+            __library.get(b"nvshmemx_short_wait_until_all_vector_on_stream\0")
+        }
+            .map(|sym| *sym);
+        let nvshmemx_ushort_wait_until_all_vector_on_stream = unsafe {
+            __library.get(b"nvshmemx_ushort_wait_until_all_vector_on_stream\0")
+        }
+            .map(|sym| *sym);
+        let nvshmemx_int32_wait_until_all_vector_on_stream = unsafe {
+            __library.get(b"nvshmemx_int32_wait_until_all_vector_on_stream\0")
+        }
+            .map(|sym| *sym);
+        let nvshmemx_int64_wait_until_all_vector_on_stream = unsafe {
+            __library.get(b"nvshmemx_int64_wait_until_all_vector_on_stream\0")
+        }
+            .map(|sym| *sym);
+        let nvshmemx_uint32_wait_until_all_vector_on_stream = unsafe {
+            __library.get(b"nvshmemx_uint32_wait_until_all_vector_on_stream\0")
+        }
+            .map(|sym| *sym);
+        let nvshmemx_uint64_wait_until_all_vector_on_stream = unsafe {
+            __library.get(b"nvshmemx_uint64_wait_until_all_vector_on_stream\0")
+        }
+            .map(|sym| *sym);
         let nvshmemx_signal_wait_until_on_stream = unsafe {
             __library.get(b"nvshmemx_signal_wait_until_on_stream\0")
         }
@@ -1298,7 +1472,6 @@ impl Functions {
             nvshmem_iget32,
             nvshmem_iget64,
             nvshmem_getmem_nbi,
-            nvshmem_signal_fetch,
             nvshmem_quiet,
             nvshmem_team_my_pe,
             nvshmem_team_n_pes,
@@ -1353,6 +1526,18 @@ impl Functions {
             nvshmemx_int64_wait_until_on_stream,
             nvshmemx_uint32_wait_until_on_stream,
             nvshmemx_uint64_wait_until_on_stream,
+            nvshmemx_short_wait_until_all_on_stream,
+            nvshmemx_ushort_wait_until_all_on_stream,
+            nvshmemx_int32_wait_until_all_on_stream,
+            nvshmemx_int64_wait_until_all_on_stream,
+            nvshmemx_uint32_wait_until_all_on_stream,
+            nvshmemx_uint64_wait_until_all_on_stream,
+            nvshmemx_short_wait_until_all_vector_on_stream,
+            nvshmemx_ushort_wait_until_all_vector_on_stream,
+            nvshmemx_int32_wait_until_all_vector_on_stream,
+            nvshmemx_int64_wait_until_all_vector_on_stream,
+            nvshmemx_uint32_wait_until_all_vector_on_stream,
+            nvshmemx_uint64_wait_until_all_vector_on_stream,
             nvshmemx_signal_wait_until_on_stream,
         })
     }
@@ -1840,14 +2025,6 @@ impl Functions {
                 .nvshmem_getmem_nbi
                 .as_ref()
                 .expect("Expected function, got error."))(dest, source, bytes, pe)
-        }
-    }
-    pub unsafe fn nvshmem_signal_fetch(&self, sig_addr: *mut u64) -> u64 {
-        unsafe {
-            (self
-                .nvshmem_signal_fetch
-                .as_ref()
-                .expect("Expected function, got error."))(sig_addr)
         }
     }
     pub unsafe fn nvshmem_quiet(&self) {
@@ -2629,6 +2806,222 @@ impl Functions {
                 .nvshmemx_uint64_wait_until_on_stream
                 .as_ref()
                 .expect("Expected function, got error."))(ivar, cmp, cmp_value, cstream)
+        }
+    }
+    pub unsafe fn nvshmemx_short_wait_until_all_on_stream(
+        &self,
+        ivars: *mut ::std::os::raw::c_short,
+        nelems: usize,
+        status: *const ::std::os::raw::c_int,
+        cmp: ::std::os::raw::c_int,
+        cmp_value: ::std::os::raw::c_short,
+        cstream: cudaStream_t,
+    ) {
+        unsafe {
+            (self
+                .nvshmemx_short_wait_until_all_on_stream
+                .as_ref()
+                .expect(
+                    "Expected function, got error.",
+                ))(ivars, nelems, status, cmp, cmp_value, cstream)
+        }
+    }
+    pub unsafe fn nvshmemx_ushort_wait_until_all_on_stream(
+        &self,
+        ivars: *mut ::std::os::raw::c_ushort,
+        nelems: usize,
+        status: *const ::std::os::raw::c_int,
+        cmp: ::std::os::raw::c_int,
+        cmp_value: ::std::os::raw::c_ushort,
+        cstream: cudaStream_t,
+    ) {
+        unsafe {
+            (self
+                .nvshmemx_ushort_wait_until_all_on_stream
+                .as_ref()
+                .expect(
+                    "Expected function, got error.",
+                ))(ivars, nelems, status, cmp, cmp_value, cstream)
+        }
+    }
+    pub unsafe fn nvshmemx_int32_wait_until_all_on_stream(
+        &self,
+        ivars: *mut i32,
+        nelems: usize,
+        status: *const ::std::os::raw::c_int,
+        cmp: ::std::os::raw::c_int,
+        cmp_value: i32,
+        cstream: cudaStream_t,
+    ) {
+        unsafe {
+            (self
+                .nvshmemx_int32_wait_until_all_on_stream
+                .as_ref()
+                .expect(
+                    "Expected function, got error.",
+                ))(ivars, nelems, status, cmp, cmp_value, cstream)
+        }
+    }
+    pub unsafe fn nvshmemx_int64_wait_until_all_on_stream(
+        &self,
+        ivars: *mut i64,
+        nelems: usize,
+        status: *const ::std::os::raw::c_int,
+        cmp: ::std::os::raw::c_int,
+        cmp_value: i64,
+        cstream: cudaStream_t,
+    ) {
+        unsafe {
+            (self
+                .nvshmemx_int64_wait_until_all_on_stream
+                .as_ref()
+                .expect(
+                    "Expected function, got error.",
+                ))(ivars, nelems, status, cmp, cmp_value, cstream)
+        }
+    }
+    pub unsafe fn nvshmemx_uint32_wait_until_all_on_stream(
+        &self,
+        ivars: *mut u32,
+        nelems: usize,
+        status: *const ::std::os::raw::c_int,
+        cmp: ::std::os::raw::c_int,
+        cmp_value: u32,
+        cstream: cudaStream_t,
+    ) {
+        unsafe {
+            (self
+                .nvshmemx_uint32_wait_until_all_on_stream
+                .as_ref()
+                .expect(
+                    "Expected function, got error.",
+                ))(ivars, nelems, status, cmp, cmp_value, cstream)
+        }
+    }
+    pub unsafe fn nvshmemx_uint64_wait_until_all_on_stream(
+        &self,
+        ivars: *mut u64,
+        nelems: usize,
+        status: *const ::std::os::raw::c_int,
+        cmp: ::std::os::raw::c_int,
+        cmp_value: u64,
+        cstream: cudaStream_t,
+    ) {
+        unsafe {
+            (self
+                .nvshmemx_uint64_wait_until_all_on_stream
+                .as_ref()
+                .expect(
+                    "Expected function, got error.",
+                ))(ivars, nelems, status, cmp, cmp_value, cstream)
+        }
+    }
+    pub unsafe fn nvshmemx_short_wait_until_all_vector_on_stream(
+        &self,
+        ivars: *mut ::std::os::raw::c_short,
+        nelems: usize,
+        status: *const ::std::os::raw::c_int,
+        cmp: ::std::os::raw::c_int,
+        cmp_value: *mut ::std::os::raw::c_short,
+        cstream: cudaStream_t,
+    ) {
+        unsafe {
+            (self
+                .nvshmemx_short_wait_until_all_vector_on_stream
+                .as_ref()
+                .expect(
+                    "Expected function, got error.",
+                ))(ivars, nelems, status, cmp, cmp_value, cstream)
+        }
+    }
+    pub unsafe fn nvshmemx_ushort_wait_until_all_vector_on_stream(
+        &self,
+        ivars: *mut ::std::os::raw::c_ushort,
+        nelems: usize,
+        status: *const ::std::os::raw::c_int,
+        cmp: ::std::os::raw::c_int,
+        cmp_value: *mut ::std::os::raw::c_ushort,
+        cstream: cudaStream_t,
+    ) {
+        unsafe {
+            (self
+                .nvshmemx_ushort_wait_until_all_vector_on_stream
+                .as_ref()
+                .expect(
+                    "Expected function, got error.",
+                ))(ivars, nelems, status, cmp, cmp_value, cstream)
+        }
+    }
+    pub unsafe fn nvshmemx_int32_wait_until_all_vector_on_stream(
+        &self,
+        ivars: *mut i32,
+        nelems: usize,
+        status: *const ::std::os::raw::c_int,
+        cmp: ::std::os::raw::c_int,
+        cmp_value: *mut i32,
+        cstream: cudaStream_t,
+    ) {
+        unsafe {
+            (self
+                .nvshmemx_int32_wait_until_all_vector_on_stream
+                .as_ref()
+                .expect(
+                    "Expected function, got error.",
+                ))(ivars, nelems, status, cmp, cmp_value, cstream)
+        }
+    }
+    pub unsafe fn nvshmemx_int64_wait_until_all_vector_on_stream(
+        &self,
+        ivars: *mut i64,
+        nelems: usize,
+        status: *const ::std::os::raw::c_int,
+        cmp: ::std::os::raw::c_int,
+        cmp_value: *mut i64,
+        cstream: cudaStream_t,
+    ) {
+        unsafe {
+            (self
+                .nvshmemx_int64_wait_until_all_vector_on_stream
+                .as_ref()
+                .expect(
+                    "Expected function, got error.",
+                ))(ivars, nelems, status, cmp, cmp_value, cstream)
+        }
+    }
+    pub unsafe fn nvshmemx_uint32_wait_until_all_vector_on_stream(
+        &self,
+        ivars: *mut u32,
+        nelems: usize,
+        status: *const ::std::os::raw::c_int,
+        cmp: ::std::os::raw::c_int,
+        cmp_value: *mut u32,
+        cstream: cudaStream_t,
+    ) {
+        unsafe {
+            (self
+                .nvshmemx_uint32_wait_until_all_vector_on_stream
+                .as_ref()
+                .expect(
+                    "Expected function, got error.",
+                ))(ivars, nelems, status, cmp, cmp_value, cstream)
+        }
+    }
+    pub unsafe fn nvshmemx_uint64_wait_until_all_vector_on_stream(
+        &self,
+        ivars: *mut u64,
+        nelems: usize,
+        status: *const ::std::os::raw::c_int,
+        cmp: ::std::os::raw::c_int,
+        cmp_value: *mut u64,
+        cstream: cudaStream_t,
+    ) {
+        unsafe {
+            (self
+                .nvshmemx_uint64_wait_until_all_vector_on_stream
+                .as_ref()
+                .expect(
+                    "Expected function, got error.",
+                ))(ivars, nelems, status, cmp, cmp_value, cstream)
         }
     }
     pub unsafe fn nvshmemx_signal_wait_until_on_stream(

@@ -149,6 +149,15 @@ impl Device {
         read().map_err(|error| device(call, error, at))
     }
 
+    /// The word at `src`, as it is now. It waits for no other stream.
+    ///
+    /// # Safety
+    /// As [`Device::read_word`].
+    pub(crate) unsafe fn word_now(&self, src: CUdeviceptr, call: &'static str, at: At) -> Result<u64> {
+        // SAFETY: the caller's promise.
+        unsafe { self.read_word(src, &self.copies, call, at) }
+    }
+
     /// Copies `from` to the device; done when it returns.
     ///
     /// # Safety
@@ -191,6 +200,17 @@ impl Device {
             }
         };
         fill().map_err(|error| device("write", error, at))
+    }
+
+    /// Lends page-locked memory to what `enqueue` puts on the stream: [`Staging::lend`]. The context must be bound.
+    pub(crate) fn stage(
+        &self,
+        bytes: usize,
+        fill: impl FnOnce(&mut [u8]),
+        stream: &CudaStream,
+        enqueue: impl FnOnce(&[u8]) -> Result<(), DriverError>,
+    ) -> Result<(), DriverError> {
+        self.staging.lend(&self.context, bytes, fill, stream, enqueue)
     }
 
     /// Whether an address is memory of the host, which the GPU reaches too.

@@ -2,6 +2,8 @@
 //! of the backend's own, and waited for.
 #![allow(unsafe_code)]
 
+use std::iter;
+
 use onesided::backend::{Op, Values};
 use onesided::{At, Result};
 
@@ -36,6 +38,12 @@ impl Nvshmem {
             // There is nothing to move, and the library does not check lengths.
             Op::Put { src, .. } | Op::Get { src, .. } if src.len == 0 => {}
             Op::IPut { count: 0, .. } | Op::IGet { count: 0, .. } => {}
+            Op::Put { pe, nbi: false, .. } | Op::Get { pe, nbi: false, .. } if self.is_far(*pe) => {
+                self.transfer_far(iter::once(*op), call, at)?;
+            }
+            Op::IPut { pe, .. } | Op::IGet { pe, .. } if self.is_far(*pe) => {
+                self.transfer_far(elements(op), call, at)?;
+            }
             Op::Put { dst, src, pe, nbi: false, .. } => {
                 call!(nvshmem_putmem(address(*dst), address(*src), src.len, *pe as i32));
             }
@@ -45,9 +53,6 @@ impl Nvshmem {
             }
             Op::Get { dst, src, pe, nbi: false, .. } => {
                 call!(nvshmem_getmem(address(*dst), address(*src), src.len, *pe as i32));
-                if self.is_far(*pe) {
-                    self.quiet_far(call, at)?;
-                }
             }
             Op::Get { dst, src, pe, nbi: true, .. } => {
                 self.unclaimed.add(*pe as usize);
@@ -72,8 +77,7 @@ impl Nvshmem {
                     _ => call!(nvshmem_uint64_g(src.cast(), pe)),
                 });
             }
-            Op::IGet { pe, .. } if self.is_far(*pe) => self.get_elements_far(elements(op), at)?,
-            Op::IPut { pe, .. } | Op::IGet { pe, .. } if self.is_far(*pe) || is_wide(op) => {
+            Op::IPut { .. } | Op::IGet { .. } if is_wide(op) => {
                 for element in elements(op) {
                     self.issue_from_host(&element, &Values::NONE, at)?;
                 }
@@ -98,7 +102,11 @@ impl Nvshmem {
                     _ => call!(nvshmem_iget64(dst, src, to, from, count, pe)),
                 }
             }
-            Op::SignalFetch { word } => return Ok(call!(nvshmem_signal_fetch(address(*word).cast()))),
+            // The library's copies on the legacy default stream, which waits for streams of other code.
+            Op::SignalFetch { word } => {
+                // SAFETY: `Memory` asserts that the signal lies inside a living allocation. The context is bound.
+                return unsafe { self.device().word_now(address(*word) as u64, call, at) };
+            }
             Op::Amo { .. } => return self.atomic_from_host(op, at),
             Op::Fill { dst, .. } => {
                 assert_eq!(dst.len, values.bytes.len(), "a span and a slice of different lengths");
@@ -126,6 +134,7 @@ impl Nvshmem {
                 } else {
                     check(call!(nvshmem_barrier(self.handle(*team))), "nvshmem_barrier", call, at)?;
                 }
+                self.unclaimed.clear(); // it begins with a quiet
             }
             Op::Sync { team } => check(call!(nvshmem_team_sync(self.handle(*team))), "nvshmem_team_sync", call, at)?,
             Op::Broadcast { team, dst, src, root, .. } => {

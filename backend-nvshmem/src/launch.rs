@@ -17,7 +17,7 @@ use crate::pe::Nvshmem;
 
 const CALL: &str = "launch";
 
-/// Shared memory that a kernel may have without asking for more.
+/// Shared memory that a block may have without asking for more: what the kernel declares and what the launch adds.
 const PLAIN_SHARED: u32 = 48 << 10;
 
 /// As many launches are remembered for the error of a fault.
@@ -188,7 +188,7 @@ impl Nvshmem {
                 "{per_block} threads in a block; with {registers} registers a thread it runs {most}"
             ));
         }
-        if shared > PLAIN_SHARED {
+        if shared > PLAIN_SHARED.saturating_sub(limits.shared) {
             self.device().bind(CALL, at)?;
             let own = limits.shared;
             use CUdevice_attribute as D;

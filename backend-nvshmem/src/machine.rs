@@ -50,7 +50,7 @@ const NEEDED: [&str; 39] = [
     "nvshmemx_signal_op_on_stream",
     "nvshmemx_signal_wait_until_on_stream",
     "nvshmemx_uint64_wait_until_on_stream",
-    "nvshmem_signal_fetch",
+    "nvshmemx_uint64_wait_until_all_vector_on_stream",
     "nvshmem_team_sync",
     "nvshmem_quiet",
     "nvshmemx_quiet_on_stream",

@@ -1,8 +1,12 @@
 //! PEs behind a network: those that loads and stores do not reach. Some of the library's calls do not do there what the text says,
 //! and are composed of others (`network-…` in `MEASURED.md`):
 //!
-//! * A get of the host returns before its data has come. A quiet behind it waits for the data.
-//! * There is no `g`. A get and a quiet bring the value to a *slot*: memory of the heap that the backend has for such purposes.
+//! * A get of the host returns before its data has come, and a put before its source has been read. A quiet behind it waits for that.
+//!   But the library's quiet also waits for the nbi operations of streams to PEs that loads and stores reach, and such a stream may wait
+//!   for what this host does next. While there are any, a kernel makes the transfer, and waits for the network only.
+//! * There is no `g`. A get brings the value to a *slot*: memory of the heap that the backend has for such purposes.
+//! * `put_signal_nbi` on a stream sends data and signal, and nothing between them. Where the transport keeps no order, the signal may
+//!   arrive first. The blocking form has a fence there, and is called instead (`stream.rs`).
 //! * A value on a stream (`p`) is read when the stream gets there, from a place that is gone by then. The stream writes the value to
 //!   a slot, and puts it from there.
 //! * The heap is memory of the host. A copy between two places in memory of the host waits for its stream, so a stream's write
@@ -14,8 +18,8 @@ use std::ffi::{c_int, c_void};
 
 use cudarc::driver::sys::{self, CUdeviceptr, CUevent_wait_flags, CUstream};
 use cudarc::driver::{CudaEvent, CudaStream, DriverError, result};
-use onesided::backend::{Op, Span};
-use onesided::{At, DType, Error, ErrorKind, Result};
+use onesided::backend::{Op, Span, Values};
+use onesided::{At, Backend, DType, Error, ErrorKind, Result};
 
 use crate::cuda::device;
 use crate::pe::Nvshmem;
@@ -75,13 +79,58 @@ impl Nvshmem {
         self.reaches_some_only && self.reachable.position(pe as usize).is_none()
     }
 
-    /// Completes what the host has issued to PEs behind the network.
-    #[inline]
-    pub(crate) fn quiet_far(&self, call: &'static str, at: At) -> Result<()> {
+    /// Completes what the host has issued to PEs behind the network. Only where no stream's nbi operation is waited for.
+    fn quiet_far(&self, call: &'static str, at: At) -> Result<()> {
         // SAFETY: takes nothing. The context is bound.
         unsafe { function!(self.table, nvshmem_quiet, call, at)() };
         self.unclaimed.clear();
         Ok(())
+    }
+
+    /// Whether a quiet of the library would wait for nbi operations to PEs that loads and stores reach.
+    fn quiet_waits_for_streams(&self) -> bool {
+        self.unclaimed.iter().any(|pe| self.reaches(pe))
+    }
+
+    /// Makes transfers of the host to a PE behind the network, all of them puts or all gets, and completes them.
+    pub(crate) fn transfer_far(&self, transfers: impl Iterator<Item = Op>, call: &'static str, at: At) -> Result<()> {
+        if self.quiet_waits_for_streams() {
+            return self.transfer_far_by_kernels(transfers, call, at);
+        }
+        let put = function!(self.table, nvshmem_putmem_nbi, call, at);
+        let get = function!(self.table, nvshmem_getmem_nbi, call, at);
+        for transfer in transfers {
+            // SAFETY: `Memory` asserts that each operand lies inside a living allocation. The context is bound.
+            unsafe {
+                match transfer {
+                    Op::Put { dst, src, pe, .. } => {
+                        put(self.memory.address(dst), self.memory.address(src), src.len, pe as c_int);
+                    }
+                    Op::Get { dst, src, pe, .. } => {
+                        get(self.memory.address(dst), self.memory.address(src), src.len, pe as c_int);
+                    }
+                    _ => unreachable!("{transfer} is no transfer"),
+                }
+            }
+        }
+        self.quiet_far(call, at)
+    }
+
+    /// The same by a kernel for each. The last one waits for all, because the library's proxy takes them in order.
+    #[cold]
+    fn transfer_far_by_kernels(&self, transfers: impl Iterator<Item = Op>, call: &'static str, at: At) -> Result<()> {
+        let side = self.device().side(call, at)?;
+        let mut transfers = transfers.peekable();
+        while let Some(transfer) = transfers.next() {
+            let nbi = transfers.peek().is_some();
+            let transfer = match transfer {
+                Op::Put { dst, src, dtype, pe, .. } => Op::Put { dst, src, dtype, pe, nbi, signal: None },
+                Op::Get { dst, src, dtype, pe, .. } => Op::Get { dst, src, dtype, pe, nbi },
+                _ => unreachable!("{transfer} is no transfer"),
+            };
+            self.issue_on(&transfer, &Values::NONE, side, at)?;
+        }
+        side.synchronize().map_err(|error| device(call, error, at))
     }
 
     fn slot(&self, number: usize) -> CUdeviceptr {
@@ -92,29 +141,20 @@ impl Nvshmem {
     pub(crate) fn fetch_far(&self, src: Span, dtype: DType, pe: u32, at: At) -> Result<u64> {
         const CALL: &str = "g";
         let (slot, size) = (self.slot(COUNT), dtype.size());
-        let mut bits = [0; 8];
-        // SAFETY: the slot is memory of the heap that only the host uses, and its calls come one after the other. The source is
-        // an operand that `Memory` has found inside a living allocation. The context is bound.
-        unsafe {
-            let get = function!(self.table, nvshmem_getmem, CALL, at);
-            get(slot as *mut c_void, self.memory.address(src), size, pe as c_int);
-            self.quiet_far(CALL, at)?;
-            self.device().read(slot, &mut bits[..size], at)?;
-        }
-        Ok(u64::from_le_bytes(bits))
-    }
-
-    /// Gets the elements of a strided get from a PE behind the network.
-    pub(crate) fn get_elements_far(&self, elements: impl Iterator<Item = Op>, at: At) -> Result<()> {
-        const CALL: &str = "iget";
-        let get = function!(self.table, nvshmem_getmem_nbi, CALL, at);
-        for element in elements {
-            let Op::Get { dst, src, pe, .. } = element else { unreachable!("{element} is no get") };
-            let (to, from) = (self.memory.address(dst), self.memory.address(src));
-            // SAFETY: both lie inside living allocations, as `Memory` asserts. The context is bound.
-            unsafe { get(to, from, src.len, pe as c_int) };
-        }
-        self.quiet_far(CALL, at)
+        let side = self.device().side(CALL, at)?;
+        // SAFETY: the slot is memory of the heap that only the host uses, and its calls come one after the other. It has 8 bytes.
+        // The source is an operand that `Memory` has found inside a living allocation. The context is bound.
+        let word = unsafe {
+            let (to, from, pe) = (slot as *mut c_void, self.memory.address(src), pe as c_int);
+            if self.quiet_waits_for_streams() {
+                function!(self.table, nvshmemx_getmem_on_stream, CALL, at)(to, from, size, pe, side.cu_stream().cast());
+            } else {
+                function!(self.table, nvshmem_getmem, CALL, at)(to, from, size, pe);
+                self.quiet_far(CALL, at)?;
+            }
+            self.device().read_word(slot, side, CALL, at)?
+        };
+        Ok(word & (u64::MAX >> (64 - 8 * size))) // what stands behind the value is older
     }
 
     /// Enqueues a `p` to a PE behind the network.

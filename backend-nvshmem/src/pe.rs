@@ -12,12 +12,12 @@ use onesided::backend::{
 };
 use onesided::{
     At, Backend, Capabilities, DType, Error, ErrorKind, InitStatus, Members, Predefined, ReduceOp, Result, Source,
-    TeamUniqueId, ThreadSupport, Version,
+    Support, TeamUniqueId, ThreadSupport, Version,
 };
 
 use crate::access::Extension;
 use crate::atomics::Atomics;
-use crate::capabilities::{HeapKind, NO_MULTICAST, capabilities};
+use crate::capabilities::{CAPABILITIES, HeapKind, NO_MULTICAST, capabilities};
 use crate::claim::Claim;
 use crate::cuda::{self, Device};
 use crate::kernels::{CudaModule, Modules};
@@ -248,6 +248,16 @@ impl Backend for Nvshmem {
         capabilities(heap, self.table.version, self.atomics.support(self.table, heap))
     }
 
+    #[inline]
+    fn host_signals(&self) -> Support {
+        CAPABILITIES.host_signals
+    }
+
+    #[inline]
+    fn stream_fence(&self) -> Support {
+        CAPABILITIES.stream_fence
+    }
+
     fn finalize(&self, leaks: &[Live], at: At) -> Result<()> {
         self.device.bind("finalize", at)?;
         let ended = self.device.context().synchronize();
@@ -266,6 +276,7 @@ impl Backend for Nvshmem {
 
     fn alloc(&self, layout: Layout, at: At) -> Result<AllocId> {
         self.device.bind("alloc", at)?;
+        self.quiet_side("alloc", at)?; // as for free
         self.workspaces.free_idle(); // the heap may need the room
         let sharing = self.team_size(Predefined::SameGpu.id());
         self.memory.alloc(self.table, &self.device, layout, (sharing, self.n_pes), at)

@@ -87,6 +87,8 @@ pub enum Problem {
     Taken,
     /// An earlier initialization failed in this process.
     Spent,
+    /// An earlier PE of this process ended without `finalize`, or failed at the end of `init`.
+    Left,
 }
 
 impl fmt::Display for Problem {
@@ -110,6 +112,9 @@ impl fmt::Display for Problem {
             Problem::Spent => {
                 f.write_str("an earlier initialization failed, and the library allows no second one; start again")
             }
+            Problem::Left => f.write_str(
+                "an earlier PE of this process ended without finalize, or failed in init; start the process again",
+            ),
         }
     }
 }

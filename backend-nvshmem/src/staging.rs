@@ -1,7 +1,8 @@
-//! [`Staging`]: page-locked memory for values on their way to the device.
+//! [`Staging`]: page-locked memory for values on their way to the device, and for those that a kernel reads when its stream gets there.
 //!
 //! A copy from ordinary memory may wait for the stream's earlier work before it returns. A program that enqueues a write
-//! behind a wait would then never reach the call that ends the wait. A copy from page-locked memory is only enqueued.
+//! behind a wait would then never reach the call that ends the wait. A copy from page-locked memory is only enqueued. Kernels read
+//! page-locked memory at the host's address.
 #![allow(unsafe_code)]
 
 use std::cell::RefCell;
@@ -13,7 +14,7 @@ use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result};
 /// The size of the smallest block. Many small writes share few blocks over time.
 const SMALLEST: usize = 4096;
 
-/// Blocks of page-locked memory, used again when their copy has run. They stay as long as the PE.
+/// Blocks of page-locked memory, used again when what reads them has run. They stay as long as the PE.
 #[derive(Debug, Default)]
 pub(crate) struct Staging(RefCell<Vec<Block>>);
 
@@ -21,8 +22,8 @@ pub(crate) struct Staging(RefCell<Vec<Block>>);
 struct Block {
     memory: *mut u8,
     size: usize,
-    /// Recorded behind the block's last copy.
-    copied: CudaEvent,
+    /// Recorded behind what reads the block.
+    used: CudaEvent,
 }
 
 impl Staging {
@@ -37,28 +38,46 @@ impl Staging {
         from: &[u8],
         stream: &CudaStream,
     ) -> Result<(), DriverError> {
+        self.lend(
+            context,
+            from.len(),
+            |block| block.copy_from_slice(from),
+            stream,
+            |staged| {
+                // SAFETY: the caller's promise for `dst`; the block is lent to the stream until the copy has run.
+                unsafe { result::memcpy_htod_async(dst, staged, stream.cu_stream()) }
+            },
+        )
+    }
+
+    /// Lends a block to what `enqueue` puts on the stream, which may read it until that has run. `fill` writes the block before. After
+    /// an error of `enqueue`, nothing may read it.
+    pub(crate) fn lend(
+        &self,
+        context: &Arc<CudaContext>,
+        bytes: usize,
+        fill: impl FnOnce(&mut [u8]),
+        stream: &CudaStream,
+        enqueue: impl FnOnce(&[u8]) -> Result<(), DriverError>,
+    ) -> Result<(), DriverError> {
         let mut blocks = self.0.borrow_mut();
         // The smallest block that is large enough: a small write must not hold the block that the next large one needs.
-        let free =
-            blocks.iter().enumerate().filter(|(_, block)| block.size >= from.len() && block.copied.is_complete());
+        let free = blocks.iter().enumerate().filter(|(_, block)| block.size >= bytes && block.used.is_complete());
         let index = match free.min_by_key(|(_, block)| block.size) {
             Some((index, _)) => index,
             None => {
-                blocks.push(Block::new(context, from.len())?);
+                blocks.push(Block::new(context, bytes)?);
                 blocks.len() - 1
             }
         };
         let block = &blocks[index];
-        // SAFETY: the block has room, and nothing reads it any more: its last copy has run.
-        let staged = unsafe {
-            std::ptr::copy_nonoverlapping(from.as_ptr(), block.memory, from.len());
-            std::slice::from_raw_parts(block.memory, from.len())
-        };
-        // SAFETY: the caller's promise for `dst`; the block stays until the event behind the copy is complete.
-        unsafe { result::memcpy_htod_async(dst, staged, stream.cu_stream())? };
-        let recorded = block.copied.record(stream);
+        // SAFETY: the block has room and was written with zeros when it was made. Nothing reads it any more: what did has run.
+        let staged = unsafe { std::slice::from_raw_parts_mut(block.memory, bytes) };
+        fill(staged);
+        enqueue(staged)?;
+        let recorded = block.used.record(stream);
         if recorded.is_err() {
-            // Nothing tells when the copy has run. So the block is never used again, and never freed.
+            // Nothing tells when the block has been read. So the block is never used again, and never freed.
             std::mem::forget(blocks.swap_remove(index));
         }
         recorded
@@ -68,18 +87,22 @@ impl Staging {
 impl Block {
     fn new(context: &Arc<CudaContext>, bytes: usize) -> Result<Block, DriverError> {
         let size = bytes.next_power_of_two().max(SMALLEST);
-        let copied = context.new_event(None)?;
-        // SAFETY: allocates; the memory is written before it is read.
-        let memory = unsafe { result::malloc_host(size, CU_MEMHOSTALLOC_PORTABLE)? };
-        Ok(Block { memory: memory.cast(), size, copied })
+        let used = context.new_event(None)?;
+        // SAFETY: allocates so many bytes; they are written before anything reads them.
+        let memory = unsafe {
+            let memory = result::malloc_host(size, CU_MEMHOSTALLOC_PORTABLE)?.cast::<u8>();
+            memory.write_bytes(0, size);
+            memory
+        };
+        Ok(Block { memory, size, used })
     }
 }
 
 impl Drop for Block {
     fn drop(&mut self) {
-        // A copy that is still enqueued reads the block, and may wait for something that never happens. Then the block
+        // What is still enqueued reads the block, and may wait for something that never happens. Then the block
         // stays until the process ends.
-        if self.copied.is_complete() {
+        if self.used.is_complete() {
             // SAFETY: allocated by `new`, and nothing uses it any more.
             let _ = unsafe { result::free_host(self.memory.cast()) };
         }

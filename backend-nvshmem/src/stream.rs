@@ -4,18 +4,16 @@
 use std::ffi::c_int;
 
 use cudarc::driver::CudaStream;
-use onesided::backend::{Against, Op, Span, Values};
-use onesided::{At, Cmp, DType, Error, ErrorKind, Result, SignalOp};
+use onesided::backend::{Against, Op, Values};
+use onesided::{At, Error, ErrorKind, Result, SignalOp};
 
-use crate::bindings::{
-    NVSHMEM_CMP_EQ, NVSHMEM_CMP_GE, NVSHMEM_CMP_GT, NVSHMEM_CMP_LE, NVSHMEM_CMP_LT, NVSHMEM_CMP_NE, NVSHMEM_SIGNAL_ADD,
-    NVSHMEM_SIGNAL_SET, cudaStream_t,
-};
+use crate::bindings::{NVSHMEM_SIGNAL_ADD, NVSHMEM_SIGNAL_SET, cudaStream_t};
 use crate::capabilities::NO_ATOMICS;
 use crate::memory::check;
 use crate::pe::Nvshmem;
 use crate::strided::{elements, is_wide};
 use crate::table::{Reduction, function};
+use crate::wait::compare;
 
 /// Calls a function of the library, in a method of [`Nvshmem`]. If the library lacks it, the method returns an error. Only
 /// then is the operation's name looked up.
@@ -55,7 +53,8 @@ impl Nvshmem {
             Op::Put { dst, src, pe, nbi, signal: Some(update), .. } if src.len > 0 => {
                 let (dst, src, bytes, pe) = (address(*dst), address(*src), src.len, *pe as c_int);
                 let (word, value, how) = (address(update.word).cast(), update.value, signal_op(update.op));
-                if *nbi {
+                // Behind a network the nbi form orders nothing: its signal may arrive before its data (`network.rs`).
+                if *nbi && !self.is_far(pe as u32) {
                     self.unclaimed.add(pe as usize);
                     call!(nvshmemx_putmem_signal_nbi_on_stream(dst, src, bytes, word, value, how, pe, s));
                 } else {
@@ -150,28 +149,7 @@ impl Nvshmem {
                     _ => call!(nvshmemx_iget64_on_stream(dst, src, to, from, count, pe, s)),
                 }
             }
-            Op::Wait { vars, dtype, cmp, against, .. } => {
-                // The library's vector forms read statuses and values in device memory, when the stream gets there. One
-                // wait for each variable means the same: each has to compare true once.
-                let size = dtype.size();
-                for index in (0..vars.len / size).filter(|index| !values.skips(*index)) {
-                    let value = match against {
-                        Against::One(value) => *value,
-                        Against::Each => values.bits(index, size),
-                    };
-                    let var = address(Span { start: vars.start + index * size, len: size, ..*vars });
-                    let cmp = compare(*cmp);
-                    match dtype {
-                        DType::I16 => call!(nvshmemx_short_wait_until_on_stream(var.cast(), cmp, value as i16, s)),
-                        DType::U16 => call!(nvshmemx_ushort_wait_until_on_stream(var.cast(), cmp, value as u16, s)),
-                        DType::I32 => call!(nvshmemx_int32_wait_until_on_stream(var.cast(), cmp, value as i32, s)),
-                        DType::U32 => call!(nvshmemx_uint32_wait_until_on_stream(var.cast(), cmp, value as u32, s)),
-                        DType::I64 => call!(nvshmemx_int64_wait_until_on_stream(var.cast(), cmp, value as i64, s)),
-                        DType::U64 => call!(nvshmemx_uint64_wait_until_on_stream(var.cast(), cmp, value, s)),
-                        _ => unreachable!("`Waitable` has no other type"),
-                    }
-                }
-            }
+            Op::Wait { .. } => return self.wait_on(op, values, stream, at),
             Op::Fill { dst, .. } => {
                 assert_eq!(dst.len, values.bytes.len(), "a span and a slice of different lengths");
                 // SAFETY: `Memory` asserts that the span lies inside a living allocation, and it has room for the bytes.
@@ -236,19 +214,6 @@ impl Nvshmem {
         }
         Ok(())
     }
-}
-
-/// NVSHMEM's number of a comparison.
-fn compare(cmp: Cmp) -> c_int {
-    let number = match cmp {
-        Cmp::Eq => NVSHMEM_CMP_EQ,
-        Cmp::Ne => NVSHMEM_CMP_NE,
-        Cmp::Gt => NVSHMEM_CMP_GT,
-        Cmp::Le => NVSHMEM_CMP_LE,
-        Cmp::Lt => NVSHMEM_CMP_LT,
-        Cmp::Ge => NVSHMEM_CMP_GE,
-    };
-    number as c_int
 }
 
 /// NVSHMEM's number of a signal's operation.

@@ -44,7 +44,8 @@ impl Unclaimed {
         }
     }
 
-    fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+    /// These PEs.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         let any = self.any.get();
         self.pes.iter().enumerate().filter(move |(_, is)| any && is.get()).map(|(pe, _)| pe)
     }

@@ -16,6 +16,8 @@ use onesided::{
 };
 use onesided_nvshmem::{DeviceAccess, Nvshmem, Process, Settings, driver, host_library, placement};
 
+#[path = "hardware/completion.rs"]
+mod completion;
 #[path = "hardware/kernels.rs"]
 mod kernels;
 
@@ -64,14 +66,17 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads = Some(1); // the library has one state a process
     if let Some(obstacle) = obstacle() {
-        println!("not run: {} tests on hardware: {obstacle}", TESTS.len() + kernels::TESTS.len() + 1);
+        println!(
+            "not run: {} tests on hardware: {obstacle}",
+            TESTS.len() + completion::TESTS.len() + kernels::TESTS.len() + 1
+        );
         let required = std::env::var_os("ONESIDED_REQUIRE_HARDWARE").is_some();
         return if required { ExitCode::FAILURE } else { ExitCode::SUCCESS };
     }
     if std::env::var_os(kernels::FAULTS).is_some() {
         kernels::fault();
     }
-    let all = TESTS.into_iter().chain(kernels::TESTS);
+    let all = TESTS.into_iter().chain(completion::TESTS).chain(kernels::TESTS);
     let mut trials: Vec<Trial> = all.map(|(name, test)| Trial::test(name, move || run(test))).collect();
     trials.push(Trial::test("a_team_does_not_outlive_finalize", a_team_does_not_outlive_finalize));
     libtest_mimic::run(&arguments, trials).exit_code()
@@ -169,6 +174,11 @@ fn kernels_and_verbs_share_memory_and_streams(pe: &Pe<Nvshmem>) -> Result<()> {
 fn streams_of_other_code_take_verbs(pe: &Pe<Nvshmem>) -> Result<()> {
     let word = pe.alloc_zeroed::<u64>(1)?;
     expect_eq(pe.cuda().is_event_tracking(), true, "slices of the program are tracked by cudarc")?;
+    let legacy = pe.adopt_stream(pe.cuda().default_stream()).unwrap_err();
+    assert!(
+        legacy.kind() == ErrorKind::InvalidArgument && legacy.message().contains("make a stream instead"),
+        "{legacy}"
+    );
     let own = pe.cuda().new_stream().unwrap();
     let adopted = pe.adopt_stream(own.clone())?;
     pe.on(&adopted).signal_op(word.signal(0), 3, SignalOp::Set, 0)?;

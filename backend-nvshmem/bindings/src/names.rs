@@ -54,7 +54,6 @@ const FIXED: &[&str] = &[
     "nvshmemx_putmem_signal_nbi_on_stream",
     "nvshmemx_signal_op_on_stream",
     "nvshmemx_signal_wait_until_on_stream",
-    "nvshmem_signal_fetch",
     // Order.
     "nvshmem_quiet",
     "nvshmemx_flush",
@@ -96,7 +95,9 @@ pub(crate) fn curated() -> Vec<String> {
             format!("nvshmemx_iget{width}_on_stream"),
         ]
     });
-    let waits = WAITS.iter().map(|name| format!("nvshmemx_{name}_wait_until_on_stream"));
+    let waits = WAITS
+        .iter()
+        .flat_map(|name| ["", "_all", "_all_vector"].map(|form| format!("nvshmemx_{name}_wait_until{form}_on_stream")));
     FIXED.iter().map(|name| name.to_string()).chain(moves).chain(waits).collect()
 }
 

@@ -11,9 +11,10 @@ use onesided_nvshmem::{DeviceAccess, Nvshmem};
 
 use super::{Test, run};
 
-pub(super) const TESTS: [(&str, Test); 9] = [
+pub(super) const TESTS: [(&str, Test); 10] = [
     ("a_kernel_communicates_in_both_ways", a_kernel_communicates_in_both_ways),
     ("arguments_arrive_as_they_are", arguments_arrive_as_they_are),
+    ("shared_memory_is_what_a_kernel_declares_and_what_a_launch_adds", shared_memory_is_declared_and_added),
     ("what_does_not_fit_is_refused_with_its_limit", what_does_not_fit_is_refused_with_its_limit),
     ("what_does_not_compile_is_refused_with_its_line", what_does_not_compile_is_refused_with_its_line),
     ("a_kernel_of_64_bit_integers_is_found_in_both_ways", a_kernel_of_64_bit_integers_is_found_in_both_ways),
@@ -187,6 +188,31 @@ fn a_kernel_is_launched_whatever_context_is_current(pe: &Pe<Nvshmem>) -> Result<
     let launches = if other.is_null() { 3 } else { 6 };
     expect_eq(pe.read_one(&sum)?, launches, "as many additions as launches")?;
     pe.free(sum)
+}
+
+/// Each part alone needs no permission of CUDA, and both together do.
+fn shared_memory_is_declared_and_added(pe: &Pe<Nvshmem>) -> Result<()> {
+    const TEXT: &str = r#"
+        extern "C" __global__ void both(int *out, int n) {
+            __shared__ int declared[10240];
+            extern __shared__ int added[];
+            for (int i = threadIdx.x; i < 10240; i += blockDim.x) declared[i] = i + n;
+            for (int i = threadIdx.x; i < 5120; i += blockDim.x) added[i] = i - n;
+            __syncthreads();
+            if (threadIdx.x == 0) { out[0] = declared[10239 - n]; out[1] = added[5119 - n]; }
+        }"#;
+    let module = pe.module(&Source::cuda("both.cu", TEXT))?;
+    let both = module.kernel("both")?;
+    let out = pe.alloc_zeroed::<i32>(2)?;
+    let stream = pe.stream()?;
+    let grid = || Grid::new(1, 128).shared(20 << 10);
+    for (n, grid) in [(1, grid()), (2, grid().cooperative())] {
+        // SAFETY: the arguments have the kernel's types, and it stays inside the buffer.
+        unsafe { pe.on(&stream).launch(&both, &grid, args![&out, n])? };
+        pe.synchronize(&stream)?;
+        expect_eq(&pe.read(&out)?[..], &[10239, 5119 - 2 * n], "the last words of both")?;
+    }
+    pe.free(out)
 }
 
 fn what_does_not_fit_is_refused_with_its_limit(pe: &Pe<Nvshmem>) -> Result<()> {

@@ -65,7 +65,7 @@ pub(super) struct Rig {
 type Settings = &'static [(&'static str, &'static str)];
 
 /// Tests in which several PEs agree on something: the step, the test, and the settings.
-const TOGETHER: [(&str, &str, Settings); 3] = [
+const TOGETHER: [(&str, &str, Settings); 5] = [
     ("a full GPU", "what_a_full_gpu_has_no_room_for_is_refused", &[]),
     // Few teams, because making one takes a while.
     (
@@ -74,6 +74,8 @@ const TOGETHER: [(&str, &str, Settings); 3] = [
         &[("NVSHMEM_MAX_TEAMS", "12"), ("NVSHMEM_DISABLE_NCCL", "1")],
     ),
     ("what finalize gives back", "finalize_gives_back_what_the_program_forgot", &[]),
+    ("the source of a put", "a_put_of_the_host_has_read_its_source", &[]),
+    ("what the host moves", "what_the_host_moves_over_a_network_is_complete", &[]),
 ];
 
 impl Part {
@@ -460,7 +462,7 @@ mod tests {
     #[test]
     fn what_cannot_run_is_named() {
         let text = listed(Part::Tests, &rig(1));
-        assert_eq!(text.lines().count(), 4);
+        assert_eq!(text.lines().count(), 6);
         assert!(text.contains("the last team: not run: no program bin/hardware\n"), "{text}");
         let bare = Rig { no_slurm: Some("no slurmctld".to_string()), has_mpirun: false, ..rig(1) };
         let text = listed(Part::Bootstraps, &bare);
