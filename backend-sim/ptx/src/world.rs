@@ -164,9 +164,14 @@ pub enum AtomicOp {
 }
 
 impl AtomicOp {
-    /// The new value. `b` is the operand of an exchange or arithmetic, and what a compare-and-swap compares with; `c` what that writes.
+    /// The new value in global memory, where additions of `f32` take what is too small for a normal number as zero, and give zero for it.
+    /// `b` is the operand of an exchange or arithmetic, and what a compare-and-swap compares with; `c` what that writes.
     pub fn apply(self, ty: Type, old: u64, b: u64, c: u64) -> u64 {
-        crate::alu::atomic(self, ty, old, b, c)
+        if (self, ty) != (AtomicOp::Add, Type::F32) {
+            return crate::alu::atomic(self, ty, old, b, c);
+        }
+        let normal = |a: u64| if a & 0x7f80_0000 == 0 { a & 0x8000_0000 } else { a };
+        normal(crate::alu::atomic(self, ty, normal(old), normal(b), c))
     }
 }
 
@@ -291,5 +296,25 @@ pub trait World {
 impl FenceKind {
     pub(crate) fn is_sequential(self) -> bool {
         self == Self::Sequential
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In global memory, numbers below the least normal one are zero; in shared memory they are not.
+    #[test]
+    fn additions_of_f32_in_global_memory_know_no_subnormal_numbers() {
+        let (tiny, least) = (1_u64, u64::from(f32::MIN_POSITIVE.to_bits()));
+        let minus = |a: u64| a | 0x8000_0000;
+        let add = |a, b| AtomicOp::Add.apply(Type::F32, a, b, 0);
+        assert_eq!(add(tiny, tiny), 0);
+        assert_eq!(add(minus(tiny), minus(tiny)), minus(0));
+        assert_eq!(add(least, tiny), least);
+        assert_eq!(add(least + 1, minus(least)), 0, "the sum is subnormal");
+        assert_eq!(crate::alu::atomic(AtomicOp::Add, Type::F32, tiny, tiny, 0), 2);
+        assert_eq!(AtomicOp::Add.apply(Type::F64, 1, 1, 0), 2);
+        assert_eq!(AtomicOp::Max.apply(Type::F32, 1, 0, 0), 1);
     }
 }

@@ -180,6 +180,10 @@ fn barriers_that_diverge() {
     assert_eq!(fault("bar.sync 0, 33;", 64).kind, FaultKind::InvalidOperand);
     assert_eq!(fault("bar.sync 16;", 64).kind, FaultKind::InvalidOperand);
     assert_eq!(fault("bar.sync 1, 96;", 64).kind, FaultKind::BarrierDivergence);
+    // A number of threads counts warps in full: of the last one only 16 lanes exist, of the others some have ended.
+    finishes("bar.sync 1, 64;", 48);
+    finishes("and.b32 %r2, %r1, 3;\nsetp.eq.u32 %p1, %r2, 3;\n@%p1 ret;\nbar.sync 1, 64;", 64);
+    assert_eq!(fault("bar.sync 1, 96;", 48).kind, FaultKind::BarrierDivergence);
 }
 
 #[test]

@@ -103,13 +103,30 @@ impl Block {
         Ok(())
     }
 
+    /// How many threads a barrier with a number of its own counts: a warp whose live threads have all come counts in full, also where
+    /// others have exited or were never there.
+    fn counted(&self, barrier: &Named) -> usize {
+        let come = || barrier.waiting.iter().chain(&barrier.passed).copied();
+        let mut warps: Vec<usize> = come().map(|index| index / 32).collect();
+        warps.sort_unstable();
+        let mut counted = 0;
+        for warp in warps.chunk_by(|one, other| one == other) {
+            let members = self.warp_of(32 * warp[0]);
+            let live = members.filter(|&index| self.threads[index].is_live()).count();
+            counted += if warp.len() >= live { 32 } else { warp.len() };
+        }
+        counted
+    }
+
     /// Lets everybody go if all have come.
     fn complete(&mut self, number: usize) -> Result<bool, Halt> {
         let barrier = &self.barriers[number];
         let come = barrier.waiting.len() + barrier.passed.len();
-        // Threads that have exited are counted out.
-        let needed = barrier.count.map_or(self.live, |count| count as usize);
-        if come == 0 || come < needed {
+        let (counted, needed) = match barrier.count {
+            None => (come, self.live), // threads that have exited are counted out
+            Some(count) => (self.counted(barrier), count as usize),
+        };
+        if come == 0 || counted < needed {
             return Ok(false);
         }
         let mut barrier = std::mem::take(&mut self.barriers[number]);

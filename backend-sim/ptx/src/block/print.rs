@@ -54,7 +54,7 @@ pub(super) fn format<E>(format: &str, mut next: impl FnMut(Request) -> Result<An
         let request = match conversion.kind {
             's' => Request::Text,
             'f' | 'F' | 'e' | 'E' | 'g' | 'G' | 'a' | 'A' | 'p' => Request::Word(8),
-            _ if conversion.long => Request::Word(8),
+            _ if conversion.bits == 64 => Request::Word(8),
             _ => Request::Word(4),
         };
         printed.arguments = printed.arguments.saturating_add(1);
@@ -82,7 +82,8 @@ struct Conversion {
     alternate: bool,
     width: Option<Size>,
     precision: Option<Size>,
-    long: bool,
+    /// Of a number: what stands for a shorter one is passed as an `int`.
+    bits: u32,
     kind: char,
 }
 
@@ -112,7 +113,13 @@ impl Conversion {
             None
         };
         let modifiers = bytes[at..].iter().take_while(|byte| b"hlLqjzt".contains(byte)).count();
-        let long = bytes[at..at + modifiers].iter().any(|byte| b"lLqjzt".contains(byte));
+        let modifier = &bytes[at..at + modifiers];
+        let bits = match modifier {
+            [] => 32,
+            [b'h'] => 16,
+            [b'h', ..] => 8,
+            _ => 64,
+        };
         at += modifiers;
         let kind = char::from(*bytes.get(at)?);
         if !"diouxXcsfFeEgGaAp%".contains(kind) {
@@ -120,7 +127,7 @@ impl Conversion {
         }
         let (left, zero, plus) = (has(b'-'), has(b'0'), has(b'+'));
         let conversion =
-            Self { left, zero, plus, space: has(b' '), alternate: has(b'#'), width, precision, long, kind };
+            Self { left, zero, plus, space: has(b' '), alternate: has(b'#'), width, precision, bits, kind };
         Some((conversion, at + 1))
     }
 
@@ -134,10 +141,11 @@ impl Conversion {
     }
 
     fn number(&self, value: u64) -> String {
-        let narrow = !self.long;
+        let unused = 64 - self.bits;
+        let value = if "diouxX".contains(self.kind) { value << unused >> unused } else { value };
         match self.kind {
             'd' | 'i' => {
-                let value = if narrow { i64::from(value as i32) } else { value.cast_signed() };
+                let value = (value << unused).cast_signed() >> unused;
                 self.integer(value < 0, &value.unsigned_abs().to_string())
             }
             'u' => self.integer(false, &value.to_string()),
@@ -253,5 +261,14 @@ mod tests {
         assert_eq!(printed("<%*.*d>", &[5, 3, 42]), "<  042>");
         assert_eq!(printed("<%.*d>", &[minus_five, 42]), "<42>");
         assert_eq!(printed("<%5d>", &[42]), "<   42>");
+    }
+
+    /// What is passed as an `int` is printed as the shorter type that is named.
+    #[test]
+    fn sizes_of_numbers() {
+        let minus_one = u64::from(u32::MAX);
+        assert_eq!(printed("%hhd %hd %d", &[0x1ff, 0x1_8000, minus_one]), "-1 -32768 -1");
+        assert_eq!(printed("%hhu %hx %u", &[0x1ff, 0x1_8000, minus_one]), "255 8000 4294967295");
+        assert_eq!(printed("%lld %llx", &[u64::MAX, u64::MAX]), "-1 ffffffffffffffff");
     }
 }
