@@ -1,10 +1,12 @@
 //! Where the values of a read come from: what a failed check says, and what a trace says of memory that nobody has written.
 
+use std::collections::BTreeSet;
+
 mod common;
 
 use common::without_lines;
 use onesided::{Cmp, Pe, Result, SignalOp, expect_eq};
-use onesided_sim::{Config, Event, Explore, Races, Run, Sim, Simulation};
+use onesided_sim::{Config, Event, Explore, Profile, Races, Run, Sim, Simulation, Writer};
 
 fn recorded(config: Config, program: impl Fn(&Pe<Sim>) -> Result<()>) -> Run<()> {
     let mut simulation = Simulation::new(Config { races: Races::Note, ..config }).unwrap();
@@ -127,4 +129,65 @@ fn memory_that_starts_as_zeros_is_written() {
     let run = recorded(Config::pes(2), program);
     assert!(run.is_ok(), "{}", run.verdict);
     assert!(unwritten(&run).is_empty(), "{:?}", unwritten(&run));
+}
+
+/// Who has written what a failed read has seen, of all failed schedules; `nothing` if that is not said.
+fn writers(config: Config, program: impl Fn(&Pe<Sim>) -> Result<()>) -> BTreeSet<String> {
+    let mut simulation = Simulation::new(Config { races: Races::Note, ..config }).unwrap();
+    let mut failed = Vec::new();
+    let explored = simulation.explore(Explore::All { limit: 10_000 }, &program, |run| {
+        failed.extend((!run.is_ok()).then(|| run.without_results()));
+        std::ops::ControlFlow::Continue(())
+    });
+    assert!(explored.unwrap().complete);
+    let mut writers = BTreeSet::new();
+    for run in failed {
+        let run = simulation.reproduce(&run, &program).unwrap();
+        let parts: Vec<_> = run.verdict.reads.iter().flat_map(|read| &read.parts).collect();
+        writers.extend(parts.is_empty().then(|| "nothing".to_string()));
+        writers.extend(parts.iter().map(|part| match &part.by {
+            Writer::Call { call, .. } => (*call).to_string(),
+            other => other.to_string(),
+        }));
+    }
+    writers
+}
+
+/// A PE sees its own store through a pointer before that is there.
+#[test]
+fn an_own_store_that_is_on_its_way_is_not_what_was_there_before() {
+    let program = |pe: &Pe<Sim>| {
+        let word = pe.alloc_zeroed::<u64>(1)?;
+        if pe.my_pe() == 0 {
+            let peer = pe.peer(&word, 1)?.expect("it is near");
+            peer.write(&[7])?;
+            expect_eq(peer.read()?[0], 8, "the word")?;
+        }
+        pe.host().barrier_all()?;
+        pe.free(word)
+    };
+    assert_eq!(Vec::from_iter(writers(Config::pes(2), program)), ["nothing", "write"]);
+}
+
+/// On another path, a PE may not see yet what was written last.
+#[test]
+fn what_is_not_seen_on_another_path_is_not_what_was_read() {
+    let program = |pe: &Pe<Sim>| {
+        let words = pe.alloc_zeroed::<u64>(2)?;
+        match pe.my_pe() {
+            1 => {
+                pe.host().p(words.at(0), 5, 0)?;
+                pe.host().quiet()?;
+                pe.host().signal_op(words.signal(1), 1, SignalOp::Set, 2)?;
+            }
+            2 => {
+                pe.host().signal_wait_until(words.signal(1), Cmp::Eq, 1)?;
+                expect_eq(pe.host().g(words.at(0), 0)?, 5, "the word")?;
+            }
+            _ => {}
+        }
+        pe.free(words)
+    };
+    let config = Config { nodes: 2, profile: Profile::MixedFabric, ..Config::pes(4) };
+    assert_eq!(Vec::from_iter(writers(config, program)), ["nothing"]);
 }

@@ -1,6 +1,7 @@
 //! [`Moved`]: the values of an event.
 
 use std::fmt;
+use std::ops::Range;
 
 use onesided::{DType, Element, bf16, f16};
 use serde_json::{Map, Value};
@@ -35,6 +36,16 @@ impl Moved {
     /// An atomic update of a value.
     pub(crate) fn update(dtype: DType, before: u64, after: u64) -> Moved {
         Moved { before: Some(before), ..Moved::one(dtype, after) }
+    }
+
+    /// Some of the bytes, if all of them were kept and no more were moved than `whole`. Of an update: of the value that it has `found`, or of
+    /// that which it has left.
+    pub(super) fn bytes(&self, whole: usize, range: Range<usize>, found: bool) -> Option<Vec<u8>> {
+        let bytes = match self.before.filter(|_| found) {
+            Some(before) => before.to_le_bytes()[..self.dtype.size()].to_vec(),
+            None => self.bytes.to_vec(),
+        };
+        bytes.get(range).filter(|_| bytes.len() == whole).map(<[u8]>::to_vec)
     }
 
     /// The values that were kept, as Rust prints them.

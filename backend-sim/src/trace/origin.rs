@@ -2,6 +2,9 @@
 //!
 //! The trace has every write, so one walk through it knows who wrote each byte last. Memory that was allocated and not zeroed is
 //! written by nobody. What a transfer copies from there is not better for that, and the walk remembers it.
+//!
+//! A PE can see another value than the one that was written last: on another path it comes later, and an own store through a pointer is seen
+//! before it is there. Where the values of both events are known and differ, nothing is said of the read.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -108,7 +111,12 @@ pub(crate) fn name_origins(trace: &mut [Event], made: Made<'_>, failed: Option<u
         let call = event.of.unwrap_or(number);
         let (pe, Parts { mut start, spans }) = reads(trace, event);
         let mut found: Vec<Part> = Vec::new();
-        spans.into_iter().for_each(|span| memory.read(pe, span, &mut found));
+        spans.iter().for_each(|span| memory.read(pe, *span, &mut found));
+        if let [whole] = spans[..]
+            && !found.iter().all(|part| part.is_as_written(trace, number, whole, made))
+        {
+            found.clear();
+        }
         let replaces = is_set(trace, event);
         for part in &found {
             if let Some((alloc, _)) = part.blank(made).filter(|_| !replaces) {
@@ -234,6 +242,22 @@ struct Part {
 }
 
 impl Part {
+    /// Whether the event that read them, among all of a span, has found what was written last, as far as both are known.
+    fn is_as_written(&self, trace: &[Event], read: usize, whole: Span, made: Made<'_>) -> bool {
+        let bytes = |event: usize, all: Span, found: bool| {
+            let from = self.span.start - all.start;
+            trace[event].moved.as_ref()?.bytes(all.len, from..from + self.span.len, found)
+        };
+        let left = match self.by {
+            None => made(self.span.alloc).1.then(|| vec![0; self.span.len]),
+            Some((writer, _)) => written(trace, &trace[writer]).and_then(|(_, span)| {
+                let [left] = parts(trace, &trace[writer], span).spans[..] else { return None };
+                bytes(writer, left, false)
+            }),
+        };
+        bytes(read, whole, true).zip(left).is_none_or(|(found, left)| found == left)
+    }
+
     /// The allocation whose content nobody has set, if these bytes are of one; and whether they were brought from there.
     fn blank(&self, made: Made<'_>) -> Option<(AllocId, bool)> {
         match self.by {
