@@ -170,7 +170,9 @@ mod tests {
         let suite = Step { may_lack: false, ..Step::new("suite", 60, [Command::new("true")]) };
         let heap = "the heap is memory of the host (NVSHMEM_HEAP_KIND=SYSMEM), which no memory of the GPU can join";
         let case = format!("not run  atomic/tickets  needs symmetric registration: {heap}\n");
-        let summary = format!("\n12 not run: needs symmetric registration: {heap}\nFAILED  order/mp\n30 passed, 1 failed, 12 not run\n");
+        let summary = format!(
+            "\n12 not run: needs symmetric registration: {heap}\nFAILED  order/mp\n30 passed, 1 failed, 12 not run\n"
+        );
         for printed in [case, summary] {
             assert_eq!(judged(&suite, Some(1), &printed), failed("status 1"));
             assert_eq!(judged(&suite, None, &printed), failed("no end within 60 s"));
