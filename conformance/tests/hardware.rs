@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::process::{ExitCode, exit};
+use std::path::Path;
+use std::process::{Command, ExitCode, exit};
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;
@@ -14,7 +15,10 @@ use onesided_conformance::check::Status;
 use onesided_conformance::expected::Folder;
 use onesided_conformance::hardware::{self, Ran, Results, Settings};
 use onesided_conformance::known::Known;
+use onesided_harness::hardware::job::{End, Script, follow};
 use onesided_harness::hardware::protocol::{Failure, Message, Missing, Panic, Ready};
+use onesided_harness::launch::Job;
+use onesided_harness::tool::interrupt;
 use onesided_sim::Sim;
 
 /// Runs of each case.
@@ -26,6 +30,10 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
     if arguments.get(1).is_some_and(|word| word == "play") {
         play(&arguments[2], &arguments[3..]);
+        return ExitCode::SUCCESS;
+    }
+    if arguments.get(1).is_some_and(|word| word == INTERRUPTED) {
+        play_interrupted();
         return ExitCode::SUCCESS;
     }
     let trial = |name: &str, test: fn()| {
@@ -49,8 +57,43 @@ fn main() -> ExitCode {
         trial("compiling_is_no_hang", compiling_is_no_hang),
         trial("an_end_that_goes_wrong_is_not_silent", an_end_that_goes_wrong_is_not_silent),
         trial("a_known_deviation_must_deviate", a_known_deviation_must_deviate),
+        #[cfg(unix)]
+        trial("after_an_interruption_nothing_is_started", after_an_interruption_nothing_is_started),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+/// The word with which this test starts itself, to be interrupted.
+const INTERRUPTED: &str = "interrupted";
+
+/// Ends itself by a signal, as the user does, and runs cases then. Nothing can be started here, so whatever is tried fails: a job, and
+/// on one GPU the service that two PEs need.
+fn play_interrupted() {
+    interrupt::watch();
+    let me = std::process::id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &me]).status().unwrap().success());
+    while !interrupt::is_wanted() {
+        sleep(Duration::from_millis(1));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for gpus in [&[0, 1][..], &[0]] {
+        let settings = Settings { program: "/no/such/program".into(), ..settings("well", gpus, folder.path()) };
+        let results = hardware::run(&cases(), &settings, &[], &mut |_| {});
+        assert_eq!(results.cases.len(), 3);
+        for ran in results.cases {
+            let checked = ran.checked;
+            assert_eq!((checked.status, checked.why.as_str()), (Status::NotRun, "interrupted"), "{}", checked.name);
+        }
+    }
+    let limit = Duration::from_secs(1);
+    let script = Script { names: &["demo/one"], start: limit, limit };
+    assert_eq!(follow(&Job::new(2, "/no/such/program"), &script, &mut |_| {}), End::Interrupted);
+}
+
+#[cfg(unix)]
+fn after_an_interruption_nothing_is_started() {
+    let output = Command::new(std::env::current_exe().unwrap()).arg(INTERRUPTED).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// What a PE does in a script.
@@ -166,22 +209,27 @@ fn run_where(script: &str, cases: &[Case<Sim>], gpus: &[u32], known: &[Known], a
     for case in cases {
         fs::write(folder.path().join(format!("{}.txt", case.name)), format!("# a demo\n{allowed}")).unwrap();
     }
-    let settings = Settings {
+    let settings = settings(script, gpus, folder.path());
+    let mut told = Vec::new();
+    let results = hardware::run(cases, &settings, known, &mut |ran| told.push(ran.clone()));
+    assert_eq!(told.len(), cases.len(), "each case is told of once");
+    assert_eq!(results.cases.len(), cases.len());
+    (results, told)
+}
+
+/// A script as the PEs' program, and the folder of the cases' files.
+fn settings(script: &str, gpus: &[u32], expected: &Path) -> Settings {
+    Settings {
         program: std::env::current_exe().unwrap(),
         arguments: vec!["play".into(), script.into()],
         gpus: gpus.to_vec(),
         runs: RUNS,
         limit: Duration::from_secs(2),
         start: Duration::from_secs(2),
-        expected: Folder::new(Some(folder.path())),
+        expected: Folder::new(Some(expected)),
         rig: Arc::default(),
         sharing: None,
-    };
-    let mut told = Vec::new();
-    let results = hardware::run(cases, &settings, known, &mut |ran| told.push(ran.clone()));
-    assert_eq!(told.len(), cases.len(), "each case is told of once");
-    assert_eq!(results.cases.len(), cases.len());
-    (results, told)
+    }
 }
 
 /// The three cases, of which only the middle one may fail: why it did.

@@ -21,7 +21,7 @@ echo "$name $*|${key:-no key}|$CUDA_MPS_ACTIVE_THREAD_PERCENTAGE|${ONESIDED_NVSH
 [ -z "$ONESIDED_KEY" ] || echo "$ONESIDED_KEY" >>"$FAKE_FOLDER/keys"
 fail() { echo "$1"; exit "${2:-2}"; }
 case "$name $*" in
-    $FAKE_FAILS) echo first; echo last; exit 5 ;;
+    $FAKE_FAILS) echo first; echo "${FAKE_SAYS:-last}"; exit 5 ;;
     $FAKE_HANGS) : >"$FAKE_FOLDER/hangs"; sleep 300 ;;
     "onesided doctor --json"*)
         version=3.4.5
@@ -192,6 +192,18 @@ fn a_step_that_fails_is_shown_and_the_others_run() {
     let failed = &report["steps"][0];
     assert_eq!((&failed["name"], &failed["result"]), (&"hello, 2 PEs".into(), &"FAILED".into()));
     assert_eq!((&failed["why"], &failed["printed"]), (&"status 5".into(), &"first\nlast".into()));
+}
+
+/// Its summary says why cases were not run: that is no reason for the suite.
+#[test]
+fn a_suite_that_fails_fails_the_run() {
+    let rig = Rig::new();
+    let summary = "12 not run: needs symmetric registration: the heap is memory of the host (NVSHMEM_HEAP_KIND=SYSMEM), which \
+                   no memory of the GPU can join";
+    let mut command = rig.command(&["--only", "suite"]);
+    let (status, said) = output(command.env("FAKE_FAILS", "onesided suite*").env("FAKE_SAYS", summary));
+    assert_eq!(status, 1, "{said}");
+    assert!(said.ends_with("\n0 passed, 1 failed, 0 not run\n"), "{said}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use onesided::{Error, Pe, Result};
+use onesided_harness::tool::interrupt;
 use onesided_sim::{Config, Explore, Sim, Simulation};
 
 use super::peers::Oshmem;
@@ -75,7 +76,7 @@ impl Lab {
         let (mut best_ours, mut best_peer) = (ours(), peer());
         let passes = if self.quick { 1 } else { PASSES };
         for pass in 1..passes {
-            if pass >= 3 && start.elapsed() > LONG {
+            if (pass >= 3 && start.elapsed() > LONG) || interrupt::is_wanted() {
                 break;
             }
             improve(unit, &mut best_ours, &mut ours);

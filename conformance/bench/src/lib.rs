@@ -73,9 +73,9 @@ pub struct Options {
     /// The date that the JSON is to carry; without it, it carries none
     #[arg(long, value_name = "DATE")]
     pub date: Option<String>,
-    /// On GPUs: how often both programs are started, in turn
-    #[arg(long, value_name = "N", default_value_t = ROUNDS, value_parser = whole::<u8>(1, 255))]
-    pub rounds: u8,
+    /// On GPUs: how often both programs are started, in turn [default: 9]
+    #[arg(long, value_name = "N", value_parser = whole::<u8>(1, 255))]
+    pub rounds: Option<u8>,
     /// On GPUs: how the PEs reach each other, and what that needs.
     #[command(flatten)]
     pub fabric: FabricOptions,
@@ -111,7 +111,7 @@ impl Default for Options {
             quick: false,
             only: None,
             date: None,
-            rounds: ROUNDS,
+            rounds: None,
             fabric: FabricOptions::default(),
             worker: None,
             loops: None,
@@ -122,7 +122,7 @@ impl Default for Options {
 /// Measures, prints the table, and writes the JSON if that is asked for.
 ///
 /// The exit status is 0 also when targets are missed; 1 when a benchmark of ours failed; 2 when none is called as asked
-/// for, or the file cannot be written; 130 after Ctrl-C.
+/// for, or the file cannot be written; 130 after Ctrl-C and 143 after SIGTERM, with the rows until then and without the JSON.
 pub fn run(options: &Options) -> ExitCode {
     if let Some(measurements) = &options.worker {
         return hardware::work(measurements, options.loops.as_deref());
@@ -130,8 +130,9 @@ pub fn run(options: &Options) -> ExitCode {
     if let Some(status) = child::play() {
         return status;
     }
+    interrupt::watch();
     let measured = match options.backend {
-        Backend::Sim => match options.fabric.given() {
+        Backend::Sim => match options.rounds.map(|_| "--rounds").or(options.fabric.given()) {
             Some(option) => Err(format!("{option} is about GPUs: it needs --backend nvshmem")),
             None => measure(options),
         },
@@ -151,21 +152,30 @@ fn measure(options: &Options) -> Result<ExitCode, String> {
     }
     for bench in &benches {
         let measured = (bench.measure)(&lab);
+        if interrupt::is_wanted() {
+            break; // what was measured last was cut short
+        }
         report.rows.extend(measured.rows);
         report.searches.extend(measured.searches);
         progress.step();
-        if interrupt::is_wanted() {
-            return Ok(interrupt::status());
-        }
     }
     drop(progress);
     say::bytes(report.to_string().as_bytes());
+    if interrupt::is_wanted() {
+        return Ok(not_all());
+    }
     if let Some(json) = json {
         json.finish(|out| writeln!(out, "{:#}", report.to_json()))?;
     }
     let failed = report.rows.iter().any(|row| matches!(row.ours, Cell::Failed(_)));
     let failed = failed || report.searches.iter().any(Search::has_failed);
     Ok(ExitCode::from(u8::from(failed)))
+}
+
+/// Says that there are only some of the rows. They do not become a JSON, which would look like all of them.
+fn not_all() -> ExitCode {
+    complain!("ended by you: these are the rows until then, and no JSON is written");
+    interrupt::status()
 }
 
 /// The benchmarks whose name contains the pattern, in the order of the table.

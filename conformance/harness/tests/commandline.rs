@@ -27,6 +27,8 @@ fn main() -> ExitCode {
         trial("output_that_cannot_be_written_is_an_error", output_that_cannot_be_written_is_an_error),
         trial("a_file_on_standard_output_is_alone_there", a_file_on_standard_output_is_alone_there),
         trial("a_finding_is_written_for_others_to_show", a_finding_is_written_for_others_to_show),
+        trial("files_of_a_run_that_there_is_not_are_named", files_of_a_run_that_there_is_not_are_named),
+        trial("what_a_pe_says_in_several_lines_stands_together", what_a_pe_says_in_several_lines_stands_together),
         trial("a_schedule_without_a_fingerprint_is_not_taken_in_silence", unrecorded_schedules_are_noted),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
@@ -41,6 +43,8 @@ fn play(name: &str) -> ExitCode {
         Dated::NAME => onesided_harness::main_with_options_on_one_core::<Dated>(),
         Counts::NAME => onesided_harness::main(Counts),
         Casts::NAME => onesided_harness::main(Casts),
+        Endless::NAME => onesided_harness::main(Endless),
+        Speaks::NAME => onesided_harness::main(Speaks),
         other => panic!("{other} is no program of this file"),
     }
 }
@@ -287,6 +291,12 @@ fn a_finding_is_written_for_others_to_show() -> std::result::Result<(), Failed> 
     let page = folder.path().join("found.html");
     run("pairs", &["--words", "nothing at all", "--report", page.to_str().expect("a path in UTF-8")])
         .expect(1, "Wrote a picture of the run to ")?;
+    let json = folder.path().join("summary.json");
+    let files = ["--json", json.to_str().expect("a path in UTF-8"), "--finding", path];
+    let out = run("pairs", &[&["--words", "nothing at all"], &files[..]].concat()).out;
+    assert!(out.find("Wrote a summary") < out.find("Wrote all that is known"), "the small file first: {out}");
+    let at_file = format!("@{path}");
+    run("pairs", &["--words", "nothing at all", "--replay", &at_file]).expect(1, "FINDING again: PE ")?;
     let page = std::fs::read_to_string(page)?;
     assert!(page.starts_with("<!doctype html>") && page.contains("nothing at all"));
 
@@ -294,7 +304,11 @@ fn a_finding_is_written_for_others_to_show() -> std::result::Result<(), Failed> 
     run("counts", &["--finding", path, "--events"]).expect(0, "alloc")?;
     assert!(written()?.is_ok());
     run("counts", &["--events"]).expect(0, "  op           atomic")?;
-    run("counts", &["--finding", path, "--trace", path]).expect(2, "--trace and --finding both name ")?;
+    std::fs::create_dir(folder.path().join("sub"))?;
+    let roundabout = folder.path().join("sub/../found.json");
+    for other in [path, roundabout.to_str().expect("a path in UTF-8")] {
+        run("counts", &["--finding", path, "--trace", other]).expect(2, "--trace and --finding both name ")?;
+    }
     run("counts", &["--finding", path, "--backend", "nvshmem"]).expect(2, "--finding is about the simulator")?;
     run("counts", &["--events", "--backend", "nvshmem"]).expect(2, "--events is about the simulator")
 }
@@ -309,6 +323,39 @@ fn a_file_on_standard_output_is_alone_there() -> std::result::Result<(), Failed>
         said.expect(0, "nothing wrong")?; // on standard error
     }
     run("counts", &["--json", "-", "--trace", "-"]).expect(2, "--trace and --json both name -")
+}
+
+program!(Endless, "endless", 2, |pe| {
+    let words = pe.alloc_zeroed::<u64>(1)?;
+    loop {
+        pe.host().p(&words, 1, 1 - pe.my_pe())?;
+        pe.host().quiet()?;
+    }
+});
+
+/// Time is over before the first run is.
+fn files_of_a_run_that_there_is_not_are_named() -> std::result::Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    let file = |name: &str| folder.path().join(name).to_str().expect("a path in UTF-8").to_string();
+    let (report, json) = (file("report.html"), file("summary.json"));
+    let endless = ["--strategy", "plain", "--time", "1", "--max-steps", "18446744073709551615"];
+    let said = run("endless", &[&endless[..], &["--report", &report, "--json", &json]].concat());
+    said.expect(3, &format!("note: {report} is not written (--report): time was over within the first schedule"))?;
+    said.expect(3, &format!("Wrote a summary to {json}."))?;
+    assert_eq!(std::fs::read_dir(&folder)?.count(), 1, "and no hidden file");
+    Ok(())
+}
+
+program!(Speaks, "speaks", 1, |pe| {
+    pe.host().barrier_all()?;
+    panic!("first line\nsecond line");
+});
+
+/// Nothing stands above the finding of a PE that has returned nothing, and all that it says stands together.
+fn what_a_pe_says_in_several_lines_stands_together() -> std::result::Result<(), Failed> {
+    let said = run("speaks", &[]);
+    said.expect(1, "first line\n    second line")?;
+    if said.out.starts_with("FINDING in order: PE 0 panicked") { Ok(()) } else { Err(said.out.into()) }
 }
 
 fn unrecorded_schedules_are_noted() -> std::result::Result<(), Failed> {

@@ -11,7 +11,7 @@ use onesided_harness::{Program, clap};
 use onesided_sim::Profile;
 
 mod common;
-use common::{VARIABLE, arguments_of, run};
+use common::{VARIABLE, arguments_of, program, run};
 
 fn main() -> ExitCode {
     if let Ok(name) = env::var(VARIABLE) {
@@ -21,6 +21,7 @@ fn main() -> ExitCode {
     let trials = vec![
         trial("a_proof_for_each_number_of_pes", a_proof_for_each_number_of_pes),
         trial("a_failing_row_names_its_lines_and_replays", a_failing_row_names_its_lines_and_replays),
+        trial("all_races_of_a_finding_are_printed_on_demand", all_races_of_a_finding_are_printed_on_demand),
         trial("profiles_are_compared", profiles_are_compared),
         trial("random_rows_have_no_proof", random_rows_have_no_proof),
         trial("a_summary_has_every_row", a_summary_has_every_row),
@@ -34,6 +35,7 @@ fn play(name: &str) -> ExitCode {
     match name {
         Tickets::NAME => onesided_harness::main_with_options::<Tickets>(),
         Message::NAME => onesided_harness::main(Message),
+        Crowd::NAME => onesided_harness::main(Crowd),
         other => panic!("{other} is no program of this file"),
     }
 }
@@ -127,6 +129,28 @@ fn a_failing_row_names_its_lines_and_replays() -> std::result::Result<(), Failed
     run("tickets", &said.replay()).expect(1, "FINDING again: PE 1 failed")?;
     let (_, other) = said.out.split_once("\nReplay the one with 4 PEs: ").expect("a command");
     run("tickets", &arguments_of(other.lines().next().expect("a line"))).expect(1, "FINDING again: PE 1 failed")
+}
+
+// Two words of PE 0, and two races on each side of them.
+program!(Crowd, "crowd", 2, |pe| {
+    let x = pe.alloc_zeroed::<u32>(2)?;
+    pe.host().p(x.at(0), 1, 0)?; // FIRST
+    pe.host().p(x.at(1), 1, 0)?; // SECOND
+    pe.host().barrier_all()?;
+    pe.free(x)?;
+    Ok(String::new())
+});
+
+fn all_races_of_a_finding_are_printed_on_demand() -> std::result::Result<(), Failed> {
+    let races = |options: &[&str]| {
+        let said = run("crowd", &[&["--pes", "2..3", "--schedules", "1"], options].concat());
+        said.expect(1, "\nFINDING with 2 PEs: ")?;
+        let (_, finding) = said.out.split_once("FINDING with 2 PEs: ").expect("it is there");
+        let finding = finding.split_once("Replay it: ").expect("a command").0;
+        Ok::<usize, Failed>(finding.matches("missing").count())
+    };
+    assert_eq!((races(&[])?, races(&["--all-races"])?), (1, 2));
+    Ok(())
 }
 
 fn profiles_are_compared() -> std::result::Result<(), Failed> {

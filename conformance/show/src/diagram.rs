@@ -285,7 +285,8 @@ type Bytes<'a> = Option<(&'a str, std::ops::Range<usize>)>;
 fn bytes(event: &Event) -> Bytes<'_> {
     let (of, whole) = span(event.memory.as_deref()?)?;
     let (piece, pieces, len) = (event.piece.unwrap_or(0), event.pieces.unwrap_or(1).max(1), whole.len());
-    Some((of, whole.start + len * piece / pieces..whole.start + len * (piece + 1) / pieces))
+    let edge = |piece: usize| whole.start.saturating_add(len.saturating_mul(piece) / pieces);
+    Some((of, edge(piece)..edge(piece + 1)))
 }
 
 /// The buffer and bytes of `buf1+0..16`.

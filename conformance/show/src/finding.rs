@@ -9,6 +9,11 @@ use serde_json::Value;
 
 use crate::event::{Event, Place, who};
 
+/// The most PEs of a run.
+const MOST_PES: usize = 32_000;
+/// More streams of a PE, and pieces of a transfer, than a run has.
+const MOST: usize = u32::MAX as usize;
+
 /// The schema that this version writes and reads.
 pub const SCHEMA: &str = "onesided-finding/1";
 
@@ -362,9 +367,19 @@ impl Finding {
         }
     }
 
-    /// Whether nothing was wrong.
+    /// Whether nothing was wrong. Races of a run that finished were looked at, and were no finding (`--races note`).
     pub fn is_ok(&self) -> bool {
-        matches!(self.verdict.outcome.as_str(), "finished" | "exited: 0") && self.races.is_empty()
+        matches!(self.verdict.outcome.as_str(), "finished" | "exited: 0")
+    }
+
+    /// Whether the run was ended before its end: whether something is wrong is not known.
+    pub fn is_given_up(&self) -> bool {
+        matches!(self.verdict.outcome.as_str(), "step limit" | "instruction limit" | "polls bounded" | "stopped")
+    }
+
+    /// Whether something was wrong.
+    pub fn is_wrong(&self) -> bool {
+        !self.is_ok() && !self.is_given_up()
     }
 
     /// The source files that are named here.
@@ -393,13 +408,43 @@ impl Finding {
         self.sources.iter().find(|source| source.file == file)?.text.as_deref()
     }
 
-    /// Refuses events that name PEs or events that are not there: nothing that draws has to look again.
+    /// Refuses what names PEs or events that are not there, and numbers that no run has: nothing that draws has to look again.
     fn check(&self) -> Result<(), String> {
         let pes = self.cluster.pes;
+        if !(1..=MOST_PES).contains(&pes) {
+            return Err(format!("it has {pes} PEs, and a run has from 1 to {MOST_PES}"));
+        }
+        let there_is = |who: &str, named: &[Option<usize>]| match named.iter().flatten().find(|pe| **pe >= pes) {
+            Some(pe) => Err(format!("{who} names PE {pe}, and there are {pes} PEs")),
+            None => Ok(()),
+        };
+        there_is("the verdict", &[self.verdict.pe])?;
+        for (number, race) in self.races.iter().enumerate() {
+            there_is(&format!("race {number}"), &[Some(race.first.pe), Some(race.second.pe), Some(race.pe)])?;
+        }
+        for (number, agent) in self.agents.iter().enumerate() {
+            there_is(&format!("agent {number}"), &[Some(agent.pe)])?;
+        }
+        for (number, transfer) in self.undelivered.iter().enumerate() {
+            there_is(&format!("undelivered transfer {number}"), &[Some(transfer.pe), Some(transfer.to)])?;
+        }
+        let critical = self.critical.as_ref().and_then(|critical| critical.event);
+        if let Some(event) = critical.filter(|event| *event >= self.events.len()) {
+            return Err(format!("the critical step is event {event}, and there are {} events", self.events.len()));
+        }
         for (number, event) in self.events.iter().enumerate() {
-            let whose = [Some(event.pe), event.to, event.from];
-            if let Some(pe) = whose.into_iter().flatten().find(|pe| *pe >= pes) {
-                return Err(format!("event {number} names PE {pe}, and there are {pes} PEs"));
+            there_is(&format!("event {number}"), &[Some(event.pe), event.to, event.from])?;
+            if let Some(stream) = event.stream.filter(|_| event.is_of_a_transfer()) {
+                return Err(format!(
+                    "event {number} is a step of a transfer, and names stream {stream}: transfers have none"
+                ));
+            }
+            if let Some(stream) = [event.stream, event.on].into_iter().flatten().find(|stream| *stream >= MOST) {
+                return Err(format!("event {number} names stream {stream}, and no PE has so many"));
+            }
+            let (piece, pieces) = (event.piece.unwrap_or(0), event.pieces.unwrap_or(MOST));
+            if piece >= pieces || pieces > MOST {
+                return Err(format!("event {number} is about piece {piece} of {pieces}, which counts from 0"));
             }
             let earlier = [("of", event.of), ("by", event.by), ("first", event.first)];
             for (field, other) in earlier.into_iter().filter_map(|(field, other)| Some((field, other?))) {

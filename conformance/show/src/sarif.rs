@@ -18,7 +18,7 @@ pub fn sarif(finding: &Finding) -> String {
         }
     }
     results.extend(finding.lints.iter().map(|lint| note(lint, finding)));
-    if finding.races.is_empty() && !finding.is_ok() && finding.verdict.outcome != "lint" {
+    if finding.races.is_empty() && is_told(finding) {
         results.push(verdict(finding));
     }
     let rules: Vec<Value> = rules(finding);
@@ -42,18 +42,32 @@ pub fn sarif(finding: &Finding) -> String {
     format!("{log:#}\n")
 }
 
+/// Whether the verdict is a result of its own: a lint is one already.
+fn is_told(finding: &Finding) -> bool {
+    !finding.is_ok() && finding.verdict.outcome != "lint"
+}
+
+/// How much the run's own result matters. What the program takes for no finding is a note.
+fn level(finding: &Finding) -> &'static str {
+    if finding.is_wrong() { "error" } else { "note" }
+}
+
 /// A rule for each kind of finding: its name is the verdict's, with dashes.
 fn rules(finding: &Finding) -> Vec<Value> {
     let rule = |id: String, text: &str| json!({ "id": id, "shortDescription": { "text": text } });
     let lints: BTreeMap<&str, &str> =
         finding.lints.iter().map(|lint| (lint.lint.as_str(), lint.text.lines().nth(1).unwrap_or_default())).collect();
     let lints = lints.into_iter().map(|(name, text)| rule(name.to_string(), text.trim()));
-    let mut rules = match (finding.races.is_empty(), finding.is_ok() || finding.verdict.outcome == "lint") {
+    let mut rules = match (finding.races.is_empty(), !is_told(finding)) {
         (false, _) => {
             vec![rule("data-race".into(), "Two accesses to the same memory, one of them a write, that nothing orders")]
         }
         (true, false) => {
-            vec![rule(rule_of(&finding.verdict.outcome), "A run of the program that must not be possible")]
+            let text = match finding.is_given_up() {
+                true => "A run of the program that was ended before its end",
+                false => "A run of the program that must not be possible",
+            };
+            vec![rule(rule_of(&finding.verdict.outcome), text)]
         }
         (true, true) => Vec::new(),
     };
@@ -86,7 +100,7 @@ fn side(finding: &Finding, race: &Race, here: &Access, other: &Access) -> Value 
     related.extend(places_of_the_fix(finding, related.len()));
     let lines = format!("{} {} {}", here.at, other.at, missing.call);
     json!({
-        "ruleId": "data-race", "level": "error", "message": { "text": message },
+        "ruleId": "data-race", "level": level(finding), "message": { "text": message },
         "locations": [location(&here.at, None)],
         "relatedLocations": related,
         "partialFingerprints": { "accesses/v1": lines },
@@ -118,7 +132,7 @@ fn verdict(finding: &Finding) -> Value {
     related.extend(places_of_the_fix(finding, related.len()));
     let outcome = &finding.verdict.outcome;
     json!({
-        "ruleId": rule_of(outcome), "level": "error",
+        "ruleId": rule_of(outcome), "level": level(finding),
         "message": { "text": format!("{}: {}{}", finding.program, finding.verdict.text, fix(finding)) },
         "locations": at.iter().filter(|place| place.line > 0).map(|place| location(place, None)).collect::<Vec<_>>(),
         "relatedLocations": related,

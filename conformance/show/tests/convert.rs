@@ -181,10 +181,32 @@ fn sarif_of_other_findings() {
     assert_eq!(result["ruleId"], "failed-wrong-result");
     assert_eq!(result["locations"][0]["physicalLocation"]["region"]["startLine"], 41);
 
+    finding.verdict.outcome = "step limit".to_string();
+    let given_up = parsed(&sarif(&finding));
+    check_shape(&given_up);
+    let result = &given_up["runs"][0]["results"][0];
+    assert_eq!([&result["ruleId"], &result["level"]], ["step-limit", "note"]);
+
     finding.verdict.outcome = "finished".to_string();
     let fine = parsed(&sarif(&finding));
     check_shape(&fine);
     assert_eq!(fine["runs"][0]["results"], serde_json::json!([]));
+}
+
+/// As under `--races note`: the program says that nothing is wrong.
+#[test]
+fn races_of_a_run_that_finished_are_notes() {
+    let mut finding = small();
+    assert!(finding.is_wrong());
+    let levels = |finding: &Finding| {
+        let log = parsed(&sarif(finding));
+        check_shape(&log);
+        log["runs"][0]["results"].as_array().unwrap().iter().map(|result| result["level"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(levels(&finding), ["error", "error"]);
+    finding.verdict.outcome = "finished".to_string();
+    assert!(finding.is_ok() && !finding.is_wrong());
+    assert_eq!(levels(&finding), ["note", "note"]);
 }
 
 #[test]

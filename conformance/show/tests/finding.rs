@@ -64,6 +64,54 @@ fn a_finding_that_would_mislead_a_picture_is_refused() {
         let refused = changed(|file| file["events"][event][field] = value).unwrap_err();
         assert!(refused.contains(why), "{refused}");
     }
+    for (place, value, why) in [
+        ("/cluster/pes", json!(10_000_000_000_000_u64), "it has 10000000000000 PEs, and a run has from 1 to 32000"),
+        ("/cluster/pes", json!(0), "it has 0 PEs"),
+        ("/verdict/pe", json!(7), "the verdict names PE 7, and there are 2 PEs"),
+        ("/races/0/first/pe", json!(2), "race 0 names PE 2"),
+        ("/races/0/second/pe", json!(3), "race 0 names PE 3"),
+        ("/races/0/pe", json!(4), "race 0 names PE 4"),
+        ("/agents/0/pe", json!(2), "agent 0 names PE 2"),
+        (
+            "/critical",
+            json!({ "text": "", "step": "", "instead": "", "proved": true, "event": 40 }),
+            "there are 40 events",
+        ),
+        ("/events/0/on", json!(u64::MAX), "event 0 names stream 18446744073709551615"),
+        ("/events/0/piece", json!(u64::MAX), "event 0 is about piece 18446744073709551615 of "),
+    ] {
+        let change = |file: &mut Value| match place {
+            "/events/0/on" => file["events"][0]["on"] = value,
+            "/events/0/piece" => file["events"][0]["piece"] = value,
+            _ => *file.pointer_mut(place).expect(place) = value,
+        };
+        let refused = changed(change).unwrap_err();
+        assert!(refused.contains(why), "{place}: {refused}");
+    }
+    let undelivered = json!([{ "pe": 0, "to": 9, "call": "p", "at": "a.rs:1", "text": "" }]);
+    let refused = changed(|file| file["undelivered"] = undelivered).unwrap_err();
+    assert!(refused.contains("undelivered transfer 0 names PE 9"), "{refused}");
+    for kind in ["delivered", "signaled", "source read"] {
+        let streamed =
+            |file: &mut Value| (file["events"][22]["event"], file["events"][22]["stream"]) = (kind.into(), 0.into());
+        let refused = changed(streamed).unwrap_err();
+        assert!(refused.contains("event 22 is a step of a transfer, and names stream 0"), "{refused}");
+    }
+}
+
+/// Numbers that say nothing wrong, and are larger than any that a program writes.
+#[test]
+fn large_numbers_are_drawn() {
+    let large = changed(|file| {
+        file["events"][0]["at"] = "examples/src/bin/missing_fence.rs:18446744073709551615".into();
+        file["races"][0]["first"]["at"] = "examples/src/bin/missing_fence.rs:18446744073709551615".into();
+        for event in file["events"].as_array_mut().unwrap() {
+            event["memory"] = "buf1+0..18446744073709551615".into();
+        }
+    });
+    let large = large.unwrap();
+    assert!(onesided_show::terminal(&large, Terminal { colours: false, columns: 120 }).contains("data race"));
+    assert!(!onesided_show::html(&large).is_empty() && !onesided_show::shiviz(&large).is_empty());
 }
 
 #[test]
@@ -75,6 +123,40 @@ fn on_a_terminal() {
     insta::assert_snapshot!(
         "events",
         onesided_show::events(&small().events, Terminal { colours: false, columns: 120 })
+    );
+}
+
+/// As the program itself says it, under `--races note` and where it comes to a limit.
+#[test]
+fn only_what_is_wrong_is_a_finding() {
+    let mut finding = small();
+    for (outcome, said, status) in [
+        ("race", "FINDING missing_fence: ", "finding"),
+        ("failed: wrong result", "FINDING missing_fence: ", "finding"),
+        ("exited: 1", "FINDING missing_fence: ", "finding"),
+        ("exited: 0", "fine missing_fence: ", "fine"),
+        ("finished", "fine missing_fence: ", "fine"),
+        ("step limit", "GIVEN UP missing_fence: ", "given up"),
+        ("instruction limit", "GIVEN UP missing_fence: ", "given up"),
+        ("polls bounded", "GIVEN UP missing_fence: ", "given up"),
+        ("stopped", "GIVEN UP missing_fence: ", "given up"),
+    ] {
+        finding.verdict.outcome = outcome.to_string();
+        let drawn = onesided_show::terminal(&finding, Terminal { colours: false, columns: 120 });
+        assert!(drawn.starts_with(said), "{outcome}: {drawn}");
+        assert!(onesided_show::html(&finding).contains(&format!("\"status\":\"{status}\"")), "{outcome}");
+    }
+}
+
+/// No terminal shows a command of megabytes, and no shell takes it.
+#[test]
+fn a_command_that_is_too_long_is_not_shown() {
+    let mut finding = small();
+    finding.replay = format!("ring --replay os2.2x1.spec.p4.c{}.none", "12".repeat(100_000));
+    let drawn = onesided_show::terminal(&finding, Terminal { colours: false, columns: 120 });
+    assert!(
+        drawn.len() < 50_000
+            && drawn.contains("  --replay @FILE of the program runs it again, where FILE is this finding")
     );
 }
 

@@ -53,6 +53,7 @@ fn bootstrap(options: &Options) -> Result<(), String> {
     let limit = settings.limit;
     let meeting = match options.method {
         Method::Uid => Some(Meeting::new(options.id.as_deref())?),
+        _ if options.id.is_some() => return Err("--id is about --method uid: no other method reads a file".to_string()),
         _ => None,
     };
     let process = Process::open(settings).map_err(|error| error.to_string())?;

@@ -39,10 +39,10 @@ pub(super) struct Options {
     /// Visit N random schedules instead of all
     #[arg(long, value_name = "N", value_parser = whole::<u64>(1, u64::MAX))]
     schedules: Option<u64>,
-    /// Where random schedules start
-    #[arg(long, value_name = "S", default_value_t = 0, value_parser = whole::<u64>(0, u64::MAX))]
-    seed: u64,
-    /// Run this schedule alone and print what happened in it, event by event
+    /// Where random schedules start [default: 0]
+    #[arg(long, value_name = "S", requires = "schedules", value_parser = whole::<u64>(0, u64::MAX))]
+    seed: Option<u64>,
+    /// Run this schedule alone and print what happened in it, event by event; @FILE reads it from a file
     #[arg(value_parser = onesided_harness::tool::schedule, long, value_name = "SCHEDULE", conflicts_with_all = ["profile", "schedules", "seed"])]
     replay: Option<Schedule>,
     /// Where the outcome files are, if not in the sources of this command
@@ -77,7 +77,7 @@ fn on_gpus(options: &Options) -> Result<ExitCode, String> {
     refuse(&[
         ("--profile", options.profile != Profile::Spec),
         ("--schedules", options.schedules.is_some()),
-        ("--seed", options.seed != 0),
+        ("--seed", options.seed.is_some()),
         ("--replay", options.replay.is_some()),
     ])?;
     let case = one_case::<Nvshmem>(&options.case)?;
@@ -139,7 +139,7 @@ fn replay(case: &Case<Sim>, schedule: &Schedule) -> Result<ExitCode, String> {
 fn explore(case: &Case<Sim>, options: &Options) -> Result<ExitCode, String> {
     Folder::new(options.expected.as_deref()).check()?;
     let how = match options.schedules {
-        Some(schedules) => Explore::random(schedules, options.seed),
+        Some(schedules) => Explore::random(schedules, options.seed.unwrap_or(0)),
         None => Explore::All { limit: LIMIT },
     };
     let visited = outcome::visit(case, options.profile, how).map_err(|error| error.to_string())?;

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use onesided_harness::say;
 use onesided_harness::tool::command::failed;
-use onesided_harness::tool::output::Output;
+use onesided_harness::tool::output::{Output, each_its_own, is_standard};
 use onesided_harness::tool::terminal::terminal;
 use onesided_show::Finding;
 
@@ -45,16 +45,16 @@ struct Files {
 type Convert = fn(&Finding) -> String;
 
 impl Files {
-    /// The files that were asked for, each with what is written to it.
-    fn given(&self) -> Vec<(&Path, Convert)> {
+    /// The files that were asked for, each with its option and what is written to it.
+    fn given(&self) -> Vec<(&'static str, &Path, Convert)> {
         let Files { html, perfetto, shiviz, sarif } = self;
-        let all: [(&Option<PathBuf>, Convert); 4] = [
-            (html, onesided_show::html),
-            (perfetto, onesided_show::perfetto),
-            (shiviz, onesided_show::shiviz),
-            (sarif, onesided_show::sarif),
+        let all: [(&str, &Option<PathBuf>, Convert); 4] = [
+            ("--html", html, onesided_show::html),
+            ("--perfetto", perfetto, onesided_show::perfetto),
+            ("--shiviz", shiviz, onesided_show::shiviz),
+            ("--sarif", sarif, onesided_show::sarif),
         ];
-        all.into_iter().filter_map(|(file, convert)| Some((file.as_deref()?, convert))).collect()
+        all.into_iter().filter_map(|(option, file, convert)| Some((option, file.as_deref()?, convert))).collect()
     }
 }
 
@@ -63,11 +63,12 @@ pub(super) fn run(options: &Options) -> ExitCode {
 }
 
 fn show(options: &Options) -> Result<ExitCode, String> {
-    let finding = read(&options.file)?;
     let files = options.files.given();
-    for (file, convert) in &files {
+    each_its_own(files.iter().map(|(option, file, _)| (*option, *file)))?;
+    let finding = read(&options.file)?;
+    for (_, file, convert) in &files {
         Output::prepare(file)?.finish(|out| out.write_all(convert(&finding).as_bytes()))?;
-        if *file != Path::new("-") {
+        if !is_standard(file) {
             say!("Wrote {}.", file.display());
         }
     }

@@ -11,6 +11,7 @@ use onesided_harness::hardware::job::{End, News, Script, follow};
 use onesided_harness::hardware::protocol::Ready;
 use onesided_harness::hardware::trouble::Trouble;
 use onesided_harness::launch::{Fabric, Job, Rig, Services, Sharing, devices_on, most_on_one};
+use onesided_harness::tool::interrupt;
 use onesided_sim::Profile;
 
 use super::plan::{self, Group, Place};
@@ -147,6 +148,9 @@ impl<B: Backend> Suite<'_, B> {
     fn run(&mut self, group: &Group) {
         let (mut rest, mut failed_starts) = (group.cases.clone(), 0);
         while !rest.is_empty() {
+            if interrupt::is_wanted() {
+                return self.interrupted(rest); // before a service is started for them
+            }
             let end = match self.job(group, &rest) {
                 Ok(job) => self.follow(group, &job, &rest),
                 Err(why) => return self.give_up(group, &rest, &why),
@@ -162,7 +166,7 @@ impl<B: Backend> Suite<'_, B> {
                     }
                     return;
                 }
-                End::Interrupted => return rest.into_iter().for_each(|index| self.not_run(index, "interrupted")),
+                End::Interrupted => return self.interrupted(rest),
                 End::NotStarted(trouble) => {
                     failed_starts += 1;
                     if failed_starts == STARTS || !self.starts {
@@ -186,6 +190,10 @@ impl<B: Backend> Suite<'_, B> {
                 }
             }
         }
+    }
+
+    fn interrupted(&mut self, rest: Vec<usize>) {
+        rest.into_iter().for_each(|index| self.not_run(index, "interrupted"));
     }
 
     fn give_up(&mut self, group: &Group, rest: &[usize], why: &str) {

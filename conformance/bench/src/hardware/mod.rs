@@ -41,10 +41,10 @@ use self::figures::{Figure, chosen};
 use self::job::{PES, Program};
 use self::plan::{Measurement, plan};
 use self::report::{Hardware, Report};
-use super::Options;
 use super::machine::Machine;
 use super::peers::Nvshmem;
 use super::row::{Cell, Row, Unit};
+use super::{Options, ROUNDS, not_all};
 
 pub(crate) use self::worker::run as work;
 
@@ -99,7 +99,7 @@ pub(super) fn run(options: &Options) -> Result<ExitCode, String> {
             environment: environment.clone(),
         }
     });
-    let rounds = if options.quick { 1 } else { usize::from(options.rounds) };
+    let rounds = if options.quick { 1 } else { usize::from(options.rounds.unwrap_or(ROUNDS)) };
     let gpus = hardware.gpus.len();
     let mut session = Session {
         plan,
@@ -110,21 +110,23 @@ pub(super) fn run(options: &Options) -> Result<ExitCode, String> {
         limits: Limits { rounds, job: Duration::from_secs(JOB) * slower, all: ALL * slower },
         report: Report::new(Machine::here(), hardware, options.date.clone(), options.quick),
     };
-    match Mps::start(&[0]) {
-        Ok(mps) => {
+    // Ctrl-C may have come while the C++ program was compiled.
+    match (!interrupt::is_wanted()).then(|| Mps::start(&[0])) {
+        None => {}
+        Some(Ok(mps)) => {
             session.measure(&Place { name: ONE_GPU, devices: [0, 0], environment: mps.environment(PES) });
         }
-        Err(why) => session.leave_out(ONE_GPU, &why),
+        Some(Err(why)) => session.leave_out(ONE_GPU, &why),
     }
     match gpus {
         2.. => session.measure(&Place { name: TWO_GPUS, devices: [0, 1], environment: Vec::new() }),
         _ => session.leave_out(TWO_GPUS, &format!("{gpus} GPU here")),
     }
     let report = session.report;
-    if interrupt::is_wanted() {
-        return Ok(interrupt::status());
-    }
     say::bytes(report.to_string().as_bytes());
+    if interrupt::is_wanted() {
+        return Ok(not_all());
+    }
     if let Some(json) = json {
         json.finish(|out| writeln!(out, "{:#}", report.to_json()))?;
     }
@@ -149,6 +151,9 @@ impl Session<'_> {
             return;
         }
         let compared = compare(place, &self.plan, &self.ours, self.peer.clone(), self.limits);
+        if interrupt::is_wanted() {
+            return; // it was cut short
+        }
         let no_pair = self.no_loops.as_deref().or(compared.no_pair());
         self.report.lines.extend(compared.lines(place.name, &self.figures, no_pair));
         self.report.rounds.push((place.name, compared.ours.jobs.len()));

@@ -89,6 +89,9 @@ const TAIL: (usize, usize) = (8, 300);
 
 /// Runs a job to its end. This never takes longer than the limits allow. [`crate::launch`] says what may be left behind.
 pub fn follow(job: &Job, script: &Script<'_>, hear: &mut dyn FnMut(News<'_>)) -> End {
+    if interrupt::is_wanted() {
+        return End::Interrupted;
+    }
     let mut running = match job.start() {
         Ok(running) => running,
         Err(why) => return End::NotStarted(Trouble { what: What::Start(why), pe: None, tail: Vec::new() }),

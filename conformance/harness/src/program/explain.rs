@@ -9,7 +9,7 @@ use onesided_sim::{
     Budget, Critical, EventKind, Fixes, Minimized, MissingEdge, Race, Run, Sim, Simulation, VerdictKind, Witness,
 };
 
-use super::plan::{Plan, Search};
+use super::plan::{LONGEST, Plan, Search};
 use crate::tool::finding::{of_critical, of_fix};
 
 /// The explanation of the run that is reported.
@@ -124,8 +124,12 @@ impl Explained {
         }
         if let Some(matters) = self.matters(plan) {
             let _ = write!(text, "\n\n{}", matters.text);
-            if let Some(replay) = matters.replay {
-                let _ = write!(text, "\n    {replay}");
+            match matters.replay {
+                Some(replay) if replay.len() > LONGEST => {
+                    text.push_str("\n    (--json FILE has the command in finding.matters.replay: no shell takes it)");
+                }
+                Some(replay) => text.push_str(&format!("\n    {replay}")),
+                None => {}
             }
         }
         if let Some(error) = &self.failed {

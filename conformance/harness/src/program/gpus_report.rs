@@ -81,9 +81,37 @@ fn name(trouble: &Trouble) -> String {
     })
 }
 
+/// What only the simulator knows of a run.
+const OF_THE_SIMULATOR: [&str; 19] = [
+    "like",
+    "unsupported",
+    "intended",
+    "unwritten",
+    "lints",
+    "weaker",
+    "profile",
+    "pieces",
+    "max_steps",
+    "search",
+    "seed",
+    "strategy",
+    "steps",
+    "classes",
+    "estimated",
+    "bound",
+    "beside",
+    "proof",
+    "differing",
+];
+
 /// Writes what was run and what was found. The fields of the simulator are null.
 pub(super) fn write_json(out: &mut dyn Write, facts: &Facts, plan: &Plan, done: &Done) -> io::Result<()> {
-    let finding = |trouble: &Trouble| json!({ "verdict": name(trouble), "report": trouble.with_tail(), "schedule": null, "replay": null });
+    let finding = |trouble: &Trouble| {
+        json!({
+            "verdict": name(trouble), "report": trouble.with_tail(), "schedule": null, "replay": null,
+            "exceptions": null, "critical": null, "fix": null, "matters": null,
+        })
+    };
     let (status, error, finding) = match &done.end {
         End::Complete => ("ok", Value::Null, Value::Null),
         End::Interrupted => ("interrupted", Value::Null, Value::Null),
@@ -92,10 +120,9 @@ pub(super) fn write_json(out: &mut dyn Write, facts: &Facts, plan: &Plan, done: 
         End::Broke { trouble, .. } if is_wanted(trouble) => ("ok", Value::Null, Value::Null),
         End::Broke { trouble, .. } => ("finding", Value::Null, finding(trouble)),
     };
-    let nothing = Value::Null;
     let Place { machine, gpus, nodes, fabric, mps } = &done.place;
     let machine = machine.to_json(gpus);
-    let summary = json!({
+    let mut summary = json!({
         "schema": "onesided-run/2",
         "date": humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
         "program": facts.name,
@@ -104,25 +131,30 @@ pub(super) fn write_json(out: &mut dyn Write, facts: &Facts, plan: &Plan, done: 
         "pes": done.pes, "nodes": nodes, "gpus": gpus.len(), "heap": plan.heap,
         "gpu_names": machine["gpus"], "cuda": machine["cuda"], "driver": machine["driver"],
         "settings": machine["settings"], "mps": mps, "fabric": fabric.to_string(),
-        "like": nothing, "unsupported": nothing,
         "options": plan.own.given.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>(),
-        "profile": nothing, "pieces": nothing, "max_steps": nothing, "search": nothing, "seed": nothing,
-        "schedules": 1, "redundant": 0, "complete": false, "steps": nothing,
+        "schedules": 1, "redundant": 0, "complete": false,
         "seconds": done.time.as_secs_f64(),
-        "status": status, "error": error, "finding": finding, "differing": nothing,
+        "status": status, "error": error, "finding": finding,
         "checks": facts.checks,
         "lines": done.lines,
     });
+    OF_THE_SIMULATOR.iter().for_each(|field| summary[*field] = Value::Null);
     writeln!(out, "{summary:#}")
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::time::Duration;
 
-    use super::super::Cores;
+    use onesided::{Backend, Pe};
+
     use super::super::gpus::hear;
+    use super::super::json::summary;
     use super::super::own::Own;
+    use super::super::plan::test::plan_of;
+    use super::super::run::run;
+    use super::super::{Cores, Program};
     use super::*;
     use crate::hardware::machine::Machine;
     use crate::hardware::protocol::{Message, Ready};
@@ -182,6 +214,32 @@ mod tests {
             assert_eq!([&json["status"], &json["finding"]["verdict"]], ["finding", verdict], "{json}");
             assert!(json["finding"]["report"].as_str().unwrap().contains(report), "{json}");
         }
+    }
+
+    /// Fails on every schedule.
+    struct Fails;
+
+    impl Program for Fails {
+        const NAME: &'static str = "fails";
+        const ABOUT: &'static str = "";
+        const CHECKS: &'static str = "";
+
+        fn run(&self, _: &Pe<impl Backend>) -> onesided::Result<String> {
+            Err(onesided::Error::wrong_result("it is 1"))
+        }
+    }
+
+    #[test]
+    fn both_backends_write_the_same_fields() {
+        let wrong = Failure { kind: "wrong result".into(), operating: false, text: "check: it is 1".into() };
+        let on_gpus = json(&done(&[Message::Failed(wrong)], "exit 1"));
+        let plan = plan_of("");
+        let simulated = summary(&FACTS, &plan, &run(&Fails, &plan));
+        let keys = |json: &Value| json.as_object().unwrap().keys().cloned().collect::<BTreeSet<String>>();
+        assert_eq!(keys(&on_gpus["finding"]), keys(&simulated["finding"]));
+        let of_gpus = ["date", "gpu_names", "cuda", "driver", "settings", "mps", "fabric"];
+        let both = keys(&simulated).into_iter().chain(of_gpus.map(String::from)).collect::<BTreeSet<String>>();
+        assert_eq!(keys(&on_gpus), both);
     }
 
     #[test]

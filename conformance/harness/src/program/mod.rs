@@ -29,7 +29,7 @@ use onesided_sim::Run;
 
 use crate::tool::command::{self, NOT_COMPLETE, ended, failed, refused};
 use crate::tool::interrupt;
-use crate::tool::output::Output;
+use crate::tool::output::{Output, is_standard};
 use crate::tool::terminal::{events_of, terminal};
 use crate::{complain, say};
 
@@ -301,8 +301,20 @@ fn say_if_launched() {
 }
 
 fn wrote(file: Option<&Path>, what: &str) {
-    if let Some(file) = file.filter(|file| *file != Path::new("-")) {
+    if let Some(file) = file.filter(|file| !is_standard(file)) {
         say!("Wrote {what} to {}.", file.display());
+    }
+}
+
+/// Says which files there are not, where no run was complete that they could show.
+fn note_unwritten_files(plan: &Plan, end: &End) {
+    let why = match end {
+        End::Interrupted => "you ended the first schedule before its end",
+        End::Bounded => "time was over within the first schedule",
+        _ => "there is no run that it could show",
+    };
+    for (option, file) in plan.output.of_a_run() {
+        complain!("note: {} is not written ({option}): {why}", file.display());
     }
 }
 
@@ -347,12 +359,14 @@ fn follow<P: Program + Sync>(facts: &Facts, program: &P, plan: &Plan) -> std::re
 
     let done = run::run(program, plan);
     report::print(facts, plan, &done);
-    if let Some(run) = done.recorded.as_ref().filter(|_| plan.needs_a_record()) {
-        record(facts, plan, done.explained.as_ref(), run, [trace, finding, report])?;
-    }
+    // The small file first: a second signal ends the process within a long one.
     if let Some(summary) = summary {
         summary.finish(|out| writeln!(out, "{:#}", json::summary(facts, plan, &done)))?;
         wrote(plan.output.json.as_deref(), "a summary");
+    }
+    match done.recorded.as_ref().filter(|_| plan.needs_a_record()) {
+        Some(run) => record(facts, plan, done.explained.as_ref(), run, [trace, finding, report])?,
+        None => note_unwritten_files(plan, &done.end),
     }
     match done.end {
         End::Fine | End::Finding if done.cut => Ok(interrupt::status()),

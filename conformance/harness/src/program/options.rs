@@ -166,7 +166,8 @@ pub(super) struct Search {
     /// Print every event of the finding's run, or else of the first run
     #[arg(long)]
     pub(super) events: bool,
-    /// Run one schedule again, as a finding printed it; it brings its PEs, nodes, GPUs, profile and pieces
+    /// Run one schedule again, as a finding printed it; it brings its PEs, nodes, GPUs, profile and pieces. @FILE reads it from a
+    /// file: its text, or what --finding has written
     #[arg(long, value_name = "SCHEDULE", value_parser = schedule, conflicts_with_all = ["schedules", "all", "weaken", "strategy", "seed", "time"])]
     pub(super) replay: Option<Schedule>,
 }
@@ -207,9 +208,14 @@ impl Output {
         Ok(files)
     }
 
+    /// Those that need a recorded run.
+    pub(super) fn of_a_run(&self) -> impl Iterator<Item = (&'static str, &Path)> {
+        self.given().filter(|(option, _)| *option != "--json")
+    }
+
     /// Whether one of them needs a recorded run.
     pub(super) fn needs_a_record(&self) -> bool {
-        self.given().any(|(option, _)| option != "--json")
+        self.of_a_run().next().is_some()
     }
 }
 

@@ -1,7 +1,6 @@
 //! What the options ask for: a cluster, and the schedules to visit on it.
 
 use std::fmt::Display;
-use std::path::Path;
 use std::time::Duration;
 
 use onesided_nvshmem::CAPABILITIES;
@@ -11,8 +10,10 @@ use super::options::{BEHIND, Kind, LIMIT, Like, OnGpus, Options, Output, QuietIs
 use super::own::Own;
 use super::{Cores, Facts};
 use crate::say;
-use crate::tool::invocation::invocation;
+use crate::tool::invocation::{invocation, quote};
+use crate::tool::output::{each_its_own, is_standard};
 use crate::tool::profiles::Profiles;
+use crate::tool::shortened;
 
 /// Everything that a simulated run depends on besides the program.
 #[derive(Debug)]
@@ -59,12 +60,16 @@ pub(super) enum Search {
     Replay(Schedule),
 }
 
+/// Linux takes an argument of 128 KiB: a longer schedule is read from a file.
+pub(super) const LONGEST: usize = 100_000;
+
 impl Plan {
     /// What the options ask for.
     ///
     /// # Errors
     /// A sentence for the user: which options contradict each other, or what cannot be simulated.
     pub(super) fn new(facts: &Facts, options: Options, own: Own) -> Result<Plan, String> {
+        each_its_own(options.output.given())?;
         let Options { machine, search, output } = options;
         let OnGpus { mps, timeout, fabric } = &machine.on_gpus;
         let about_gpus = [("--mps", mps.is_some()), ("--timeout", timeout.is_some())];
@@ -72,7 +77,6 @@ impl Plan {
         if let Some(option) = about_gpus.or(fabric.given()) {
             return Err(format!("{option} is about GPUs: it needs --backend nvshmem"));
         }
-        each_its_own(&output)?;
         let given_pes = machine.pes.as_ref().map(|pes| pes.0[0]);
         let given_profile = machine.profile.map(|profile| match profile {
             Profiles::One(profile) => profile,
@@ -199,7 +203,26 @@ impl Plan {
 
     /// The command that runs a schedule again, as it is typed where this program was started.
     pub(super) fn replay_command(&self, schedule: &Schedule) -> String {
+        self.replay_of(&schedule.to_string())
+    }
+
+    fn replay_of(&self, schedule: &str) -> String {
         format!("{} --replay {schedule}{}", invocation(), self.beside_the_schedule())
+    }
+
+    /// The same for a person. No shell takes a schedule that is too long: then it is how to get it, by an option that writes it.
+    pub(super) fn replay_line(&self, schedule: &Schedule, option: &str) -> String {
+        let length = schedule.to_string().len();
+        if length <= LONGEST {
+            return self.replay_command(schedule);
+        }
+        let given = self.output.given().find(|(given, file)| *given == option && !is_standard(file));
+        let (file, how) = match given {
+            Some((_, file)) => (quote(file.as_os_str()), "which has it".to_string()),
+            None => ("FILE".to_string(), format!("once the same command with {option} FILE has written it")),
+        };
+        let command = self.replay_of(&format!("@{file}"));
+        format!("{command} ({how}: the schedule has {length} characters, more than a command line takes)")
     }
 
     /// The program as it was started: its name, what it is held to, and its own options.
@@ -241,24 +264,13 @@ impl Plan {
     }
 }
 
-/// Refuses two files of one name.
-fn each_its_own(output: &Output) -> Result<(), String> {
-    let mut before: Vec<(&str, &Path)> = Vec::new();
-    for (option, file) in output.given() {
-        if let Some((other, _)) = before.iter().find(|(_, taken)| *taken == file) {
-            return Err(format!("{other} and {option} both name {}: each writes a file of its own", file.display()));
-        }
-        before.push((option, file));
-    }
-    Ok(())
-}
-
 /// The message for a schedule that was recorded with other options of the program.
 fn other_arguments(facts: &Facts, own: &Own, schedule: &Schedule) -> String {
     if schedule.arguments == 0 {
         return format!(
-            "the schedule {schedule} was recorded without options of a program, and {} has some: its schedules have a part `a…`, a hash of \
+            "the schedule {} was recorded without options of a program, and {} has some: its schedules have a part `a…`, a hash of \
              what the options were",
+            shortened(&schedule.to_string()),
             facts.name
         );
     }
@@ -267,8 +279,9 @@ fn other_arguments(facts: &Facts, own: &Own, schedule: &Schedule) -> String {
         given => given.trim_start().to_string(),
     };
     format!(
-        "the schedule {schedule} was recorded with other options of {} than are given here ({given}); give those that stand \
+        "the schedule {} was recorded with other options of {} than are given here ({given}); give those that stand \
          behind it in the command that was printed with it",
+        shortened(&schedule.to_string()),
         facts.name
     )
 }
@@ -457,5 +470,25 @@ pub(super) mod test {
         }
         let command = plan("--rounds 4").unwrap().replay_command(&of("4x1.spec.p4").parse().unwrap());
         assert!(command.ends_with(&format!(" --replay {} --rounds 4", of("4x1.spec.p4"))), "{command}");
+    }
+
+    #[test]
+    fn a_schedule_that_no_command_line_takes_is_read_from_a_file() {
+        let picks = |picks: usize| {
+            let line = of("4x1.spec.p4").replace(".o.none", &format!(".c{}.none", "12".repeat(picks)));
+            line.parse::<Schedule>().unwrap()
+        };
+        let line = |options: &str, schedule: &Schedule| plan(options).unwrap().replay_line(schedule, "--finding");
+        let (short, long) = (picks(9), picks(200_000));
+        assert!(long.to_string().len() > LONGEST);
+        assert!(line("", &short).ends_with(&format!(" --replay {short}")));
+        let said = line("--rounds 4", &long);
+        assert!(
+            said.contains(" --replay @FILE --rounds 4 (once the same command with --finding FILE has written it"),
+            "{said}"
+        );
+        let said = line("--finding f.json", &long);
+        assert!(said.contains(" --replay @f.json (which has it: the schedule has "), "{said}");
+        assert!(said.len() < 1000 && plan("").unwrap().replay_command(&long).len() > LONGEST);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use onesided_sim::{Bound, Explore, Explored, IntendedRaces, Lint, LintKind, Run, Strategy};
+use onesided_sim::{Bound, Explore, Explored, IntendedRaces, Lint, LintKind, Run, Strategy, Verdict, VerdictKind};
 
 use super::Facts;
 use super::colour::coloured;
@@ -21,11 +21,13 @@ macro_rules! show {
 
 /// Prints the finding if there is one, and a few lines about what was done.
 pub(super) fn print(facts: &Facts, plan: &Plan, done: &Done) {
+    // below the lines of the PEs, if they have said something
+    let apart = if done.lines.iter().flatten().any(|line| !line.is_empty()) { "\n" } else { "" };
     match (&done.end, &done.recorded) {
         (End::Error(_), _) => {}
         (End::Finding | End::GivenUp, Some(run)) => {
             let what = if done.end == End::Finding { "FINDING" } else { "GIVEN UP" };
-            show!("\n{what} {}", finding(plan, done, run));
+            show!("{apart}{what} {}", finding(plan, done, run));
             show!("\n{}", summary(facts, plan, done));
             note_unsupported(plan, done);
             note_marks(&done.marks);
@@ -35,12 +37,12 @@ pub(super) fn print(facts: &Facts, plan: &Plan, done: &Done) {
             show!("Next: {}", next(facts, plan, done));
         }
         _ => {
-            show!("\n{}", summary(facts, plan, done));
+            show!("{apart}{}", summary(facts, plan, done));
             if let Some((count, run)) = &done.differing {
                 show!(
                     "note: the PEs' results differ between schedules ({count} different ones); only what a program checks \
                      can fail. One that differs from the first: {}",
-                    replay(plan, run)
+                    plan.replay_line(&run.schedule, "--json")
                 );
             }
             weakened(plan, done);
@@ -114,12 +116,20 @@ fn finding(plan: &Plan, done: &Done, run: &Run<String>) -> String {
         Search::InOrder { .. } if done.schedules() == 1 => "in order".to_string(),
         _ => format!("on schedule {}", done.schedules()),
     };
-    let replay = replay(plan, run);
+    let replay = plan.replay_line(&run.schedule, "--finding");
     let explained = done.explained.as_ref().map(|explained| explained.text(plan)).unwrap_or_default();
-    match plan.all_races {
-        true => format!("{which}: {:#}{explained}\n\nReplay it: {replay}", run.verdict),
-        false => format!("{which}: {}{explained}\n\nReplay it: {replay}", run.verdict),
-    }
+    format!("{which}: {}{explained}\n\nReplay it: {replay}", verdict(plan, &run.verdict))
+}
+
+/// The verdict with as many races as are asked for. All lines of what a PE says stand below the first.
+pub(super) fn verdict(plan: &Plan, verdict: &Verdict) -> String {
+    let text = if plan.all_races { format!("{verdict:#}") } else { verdict.to_string() };
+    let said = match &verdict.kind {
+        VerdictKind::Failed { error, .. } => error.message(),
+        VerdictKind::Panicked { message, .. } => message,
+        _ => return text,
+    };
+    text.replacen(said, &said.trim_end().replace('\n', "\n    "), 1)
 }
 
 /// The command that runs this run again.

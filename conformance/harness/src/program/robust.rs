@@ -44,7 +44,12 @@ pub(super) fn run<P: Program + Sync>(facts: &Facts, program: &P, plan: &Plan) ->
     let odd = simulation.odd_run(&found, plan.effort(), main).map_err(told)?;
     if let Some(odd) = &odd {
         show(odd);
-        say!("\nReplay it: {}", plan.replay_command(&odd.run.schedule));
+        say!("\nReplay it: {}", plan.replay_line(&odd.run.schedule, "--finding"));
+    }
+    // The small file first: a second signal ends the process within a long one.
+    if let Some(summary) = summary {
+        summary.finish(|out| writeln!(out, "{:#}", json(facts, plan, &found, odd.as_ref())))?;
+        wrote(plan.output.json.as_deref(), "a summary");
     }
     if plan.needs_a_record() {
         let files = [trace, finding, report];
@@ -52,10 +57,6 @@ pub(super) fn run<P: Program + Sync>(facts: &Facts, program: &P, plan: &Plan) ->
             Some(odd) => record(facts, plan, Some(&Explained::later(&odd.exceptions)), &odd.run, files)?,
             None => record(facts, plan, None, &simulation.reproduce(&in_order, main).map_err(told)?, files)?,
         }
-    }
-    if let Some(summary) = summary {
-        summary.finish(|out| writeln!(out, "{:#}", json(facts, plan, &found, odd.as_ref())))?;
-        wrote(plan.output.json.as_deref(), "a summary");
     }
     Ok(match found.is_complete() {
         _ if odd.is_some() => ExitCode::from(1),

@@ -199,11 +199,12 @@ impl Table {
     fn print_findings(&self, outcomes: &[Outcome<'_>]) {
         let mut found = outcomes.iter().filter_map(|outcome| Some((outcome, outcome.finding()?)));
         if let Some((outcome, (plan, run))) = found.next() {
-            let (name, replay) = (self.name(outcome), report::replay(plan, run));
-            say!("\nFINDING {name}: {}\n\nReplay it: {replay}", run.verdict);
+            let (name, replay) = (self.name(outcome), outcome.replay(plan, run));
+            let verdict = report::verdict(plan, &run.verdict);
+            say!("\nFINDING {name}: {verdict}\n\nReplay it: {replay}");
         }
         for (outcome, (plan, run)) in found {
-            say!("Replay the one {}: {}", self.name(outcome), report::replay(plan, run));
+            say!("Replay the one {}: {}", self.name(outcome), outcome.replay(plan, run));
         }
     }
 
@@ -236,6 +237,11 @@ impl<'a> Outcome<'a> {
     fn finding(&self) -> Option<(&'a Plan, &Run<String>)> {
         let (plan, done) = self.ran.as_ref().ok()?;
         Some((plan, done.recorded.as_ref().filter(|_| done.end == End::Finding)?))
+    }
+
+    /// How its finding is run again. A table writes no finding to a file: a search of its own does.
+    fn replay(&self, plan: &Plan, run: &Run<String>) -> String {
+        plan.replay_line(&run.schedule, &format!("--pes {} --profile {} --finding", self.pes, self.profile))
     }
 
     /// What came out, in a few words.

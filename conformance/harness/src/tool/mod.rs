@@ -12,13 +12,39 @@ pub mod say;
 pub mod stall;
 pub mod terminal;
 
+use std::fs;
 use std::time::Duration;
 
 use onesided_sim::Schedule;
+use serde_json::Value;
 
-/// Parses a schedule. The error is without its source line, which would be one of this crate.
+/// Parses a schedule, or reads it from a file that is named behind an `@`: its text, or the JSON that a program has written
+/// of a run. An argument cannot be longer than 128 KiB on Linux. The error is without its source line, which would be one of
+/// this crate.
 pub fn schedule(text: &str) -> Result<Schedule, String> {
-    text.parse().map_err(|error: onesided::Error| error.message().to_string())
+    let parse = |text: &str| {
+        let why = |error: onesided::Error| error.message().replace(text, &shortened(text));
+        text.parse().map_err(why)
+    };
+    let Some(file) = text.strip_prefix('@') else { return parse(text) };
+    let said = fs::read_to_string(file).map_err(|why| format!("cannot read {file}: {why}"))?;
+    if !said.trim_start().starts_with('{') {
+        return parse(said.trim()).map_err(|why| format!("{file}: {why}"));
+    }
+    let json: Value = serde_json::from_str(&said).map_err(|why| format!("{file} is broken JSON: {why}"))?;
+    let places = ["/schedule", "/finding/schedule", "/run/schedule", "/differing/schedule"]; // of files, of summaries
+    match places.into_iter().find_map(|place| json.pointer(place)?.as_str()) {
+        Some(schedule) => parse(schedule).map_err(|why| format!("{file}: {why}")),
+        None => Err(format!("{file} has no schedule: --finding FILE of a program writes a file that has one")),
+    }
+}
+
+/// A text for a message: without its end if it fills more than a few lines.
+pub fn shortened(text: &str) -> String {
+    match text.char_indices().nth(400) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_string(),
+    }
 }
 
 /// How long something took, as a person writes it: `0.8 ms`, `12 ms`, `3.4 s`, `250 s`.
@@ -39,6 +65,30 @@ pub fn count(number: u64, thing: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_schedule_is_read_from_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let line = "os2.2x1.spec.p4.o.none";
+        let read = |text: &str| {
+            let file = folder.path().join("file");
+            fs::write(&file, text).unwrap();
+            schedule(&format!("@{}", file.display())).map(|schedule| schedule.to_string())
+        };
+        let of = |schedule: &str| format!(r#"{{ "schema": "s", "schedule": {schedule} }}"#);
+        let quoted = format!("\"{line}\"");
+        for text in [format!("{line}\n"), of(&quoted), format!(r#"{{ "finding": {} }}"#, of(&quoted))] {
+            assert_eq!(read(&text).unwrap(), line);
+        }
+        for (text, why) in
+            [("nonsense", "is not a schedule"), ("{", "is broken JSON"), (&of("null"), "has no schedule")]
+        {
+            let error = read(text).unwrap_err();
+            assert!(error.contains(why) && error.contains("file"), "{error}");
+        }
+        assert!(read(&"x".repeat(1_000_000)).unwrap_err().len() < 1000);
+        assert!(schedule("@/no/such/file").unwrap_err().starts_with("cannot read /no/such/file: "));
+    }
 
     #[test]
     fn durations_have_two_or_three_digits() {

@@ -145,6 +145,9 @@ function relayout(change) {
   if (state.chosen >= 0) choose(state.chosen);
 }
 
+/// Whether some PEs, and not all, are those of the finding.
+const canFold = data.focus.length > 0 && data.focus.length < data.pes;
+
 const keys = {
   ArrowLeft: (press) => (press.shiftKey ? chooseOnLane(-1) : choose(state.chosen - 1)),
   ArrowRight: (press) => (press.shiftKey ? chooseOnLane(1) : choose(state.chosen + 1)),
@@ -158,7 +161,7 @@ const keys = {
   "-": () => zoom(layout.dx / 1.5),
   0: () => zoom(0),
   f: () => state.chosen >= 0 && relayout(() => toggle(lanes[events.lane[state.chosen]].pe)),
-  o: () => relayout(() => foldOthers(data.focus)),
+  o: () => canFold && relayout(() => foldOthers(data.focus)),
   u: () => relayout(unfoldAll),
   "?": () => document.getElementById("help").showModal(),
 };
@@ -313,11 +316,11 @@ function closeness() {
 /// What is looked at first: the second access of a race, the last event of a PE that failed, or of all; the first transfer if all is
 /// well.
 function atFirst() {
-  const { ok, pe } = data.verdict;
+  const { status, pe } = data.verdict;
   if (accesses.length > 0) return accesses[1] ?? accesses[0];
   const waits = spans.filter((span) => span.end < 0);
   if (data.verdict.outcome === "deadlock" && waits.length > 0) return (waits.find((span) => span.kind === WAIT) ?? waits[0]).call;
-  if (ok) return Math.max(0, events.class.findIndex((kind) => kind === PUT || kind === GET || kind === SIGNAL));
+  if (status === "fine") return Math.max(0, events.class.findIndex((kind) => kind === PUT || kind === GET || kind === SIGNAL));
   return (pe === null ? undefined : eventsOf[lanesOf[pe][0]].at(-1)) ?? events.count - 1;
 }
 
@@ -325,7 +328,7 @@ function start() {
   showVerdict();
   showFinding();
   document.getElementById("race").disabled = accesses.length === 0;
-  document.getElementById("fold").disabled = data.focus.length === 0 || data.focus.length === data.pes;
+  document.getElementById("fold").disabled = !canFold;
   view.setAttribute("aria-label", `${data.pes} PEs, ${events.count} events, ${races.length} races`);
   if (data.pes > 12 && data.focus.length > 0) foldOthers(data.focus);
   showLegend(state.colours);

@@ -33,7 +33,8 @@ pub(super) fn data(diagram: &Diagram<'_>) -> Value {
         .map(|transfer| json!({ "text": transfer.text, "pe": transfer.pe, "place": places.number(&transfer.at) }))
         .collect();
     let verdict = json!({
-        "ok": finding.is_ok(), "outcome": verdict.outcome, "text": finding.headline(), "pe": verdict.pe,
+        "status": if finding.is_ok() { "fine" } else if finding.is_given_up() { "given up" } else { "finding" },
+        "outcome": verdict.outcome, "text": finding.headline(), "pe": verdict.pe,
         "place": places.optional(verdict.at.as_ref()),
     });
     let events = data_of_events(diagram, &mut places);

@@ -200,7 +200,7 @@ function place(ctx, { x, y, colours }, race) {
 /// How a PE ended that failed.
 function endOfTheRun(ctx, { x, y, colours }) {
   const pe = data.verdict.pe;
-  if (data.verdict.ok || pe === null || !/^(failed|panicked|exited)/.test(data.verdict.outcome)) return;
+  if (data.verdict.status === "fine" || pe === null || !/^(failed|panicked|exited)/.test(data.verdict.outcome)) return;
   const lane = lanesOf[pe][0];
   const last = eventsOf[lane].filter((event) => events.class[event] < ARRIVAL || events.class[event] === RETURN).at(-1);
   if (last === undefined) return;

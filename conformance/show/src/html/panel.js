@@ -2,8 +2,8 @@
 
 function showVerdict() {
   const { verdict } = data;
-  document.body.classList.toggle("fine", verdict.ok);
-  document.getElementById("status").textContent = verdict.ok ? "fine" : "finding";
+  document.body.classList.toggle("fine", verdict.status === "fine");
+  document.getElementById("status").textContent = verdict.status;
   document.getElementById("verdict").textContent = `${data.program}: ${short(verdict.text)}`;
   const nodes = data.nodes > 1 ? ` on ${data.nodes} nodes` : "";
   const given = data.arguments.length === 0 ? "" : ` · ${data.arguments.join(" ")}`;

@@ -54,7 +54,7 @@ function fillLines(lines, file) {
     if (place.file === file && eventsAt.has(number)) withEvents.set(place.line, number);
   });
   const wrong = new Set(races.flatMap((race) => [race.first.place, race.second.place]).map(numberOf));
-  if (races.length === 0 && !data.verdict.ok) wrong.add(numberOf(data.verdict.place));
+  if (races.length === 0 && data.verdict.status !== "fine") wrong.add(numberOf(data.verdict.place));
   const proposed = data.fix
     ? data.fix.edits.map((edit) => ({ ...edit, text: data.fix.text }))
     : races.slice(0, 1).map((race) => race.missing);

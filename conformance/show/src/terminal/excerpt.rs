@@ -12,7 +12,7 @@ const AROUND: usize = 2;
 /// The line with those around it; nothing if the source is not there.
 pub(super) fn excerpt(finding: &Finding, place: &Place, to: Terminal) -> String {
     let Some(text) = finding.source(&place.file).filter(|_| place.line > 0) else { return String::new() };
-    let (first, last) = (place.line.saturating_sub(AROUND).max(1), place.line + AROUND);
+    let (first, last) = (place.line.saturating_sub(AROUND).max(1), place.line.saturating_add(AROUND));
     let mut out = String::new();
     for (number, line) in text.lines().enumerate().map(|(i, line)| (i + 1, line)).skip(first - 1) {
         if number > last {

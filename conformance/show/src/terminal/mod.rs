@@ -85,7 +85,8 @@ pub fn terminal(finding: &Finding, to: Terminal) -> String {
     }
     if let Some(matters) = &finding.matters {
         let _ = writeln!(out, "\n{}", matters.text);
-        matters.replay.iter().for_each(|replay| out.push_str(&format!("  {}\n", to.paint(Look::Faint, replay))));
+        let short = matters.replay.iter().filter(|replay| replay.len() <= LONGEST);
+        short.for_each(|replay| out.push_str(&format!("  {}\n", to.paint(Look::Faint, replay))));
     }
     if let Some(fix) = &finding.fix {
         let _ = writeln!(out, "\n{} {}", to.paint(Look::Right, "fix:"), fix.text);
@@ -158,15 +159,25 @@ fn word(event: &Event) -> &'static str {
     }
 }
 
+/// Linux takes an argument of 128 KiB.
+const LONGEST: usize = 100_000;
+const TOO_LONG: &str = "--replay @FILE of the program runs it again, where FILE is this finding (its schedule is too long for a command line)";
+
 fn verdict(out: &mut String, finding: &Finding, to: Terminal) {
     let Finding { program, cluster, profile, schedule, replay, arguments, .. } = finding;
-    let (look, what) = if finding.is_ok() { (Look::Right, "fine") } else { (Look::Wrong, "FINDING") };
+    let (look, what) = match () {
+        () if finding.is_ok() => (Look::Right, "fine"),
+        () if finding.is_given_up() => (Look::Heading, "GIVEN UP"),
+        () => (Look::Wrong, "FINDING"),
+    };
     let what = to.paint(look, what);
     let _ = writeln!(out, "{what} {}: {}\n", to.paint(Look::Heading, program), finding.headline());
     let nodes = if cluster.nodes > 1 { format!(" on {} nodes", cluster.nodes) } else { String::new() };
     let given = if arguments.is_empty() { String::new() } else { format!(", {}", arguments.join(" ")) };
     let _ = writeln!(out, "  {} PEs{nodes}, profile {profile}{given}, {} events", cluster.pes, finding.events.len());
-    let _ = writeln!(out, "  {}", to.paint(Look::Faint, if replay.is_empty() { schedule } else { replay }));
+    let again = if replay.is_empty() { schedule } else { replay };
+    let again = if again.len() > LONGEST { TOO_LONG } else { again };
+    let _ = writeln!(out, "  {}", to.paint(Look::Faint, again));
 }
 
 fn draw_race(out: &mut String, finding: &Finding, number: usize, race: &Race, to: Terminal) {

@@ -224,6 +224,21 @@ fn pes_are_folded_by_pointer_and_keys() {
     assert_eq!(focused, "3", "the name keeps the focus");
 }
 
+/// A finding about no PE leaves nothing to fold: neither the button nor its key does.
+#[test]
+fn nothing_is_folded_where_the_finding_is_about_no_pe() {
+    let Some(mut browser) = browser() else { return };
+    let mut finding = large::large(6, 300);
+    finding.races.clear();
+    (finding.verdict.outcome, finding.verdict.pe) = ("step limit".to_string(), None);
+    let _page = open(&mut browser, &finding);
+    assert!(browser.ask("document.getElementById('fold').disabled").unwrap().as_bool().unwrap());
+    assert_eq!(browser.ask("document.getElementById('status').textContent").unwrap(), "given up");
+    browser.press("o");
+    let folded = browser.ask("document.querySelectorAll('#names [aria-expanded=\"false\"]').length").unwrap();
+    assert_eq!(folded.as_u64(), Some(0));
+}
+
 /// Text that is read needs a contrast of 4.5 to what is behind it, what is only seen 3.
 #[test]
 fn colours_have_contrast_by_day_and_by_night() {

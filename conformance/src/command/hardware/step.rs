@@ -22,6 +22,8 @@ pub(super) struct Step {
     pub(super) status: Expected,
     /// A line that they print must contain one of these. If there are none, they must print something.
     pub(super) says: &'static [&'static str],
+    /// Whether the words of [`LACKS`] say that the machine lacks what the whole step needs. The suite says it of single cases.
+    pub(super) may_lack: bool,
     /// What to show of their output if all is well.
     pub(super) shows: Shown,
     /// What starts the PEs.
@@ -83,6 +85,7 @@ impl Step {
             limit: Duration::from_secs(seconds),
             status: Expected::One(&[0]),
             says: &[],
+            may_lack: true,
             shows: Shown::Nothing,
             launcher: Launcher::Ours,
         }
@@ -90,7 +93,10 @@ impl Step {
 
     /// Whether this end is right, and why not.
     pub(super) fn judge(&self, ended: &Ended) -> (Outcome, Option<String>) {
-        if ended.status != Some(0)
+        // A program that lacks something ends by itself.
+        let failed = ended.status.is_some_and(|status| status != 0 && !ENDED_BY_OTHERS.contains(&status));
+        if failed
+            && self.may_lack
             && let Some(why) = ended.printed.lines().find_map(lacks)
         {
             return (Outcome::NotRun, Some(why.to_string()));
@@ -127,10 +133,6 @@ pub(super) fn typed(command: &Command) -> String {
 
 /// What the machine lacks, if this line says so.
 fn lacks(line: &str) -> Option<&str> {
-    // the suite says of each case why it is not run: that is no reason for the suite itself
-    if line.trim_start().starts_with("not run") {
-        return None;
-    }
     LACKS.iter().find_map(|&(words, begins_line)| {
         let at = line.find(words).filter(|&at| at == 0 || !begins_line)?;
         Some(&line[at..])
@@ -164,12 +166,26 @@ mod tests {
     }
 
     #[test]
-    fn a_suite_that_fails_is_not_excused_by_a_case_that_it_did_not_run() {
-        let suite = Step::new("suite", 60, [Command::new("true")]);
-        let case = "not run  atomic/tickets  needs atomics issued by the host: libnvshmem has stubs for them, and\n";
-        assert_eq!(judged(&suite, Some(1), &format!("{case}FAILED  order/mp\n")), failed("status 1"));
-        let example = "histogram: unsupported: libnvshmem has stubs for them, and the kernel cannot be made\n";
-        assert_eq!(judged(&suite, Some(2), example).0, Outcome::NotRun);
+    fn a_suite_that_fails_is_not_excused_by_cases_that_it_did_not_run() {
+        let suite = Step { may_lack: false, ..Step::new("suite", 60, [Command::new("true")]) };
+        let heap = "the heap is memory of the host (NVSHMEM_HEAP_KIND=SYSMEM), which no memory of the GPU can join";
+        let case = format!("not run  atomic/tickets  needs symmetric registration: {heap}\n");
+        let summary = format!(
+            "\n12 not run: needs symmetric registration: {heap}\nFAILED  order/mp\n30 passed, 1 failed, 12 not run\n"
+        );
+        for printed in [case, summary] {
+            assert_eq!(judged(&suite, Some(1), &printed), failed("status 1"));
+            assert_eq!(judged(&suite, None, &printed), failed("no end within 60 s"));
+        }
+    }
+
+    #[test]
+    fn what_did_not_end_by_itself_is_not_excused() {
+        let example = Step::new("histogram", 60, [Command::new("true")]);
+        let printed = "histogram: unsupported: libnvshmem has stubs for them, and the kernel cannot be made\n";
+        assert_eq!(judged(&example, Some(2), printed).0, Outcome::NotRun);
+        assert_eq!(judged(&example, None, printed), failed("no end within 60 s"));
+        assert_eq!(judged(&example, Some(124), printed), failed("status 124"));
     }
 
     #[test]

@@ -71,6 +71,9 @@ pub(super) struct Options {
     program: Vec<OsString>,
 }
 
+/// More GPUs than any host has.
+const MOST_GPUS: u32 = 65_535;
+
 /// GPUs by their numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Gpus(Vec<u32>);
@@ -81,7 +84,10 @@ impl FromStr for Gpus {
     fn from_str(text: &str) -> Result<Gpus, String> {
         let number = |part: &str| part.trim().parse().map_err(|_| format!("'{part}' is not the number of a GPU"));
         let numbers = match text.split_once(',') {
-            None => (0..number(text)?).collect(),
+            None => match number(text)? {
+                count if count > MOST_GPUS => return Err(format!("expected at most {MOST_GPUS} GPUs")),
+                count => (0..count).collect(),
+            },
             Some(_) => text.trim_end_matches(',').split(',').map(number).collect::<Result<Vec<u32>, _>>()?,
         };
         if numbers.is_empty() {

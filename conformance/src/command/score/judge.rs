@@ -55,7 +55,7 @@ pub(super) fn judge(label: &Label, finding: Option<&Finding>) -> Judged {
 
 /// What a finding says: its races; or, where it has none, how the run ended. (Behind a race everything may go wrong.)
 fn reports(finding: &Finding) -> Vec<Report<'_>> {
-    if finding.is_ok() || matches!(&*finding.verdict.outcome, "step limit" | "instruction limit") {
+    if !finding.is_wrong() {
         return Vec::new();
     }
     if finding.races.is_empty() {

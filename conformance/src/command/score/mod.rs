@@ -39,7 +39,7 @@ pub(super) struct Options {
     #[arg(long, value_name = "FILE", requires = "command")]
     labels: Option<PathBuf>,
     /// Visit N schedules of each program of the corpus, the one in order included
-    #[arg(long, value_name = "N", default_value_t = 200, value_parser = whole::<u64>(1, u64::MAX))]
+    #[arg(long, value_name = "N", default_value_t = 200, conflicts_with = "labels", value_parser = whole::<u64>(1, u64::MAX))]
     schedules: u64,
     /// Give a command up after S seconds
     #[arg(long, value_name = "S", default_value_t = 60, value_parser = whole::<u64>(1, 1_000_000), requires = "command")]
@@ -104,6 +104,9 @@ fn run_all<'a>(labels: &'a [Label], runner: &Runner) -> Vec<Scored<'a>> {
                     && !interrupt::is_wanted()
                 {
                     let judged = runner.run(label, profile).map(|finding| judge(label, finding.as_ref()));
+                    if interrupt::is_wanted() {
+                        return; // it may have been stopped before anything was found
+                    }
                     let _ = send.send((index, Scored { label, profile, judged }));
                 }
             });

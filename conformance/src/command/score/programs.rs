@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use onesided_bugs::{Bug, Class, Program, all};
 use onesided_harness::tool::finding::{of_fix, of_verdict};
+use onesided_harness::tool::interrupt;
 use onesided_show::Finding;
 use onesided_sim::{Config, Effort, Explore, Run, Sim, Simulation};
 
@@ -63,6 +64,7 @@ fn simulate(program: Program<Sim>, label: &Label, profile: &str, schedules: u64)
     let config = Config { profile: profile.parse()?, max_steps: Some(MAX_STEPS), ..Config::pes(label.pes) };
     let wrong = |error: onesided::Error| error.message().to_string();
     let mut simulation = Simulation::new(config).map_err(wrong)?;
+    simulation.stop_when(interrupt::flag()); // the caller drops what was stopped
     let found = |simulation: &mut Simulation, run: &Run<()>| {
         let run = simulation.reproduce(run, program)?;
         let fixes = simulation.fix(&run, Effort::LITTLE, program)?;

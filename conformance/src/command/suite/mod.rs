@@ -30,9 +30,9 @@ pub(super) struct Options {
     /// Visit N random schedules of each case: a quick look, which sees part of the outcomes
     #[arg(long, value_name = "N", value_parser = whole::<u64>(1, u64::MAX))]
     schedules: Option<u64>,
-    /// Where random schedules start
-    #[arg(long, value_name = "S", default_value_t = 0, value_parser = whole::<u64>(0, u64::MAX))]
-    seed: u64,
+    /// Where random schedules start [default: 0]
+    #[arg(long, value_name = "S", requires = "schedules", value_parser = whole::<u64>(0, u64::MAX))]
+    seed: Option<u64>,
     /// Check N cases at a time [default: one on each core]. They are printed in the order of the list
     #[arg(long, value_name = "N", value_parser = whole::<usize>(1, 4096))]
     jobs: Option<usize>,
@@ -75,7 +75,7 @@ fn try_run(options: &Options) -> Result<ExitCode, String> {
             refuse(&[
                 ("--profile", options.profile != Profiles::All),
                 ("--schedules", options.schedules.is_some()),
-                ("--seed", options.seed != 0),
+                ("--seed", options.seed.is_some()),
                 ("--jobs", options.jobs.is_some()),
                 ("--promote", options.promote),
             ])?;

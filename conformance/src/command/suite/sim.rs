@@ -32,7 +32,8 @@ pub(super) fn run(options: &Options) -> Result<ExitCode, String> {
     expected.check()?;
     let known = known::of("sim", &crate::suite::cases::<Sim>())?;
     let json = options.json.as_deref().map(Output::prepare).transpose()?;
-    let settings = Settings { profile: Profile::Spec, schedules: options.schedules, seed: options.seed, expected };
+    let settings =
+        Settings { profile: Profile::Spec, schedules: options.schedules, seed: options.seed.unwrap_or(0), expected };
 
     let start = Instant::now();
     let jobs = options.jobs.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
@@ -159,7 +160,7 @@ fn to_json(results: &[Ran], profiles: Profiles, settings: &Settings) -> Value {
         "backend": "sim",
         "library": format!("onesided-sim {}", onesided::VERSION),
         "profile": profiles.to_string(),
-        "seed": settings.seed,
+        "seed": settings.schedules.map(|_| settings.seed), // nothing is drawn of all schedules
         "cases": cases.collect::<Vec<_>>(),
     })
 }
