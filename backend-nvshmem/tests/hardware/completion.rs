@@ -30,6 +30,11 @@ fn a_wait_for_many_variables_does_not_block_the_host(pe: &Pe<Nvshmem>) -> Result
 
     let stream = pe.stream()?;
     let on = pe.on(&stream);
+    // CUDA may load the kernels when they are launched for the first time, which can wait for what is enqueued
+    on.wait_until_all(&vars, None, Cmp::Ge, 0)?;
+    on.wait_until_all_vector(&vars, None, Cmp::Eq, &vec![0; MANY])?;
+    pe.synchronize(&stream)?;
+
     on.signal_wait_until(begin, Cmp::Eq, 1)?;
     on.wait_until_all(&vars, None, Cmp::Ge, 1)?;
     on.wait_until_all(&vars, Some(&skip), Cmp::Ge, 2)?;
