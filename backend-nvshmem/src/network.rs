@@ -1,10 +1,9 @@
 //! PEs behind a network: those that loads and stores do not reach. Some of the library's calls do not do there what the text says,
 //! and are composed of others (`network-…` in `MEASURED.md`):
 //!
-//! * A get of the host returns before its data has come. Nothing in the plug-ins for UCX and libfabric waits for the source of a put
-//!   either, though over TCP no put has lost its source (`network-reuse`). A quiet behind both waits for that. But the library's quiet
-//!   also waits for the nbi operations of streams to PEs that loads and stores reach, and such a stream may wait for what this host does
-//!   next. While there are any, a kernel makes the transfer, and waits for the network only.
+//! * A get of the host returns before its data has come, and a put, if rarely, before its source has been read. A quiet behind it waits
+//!   for that. But the library's quiet also waits for the nbi operations of streams to PEs that loads and stores reach, and such a stream
+//!   may wait for what this host does next. While there are any, a kernel makes the transfer, and waits for the network only.
 //! * There is no `g`. A get brings the value to a *slot*: memory of the heap that the backend has for such purposes.
 //! * `put_signal_nbi` on a stream sends data and signal, and nothing between them. Where the transport keeps no order, the signal may
 //!   arrive first. The blocking form has a fence there, and is called instead (`stream.rs`).
