@@ -81,6 +81,10 @@ fn fences_quiets_releases_and_syncs_order_stores() {
         "one_word",
     ] {
         always(name, false, "[3, 3]");
+        // where the stores fly, they are waited for
+        let config = Config { races: Races::Note, ..Config::pes(2) };
+        let (outcomes, _) = explore(config, Explore::random(100, 1), |pe| launch(pe, name, &Grid::new(1, 2), false));
+        assert_eq!(outcomes, BTreeSet::from(["[3, 3]".to_string()]), "{name}");
     }
     always("end", true, "[3, 3]");
 }

@@ -111,7 +111,7 @@ impl Machine {
 
     /// A thread is stopped at an access or a fence.
     fn thread_comes_to(&mut self, id: BlockId, thread: usize, (call, at): (&'static str, At)) -> AgentId {
-        let agent = self.agent_of_thread(id, thread);
+        let agent = self.thread_acts(id, thread); // what it waits for is about what it comes after
         let past = self.past_of_threads(id, &[thread]);
         let state = &mut self.agents[agent];
         state.past.join(&past);
