@@ -226,7 +226,8 @@ mod tests {
         let version = library.nvshmem_version().unwrap();
         let missing: Vec<_> = names().filter(|name| !library.exports(name)).collect();
         let later: &[&str] = if version < [3, 7, 0] { &["nvshmemx_flush", "nvshmemx_flush_on_stream"] } else { &[] };
-        assert_eq!((names().count(), missing.as_slice()), (94, later), "{version:?}");
+        assert!(names().count() > 90, "the names of the table were not found in the generated file");
+        assert_eq!(missing.as_slice(), later, "{version:?}");
     }
 
     #[test]
