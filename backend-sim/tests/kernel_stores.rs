@@ -128,6 +128,19 @@ fn a_store_takes_no_turn() {
     }
 }
 
+/// A load of the same address is in order with the store; a get is not, and its quiet is missing.
+#[test]
+fn a_get_races_with_what_its_own_thread_has_stored() {
+    always("get_behind", false, "race");
+    for name in ["get_behind_a_quiet", "load_behind"] {
+        always(name, false, "[1, 1]");
+    }
+    let config = Config { races: Races::Note, ..Config::pes(2) };
+    let program = |pe: &Pe<Sim>| launch(pe, "get_behind", &Grid::new(1, 1), false);
+    let seen = BTreeSet::from(["[0, 0]", "[0, 1]", "[1, 0]", "[1, 1]"].map(String::from));
+    assert_eq!(explore(config, Explore::random(300, 1), program).0, seen);
+}
+
 /// Where races are no findings, each word of a bulk copy is a step.
 #[test]
 fn a_bulk_copy_of_several_words_ends() {

@@ -182,3 +182,17 @@ fn a_plain_get_of_a_signal_is_to_be_a_fetch() {
     };
     assert_eq!([missing(true), missing(false)], ["signal_fetch", "atomic_fetch"]);
 }
+
+/// A load through the pointer would see the store.
+#[test]
+fn a_quiet_between_a_store_and_a_get_of_the_same_host() {
+    let found = lacks(line!(), |pe| {
+        let data = pe.alloc_zeroed::<i64>(1)?;
+        if let (0, Some(peer)) = (pe.my_pe(), pe.peer(&data, 1)?) {
+            peer.write(&[7])?; // + 3
+            pe.host().g(&data, 1)?;
+        }
+        pe.free(data)
+    });
+    assert_eq!(found, text("a quiet between +3 and +4", "insert `quiet` after +3"));
+}

@@ -1,7 +1,8 @@
-//! The simulator against an independent model of the interface: the same outcomes on random programs.
+//! The simulator against an independent model of the interface: the same outcomes on random programs, and a race exactly where the model has one.
 //!
-//! The model (`reference/`) knows no footprints, no sleep sets and no eager steps. Equal sets of outcomes on every program
-//! mean that the simulator's search leaves out nothing but what is equivalent, and adds nothing. A program that fails is
+//! The model (`reference/`) knows no footprints, no sleep sets, no eager steps and no clocks. Equal sets of outcomes on every program
+//! mean that the simulator's search leaves out nothing but what is equivalent, and adds nothing. That both have a race, or neither, means that
+//! happens-before has every edge and no other. A program that fails is
 //! printed as the expression that makes it: as a test it belongs into `regressions.rs`.
 //!
 //! | file | what it holds |
@@ -14,6 +15,7 @@
 //! | `order.rs` | what holds steps back |
 //! | `claims.rs` | quiets and fences |
 //! | `collectives.rs` | collectives |
+//! | `races.rs` | what each step touches, and which steps race |
 //! | `profiles.rs` | the rules that profiles switch |
 //! | `fabrics.rs` | what is seen where there are two fabrics |
 //! | `simulate.rs`, `compare.rs` | the same program on the simulator, and the comparison |
@@ -45,6 +47,8 @@ mod plan;
 mod profiles;
 #[path = "reference/program.rs"]
 mod program;
+#[path = "reference/races.rs"]
+mod races;
 #[path = "reference/regressions.rs"]
 mod regressions;
 #[path = "reference/simulate.rs"]

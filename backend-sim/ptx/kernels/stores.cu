@@ -158,3 +158,18 @@ KERNEL(sync_of_another_block) {
         *seen = data[1];
     }
 }
+
+// A get is no load: it may overtake what its own thread has stored, unless a quiet stands between.
+KERNEL(get_behind) {
+    ((int *)nvshmem_ptr(data, OTHER))[threadIdx.x] = 1;
+    *(threadIdx.x == 0 ? seen : data + 2) = nvshmem_int_g(data + threadIdx.x, OTHER);
+}
+KERNEL(get_behind_a_quiet) {
+    ((int *)nvshmem_ptr(data, OTHER))[threadIdx.x] = 1;
+    nvshmem_quiet();
+    *(threadIdx.x == 0 ? seen : data + 2) = nvshmem_int_g(data + threadIdx.x, OTHER);
+}
+KERNEL(load_behind) {
+    ((int *)nvshmem_ptr(data, OTHER))[threadIdx.x] = 1;
+    *(threadIdx.x == 0 ? seen : data + 2) = ((volatile int *)nvshmem_ptr(data, OTHER))[threadIdx.x];
+}

@@ -222,7 +222,7 @@ impl Machine {
     /// Everything of the transfer has happened: whoever waits for it goes on.
     fn land(&mut self, id: TransferId, value: u64) {
         let transfer = self.flight.get_mut(id);
-        let Transfer { kind, scope, claimed, waiter, part, .. } = *transfer;
+        let Transfer { kind, scope, claimed, waiter, part, dst_pe, .. } = *transfer;
         let awaited = if transfer.awaited.is_empty() { Vec::new() } else { transfer.awaited.clone() };
         let loaded = match (kind, &mut transfer.data) {
             (Kind::Load { .. }, Data::Bytes(bytes)) => Some(std::mem::take(bytes)),
@@ -233,6 +233,9 @@ impl Machine {
         }
         if let Some((waiter, _)) = waiter {
             self.learn(waiter, id);
+            if let Some(ticket) = &self.flight.get(id).ticket {
+                self.races.put_returns(waiter, ticket, dst_pe);
+            }
         }
         if let Some(part) = part {
             let past = self.flight.get(id).past.as_ref().map(|past| past.done.clone());

@@ -74,6 +74,7 @@ impl Machine {
         if let Some(update) = signal {
             self.observe_signal(&ticket, peer, update);
         }
+        self.races.put_returns(agent, &ticket, peer);
         self.observe_outstanding(Some(&ticket), nbi, self.starting.unwrap_or_default());
     }
 
@@ -105,8 +106,12 @@ impl Machine {
                 self.observe_read(&ticket, (src_pe, src), shape, elements.clone());
                 self.observe_write(&ticket, How::Write, (dst_pe, dst), shape, elements);
             }
-            Kind::Fetch | Kind::Load { .. } => {
-                self.observe_load(&ticket, (src_pe, src), shape, elements);
+            Kind::Fetch => self.observe_load(&ticket, (src_pe, src), shape, elements),
+            Kind::Load { .. } => {
+                for span in parts(src, shape.size, shape.src_stride, elements) {
+                    self.races.load(&ticket, src_pe, span, shape.size);
+                    self.lint(&Notice::Loaded { ticket: &ticket, pe: src_pe, span });
+                }
             }
             Kind::Amo { op, value, cond } => {
                 let waiter = waiter.map(|(agent, _)| agent);

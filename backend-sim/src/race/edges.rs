@@ -145,6 +145,24 @@ impl Detector {
     }
 }
 
+/// # Calls that return when their puts have arrived
+impl Detector {
+    /// If this is such a put, its own access is its agent's. What arrives before it, because transfers arrive in order, is known from now on.
+    #[inline(always)] // on the hottest path, where a look at the lane is enough
+    pub(crate) fn put_returns(&mut self, agent: AgentId, ticket: &Ticket, to: PeId) {
+        if ticket.lane == Lane::Arrived && self.promises.in_order {
+            self.learn_what_arrived_before(agent, ticket, to);
+        }
+    }
+
+    fn learn_what_arrived_before(&mut self, agent: AgentId, ticket: &Ticket, to: PeId) {
+        let is_outstanding = |of: &AgentId| self.agents[*of].issued > self.base;
+        if self.scope_of(agent).iter().any(is_outstanding) {
+            self.arrival(ticket, to).tell(self.agents[agent].clock());
+        }
+    }
+}
+
 /// # Fences, quiets, flushes
 impl Detector {
     /// A fence: what the scope has issued to a PE is delivered before what it issues later to the same PE. Of the non-blocking

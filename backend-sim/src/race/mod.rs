@@ -488,6 +488,14 @@ impl Detector {
         }
     }
 
+    /// An agent loads what is on another PE, in a piece of a transfer that it waits for.
+    pub(crate) fn load(&mut self, ticket: &Ticket, pe: PeId, span: Span, size: usize) {
+        let mark = Mark::new(ticket.agent, Lane::Steps, ticket.time, ticket.site, How::Read, size);
+        if !self.shadow.access_known(pe, span, mark, None, self.base) {
+            self.touch_unknown(ticket.agent, pe, span, mark);
+        }
+    }
+
     #[inline(never)]
     fn transfer_unknown(&mut self, ticket: &Ticket, pe: PeId, span: Span, mark: Mark) {
         let on_path = OnPath::of(self.pes_per_node, &self.agents, ticket.agent, pe, mark.how());

@@ -100,10 +100,15 @@ impl Who<'_> {
         FENCED.contains(&self.lane) && self.agents[self.agent].is_in_kernel()
     }
 
+    /// Whether this is a load or a store, and no transfer: a get does not see what its own agent has stored and what is still on its way.
+    fn is_by_pointer(&self) -> bool {
+        self.lane == Lane::Stores || self.lane == Lane::Steps && self.issue.is_none()
+    }
+
     /// Whether this is a load or store by a kernel of the agent's PE: for those, its stores are in the order of its steps.
     fn is_on_gpu_of(&self, agent: AgentId) -> bool {
         let [me, other] = [self.agent, agent].map(|agent| &self.agents[agent]);
-        matches!(self.lane, Lane::Steps | Lane::Stores) && me.is_in_kernel() && me.scope() == other.scope()
+        self.is_by_pointer() && me.is_in_kernel() && me.scope() == other.scope()
     }
 
     /// A transfer, at its access to memory of a PE.
@@ -207,8 +212,8 @@ impl Who<'_> {
         let (agent, lane) = (mark.agent(), mark.lane());
         if agent == self.agent {
             match lane {
-                // an agent sees its own stores, though they arrive later, and they follow each other
-                Lane::Stores if matches!(self.lane, Lane::Steps | Lane::Stores) => return true,
+                // an agent loads what it has stored, though that arrives later, and its stores follow each other
+                Lane::Stores if self.is_by_pointer() => return true,
                 Lane::Steps if self.lane == Lane::Stores => return true,
                 Lane::Steps | Lane::Arrived => return mark.time <= self.time,
                 _ if mark.time == self.time => return true, // the same transfer

@@ -13,7 +13,7 @@
 //!   that completes does so too: what another stream issues while it waits follows it.
 
 use super::plan::{Completes, Completing, Place, Plan, Task};
-use super::state::State;
+use super::state::{State, Step};
 use super::transfers::{Issuer, Transfer};
 
 /// A claim to a non-blocking operation.
@@ -75,7 +75,7 @@ impl Plan {
     }
 
     /// A quiet or fence that owes nothing may end before all that it has claimed is complete.
-    pub(crate) fn end_early(&self, state: &State, agent: usize, next: &mut Vec<State>) {
+    pub(crate) fn end_early(&self, state: &State, agent: usize, next: &mut Vec<Step>) {
         let Some(last) = state.agents[agent].begun.checked_sub(1) else { return };
         let Task::Complete(completing) = &self.agents[agent].work[last].task else { return };
         let claimed = |of: &Claim| of.by == completing.by;
@@ -86,7 +86,7 @@ impl Plan {
         {
             let mut state = state.clone();
             state.claims.retain(|_, claim| !claimed(claim));
-            next.push(state);
+            next.push(Step { to: state, accesses: Vec::new() });
         }
     }
 

@@ -52,18 +52,30 @@ impl Plan {
         missing || state.flying.iter().any(mine)
     }
 
-    /// A reduction reads all sources: the results start towards every member's target.
-    pub(crate) fn combine(&self, state: &mut State, combine: &Transfer) {
+    /// The reduction that a transfer combines: target, source, length and operator, and the number of blocks.
+    fn reduction(&self, combine: &Transfer) -> (usize, usize, usize, ReduceOp, usize) {
         let Issuer::Collective { number, .. } = combine.issuer else { unreachable!("only collectives combine") };
         let is_it = |task: &Task| matches!(task, Task::Enter { number: of, .. } if *of == number);
         let task = self.agents.iter().flat_map(|agent| &agent.work).map(|work| &work.task).find(|task| is_it(task));
-        let (dst, src, len, op, blocks) = match task {
+        match task {
             Some(&Task::Enter { collective: Collective::Reduce { dst, src, len, op }, .. }) => (dst, src, len, op, 1),
             Some(&Task::Enter { collective: Collective::ReduceScatter { dst, src, len, op }, .. }) => {
                 (dst, src, len, op, self.pes)
             }
             other => unreachable!("{other:?} combines nothing"),
-        };
+        }
+    }
+
+    /// The words that a reduction reads.
+    pub(crate) fn combined(&self, combine: &Transfer) -> Vec<usize> {
+        let (_, src, len, _, blocks) = self.reduction(combine);
+        (0..self.pes).flat_map(|pe| (src..src + blocks * len).map(move |word| self.place(pe, word))).collect()
+    }
+
+    /// A reduction reads all sources: the results start towards every member's target.
+    pub(crate) fn combine(&self, state: &mut State, combine: &Transfer) {
+        let Issuer::Collective { number, .. } = combine.issuer else { unreachable!("only collectives combine") };
+        let (dst, src, len, op, blocks) = self.reduction(combine);
         let of = |state: &State, pe: usize, i: usize| state.memory[self.place(pe, src + i)];
         let sums: Vec<u64> = (0..blocks * len)
             .map(|i| (1..self.pes).fold(of(state, 0, i), |sum, pe| reduced(op, sum, of(state, pe, i))))

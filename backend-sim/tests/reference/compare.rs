@@ -11,7 +11,7 @@ use proptest::test_runner::{RngSeed, TestRunner};
 use super::profiles::Rules;
 use super::program::{Op, Program};
 use super::simulate::{Simulated, in_order, proved_without_values, simulated};
-use super::state::{self, Outcome};
+use super::state::{self, Allowed, Outcome};
 
 /// Programs with more schedules, or more states of the model, are left out; how many is checked in the end.
 const SCHEDULES: u64 = 5_000;
@@ -28,15 +28,21 @@ pub(crate) fn calls(usual: usize) -> usize {
     usual + asked("REFERENCE_CALLS", 0) as usize
 }
 
-/// Compares a program under one profile: `Ok` with its outcomes, or with `None` if it is too large.
-fn compare(program: &Program, profile: Profile) -> Result<Option<BTreeSet<Outcome>>, String> {
-    let Some(allowed) = state::outcomes(program, Rules::of(profile), STATES) else { return Ok(None) };
+/// Compares a program under one profile: `Ok` with what is allowed, or with `None` if it is too large.
+fn compare(program: &Program, profile: Profile) -> Result<Option<Allowed>, String> {
+    let Some(Allowed { outcomes: allowed, racy }) = state::allowed(program, Rules::of(profile), STATES) else {
+        return Ok(None);
+    };
     let all = Explore::All { limit: SCHEDULES };
     let seen = simulated(program, profile, all, Races::Note)?;
     if seen.complete && seen.outcomes != allowed {
         let missing = Vec::from_iter(allowed.difference(&seen.outcomes));
         let wrong = Vec::from_iter(seen.outcomes.difference(&allowed));
         return Err(format!("{profile}: all schedules miss {missing:?}, and show {wrong:?}"));
+    }
+    if seen.complete && (seen.racy > 0) != racy {
+        let [model, simulator] = if racy { ["has", "none"] } else { ["has no", &seen.race] };
+        return Err(format!("{profile}: the model {model} race, all schedules: {simulator}"));
     }
     let mut random = Simulated { outcomes: BTreeSet::from([in_order(program, profile)]), ..Simulated::default() };
     // a loop that nobody ends takes time
@@ -74,7 +80,7 @@ fn compare(program: &Program, profile: Profile) -> Result<Option<BTreeSet<Outcom
         let classes = drawn.classes.unwrap_or_default();
         return Err(format!("{profile}: {classes} classes among random schedules, of {} in a proof", proof.runs));
     }
-    Ok(Some(allowed))
+    Ok(Some(Allowed { outcomes: allowed, racy }))
 }
 
 /// A proof finds a race exactly if some schedule has one; without a race it has every outcome, and visits no more schedules.
@@ -99,12 +105,15 @@ fn profiles() -> impl Iterator<Item = Profile> {
     Profile::ALL.into_iter().filter(|profile| profile.promises().one_fabric)
 }
 
-/// Every outcome under a profile is one under each profile that promises less.
-fn who_promises_more_shows_no_more(known: &[(Profile, BTreeSet<Outcome>)]) -> Result<(), String> {
+/// Every outcome under a profile is one under each profile that promises less, and so is every race.
+fn who_promises_more_shows_no_more(known: &[(Profile, Allowed)]) -> Result<(), String> {
     for (strong, of_strong) in known {
         for (weak, of_weak) in known.iter().filter(|(weak, _)| strong.promises().include(&weak.promises())) {
-            if let Some(more) = of_strong.difference(of_weak).next() {
+            if let Some(more) = of_strong.outcomes.difference(&of_weak.outcomes).next() {
                 return Err(format!("{strong} shows {more:?}, and {weak}, which promises less, does not"));
+            }
+            if of_strong.racy && !of_weak.racy {
+                return Err(format!("{strong} has a race, and {weak}, which promises less, has none"));
             }
         }
     }
@@ -126,14 +135,15 @@ pub(crate) fn compare_under(profiles: &[Profile], programs: impl Strategy<Value 
         max_shrink_iters: 4_000,
         ..ProptestConfig::default()
     };
-    let (compared, branching) = (Cell::new(0), Cell::new(0));
+    let (compared, branching, racy) = (Cell::new(0), Cell::new(0), Cell::new(0));
     let result = TestRunner::new(config).run(&programs, |program| {
         let mut known = Vec::new();
         for &profile in profiles {
-            let Some(outcomes) = compare(&program, profile).map_err(TestCaseError::fail)? else { continue };
+            let Some(allowed) = compare(&program, profile).map_err(TestCaseError::fail)? else { continue };
             compared.set(compared.get() + 1);
-            branching.set(branching.get() + u32::from(outcomes.len() > 1));
-            known.push((profile, outcomes));
+            branching.set(branching.get() + u32::from(allowed.outcomes.len() > 1));
+            racy.set(racy.get() + u32::from(allowed.racy));
+            known.push((profile, allowed));
         }
         who_promises_more_shows_no_more(&known).map_err(TestCaseError::fail)
     });
@@ -141,16 +151,23 @@ pub(crate) fn compare_under(profiles: &[Profile], programs: impl Strategy<Value 
         panic!("{error}");
     }
     let (tried, compared, branching) = (cases * profiles.len() as u32, compared.get(), branching.get());
-    eprintln!("{compared} of {tried} comparisons made, {branching} with more than one outcome");
+    let racy = racy.get();
+    eprintln!("{compared} of {tried} comparisons made, {branching} with more than one outcome, {racy} with a race");
     let enough = if calls(0) == 0 { tried * 9 / 10 } else { tried / 2 };
     assert!(compared >= enough, "only {compared} of {tried} programs were small enough to be compared");
     assert!(branching >= tried / 10, "only {branching} of {tried} programs have more than one outcome");
 }
 
+/// Whether a program has a race, on the simulator as in the model.
+#[track_caller]
+pub(crate) fn races(program: &Program, profile: Profile) -> bool {
+    allowed(program, profile).racy
+}
+
 /// What the hosts of a program see, one after another, on the simulator as in the model; or how else it ends.
 #[track_caller]
 pub(crate) fn seen(program: &Program, profile: Profile) -> Vec<String> {
-    let allowed = outcomes(program, profile);
+    let allowed = allowed(program, profile).outcomes;
     let mut seen: Vec<String> = allowed.iter().map(|outcome| outcome.in_words(program.pes())).collect();
     seen.dedup();
     seen
@@ -159,7 +176,7 @@ pub(crate) fn seen(program: &Program, profile: Profile) -> Vec<String> {
 /// What a word of a PE's memory holds in the end.
 #[track_caller]
 pub(crate) fn left(program: &Program, profile: Profile, pe: usize, word: usize) -> Vec<u64> {
-    let allowed = outcomes(program, profile);
+    let allowed = allowed(program, profile).outcomes;
     let finished = allowed.iter().filter_map(|outcome| match outcome {
         Outcome::Finished(saw) => Some(saw[program.pes() + pe][word]),
         Outcome::Deadlock => None,
@@ -167,11 +184,11 @@ pub(crate) fn left(program: &Program, profile: Profile, pe: usize, word: usize) 
     finished.collect::<BTreeSet<u64>>().into_iter().collect()
 }
 
-/// The outcomes of a program, which are the same on the simulator as in the model.
+/// What is allowed of a program, which is the same on the simulator as in the model.
 #[track_caller]
-fn outcomes(program: &Program, profile: Profile) -> BTreeSet<Outcome> {
+fn allowed(program: &Program, profile: Profile) -> Allowed {
     match compare(program, profile) {
-        Ok(Some(_)) => state::outcomes(program, Rules::of(profile), STATES).expect("it was compared"),
+        Ok(Some(allowed)) => allowed,
         Ok(None) => panic!("the program is too large to be compared\n{program:?}"),
         Err(difference) => panic!("{difference}\n{program:?}"),
     }

@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 
 use super::plan::{Plan, Task};
 use super::program::{Op, Program};
-use super::state::State;
+use super::races::Access;
+use super::state::{State, Step};
 
 /// PEs of a node, where there are two.
 const NODE: usize = 2;
@@ -45,6 +46,12 @@ fn is_far(from: usize, to: usize) -> bool {
 }
 
 impl Plan {
+    /// The path on which a PE reads a word, where there are two.
+    pub(crate) fn path(&self, reader: usize, word: usize) -> Option<bool> {
+        let pe = word / self.words;
+        (!self.rules.one_fabric && reader != pe).then(|| is_far(reader, pe))
+    }
+
     /// What a PE finds in a word.
     pub(crate) fn found(&self, state: &State, reader: usize, word: usize) -> u64 {
         let path = (is_far(reader, word / self.words), word);
@@ -71,7 +78,7 @@ impl Plan {
     }
 
     /// Readers pass an older value.
-    pub(crate) fn pass(&self, state: &State, next: &mut Vec<State>) {
+    pub(crate) fn pass(&self, state: &State, next: &mut Vec<Step>) {
         for path in state.older.keys() {
             let mut state = state.clone();
             let older = state.older.get_mut(path).expect("it is a key");
@@ -79,7 +86,7 @@ impl Plan {
             if older.is_empty() {
                 state.older.remove(path);
             }
-            next.push(state);
+            next.push(Step { to: state, accesses: Access::pass(*path) });
         }
     }
 

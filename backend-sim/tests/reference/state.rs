@@ -12,6 +12,7 @@ use super::fabrics::OnPath;
 use super::plan::{Place, Plan, Task};
 use super::profiles::Rules;
 use super::program::{Op, Program};
+use super::races::{self, Access};
 use super::transfers::Transfer;
 
 /// How a run of a program ends.
@@ -60,8 +61,22 @@ pub(crate) struct Progress {
     pub(crate) looks_at: Option<usize>,
 }
 
-/// The outcomes of all interleavings; `None` when there are more than `limit` states.
-pub(crate) fn outcomes(program: &Program, rules: Rules, limit: usize) -> Option<BTreeSet<Outcome>> {
+/// One step.
+pub(crate) struct Step {
+    pub(crate) to: State,
+    /// What it touches.
+    pub(crate) accesses: Vec<Access>,
+}
+
+/// What all interleavings show.
+pub(crate) struct Allowed {
+    pub(crate) outcomes: BTreeSet<Outcome>,
+    /// Whether one of them has a race.
+    pub(crate) racy: bool,
+}
+
+/// What is allowed; `None` when there are more than `limit` states.
+pub(crate) fn allowed(program: &Program, rules: Rules, limit: usize) -> Option<Allowed> {
     let plan = Plan::new(program, rules);
     let start = State {
         memory: vec![0; plan.pes * plan.words],
@@ -73,15 +88,16 @@ pub(crate) fn outcomes(program: &Program, rules: Rules, limit: usize) -> Option<
         claims: BTreeMap::new(),
         older: BTreeMap::new(),
     };
-    let mut outcomes = BTreeSet::new();
+    let mut allowed = Allowed { outcomes: BTreeSet::new(), racy: false };
     let mut visited = BTreeSet::from([start.clone()]);
     let mut to_visit = vec![start];
     while let Some(state) = to_visit.pop() {
         let next = plan.next(&state);
-        if next.iter().all(|other| polls_on(&state, other)) && plan.is_stuck(&state) {
-            outcomes.insert(plan.outcome(&state));
+        if next.iter().all(|step| polls_on(&state, &step.to)) && plan.is_stuck(&state) {
+            allowed.outcomes.insert(plan.outcome(&state));
         }
-        for mut state in next {
+        allowed.racy |= races::have_a_race(&next);
+        for Step { to: mut state, .. } in next {
             plan.forget_order(&mut state);
             if visited.insert(state.clone()) {
                 to_visit.push(state);
@@ -91,12 +107,12 @@ pub(crate) fn outcomes(program: &Program, rules: Rules, limit: usize) -> Option<
             return None;
         }
     }
-    Some(outcomes)
+    Some(allowed)
 }
 
 impl Plan {
-    /// Every state that one step leads to.
-    fn next(&self, state: &State) -> Vec<State> {
+    /// Every step that can come next.
+    fn next(&self, state: &State) -> Vec<Step> {
         let mut next = Vec::new();
         for agent in 0..self.agents.len() {
             self.step_of_agent(state, agent, &mut next);
@@ -112,7 +128,7 @@ impl Plan {
     fn is_stuck(&self, state: &State) -> bool {
         let (mut visited, mut to_visit) = (BTreeSet::from([state.clone()]), vec![state.clone()]);
         while let Some(state) = to_visit.pop() {
-            for next in self.next(&state) {
+            for Step { to: next, .. } in self.next(&state) {
                 if !polls_on(&state, &next) {
                     return false;
                 }
@@ -136,10 +152,11 @@ impl Plan {
     }
 
     /// An agent's next step, if it can take one: it goes on in its wait, or begins its next thing.
-    fn step_of_agent(&self, state: &State, agent: usize, next: &mut Vec<State>) {
+    fn step_of_agent(&self, state: &State, agent: usize, next: &mut Vec<Step>) {
         let Progress { begun, looks_at } = state.agents[agent];
         if let Some(variable) = looks_at {
             let Task::Op(op) = &self.agents[agent].work[begun - 1].task else { unreachable!("a wait is an operation") };
+            let accesses = self.look_touches(agent, op, variable);
             if let Op::Poll { word, also, cmp, value } = *op {
                 let looked_at = if variable == 0 { word } else { also.expect("there are two") };
                 let found = state.memory[self.place(self.agents[agent].pe, looked_at)];
@@ -149,10 +166,8 @@ impl Plan {
                     state.saw[self.agents[agent].pe].extend([looked_at as u64, found]);
                 } else if also.is_some() {
                     state.agents[agent].looks_at = Some(1 - variable);
-                } else {
-                    return; // it has looked, and nothing is different
-                }
-                return next.push(state);
+                } // else it has looked, and nothing is different
+                return next.push(Step { to: state, accesses });
             }
             if self.is_satisfied(state, agent, op, variable) {
                 let mut state = state.clone();
@@ -161,7 +176,7 @@ impl Plan {
                     let pe = self.agents[agent].pe;
                     state.saw[pe].push(state.memory[self.place(pe, *word)]);
                 }
-                next.push(state);
+                next.push(Step { to: state, accesses });
             }
             return;
         }
@@ -183,7 +198,11 @@ impl Plan {
                 Task::Enter { collective, number } => self.enter(&mut state, agent, *collective, *number),
                 Task::CompleteStores | Task::Await(_) | Task::AwaitStarts(_) | Task::Nothing => {}
             }
-            next.push(state);
+            let accesses = match &work.task {
+                Task::Op(op) => self.begin_touches(&state, agent, op),
+                _ => Vec::new(),
+            };
+            next.push(Step { to: state, accesses });
         }
     }
 

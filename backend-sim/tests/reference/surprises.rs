@@ -3,9 +3,10 @@
 //! Words 0 and 1 are data, word 2 is a flag, word 3 the source of what is put.
 
 use onesided::Cmp;
+use onesided::backend::AmoOp;
 use onesided_sim::Profile::{self, Nvlink, Spec};
 
-use super::compare::{left, seen};
+use super::compare::{left, races, seen};
 use super::program::Op::*;
 use super::program::{Call, Collective, Op, Program, Update, host, on};
 
@@ -204,6 +205,54 @@ fn stores_to_a_word_are_seen_by_their_own_agent_and_follow_each_other() {
     // what the agent has seen need not be there for others
     let signalled = [store(1), load, host(signal(1))];
     assert_eq!(seen(&program(signalled, look()), Spec), ["1 0", "1 1"]);
+}
+
+#[test]
+fn a_get_does_not_see_what_its_agent_has_stored_and_races_with_it() {
+    let store = host(PeerStore { to: 1, dst: 0, len: 1, value: 1 });
+    let load = host(PeerLoad { of: 1, src: 0, len: 1 });
+    let gets = [G { from: 1, src: 0 }, Get { from: 1, dst: 1, src: 0, len: 1, nbi: false }].map(host);
+    for profile in Profile::ALL {
+        assert_eq!(seen(&program([store, gets[0]], []), profile), ["0", "1"]);
+        assert_eq!(seen(&program([store, host(Quiet), gets[0]], []), profile), ["1"]);
+        for get in gets {
+            assert!(races(&program([store, get], []), profile));
+            assert!(!races(&program([store, host(Quiet), get], []), profile));
+            assert!(!races(&program([get, store], []), profile));
+        }
+        assert!(!races(&program([store, load], []), profile));
+    }
+}
+
+/// Under `nvlink` transfers to a PE arrive in order, and a put returns when it has arrived.
+#[test]
+fn a_put_that_returns_when_it_has_arrived_tells_what_arrived_before_it() {
+    let add = host(Amo { to: 1, dst: 0, op: AmoOp::Add, value: 7, cond: 0, fetch: false });
+    let sync = || host(Enter(Collective::Sync));
+    let tell = |put: Call| program([add, put, sync()], [sync(), read()]);
+    let near = || host(Put { to: 1, dst: 1, src: SOURCE, len: 1, nbi: false, signal: None });
+    for (put, arrives) in [(near(), true), (host(put(true)), false), (host(Quiet), true)] {
+        assert_eq!(races(&tell(put), Nvlink), !arrives, "{put:?}");
+    }
+    assert!(races(&tell(near()), Spec) && !races(&tell(host(Quiet)), Spec));
+    // a put to another PE tells nothing of this one
+    let far = host(Put { to: 0, dst: 1, src: SOURCE, len: 1, nbi: false, signal: None });
+    assert!(races(&tell(far), Nvlink));
+}
+
+/// Where transfers arrive in the order of issue, nothing is in order if the issues are not.
+#[test]
+fn the_order_of_issue_orders_only_what_is_issued_in_order() {
+    let puts = |between: &[Call]| {
+        let [first, second] = [0, 1].map(|stream| on(stream, P { to: 1, dst: 0, value: 7 }));
+        program([&[first][..], between, &[second]].concat(), [])
+    };
+    let event = [on(0, Record { event: 0 }), on(1, WaitEvent { event: 0 })];
+    for profile in [Profile::Network, Nvlink] {
+        assert!(races(&puts(&[]), profile));
+        assert!(!races(&puts(&event), profile));
+    }
+    assert!(races(&puts(&event), Spec));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use onesided::backend::AmoOp;
 
 use super::plan::{Place, Plan, Task};
 use super::program::{Op, Update};
-use super::state::State;
+use super::state::{State, Step};
 
 /// Something in flight, from its issue until it is complete.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -222,7 +222,7 @@ impl Plan {
 /// # Steps
 impl Plan {
     /// The steps that a transfer can take.
-    pub(crate) fn steps_of_transfer(&self, state: &State, index: usize, next: &mut Vec<State>) {
+    pub(crate) fn steps_of_transfer(&self, state: &State, index: usize, next: &mut Vec<Step>) {
         let transfer = &state.flying[index];
         if self.is_locked_out(state, transfer) {
             return;
@@ -235,11 +235,12 @@ impl Plan {
                 let State { flying, memory, .. } = &mut state;
                 let of_piece = flying[index].elements.iter_mut().filter(|element| element.piece == piece);
                 of_piece.for_each(|element| element.read = Some(memory[element.from]));
-                next.push(state);
+                next.push(Step { to: state, accesses: self.source_touches(transfer, piece) });
             } else if transfer.undelivered(piece).next().is_some() && !self.is_held(state, index, piece) {
                 let mut state = state.clone();
+                let accesses = self.delivery_touches(&state, transfer, piece);
                 self.deliver(&mut state, index, piece);
-                next.push(state);
+                next.push(Step { to: state, accesses });
             }
         }
         let complete = transfer.elements.iter().all(|element| element.delivered);
@@ -256,7 +257,7 @@ impl Plan {
             self.synchronize(&mut state, me);
             self.arrive(&mut state, me, word, value);
             self.land(&mut state, index);
-            next.push(state);
+            next.push(Step { to: state, accesses: self.signal_touches(word) });
         }
     }
 
