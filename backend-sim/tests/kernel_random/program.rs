@@ -1,0 +1,199 @@
+//! Random kernels: what each thread does, and that as PTX.
+
+use std::fmt::Write;
+
+pub(crate) const PES: usize = 2;
+/// Words that threads poll and change; behind them, each thread has one for what it has seen.
+pub(crate) const WORDS: usize = 3;
+
+/// What a thread does. `word` is one of its own PE, unless a PE is named.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step {
+    /// Loads the word until it compares true: `setp`'s name of the opposite.
+    Poll {
+        word: usize,
+        unless: &'static str,
+        value: u64,
+        /// Whether it notes what it has seen.
+        notes: bool,
+    },
+    /// Loads a word until it is as large, then another one, and begins again until that is not 0.
+    Twice {
+        words: [usize; 2],
+        value: u64,
+    },
+    /// Loads one word and then another, until one of them is as large.
+    Either {
+        words: [usize; 2],
+        value: u64,
+    },
+    /// Fetches the word until it is as large.
+    Fetch {
+        of: usize,
+        word: usize,
+        value: u64,
+    },
+    /// Until the word is at least, or at most, this.
+    Wait {
+        word: usize,
+        least: bool,
+        value: u64,
+    },
+    Load {
+        word: usize,
+    },
+    Store {
+        word: usize,
+        value: u64,
+    },
+    Add {
+        word: usize,
+    },
+    /// Adds, and looks at what was there.
+    Take {
+        word: usize,
+    },
+    Signal {
+        to: usize,
+        word: usize,
+        value: u64,
+    },
+    AddSignal {
+        to: usize,
+        word: usize,
+    },
+    /// Takes a ticket in shared memory.
+    Ticket,
+    /// Adds in shared memory, and looks at nothing.
+    Count,
+    /// Loads the shared word until it is as large.
+    Await {
+        value: u64,
+    },
+    /// All threads of the block that are left meet.
+    Meet,
+    Fence,
+    Quiet,
+}
+
+pub(crate) type Program = Vec<Vec<Step>>;
+
+/// A call of a device function.
+fn call(result: &str, function: &str, arguments: &[(&str, String)]) -> String {
+    let mut text = "{\n".to_string();
+    let returns = if result.is_empty() { "" } else { "(result), " };
+    if !result.is_empty() {
+        text += ".param .b64 result;\n";
+    }
+    for (i, (ty, value)) in arguments.iter().enumerate() {
+        _ = writeln!(text, ".param .{ty} param{i}; st.param.{ty} [param{i}], {value};");
+    }
+    let names: Vec<String> = (0..arguments.len()).map(|i| format!("param{i}")).collect();
+    _ = writeln!(text, "call.uni {returns}{function}, ({});", names.join(", "));
+    if !result.is_empty() {
+        _ = writeln!(text, "ld.param.b64 {result}, [result];");
+    }
+    text + "}\n"
+}
+
+/// A thread's steps as PTX. %rd1 is the memory, %rd2 what was seen.
+fn lines(thread: usize, threads: usize, steps: &[Step]) -> String {
+    let at = |word: usize| format!("[%rd1+{}]", 8 * word);
+    let mut text = String::new();
+    for (i, step) in steps.iter().enumerate() {
+        let label = format!("$T{thread}S{i}");
+        let address = |word: usize| format!("add.u64 %rd3, %rd1, {};\n", 8 * word);
+        let word_of = |rest: &[(&'static str, String)]| [&[("b64", "%rd3".to_string())], rest].concat();
+        text += &match *step {
+            Step::Poll { word, unless, value, notes } => {
+                let note = if notes { "mad.lo.u64 %rd2, %rd2, 10, %rd5;\n" } else { "" };
+                let loaded = if notes { "%rd5" } else { "%rd4" };
+                format!(
+                    "{label}: ld.volatile.global.u64 {loaded}, {};\nsetp.{unless}.u64 %p1, {loaded}, {value};\n@%p1 bra {label};\n{note}",
+                    at(word)
+                )
+            }
+            Step::Twice { words: [one, other], value } => format!(
+                "{label}: ld.volatile.global.u64 %rd4, {};\nsetp.lt.u64 %p1, %rd4, {value};\n@%p1 bra {label};\n\
+                 ld.volatile.global.u64 %rd4, {};\nsetp.eq.u64 %p1, %rd4, 0;\n@%p1 bra {label};\n",
+                at(one),
+                at(other)
+            ),
+            Step::Either { words: [one, other], value } => format!(
+                "{label}: ld.volatile.global.u64 %rd4, {};\nsetp.ge.u64 %p1, %rd4, {value};\n@%p1 bra {label}E;\n\
+                 ld.volatile.global.u64 %rd4, {};\nsetp.lt.u64 %p1, %rd4, {value};\n@%p1 bra {label};\n{label}E:\n",
+                at(one),
+                at(other)
+            ),
+            Step::Fetch { of, word, value } => {
+                let fetch = call("%rd4", "nvshmem_uint64_atomic_fetch", &word_of(&[("b32", of.to_string())]));
+                format!("{}{label}: {fetch}setp.lt.u64 %p1, %rd4, {value};\n@%p1 bra {label};\n", address(word))
+            }
+            Step::Wait { word, least, value } => {
+                let cmp = if least { 5 } else { 3 };
+                let rest = [("b32", cmp.to_string()), ("b64", value.to_string())];
+                address(word) + &call("%rd4", "nvshmem_signal_wait_until", &word_of(&rest))
+            }
+            Step::Load { word } => {
+                format!("ld.volatile.global.u64 %rd4, {};\nmad.lo.u64 %rd2, %rd2, 10, %rd4;\n", at(word))
+            }
+            Step::Store { word, value } => format!("st.volatile.global.u64 {}, {value};\n", at(word)),
+            Step::Add { word } => format!("red.global.sys.add.u64 {}, 1;\n", at(word)),
+            Step::Take { word } => {
+                format!("atom.global.sys.add.u64 %rd4, {}, 1;\nmad.lo.u64 %rd2, %rd2, 10, %rd4;\n", at(word))
+            }
+            Step::Signal { to, word, value } => {
+                let rest = [("b64", value.to_string()), ("b32", "9".to_string()), ("b32", to.to_string())];
+                address(word) + &call("", "nvshmemx_signal_op", &word_of(&rest))
+            }
+            Step::AddSignal { to, word } => {
+                let rest = [("b64", "1".to_string()), ("b32", "10".to_string()), ("b32", to.to_string())];
+                address(word) + &call("", "nvshmemx_signal_op", &word_of(&rest))
+            }
+            Step::Ticket => "atom.shared.add.u64 %rd4, [shared], 1;\nmad.lo.u64 %rd2, %rd2, 10, %rd4;\n".to_string(),
+            Step::Count => "red.shared.add.u64 [shared], 1;\n".to_string(),
+            Step::Await { value } => format!(
+                "{label}: ld.volatile.shared.u64 %rd4, [shared];\nsetp.lt.u64 %p1, %rd4, {value};\n@%p1 bra {label};\n"
+            ),
+            Step::Meet => "barrier.sync 0;\n".to_string(),
+            Step::Fence => call("", "nvshmem_fence", &[]),
+            Step::Quiet => call("", "nvshmem_quiet", &[]),
+        };
+    }
+    let seen = format!("st.global.u64 {}, %rd2;\n", at(WORDS + thread % threads));
+    text + &seen + "bra.uni $END;\n"
+}
+
+pub(crate) fn source(program: &Program) -> String {
+    let dispatch: String =
+        (0..program.len()).map(|i| format!("setp.eq.s32 %p1, %r3, {i};\n@%p1 bra $T{i};\n")).collect();
+    let count = program.len() / PES;
+    let lines = |(i, steps): (usize, &Vec<Step>)| format!("$T{i}:\n{}", lines(i, count, steps));
+    let threads: String = program.iter().enumerate().map(lines).collect();
+    format!(
+        ".version 8.0\n.target sm_90\n.address_size 64
+.extern .func (.param .b32 r) nvshmem_my_pe;
+.extern .func nvshmem_fence;
+.extern .func nvshmem_quiet;
+.extern .func (.param .b64 r) nvshmem_uint64_atomic_fetch (.param .b64 a, .param .b32 b);
+.extern .func (.param .b64 r) nvshmem_signal_wait_until (.param .b64 a, .param .b32 b, .param .b64 c);
+.extern .func nvshmemx_signal_op (.param .b64 a, .param .b64 b, .param .b32 c, .param .b32 d);
+.visible .entry k(.param .u64 k_param_0)
+{{
+.shared .align 8 .b64 shared;
+.reg .b64 %rd<6>; .reg .b32 %r<4>; .reg .pred %p<3>;
+setp.eq.u32 %p2, 0, 0;
+ld.param.u64 %rd1, [k_param_0];
+mov.u64 %rd2, 0;
+mov.u32 %r2, %tid.x;
+setp.eq.s32 %p1, %r2, 0;
+@%p1 st.shared.u64 [shared], 0;
+barrier.sync 0;
+{{ .param .b32 result; call.uni (result), nvshmem_my_pe, (); ld.param.b32 %r1, [result]; }}
+mad.lo.s32 %r3, %r1, {count}, %r2;
+{dispatch}bra.uni $END;
+{threads}$END: ret;
+}}
+"
+    )
+}
