@@ -102,7 +102,9 @@ impl Detector {
         let issue =
             view.issue.get_or_insert_with(|| Rc::new(Issue { clock: Rc::clone(&view.clock), fenced: fenced.clone() }));
         let issue = Rc::clone(issue);
-        if !view.is_host() && lane != Lane::Steps {
+        // a thread's plain store is no step: what nothing orders with it may come first
+        let is_step = lane != Lane::Steps && !(lane == Lane::Stores && view.is_in_kernel());
+        if is_step && !view.is_host() {
             view.sent = Some((time, Rc::clone(&issue)));
         }
         Ticket { agent, lane, reads, time, previous, site, issue }

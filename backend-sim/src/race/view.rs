@@ -31,7 +31,8 @@ pub(super) struct View {
     pub(super) stored: u64,
     /// Its last fence, of a thread of a kernel: when, and where.
     pub(super) fence: Option<(u64, At)>,
-    /// The last operation that others of its scope can complete or order, and what it knew then: of a stream, or an agent of a kernel.
+    /// The last operation that others of its scope can complete or order, and what it knew then: of a stream, or an agent of a kernel. None of its
+    /// plain stores.
     pub(super) sent: Option<(u64, Rc<Issue>)>,
     /// Its last transfer of each lane to each PE.
     pub(super) previous: Vec<(PeId, Lane, u64)>,

@@ -1,0 +1,190 @@
+//! Random kernels that pass messages: what each thread does, and that as PTX.
+
+use std::fmt::Write;
+
+pub(crate) const PES: usize = 2;
+pub(crate) const BLOCKS: usize = 2;
+/// Data, then flags that strong accesses share. One word more is a signal, and behind it each thread has one for what it has seen.
+pub(crate) const WORDS: usize = 4;
+
+/// The threads that an access or a fence is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Scope {
+    Cta,
+    Gpu,
+    Sys,
+}
+
+/// How strong an access is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    Weak,
+    Relaxed(Scope),
+    /// A load acquires, a store releases, an atomic does both.
+    Strong(Scope),
+}
+
+/// What a thread does. `of` is the PE whose word it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step {
+    /// Loads, and notes what is there.
+    Read {
+        of: usize,
+        word: usize,
+        order: Order,
+    },
+    Write {
+        of: usize,
+        word: usize,
+        value: u64,
+        order: Order,
+    },
+    /// Adds 1; `fetch`: and notes what was there.
+    Add {
+        of: usize,
+        word: usize,
+        order: Order,
+        fetch: bool,
+    },
+    /// Loads until the word is as large.
+    Await {
+        of: usize,
+        word: usize,
+        value: u64,
+        order: Order,
+    },
+    Fence(Scope),
+    /// All threads of the block that are left meet.
+    Meet,
+    /// Adds 1 to the PE's signal.
+    Signal {
+        to: usize,
+    },
+    /// Until its own PE's signal is as large.
+    Wait {
+        value: u64,
+    },
+    NvshmemFence,
+    Quiet,
+}
+
+/// The steps of each thread: those of a block one after the other, and the blocks of a PE.
+pub(crate) type Program = Vec<Vec<Step>>;
+
+/// The PE and the block of a thread.
+pub(crate) fn place(program: &Program, thread: usize) -> (usize, usize) {
+    let of_block = program.len() / PES / BLOCKS;
+    (thread / of_block / BLOCKS, thread / of_block)
+}
+
+impl Scope {
+    fn name(self) -> &'static str {
+        match self {
+            Scope::Cta => "cta",
+            Scope::Gpu => "gpu",
+            Scope::Sys => "sys",
+        }
+    }
+}
+
+impl Order {
+    pub(crate) fn scope(self) -> Option<Scope> {
+        match self {
+            Order::Weak => None,
+            Order::Relaxed(scope) | Order::Strong(scope) => Some(scope),
+        }
+    }
+
+    /// As PTX; `strong`: the name of what is more than relaxed.
+    fn suffix(self, strong: &str) -> String {
+        match self {
+            Order::Weak => String::new(),
+            Order::Relaxed(scope) => format!(".relaxed.{}", scope.name()),
+            Order::Strong(scope) => format!(".{strong}.{}", scope.name()),
+        }
+    }
+}
+
+/// A thread's steps. %rd1 is the memory, %rd6 that of the other PE, %rd2 what was seen.
+fn lines(pe: usize, thread: usize, noted_at: usize, steps: &[Step]) -> String {
+    let at = |of: usize, word: usize| format!("[{}+{}]", if of == pe { "%rd1" } else { "%rd6" }, 8 * word);
+    let note = "mad.lo.u64 %rd2, %rd2, 10, %rd4;\n";
+    let mut text = String::new();
+    for (i, step) in steps.iter().enumerate() {
+        let label = format!("$T{thread}S{i}");
+        text += &match *step {
+            Step::Read { of, word, order } => {
+                format!("ld{}.global.u64 %rd4, {};\n{note}", order.suffix("acquire"), at(of, word))
+            }
+            Step::Write { of, word, value, order } => {
+                format!("st{}.global.u64 {}, {value};\n", order.suffix("release"), at(of, word))
+            }
+            Step::Add { of, word, order, fetch: true } => {
+                format!("atom{}.global.add.u64 %rd4, {}, 1;\n{note}", order.suffix("acq_rel"), at(of, word))
+            }
+            Step::Add { of, word, order, fetch: false } => {
+                format!("red{}.global.add.u64 {}, 1;\n", order.suffix("release"), at(of, word))
+            }
+            Step::Await { of, word, value, order } => format!(
+                "{label}: ld{}.global.u64 %rd4, {};\nsetp.lt.u64 %p1, %rd4, {value};\n@%p1 bra {label};\n",
+                order.suffix("acquire"),
+                at(of, word)
+            ),
+            Step::Fence(scope) => format!("fence.acq_rel.{};\n", scope.name()),
+            Step::Meet => "barrier.sync 0;\n".to_string(),
+            Step::Signal { to } => format!(
+                "add.u64 %rd3, %rd1, {};\n{{ .param .b64 a; st.param.b64 [a], %rd3; .param .b64 b; st.param.b64 [b], 1;\n\
+                 .param .b32 c; st.param.b32 [c], 10; .param .b32 d; st.param.b32 [d], {to};\n\
+                 call.uni nvshmemx_signal_op, (a, b, c, d); }}\n",
+                8 * WORDS
+            ),
+            Step::Wait { value } => format!(
+                "add.u64 %rd3, %rd1, {};\n{{ .param .b64 result; .param .b64 a; st.param.b64 [a], %rd3;\n\
+                 .param .b32 b; st.param.b32 [b], 5; .param .b64 c; st.param.b64 [c], {value};\n\
+                 call.uni (result), nvshmem_signal_wait_until, (a, b, c); }}\n",
+                8 * WORDS
+            ),
+            Step::NvshmemFence => "{ call.uni nvshmem_fence, (); }\n".to_string(),
+            Step::Quiet => "{ call.uni nvshmem_quiet, (); }\n".to_string(),
+        };
+    }
+    _ = writeln!(text, "st.global.u64 [%rd1+{}], %rd2;\nbra.uni $END;", 8 * (WORDS + 1 + noted_at));
+    text
+}
+
+pub(crate) fn source(program: &Program) -> String {
+    let of_pe = program.len() / PES;
+    let mut dispatch = String::new();
+    let mut threads = String::new();
+    for (i, steps) in program.iter().enumerate() {
+        _ = writeln!(dispatch, "setp.eq.s32 %p1, %r3, {i};\n@%p1 bra $T{i};");
+        _ = write!(threads, "$T{i}:\n{}", lines(i / of_pe, i, i % of_pe, steps));
+    }
+    let of_block = of_pe / BLOCKS;
+    format!(
+        ".version 8.0\n.target sm_90\n.address_size 64
+.extern .func (.param .b32 r) nvshmem_my_pe;
+.extern .func (.param .b64 r) nvshmem_ptr (.param .b64 a, .param .b32 b);
+.extern .func nvshmem_fence;
+.extern .func nvshmem_quiet;
+.extern .func (.param .b64 r) nvshmem_signal_wait_until (.param .b64 a, .param .b32 b, .param .b64 c);
+.extern .func nvshmemx_signal_op (.param .b64 a, .param .b64 b, .param .b32 c, .param .b32 d);
+.visible .entry k(.param .u64 k_param_0)
+{{
+.reg .b64 %rd<7>; .reg .b32 %r<6>; .reg .pred %p<2>;
+ld.param.u64 %rd1, [k_param_0];
+mov.u64 %rd2, 0;
+mov.u32 %r2, %tid.x;
+mov.u32 %r4, %ctaid.x;
+mad.lo.s32 %r2, %r4, {of_block}, %r2;
+{{ .param .b32 result; call.uni (result), nvshmem_my_pe, (); ld.param.b32 %r1, [result]; }}
+sub.s32 %r5, 1, %r1;
+{{ .param .b64 result; .param .b64 a; st.param.b64 [a], %rd1; .param .b32 b; st.param.b32 [b], %r5;
+call.uni (result), nvshmem_ptr, (a, b); ld.param.b64 %rd6, [result]; }}
+mad.lo.s32 %r3, %r1, {of_pe}, %r2;
+{dispatch}bra.uni $END;
+{threads}$END: ret;
+}}
+"
+    )
+}
