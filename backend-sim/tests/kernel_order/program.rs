@@ -7,6 +7,11 @@ pub(crate) const BLOCKS: usize = 2;
 /// Data, then flags that strong accesses share. One word more is a signal, and behind it each thread has one for what it has seen.
 pub(crate) const WORDS: usize = 4;
 
+/// In place of a PE: the shared memory of the thread's block.
+pub(crate) const SHARED: usize = PES;
+/// The word that signals change, and waits and strong loads look at.
+pub(crate) const SIGNAL: usize = WORDS;
+
 /// The threads that an access or a fence is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Scope {
@@ -24,7 +29,7 @@ pub(crate) enum Order {
     Strong(Scope),
 }
 
-/// What a thread does. `of` is the PE whose word it is.
+/// What a thread does. `of` is the PE whose word it is, or [`SHARED`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
     /// Loads, and notes what is there.
@@ -64,6 +69,28 @@ pub(crate) enum Step {
     Wait {
         value: u64,
     },
+    /// The same by a loop around a load.
+    Look {
+        value: u64,
+        order: Order,
+    },
+    /// Puts a value.
+    P {
+        to: usize,
+        word: usize,
+        value: u64,
+    },
+    /// Gets, and notes what was there.
+    G {
+        of: usize,
+        word: usize,
+    },
+    /// Puts one of its own PE's words, without waiting.
+    Put {
+        to: usize,
+        word: usize,
+        src: usize,
+    },
     NvshmemFence,
     Quiet,
 }
@@ -75,6 +102,16 @@ pub(crate) type Program = Vec<Vec<Step>>;
 pub(crate) fn place(program: &Program, thread: usize) -> (usize, usize) {
     let of_block = program.len() / PES / BLOCKS;
     (thread / of_block / BLOCKS, thread / of_block)
+}
+
+impl Step {
+    /// As a thread of this PE makes it.
+    pub(crate) fn on(self, pe: usize) -> Step {
+        match self {
+            Step::Look { value, order } => Step::Await { of: pe, word: SIGNAL, value, order },
+            step => step,
+        }
+    }
 }
 
 impl Scope {
@@ -107,27 +144,37 @@ impl Order {
 
 /// A thread's steps. %rd1 is the memory, %rd6 that of the other PE, %rd2 what was seen.
 fn lines(pe: usize, thread: usize, noted_at: usize, steps: &[Step]) -> String {
-    let at = |of: usize, word: usize| format!("[{}+{}]", if of == pe { "%rd1" } else { "%rd6" }, 8 * word);
+    let space = |of: usize| if of == SHARED { ".shared" } else { ".global" };
+    let at = |of: usize, word: usize| {
+        let base = match of {
+            SHARED => "shared",
+            _ if of == pe => "%rd1",
+            _ => "%rd6",
+        };
+        format!("[{base}+{}]", 8 * word)
+    };
     let note = "mad.lo.u64 %rd2, %rd2, 10, %rd4;\n";
     let mut text = String::new();
     for (i, step) in steps.iter().enumerate() {
+        let step = step.on(pe);
         let label = format!("$T{thread}S{i}");
-        text += &match *step {
+        text += &match step {
             Step::Read { of, word, order } => {
-                format!("ld{}.global.u64 %rd4, {};\n{note}", order.suffix("acquire"), at(of, word))
+                format!("ld{}{}.u64 %rd4, {};\n{note}", order.suffix("acquire"), space(of), at(of, word))
             }
             Step::Write { of, word, value, order } => {
-                format!("st{}.global.u64 {}, {value};\n", order.suffix("release"), at(of, word))
+                format!("st{}{}.u64 {}, {value};\n", order.suffix("release"), space(of), at(of, word))
             }
             Step::Add { of, word, order, fetch: true } => {
-                format!("atom{}.global.add.u64 %rd4, {}, 1;\n{note}", order.suffix("acq_rel"), at(of, word))
+                format!("atom{}{}.add.u64 %rd4, {}, 1;\n{note}", order.suffix("acq_rel"), space(of), at(of, word))
             }
             Step::Add { of, word, order, fetch: false } => {
-                format!("red{}.global.add.u64 {}, 1;\n", order.suffix("release"), at(of, word))
+                format!("red{}{}.add.u64 {}, 1;\n", order.suffix("release"), space(of), at(of, word))
             }
             Step::Await { of, word, value, order } => format!(
-                "{label}: ld{}.global.u64 %rd4, {};\nsetp.lt.u64 %p1, %rd4, {value};\n@%p1 bra {label};\n",
+                "{label}: ld{}{}.u64 %rd4, {};\nsetp.lt.u64 %p1, %rd4, {value};\n@%p1 bra {label};\n",
                 order.suffix("acquire"),
+                space(of),
                 at(of, word)
             ),
             Step::Fence(scope) => format!("fence.acq_rel.{};\n", scope.name()),
@@ -144,6 +191,23 @@ fn lines(pe: usize, thread: usize, noted_at: usize, steps: &[Step]) -> String {
                  call.uni (result), nvshmem_signal_wait_until, (a, b, c); }}\n",
                 8 * WORDS
             ),
+            Step::P { to, word, value } => format!(
+                "add.u64 %rd3, %rd1, {};\n{{ .param .b64 a; st.param.b64 [a], %rd3; .param .b64 b; st.param.b64 [b], {value};\n\
+                 .param .b32 c; st.param.b32 [c], {to}; call.uni nvshmem_uint64_p, (a, b, c); }}\n",
+                8 * word
+            ),
+            Step::G { of, word } => format!(
+                "add.u64 %rd3, %rd1, {};\n{{ .param .b64 result; .param .b64 a; st.param.b64 [a], %rd3; .param .b32 b; st.param.b32 [b], {of};\n\
+                 call.uni (result), nvshmem_uint64_g, (a, b); ld.param.b64 %rd4, [result]; }}\n{note}",
+                8 * word
+            ),
+            Step::Put { to, word, src } => format!(
+                "add.u64 %rd3, %rd1, {};\nadd.u64 %rd5, %rd1, {};\n{{ .param .b64 a; st.param.b64 [a], %rd3; .param .b64 b; st.param.b64 [b], %rd5;\n\
+                 .param .b64 c; st.param.b64 [c], 1; .param .b32 d; st.param.b32 [d], {to}; call.uni nvshmem_uint64_put_nbi, (a, b, c, d); }}\n",
+                8 * word,
+                8 * src
+            ),
+            Step::Look { .. } => unreachable!("it is an `Await`"),
             Step::NvshmemFence => "{ call.uni nvshmem_fence, (); }\n".to_string(),
             Step::Quiet => "{ call.uni nvshmem_quiet, (); }\n".to_string(),
         };
@@ -161,17 +225,25 @@ pub(crate) fn source(program: &Program) -> String {
         _ = write!(threads, "$T{i}:\n{}", lines(i / of_pe, i, i % of_pe, steps));
     }
     let of_block = of_pe / BLOCKS;
+    let zero: String = (0..WORDS).map(|word| format!("@%p1 st.shared.u64 [shared+{}], 0;\n", 8 * word)).collect();
     format!(
         ".version 8.0\n.target sm_90\n.address_size 64
 .extern .func (.param .b32 r) nvshmem_my_pe;
 .extern .func (.param .b64 r) nvshmem_ptr (.param .b64 a, .param .b32 b);
 .extern .func nvshmem_fence;
 .extern .func nvshmem_quiet;
+.extern .func nvshmem_uint64_p (.param .b64 a, .param .b64 b, .param .b32 c);
+.extern .func (.param .b64 r) nvshmem_uint64_g (.param .b64 a, .param .b32 b);
+.extern .func nvshmem_uint64_put_nbi (.param .b64 a, .param .b64 b, .param .b64 c, .param .b32 d);
 .extern .func (.param .b64 r) nvshmem_signal_wait_until (.param .b64 a, .param .b32 b, .param .b64 c);
 .extern .func nvshmemx_signal_op (.param .b64 a, .param .b64 b, .param .b32 c, .param .b32 d);
 .visible .entry k(.param .u64 k_param_0)
 {{
+.shared .align 8 .b64 shared[{WORDS}];
 .reg .b64 %rd<7>; .reg .b32 %r<6>; .reg .pred %p<2>;
+mov.u32 %r2, %tid.x;
+setp.eq.s32 %p1, %r2, 0;
+{zero}barrier.sync 0;
 ld.param.u64 %rd1, [k_param_0];
 mov.u64 %rd2, 0;
 mov.u32 %r2, %tid.x;

@@ -1,0 +1,137 @@
+//! What each step accesses, and which accesses race.
+
+use super::model::{Model, State};
+use super::past::Past;
+use super::program::{Order, PES, SHARED, Scope, Step, place};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A load, a store or an atomic.
+    Own,
+    /// A weak store to another PE, which arrives later.
+    Store,
+    /// A get: it is no load.
+    Get,
+    /// A put arrives, or reads its source.
+    Transfer,
+}
+
+pub(super) struct Access {
+    /// The PE, and its word.
+    pub(super) spot: (usize, usize),
+    pub(super) writes: bool,
+    pub(super) order: Order,
+    pub(super) kind: Kind,
+    /// It is the source of a put.
+    pub(super) second: bool,
+}
+
+pub(super) fn home(of: usize, (_, block): (usize, usize)) -> usize {
+    if of == SHARED { PES + block } else { of }
+}
+
+/// What a step of a thread in a place accesses, its target first.
+pub(super) fn accesses(step: &Step, place: (usize, usize)) -> Vec<Access> {
+    let (pe, _) = place;
+    let step = step.on(pe);
+    let one = |spot, writes, order, kind| vec![Access { spot, writes, order, kind, second: false }];
+    match step {
+        Step::Read { of, word, order } | Step::Await { of, word, order, .. } => {
+            one((home(of, place), word), false, order, Kind::Own)
+        }
+        Step::Write { of, word, order: Order::Weak, .. } if of != pe && of != SHARED => {
+            one((of, word), true, Order::Weak, Kind::Store)
+        }
+        Step::Write { of, word, order, .. } | Step::Add { of, word, order, .. } => {
+            one((home(of, place), word), true, order, Kind::Own)
+        }
+        Step::P { to, word, .. } => one((to, word), true, Order::Weak, Kind::Transfer),
+        Step::G { of, word } => one((of, word), false, Order::Weak, Kind::Get),
+        Step::Put { to, word, src } => {
+            let mut accesses = one((to, word), true, Order::Weak, Kind::Transfer);
+            accesses.push(Access {
+                spot: (pe, src),
+                writes: false,
+                order: Order::Weak,
+                kind: Kind::Transfer,
+                second: true,
+            });
+            accesses
+        }
+        Step::Fence(_)
+        | Step::Meet
+        | Step::Signal { .. }
+        | Step::Wait { .. }
+        | Step::Look { .. }
+        | Step::NvshmemFence
+        | Step::Quiet => {
+            vec![]
+        }
+    }
+}
+
+/// The bit of a thread's step; `second`: of the source that it reads later.
+pub(super) fn bit(thread: usize, step: usize, second: bool) -> u128 {
+    1 << (16 * thread + 2 * step + usize::from(second))
+}
+
+impl Model<'_> {
+    /// The accesses of a PE's threads that are on their way for a time, of these kinds: all, or those to one PE.
+    pub(super) fn on_their_way(&self, pe: usize, kinds: &[Kind], to: Option<usize>) -> u128 {
+        let mut all = 0;
+        for (thread, steps) in self.program.iter().enumerate().filter(|(thread, _)| self.pe(*thread) == pe) {
+            for (i, step) in steps.iter().enumerate() {
+                // a source has been read when the data has arrived
+                let target = accesses(step, place(self.program, thread)).first().map(|access| access.spot.0);
+                let accesses = accesses(step, place(self.program, thread))
+                    .into_iter()
+                    .filter(|access| kinds.contains(&access.kind));
+                let accesses = accesses.filter(|_| to.is_none_or(|to| Some(to) == target));
+                all |= accesses.fold(0, |all, access| all | bit(thread, i, access.second));
+            }
+        }
+        all
+    }
+
+    /// Whether an access races with one that was made.
+    pub(super) fn races(&self, state: &State, (thread, step): (usize, usize), past: Past) -> bool {
+        let mine = accesses(&self.program[thread][step], place(self.program, thread));
+        mine.iter().any(|access| self.races_with_any(state, (thread, step), access, past))
+    }
+
+    pub(super) fn races_with_any(
+        &self,
+        state: &State,
+        (thread, step): (usize, usize),
+        access: &Access,
+        past: Past,
+    ) -> bool {
+        let all = self.program.iter().enumerate().flat_map(|(other, steps)| {
+            let of_step = move |(i, step)| {
+                accesses(step, place(self.program, other)).into_iter().map(move |earlier| ((other, i), earlier))
+            };
+            steps.iter().enumerate().flat_map(of_step)
+        });
+        let mut made = all.filter(|((other, i), earlier)| state.made & bit(*other, *i, earlier.second) != 0);
+        made.any(|((other, i), earlier)| {
+            if (other, i) == (thread, step) || earlier.spot != access.spot || !(access.writes || earlier.writes) {
+                return false;
+            }
+            let sees = |one: usize, order: Order, two: usize| match order.scope() {
+                None => false,
+                Some(Scope::Cta) => place(self.program, one) == place(self.program, two),
+                Some(Scope::Gpu) => self.pe(one) == self.pe(two),
+                Some(Scope::Sys) => true,
+            };
+            let morally_strong = sees(thread, access.order, other) && sees(other, earlier.order, thread);
+            let same_gpu = self.pe(other) == self.pe(thread) && matches!(access.kind, Kind::Own | Kind::Store);
+            let must_arrive = match earlier.kind {
+                Kind::Own | Kind::Get => false,
+                Kind::Store => !same_gpu, // a GPU's loads and stores come after its stores, and a get does not
+                Kind::Transfer => true,
+            };
+            let known = if must_arrive { past.arrived } else { past.steps | past.arrived };
+            !morally_strong && known & bit(other, i, earlier.second) == 0
+        })
+    }
+}
