@@ -99,12 +99,16 @@ impl Detector {
             _ => {}
         }
         let fenced = &self.pes[view.pe].fenced[view.kind.scope()];
-        let issue =
-            view.issue.get_or_insert_with(|| Rc::new(Issue { clock: Rc::clone(&view.clock), fenced: fenced.clone() }));
-        let issue = Rc::clone(issue);
-        // a thread's plain store is no step: what nothing orders with it may come first
-        let is_step = lane != Lane::Steps && !(lane == Lane::Stores && view.is_in_kernel());
-        if is_step && !view.is_host() {
+        // a thread's plain store is no step: what nothing orders with it, also a fence, may come first
+        let is_plain = lane == Lane::Stores && view.is_in_kernel();
+        let issue = match is_plain && fenced.is_some() {
+            true => Rc::new(Issue { clock: Rc::clone(&view.clock), fenced: None }),
+            false => {
+                let now = || Rc::new(Issue { clock: Rc::clone(&view.clock), fenced: fenced.clone() });
+                Rc::clone(view.issue.get_or_insert_with(now))
+            }
+        };
+        if !view.is_host() && lane != Lane::Steps && !is_plain {
             view.sent = Some((time, Rc::clone(&issue)));
         }
         Ticket { agent, lane, reads, time, previous, site, issue }
@@ -177,8 +181,11 @@ impl Detector {
         if self.agents[agent].is_in_kernel() {
             self.agents[agent].fence = at.map(|at| (now, at));
         }
-        if self.quiet == Quiet::Thread && self.agents[agent].is_in_kernel() {
-            return self.thread_fences(agent, now);
+        if self.agents[agent].is_in_kernel() {
+            self.thread_fences(agent, now);
+            if self.quiet == Quiet::Thread {
+                return;
+            }
         }
         let (pe, which) = self.agents[agent].scope();
         let is_host = !matches!(self.agents[agent].kind, Kind::Stream(_)); // a kernel waits in its call, as a host does

@@ -200,11 +200,11 @@ impl Detector {
         by.is_none_or(|(of, time)| of == agent || self.comes_after(agent, of, time))
     }
 
-    /// A thread's fence, where it is about what the thread comes after: what is issued by whom that comes after the fence, it puts behind
-    /// that. So it is something that threads know, and tell each other.
+    /// What a thread's fence puts in order of what it comes after: what is issued by whom that comes after the fence. So it is something that threads
+    /// know, and tell each other. To plain stores it means no more than that, whatever fences are about.
     pub(super) fn thread_fences(&mut self, thread: AgentId, now: u64) {
         for of in self.scope_of(thread) {
-            let covered = covered_by(self.quiet, &self.agents, self.base, thread, of, now);
+            let covered = covered_by(Quiet::Thread, &self.agents, self.base, thread, of, now);
             if self.agents[of].issued > self.base && covered > 0 {
                 self.agents[thread].clock().of(of).fenced().add(0, covered);
             }

@@ -16,10 +16,18 @@ impl Model<'_> {
         let step = &step.on(pe);
         let seen = self.past_and_own(before, thread);
         let mut past = seen;
+        let mut behind = Past::default(); // what a strong write tells in any case
         // what changes another PE's memory, or is a transfer, comes behind what NVSHMEM's fences put before it
         match *step {
+            // a plain store is no step of a search: it comes behind those fences alone that it comes after
+            Step::Write { of: to, order: Order::Weak, .. } if to != pe && to != SHARED => {
+                past.arrived |= past.fenced & self.on_their_way(pe, &[Kind::Store, Kind::Transfer], Some(to));
+            }
             Step::Write { of: to, .. } | Step::Add { of: to, .. } if to != pe && to != SHARED => {
                 self.fenced_arrive(before, &mut past, pe, to);
+                behind.fenced = past.fenced;
+                self.fenced_arrive(before, &mut behind, pe, to);
+                behind.fenced = 0;
             }
             Step::P { to, .. } | Step::Put { to, .. } | Step::Signal { to } => {
                 self.fenced_arrive(before, &mut past, pe, to);
@@ -60,7 +68,7 @@ impl Model<'_> {
             Step::Write { of, word, value, order } => {
                 let of = self.home(thread, of);
                 state.memory[of][word] = value;
-                let told = self.releases(&state, thread, order, past);
+                let told = self.releases(&state, thread, order, past, behind);
                 state.told.insert((of, word), told);
             }
             Step::Add { of, word, order, fetch } => {
@@ -72,7 +80,7 @@ impl Model<'_> {
                     self.hears(&mut state, thread, (of, word), order);
                 }
                 past.join(state.threads[thread].past);
-                let told = self.releases(&state, thread, order, past);
+                let told = self.releases(&state, thread, order, past, behind);
                 join(state.told.entry((of, word)).or_default(), &told);
             }
             Step::Fence(scope) => {
@@ -139,7 +147,7 @@ impl Model<'_> {
     }
 
     /// What came before the last transfers of a PE's threads to another PE.
-    pub(super) fn sent(&self, state: &State, pe: usize, to: usize) -> impl Iterator<Item = Past> {
+    fn sent(&self, state: &State, pe: usize, to: usize) -> impl Iterator<Item = Past> {
         let of_pe = self.program.len() / PES;
         state.threads[pe * of_pe..(pe + 1) * of_pe]
             .iter()
@@ -149,13 +157,13 @@ impl Model<'_> {
     }
 
     /// What fences of NVSHMEM put before what a PE issues to another one.
-    pub(super) fn fenced_arrive(&self, state: &State, past: &mut Past, pe: usize, to: usize) {
+    fn fenced_arrive(&self, state: &State, past: &mut Past, pe: usize, to: usize) {
         past.join(state.fenced[pe][to]);
         past.arrived |= past.fenced & self.on_their_way(pe, &[Kind::Store, Kind::Transfer], Some(to));
     }
 
     /// A fence tells all that comes before it, in its scope.
-    pub(super) fn fence(&self, state: &mut State, thread: usize, scope: Scope) {
+    fn fence(&self, state: &mut State, thread: usize, scope: Scope) {
         let past = self.past_and_own(state, thread);
         let pe = self.pe(thread);
         if scope == Scope::Sys {
@@ -167,11 +175,11 @@ impl Model<'_> {
         }
     }
 
-    /// What a strong write tells. `past`: what comes before it.
-    pub(super) fn releases(&self, state: &State, thread: usize, order: Order, mut past: Past) -> Told {
+    /// What a strong write tells. `past`: what comes before it; `behind`: what NVSHMEM's fences put before it at its target.
+    fn releases(&self, state: &State, thread: usize, order: Order, mut past: Past, behind: Past) -> Told {
         let (pe, block) = place(self.program, thread);
-        match order {
-            Order::Weak => Told::new(),
+        let mut told = match order {
+            Order::Weak => return Told::new(),
             Order::Relaxed(_) => {
                 let mut told = state.met[block].clone();
                 join(&mut told, &state.threads[thread].fenced);
@@ -184,11 +192,15 @@ impl Model<'_> {
                 let places = self.places(thread).into_iter().filter(|place| place.scope() <= scope);
                 places.map(|place| (place, past)).collect()
             }
+        };
+        if behind != Past::default() {
+            join(&mut told, &self.places(thread).into_iter().map(|place| (place, behind)).collect());
         }
+        told
     }
 
     /// A thread has read a word: it comes after the strong writes there, and after what the word tells, at once or from a fence on.
-    pub(super) fn hears(&self, state: &mut State, thread: usize, spot: (usize, usize), order: Order) {
+    fn hears(&self, state: &mut State, thread: usize, spot: (usize, usize), order: Order) {
         if order == Order::Weak {
             return;
         }
