@@ -70,9 +70,6 @@ fn proved(program: &Program, quiet: Quiet) -> std::result::Result<Seen, String> 
             }
             VerdictKind::Deadlock => _ = seen.outcomes.insert(None),
             VerdictKind::Race => {}
-            VerdictKind::Kernel { message, .. } if message.starts_with("race in shared memory") => {
-                seen.races.get_or_insert_with(|| message.clone());
-            }
             kind => other = Some(format!("{kind:?}")),
         }
         ControlFlow::Continue(())
@@ -127,8 +124,8 @@ fn step() -> impl Strategy<Value = Step> {
     let of = || prop_oneof![5 => pe(), 1 => Just(SHARED)];
     let order = || prop_oneof![6 => Just(Order::Weak), 1 => strong()];
     prop_oneof![
-        3 => (of(), data(), order()).prop_map(|(of, word, order)| Step::Read { of, word, order }),
-        3 => (of(), data(), order()).prop_map(|(of, word, order)| Step::Write { of, word, value: 5, order }),
+        3 => (pe(), data(), order()).prop_map(|(of, word, order)| Step::Read { of, word, order }),
+        3 => (pe(), data(), order()).prop_map(|(of, word, order)| Step::Write { of, word, value: 5, order }),
         1 => (of(), flag(), strong()).prop_map(|(of, word, order)| Step::Read { of, word, order }),
         3 => (of(), flag(), strong()).prop_map(|(of, word, order)| Step::Write { of, word, value: 1, order }),
         3 => (of(), flag(), 1..=2u64, strong()).prop_map(|(of, word, value, order)| Step::Await { of, word, value, order }),
@@ -159,8 +156,8 @@ fn chains() -> impl Strategy<Value = Program> {
             .prop_map(|order| Step::Look { value: 1, order }),
     ];
     let touch = prop_oneof![
-        3 => (of(), data()).prop_map(|(of, word)| Step::Read { of, word, order: Order::Weak }),
-        3 => (of(), data()).prop_map(|(of, word)| Step::Write { of, word, value: 5, order: Order::Weak }),
+        3 => (pe(), data()).prop_map(|(of, word)| Step::Read { of, word, order: Order::Weak }),
+        3 => (pe(), data()).prop_map(|(of, word)| Step::Write { of, word, value: 5, order: Order::Weak }),
         1 => (pe(), data()).prop_map(|(to, word)| Step::P { to, word, value: 5 }),
         1 => (pe(), data()).prop_map(|(of, word)| Step::G { of, word }),
         1 => pe().prop_map(|to| Step::Put { to, word: 0, src: 1 }),

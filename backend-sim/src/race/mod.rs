@@ -216,6 +216,11 @@ impl Fenced {
     /// Adds what has arrived at a PE with whatever comes behind these fences.
     fn tell(&self, to: PeId, clock: &mut Clock) {
         clock.join(&self.clock);
+        self.tell_arrivals(to, clock);
+    }
+
+    /// Adds the arrivals alone.
+    fn tell_arrivals(&self, to: PeId, clock: &mut Clock) {
         for (of, times) in &self.transfers {
             FENCED.into_iter().zip(times).for_each(|(lane, times)| clock.learn_to(*of, lane, to, times));
         }

@@ -211,7 +211,8 @@ impl Detector {
         }
     }
 
-    /// What fences of NVSHMEM put before a thread's own accesses to a PE's memory, as before a transfer that it would issue to that PE.
+    /// What fences of NVSHMEM put before a thread's own strong writes to a PE's memory: arrivals there, and nothing that came before their issue. For
+    /// that, a flag needs a release.
     pub(crate) fn fenced_before(&mut self, thread: AgentId, to: PeId) -> Option<Told> {
         if !self.on {
             return None;
@@ -219,7 +220,7 @@ impl Detector {
         let mut clock = Clock::default();
         let view = &self.agents[thread];
         if let Some(fenced) = &self.pes[view.pe].fenced[view.kind.scope()] {
-            fenced.tell(to, &mut clock);
+            fenced.tell_arrivals(to, &mut clock);
         }
         for (of, times) in view.clock.fenced().filter(|(of, _)| self.agents[*of].scope() == view.scope()) {
             FENCED.into_iter().for_each(|lane| clock.learn_to(of, lane, to, times));

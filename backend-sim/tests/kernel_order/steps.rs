@@ -14,7 +14,7 @@ impl Model<'_> {
         let step = self.program[thread].get(done).filter(|_| !at_barrier)?;
         let pe = self.pe(thread);
         let step = &step.on(pe);
-        let seen = self.past_and_own(before, thread);
+        let mut seen = self.past_and_own(before, thread);
         let mut past = seen;
         let mut behind = Past::default(); // what a strong write tells in any case
         // what changes another PE's memory, or is a transfer, comes behind what NVSHMEM's fences put before it
@@ -25,14 +25,18 @@ impl Model<'_> {
             }
             Step::Write { of: to, .. } | Step::Add { of: to, .. } if to != pe && to != SHARED => {
                 self.fenced_arrive(before, &mut past, pe, to);
-                behind.fenced = past.fenced;
-                self.fenced_arrive(before, &mut behind, pe, to);
-                behind.fenced = 0;
+                // not what came before the issue of what arrives: for that, it must release
+                (past.steps, behind.arrived) = (seen.steps, past.arrived & !seen.arrived);
             }
             Step::P { to, .. } | Step::Put { to, .. } | Step::Signal { to } => {
                 self.fenced_arrive(before, &mut past, pe, to);
             }
             _ => {}
+        }
+        if matches!(*step, Step::Signal { .. }) {
+            // a load does not show what transfers have brought, and it shows all else
+            let brought = past.arrived & !seen.arrived & self.on_their_way(pe, &[Kind::Transfer], None);
+            seen = Past { arrived: past.arrived & !brought, ..past };
         }
         let sends_to = match *step {
             Step::P { to, .. } | Step::Put { to, .. } | Step::Signal { to } => Some(to),
