@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use onesided::{Grid, Pe, Result, Source, args};
-use onesided_sim::{Config, Explore, Quiet, Races, Run, Sim, Simulation, VerdictKind};
+use onesided_sim::{Config, Explore, Profile, Quiet, Races, Run, Sim, Simulation, VerdictKind};
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestRunner};
 
@@ -54,11 +54,11 @@ struct Seen {
     outcomes: BTreeSet<Option<Vec<Vec<u64>>>>,
 }
 
-fn proved(program: &Program, quiet: Quiet) -> std::result::Result<Seen, String> {
+fn proved(program: &Program, profile: Profile, quiet: Quiet) -> std::result::Result<Seen, String> {
     let (source, threads) = (Source::ptx("random.ptx", source(program)), program.len() / PES / BLOCKS);
     let mut seen = Seen::default();
     let mut other = None;
-    let config = Config { quiet, races: Races::Find, max_steps: Some(20_000), ..Config::pes(PES) };
+    let config = Config { profile, quiet, races: Races::Find, max_steps: Some(20_000), ..Config::pes(PES) };
     let visit = |run: &Run<Vec<u64>>| {
         if let Some(race) = run.verdict.races.first() {
             seen.races.get_or_insert_with(|| race.to_string());
@@ -84,23 +84,35 @@ fn proved(program: &Program, quiet: Quiet) -> std::result::Result<Seen, String> 
     Ok(seen)
 }
 
+/// Profiles and readings of a quiet that differ for kernels on one node.
+const WAYS: [(Profile, Quiet); 5] = [
+    (Profile::Spec, Quiet::Pe),
+    (Profile::Spec, Quiet::Thread),
+    (Profile::Network, Quiet::Thread),
+    (Profile::Ibgda, Quiet::Pe),
+    (Profile::Nvlink, Quiet::Thread),
+];
+
 /// Compares a program: whether it races, or `None` if it is too large.
 fn compare(program: &Program) -> std::result::Result<Option<bool>, String> {
     let mut races = false;
-    for quiet in [Quiet::Pe, Quiet::Thread] {
-        let Some(Allowed { outcomes, racy }) = model::allowed(program, quiet, STATES) else { return Ok(None) };
-        let seen = proved(program, quiet)?;
+    for (profile, quiet) in WAYS {
+        let promises = &profile.promises();
+        let Some(Allowed { outcomes, racy }) = model::allowed(program, quiet, promises, STATES) else {
+            return Ok(None);
+        };
+        let seen = proved(program, profile, quiet)?;
         if !seen.complete {
             return Ok(None);
         }
         match seen.races {
-            Some(race) if !racy => return Err(format!("{quiet:?}: the model has no race: {race}")),
-            None if racy => return Err(format!("{quiet:?}: the model has a race, a proof has none")),
+            Some(race) if !racy => return Err(format!("{profile}, {quiet:?}: the model has no race: {race}")),
+            None if racy => return Err(format!("{profile}, {quiet:?}: the model has a race, a proof has none")),
             _ if racy => {}
             _ if seen.outcomes != outcomes => {
                 let missing = Vec::from_iter(outcomes.difference(&seen.outcomes));
                 let wrong = Vec::from_iter(seen.outcomes.difference(&outcomes));
-                return Err(format!("{quiet:?}: a proof misses {missing:?}, and shows {wrong:?}"));
+                return Err(format!("{profile}, {quiet:?}: a proof misses {missing:?}, and shows {wrong:?}"));
             }
             _ => {}
         }

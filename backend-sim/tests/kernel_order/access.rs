@@ -1,21 +1,24 @@
 //! What each step accesses, and which accesses race.
 
+use onesided_sim::Promises;
+
 use super::model::{Model, State};
 use super::past::Past;
-use super::program::{Order, PES, SHARED, Scope, Step, place};
+use super::program::{Order, PES, Program, SHARED, Scope, Step, place};
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A load, a store or an atomic.
     Own,
     /// A weak store to another PE, which arrives later.
     Store,
-    /// A get: it is no load.
-    Get,
+    /// What a call of NVSHMEM does before it ends: it is no load and no store.
+    Call,
     /// A put arrives, or reads its source.
     Transfer,
 }
 
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Access {
     /// The PE, and its word.
     pub(super) spot: (usize, usize),
@@ -31,7 +34,7 @@ pub(super) fn home(of: usize, (_, block): (usize, usize)) -> usize {
 }
 
 /// What a step of a thread in a place accesses, its target first.
-pub(super) fn accesses(step: &Step, place: (usize, usize)) -> Vec<Access> {
+fn accesses(step: &Step, place: (usize, usize), promises: &Promises) -> Vec<Access> {
     let (pe, _) = place;
     let step = step.on(pe);
     let one = |spot, writes, order, kind| vec![Access { spot, writes, order, kind, second: false }];
@@ -45,8 +48,10 @@ pub(super) fn accesses(step: &Step, place: (usize, usize)) -> Vec<Access> {
         Step::Write { of, word, order, .. } | Step::Add { of, word, order, .. } => {
             one((home(of, place), word), true, order, Kind::Own)
         }
+        // its call ends when it has arrived
+        Step::P { to, word, .. } if promises.put_arrives => one((to, word), true, Order::Weak, Kind::Call),
         Step::P { to, word, .. } => one((to, word), true, Order::Weak, Kind::Transfer),
-        Step::G { of, word } => one((of, word), false, Order::Weak, Kind::Get),
+        Step::G { of, word } => one((of, word), false, Order::Weak, Kind::Call),
         Step::Put { to, word, src } => {
             let mut accesses = one((to, word), true, Order::Weak, Kind::Transfer);
             accesses.push(Access {
@@ -75,17 +80,23 @@ pub(super) fn bit(thread: usize, step: usize, second: bool) -> u128 {
     1 << (16 * thread + 2 * step + usize::from(second))
 }
 
+/// Of all threads: what each step accesses.
+pub(super) fn all_accesses(program: &Program, promises: &Promises) -> Vec<Vec<Vec<Access>>> {
+    let of_thread = |(thread, steps): (usize, &Vec<Step>)| {
+        steps.iter().map(|step| accesses(step, place(program, thread), promises)).collect()
+    };
+    program.iter().enumerate().map(of_thread).collect()
+}
+
 impl Model<'_> {
     /// The accesses of a PE's threads that are on their way for a time, of these kinds: all, or those to one PE.
     pub(super) fn on_their_way(&self, pe: usize, kinds: &[Kind], to: Option<usize>) -> u128 {
         let mut all = 0;
-        for (thread, steps) in self.program.iter().enumerate().filter(|(thread, _)| self.pe(*thread) == pe) {
-            for (i, step) in steps.iter().enumerate() {
+        for (thread, steps) in self.accesses.iter().enumerate().filter(|(thread, _)| self.pe(*thread) == pe) {
+            for (i, accesses) in steps.iter().enumerate() {
                 // a source has been read when the data has arrived
-                let target = accesses(step, place(self.program, thread)).first().map(|access| access.spot.0);
-                let accesses = accesses(step, place(self.program, thread))
-                    .into_iter()
-                    .filter(|access| kinds.contains(&access.kind));
+                let target = accesses.first().map(|access| access.spot.0);
+                let accesses = accesses.iter().filter(|access| kinds.contains(&access.kind));
                 let accesses = accesses.filter(|_| to.is_none_or(|to| Some(to) == target));
                 all |= accesses.fold(0, |all, access| all | bit(thread, i, access.second));
             }
@@ -93,22 +104,26 @@ impl Model<'_> {
         all
     }
 
-    /// Whether an access races with one that was made.
-    pub(super) fn races(&self, state: &State, (thread, step): (usize, usize), past: Past) -> bool {
-        let mine = accesses(&self.program[thread][step], place(self.program, thread));
-        mine.iter().any(|access| self.races_with_any(state, (thread, step), access, past))
+    /// Blocking puts on their way to a PE: where transfers arrive in the order of issue, these do.
+    pub(super) fn in_order(&self, pe: usize, to: usize) -> u128 {
+        let mut all = 0;
+        for (thread, steps) in self.program.iter().enumerate().filter(|(thread, _)| self.pe(*thread) == pe) {
+            let puts =
+                steps.iter().enumerate().filter(|(_, step)| matches!(step, Step::P { to: its, .. } if *its == to));
+            all |= puts.fold(0, |all, (i, _)| all | bit(thread, i, false));
+        }
+        if self.promises.in_order { all } else { 0 }
     }
 
-    pub(super) fn races_with_any(
-        &self,
-        state: &State,
-        (thread, step): (usize, usize),
-        access: &Access,
-        past: Past,
-    ) -> bool {
-        let all = self.program.iter().enumerate().flat_map(|(other, steps)| {
-            let of_step = move |(i, step)| {
-                accesses(step, place(self.program, other)).into_iter().map(move |earlier| ((other, i), earlier))
+    /// Whether an access races with one that was made.
+    pub(super) fn races(&self, state: &State, (thread, step): (usize, usize), past: Past) -> bool {
+        self.accesses[thread][step].iter().any(|access| self.races_with_any(state, (thread, step), access, past))
+    }
+
+    fn races_with_any(&self, state: &State, (thread, step): (usize, usize), access: &Access, past: Past) -> bool {
+        let all = self.accesses.iter().enumerate().flat_map(|(other, steps)| {
+            let of_step = move |(i, accesses): (usize, &'_ Vec<Access>)| {
+                accesses.clone().into_iter().map(move |earlier| ((other, i), earlier))
             };
             steps.iter().enumerate().flat_map(of_step)
         });
@@ -126,7 +141,7 @@ impl Model<'_> {
             let morally_strong = sees(thread, access.order, other) && sees(other, earlier.order, thread);
             let same_gpu = self.pe(other) == self.pe(thread) && matches!(access.kind, Kind::Own | Kind::Store);
             let must_arrive = match earlier.kind {
-                Kind::Own | Kind::Get => false,
+                Kind::Own | Kind::Call => false,
                 Kind::Store => !same_gpu, // a GPU's loads and stores come after its stores, and a get does not
                 Kind::Transfer => true,
             };

@@ -6,9 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use onesided_sim::Quiet;
+use onesided_sim::{Promises, Quiet};
 
-use super::access::{bit, home};
+use super::access::{Access, all_accesses, bit, home};
 use super::past::{Past, Place, Told, join};
 use super::program::{BLOCKS, PES, Program, SIGNAL, Scope, WORDS, place};
 
@@ -65,7 +65,7 @@ pub(super) struct Signal {
 }
 
 /// What is allowed; `None` when there are more than `limit` states.
-pub(crate) fn allowed(program: &Program, quiet: Quiet, limit: usize) -> Option<Allowed> {
+pub(crate) fn allowed(program: &Program, quiet: Quiet, promises: &Promises, limit: usize) -> Option<Allowed> {
     let mut allowed = Allowed::default();
     let start = State {
         memory: vec![[0; WORDS + 1]; PES + PES * BLOCKS],
@@ -78,7 +78,7 @@ pub(crate) fn allowed(program: &Program, quiet: Quiet, limit: usize) -> Option<A
         fenced: vec![[Past::default(); PES]; PES],
         flying: Vec::new(),
     };
-    let model = Model { program, quiet };
+    let model = Model { program, accesses: all_accesses(program, promises), quiet, promises };
     let (mut visited, mut to_visit) = (BTreeSet::from([start.clone()]), vec![start]);
     while let Some(state) = to_visit.pop() {
         let mut moves = false;
@@ -100,6 +100,9 @@ pub(crate) fn allowed(program: &Program, quiet: Quiet, limit: usize) -> Option<A
 
 pub(super) struct Model<'a> {
     pub(super) program: &'a Program,
+    /// What each step of each thread accesses.
+    pub(super) accesses: Vec<Vec<Vec<Access>>>,
+    pub(super) promises: &'a Promises,
     /// Whether quiets and fences are about the PE: what it has issued at any time before, whether or not the thread comes after that.
     pub(super) quiet: Quiet,
 }

@@ -2,7 +2,7 @@
 
 use onesided_sim::Quiet;
 
-use super::access::{Access, Kind, accesses, bit};
+use super::access::{Access, Kind, bit};
 use super::model::{Model, Race, Signal, State, Thread};
 use super::past::{Past, Place, Told, join};
 use super::program::{Order, PES, SHARED, SIGNAL, Scope, Step, place};
@@ -33,10 +33,16 @@ impl Model<'_> {
             }
             _ => {}
         }
-        if matches!(*step, Step::Signal { .. }) {
+        if let Step::P { to, .. } | Step::Signal { to } = *step {
+            past.arrived |= past.steps & self.in_order(pe, to);
+        }
+        if matches!(*step, Step::Signal { .. }) && !self.promises.loads_suffice {
             // a load does not show what transfers have brought, and it shows all else
             let brought = past.arrived & !seen.arrived & self.on_their_way(pe, &[Kind::Transfer], None);
             seen = Past { arrived: past.arrived & !brought, ..past };
+        }
+        if matches!(*step, Step::Signal { .. }) && self.promises.loads_suffice {
+            seen = past;
         }
         let sends_to = match *step {
             Step::P { to, .. } | Step::Put { to, .. } | Step::Signal { to } => Some(to),
@@ -46,9 +52,8 @@ impl Model<'_> {
             return Some(Err(Race));
         }
         let mut state = before.clone();
-        state.made |= accesses(step, place(self.program, thread))
-            .iter()
-            .fold(0, |all, access| all | bit(thread, done, access.second));
+        let touched = &self.accesses[thread][done];
+        state.made |= touched.iter().fold(0, |all, access| all | bit(thread, done, access.second));
         state.threads[thread].done += 1;
         if let Some(to) = sends_to {
             let past = self.past_and_own(&state, thread);
@@ -109,6 +114,7 @@ impl Model<'_> {
                 let [signalled, _] = state.signalled[pe];
                 state.threads[thread].past.join(signalled);
             }
+            Step::NvshmemFence if self.promises.fence_completes => return self.completes(before, state, thread, past),
             Step::NvshmemFence => {
                 state.threads[thread].past.fenced |=
                     past.steps & self.on_their_way(pe, &[Kind::Store, Kind::Transfer], None);
@@ -126,19 +132,7 @@ impl Model<'_> {
                 mine.for_each(|signal| _ = signal.covered.get_or_insert(state.fences[pe]));
                 state.flying.sort_unstable();
             }
-            Step::Quiet => {
-                if before.flying.iter().any(|signal| signal.from == pe) {
-                    return None;
-                }
-                let transfers = self.on_their_way(pe, &[Kind::Transfer], None);
-                state.threads[thread].past.arrived |= past.steps & transfers;
-                if self.quiet == Quiet::Pe {
-                    state.threads[thread].past.arrived |= state.made & transfers;
-                    let sent = (0..PES).flat_map(|to| self.sent(before, pe, to));
-                    sent.for_each(|past| state.threads[thread].past.join(past));
-                }
-                self.fence(&mut state, thread, Scope::Sys);
-            }
+            Step::Quiet => return self.completes(before, state, thread, past),
             // nobody can tell when it arrives who does not race with it
             Step::P { to, word, value } => state.memory[to][word] = value,
             Step::Put { to, word, src } => state.memory[to][word] = state.memory[pe][src],
@@ -147,6 +141,29 @@ impl Model<'_> {
             }
             Step::Look { .. } => unreachable!("it is an `Await`"),
         }
+        Some(Ok((state, false)))
+    }
+
+    /// A quiet, or a fence that is one, ends.
+    fn completes(
+        &self,
+        before: &State,
+        mut state: State,
+        thread: usize,
+        past: Past,
+    ) -> Option<Result<(State, bool), Race>> {
+        let pe = self.pe(thread);
+        if before.flying.iter().any(|signal| signal.from == pe) {
+            return None;
+        }
+        let transfers = self.on_their_way(pe, &[Kind::Transfer], None);
+        state.threads[thread].past.arrived |= past.steps & transfers;
+        if self.quiet == Quiet::Pe {
+            state.threads[thread].past.arrived |= state.made & transfers;
+            let sent = (0..PES).flat_map(|to| self.sent(before, pe, to));
+            sent.for_each(|past| state.threads[thread].past.join(past));
+        }
+        self.fence(&mut state, thread, Scope::Sys);
         Some(Ok((state, false)))
     }
 
@@ -208,10 +225,10 @@ impl Model<'_> {
         if order == Order::Weak {
             return;
         }
-        for (other, steps) in self.program.iter().enumerate().filter(|(other, _)| *other != thread) {
-            for (i, step) in steps.iter().enumerate() {
+        for (other, steps) in self.accesses.iter().enumerate().filter(|(other, _)| *other != thread) {
+            for (i, accesses) in steps.iter().enumerate() {
                 let is_update = |access: &Access| access.spot == spot && access.writes && access.order != Order::Weak;
-                if accesses(step, place(self.program, other)).iter().any(is_update) {
+                if accesses.iter().any(is_update) {
                     state.threads[thread].past.steps |= state.made & bit(other, i, false);
                 }
             }
