@@ -283,7 +283,7 @@ impl Search<'_, '_> {
                 }
                 return Ok(None);
             }
-            Trial::NotTried => {
+            Trial::NotTried | Trial::Unseen => {
                 self.is_weakest = false;
                 return Ok(None);
             }

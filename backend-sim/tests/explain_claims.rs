@@ -1,0 +1,83 @@
+//! What an explanation claims is so: what was shown is shown, what is needed is needed, and a run that stands for another one ends as it does.
+
+use std::ops::ControlFlow;
+
+use onesided::{Backend, Cmp, Pe, Result, SignalOp, expect_eq};
+use onesided_sim::{Config, Edit, Effort, Enough, Explore, Fix, Ordering, Run, Shown, Sim, Simulation, robustness};
+
+/// The line of this file that has a mark.
+fn line(mark: &str) -> u32 {
+    let text = include_str!("explain_claims.rs");
+    let found = text.lines().zip(1..).find(|(line, _)| line.ends_with(&format!("// {mark}")));
+    found.map(|(_, number)| number).unwrap_or_else(|| panic!("no line is marked {mark}"))
+}
+
+/// The first finding of a search of all schedules that is meant, recorded.
+fn finding<T>(
+    simulation: &mut Simulation,
+    program: impl Fn(&Pe<Sim>) -> Result<T>,
+    is_meant: impl Fn(&Run<T>) -> bool,
+) -> Run<T> {
+    let mut found = None;
+    let explored = simulation.explore(Explore::All { limit: 10_000 }, &program, |run| {
+        found = (run.has_finding() && is_meant(run)).then(|| run.without_results());
+        if found.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    explored.unwrap();
+    simulation.reproduce(&found.expect("something is wrong"), &program).unwrap()
+}
+
+#[track_caller]
+fn fix(pes: usize, program: impl Fn(&Pe<Sim>) -> Result<()>) -> Fix {
+    let mut simulation = Simulation::new(Config::pes(pes)).unwrap();
+    let run = finding(&mut simulation, &program, |_| true);
+    simulation.fix(&run, Effort::LITTLE, &program).unwrap().fix.expect("a fix")
+}
+
+/// PE 1 gives up after so many polls, and PE 0 may come later than that.
+#[test]
+fn a_loop_that_counts_its_polls_is_not_proved() {
+    let fix = fix(2, |pe| {
+        let (data, flag) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(1)?);
+        if pe.my_pe() == 0 {
+            pe.host().p(&data, 7, 1)?; // polled for
+            pe.host().signal_op(flag.signal(0), 1, SignalOp::Set, 1)?;
+        } else {
+            let mut polls = 0;
+            while pe.host().signal_fetch(flag.signal(0))? == 0 {
+                polls += 1;
+                expect_eq(polls < 1000, true, "it comes in time")?;
+            }
+            expect_eq(pe.read_one(&data)?, 7, "the data")?;
+        }
+        pe.free(flag)?;
+        pe.free(data)
+    });
+    let [Edit::Insert { call: Ordering::Fence, after, .. }] = fix.edits[..] else { panic!("{fix}") };
+    assert_eq!(after.line(), line("polled for"));
+    assert!(matches!(fix.shown, Shown::NothingFound { schedules: 600.. }), "{fix}");
+}
+
+/// PE 0 asks again and again, and sends something in between: in order it never ends, and it need not be wrong.
+#[test]
+fn what_did_not_end_is_not_needed() {
+    let program = |pe: &Pe<Sim>| {
+        let (flag, count) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(1)?);
+        if pe.my_pe() == 1 {
+            pe.host().signal_op(flag.signal(0), 1, SignalOp::Set, 0)?;
+            pe.host().quiet()?;
+        }
+        pe.host().sync_all()?; // before the loop
+        if pe.my_pe() == 0 {
+            while pe.host().signal_fetch(flag.signal(0))? == 0 {
+                pe.host().atomic_inc(&count, 1)?;
+            }
+        }
+        pe.free(count)?;
+        pe.free(flag)
+    };
+    let simulation = Simulation::new(Config { max_steps: Some(25), ..Config::pes(2) }).unwrap();
+    let weaker = simulation.weaken(Effort::LITTLE, program).unwrap();
+    let sync = weaker.iter().find(|weaker| weaker.at.line() == line("before the loop")).expect("it is a call");
+    assert_eq!(sync.enough, Enough::NotTried, "{}", sync.in_words(2));
+}
