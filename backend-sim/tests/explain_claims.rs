@@ -58,6 +58,29 @@ fn a_loop_that_counts_its_polls_is_not_proved() {
     assert!(matches!(fix.shown, Shown::NothingFound { schedules: 600.. }), "{fix}");
 }
 
+/// A barrier is the strongest call. Where a sync does it, something weaker is enough.
+#[test]
+fn a_barrier_is_needed_only_where_a_sync_is_not_enough() {
+    let overwritten = fix(2, |pe| {
+        let data = pe.alloc_zeroed::<u64>(1)?;
+        pe.read_one(&data)?; // read before
+        pe.host().p(&data, 7, 1 - pe.my_pe())?;
+        pe.host().barrier_all()?;
+        pe.free(data)
+    });
+    let sent = fix(2, |pe| {
+        let data = pe.alloc_zeroed::<u64>(1)?;
+        pe.host().p(&data, 7, 1 - pe.my_pe())?; // sent before
+        pe.read_one(&data)?;
+        pe.free(data)
+    });
+    for (fix, mark, is_weakest) in [(overwritten, "read before", false), (sent, "sent before", true)] {
+        let [Edit::Insert { call: Ordering::Barrier, after, .. }] = fix.edits[..] else { panic!("{fix}") };
+        assert_eq!((after.line(), fix.is_weakest), (line(mark), is_weakest), "{fix}");
+        assert!(matches!(fix.shown, Shown::Proved { .. }), "{fix}");
+    }
+}
+
 /// PE 0 asks again and again, and sends something in between: in order it never ends, and it need not be wrong.
 #[test]
 fn what_did_not_end_is_not_needed() {

@@ -26,7 +26,7 @@ pub struct Fix {
     pub before: Vec<Option<At>>,
     /// What the program with these changes was shown to be.
     pub shown: Shown,
-    /// Whether every weaker change was tried, and each one fails.
+    /// Whether every weaker change was tried, and each one fails: in place of a barrier, a sync too.
     pub is_weakest: bool,
 }
 
@@ -291,6 +291,7 @@ impl Search<'_, '_> {
             Trial::NothingFound(schedules) => Shown::NothingFound { schedules },
         };
         let before = edits.iter().map(|edit| self.next_of(edit)).collect();
+        self.is_weakest &= self.needs_its_barriers(&edits)?;
         let fix = Fix { edits, before, shown, is_weakest: self.is_weakest };
         if matches!(shown, Shown::Proved { .. }) || self.lacks.is_none_or(|lacks| kind >= Kind::Inserts(lacks)) {
             return Ok(Some(fix));
@@ -298,6 +299,20 @@ impl Search<'_, '_> {
         self.is_weakest = false;
         self.not_proved.get_or_insert(fix);
         Ok(None)
+    }
+
+    /// Whether no sync is enough in place of the barriers of a change that is.
+    fn needs_its_barriers(&mut self, edits: &[Edit]) -> Result<bool> {
+        if edits.iter().any(|edit| matches!(edit, Edit::Meet { .. })) {
+            return Ok(false); // not tried
+        }
+        let mut weaker = edits.to_vec();
+        for edit in &mut weaker {
+            if let Edit::Insert { call: call @ Ordering::Barrier, .. } = edit {
+                *call = Ordering::Sync;
+            }
+        }
+        Ok(!self.is_weakest || weaker == edits || matches!(self.trials.of(&weaker)?, Trial::Fails(_)))
     }
 
     /// Whether a race of the finding is not among those that are left.
