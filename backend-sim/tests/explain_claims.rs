@@ -81,6 +81,33 @@ fn a_barrier_is_needed_only_where_a_sync_is_not_enough() {
     }
 }
 
+/// Nobody but the writer is in the line that writes, and nobody but the reader in the one that reads. They meet behind both, once in each round.
+#[test]
+fn rounds_of_two_pes_get_a_barrier_behind_each_side() {
+    let fix = fix(2, |pe| {
+        let (slot, block, full) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc::<u64>(1)?, pe.alloc_zeroed::<u64>(1)?);
+        for round in 1..=2 {
+            if pe.my_pe() == 0 {
+                pe.write(&block, &[round])?;
+                pe.host().put_signal(&slot, &block, full.signal(0), round, SignalOp::Set, 1)?; // written
+                pe.host().quiet()?;
+            } else {
+                pe.host().signal_wait_until(full.signal(0), Cmp::Ge, round)?;
+                expect_eq(pe.read_one(&slot)?, round, "the block")?; // seen
+            }
+        }
+        pe.free(full)?;
+        pe.free(block)?;
+        pe.free(slot)
+    });
+    let places = |edit: &Edit| match *edit {
+        Edit::Insert { call: Ordering::Barrier, after, on_stream: false } => after.line(),
+        _ => panic!("{fix}"),
+    };
+    assert_eq!(fix.edits.iter().map(places).collect::<Vec<_>>(), [line("seen"), line("written")]);
+    assert!(matches!(fix.shown, Shown::Proved { .. }) && !fix.is_weakest, "{fix}");
+}
+
 /// PE 0 asks again and again, and sends something in between: in order it never ends, and it need not be wrong.
 #[test]
 fn what_did_not_end_is_not_needed() {

@@ -65,7 +65,7 @@ impl Simulation {
     /// Looks for the weakest change that makes a program right: one call (`fence`, `put_signal` in place of a put and a signal,
     /// `flush`, `quiet`, `synchronize`, `barrier_all`, in this order; a flush comes first where a fence completes), or two. Each change is
     /// tried: the program runs with it, on every schedule if they are few enough. A barrier is only tried where all PEs make the call before
-    /// it, and between two calls that race.
+    /// it, between two calls that race, and behind each of two calls that different PEs make in the rounds of a loop.
     ///
     /// `run` is the finding: a run of `program` on this cluster. Findings that no order cures have no fix: a leak, say.
     ///
@@ -258,8 +258,10 @@ impl Search<'_, '_> {
             );
         }
         self.is_weakest &= pairs.len() <= PAIRS;
-        self.trials.expect(pairs.iter().take(PAIRS).cloned());
-        for pair in pairs.into_iter().take(PAIRS) {
+        pairs.truncate(PAIRS);
+        pairs.extend(self.calls.rounds(self.races));
+        self.trials.expect(pairs.iter().cloned());
+        for pair in pairs {
             if let Some(fix) = self.attempt(Kind::Inserts(Ordering::Barrier), pair)? {
                 return Ok(Some(fix));
             }
