@@ -131,3 +131,33 @@ fn what_did_not_end_is_not_needed() {
     let sync = weaker.iter().find(|weaker| weaker.at.line() == line("before the loop")).expect("it is a call");
     assert_eq!(sync.enough, Enough::NotTried, "{}", sync.in_words(2));
 }
+
+/// Two waits that never end, and one of them needs more that comes in another order.
+fn two_deadlocks(pe: &Pe<impl Backend>) -> Result<()> {
+    let (word, never) = (pe.alloc_zeroed::<u64>(2)?, pe.alloc_zeroed::<u64>(2)?);
+    if pe.my_pe() == 0 {
+        for number in [0, 1] {
+            pe.host().signal_op(word.signal(number), 1, SignalOp::Set, 1)?;
+            pe.host().signal_op(word.signal(number), 2, SignalOp::Set, 1)?;
+        }
+    }
+    pe.host().barrier_all()?;
+    if pe.my_pe() == 1 && pe.host().signal_fetch(word.signal(0))? == 1 {
+        if pe.host().signal_fetch(word.signal(1))? == 1 {
+            pe.host().signal_wait_until(never.signal(0), Cmp::Eq, 1)?; // both overtaken
+        }
+        pe.host().signal_wait_until(never.signal(1), Cmp::Eq, 1)?;
+    }
+    pe.free(never)?;
+    pe.free(word)
+}
+
+#[test]
+fn a_deadlock_stands_for_one_in_the_same_lines() {
+    let mut simulation = Simulation::new(Config::pes(2)).unwrap();
+    let waits = |run: &Run<()>| run.verdict.agents[1].at.map(|at| at.line());
+    let run = finding(&mut simulation, two_deadlocks, |run| waits(run) == Some(line("both overtaken")));
+    let minimized = simulation.minimize(&run, Effort::LITTLE, two_deadlocks).unwrap().unwrap();
+    assert_eq!(waits(&minimized.run), Some(line("both overtaken")), "{}", minimized.run.verdict);
+    assert_eq!(minimized.exceptions.len(), 2, "{:?}", minimized.exceptions);
+}

@@ -13,7 +13,7 @@ use crate::limits::{Deadline, Limits};
 use crate::pe::Sim;
 use crate::schedule::Choices;
 use crate::simulation::{Run, Simulation, launched, with_pe};
-use crate::verdict::{Verdict, VerdictKind};
+use crate::verdict::{Standing, Verdict, VerdictKind};
 
 /// A run that ends as another one did, with as few exceptions from the run in order as were found.
 #[derive(Debug)]
@@ -32,8 +32,8 @@ impl Simulation {
     /// Looks for a run that ends as `run` did and differs less from the run in order: "this delivery comes after that read". Each
     /// attempt is one run. `None`: `run` is the one in order, or nothing simpler was found.
     ///
-    /// Two runs end alike if their verdicts are of one kind, at one line; and where a race is all that is wrong, the first race of the
-    /// one is a race of the other.
+    /// Two runs end alike if their verdicts are of one kind, at the same lines: of a deadlock, those in which somebody waits. And where a race
+    /// is all that is wrong, the first race of the one is a race of the other.
     ///
     /// ```
     /// use std::ops::ControlFlow;
@@ -87,29 +87,38 @@ impl Simulation {
 
 /// How a run ended, as far as another one ends alike.
 #[derive(Debug)]
-pub(super) struct Ending {
+struct Ending {
     outcome: String,
-    at: Option<At>,
+    /// The lines that it is about.
+    lines: BTreeSet<At>,
     race: Option<[At; 2]>,
 }
 
 impl Ending {
-    pub(super) fn of(verdict: &Verdict) -> Ending {
-        let at = match &verdict.kind {
-            VerdictKind::Failed { error, .. } => Some(error.at()),
-            VerdictKind::Panicked { at, .. } => *at,
-            _ => None,
+    fn of(verdict: &Verdict) -> Ending {
+        let lines = match &verdict.kind {
+            VerdictKind::Failed { error, .. } => [error.at()].into(),
+            VerdictKind::Panicked { at, .. } => at.iter().copied().collect(),
+            VerdictKind::FreedInUse { at, .. } | VerdictKind::Kernel { at, .. } => [*at].into(),
+            VerdictKind::Mismatch { calls, .. } => calls.iter().map(|call| call.at).collect(),
+            VerdictKind::CollectivesOutOfOrder { calls, .. } => calls.iter().map(|(_, at)| *at).collect(),
+            VerdictKind::Leak { leaks } => leaks.iter().map(|(_, live)| live.at).collect(),
+            VerdictKind::Deadlock => {
+                let waiting = verdict.agents.iter().filter(|state| matches!(state.standing, Standing::Waits(_)));
+                waiting.filter_map(|state| state.at).collect()
+            }
+            _ => BTreeSet::new(),
         };
         // which races lie behind a failure depends on what follows it
         let race = verdict.races.first().filter(|_| matches!(verdict.kind, VerdictKind::Race));
         let race = race.map(|race| [race.first.at, race.second.at]);
-        Ending { outcome: verdict.kind.outcome(), at, race }
+        Ending { outcome: verdict.kind.outcome(), lines, race }
     }
 
     fn is_that_of(&self, verdict: &Verdict) -> bool {
         let other = Ending::of(verdict);
         let has_race = |race: &[At; 2]| verdict.races.iter().any(|other| [other.first.at, other.second.at] == *race);
-        (&self.outcome, self.at) == (&other.outcome, other.at) && self.race.as_ref().is_none_or(has_race)
+        (&self.outcome, &self.lines) == (&other.outcome, &other.lines) && self.race.as_ref().is_none_or(has_race)
     }
 }
 
