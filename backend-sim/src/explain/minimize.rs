@@ -224,10 +224,10 @@ impl<'a, T> Runs<'a, T> {
         let Some(mut exceptions) = found else { return Ok(None) };
         // delta debugging: leave out ever smaller parts
         let mut part = exceptions.len();
-        while part > 0 {
+        while part > 0 && !self.is_over() {
             let mut from = 0;
             let before = exceptions.len();
-            while from < exceptions.len() {
+            while from < exceptions.len() && !self.is_over() {
                 let mut fewer = exceptions.clone();
                 fewer.drain(from..(from + part).min(exceptions.len()));
                 match has(self, &fewer)? {
@@ -268,18 +268,18 @@ impl<'a, T> Runs<'a, T> {
 fn inversions(steps: &[StepName], in_order: &[StepName]) -> Vec<Exception> {
     let places: BTreeMap<StepName, usize> = in_order.iter().enumerate().map(|(place, step)| (*step, place)).collect();
     let place = |step: &StepName| places.get(step).copied().unwrap_or(usize::MAX);
-    let (mut exceptions, mut furthest) = (Vec::new(), 0);
-    for (number, late) in steps.iter().enumerate() {
+    let mut exceptions = Vec::new();
+    // those that can still be the last for somebody: each further one comes earlier in order
+    let mut behind: Vec<(usize, StepName)> = Vec::new();
+    for late in steps {
         let mine = place(late);
-        if furthest > mine {
-            let after = steps[..number].iter().rfind(|other| place(other) > mine).expect("one is behind it in order");
-            exceptions.push(Exception { late: *late, after: *after });
-        }
-        furthest = furthest.max(mine);
+        while behind.pop_if(|(other, _)| *other <= mine).is_some() {}
+        exceptions.extend(behind.last().map(|(_, after)| Exception { late: *late, after: *after }));
+        behind.push((mine, *late));
     }
     for late in unreached(steps, in_order) {
-        let after = steps.iter().rfind(|other| place(other) > place(&late));
-        exceptions.extend(after.map(|after| Exception { late, after: *after }));
+        let last = behind.partition_point(|(other, _)| *other > place(&late));
+        exceptions.extend(last.checked_sub(1).map(|last| Exception { late, after: behind[last].1 }));
     }
     exceptions
 }
@@ -318,5 +318,18 @@ mod tests {
         assert_eq!(of(&[1, 2]), [], "it ends early");
         assert_eq!(of(&[1, 4]), [(2, 4), (3, 4)], "steps that it does not come to");
         assert_eq!(of(&[1, 9, 2, 3, 4, 5]), [(2, 9), (3, 9), (4, 9), (5, 9)], "a step that is not there in order");
+    }
+
+    /// One that comes first and is the last in order is looked at once, and not for each step that comes behind it.
+    #[test]
+    fn a_long_run_has_its_exceptions_at_once() {
+        let n = STEPS as u64;
+        let (run, in_order) =
+            (steps(&Vec::from_iter((0..n).rev().take(1).chain(0..n / 2))), steps(&Vec::from_iter(0..n)));
+        let start = std::time::Instant::now();
+        let exceptions = inversions(&run, &in_order);
+        assert!(start.elapsed().as_secs() < 2, "{:?}", start.elapsed());
+        assert_eq!(exceptions.len(), n as usize - 1);
+        assert!(exceptions.iter().all(|exception| exception.after == run[0]));
     }
 }
