@@ -161,3 +161,24 @@ fn a_deadlock_stands_for_one_in_the_same_lines() {
     assert_eq!(waits(&minimized.run), Some(line("both overtaken")), "{}", minimized.run.verdict);
     assert_eq!(minimized.exceptions.len(), 2, "{:?}", minimized.exceptions);
 }
+
+/// Whoever is first has the first ticket. Both then write the same, and that matters to nobody: what follows a ticket is no reason for it.
+#[test]
+fn what_comes_behind_a_difference_is_no_witness() {
+    for pes in [2, 3] {
+        let program = |pe: &Pe<Sim>| -> Result<u64> {
+            let (ticket, word) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(1)?);
+            let mine = pe.host().atomic_fetch_inc(&ticket, 0)?;
+            pe.host().p(&word, 7, 0)?;
+            pe.host().quiet()?;
+            pe.host().barrier_all()?;
+            pe.free(word)?;
+            pe.free(ticket)?;
+            Ok(mine)
+        };
+        let mut simulation = Simulation::new(Config::pes(pes)).unwrap();
+        let run = simulation.run(program).unwrap();
+        let witness = simulation.witness(&run.verdict.races[0], Effort::LITTLE, program).unwrap();
+        assert!(witness.run.is_none() && witness.other.is_some(), "{:?}", witness.run.map(|run| run.exceptions));
+    }
+}

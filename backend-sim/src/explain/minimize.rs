@@ -242,7 +242,7 @@ impl<'a, T> Runs<'a, T> {
 
     /// The run with these exceptions, recorded and in words. Where the effort did not last, some of them may make no difference: a schedule has none
     /// of those.
-    fn recorded(&mut self, mut exceptions: Vec<Exception>) -> Result<Minimized<T>> {
+    pub(super) fn recorded(&mut self, mut exceptions: Vec<Exception>) -> Result<Minimized<T>> {
         self.simulation.engine.ends_at(Deadline::default()); // what was found is kept
         let mut chooser = Exceptions::new(&exceptions);
         self.simulation.engine.execute(&mut chooser, self.max_steps, true, &self.program)?;
