@@ -182,3 +182,24 @@ fn what_comes_behind_a_difference_is_no_witness() {
         assert!(witness.run.is_none() && witness.other.is_some(), "{:?}", witness.run.map(|run| run.exceptions));
     }
 }
+
+/// PE 0 sends to itself until its own message has come: with complete operations that is at once, and otherwise nobody knows when.
+#[test]
+fn a_run_that_is_given_up_is_no_outcome() {
+    let program = |pe: &Pe<Sim>| -> Result<u64> {
+        let words = pe.alloc_zeroed::<u64>(2)?;
+        let mut seen = 0;
+        if pe.my_pe() == 0 {
+            pe.host().p(words.at(0), 1, 0)?;
+            while pe.read_one(words.at(0))? == 0 {
+                pe.host().atomic_inc(words.at(1), 0)?;
+            }
+            seen = 1;
+        }
+        pe.free(words)?;
+        Ok(seen)
+    };
+    let found = robustness(Config { max_steps: Some(40), ..Config::pes(1) }, 1000, program).unwrap();
+    assert!(!found.is_complete() && found.odd.is_empty(), "{found}");
+    assert!(found.to_string().starts_with("not known for "), "{found}");
+}
