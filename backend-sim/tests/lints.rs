@@ -135,6 +135,39 @@ fn a_counter_goes_on_over_rounds() {
     assert_eq!(kinds(&recorded(Config::pes(3), rounds(false))), [LintKind::CounterOvertaken]);
 }
 
+/// What a wait for all has seen is there, whatever is waited for then. Chunks that come later can still overtake each other.
+#[test]
+fn a_counter_that_has_counted_all_is_right() {
+    let again = |more: bool| {
+        move |pe: &Pe<Sim>| {
+            let words = pe.alloc_zeroed::<u64>(6)?;
+            let (count, answer) = (words.signal(4), words.signal(5));
+            for round in 0..1 + usize::from(more) {
+                if pe.my_pe() == 0 {
+                    for chunk in 0..2 {
+                        let to = words.at(2 * round + chunk);
+                        pe.host().put_signal(to, words.at(chunk), count, 1, SignalOp::Add, 1)?;
+                    }
+                    pe.host().signal_wait_until(answer, Cmp::Ge, 1)?;
+                } else {
+                    let all = 2 * round as u64 + 2;
+                    pe.host().signal_wait_until(count, Cmp::Ge, all - round as u64)?;
+                    pe.host().signal_wait_until(count, Cmp::Ge, 1)?;
+                    pe.host().signal_op(answer, 1, SignalOp::Set, 0)?;
+                }
+            }
+            pe.free(words)
+        }
+    };
+    assert_eq!(kinds(&recorded(Config::pes(2), again(false))), []);
+    assert_eq!(
+        kinds(&recorded(Config::pes(2), again(true))),
+        [LintKind::CounterOvertaken; 2],
+        "neither wait needs both"
+    );
+    assert_proved(Config::pes(2), &again(false));
+}
+
 /// One value is passed only by an update that may come between the one that is waited for and the wait.
 #[test]
 fn an_equality_that_cannot_be_passed_is_right() {
