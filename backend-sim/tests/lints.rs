@@ -474,6 +474,41 @@ fn a_fence_between_two_signals_to_one_pe_is_no_fence_to_another() {
     assert_eq!(kinds(&recorded(Config::pes(3), program(false))), [LintKind::FenceToAnotherPe]);
 }
 
+/// Data that its receiver has answered is there. Nobody needs the fence then, and nothing is wrong.
+#[test]
+fn a_fence_behind_an_answer_is_no_fence_to_another() {
+    let program = |answered: bool| {
+        move |pe: &Pe<Sim>| {
+            let (x, flags, host) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(2)?, pe.host());
+            match pe.my_pe() {
+                0 => {
+                    host.put_signal(&x, &x, flags.signal(0), 1, SignalOp::Set, 1)?;
+                    if answered {
+                        host.signal_wait_until(flags.signal(1), Cmp::Eq, 1)?;
+                    }
+                    host.fence()?;
+                    host.signal_op(flags.signal(0), 1, SignalOp::Set, 2)?;
+                }
+                1 => {
+                    host.signal_wait_until(flags.signal(0), Cmp::Eq, 1)?;
+                    host.signal_op(flags.signal(1), 1, SignalOp::Set, 0)?;
+                }
+                _ => {
+                    host.signal_wait_until(flags.signal(0), Cmp::Eq, 1)?;
+                    if answered {
+                        host.g(&x, 1)?;
+                    }
+                }
+            }
+            pe.free(flags)?;
+            pe.free(x)
+        }
+    };
+    assert_eq!(kinds(&recorded(Config::pes(3), program(true))), []);
+    assert_eq!(kinds(&recorded(Config::pes(3), program(false))), [LintKind::FenceToAnotherPe]);
+    assert_proved(Config::pes(3), &program(true));
+}
+
 /// A quiet covers whatever its scope has issued, and a put with a signal tells of itself.
 #[test]
 fn a_quiet_that_covers_a_get_is_in_no_wrong_scope() {
