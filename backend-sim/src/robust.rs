@@ -133,6 +133,9 @@ fn outcomes<T: Ord + Clone>(
 ) -> Result<(BTreeMap<Outcome<T>, Schedule>, Explored)> {
     let mut found = BTreeMap::new();
     let explored = explore(&mut |run| {
+        if run.is_given_up() {
+            return ControlFlow::Continue(()); // nobody knows how it ends
+        }
         let results = match run.verdict.kind {
             VerdictKind::Finished => run.results.clone(),
             _ => Vec::new(),

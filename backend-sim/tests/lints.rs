@@ -135,6 +135,39 @@ fn a_counter_goes_on_over_rounds() {
     assert_eq!(kinds(&recorded(Config::pes(3), rounds(false))), [LintKind::CounterOvertaken]);
 }
 
+/// What a wait for all has seen is there, whatever is waited for then. Chunks that come later can still overtake each other.
+#[test]
+fn a_counter_that_has_counted_all_is_right() {
+    let again = |more: bool| {
+        move |pe: &Pe<Sim>| {
+            let words = pe.alloc_zeroed::<u64>(6)?;
+            let (count, answer) = (words.signal(4), words.signal(5));
+            for round in 0..1 + usize::from(more) {
+                if pe.my_pe() == 0 {
+                    for chunk in 0..2 {
+                        let to = words.at(2 * round + chunk);
+                        pe.host().put_signal(to, words.at(chunk), count, 1, SignalOp::Add, 1)?;
+                    }
+                    pe.host().signal_wait_until(answer, Cmp::Ge, 1)?;
+                } else {
+                    let all = 2 * round as u64 + 2;
+                    pe.host().signal_wait_until(count, Cmp::Ge, all - round as u64)?;
+                    pe.host().signal_wait_until(count, Cmp::Ge, 1)?;
+                    pe.host().signal_op(answer, 1, SignalOp::Set, 0)?;
+                }
+            }
+            pe.free(words)
+        }
+    };
+    assert_eq!(kinds(&recorded(Config::pes(2), again(false))), []);
+    assert_eq!(
+        kinds(&recorded(Config::pes(2), again(true))),
+        [LintKind::CounterOvertaken; 2],
+        "neither wait needs both"
+    );
+    assert_proved(Config::pes(2), &again(false));
+}
+
 /// One value is passed only by an update that may come between the one that is waited for and the wait.
 #[test]
 fn an_equality_that_cannot_be_passed_is_right() {
@@ -439,6 +472,41 @@ fn a_fence_between_two_signals_to_one_pe_is_no_fence_to_another() {
     };
     assert_eq!(kinds(&recorded(Config::pes(3), program(true))), []);
     assert_eq!(kinds(&recorded(Config::pes(3), program(false))), [LintKind::FenceToAnotherPe]);
+}
+
+/// Data that its receiver has answered is there. Nobody needs the fence then, and nothing is wrong.
+#[test]
+fn a_fence_behind_an_answer_is_no_fence_to_another() {
+    let program = |answered: bool| {
+        move |pe: &Pe<Sim>| {
+            let (x, flags, host) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<u64>(2)?, pe.host());
+            match pe.my_pe() {
+                0 => {
+                    host.put_signal(&x, &x, flags.signal(0), 1, SignalOp::Set, 1)?;
+                    if answered {
+                        host.signal_wait_until(flags.signal(1), Cmp::Eq, 1)?;
+                    }
+                    host.fence()?;
+                    host.signal_op(flags.signal(0), 1, SignalOp::Set, 2)?;
+                }
+                1 => {
+                    host.signal_wait_until(flags.signal(0), Cmp::Eq, 1)?;
+                    host.signal_op(flags.signal(1), 1, SignalOp::Set, 0)?;
+                }
+                _ => {
+                    host.signal_wait_until(flags.signal(0), Cmp::Eq, 1)?;
+                    if answered {
+                        host.g(&x, 1)?;
+                    }
+                }
+            }
+            pe.free(flags)?;
+            pe.free(x)
+        }
+    };
+    assert_eq!(kinds(&recorded(Config::pes(3), program(true))), []);
+    assert_eq!(kinds(&recorded(Config::pes(3), program(false))), [LintKind::FenceToAnotherPe]);
+    assert_proved(Config::pes(3), &program(true));
 }
 
 /// A quiet covers whatever its scope has issued, and a put with a signal tells of itself.

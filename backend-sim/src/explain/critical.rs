@@ -201,23 +201,48 @@ enum Look {
     Unknown,
 }
 
+/// Which prefixes of a run can still go well.
+struct Known {
+    /// The longest one behind which a schedule does.
+    before: usize,
+    /// The shortest one behind which none was found to.
+    behind: Option<(usize, NoWayBack)>,
+    /// The steps of the run.
+    of: usize,
+}
+
+impl Known {
+    /// The next prefix to look at: at last the whole run, because a step may be critical that is the last.
+    fn next(&self) -> Option<usize> {
+        let behind = self.behind.map_or(self.of, |(behind, _)| behind);
+        match self.before + 1 < behind {
+            true => Some(self.before + (behind - self.before).div_ceil(2)),
+            false => (self.behind.is_none() && self.before < self.of).then_some(self.of),
+        }
+    }
+
+    /// A schedule that begins so goes well. One that was missed in an earlier look may have come further than that.
+    fn goes_well(&mut self, prefix: usize) {
+        self.before = prefix;
+        self.behind = self.behind.filter(|(behind, _)| *behind > prefix);
+    }
+}
+
 impl<T> Search<'_, '_, '_, T> {
     fn run(&mut self) -> Result<Option<Critical>> {
         let Look::Well(mut well) = self.look(0)? else { return Ok(None) };
-        let (mut before, mut behind) = (self.common(&well), (self.steps.len(), None));
-        while before + 1 < behind.0 || behind.1.is_none() && before < self.steps.len() {
-            // the end of the run is looked at too: a step may be critical that is the last
-            let middle = if before + 1 < behind.0 { before + (behind.0 - before).div_ceil(2) } else { behind.0 };
+        let mut known = Known { before: self.common(&well), behind: None, of: self.steps.len() };
+        while let Some(middle) = known.next() {
             match self.look(middle)? {
                 Look::Well(other) => {
-                    let common = self.common(&other);
-                    (before, well) = (common.max(middle), other);
+                    known.goes_well(self.common(&other).max(middle));
+                    well = other;
                 }
-                Look::Fails(shown) => behind = (middle, Some(shown)),
+                Look::Fails(shown) => known.behind = Some((middle, shown)),
                 Look::Unknown => return Ok(None),
             }
         }
-        let (number, Some(shown)) = behind else { return Ok(None) };
+        let Some((number, shown)) = known.behind else { return Ok(None) };
         self.in_words(number, &well, shown)
     }
 
@@ -347,5 +372,34 @@ impl fmt::Display for Critical {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Critical { step, time, instead, shown, .. } = self;
         write!(f, "{step}, in step {time}: {shown}; with {instead} in its place it could go well")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHOWN: NoWayBack = NoWayBack::Tried { schedules: 61 };
+
+    /// What was tried in vain is no longer critical once a schedule has come further and gone well.
+    #[test]
+    fn a_schedule_that_was_missed_takes_back_what_was_tried() {
+        let mut known = Known { before: 2, behind: None, of: 20 };
+        assert_eq!(known.next(), Some(11));
+        known.behind = Some((11, SHOWN));
+        assert_eq!(known.next(), Some(7));
+        known.goes_well(13);
+        assert_eq!((known.before, known.behind, known.next()), (13, None, Some(17)));
+        known.behind = Some((17, SHOWN));
+        known.goes_well(16);
+        assert_eq!((known.behind, known.next()), (Some((17, SHOWN)), None));
+    }
+
+    #[test]
+    fn the_last_step_is_looked_at_too() {
+        let mut known = Known { before: 4, behind: None, of: 5 };
+        assert_eq!(known.next(), Some(5));
+        known.goes_well(5);
+        assert_eq!(known.next(), None);
     }
 }

@@ -26,7 +26,7 @@ pub struct Fix {
     pub before: Vec<Option<At>>,
     /// What the program with these changes was shown to be.
     pub shown: Shown,
-    /// Whether every weaker change was tried, and each one fails.
+    /// Whether every weaker change was tried, and each one fails: in place of a barrier, a sync too.
     pub is_weakest: bool,
 }
 
@@ -65,7 +65,7 @@ impl Simulation {
     /// Looks for the weakest change that makes a program right: one call (`fence`, `put_signal` in place of a put and a signal,
     /// `flush`, `quiet`, `synchronize`, `barrier_all`, in this order; a flush comes first where a fence completes), or two. Each change is
     /// tried: the program runs with it, on every schedule if they are few enough. A barrier is only tried where all PEs make the call before
-    /// it, and between two calls that race.
+    /// it, between two calls that race, and behind each of two calls that different PEs make in the rounds of a loop.
     ///
     /// `run` is the finding: a run of `program` on this cluster. Findings that no order cures have no fix: a leak, say.
     ///
@@ -258,8 +258,10 @@ impl Search<'_, '_> {
             );
         }
         self.is_weakest &= pairs.len() <= PAIRS;
-        self.trials.expect(pairs.iter().take(PAIRS).cloned());
-        for pair in pairs.into_iter().take(PAIRS) {
+        pairs.truncate(PAIRS);
+        pairs.extend(self.calls.rounds(self.races));
+        self.trials.expect(pairs.iter().cloned());
+        for pair in pairs {
             if let Some(fix) = self.attempt(Kind::Inserts(Ordering::Barrier), pair)? {
                 return Ok(Some(fix));
             }
@@ -283,7 +285,7 @@ impl Search<'_, '_> {
                 }
                 return Ok(None);
             }
-            Trial::NotTried => {
+            Trial::NotTried | Trial::Unseen => {
                 self.is_weakest = false;
                 return Ok(None);
             }
@@ -291,6 +293,7 @@ impl Search<'_, '_> {
             Trial::NothingFound(schedules) => Shown::NothingFound { schedules },
         };
         let before = edits.iter().map(|edit| self.next_of(edit)).collect();
+        self.is_weakest &= self.needs_its_barriers(&edits)?;
         let fix = Fix { edits, before, shown, is_weakest: self.is_weakest };
         if matches!(shown, Shown::Proved { .. }) || self.lacks.is_none_or(|lacks| kind >= Kind::Inserts(lacks)) {
             return Ok(Some(fix));
@@ -298,6 +301,20 @@ impl Search<'_, '_> {
         self.is_weakest = false;
         self.not_proved.get_or_insert(fix);
         Ok(None)
+    }
+
+    /// Whether no sync is enough in place of the barriers of a change that is.
+    fn needs_its_barriers(&mut self, edits: &[Edit]) -> Result<bool> {
+        if edits.iter().any(|edit| matches!(edit, Edit::Meet { .. })) {
+            return Ok(false); // not tried
+        }
+        let mut weaker = edits.to_vec();
+        for edit in &mut weaker {
+            if let Edit::Insert { call: call @ Ordering::Barrier, .. } = edit {
+                *call = Ordering::Sync;
+            }
+        }
+        Ok(!self.is_weakest || weaker == edits || matches!(self.trials.of(&weaker)?, Trial::Fails(_)))
     }
 
     /// Whether a race of the finding is not among those that are left.

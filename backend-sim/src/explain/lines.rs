@@ -104,6 +104,24 @@ impl Calls {
         meetings
     }
 
+    /// A barrier behind each side of a race in the rounds of a loop, where no call of a round is made by all: some PEs make the one call, and the
+    /// others make the other.
+    pub(super) fn rounds(&self, races: &[Race]) -> Vec<Vec<Edit>> {
+        let pes: BTreeSet<u32> = self.all.values().flat_map(|line| line.pes.iter().copied()).collect();
+        let mut rounds = Vec::new();
+        for race in races {
+            let MissingEdge::Answer { after, before } = race.missing else { continue };
+            let [Some(one), Some(other)] = [after, before].map(|at| self.all.get(&(at, false))) else { continue };
+            let is_parted = one.pes.is_disjoint(&other.pes) && one.pes.len() + other.pes.len() == pes.len();
+            let call = Ordering::Barrier;
+            let round = Vec::from([after, before].map(|after| Edit::Insert { call, after, on_stream: false }));
+            if is_parted && !rounds.contains(&round) {
+                rounds.push(round);
+            }
+        }
+        rounds
+    }
+
     /// The calls that follow one of a host, as the first PE made them, each once.
     fn behind(&self, at: At) -> impl Iterator<Item = At> + '_ {
         let mut seen = BTreeSet::from([at]);

@@ -48,6 +48,8 @@ pub(crate) enum Trial {
     Proved(u64),
     /// Nothing was wrong on so many schedules.
     NothingFound(u64),
+    /// The run in order was given up: nobody knows how it ends.
+    Unseen,
     /// The effort is used up.
     NotTried,
 }
@@ -213,6 +215,9 @@ impl Job {
         if matches!(first.verdict.kind, VerdictKind::Stopped { .. }) {
             return Ok(None);
         }
+        if first.is_given_up() {
+            return Ok(Some(Trial::Unseen));
+        }
         if !first.is_ok() {
             return Ok(Some(Trial::Fails(first.verdict.races)));
         }
@@ -232,7 +237,8 @@ impl Job {
         Ok(Some(Trial::NothingFound(schedules)))
     }
 
-    /// Visits schedules up to the first that is wrong. Returns whether these were all.
+    /// Visits schedules up to the first that is wrong. Returns whether these were all. They are not where a search has left polls out: the
+    /// program may count them.
     fn explore<T>(
         &self,
         simulation: &mut Simulation,
@@ -257,6 +263,7 @@ impl Job {
         if matches!(explored.bound, Some(Bound::Stopped | Bound::Time(_))) {
             return Ok(None);
         }
-        Ok(Some((wrong.map_or(Trial::NothingFound(explored.schedules), Trial::Fails), explored.complete)))
+        let is_all = explored.complete && !explored.polls;
+        Ok(Some((wrong.map_or(Trial::NothingFound(explored.schedules), Trial::Fails), is_all)))
     }
 }

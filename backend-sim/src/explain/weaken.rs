@@ -34,7 +34,7 @@ pub enum Enough {
     Call(Ordering, Shown),
     /// The call is needed: the program fails without it, and with everything weaker.
     Itself,
-    /// The effort did not last.
+    /// It is not known: the effort did not last, or a run without the call was given up.
     NotTried,
 }
 
@@ -114,6 +114,11 @@ impl Simulation {
                         open.push(weaker);
                         continue;
                     }
+                    Trial::Unseen => {
+                        weaker.enough = Enough::NotTried; // unless something else is enough
+                        open.push(weaker);
+                        continue;
+                    }
                     Trial::NotTried => {
                         weaker.enough = Enough::NotTried;
                         continue;
@@ -155,7 +160,7 @@ impl Weaker {
                 format!("{self}: removable for {pes} PE{s} if a `{name}` takes its place: {}", shown(how))
             }
             Enough::Itself => format!("{self}: needed for {pes} PE{s}"),
-            Enough::NotTried => format!("{self}: not tried, because others took all the time"),
+            Enough::NotTried => format!("{self}: not known: the effort did not last, or a run without it did not end"),
         }
     }
 }

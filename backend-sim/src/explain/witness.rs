@@ -1,13 +1,15 @@
 //! [`Witness`]: a run in which a race changes a result.
 
-use onesided::{At, Pe, Result};
+use onesided::{Pe, Result};
 
 use super::minimize::{Minimized, Runs};
 use super::trial::Effort;
+use crate::exception::{Exception, StepName};
 use crate::execution::Executed;
 use crate::explore::{Exceptions, InOrder, Named, Random};
 use crate::pe::Sim;
 use crate::race::Race;
+use crate::schedule::Choices;
 use crate::simulation::{Simulation, launched, with_pe};
 use crate::verdict::VerdictKind;
 
@@ -17,8 +19,8 @@ use crate::verdict::VerdictKind;
 pub struct Witness<T> {
     /// What each PE returned in order.
     pub in_order: Vec<Option<T>>,
-    /// A run with another result that this race explains: it differs from the run in order by a step of the race, or there is no other race.
-    /// `None` if no run that was tried is one.
+    /// A run with another result that this race explains: it differs from the run in order by the order of the race's two calls, or there is no
+    /// other race. `None` if no run that was tried is one.
     pub run: Option<Minimized<T>>,
     /// Where there is none: a run with another result that this race does not explain. Another race may.
     pub other: Option<Minimized<T>>,
@@ -33,8 +35,8 @@ const OTHERS: usize = 8;
 
 impl Simulation {
     /// Looks for a run in which a race changes what a PE returns, or how the program ends. The steps of each of the two calls are put
-    /// last, and what follows from them; then schedules are drawn at random. A run counts if it differs from the one in order by a
-    /// step of the two calls.
+    /// last, and what follows from them; then schedules are drawn at random. A run counts if the result is another one because a step of the
+    /// one call comes after a step of the other.
     ///
     /// ```
     /// use onesided::{Backend, Pe, Result};
@@ -91,13 +93,16 @@ impl Simulation {
                     && run.verdict.kind.outcome() == other.verdict.kind.outcome()
                     && run.results == other.results
             };
-            let reduced = runs.reduce(&steps, alike)?;
-            if let Some(run) = reduced.as_ref()
-                && (names(run, [race.first.at, race.second.at]) || is_the_only_one(race, &usual, run))
-            {
-                return Ok(Witness { in_order: usual.results, run: reduced, other: None, tried: runs.made });
+            if let Some(run) = runs.reduce(&steps, alike)? {
+                let (witness, other) = match is_the_only_one(race, &usual, &run) {
+                    true => (Some(run), None),
+                    false => (by_the_race(&mut runs, race, &run, alike)?, Some(run)),
+                };
+                if witness.is_some() {
+                    return Ok(Witness { in_order: usual.results, run: witness, other: None, tried: runs.made });
+                }
+                first_other = first_other.or(other);
             }
-            first_other = first_other.or(reduced);
             others += 1;
             if others == OTHERS {
                 break;
@@ -113,7 +118,7 @@ enum Attempt {
     Random(Random),
 }
 
-type Steps = Vec<crate::exception::StepName>;
+type Steps = Vec<StepName>;
 
 fn run_named<T>(runs: &mut Runs<'_, T>, chooser: impl crate::explore::Chooser) -> Result<Option<(Steps, Executed<T>)>> {
     let mut named = Named::new(chooser);
@@ -137,8 +142,50 @@ fn is_the_only_one<T>(race: &Race, usual: &Executed<T>, other: &Minimized<T>) ->
     other.exceptions.is_empty() && all.map(lines).all(|other| other == lines(race))
 }
 
-/// Whether an exception is about one of these lines.
-fn names<T>(run: &Minimized<T>, lines: [At; 2]) -> bool {
-    let texts = run.exceptions.iter().flatten();
-    texts.into_iter().any(|text| lines.iter().any(|line| text.contains(&format!(" at {line} "))))
+/// A run that ends like this one, and in which a step of the one call of the race comes after a step of the other, other than in order. What the run
+/// differs by may as well be something else that a PE does before or behind such a step.
+fn by_the_race<T>(
+    runs: &mut Runs<'_, T>,
+    race: &Race,
+    found: &Minimized<T>,
+    alike: impl Fn(&Executed<T>) -> bool,
+) -> Result<Option<Minimized<T>>> {
+    let Choices::Exceptions(exceptions) = &found.run.schedule.choices else { return Ok(None) };
+    let mut named = Named::new(Exceptions::naming_all(exceptions));
+    if runs.with(&mut named)?.is_none() {
+        return Ok(None);
+    }
+    let Named { chooser: Exceptions { words, .. }, steps, .. } = named;
+    let lines = [race.first.at, race.second.at].map(|line| format!(" at {line} "));
+    let is_of = |step: &StepName, line: usize| words.get(step).is_some_and(|text| text.contains(&lines[line]));
+    let is_a_step = [0, 1].map(|line| steps.iter().any(|step| is_of(step, line)));
+    for (number, &Exception { late, after }) in exceptions.iter().enumerate() {
+        for (line, other) in [(0, 1), (1, 0)] {
+            if !is_of(&late, line) && !is_of(&after, line) {
+                continue;
+            }
+            // a plain access of a kernel is no step: nothing more can be said of it
+            if is_of(&late, line) && is_of(&after, other) || !is_a_step[other] {
+                return runs.recorded(exceptions.clone()).map(Some);
+            }
+            let place = |step: &StepName| steps.iter().position(|other| other == step);
+            let instead = match is_of(&late, line) {
+                true => {
+                    let before = &steps[..place(&late).unwrap_or(steps.len())];
+                    before.iter().rfind(|step| is_of(step, other)).map(|&after| Exception { late, after })
+                }
+                false => {
+                    let behind = &steps[place(&after).map_or(steps.len(), |place| place + 1)..];
+                    behind.iter().find(|step| is_of(step, other)).map(|&late| Exception { late, after })
+                }
+            };
+            let Some(instead) = instead else { continue };
+            let mut changed = exceptions.clone();
+            changed[number] = instead;
+            if runs.with(&mut Exceptions::new(&changed))?.is_some_and(|executed| alike(&executed)) {
+                return runs.recorded(changed).map(Some);
+            }
+        }
+    }
+    Ok(None)
 }

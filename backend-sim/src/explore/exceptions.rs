@@ -28,6 +28,8 @@ pub(crate) struct Exceptions {
     last: Option<(At, usize)>,
     /// The steps that exceptions name, in words.
     pub(crate) words: BTreeMap<StepName, String>,
+    /// Whether all other steps are put in words too.
+    names_all: bool,
 }
 
 /// Names steps while a run goes on.
@@ -61,6 +63,11 @@ impl Exceptions {
     /// No exceptions. These steps are put in words when they are taken.
     pub(crate) fn naming(steps: impl Iterator<Item = StepName>) -> Exceptions {
         Exceptions { awaited: steps.collect(), ..Exceptions::default() }
+    }
+
+    /// With these exceptions; every step is put in words when it is taken.
+    pub(crate) fn naming_all(exceptions: &[Exception]) -> Exceptions {
+        Exceptions { names_all: true, ..Exceptions::new(exceptions) }
     }
 
     /// No exceptions, but the steps of a call by a PE come last, and so does what follows from them.
@@ -117,7 +124,7 @@ impl Chooser for Exceptions {
         let (_, _, is_agent, .., index) = best.expect("there is a choice");
         let name = self.names.of(machine, index);
         self.arrived.remove(&name.key);
-        if self.awaited.remove(&name) {
+        if self.awaited.remove(&name) || self.names_all {
             self.words.insert(name, machine.choice_in_words(index));
         }
         self.names.take(name);
@@ -131,7 +138,7 @@ impl Chooser for Exceptions {
 /// A chooser whose steps are named.
 #[derive(Debug)]
 pub(crate) struct Named<C> {
-    chooser: C,
+    pub(crate) chooser: C,
     names: Names,
     /// The steps that were taken.
     pub(crate) steps: Vec<StepName>,

@@ -43,6 +43,8 @@ struct Wait {
     time: u64,
     site: LintSite,
     least: u64,
+    /// Whether it waits for this word alone.
+    alone: bool,
     /// Additions that come after it.
     later: BTreeSet<usize>,
 }
@@ -82,7 +84,8 @@ impl Rule for Counters {
                 for word in words {
                     let counter = self.0.entry(key(waiting.pe, *word)).or_default();
                     if counter.waits.len() < MOST {
-                        let wait = Wait { agent, time: waiting.time, site, least, later: BTreeSet::new() };
+                        let (time, alone) = (waiting.time, words.len() == 1);
+                        let wait = Wait { agent, time, site, least, alone, later: BTreeSet::new() };
                         counter.waits.push(wait);
                     }
                 }
@@ -109,18 +112,27 @@ impl Counters {
 
 impl Counter {
     fn judge(&self, found: &mut Found) {
+        // what an agent's earlier wait needed is there: by agent, the additions
+        let mut there: BTreeMap<AgentId, BTreeSet<usize>> = BTreeMap::new();
         for wait in &self.waits {
             let before = |number: &usize| !wait.later.contains(number);
             let sum =
                 (0..self.adds.len()).filter(before).fold(self.start, |sum, i| sum.wrapping_add(self.adds[i].value));
             let Some(surplus) = sum.checked_sub(wait.least) else { continue };
-            let missed = self.unordered.iter().find(|(one, other)| {
-                let least = self.adds[*one].value.min(self.adds[*other].value);
-                before(one) && before(other) && surplus >= least
-            });
+            let there = there.entry(wait.agent).or_default();
+            // the one is missing, and the other helps out
+            let can_miss = |one: &usize| surplus >= self.adds[*one].value && !there.contains(one);
+            let missed = self
+                .unordered
+                .iter()
+                .find(|(one, other)| before(one) && before(other) && (can_miss(one) || can_miss(other)));
             if let Some((one, _)) = missed {
                 found.note(LintKind::CounterOvertaken, self.adds[*one].site, wait.site, None);
             }
+            if !wait.alone {
+                continue;
+            }
+            there.extend((0..self.adds.len()).filter(|add| before(add) && surplus < self.adds[*add].value));
         }
     }
 }

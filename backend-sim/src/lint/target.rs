@@ -7,6 +7,7 @@ use onesided::backend::{Moves, Until};
 use super::report::{Found, LintKind, LintSite};
 use super::{Known, Notice, Ordering, Rule};
 use crate::machine::PeId;
+use crate::race::Ticket;
 
 #[derive(Debug, Default)]
 pub(super) struct WrongTarget {
@@ -17,7 +18,7 @@ pub(super) struct WrongTarget {
 #[derive(Debug, Default)]
 struct Fenced {
     /// Data that no quiet has completed: the last call to each PE.
-    data: BTreeMap<PeId, LintSite>,
+    data: BTreeMap<PeId, (LintSite, Ticket)>,
     /// PEs to which anything has gone since the last fence, signals and atomics too, but for what was over when its call returned.
     sent: BTreeSet<PeId>,
     fence: Option<Fence>,
@@ -27,11 +28,11 @@ struct Fenced {
 #[derive(Debug)]
 struct Fence {
     site: LintSite,
-    covers: BTreeMap<PeId, LintSite>,
+    covers: BTreeMap<PeId, (LintSite, Ticket)>,
     /// PEs to which something goes that the fence orders.
     orders: BTreeSet<PeId>,
-    /// A flag that goes to a PE of which the fence orders nothing.
-    astray: Option<LintSite>,
+    /// Data, and a flag that goes to a PE of which the fence orders nothing.
+    astray: Option<[LintSite; 2]>,
 }
 
 impl Rule for WrongTarget {
@@ -44,7 +45,12 @@ impl Rule for WrongTarget {
                 if let Some(fence) = &mut fenced.fence {
                     match fence.covers.contains_key(&peer) || fence.orders.contains(&peer) {
                         true => fenced.fence = None, // it orders something
-                        false if is_flag => drop(fence.astray.get_or_insert(site)),
+                        false if is_flag && fence.astray.is_none() => {
+                            // what its PE has answered is there
+                            let is_there = |(to, data): (&PeId, &Ticket)| known.races.is_known_there(data, ticket, *to);
+                            let missing = fence.covers.iter().find(|(to, (_, data))| !is_there((to, data)));
+                            fence.astray = missing.map(|(_, (data, _))| [*data, site]);
+                        }
                         false => {}
                     }
                 }
@@ -52,7 +58,7 @@ impl Rule for WrongTarget {
                     fenced.sent.insert(peer);
                 }
                 if matches!(transfer.moves, Moves::Put { .. } | Moves::Value(_)) && transfer.shape.count > 0 {
-                    fenced.data.insert(peer, site);
+                    fenced.data.insert(peer, (site, ticket.clone()));
                 }
             }
             Notice::Orders { agent, order, asked } => {
@@ -85,9 +91,7 @@ impl Rule for WrongTarget {
 impl Fenced {
     /// Nothing more follows the fence.
     fn judge(&mut self, found: &mut Found) {
-        if let Some(Fence { site, covers, astray: Some(flag), .. }) = self.fence.take()
-            && let Some(&data) = covers.values().next()
-        {
+        if let Some(Fence { site, astray: Some([data, flag]), .. }) = self.fence.take() {
             found.note(LintKind::FenceToAnotherPe, data, flag, Some(site));
         }
     }

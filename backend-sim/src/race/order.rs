@@ -31,6 +31,12 @@ impl Detector {
         self.bearer(later, pe).knows(&mark)
     }
 
+    /// Whether the issuer of `later` knows that `earlier` is delivered at the PE. A fence tells it nothing.
+    pub(crate) fn is_known_there(&self, earlier: &Ticket, later: &Ticket, pe: PeId) -> bool {
+        let mark = Mark::new(earlier.agent, earlier.lane, earlier.time, earlier.site, How::Deliver, 8);
+        Who::transfer(later, Lane::Steps, pe, self.base, self.promises, &self.agents).knows(&mark)
+    }
+
     /// Whether an agent's access happens before the issue of a transfer.
     pub(crate) fn is_told(&self, ticket: &Ticket, agent: AgentId, time: u64) -> bool {
         let mark = Mark::new(agent, Lane::Steps, time, 0, How::Read, 8);
