@@ -107,8 +107,9 @@ fn has_race(program: &Program) -> bool {
             Op::Put { to, start, len } => (to, span(start, len), Kind::Put),
             Op::Get { from, start, len } => (from, span(start, len), Kind::Read),
             Op::IPut { to, start, stride, count } => {
-                let hit =
-                    |byte: usize| byte >= start && (byte - start) % stride == 0 && (byte - start) / stride < count;
+                let hit = |byte: usize| {
+                    byte >= start && (byte - start).is_multiple_of(stride) && (byte - start) / stride < count
+                };
                 (to, (0..BYTES).map(hit).collect(), Kind::Put)
             }
             Op::Write { start, len } => (by, span(start, len), Kind::Write),
