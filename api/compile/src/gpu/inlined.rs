@@ -32,13 +32,10 @@ pub fn inlined(
     let linker = Linker::find(options, kept)?;
     let compiler = Compiler::find(options, kept)?;
     let key = includes::closure(source, source_options).map(|files| {
-        let mut sum = Sum::new("inlined 3");
-        sum.add(&source.name).add(&source.text).add(&options.architecture).add(stamp(installation));
+        let mut sum = Sum::new("inlined 4");
+        sum.add(&options.architecture).add(stamp(installation));
         sum.add(linker.place.stamp()).add(compiler.place.stamp());
-        source_options.defines.iter().for_each(|(name, value)| _ = sum.add(name).add(value));
-        sum.add("names");
-        source_options.names.iter().for_each(|name| _ = sum.add(name));
-        files.iter().for_each(|(file, bytes)| _ = sum.add(file.as_os_str().as_encoded_bytes()).add(bytes));
+        sum.add_compilation(source, source_options, &files);
         sum.finish()
     });
     let cubin = |bytes, names, warnings, cached| Cubin {
