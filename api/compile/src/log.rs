@@ -17,8 +17,11 @@ pub(crate) fn readable(log: &str) -> String {
     text.trim().to_string()
 }
 
-/// The line with its place rewritten, if it begins with one.
+/// The line with its place rewritten, if it begins with one. Lines of the text are indented.
 fn place(line: &str) -> Option<String> {
+    if line.starts_with([' ', '\t']) {
+        return None;
+    }
     let (place, message) = line.split_once("): ")?;
     let (file, number) = place.rsplit_once('(')?;
     let number: u32 = number.parse().ok()?;
@@ -90,12 +93,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_file_and_line() {
+    fn places_are_file_and_line_and_the_text_stays_as_it_is() {
         let log =
             "sub dir/a.cu(12): error: identifier \"y\" is undefined\n  f(3): x;\n    ^\n\n\n1 error detected.\n\n";
         let expected = "sub dir/a.cu:12: error: identifier \"y\" is undefined\n  f(3): x;\n    ^\n\n1 error detected.";
-        // A line of the text that looks like a place is one that begins with a name and a number in brackets.
-        assert_eq!(readable(log).replace("  f:3: x;", "  f(3): x;"), expected);
+        assert_eq!(readable(log), expected);
     }
 
     #[test]
