@@ -52,6 +52,17 @@ fn templates_are_found_by_their_names_and_calls_stay_symbolic() {
     assert_eq!(ptx.name("scale<int, 32>"), None);
 }
 
+#[test]
+fn names_that_are_macros_and_constants_in_nvshmems_headers_are_so_here() {
+    let Some(options) = nvrtc() else { return };
+    let text = "#include <nvshmemx.h>\n\
+                static_assert(NVSHMEM_PE_INVALID == -1 && NVSHMEMX_PE_ANY == 32768 && NVSHMEMX_PE_ALL == 32768, \"\");\n\
+                __global__ void k(nvshmemx_qp_handle_t *pairs) {\n    nvshmem_sync(NVSHMEM_TEAM_WORLD);\n    \
+                nvshmemx_qp_quiet(NVSHMEMX_PE_ANY, pairs, 1);\n}\n";
+    let ptx = compiled(text, &options);
+    assert!(ptx.text().contains("nvshmem_team_sync") && !ptx.text().contains("nvshmem_sync"), "{}", ptx.text());
+}
+
 /// The PTX that is checked in, which `compile.py` made.
 #[test]
 fn the_ptx_is_that_of_the_checked_in_kernels() {
