@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use onesided_compile::{Cached, CompileError, Options, Ptx, Source, compile, find};
@@ -61,6 +62,43 @@ fn names_that_are_macros_and_constants_in_nvshmems_headers_are_so_here() {
                 nvshmemx_qp_quiet(NVSHMEMX_PE_ANY, pairs, 1);\n}\n";
     let ptx = compiled(text, &options);
     assert!(ptx.text().contains("nvshmem_team_sync") && !ptx.text().contains("nvshmem_sync"), "{}", ptx.text());
+}
+
+/// Set in a process that [`run_alone`] has started.
+const ALONE: &str = "ONESIDED_TEST_ALONE";
+
+fn is_alone() -> bool {
+    std::env::var_os(ALONE).is_some()
+}
+
+/// Runs one test of this file in a process of its own, for what a process has only one of: a current folder, libraries.
+fn run_alone(test: &str, change: impl FnOnce(&mut Command)) {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args([test, "--exact", "--nocapture"]).env(ALONE, "1");
+    change(&mut command);
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("1 passed"), "{command:?}: {said}");
+}
+
+#[test]
+fn the_ptx_names_the_source_as_it_was_named_in_every_folder() {
+    let Some(options) = nvrtc() else { return };
+    if !is_alone() {
+        let folders = tempfile::tempdir().unwrap();
+        for folder in ["/", "plain", "f\u{fc}r", "back\\slash", "a b"] {
+            let folder = folders.path().join(folder);
+            fs::create_dir_all(&folder).unwrap();
+            run_alone("the_ptx_names_the_source_as_it_was_named_in_every_folder", |command| {
+                command.current_dir(folder);
+            });
+        }
+        return;
+    }
+    for (name, expected) in [("own.cu", "own.cu"), ("./own.cu", "./own.cu"), ("\u{e4}.cu", "\\303\\244.cu")] {
+        let ptx = compile(&Source::new(name, SCALE), &options.clone().name("ring")).unwrap();
+        assert!(ptx.text().contains(&format!("\t.file\t1 \"{expected}\"\n")), "{name}: {}", ptx.text());
+    }
 }
 
 /// The PTX that is checked in, which `compile.py` made.
