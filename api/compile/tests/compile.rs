@@ -14,12 +14,16 @@ template <typename T, int N> __global__ void scale(T *values) { values[threadIdx
 __global__ void ring(int *values, int pe) { nvshmem_int_p(values, pe, pe + 1); nvshmemx_barrier_all_block(); }
 ";
 
+/// What `ci/wheels nvrtc` fetched, unless the environment names another one.
+fn nvrtc_file() -> Option<PathBuf> {
+    let fetched = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/wheels/nvidia-cuda-nvrtc-13.0.88/nvidia/cu13/lib");
+    let is_named = std::env::var_os("ONESIDED_NVRTC").is_some();
+    (!is_named && Path::new(fetched).is_dir()).then(|| PathBuf::from(fetched))
+}
+
 /// Options with the NVRTC of this machine, without a cache. `None` if there is none.
 fn nvrtc() -> Option<Options> {
-    let fetched = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/wheels/nvidia-cuda-nvrtc-13.0.88/nvidia/cu13/lib");
-    let fetched = Path::new(fetched).is_dir().then(|| PathBuf::from(fetched));
-    let named = if std::env::var_os("ONESIDED_NVRTC").is_some() { None } else { fetched };
-    match find(named.as_deref()) {
+    match find(nvrtc_file().as_deref()) {
         Ok(nvrtc) => Some(Options::new().nvrtc(nvrtc.file()).without_cache()),
         Err(why) if std::env::var_os("ONESIDED_REQUIRE_NVRTC").is_some() => panic!("{why}"),
         Err(why) => {
@@ -268,6 +272,37 @@ fn a_kernel_of_100_lines_comes_from_the_cache_at_once() {
     let mut later: Vec<Duration> = times.map(|(time, was_cached)| was_cached.then_some(time).unwrap()).collect();
     later.sort();
     println!("compiled in {first:?}; from the cache in {:?} (median of {})", later[later.len() / 2], later.len());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_to_nvrtc_is_enough_and_a_copy_of_one_of_its_libraries_is_not() {
+    let Some(options) = nvrtc() else { return };
+    if is_alone() {
+        let is_link = std::env::var("ONESIDED_NVRTC").unwrap().ends_with("link.so");
+        return match compile(&Source::new("kernel.cu", SCALE), &options.name("ring")) {
+            Ok(_) if is_link => {}
+            Ok(_) => println!("not run: the system's loader has libnvrtc-builtins"),
+            Err(why) => {
+                let why = why.to_string();
+                assert!(
+                    !is_link && why.contains("copy.so: libnvrtc-builtins.so.") && why.contains("; remedy: "),
+                    "{why}"
+                );
+            }
+        };
+    }
+    let file = find(nvrtc_file().as_deref()).unwrap().file().canonicalize();
+    let Ok(file) = file else { return println!("not run: only the system's loader knows where NVRTC is") };
+    let folder = tempfile::tempdir().unwrap();
+    let [link, copy] = ["link.so", "copy.so"].map(|name| folder.path().join(name));
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    fs::hard_link(&file, &copy).or_else(|_| fs::copy(&file, &copy).map(drop)).unwrap();
+    for named in [link, copy] {
+        run_alone("a_link_to_nvrtc_is_enough_and_a_copy_of_one_of_its_libraries_is_not", |command| {
+            command.env("ONESIDED_NVRTC", named).env_remove("LD_LIBRARY_PATH");
+        });
+    }
 }
 
 #[test]
