@@ -11,6 +11,9 @@ use crate::options::{Options, Source};
 /// More files than the include folders of CUDA and CCCL have together. Larger ones are not looked through.
 const MOST: usize = 20_000;
 
+/// Why nothing is cached if the files are others after a compilation than before: which of them the compiler has read is not known.
+pub(crate) const CHANGED: &str = "a file that may be included was changed while it was compiled";
+
 /// All files that the text may include, directly and through others, with their contents.
 ///
 /// If a header of an include folder computes a name by a macro, it may mean any file of these folders. Then all of them are there, with

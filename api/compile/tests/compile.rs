@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use onesided_compile::{Cached, CompileError, Options, Ptx, Source, compile, find};
@@ -200,6 +201,38 @@ fn what_was_compiled_is_read_from_the_cache_until_something_changes() {
     let computed = compiled("#define OWN \"own.h\"\n#include OWN\n__global__ void k(int *x) { *x = N; }\n", &options);
     let Cached::No(why) = computed.cached() else { panic!("{computed:?}") };
     assert_eq!(why, "kernel.cu:2: what is included is not known before it is compiled");
+}
+
+/// Else the cache would have the PTX of one header under the name of another.
+#[test]
+fn what_a_header_changed_under_is_not_cached() {
+    let Some(options) = nvrtc() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let header = folder.path().join("own.h");
+    let write = |n: u64| {
+        fs::write(folder.path().join("next"), format!("#define N {n}\n")).unwrap();
+        fs::rename(folder.path().join("next"), &header).unwrap(); // whoever reads it sees all of it
+    };
+    write(0);
+    let options = options.cache(folder.path().join("cache")).include(folder.path());
+    let text = "#include <own.h>\n__global__ void k(int *x) { *x = N; }\n";
+    let is_done = AtomicBool::new(false);
+    let attempts: Vec<_> = std::thread::scope(|scope| {
+        let writing = scope.spawn(|| {
+            for n in (1..).take_while(|_| !is_done.load(Ordering::Relaxed)) {
+                write(n);
+            }
+        });
+        let attempts = (0..5).map(|_| compile(&Source::new("kernel.cu", text), &options)).collect();
+        is_done.store(true, Ordering::Relaxed);
+        writing.join().unwrap();
+        attempts
+    });
+    // On a machine that is busy a compilation may come between two changes.
+    let changed = Cached::No("a file that may be included was changed while it was compiled".to_string());
+    let attempts: Vec<_> = attempts.into_iter().map(|ptx| ptx.unwrap().cached().clone()).collect();
+    assert!(attempts.contains(&changed), "{attempts:?}");
+    assert!(matches!(compiled(text, &options).cached(), Cached::Written(_)));
 }
 
 /// CUB computes names of headers by macros. What `ci/wheels cuda` fetched has its headers.
