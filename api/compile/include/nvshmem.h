@@ -61,6 +61,12 @@ enum {
 
 enum { NVSHMEM_SIGNAL_SET = 9, NVSHMEM_SIGNAL_ADD = 10 };
 
+enum {
+    NVSHMEM_PE_INVALID = -1,
+    NVSHMEMX_PE_ANY = 1 << 15,
+    NVSHMEMX_PE_ALL = 1 << 15
+};
+
 #define NVSHMEM_DEVICE extern "C" __device__
 
 /* The lists of types: X(NAME, TYPE, ...) for each. The further arguments are handed through. */
@@ -262,6 +268,7 @@ NVSHMEM_DECLARE_COLLECTIVES(nvshmem, )
 NVSHMEM_DEVICE int nvshmem_barrier(nvshmem_team_t team);
 NVSHMEM_DEVICE void nvshmem_barrier_all(void);
 NVSHMEM_DEVICE int nvshmem_team_sync(nvshmem_team_t team);
+#define nvshmem_sync nvshmem_team_sync
 NVSHMEM_DEVICE void nvshmem_sync_all(void);
 
 #endif

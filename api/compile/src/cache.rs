@@ -98,19 +98,10 @@ impl Store {
 
 /// The name of everything that the PTX depends on.
 pub(crate) fn key(source: &Source, options: &Options, files: &BTreeMap<PathBuf, Vec<u8>>, place: &Place) -> String {
-    let mut sum = Sum::new("ptx 1");
+    let mut sum = Sum::new("ptx 2");
     sum.add(env!("CARGO_PKG_VERSION"));
-    sum.add(&source.name).add(&source.text);
-    let Options { names, .. } = options;
-    for part in [options.arguments(), names.iter().cloned().collect()] {
-        sum.add(part.len().to_string());
-        part.iter().for_each(|text| _ = sum.add(text));
-    }
     HEADERS.iter().for_each(|(name, text)| _ = sum.add(name).add(text));
-    for (file, bytes) in files {
-        sum.add(file.as_os_str().as_encoded_bytes()).add(bytes);
-    }
-    sum.add(place.stamp());
+    sum.add_compilation(source, options, files).add(place.stamp());
     format!("ptx-{}", sum.finish())
 }
 
@@ -127,6 +118,24 @@ impl Sum {
     pub(crate) fn add(&mut self, bytes: impl AsRef<[u8]>) -> &mut Sum {
         self.0.update((bytes.as_ref().len() as u64).to_le_bytes());
         self.0.update(bytes);
+        self
+    }
+
+    /// What is compiled: the text, how, and all that it may include. The order of the include folders counts.
+    pub(crate) fn add_compilation(
+        &mut self,
+        source: &Source,
+        options: &Options,
+        files: &BTreeMap<PathBuf, Vec<u8>>,
+    ) -> &mut Sum {
+        self.add(&source.name).add(&source.text);
+        for part in [options.arguments(), options.names.iter().cloned().collect()] {
+            self.add(part.len().to_string());
+            part.iter().for_each(|text| _ = self.add(text));
+        }
+        for (file, bytes) in files {
+            self.add(file.as_os_str().as_encoded_bytes()).add(bytes);
+        }
         self
     }
 

@@ -4,12 +4,15 @@
 //! So there may be files among them that the compiler does not read. That costs a compilation at most.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use crate::options::{Options, Source};
 
 /// More files than the include folders of CUDA and CCCL have together. Larger ones are not looked through.
 const MOST: usize = 20_000;
+
+/// Why nothing is cached if the files are others after a compilation than before: which of them the compiler has read is not known.
+pub(crate) const CHANGED: &str = "a file that may be included was changed while it was compiled";
 
 /// All files that the text may include, directly and through others, with their contents.
 ///
@@ -21,6 +24,10 @@ const MOST: usize = 20_000;
 pub(crate) fn closure(source: &Source, options: &Options) -> Result<BTreeMap<PathBuf, Vec<u8>>, String> {
     let own = std::path::absolute(&source.name).map_err(|why| format!("there is no current folder ({why})"))?;
     let includes = options.folders();
+    let is_of_folders = |file: &Path| {
+        let whole = || includes.iter().filter_map(|folder| folder.canonicalize().ok());
+        includes.iter().any(|folder| file.starts_with(folder)) || whole().any(|folder| file.starts_with(folder))
+    };
     let folders: Vec<PathBuf> = own.parent().map(Path::to_path_buf).into_iter().chain(includes.clone()).collect();
     let mut files = BTreeMap::new();
     let computed = |file: &str, line| format!("{file}:{line}: what is included is not known before it is compiled");
@@ -34,7 +41,7 @@ pub(crate) fn closure(source: &Source, options: &Options) -> Result<BTreeMap<Pat
         let beside: Vec<_> = file.parent().map(Path::to_path_buf).into_iter().chain(folders.iter().cloned()).collect();
         match names(&String::from_utf8_lossy(&bytes)) {
             Ok(names) => open.extend(candidates(&names, &beside)),
-            Err(_) if includes.iter().any(|folder| file.starts_with(folder)) => return stamps(files, &includes),
+            Err(_) if is_of_folders(&file) => return stamps(files, &includes),
             Err(line) => return Err(computed(&file.display().to_string(), line)),
         }
         files.insert(file, bytes);
@@ -66,7 +73,19 @@ fn stamps(mut files: BTreeMap<PathBuf, Vec<u8>>, folders: &[PathBuf]) -> Result<
 /// The files that a name may mean.
 fn candidates(names: &[&str], folders: &[PathBuf]) -> Vec<PathBuf> {
     let files = names.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
-    files.filter(|file| file.is_file()).collect()
+    files.filter(|file| file.is_file()).map(direct).collect()
+}
+
+/// The path without `..`: headers that include each other through their folders would have ever longer ones. A link keeps its name, because
+/// what it includes is looked for beside it.
+fn direct(file: PathBuf) -> PathBuf {
+    if !file.components().any(|part| part == Component::ParentDir) {
+        return file;
+    }
+    match (file.parent().map(Path::canonicalize), file.file_name()) {
+        (Some(Ok(folder)), Some(name)) => folder.join(name),
+        _ => file,
+    }
 }
 
 /// The names behind each `#include`. The error is the line of one that is not a plain name.
@@ -140,5 +159,23 @@ mod tests {
         let computed = Source::new("kernel.cu", "\n#include COMPUTED\n");
         let why = closure(&computed, &options).unwrap_err();
         assert_eq!(why, "kernel.cu:2: what is included is not known before it is compiled");
+    }
+
+    /// Without an end to the ways from one to the other, this takes for ever with a few more headers.
+    #[test]
+    fn headers_that_include_each_other_through_their_folders_are_two_files() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        for (file, includes) in [("x/a.h", "#include \"../y/b.h\"\n"), ("y/b.h", "#include \"../x/a.h\"\n")] {
+            fs::create_dir_all(root.join(file).parent().unwrap()).unwrap();
+            fs::write(root.join(file), includes).unwrap();
+        }
+        let source = Source::new(root.join("kernel.cu").display().to_string(), "#include \"x/a.h\"\n");
+        let keys = |options: &Options| closure(&source, options).unwrap().into_keys().collect::<Vec<_>>();
+        assert_eq!(keys(&Options::new()), [root.join("x/a.h"), root.join("y/b.h")]);
+        // A folder that is named in a roundabout way is one of the include folders still.
+        let options = Options::new().include(root.join("x/../y"));
+        fs::write(root.join("y/b.h"), "#include COMPUTED").unwrap();
+        assert!(keys(&options).contains(&root.join("x/a.h")), "{:?}", keys(&options));
     }
 }

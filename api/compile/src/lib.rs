@@ -55,7 +55,7 @@ pub fn compile(source: &Source, options: &Options) -> Result<Ptx, CompileError> 
             (place, Some(nvrtc))
         }
     };
-    let key = files.map(|files| cache::key(source, options, &files, &place));
+    let key = files.as_ref().map(|files| cache::key(source, options, files, &place));
     if let (Ok(store), Ok(key)) = (&store, &key)
         && let Some(found) = ptx::read(store, key)
     {
@@ -64,8 +64,10 @@ pub fn compile(source: &Source, options: &Options) -> Result<Ptx, CompileError> 
     let nvrtc = nvrtc.map_or_else(|| Nvrtc::open(&place.file, place.origin), Ok)?;
     let mut ptx = nvrtc.compile(source, options)?;
     ptx.cached = match (&store, &key) {
+        (Ok(_), Ok(_)) if includes::closure(source, options) != files => Cached::No(includes::CHANGED.to_string()),
         (Ok(store), Ok(key)) => ptx::write(store, key, &ptx),
-        (Err(why), _) | (_, Err(why)) => Cached::No(why.clone()),
+        (Err(why), _) => Cached::No(why.clone()),
+        (_, Err(why)) => Cached::No(why.to_string()),
     };
     Ok(ptx::from_current_folder(ptx, source))
 }

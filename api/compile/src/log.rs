@@ -17,8 +17,11 @@ pub(crate) fn readable(log: &str) -> String {
     text.trim().to_string()
 }
 
-/// The line with its place rewritten, if it begins with one.
+/// The line with its place rewritten, if it begins with one. Lines of the text are indented.
 fn place(line: &str) -> Option<String> {
+    if line.starts_with([' ', '\t']) {
+        return None;
+    }
     let (place, message) = line.split_once("): ")?;
     let (file, number) = place.rsplit_once('(')?;
     let number: u32 = number.parse().ok()?;
@@ -33,8 +36,11 @@ const CCCL: &str = "cuda/… and cub/… are headers of CCCL: pip install nvidia
 const RUNTIME: &str = "this is a header of CUDA's runtime: pip install nvidia-cuda-runtime nvidia-cuda-crt, and add their folders \
                        nvidia/cu13/include to the include folders";
 
+const INTEGERS: &str = "uint64_t and its kin are declared by nvshmem.h, as CCCL declares them (uint64_t is unsigned long long): leave \
+                        your own declaration out";
+
 /// A mistake that is often made: the words of the log by which it is known, all of them on one line, and what helps.
-const MISTAKES: [(&[&str], &str); 11] = [
+const MISTAKES: [(&[&str], &str); 16] = [
     (
         &["host function"],
         "only device code can be compiled here: mark functions with __device__, and keep host code in another file or between \
@@ -55,11 +61,12 @@ const MISTAKES: [(&[&str], &str); 11] = [
          your own needs its folder among the include folders",
     ),
     (&["identifier \"__builtin_"], "GCC's builtins are not here: CUDA has __clz, __popc, __ffs and their kin"),
-    (
-        &["redeclaration of type name \"", "int"],
-        "uint64_t and its kin are declared by nvshmem.h, as CCCL declares them (uint64_t is unsigned long long): leave your own \
-         declaration out",
-    ),
+    (&["redeclaration of type name \"", "int8_t\""], INTEGERS),
+    (&["redeclaration of type name \"", "int16_t\""], INTEGERS),
+    (&["redeclaration of type name \"", "int32_t\""], INTEGERS),
+    (&["redeclaration of type name \"", "int64_t\""], INTEGERS),
+    (&["redeclaration of type name \"", "intptr_t\""], INTEGERS),
+    (&["redeclaration of type name \"", "ptrdiff_t\""], INTEGERS),
     (
         &["name expression:"],
         "a name expression names a kernel of the text with all its template arguments: scale<float, 32>",
@@ -90,12 +97,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_file_and_line() {
+    fn places_are_file_and_line_and_the_text_stays_as_it_is() {
         let log =
             "sub dir/a.cu(12): error: identifier \"y\" is undefined\n  f(3): x;\n    ^\n\n\n1 error detected.\n\n";
         let expected = "sub dir/a.cu:12: error: identifier \"y\" is undefined\n  f(3): x;\n    ^\n\n1 error detected.";
-        // A line of the text that looks like a place is one that begins with a name and a number in brackets.
-        assert_eq!(readable(log).replace("  f:3: x;", "  f(3): x;"), expected);
+        assert_eq!(readable(log), expected);
     }
 
     #[test]
@@ -118,5 +124,18 @@ mod tests {
             ["GCC's builtins are not here: CUDA has __clz, __popc, __ffs and their kin"]
         );
         assert!(hints(&line.replace("error", "warning")).is_empty());
+    }
+
+    #[test]
+    fn only_the_integers_of_the_header_have_the_hint_about_them() {
+        let of = |name: &str| {
+            hints(&format!("a.cu:2: error: invalid redeclaration of type name \"{name}\" (declared at line 1)"))
+        };
+        for name in ["int8_t", "uint16_t", "int32_t", "uint64_t", "uintptr_t", "ptrdiff_t"] {
+            assert_eq!(of(name), [INTEGERS], "{name}");
+        }
+        for name in ["point", "Interval", "print_t"] {
+            assert!(of(name).is_empty(), "{name}");
+        }
     }
 }

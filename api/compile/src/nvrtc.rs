@@ -126,11 +126,15 @@ impl Nvrtc {
         let nvrtc = Nvrtc { functions, version: (major, minor), file: file.to_path_buf(), origin };
         nvrtc.check("nvrtcVersion", status).map_err(|why| why.to_string())?;
         // NVRTC opens its second library by name, and finds it only on the loader's path, or if it is open already.
-        let builtins = file.with_file_name(format!("libnvrtc-builtins.so.{major}.{minor}"));
-        if builtins.is_absolute() && builtins.exists() {
+        if let Some(builtins) = beside(file, &nvrtc.builtins()) {
             library::open(&builtins).map_err(|why| format!("{}: {why}", builtins.display()))?;
         }
         Ok(nvrtc)
+    }
+
+    /// The name of its second library.
+    fn builtins(&self) -> String {
+        format!("libnvrtc-builtins.so.{}.{}", self.version.0, self.version.1)
     }
 
     /// The virtual architectures that it compiles for, by their numbers.
@@ -197,6 +201,11 @@ impl Nvrtc {
         let log = log::readable(String::from_utf8_lossy(&said).trim_end_matches('\0'));
         if status == COMPILATION {
             return Err(CompileError::Source { name: job.source.name.clone(), hints: log::hints(&log), log });
+        }
+        if status != 0 && log.contains("failed to open libnvrtc-builtins") {
+            let why =
+                format!("{} is neither beside it nor where the loader looks; both come together", self.builtins());
+            return Err(CompileError::Unusable { file: self.file.clone(), why });
         }
         if status != 0 && !log.is_empty() {
             return Err(CompileError::Failed { call: "nvrtcCompileProgram", why: log });
@@ -307,6 +316,12 @@ impl Drop for Created<'_> {
         // SAFETY: the program was created, and nobody uses it any more. What the call returns does not matter.
         unsafe { (self.nvrtc.functions.destroy)(&mut self.handle) };
     }
+}
+
+/// A file of that name beside another one, or beside what that is a link to.
+fn beside(file: &Path, name: &str) -> Option<PathBuf> {
+    let folders = [Some(file.to_path_buf()), file.canonicalize().ok()].into_iter().flatten();
+    folders.map(|file| file.with_file_name(name)).find(|other| other.is_absolute() && other.exists())
 }
 
 /// As C has them. What could have a NUL was checked before, and says so there with its place.

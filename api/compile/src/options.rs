@@ -14,9 +14,12 @@ pub struct Source {
 }
 
 impl Source {
-    /// A text. The name need not be a file. `#include "…"` looks in the folder of the name first.
+    /// A text. The name need not be a file. `#include "…"` looks in the folder of the name first. A byte order mark, which some editors
+    /// write before a text, is left out.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Source {
-        Source { name: name.into(), text: text.into() }
+        let text: String = text.into();
+        let text = text.strip_prefix('\u{feff}').map(str::to_string).unwrap_or(text);
+        Source { name: name.into(), text }
     }
 
     /// The text of a file, named by its path.
@@ -26,7 +29,7 @@ impl Source {
     pub fn read(file: impl AsRef<Path>) -> Result<Source, CompileError> {
         let name = file.as_ref().display().to_string();
         let text = std::fs::read_to_string(&file).map_err(|why| input(&name, why.to_string()))?;
-        Ok(Source { name, text })
+        Ok(Source::new(name, text))
     }
 
     pub(crate) fn check(&self) -> Result<(), CompileError> {
@@ -197,7 +200,7 @@ mod tests {
     const KERNEL: &str = "__global__ void k() {}";
 
     #[test]
-    fn a_text_that_is_none_is_refused_with_its_name_and_line() {
+    fn a_text_that_is_none_is_refused_with_its_name_and_line_and_a_byte_order_mark_is_not() {
         for (name, text, expected) in [
             ("a.cu", " \n", "a.cu: the text is empty; expected CUDA C++ with a kernel"),
             ("a.cu", "x\ny\0", "a.cu:2: the text has a NUL; expected CUDA C++ as plain text"),
@@ -207,6 +210,11 @@ mod tests {
             assert_eq!(Source::new(name, text).check().unwrap_err().to_string(), expected);
         }
         assert_eq!(Source::new("a.cu", KERNEL).check(), Ok(()));
+        assert_eq!(Source::new("a.cu", format!("\u{feff}{KERNEL}")), Source::new("a.cu", KERNEL));
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.cu");
+        std::fs::write(&file, format!("\u{feff}{KERNEL}")).unwrap();
+        assert_eq!(Source::read(&file).unwrap().text, KERNEL);
         let absent = Source::read("no/such/kernel.cu").unwrap_err().to_string();
         assert!(absent.starts_with("no/such/kernel.cu: "), "{absent}");
     }

@@ -97,9 +97,11 @@ pub(crate) fn write(store: &Store, key: &str, ptx: &Ptx) -> Cached {
 pub(crate) fn without_current_folder(text: String, source: &Source) -> String {
     let Ok(folder) = std::env::current_dir() else { return text };
     let names = HEADERS.iter().map(|(name, _)| *name).chain([source.name.as_str()]);
+    let quoted = |path: &Path| format!("\"{}\"", escaped(path));
     names
-        .filter(|name| Path::new(name).is_relative())
-        .fold(text, |text, name| text.replace(&format!("\"{}/{name}\"", folder.display()), &format!("\"{name}\"")))
+        .map(Path::new)
+        .filter(|name| name.is_relative())
+        .fold(text, |text, name| text.replace(&quoted(&folder.join(name)), &quoted(name)))
 }
 
 /// Files below the current folder are named from there, as people name them, if the text is: an included `inc/bump.cuh`. The cache has
@@ -112,7 +114,7 @@ pub(crate) fn from_current_folder(ptx: Ptx, source: &Source) -> Ptx {
 }
 
 fn names_from(text: String, folder: &Path) -> String {
-    let begin = format!("\"{}/", folder.display());
+    let begin = format!("\"{}/", escaped(folder));
     if !text.contains(&begin) {
         return text;
     }
@@ -121,6 +123,16 @@ fn names_from(text: String, folder: &Path) -> String {
         false => line.to_string(),
     };
     text.split_inclusive('\n').map(line).collect()
+}
+
+/// A path as it stands between the quotes of a string of PTX: other bytes than those of ASCII as octal numbers.
+fn escaped(path: &Path) -> String {
+    let byte = |byte: &u8| match byte {
+        b'"' | b'\\' => format!("\\{}", char::from(*byte)),
+        b' '..=b'~' => char::from(*byte).to_string(),
+        _ => format!("\\{byte:03o}"),
+    };
+    path.as_os_str().as_encoded_bytes().iter().map(byte).collect()
 }
 
 #[cfg(test)]

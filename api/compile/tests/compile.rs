@@ -3,6 +3,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use onesided_compile::{Cached, CompileError, Options, Ptx, Source, compile, find};
@@ -13,12 +15,16 @@ template <typename T, int N> __global__ void scale(T *values) { values[threadIdx
 __global__ void ring(int *values, int pe) { nvshmem_int_p(values, pe, pe + 1); nvshmemx_barrier_all_block(); }
 ";
 
+/// What `ci/wheels nvrtc` fetched, unless the environment names another one.
+fn nvrtc_file() -> Option<PathBuf> {
+    let fetched = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/wheels/nvidia-cuda-nvrtc-13.0.88/nvidia/cu13/lib");
+    let is_named = std::env::var_os("ONESIDED_NVRTC").is_some();
+    (!is_named && Path::new(fetched).is_dir()).then(|| PathBuf::from(fetched))
+}
+
 /// Options with the NVRTC of this machine, without a cache. `None` if there is none.
 fn nvrtc() -> Option<Options> {
-    let fetched = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/wheels/nvidia-cuda-nvrtc-13.0.88/nvidia/cu13/lib");
-    let fetched = Path::new(fetched).is_dir().then(|| PathBuf::from(fetched));
-    let named = if std::env::var_os("ONESIDED_NVRTC").is_some() { None } else { fetched };
-    match find(named.as_deref()) {
+    match find(nvrtc_file().as_deref()) {
         Ok(nvrtc) => Some(Options::new().nvrtc(nvrtc.file()).without_cache()),
         Err(why) if std::env::var_os("ONESIDED_REQUIRE_NVRTC").is_some() => panic!("{why}"),
         Err(why) => {
@@ -50,6 +56,54 @@ fn templates_are_found_by_their_names_and_calls_stay_symbolic() {
     }
     assert!(ptx.nvrtc_version() >= (12, 0) && ptx.warnings().is_empty());
     assert_eq!(ptx.name("scale<int, 32>"), None);
+}
+
+#[test]
+fn names_that_are_macros_and_constants_in_nvshmems_headers_are_so_here() {
+    let Some(options) = nvrtc() else { return };
+    let text = "#include <nvshmemx.h>\n\
+                static_assert(NVSHMEM_PE_INVALID == -1 && NVSHMEMX_PE_ANY == 32768 && NVSHMEMX_PE_ALL == 32768, \"\");\n\
+                __global__ void k(nvshmemx_qp_handle_t *pairs) {\n    nvshmem_sync(NVSHMEM_TEAM_WORLD);\n    \
+                nvshmemx_qp_quiet(NVSHMEMX_PE_ANY, pairs, 1);\n}\n";
+    let ptx = compiled(text, &options);
+    assert!(ptx.text().contains("nvshmem_team_sync") && !ptx.text().contains("nvshmem_sync"), "{}", ptx.text());
+}
+
+/// Set in a process that [`run_alone`] has started.
+const ALONE: &str = "ONESIDED_TEST_ALONE";
+
+fn is_alone() -> bool {
+    std::env::var_os(ALONE).is_some()
+}
+
+/// Runs one test of this file in a process of its own, for what a process has only one of: a current folder, libraries.
+fn run_alone(test: &str, change: impl FnOnce(&mut Command)) {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args([test, "--exact", "--nocapture"]).env(ALONE, "1");
+    change(&mut command);
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("1 passed"), "{command:?}: {said}");
+}
+
+#[test]
+fn the_ptx_names_the_source_as_it_was_named_in_every_folder() {
+    let Some(options) = nvrtc() else { return };
+    if !is_alone() {
+        let folders = tempfile::tempdir().unwrap();
+        for folder in ["/", "plain", "f\u{fc}r", "back\\slash", "a b"] {
+            let folder = folders.path().join(folder);
+            fs::create_dir_all(&folder).unwrap();
+            run_alone("the_ptx_names_the_source_as_it_was_named_in_every_folder", |command| {
+                command.current_dir(folder);
+            });
+        }
+        return;
+    }
+    for (name, expected) in [("own.cu", "own.cu"), ("./own.cu", "./own.cu"), ("\u{e4}.cu", "\\303\\244.cu")] {
+        let ptx = compile(&Source::new(name, SCALE), &options.clone().name("ring")).unwrap();
+        assert!(ptx.text().contains(&format!("\t.file\t1 \"{expected}\"\n")), "{name}: {}", ptx.text());
+    }
 }
 
 /// The PTX that is checked in, which `compile.py` made.
@@ -149,6 +203,38 @@ fn what_was_compiled_is_read_from_the_cache_until_something_changes() {
     assert_eq!(why, "kernel.cu:2: what is included is not known before it is compiled");
 }
 
+/// Else the cache would have the PTX of one header under the name of another.
+#[test]
+fn what_a_header_changed_under_is_not_cached() {
+    let Some(options) = nvrtc() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let header = folder.path().join("own.h");
+    let write = |n: u64| {
+        fs::write(folder.path().join("next"), format!("#define N {n}\n")).unwrap();
+        fs::rename(folder.path().join("next"), &header).unwrap(); // whoever reads it sees all of it
+    };
+    write(0);
+    let options = options.cache(folder.path().join("cache")).include(folder.path());
+    let text = "#include <own.h>\n__global__ void k(int *x) { *x = N; }\n";
+    let is_done = AtomicBool::new(false);
+    let attempts: Vec<_> = std::thread::scope(|scope| {
+        let writing = scope.spawn(|| {
+            for n in (1..).take_while(|_| !is_done.load(Ordering::Relaxed)) {
+                write(n);
+            }
+        });
+        let attempts = (0..5).map(|_| compile(&Source::new("kernel.cu", text), &options)).collect();
+        is_done.store(true, Ordering::Relaxed);
+        writing.join().unwrap();
+        attempts
+    });
+    // On a machine that is busy a compilation may come between two changes.
+    let changed = Cached::No("a file that may be included was changed while it was compiled".to_string());
+    let attempts: Vec<_> = attempts.into_iter().map(|ptx| ptx.unwrap().cached().clone()).collect();
+    assert!(attempts.contains(&changed), "{attempts:?}");
+    assert!(matches!(compiled(text, &options).cached(), Cached::Written(_)));
+}
+
 /// CUB computes names of headers by macros. What `ci/wheels cuda` fetched has its headers.
 #[test]
 fn a_kernel_with_cub_and_cooperative_groups_is_cached_too() {
@@ -219,6 +305,37 @@ fn a_kernel_of_100_lines_comes_from_the_cache_at_once() {
     let mut later: Vec<Duration> = times.map(|(time, was_cached)| was_cached.then_some(time).unwrap()).collect();
     later.sort();
     println!("compiled in {first:?}; from the cache in {:?} (median of {})", later[later.len() / 2], later.len());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_to_nvrtc_is_enough_and_a_copy_of_one_of_its_libraries_is_not() {
+    let Some(options) = nvrtc() else { return };
+    if is_alone() {
+        let is_link = std::env::var("ONESIDED_NVRTC").unwrap().ends_with("link.so");
+        return match compile(&Source::new("kernel.cu", SCALE), &options.name("ring")) {
+            Ok(_) if is_link => {}
+            Ok(_) => println!("not run: the system's loader has libnvrtc-builtins"),
+            Err(why) => {
+                let why = why.to_string();
+                assert!(
+                    !is_link && why.contains("copy.so: libnvrtc-builtins.so.") && why.contains("; remedy: "),
+                    "{why}"
+                );
+            }
+        };
+    }
+    let file = find(nvrtc_file().as_deref()).unwrap().file().canonicalize();
+    let Ok(file) = file else { return println!("not run: only the system's loader knows where NVRTC is") };
+    let folder = tempfile::tempdir().unwrap();
+    let [link, copy] = ["link.so", "copy.so"].map(|name| folder.path().join(name));
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    fs::hard_link(&file, &copy).or_else(|_| fs::copy(&file, &copy).map(drop)).unwrap();
+    for named in [link, copy] {
+        run_alone("a_link_to_nvrtc_is_enough_and_a_copy_of_one_of_its_libraries_is_not", |command| {
+            command.env("ONESIDED_NVRTC", named).env_remove("LD_LIBRARY_PATH");
+        });
+    }
 }
 
 #[test]

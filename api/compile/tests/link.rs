@@ -224,6 +224,28 @@ fn source_is_compiled_with_nvshmems_headers_on_its_own_lines() {
     assert!(why.to_string().contains("own.cu:4: error: identifier \"qe\" is undefined"), "{why}");
 }
 
+/// Both folders have a header of that name: the first decides.
+#[test]
+fn source_in_other_folders_is_not_taken_from_the_cache() {
+    let Some((installations, options)) = fetched() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let folders = [("one", 111_111), ("other", 222_222)].map(|(name, value)| {
+        let own = folder.path().join(name);
+        std::fs::create_dir(&own).unwrap();
+        std::fs::write(own.join("own.h"), format!("#define VALUE {value}\n")).unwrap();
+        own
+    });
+    let options = options.cache(folder.path().join("cache"));
+    let source = Source::new("own.cu", "#include <own.h>\nextern \"C\" __global__ void k(int *x) { *x = VALUE; }\n");
+    let linked = |folders: [&PathBuf; 2]| {
+        let source_options = folders.into_iter().fold(Options::new(), Options::include);
+        inlined(&source, &source_options, &installations[1], &options).unwrap_or_else(|why| panic!("{why}"))
+    };
+    let [one, other] = &folders;
+    let (first, second) = (linked([one, other]), linked([other, one]));
+    assert!(matches!(second.cached(), Cached::Written(_)) && second.bytes() != first.bytes());
+}
+
 #[test]
 fn what_cannot_be_linked_is_told_with_its_reason() {
     let Some((installations, options)) = fetched() else { return };

@@ -31,14 +31,12 @@ pub fn inlined(
     let kept = store.as_ref().ok();
     let linker = Linker::find(options, kept)?;
     let compiler = Compiler::find(options, kept)?;
-    let key = includes::closure(source, source_options).map(|files| {
-        let mut sum = Sum::new("inlined 3");
-        sum.add(&source.name).add(&source.text).add(&options.architecture).add(stamp(installation));
+    let files = includes::closure(source, source_options);
+    let key = files.as_ref().map(|files| {
+        let mut sum = Sum::new("inlined 4");
+        sum.add(&options.architecture).add(stamp(installation));
         sum.add(linker.place.stamp()).add(compiler.place.stamp());
-        source_options.defines.iter().for_each(|(name, value)| _ = sum.add(name).add(value));
-        sum.add("names");
-        source_options.names.iter().for_each(|name| _ = sum.add(name));
-        files.iter().for_each(|(file, bytes)| _ = sum.add(file.as_os_str().as_encoded_bytes()).add(bytes));
+        sum.add_compilation(source, source_options, files);
         sum.finish()
     });
     let cubin = |bytes, names, warnings, cached| Cubin {
@@ -90,11 +88,14 @@ pub fn inlined(
     let linked = linker.open()?.link(&options.architecture, &inputs);
     let bytes = linked.map_err(|refusal| explained(refusal, &source.name))?;
     let cached = match (&key, kept) {
+        (Ok(_), Some(_)) if includes::closure(source, source_options) != files => {
+            Cached::No(includes::CHANGED.to_string())
+        }
         (Ok(key), Some(store)) => match store.write(&format!("names-{key}"), &(&compiled.names, &compiled.log)) {
             Ok(_) => write(&Ok(store.clone()), &format!("cubin-{key}"), &bytes),
             Err(why) => Cached::No(format!("{} cannot be written: {why}", store.folder().display())),
         },
-        (Err(why), _) => Cached::No(why.clone()),
+        (Err(why), _) => Cached::No(why.to_string()),
         (_, None) => Cached::No(store.err().unwrap_or_default()),
     };
     Ok(cubin(bytes, compiled.names, compiled.log, cached))

@@ -93,10 +93,29 @@ impl LinkOptions {
     }
 
     fn check(&self) -> Result<(), CompileError> {
-        if capability(&self.architecture.replacen("sm_", "compute_", 1)).is_none() {
+        let number = self.architecture.strip_prefix("sm_");
+        if number.is_none_or(|number| capability(&format!("compute_{number}")).is_none()) {
             let why = "expected the architecture of a GPU, such as sm_90";
             return Err(input(format!("the architecture {:?}", self.architecture), why));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_architecture_of_a_gpu_is_linked_for() {
+        for architecture in ["sm_90", "sm_90a", "sm_120f"] {
+            assert_eq!(LinkOptions::new(architecture).check(), Ok(()));
+        }
+        for architecture in ["compute_90", "90", "sm_", "sm_x", "sm_compute_90"] {
+            let why = LinkOptions::new(architecture).check().unwrap_err().to_string();
+            let expected =
+                format!("the architecture {architecture:?}: expected the architecture of a GPU, such as sm_90");
+            assert_eq!(why, expected);
+        }
     }
 }
