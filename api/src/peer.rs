@@ -153,7 +153,7 @@ impl<B: Backend, T: Element> Peer<'_, B, T> {
     ///
     /// # One-sided
     /// Returns at once. These are ordinary stores of this PE's host: its own later loads and stores of the same address follow
-    /// them. A fence, quiet, sync or barrier of the host orders them for other PEs. Until then they may become visible at any
+    /// them; its gets do not, without a quiet between. A fence, quiet, sync or barrier of the host orders them for other PEs. Until then they may become visible at any
     /// time.
     ///
     /// # Errors

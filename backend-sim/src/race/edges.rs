@@ -180,8 +180,6 @@ impl Detector {
         let now = self.tick();
         if self.agents[agent].is_in_kernel() {
             self.agents[agent].fence = at.map(|at| (now, at));
-        }
-        if self.agents[agent].is_in_kernel() {
             self.thread_fences(agent, now);
             if self.quiet == Quiet::Thread {
                 return;
