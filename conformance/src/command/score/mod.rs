@@ -18,7 +18,7 @@ use std::time::Instant;
 use onesided_harness::tool::command::failed;
 use onesided_harness::tool::interrupt;
 use onesided_harness::tool::number::whole;
-use onesided_harness::tool::output::Output;
+use onesided_harness::tool::output::{Output, none_is_read};
 use onesided_harness::tool::progress::{Progress, Things};
 
 mod judge;
@@ -68,6 +68,9 @@ pub(super) fn run(options: &Options) -> ExitCode {
 }
 
 fn score(options: &Options) -> Result<ExitCode, String> {
+    if let (Some(labels), Some(json)) = (&options.labels, &options.json) {
+        none_is_read(labels, [("--json", json.as_path())])?;
+    }
     let (labels, runner) = match &options.labels {
         Some(file) => (labels::read(file)?, Runner::command(&options.command, options.timeout)?),
         None => (labels::corpus(), Runner::corpus(options.schedules)),
