@@ -15,6 +15,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Instant;
 
+use onesided_harness::complain;
 use onesided_harness::tool::command::failed;
 use onesided_harness::tool::interrupt;
 use onesided_harness::tool::number::whole;
@@ -80,7 +81,14 @@ fn score(options: &Options) -> Result<ExitCode, String> {
     let scored = run_all(&labels, &runner);
     report::print(&labels, &scored, start.elapsed());
     if let Some(json) = json {
-        json.finish(|out| report::write(out, &scored))?;
+        json.finish(|out| report::write(out, &labels, &scored))?;
+        if scored.len() < report::runs(&labels) {
+            complain!(
+                "note: the JSON is not complete, and says so: it has {} of {} runs",
+                scored.len(),
+                report::runs(&labels)
+            );
+        }
     }
     let broken = scored.iter().filter(|scored| scored.judged.is_err()).count();
     match report::is_perfect(&scored) {
