@@ -97,6 +97,34 @@ fn a_finding_is_shown_and_converted() {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn what_is_shown_is_not_overwritten() {
+    let folder = tempfile::tempdir().unwrap();
+    let [finding, link, labels] = ["f.json", "link.json", "labels.json"].map(|name| folder.path().join(name));
+    fs::copy(FINDING, &finding).unwrap();
+    fs::write(&labels, r#"{ "schema": "onesided-labels/1", "programs": [] }"#).unwrap();
+    std::os::unix::fs::symlink(&finding, &link).unwrap();
+    let roundabout = folder.path().join("../").join(folder.path().file_name().unwrap()).join("f.json");
+    let (finding, link, labels, roundabout) = (path(&finding), path(&link), path(&labels), path(&roundabout));
+    for arguments in [
+        &["show", finding, "--html", finding][..],
+        &["show", finding, "--perfetto", roundabout],
+        &["show", finding, "--events", "--shiviz", link],
+        &["show", link, "--html", "-", "--sarif", finding],
+        &["score", "--labels", labels, "--json", labels, "--", "true"],
+    ] {
+        let output = onesided(arguments);
+        let said = stderr(&output);
+        assert_eq!((status(&output), stdout(&output).as_str()), (2, ""), "{arguments:?}: {said}");
+        assert!(said.contains(", which is read: it would be replaced; name another file"), "{arguments:?}: {said}");
+    }
+    assert_eq!(fs::read(finding).unwrap(), fs::read(FINDING).unwrap());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_onesided"));
+    let output = command.args(["show", "-", "--html", finding]).stdin(fs::File::open(finding).unwrap()).output();
+    assert_eq!(status(&output.unwrap()), 2, "by way of standard input");
+}
+
 #[test]
 fn what_cannot_be_shown_is_an_error() {
     let folder = tempfile::tempdir().unwrap();

@@ -8,6 +8,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use serde_json::{Value, json};
+
 /// Far more than any of them takes to end.
 const LONG: Duration = Duration::from_secs(120);
 
@@ -56,11 +58,15 @@ fn a_command_that_is_ended_is_not_scored() {
     fs::write(path("labels.json"), format!(r#"{{ "schema": "onesided-labels/1", "programs": [{program}] }}"#)).unwrap();
     fs::write(path("tool"), r#"kill -TERM $PPID; sleep 1; exit 0"#).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_onesided"));
-    let output = command.args(["score", "--labels", &path("labels.json"), "--", "sh", &path("tool"), "run"]).output();
-    let output = output.unwrap();
+    command.args(["score", "--json", &path("score.json"), "--labels", &path("labels.json")]);
+    let output = command.args(["--", "sh", &path("tool"), "run"]).output().unwrap();
     let said = stdout(&output);
     assert_eq!(output.status.code(), Some(143), "{output:?}");
     assert!(said.contains("0 of 1 runs, ended by you, ") && !said.contains("is not found"), "{said}");
+    let score: Value = serde_json::from_str(&fs::read_to_string(path("score.json")).unwrap()).unwrap();
+    assert_eq!((&score["complete"], &score["runs"], &score["programs"]), (&json!(false), &json!(1), &json!([])));
+    let noted = String::from_utf8_lossy(&output.stderr);
+    assert!(noted.contains("note: the JSON is not complete, and says so: it has 0 of 1 runs\n"), "{noted}");
 }
 
 /// The rows until then are printed. A file would look like all of them.

@@ -19,6 +19,11 @@ fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
+/// How many runs it has.
+fn programs_of(score: &Value) -> Option<u64> {
+    Some(score["programs"].as_array()?.len() as u64)
+}
+
 fn path(path: &Path) -> &str {
     path.to_str().unwrap()
 }
@@ -29,6 +34,7 @@ fn the_corpus_is_found() {
     let output = score(&["--json", "-"]);
     let score: Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert_eq!((&score["schema"], &score["false_alarms"]), (&Value::from("onesided-score/1"), &Value::from(0)));
+    assert_eq!((&score["complete"], score["runs"].as_u64()), (&Value::from(true), programs_of(&score)));
     assert!(stderr(&output).contains("\nprecision  1.000  "), "{}", stderr(&output));
     let programs = score["programs"].as_array().unwrap();
     assert!(score["bugs"].as_u64().unwrap() > 100 && programs.len() > 300);

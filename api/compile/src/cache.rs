@@ -75,7 +75,7 @@ impl Store {
     /// The same, for bytes.
     pub(crate) fn write_bytes(&self, key: &str, value: &[u8]) -> io::Result<PathBuf> {
         fs::create_dir_all(&self.folder)?;
-        let mut new = tempfile::NamedTempFile::new_in(&self.folder)?;
+        let mut new = unnamed(&self.folder)?;
         new.write_all(hex(&Sha256::digest(value)).as_bytes())?;
         new.write_all(value)?;
         new.persist(self.file(key))?;
@@ -94,6 +94,14 @@ impl Store {
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
+}
+
+/// A file that gets its name once it is whole. Who may read it is as for any other file: several users may share the folder.
+fn unnamed(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666)); // less the user's mask
+    builder.tempfile_in(folder)
 }
 
 /// The name of everything that the PTX depends on.
@@ -168,6 +176,18 @@ mod tests {
             Ok(folder) => assert!(folder.is_absolute() && folder.ends_with("onesided"), "{folder:?}"),
             Err(why) => assert!(why.starts_with("no folder for caches"), "{why}"),
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn who_may_read_other_files_may_read_what_is_cached() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store { folder: folder.path().to_path_buf() };
+        let [cached, other] = [store.write("k", &"value").unwrap(), folder.path().join("other")];
+        fs::write(&other, "").unwrap();
+        let mode = |file: &Path| fs::metadata(file).unwrap().permissions().mode();
+        assert_eq!(mode(&cached), mode(&other));
     }
 
     #[test]

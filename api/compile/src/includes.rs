@@ -92,6 +92,11 @@ fn direct(file: PathBuf) -> PathBuf {
 fn names(text: &str) -> Result<Vec<&str>, usize> {
     let mut names = Vec::new();
     for (at, word) in text.match_indices("include") {
+        let behind = &text[at + word.len()..];
+        if text[..at].ends_with("__has_") {
+            names.extend(quoted(behind.trim_start_matches([' ', '\t', '(']))); // it counts whether there is such a file
+            continue;
+        }
         let before = text[..at].trim_end_matches([' ', '\t']);
         let Some(before) = before.strip_suffix(['#', '\n']).or_else(|| before.strip_suffix("%:")) else { continue };
         let begin = before.rfind('\n').map_or(0, |end| end + 1);
@@ -101,15 +106,19 @@ fn names(text: &str) -> Result<Vec<&str>, usize> {
         if !is_directive {
             continue;
         }
-        let rest = text[at + word.len()..].trim_start_matches([' ', '\t']);
-        let name = match rest.as_bytes().first() {
-            Some(b'<') if !is_continued => rest[1..].split(['>', '\n']).next(),
-            Some(b'"') if !is_continued => rest[1..].split(['"', '\n']).next(),
-            _ => None,
-        };
+        let name = quoted(behind.trim_start_matches([' ', '\t'])).filter(|_| !is_continued);
         names.push(name.ok_or_else(|| text[..at].matches('\n').count() + 1)?);
     }
     Ok(names)
+}
+
+/// The name of a header that a text begins with, in either kind of quotes.
+fn quoted(text: &str) -> Option<&str> {
+    match text.as_bytes().first() {
+        Some(b'<') => text[1..].split(['>', '\n']).next(),
+        Some(b'"') => text[1..].split(['"', '\n']).next(),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -123,6 +132,8 @@ mod tests {
         let text = "#include <a.h>\n  #  include \"b/c.h\" // d\n#if 0\n%:include <e>\n#endif\n/* f */ #include <g>\n\
                     // #include <no>\nint include = 1; // an include\n#define X \"#include <no>\"\n";
         assert_eq!(names(text), Ok(vec!["a.h", "b/c.h", "e", "g"]));
+        let asked = "#if __has_include(<a.h>) || __has_include ( \"b.h\" ) || __has_include(NAME)\n";
+        assert_eq!(names(asked), Ok(vec!["a.h", "b.h"]));
         for opaque in ["\n#include X", "\n#include_next <a.h>", "\n#include \\\n<a.h>", "#\\\ninclude <a.h>"] {
             assert_eq!(names(opaque), Err(2), "{opaque}");
         }

@@ -203,6 +203,18 @@ fn what_was_compiled_is_read_from_the_cache_until_something_changes() {
     assert_eq!(why, "kernel.cu:2: what is included is not known before it is compiled");
 }
 
+#[test]
+fn a_header_that_is_only_asked_for_counts_once_it_is_there() {
+    let Some(options) = nvrtc() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let options = options.cache(folder.path().join("cache")).include(folder.path());
+    let text = "#if __has_include(<tuned.h>)\n#define N 1111\n#else\n#define N 2222\n#endif\n\
+                __global__ void k(int *x) { *x = N; }\n";
+    assert!(compiled(text, &options).text().contains("2222"));
+    fs::write(folder.path().join("tuned.h"), "").unwrap();
+    assert!(compiled(text, &options).text().contains("1111"));
+}
+
 /// Else the cache would have the PTX of one header under the name of another.
 #[test]
 fn what_a_header_changed_under_is_not_cached() {

@@ -20,6 +20,7 @@ fn main() -> ExitCode {
     let trial = |name: &str, test: fn() -> std::result::Result<(), Failed>| Trial::test(name, test);
     let trials = vec![
         trial("a_program_has_options_and_a_precondition", a_program_has_options_and_a_precondition),
+        trial("the_short_help_has_a_line_for_each_option", the_short_help_has_a_line_for_each_option),
         trial("an_option_that_all_programs_have_is_refused", an_option_that_all_programs_have_is_refused),
         trial("a_program_that_is_not_sync_runs_on_one_core", a_program_that_is_not_sync_runs_on_one_core),
         trial("what_gpus_lack_is_noted_and_refused_on_demand", what_gpus_lack_is_noted_and_refused_on_demand),
@@ -100,6 +101,27 @@ fn a_program_has_options_and_a_precondition() -> std::result::Result<(), Failed>
     for other in [&["--elements", "3", "--words", "nothing at all"][..], &["--words", "nothing at all"], &[]] {
         replay(other).expect(2, "was recorded with other options of pairs than are given here")?;
     }
+    Ok(())
+}
+
+/// Each in one line, under the headings of the long help.
+fn the_short_help_has_a_line_for_each_option() -> std::result::Result<(), Failed> {
+    let (short, long) = (run("pairs", &["-h"]), run("pairs", &["--help"]));
+    short.expect(0, "The program:\n      --elements <ELEMENTS>  Elements of the array [default: 4]\n")?;
+    let is_option = |line: &&str| line.trim_start().starts_with('-') && !line.trim_start().starts_with("- ");
+    let options = |help: &'_ str| help.lines().filter(is_option).count();
+    let name = |line: &str| line.split("  ").map(str::trim).find(|word| !word.is_empty()).map(str::to_string);
+    let names = |help: &str| help.lines().filter(is_option).filter_map(name).collect::<Vec<_>>();
+    assert!(options(&short.out) > 30, "{}", short.out);
+    assert_eq!(names(&short.out), names(&long.out));
+    for line in short.out.lines() {
+        let is_continued = line.starts_with("            ");
+        assert!(!is_continued && line.len() <= 100, "{line}");
+    }
+    let headings = |help: &str| help.lines().filter(|line| line.ends_with(':')).map(str::to_string).collect::<Vec<_>>();
+    let headings = [&short, &long].map(|said| headings(&said.out));
+    assert!(headings[0].len() >= 5 && headings[0].iter().all(|heading| headings[1].contains(heading)), "{headings:?}");
+    long.expect(0, "Number of nodes that the PEs are spread over [default: 1]. On GPUs they are made of\n")?;
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use onesided_harness::say;
 use onesided_harness::tool::command::failed;
-use onesided_harness::tool::output::{Output, each_its_own, is_standard};
+use onesided_harness::tool::output::{Output, each_its_own, is_standard, none_is_read};
 use onesided_harness::tool::terminal::terminal;
 use onesided_show::Finding;
 
@@ -65,6 +65,7 @@ pub(super) fn run(options: &Options) -> ExitCode {
 fn show(options: &Options) -> Result<ExitCode, String> {
     let files = options.files.given();
     each_its_own(files.iter().map(|(option, file, _)| (*option, *file)))?;
+    none_is_read(&options.file, files.iter().map(|(option, file, _)| (*option, *file)))?;
     let finding = read(&options.file)?;
     for (_, file, convert) in &files {
         Output::prepare(file)?.finish(|out| out.write_all(convert(&finding).as_bytes()))?;

@@ -100,7 +100,7 @@ impl<'a> Parser<'_, 'a> {
         while self.cursor.accept(',') {
             self.cursor.number()?;
         }
-        self.text.sources.files.insert(number, name.into());
+        self.text.sources.files.insert(number, unescaped(name).into());
         Ok(())
     }
 
@@ -212,5 +212,40 @@ impl<'a> Parser<'_, 'a> {
             }
         }
         Ok(all)
+    }
+}
+
+/// A name as its file has it: compilers write other bytes than those of ASCII as octal numbers (`f\303\274r.cu`).
+fn unescaped(name: &str) -> String {
+    let mut bytes = Vec::with_capacity(name.len());
+    let mut rest = name.as_bytes();
+    while let [first, behind @ ..] = rest {
+        let octal = behind.get(..3).filter(|digits| digits.iter().all(|digit| (b'0'..=b'7').contains(digit)));
+        let value = octal.map(|digits| digits.iter().fold(0, |value, digit| value * 8 + u32::from(digit - b'0')));
+        let (byte, length) = match (first, value.and_then(|value| u8::try_from(value).ok()), behind) {
+            (b'\\', Some(byte), _) => (byte, 4),
+            (b'\\', None, [escaped @ (b'\\' | b'"'), ..]) => (*escaped, 2),
+            _ => (*first, 1),
+        };
+        bytes.push(byte);
+        rest = &rest[length..];
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unescaped;
+
+    #[test]
+    fn names_of_files_are_as_their_files_have_them() {
+        for (written, name) in [
+            ("k.cu", "k.cu"),
+            (r"f\303\274r.cu", "f\u{fc}r.cu"),
+            (r"a\\303.cu", r"a\303.cu"),
+            (r"a\777\9\", r"a\777\9\"),
+        ] {
+            assert_eq!(unescaped(written), name);
+        }
     }
 }

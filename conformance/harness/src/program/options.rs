@@ -11,7 +11,7 @@ use onesided_sim::{Quiet, Reduce, Schedule, Strategy};
 use super::Facts;
 use super::own::{Augment, check_names};
 use crate::launch::{FabricOptions, Sharing};
-use crate::tool::command::{Backend, let_values_be_negative};
+use crate::tool::command::{Backend, let_values_be_negative, with_short_help};
 use crate::tool::number::{Numbers, bytes, several, whole};
 use crate::tool::output::Output as File;
 use crate::tool::profiles::{self, Profiles};
@@ -308,6 +308,17 @@ impl FromStr for Kind {
     }
 }
 
+/// What `-h` says of options whose help does not begin with it, by their ids.
+const LINES: [(&str, &str); 7] = [
+    ("memory", "What all PEs may allocate together, and a search may remember"),
+    ("like", "Refuse what that backend does not have"),
+    ("time", "End the search after S seconds"),
+    ("quiet", "What a quiet in a kernel completes"),
+    ("reduce", "What --all leaves out"),
+    ("weaken", "Find out which fences, quiets and barriers are not needed"),
+    ("trace", "Write every event of that run to FILE as JSON"),
+];
+
 /// The command line of a program: its own options first.
 pub(super) fn command(facts: &Facts, own: Augment) -> Command {
     let Facts { name, about, checks, pes, min_pes, .. } = *facts;
@@ -315,7 +326,8 @@ pub(super) fn command(facts: &Facts, own: Augment) -> Command {
     let own = own(Command::new(name).next_help_heading("The program"));
     let shared = let_values_be_negative(Options::augment_args(Command::new(name)));
     check_names(&own, &shared);
-    own.args(shared.get_arguments().cloned())
+    let all = own
+        .args(shared.get_arguments().cloned())
         .about(about)
         .version(env!("CARGO_PKG_VERSION"))
         .max_term_width(100)
@@ -331,7 +343,8 @@ pub(super) fn command(facts: &Facts, own: Augment) -> Command {
                 "Number of PEs; each runs the program{least}. Several, as 2..8 or 2,4,8: a search for each, with a table of the \
                  results [default: {pes}]"
             ))
-        })
+        });
+    with_short_help(all, &LINES)
 }
 
 /// Reads the arguments, the program's name first.

@@ -43,6 +43,31 @@ pub fn let_values_be_negative(command: clap::Command) -> clap::Command {
     })
 }
 
+/// Lets `-h` print a line for each option: one of these, by its id, or else the beginning of its help. `--help` prints all of that.
+pub fn with_short_help(command: clap::Command, lines: &[(&str, &'static str)]) -> clap::Command {
+    command.mut_args(|arg| {
+        let Some(help) = arg.get_help().map(ToString::to_string) else { return arg };
+        let line = lines.iter().find(|(id, _)| arg.get_id() == *id);
+        let line = line.map_or_else(|| beginning(&help).to_string(), |(_, line)| line.to_string());
+        let whole = arg.get_long_help().map_or(help, ToString::to_string);
+        arg.help(line).long_help(whole)
+    })
+}
+
+/// A help text until it explains itself; what is long until its first comma.
+fn beginning(help: &str) -> &str {
+    const LONG: usize = 60;
+    let until = |ends: &[&str]| {
+        let end = ends.iter().filter_map(|end| help.find(end)).min();
+        &help[..end.unwrap_or(help.len())]
+    };
+    let ends = [". ", ": ", "; ", " [", " (", ", "];
+    match until(&ends[..5]) {
+        line if line.len() <= LONG => line,
+        _ => until(&ends),
+    }
+}
+
 /// Where programs and cases run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[expect(clippy::exhaustive_enums, reason = "each is run by code of its own")]
@@ -51,4 +76,27 @@ pub enum Backend {
     Sim,
     /// libnvshmem on GPUs: one process for each PE
     Nvshmem,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::beginning;
+
+    #[test]
+    fn a_line_of_help_ends_where_the_help_explains_itself() {
+        for (help, line) in [
+            ("Use N cores [default: all]. What is found does not depend on it", "Use N cores"),
+            ("Draw that run to FILE: one page", "Draw that run to FILE"),
+            (
+                "Visit N schedules, the first of them in order; with --all less",
+                "Visit N schedules, the first of them in order",
+            ),
+            ("Elements", "Elements"),
+        ] {
+            assert_eq!(beginning(help), line);
+        }
+        let long = "x".repeat(59);
+        assert_eq!(beginning(&format!("{long}, and more of it: so much")), long);
+        assert_eq!(beginning(&format!("{long}\u{e4}{long}")).len(), 120, "nothing to end at");
+    }
 }

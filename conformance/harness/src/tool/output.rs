@@ -95,6 +95,21 @@ pub fn each_its_own<'a>(files: impl IntoIterator<Item = (&'static str, &'a Path)
     Ok(())
 }
 
+/// Refuses an option that names the file `read`, in whatever words: what is read would be replaced. `-` is standard input.
+///
+/// # Errors
+/// A sentence with the option.
+pub fn none_is_read<'a>(read: &Path, files: impl IntoIterator<Item = (&'static str, &'a Path)>) -> Result<(), String> {
+    let read = if read == Path::new("-") { Path::new("/dev/stdin") } else { read };
+    let whole = absolute(read);
+    match files.into_iter().find(|(_, file)| !is_standard(file) && absolute(file) == whole) {
+        Some((option, file)) => {
+            Err(format!("{option} names {}, which is read: it would be replaced; name another file", file.display()))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Whether this path is standard output.
 pub fn is_standard(path: &Path) -> bool {
     STANDARD.iter().any(|name| path == Path::new(name))
@@ -187,6 +202,29 @@ mod tests {
         {
             std::os::unix::fs::symlink(&plain, folder.path().join("link")).unwrap();
             check(&plain, &folder.path().join("link")).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn what_is_read_is_not_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let read = folder.path().join("f.json");
+        let check = |file: &Path| none_is_read(&read, [("--html", Path::new("-")), ("--sarif", file)]);
+        let roundabout = folder.path().join("sub/../f.json");
+        fs::create_dir(folder.path().join("sub")).unwrap();
+        fs::write(&read, "read").unwrap();
+        for file in [&read, &roundabout] {
+            let expected =
+                format!("--sarif names {}, which is read: it would be replaced; name another file", file.display());
+            assert_eq!(check(file), Err(expected));
+        }
+        check(&folder.path().join("sub/f.json")).unwrap();
+        none_is_read(Path::new("-"), [("--html", Path::new("-")), ("--sarif", read.as_path())]).unwrap();
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(&read, folder.path().join("link")).unwrap();
+            check(&folder.path().join("link")).unwrap_err();
+            none_is_read(&folder.path().join("link"), [("--html", read.as_path())]).unwrap_err();
         }
     }
 

@@ -15,10 +15,11 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Instant;
 
+use onesided_harness::complain;
 use onesided_harness::tool::command::failed;
 use onesided_harness::tool::interrupt;
 use onesided_harness::tool::number::whole;
-use onesided_harness::tool::output::Output;
+use onesided_harness::tool::output::{Output, none_is_read};
 use onesided_harness::tool::progress::{Progress, Things};
 
 mod judge;
@@ -68,6 +69,9 @@ pub(super) fn run(options: &Options) -> ExitCode {
 }
 
 fn score(options: &Options) -> Result<ExitCode, String> {
+    if let (Some(labels), Some(json)) = (&options.labels, &options.json) {
+        none_is_read(labels, [("--json", json.as_path())])?;
+    }
     let (labels, runner) = match &options.labels {
         Some(file) => (labels::read(file)?, Runner::command(&options.command, options.timeout)?),
         None => (labels::corpus(), Runner::corpus(options.schedules)),
@@ -77,7 +81,14 @@ fn score(options: &Options) -> Result<ExitCode, String> {
     let scored = run_all(&labels, &runner);
     report::print(&labels, &scored, start.elapsed());
     if let Some(json) = json {
-        json.finish(|out| report::write(out, &scored))?;
+        json.finish(|out| report::write(out, &labels, &scored))?;
+        if scored.len() < report::runs(&labels) {
+            complain!(
+                "note: the JSON is not complete, and says so: it has {} of {} runs",
+                scored.len(),
+                report::runs(&labels)
+            );
+        }
     }
     let broken = scored.iter().filter(|scored| scored.judged.is_err()).count();
     match report::is_perfect(&scored) {

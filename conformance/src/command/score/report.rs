@@ -69,9 +69,14 @@ pub(super) fn is_perfect(scored: &[Scored<'_>]) -> bool {
         && (found, strict, false_alarms, noise, fixes[0]) == (bugs, bugs, 0, 0, fixes[1])
 }
 
+/// The runs that a whole score has: each program under each profile of its label.
+pub(super) fn runs(labels: &[Label]) -> usize {
+    labels.iter().map(|label| label.profiles.len()).sum()
+}
+
 /// Prints what is not as the labels say, and the sums.
 pub(super) fn print(labels: &[Label], scored: &[Scored<'_>], time: Duration) {
-    let all: usize = labels.iter().map(|label| label.profiles.len()).sum();
+    let all = runs(labels);
     for scored in scored {
         if let Some(text) = complaint(scored) {
             say!("{} under {}: {text}\n", scored.label.name, scored.profile);
@@ -129,13 +134,14 @@ fn proposal(label: &Label) -> String {
     format!("{}{at}", label.fix.map_or("", Edit::name))
 }
 
-/// Writes each program's score, and the sums.
-pub(super) fn write(out: &mut dyn Write, scored: &[Scored<'_>]) -> io::Result<()> {
+/// Writes each program's score, and the sums; and whether these are all.
+pub(super) fn write(out: &mut dyn Write, labels: &[Label], scored: &[Scored<'_>]) -> io::Result<()> {
     let programs: Vec<Value> = scored.iter().map(program).collect();
     let sums = Sums::of(scored);
     let Sums { found, bugs, false_alarms, strict, noise, fixes: [proposed, fixes] } = sums;
     let score = json!({
         "schema": "onesided-score/1",
+        "complete": scored.len() == runs(labels), "runs": runs(labels),
         "precision": sums.precision(), "recall": sums.recall(),
         "bugs": bugs, "found": found, "false_alarms": false_alarms, "strict": strict, "noise": noise,
         "fixes": fixes, "fixes_right": proposed,
