@@ -13,7 +13,6 @@ use std::ops::ControlFlow;
 use onesided::{Grid, Pe, Result, Source, args};
 use onesided_sim::{Config, Explore, Profile, Quiet, Races, Run, Sim, Simulation, VerdictKind};
 use proptest::prelude::*;
-use proptest::test_runner::{RngSeed, TestRunner};
 
 #[path = "kernel_order/access.rs"]
 mod access;
@@ -23,6 +22,7 @@ mod model;
 mod past;
 #[path = "kernel_order/program.rs"]
 mod program;
+mod random;
 #[path = "kernel_order/steps.rs"]
 mod steps;
 
@@ -200,10 +200,6 @@ fn chains() -> impl Strategy<Value = Program> {
     })
 }
 
-fn times(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text}: not a number")))
-}
-
 #[test]
 fn kernels_race_where_the_memory_model_says_so() {
     compare_all(prop::collection::vec(prop::collection::vec(step(), 0..=3), PES * BLOCKS * 2), 800);
@@ -225,25 +221,14 @@ fn a_quiet_covers_no_store_that_nothing_puts_before_it() {
 
 /// Compares random programs, and checks that enough of them were small enough, that some race, and others do not.
 fn compare_all(programs: impl Strategy<Value = Program>, cases: u32) {
-    let cases = cases * times("REFERENCE_TIMES", 1) as u32;
-    let config = ProptestConfig {
-        cases,
-        failure_persistence: None,
-        rng_seed: RngSeed::Fixed(times("REFERENCE_SEED", 0x6f72_6472)),
-        max_shrink_iters: 4_000,
-        ..ProptestConfig::default()
-    };
     let (compared, racy) = (Cell::new(0), Cell::new(0));
-    let result = TestRunner::new(config).run(&programs, |program| {
+    let cases = random::check_all(programs, cases, 0x6f72_6472, |program| {
         if let Some(race) = compare(&program).map_err(TestCaseError::fail)? {
             compared.set(compared.get() + 1);
             racy.set(racy.get() + u32::from(race));
         }
         Ok(())
     });
-    if let Err(error) = result {
-        panic!("{error}");
-    }
     let (compared, racy) = (compared.get(), racy.get());
     eprintln!("{compared} of {cases} programs compared, {racy} with a race");
     assert!(compared > cases / 2, "only {compared} of {cases} programs were small enough");

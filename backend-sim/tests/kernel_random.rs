@@ -12,12 +12,12 @@ use std::ops::ControlFlow;
 use onesided::{Grid, Pe, Result, Source, args};
 use onesided_sim::{Config, Explore, Races, Run, Sim, Simulation, VerdictKind};
 use proptest::prelude::*;
-use proptest::test_runner::{RngSeed, TestRunner};
 
 #[path = "kernel_random/model.rs"]
 mod model;
 #[path = "kernel_random/program.rs"]
 mod program;
+mod random;
 
 use program::{PES, Program, Step, WORDS, source};
 
@@ -155,29 +155,14 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..=2)
 }
 
-fn times(name: &str) -> Option<u64> {
-    std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok())
-}
-
 #[test]
 fn a_search_of_random_kernels_ends() {
-    let cases = 2_000 * times("REFERENCE_TIMES").unwrap_or(1) as u32;
-    let config = ProptestConfig {
-        cases,
-        failure_persistence: None,
-        rng_seed: RngSeed::Fixed(times("REFERENCE_SEED").unwrap_or(0x6b65_726e)),
-        max_shrink_iters: 500,
-        ..ProptestConfig::default()
-    };
     let small = Cell::new(0);
     let programs = (2..=3usize).prop_flat_map(|threads| prop::collection::vec(steps(), PES * threads));
-    let result = TestRunner::new(config).run(&programs, |program| {
+    let cases = random::check_all(programs, 2_000, 0x6b65_726e, |program| {
         small.set(small.get() + u32::from(check(&program).map_err(TestCaseError::fail)?));
         Ok(())
     });
-    if let Err(error) = result {
-        panic!("{error}");
-    }
     eprintln!("{} of {cases} were small enough", small.get());
     assert!(small.get() > cases * 9 / 10, "only {} of {cases} were small enough", small.get());
 }
@@ -186,17 +171,10 @@ fn a_search_of_random_kernels_ends() {
 /// in vain, step by step: that changes nothing but the number of classes.
 #[test]
 fn a_loop_that_is_a_wait_has_the_outcomes_of_one_that_looks_in_vain() {
-    let config = ProptestConfig {
-        cases: 400 * times("REFERENCE_TIMES").unwrap_or(1) as u32,
-        failure_persistence: None,
-        rng_seed: RngSeed::Fixed(times("REFERENCE_SEED").unwrap_or(0x6c6f_6f70)),
-        max_shrink_iters: 500,
-        ..ProptestConfig::default()
-    };
     let (compared, fewer) = (Cell::new(0), Cell::new(0));
     let programs = (1..=2usize).prop_flat_map(|threads| prop::collection::vec(talk(), PES * threads));
     let polls = |program: &Program| program.iter().flatten().any(|step| matches!(step, Step::Poll { .. }));
-    let result = TestRunner::new(config).run(&programs.prop_filter("it has a loop", polls), |program| {
+    random::check_all(programs.prop_filter("it has a loop", polls), 400, 0x6c6f_6f70, |program| {
         let (text, threads) = (source(&program), program.len() / PES);
         let looks = ["lt", "ne", "eq", "gt"].into_iter().fold(text.clone(), |text, unless| {
             (1..=2).fold(text, |text, value| {
@@ -226,9 +204,6 @@ fn a_loop_that_is_a_wait_has_the_outcomes_of_one_that_looks_in_vain() {
         }
         Ok(())
     });
-    if let Err(error) = result {
-        panic!("{error}");
-    }
     eprintln!("{} searches compared; {} had fewer classes", compared.get(), fewer.get());
     assert!(fewer.get() * 4 > compared.get(), "only {} of {} searches had fewer classes", fewer.get(), compared.get());
 }

@@ -10,7 +10,8 @@ use onesided::{Cmp, Pe, Result, SignalOp, SymmetricBuf};
 use onesided_sim::{Config, Explore, MissingEdge, Profile, Races, Sim, Simulation};
 use proptest::prelude::*;
 use proptest::sample::select;
-use proptest::test_runner::{RngSeed, TestRunner};
+
+mod random;
 
 /// One call of a PE. Words 0 and 1 are data, words 2 and 3 signals.
 #[derive(Clone, Copy, Debug)]
@@ -221,26 +222,14 @@ fn programs() -> impl Strategy<Value = Program> {
 
 #[test]
 fn a_mixed_fabric_shows_more_only_where_there_is_a_race() {
-    let times = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let cases = 1_000 * times("REFERENCE_TIMES").unwrap_or(1) as u32;
-    let config = ProptestConfig {
-        cases,
-        failure_persistence: None,
-        rng_seed: RngSeed::Fixed(times("REFERENCE_SEED").unwrap_or(0x7061_7468)),
-        max_shrink_iters: 2_000,
-        ..ProptestConfig::default()
-    };
     let (compared, different) = (std::cell::Cell::new(0), std::cell::Cell::new(0));
-    let result = TestRunner::new(config).run(&programs(), |program| {
+    let cases = random::check_all(programs(), 1_000, 0x7061_7468, |program| {
         if let Some(makes_a_difference) = check(&program).map_err(TestCaseError::fail)? {
             compared.set(compared.get() + 1);
             different.set(different.get() + u32::from(makes_a_difference));
         }
         Ok(())
     });
-    if let Err(error) = result {
-        panic!("{error}");
-    }
     eprintln!("{} of {cases} compared, {} differ", compared.get(), different.get());
     assert!(compared.get() > cases * 8 / 10, "only {} of {cases} were small enough", compared.get());
     assert!(different.get() > cases / 20, "the path makes a difference in {} of {cases} only", different.get());

@@ -10,7 +10,8 @@ use std::cell::Cell;
 use onesided::{Pe, Result};
 use onesided_sim::{Config, Races, Sim, Simulation};
 use proptest::prelude::*;
-use proptest::test_runner::{RngSeed, TestRunner};
+
+mod random;
 
 const PES: usize = 3;
 /// Of each PE's memory. More than two blocks of shadow memory, which have 1 KiB.
@@ -164,22 +165,11 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-fn times(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text}: not a number")))
-}
-
 #[test]
 fn spans_race_exactly_where_they_overlap() {
-    let cases = 4_000 * times("REFERENCE_TIMES", 1) as u32;
-    let config = ProptestConfig {
-        cases,
-        failure_persistence: None,
-        rng_seed: RngSeed::Fixed(times("REFERENCE_SEED", 0x7370_616e)),
-        max_shrink_iters: 10_000,
-        ..ProptestConfig::default()
-    };
     let racy = Cell::new(0);
-    let result = TestRunner::new(config).run(&prop::collection::vec((0..PES, op()), 2..=9), |program| {
+    let programs = prop::collection::vec((0..PES, op()), 2..=9);
+    let cases = random::check_all(programs, 4_000, 0x7370_616e, |program| {
         let config = Config { races: Races::Note, ..Config::pes(PES) };
         let run = Simulation::new(config).unwrap().run(|pe| perform(&program, pe)).unwrap();
         let expected = has_race(&program);
@@ -188,9 +178,6 @@ fn spans_race_exactly_where_they_overlap() {
         prop_assert_eq!(found.is_some(), expected, "{:?}", found);
         Ok(())
     });
-    if let Err(error) = result {
-        panic!("{error}");
-    }
     eprintln!("{} of {cases} programs have a race", racy.get());
     assert!(racy.get() > cases / 5 && racy.get() < cases * 4 / 5, "{} of {cases} programs have a race", racy.get());
 }

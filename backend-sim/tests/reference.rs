@@ -49,6 +49,7 @@ mod profiles;
 mod program;
 #[path = "reference/races.rs"]
 mod races;
+mod random;
 #[path = "reference/regressions.rs"]
 mod regressions;
 #[path = "reference/simulate.rs"]

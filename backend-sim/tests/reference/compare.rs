@@ -6,26 +6,20 @@ use std::collections::BTreeSet;
 use onesided_sim::Strategy::{Pct, Plain, Pos};
 use onesided_sim::{Explore, Profile, Races};
 use proptest::prelude::*;
-use proptest::test_runner::{RngSeed, TestRunner};
 
 use super::profiles::Rules;
 use super::program::{Op, Program};
 use super::simulate::{Simulated, in_order, proved_without_values, simulated};
 use super::state::{self, Allowed, Outcome};
+use crate::random;
 
 /// Programs with more schedules, or more states of the model, are left out; how many is checked in the end.
 const SCHEDULES: u64 = 5_000;
 const STATES: usize = 6_000;
 
-/// What the environment asks for: see `reference.rs`.
-fn asked(name: &str, default: u64) -> u64 {
-    std::env::var(name)
-        .map_or(default, |value| value.parse().unwrap_or_else(|_| panic!("{name}={value}: not a number")))
-}
-
 /// The number of calls of a random program, where `usual` is enough for every day.
 pub(crate) fn calls(usual: usize) -> usize {
-    usual + asked("REFERENCE_CALLS", 0) as usize
+    usual + random::asked("REFERENCE_CALLS", 0) as usize
 }
 
 /// Compares a program under one profile: `Ok` with what is allowed, or with `None` if it is too large.
@@ -127,16 +121,8 @@ pub(crate) fn compare_all(programs: impl Strategy<Value = Program>, cases: u32) 
 
 /// The same under these profiles.
 pub(crate) fn compare_under(profiles: &[Profile], programs: impl Strategy<Value = Program>, cases: u32) {
-    let cases = cases * asked("REFERENCE_TIMES", 1) as u32;
-    let config = ProptestConfig {
-        cases,
-        failure_persistence: None,
-        rng_seed: RngSeed::Fixed(asked("REFERENCE_SEED", 0x6f73_696d)),
-        max_shrink_iters: 4_000,
-        ..ProptestConfig::default()
-    };
     let (compared, branching, racy) = (Cell::new(0), Cell::new(0), Cell::new(0));
-    let result = TestRunner::new(config).run(&programs, |program| {
+    let cases = random::check_all(programs, cases, 0x6f73_696d, |program| {
         let mut known = Vec::new();
         for &profile in profiles {
             let Some(allowed) = compare(&program, profile).map_err(TestCaseError::fail)? else { continue };
@@ -147,9 +133,6 @@ pub(crate) fn compare_under(profiles: &[Profile], programs: impl Strategy<Value 
         }
         who_promises_more_shows_no_more(&known).map_err(TestCaseError::fail)
     });
-    if let Err(error) = result {
-        panic!("{error}");
-    }
     let (tried, compared, branching) = (cases * profiles.len() as u32, compared.get(), branching.get());
     let racy = racy.get();
     eprintln!("{compared} of {tried} comparisons made, {branching} with more than one outcome, {racy} with a race");
