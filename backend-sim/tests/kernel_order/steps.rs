@@ -14,8 +14,8 @@ impl Model<'_> {
         let step = self.program[thread].get(done).filter(|_| !at_barrier)?;
         let pe = self.pe(thread);
         let step = &step.on(pe);
-        let mut seen = self.past_and_own(before, thread);
-        let mut past = seen;
+        let own = self.past_and_own(before, thread);
+        let mut past = own;
         let mut behind = Past::default(); // what a strong write tells in any case
         // what changes another PE's memory, or is a transfer, comes behind what NVSHMEM's fences put before it
         match *step {
@@ -26,7 +26,7 @@ impl Model<'_> {
             Step::Write { of: to, .. } | Step::Add { of: to, .. } if to != pe && to != SHARED => {
                 self.fenced_arrive(before, &mut past, pe, to);
                 // not what came before the issue of what arrives: for that, it must release
-                (past.steps, behind.arrived) = (seen.steps, past.arrived & !seen.arrived);
+                (past.steps, behind.arrived) = (own.steps, past.arrived & !own.arrived);
             }
             Step::P { to, .. } | Step::Put { to, .. } | Step::Signal { to } => {
                 self.fenced_arrive(before, &mut past, pe, to);
@@ -35,14 +35,6 @@ impl Model<'_> {
         }
         if let Step::P { to, .. } | Step::Signal { to } = *step {
             past.arrived |= past.steps & self.in_order(pe, to);
-        }
-        if matches!(*step, Step::Signal { .. }) && !self.promises.loads_suffice {
-            // a load does not show what transfers have brought, and it shows all else
-            let brought = past.arrived & !seen.arrived & self.on_their_way(pe, &[Kind::Transfer], None);
-            seen = Past { arrived: past.arrived & !brought, ..past };
-        }
-        if matches!(*step, Step::Signal { .. }) && self.promises.loads_suffice {
-            seen = past;
         }
         let sends_to = match *step {
             Step::P { to, .. } | Step::Put { to, .. } | Step::Signal { to } => Some(to),
@@ -104,6 +96,7 @@ impl Model<'_> {
                 state.threads[thread].done = done;
             }
             Step::Signal { to } => {
+                let seen = self.seen_by_loads(own, past, pe);
                 state.flying.push(Signal { from: pe, to, past, seen, fences: state.fences[pe], covered: None });
                 state.flying.sort_unstable();
             }
@@ -175,6 +168,15 @@ impl Model<'_> {
             .filter_map(move |thread| thread.sent[to])
             .collect::<Vec<_>>()
             .into_iter()
+    }
+
+    /// What a signal tells a load: not what transfers have brought, unless loads suffice. `own`: what its thread comes after.
+    fn seen_by_loads(&self, own: Past, past: Past, pe: usize) -> Past {
+        if self.promises.loads_suffice {
+            return past;
+        }
+        let brought = past.arrived & !own.arrived & self.on_their_way(pe, &[Kind::Transfer], None);
+        Past { arrived: past.arrived & !brought, ..past }
     }
 
     /// What fences of NVSHMEM put before what a PE issues to another one.
