@@ -1,5 +1,5 @@
-//! Random kernels that pass messages by strong accesses, fences, barriers and signals in every scope: they race exactly where PTX's memory model says
-//! so, and without a race they have its outcomes.
+//! Random kernels that pass messages by strong accesses, fences, barriers and signals in every scope, and hosts and streams around them: they race
+//! exactly where PTX's memory model and NVSHMEM's say so, and without a race they have their outcomes.
 //!
 //! The model (`kernel_order/`) tries all orders of all steps and keeps sets of accesses, where the simulator explores and keeps clocks. It says once more
 //! what a fence, a release, a quiet and a barrier tell, and shares nothing with the simulator.
@@ -10,12 +10,14 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use onesided::{Grid, Pe, Result, Source, args};
+use onesided::{Cmp, Grid, Pe, Result, SignalOp, Source, Stream, SymmetricBuf, args};
 use onesided_sim::{Config, Explore, Profile, Quiet, Races, Run, Sim, Simulation, VerdictKind};
 use proptest::prelude::*;
 
 #[path = "kernel_order/access.rs"]
 mod access;
+#[path = "kernel_order/generate.rs"]
+mod generate;
 #[path = "kernel_order/model.rs"]
 mod model;
 #[path = "kernel_order/past.rs"]
@@ -27,24 +29,83 @@ mod random;
 mod steps;
 
 use model::Allowed;
-use program::{BLOCKS, Order, PES, Program, SHARED, Scope, Step, WORDS, source};
+use program::{BLOCKS, Order, PES, Program, SIGNAL, Scope, Step, WORDS, source};
 
 /// Programs with more schedules, or more states of the model, are left out.
 const SCHEDULES: u64 = 2_000;
 const STATES: usize = 6_000;
 
-fn perform(source: &Source, threads: usize, pe: &Pe<Sim>) -> Result<Vec<u64>> {
-    let words = pe.alloc_zeroed::<u64>(WORDS + 1 + BLOCKS * threads)?;
+fn perform(source: &Source, program: &Program, pe: &Pe<Sim>) -> Result<Vec<u64>> {
+    let threads = program.threads / PES;
+    let words = pe.alloc_zeroed::<u64>(WORDS + 1 + threads)?;
     let module = pe.module(source)?;
     let kernel = module.kernel("k")?;
     let stream = pe.stream()?;
-    // SAFETY: the kernel takes one pointer.
-    unsafe { pe.on(&stream).launch(&kernel, &Grid::new(BLOCKS as u32, threads as u32), args![&words])? };
+    let grid = Grid::new(BLOCKS as u32, (threads / BLOCKS) as u32);
+    let launch = || {
+        // SAFETY: the kernel takes one pointer.
+        unsafe { pe.on(&stream).launch(&kernel, &grid, args![&words]) }
+    };
+    let mut noted = None;
+    if program.has_hosts() {
+        let [host, behind] = [program.host(pe.my_pe()), program.stream(pe.my_pe())].map(|agent| &program.steps[agent]);
+        noted = Some(host_does(pe, host, &words, &stream, || {
+            launch()?;
+            behind.iter().try_for_each(|step| stream_does(pe, step, &words, &stream))
+        })?);
+        pe.host().quiet()?;
+    } else {
+        launch()?;
+    }
     pe.on(&stream).barrier_all()?;
     pe.synchronize(&stream)?;
-    let seen = pe.read(&words)?;
+    if program.has_hosts() {
+        pe.host().barrier_all()?;
+    }
+    let mut seen = pe.read(&words)?;
+    seen.extend(noted);
     pe.free(words)?;
     Ok(seen)
+}
+
+/// What a host does; what it has noted.
+fn host_does(
+    pe: &Pe<Sim>,
+    steps: &[Step],
+    words: &SymmetricBuf<u64>,
+    stream: &Stream<Sim>,
+    launch: impl Fn() -> Result<()>,
+) -> Result<u64> {
+    let mut noted = 0;
+    for step in steps {
+        match *step {
+            Step::Launch => launch()?,
+            Step::Synchronize => pe.synchronize(stream)?,
+            Step::Read { word, .. } => noted = noted * 10 + pe.read_one(words.at(word))?,
+            Step::Write { word, value, .. } => pe.write(words.at(word), &[value])?,
+            Step::P { to, word, value } => pe.host().p(words.at(word), value, to)?,
+            Step::G { of, word } => noted = noted * 10 + pe.host().g(words.at(word), of)?,
+            Step::Signal { to } => pe.host().signal_op(words.signal(SIGNAL), 1, SignalOp::Add, to)?,
+            Step::Wait { value } => _ = pe.host().signal_wait_until(words.signal(SIGNAL), Cmp::Ge, value)?,
+            Step::NvshmemFence => pe.host().fence()?,
+            Step::Quiet => pe.host().quiet()?,
+            step => unreachable!("a host does not {step:?}"),
+        }
+    }
+    Ok(noted)
+}
+
+/// What is enqueued on a stream.
+fn stream_does(pe: &Pe<Sim>, step: &Step, words: &SymmetricBuf<u64>, stream: &Stream<Sim>) -> Result<()> {
+    let on = pe.on(stream);
+    match *step {
+        Step::P { to, word, value } => on.p(words.at(word), value, to),
+        Step::Signal { to } => on.signal_op(words.signal(SIGNAL), 1, SignalOp::Add, to),
+        Step::Wait { value } => on.signal_wait_until(words.signal(SIGNAL), Cmp::Ge, value),
+        Step::NvshmemFence => on.fence(),
+        Step::Quiet => on.quiet(),
+        step => unreachable!("a stream does not {step:?}"),
+    }
 }
 
 #[derive(Default)]
@@ -55,7 +116,7 @@ struct Seen {
 }
 
 fn proved(program: &Program, profile: Profile, quiet: Quiet) -> std::result::Result<Seen, String> {
-    let (source, threads) = (Source::ptx("random.ptx", source(program)), program.len() / PES / BLOCKS);
+    let source = Source::ptx("random.ptx", source(program));
     let mut seen = Seen::default();
     let mut other = None;
     let config = Config { profile, quiet, races: Races::Find, max_steps: Some(20_000), ..Config::pes(PES) };
@@ -75,7 +136,7 @@ fn proved(program: &Program, profile: Profile, quiet: Quiet) -> std::result::Res
         ControlFlow::Continue(())
     };
     let all = Explore::All { limit: SCHEDULES };
-    let explored = Simulation::new(config).unwrap().explore(all, |pe| perform(&source, threads, pe), visit);
+    let explored = Simulation::new(config).unwrap().explore(all, |pe| perform(&source, program, pe), visit);
     let explored = explored.map_err(|error| error.to_string())?;
     if let Some(other) = other {
         return Err(other);
@@ -121,102 +182,45 @@ fn compare(program: &Program) -> std::result::Result<Option<bool>, String> {
     Ok(Some(races))
 }
 
-fn scope() -> impl Strategy<Value = Scope> {
-    prop_oneof![1 => Just(Scope::Cta), 2 => Just(Scope::Gpu), 3 => Just(Scope::Sys)]
-}
-
-fn strong() -> impl Strategy<Value = Order> {
-    prop_oneof![scope().prop_map(Order::Relaxed), scope().prop_map(Order::Strong)]
-}
-
-const FLAG: usize = 2;
-
-fn step() -> impl Strategy<Value = Step> {
-    let (pe, data, flag) = (|| 0..PES, || 0..FLAG, || FLAG..WORDS);
-    let of = || prop_oneof![5 => pe(), 1 => Just(SHARED)];
-    let order = || prop_oneof![6 => Just(Order::Weak), 1 => strong()];
-    prop_oneof![
-        3 => (pe(), data(), order()).prop_map(|(of, word, order)| Step::Read { of, word, order }),
-        3 => (pe(), data(), order()).prop_map(|(of, word, order)| Step::Write { of, word, value: 5, order }),
-        1 => (of(), flag(), strong()).prop_map(|(of, word, order)| Step::Read { of, word, order }),
-        3 => (of(), flag(), strong()).prop_map(|(of, word, order)| Step::Write { of, word, value: 1, order }),
-        3 => (of(), flag(), 1..=2u64, strong()).prop_map(|(of, word, value, order)| Step::Await { of, word, value, order }),
-        2 => (of(), flag(), strong(), any::<bool>()).prop_map(|(of, word, order, fetch)| Step::Add { of, word, order, fetch }),
-        3 => scope().prop_map(Step::Fence),
-        2 => Just(Step::Meet),
-        2 => pe().prop_map(|to| Step::Signal { to }),
-        2 => (1..=2u64).prop_map(|value| Step::Wait { value }),
-        1 => (1..=2u64, prop_oneof![Just(Order::Relaxed(Scope::Sys)), Just(Order::Strong(Scope::Sys))])
-            .prop_map(|(value, order)| Step::Look { value, order }),
-        1 => (pe(), data()).prop_map(|(to, word)| Step::P { to, word, value: 5 }),
-        1 => (pe(), data()).prop_map(|(of, word)| Step::G { of, word }),
-        1 => pe().prop_map(|to| Step::Put { to, word: 0, src: 1 }),
-        1 => Just(Step::NvshmemFence),
-        1 => Just(Step::Quiet),
-    ]
-}
-
-/// Few threads that hand something over: each waits for a flag or a signal, uses data, and sets the next flag.
-fn chains() -> impl Strategy<Value = Program> {
-    let (pe, data, flag) = (|| 0..PES, || 0..FLAG, || FLAG..WORDS);
-    let of = || prop_oneof![5 => pe(), 1 => Just(SHARED)];
-    let fence = || prop_oneof![3 => scope().prop_map(Step::Fence), 1 => Just(Step::NvshmemFence), 1 => Just(Step::Quiet), 2 => Just(Step::Meet)];
-    let hear = prop_oneof![
-        3 => (of(), flag(), strong()).prop_map(|(of, word, order)| Step::Await { of, word, value: 1, order }),
-        1 => Just(Step::Wait { value: 1 }),
-        1 => prop_oneof![Just(Order::Relaxed(Scope::Sys)), Just(Order::Strong(Scope::Sys))]
-            .prop_map(|order| Step::Look { value: 1, order }),
-    ];
-    let touch = prop_oneof![
-        3 => (pe(), data()).prop_map(|(of, word)| Step::Read { of, word, order: Order::Weak }),
-        3 => (pe(), data()).prop_map(|(of, word)| Step::Write { of, word, value: 5, order: Order::Weak }),
-        1 => (pe(), data()).prop_map(|(to, word)| Step::P { to, word, value: 5 }),
-        1 => (pe(), data()).prop_map(|(of, word)| Step::G { of, word }),
-        1 => pe().prop_map(|to| Step::Put { to, word: 0, src: 1 }),
-    ];
-    let tell = prop_oneof![
-        3 => (of(), flag(), strong()).prop_map(|(of, word, order)| Step::Write { of, word, value: 1, order }),
-        1 => (of(), flag(), strong(), any::<bool>()).prop_map(|(of, word, order, fetch)| Step::Add { of, word, order, fetch }),
-        2 => pe().prop_map(|to| Step::Signal { to }),
-    ];
-    let maybe = |step: BoxedStrategy<Step>, often: f64| prop::option::weighted(often, step);
-    let (hear, touch, tell) = (hear.boxed(), touch.boxed(), tell.boxed());
-    let link = (
-        maybe(hear, 0.7),
-        maybe(fence().boxed(), 0.5),
-        touch.clone(),
-        maybe(touch, 0.3),
-        maybe(fence().boxed(), 0.5),
-        maybe(tell, 0.8),
-    );
-    let link = link.prop_map(|(hear, acquire, touch, more, release, tell)| {
-        [hear, acquire, Some(touch), more, release, tell].into_iter().flatten().collect::<Vec<Step>>()
-    });
-    let threads = PES * BLOCKS * 2;
-    prop::collection::vec((0..threads, link), 2..=4).prop_map(move |links| {
-        let mut program = vec![Vec::new(); threads];
-        links.into_iter().for_each(|(thread, link)| program[thread] = link);
-        program
-    })
-}
-
 #[test]
 fn kernels_race_where_the_memory_model_says_so() {
-    compare_all(prop::collection::vec(prop::collection::vec(step(), 0..=3), PES * BLOCKS * 2), 800);
+    compare_all(generate::threads(), 800);
 }
 
 #[test]
 fn chains_of_threads_race_where_the_memory_model_says_so() {
-    compare_all(chains(), 2_500);
+    compare_all(generate::chains(), 2_500);
+}
+
+#[test]
+fn hosts_and_streams_race_with_kernels_where_the_model_says_so() {
+    compare_all(generate::hosts(), 1_000);
+}
+
+#[test]
+fn chains_of_hosts_streams_and_threads_race_where_the_model_says_so() {
+    compare_all(generate::chains_with_hosts(), 1_500);
 }
 
 /// A thread's plain store is no step of a search. So a quiet of another thread, which may come first, must not cover it.
 #[test]
 fn a_quiet_covers_no_store_that_nothing_puts_before_it() {
     let store = Step::Write { of: 0, word: 0, value: 5, order: Order::Weak };
-    let mut program = vec![vec![]; PES * BLOCKS * 2];
-    (program[4], program[7]) = (vec![Step::Quiet, store], vec![store]);
-    assert_eq!(compare(&program), Ok(Some(true)));
+    let mut steps = vec![vec![]; PES * BLOCKS * 2];
+    (steps[4], steps[7]) = (vec![Step::Quiet, store], vec![store]);
+    assert_eq!(compare(&Program::of_threads(steps)), Ok(Some(true)));
+}
+
+/// Where a fence completes, it releases, as a quiet does: a relaxed flag behind it tells of the store.
+#[test]
+fn a_fence_that_completes_releases() {
+    let store = Step::Write { of: 1, word: 1, value: 5, order: Order::Weak };
+    let flag = Step::Write { of: 0, word: 2, value: 1, order: Order::Relaxed(Scope::Sys) };
+    let hear = Step::Await { of: 0, word: 2, value: 1, order: Order::Strong(Scope::Sys) };
+    let get = Step::G { of: 1, word: 1 };
+    let steps = |ordered| vec![vec![], vec![store, ordered, flag], vec![], vec![hear, get]];
+    assert_eq!(compare(&Program::of_threads(steps(Step::NvshmemFence))), Ok(Some(true))); // not under `spec`
+    assert_eq!(compare(&Program::of_threads(steps(Step::Quiet))), Ok(Some(false)));
 }
 
 /// Compares random programs, and checks that enough of them were small enough, that some race, and others do not.

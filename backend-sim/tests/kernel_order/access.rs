@@ -4,7 +4,7 @@ use onesided_sim::Promises;
 
 use super::model::{Model, State};
 use super::past::Past;
-use super::program::{Order, PES, Program, SHARED, Scope, Step, place};
+use super::program::{Order, PES, Program, Role, SHARED, Scope, Step};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -69,30 +69,32 @@ fn accesses(step: &Step, place: (usize, usize), promises: &Promises) -> Vec<Acce
         | Step::Wait { .. }
         | Step::Look { .. }
         | Step::NvshmemFence
-        | Step::Quiet => {
+        | Step::Quiet
+        | Step::Launch
+        | Step::Synchronize => {
             vec![]
         }
     }
 }
 
-/// The bit of a thread's step; `second`: of the source that it reads later.
+/// The bit of an agent's step; `second`: of the source that it reads later.
 pub(super) fn bit(thread: usize, step: usize, second: bool) -> u128 {
     1 << (16 * thread + 2 * step + usize::from(second))
 }
 
-/// Of all threads: what each step accesses.
+/// Of all agents: what each step accesses.
 pub(super) fn all_accesses(program: &Program, promises: &Promises) -> Vec<Vec<Vec<Access>>> {
-    let of_thread = |(thread, steps): (usize, &Vec<Step>)| {
-        steps.iter().map(|step| accesses(step, place(program, thread), promises)).collect()
+    let of_agent = |(agent, steps): (usize, &Vec<Step>)| {
+        steps.iter().map(|step| accesses(step, program.place(agent), promises)).collect()
     };
-    program.iter().enumerate().map(of_thread).collect()
+    program.steps.iter().enumerate().map(of_agent).collect()
 }
 
 impl Model<'_> {
-    /// The accesses of a PE's threads that are on their way for a time, of these kinds: all, or those to one PE.
-    pub(super) fn on_their_way(&self, pe: usize, kinds: &[Kind], to: Option<usize>) -> u128 {
+    /// The accesses of an issue scope that are on their way for a time, of these kinds: all, or those to one PE.
+    pub(super) fn on_their_way(&self, scope: (usize, Role), kinds: &[Kind], to: Option<usize>) -> u128 {
         let mut all = 0;
-        for (thread, steps) in self.accesses.iter().enumerate().filter(|(thread, _)| self.pe(*thread) == pe) {
+        for (thread, steps) in self.accesses.iter().enumerate().filter(|(agent, _)| self.scope(*agent) == scope) {
             for (i, accesses) in steps.iter().enumerate() {
                 // a source has been read when the data has arrived
                 let target = accesses.first().map(|access| access.spot.0);
@@ -104,10 +106,10 @@ impl Model<'_> {
         all
     }
 
-    /// Blocking puts on their way to a PE: where transfers arrive in the order of issue, these do.
-    pub(super) fn in_order(&self, pe: usize, to: usize) -> u128 {
+    /// Blocking puts of an issue scope on their way to a PE: where transfers arrive in the order of issue, these do.
+    pub(super) fn in_order(&self, scope: (usize, Role), to: usize) -> u128 {
         let mut all = 0;
-        for (thread, steps) in self.program.iter().enumerate().filter(|(thread, _)| self.pe(*thread) == pe) {
+        for (thread, steps) in self.program.steps.iter().enumerate().filter(|(agent, _)| self.scope(*agent) == scope) {
             let puts =
                 steps.iter().enumerate().filter(|(_, step)| matches!(step, Step::P { to: its, .. } if *its == to));
             all |= puts.fold(0, |all, (i, _)| all | bit(thread, i, false));
@@ -134,7 +136,7 @@ impl Model<'_> {
             }
             let sees = |one: usize, order: Order, two: usize| match order.scope() {
                 None => false,
-                Some(Scope::Cta) => place(self.program, one) == place(self.program, two),
+                Some(Scope::Cta) => self.program.place(one) == self.program.place(two),
                 Some(Scope::Gpu) => self.pe(one) == self.pe(two),
                 Some(Scope::Sys) => true,
             };

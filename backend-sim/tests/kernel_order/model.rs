@@ -1,4 +1,4 @@
-//! What such kernels can show, and whether they race: all orders of all steps, and for each what PTX's causality order says.
+//! What such programs can show, and whether they race: all orders of all steps, and for each what PTX's causality order says.
 //!
 //! An access is a bit. Whoever comes after accesses holds a set of them. A weak store to another PE is two accesses: its PE's threads come
 //! after the store, and others after its arrival, which a fence or a release of the system's scope, or a quiet, tells. Two accesses
@@ -10,7 +10,7 @@ use onesided_sim::{Promises, Quiet};
 
 use super::access::{Access, all_accesses, bit, home};
 use super::past::{Past, Place, Told, join};
-use super::program::{BLOCKS, PES, Program, SIGNAL, Scope, WORDS, place};
+use super::program::{BLOCKS, PES, Program, Role, SIGNAL, Scope, WORDS};
 
 /// What all orders show.
 #[derive(Default)]
@@ -24,8 +24,11 @@ pub(crate) struct Allowed {
 pub(super) struct State {
     /// Of each PE, and then the shared memory of each block. A PE's last word is its signal.
     pub(super) memory: Vec<[u64; WORDS + 1]>,
+    /// What each PE's host comes after when it launches the kernel.
+    pub(super) launches: Vec<Past>,
     /// Accesses that were made.
     pub(super) made: u128,
+    /// And hosts and streams.
     pub(super) threads: Vec<Thread>,
     /// What fences before a block's last barrier tell.
     pub(super) met: Vec<Told>,
@@ -33,8 +36,9 @@ pub(super) struct State {
     pub(super) told: BTreeMap<(usize, usize), Told>,
     /// What signals tell each PE's waits, and its loads: these do not show what transfers have brought.
     pub(super) signalled: Vec<[Past; 2]>,
+    /// Of each issue scope.
     pub(super) fences: Vec<u8>,
-    /// What the fences of a PE put before what it issues later to each PE, if they are about the whole PE.
+    /// What fences of a scope put before what it issues later to each PE, if they are about the whole scope.
     pub(super) fenced: Vec<[Past; PES]>,
     pub(super) flying: Vec<Signal>,
 }
@@ -55,6 +59,7 @@ pub(super) struct Thread {
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Signal {
+    /// The issue scope, as a number.
     pub(super) from: usize,
     pub(super) to: usize,
     pub(super) past: Past,
@@ -69,13 +74,14 @@ pub(crate) fn allowed(program: &Program, quiet: Quiet, promises: &Promises, limi
     let mut allowed = Allowed::default();
     let start = State {
         memory: vec![[0; WORDS + 1]; PES + PES * BLOCKS],
+        launches: vec![Past::default(); PES],
         made: 0,
-        threads: vec![Thread::default(); program.len()],
+        threads: vec![Thread::default(); program.steps.len()],
         met: vec![Told::new(); PES * BLOCKS],
         told: BTreeMap::new(),
         signalled: vec![[Past::default(); 2]; PES],
-        fences: vec![0; PES],
-        fenced: vec![[Past::default(); PES]; PES],
+        fences: vec![0; SCOPES],
+        fenced: vec![[Past::default(); PES]; SCOPES],
         flying: Vec::new(),
     };
     let model = Model { program, accesses: all_accesses(program, promises), quiet, promises };
@@ -98,9 +104,17 @@ pub(crate) fn allowed(program: &Program, quiet: Quiet, promises: &Promises, limi
     Some(allowed)
 }
 
+/// Issue scopes: each PE has one for its threads, one for its host, and one for its stream.
+const SCOPES: usize = 3 * PES;
+
+/// An issue scope as a number.
+pub(super) fn number((pe, role): (usize, Role)) -> usize {
+    3 * pe + role as usize
+}
+
 pub(super) struct Model<'a> {
     pub(super) program: &'a Program,
-    /// What each step of each thread accesses.
+    /// What each step of each agent accesses.
     pub(super) accesses: Vec<Vec<Vec<Access>>>,
     pub(super) promises: &'a Promises,
     /// Whether quiets and fences are about the PE: what it has issued at any time before, whether or not the thread comes after that.
@@ -109,10 +123,11 @@ pub(super) struct Model<'a> {
 
 impl Model<'_> {
     pub(super) fn end(&self, state: &State) -> Option<Vec<Vec<u64>>> {
-        let of_pe = self.program.len() / PES;
-        let finished = state.threads.iter().zip(self.program).all(|(thread, steps)| thread.done == steps.len());
+        let program = self.program;
+        let finished = state.threads.iter().zip(&program.steps).all(|(thread, steps)| thread.done == steps.len());
         let words = |pe: usize| {
-            let noted = state.threads[pe * of_pe..(pe + 1) * of_pe].iter().map(|thread| thread.noted);
+            let host = program.has_hosts().then(|| program.host(pe));
+            let noted = program.threads_of(pe).chain(host).map(|agent| state.threads[agent].noted);
             state.memory[pe].into_iter().chain(noted).collect()
         };
         finished.then(|| (0..PES).map(words).collect())
@@ -121,7 +136,7 @@ impl Model<'_> {
     /// Every state that one step leads to, and whether that is a look in vain. A step that races leads nowhere: what follows is no matter.
     pub(super) fn next(&self, state: &State, racy: &mut bool) -> Vec<(State, bool)> {
         let mut next = Vec::new();
-        for thread in 0..self.program.len() {
+        for thread in 0..self.program.steps.len() {
             match self.step(state, thread) {
                 Some(Ok(step)) => next.push(step),
                 Some(Err(Race)) => *racy = true,
@@ -147,9 +162,9 @@ impl Model<'_> {
     }
 
     pub(super) fn meet(&self, state: &State, block: usize) -> Option<State> {
-        let of_block = self.program.len() / PES / BLOCKS;
+        let of_block = self.program.threads / PES / BLOCKS;
         let threads = || block * of_block..(block + 1) * of_block;
-        let is_left = |thread: &usize| state.threads[*thread].done < self.program[*thread].len();
+        let is_left = |thread: &usize| state.threads[*thread].done < self.program.steps[*thread].len();
         threads().find(is_left)?;
         if !threads().filter(is_left).all(|thread| state.threads[thread].at_barrier) {
             return None;
@@ -181,15 +196,20 @@ impl Model<'_> {
 
     /// Where the memory is that a thread means.
     pub(super) fn home(&self, thread: usize, of: usize) -> usize {
-        home(of, place(self.program, thread))
+        home(of, self.program.place(thread))
     }
 
     pub(super) fn pe(&self, thread: usize) -> usize {
-        place(self.program, thread).0
+        self.program.place(thread).0
+    }
+
+    /// The scope that an agent issues into.
+    pub(super) fn scope(&self, agent: usize) -> (usize, Role) {
+        (self.pe(agent), self.program.role(agent))
     }
 
     pub(super) fn tells(&self, thread: usize, place: Place) -> bool {
-        let (pe, block) = super::program::place(self.program, thread);
+        let (pe, block) = self.program.place(thread);
         match place {
             Place::Block(of) => of == block,
             Place::Gpu(of) => of == pe,
@@ -198,7 +218,7 @@ impl Model<'_> {
     }
 
     pub(super) fn places(&self, thread: usize) -> [Place; 3] {
-        let (pe, block) = place(self.program, thread);
+        let (pe, block) = self.program.place(thread);
         [Place::Block(block), Place::Gpu(pe), Place::All]
     }
 }

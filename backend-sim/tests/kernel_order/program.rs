@@ -1,4 +1,4 @@
-//! Random kernels that pass messages: what each thread does, and that as PTX.
+//! Random kernels that pass messages, and hosts and streams around them: what each does, and the kernels as PTX.
 
 use std::fmt::Write;
 
@@ -94,15 +94,72 @@ pub(crate) enum Step {
     },
     NvshmemFence,
     Quiet,
+    /// A host launches the kernel, and enqueues the steps of its stream behind it.
+    Launch,
+    /// A host waits for its stream.
+    Synchronize,
 }
 
-/// The steps of each thread: those of a block one after the other, and the blocks of a PE.
-pub(crate) type Program = Vec<Vec<Step>>;
+/// What each thread does, and hosts and streams, if there are any.
+#[derive(Clone, Debug)]
+pub(crate) struct Program {
+    /// The steps of the threads: those of a block one after the other, and the blocks of a PE. Behind them those of each PE's host, and then of each
+    /// PE's stream.
+    pub(crate) steps: Vec<Vec<Step>>,
+    /// How many are threads.
+    pub(crate) threads: usize,
+}
 
-/// The PE and the block of a thread.
-pub(crate) fn place(program: &Program, thread: usize) -> (usize, usize) {
-    let of_block = program.len() / PES / BLOCKS;
-    (thread / of_block / BLOCKS, thread / of_block)
+/// Who acts: what it issues belongs to the scope of these on its PE, and is ordered and completed by them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Thread,
+    Host,
+    Stream,
+}
+
+impl Program {
+    /// A kernel alone.
+    pub(crate) fn of_threads(steps: Vec<Vec<Step>>) -> Program {
+        Program { threads: steps.len(), steps }
+    }
+
+    pub(crate) fn has_hosts(&self) -> bool {
+        self.steps.len() > self.threads
+    }
+
+    /// The host of a PE.
+    pub(crate) fn host(&self, pe: usize) -> usize {
+        self.threads + pe
+    }
+
+    /// The stream of a PE.
+    pub(crate) fn stream(&self, pe: usize) -> usize {
+        self.threads + PES + pe
+    }
+
+    /// The threads of a PE.
+    pub(crate) fn threads_of(&self, pe: usize) -> std::ops::Range<usize> {
+        let of_pe = self.threads / PES;
+        pe * of_pe..(pe + 1) * of_pe
+    }
+
+    pub(crate) fn role(&self, agent: usize) -> Role {
+        match agent.checked_sub(self.threads) {
+            None => Role::Thread,
+            Some(behind) if behind < PES => Role::Host,
+            Some(_) => Role::Stream,
+        }
+    }
+
+    /// The PE and the block of a thread. Others are in a block of their own.
+    pub(crate) fn place(&self, agent: usize) -> (usize, usize) {
+        let of_block = self.threads / PES / BLOCKS;
+        match agent.checked_sub(self.threads) {
+            None => (agent / of_block / BLOCKS, agent / of_block),
+            Some(behind) => (behind % PES, PES * BLOCKS + behind),
+        }
+    }
 }
 
 impl Step {
@@ -209,6 +266,7 @@ fn lines(pe: usize, thread: usize, noted_at: usize, steps: &[Step]) -> String {
                 8 * src
             ),
             Step::Look { .. } => unreachable!("it is an `Await`"),
+            Step::Launch | Step::Synchronize => unreachable!("they are a host's"),
             Step::NvshmemFence => "{ call.uni nvshmem_fence, (); }\n".to_string(),
             Step::Quiet => "{ call.uni nvshmem_quiet, (); }\n".to_string(),
         };
@@ -218,10 +276,10 @@ fn lines(pe: usize, thread: usize, noted_at: usize, steps: &[Step]) -> String {
 }
 
 pub(crate) fn source(program: &Program) -> String {
-    let of_pe = program.len() / PES;
+    let of_pe = program.threads / PES;
     let mut dispatch = String::new();
     let mut threads = String::new();
-    for (i, steps) in program.iter().enumerate() {
+    for (i, steps) in program.steps[..program.threads].iter().enumerate() {
         _ = writeln!(dispatch, "setp.eq.s32 %p1, %r3, {i};\n@%p1 bra $T{i};");
         _ = write!(threads, "$T{i}:\n{}", lines(i / of_pe, i, i % of_pe, steps));
     }

@@ -1,40 +1,44 @@
-//! What each step of a thread changes.
+//! What each step of a thread, host or stream changes.
 
 use onesided_sim::Quiet;
 
 use super::access::{Access, Kind, bit};
-use super::model::{Model, Race, Signal, State, Thread};
+use super::model::{Model, Race, Signal, State, Thread, number};
 use super::past::{Past, Place, Told, join};
-use super::program::{Order, PES, SHARED, SIGNAL, Scope, Step, place};
+use super::program::{Order, PES, Role, SHARED, SIGNAL, Scope, Step};
 
 impl Model<'_> {
     /// A thread's next step, if it can take one.
     pub(super) fn step(&self, before: &State, thread: usize) -> Option<Result<(State, bool), Race>> {
         let Thread { done, at_barrier, .. } = before.threads[thread];
-        let step = self.program[thread].get(done).filter(|_| !at_barrier)?;
-        let pe = self.pe(thread);
+        let step = self.program.steps[thread].get(done).filter(|_| !at_barrier)?;
+        let (pe, scope) = (self.pe(thread), self.scope(thread));
         let step = &step.on(pe);
-        let own = self.past_and_own(before, thread);
+        if !self.may_begin(before, thread) {
+            return None;
+        }
+        let mut own = self.past_and_own(before, thread);
+        own.join(self.begins_behind(before, thread));
         let mut past = own;
         let mut behind = Past::default(); // what a strong write tells in any case
         // what changes another PE's memory, or is a transfer, comes behind what NVSHMEM's fences put before it
         match *step {
             // a plain store is no step of a search: it comes behind those fences alone that it comes after
             Step::Write { of: to, order: Order::Weak, .. } if to != pe && to != SHARED => {
-                past.arrived |= past.fenced & self.on_their_way(pe, &[Kind::Store, Kind::Transfer], Some(to));
+                past.arrived |= past.fenced & self.on_their_way(scope, &[Kind::Store, Kind::Transfer], Some(to));
             }
             Step::Write { of: to, .. } | Step::Add { of: to, .. } if to != pe && to != SHARED => {
-                self.fenced_arrive(before, &mut past, pe, to);
+                self.fenced_arrive(before, &mut past, scope, to);
                 // not what came before the issue of what arrives: for that, it must release
                 (past.steps, behind.arrived) = (own.steps, past.arrived & !own.arrived);
             }
             Step::P { to, .. } | Step::Put { to, .. } | Step::Signal { to } => {
-                self.fenced_arrive(before, &mut past, pe, to);
+                self.fenced_arrive(before, &mut past, scope, to);
             }
             _ => {}
         }
         if let Step::P { to, .. } | Step::Signal { to } = *step {
-            past.arrived |= past.steps & self.in_order(pe, to);
+            past.arrived |= past.steps & self.in_order(scope, to);
         }
         let sends_to = match *step {
             Step::P { to, .. } | Step::Put { to, .. } | Step::Signal { to } => Some(to),
@@ -47,6 +51,7 @@ impl Model<'_> {
         let touched = &self.accesses[thread][done];
         state.made |= touched.iter().fold(0, |all, access| all | bit(thread, done, access.second));
         state.threads[thread].done += 1;
+        state.threads[thread].past.join(self.begins_behind(before, thread));
         if let Some(to) = sends_to {
             let past = self.past_and_own(&state, thread);
             state.threads[thread].sent[to] = Some(past);
@@ -96,8 +101,9 @@ impl Model<'_> {
                 state.threads[thread].done = done;
             }
             Step::Signal { to } => {
-                let seen = self.seen_by_loads(own, past, pe);
-                state.flying.push(Signal { from: pe, to, past, seen, fences: state.fences[pe], covered: None });
+                let seen = self.seen_by_loads(own, past, scope);
+                let (from, fences) = (number(scope), state.fences[number(scope)]);
+                state.flying.push(Signal { from, to, past, seen, fences, covered: None });
                 state.flying.sort_unstable();
             }
             Step::Wait { value } => {
@@ -110,19 +116,20 @@ impl Model<'_> {
             Step::NvshmemFence if self.promises.fence_completes => return self.completes(before, state, thread, past),
             Step::NvshmemFence => {
                 state.threads[thread].past.fenced |=
-                    past.steps & self.on_their_way(pe, &[Kind::Store, Kind::Transfer], None);
+                    past.steps & self.on_their_way(scope, &[Kind::Store, Kind::Transfer], None);
+                let from = number(scope);
                 if self.quiet == Quiet::Pe {
                     for to in 0..PES {
-                        let transfers = self.on_their_way(pe, &[Kind::Transfer], Some(to));
-                        let stores = self.on_their_way(pe, &[Kind::Store], Some(to));
-                        state.fenced[pe][to].arrived |= state.made & transfers | past.steps & stores;
-                        let sent: Vec<Past> = self.sent(before, pe, to).collect();
-                        sent.into_iter().for_each(|past| state.fenced[pe][to].join(past));
+                        let transfers = self.on_their_way(scope, &[Kind::Transfer], Some(to));
+                        let stores = self.on_their_way(scope, &[Kind::Store], Some(to));
+                        state.fenced[from][to].arrived |= state.made & transfers | past.steps & stores;
+                        let sent: Vec<Past> = self.sent(before, scope, to).collect();
+                        sent.into_iter().for_each(|past| state.fenced[from][to].join(past));
                     }
                 }
-                state.fences[pe] += 1;
-                let mine = state.flying.iter_mut().filter(|signal| signal.from == pe);
-                mine.for_each(|signal| _ = signal.covered.get_or_insert(state.fences[pe]));
+                state.fences[from] += 1;
+                let mine = state.flying.iter_mut().filter(|signal| signal.from == from);
+                mine.for_each(|signal| _ = signal.covered.get_or_insert(state.fences[from]));
                 state.flying.sort_unstable();
             }
             Step::Quiet => return self.completes(before, state, thread, past),
@@ -131,6 +138,16 @@ impl Model<'_> {
             Step::Put { to, word, src } => state.memory[to][word] = state.memory[pe][src],
             Step::G { of, word } => {
                 state.threads[thread].noted = state.threads[thread].noted * 10 + state.memory[of][word]
+            }
+            Step::Launch => state.launches[pe] = past,
+            Step::Synchronize => {
+                let stream = self.program.stream(pe);
+                if before.threads[stream].done < self.program.steps[stream].len() || !self.kernel_has_ended(before, pe)
+                {
+                    return None;
+                }
+                state.threads[thread].past.join(self.past_of_kernel(before, pe));
+                state.threads[thread].past.join(self.past_and_own(before, stream));
             }
             Step::Look { .. } => unreachable!("it is an `Await`"),
         }
@@ -145,52 +162,100 @@ impl Model<'_> {
         thread: usize,
         past: Past,
     ) -> Option<Result<(State, bool), Race>> {
-        let pe = self.pe(thread);
-        if before.flying.iter().any(|signal| signal.from == pe) {
-            return None;
-        }
-        let transfers = self.on_their_way(pe, &[Kind::Transfer], None);
-        state.threads[thread].past.arrived |= past.steps & transfers;
-        if self.quiet == Quiet::Pe {
-            state.threads[thread].past.arrived |= state.made & transfers;
-            let sent = (0..PES).flat_map(|to| self.sent(before, pe, to));
-            sent.for_each(|past| state.threads[thread].past.join(past));
+        for scope in self.completed_by(thread) {
+            if before.flying.iter().any(|signal| signal.from == number(scope)) {
+                return None;
+            }
+            let transfers = self.on_their_way(scope, &[Kind::Transfer], None);
+            state.threads[thread].past.arrived |= past.steps & transfers;
+            if self.quiet == Quiet::Pe {
+                state.threads[thread].past.arrived |= state.made & transfers;
+                let sent = (0..PES).flat_map(|to| self.sent(before, scope, to));
+                sent.for_each(|past| state.threads[thread].past.join(past));
+            }
         }
         self.fence(&mut state, thread, Scope::Sys);
         Some(Ok((state, false)))
     }
 
-    /// What came before the last transfers of a PE's threads to another PE.
-    fn sent(&self, state: &State, pe: usize, to: usize) -> impl Iterator<Item = Past> {
-        let of_pe = self.program.len() / PES;
-        state.threads[pe * of_pe..(pe + 1) * of_pe]
-            .iter()
-            .filter_map(move |thread| thread.sent[to])
-            .collect::<Vec<_>>()
-            .into_iter()
+    /// The scopes that a quiet of an agent completes: on a stream it is one of the GPU, which completes what kernels have issued too.
+    fn completed_by(&self, agent: usize) -> Vec<(usize, Role)> {
+        let (pe, role) = self.scope(agent);
+        match role {
+            Role::Stream => vec![(pe, Role::Stream), (pe, Role::Thread)],
+            Role::Thread | Role::Host => vec![(pe, role)],
+        }
+    }
+
+    /// What came before the last transfers of a scope's agents to a PE.
+    fn sent(&self, state: &State, scope: (usize, Role), to: usize) -> impl Iterator<Item = Past> {
+        let threads = state.threads.iter().enumerate().filter(|(agent, _)| self.scope(*agent) == scope);
+        threads.filter_map(|(_, thread)| thread.sent[to]).collect::<Vec<_>>().into_iter()
+    }
+
+    /// Whether an agent has been started: threads by a launch, and their stream behind them.
+    fn may_begin(&self, state: &State, agent: usize) -> bool {
+        let (pe, role) = self.scope(agent);
+        match role {
+            Role::Host => true,
+            _ if !self.program.has_hosts() => true,
+            Role::Thread => self.is_launched(state, pe),
+            Role::Stream => self.is_launched(state, pe) && self.kernel_has_ended(state, pe),
+        }
+    }
+
+    fn launched_at(&self, pe: usize) -> usize {
+        let steps = &self.program.steps[self.program.host(pe)];
+        steps.iter().position(|step| matches!(step, Step::Launch)).expect("every host launches the kernel")
+    }
+
+    fn is_launched(&self, state: &State, pe: usize) -> bool {
+        state.threads[self.program.host(pe)].done > self.launched_at(pe)
+    }
+
+    fn kernel_has_ended(&self, state: &State, pe: usize) -> bool {
+        self.program.threads_of(pe).all(|thread| state.threads[thread].done == self.program.steps[thread].len())
+    }
+
+    /// What an agent comes after that takes its first step.
+    fn begins_behind(&self, state: &State, agent: usize) -> Past {
+        let (pe, role) = self.scope(agent);
+        match role {
+            Role::Thread if self.program.has_hosts() && state.threads[agent].done == 0 => state.launches[pe],
+            Role::Stream if state.threads[agent].done == 0 => self.past_of_kernel(state, pe),
+            Role::Thread | Role::Host | Role::Stream => Past::default(),
+        }
+    }
+
+    /// What whoever comes after a kernel comes after: what its threads have done, and their stores to other PEs have arrived.
+    fn past_of_kernel(&self, state: &State, pe: usize) -> Past {
+        let mut past = state.launches[pe];
+        self.program.threads_of(pe).for_each(|thread| past.join(self.past_and_own(state, thread)));
+        past.arrived |= past.steps & self.on_their_way((pe, Role::Thread), &[Kind::Store], None);
+        past
     }
 
     /// What a signal tells a load: not what transfers have brought, unless loads suffice. `own`: what its thread comes after.
-    fn seen_by_loads(&self, own: Past, past: Past, pe: usize) -> Past {
+    fn seen_by_loads(&self, own: Past, past: Past, scope: (usize, Role)) -> Past {
         if self.promises.loads_suffice {
             return past;
         }
-        let brought = past.arrived & !own.arrived & self.on_their_way(pe, &[Kind::Transfer], None);
+        let brought = past.arrived & !own.arrived & self.on_their_way(scope, &[Kind::Transfer], None);
         Past { arrived: past.arrived & !brought, ..past }
     }
 
-    /// What fences of NVSHMEM put before what a PE issues to another one.
-    fn fenced_arrive(&self, state: &State, past: &mut Past, pe: usize, to: usize) {
-        past.join(state.fenced[pe][to]);
-        past.arrived |= past.fenced & self.on_their_way(pe, &[Kind::Store, Kind::Transfer], Some(to));
+    /// What fences of NVSHMEM put before what a scope issues to a PE.
+    fn fenced_arrive(&self, state: &State, past: &mut Past, scope: (usize, Role), to: usize) {
+        past.join(state.fenced[number(scope)][to]);
+        past.arrived |= past.fenced & self.on_their_way(scope, &[Kind::Store, Kind::Transfer], Some(to));
     }
 
     /// A fence tells all that comes before it, in its scope.
     fn fence(&self, state: &mut State, thread: usize, scope: Scope) {
         let past = self.past_and_own(state, thread);
-        let pe = self.pe(thread);
         if scope == Scope::Sys {
-            state.threads[thread].past.arrived |= past.steps & self.on_their_way(pe, &[Kind::Store], None);
+            let stores = self.on_their_way(self.scope(thread), &[Kind::Store], None);
+            state.threads[thread].past.arrived |= past.steps & stores;
         }
         let past = Past { arrived: state.threads[thread].past.arrived, ..past };
         for place in self.places(thread).into_iter().filter(|place| place.scope() <= scope) {
@@ -200,7 +265,7 @@ impl Model<'_> {
 
     /// What a strong write tells. `past`: what comes before it; `behind`: what NVSHMEM's fences put before it at its target.
     fn releases(&self, state: &State, thread: usize, order: Order, mut past: Past, behind: Past) -> Told {
-        let (pe, block) = place(self.program, thread);
+        let (_, block) = self.program.place(thread);
         let mut told = match order {
             Order::Weak => return Told::new(),
             Order::Relaxed(_) => {
@@ -210,7 +275,7 @@ impl Model<'_> {
             }
             Order::Strong(scope) => {
                 if scope == Scope::Sys {
-                    past.arrived |= past.steps & self.on_their_way(pe, &[Kind::Store], None);
+                    past.arrived |= past.steps & self.on_their_way(self.scope(thread), &[Kind::Store], None);
                 }
                 let places = self.places(thread).into_iter().filter(|place| place.scope() <= scope);
                 places.map(|place| (place, past)).collect()

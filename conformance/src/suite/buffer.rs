@@ -34,6 +34,7 @@ pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
         peer_store_then_quiet: 2 => |case| case.needs_peer_access(),
         peer_store_then_sync: 2 => |case| case.needs_peer_access(),
         peer_store_then_load: 2 => |case| case.needs_peer_access(),
+        peer_store_then_get: 2 racy => |case| case.needs_peer_access(),
         two_peer_stores: 2 => |case| case.needs_peer_access(),
         peer_load: 2 => |case| case.needs_peer_access(),
         peer_of_another_node: 2 => |case| case.nodes(2),
@@ -325,6 +326,18 @@ fn peer_store_then_load<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
         let peer = pe.peer(&x, 1)?.expect("the case needs peer access");
         peer.write(&[1])?;
         saw = seen("x", peer.read()?);
+    }
+    pe.free(x)?;
+    Ok(saw)
+}
+
+/// A get is a transfer, and no load: it may go another way than the store through the pointer before it, and find the old value.
+fn peer_store_then_get<B: Backend>(pe: &Pe<B>) -> Result<Seen> {
+    let x = pe.alloc_zeroed::<u32>(1)?;
+    let mut saw = Seen::nothing();
+    if pe.my_pe() == 0 {
+        pe.peer(&x, 1)?.expect("the case needs peer access").write(&[1])?;
+        saw = seen("x", pe.host().g(&x, 1)?);
     }
     pe.free(x)?;
     Ok(saw)

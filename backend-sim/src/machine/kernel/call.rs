@@ -5,7 +5,7 @@ use onesided::{At, Members};
 use onesided_ptx::{Block, Call, Sync};
 
 use super::super::agent::{Agent, OwnedValues, State, Task, Work};
-use super::super::claim::Claimed;
+use super::super::claim::{Claimed, Completes};
 use super::super::ids::{AgentId, BlockId, PeId};
 use super::super::{Machine, Object, Progress, Touch};
 use super::{Running, address};
@@ -21,8 +21,8 @@ pub(super) struct Calling {
     function: usize,
     /// If it changes nothing, the words that it has read: their addresses and bytes. A loop around it waits for them.
     reads: Option<Vec<(u64, u8)>>,
-    /// It is a quiet: what its thread stores strongly behind it tells what is complete.
-    is_quiet: bool,
+    /// It completes something, as a quiet: what its thread stores strongly behind it tells what is complete.
+    completes: bool,
 }
 
 /// A thread looks at words, or waits for some of them.
@@ -173,9 +173,12 @@ impl Machine {
         // a fence or a quiet in a loop that polls ends nothing that the loop waits for
         let orders = matches!(&what, Task::Op { op, .. } if matches!(op.effect(), Effect::Order(_)));
         let reads = orders.then(Vec::new);
-        let is_quiet = matches!(&what, Task::Op { op: Op::Quiet, .. });
+        let completes = match &what {
+            Task::Op { op, .. } => self.completes(op.effect()).is_some_and(|completes| completes != Completes::Nothing),
+            _ => false,
+        };
         self.agents[agent].queue.push_back(Work { what, at, past, known: None, mark });
-        self.kernels.blocks[id].calls.insert(first, Calling { function: call.external, call, reads, is_quiet });
+        self.kernels.blocks[id].calls.insert(first, Calling { function: call.external, call, reads, completes });
         self.run_stream(agent);
     }
 
@@ -255,11 +258,11 @@ impl Machine {
     fn answer_call(&mut self, agent: AgentId, value: u64, observed: Option<&[(u64, u8)]>) {
         let id = self.block_of(agent);
         let first = self.first_of(id, agent);
-        let Some(Calling { call, function, reads, is_quiet }) = self.kernels.blocks[id].calls.remove(&first) else {
+        let Some(Calling { call, function, reads, completes }) = self.kernels.blocks[id].calls.remove(&first) else {
             return;
         };
-        if is_quiet {
-            self.quiet_releases(id, first);
+        if completes {
+            self.completion_releases(id, first);
         }
         if self.mode.needs.tracking {
             let pasts = &mut self.kernels.blocks[id].pasts;

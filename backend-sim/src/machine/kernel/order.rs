@@ -151,8 +151,8 @@ impl Machine {
         self.releases(id, (thread, agent), scope, at);
     }
 
-    /// A thread's quiet has ended: what it has completed is everywhere, as behind a fence of the system.
-    pub(super) fn quiet_releases(&mut self, id: BlockId, thread: usize) {
+    /// A thread's quiet has ended, or another call that completes: what it has completed is everywhere, as behind a fence of the system.
+    pub(super) fn completion_releases(&mut self, id: BlockId, thread: usize) {
         if self.races.is_on() {
             let agent = self.thread_acts(id, thread);
             let at = self.agents[agent].at.expect("it has called");

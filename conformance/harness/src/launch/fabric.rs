@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
+use super::flush;
 use super::gdrcopy::{self, Gdrcopy, Installed};
 use super::nodes::Node;
 use super::ucx::{Ucx, has_plugin};
@@ -134,7 +135,12 @@ impl Rig {
         let gdrcopy = Gdrcopy::find(options.gdrcopy.as_deref())?;
         check_heap(&gdrcopy, &user)?;
         let installed = gdrcopy.install()?;
-        let (environment, mut notes) = environment(fabric, &ucx, installed.as_ref().map(Installed::folder), &user);
+        let (mut environment, mut notes) = environment(fabric, &ucx, installed.as_ref().map(Installed::folder), &user);
+        let library = flush::beside_this_program();
+        match flush::environment(library.as_deref(), flush::preloaded_by_the_user().as_deref()) {
+            Ok(preload) => environment.push(preload),
+            Err(why) => notes.push(why),
+        }
         if nodes == 1 {
             notes.extend(room().and_then(too_small)); // a node has a /dev/shm of its own, of half of the memory
         }

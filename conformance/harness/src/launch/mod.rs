@@ -12,6 +12,7 @@
 //! | `nodes.rs` | [`Node`]: a node made of namespaces of this host |
 //! | `fabric.rs` | [`Fabric`]: how PEs reach each other, and [`Rig`], what that needs |
 //! | `ucx.rs`, `gdrcopy.rs` | the libraries of NVSHMEM's network transport |
+//! | `flush.rs` | what keeps a quiet over UCX from hanging |
 //! | `symptoms.rs` | what some lines of those libraries mean |
 //!
 //! A PE learns who it is from its environment: `ONESIDED_RANK`, `ONESIDED_PES`, `ONESIDED_LOCAL_RANK`,
@@ -31,6 +32,7 @@ use std::process::Command;
 use onesided_nvshmem::Key;
 
 mod fabric;
+mod flush;
 mod gdrcopy;
 mod group;
 mod loading;

@@ -5,6 +5,8 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::flush;
+
 /// The library that the transport links.
 const LIBRARY: &str = "libucp.so.0";
 /// UCX's module for memory of a GPU. A UCX that was built without CUDA does not have it.
@@ -89,7 +91,12 @@ pub fn has_plugin(library: &Path) -> Result<(), String> {
 /// UCX in a few words, or why there is none.
 #[doc(hidden)]
 pub fn ucx_in_words(argument: Option<&Path>) -> Result<String, String> {
-    Ucx::find(argument).map(|ucx| format!("{}, modules in {}", ucx.libraries.display(), ucx.modules.display()))
+    let ucx = Ucx::find(argument)?;
+    let flush = match flush::beside_this_program() {
+        Some(library) => format!("its quiet is kept from hanging by {}", library.display()),
+        None => flush::REMEDY.to_string(),
+    };
+    Ok(format!("{}, modules in {}; {flush}", ucx.libraries.display(), ucx.modules.display()))
 }
 
 impl Places {

@@ -5,6 +5,7 @@ mod fence_taken_for_completion;
 mod flag_by_put;
 mod flag_inside_the_data;
 mod flush_taken_for_quiet;
+mod get_behind_a_store;
 mod get_without_barrier;
 mod multicast_without_barrier;
 mod peer_load_without_barrier;
@@ -33,5 +34,6 @@ crate::chapter! { "ordering":
     get_without_barrier,
     peer_store_without_fence,
     peer_load_without_barrier,
+    get_behind_a_store,
     multicast_without_barrier,
 }

@@ -1,0 +1,213 @@
+//! Random programs.
+
+use proptest::prelude::*;
+
+use super::program::{BLOCKS, Order, PES, Program, SHARED, Scope, Step, WORDS};
+
+fn scope() -> impl Strategy<Value = Scope> {
+    prop_oneof![1 => Just(Scope::Cta), 2 => Just(Scope::Gpu), 3 => Just(Scope::Sys)]
+}
+
+fn strong() -> impl Strategy<Value = Order> {
+    prop_oneof![scope().prop_map(Order::Relaxed), scope().prop_map(Order::Strong)]
+}
+
+const FLAG: usize = 2;
+
+/// What a thread does.
+pub(crate) fn step() -> impl Strategy<Value = Step> {
+    let (pe, data, flag) = (|| 0..PES, || 0..FLAG, || FLAG..WORDS);
+    let of = || prop_oneof![5 => pe(), 1 => Just(SHARED)];
+    let order = || prop_oneof![6 => Just(Order::Weak), 1 => strong()];
+    prop_oneof![
+        3 => (pe(), data(), order()).prop_map(|(of, word, order)| Step::Read { of, word, order }),
+        3 => (pe(), data(), order()).prop_map(|(of, word, order)| Step::Write { of, word, value: 5, order }),
+        1 => (of(), flag(), strong()).prop_map(|(of, word, order)| Step::Read { of, word, order }),
+        3 => (of(), flag(), strong()).prop_map(|(of, word, order)| Step::Write { of, word, value: 1, order }),
+        3 => (of(), flag(), 1..=2u64, strong()).prop_map(|(of, word, value, order)| Step::Await { of, word, value, order }),
+        2 => (of(), flag(), strong(), any::<bool>()).prop_map(|(of, word, order, fetch)| Step::Add { of, word, order, fetch }),
+        3 => scope().prop_map(Step::Fence),
+        2 => Just(Step::Meet),
+        2 => pe().prop_map(|to| Step::Signal { to }),
+        2 => (1..=2u64).prop_map(|value| Step::Wait { value }),
+        1 => (1..=2u64, prop_oneof![Just(Order::Relaxed(Scope::Sys)), Just(Order::Strong(Scope::Sys))])
+            .prop_map(|(value, order)| Step::Look { value, order }),
+        1 => (pe(), data()).prop_map(|(to, word)| Step::P { to, word, value: 5 }),
+        1 => (pe(), data()).prop_map(|(of, word)| Step::G { of, word }),
+        1 => pe().prop_map(|to| Step::Put { to, word: 0, src: 1 }),
+        1 => Just(Step::NvshmemFence),
+        1 => Just(Step::Quiet),
+    ]
+}
+
+/// Few threads that hand something over: each waits for a flag or a signal, uses data, and sets the next flag.
+pub(crate) fn chains() -> impl Strategy<Value = Program> {
+    let (pe, data, flag) = (|| 0..PES, || 0..FLAG, || FLAG..WORDS);
+    let of = || prop_oneof![5 => pe(), 1 => Just(SHARED)];
+    let fence = || prop_oneof![3 => scope().prop_map(Step::Fence), 1 => Just(Step::NvshmemFence), 1 => Just(Step::Quiet), 2 => Just(Step::Meet)];
+    let hear = prop_oneof![
+        3 => (of(), flag(), strong()).prop_map(|(of, word, order)| Step::Await { of, word, value: 1, order }),
+        1 => Just(Step::Wait { value: 1 }),
+        1 => prop_oneof![Just(Order::Relaxed(Scope::Sys)), Just(Order::Strong(Scope::Sys))]
+            .prop_map(|order| Step::Look { value: 1, order }),
+    ];
+    let touch = prop_oneof![
+        3 => (pe(), data()).prop_map(|(of, word)| Step::Read { of, word, order: Order::Weak }),
+        3 => (pe(), data()).prop_map(|(of, word)| Step::Write { of, word, value: 5, order: Order::Weak }),
+        1 => (pe(), data()).prop_map(|(to, word)| Step::P { to, word, value: 5 }),
+        1 => (pe(), data()).prop_map(|(of, word)| Step::G { of, word }),
+        1 => pe().prop_map(|to| Step::Put { to, word: 0, src: 1 }),
+    ];
+    let tell = prop_oneof![
+        3 => (of(), flag(), strong()).prop_map(|(of, word, order)| Step::Write { of, word, value: 1, order }),
+        1 => (of(), flag(), strong(), any::<bool>()).prop_map(|(of, word, order, fetch)| Step::Add { of, word, order, fetch }),
+        2 => pe().prop_map(|to| Step::Signal { to }),
+    ];
+    let maybe = |step: BoxedStrategy<Step>, often: f64| prop::option::weighted(often, step);
+    let (hear, touch, tell) = (hear.boxed(), touch.boxed(), tell.boxed());
+    let link = (
+        maybe(hear, 0.7),
+        maybe(fence().boxed(), 0.5),
+        touch.clone(),
+        maybe(touch, 0.3),
+        maybe(fence().boxed(), 0.5),
+        maybe(tell, 0.8),
+    );
+    let link = link.prop_map(|(hear, acquire, touch, more, release, tell)| {
+        [hear, acquire, Some(touch), more, release, tell].into_iter().flatten().collect::<Vec<Step>>()
+    });
+    let threads = PES * BLOCKS * 2;
+    prop::collection::vec((0..threads, link), 2..=4).prop_map(move |links| {
+        let mut steps = vec![Vec::new(); threads];
+        links.into_iter().for_each(|(thread, link)| steps[thread] = link);
+        Program::of_threads(steps)
+    })
+}
+
+/// Threads that do anything.
+pub(crate) fn threads() -> impl Strategy<Value = Program> {
+    prop::collection::vec(prop::collection::vec(step(), 0..=3), PES * BLOCKS * 2).prop_map(Program::of_threads)
+}
+
+/// What a host or a stream does; `reads`: a host, which has memory at hand.
+fn call(reads: bool) -> BoxedStrategy<Step> {
+    let (pe, data) = (|| 0..PES, || 0..FLAG);
+    let calls = prop_oneof![
+        3 => (pe(), data()).prop_map(|(to, word)| Step::P { to, word, value: 5 }),
+        3 => pe().prop_map(|to| Step::Signal { to }),
+        3 => (1..=2u64).prop_map(|value| Step::Wait { value }),
+        1 => Just(Step::NvshmemFence),
+        2 => Just(Step::Quiet),
+    ];
+    let order = Order::Weak;
+    let own = prop_oneof![
+        3 => data().prop_map(move |word| Step::Read { of: 0, word, order }),
+        3 => data().prop_map(move |word| Step::Write { of: 0, word, value: 5, order }),
+        1 => (pe(), data()).prop_map(|(of, word)| Step::G { of, word }),
+    ];
+    match reads {
+        true => prop_oneof![3 => calls, 2 => own].boxed(),
+        false => calls.boxed(),
+    }
+}
+
+/// What a host of this PE does: it reads and writes its own memory.
+fn own(pe: usize) -> impl Fn(Step) -> Step {
+    move |step| match step {
+        Step::Read { word, order, .. } => Step::Read { of: pe, word, order },
+        Step::Write { word, value, order, .. } => Step::Write { of: pe, word, value, order },
+        step => step,
+    }
+}
+
+/// A few of hosts, streams and threads hand something over, as in `chains`.
+pub(crate) fn chains_with_hosts() -> impl Strategy<Value = Program> {
+    let (pe, data, flag) = (|| 0..PES, || 0..FLAG, || FLAG..WORDS);
+    let order = Order::Weak;
+    let hear = Just(Step::Wait { value: 1 }).boxed();
+    let complete = prop_oneof![Just(Step::NvshmemFence), Just(Step::Quiet)].boxed();
+    let sends = (pe(), data()).prop_map(|(to, word)| Step::P { to, word, value: 5 });
+    let tell = pe().prop_map(|to| Step::Signal { to }).boxed();
+    let of_host = prop_oneof![
+        3 => data().prop_map(move |word| Step::Read { of: 0, word, order }),
+        3 => data().prop_map(move |word| Step::Write { of: 0, word, value: 5, order }),
+        2 => sends.clone(),
+        1 => (pe(), data()).prop_map(|(of, word)| Step::G { of, word }),
+    ];
+    let of_thread = prop_oneof![
+        3 => (pe(), data()).prop_map(move |(of, word)| Step::Read { of, word, order }),
+        3 => (pe(), data()).prop_map(move |(of, word)| Step::Write { of, word, value: 5, order }),
+        2 => sends.clone(),
+        1 => (pe(), data()).prop_map(|(of, word)| Step::G { of, word }),
+        1 => pe().prop_map(|to| Step::Put { to, word: 0, src: 1 }),
+    ];
+    let system = || prop_oneof![Just(Order::Relaxed(Scope::Sys)), Just(Order::Strong(Scope::Sys))];
+    let thread_hears = prop_oneof![
+        3 => Just(Step::Wait { value: 1 }),
+        1 => system().prop_map(|order| Step::Look { value: 1, order }),
+        1 => (pe(), flag(), system()).prop_map(|(of, word, order)| Step::Await { of, word, value: 1, order }),
+    ];
+    let thread_tells = prop_oneof![
+        3 => tell.clone(),
+        1 => (pe(), flag(), system()).prop_map(|(of, word, order)| Step::Write { of, word, value: 1, order }),
+    ];
+    let thread_orders = prop_oneof![2 => complete.clone(), 1 => Just(Step::Fence(Scope::Sys))];
+    let link = |hear: BoxedStrategy<Step>,
+                touch: BoxedStrategy<Step>,
+                order: BoxedStrategy<Step>,
+                tell: BoxedStrategy<Step>| {
+        let maybe = |step: BoxedStrategy<Step>, often: f64| prop::option::weighted(often, step);
+        let parts = (maybe(hear, 0.6), touch, maybe(order, 0.5), maybe(tell, 0.7));
+        parts.prop_map(|(hear, touch, order, tell)| {
+            [hear, Some(touch), order, tell].into_iter().flatten().collect::<Vec<Step>>()
+        })
+    };
+    let host = || link(hear.clone(), of_host.clone().boxed(), complete.clone(), tell.clone());
+    let thread = link(thread_hears.boxed(), of_thread.boxed(), thread_orders.boxed(), thread_tells.boxed()).boxed();
+    let stream = link(hear.clone(), sends.boxed(), complete.clone(), tell.clone()).boxed();
+    // one of a PE's host does something before, beside or behind its kernel, or nothing
+    let host = (0..4usize, host(), any::<bool>()).prop_map(|(when, link, synchronizes)| {
+        let at = |here: usize| if when == here { link.clone() } else { Vec::new() };
+        let synchronize = (synchronizes || when == 2).then_some(Step::Synchronize);
+        [at(0), vec![Step::Launch], at(1), Vec::from_iter(synchronize), at(2)].concat()
+    });
+    let often = |link: BoxedStrategy<Vec<Step>>, of: u32| prop_oneof![of => Just(Vec::new()), 10 => link];
+    let threads = prop::collection::vec(often(thread, 15), PES * BLOCKS);
+    let streams = prop::collection::vec(often(stream, 10), PES);
+    assemble(threads, prop::collection::vec(host, PES), streams)
+}
+
+fn assemble(
+    threads: impl Strategy<Value = Vec<Vec<Step>>>,
+    hosts: impl Strategy<Value = Vec<Vec<Step>>>,
+    streams: impl Strategy<Value = Vec<Vec<Step>>>,
+) -> impl Strategy<Value = Program> {
+    (threads, hosts, streams).prop_map(|(threads, hosts, streams)| {
+        let mut program = Program::of_threads(threads);
+        let hosts = hosts.into_iter().enumerate();
+        program.steps.extend(hosts.map(|(pe, steps)| steps.into_iter().map(own(pe)).collect()));
+        program.steps.extend(streams);
+        program
+    })
+}
+
+/// Hosts that launch a kernel with one thread in each block, and call NVSHMEM themselves, and on the stream behind the kernel.
+pub(crate) fn hosts() -> impl Strategy<Value = Program> {
+    let steps = |step: BoxedStrategy<Step>, most: usize| prop::collection::vec(step, 0..=most);
+    let host = (steps(call(true), 2), steps(call(true), 1), any::<bool>(), steps(call(true), 2)).prop_map(
+        |(before, beside, synchronizes, behind)| {
+            let synchronize = synchronizes.then_some(Step::Synchronize);
+            before
+                .into_iter()
+                .chain([Step::Launch])
+                .chain(beside)
+                .chain(synchronize)
+                .chain(behind)
+                .collect::<Vec<Step>>()
+        },
+    );
+    let thread = prop_oneof![1 => Just(Vec::new()), 2 => steps(step().boxed(), 2)];
+    let threads = prop::collection::vec(thread, PES * BLOCKS);
+    let streams = prop::collection::vec(steps(call(false), 2), PES);
+    assemble(threads, prop::collection::vec(host, PES), streams)
+}
