@@ -398,3 +398,17 @@ fn a_multicast_store_is_seen_at_once_by_its_own_pe() {
         assert_eq!(Vec::from_iter(seen.into_keys()), [[if again { 9 } else { 7 }, 7]]);
     }
 }
+
+/// A store through a peer's pointer arrives in pieces, here of three words each. A piece that had no power of two as its size was a panic.
+#[test]
+fn a_store_through_a_pointer_arrives_in_pieces_of_any_size() {
+    onesided_sim::prove(2, |pe| {
+        let buf = pe.alloc_zeroed::<u64>(12)?;
+        if pe.my_pe() == 0 {
+            pe.peer(&buf, 1)?.expect("both are on one node").write(&[7; 12])?;
+        }
+        pe.host().barrier_all()?;
+        onesided::expect_eq(&pe.read(&buf)?, &vec![7 * pe.my_pe() as u64; 12], "what was stored")?;
+        pe.free(buf)
+    });
+}
