@@ -412,3 +412,21 @@ fn a_store_through_a_pointer_arrives_in_pieces_of_any_size() {
         pe.free(buf)
     });
 }
+
+/// A word is stored in two parts, and waited for. The wait may end behind either of them: the search asked only what was there before both.
+#[test]
+fn a_wait_may_end_behind_any_part_of_its_word() {
+    let found = results(Config::pes(2), |pe| {
+        let word = pe.alloc_zeroed::<u16>(1)?;
+        let mut found = 0;
+        if pe.my_pe() == 0 {
+            pe.peer(word.at(0).as_bytes(), 1)?.expect("both are on one node").write(&[7, 7])?;
+        } else {
+            pe.host().wait_until(&word, Cmp::Ne, 0)?;
+            found = pe.read(&word)?[0];
+        }
+        pe.free(word)?;
+        Ok(found)
+    });
+    assert_eq!(Vec::from_iter(found.into_keys()), [[0, 0x0007], [0, 0x0700], [0, 0x0707]]);
+}
