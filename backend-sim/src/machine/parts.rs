@@ -35,7 +35,9 @@ impl Parts {
     pub(super) fn write(&mut self, pe: PeId, span: Span) -> bool {
         let ends = [span.start, span.start.saturating_add(span.len)];
         let cuts = ends.into_iter().filter(|at| !at.is_multiple_of(8) && *at < usize::MAX);
-        cuts.fold(false, |news, at| self.cuts.insert(word(pe, Span { start: at, ..span })) || news)
+        let before = self.cuts.len();
+        self.cuts.extend(cuts.map(|at| word(pe, Span { start: at, ..span })));
+        self.cuts.len() > before
     }
 
     /// Adds what another run has seen. Returns whether that is news.

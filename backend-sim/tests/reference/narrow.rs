@@ -55,7 +55,7 @@ fn call(bytes: usize, words: usize, streams: usize) -> impl Strategy<Value = Cal
 /// A wait for the last word: mostly for anything, at times for what some of its bytes alone are.
 fn wait(bytes: usize, words: usize) -> impl Strategy<Value = Op> {
     let whole = u64::MAX >> (64 - 8 * bytes);
-    let part = (1u64..=3, 0..8 * bytes).prop_map(move |(number, shift)| (ONES * number & whole) >> (shift / 8 * 8));
+    let part = (1u64..=3, 0..8 * bytes).prop_map(move |(number, shift)| ((ONES * number) & whole) >> (shift / 8 * 8));
     let wanted = prop_oneof![3 => Just((Cmp::Ge, 1)), 1 => (select(Cmp::ALL.to_vec()), part)];
     wanted.prop_map(move |(cmp, value)| Op::Wait { word: words - 1, cmp, value, signal: false })
 }
@@ -85,21 +85,17 @@ fn moves(elements: usize, most: usize) -> impl Strategy<Value = Op> {
     };
     let value = || prop_oneof![1 => Just(0), 5 => Just(ONES)];
     let strided = (0..elements, 0..elements, 1usize..=2, 1usize..=2).prop_map(move |(dst, src, a, b)| {
-        let place = |first: usize, stride: usize| (first % elements).min(elements - 1 - stride.min(elements - 1));
-        (place(dst, a), place(src, b), (a.min(elements - 1), b.min(elements - 1)))
+        let (a, b) = (a.min(elements - 1), b.min(elements - 1));
+        (dst.min(elements - 1 - a), src.min(elements - 1 - b), (a, b))
     });
-    let is_distinct = |strides: (usize, usize)| strides.0 > 0 && strides.1 > 0;
     prop_oneof![
         3 => (pe(), 0..elements, value()).prop_map(|(to, dst, value)| Op::P { to, dst, value }),
         5 => (pe(), range(), any::<bool>())
             .prop_map(|(to, (dst, src, len), nbi)| Op::Put { to, dst, src, len, nbi, signal: None }),
         2 => (pe(), range(), any::<bool>()).prop_map(|(from, (dst, src, len), nbi)| Op::Get { from, dst, src, len, nbi }),
-        1 => (pe(), strided.clone()).prop_map(move |(to, (dst, src, strides))| {
-            Op::IPut { to, dst, src, strides, count: if is_distinct(strides) { 2 } else { 1 } }
-        }),
-        1 => (pe(), strided).prop_map(move |(from, (dst, src, strides))| {
-            Op::IGet { from, dst, src, strides, count: if is_distinct(strides) { 2 } else { 1 } }
-        }),
+        1 => (pe(), strided.clone())
+            .prop_map(|(to, (dst, src, strides))| Op::IPut { to, dst, src, strides, count: 2 }),
+        1 => (pe(), strided).prop_map(|(from, (dst, src, strides))| Op::IGet { from, dst, src, strides, count: 2 }),
         2 => (range(), value()).prop_map(|((dst, _, len), value)| Op::Write { dst, len, value }),
         2 => range().prop_map(|(_, src, len)| Op::Read { src, len }),
         1 => (pe(), 0..elements).prop_map(|(from, src)| Op::G { from, src }),
