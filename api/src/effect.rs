@@ -406,11 +406,18 @@ impl Transfer {
 }
 
 impl Shape {
-    /// `len` bytes of elements, one behind the other.
+    /// `len` bytes of elements, one behind the other. Their size is a power of two.
     #[inline]
     pub fn contiguous(len: usize, size: usize) -> Shape {
-        // sizes are powers of two: a shift, where a division would show
+        debug_assert!(size.is_power_of_two(), "no element has {size} bytes");
+        // a shift, where a division would show
         Shape { count: len >> size.trailing_zeros(), size, dst_stride: 1, src_stride: 1 }
+    }
+
+    /// Any number of bytes that move together.
+    #[inline]
+    pub fn whole(size: usize) -> Shape {
+        Shape { count: 1, size, dst_stride: 1, src_stride: 1 }
     }
 
     fn strided(count: u32, dtype: DType, dst_stride: u32, src_stride: u32) -> Shape {

@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `program.rs` | programs, as data |
 //! | `generate.rs`, `themes.rs`, `crossed.rs` | random programs: about everything, about something, and on two nodes |
+//! | `teams.rs`, `narrow.rs` | random programs with teams, and with words of several sizes and registered memory |
 //! | `plan.rs` | what each host and stream does, taken from the program's text |
 //! | `state.rs` | where everything stands, and every step that can follow |
 //! | `transfers.rs` | what is in flight, and its steps |
@@ -18,7 +19,7 @@
 //! | `races.rs` | what each step touches, and which steps race |
 //! | `profiles.rs` | the rules that profiles switch |
 //! | `fabrics.rs` | what is seen where there are two fabrics |
-//! | `simulate.rs`, `compare.rs` | the same program on the simulator, and the comparison |
+//! | `simulate.rs`, `running.rs`, `compare.rs` | the same program on the simulator, and the comparison |
 //! | `agreed.rs`, `surprises.rs` | programs whose outcomes are written down |
 //! | `regressions.rs` | random programs that showed a fault |
 //!
@@ -39,6 +40,8 @@ mod crossed;
 mod fabrics;
 #[path = "reference/generate.rs"]
 mod generate;
+#[path = "reference/narrow.rs"]
+mod narrow;
 #[path = "reference/order.rs"]
 mod order;
 #[path = "reference/plan.rs"]
@@ -52,12 +55,16 @@ mod races;
 mod random;
 #[path = "reference/regressions.rs"]
 mod regressions;
+#[path = "reference/running.rs"]
+mod running;
 #[path = "reference/simulate.rs"]
 mod simulate;
 #[path = "reference/state.rs"]
 mod state;
 #[path = "reference/surprises.rs"]
 mod surprises;
+#[path = "reference/teams.rs"]
+mod teams;
 #[path = "reference/themes.rs"]
 mod themes;
 #[path = "reference/transfers.rs"]
@@ -131,4 +138,29 @@ fn updates_that_commute_have_exactly_the_outcomes_of_the_reference() {
 #[test]
 fn two_fabrics_have_exactly_the_outcomes_of_the_reference() {
     compare_under(&[Profile::Spec, Profile::MixedFabric], crossed::programs(calls(2)), 500);
+}
+
+#[test]
+fn teams_have_exactly_the_outcomes_of_the_reference() {
+    compare_all(teams::programs(calls(3), 3, 0), 140);
+}
+
+#[test]
+fn teams_on_streams_have_exactly_the_outcomes_of_the_reference() {
+    compare_all(teams::programs(calls(1), 3, 2), 140);
+}
+
+#[test]
+fn narrow_words_have_exactly_the_outcomes_of_the_reference() {
+    compare_all(narrow::programs(calls(3), 0), 180);
+}
+
+#[test]
+fn narrow_words_and_streams_have_exactly_the_outcomes_of_the_reference() {
+    compare_all(narrow::programs(calls(3), 2), 180);
+}
+
+#[test]
+fn registered_memory_has_exactly_the_outcomes_of_the_reference() {
+    compare_all(narrow::registered(calls(4), 1), 150);
 }

@@ -398,3 +398,35 @@ fn a_multicast_store_is_seen_at_once_by_its_own_pe() {
         assert_eq!(Vec::from_iter(seen.into_keys()), [[if again { 9 } else { 7 }, 7]]);
     }
 }
+
+/// A store through a peer's pointer arrives in pieces, here of three words each. A piece that had no power of two as its size was a panic.
+#[test]
+fn a_store_through_a_pointer_arrives_in_pieces_of_any_size() {
+    onesided_sim::prove(2, |pe| {
+        let buf = pe.alloc_zeroed::<u64>(12)?;
+        if pe.my_pe() == 0 {
+            pe.peer(&buf, 1)?.expect("both are on one node").write(&[7; 12])?;
+        }
+        pe.host().barrier_all()?;
+        onesided::expect_eq(&pe.read(&buf)?, &vec![7 * pe.my_pe() as u64; 12], "what was stored")?;
+        pe.free(buf)
+    });
+}
+
+/// A word is stored in two parts, and waited for. The wait may end behind either of them: the search asked only what was there before both.
+#[test]
+fn a_wait_may_end_behind_any_part_of_its_word() {
+    let found = results(Config::pes(2), |pe| {
+        let word = pe.alloc_zeroed::<u16>(1)?;
+        let mut found = 0;
+        if pe.my_pe() == 0 {
+            pe.peer(word.at(0).as_bytes(), 1)?.expect("both are on one node").write(&[7, 7])?;
+        } else {
+            pe.host().wait_until(&word, Cmp::Ne, 0)?;
+            found = pe.read(&word)?[0];
+        }
+        pe.free(word)?;
+        Ok(found)
+    });
+    assert_eq!(Vec::from_iter(found.into_keys()), [[0, 0x0007], [0, 0x0700], [0, 0x0707]]);
+}

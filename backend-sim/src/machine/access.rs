@@ -244,7 +244,6 @@ impl Machine {
     }
 
     fn note_memory(&mut self, pe: PeId, span: Span, touch: Touch) {
-        let object = Object::memory(pe, span);
         if touch == Touch::Write
             && let Some(mut assumed) = self.assumed.take()
         {
@@ -253,6 +252,7 @@ impl Machine {
             assumed.write(pe, span, disturbs);
             self.assumed = Some(assumed);
         }
+        let mut written = span;
         if self.mode.needs.tracking && touch != Touch::Read && span.len <= MOST_KEPT {
             // a wait may look at more of its words
             let end = (span.start + span.len).next_multiple_of(8);
@@ -260,8 +260,14 @@ impl Machine {
             let len = self.heap.len(pe, span.alloc).map_or(span.len, |len| end.min(len) - start);
             let words = Span { start, len, ..span };
             self.step.before.push((Object::memory(pe, words), self.heap.bytes(pe, words).into()));
+            written = words; // any of them may be waited for
         }
-        self.touch(object, touch);
+        if touch != Touch::Read
+            && let Some(assumed) = &mut self.assumed
+        {
+            written = assumed.writes(pe, span);
+        }
+        self.touch(Object::memory(pe, written), touch);
     }
 
     /// Notes that the chosen step touches something that others may touch.

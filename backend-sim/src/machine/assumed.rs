@@ -17,7 +17,7 @@
 //! only what the thread comes after ([`Quiet::Thread`](crate::Quiet)). Then it is right where they are about everything of the PE, too, because
 //! that orders more. Such a quiet is about the same in every order, so far fewer schedules differ. A run that fails ends this assumption.
 //!
-//! **What is seen on paths** is assumed in `fabric.rs`.
+//! **What is seen on paths** is assumed in `fabric.rs`, and of words that are written in parts in `parts.rs`.
 //!
 //! **What a wait learns.** A wait learns what the word told when its condition became true for good, and not what it told later: there is
 //! a schedule in which it ended then. A schedule in which it learns more shows fewer races. Where a plain write made the condition
@@ -33,6 +33,7 @@ use super::access::{Comparison, Test};
 use super::agent::Condition;
 use super::fabric::Fabric;
 use super::ids::PeId;
+use super::parts::Parts;
 use super::{Fold, Machine, Touch};
 use crate::config::{Quiet, Reduce};
 use crate::race::{Detector, Nearby, Told};
@@ -54,6 +55,8 @@ pub(crate) struct Assumptions {
     failed: bool,
     /// What is seen on paths.
     pub(super) fabric: Fabric,
+    /// Words that are written in parts.
+    pub(super) parts: Parts,
     words: BTreeMap<Word, Seen>,
     /// The updates of the current run since each word's last plain write.
     updates: BTreeMap<Word, Updates>,
@@ -71,6 +74,7 @@ pub(crate) struct GivenUp {
     by_thread: bool,
     fabric: Fabric,
     words: BTreeMap<Word, [bool; 3]>,
+    in_parts: BTreeMap<Word, usize>,
 }
 
 /// What one run has seen.
@@ -78,6 +82,7 @@ pub(crate) struct GivenUp {
 pub(crate) struct Sightings {
     ordered: bool,
     fabric: Fabric,
+    parts: Parts,
     words: BTreeMap<Word, Seen>,
     writes: Vec<(PeId, Span)>,
 }
@@ -139,12 +144,12 @@ pub(super) struct Update {
     pub(super) tells: Tells,
 }
 
-fn word(pe: PeId, span: Span) -> Word {
+pub(super) fn word(pe: PeId, span: Span) -> Word {
     (pe, span.alloc, span.start)
 }
 
 /// Words that may overlap a span: they have 8 bytes at most.
-fn near(pe: PeId, span: Span) -> std::ops::Range<Word> {
+pub(super) fn near(pe: PeId, span: Span) -> std::ops::Range<Word> {
     word(pe, Span { start: span.start.saturating_sub(7), ..span })
         ..word(pe, Span { start: span.start + span.len, ..span })
 }
@@ -211,6 +216,10 @@ impl Assumptions {
         let mut some = self.is_by_thread() && self.failed;
         self.by_thread &= !some;
         some |= self.fabric.give_up();
+        if self.news {
+            let waited = self.words.iter().filter(|(_, seen)| !seen.tests.is_empty());
+            some |= self.parts.give_up(waited.map(|(word, seen)| (*word, seen.len)));
+        }
         for seen in self.words.values_mut().filter(|_| self.news) {
             let before = seen.given_up();
             let waited = !seen.tests.is_empty();
@@ -232,6 +241,7 @@ impl Assumptions {
             by_thread: self.by_thread,
             fabric: self.fabric.without_reads(),
             words: words.filter(|(_, flags)| flags.contains(&true)).collect(),
+            in_parts: self.parts.known().clone(),
         }
     }
 
@@ -240,19 +250,27 @@ impl Assumptions {
         let seen =
             |&[no_counter, no_fold, unsteady]: &[bool; 3]| Seen { no_counter, no_fold, unsteady, ..Seen::default() };
         let words = given_up.words.iter().map(|(word, flags)| (*word, seen(flags))).collect();
-        let GivenUp { proof, reduce, by_thread, ref fabric, .. } = *given_up;
-        Assumptions { proof, reduce, by_thread, fabric: fabric.clone(), words, ..Assumptions::default() }
+        let GivenUp { proof, reduce, by_thread, ref fabric, ref in_parts, .. } = *given_up;
+        let (fabric, parts) = (fabric.clone(), Parts::of(in_parts));
+        Assumptions { proof, reduce, by_thread, fabric, parts, words, ..Assumptions::default() }
     }
 
     /// What was seen.
     pub(crate) fn sightings(self) -> Sightings {
-        Sightings { ordered: self.ordered, fabric: self.fabric, words: self.words, writes: self.writes }
+        Sightings {
+            ordered: self.ordered,
+            fabric: self.fabric,
+            parts: self.parts,
+            words: self.words,
+            writes: self.writes,
+        }
     }
 
     /// Adds what another run has seen, as if it had been run with these.
     pub(crate) fn learn(&mut self, of: Sightings) {
         self.ordered |= of.ordered;
         self.fabric.learn(of.fabric);
+        self.news |= self.parts.learn(of.parts);
         of.writes.into_iter().for_each(|(pe, span)| self.disturb(pe, span));
         for (word, other) in of.words {
             if other.len > 0 {
@@ -355,6 +373,12 @@ impl Assumptions {
 
     fn updates_of(&mut self, word: Word, len: usize, from: u64) -> &mut Updates {
         self.updates.entry(word).or_insert(Updates { len, from, all: Vec::new(), added: false })
+    }
+
+    /// Memory is written, plainly or not. Returns what of it counts as written.
+    pub(super) fn writes(&mut self, pe: PeId, span: Span) -> Span {
+        self.news |= self.parts.write(pe, span);
+        self.parts.whole(pe, span)
     }
 
     /// Memory is written plainly. `disturbs`: perhaps without being ordered with waits for it.

@@ -12,7 +12,6 @@ use super::flight::Draft;
 use super::ids::{AgentId, Id as _, PeId, TeamIndex, TransferId};
 use super::past::Past;
 use super::relaxed::Asked;
-use super::team::TeamState;
 use super::transfer::{self, Kind, NO_SPAN, Part, TransferPast, part_of};
 use super::{Collective, Machine, Touch};
 use crate::race::{Detector, How, Ticket};
@@ -85,10 +84,10 @@ impl Machine {
     }
 
     fn draft_part(&mut self, part: Part, kind: Kind, dst: (PeId, Span), src: (PeId, Span), dtype: DType) -> TransferId {
-        let TeamState { ref members, name, .. } = *self.teams.get(part.team);
-        let [from, to] = [part.from, part.to].map(|member| members.get(member as usize));
+        let team = self.teams.get(part.team);
+        let [from, to] = [part.from, part.to].map(|member| team.members.get(member as usize));
         let pair = (from * self.config.pes + to) as u64;
-        let key = PART | name.bits() << 44 | u64::from(part.seq & 0xfff) << 32 | (pair & 0xffff_ffff);
+        let key = PART | team.bits(part.from) << 44 | u64::from(part.seq & 0xfff) << 32 | (pair & 0xffff_ffff);
         let (call, at) = self.part_asked(part);
         let shape = Shape::contiguous(dst.1.len, dtype.size());
         if self.record.is_some() {

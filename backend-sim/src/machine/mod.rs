@@ -16,6 +16,7 @@
 //! | `aim.rs` | what a step is going to touch |
 //! | `observe.rs` | what the race detector and the lints are told of operations |
 //! | `assumed.rs` | what a proof assumes of words: counters, steady words |
+//! | `parts.rs` | words that are waited for, and written in parts |
 //! | `issue.rs` | an operation begins: its description decides what happens |
 //! | `immediate.rs`, `relaxed.rs` | the two ways of doing it: at once, or as transfers |
 //! | `transfer.rs`, `flight.rs` | one transfer; all that are in flight, and what fences order |
@@ -64,6 +65,7 @@ mod memory;
 mod mode;
 mod naming;
 mod observe;
+mod parts;
 mod past;
 mod path;
 mod pe;

@@ -35,6 +35,8 @@ pub(crate) struct PeState {
     pub(crate) registering: Option<AllocId>,
     /// Teams that it is a member of and has not destroyed, without the predefined ones.
     pub(crate) teams: usize,
+    /// How many of these it has become a member of so far.
+    pub(crate) joined: u32,
     /// Teams that are made for it by splits that it has not entered yet.
     pub(crate) promised: usize,
 }
@@ -57,6 +59,7 @@ impl PeState {
             leaving: false,
             registering: None,
             teams: 0,
+            joined: 0,
             promised: 0,
         }
     }
@@ -78,5 +81,7 @@ impl PeState {
         self.leaving = false;
         self.registering = None;
         self.teams = 0;
+        self.joined = 0;
+        self.promised = 0;
     }
 }

@@ -120,7 +120,7 @@ impl Machine {
             buffer.extend_from_slice(&bytes[start..end]);
             let dst = part_of(dst, start, end - start);
             // one step: its elements are delivered together
-            let shape = Shape::contiguous(end - start, end - start);
+            let shape = Shape::whole(end - start);
             let id = self.draft(host, Kind::Store, (pe, dst), (me, NO_SPAN), shape, ("write", at));
             let ticket = self.races.issue(host, pe, Lane::Stores, false, ("write", at));
             let store = self.flight.get_mut(id);

@@ -36,6 +36,8 @@ pub(crate) struct TeamState {
     pub(crate) members: Members,
     pub(crate) handle: TeamId,
     pub(crate) name: TeamName,
+    /// Per member: its number among the teams of its own that the member has joined.
+    numbers: Vec<u32>,
     /// Teams that were made of it.
     made: u32,
     /// Members that have destroyed it.
@@ -66,6 +68,7 @@ impl TeamState {
             members,
             handle,
             name,
+            numbers: vec![0; n],
             made: 0,
             destroyed: BTreeSet::new(),
             next: vec![0; n],
@@ -73,6 +76,15 @@ impl TeamState {
             open: VecDeque::new(),
             first_open: 0,
             spare: Vec::new(),
+        }
+    }
+
+    /// What tells its transfers from those of other teams of the member that they come from, in 9 bits. Predefined teams of one kind have no two
+    /// members in common.
+    pub(crate) fn bits(&self, member: u32) -> u64 {
+        match self.handle.0 {
+            predefined if predefined < FIRST_OWN => u64::from(predefined),
+            _ => u64::from(FIRST_OWN + self.numbers[member as usize] % (512 - FIRST_OWN)),
         }
     }
 
@@ -201,18 +213,9 @@ impl TeamName {
         TeamName((first as u32) << 3 | team.0)
     }
 
-    /// Of another team. `origin`: a number of its own, of what it was made of.
+    /// Of another team. `origin`: a number of its own, of what it was made of: a part of a team, or, with all bits changed, a unique id.
     fn of(origin: u64) -> TeamName {
         TeamName(mixed(origin) as u32 | 1 << 31)
-    }
-
-    /// The part of it in the names of transfers, of 9 bits: those of one kind of predefined team have no two members in common.
-    pub(super) fn bits(self) -> u64 {
-        let own = u64::from(FIRST_OWN);
-        match self.0 >> 31 {
-            0 => u64::from(self.0 & 7),
-            _ => own + u64::from(self.0) % (512 - own),
-        }
     }
 }
 
@@ -358,6 +361,16 @@ impl Machine {
         }
         self.pes[pe].teams += more;
         self.pes[pe].promised -= more;
+        new.first.into_iter().chain(new.second).for_each(|team| self.joins(pe, team));
+    }
+
+    /// A PE is told of a team of its own.
+    fn joins(&mut self, pe: PeId, team: TeamId) {
+        let team = self.team_index(pe, team);
+        let TeamState { members, numbers, .. } = self.teams.get_mut(team);
+        let member = members.position(pe.index()).expect("only members have a handle");
+        numbers[member] = self.pes[pe].joined;
+        self.pes[pe].joined += 1;
     }
 
     fn team_init(&mut self, host: AgentId, unique_id: u64, n_pes: usize, index: usize, at: At) -> Progress {
@@ -381,7 +394,7 @@ impl Machine {
         let agents = || pending.slots.iter().flatten().map(|&(agent, _)| agent);
         let members: Rc<[u32]> = agents().map(|agent| self.agents[agent].pe.0).collect();
         let room = agents().all(|agent| self.room_for_teams(self.pes[self.agents[agent].pe].teams, 1));
-        let team = room.then(|| self.teams.add(Members::List(members), TeamName::of(unique_id)));
+        let team = room.then(|| self.teams.add(Members::List(members), TeamName::of(!unique_id)));
         for &(agent, at) in pending.slots.iter().flatten() {
             let pe = self.agents[agent].pe;
             let reply = match team {
@@ -389,6 +402,7 @@ impl Machine {
                 None => Reply::Failed(self.out_of_teams("team_init", at)),
             };
             self.pes[pe].teams += usize::from(room);
+            team.into_iter().for_each(|team| self.joins(pe, team));
             self.agents[agent].reply = reply;
             self.agents[agent].past.join(&pending.past);
             if agent != host {

@@ -150,3 +150,21 @@ fn atomics_lose_no_update() {
     let program = || vec![add(0, 0, true), end(), host(G { from: 0, src: 0 })];
     assert_eq!(seen([program(), program()]), ["0 2 1 2", "1 2 0 2"]);
 }
+
+#[test]
+fn a_collective_of_a_team_is_its_members_business() {
+    let enter = |team, what| host(EnterOf { team, what });
+    let seen = |hosts: [Vec<Call>; 3]| {
+        let program = Program::new(3, hosts).with_teams([&[2, 0], &[0, 2]]);
+        super::compare::seen(&program, Profile::Spec)
+    };
+    let barrier = || enter(0, Collective::Barrier);
+    assert_eq!(seen([vec![data(2, 7), barrier()], vec![], vec![barrier(), read(0)]]), ["7"]);
+    // the root is a place in the team
+    let broadcast = || enter(0, Collective::Broadcast { root: 0, dst: 1, src: 0, len: 1 });
+    let write = || host(Write { dst: 0, len: 1, value: 7 });
+    assert_eq!(seen([vec![broadcast(), read(1)], vec![], vec![write(), broadcast()]]), ["7"]);
+    // two teams of the same PEs are two teams
+    let sync = |team| enter(team, Collective::Sync);
+    assert_eq!(seen([vec![sync(0), sync(1)], vec![], vec![sync(1), sync(0)]]), ["deadlock"]);
+}

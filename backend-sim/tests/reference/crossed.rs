@@ -109,7 +109,7 @@ fn message() -> impl Strategy<Value = Hosts> {
 
 fn program(hosts: Hosts) -> Program {
     let hosts = hosts.into_iter().map(|ops| ops.into_iter().map(host).collect::<Vec<Call>>());
-    Program { words: WORDS, pieces: 1, hosts: hosts.collect() }
+    Program::new(WORDS, hosts).in_pieces(1)
 }
 
 /// Messages with a few more calls anywhere, and any calls with a barrier between them or none.

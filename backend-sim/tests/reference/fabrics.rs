@@ -48,20 +48,20 @@ fn is_far(from: usize, to: usize) -> bool {
 impl Plan {
     /// The path on which a PE reads a word, where there are two.
     pub(crate) fn path(&self, reader: usize, word: usize) -> Option<bool> {
-        let pe = word / self.words;
+        let pe = word / self.cells;
         (!self.rules.one_fabric && reader != pe).then(|| is_far(reader, pe))
     }
 
     /// What a PE finds in a word.
     pub(crate) fn found(&self, state: &State, reader: usize, word: usize) -> u64 {
-        let path = (is_far(reader, word / self.words), word);
-        let older = state.older.get(&path).filter(|_| reader != word / self.words);
+        let path = (is_far(reader, word / self.cells), word);
+        let older = state.older.get(&path).filter(|_| reader != word / self.cells);
         older.map_or(state.memory[word], |older| older[0])
     }
 
     /// A PE's transfer changes a word.
     pub(crate) fn arrive(&self, state: &mut State, writer: usize, word: usize, value: u64) {
-        let pe = word / self.words;
+        let pe = word / self.cells;
         if !self.rules.one_fabric && writer != pe {
             let far = is_far(writer, pe);
             state.older.remove(&(far, word));
@@ -74,7 +74,7 @@ impl Plan {
 
     /// A PE synchronizes with others: they see what has arrived there.
     pub(crate) fn synchronize(&self, state: &mut State, pe: usize) {
-        state.older.retain(|(_, word), _| *word / self.words != pe);
+        state.older.retain(|(_, word), _| *word / self.cells != pe);
     }
 
     /// Readers pass an older value.

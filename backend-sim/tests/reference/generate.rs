@@ -35,7 +35,7 @@ pub(crate) fn programs(kind: Kind) -> impl Strategy<Value = Program> {
                 let entered = entered.iter().map(|(collective, places)| (*collective, &places[pe]));
                 insert_collectives(&mut hosts[pe], entered, kind.on_streams);
             }
-            number(Program { words, pieces, hosts })
+            number(Program::new(words, hosts).in_pieces(pieces))
         })
     })
 }
@@ -47,7 +47,7 @@ pub(super) fn call(pes: usize, words: usize, streams: usize) -> impl Strategy<Va
             None => prop_oneof![4 => anywhere(pes, words), 3 => of_hosts(pes, words, streams)].boxed(),
             Some(_) => prop_oneof![8 => anywhere(pes, words), 1 => of_streams()].boxed(),
         };
-        op.prop_map(move |op| Call { stream, op })
+        op.prop_map(move |op| Call { stream, op, in_bytes: false })
     })
 }
 
@@ -223,7 +223,7 @@ pub(super) fn insert_collectives<'a>(
     let mut earliest = 0;
     for (collective, place) in entered {
         let place = earliest + place.index(calls.len() + 1 - earliest);
-        calls.insert(place, Call { stream: on_streams.then_some(0), op: Op::Enter(collective) });
+        calls.insert(place, super::program::by(on_streams.then_some(0), Op::Enter(collective)));
         earliest = place + 1;
     }
 }

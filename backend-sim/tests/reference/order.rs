@@ -24,7 +24,9 @@ impl Plan {
             Task::Op(_) => mine.any(|transfer| self.keeps_its_caller(transfer)),
             Task::Complete(completing) => self.is_completing(state, completing),
             Task::CompleteStores => mine.any(|transfer| transfer.kind == Kind::Store),
-            Task::Enter { collective, number } => self.is_in_collective(state, agent, *collective, *number),
+            Task::Enter { collective, team, number } => {
+                self.is_in_collective(state, agent, *collective, (*team, *number))
+            }
             Task::Await(place) => place.is_some_and(|place| !self.has_done(state, place.agent, place.index + 1)),
             Task::AwaitStarts(places) => places.iter().any(|&place| !self.has_started(state, place)),
             Task::Call(_) | Task::Nothing => false,
@@ -36,7 +38,7 @@ impl Plan {
     fn keeps_its_caller(&self, transfer: &Transfer) -> bool {
         match transfer.kind {
             _ if transfer.nbi => false,
-            Kind::Put if self.rules.put_returns_delivered && !transfer.elements.is_empty() => true,
+            Kind::Put if self.rules.put_returns_delivered && !transfer.cells.is_empty() => true,
             Kind::Put => transfer.has_unread_source(),
             Kind::Store => false,
             Kind::Get | Kind::Fetch | Kind::Load => true,
@@ -69,20 +71,19 @@ impl Plan {
         let same = |other: &&Transfer| other.kind == Kind::Store && other.is_before(transfer);
         transfer.kind == Kind::Store
             && state.flying.iter().filter(same).any(|earlier| {
-                let mut words = earlier.elements.iter().filter(|element| !element.delivered);
-                words.any(|word| transfer.undelivered(piece).any(|element| element.to == word.to))
+                let mut stored = earlier.cells.iter().filter(|cell| !cell.delivered);
+                stored.any(|stored| transfer.undelivered(piece).any(|cell| cell.to == stored.to))
             })
     }
 
     /// What a load of a word finds: the agent's last store there, wherever that is, or what is in memory.
     pub(crate) fn load(&self, state: &State, load: &Transfer, word: usize) -> u64 {
         let stores = state.flying.iter().filter(|other| other.kind == Kind::Store && other.is_before(load));
-        let stored = stores.flat_map(|store| store.elements.iter().map(move |element| (store.issuer, element)));
-        let last =
-            stored.filter(|(_, element)| element.to == word && !element.delivered).max_by_key(|&(issuer, _)| issuer);
+        let stored = stores.flat_map(|store| store.cells.iter().map(move |cell| (store.issuer, cell)));
+        let last = stored.filter(|(_, cell)| cell.to == word && !cell.delivered).max_by_key(|&(issuer, _)| issuer);
         let Issuer::Agent { place, .. } = load.issuer else { unreachable!("no collective loads") };
         let found = || self.found(state, self.agents[place.agent].pe, word);
-        last.map_or_else(found, |(_, element)| element.read.expect("stores have their values"))
+        last.map_or_else(found, |(_, cell)| cell.read.expect("stores have their values"))
     }
 
     /// Puts what is in flight in an order that depends on nothing that does not matter: within a scope the order of
@@ -91,7 +92,7 @@ impl Plan {
         if self.rules.same_target_in_order {
             state.flying.sort_by_key(|transfer| match transfer.issuer {
                 Issuer::Agent { scope, .. } => (0, scope, 0),
-                Issuer::Collective { number, from } => (1, number, from),
+                Issuer::Collective { team, number, from } => (1 + team, number, from),
             });
         } else {
             state.flying.sort_unstable();

@@ -8,12 +8,18 @@ use std::collections::BTreeSet;
 use super::fabrics::{OnPath, read_on_paths};
 use super::profiles::Rules;
 use super::program::{Collective, Op, Program};
+use super::state::State;
 
 /// The agents of a program and what each does.
 pub(crate) struct Plan {
     pub(crate) pes: usize,
-    pub(crate) words: usize,
+    /// Cells of memory on each PE: its words, or their bytes.
+    pub(crate) cells: usize,
+    /// Cells of a word.
+    pub(crate) of_word: usize,
     pub(crate) pieces: usize,
+    /// The members of each team: first the world, then the program's.
+    pub(crate) teams: Vec<Vec<usize>>,
     pub(crate) rules: Rules,
     /// Words that PEs read of each other, where there are two fabrics.
     pub(crate) read_on_paths: BTreeSet<OnPath>,
@@ -33,6 +39,8 @@ pub(crate) struct Work {
     pub(crate) task: Task,
     /// The number of things that the PE's host has done before it makes the call.
     pub(crate) called_after: usize,
+    /// Cells of an element.
+    pub(crate) width: usize,
 }
 
 /// What a call becomes.
@@ -46,9 +54,10 @@ pub(crate) enum Task {
     Call(Completing),
     /// Until the agent's stores through peers' pointers have been delivered.
     CompleteStores,
-    /// The PE's collective with this number.
+    /// The PE's collective with this number of a team.
     Enter {
         collective: Collective,
+        team: usize,
         number: usize,
     },
     /// Until an agent has done a thing.
@@ -92,7 +101,10 @@ impl Plan {
         let agent = |pe, is_host| Agent { pe, is_host, work: Vec::new() };
         let agents = (0..pes).map(|pe| agent(pe, true)).collect();
         let read_on_paths = read_on_paths(program);
-        let mut plan = Plan { pes, words: program.words, pieces: program.pieces, rules, read_on_paths, agents };
+        let teams = [(0..pes).collect()].into_iter().chain(program.teams.iter().cloned()).collect();
+        let (of_word, pieces) = (program.cells(), program.pieces);
+        let cells = program.words * of_word;
+        let mut plan = Plan { pes, cells, of_word, pieces, teams, rules, read_on_paths, agents };
         for pe in 0..pes {
             let first = plan.agents.len();
             plan.agents.extend((0..program.streams(pe)).map(|_| agent(pe, false)));
@@ -105,28 +117,32 @@ impl Plan {
     fn take_apart(&mut self, program: &Program, pe: usize, first: usize) {
         let (mut nbi, mut nbi_puts) = (Vec::new(), Vec::new());
         let mut records = vec![None; program.events(pe)];
-        let mut entered = 0;
+        let mut entered = vec![0; self.teams.len()];
         for call in &program.hosts[pe] {
             let agent = call.stream.map_or(pe, |stream| first + stream);
             let next = self.agents[agent].work.len();
             let complete = |kind| Completing { by: Place { agent, index: next }, earlier: nbi.clone(), kind };
             let quiet = || Task::Complete(complete(Completes::Quiet));
-            let mut enter = |collective| {
-                entered += 1;
-                Task::Enter { collective, number: entered - 1 }
+            let mut enter = |team: usize, collective| {
+                entered[team] += 1;
+                Task::Enter { collective, team, number: entered[team] - 1 }
             };
-            let tasks = match call.op {
+            let (team, op) = match call.op {
+                Op::EnterOf { team, what } => (1 + team, Op::Enter(what)),
+                op => (0, op),
+            };
+            let tasks = match op {
                 Op::Quiet => vec![quiet()],
                 Op::Fence if self.rules.fence_is_quiet => vec![Task::Complete(complete(Completes::Fence))],
                 Op::Fence => vec![Task::Complete(complete(Completes::Nothing))],
-                Op::Enter(Collective::Barrier) => vec![quiet(), enter(Collective::Sync)],
+                Op::Enter(Collective::Barrier) => vec![quiet(), enter(team, Collective::Sync)],
                 Op::Enter(Collective::AllocFree) => {
                     // the second barrier finds nothing that the first has not completed, or seen start
-                    vec![quiet(), enter(Collective::Sync), enter(Collective::Sync)]
+                    vec![quiet(), enter(team, Collective::Sync), enter(team, Collective::Sync)]
                 }
-                Op::Enter(Collective::Sync) => vec![Task::CompleteStores, enter(Collective::Sync)],
+                Op::Enter(Collective::Sync) => vec![Task::CompleteStores, enter(team, Collective::Sync)],
                 Op::Enter(Collective::Team) => vec![Task::Nothing], // promises no synchronization
-                Op::Enter(collective) => vec![enter(collective)],
+                Op::Enter(collective) => vec![enter(team, collective)],
                 Op::Record { event } => {
                     records[event] = Some(Place { agent, index: next });
                     vec![Task::Nothing]
@@ -139,7 +155,8 @@ impl Plan {
                 }
                 op => {
                     // a host's put or get waits until its streams have come to what they put to the same PE
-                    let to_same = |(to, _): &&(usize, Place)| call.stream.is_none() && op.puts_or_gets() == Some(*to);
+                    let awaits = self.rules.awaits_starts && call.stream.is_none();
+                    let to_same = |(to, _): &&(usize, Place)| awaits && op.puts_or_gets() == Some(*to);
                     let pending: Vec<Place> = nbi_puts.iter().filter(to_same).map(|&(_, place)| place).collect();
                     let behind = (!pending.is_empty()).then_some(Task::AwaitStarts(pending));
                     behind.into_iter().chain([Task::Op(op)]).collect()
@@ -153,11 +170,17 @@ impl Plan {
             }
             // most calls for streams change nothing when they are made, and need no step of the host
             if let (Some(_), Task::Complete(completing)) = (call.stream, &tasks[0]) {
-                self.agents[pe].work.push(Work { task: Task::Call(completing.clone()), called_after: 0 });
+                self.agents[pe].work.push(Work { task: Task::Call(completing.clone()), called_after: 0, width: 0 });
             }
             let called_after = self.agents[pe].work.len();
-            self.agents[agent].work.extend(tasks.into_iter().map(|task| Work { task, called_after }));
+            let width = if call.in_bytes { 1 } else { self.of_word };
+            self.agents[agent].work.extend(tasks.into_iter().map(|task| Work { task, called_after, width }));
         }
+    }
+
+    /// Whether somebody waits until streams have come to something.
+    pub(crate) fn awaits_starts(&self) -> bool {
+        self.agents.iter().flat_map(|agent| &agent.work).any(|work| matches!(work.task, Task::AwaitStarts(_)))
     }
 
     /// The issue scope of an agent: a PE has two, its host's and its streams'.
@@ -165,8 +188,28 @@ impl Plan {
         2 * self.agents[agent].pe + usize::from(!self.agents[agent].is_host)
     }
 
-    /// The index of a word in the memory of all PEs.
-    pub(crate) fn place(&self, pe: usize, word: usize) -> usize {
-        pe * self.words + word
+    /// The cells of an element of the last thing that an agent has begun.
+    pub(crate) fn width(&self, state: &State, agent: usize) -> usize {
+        self.agents[agent].work[state.agents[agent].begun - 1].width
+    }
+
+    /// The index of a cell in the memory of all PEs.
+    pub(crate) fn place(&self, pe: usize, cell: usize) -> usize {
+        pe * self.cells + cell
+    }
+
+    /// Where the word with an index begins.
+    pub(crate) fn word(&self, pe: usize, word: usize) -> usize {
+        self.place(pe, word * self.of_word)
+    }
+
+    /// The part of a value that the cell `part` of an element holds.
+    pub(crate) fn part(&self, value: u64, part: usize) -> u64 {
+        if self.of_word == 1 { value } else { value >> (8 * part) & 0xff }
+    }
+
+    /// The number in an element's cells.
+    pub(crate) fn number(&self, cells: &[u64]) -> u64 {
+        cells.iter().rev().fold(0, |number, cell| if self.of_word == 1 { *cell } else { number << 8 | cell })
     }
 }

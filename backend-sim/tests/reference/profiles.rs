@@ -11,6 +11,9 @@ pub(crate) struct Rules {
     pub(crate) put_returns_delivered: bool,
     /// Transfers of one scope to the same PE are delivered in the order of issue; non-blocking ones excepted.
     pub(crate) same_target_in_order: bool,
+    /// A host's put or get waits until its streams have come to what they put to the same PE. The library does so; no text promises it, so it
+    /// orders nothing.
+    pub(crate) awaits_starts: bool,
     /// What has arrived is seen by everybody.
     pub(crate) one_fabric: bool,
 }
@@ -24,6 +27,6 @@ impl Rules {
             Profile::Nvlink => [true, true, true],
         };
         let one_fabric = profile != Profile::MixedFabric;
-        Rules { fence_is_quiet, put_returns_delivered, same_target_in_order, one_fabric }
+        Rules { fence_is_quiet, put_returns_delivered, same_target_in_order, awaits_starts: true, one_fabric }
     }
 }

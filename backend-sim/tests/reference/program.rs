@@ -7,13 +7,21 @@ use std::fmt;
 use onesided::backend::AmoOp;
 use onesided::{Cmp, ReduceOp};
 
-/// What every PE's host calls, in order. All symmetric memory is zero at the start.
+/// What every PE's host calls, in order.
 #[derive(Clone)]
 pub(crate) struct Program {
     /// Words of symmetric memory on each PE.
     pub(crate) words: usize,
+    /// Bytes of a word that also its bytes are used of; other words have 8, and are used as a whole.
+    pub(crate) narrow: Option<usize>,
+    /// All memory is external, and registered: so many words of it as local operands, the others as symmetric memory.
+    pub(crate) local: Option<usize>,
+    /// At the start, every other word holds a number of its own. Otherwise all symmetric memory is zero.
+    pub(crate) filled: bool,
     /// The most pieces of a transfer.
     pub(crate) pieces: usize,
+    /// Teams beside the world: their members, in the order of the team.
+    pub(crate) teams: Vec<Vec<usize>>,
     pub(crate) hosts: Vec<Vec<Call>>,
 }
 
@@ -22,16 +30,23 @@ pub(crate) struct Program {
 pub(crate) struct Call {
     pub(crate) stream: Option<usize>,
     pub(crate) op: Op,
+    /// Its places and lengths are those of bytes.
+    pub(crate) in_bytes: bool,
 }
 
 /// A call that the host does itself.
 pub(crate) fn host(op: Op) -> Call {
-    Call { stream: None, op }
+    by(None, op)
 }
 
 /// A call that enqueues on a stream.
 pub(crate) fn on(stream: usize, op: Op) -> Call {
-    Call { stream: Some(stream), op }
+    by(Some(stream), op)
+}
+
+/// A call that the host does itself, or enqueues on a stream.
+pub(crate) fn by(stream: Option<usize>, op: Op) -> Call {
+    Call { stream, op, in_bytes: false }
 }
 
 /// One operation. `to`, `from` and `of` are PEs; `dst`, `src` and `word` are words of symmetric memory.
@@ -98,6 +113,11 @@ pub(crate) enum Op {
         values: [Option<u64>; 2],
     },
     Enter(Collective),
+    /// As `Enter`, by the members of a team of the program.
+    EnterOf {
+        team: usize,
+        what: Collective,
+    },
     /// Enqueued: the event happens.
     Record {
         event: usize,
@@ -159,7 +179,7 @@ pub(crate) enum Op {
     },
 }
 
-/// What all PEs enter together, each by its host or on a stream.
+/// What all PEs or a team's members enter together, each by its host or on a stream. A root is a member's place in the team.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Collective {
     Sync,
@@ -212,11 +232,47 @@ pub(crate) struct Update {
 impl Program {
     /// A program whose transfers arrive in up to 4 pieces.
     pub(crate) fn new(words: usize, hosts: impl IntoIterator<Item = Vec<Call>>) -> Program {
-        Program { words, pieces: 4, hosts: hosts.into_iter().collect() }
+        Program {
+            words,
+            narrow: None,
+            local: None,
+            filled: false,
+            pieces: 4,
+            teams: Vec::new(),
+            hosts: hosts.into_iter().collect(),
+        }
     }
 
     pub(crate) fn in_pieces(self, pieces: usize) -> Program {
         Program { pieces, ..self }
+    }
+
+    /// Words have so many bytes, each of which is a place, too.
+    pub(crate) fn of_bytes(self, bytes: usize) -> Program {
+        Program { narrow: Some(bytes), ..self }
+    }
+
+    /// The parts of a word that calls can name.
+    pub(crate) fn cells(&self) -> usize {
+        self.narrow.unwrap_or(1)
+    }
+
+    /// Memory is registered, the last `local` words as local operands only.
+    pub(crate) fn registered(self, local: usize) -> Program {
+        Program { local: Some(local), ..self }
+    }
+
+    pub(crate) fn filled(self) -> Program {
+        Program { filled: true, ..self }
+    }
+
+    /// What a word holds at the start.
+    pub(crate) fn start(&self, pe: usize, word: usize) -> u64 {
+        if self.filled && word.is_multiple_of(2) { 256 * (1 + pe as u64) + word as u64 } else { 0 }
+    }
+
+    pub(crate) fn with_teams<const N: usize>(self, teams: [&[usize]; N]) -> Program {
+        Program { teams: teams.map(<[usize]>::to_vec).into(), ..self }
     }
 
     pub(crate) fn pes(&self) -> usize {
@@ -249,6 +305,12 @@ impl Program {
     }
 }
 
+impl Call {
+    pub(crate) fn in_bytes(self) -> Call {
+        Call { in_bytes: true, ..self }
+    }
+}
+
 impl Op {
     /// Whether the call returns before the source is read, or before the target is written.
     pub(crate) fn is_nbi(&self) -> bool {
@@ -274,8 +336,21 @@ impl fmt::Debug for Program {
             writeln!(f, "    ],")?;
         }
         f.write_str("])")?;
+        if let Some(bytes) = self.narrow {
+            write!(f, ".of_bytes({bytes})")?;
+        }
+        if let Some(local) = self.local {
+            write!(f, ".registered({local})")?;
+        }
+        if self.filled {
+            f.write_str(".filled()")?;
+        }
         if self.pieces != 4 {
             write!(f, ".in_pieces({})", self.pieces)?;
+        }
+        if !self.teams.is_empty() {
+            let teams: Vec<String> = self.teams.iter().map(|members| format!("&{members:?}")).collect();
+            write!(f, ".with_teams([{}])", teams.join(", "))?;
         }
         Ok(())
     }
@@ -285,9 +360,11 @@ impl fmt::Debug for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let operator = if matches!(self.op, Op::Amo { .. }) { " op: AmoOp::" } else { " op: ReduceOp::" };
         let op = format!("{:?}", self.op).replace(" cmp: ", " cmp: Cmp::").replace(" op: ", operator);
+        let op = op.replace("what: ", "what: Collective::").replace("Enter(", "Enter(Collective::");
         match self.stream {
             None => write!(f, "host({op})"),
             Some(stream) => write!(f, "on({stream}, {op})"),
-        }
+        }?;
+        f.write_str(if self.in_bytes { ".in_bytes()" } else { "" })
     }
 }

@@ -6,15 +6,17 @@
 use onesided::backend::AmoOp;
 
 use super::plan::{Place, Plan, Task};
-use super::program::Op;
+use super::program::{Op, Program};
 use super::state::{State, Step};
 use super::transfers::{Issuer, Kind, Transfer};
 
-/// A step touches a word.
+/// A step touches a cell.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Access {
     /// In the memory of all PEs.
-    word: usize,
+    cell: usize,
+    /// The element that it is part of: where that begins, and its cells.
+    element: (usize, usize),
     writes: bool,
     how: How,
     /// Where there are two fabrics: whether another node's PEs see it, or those of the word's own node; `None`: both.
@@ -28,30 +30,32 @@ enum How {
     Plain,
     /// Signals, atomic operations, and waits for signals.
     Atomic,
-    /// A put delivers a whole word.
+    /// A put delivers a whole element.
     Put,
-    /// A wait for an ordinary word: it may look at what puts deliver.
+    /// A wait for an ordinary word: it may look at what puts of such words deliver.
     Wait,
     /// Through a pointer, by this agent.
     Pointer(usize),
 }
 
 impl Access {
-    fn of(how: How, writes: bool, words: impl IntoIterator<Item = usize>) -> Vec<Access> {
-        words.into_iter().map(|word| Access { word, writes, how, far: None, queue: None }).collect()
+    /// Elements of `width` cells, of which these are the first ones.
+    fn of(how: How, writes: bool, width: usize, firsts: impl IntoIterator<Item = usize>) -> Vec<Access> {
+        let access = |first, cell| Access { cell, element: (first, width), writes, how, far: None, queue: None };
+        firsts.into_iter().flat_map(|first| (first..first + width).map(move |cell| access(first, cell))).collect()
     }
 
     /// The readers of a path begin to see what another path brought.
-    pub(crate) fn pass((far, word): (bool, usize)) -> Vec<Access> {
-        vec![Access { word, writes: true, how: How::Plain, far: Some(far), queue: None }]
+    pub(crate) fn pass((far, cell): (bool, usize)) -> Vec<Access> {
+        vec![Access { cell, element: (cell, 1), writes: true, how: How::Plain, far: Some(far), queue: None }]
     }
 
     fn races_with(&self, other: &Access) -> bool {
         let same_path = self.far.is_none_or(|far| other.far.is_none_or(|other| far == other));
-        let meet = self.word == other.word && (self.writes || other.writes) && same_path;
+        let meet = self.cell == other.cell && (self.writes || other.writes) && same_path;
         let in_order = match (self.how, other.how) {
-            (How::Atomic | How::Wait, How::Atomic | How::Wait) => true,
-            (How::Put, How::Wait) | (How::Wait, How::Put) => true,
+            (How::Atomic | How::Wait, How::Atomic | How::Wait) => self.element == other.element,
+            (How::Put, How::Wait) | (How::Wait, How::Put) => self.element == other.element,
             // an agent's stores and loads are its own program's order, also while they are on their way
             (How::Pointer(agent), How::Pointer(other)) => agent == other,
             _ => false,
@@ -66,6 +70,30 @@ pub(crate) fn have_a_race(next: &[Step]) -> bool {
         one.accesses.iter().any(|access| other.accesses.iter().any(|other| access.races_with(other)))
     };
     next.iter().enumerate().any(|(i, one)| next[..i].iter().any(|other| race(one, other)))
+}
+
+/// Whether a PE waits for a word that a put brings. Then it knows in the model that the put's source was read. The simulator takes it to know
+/// the word alone, so it may have a race where the model has none.
+pub(crate) fn waits_for_a_put(program: &Program) -> bool {
+    let width = |in_bytes| if in_bytes { 1 } else { program.cells() };
+    let waited = |pe: usize, cell: usize| {
+        program.hosts[pe].iter().any(|call| match call.op {
+            Op::Wait { word, signal: false, .. } => cell / program.cells() == word,
+            Op::WaitAll { word, .. } => (word..word + 2).contains(&(cell / program.cells())),
+            _ => false,
+        })
+    };
+    program.hosts.iter().flatten().any(|call| match call.op {
+        Op::Put { to, dst, len, .. } => {
+            let width = width(call.in_bytes);
+            (dst * width..(dst + len) * width).any(|cell| waited(to, cell))
+        }
+        Op::IPut { to, dst, strides, count, .. } => {
+            let width = width(call.in_bytes);
+            (0..count * width).any(|i| waited(to, (dst + i / width * strides.0) * width + i % width))
+        }
+        _ => false,
+    })
 }
 
 impl Plan {
@@ -83,30 +111,31 @@ impl Plan {
 
     /// What a transfer will touch at its target, in the order of issue.
     fn will_touch(&self, state: &State, agent: usize, issued: &Transfer) -> Vec<Access> {
-        let pieces = issued.elements.last().map_or(0, |last| last.piece + 1);
-        let signal = issued.signal.map(|update| self.signal_touches(self.place(issued.target, update.word)));
+        let pieces = issued.cells.last().map_or(0, |last| last.piece + 1);
+        let signal = issued.signal.map(|update| self.signal_touches(self.word(issued.target, update.word)));
         let deliveries = (0..pieces).flat_map(|piece| self.delivery_touches(state, issued, piece));
         let queue = Some((self.scope(agent), issued.target));
         deliveries.chain(signal.into_iter().flatten()).map(|access| Access { queue, ..access }).collect()
     }
 
     fn begin_reads_or_writes(&self, state: &State, agent: usize, op: &Op) -> Vec<Access> {
-        let mine = |word: usize| self.place(self.agents[agent].pe, word);
+        let (pe, width) = (self.agents[agent].pe, self.width(state, agent));
+        let mine = |element: usize| self.place(pe, element * width);
         let waits = |signal: bool| if signal { How::Atomic } else { How::Wait };
         match *op {
-            Op::Write { dst, len, .. } => Access::of(How::Plain, true, (dst..dst + len).map(mine)),
-            Op::PeerStore { to, dst, len, .. } if to == self.agents[agent].pe => {
-                Access::of(How::Plain, true, (dst..dst + len).map(mine))
+            Op::Write { dst, len, .. } => Access::of(How::Plain, true, width, (dst..dst + len).map(mine)),
+            Op::PeerStore { to, dst, len, .. } if to == pe => {
+                Access::of(How::Plain, true, width, (dst..dst + len).map(mine))
             }
             Op::Put { .. } | Op::IPut { .. } => {
                 let put = state.flying.iter().find(|transfer| self.is_last_of(state, agent, transfer));
-                let read = put.into_iter().flat_map(|put| &put.elements).filter(|element| element.read.is_some());
-                Access::of(How::Plain, false, read.map(|element| element.from))
+                let read = put.into_iter().flat_map(|put| &put.cells).filter(|cell| cell.read.is_some());
+                Access::of(How::Plain, false, 1, read.map(|cell| cell.from))
             }
-            Op::Wait { word, signal, .. } => Access::of(waits(signal), false, [mine(word)]),
+            Op::Wait { word, signal, .. } => Access::of(waits(signal), false, width, [mine(word)]),
             Op::WaitAll { word, values, .. } => {
                 let looked_at = (0..2).filter(|&variable| values[variable].is_some());
-                Access::of(How::Wait, false, looked_at.map(|variable| mine(word + variable)))
+                Access::of(How::Wait, false, width, looked_at.map(|variable| mine(word + variable)))
             }
             _ => Vec::new(),
         }
@@ -126,13 +155,13 @@ impl Plan {
             Op::WaitAll { word, .. } => (How::Wait, Some(word + variable)),
             _ => unreachable!("{op:?} looks at nothing"),
         };
-        Access::of(how, false, word.map(|word| self.place(self.agents[agent].pe, word)))
+        Access::of(how, false, self.of_word, word.map(|word| self.word(self.agents[agent].pe, word)))
     }
 
     /// What the source of a piece is read by.
     pub(crate) fn source_touches(&self, transfer: &Transfer, piece: usize) -> Vec<Access> {
-        let of_piece = transfer.elements.iter().filter(|element| element.piece == piece);
-        Access::of(How::Plain, false, of_piece.map(|element| element.from))
+        let of_piece = transfer.cells.iter().filter(|cell| cell.piece == piece);
+        Access::of(How::Plain, false, 1, of_piece.map(|cell| cell.from))
     }
 
     /// What the delivery of a piece touches.
@@ -144,11 +173,11 @@ impl Plan {
             }
             Issuer::Collective { from, .. } => (None, from, from),
         };
-        let elements = || transfer.undelivered(piece);
-        let targets = |how| Access::of(how, true, elements().map(|element| element.to));
+        let (width, elements) = (transfer.width, || transfer.undelivered(piece).filter(|cell| cell.part == 0));
+        let targets = |how| Access::of(how, true, width, elements().map(|first| first.to));
         let sources = |how| {
-            let mut sources = Access::of(how, false, elements().map(|element| element.from));
-            sources.iter_mut().for_each(|source| source.far = self.path(reader, source.word));
+            let mut sources = Access::of(how, false, width, elements().map(|first| first.from));
+            sources.iter_mut().for_each(|source| source.far = self.path(reader, source.cell));
             sources
         };
         match transfer.kind {
@@ -160,19 +189,18 @@ impl Plan {
             Kind::Fetch => sources(How::Plain),
             Kind::Load => sources(How::Pointer(agent)),
             Kind::Amo { op, cond, .. } => {
-                let changes = |word: &usize| match op {
+                let changes = match op {
                     AmoOp::Fetch => false,
-                    AmoOp::CompareSwap => state.memory[*word] == cond,
+                    AmoOp::CompareSwap => self.found_at(state, transfer) == cond,
                     _ => true,
                 };
-                let word = || elements().map(|element| element.from);
-                Access::of(How::Atomic, word().any(|word| changes(&word)), word())
+                Access::of(How::Atomic, changes, width, elements().map(|first| first.from))
             }
-            Kind::Combine => Access::of(How::Plain, false, self.combined(transfer)),
+            Kind::Combine => Access::of(How::Plain, false, width, self.combined(transfer)),
         }
     }
 
     pub(crate) fn signal_touches(&self, word: usize) -> Vec<Access> {
-        Access::of(How::Atomic, true, [word])
+        Access::of(How::Atomic, true, self.of_word, [word])
     }
 }

@@ -97,3 +97,13 @@ fn a_fence_that_completes_comes_after_what_others_have_claimed() {
     let send = vec![on(1, Signal { to: 1, update: set(0, 1) }), on(1, Quiet), on(0, Fence), on(0, put)];
     compare(&Program::new(4, [send, vec![host(Read { src: 0, len: 3 })]]).in_pieces(1));
 }
+
+/// A wait whose word is stored in two pieces may end behind either of them. The search asked only what the word held before both.
+#[test]
+fn a_wait_may_end_behind_any_piece_of_its_word() {
+    let store = host(PeerStore { to: 1, dst: 4, len: 2, value: u64::MAX }).in_bytes();
+    let wait = host(Wait { word: 1, cmp: Cmp::Ge, value: 1, signal: false });
+    let program = Program::new(2, [vec![store], vec![wait, host(Read { src: 1, len: 1 })]]).of_bytes(4).in_pieces(2);
+    assert_eq!(seen(&program, Profile::Spec), ["255", "65280", "65535"]);
+    compare(&program);
+}

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use onesided::backend::AmoOp;
-use onesided::{Event, Pe, Predefined, Result, SignalOp, Stream, SymmetricBuf, TeamConfig};
+use onesided::{Pe, Predefined, RegisteredLocal, Result, SymmetricBuf, Team, TeamConfig, TeamUniqueId};
 use onesided_sim::{Choices, Config, Explore, Profile, Races, Run, Sim, Simulation, Verdict, VerdictKind};
 
 use super::fabrics::nodes;
 use super::profiles::Rules;
-use super::program::{Call, Collective, Op, Program, Update};
+use super::program::{Call, Op, Program};
+use super::running::{Running, Word};
 use super::state::Outcome;
 
 /// What a PE's host saw; on PE 0, then all PEs' memory, or on each PE its own.
@@ -122,16 +122,63 @@ fn outcome(run: &Run<Saw>) -> Outcome {
 
 /// Makes a PE's calls, then completes everything.
 fn perform(program: &Program, pe: &Pe<Sim>) -> Result<Saw> {
+    match program.narrow {
+        None | Some(8) => perform_with::<u64>(program, pe),
+        Some(2) => perform_with::<u16>(program, pe),
+        Some(4) => perform_with::<u32>(program, pe),
+        Some(bytes) => unreachable!("no words of {bytes} bytes"),
+    }
+}
+
+fn perform_with<T: Word>(program: &Program, pe: &Pe<Sim>) -> Result<Saw> {
+    let Some(local) = program.local else {
+        let buf = pe.alloc_zeroed::<T>(program.words)?;
+        let saw = perform_in(program, pe, &buf, None)?;
+        pe.free(buf)?;
+        return Ok(saw);
+    };
+    let symmetric = pe.register_symmetric(pe.alloc_external::<T>(program.words - local)?)?;
+    let registered = pe.register_local(pe.alloc_external::<T>(local)?)?;
+    let saw = perform_in(program, pe, &symmetric, Some(&registered))?;
+    pe.free_external(pe.unregister_symmetric(symmetric)?)?;
+    pe.free_external(pe.unregister_local(registered)?)?;
+    Ok(saw)
+}
+
+/// The same in the program's memory: symmetric words, and behind them local ones.
+fn perform_in<T: Word>(
+    program: &Program,
+    pe: &Pe<Sim>,
+    buf: &SymmetricBuf<T>,
+    local: Option<&RegisteredLocal<T>>,
+) -> Result<Saw> {
     let me = pe.my_pe();
     let mut running = Running {
         pe,
-        buf: pe.alloc_zeroed::<u64>(program.words)?,
+        buf,
+        local,
         streams: (0..program.streams(me)).map(|_| pe.stream()).collect::<Result<_>>()?,
         events: (0..program.events(me)).map(|_| pe.event()).collect::<Result<_>>()?,
+        teams: program.teams.iter().enumerate().map(|team| made(pe, team)).collect::<Result<_>>()?,
         saw: Vec::new(),
     };
-    program.hosts[me].iter().try_for_each(|call| running.make(call))?;
-    let Running { buf, streams, saw, .. } = running;
+    if program.filled || local.is_some() {
+        let start = Vec::from_iter((0..program.words).map(|word| T::from_bits64(program.start(me, word))));
+        pe.write(buf, &start[..buf.len()])?;
+        local.map_or(Ok(()), |local| pe.write(local, &start[buf.len()..]))?;
+        pe.host().barrier_all()?;
+    }
+    for (i, call) in program.hosts[me].iter().enumerate() {
+        running.make(call)?;
+        // a team ends as early as it can, whatever its other members are doing
+        if let (None, Op::EnterOf { team, .. }) = (call.stream, call.op) {
+            let is_used = |later: &Call| matches!(later.op, Op::EnterOf { team: other, .. } if other == team);
+            if !program.hosts[me][i + 1..].iter().any(is_used) {
+                running.teams[team].take().map_or(Ok(()), |team| pe.team_destroy(team))?;
+            }
+        }
+    }
+    let Running { streams, teams, saw, .. } = running;
     // first everything has to be issued: a quiet claims what other streams have in flight
     streams.iter().try_for_each(|stream| pe.synchronize(stream))?;
     for stream in &streams {
@@ -139,156 +186,47 @@ fn perform(program: &Program, pe: &Pe<Sim>) -> Result<Saw> {
         pe.synchronize(stream)?;
     }
     pe.host().barrier_all()?;
+    teams.into_iter().flatten().try_for_each(|team| pe.team_destroy(team))?;
     let mut result = vec![saw];
-    if pe.team(Predefined::Node).is_some_and(|node| node.n_pes() < pe.n_pes()) {
-        result.push((0..program.words).map(|word| pe.read_one(buf.at(word))).collect::<Result<_>>()?);
-        pe.free(buf)?;
+    let cells = |words: &[T]| Vec::from_iter(words.iter().flat_map(|word| cells(program, word.to_bits64())));
+    let is_reached = pe.team(Predefined::Node).is_some_and(|node| node.n_pes() == pe.n_pes());
+    if !is_reached || local.is_some() {
+        let mut mine = (0..buf.len()).map(|word| pe.read_one(buf.at(word))).collect::<Result<Vec<T>>>()?;
+        mine.extend(local.map_or(Ok(Vec::new()), |local| pe.read(local))?);
+        result.push(cells(&mine));
         return Ok(result);
     }
     for of in (0..program.pes()).filter(|_| me == 0) {
         // word by word: a load of several words is several steps
         let word = |word| Ok(pe.peer(buf.at(word), of)?.expect("all PEs are on one node").read()?[0]);
-        result.push((0..program.words).map(word).collect::<Result<_>>()?);
+        result.push(cells(&(0..program.words).map(word).collect::<Result<Vec<T>>>()?));
     }
-    pe.free(buf)?;
     Ok(result)
 }
 
-/// A PE that makes its calls.
-struct Running<'a> {
-    pe: &'a Pe<Sim>,
-    buf: SymmetricBuf<u64>,
-    streams: Vec<Stream<Sim>>,
-    events: Vec<Event<Sim>>,
-    saw: Vec<u64>,
+/// A word, or its bytes.
+fn cells(program: &Program, word: u64) -> Vec<u64> {
+    match program.narrow {
+        None => vec![word],
+        Some(bytes) => word.to_le_bytes()[..bytes].iter().map(|&byte| u64::from(byte)).collect(),
+    }
 }
 
-impl Running<'_> {
-    fn make(&mut self, call: &Call) -> Result<()> {
-        let Running { pe, buf, streams, events, saw } = self;
-        let host = pe.host();
-        let on = call.stream.map(|stream| pe.on(&streams[stream]));
-        let on = on.as_ref().unwrap_or(&host);
-        let range = |start: usize, len: usize| buf.slice(start..start + len);
-        let how = |update: Update| if update.add { SignalOp::Add } else { SignalOp::Set };
-        match call.op {
-            Op::P { to, dst, value } => on.p(buf.at(dst), value, to),
-            Op::Put { to, dst, src, len, nbi: false, signal: None } => on.put(range(dst, len), range(src, len), to),
-            Op::Put { to, dst, src, len, nbi: true, signal: None } => on.put_nbi(range(dst, len), range(src, len), to),
-            Op::Put { to, dst, src, len, nbi, signal: Some(update) } => {
-                let (dst, src, word) = (range(dst, len), range(src, len), buf.signal(update.word));
-                match nbi {
-                    false => on.put_signal(dst, src, word, update.value, how(update), to),
-                    true => on.put_signal_nbi(dst, src, word, update.value, how(update), to),
-                }
-            }
-            Op::IPut { to, dst, src, strides, count } => {
-                on.iput(buf.slice(dst..), buf.slice(src..), strides.0, strides.1, count, to)
-            }
-            Op::Get { from, dst, src, len, nbi: false } => on.get(range(dst, len), range(src, len), from),
-            Op::Get { from, dst, src, len, nbi: true } => on.get_nbi(range(dst, len), range(src, len), from),
-            Op::IGet { from, dst, src, strides, count } => {
-                on.iget(buf.slice(dst..), buf.slice(src..), strides.0, strides.1, count, from)
-            }
-            Op::Signal { to, update } => on.signal_op(buf.signal(update.word), update.value, how(update), to),
-            Op::Write { dst, len, value } => on.write(range(dst, len), &vec![value; len]),
-            Op::Fence => on.fence(),
-            Op::Quiet => on.quiet(),
-            Op::Flush => on.flush(),
-            Op::Wait { word, cmp, value, signal: true } if call.stream.is_some() => {
-                on.signal_wait_until(buf.signal(word), cmp, value)
-            }
-            Op::Wait { word, cmp, value, signal: true } => {
-                host.signal_wait_until(buf.signal(word), cmp, value).map(|value| saw.push(value))
-            }
-            Op::Wait { word, cmp, value, signal: false } => on.wait_until(buf.at(word), cmp, value),
-            Op::WaitAll { word, cmp, values } => {
-                let skip = values.map(|value| value.is_none());
-                let wanted = values.map(|value| value.unwrap_or_default());
-                on.wait_until_all_vector(range(word, 2), Some(&skip), cmp, &wanted)
-            }
-            Op::Record { event } => pe.record(&events[event], &streams[call.stream.expect("of a stream")]),
-            Op::WaitEvent { event } => pe.wait_event(&events[event], &streams[call.stream.expect("of a stream")]),
-            Op::SynchronizeEvent { event } => pe.synchronize_event(&events[event]),
-            Op::Synchronize { stream } => pe.synchronize(&streams[stream]),
-            Op::Read { src, len } => pe.read(range(src, len)).map(|words| saw.extend(words)),
-            Op::PeerLoad { of, src, len } => {
-                let peer = pe.peer(range(src, len), of)?.expect("all PEs are on one node");
-                peer.read().map(|words| saw.extend(words))
-            }
-            Op::PeerStore { to, dst, len, value } => {
-                pe.peer(range(dst, len), to)?.expect("all PEs are on one node").write(&vec![value; len])
-            }
-            Op::G { from, src } => host.g(buf.at(src), from).map(|value| saw.push(value)),
-            Op::Poll { word, also, cmp, value } => {
-                let found = 'polls: loop {
-                    for word in [word].into_iter().chain(also) {
-                        let found = host.signal_fetch(buf.signal(word))?;
-                        if cmp.holds(found, value) {
-                            break 'polls [word as u64, found];
-                        }
-                    }
-                };
-                saw.extend(found);
-                Ok(())
-            }
-            Op::Lock { to, dst } => {
-                while host.atomic_compare_swap(buf.at(dst), 0, 1, to)? != 0 {}
-                saw.push(0);
-                Ok(())
-            }
-            Op::SignalFetch { word } => host.signal_fetch(buf.signal(word)).map(|value| saw.push(value)),
-            Op::Amo { fetch: true, .. } => self.fetch(call.op).map(|old| self.saw.push(old)),
-            Op::Amo { fetch: false, .. } => self.update(call.op),
-            Op::Enter(Collective::Team) => {
-                let team = pe.team_split_strided(pe.world(), 0, 1, pe.n_pes(), TeamConfig::default())?;
-                pe.team_destroy(team.expect("of all PEs"))
-            }
-            Op::Enter(Collective::AllocFree) => pe.free(pe.alloc::<u64>(1)?),
-            Op::Enter(Collective::Sync) => on.sync_all(),
-            Op::Enter(Collective::Barrier) => on.barrier_all(),
-            Op::Enter(Collective::Broadcast { root, dst, src, len }) => {
-                on.broadcast(pe.world(), range(dst, len), range(src, len), root)
-            }
-            Op::Enter(Collective::Fcollect { dst, src, len }) => {
-                on.fcollect(pe.world(), range(dst, len * pe.n_pes()), range(src, len))
-            }
-            Op::Enter(Collective::Alltoall { dst, src, len }) => {
-                on.alltoall(pe.world(), range(dst, len * pe.n_pes()), range(src, len * pe.n_pes()))
-            }
-            Op::Enter(Collective::Reduce { dst, src, len, op }) => {
-                on.reduce(pe.world(), range(dst, len), range(src, len), op)
-            }
-            Op::Enter(Collective::ReduceScatter { dst, src, len, op }) => {
-                on.reducescatter(pe.world(), range(dst, len), range(src, len * pe.n_pes()), op)
-            }
-        }
+/// The team of a program with this number, on one of its members. PEs at equal distances are split from the world.
+fn made(pe: &Pe<Sim>, (number, members): (usize, &Vec<usize>)) -> Result<Option<Team>> {
+    let (start, stride) = (members[0], members.get(1).map_or(1, |second| second.saturating_sub(members[0])));
+    let team = if members.iter().enumerate().all(|(i, &member)| member == start + i * stride) {
+        pe.team_split_strided(pe.world(), start, stride, members.len(), TeamConfig::default())?
+    } else {
+        let config = TeamConfig { unique_id: Some(TeamUniqueId(1 + number as u64)), ..TeamConfig::default() };
+        let index = members.iter().position(|&member| member == pe.my_pe());
+        index.map(|index| pe.team_init(config, members.len(), index)).transpose()?
+    };
+    for (i, &member) in members.iter().enumerate().filter(|_| team.is_some()) {
+        let team = team.as_ref().expect("it is there");
+        assert_eq!((team.n_pes(), members[team.my_pe()]), (members.len(), pe.my_pe()));
+        assert_eq!(team.translate_pe(i, pe.world())?, Some(member));
+        assert_eq!(pe.world().translate_pe(member, team)?, Some(i));
     }
-
-    fn fetch(&self, amo: Op) -> Result<u64> {
-        let Op::Amo { to, dst, op, value, cond, .. } = amo else { unreachable!("{amo:?} is no atomic") };
-        let (host, word) = (self.pe.host(), self.buf.at(dst));
-        match op {
-            AmoOp::Fetch => host.atomic_fetch(word, to),
-            AmoOp::Set => host.atomic_swap(word, value, to),
-            AmoOp::Add => host.atomic_fetch_add(word, value, to),
-            AmoOp::And => host.atomic_fetch_and(word, value, to),
-            AmoOp::Or => host.atomic_fetch_or(word, value, to),
-            AmoOp::Xor => host.atomic_fetch_xor(word, value, to),
-            AmoOp::CompareSwap => host.atomic_compare_swap(word, cond, value, to),
-        }
-    }
-
-    fn update(&self, amo: Op) -> Result<()> {
-        let Op::Amo { to, dst, op, value, .. } = amo else { unreachable!("{amo:?} is no atomic") };
-        let (host, word) = (self.pe.host(), self.buf.at(dst));
-        match op {
-            AmoOp::Set => host.atomic_set(word, value, to),
-            AmoOp::Add => host.atomic_add(word, value, to),
-            AmoOp::And => host.atomic_and(word, value, to),
-            AmoOp::Or => host.atomic_or(word, value, to),
-            AmoOp::Xor => host.atomic_xor(word, value, to),
-            AmoOp::Fetch | AmoOp::CompareSwap => unreachable!("always fetches"),
-        }
-    }
+    Ok(team)
 }

@@ -39,7 +39,7 @@ impl Outcome {
 pub(crate) struct State {
     pub(crate) memory: Vec<u64>,
     pub(crate) agents: Vec<Progress>,
-    /// Collectives that each PE has entered.
+    /// Collectives of each team that each PE has entered.
     pub(crate) entered: Vec<usize>,
     /// What each host has seen.
     pub(crate) saw: Vec<Vec<u64>>,
@@ -73,22 +73,24 @@ pub(crate) struct Allowed {
     pub(crate) outcomes: BTreeSet<Outcome>,
     /// Whether one of them has a race.
     pub(crate) racy: bool,
+    /// Whether the simulator may have one all the same: it knows of fewer orders.
+    pub(crate) may_race: bool,
 }
 
 /// What is allowed; `None` when there are more than `limit` states.
 pub(crate) fn allowed(program: &Program, rules: Rules, limit: usize) -> Option<Allowed> {
     let plan = Plan::new(program, rules);
     let start = State {
-        memory: vec![0; plan.pes * plan.words],
+        memory: plan.start(program),
         agents: vec![Progress { begun: 0, looks_at: None }; plan.agents.len()],
-        entered: vec![0; plan.pes],
+        entered: vec![0; plan.teams.len() * plan.pes],
         saw: vec![Vec::new(); plan.pes],
         fences: vec![0; 2 * plan.pes],
         flying: Vec::new(),
         claims: BTreeMap::new(),
         older: BTreeMap::new(),
     };
-    let mut allowed = Allowed { outcomes: BTreeSet::new(), racy: false };
+    let mut allowed = Allowed { outcomes: BTreeSet::new(), racy: false, may_race: false };
     let mut visited = BTreeSet::from([start.clone()]);
     let mut to_visit = vec![start];
     while let Some(state) = to_visit.pop() {
@@ -107,10 +109,20 @@ pub(crate) fn allowed(program: &Program, rules: Rules, limit: usize) -> Option<A
             return None;
         }
     }
+    allowed.may_race = allowed.racy || races::waits_for_a_put(program);
+    if plan.awaits_starts() && !allowed.may_race {
+        allowed.may_race = self::allowed(program, Rules { awaits_starts: false, ..rules }, limit)?.racy;
+    }
     Some(allowed)
 }
 
 impl Plan {
+    /// What memory holds at the start.
+    fn start(&self, program: &Program) -> Vec<u64> {
+        let words = (0..self.pes).flat_map(|pe| (0..program.words).map(move |word| program.start(pe, word)));
+        words.flat_map(|word| (0..self.of_word).map(move |part| self.part(word, part))).collect()
+    }
+
     /// Every step that can come next.
     fn next(&self, state: &State) -> Vec<Step> {
         let mut next = Vec::new();
@@ -147,7 +159,7 @@ impl Plan {
         if !(0..self.agents.len()).all(done) {
             return Outcome::Deadlock;
         }
-        let memory = state.memory.chunks(self.words).map(<[u64]>::to_vec);
+        let memory = state.memory.chunks(self.cells).map(<[u64]>::to_vec);
         Outcome::Finished(state.saw.iter().cloned().chain(memory).collect())
     }
 
@@ -159,7 +171,7 @@ impl Plan {
             let accesses = self.look_touches(agent, op, variable);
             if let Op::Poll { word, also, cmp, value } = *op {
                 let looked_at = if variable == 0 { word } else { also.expect("there are two") };
-                let found = state.memory[self.place(self.agents[agent].pe, looked_at)];
+                let found = self.found_by(state, agent, looked_at);
                 let mut state = state.clone();
                 if compares(cmp, found, value) {
                     state.agents[agent].looks_at = None;
@@ -173,8 +185,8 @@ impl Plan {
                 let mut state = state.clone();
                 state.agents[agent].looks_at = next_variable(op, variable + 1);
                 if let (Op::Wait { word, signal: true, .. }, true) = (op, self.agents[agent].is_host) {
-                    let pe = self.agents[agent].pe;
-                    state.saw[pe].push(state.memory[self.place(pe, *word)]);
+                    let found = self.found_by(&state, agent, *word);
+                    state.saw[self.agents[agent].pe].push(found);
                 }
                 next.push(Step { to: state, accesses });
             }
@@ -195,7 +207,9 @@ impl Plan {
                 Task::Op(op) => self.begin(&mut state, agent, op),
                 Task::Call(completing) => self.claim_at_call(&mut state, completing),
                 Task::Complete(completing) => self.complete(&mut state, completing),
-                Task::Enter { collective, number } => self.enter(&mut state, agent, *collective, *number),
+                Task::Enter { collective, team, number } => {
+                    self.enter(&mut state, agent, *collective, (*team, *number))
+                }
                 Task::CompleteStores | Task::Await(_) | Task::AwaitStarts(_) | Task::Nothing => {}
             }
             let accesses = match &work.task {
@@ -206,9 +220,15 @@ impl Plan {
         }
     }
 
+    /// What an agent finds in a word of its PE.
+    fn found_by(&self, state: &State, agent: usize, word: usize) -> u64 {
+        let first = self.word(self.agents[agent].pe, word);
+        self.number(&state.memory[first..first + self.of_word])
+    }
+
     /// Whether a variable of a wait compares true now.
     fn is_satisfied(&self, state: &State, agent: usize, op: &Op, variable: usize) -> bool {
-        let found = |word: usize| state.memory[self.place(self.agents[agent].pe, word)];
+        let found = |word: usize| self.found_by(state, agent, word);
         match *op {
             // a stream's wait is the GPU's own, which compares in a circle
             Op::Wait { word, cmp: Cmp::Ge, value, signal: true } if !self.agents[agent].is_host => {

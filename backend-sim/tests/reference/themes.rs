@@ -64,7 +64,7 @@ pub(crate) fn claims(calls: usize, streams: usize) -> impl Strategy<Value = Prog
     let call = (by(streams), anywhere, of_streams, of_hosts, prop::bool::weighted(0.2)).prop_map(
         |(stream, anywhere, of_streams, of_hosts, special)| {
             let special = special.then_some(if stream.is_some() { of_streams } else { of_hosts });
-            Call { stream, op: special.unwrap_or(anywhere) }
+            Call { stream, op: special.unwrap_or(anywhere), in_bytes: false }
         },
     );
     let send = prop::collection::vec(call, 2..=calls);
@@ -129,11 +129,8 @@ pub(crate) fn counters(calls: usize) -> impl Strategy<Value = Program> {
         1 => (word(), value()).prop_map(|(word, value)| Op::Signal { to: 0, update: Update { word, value, add: true } }),
     ];
     let senders = [(); 2].map(|()| prop::collection::vec(change.clone().prop_map(host), 1..=calls));
-    (senders, prop::collection::vec(look.prop_map(host), 1..=calls)).prop_map(|([first, second], receive)| Program {
-        words: 2,
-        pieces: 1,
-        hosts: vec![first, second, receive],
-    })
+    (senders, prop::collection::vec(look.prop_map(host), 1..=calls))
+        .prop_map(|([first, second], receive)| Program::new(2, [first, second, receive]).in_pieces(1))
 }
 
 /// Updates that return nothing, of which some commute: PEs 0 and 1 change words of PE 2, which looks, waits, and changes them too.
@@ -163,11 +160,8 @@ pub(crate) fn updates(calls: usize) -> impl Strategy<Value = Program> {
         1 => (word(), cmp, 1u64..=6).prop_map(|(word, cmp, value)| Op::Wait { word, cmp, value, signal: true }),
     ];
     let senders = [(); 2].map(|()| prop::collection::vec(change.clone().prop_map(host), 1..=calls));
-    (senders, prop::collection::vec(look.prop_map(host), 0..=2)).prop_map(|([first, second], receive)| Program {
-        words: 2,
-        pieces: 1,
-        hosts: vec![first, second, receive],
-    })
+    (senders, prop::collection::vec(look.prop_map(host), 0..=2))
+        .prop_map(|([first, second], receive)| Program::new(2, [first, second, receive]).in_pieces(1))
 }
 
 /// Flags that grow, and some that do not: PEs 0 and 1 put data to PE 2 and set flags there, which waits for them and looks.
@@ -203,13 +197,12 @@ pub(crate) fn flags(calls: usize) -> impl Strategy<Value = Program> {
     let receive = prop::collection::vec((by(1), look), 1..=calls);
     let receive = receive.prop_map(|calls| {
         let on_host = |op: &Op| matches!(op, Op::Read { .. } | Op::SignalFetch { .. });
-        calls.into_iter().map(|(stream, op)| Call { stream: stream.filter(|_| !on_host(&op)), op }).collect()
+        calls
+            .into_iter()
+            .map(|(stream, op)| Call { stream: stream.filter(|_| !on_host(&op)), op, in_bytes: false })
+            .collect()
     });
-    (senders, receive).prop_map(|([first, second], receive)| Program {
-        words: 3,
-        pieces: 1,
-        hosts: vec![first, second, receive],
-    })
+    (senders, receive).prop_map(|([first, second], receive)| Program::new(3, [first, second, receive]).in_pieces(1))
 }
 
 /// Loops that poll: PEs 0 and 1 raise flags of PE 2, and lock what is there; PE 2 polls for the flags, and looks.
@@ -243,7 +236,7 @@ pub(crate) fn polls(calls: usize) -> impl Strategy<Value = Program> {
     let senders = [(); 2].map(|()| prop::collection::vec(send.clone(), 0..=calls));
     (senders, prop::collection::vec(look.prop_map(host), 1..=calls)).prop_map(|([first, second], receive)| {
         let hosts = [first, second].map(|calls| calls.into_iter().flatten().map(host).collect());
-        Program { words: 4, pieces: 1, hosts: hosts.into_iter().chain([receive]).collect() }
+        Program::new(4, hosts.into_iter().chain([receive])).in_pieces(1)
     })
 }
 
@@ -267,14 +260,14 @@ fn exchange(
     ];
     (send, flag, prop::option::weighted(0.8, Just(wait())), look, 0u8..=2, 1usize..=4).prop_map(
         |(mut send, (flag, stream), wait, look, answer, pieces)| {
-            send.push(Call { stream, op: flag });
+            send.push(Call { stream, op: flag, in_bytes: false });
             let mut receive: Vec<Call> = wait.into_iter().chain([look]).map(host).collect();
             match answer {
                 0 => {}
                 1 => receive.push(host(raise(0))),
                 _ => receive.insert(0, host(raise(0))),
             }
-            number(Program { words: WORDS, pieces, hosts: vec![send, receive] })
+            number(Program::new(WORDS, [send, receive]).in_pieces(pieces))
         },
     )
 }

@@ -23,7 +23,9 @@ pub(crate) struct Transfer {
     pub(crate) awaited: u16,
     /// The agent whose quiet waits for it: the first that came.
     pub(crate) quiet: Option<usize>,
-    pub(crate) elements: Vec<Element>,
+    pub(crate) cells: Vec<Cell>,
+    /// Cells of an element, which move together.
+    pub(crate) width: usize,
     /// Follows the data.
     pub(crate) signal: Option<Update>,
 }
@@ -33,8 +35,8 @@ pub(crate) struct Transfer {
 pub(crate) enum Issuer {
     /// An agent, by a thing that it does.
     Agent { scope: usize, place: Place },
-    /// The collective with this number, for the member whose source it is. No fence and no quiet is about it.
-    Collective { number: usize, from: usize },
+    /// A team's collective with this number, for the PE whose source it is. No fence and no quiet is about it.
+    Collective { team: usize, number: usize, from: usize },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,11 +57,13 @@ pub(crate) enum Kind {
     Combine,
 }
 
-/// One word on its way.
+/// An element on its way, or a part of one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Element {
-    /// Words of one piece move together.
+pub(crate) struct Cell {
+    /// Cells of one piece move together.
     pub(crate) piece: usize,
+    /// Its place in its element.
+    pub(crate) part: usize,
     /// In the memory of all PEs.
     pub(crate) from: usize,
     /// In the memory of all PEs, or in what the host has seen.
@@ -77,7 +81,7 @@ impl Transfer {
     }
 
     pub(crate) fn has_unread_source(&self) -> bool {
-        self.kind == Kind::Put && self.elements.iter().any(|element| element.read.is_none())
+        self.kind == Kind::Put && self.cells.iter().any(|cell| cell.read.is_none())
     }
 
     pub(crate) fn is_of(&self, of: usize) -> bool {
@@ -88,9 +92,9 @@ impl Transfer {
         matches!(self.issuer, Issuer::Agent { place, .. } if place.agent == by)
     }
 
-    /// The undelivered elements of a piece.
-    pub(crate) fn undelivered(&self, piece: usize) -> impl Iterator<Item = &Element> {
-        self.elements.iter().filter(move |element| element.piece == piece && !element.delivered)
+    /// The undelivered cells of a piece.
+    pub(crate) fn undelivered(&self, piece: usize) -> impl Iterator<Item = &Cell> {
+        self.cells.iter().filter(move |cell| cell.piece == piece && !cell.delivered)
     }
 }
 
@@ -98,27 +102,32 @@ impl Transfer {
 impl Plan {
     /// An agent begins an operation: done at once if it is local and one step, otherwise in flight from now on.
     pub(crate) fn begin(&self, state: &mut State, agent: usize, op: &Op) {
-        let me = self.agents[agent].pe;
-        let fixed = |to, value| Element { piece: 0, from: 0, to, read: Some(value), delivered: false };
-        let moved = |from, to| Element { piece: 0, from, to, read: None, delivered: false };
+        let (me, width) = (self.agents[agent].pe, self.width(state, agent));
+        let cell = |part, from, to, read| Cell { piece: 0, part, from, to, read, delivered: false };
+        // the cells of elements from a place on, each with its own place and its part
+        let cells = |pe, first: usize, stride: usize, count| {
+            let places = (0..count).map(move |i| self.place(pe, (first + i * stride) * width));
+            places.flat_map(move |place| (0..width).map(move |part| (part, place + part)))
+        };
+        let stored = |to, dst, len, value: u64| -> Vec<Cell> {
+            cells(to, dst, 1, len).map(|(part, to)| cell(part, 0, to, Some(self.part(value, part)))).collect()
+        };
         let between = |(to, dst): (usize, usize), (from, src): (usize, usize), strides: (usize, usize), count| {
-            let place = |i| (self.place(from, src + i * strides.1), self.place(to, dst + i * strides.0));
-            (0..count).map(place).map(|(from, to)| moved(from, to)).collect()
+            let both = cells(from, src, strides.1, count).zip(cells(to, dst, strides.0, count));
+            both.map(|((part, from), (_, to))| cell(part, from, to, None)).collect()
         };
         match *op {
             Op::P { to, dst, value } => {
-                self.launch(state, agent, Kind::Put, to, vec![fixed(self.place(to, dst), value)]);
+                self.launch(state, agent, Kind::Put, to, stored(to, dst, 1, value));
             }
             Op::PeerStore { to, dst, len, value } if to == me => {
                 self.begin(state, agent, &Op::Write { dst, len, value })
             }
             Op::PeerStore { to, dst, len, value } => {
-                let elements = (dst..dst + len).map(|word| fixed(self.place(to, word), value)).collect();
-                self.launch(state, agent, Kind::Store, to, elements);
+                self.launch(state, agent, Kind::Store, to, stored(to, dst, len, value));
             }
             Op::Put { to, dst, src, len, nbi, signal } => {
-                let elements = between((to, dst), (me, src), (1, 1), len);
-                let put = self.launch(state, agent, Kind::Put, to, elements);
+                let put = self.launch(state, agent, Kind::Put, to, between((to, dst), (me, src), (1, 1), len));
                 (put.nbi, put.signal) = (nbi, signal);
                 self.read_single_piece(state);
             }
@@ -139,7 +148,8 @@ impl Plan {
             Op::Amo { to, dst, op, value, cond, fetch } => {
                 let slot = if fetch { self.slots(state, me, 1) } else { 0 };
                 let kind = Kind::Amo { op, value, cond, fetch };
-                self.launch(state, agent, kind, to, vec![moved(self.place(to, dst), slot)]);
+                let cells = cells(to, dst, 1, 1).map(|(part, from)| cell(part, from, slot, None)).collect();
+                self.launch(state, agent, kind, to, cells);
             }
             Op::Lock { to, dst } => {
                 self.begin(state, agent, &Op::Amo { to, dst, op: AmoOp::CompareSwap, value: 1, cond: 0, fetch: true });
@@ -149,7 +159,9 @@ impl Plan {
             Op::Read { src, len } => self.fetch(state, agent, Kind::Fetch, (me, src, len)),
             Op::PeerLoad { of, src, len } => self.fetch(state, agent, Kind::Load, (of, src, len)),
             Op::Write { dst, len, value } => {
-                (dst..dst + len).for_each(|word| state.memory[self.place(me, word)] = value);
+                for (part, place) in cells(me, dst, 1, len) {
+                    state.memory[place] = self.part(value, part);
+                }
             }
             Op::Flush => {} // waits for what is in flight, and changes nothing
             _ => unreachable!("{op:?} is no operation of its own"),
@@ -162,9 +174,10 @@ impl Plan {
         agent: usize,
         kind: Kind,
         target: usize,
-        mut elements: Vec<Element>,
+        mut cells: Vec<Cell>,
     ) -> &'a mut Transfer {
-        self.cut(&mut elements);
+        let width = self.width(state, agent);
+        self.cut(&mut cells, width);
         let scope = self.scope(agent);
         let place = Place { agent, index: state.agents[agent].begun - 1 };
         let fences = state.fences[scope];
@@ -178,36 +191,40 @@ impl Plan {
             covered: None,
             awaited: 0,
             quiet: None,
-            elements,
+            cells,
+            width,
             signal: None,
         });
         state.flying.last_mut().expect("just pushed")
     }
 
     /// Cuts a transfer into pieces of equal size, as far as that goes.
-    pub(crate) fn cut(&self, elements: &mut [Element]) {
-        let count = elements.len();
+    pub(crate) fn cut(&self, cells: &mut [Cell], width: usize) {
+        let count = cells.len() / width;
         let pieces = count.min(self.pieces);
         for piece in 0..pieces {
             let of_piece = count * piece / pieces..count * (piece + 1) / pieces;
-            elements[of_piece].iter_mut().for_each(|element| element.piece = piece);
+            let of_piece = of_piece.start * width..of_piece.end * width;
+            cells[of_piece].iter_mut().for_each(|cell| cell.piece = piece);
         }
     }
 
     /// Words of a PE's memory on their way to the host that asks for them.
     fn fetch(&self, state: &mut State, agent: usize, kind: Kind, (of, src, len): (usize, usize, usize)) {
-        let slot = self.slots(state, self.agents[agent].pe, len);
-        let element =
-            |i| Element { piece: 0, from: self.place(of, src + i), to: slot + i, read: None, delivered: false };
-        self.launch(state, agent, kind, of, (0..len).map(element).collect());
+        let (slot, width) = (self.slots(state, self.agents[agent].pe, len), self.width(state, agent));
+        let cell = |i| {
+            let (part, from, to) = (i % width, self.place(of, src * width + i), slot + i / width);
+            Cell { piece: 0, part, from, to, read: None, delivered: false }
+        };
+        self.launch(state, agent, kind, of, (0..len * width).map(cell).collect());
     }
 
     /// A blocking put of a single piece reads its source in the step that issues it.
     fn read_single_piece(&self, state: &mut State) {
         let State { flying, memory, .. } = state;
         let put = flying.last_mut().expect("just launched");
-        if !put.nbi && put.elements.iter().all(|element| element.piece == 0) {
-            put.elements.iter_mut().for_each(|element| element.read = Some(memory[element.from]));
+        if !put.nbi && put.cells.iter().all(|cell| cell.piece == 0) {
+            put.cells.iter_mut().for_each(|cell| cell.read = Some(memory[cell.from]));
         }
     }
 
@@ -227,14 +244,14 @@ impl Plan {
         if self.is_locked_out(state, transfer) {
             return;
         }
-        let pieces = transfer.elements.last().map_or(0, |last| last.piece + 1);
+        let pieces = transfer.cells.last().map_or(0, |last| last.piece + 1);
         for piece in 0..pieces {
-            let reads = transfer.kind == Kind::Put && transfer.undelivered(piece).any(|element| element.read.is_none());
+            let reads = transfer.kind == Kind::Put && transfer.undelivered(piece).any(|cell| cell.read.is_none());
             if reads {
                 let mut state = state.clone();
                 let State { flying, memory, .. } = &mut state;
-                let of_piece = flying[index].elements.iter_mut().filter(|element| element.piece == piece);
-                of_piece.for_each(|element| element.read = Some(memory[element.from]));
+                let of_piece = flying[index].cells.iter_mut().filter(|cell| cell.piece == piece);
+                of_piece.for_each(|cell| cell.read = Some(memory[cell.from]));
                 next.push(Step { to: state, accesses: self.source_touches(transfer, piece) });
             } else if transfer.undelivered(piece).next().is_some() && !self.is_held(state, index, piece) {
                 let mut state = state.clone();
@@ -243,19 +260,19 @@ impl Plan {
                 next.push(Step { to: state, accesses });
             }
         }
-        let complete = transfer.elements.iter().all(|element| element.delivered);
+        let complete = transfer.cells.iter().all(|cell| cell.delivered);
         if let Some(update) = transfer.signal
             && complete
             && !self.is_held(state, index, 0)
         {
             let mut state = state.clone();
-            let word = self.place(transfer.target, update.word);
-            let before = state.memory[word];
+            let word = self.word(transfer.target, update.word);
+            let before = self.number(&state.memory[word..word + self.of_word]);
             let value = if update.add { before.wrapping_add(update.value) } else { update.value };
             let Issuer::Agent { place, .. } = transfer.issuer else { unreachable!("no collective signals") };
             let me = self.agents[place.agent].pe;
             self.synchronize(&mut state, me);
-            self.arrive(&mut state, me, word, value);
+            (0..self.of_word).for_each(|part| self.arrive(&mut state, me, word + part, self.part(value, part)));
             self.land(&mut state, index);
             next.push(Step { to: state, accesses: self.signal_touches(word) });
         }
@@ -265,7 +282,7 @@ impl Plan {
     pub(crate) fn is_locked_out(&self, state: &State, transfer: &Transfer) -> bool {
         let Issuer::Agent { place, .. } = transfer.issuer else { return false };
         let locks = matches!(self.agents[place.agent].work[place.index].task, Task::Op(Op::Lock { .. }));
-        locks && state.memory[transfer.elements[0].from] != 0
+        locks && self.found_at(state, transfer) != 0
     }
 
     /// Delivers a piece.
@@ -275,36 +292,44 @@ impl Plan {
             Issuer::Agent { place, .. } => self.agents[place.agent].pe,
             Issuer::Collective { from, .. } => from,
         };
-        let values: Vec<(usize, u64)> = (transfer.undelivered(piece))
-            .map(|element| match transfer.kind {
-                Kind::Put | Kind::Store => (element.to, element.read.expect("delivered after it was read")),
-                Kind::Load => (element.to, self.load(state, &transfer, element.from)),
-                Kind::Get | Kind::Fetch => (element.to, self.found(state, me, element.from)),
-                Kind::Amo { .. } | Kind::Combine => (element.to, state.memory[element.from]),
+        let values: Vec<(Cell, u64)> = (transfer.undelivered(piece))
+            .map(|cell| match transfer.kind {
+                Kind::Put | Kind::Store => (*cell, cell.read.expect("delivered after it was read")),
+                Kind::Load => (*cell, self.load(state, &transfer, cell.from)),
+                Kind::Get | Kind::Fetch => (*cell, self.found(state, me, cell.from)),
+                Kind::Amo { .. } | Kind::Combine => (*cell, state.memory[cell.from]),
             })
             .collect();
         if transfer.is_ordered_by_fences() {
             self.synchronize(state, me);
         }
-        for (to, value) in values {
+        let found = self.found_at(state, &transfer);
+        for (Cell { from, to, part, .. }, value) in values {
             match transfer.kind {
                 Kind::Put | Kind::Store if transfer.is_ordered_by_fences() => self.arrive(state, me, to, value),
                 Kind::Put | Kind::Store | Kind::Get => state.memory[to] = value,
-                Kind::Fetch | Kind::Load => state.saw[me][to] = value,
+                Kind::Fetch | Kind::Load => state.saw[me][to] |= value << (8 * part),
                 Kind::Amo { op, value: operand, cond, fetch } => {
-                    self.arrive(state, me, transfer.elements[0].from, applied(op, value, operand, cond));
+                    let value = applied(op, found, operand, cond);
+                    self.arrive(state, me, from, self.part(value, part));
                     if fetch {
-                        state.saw[me][to] = value;
+                        state.saw[me][to] = found;
                     }
                 }
                 Kind::Combine => self.combine(state, &transfer),
             }
         }
         let transfer = &mut state.flying[index];
-        transfer.elements.iter_mut().filter(|element| element.piece == piece).for_each(|e| e.delivered = true);
-        if transfer.signal.is_none() && transfer.elements.iter().all(|element| element.delivered) {
+        transfer.cells.iter_mut().filter(|cell| cell.piece == piece).for_each(|e| e.delivered = true);
+        if transfer.signal.is_none() && transfer.cells.iter().all(|cell| cell.delivered) {
             self.land(state, index);
         }
+    }
+
+    /// What is in the element that a transfer is about.
+    pub(crate) fn found_at(&self, state: &State, transfer: &Transfer) -> u64 {
+        let cells: Vec<u64> = transfer.cells.iter().map(|cell| state.memory[cell.from]).collect();
+        self.number(&cells)
     }
 
     /// A transfer is complete.

@@ -36,7 +36,7 @@ impl Machine {
         asked: (&'static str, At),
     ) {
         let me = self.agents[agent].pe;
-        let shape = Shape::contiguous(span.len, span.len);
+        let shape = Shape::whole(span.len);
         let id = self.draft(agent, Kind::Store, (pe, span), (me, NO_SPAN), shape, asked);
         let mut bytes = self.flight.buffer();
         bytes.extend_from_slice(&value.to_le_bytes()[..span.len]);
