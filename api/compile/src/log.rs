@@ -39,8 +39,13 @@ const RUNTIME: &str = "this is a header of CUDA's runtime: pip install nvidia-cu
 const INTEGERS: &str = "uint64_t and its kin are declared by nvshmem.h, as CCCL declares them (uint64_t is unsigned long long): leave \
                         your own declaration out";
 
+const LIMITS: &str = "the limits of types need a header of CCCL, such as <cuda/std/climits> for UINT_MAX: pip install nvidia-cuda-cccl, and \
+                      add its folder nvidia/cu13/include/cccl to the include folders";
+const STD: &str = "if std is meant: it is not here, and CCCL has it as cuda::std, in <cuda/std/…> (pip install nvidia-cuda-cccl, include \
+                   folder nvidia/cu13/include/cccl)";
+
 /// A mistake that is often made: the words of the log by which it is known, all of them on one line, and what helps.
-const MISTAKES: [(&[&str], &str); 16] = [
+const MISTAKES: [(&[&str], &str); 18] = [
     (
         &["host function"],
         "only device code can be compiled here: mark functions with __device__, and keep host code in another file or between \
@@ -60,6 +65,8 @@ const MISTAKES: [(&[&str], &str); 16] = [
          and <cuda/std/…> of CCCL has the rest (pip install nvidia-cuda-cccl, include folder nvidia/cu13/include/cccl); a header of \
          your own needs its folder among the include folders",
     ),
+    (&["identifier \"", "_MAX\" is undefined"], LIMITS),
+    (&["name followed by \"::\" must be a class or namespace name"], STD),
     (&["identifier \"__builtin_"], "GCC's builtins are not here: CUDA has __clz, __popc, __ffs and their kin"),
     (&["redeclaration of type name \"", "int8_t\""], INTEGERS),
     (&["redeclaration of type name \"", "int16_t\""], INTEGERS),
@@ -124,6 +131,16 @@ mod tests {
             ["GCC's builtins are not here: CUDA has __clz, __popc, __ffs and their kin"]
         );
         assert!(hints(&line.replace("error", "warning")).is_empty());
+    }
+
+    #[test]
+    fn what_the_standard_library_has_is_said_to_be_in_cccl() {
+        let of = |message: &str| hints(&format!("a.cu:3: error: {message}\n"));
+        for name in ["UINT_MAX", "INT_MAX", "FLT_MAX"] {
+            assert_eq!(of(&format!("identifier \"{name}\" is undefined")), [LIMITS], "{name}");
+        }
+        assert_eq!(of("name followed by \"::\" must be a class or namespace name"), [STD]);
+        assert!(of("identifier \"MAXIMUM\" is undefined").is_empty());
     }
 
     #[test]
