@@ -9,6 +9,7 @@ use onesided_compile::CompileError;
 use onesided_ptx::{Location, Module, Place};
 
 use super::Function;
+use super::name::INSIDE;
 
 /// A module of kernels.
 #[derive(Debug)]
@@ -73,7 +74,11 @@ impl Code {
         let refused = |why: String| (ErrorKind::InvalidArgument, format!("{}: {why}", source.name()));
         let module = Module::parse(&text).map_err(|why| refused(why.to_string()))?;
         if let Some(global) = module.globals().iter().find(|global| global.is_external) {
-            return Err(refused(format!("{} is defined in another module, and modules are not linked", global.name)));
+            let name = &global.name;
+            return Err(refused(match name.starts_with("nvshmemi_") {
+                true => format!("{name} {INSIDE}"),
+                false => format!("{name} is defined in another module, and modules are not linked"),
+            }));
         }
         let functions = module.externals().iter().map(|external| {
             let called = external.called_at.map(|place| format!(", called at {}", module.describe(place)));
@@ -167,6 +172,18 @@ fn compile(source: &Source) -> Result<(String, BTreeMap<String, String>), (Error
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_elsewhere_is_refused_by_its_name() {
+        let why = |name: &str| {
+            let text =
+                format!(".version 8.0\n.target sm_90\n.address_size 64\n.extern .const .align 8 .b8 {name}[8];\n");
+            Code::load(&Source::ptx("inside.ptx", text)).unwrap_err().1
+        };
+        let inside = format!("inside.ptx: nvshmemi_device_state_d {INSIDE}");
+        assert_eq!(why("nvshmemi_device_state_d"), inside);
+        assert_eq!(why("other"), "inside.ptx: other is defined in another module, and modules are not linked");
+    }
 
     /// To find an error takes seconds, where a text is compiled: it is found once for all PEs and runs.
     #[test]

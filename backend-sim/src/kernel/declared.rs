@@ -330,6 +330,7 @@ fn what_is_wrong_is_said() {
         |name: &str, parameters: &[u32], result| Function::decode(&external(name, parameters, result)).unwrap_err();
     let all = [
         why("launch_missiles", &[], 0),
+        why("nvshmemi_ibgda_quiet", &[4, 4], 0),
         why("nvshmem_int_putt", &[8, 8, 8, 4], 0),
         why("nvshmem_flaot_put", &[8, 8, 8, 4], 0),
         why("nvshmem_float_atomic_and", &[8, 4, 4], 0),

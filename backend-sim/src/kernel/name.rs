@@ -133,6 +133,10 @@ pub(crate) enum Form {
     Some,
 }
 
+/// What is said of names that begin with `nvshmemi_`.
+pub(crate) const INSIDE: &str = "is inside of NVIDIA's library, which the simulator does not have; public functions do the same, such as \
+                                 nvshmem_ptr, nvshmemx_putmem_nbi_warp or nvshmemx_qp_quiet";
+
 /// Functions that NVSHMEM declares and that are not simulated, each with its reason. A `*` stands for the group.
 pub(crate) const UNSUPPORTED: &[(&str, &str)] = &[
     ("nvshmemx_double2_maxloc_reduce_block", "reductions of pairs are not simulated"),
@@ -171,6 +175,7 @@ impl Function {
         let (extension, rest) = match (name.strip_prefix("nvshmemx_"), name.strip_prefix("nvshmem_")) {
             (Some(rest), _) => (true, rest),
             (_, Some(rest)) => (false, rest),
+            _ if name.starts_with("nvshmemi_") => return Err(format!("{name} {INSIDE}")),
             _ => {
                 return Err(format!(
                     "{name} is declared and not defined; kernels can call NVSHMEM's functions and their own"
