@@ -72,7 +72,10 @@ impl Code {
             Language::Cuda => compile(source)?,
         };
         let refused = |why: String| (ErrorKind::InvalidArgument, format!("{}: {why}", source.name()));
-        let module = Module::parse(&text).map_err(|why| refused(why.to_string()))?;
+        let module = Module::parse(&text).map_err(|why| {
+            let why = why.to_string();
+            refused(if why.contains("the variable nvshmemi_") { format!("{why}; it {INSIDE}") } else { why })
+        })?;
         if let Some(global) = module.globals().iter().find(|global| global.is_external) {
             let name = &global.name;
             return Err(refused(match name.starts_with("nvshmemi_") {
@@ -175,14 +178,15 @@ mod tests {
 
     #[test]
     fn what_is_elsewhere_is_refused_by_its_name() {
-        let why = |name: &str| {
-            let text =
-                format!(".version 8.0\n.target sm_90\n.address_size 64\n.extern .const .align 8 .b8 {name}[8];\n");
+        let why = |variable: &str| {
+            let text = format!(".version 8.0\n.target sm_90\n.address_size 64\n.extern {variable}[8];\n");
             Code::load(&Source::ptx("inside.ptx", text)).unwrap_err().1
         };
-        let inside = format!("inside.ptx: nvshmemi_device_state_d {INSIDE}");
-        assert_eq!(why("nvshmemi_device_state_d"), inside);
-        assert_eq!(why("other"), "inside.ptx: other is defined in another module, and modules are not linked");
+        let not_here = "inside.ptx: PTX, line 4: the variable nvshmemi_device_state_d is not defined here";
+        assert_eq!(why(".const .align 8 .b8 nvshmemi_device_state_d"), format!("{not_here}; it {INSIDE}"));
+        assert_eq!(why(".global .align 8 .b8 nvshmemi_state"), format!("inside.ptx: nvshmemi_state {INSIDE}"));
+        let elsewhere = "inside.ptx: other is defined in another module, and modules are not linked";
+        assert_eq!(why(".global .align 8 .b8 other"), elsewhere);
     }
 
     /// To find an error takes seconds, where a text is compiled: it is found once for all PEs and runs.
