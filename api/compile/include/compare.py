@@ -10,8 +10,8 @@ import sys
 
 # Functions of the host, of streams, and of families that our header leaves out.
 LEFT_OUT = re.compile(
-    r"_on_stream$|_warpgroup$|_(init|finalize|malloc|calloc|align|free|global_exit|query_thread|create)$|^nvshmemx?_(init|hostlib|cumodule|culibrary"
-    r"|buffer|set_attr|get_uniqueid|collective_launch|region|status_string|team_(split|destroy|get|init)|signal_counted|(ask|give|release)_smem)"
+    r"_on_stream$|_(init|finalize|malloc|calloc|align|free|global_exit|query_thread|create)$|^nvshmemx?_(init|hostlib|cumodule|culibrary"
+    r"|buffer|set_attr|get_uniqueid|collective_launch|region|status_string|team_(split|destroy|get|init)|signal_counted)"
 )
 PROTOTYPE = re.compile(r"((?:[\w*]+\s+)+\**)(nvshmemx?_\w+)\s*\(([^()]*)\)\s*[;{]")
 # The same type under another name, once macros are expanded.

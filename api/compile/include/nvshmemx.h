@@ -6,6 +6,18 @@
 
 #include "nvshmem.h"
 
+/* What functions return that can fail. */
+enum nvshmemx_status {
+    NVSHMEMX_SUCCESS = 0,
+    NVSHMEMX_ERROR_INVALID_VALUE = 1,
+    NVSHMEMX_ERROR_OUT_OF_MEMORY = 2,
+    NVSHMEMX_ERROR_NOT_SUPPORTED = 3,
+    NVSHMEMX_ERROR_SYMMETRY = 4,
+    NVSHMEMX_ERROR_GPU_NOT_SELECTED = 5,
+    NVSHMEMX_ERROR_COLLECTIVE_LAUNCH_FAILED = 6,
+    NVSHMEMX_ERROR_INTERNAL = 7
+};
+
 /* All threads of the warp or block call, with the same arguments. */
 #define NVSHMEMX_DECLARE_GROUP(GROUP)                                                                                   \
     NVSHMEM_TYPES_RMA(NVSHMEM_DECLARE_RMA, nvshmemx, GROUP)                                                             \
@@ -18,6 +30,7 @@
 
 NVSHMEMX_DECLARE_GROUP(_warp)
 NVSHMEMX_DECLARE_GROUP(_block)
+NVSHMEM_DEVICE int nvshmemx_barrier_warpgroup(nvshmem_team_t team); /* by four warps, the first of which is a multiple of four */
 
 /* `double2` is the value and its index. */
 NVSHMEM_DEVICE int nvshmemx_double2_maxloc_reduce_block(nvshmem_team_t team, double2 *dest, const double2 *source,
@@ -37,6 +50,17 @@ NVSHMEM_DEVICE void *nvshmemx_mc_ptr(nvshmem_team_t team, const void *ptr);
 NVSHMEM_DEVICE void nvshmemx_flush(void);
 NVSHMEM_DEVICE void nvshmemx_flush_warp(void);
 NVSHMEM_DEVICE void nvshmemx_flush_block(void);
+
+/* Shared memory that the library may use for transfers, from 3.8 on. All threads of the block give it, and take it back. */
+typedef enum nvshmemx_smem_amount_t {
+    NVSHMEMX_SMEM_RECOMMENDED = 0,
+    NVSHMEMX_SMEM_MINIMUM = 1,
+    NVSHMEMX_SMEM_BARRIERS_ONLY = 2
+} nvshmemx_smem_amount_t;
+
+NVSHMEM_DEVICE int nvshmemx_ask_smem(nvshmemx_smem_amount_t flag);
+NVSHMEM_DEVICE void nvshmemx_give_smem(void *smem, size_t size);
+NVSHMEM_DEVICE void nvshmemx_release_smem(void);
 
 /* Queue pairs. The handles are made on the host. */
 typedef int32_t nvshmemx_qp_handle_t;

@@ -39,8 +39,15 @@ const RUNTIME: &str = "this is a header of CUDA's runtime: pip install nvidia-cu
 const INTEGERS: &str = "uint64_t and its kin are declared by nvshmem.h, as CCCL declares them (uint64_t is unsigned long long): leave \
                         your own declaration out";
 
+const INSIDE: &str = "this is inside of NVIDIA's library, which differs from version to version and is not here: call public functions instead, \
+                      such as nvshmem_ptr, nvshmemx_putmem_nbi_warp or nvshmemx_qp_…";
+const LIMITS: &str = "the limits of types need a header of CCCL, such as <cuda/std/climits> for UINT_MAX: pip install nvidia-cuda-cccl, and \
+                      add its folder nvidia/cu13/include/cccl to the include folders";
+const STD: &str = "if std is meant: it is not here, and CCCL has it as cuda::std, in <cuda/std/…> (pip install nvidia-cuda-cccl, include \
+                   folder nvidia/cu13/include/cccl)";
+
 /// A mistake that is often made: the words of the log by which it is known, all of them on one line, and what helps.
-const MISTAKES: [(&[&str], &str); 16] = [
+const MISTAKES: [(&[&str], &str); 24] = [
     (
         &["host function"],
         "only device code can be compiled here: mark functions with __device__, and keep host code in another file or between \
@@ -50,6 +57,12 @@ const MISTAKES: [(&[&str], &str); 16] = [
         &["__host__ function"],
         "only device code can be compiled here: keep host code in another file or between #ifndef __CUDACC_RTC__ and #endif",
     ),
+    (&["open source file \"non_abi/"], INSIDE),
+    (&["open source file \"device_host"], INSIDE),
+    (&["open source file \"device/nvshmem"], INSIDE),
+    (&["open source file \"host/nvshmem"], INSIDE),
+    (&["open source file \"internal/"], INSIDE),
+    (&["identifier \"nvshmemi_"], INSIDE),
     (&["open source file \"cuda/"], CCCL),
     (&["open source file \"cub/"], CCCL),
     (&["open source file \"cuda_"], RUNTIME),
@@ -60,6 +73,8 @@ const MISTAKES: [(&[&str], &str); 16] = [
          and <cuda/std/…> of CCCL has the rest (pip install nvidia-cuda-cccl, include folder nvidia/cu13/include/cccl); a header of \
          your own needs its folder among the include folders",
     ),
+    (&["identifier \"", "_MAX\" is undefined"], LIMITS),
+    (&["name followed by \"::\" must be a class or namespace name"], STD),
     (&["identifier \"__builtin_"], "GCC's builtins are not here: CUDA has __clz, __popc, __ffs and their kin"),
     (&["redeclaration of type name \"", "int8_t\""], INTEGERS),
     (&["redeclaration of type name \"", "int16_t\""], INTEGERS),
@@ -124,6 +139,26 @@ mod tests {
             ["GCC's builtins are not here: CUDA has __clz, __popc, __ffs and their kin"]
         );
         assert!(hints(&line.replace("error", "warning")).is_empty());
+    }
+
+    #[test]
+    fn what_is_inside_of_the_library_has_a_hint_of_its_own() {
+        let of = |message: &str| hints(&format!("a.cu:3: error: {message}\n"));
+        for header in ["non_abi/device/pt-to-pt/ibgda_device.cuh", "device_host_transport/nvshmem_common_ibgda.h"] {
+            assert_eq!(of(&format!("cannot open source file \"{header}\"")), [INSIDE], "{header}");
+        }
+        assert_eq!(of("identifier \"nvshmemi_device_state_d\" is undefined"), [INSIDE]);
+        assert_ne!(of("identifier \"nvshmem_init\" is undefined"), [INSIDE]);
+    }
+
+    #[test]
+    fn what_the_standard_library_has_is_said_to_be_in_cccl() {
+        let of = |message: &str| hints(&format!("a.cu:3: error: {message}\n"));
+        for name in ["UINT_MAX", "INT_MAX", "FLT_MAX"] {
+            assert_eq!(of(&format!("identifier \"{name}\" is undefined")), [LIMITS], "{name}");
+        }
+        assert_eq!(of("name followed by \"::\" must be a class or namespace name"), [STD]);
+        assert!(of("identifier \"MAXIMUM\" is undefined").is_empty());
     }
 
     #[test]

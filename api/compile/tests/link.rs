@@ -289,6 +289,24 @@ fn what_cannot_be_linked_is_told_with_its_reason() {
     }
 }
 
+/// What 3.8 has and 3.4.5 has not: shared memory for the library, and a barrier by four warps.
+#[test]
+fn what_only_a_newer_version_has_is_linked_with_that() {
+    let Some((installations, options)) = fetched() else { return };
+    let text = "#include <nvshmemx.h>\nextern \"C\" __global__ void k(int *x) {\n    extern __shared__ char room[];\n\
+                nvshmemx_give_smem(room, nvshmemx_ask_smem(NVSHMEMX_SMEM_MINIMUM));\n\
+                nvshmem_int_p(x, nvshmemx_barrier_warpgroup(NVSHMEM_TEAM_WORLD) == NVSHMEMX_SUCCESS, 0);\n\
+                nvshmemx_release_smem();\n}\n";
+    let ptx = ptx(text);
+    let [old, new] = &installations[..] else { panic!("two versions") };
+    let cubin = link(&ptx, "kernel.ptx", new, &options).unwrap_or_else(|why| panic!("{why}"));
+    assert!(has_kernel(cubin.bytes()) && cubin.has_nvshmem());
+    match link(&ptx, "kernel.ptx", old, &options) {
+        Err(LinkError::Missing { version: [3, 4, 5], .. }) => {}
+        other => panic!("{other:?}"),
+    }
+}
+
 /// What Numba, NVSHMEM4Py, Triton and CuTe DSL give: each calls NVSHMEM in its own way. The rings with 3.4.5, the exchanges with 3.8.0.
 #[test]
 fn the_kernels_of_other_front_ends_are_linked() {

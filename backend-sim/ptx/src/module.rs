@@ -122,9 +122,14 @@ pub enum Group {
     Thread,
     /// All threads of a warp: the names end in `_warp`.
     Warp,
-    /// All threads of the block: the names end in `_block`.
+    /// All threads of four warps: the names end in `_warpgroup`.
+    Warpgroup,
+    /// All threads of the block: the names end in `_block`. So do those of [`BY_ALL`] call.
     Block,
 }
+
+/// Functions that all threads of the block call together, though their names do not say so.
+const BY_ALL: [&str; 2] = ["nvshmemx_give_smem", "nvshmemx_release_smem"];
 
 impl External {
     /// The name that it has in NVSHMEM's headers, if it is one of the functions of NVSHMEM4Py for Numba. They have names such as
@@ -157,8 +162,10 @@ impl Group {
     /// The group that a function's name says.
     pub(crate) fn of(name: &str) -> Self {
         let name = demangled(name).unwrap_or(name);
-        if name.ends_with("_block") {
+        if name.ends_with("_block") || BY_ALL.contains(&name) {
             Self::Block
+        } else if name.ends_with("_warpgroup") {
+            Self::Warpgroup
         } else if name.ends_with("_warp") {
             Self::Warp
         } else {

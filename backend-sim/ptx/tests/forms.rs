@@ -196,6 +196,11 @@ fn completions() {
         cvt.sat.u8.s32 %h1, %r1;
         cvt.rzi.ftz.u32.f32 %r1, %f1;
         cvt.rmi.f16.f16 %h1, %h2;
+        cvt.rn.satfinite.e4m3x2.f32 %h1, %f1, %f2;
+        cvt.rn.satfinite.relu.e5m2x2.f32 %h1, %f1, %f2;
+        cvt.rn.satfinite.e5m2x2.f16x2 %h1, %r1;
+        cvt.rn.f16x2.e4m3x2 %r1, %h1;
+        cvt.rn.relu.f16x2.e5m2x2 %r1, %h1;
         mov.b32 {%h1, %h2}, %r1;
         mov.b64 {%h1, %h2, %h3, %h4}, %rd1;
         mov.b32 %r1, {%h1, %h2};

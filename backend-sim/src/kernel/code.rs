@@ -9,6 +9,7 @@ use onesided_compile::CompileError;
 use onesided_ptx::{Location, Module, Place};
 
 use super::Function;
+use super::name::INSIDE;
 
 /// A module of kernels.
 #[derive(Debug)]
@@ -71,9 +72,16 @@ impl Code {
             Language::Cuda => compile(source)?,
         };
         let refused = |why: String| (ErrorKind::InvalidArgument, format!("{}: {why}", source.name()));
-        let module = Module::parse(&text).map_err(|why| refused(why.to_string()))?;
+        let module = Module::parse(&text).map_err(|why| {
+            let why = why.to_string();
+            refused(if why.contains("the variable nvshmemi_") { format!("{why}; it {INSIDE}") } else { why })
+        })?;
         if let Some(global) = module.globals().iter().find(|global| global.is_external) {
-            return Err(refused(format!("{} is defined in another module, and modules are not linked", global.name)));
+            let name = &global.name;
+            return Err(refused(match name.starts_with("nvshmemi_") {
+                true => format!("{name} {INSIDE}"),
+                false => format!("{name} is defined in another module, and modules are not linked"),
+            }));
         }
         let functions = module.externals().iter().map(|external| {
             let called = external.called_at.map(|place| format!(", called at {}", module.describe(place)));
@@ -167,6 +175,19 @@ fn compile(source: &Source) -> Result<(String, BTreeMap<String, String>), (Error
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_elsewhere_is_refused_by_its_name() {
+        let why = |variable: &str| {
+            let text = format!(".version 8.0\n.target sm_90\n.address_size 64\n.extern {variable}[8];\n");
+            Code::load(&Source::ptx("inside.ptx", text)).unwrap_err().1
+        };
+        let not_here = "inside.ptx: PTX, line 4: the variable nvshmemi_device_state_d is not defined here";
+        assert_eq!(why(".const .align 8 .b8 nvshmemi_device_state_d"), format!("{not_here}; it {INSIDE}"));
+        assert_eq!(why(".global .align 8 .b8 nvshmemi_state"), format!("inside.ptx: nvshmemi_state {INSIDE}"));
+        let elsewhere = "inside.ptx: other is defined in another module, and modules are not linked";
+        assert_eq!(why(".global .align 8 .b8 other"), elsewhere);
+    }
 
     /// To find an error takes seconds, where a text is compiled: it is found once for all PEs and runs.
     #[test]

@@ -135,7 +135,15 @@ fn size(parameter: &[String]) -> u32 {
             Some("long") => 8,
             _ => 4,
         },
-        Some("int" | "float" | "int32_t" | "uint32_t" | "nvshmem_team_t" | "nvshmemx_qp_handle_t") => 4,
+        Some(
+            "int"
+            | "float"
+            | "int32_t"
+            | "uint32_t"
+            | "nvshmem_team_t"
+            | "nvshmemx_qp_handle_t"
+            | "nvshmemx_smem_amount_t",
+        ) => 4,
         Some("long" | "double" | "int64_t" | "uint64_t" | "size_t" | "ptrdiff_t") => 8,
         Some("void") => 0,
         other => panic!("the size of {other:?} is not known"),
@@ -259,7 +267,7 @@ fn every_declared_function_decodes() {
 fn variants(name: &str) -> Vec<String> {
     let rest = name.split_once('_').unwrap().1;
     let rest = rest.strip_prefix("qp_").unwrap_or(rest);
-    let rest = rest.strip_suffix("_warp").or(rest.strip_suffix("_block")).unwrap_or(rest);
+    let rest = ["_warp", "_warpgroup", "_block"].iter().find_map(|group| rest.strip_suffix(group)).unwrap_or(rest);
     let mut stems = vec![rest.to_owned()];
     if let Some((_, operation)) = rest.split_once('_') {
         stems.extend(["float", "size", "ptrdiff", "short", "uchar", "int"].map(|name| format!("{name}_{operation}")));
@@ -267,7 +275,7 @@ fn variants(name: &str) -> Vec<String> {
     let mut variants = Vec::new();
     for stem in stems {
         for prefix in ["nvshmem_", "nvshmemx_", "nvshmemx_qp_"] {
-            variants.extend(["", "_warp", "_block"].map(|group| format!("{prefix}{stem}{group}")));
+            variants.extend(["", "_warp", "_warpgroup", "_block"].map(|group| format!("{prefix}{stem}{group}")));
         }
     }
     variants
@@ -322,6 +330,7 @@ fn what_is_wrong_is_said() {
         |name: &str, parameters: &[u32], result| Function::decode(&external(name, parameters, result)).unwrap_err();
     let all = [
         why("launch_missiles", &[], 0),
+        why("nvshmemi_ibgda_quiet", &[4, 4], 0),
         why("nvshmem_int_putt", &[8, 8, 8, 4], 0),
         why("nvshmem_flaot_put", &[8, 8, 8, 4], 0),
         why("nvshmem_float_atomic_and", &[8, 4, 4], 0),

@@ -81,6 +81,10 @@ impl Resolve for View<'_> {
         Ok(Span { alloc: AllocId(alloc as u32), start, len: bytes })
     }
 
+    fn has_own(&self, _: u64, _: usize) -> bool {
+        false
+    }
+
     fn read(&self, address: u64, bytes: usize) -> Result<Vec<u8>, String> {
         let Span { alloc, start, len } = self.span(address, bytes)?;
         Ok(self.memory.0[self.pe][alloc.0 as usize][start..start + len].to_vec())

@@ -1,4 +1,4 @@
-//! What the name of a device function means, by rule: `nvshmem[x]_[qp_][TYPE_]OPERATION[_warp|_block]`.
+//! What the name of a device function means, by rule: `nvshmem[x]_[qp_][TYPE_]OPERATION[_warp|_warpgroup|_block]`.
 //!
 //! A name decodes exactly if NVSHMEM's headers declare it. What they do not declare fails to link on a GPU.
 
@@ -112,6 +112,12 @@ pub(crate) enum Verb {
     VendorVersion,
     /// Name of the library.
     Name,
+    /// How much shared memory the library would like.
+    AskSmem,
+    /// The library may use this shared memory.
+    GiveSmem,
+    /// The library may no longer use it.
+    ReleaseSmem,
 }
 
 /// How many variables a wait or test is about, and of how many it speaks.
@@ -126,6 +132,10 @@ pub(crate) enum Form {
     /// At least one of several, and then all that compare true.
     Some,
 }
+
+/// What is said of names that begin with `nvshmemi_`.
+pub(crate) const INSIDE: &str = "is inside of NVIDIA's library, which the simulator does not have; public functions do the same, such as \
+                                 nvshmem_ptr, nvshmemx_putmem_nbi_warp or nvshmemx_qp_quiet";
 
 /// Functions that NVSHMEM declares and that are not simulated, each with its reason. A `*` stands for the group.
 pub(crate) const UNSUPPORTED: &[(&str, &str)] = &[
@@ -165,6 +175,7 @@ impl Function {
         let (extension, rest) = match (name.strip_prefix("nvshmemx_"), name.strip_prefix("nvshmem_")) {
             (Some(rest), _) => (true, rest),
             (_, Some(rest)) => (false, rest),
+            _ if name.starts_with("nvshmemi_") => return Err(format!("{name} {INSIDE}")),
             _ => {
                 return Err(format!(
                     "{name} is declared and not defined; kernels can call NVSHMEM's functions and their own"
@@ -174,11 +185,9 @@ impl Function {
         if let Some((_, reason)) = UNSUPPORTED.iter().find(|(pattern, _)| matches(pattern, name)) {
             return Err(format!("{name}: {reason}"));
         }
-        let (rest, group) = match (rest.strip_suffix("_warp"), rest.strip_suffix("_block")) {
-            (Some(rest), _) => (rest, Group::Warp),
-            (_, Some(rest)) => (rest, Group::Block),
-            _ => (rest, Group::Thread),
-        };
+        let groups = [("_warp", Group::Warp), ("_warpgroup", Group::Warpgroup), ("_block", Group::Block)];
+        let named = groups.into_iter().find_map(|(suffix, group)| Some((rest.strip_suffix(suffix)?, group)));
+        let (rest, group) = named.unwrap_or((rest, Group::Thread));
         let (rest, queue_pair) = rest.strip_prefix("qp_").map_or((rest, false), |rest| (rest, true));
         let (verb, unit) = meaning(rest).map_err(unknown)?;
         // Which prefix it has, and whether it exists for groups and queue pairs.
@@ -186,6 +195,10 @@ impl Function {
         if group != Group::Thread && !verb.is_for_groups(queue_pair) {
             return Err(unknown(": there is no form of it for a warp or a block; each thread calls for itself".into()));
         }
+        if group == Group::Warpgroup && verb != (Verb::Barrier { all: false }) {
+            return Err(unknown(": only a team's barrier has a form for four warps".into()));
+        }
+        let group = if verb.is_by_all() { Group::Block } else { group };
         if queue_pair && !verb.is_for_queue_pairs(unit) {
             return Err(unknown(": there is no form of it with a queue pair".into()));
         }
@@ -220,7 +233,13 @@ impl Function {
 impl Verb {
     /// Whether NVSHMEM counts it among its extensions.
     fn is_extension(self) -> bool {
-        matches!(self, Verb::Signal | Verb::McPtr | Verb::Flush | Verb::VendorVersion)
+        matches!(self, Verb::Signal | Verb::McPtr | Verb::Flush | Verb::VendorVersion | Verb::AskSmem)
+            || self.is_by_all()
+    }
+
+    /// Whether all threads of a block call it, though its name does not say so.
+    fn is_by_all(self) -> bool {
+        matches!(self, Verb::GiveSmem | Verb::ReleaseSmem)
     }
 
     /// Whether there are forms that a warp or a block calls together.
@@ -295,6 +314,9 @@ fn untyped(rest: &str) -> Option<Verb> {
         "fence" => Verb::Fence,
         "quiet" => Verb::Quiet,
         "flush" => Verb::Flush,
+        "ask_smem" => Verb::AskSmem,
+        "give_smem" => Verb::GiveSmem,
+        "release_smem" => Verb::ReleaseSmem,
         "barrier" => Verb::Barrier { all: false },
         "barrier_all" => Verb::Barrier { all: true },
         "team_sync" => Verb::Sync { all: false },

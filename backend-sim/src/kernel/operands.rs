@@ -58,6 +58,8 @@ pub(crate) trait Resolve {
     fn n_pes(&self) -> usize;
     /// These bytes of the caller's own memory, which NVSHMEM can reach: symmetric or registered.
     fn span(&self, address: u64, bytes: usize) -> Result<Span, String>;
+    /// Whether these bytes are shared or local memory of the caller.
+    fn has_own(&self, address: u64, bytes: usize) -> bool;
     /// Reads the caller's memory, of any kind.
     fn read(&self, address: u64, bytes: usize) -> Result<Vec<u8>, String>;
     /// The team of a handle, of which the caller is a member.
@@ -149,6 +151,9 @@ impl<R: Resolve> Arguments<'_, R> {
             Verb::McPtr => return Ok(Request::McPtr { team: self.team()?, address: self.get(Role::Address) }),
             Verb::Version => return Ok(self.write_numbers(&SPECIFICATION)),
             Verb::VendorVersion => return Ok(self.write_numbers(&LIBRARY)),
+            Verb::AskSmem => return Ok(Request::Query(smem(self.int(Role::SmemAmount)))),
+            Verb::GiveSmem => return self.give_smem(),
+            Verb::ReleaseSmem => return Ok(Request::Nothing),
             Verb::Name => {
                 let [major, minor, patch] = LIBRARY;
                 let name = format!("NVSHMEM v{major}.{minor}.{patch}\0").into_bytes();
@@ -156,6 +161,21 @@ impl<R: Resolve> Arguments<'_, R> {
             }
         };
         Ok(Request::Op(op, Held::default()))
+    }
+
+    /// What the library does with shared memory changes no result: transfers are what they are without it.
+    fn give_smem(&self) -> Result<Request, String> {
+        let (address, bytes) = (self.get(Role::Smem), self.get(Role::SmemSize));
+        if address == 0 || bytes == 0 {
+            return Ok(Request::Nothing);
+        }
+        if !address.is_multiple_of(16) {
+            return Err("smem is not aligned to 16 bytes".into());
+        }
+        match self.resolver.has_own(address, usize::try_from(bytes).unwrap_or(usize::MAX)) {
+            true => Ok(Request::Nothing),
+            false => Err(format!("smem is not shared memory of {bytes} bytes; give the launch as much (Grid::shared)")),
+        }
     }
 
     fn put(&self, nbi: bool, signal: bool) -> Result<Request, String> {
@@ -294,6 +314,15 @@ impl<R: Resolve> Arguments<'_, R> {
 pub(super) const SPECIFICATION: [i32; 2] = [1, 3];
 /// The version of the library, likewise.
 pub(super) const LIBRARY: [i32; 3] = [3, 8, 0];
+
+/// Bytes of shared memory that this library asks for: for a whole buffer, half of one, and what it notes its transfers in.
+fn smem(amount: i32) -> u64 {
+    match amount {
+        1 => 32 << 10,
+        2 => 1136,
+        _ => 64 << 10,
+    }
+}
 
 /// # Arguments
 impl<R: Resolve> Arguments<'_, R> {

@@ -67,6 +67,12 @@ pub(crate) enum Role {
     Root,
     /// Any address.
     Address,
+    /// For what shared memory is wanted.
+    SmemAmount,
+    /// Address of shared memory.
+    Smem,
+    /// Bytes of it.
+    SmemSize,
     /// Where the function writes its answer: first, second, third.
     Out(u8),
 }
@@ -99,6 +105,9 @@ impl Role {
             Role::DestTeam => "dest_team",
             Role::Root => "PE_root",
             Role::Address => "ptr",
+            Role::SmemAmount => "flag",
+            Role::Smem => "smem",
+            Role::SmemSize => "size",
             Role::Out(0) => "major",
             Role::Out(1) => "minor",
             Role::Out(_) => "patch",
@@ -116,7 +125,8 @@ impl Role {
             | Role::Cmp
             | Role::Team
             | Role::DestTeam
-            | Role::Root => 4,
+            | Role::Root
+            | Role::SmemAmount => 4,
             _ => 8,
         }
     }
@@ -127,8 +137,8 @@ impl Function {
     pub(crate) fn roles(&self) -> Vec<Role> {
         use Role::{
             Address, Cmp, CmpValue, CmpValues, Cond, Count, Dest, DestStride, DestTeam, Indices, Out, Pe, QueuePair,
-            QueuePairCount, QueuePairs, Root, SignalOp, SignalValue, SignalWord, Source, SourceStride, Status, Team,
-            Value, Vars,
+            QueuePairCount, QueuePairs, Root, SignalOp, SignalValue, SignalWord, Smem, SmemAmount, SmemSize, Source,
+            SourceStride, Status, Team, Value, Vars,
         };
         let mut roles = match self.verb {
             Verb::Put { signal: true, .. } => vec![Dest, Source, Count, SignalWord, SignalValue, SignalOp, Pe],
@@ -172,6 +182,9 @@ impl Function {
             Verb::Version => vec![Out(0), Out(1)],
             Verb::VendorVersion => vec![Out(0), Out(1), Out(2)],
             Verb::Name => vec![Address],
+            Verb::AskSmem => vec![SmemAmount],
+            Verb::GiveSmem => vec![Smem, SmemSize],
+            Verb::ReleaseSmem => vec![],
         };
         if self.queue_pair && !matches!(self.verb, Verb::Fence | Verb::Quiet) {
             roles.push(QueuePair);
@@ -194,7 +207,7 @@ impl Function {
             Verb::Wait { test: true, .. } => 4,
             Verb::Broadcast | Verb::Fcollect | Verb::Alltoall | Verb::Reduce(_) | Verb::ReduceScatter(_) => 4,
             Verb::Barrier { all: false } | Verb::Sync { all: false } => 4,
-            Verb::MyPe | Verb::NPes | Verb::TeamMyPe | Verb::TeamNPes | Verb::TeamTranslatePe => 4,
+            Verb::MyPe | Verb::NPes | Verb::TeamMyPe | Verb::TeamNPes | Verb::TeamTranslatePe | Verb::AskSmem => 4,
             _ => 0,
         }
     }

@@ -29,6 +29,8 @@ pub(super) struct More {
     pub(super) release: Option<(u64, Tells)>,
     /// Waits that ended by the last write: whoever comes after one of them comes after the write, of this word.
     pub(super) seen: Vec<Mark>,
+    /// Updates by transfers, each with a strong load of a kernel that has read it: whoever comes after the load comes after the update, of this word.
+    loaded: Vec<(Mark, Mark)>,
 }
 
 pub(super) const BLANK: Cell = Cell { write: Mark::BLANK, by: None, other: Mark::BLANK, more: None };
@@ -64,6 +66,9 @@ impl Cell {
         }
         if mark.how().is_plain_write() {
             return self.write(who, mark);
+        }
+        if mark.how().reads_atomically() && mark.lane() == Lane::Steps {
+            self.load(who, mark);
         }
         if self.other.is_blank() || who.is_over(&self.other, &mark) {
             self.other = mark;
@@ -118,9 +123,34 @@ impl Cell {
         self.more.as_ref().is_some_and(|more| more.seen.iter().any(|wait| who.knows(wait)))
     }
 
-    /// Whether somebody comes after a strong access of a kernel that has read what this one of another kernel has left, or what came after
+    /// Whether somebody comes after an access of this cell.
+    pub(super) fn is_known(&self, who: &Who<'_>, other: &Mark) -> bool {
+        who.knows(other) || *other == self.write && self.was_seen(who) || self.was_read(who, other)
+    }
+
+    /// A strong load: which updates by transfers it has read, of those that its agent does not come after. They are here, so they have arrived.
+    #[cold]
+    fn load(&mut self, who: &Who<'_>, load: Mark) {
+        let arrived = self.marks().filter(|mark| mark.how().updates_atomically() && mark.lane() != Lane::Steps);
+        let arrived: Vec<Mark> = arrived.filter(|update| !who.knows(update)).copied().collect();
+        if arrived.is_empty() {
+            return;
+        }
+        let loaded = &mut self.more.get_or_insert_default().loaded;
+        for update in arrived {
+            if loaded.iter().all(|(of, by)| *of != update || by.agent() != load.agent()) {
+                loaded.push((update, load)); // whoever comes after a later load comes after this one
+            }
+        }
+    }
+
+    /// Whether somebody comes after a strong access of a kernel that has read what this update has left, or what came after
     /// that: who reads it comes after it (PTX's causality order), also without a fence.
     fn was_read(&self, who: &Who<'_>, update: &Mark) -> bool {
+        if update.lane() != Lane::Steps {
+            let loaded = self.more.iter().flat_map(|more| &more.loaded);
+            return loaded.into_iter().any(|(of, by)| of == update && who.knows(by));
+        }
         let has_read = |other: &Mark| {
             other.how().reads_atomically()
                 && other.lane() == Lane::Steps
@@ -156,6 +186,7 @@ impl Cell {
             more.marks.retain(stays);
             more.release = None;
             more.seen.clear();
+            more.loaded.clear();
             self.more = Some(more).filter(|more| !more.marks.is_empty());
         }
         if let Some(write) = hidden {

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use super::clock::Clock;
 use super::scope::{Nearby, Place, Scoped, join_nearby, places};
-use super::{Detector, Kind, Mark, Narrow, Told, View, join_told, knows, steps_of};
+use super::{Detector, Kind, Lane, Mark, Narrow, Told, View, join_told, knows, steps_of};
 use crate::machine::{AgentId, PeId, Table};
 
 /// What kernels have told by words in this run.
@@ -108,13 +108,16 @@ impl Gpus {
             .map(|missed| missed.lack)
     }
 
-    /// The load in place of a wait: with a wait, the arrival of the first at a PE would be known.
+    /// The load in place of a wait: with a wait, the arrival of the first at a PE would be known. What does not arrive needs none.
     pub(super) fn wait_missing(
         &self,
         [first, second]: [&Mark; 2],
         pe: PeId,
         agents: &Table<AgentId, View>,
     ) -> Option<Lack> {
+        if matches!(first.lane(), Lane::Steps | Lane::Stores) {
+            return None;
+        }
         let reader = agents[second.agent()].pe;
         let orders = |missed: &&Missed| {
             let Mark { time, .. } = *first;

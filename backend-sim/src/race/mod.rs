@@ -543,11 +543,11 @@ impl Detector {
         let site = self.sites.number(call, at, 0);
         let mark = Mark::new(agent, Lane::Steps, time, site, How::Write, 1);
         let Detector { base, agents, shadow, found, gpus, .. } = self;
-        shadow.each(alloc, |pe, span, other| {
+        shadow.each(alloc, |pe, span, (cell, other)| {
             let who = Who { pe, ..Who::agent(agent, time, *base, agents) };
             let may_go_on =
                 call == "unregister_local" && other.lane() == Lane::Steps && agents[other.agent()].is_in_kernel();
-            if owner.is_none_or(|owner| owner == pe) && !may_go_on && !who.knows(other) {
+            if owner.is_none_or(|owner| owner == pe) && !may_go_on && !cell.is_known(&who, other) {
                 found.note(*other, mark, &who, span, (agents, gpus));
             }
         });

@@ -359,8 +359,8 @@ impl Shadow {
         parts.into_iter().flatten().for_each(|part| retire(part, spare));
     }
 
-    /// Every access to an allocation that can still be part of a race, with its PE and bytes.
-    pub(super) fn each(&self, alloc: AllocId, mut f: impl FnMut(PeId, Span, &Mark)) {
+    /// Every access to an allocation that can still be part of a race, with its PE, bytes and cell.
+    pub(super) fn each(&self, alloc: AllocId, mut f: impl FnMut(PeId, Span, (&Cell, &Mark))) {
         let symmetric = self.symmetric.get(alloc.0 as usize).into_iter().flatten().enumerate();
         let symmetric = symmetric.map(|(pe, part)| (PeId::new(pe), part));
         let external = self.external.iter().filter(|((_, of), _)| *of == alloc).map(|((pe, _), part)| (*pe, part));
@@ -368,7 +368,7 @@ impl Shadow {
             let mut each = |start: usize, size: usize, cells: &[Cell]| {
                 for (index, cell) in cells.iter().enumerate() {
                     let span = Span { alloc, start: start + index * size, len: size };
-                    cell.marks().filter(|mark| !mark.is_blank()).for_each(|mark| f(pe, span, mark));
+                    cell.marks().filter(|mark| !mark.is_blank()).for_each(|mark| f(pe, span, (cell, mark)));
                 }
             };
             for (number, chunk) in part.chunks.iter().enumerate() {

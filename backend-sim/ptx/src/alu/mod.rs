@@ -4,6 +4,7 @@
 
 pub(crate) mod bits;
 pub(crate) mod convert;
+pub(crate) mod eight;
 pub(crate) mod float;
 pub(crate) mod fma;
 pub(crate) mod integer;

@@ -1,5 +1,6 @@
 //! Calls of external functions, by a thread or by a group together; printf and assert.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::print;
@@ -186,15 +187,24 @@ impl Block {
         Ok(self.fault(FaultKind::Assert, index, place, message))
     }
 
+    /// The threads that call together with this one.
+    fn members(&self, group: Group, index: usize) -> Range<usize> {
+        match group {
+            Group::Thread => index..index + 1,
+            Group::Warp => self.warp_of(index),
+            Group::Warpgroup => {
+                let first = index / 128 * 128;
+                first..(first + 128).min(self.threads.len())
+            }
+            Group::Block => 0..self.threads.len(),
+        }
+    }
+
     /// A thread waits at an external call: alone that is a call; a group calls when all of it are there.
     pub(super) fn called(&mut self, index: usize) -> Result<(), Halt> {
         let State::Call { external, place, .. } = self.threads[index].state else { return Ok(()) };
         let function = &self.module.externals[usize::from(external)];
-        let members = match function.group {
-            Group::Thread => index..index + 1,
-            Group::Warp => self.warp_of(index),
-            Group::Block => 0..self.threads.len(),
-        };
+        let members = self.members(function.group, index);
         let mut missing = false;
         for other in members.clone().filter(|&other| other != index) {
             match self.threads[other].state {
@@ -290,7 +300,7 @@ impl Block {
             return self.fault(FaultKind::GroupCall, index, Place::default(), "a call of a group is not complete");
         };
         let function = &self.module.externals[usize::from(*external)];
-        let members = if function.group == Group::Warp { self.warp_of(index) } else { 0..self.threads.len() };
+        let members = self.members(function.group, index);
         if let Some(ended) = members.clone().find(|&other| !self.threads[other].is_live()) {
             return self.ended_without(index, ended);
         }

@@ -51,6 +51,12 @@ impl<'a> Form<'a> {
         words.iter().find(|word| self.has(word)).copied()
     }
 
+    /// Whether a modifier stands before another one.
+    pub(super) fn is_before(&self, one: &str, other: &str) -> bool {
+        let mut both = self.modifiers.iter().filter(|word| **word == one || **word == other);
+        both.next().is_some_and(|word| *word == one)
+    }
+
     /// Takes the first of these modifiers, of which one must be there.
     pub(super) fn need(&mut self, words: &[&'static str]) -> Result<&'static str, Error> {
         self.one_of(words).ok_or_else(|| self.unknown())

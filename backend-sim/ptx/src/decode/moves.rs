@@ -4,6 +4,7 @@ use super::builder::Builder;
 use super::form::Form;
 use super::window;
 use crate::alu::convert::Conversion;
+use crate::alu::eight::{self, Eight};
 use crate::alu::round::Rounding;
 use crate::alu::{integer, packed};
 use crate::error::Error;
@@ -40,6 +41,9 @@ impl<'a> Builder<'_, 'a> {
                     _ => return Err(form.unknown()),
                 };
                 self.emit(Op::Ternary { f, d, a, b, c });
+            }
+            ("cvt", [d, a @ ..]) if let Some(word) = form.one_of(&["e4m3x2", "e5m2x2"]) => {
+                self.cvt_eight(form, word, d, a)?;
             }
             ("cvt", [d, a]) => self.cvt(form, d, a)?,
             ("cvt", [d, high, low]) => self.cvt_pair(form, d, high, low)?,
@@ -195,6 +199,35 @@ impl<'a> Builder<'_, 'a> {
         let f = packed::insert(16, 1).ok_or_else(|| form.unknown())?;
         let (d, _) = self.target(d)?;
         self.emit(Op::Binary { f, d, a: lower, b: upper });
+        Ok(())
+    }
+
+    /// `cvt.rn.satfinite.e4m3x2.f32 d, high, low`, and the other conversions to and from pairs of 8 bits.
+    fn cvt_eight(&mut self, form: &mut Form<'a>, word: &str, d: &Operand<'a>, a: &[Operand<'a>]) -> Result<(), Error> {
+        let eight = Eight::parse(word).ok_or_else(|| form.unknown())?;
+        let (ty, relu) = (form.ty()?, form.has("relu"));
+        let name = if ty == Type::F32 { "f32" } else { "f16x2" };
+        let narrows = form.is_before(word, name);
+        // it always rounds so, and to what is finite
+        if !form.has("rn") || narrows && !form.has("satfinite") {
+            return Err(form.unknown());
+        }
+        let op = match (ty, narrows, a) {
+            (Type::F32, true, [high, low]) => {
+                let (a, b) = (self.source(high, ty)?, self.source(low, ty)?);
+                Op::Binary { f: eight::of_singles(eight, relu), d: self.target(d)?.0, a, b }
+            }
+            (Type::F16x2, true, [a]) => {
+                let a = self.source(a, ty)?;
+                Op::Unary { f: eight::of_halves(eight, relu), d: self.target(d)?.0, a }
+            }
+            (Type::F16x2, false, [a]) => {
+                let a = self.source(a, Type::B16)?;
+                Op::Unary { f: eight::to_halves(eight, relu), d: self.target(d)?.0, a }
+            }
+            _ => return Err(form.unknown()),
+        };
+        self.emit(op);
         Ok(())
     }
 

@@ -304,3 +304,33 @@ fn branches() {
         assert_eq!(loaded.read(to, i32::from_le_bytes)[1], expected, "kind {kind}");
     }
 }
+
+#[test]
+fn numbers_of_8_bits() {
+    // what is exact, what is rounded to even, what is too small, what is too large, what is no number
+    let input = [1.0, -1.0, 1.0625, 1.1875, 1.0e-9, 500.0, f32::NAN, f32::NEG_INFINITY, 0.25, -0.0];
+    let mut loaded = load("eight");
+    let from = loaded.array(&input, f32::to_le_bytes);
+    let to = loaded.array(&[0; 4 * 5], u16::to_le_bytes);
+    let back = loaded.array(&[0; 2 * 5], u32::to_le_bytes);
+    let launch = loaded.launch(1, 5).parameter(&to.to_le_bytes());
+    loaded.finishes("eight", launch.parameter(&back.to_le_bytes()).parameter(&from.to_le_bytes()));
+    let [one, quarter] = [0x38, 0x28];
+    let e4m3 = [one << 8 | 0xb8, one << 8 | 0x3a, 0x7e, 0x7ffe, quarter << 8 | 0x80];
+    let e5m2 = [0x3cbc, 0x3c3d, 0x0060, 0x7ffb, 0x3480];
+    for (row, (e4m3, e5m2)) in loaded.read(to, u16::from_le_bytes).chunks(4).zip(e4m3.into_iter().zip(e5m2)) {
+        // negative numbers become zero in the last
+        let positive = if e5m2 & 0x80 != 0 { e5m2 & 0xff00 } else { e5m2 };
+        assert_eq!(row, [e4m3, e5m2, e4m3, positive]);
+    }
+    let halves =
+        |high: f32, low: f32| u32::from(f16::from_f32(high).to_bits()) << 16 | u32::from(f16::from_f32(low).to_bits());
+    let expected = [
+        [halves(1.0, -1.0), halves(1.0, 0.0)],
+        [halves(1.0, 1.25), halves(1.0, 1.25)],
+        [halves(0.0, 448.0), halves(0.0, 512.0)],
+        [0x7fff_0000 | halves(0.0, -448.0), 0x7fff_0000],
+        [halves(0.25, -0.0), halves(0.25, 0.0)],
+    ];
+    assert_eq!(loaded.read(back, u32::from_le_bytes), expected.as_flattened());
+}

@@ -1,6 +1,6 @@
 use super::*;
 
-/// PE 1 of 4. Symmetric memory begins at 0x1000 (buf1) and has 256 bytes; other memory at 0x9000. Team 7 has PEs 1 and 3.
+/// PE 1 of 4. Symmetric memory begins at 0x1000 (buf1) and has 256 bytes; other memory at 0x9000. Shared memory begins at 0x5000 and has 4,096. Team 7 has PEs 1 and 3.
 struct World;
 
 impl Resolve for World {
@@ -23,6 +23,10 @@ impl Resolve for World {
             return Err(format!("{bytes} bytes from {start} on end behind {alloc}, which has 256"));
         }
         Ok(Span { alloc, start, len: bytes })
+    }
+
+    fn has_own(&self, address: u64, bytes: usize) -> bool {
+        (0x5000..0x6000).contains(&address) && bytes <= (0x6000 - address) as usize
     }
 
     fn read(&self, address: u64, bytes: usize) -> Result<Vec<u8>, String> {
@@ -242,4 +246,24 @@ fn a_transfer_to_oneself_that_overlaps_is_refused() {
         assert!(why.contains("overlap, and both are of the calling PE"), "{why}");
         assert!(at(0x1014, 2).is_ok() && at(0x1018, 1).is_ok() && at(0x1010, 1).is_ok(), "{name}");
     }
+}
+
+#[test]
+fn shared_memory_is_asked_for_and_given() {
+    let amount = |flag: i32| request("nvshmemx_ask_smem", &[flag as u32 as u64]);
+    assert_eq!(
+        [amount(0), amount(1), amount(2), amount(9)],
+        [65536, 32768, 1136, 65536].map(|bytes| Ok(Request::Query(bytes)))
+    );
+    let give = |address: u64, bytes: u64| request("nvshmemx_give_smem", &[address, bytes]);
+    for (address, bytes) in [(0x5000, 4096), (0x5010, 16), (0, 4096), (0x5000, 0)] {
+        assert_eq!(give(address, bytes), Ok(Request::Nothing), "{address:#x} {bytes}");
+    }
+    assert_eq!(request("nvshmemx_release_smem", &[]), Ok(Request::Nothing));
+    let wrong = [give(0x5008, 64), give(0x5000, 4097), give(0x1000, 64)].map(Result::unwrap_err);
+    insta::assert_snapshot!(wrong.join("\n"), @r"
+    nvshmemx_give_smem: smem is not aligned to 16 bytes
+    nvshmemx_give_smem: smem is not shared memory of 4097 bytes; give the launch as much (Grid::shared)
+    nvshmemx_give_smem: smem is not shared memory of 64 bytes; give the launch as much (Grid::shared)
+    ");
 }

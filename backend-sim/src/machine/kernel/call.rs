@@ -54,12 +54,16 @@ impl Resolve for Resolver<'_> {
 
     fn span(&self, address: u64, bytes: usize) -> Result<Span, String> {
         if self.block.read_own(self.call, address, 0).is_some() {
-            return Err("is shared or local memory of the kernel, which NVSHMEM cannot reach".into());
+            return Err("is shared or local memory of the kernel, which NVSHMEM cannot reach over a network; copy it to symmetric memory first".into());
         }
         match self.machine.at_address(self.pe, address, bytes)? {
             (pe, span) if pe == self.pe => Ok(span),
             (pe, span) => Err(format!("is the address of {} on PE {}; NVSHMEM takes one's own", span.alloc, pe.0)),
         }
+    }
+
+    fn has_own(&self, address: u64, bytes: usize) -> bool {
+        self.block.read_own(self.call, address, bytes).is_some()
     }
 
     fn read(&self, address: u64, bytes: usize) -> Result<Vec<u8>, String> {

@@ -216,6 +216,7 @@ impl Machine {
         self.kernels.live.push(id);
         self.races.set_mark(agent, self.races.mark(stream));
         self.learn_past(agent, stream);
+        self.fences_at_the_beginning(id);
         self.woken.push_back(agent);
     }
 
@@ -253,6 +254,7 @@ impl Machine {
         self.kernels.blocks[id].block = None;
         self.kernels.live.retain(|&live| live != id);
         self.agents[agent].state = State::Running;
+        self.fences_at_the_end(id);
         self.all_threads_meet(id);
         self.races.block_ends(agent, self.kernels.blocks[id].threads.iter().copied().flatten());
         if self.mode.needs.tracking {

@@ -3,6 +3,8 @@
 //! A fence followed by a strong store releases, and so does a quiet, which has completed more; a strong load followed by a fence acquires.
 //! After a barrier of the block, any thread's strong store releases what another thread has fenced: `__threadfence(); __syncthreads();`,
 //! then a store by one thread, is common, and right on every GPU. Acquiring is stricter: each thread must fence after its own read.
+//!
+//! Between two kernels of a stream all threads fence: a GPU writes back at the end of a kernel, and reads anew at the beginning of the next.
 
 use std::collections::BTreeMap;
 
@@ -149,6 +151,21 @@ impl Machine {
             self.races.system_fence(agent);
         }
         self.releases(id, (thread, agent), scope, at);
+    }
+
+    /// A block begins: its relaxed stores tell what came before the kernel.
+    pub(super) fn fences_at_the_beginning(&mut self, id: BlockId) {
+        if let Some(told) = self.races.tell(self.kernels.blocks[id].agent) {
+            self.kernels.blocks[id].heard.met = Scoped::of(told, Scope::Sys, None);
+        }
+    }
+
+    /// A block ends: whoever comes after its kernel comes after what its strong loads have read.
+    pub(super) fn fences_at_the_end(&mut self, id: BlockId) {
+        for (thread, all) in std::mem::take(&mut self.kernels.blocks[id].heard.pending) {
+            let agent = self.thread_acts(id, thread);
+            all.iter().for_each(|read| self.races.learn_told(agent, &read.told));
+        }
     }
 
     /// A thread's quiet has ended, or another call that completes: what it has completed is everywhere, as behind a fence of the system.
