@@ -230,7 +230,11 @@ impl Model<'_> {
     /// What whoever comes after a kernel comes after: what its threads have done, and their stores to other PEs have arrived.
     fn past_of_kernel(&self, state: &State, pe: usize) -> Past {
         let mut past = state.launches[pe];
-        self.program.threads_of(pe).for_each(|thread| past.join(self.past_and_own(state, thread)));
+        for thread in self.program.threads_of(pe) {
+            past.join(self.past_and_own(state, thread));
+            // the kernel's end is a fence
+            state.threads[thread].pending.iter().for_each(|(_, read)| past.join(*read));
+        }
         past.arrived |= past.steps & self.on_their_way((pe, Role::Thread), &[Kind::Store], None);
         past
     }
@@ -265,12 +269,17 @@ impl Model<'_> {
 
     /// What a strong write tells. `past`: what comes before it; `behind`: what NVSHMEM's fences put before it at its target.
     fn releases(&self, state: &State, thread: usize, order: Order, mut past: Past, behind: Past) -> Told {
-        let (_, block) = self.program.place(thread);
+        let (pe, block) = self.program.place(thread);
         let mut told = match order {
             Order::Weak => return Told::new(),
             Order::Relaxed(_) => {
                 let mut told = state.met[block].clone();
                 join(&mut told, &state.threads[thread].fenced);
+                if self.program.has_hosts() {
+                    // the kernel's beginning is a fence of its stream
+                    let places = self.places(thread).into_iter();
+                    join(&mut told, &places.map(|place| (place, state.launches[pe])).collect());
+                }
                 told
             }
             Order::Strong(scope) => {
