@@ -223,6 +223,28 @@ fn a_fence_that_completes_releases() {
     assert_eq!(compare(&Program::of_threads(steps(Step::Quiet))), Ok(Some(false)));
 }
 
+/// A fence is about what goes to the same PE: what a thread knew when it signalled one PE is not before what goes to another.
+#[test]
+fn a_fence_tells_nothing_that_was_known_with_what_went_elsewhere() {
+    let look = Step::Look { value: 1, order: Order::Relaxed(Scope::Sys) };
+    let mut steps = vec![vec![]; PES * BLOCKS * 2];
+    steps[4] = vec![look, Step::NvshmemFence, Step::P { to: 0, word: 1, value: 5 }];
+    steps[5] = vec![Step::Read { of: 0, word: 1, order: Order::Weak }, Step::Signal { to: 1 }];
+    assert_eq!(compare(&Program::of_threads(steps)), Ok(Some(true)));
+}
+
+/// What a quiet completes was issued behind a store of the same thread: the fence in the quiet is about that store, too.
+#[test]
+fn the_fence_of_a_quiet_is_behind_what_it_completes() {
+    let store = Step::Write { of: 0, word: 0, value: 5, order: Order::Weak };
+    let put = Step::P { to: 0, word: 1, value: 5 };
+    let flag = Step::Write { of: 1, word: 2, value: 1, order: Order::Relaxed(Scope::Gpu) };
+    let hear = Step::Await { of: 1, word: 2, value: 1, order: Order::Relaxed(Scope::Cta) };
+    let mut steps = vec![vec![]; PES * BLOCKS * 2];
+    (steps[4], steps[5]) = (vec![store, put, flag], vec![hear, Step::Quiet, Step::Put { to: 0, word: 0, src: 1 }]);
+    assert_eq!(compare(&Program::of_threads(steps)), Ok(Some(true))); // only where a quiet is about the whole PE is there none
+}
+
 /// Compares random programs, and checks that enough of them were small enough, that some race, and others do not.
 fn compare_all(programs: impl Strategy<Value = Program>, cases: u32) {
     let (compared, racy) = (Cell::new(0), Cell::new(0));

@@ -109,7 +109,7 @@ impl Detector {
             }
         };
         if !view.is_host() && lane != Lane::Steps && !is_plain {
-            view.sent = Some((time, Rc::clone(&issue)));
+            view.sends(Some(to).filter(|_| lane != Lane::Gets), time, &issue);
         }
         Ticket { agent, lane, reads, time, previous, site, issue }
     }
@@ -207,9 +207,14 @@ impl Detector {
                 false => all.clone(),
             };
             fenced.transfers.push((of, [all, nbi, stores]));
-            if let Some((time, issue)) = self.agents[of].sent.as_ref().filter(|_| of != agent) {
-                fenced.clock.join(&issue.clock);
-                fenced.clock.learn_steps(of, *time);
+            for (to, time, issue) in self.agents[of].sent.iter().filter(|_| of != agent) {
+                let Some(to) = *to else { continue };
+                let known = fenced.known.iter().position(|(pe, _)| *pe == to).unwrap_or_else(|| {
+                    fenced.known.push((to, Clock::default()));
+                    fenced.known.len() - 1
+                });
+                fenced.known[known].1.join(&issue.clock);
+                fenced.known[known].1.learn_steps(of, *time);
             }
         }
         self.pes[pe].fenced[which] = Some(Rc::new(fenced));
@@ -285,12 +290,11 @@ impl Detector {
     fn complete_now(&mut self, agent: AgentId, completes: Completes) {
         let now = self.tick();
         let mut news = false;
-        if self.agents[agent].is_in_kernel() {
+        let in_kernel = self.agents[agent].is_in_kernel();
+        if in_kernel && completes == Completes::Stores {
             self.system_fence(agent);
-            if completes == Completes::Stores {
-                self.agents[agent].last = now; // as below; it completes no store that it does not come after
-                return;
-            }
+            self.agents[agent].last = now; // as below; it completes no store that it does not come after
+            return;
         }
         for of in self.completed_by(agent) {
             let covered = covered_by(self.quiet, &self.agents, self.base, agent, of, now);
@@ -304,9 +308,9 @@ impl Detector {
             let to = covered.max(view.claimed);
             let claimed = if completes == Completes::Scope { std::mem::replace(&mut view.claimed, to) } else { 0 };
             let from = if in_kernel { 0 } else { claimed };
-            let theirs = view.sent.clone().filter(|_| of != agent && covered == now);
+            let theirs = if of != agent && covered == now { view.sent.clone() } else { Vec::new() };
             let mine = self.agents[agent].clock();
-            if let Some((time, issue)) = theirs {
+            for (_, time, issue) in theirs {
                 mine.join(&issue.clock);
                 mine.learn_steps(of, time);
             }
@@ -321,6 +325,9 @@ impl Detector {
                 }
             }
             known.prune();
+        }
+        if in_kernel {
+            self.system_fence(agent); // also of stores that come before what it has completed
         }
         if news {
             self.agents[agent].last = now; // who does not come after this call does not know that they are complete

@@ -206,8 +206,8 @@ pub(crate) struct Issue {
 #[derive(Clone, Debug, Default)]
 struct Fenced {
     transfers: Vec<(AgentId, [Times; 3])>,
-    /// What the scope's other streams knew.
-    clock: Clock,
+    /// Of each PE, what the scope's other agents knew that had issued something to it.
+    known: Vec<(PeId, Clock)>,
 }
 
 const FENCED: [Lane; 3] = [Lane::Puts, Lane::Nbi, Lane::Stores];
@@ -215,7 +215,9 @@ const FENCED: [Lane; 3] = [Lane::Puts, Lane::Nbi, Lane::Stores];
 impl Fenced {
     /// Adds what has arrived at a PE with whatever comes behind these fences.
     fn tell(&self, to: PeId, clock: &mut Clock) {
-        clock.join(&self.clock);
+        if let Some(known) = self.known_of(to) {
+            clock.join(known);
+        }
         self.tell_arrivals(to, clock);
     }
 
@@ -224,6 +226,11 @@ impl Fenced {
         for (of, times) in &self.transfers {
             FENCED.into_iter().zip(times).for_each(|(lane, times)| clock.learn_to(*of, lane, to, times));
         }
+    }
+
+    /// What was known when something was issued to a PE that these fences put before.
+    fn known_of(&self, to: PeId) -> Option<&Clock> {
+        self.known.iter().find(|(pe, _)| *pe == to).map(|(_, known)| known)
     }
 
     fn covers(&self, agent: AgentId, lane: Lane, time: u64) -> bool {

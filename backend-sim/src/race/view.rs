@@ -31,9 +31,9 @@ pub(super) struct View {
     pub(super) stored: u64,
     /// Its last fence, of a thread of a kernel: when, and where.
     pub(super) fence: Option<(u64, At)>,
-    /// The last operation that others of its scope can complete or order, and what it knew then: of a stream, or an agent of a kernel. None of its
-    /// plain stores.
-    pub(super) sent: Option<(u64, Rc<Issue>)>,
+    /// To each PE the last operation that others of its scope can complete or order, and what it knew then: of a stream, or an agent of a kernel. None
+    /// of its plain stores. Without a PE: the last non-blocking get, which fences do not order.
+    pub(super) sent: Vec<(Option<PeId>, u64, Rc<Issue>)>,
     /// Its last transfer of each lane to each PE.
     pub(super) previous: Vec<(PeId, Lane, u64)>,
     /// Its non-blocking puts since the last moment that everybody knows: when, and to which PE.
@@ -82,7 +82,7 @@ impl View {
             claimed: 0,
             stored: 0,
             fence: None,
-            sent: None,
+            sent: Vec::new(),
             previous: Vec::new(),
             nbi_puts: Vec::new(),
             nbi: 0,
@@ -119,6 +119,14 @@ impl View {
     /// What a quiet or fence is about.
     pub(super) fn scope(&self) -> (PeId, usize) {
         (self.pe, self.kind.scope())
+    }
+
+    /// It has issued something to a PE, or a get.
+    pub(super) fn sends(&mut self, to: Option<PeId>, time: u64, issue: &Rc<Issue>) {
+        match self.sent.iter_mut().find(|(pe, ..)| *pe == to) {
+            Some(sent) => (sent.1, sent.2) = (time, Rc::clone(issue)),
+            None => self.sent.push((to, time, Rc::clone(issue))),
+        }
     }
 
     /// Its last call until a moment that others synchronize with.

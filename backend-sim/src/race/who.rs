@@ -227,7 +227,9 @@ impl Who<'_> {
         let fenced_as = if is_read_for_here() { Lane::Nbi } else { lane };
         knows(self.clock)
             || lane == Lane::Stores && self.is_on_gpu_of(agent) && mark.time <= steps_of(self.clock, self.agents, agent)
-            || self.fenced.is_some_and(|fenced| fenced.covers(agent, fenced_as, mark.time) || knows(&fenced.clock))
+            || self.fenced.is_some_and(|fenced| {
+                fenced.covers(agent, fenced_as, mark.time) || fenced.known_of(self.pe).is_some_and(knows)
+            })
             || self.is_fenced()
                 && FENCED.contains(&fenced_as)
                 && same_scope()

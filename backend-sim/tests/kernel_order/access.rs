@@ -148,6 +148,7 @@ impl Model<'_> {
                 Kind::Transfer => true,
             };
             let known = if must_arrive { past.arrived } else { past.steps | past.arrived };
+            let known = if access.kind == Kind::Own { known | state.threads[thread].overwritten } else { known };
             !morally_strong && known & bit(other, i, earlier.second) == 0
         })
     }

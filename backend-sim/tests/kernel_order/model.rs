@@ -53,6 +53,8 @@ pub(super) struct Thread {
     pub(super) fenced: Told,
     /// What it has read, and a fence of this scope will acquire.
     pub(super) pending: Vec<(Scope, Past)>,
+    /// Accesses that came before what it has stored to the same place: its loads see its own store, or what is newer.
+    pub(super) overwritten: u128,
     /// What came before its last transfer to each PE.
     pub(super) sent: [Option<Past>; PES],
 }

@@ -74,6 +74,7 @@ impl Model<'_> {
             Step::Write { of, word, value, order } => {
                 let of = self.home(thread, of);
                 state.memory[of][word] = value;
+                state.threads[thread].overwritten |= self.known_at(before, (of, word), past);
                 let told = self.releases(&state, thread, order, past, behind);
                 state.told.insert((of, word), told);
             }
@@ -113,7 +114,6 @@ impl Model<'_> {
                 let [signalled, _] = state.signalled[pe];
                 state.threads[thread].past.join(signalled);
             }
-            Step::NvshmemFence if self.promises.fence_completes => return self.completes(before, state, thread, past),
             Step::NvshmemFence => {
                 state.threads[thread].past.fenced |=
                     past.steps & self.on_their_way(scope, &[Kind::Store, Kind::Transfer], None);
@@ -131,6 +131,9 @@ impl Model<'_> {
                 let mine = state.flying.iter_mut().filter(|signal| signal.from == from);
                 mine.for_each(|signal| _ = signal.covered.get_or_insert(state.fences[from]));
                 state.flying.sort_unstable();
+                if self.promises.fence_completes {
+                    return self.completes(before, state, thread, past);
+                }
             }
             Step::Quiet => return self.completes(before, state, thread, past),
             // nobody can tell when it arrives who does not race with it
@@ -185,6 +188,20 @@ impl Model<'_> {
             Role::Stream => vec![(pe, Role::Stream), (pe, Role::Thread)],
             Role::Thread | Role::Host => vec![(pe, role)],
         }
+    }
+
+    /// Accesses to a place that somebody comes after who comes after these.
+    fn known_at(&self, state: &State, spot: (usize, usize), past: Past) -> u128 {
+        let mut known = 0;
+        for (agent, steps) in self.accesses.iter().enumerate() {
+            for (i, accesses) in steps.iter().enumerate() {
+                for access in accesses.iter().filter(|access| access.spot == spot) {
+                    let all = if access.kind == Kind::Transfer { past.arrived } else { past.steps | past.arrived };
+                    known |= all & bit(agent, i, access.second);
+                }
+            }
+        }
+        known & state.made
     }
 
     /// What came before the last transfers of a scope's agents to a PE.
