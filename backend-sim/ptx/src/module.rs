@@ -124,7 +124,7 @@ pub enum Group {
     Warp,
     /// All threads of four warps: the names end in `_warpgroup`.
     Warpgroup,
-    /// All threads of the block: the names end in `_block`. So do those of [`BY_ALL`] call.
+    /// All threads of the block: the names end in `_block`. `nvshmemx_give_smem` and `nvshmemx_release_smem` are of this kind, too.
     Block,
 }
 

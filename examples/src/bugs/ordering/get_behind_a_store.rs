@@ -7,7 +7,7 @@ use onesided::{Backend, Pe, Result, expect_eq};
 use crate::{Edit, Label};
 
 pub(crate) const LABEL: Label =
-    Label::race(2).seen("conformance suite, buffer/peer_store_then_get").fixed_by(Edit::Quiet);
+    Label::race(2).on_nvlink_too().seen("conformance suite, buffer/peer_store_then_get").fixed_by(Edit::Quiet);
 
 pub(crate) fn buggy(pe: &Pe<impl Backend>) -> Result<()> {
     let data = pe.alloc_zeroed::<i64>(1)?;
