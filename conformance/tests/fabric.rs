@@ -61,6 +61,11 @@ fn elsewhere(words: &str) -> Vec<String> {
     entries.map(|entry| entry.path()).filter(|path| is_elsewhere(path)).map(|path| path.display().to_string()).collect()
 }
 
+/// Whether a line of the launcher says that the library is missing that keeps quiets from hanging: these tests may run without it.
+fn is_note(line: &str) -> bool {
+    line.contains("libonesided_ucx.so")
+}
+
 fn is_soon(is_so: impl Fn() -> bool) -> bool {
     let deadline = Instant::now() + Duration::from_secs(10);
     while !is_so() && Instant::now() < deadline {
@@ -154,7 +159,9 @@ fn pes_are_spread_over_nodes_in_blocks() {
     ];
     assert_eq!(sorted(&output.stdout), expected);
     let here = std::env::current_dir().unwrap();
-    assert!(stderr(&output).lines().all(|line| line.ends_with(&*here.to_string_lossy())), "{}", stderr(&output));
+    let of_pes = |line: &&str| !is_note(line);
+    let ends_here = |line: &str| line.ends_with(&*here.to_string_lossy());
+    assert!(stderr(&output).lines().filter(of_pes).all(ends_here), "{}", stderr(&output));
     assert_eq!(elsewhere(mark), [""; 0]);
 
     let output = launch(libraries.path(), &["-n", "3", "--nodes", "2"], "exit").output().unwrap();
@@ -189,7 +196,8 @@ fn nothing_is_left_of_nodes_when_the_launcher_is_killed() {
     let script = format!("readlink /proc/self/ns/mnt; echo ${{LD_LIBRARY_PATH%%:*}} >&2; sleep 300 & wait; : {mark}");
     let mut launcher = launch(libraries.path(), &["-n", "2", "--nodes", "2"], &script);
     let mut launcher = launcher.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let folder = BufReader::new(launcher.stderr.take().unwrap()).lines().next().unwrap().unwrap()[4..].to_string();
+    let mut lines = BufReader::new(launcher.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let folder = lines.find(|line| !is_note(line)).unwrap()[4..].to_string();
     assert!(Path::new(&folder).join("libgdrapi.so.2").is_symlink(), "{folder}");
     let spaces: Vec<String> = BufReader::new(launcher.stdout.take().unwrap())
         .lines()
