@@ -159,8 +159,14 @@ fn demangled(name: &str) -> Option<&str> {
 }
 
 impl Group {
-    /// The group that a function's name says.
-    pub(crate) fn of(name: &str) -> Self {
+    /// The group whose threads call a function of NVSHMEM together.
+    ///
+    /// ```
+    /// use onesided_ptx::Group;
+    /// assert_eq!(Group::of("nvshmemx_int_put_warp"), Group::Warp);
+    /// assert_eq!(Group::of("nvshmemx_give_smem"), Group::Block);
+    /// ```
+    pub fn of(name: &str) -> Self {
         let name = demangled(name).unwrap_or(name);
         if name.ends_with("_block") || BY_ALL.contains(&name) {
             Self::Block

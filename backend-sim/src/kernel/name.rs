@@ -185,20 +185,19 @@ impl Function {
         if let Some((_, reason)) = UNSUPPORTED.iter().find(|(pattern, _)| matches(pattern, name)) {
             return Err(format!("{name}: {reason}"));
         }
-        let groups = [("_warp", Group::Warp), ("_warpgroup", Group::Warpgroup), ("_block", Group::Block)];
-        let named = groups.into_iter().find_map(|(suffix, group)| Some((rest.strip_suffix(suffix)?, group)));
-        let (rest, group) = named.unwrap_or((rest, Group::Thread));
+        let group = Group::of(name);
+        let form = ["_warp", "_warpgroup", "_block"].into_iter().find_map(|suffix| rest.strip_suffix(suffix));
+        let (rest, is_form) = (form.unwrap_or(rest), form.is_some());
         let (rest, queue_pair) = rest.strip_prefix("qp_").map_or((rest, false), |rest| (rest, true));
         let (verb, unit) = meaning(rest).map_err(unknown)?;
         // Which prefix it has, and whether it exists for groups and queue pairs.
-        let right = verb.is_extension() || group != Group::Thread || queue_pair;
-        if group != Group::Thread && !verb.is_for_groups(queue_pair) {
+        let right = verb.is_extension() || is_form || queue_pair;
+        if is_form && !verb.is_for_groups(queue_pair) {
             return Err(unknown(": there is no form of it for a warp or a block; each thread calls for itself".into()));
         }
         if group == Group::Warpgroup && verb != (Verb::Barrier { all: false }) {
             return Err(unknown(": only a team's barrier has a form for four warps".into()));
         }
-        let group = if verb.is_by_all() { Group::Block } else { group };
         if queue_pair && !verb.is_for_queue_pairs(unit) {
             return Err(unknown(": there is no form of it with a queue pair".into()));
         }
@@ -233,13 +232,11 @@ impl Function {
 impl Verb {
     /// Whether NVSHMEM counts it among its extensions.
     fn is_extension(self) -> bool {
-        matches!(self, Verb::Signal | Verb::McPtr | Verb::Flush | Verb::VendorVersion | Verb::AskSmem)
-            || self.is_by_all()
-    }
-
-    /// Whether all threads of a block call it, though its name does not say so.
-    fn is_by_all(self) -> bool {
-        matches!(self, Verb::GiveSmem | Verb::ReleaseSmem)
+        match self {
+            Verb::Signal | Verb::McPtr | Verb::Flush | Verb::VendorVersion => true,
+            Verb::AskSmem | Verb::GiveSmem | Verb::ReleaseSmem => true,
+            _ => false,
+        }
     }
 
     /// Whether there are forms that a warp or a block calls together.

@@ -34,7 +34,7 @@ pub(super) fn environment(library: Option<&Path>, users: Option<&OsStr>) -> Resu
     Ok((PRELOAD.to_string(), list))
 }
 
-/// The variable whose value the list is added to.
+/// The list that the library is added to.
 pub(super) fn preloaded_by_the_user() -> Option<OsString> {
     std::env::var_os(PRELOAD).filter(|value| !value.is_empty())
 }
