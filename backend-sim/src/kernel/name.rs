@@ -232,11 +232,8 @@ impl Function {
 impl Verb {
     /// Whether NVSHMEM counts it among its extensions.
     fn is_extension(self) -> bool {
-        match self {
-            Verb::Signal | Verb::McPtr | Verb::Flush | Verb::VendorVersion => true,
-            Verb::AskSmem | Verb::GiveSmem | Verb::ReleaseSmem => true,
-            _ => false,
-        }
+        use Verb::*;
+        matches!(self, Signal | McPtr | Flush | VendorVersion | AskSmem | GiveSmem | ReleaseSmem)
     }
 
     /// Whether there are forms that a warp or a block calls together.
