@@ -87,4 +87,4 @@ pub use machine::{Driver, HostLibrary, driver, host_library, kernel_module, open
 pub use pe::{CudaEvent, CudaStream, Nvshmem};
 pub use problem::Problem;
 pub use process::{Process, Settings};
-pub use search::{Origin, SONAME, python_folders};
+pub use search::{Origin, SONAME, library_at, python_folders};

@@ -80,7 +80,7 @@ impl Search {
             [(&self.argument, "the path given", Origin::Argument), (&self.variable, VARIABLE, Origin::Variable)];
         for (path, named_by, origin) in named {
             let Some(path) = path else { continue };
-            let file = absolute(if path.is_dir() { path.join(SONAME) } else { path.clone() });
+            let file = absolute(library_at(path));
             return if file.exists() { Ok((file, origin)) } else { Err(Problem::Absent { file, named_by }) };
         }
         let home = self.home.iter().map(|home| (home.join("lib"), Origin::Home));
@@ -103,6 +103,16 @@ impl Search {
         };
         vec![home, python]
     }
+}
+
+/// NVSHMEM's host library that a path means: the file itself, or where it lies in a folder or in the folder's `lib`, which is how NVSHMEM is installed.
+pub fn library_at(path: &Path) -> PathBuf {
+    if !path.is_dir() {
+        return path.to_path_buf();
+    }
+    let below = path.join("lib").join(SONAME);
+    let beside = path.join(SONAME);
+    if !beside.exists() && below.exists() { below } else { beside }
 }
 
 /// The path from the root. Without a current folder there is none, and a relative path leads to no file.
@@ -188,6 +198,18 @@ mod tests {
         ] {
             assert_eq!(search.locate(), Ok((std::env::current_dir().unwrap().join(file), origin)));
         }
+    }
+
+    #[test]
+    fn a_folder_may_be_that_of_the_library_or_of_the_whole_installation() {
+        let root = tempfile::tempdir().unwrap();
+        let others = everywhere(root.path());
+        let named = |folder: &str| Search { argument: Some(root.path().join(folder)), ..others.clone() }.locate();
+        for folder in ["home/lib", "home"] {
+            assert_eq!(named(folder).unwrap(), (root.path().join("home/lib").join(SONAME), Origin::Argument));
+        }
+        let file = root.path().join("site").join(SONAME);
+        assert_eq!(named("site"), Err(Problem::Absent { file, named_by: "the path given" }));
     }
 
     #[test]

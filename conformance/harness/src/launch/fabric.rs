@@ -127,8 +127,7 @@ impl Rig {
         }
         let ucx = Ucx::find(options.ucx.as_deref())?;
         match &options.library {
-            Some(folder) if folder.is_dir() => has_plugin(&folder.join(onesided_nvshmem::SONAME))?,
-            Some(file) => has_plugin(file)?,
+            Some(path) => has_plugin(&onesided_nvshmem::library_at(path))?,
             // Where there is no library, PEs say so better.
             None => onesided_nvshmem::host_library(None).map_or(Ok(()), |library| has_plugin(&library.file))?,
         }
