@@ -29,7 +29,7 @@ mod random;
 mod steps;
 
 use model::Allowed;
-use program::{BLOCKS, Order, PES, Program, SIGNAL, Scope, Step, WORDS, source};
+use program::{BLOCKS, Order, PES, Program, SHARED, SIGNAL, Scope, Step, WORDS, source};
 
 /// Programs with more schedules, or more states of the model, are left out.
 const SCHEDULES: u64 = 2_000;
@@ -131,6 +131,9 @@ fn proved(program: &Program, profile: Profile, quiet: Quiet) -> std::result::Res
             }
             VerdictKind::Deadlock => _ = seen.outcomes.insert(None),
             VerdictKind::Race => {}
+            VerdictKind::Kernel { message, .. } if message.starts_with("race in shared memory") => {
+                seen.races.get_or_insert_with(|| message.clone());
+            }
             kind => other = Some(format!("{kind:?}")),
         }
         ControlFlow::Continue(())
@@ -193,6 +196,11 @@ fn chains_of_threads_race_where_the_memory_model_says_so() {
 }
 
 #[test]
+fn threads_of_a_block_that_hear_of_each_other_elsewhere_race_where_the_memory_model_says_so() {
+    compare_all(generate::relays(), 800);
+}
+
+#[test]
 fn hosts_and_streams_race_with_kernels_where_the_model_says_so() {
     compare_all(generate::hosts(), 1_000);
 }
@@ -231,6 +239,23 @@ fn a_fence_tells_nothing_that_was_known_with_what_went_elsewhere() {
     steps[4] = vec![look, Step::NvshmemFence, Step::P { to: 0, word: 1, value: 5 }];
     steps[5] = vec![Step::Read { of: 0, word: 1, order: Order::Weak }, Step::Signal { to: 1 }];
     assert_eq!(compare(&Program::of_threads(steps)), Ok(Some(true)));
+}
+
+/// A thread sees a flag by a relaxed load, which tells it nothing, and sets it again: a wait may read that one, and then comes after nothing.
+#[test]
+fn a_flag_that_is_set_again_by_who_has_heard_nothing_tells_nothing() {
+    let flag = |order| Step::Write { of: 0, word: 2, value: 1, order };
+    let wait = |order| Step::Await { of: 0, word: 2, value: 1, order };
+    for of in [0, SHARED] {
+        for again in [2, 4] {
+            let mut steps = vec![vec![]; PES * BLOCKS * 2];
+            steps[0] = vec![Step::Write { of, word: 0, value: 5, order: Order::Weak }, flag(Order::Strong(Scope::Sys))];
+            steps[1] = vec![wait(Order::Strong(Scope::Gpu)), Step::Read { of, word: 0, order: Order::Weak }];
+            assert_eq!(compare(&Program::of_threads(steps.clone())), Ok(Some(false)));
+            steps[again] = vec![wait(Order::Relaxed(Scope::Sys)), flag(Order::Relaxed(Scope::Sys))];
+            assert_eq!(compare(&Program::of_threads(steps)), Ok(Some(true)));
+        }
+    }
 }
 
 /// What a quiet completes was issued behind a store of the same thread: the fence in the quiet is about that store, too.

@@ -280,6 +280,21 @@ pub trait World {
         let _ = sync;
     }
 
+    /// A thread accesses shared memory: a number that says when, and does not fall. It is asked if the launch [looks for
+    /// races](crate::Checks::races); see [`World::comes_after`].
+    fn moment(&mut self, thread: u32) -> u64 {
+        let _ = thread;
+        0
+    }
+
+    /// Whether what a thread of the block does now comes after all that another one had done by a [moment](World::moment), because of what they
+    /// have heard of each other outside of the block: by words of global memory, or by calls. Asked where nothing in the block orders two
+    /// accesses to shared memory. Threads are given by their numbers in the block.
+    fn comes_after(&mut self, thread: u32, of: u32, moment: u64) -> bool {
+        let _ = (thread, of, moment);
+        false
+    }
+
     /// The result of an external function that has no parameters and whose answer never changes, such as the number of PEs: an index into
     /// [`Module::externals`](crate::Module::externals). Whatever has none is [called](crate::Stop::Call).
     fn query(&mut self, external: usize) -> Option<u64> {

@@ -20,8 +20,10 @@
 //! **What is seen on paths** is assumed in `fabric.rs`, and of words that are written in parts in `parts.rs`.
 //!
 //! **What a wait learns.** A wait learns what the word told when its condition became true for good, and not what it told later: there is
-//! a schedule in which it ended then. A schedule in which it learns more shows fewer races. Where a plain write made the condition
-//! true, it learns nothing.
+//! a schedule in which it ended then. A schedule in which it learns more shows fewer races. Where a plain write made the condition true, it learns
+//! nothing. One thing is not seen so: an update that always comes behind another one, and tells less. An agent of a kernel can see an update by
+//! a relaxed load, and so come behind it without coming after what it tells. Of a word that **forgets** so, a wait learns what the last update
+//! told, and the word is not steady.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -36,7 +38,7 @@ use super::ids::PeId;
 use super::parts::Parts;
 use super::{Fold, Machine, Touch};
 use crate::config::{Quiet, Reduce};
-use crate::race::{Detector, Nearby, Told};
+use crate::race::{Detector, Narrow, Nearby, Told};
 
 /// A word of a PE's memory: its first byte.
 pub(crate) type Word = (PeId, AllocId, usize);
@@ -73,7 +75,7 @@ pub(crate) struct GivenUp {
     reduce: Reduce,
     by_thread: bool,
     fabric: Fabric,
-    words: BTreeMap<Word, [bool; 3]>,
+    words: BTreeMap<Word, [bool; 4]>,
     in_parts: BTreeMap<Word, usize>,
 }
 
@@ -104,16 +106,28 @@ struct Seen {
     largest: u64,
     /// It was written plainly where a wait can be before that as well as behind it.
     disturbed: bool,
-    /// Values that updates have replaced, and by which.
-    replaced: BTreeSet<(u64, u64)>,
+    /// What updates have replaced.
+    replaced: BTreeSet<Replaced>,
     /// What waits have compared it with.
     tests: BTreeSet<Waited>,
     /// An update made a wait's condition false, or another value would end a wait that returns it.
     falsified: bool,
-    /// Additions do not commute, other updates do not, it is not steady.
+    /// An agent of a kernel made an update that tells less than the one before it, with which a wait could have ended.
+    forgets: bool,
+    /// Additions do not commute, other updates do not, it is not steady, it tells a wait only what its last update did.
     no_counter: bool,
     no_fold: bool,
     unsteady: bool,
+    forgetful: bool,
+}
+
+/// An update has replaced this value by that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Replaced {
+    old: u64,
+    new: u64,
+    /// Whether it tells less than the update before it, and may never come before that.
+    tells_less: bool,
 }
 
 /// A wait for a word.
@@ -162,10 +176,15 @@ impl Waited {
         self.comparison.cmp == Cmp::Eq && (wants_negative || largest > self.wanted)
     }
 
-    /// Whether this replacement makes the condition false, or ends the wait with another value.
-    fn is_falsified_by(&self, &(old, new): &(u64, u64)) -> bool {
+    /// Whether this makes the condition false, or ends the wait with another value.
+    fn is_falsified_by(&self, &Replaced { old, new, .. }: &Replaced) -> bool {
         let [before, behind] = [old, new].map(|value| self.comparison.holds(value, self.wanted));
-        before && (self.returns || !behind)
+        before && (old != new && self.returns || !behind)
+    }
+
+    /// Whether a wait that could have ended before this comes after less behind it.
+    fn is_forgotten_by(&self, &Replaced { old, tells_less, .. }: &Replaced) -> bool {
+        tells_less && self.comparison.holds(old, self.wanted)
     }
 }
 
@@ -178,8 +197,28 @@ impl Seen {
         news
     }
 
-    fn given_up(&self) -> [bool; 3] {
-        [self.no_counter, self.no_fold, self.unsteady]
+    fn given_up(&self) -> [bool; 4] {
+        [self.no_counter, self.no_fold, self.unsteady, self.forgetful]
+    }
+
+    /// An update replaces a value. Returns whether that is news.
+    fn is_replaced(&mut self, replaced: Replaced) -> bool {
+        let is_new = self.replaced.insert(replaced);
+        if is_new {
+            self.falsified |= self.tests.iter().any(|test| test.is_falsified_by(&replaced));
+            self.forgets |= self.tests.iter().any(|test| test.is_forgotten_by(&replaced));
+        }
+        is_new
+    }
+
+    /// Somebody waits. Returns whether it is news.
+    fn is_waited_for(&mut self, test: Waited) -> bool {
+        let is_new = self.tests.insert(test);
+        if is_new {
+            self.falsified |= self.replaced.iter().any(|replaced| test.is_falsified_by(replaced));
+            self.forgets |= self.replaced.iter().any(|replaced| test.is_forgotten_by(replaced));
+        }
+        is_new
     }
 }
 
@@ -225,7 +264,8 @@ impl Assumptions {
             let waited = !seen.tests.is_empty();
             seen.no_counter = seen.added && (seen.mixed || waited && seen.otherwise);
             seen.no_fold = seen.folded && (seen.mixed || waited);
-            seen.unsteady = self.proof && waited && (seen.added || seen.disturbed || seen.falsified);
+            seen.forgetful = seen.forgets;
+            seen.unsteady = self.proof && waited && (seen.added || seen.disturbed || seen.falsified || seen.forgets);
             some |= before != seen.given_up();
         }
         self.news = false;
@@ -247,8 +287,13 @@ impl Assumptions {
 
     /// For one run: nothing was seen yet.
     pub(crate) fn without(given_up: &GivenUp) -> Assumptions {
-        let seen =
-            |&[no_counter, no_fold, unsteady]: &[bool; 3]| Seen { no_counter, no_fold, unsteady, ..Seen::default() };
+        let seen = |&[no_counter, no_fold, unsteady, forgetful]: &[bool; 4]| Seen {
+            no_counter,
+            no_fold,
+            unsteady,
+            forgetful,
+            ..Seen::default()
+        };
         let words = given_up.words.iter().map(|(word, flags)| (*word, seen(flags))).collect();
         let GivenUp { proof, reduce, by_thread, ref fabric, ref in_parts, .. } = *given_up;
         let (fabric, parts) = (fabric.clone(), Parts::of(in_parts));
@@ -277,8 +322,9 @@ impl Assumptions {
                 self.meet(word, other.len);
             }
             let seen = self.words.entry(word).or_default();
-            let [before, now] = [&*seen, &other]
-                .map(|seen| [seen.added, seen.folded, seen.mixed, seen.otherwise, seen.disturbed, seen.falsified]);
+            let [before, now] = [&*seen, &other].map(|seen| {
+                [seen.added, seen.folded, seen.mixed, seen.otherwise, seen.disturbed, seen.falsified, seen.forgets]
+            });
             self.news |= before.iter().zip(now).any(|(before, now)| now && !before);
             seen.added |= other.added;
             seen.folded |= other.folded;
@@ -286,18 +332,13 @@ impl Assumptions {
             seen.otherwise |= other.otherwise;
             seen.disturbed |= other.disturbed;
             seen.falsified |= other.falsified;
+            seen.forgets |= other.forgets;
             for replaced in other.replaced {
-                if seen.replaced.insert(replaced) {
-                    seen.falsified |= seen.tests.iter().any(|test| test.is_falsified_by(&replaced));
-                    self.news = true;
-                }
+                self.news |= seen.is_replaced(replaced);
             }
             seen.largest = seen.largest.max(other.largest);
             for test in other.tests {
-                if seen.tests.insert(test) {
-                    seen.falsified |= seen.replaced.iter().any(|replaced| test.is_falsified_by(replaced));
-                    self.news = true;
-                }
+                self.news |= seen.is_waited_for(test);
             }
             self.news |= seen.compare_largest();
         }
@@ -323,7 +364,8 @@ impl Assumptions {
         touch
     }
 
-    /// A word is updated, and not just added to. `fold`: how, where nothing else is done with it. Returns how that touches it.
+    /// A word is updated, and not just added to. `fold`: how, where nothing else is done with it. `by_kernel`: by
+    /// an agent of one, which may have seen the update before. Returns how that touches it.
     pub(super) fn update(
         &mut self,
         pe: PeId,
@@ -331,17 +373,18 @@ impl Assumptions {
         (old, new): (u64, u64),
         fold: Option<Fold>,
         (step, tells): (usize, Tells),
+        by_kernel: bool,
     ) -> Touch {
         let key = word(pe, span);
         let fold = fold.filter(|_| self.reduce >= Reduce::Counters);
         let seen_between = self.fabric.matters((pe, span.alloc));
+        let before = self.updates.get(&key).and_then(|updates| updates.all.last());
+        let tells_less = by_kernel && before.is_some_and(|before| !tells.cover(&before.tells));
         let seen = self.meet(key, span.len);
         let mut news = !std::mem::replace(&mut seen.otherwise, true);
         news |= fold.is_some() && !std::mem::replace(&mut seen.folded, fold.is_some());
-        if old != new && seen.replaced.insert((old, new)) {
-            seen.falsified |= seen.tests.iter().any(|test| test.is_falsified_by(&(old, new)));
-            news = true;
-        }
+        let replaced = Replaced { old, new, tells_less };
+        news |= (old != new || tells_less) && seen.is_replaced(replaced);
         let touch = fold.filter(|_| !seen.no_fold && !seen_between).map_or(Touch::Atomic, Touch::Fold);
         self.news |= news;
         let updates = self.updates_of(key, span.len, old);
@@ -420,8 +463,7 @@ impl Assumptions {
             let mut news = !may_grow && !seen.otherwise;
             seen.otherwise |= !may_grow;
             let waited = Waited { comparison: test.comparison, wanted: test.wanted, returns };
-            if seen.tests.insert(waited) {
-                seen.falsified |= seen.replaced.iter().any(|replaced| waited.is_falsified_by(replaced));
+            if seen.is_waited_for(waited) {
                 seen.compare_largest();
                 news = true;
             }
@@ -441,7 +483,11 @@ impl Assumptions {
     /// The update by which a condition has become true for good: `Some(None)` if it has been true since the last plain write,
     /// `None` if that is not known.
     pub(super) fn told(&self, test: &Test) -> Option<Option<&Update>> {
-        let updates = self.updates.get(&word(test.pe, test.variable)).filter(|updates| self.proof && !updates.added)?;
+        let word = word(test.pe, test.variable);
+        if self.words.get(&word).is_some_and(|seen| seen.forgetful) {
+            return None;
+        }
+        let updates = self.updates.get(&word).filter(|updates| self.proof && !updates.added)?;
         let holds = |value| test.comparison.holds(value, test.wanted);
         let last_false = updates.all.iter().rposition(|update| !holds(update.value));
         match last_false {
@@ -463,6 +509,20 @@ pub(super) struct Tells {
 }
 
 impl Tells {
+    /// Whether they tell all that others do.
+    fn cover(&self, other: &Tells) -> bool {
+        let covers = |one: &Option<Told>, other: &Option<Told>| {
+            other.as_ref().is_none_or(|other| one.as_ref().is_some_and(|one| one.covers(other)))
+        };
+        let near = |one: &Nearby, other: &Nearby| {
+            let has = |(place, narrow): (_, &Narrow)| one.get(place).is_some_and(|own| own.told.covers(&narrow.told));
+            other.iter().all(has)
+        };
+        let none = Rc::default();
+        let nearby = [self, other].map(|tells| tells.nearby.as_ref().unwrap_or(&none));
+        covers(&self.told, &other.told) && covers(&self.by_kernels, &other.by_kernels) && near(nearby[0], nearby[1])
+    }
+
     /// Now.
     pub(super) fn of(races: &mut Detector, pe: PeId, word: Span) -> Tells {
         let told = races.told(pe, word);

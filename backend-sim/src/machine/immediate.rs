@@ -198,7 +198,9 @@ impl Machine {
             (None, _) => Touch::Atomic,
             (Some(assumed), Some(by)) => assumed.add(pe, word, by, replaced.1),
             (Some(assumed), None) => {
-                assumed.update(pe, word, replaced, fold, (number, Tells::of(&mut self.races, pe, word)))
+                let tells = Tells::of(&mut self.races, pe, word);
+                let by_kernel = self.step.by.agent.is_some_and(|agent| self.agents[agent].is_in_kernel());
+                assumed.update(pe, word, replaced, fold, (number, tells), by_kernel)
             }
         };
         self.touch_memory(pe, word, touch);

@@ -97,7 +97,7 @@ impl Times {
 }
 
 /// What is known of one agent.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct Known {
     agent: AgentId,
     /// Its own accesses, in program order.
@@ -214,7 +214,7 @@ impl Known {
 }
 
 /// What somebody knows of everybody. Nothing is said of what came before the last moment that everybody knows.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Clock {
     /// By agent. Mostly one has news of few.
     known: SmallVec<[Known; 2]>,

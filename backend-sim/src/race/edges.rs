@@ -373,8 +373,9 @@ impl Detector {
 /// # Agents that learn from each other
 impl Detector {
     /// What an agent knows now, to be learned later by somebody who comes after this call.
-    pub(crate) fn snapshot(&self, agent: AgentId) -> Option<Snapshot> {
+    pub(crate) fn snapshot(&mut self, agent: AgentId) -> Option<Snapshot> {
         self.on.then(|| {
+            self.has_acted(agent);
             let view = &self.agents[agent];
             Snapshot { agent, pe: self.pes_per_node.map(|_| view.pe), time: view.last, clock: Rc::clone(&view.clock) }
         })

@@ -99,12 +99,27 @@ impl Detector {
         (view.met, view.last, view.clock, view.issue) = (met + 1, now, joined, None);
     }
 
+    /// A thread accesses its block's shared memory: when that is. Its next moment is a later one, which whoever hears of it then knows.
+    pub(crate) fn acts_in_block(&mut self, thread: AgentId) -> u64 {
+        self.agents[thread].acted = true;
+        self.now
+    }
+
+    /// What a thread has done in its block's shared memory is behind it, before it tells others what it has done.
+    pub(super) fn has_acted(&mut self, agent: AgentId) {
+        if std::mem::take(&mut self.agents[agent].acted) {
+            let now = self.tick();
+            self.agents[agent].last = now;
+        }
+    }
+
     /// Some threads have met: `into` come after what `from` have done.
     pub(crate) fn threads_meet(&mut self, from: &[AgentId], into: &[AgentId]) {
         if !self.on || from.is_empty() {
             return;
         }
         from.iter().chain(into).for_each(|&thread| self.thread_acts(thread));
+        from.iter().for_each(|&thread| self.has_acted(thread));
         let mut joined = Rc::clone(&self.agents[from[0]].clock);
         let mut last = Rc::clone(&joined);
         for &thread in from {

@@ -24,6 +24,8 @@ pub(super) struct View {
     /// Its last own access, and the call of that, or of its last transfer.
     pub(super) last: u64,
     pub(super) site: u32,
+    /// Of a thread of a kernel: whether it has accessed shared memory since.
+    pub(super) acted: bool,
     /// Its last blocking transfer or store, and the last of these that a quiet has claimed. Of an agent of a kernel, non-blocking ones too.
     pub(super) issued: u64,
     pub(super) claimed: u64,
@@ -77,6 +79,7 @@ impl View {
             issue: None,
             mark: 0,
             last: 0,
+            acted: false,
             site: 0,
             issued: 0,
             claimed: 0,

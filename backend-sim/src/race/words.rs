@@ -43,6 +43,15 @@ impl Told {
         self.clock.steps(agent)
     }
 
+    /// Whether it tells all that another one does.
+    pub(crate) fn covers(&self, other: &Told) -> bool {
+        self.is(other) || {
+            let mut both = Clock::clone(&self.clock);
+            both.join(&other.clock);
+            both == *self.clock
+        }
+    }
+
     /// Tells what another one tells, too.
     pub(crate) fn join(&mut self, other: &Told) {
         if !self.is(other) {
@@ -246,6 +255,7 @@ impl Detector {
     /// What an agent tells that releases: everything that it knows and has done.
     pub(crate) fn tell(&mut self, agent: AgentId) -> Option<Told> {
         self.on.then(|| {
+            self.has_acted(agent);
             let time = self.tick();
             let view = &self.agents[agent];
             let mut clock = Clock::clone(&view.clock);

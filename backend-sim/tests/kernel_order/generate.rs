@@ -20,8 +20,8 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
     let of = || prop_oneof![5 => pe(), 1 => Just(SHARED)];
     let order = || prop_oneof![6 => Just(Order::Weak), 1 => strong()];
     prop_oneof![
-        3 => (pe(), data(), order()).prop_map(|(of, word, order)| Step::Read { of, word, order }),
-        3 => (pe(), data(), order()).prop_map(|(of, word, order)| Step::Write { of, word, value: 5, order }),
+        3 => (of(), data(), order()).prop_map(|(of, word, order)| Step::Read { of, word, order }),
+        3 => (of(), data(), order()).prop_map(|(of, word, order)| Step::Write { of, word, value: 5, order }),
         1 => (of(), flag(), strong()).prop_map(|(of, word, order)| Step::Read { of, word, order }),
         3 => (of(), flag(), strong()).prop_map(|(of, word, order)| Step::Write { of, word, value: 1, order }),
         3 => (of(), flag(), 1..=2u64, strong()).prop_map(|(of, word, value, order)| Step::Await { of, word, value, order }),
@@ -51,9 +51,10 @@ pub(crate) fn chains() -> impl Strategy<Value = Program> {
         1 => prop_oneof![Just(Order::Relaxed(Scope::Sys)), Just(Order::Strong(Scope::Sys))]
             .prop_map(|order| Step::Look { value: 1, order }),
     ];
+    let at = || prop_oneof![2 => pe(), 1 => Just(SHARED)];
     let touch = prop_oneof![
-        3 => (pe(), data()).prop_map(|(of, word)| Step::Read { of, word, order: Order::Weak }),
-        3 => (pe(), data()).prop_map(|(of, word)| Step::Write { of, word, value: 5, order: Order::Weak }),
+        3 => (at(), data()).prop_map(|(of, word)| Step::Read { of, word, order: Order::Weak }),
+        3 => (at(), data()).prop_map(|(of, word)| Step::Write { of, word, value: 5, order: Order::Weak }),
         1 => (pe(), data()).prop_map(|(to, word)| Step::P { to, word, value: 5 }),
         1 => (pe(), data()).prop_map(|(of, word)| Step::G { of, word }),
         1 => pe().prop_map(|to| Step::Put { to, word: 0, src: 1 }),
@@ -80,6 +81,57 @@ pub(crate) fn chains() -> impl Strategy<Value = Program> {
     prop::collection::vec((0..threads, link), 2..=4).prop_map(move |links| {
         let mut steps = vec![Vec::new(); threads];
         links.into_iter().for_each(|(thread, link)| steps[thread] = link);
+        Program::of_threads(steps)
+    })
+}
+
+/// Two threads of a block use a word, mostly one of its shared memory, and hear of each other by flags and signals, mostly through a thread of
+/// another block.
+pub(crate) fn relays() -> impl Strategy<Value = Program> {
+    let (pe, flag) = (|| 0..PES, || FLAG..WORDS);
+    let order = || {
+        prop_oneof![
+            4 => prop_oneof![Just(Step::Fence(Scope::Gpu)), Just(Step::Fence(Scope::Sys))],
+            1 => Just(Step::Quiet),
+            1 => Just(Step::NvshmemFence),
+        ]
+    };
+    let far = || prop_oneof![1 => Just(Scope::Gpu), 4 => Just(Scope::Sys)];
+    let strong = || prop_oneof![far().prop_map(Order::Relaxed), far().prop_map(Order::Strong)];
+    let touch = || {
+        let (word, order) = (0, Order::Weak);
+        (prop_oneof![2 => Just(SHARED), 1 => Just(0)], any::<bool>()).prop_map(move |(of, writes)| match writes {
+            true => Step::Write { of, word, value: 5, order },
+            false => Step::Read { of, word, order },
+        })
+    };
+    let tell = || {
+        prop_oneof![
+            2 => (pe(), flag(), strong()).prop_map(|(of, word, order)| Step::Write { of, word, value: 1, order }),
+            1 => (pe(), flag(), strong()).prop_map(|(of, word, order)| Step::Add { of, word, order, fetch: true }),
+            1 => pe().prop_map(|to| Step::Signal { to }),
+        ]
+    };
+    // whoever hears looks where the other tells, if it can
+    let hears = |tell: &Step, order: Order| match *tell {
+        Step::Write { of, word, .. } | Step::Add { of, word, .. } => Step::Await { of, word, value: 1, order },
+        _ => Step::Wait { value: 1 },
+    };
+    let maybe = |step: BoxedStrategy<Step>| prop::option::weighted(0.8, step);
+    let first = (touch(), maybe(order().boxed()), tell());
+    let relay = prop::option::weighted(0.7, (strong(), maybe(order().boxed()), tell(), 2..PES * BLOCKS * 2));
+    let last = (strong(), maybe(order().boxed()), touch());
+    (first, relay, last).prop_map(move |(first, relay, last)| {
+        let mut steps = vec![Vec::new(); PES * BLOCKS * 2];
+        let (touch, release, tell) = first;
+        steps[0] = [Some(touch), release, Some(tell)].into_iter().flatten().collect();
+        let mut heard = tell;
+        if let Some((strength, between, tell, thread)) = relay {
+            steps[thread] = [Some(hears(&heard, strength)), between, Some(tell)].into_iter().flatten().collect();
+            heard = tell;
+        }
+        let (strength, acquire, touch) = last;
+        steps[1] = [Some(hears(&heard, strength)), acquire, Some(touch)].into_iter().flatten().collect();
         Program::of_threads(steps)
     })
 }

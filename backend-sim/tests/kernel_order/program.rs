@@ -7,8 +7,7 @@ pub(crate) const BLOCKS: usize = 2;
 /// Data, then flags that strong accesses share. One word more is a signal, and behind it each thread has one for what it has seen.
 pub(crate) const WORDS: usize = 4;
 
-/// In place of a PE: the shared memory of the thread's block. It has flags and no data: the order of plain accesses there is known by what the block's
-/// threads tell each other themselves, and not by signals or by other blocks.
+/// In place of a PE: the shared memory of the thread's block.
 pub(crate) const SHARED: usize = PES;
 /// The word that signals change, and waits and strong loads look at.
 pub(crate) const SIGNAL: usize = WORDS;

@@ -1,7 +1,7 @@
 //! Accesses to memory: to the right space, in bounds, at the right alignment, noted for races.
 
 use super::lanes::{Lanes, Row, each_lane};
-use super::shared::{Finding, Touch};
+use super::shared::{Finding, Learned, Touch};
 use super::thread::Thread;
 use super::{Block, Fault, FaultKind, Halt, Stop};
 use crate::alu;
@@ -135,7 +135,6 @@ impl Block {
         let value = world.load(&access);
         let value = self.accepted(value, &access, index)?;
         self.has_read(thread, index, at, memory.bytes);
-        self.synchronize_read(index, at, memory.order);
         Ok(value)
     }
 
@@ -158,7 +157,7 @@ impl Block {
                 let at = self.shared_range(index, at, bytes, place)?;
                 let generic = window::SHARED + at as u64;
                 let strong = self.announce_inside(world, index, memory, generic, AccessKind::Load, place)?;
-                self.touch(at, bytes.into(), Touch { thread: index, place, reads: true, writes: false, strong })?;
+                self.touch(world, (at, bytes.into()), (index, place), (true, false), strong)?;
                 self.has_read(thread, index, generic, bytes);
                 self.synchronize_read(index, generic, memory.order);
                 if strong {
@@ -197,7 +196,6 @@ impl Block {
         }
         let changed = world.store(&access, value);
         let changed = self.accepted(changed, &access, index)?;
-        self.synchronize_write(index, at, memory.order, false);
         match changed {
             true => self.changed(index, at, memory.bytes),
             false => self.has_read(thread, index, at, memory.bytes),
@@ -224,7 +222,7 @@ impl Block {
                 let at = self.shared_range(index, at, bytes, place)?;
                 let generic = window::SHARED + at as u64;
                 let strong = self.announce_inside(world, index, memory, generic, AccessKind::Store, place)?;
-                self.touch(at, bytes.into(), Touch { thread: index, place, reads: false, writes: true, strong })?;
+                self.touch(world, (at, bytes.into()), (index, place), (false, true), strong)?;
                 self.synchronize_write(index, generic, memory.order, false);
                 let changed = self.shared.store(at, bytes, value);
                 if strong {
@@ -284,8 +282,7 @@ impl Block {
                 let at = self.shared_range(index, at, bytes, place)?;
                 let access = self.atomic_access(index, form, window::SHARED + at as u64, place);
                 self.announce(world, &access)?;
-                let touch = Touch { thread: index, place, reads: true, writes: true, strong: true };
-                self.touch(at, bytes.into(), touch)?;
+                self.touch(world, (at, bytes.into()), (index, place), (true, true), true)?;
                 let old = self.shared.load(at, bytes);
                 let changed = self.shared.store(at, bytes, alu::atomic(form.op, form.ty, old, b, c));
                 world.accessed_shared(&access, changed);
@@ -301,11 +298,12 @@ impl Block {
             }
         };
         self.has_read(thread, index, address, bytes);
-        if !form.commutes {
+        let is_shared = crate::world::is_shared(address);
+        if is_shared && !form.commutes {
             self.synchronize_read(index, address, memory.order);
         }
         // A compare-and-swap that fails writes nothing, and releases nothing.
-        if changed || form.op != crate::world::AtomicOp::CompareSwap {
+        if is_shared && (changed || form.op != crate::world::AtomicOp::CompareSwap) {
             self.synchronize_write(index, address, memory.order, true);
         }
         if changed {
@@ -415,9 +413,23 @@ impl Block {
     }
 
     /// Notes an access to shared memory; a race or a read of what nobody wrote ends the block.
-    pub(super) fn touch(&mut self, at: usize, bytes: usize, touch: Touch) -> Result<(), Halt> {
+    pub(super) fn touch(
+        &mut self,
+        world: &mut impl World,
+        (at, bytes): (usize, usize),
+        (thread, place): (usize, Place),
+        (reads, writes): (bool, bool),
+        strong: bool,
+    ) -> Result<(), Halt> {
         let checks = self.launch.checks;
-        let (finding, uninitialized) = self.shared.touch(at, bytes, touch, &self.order, checks.races);
+        let mut touch = Touch { thread, place, reads, writes, strong, moment: 0 };
+        if checks.races {
+            self.tell(world); // what has ordered threads so far was before
+            touch.moment = world.moment(thread as u32);
+        }
+        let learned: Learned<'_> = &mut |of, moment| world.comes_after(thread as u32, of as u32, moment);
+        let (finding, uninitialized) =
+            self.shared.touch(at, bytes, touch, &self.order, checks.races.then_some(learned));
         if let Some(Finding { thread, place, wrote }) = finding {
             let what = |writes: bool| if writes { "write" } else { "read" };
             let message = format!(

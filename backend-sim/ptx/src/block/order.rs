@@ -1,4 +1,4 @@
-//! Happens-before between the threads of a block: vector clocks that a barrier of the whole block resets.
+//! Happens-before between the threads of a block, by what they tell each other within it: vector clocks that a barrier of the whole block resets.
 //!
 //! An access is known by its epoch (how many barriers of the whole block came before), its thread, and that thread's clock. A clock
 //! advances when its thread releases. What a thread knows of others beyond the last barrier of the block is a row of clocks, which
@@ -6,8 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-use crate::world;
 
 /// For each thread the latest clock that is known of it.
 type Row = Arc<[u32]>;
@@ -60,7 +58,7 @@ pub(super) struct Order {
     /// What a thread's last fence released, and what its strong reads since then have brought, for a fence to acquire.
     fenced: Vec<Option<Row>>,
     pending: Vec<Option<Row>>,
-    /// What was released at an address.
+    /// What was released at an address of shared memory.
     released: BTreeMap<u64, Row>,
 }
 
@@ -153,9 +151,7 @@ impl Order {
 
     /// A strong write at an address: a release, or relaxed behind a fence. An atomic keeps what was released there before.
     pub(super) fn write(&mut self, thread: usize, address: u64, releases: bool, atomic: bool) {
-        if let Some(untold) = &mut self.untold
-            && world::is_shared(address)
-        {
+        if let Some(untold) = &mut self.untold {
             untold.push(Sync::Write { thread, address, releases, atomic });
         }
         let row = if releases { Some(self.snapshot(thread)) } else { self.fenced[thread].clone() };
@@ -169,9 +165,7 @@ impl Order {
 
     /// A strong read at an address: an acquire, or relaxed for a later fence.
     pub(super) fn read(&mut self, thread: usize, address: u64, acquires: bool) {
-        if let Some(untold) = &mut self.untold
-            && world::is_shared(address)
-        {
+        if let Some(untold) = &mut self.untold {
             untold.push(Sync::Read { thread, address, acquires });
         }
         let Some(row) = self.released.get(&address).cloned() else { return };

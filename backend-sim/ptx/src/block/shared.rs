@@ -16,38 +16,53 @@ struct Stamp {
     first: u16,
     last: u16,
     strong: bool,
+    /// The world's moment of all of them.
+    moment: u64,
 }
+
+/// Whether whoever accesses now comes after what another thread had done by a moment, as the world knows it.
+pub(super) type Learned<'a> = &'a mut dyn FnMut(usize, u64) -> bool;
 
 impl Stamp {
     fn is_alike(&self, other: &Stamp) -> bool {
-        Stamp { first: 0, last: 0, ..*self } == Stamp { first: 0, last: 0, ..*other }
+        let same = |stamp: &Stamp| Stamp { first: 0, last: 0, moment: 0, ..*stamp };
+        same(self) == same(other)
     }
 
-    fn has(&self, other: &Stamp) -> bool {
-        self.is_alike(other) && (self.first..=self.last).contains(&other.first)
+    /// Whether it stands, from now on, for a later access of one of its threads.
+    fn takes(&mut self, other: &Stamp) -> bool {
+        if self.first == self.last && self.covers(&Stamp { moment: self.moment, ..*other }) {
+            self.moment = other.moment;
+        }
+        self.moment == other.moment && self.covers(other)
     }
 
     /// Whether it is, from now on, one with that of the threads behind its own.
     fn joins(&mut self, other: &Stamp) -> bool {
-        let follows = self.is_alike(other) && self.last + 1 == other.first;
+        let follows = self.is_alike(other) && self.moment == other.moment && self.last + 1 == other.first;
         if follows {
             self.last = other.last;
         }
         follows
     }
 
+    /// Whether its threads have made the same access as another one's did, and not earlier: whoever comes after it comes after that.
+    fn covers(&self, other: &Stamp) -> bool {
+        self.is_alike(other) && self.first <= other.first && other.last <= self.last && self.moment >= other.moment
+    }
+
     /// A thread of these whose access nothing orders before what another one does now.
-    fn unordered(&self, order: &Order, thread: usize) -> Option<usize> {
+    fn unordered(&self, order: &Order, thread: usize, learned: Learned<'_>) -> Option<usize> {
         if self.epoch < order.epoch {
             return None;
         }
         let mut threads = (self.first..=self.last).rev().map(usize::from);
-        threads.find(|&other| !order.before(self.epoch, other, self.clock, thread))
+        threads.find(|&other| !order.before(self.epoch, other, self.clock, thread) && !learned(other, self.moment))
     }
 
     /// Whether these reads need not be kept any more, because a thread's later read stands for them.
     fn is_over(&self, order: &Order, later: &Stamp) -> bool {
-        (self.strong || !later.strong) && self.unordered(order, later.first.into()).is_none()
+        (self.strong || !later.strong) && self.unordered(order, later.first.into(), &mut |_, _| false).is_none()
     }
 }
 
@@ -70,19 +85,20 @@ impl Cell {
         if self.read.epoch < read.epoch {
             self.earlier.clear();
             self.read = read;
-        } else if !self.read.has(&read) && !self.read.joins(&read) {
+        } else if !self.read.takes(&read) && !self.read.joins(&read) {
             self.read_besides(order, read);
         }
     }
 
     fn read_besides(&mut self, order: &Order, read: Stamp) {
-        if self.earlier.iter().any(|earlier| earlier.has(&read)) {
+        if self.earlier.iter_mut().any(|earlier| earlier.takes(&read)) {
             return;
         }
         let before = std::mem::replace(&mut self.read, read);
         if before.is_over(order, &read) || self.earlier.last_mut().is_some_and(|last| last.joins(&before)) {
             return;
         }
+        self.earlier.retain(|earlier| !before.covers(earlier));
         if self.earlier.len() == self.earlier.capacity() {
             self.earlier.retain(|earlier| !earlier.is_over(order, &read));
             self.earlier.reserve(self.earlier.len() + 1); // so that the next time is far away
@@ -108,6 +124,8 @@ pub(super) struct Touch {
     pub(super) writes: bool,
     /// Strong accesses do not race with each other.
     pub(super) strong: bool,
+    /// When it is, to the [world](crate::World::moment).
+    pub(super) moment: u64,
 }
 
 /// A race with an earlier access, which wrote or only read.
@@ -138,30 +156,32 @@ impl Shared {
         bytes::put(&mut self.bytes, at, bytes, value).unwrap_or(false)
     }
 
-    /// Notes an access to bytes that exist. The first race, if there is one, and whether bytes are read that nobody wrote.
+    /// Notes an access to bytes that exist. The first race, if there is one, and whether bytes are read that nobody wrote. `learned`: what
+    /// else orders threads, if races are looked for.
     pub(super) fn touch(
         &mut self,
         at: usize,
         bytes: usize,
         touch: Touch,
         order: &Order,
-        races: bool,
+        mut learned: Option<Learned<'_>>,
     ) -> (Option<Finding>, bool) {
         let (mut finding, mut uninitialized) = (None, false);
         if self.cells.is_empty() {
             return (None, false);
         }
-        let Touch { thread, place, reads, writes, strong } = touch;
+        let Touch { thread, place, reads, writes, strong, moment } = touch;
         let number = thread as u16;
         let (epoch, clock) = (order.epoch, order.clock(thread));
-        let stamp = Stamp { epoch, clock, place, first: number, last: number, strong };
+        let stamp = Stamp { epoch, clock, place, first: number, last: number, strong, moment };
         for cell in &mut self.cells[at >> self.granularity..(at + bytes).div_ceil(1 << self.granularity)] {
-            let race = |earlier: &Stamp, wrote: bool| {
-                let other = earlier.unordered(order, thread).filter(|_| !(earlier.strong && strong))?;
-                Some(Finding { thread: other, place: earlier.place, wrote })
-            };
             uninitialized |= reads && cell.write.epoch == 0;
-            if races && finding.is_none() {
+            if let (Some(learned), None) = (&mut learned, finding) {
+                let mut race = |earlier: &Stamp, wrote: bool| {
+                    let plain = !(earlier.strong && strong);
+                    let other = plain.then(|| earlier.unordered(order, thread, learned))??;
+                    Some(Finding { thread: other, place: earlier.place, wrote })
+                };
                 finding = race(&cell.write, true);
                 if writes && finding.is_none() {
                     let mut all = std::iter::once(&cell.read).chain(cell.earlier.iter().rev());
@@ -195,10 +215,15 @@ mod tests {
             let mut order = Order::new(THREADS, false);
             let mut shared = Shared::new(4, 4, true);
             let (mut write, mut reads) = (None::<(Stamp, bool)>, Vec::new());
+            let (mut now, mut told) = (0, [[0; THREADS]; THREADS]); // when each was told last of what each had done, elsewhere
             for _ in 0..60 {
                 let thread = next(THREADS);
-                match next(12) {
+                match next(13) {
                     0 if next(4) == 0 => order.meet_all(),
+                    12 => {
+                        now += 1;
+                        told[next(THREADS)][thread] = now;
+                    }
                     0 | 1 => {
                         let other = (thread + 1 + next(THREADS - 1)) % THREADS;
                         order.meet(&[thread, other], &[thread, other][..1 + next(2)]);
@@ -206,19 +231,21 @@ mod tests {
                     kind => {
                         let (writes, strong) = (kind == 2, next(3) == 0);
                         let place = Place(next(2) as u32);
-                        let touch = Touch { thread, place, reads: !writes, writes, strong };
+                        let touch = Touch { thread, place, reads: !writes, writes, strong, moment: now };
                         let number = thread as u16;
                         let (epoch, clock) = (order.epoch, order.clock(thread));
-                        let stamp = Stamp { epoch, clock, place, first: number, last: number, strong };
+                        let stamp = Stamp { epoch, clock, place, first: number, last: number, strong, moment: now };
                         let earlier = write.iter().chain(reads.iter().filter(|_| writes));
                         let expected: Vec<Finding> = earlier
                             .filter(|(earlier, _)| !(earlier.strong && strong))
                             .filter_map(|(earlier, wrote)| {
-                                let thread = earlier.unordered(&order, thread)?;
+                                let learned = &mut |of: usize, moment| told[of][thread] > moment;
+                                let thread = earlier.unordered(&order, thread, learned)?;
                                 Some(Finding { thread, place: earlier.place, wrote: *wrote })
                             })
                             .collect();
-                        let (found, _) = shared.touch(0, 4, touch, &order, true);
+                        let learned: Learned<'_> = &mut |of, moment| told[of][thread] > moment;
+                        let (found, _) = shared.touch(0, 4, touch, &order, Some(learned));
                         assert_eq!(found.is_some(), !expected.is_empty(), "{found:?} {expected:?}");
                         assert!(found.is_none_or(|found| expected.contains(&found)), "{found:?} {expected:?}");
                         races += usize::from(found.is_some());
@@ -240,8 +267,8 @@ mod tests {
         for instruction in [1, 2, 1] {
             let place = Place(instruction);
             for thread in 0..256 {
-                let touch = Touch { thread, place, reads: true, writes: false, strong: false };
-                assert_eq!(shared.touch(0, 4, touch, &order, true).0, None);
+                let touch = Touch { thread, place, reads: true, writes: false, strong: false, moment: 0 };
+                assert_eq!(shared.touch(0, 4, touch, &order, Some(&mut |_, _| false)).0, None);
             }
         }
         assert_eq!(shared.cells[0].earlier.len(), 1);

@@ -127,6 +127,25 @@ impl Machine {
         }
     }
 
+    /// A thread accesses its block's shared memory: when that is.
+    pub(super) fn acts_in_block(&mut self, id: BlockId, thread: usize) -> u64 {
+        if !self.races.is_on() {
+            return 0;
+        }
+        let agent = self.agent_of_thread(id, thread);
+        self.races.acts_in_block(agent)
+    }
+
+    /// Whether a thread comes after what another one of its block had done by a moment.
+    pub(super) fn thread_comes_after(&mut self, id: BlockId, thread: usize, of: usize, moment: u64) -> bool {
+        if !self.races.is_on() {
+            return false;
+        }
+        let Some(of) = self.kernels.blocks[id].threads[of] else { return false };
+        let thread = self.thread_acts(id, thread);
+        moment.checked_add(1).is_some_and(|later| self.races.comes_after(thread, of, later))
+    }
+
     /// All threads of a block that have acted, and those that have ended, know of each other.
     pub(super) fn all_threads_meet(&mut self, id: BlockId) {
         let Running { agent, ref threads, .. } = self.kernels.blocks[id];

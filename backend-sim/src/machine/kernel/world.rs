@@ -225,6 +225,14 @@ impl World for KernelWorld<'_> {
         }
     }
 
+    fn moment(&mut self, thread: u32) -> u64 {
+        self.machine.acts_in_block(self.block, thread as usize)
+    }
+
+    fn comes_after(&mut self, thread: u32, of: u32, moment: u64) -> bool {
+        self.machine.thread_comes_after(self.block, thread as usize, of as usize, moment)
+    }
+
     fn query(&mut self, external: usize) -> Option<u64> {
         self.code.functions[external].constant(self.pe.index(), self.machine.pes.len())
     }
