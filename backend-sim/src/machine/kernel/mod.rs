@@ -219,6 +219,7 @@ impl Machine {
         self.kernels.live.push(id);
         self.races.set_mark(agent, self.races.mark(stream));
         self.learn_past(agent, stream);
+        self.races.block_begins(agent);
         self.fences_at_the_beginning(id);
         self.woken.push_back(agent);
     }
