@@ -305,6 +305,8 @@ fn what_only_the_library_has_is_linked_from_there() {
             let cubin = link(ptx, "kernel.ptx", installation, &options).unwrap_or_else(|why| panic!("{why}"));
             assert!(has_kernel(cubin.bytes()) && cubin.functions().contains(&"nvshmem_global_exit".to_string()));
         }
+        let own = inlined(&Source::new("own.cu", text), &Options::new(), installation, &options);
+        assert!(has_kernel(own.unwrap_or_else(|why| panic!("{why}")).bytes()));
         let why = link(&numba, "kernel.ptx", installation, &options).unwrap_err().to_string();
         assert!(
             why.contains("nvshmem_global_exit is called with 2 arguments of 8 and 4 bytes, and no result"),

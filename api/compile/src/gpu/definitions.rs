@@ -96,8 +96,8 @@ template <auto Function, class R, class... A> struct os_call<Function, R (*)(A..
 };
 ";
 
-/// Functions that `libnvshmem_device.a` has under their names, and how it has them. The headers do not declare them to NVRTC.
-const IN_THE_LIBRARY: [(&str, &str); 1] = [("nvshmem_global_exit", "void nvshmem_global_exit(int status);")];
+/// Functions that `libnvshmem_device.a` has under their names.
+pub(super) const IN_THE_LIBRARY: [&str; 1] = ["nvshmem_global_exit"];
 
 /// Begins what is asserted.
 pub(super) const ASSERTED: &str = "onesided: ";
@@ -106,9 +106,8 @@ pub(super) const ASSERTED: &str = "onesided: ";
 pub(super) fn text(functions: &[External]) -> String {
     let mut text = String::new();
     let mut line = |line: std::fmt::Arguments<'_>| _ = writeln!(text, "{line}");
-    let in_library = |function: &External| IN_THE_LIBRARY.iter().find(|(name, _)| *name == function.public_name());
-    let renamed = functions.iter().filter(|function| in_library(function).is_none()).map(External::public_name);
-    let renamed: Vec<&str> = renamed.collect();
+    let is_in_library = |function: &External| IN_THE_LIBRARY.contains(&function.public_name());
+    let renamed: Vec<&str> = functions.iter().filter(|one| !is_in_library(one)).map(External::public_name).collect();
     for name in &renamed {
         line(format_args!("#define {name} os_{name}"));
     }
@@ -118,12 +117,7 @@ pub(super) fn text(functions: &[External]) -> String {
     }
     for (place, function) in functions.iter().enumerate() {
         let External { name, result, parameters } = function;
-        let rename = if let Some((_, declaration)) = in_library(function) {
-            line(format_args!("extern \"C\" __device__ {declaration}"));
-            ""
-        } else {
-            "os_"
-        };
+        let rename = if is_in_library(function) { "" } else { "os_" };
         let (real, bytes) = (format!("{rename}{}", function.public_name()), result.unwrap_or(0));
         let (f, way) = (format!("decltype(&{real})"), format!("os_way_{place}"));
         let sizes: String = parameters.iter().map(|bytes| format!(", {bytes}")).collect();
@@ -193,8 +187,7 @@ mod tests {
         };
         let text = function("nvshmem_global_exit", None, &[4]);
         assert!(text.starts_with("#include") && !text.contains("#define"), "{text}");
-        assert_eq!(text.matches("extern \"C\" __device__ void nvshmem_global_exit(int status);").count(), 1, "{text}");
-        assert_eq!(text.matches("extern \"C\"").count(), 1, "{text}");
+        assert!(!text.contains("extern \"C\""), "{text}");
         assert!(text.contains("static_assert(os_way_0 == os_plain, "), "{text}");
         let numba = function("_Z19nvshmem_global_exit_nbst", Some(4), &[8, 8]);
         assert!(numba.starts_with("#include") && numba.contains("os_call<&nvshmem_global_exit, "), "{numba}");
