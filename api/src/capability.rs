@@ -51,4 +51,7 @@ pub struct Capabilities {
     /// Atomics of kernels on a word that PEs of several GPUs update: NVSHMEM's, and the GPU's own through a peer's pointer. Where they are
     /// missing, kernels run and updates get lost; nobody returns an error.
     pub kernel_atomics: Support,
+    /// What NVSHMEM has for kernels from 3.8 on: flushes, queue pairs, regions, shared memory that the library may use. A module that calls one of
+    /// them is refused where they are missing.
+    pub kernel_extensions: Support,
 }

@@ -4,6 +4,7 @@ use onesided::{At, Result, Source};
 use onesided_compile::gpu::{self, Installation, LinkError};
 
 use crate::atomics;
+use crate::capabilities;
 use crate::code::{Code, link_options, refused};
 use crate::machine::HostLibrary;
 
@@ -47,6 +48,12 @@ impl Ahead {
     #[must_use]
     pub fn atomics() -> Source {
         atomics::source()
+    }
+
+    /// Whether modules may call what NVSHMEM has for kernels from 3.8 on: see [`kernel_extensions`](onesided::Capabilities::kernel_extensions).
+    #[must_use]
+    pub fn has_kernel_extensions(&self) -> bool {
+        capabilities::has_kernel_extensions(self.installation.version())
     }
 
     /// The texts of NVSHMEM's functions that the module needs and the cache lacks, by their numbers for [`Ahead::provide`]. None for a

@@ -23,10 +23,17 @@ const CRASHES: &str = "the heap is memory of the host (NVSHMEM_HEAP_KIND=SYSMEM)
 pub(crate) const LOSES: &str = "the heap is memory of the host (NVSHMEM_HEAP_KIND=SYSMEM), where this machine's GPUs read, change and write back by \
                      themselves: of two GPUs, one loses the other's update";
 
+/// Why some functions of kernels are missing.
+const NO_EXTENSIONS: &str = "flushes, queue pairs and regions of kernels are not in libraries before 3.8";
+
+/// The first of the versions that were tried that has them.
+const EXTENDS: [i32; 3] = [3, 8, 0];
+
 /// The first version that registers memory of the GPU beside a heap in memory of the host.
 const REGISTERS: [i32; 3] = [3, 8, 0];
 
-/// What `Pe::capabilities` returns on every GPU, with every version of the library. There are exceptions. A PE whose heap is memory
+/// What `Pe::capabilities` returns on every GPU, with every version of the library. There are exceptions. Libraries before 3.8 have no
+/// extensions for kernels. A PE whose heap is memory
 /// of the host (`NVSHMEM_HEAP_KIND=SYSMEM`) has no symmetric registration, and with libraries before 3.8 no registration at all, and no
 /// atomics of the host; if another GPU reaches that heap by loads and stores, and the machine has no atomics between GPU and host, it has
 /// no atomics at all. And where NVRTC, nvJitLink, or what NVSHMEM has for kernels, is not installed, there are no atomics of the host.
@@ -52,7 +59,13 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     symmetric_registration: Support::Native,
     kernels: Support::Native,
     kernel_atomics: Support::Native,
+    kernel_extensions: Support::Native,
 };
+
+/// Whether a library has for kernels what 3.8 has.
+pub(crate) fn has_kernel_extensions(version: [i32; 3]) -> bool {
+    version >= EXTENDS
+}
 
 /// The heap, as far as calls depend on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,7 +80,11 @@ pub(crate) struct HeapKind {
 pub(crate) fn capabilities(heap: HeapKind, version: [i32; 3], no_atomics: Option<&'static str>) -> Capabilities {
     let host_atomics = no_atomics.map_or(CAPABILITIES.host_atomics, Support::Missing);
     let kernel_atomics = if heap.loses_updates { Support::Missing(LOSES) } else { CAPABILITIES.kernel_atomics };
-    let all = Capabilities { host_atomics, kernel_atomics, ..CAPABILITIES };
+    let kernel_extensions = match has_kernel_extensions(version) {
+        true => CAPABILITIES.kernel_extensions,
+        false => Support::Missing(NO_EXTENSIONS),
+    };
+    let all = Capabilities { host_atomics, kernel_atomics, kernel_extensions, ..CAPABILITIES };
     if !heap.is_host {
         return all;
     }
@@ -82,13 +99,20 @@ mod tests {
     #[test]
     fn a_heap_in_memory_of_the_host_has_less_registration() {
         let host = HeapKind { is_host: true, loses_updates: false };
-        assert_eq!(capabilities(HeapKind::default(), [3, 4, 5], None), CAPABILITIES);
+        assert_eq!(capabilities(HeapKind::default(), [3, 8, 0], None), CAPABILITIES);
         assert_eq!(capabilities(host, [3, 8, 0], Some("no")).host_atomics, Support::Missing("no"));
         let registers = [[3, 4, 5], [3, 8, 0]].map(|version| {
             let can = capabilities(host, version, None);
             (can.registration.is_available(), can.symmetric_registration.is_available())
         });
         assert_eq!(registers, [(false, false), (true, false)]);
+    }
+
+    #[test]
+    fn older_libraries_have_no_extensions_for_kernels() {
+        let of = |version| capabilities(HeapKind::default(), version, None);
+        let older = Capabilities { kernel_extensions: Support::Missing(NO_EXTENSIONS), ..CAPABILITIES };
+        assert_eq!((of([3, 4, 5]), of([3, 8, 0])), (older, CAPABILITIES));
     }
 
     #[test]

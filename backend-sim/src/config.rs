@@ -144,6 +144,7 @@ const EVERYTHING: Capabilities = Capabilities {
     symmetric_registration: Support::Native,
     kernels: Support::Native,
     kernel_atomics: Support::Native,
+    kernel_extensions: Support::Native,
 };
 
 impl Default for Config {

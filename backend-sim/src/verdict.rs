@@ -186,6 +186,8 @@ pub enum VerdictKind {
         pe: usize,
         /// Its status; 0 is no finding.
         status: i32,
+        /// If a kernel did: which one and which thread, and the line of the call.
+        kernel: Option<(String, At)>,
     },
 }
 

@@ -278,12 +278,13 @@ fn a_family_that_is_missing_is_refused_and_its_use_is_told() {
             symmetric_registration: support(6),
             kernels: support(7),
             kernel_atomics: support(8),
+            kernel_extensions: support(9),
         }
     };
     let mut simulation = Simulation::new(Config { races: Races::Note, ..Config::pes(2) }).unwrap();
     let run = simulation.run(uses_everything).unwrap();
     let trace = simulation.reproduce(&run, uses_everything).unwrap().trace.unwrap();
-    assert_eq!(trace.iter().find_map(|event| event.unsupported(&without(9))), None);
+    assert_eq!(trace.iter().find_map(|event| event.unsupported(&without(10))), None);
 
     let families = [
         "atomics of the host",

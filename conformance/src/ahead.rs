@@ -31,9 +31,13 @@ impl FromStr for Text {
     }
 }
 
-/// The modules that the suite loads, with the backend's own.
-pub(crate) fn of_the_suite() -> Vec<Source> {
-    crate::suite::kernels().into_iter().chain([Ahead::atomics()]).collect()
+/// The modules that the suite loads with the installed NVSHMEM, with the backend's own.
+pub(crate) fn of_the_suite(compiler: &Ahead) -> Vec<Source> {
+    modules(compiler.has_kernel_extensions())
+}
+
+fn modules(extensions: bool) -> Vec<Source> {
+    crate::suite::kernels(extensions).into_iter().chain([Ahead::atomics()]).collect()
 }
 
 /// Compiles one text.
@@ -120,8 +124,12 @@ mod tests {
 
     #[test]
     fn the_suite_has_each_module_once() {
-        let sources = of_the_suite();
-        let names: std::collections::BTreeSet<_> = sources.iter().map(Source::name).collect();
-        assert_eq!((names.len(), names.contains("order.ptx"), names.contains("atomics.cu")), (14, true, true));
+        let names = |extensions| -> std::collections::BTreeSet<String> {
+            modules(extensions).iter().map(|source| source.name().to_string()).collect()
+        };
+        let all = names(true);
+        assert_eq!((all.len(), all.contains("order.ptx"), all.contains("atomics.cu")), (15, true, true));
+        let missing: Vec<String> = all.difference(&names(false)).cloned().collect();
+        assert_eq!(missing, ["extensions.ptx"]);
     }
 }

@@ -58,6 +58,8 @@ pub struct Needs {
     pub kernels: bool,
     /// Atomics of kernels on a word that several PEs update.
     pub kernel_atomics: bool,
+    /// What NVSHMEM has for kernels from 3.8 on.
+    pub kernel_extensions: bool,
     /// A bug of the whole program, on purpose: only the simulator survives it, with a verdict.
     pub verdict: bool,
 }
@@ -73,6 +75,7 @@ impl Needs {
             (self.symmetric_registration, &missing.symmetric_registration, "symmetric registration"),
             (self.kernels, &missing.kernels, "kernels"),
             (self.kernel_atomics, &missing.kernel_atomics, "atomics of kernels by several GPUs"),
+            (self.kernel_extensions, &missing.kernel_extensions, "extensions of NVSHMEM 3.8 for kernels"),
         ];
         let unmet =
             families.into_iter().find_map(|(needed, why, family)| Some((family, why.as_ref().filter(|_| needed)?)));
@@ -182,6 +185,13 @@ impl<B: Backend> Case<B> {
     #[must_use]
     pub fn needs_kernel_atomics(mut self) -> Self {
         self.needs.kernel_atomics = true;
+        self
+    }
+
+    /// Needs what NVSHMEM has for kernels from 3.8 on.
+    #[must_use]
+    pub fn needs_kernel_extensions(mut self) -> Self {
+        self.needs.kernel_extensions = true;
         self
     }
 

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use onesided::backend::Op;
-use onesided::{DType, SignalOp};
+use onesided::{DType, SignalOp, Source};
 use onesided_conformance::case::Case;
 use onesided_conformance::expected::{Folder, print};
 use onesided_conformance::known;
 use onesided_conformance::outcome::in_order;
-use onesided_conformance::suite::cases;
+use onesided_conformance::suite::{cases, kernels};
 use onesided_sim::{EventKind, Profile, Sim};
 
 /// The chapters of the API, in the order of the suite.
@@ -158,6 +158,27 @@ fn a_case_that_needs_atomics_of_kernels_says_so() {
         let says = case.needs.kernel_atomics;
         assert!(says || !by_several, "{} updates a word from several PEs and does not say so", case.name);
         assert!(by_several || !says || case.needs.peer_access, "{} does not need atomics", case.name);
+    }
+}
+
+/// What NVSHMEM has for kernels from 3.8 on stands in a module of its own, because an older library refuses it as a whole.
+#[test]
+fn a_case_that_needs_extensions_for_kernels_says_so() {
+    let newer = ["_flush", "_qp_", "_region_", "_smem", "_warpgroup", "_signal_counted"];
+    let calls = |source: &Source| {
+        let declared = source.text().lines().filter(|line| line.starts_with(".extern .func"));
+        declared.filter(|line| newer.iter().any(|part| line.contains(part))).count()
+    };
+    let all = kernels(true);
+    let older: Vec<_> = kernels(false).iter().map(|source| source.name().to_string()).collect();
+    assert_eq!(kernels(false).iter().map(calls).sum::<usize>(), 0);
+    let extensions: Vec<&Source> = all.iter().filter(|source| !older.contains(&source.name().to_string())).collect();
+    let [extensions] = extensions[..] else { panic!("one module has them: {extensions:?}") };
+    assert!(calls(extensions) >= 15);
+    for case in cases::<Sim>().iter().filter(|case| case.needs.kernels) {
+        let name = case.name.strip_prefix("device/").unwrap();
+        let is_there = extensions.text().contains(&format!(".entry {name}("));
+        assert_eq!(case.needs.kernel_extensions, is_there, "{}", case.name);
     }
 }
 

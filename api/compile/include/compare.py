@@ -10,8 +10,8 @@ import sys
 
 # Functions of the host, of streams, and of families that our header leaves out.
 LEFT_OUT = re.compile(
-    r"_on_stream$|_(init|finalize|malloc|calloc|align|free|global_exit|query_thread|create)$|^nvshmemx?_(init|hostlib|cumodule|culibrary"
-    r"|buffer|set_attr|get_uniqueid|collective_launch|region|status_string|team_(split|destroy|get|init)|signal_counted)"
+    r"_on_stream$|_(init|finalize|malloc|calloc|align|free|query_thread|create)$|^nvshmemx?_(init|hostlib|cumodule|culibrary"
+    r"|buffer|set_attr|get_uniqueid|collective_launch|region_(start|stop)$|status_string|team_(split|destroy|get|init))"
 )
 PROTOTYPE = re.compile(r"((?:[\w*]+\s+)+\**)(nvshmemx?_\w+)\s*\(([^()]*)\)\s*[;{]")
 # The same type under another name, once macros are expanded.
@@ -42,7 +42,7 @@ BASIC = {"int", "char", "short", "long", "float", "double", "unsigned", "signed"
 def functions(folder, includes):
     """Name and the forms that it is declared in: result and types of parameters."""
     command = ["c++", "-E", "-P", "-x", "c++", "-std=c++17", "-D__CUDACC__", "-D__CUDA_ARCH__=900", "-D__NVCC__"]
-    command += ["-D__CUDACC_VER_MAJOR__=13", "-D__CUDACC_VER_MINOR__=0", "-I", folder]
+    command += ["-D__CUDACC_VER_MAJOR__=13", "-D__CUDACC_VER_MINOR__=0", "-DNVSHMEM_CFT_HANDLES_SUPPORT", "-I", folder]
     for include in includes:
         command += ["-isystem", include]
     text = subprocess.run(

@@ -130,6 +130,9 @@ NVSHMEM_DEVICE int nvshmem_team_n_pes(nvshmem_team_t team);
 NVSHMEM_DEVICE int nvshmem_team_translate_pe(nvshmem_team_t src_team, int src_pe, nvshmem_team_t dest_team);
 NVSHMEM_DEVICE void *nvshmem_ptr(const void *dest, int pe);
 
+/* Ends the job on all PEs, with this status. The calling thread does not return. */
+NVSHMEM_DEVICE void nvshmem_global_exit(int status);
+
 /* Remote memory access. GROUP is empty, _warp or _block; PREFIX is nvshmem or nvshmemx. */
 #define NVSHMEM_DECLARE_RMA(NAME, TYPE, PREFIX, GROUP)                                                                  \
     NVSHMEM_DEVICE void PREFIX##_##NAME##_put##GROUP(TYPE *dest, const TYPE *source, size_t nelems, int pe);            \

@@ -62,6 +62,33 @@ NVSHMEM_DEVICE int nvshmemx_ask_smem(nvshmemx_smem_amount_t flag);
 NVSHMEM_DEVICE void nvshmemx_give_smem(void *smem, size_t size);
 NVSHMEM_DEVICE void nvshmemx_release_smem(void);
 
+/* Regions, from 3.8 on: hints for speed, which change no result. All threads of the block start one, and stop it. */
+typedef uint64_t nvshmemx_region_handle_t;
+
+typedef enum {
+    NVSHMEMX_REGION_HINT_NONE = 0,
+    NVSHMEMX_REGION_HINT_BATCH_RMA = 1
+} nvshmemx_region_hint_t;
+
+#define NVSHMEMX_REGION_ATTRS_RESERVED_BYTES 60
+#define NVSHMEMX_REGION_ATTRS_INITIALIZER {NVSHMEMX_REGION_HINT_NONE, {0}}
+
+typedef struct nvshmemx_region_attrs {
+    uint32_t hints;
+    char reserved[NVSHMEMX_REGION_ATTRS_RESERVED_BYTES];
+} nvshmemx_region_attrs_t;
+
+NVSHMEM_DEVICE int nvshmemx_region_start_block(nvshmemx_region_handle_t *handle, const nvshmemx_region_attrs_t *attrs);
+NVSHMEM_DEVICE int nvshmemx_region_stop_block(nvshmemx_region_handle_t handle);
+NVSHMEM_DEVICE int nvshmemx_region_is_active(uint32_t hints, int *active);
+
+/* Counted signals, from 3.8 on. All but the first are there only where NVSHMEM was built for logical endpoints. */
+NVSHMEM_DEVICE void nvshmemx_signal_counted_reset(uint64_t *signal_addr);
+NVSHMEM_DEVICE uint64_t nvshmemx_signal_counted_load(const uint64_t *signal_addr);
+NVSHMEM_DEVICE void nvshmemx_signal_counted_wait_until(const uint64_t *signal_addr, uint64_t expected);
+NVSHMEM_DEVICE int nvshmemx_putmem_signal_counted_nbi_block(void *dest, const void *source, size_t bytes,
+                                                            uint64_t *signal_addr, int pe);
+
 /* Queue pairs. The handles are made on the host. */
 typedef int32_t nvshmemx_qp_handle_t;
 

@@ -289,14 +289,45 @@ fn what_cannot_be_linked_is_told_with_its_reason() {
     }
 }
 
-/// What 3.8 has and 3.4.5 has not: shared memory for the library, and a barrier by four warps.
+/// The headers declare the end of the job, and the library has it.
+#[test]
+fn what_only_the_library_has_is_linked_from_there() {
+    let Some((installations, options)) = fetched() else { return };
+    let text = "#include <nvshmem.h>\nextern \"C\" __global__ void k(int *x) { if (*x) nvshmem_global_exit(*x); nvshmem_int_p(x, 1, 0); }\n";
+    let plain = ptx(text);
+    // NVSHMEM4Py's form of it is made of the same function
+    let mangled = ".extern .func (.param .b32 r) _Z19nvshmem_global_exit_nbst (.param .b64 a, .param .b64 b);";
+    let both = plain.replacen(".extern .func", &format!("{mangled}\n.extern .func"), 1);
+    let numba = plain.replace("nvshmem_global_exit\n(\n", "nvshmem_global_exit\n(\n\t.param .b64 r,\n");
+    assert!(both != plain && numba != plain);
+    for installation in &installations {
+        for ptx in [&plain, &both] {
+            let cubin = link(ptx, "kernel.ptx", installation, &options).unwrap_or_else(|why| panic!("{why}"));
+            assert!(has_kernel(cubin.bytes()) && cubin.functions().contains(&"nvshmem_global_exit".to_string()));
+        }
+        let own = inlined(&Source::new("own.cu", text), &Options::new(), installation, &options);
+        assert!(has_kernel(own.unwrap_or_else(|why| panic!("{why}")).bytes()));
+        let why = link(&numba, "kernel.ptx", installation, &options).unwrap_err().to_string();
+        assert!(
+            why.contains("nvshmem_global_exit is called with 2 arguments of 8 and 4 bytes, and no result"),
+            "{why}"
+        );
+    }
+}
+
+/// What 3.8 has and 3.4.5 has not: shared memory for the library, a barrier by four warps, and regions.
 #[test]
 fn what_only_a_newer_version_has_is_linked_with_that() {
     let Some((installations, options)) = fetched() else { return };
     let text = "#include <nvshmemx.h>\nextern \"C\" __global__ void k(int *x) {\n    extern __shared__ char room[];\n\
                 nvshmemx_give_smem(room, nvshmemx_ask_smem(NVSHMEMX_SMEM_MINIMUM));\n\
                 nvshmem_int_p(x, nvshmemx_barrier_warpgroup(NVSHMEM_TEAM_WORLD) == NVSHMEMX_SUCCESS, 0);\n\
-                nvshmemx_release_smem();\n}\n";
+                nvshmemx_release_smem();\n\
+                nvshmemx_region_handle_t region;\n\
+                nvshmemx_region_attrs_t attrs = NVSHMEMX_REGION_ATTRS_INITIALIZER;\n\
+                nvshmemx_region_start_block(&region, &attrs);\n\
+                nvshmemx_region_is_active(NVSHMEMX_REGION_HINT_BATCH_RMA, x + 1);\n\
+                nvshmemx_region_stop_block(region);\n}\n";
     let ptx = ptx(text);
     let [old, new] = &installations[..] else { panic!("two versions") };
     let cubin = link(&ptx, "kernel.ptx", new, &options).unwrap_or_else(|why| panic!("{why}"));

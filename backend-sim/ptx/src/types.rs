@@ -171,12 +171,14 @@ impl fmt::Display for Scope {
     }
 }
 
-/// The strength and order of a memory access. All but `Weak` are strong.
+/// The strength and order of a memory access. All but `Weak` and `ReadOnly` are strong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the orders of PTX's memory model")]
 pub enum Order {
     /// An ordinary access: two that conflict without an order between them are a race.
     Weak,
+    /// `.nc`, of a load: weak, and in no order with writes. Nobody writes to the memory while the kernel runs.
+    ReadOnly,
     /// `.volatile`: relaxed at scope `sys`.
     Volatile,
     /// Strong, orders nothing else.
@@ -192,7 +194,7 @@ pub enum Order {
 impl Order {
     /// Whether the access takes part in synchronization.
     pub fn is_strong(self) -> bool {
-        self != Self::Weak
+        !matches!(self, Self::Weak | Self::ReadOnly)
     }
 
     /// Whether what follows is ordered after.

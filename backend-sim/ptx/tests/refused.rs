@@ -30,6 +30,8 @@ fn instructions() {
         "@%p9 ret;",
         "ld.acquire.global.u32 %r1, [%rd1];",
         "ld.global.v2.u32 {%r1, %r2, %r3}, [%rd1];",
+        "ld.volatile.global.nc.u32 %r1, [%rd1];",
+        "ld.shared.nc.u32 %r1, [%r2];",
         "ld.param.u64 %rd1, [out+4];",
         "st.param.b64 [slot], %rd1;",
         "st.param.b64 [out], %rd1;",

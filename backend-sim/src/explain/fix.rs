@@ -356,7 +356,8 @@ fn lacks(missing: &MissingEdge) -> Option<Ordering> {
         | MissingEdge::OneThread { .. }
         | MissingEdge::Threads { .. }
         | MissingEdge::Blocks { .. }
-        | MissingEdge::Wait { .. } => None,
+        | MissingEdge::Wait { .. }
+        | MissingEdge::PlainLoad { .. } => None,
     }
 }
 

@@ -144,7 +144,7 @@ fn size(parameter: &[String]) -> u32 {
             | "nvshmemx_qp_handle_t"
             | "nvshmemx_smem_amount_t",
         ) => 4,
-        Some("long" | "double" | "int64_t" | "uint64_t" | "size_t" | "ptrdiff_t") => 8,
+        Some("long" | "double" | "int64_t" | "uint64_t" | "size_t" | "ptrdiff_t" | "nvshmemx_region_handle_t") => 8,
         Some("void") => 0,
         other => panic!("the size of {other:?} is not known"),
     }
@@ -259,6 +259,10 @@ fn every_declared_function_decodes() {
         "nvshmemx_float_atomic_fetch_add",
         "nvshmemx_half_atomic_add",
         "nvshmemx_half_atomic_fetch_add",
+        "nvshmemx_putmem_signal_counted_nbi_block",
+        "nvshmemx_signal_counted_load",
+        "nvshmemx_signal_counted_reset",
+        "nvshmemx_signal_counted_wait_until",
     ];
     assert_eq!(refused.into_iter().collect::<Vec<_>>(), expected);
 }
@@ -343,6 +347,9 @@ fn what_is_wrong_is_said() {
         why("_Z24nvshmemx_int32_put_block_nbst", &[8, 8, 8, 4], 4),
         why("nvshmemx_float_atomic_add", &[8, 4, 4], 0),
         why("nvshmem_iput128", &[8, 8, 8, 8, 8, 4], 0),
+        why("nvshmemx_signal_counted_reset", &[8], 0),
+        why("nvshmemx_region_start", &[8, 8], 4),
+        why("nvshmemx_global_exit", &[4], 0),
     ];
     insta::assert_snapshot!(all.join("\n"));
 }

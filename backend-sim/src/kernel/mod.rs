@@ -11,6 +11,7 @@
 //! | `types.rs` | the element types in names, and which operations each has |
 //! | `signature.rs` | what each argument of a function is, with its size; how front ends pass arguments |
 //! | `operands.rs` | [`Request`]: what one call asks for, with its arguments checked |
+//! | `region.rs` | [`Regions`]: the hints of NVSHMEM 3.8 |
 //! | `select.rs` | [`Select`]: tests, and waits for any or some of several variables |
 //!
 //! Tests: `declared.rs` holds the rules against the declaring headers, `in_order.rs` runs kernels without the machine.
@@ -18,6 +19,7 @@
 mod code;
 mod name;
 mod operands;
+mod region;
 mod select;
 mod signature;
 mod types;
@@ -31,5 +33,6 @@ pub(crate) use code::Code;
 pub use code::kernel_text;
 pub(crate) use name::Function;
 pub(crate) use operands::{Request, Resolve};
+pub(crate) use region::Regions;
 pub(crate) use select::Select;
 pub(crate) use signature::Convention;

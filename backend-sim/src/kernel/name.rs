@@ -118,6 +118,14 @@ pub(crate) enum Verb {
     GiveSmem,
     /// The library may no longer use it.
     ReleaseSmem,
+    /// A block starts a region.
+    RegionStart,
+    /// A block stops its region.
+    RegionStop,
+    /// Whether the block is in a region.
+    RegionIsActive,
+    /// The job ends.
+    GlobalExit,
 }
 
 /// How many variables a wait or test is about, and of how many it speaks.
@@ -151,7 +159,13 @@ pub(crate) const UNSUPPORTED: &[(&str, &str)] = &[
     ("nvshmemx_half_atomic_*", "atomic addition of floats is not simulated"),
     ("nvshmemx_float_atomic_*", "atomic addition of floats is not simulated"),
     ("nvshmemx_double_atomic_*", "atomic addition of floats is not simulated"),
+    ("nvshmemx_signal_counted_*", COUNTED),
+    ("nvshmemx_putmem_signal_counted_nbi_block", COUNTED),
 ];
+
+/// What is said of counted signals.
+const COUNTED: &str = "counted signals are not simulated, and NVIDIA's packages of NVSHMEM 3.8 are built without them; use \
+                       nvshmemx_putmem_signal_nbi_block and nvshmem_signal_wait_until";
 
 impl Function {
     /// What a function means that a module calls and does not define.
@@ -192,6 +206,9 @@ impl Function {
         let (verb, unit) = meaning(rest).map_err(unknown)?;
         // Which prefix it has, and whether it exists for groups and queue pairs.
         let right = verb.is_extension() || is_form || queue_pair;
+        if verb.is_for_blocks() && group != Group::Block {
+            return Err(unknown(": in kernels all threads of a block call it together, as _block".into()));
+        }
         if is_form && !verb.is_for_groups(queue_pair) {
             return Err(unknown(": there is no form of it for a warp or a block; each thread calls for itself".into()));
         }
@@ -233,7 +250,13 @@ impl Verb {
     /// Whether NVSHMEM counts it among its extensions.
     fn is_extension(self) -> bool {
         use Verb::*;
-        matches!(self, Signal | McPtr | Flush | VendorVersion | AskSmem | GiveSmem | ReleaseSmem)
+        let of_the_library = matches!(self, VendorVersion | AskSmem | GiveSmem | ReleaseSmem);
+        of_the_library || matches!(self, Signal | McPtr | Flush | RegionStart | RegionStop | RegionIsActive)
+    }
+
+    /// Whether only a whole block calls it.
+    fn is_for_blocks(self) -> bool {
+        matches!(self, Verb::RegionStart | Verb::RegionStop)
     }
 
     /// Whether there are forms that a warp or a block calls together.
@@ -243,7 +266,7 @@ impl Verb {
             Verb::Broadcast | Verb::Fcollect | Verb::Alltoall | Verb::Reduce(_) | Verb::ReduceScatter(_) => true,
             Verb::Barrier { .. } | Verb::Sync { .. } | Verb::Flush => true,
             Verb::Fence | Verb::Quiet => queue_pair,
-            _ => false,
+            verb => verb.is_for_blocks(),
         }
     }
 
@@ -311,6 +334,10 @@ fn untyped(rest: &str) -> Option<Verb> {
         "ask_smem" => Verb::AskSmem,
         "give_smem" => Verb::GiveSmem,
         "release_smem" => Verb::ReleaseSmem,
+        "region_start" => Verb::RegionStart,
+        "region_stop" => Verb::RegionStop,
+        "region_is_active" => Verb::RegionIsActive,
+        "global_exit" => Verb::GlobalExit,
         "barrier" => Verb::Barrier { all: false },
         "barrier_all" => Verb::Barrier { all: true },
         "team_sync" => Verb::Sync { all: false },

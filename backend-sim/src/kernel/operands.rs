@@ -4,6 +4,7 @@ use onesided::backend::{Against, AllocId, AmoOp, Op, SignalUpdate, Span, TeamId,
 use onesided::{Cmp, DType, Members, Predefined, SignalOp};
 
 use super::name::{Form, Function, Unit, Verb};
+use super::region::Region;
 use super::select::{Select, Wanted};
 use super::signature::Role;
 
@@ -34,6 +35,10 @@ pub(crate) enum Request {
         /// The address in the caller's own memory.
         address: u64,
     },
+    /// About the region of the caller's block.
+    Region(Region),
+    /// The job ends with this status.
+    Exit(i32),
 }
 
 /// The values of an operation, held until it ends.
@@ -154,6 +159,8 @@ impl<R: Resolve> Arguments<'_, R> {
             Verb::AskSmem => return Ok(Request::Query(smem(self.int(Role::SmemAmount)))),
             Verb::GiveSmem => return self.give_smem(),
             Verb::ReleaseSmem => return Ok(Request::Nothing),
+            Verb::RegionStart | Verb::RegionStop | Verb::RegionIsActive => return self.region().map(Request::Region),
+            Verb::GlobalExit => return Ok(Request::Exit(self.int(Role::ExitStatus))),
             Verb::Name => {
                 let [major, minor, patch] = LIBRARY;
                 let name = format!("NVSHMEM v{major}.{minor}.{patch}\0").into_bytes();
@@ -176,6 +183,23 @@ impl<R: Resolve> Arguments<'_, R> {
             true => Ok(Request::Nothing),
             false => Err(format!("smem is not shared memory of {bytes} bytes; give the launch as much (Grid::shared)")),
         }
+    }
+
+    fn region(&self) -> Result<Region, String> {
+        Ok(match self.function.verb {
+            Verb::RegionStop => Region::Stop { handle: self.get(Role::RegionHandle) },
+            Verb::RegionIsActive => {
+                Region::IsActive { hints: self.get(Role::RegionHints) as u32, active: self.get(Role::IsActive) }
+            }
+            _ => {
+                let hints = match self.get(Role::RegionAttributes) {
+                    0 => Vec::new(),
+                    _ => self.read(Role::RegionAttributes, 4)?,
+                };
+                let hints = hints.iter().rev().fold(0, |hints, &byte| hints << 8 | u32::from(byte));
+                Region::Start { handle: self.get(Role::Region), hints }
+            }
+        })
     }
 
     fn put(&self, nbi: bool, signal: bool) -> Result<Request, String> {

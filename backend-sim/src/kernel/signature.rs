@@ -73,6 +73,18 @@ pub(crate) enum Role {
     Smem,
     /// Bytes of it.
     SmemSize,
+    /// Where a region's handle goes.
+    Region,
+    /// A region's handle.
+    RegionHandle,
+    /// Address of what a region hints at, or null.
+    RegionAttributes,
+    /// What a region hints at.
+    RegionHints,
+    /// Where it goes whether there is a region.
+    IsActive,
+    /// The status with which a job ends.
+    ExitStatus,
     /// Where the function writes its answer: first, second, third.
     Out(u8),
 }
@@ -108,6 +120,11 @@ impl Role {
             Role::SmemAmount => "flag",
             Role::Smem => "smem",
             Role::SmemSize => "size",
+            Role::Region | Role::RegionHandle => "handle",
+            Role::RegionAttributes => "attrs",
+            Role::RegionHints => "hints",
+            Role::IsActive => "active",
+            Role::ExitStatus => "status",
             Role::Out(0) => "major",
             Role::Out(1) => "minor",
             Role::Out(_) => "patch",
@@ -126,7 +143,9 @@ impl Role {
             | Role::Team
             | Role::DestTeam
             | Role::Root
-            | Role::SmemAmount => 4,
+            | Role::SmemAmount
+            | Role::RegionHints
+            | Role::ExitStatus => 4,
             _ => 8,
         }
     }
@@ -136,9 +155,10 @@ impl Function {
     /// The arguments, in their order.
     pub(crate) fn roles(&self) -> Vec<Role> {
         use Role::{
-            Address, Cmp, CmpValue, CmpValues, Cond, Count, Dest, DestStride, DestTeam, Indices, Out, Pe, QueuePair,
-            QueuePairCount, QueuePairs, Root, SignalOp, SignalValue, SignalWord, Smem, SmemAmount, SmemSize, Source,
-            SourceStride, Status, Team, Value, Vars,
+            Address, Cmp, CmpValue, CmpValues, Cond, Count, Dest, DestStride, DestTeam, ExitStatus, Indices, IsActive,
+            Out, Pe, QueuePair, QueuePairCount, QueuePairs, Region, RegionAttributes, RegionHandle, RegionHints, Root,
+            SignalOp, SignalValue, SignalWord, Smem, SmemAmount, SmemSize, Source, SourceStride, Status, Team, Value,
+            Vars,
         };
         let mut roles = match self.verb {
             Verb::Put { signal: true, .. } => vec![Dest, Source, Count, SignalWord, SignalValue, SignalOp, Pe],
@@ -185,6 +205,10 @@ impl Function {
             Verb::AskSmem => vec![SmemAmount],
             Verb::GiveSmem => vec![Smem, SmemSize],
             Verb::ReleaseSmem => vec![],
+            Verb::RegionStart => vec![Region, RegionAttributes],
+            Verb::RegionStop => vec![RegionHandle],
+            Verb::RegionIsActive => vec![RegionHints, IsActive],
+            Verb::GlobalExit => vec![ExitStatus],
         };
         if self.queue_pair && !matches!(self.verb, Verb::Fence | Verb::Quiet) {
             roles.push(QueuePair);
@@ -207,6 +231,7 @@ impl Function {
             Verb::Wait { test: true, .. } => 4,
             Verb::Broadcast | Verb::Fcollect | Verb::Alltoall | Verb::Reduce(_) | Verb::ReduceScatter(_) => 4,
             Verb::Barrier { all: false } | Verb::Sync { all: false } => 4,
+            Verb::RegionStart | Verb::RegionStop | Verb::RegionIsActive => 4,
             Verb::MyPe | Verb::NPes | Verb::TeamMyPe | Verb::TeamNPes | Verb::TeamTranslatePe | Verb::AskSmem => 4,
             _ => 0,
         }

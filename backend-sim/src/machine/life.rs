@@ -35,7 +35,7 @@ impl Machine {
                 self.drain(host)
             }
             Call::GlobalExit { status } => {
-                self.exit(VerdictKind::Exited { pe: pe.index(), status: *status });
+                self.exit(VerdictKind::Exited { pe: pe.index(), status: *status, kernel: None });
                 self.block(host, State::Done)
             }
             Call::Team(request) => self.team_request(host, request, at),
@@ -61,7 +61,7 @@ impl Machine {
 
     /// A PE ends the job. The others may have gone on for any time before they see it, so a relaxed run lets them: what they do then, they
     /// do in some schedule where the end comes later. Nobody waits for the end, so it is no choice.
-    fn exit(&mut self, exited: VerdictKind) {
+    pub(super) fn exit(&mut self, exited: VerdictKind) {
         if !self.mode.needs.relaxed || !exited.is_ok() {
             return self.found(exited);
         }

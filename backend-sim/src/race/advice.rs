@@ -41,6 +41,10 @@ impl Context<'_> {
 impl Pair {
     /// What is missing between the two. What is known of kernels comes first, because it is the most exact.
     pub(super) fn missing(&self, context: Context<'_>) -> MissingEdge {
+        if self.read_only {
+            let load = if self.first.how().writes() { &self.second } else { &self.first };
+            return MissingEdge::PlainLoad { at: context.at(load) };
+        }
         let of_a_kernel = self.missing_in_a_kernel(context);
         let more = of_a_kernel.or_else(|| self.missing_on_the_path(context)).or_else(|| self.missing_answer(context));
         let more = more.or_else(|| self.missing_atomic(context));

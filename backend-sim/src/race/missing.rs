@@ -132,6 +132,11 @@ pub enum MissingEdge {
         /// The line of the load.
         at: At,
     },
+    /// A kernel reads by a read-only load what is written while it runs. Nothing but the kernel's launch orders such a load after a write.
+    PlainLoad {
+        /// The line of the load.
+        at: At,
+    },
     /// Several threads of a kernel write to one place by one line: one of them should, or each atomically.
     OneThread {
         /// The line.
@@ -207,6 +212,7 @@ impl MissingEdge {
             MissingEdge::AcquiringFence { read, before } => ("__threadfence_system", read, before),
             MissingEdge::OneThread { at, .. } => ("atomicAdd", at, at),
             MissingEdge::Wait { at } => ("nvshmem_signal_wait_until", at, at),
+            MissingEdge::PlainLoad { at } => ("ld.global", at, at),
             MissingEdge::Atomic { at, writes: true, .. } => ("signal_op", at, at),
             MissingEdge::Atomic { at, remote: true, .. } => ("atomic_fetch", at, at),
             MissingEdge::Atomic { at, .. } => ("signal_fetch", at, at),
@@ -292,6 +298,12 @@ impl fmt::Display for MissingEdge {
                 f,
                 "a wait of NVSHMEM (nvshmem_signal_wait_until, nvshmem_uint64_wait_until, or a test) in place of the load at {at}: over a network, \
                  a load does not show what arrived before"
+            ),
+            MissingEdge::PlainLoad { at } => write!(
+                f,
+                "a plain load in place of the read-only one at {at} (__ldg, ld.global.nc, or a load that the compiler has made one, through a \
+                 pointer that is const and __restrict__: leave out one of these): memory that is read so must not be written while the kernel \
+                 runs, and no wait, fence or barrier in the kernel orders the load behind a write"
             ),
             MissingEdge::OneThread { at, updates: true } => {
                 write!(

@@ -99,6 +99,8 @@ pub(super) struct Pair {
     met: u32,
     /// Whether one was ordered after the other, if only both took the same path.
     pub(super) through: bool,
+    /// Whether one is ordered after the other, if only that were no read-only load.
+    pub(super) read_only: bool,
     /// The site of the last synchronization of each that the other knows.
     pub(super) known: [Option<u32>; 2],
     times: u64,
@@ -240,9 +242,28 @@ impl Found {
             };
             let known = known.map(|(mark, upto)| agents[mark.agent()].last_synchronization(upto));
             let met = agents[first.agent()].met;
-            Pair { first, second, pe: who.pe, span, path, lack, met, through, known, times: 0 }
+            Pair { first, second, pe: who.pe, span, path, lack, met, through, read_only: false, known, times: 0 }
         });
         pair.times += 1;
+    }
+
+    /// Notes that a read-only load comes after a write, and does not see it for sure.
+    #[cold]
+    pub(super) fn note_read_only(
+        &mut self,
+        write: Mark,
+        load: Mark,
+        who: &Who<'_>,
+        span: Span,
+        known: (&Table<AgentId, View>, &Gpus),
+    ) {
+        let (a, b) = (kind(&write), kind(&load));
+        let pair = (a.min(b), a.max(b));
+        let is_new = !self.0.contains_key(&pair);
+        self.note(write, load, who, span, known);
+        if let Some(pair) = self.0.get_mut(&pair).filter(|_| is_new) {
+            pair.read_only = true;
+        }
     }
 
     /// All threads of a block are about to meet: races of one of them with what another one has been told of since.

@@ -314,6 +314,18 @@ impl Shadow {
         cell.marks().filter(unknown).copied().collect()
     }
 
+    /// Calls `f` with the writes to a word that can still be part of a race: the last plain one of each cell, and updates since.
+    pub(super) fn writes(&self, pe: PeId, word: Span, mut f: impl FnMut(&Cell, &Mark)) {
+        let mut before: Option<&Cell> = None;
+        for start in word.start..word.start + word.len {
+            let Some(cell) = self.first(pe, Span { start, len: 1, ..word }) else { continue };
+            if before.is_none_or(|before| !std::ptr::eq(before, cell)) {
+                cell.marks().filter(|mark| !mark.is_blank() && mark.how().writes()).for_each(|mark| f(cell, mark));
+            }
+            before = Some(cell);
+        }
+    }
+
     /// A wait has ended by what was last written to a word.
     pub(super) fn seen(&mut self, pe: PeId, word: Span, wait: Mark) {
         self.for_each_cell(pe, word, |cell| {

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use onesided::At;
 
-use super::{Clock, Issue, Lane};
+use super::{Began, Clock, Issue, Lane};
 use crate::machine::{AgentId, PeId, Table};
 
 /// An agent, as the detector sees it.
@@ -21,6 +21,8 @@ pub(super) struct View {
     pub(super) issue: Option<Rc<Issue>>,
     /// The number of the mark under which it acts; 0: none.
     pub(super) mark: u32,
+    /// Of a block, what its kernel comes after.
+    pub(super) began: Option<Rc<Began>>,
     /// Its last own access, and the call of that, or of its last transfer.
     pub(super) last: u64,
     pub(super) site: u32,
@@ -78,6 +80,7 @@ impl View {
             clock: Rc::clone(nothing),
             issue: None,
             mark: 0,
+            began: None,
             last: 0,
             acted: false,
             site: 0,

@@ -71,7 +71,10 @@ impl fmt::Display for VerdictKind {
             VerdictKind::Panicked { pe, message, at: Some(at) } => write!(f, "PE {pe} panicked at {at}: {message}"),
             VerdictKind::Panicked { pe, message, at: None } => write!(f, "PE {pe} panicked: {message}"),
             VerdictKind::Failed { pe, error } => write!(f, "PE {pe} failed: {error}"),
-            VerdictKind::Exited { pe, status } => write!(f, "PE {pe} ended the job with status {status}"),
+            VerdictKind::Exited { pe, status, kernel } => {
+                write!(f, "PE {pe} ended the job with status {status}")?;
+                kernel.as_ref().map_or(Ok(()), |(who, at)| write!(f, " ({at:#}, {who})"))
+            }
         }
     }
 }

@@ -61,8 +61,8 @@ fn try_run(options: &Options) -> Result<(), String> {
     let library = onesided_nvshmem::host_library(options.library.as_deref());
     let library = library.map_err(|why| format!("NVSHMEM: {why}\n    remedy: {}", HostLibrary::remedy(&why)))?;
     let architecture = options.architecture.map_or_else(here, Ok)?;
-    let sources = options.sources()?;
     let compiler = Ahead::new(&library, architecture).map_err(|error| error.message().to_string())?;
+    let sources = options.sources(&compiler)?;
     if let Some(text) = options.only {
         return ahead::one(&compiler, &sources, text);
     }
@@ -85,9 +85,9 @@ fn try_run(options: &Options) -> Result<(), String> {
 }
 
 impl Options {
-    fn sources(&self) -> Result<Vec<Source>, String> {
+    fn sources(&self, compiler: &Ahead) -> Result<Vec<Source>, String> {
         let files = self.files.iter().map(|file| self.source(file)).collect::<Result<Vec<_>, _>>()?;
-        Ok(if self.suite { ahead::of_the_suite().into_iter().chain(files).collect() } else { files })
+        Ok(if self.suite { ahead::of_the_suite(compiler).into_iter().chain(files).collect() } else { files })
     }
 
     fn source(&self, file: &Path) -> Result<Source, String> {

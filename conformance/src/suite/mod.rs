@@ -26,9 +26,10 @@ mod team;
 mod torn;
 mod wait;
 
-/// The modules of kernels that cases load.
-pub fn kernels() -> Vec<Source> {
-    device::sources()
+/// The modules of kernels that cases load. `extensions`: also those that call what NVSHMEM has for kernels from 3.8 on.
+pub fn kernels(extensions: bool) -> Vec<Source> {
+    let all = device::sources().into_iter();
+    all.filter(|source| extensions || source.name() != device::EXTENSIONS).collect()
 }
 
 /// Every case of the suite, in the order of the chapters.

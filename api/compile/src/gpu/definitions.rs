@@ -96,6 +96,9 @@ template <auto Function, class R, class... A> struct os_call<Function, R (*)(A..
 };
 ";
 
+/// Functions that `libnvshmem_device.a` has under their names.
+pub(super) const IN_THE_LIBRARY: [&str; 1] = ["nvshmem_global_exit"];
+
 /// Begins what is asserted.
 pub(super) const ASSERTED: &str = "onesided: ";
 
@@ -103,23 +106,32 @@ pub(super) const ASSERTED: &str = "onesided: ";
 pub(super) fn text(functions: &[External]) -> String {
     let mut text = String::new();
     let mut line = |line: std::fmt::Arguments<'_>| _ = writeln!(text, "{line}");
-    for function in functions {
-        line(format_args!("#define {0} os_{0}", function.public_name()));
+    let is_in_library = |function: &External| IN_THE_LIBRARY.contains(&function.public_name());
+    let renamed: Vec<&str> = functions.iter().filter(|one| !is_in_library(one)).map(External::public_name).collect();
+    for name in &renamed {
+        line(format_args!("#define {name} os_{name}"));
     }
     line(format_args!("#include <nvshmem.h>\n#include <nvshmemx.h>\n{TEMPLATES}"));
-    for function in functions {
-        line(format_args!("#undef {}", function.public_name()));
+    for name in &renamed {
+        line(format_args!("#undef {name}"));
     }
     for (place, function) in functions.iter().enumerate() {
         let External { name, result, parameters } = function;
-        let (real, bytes) = (format!("os_{}", function.public_name()), result.unwrap_or(0));
+        let rename = if is_in_library(function) { "" } else { "os_" };
+        let (real, bytes) = (format!("{rename}{}", function.public_name()), result.unwrap_or(0));
         let (f, way) = (format!("decltype(&{real})"), format!("os_way_{place}"));
         let sizes: String = parameters.iter().map(|bytes| format!(", {bytes}")).collect();
         line(format_args!(
             "constexpr os_way {way} = os_way_of<{f}, {bytes}{sizes}>({});",
             name != function.public_name()
         ));
-        line(format_args!("static_assert({way} != os_unknown, \"{ASSERTED}{}\");", call(function)));
+        // What the library has under the name that is called is called as it is.
+        let is_there = real == *name;
+        let right = if is_there { "== os_plain" } else { "!= os_unknown" };
+        line(format_args!("static_assert({way} {right}, \"{ASSERTED}{}\");", call(function)));
+        if is_there {
+            continue;
+        }
         let declared: Vec<_> = (0..)
             .zip(parameters)
             .map(|(place, bytes)| format!("typename os_passed<{way}, {f}, {place}, {bytes}>::type a{place}"))
@@ -166,6 +178,19 @@ mod tests {
         );
         let three = "nvshmem_x is called with 3 arguments of 8, 4 and 4 bytes, and no result";
         assert_eq!(call(&function(None, &[8, 4, 4])), three);
+    }
+
+    #[test]
+    fn a_function_that_the_library_has_is_not_defined_again() {
+        let function = |name: &str, result, parameters: &[usize]| {
+            text(&[External { name: name.to_string(), result, parameters: parameters.to_vec() }])
+        };
+        let text = function("nvshmem_global_exit", None, &[4]);
+        assert!(text.starts_with("#include") && !text.contains("#define"), "{text}");
+        assert!(!text.contains("extern \"C\""), "{text}");
+        assert!(text.contains("static_assert(os_way_0 == os_plain, "), "{text}");
+        let numba = function("_Z19nvshmem_global_exit_nbst", Some(4), &[8, 8]);
+        assert!(numba.starts_with("#include") && numba.contains("os_call<&nvshmem_global_exit, "), "{numba}");
     }
 
     #[test]

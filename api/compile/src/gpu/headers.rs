@@ -47,6 +47,12 @@ impl Installation {
         &self.library
     }
 
+    /// The library's version.
+    #[must_use]
+    pub fn version(&self) -> [i32; 3] {
+        self.version
+    }
+
     /// The folder of `nvshmem.h`.
     #[must_use]
     pub fn includes(&self) -> &Path {

@@ -3,7 +3,7 @@
 use super::headers::{self, Installation};
 use super::link::{Compiler, Linker, explained, read, stamp, write};
 use super::nvjitlink::{Input, Kind};
-use super::provider::{INTEGERS, SHIM, arguments, needs_shim, says_shim};
+use super::provider::{HEADERS, arguments, needs_shim, says_shim};
 use super::{Cubin, LinkError, LinkOptions};
 use crate::cache::{Store, Sum};
 use crate::includes;
@@ -33,7 +33,7 @@ pub fn inlined(
     let compiler = Compiler::find(options, kept)?;
     let files = includes::closure(source, source_options);
     let key = files.as_ref().map(|files| {
-        let mut sum = Sum::new("inlined 4");
+        let mut sum = Sum::new("inlined 5");
         sum.add(&options.architecture).add(stamp(installation));
         sum.add(linker.place.stamp()).add(compiler.place.stamp());
         sum.add_compilation(source, source_options, files);
@@ -67,13 +67,7 @@ pub fn inlined(
         // As ours does: NVSHMEM's own nvshmemx.h includes nvshmem.h in later versions only.
         arguments.extend(["-lineinfo", "--pre-include=nvshmem.h"].map(str::to_string));
         arguments.extend(defines);
-        nvrtc.run(&Job {
-            source,
-            headers: &[INTEGERS, SHIM],
-            arguments,
-            names: &source_options.names,
-            form: Form::Cubin,
-        })
+        nvrtc.run(&Job { source, headers: &HEADERS, arguments, names: &source_options.names, form: Form::Cubin })
     };
     let first = needs_shim(installation);
     let compiled = match run(first) {

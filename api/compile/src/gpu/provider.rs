@@ -52,7 +52,7 @@ pub(super) fn units(
     let groups = [quick].into_iter().chain(slow.into_iter().map(|one| vec![one])).filter(|group| !group.is_empty());
     let unit = |functions: Vec<External>| {
         let text = text(&functions);
-        let mut sum = Sum::new("provider 3");
+        let mut sum = Sum::new("provider 4");
         sum.add(&text).add(architecture).add(format!("{:?}", installation.version)).add(nvrtc.stamp());
         Unit { functions, text, key: format!("provider-{}", sum.finish()) }
     };
@@ -65,7 +65,7 @@ fn is_slow(name: &str) -> bool {
 }
 
 /// Headers of NVSHMEM before 3.5 were not written for NVRTC: they use `std`, and leave `__device__` out.
-pub(super) const SHIM: (&str, &str) = (
+const SHIM: (&str, &str) = (
     "onesided_std.h",
     "#include <cuda/std/type_traits>\n#include <cuda/std/limits>\nnamespace std { using namespace cuda::std; }\n",
 );
@@ -73,7 +73,7 @@ pub(super) const SHIM: (&str, &str) = (
 /// `libnvshmem_device.a` was compiled by nvcc, where 64-bit integers are `long`. CCCL makes them `long long` under NVRTC, and then the names
 /// of the library's C++ functions are others, as `put_signal` needs one. So those of CCCL, and of two headers of
 /// CUDA, are named otherwise, and ours are `long`.
-pub(super) const INTEGERS: (&str, &str) = (
+const INTEGERS: (&str, &str) = (
     "onesided_integers.h",
     "#define int64_t onesided_int64_t\n#define uint64_t onesided_uint64_t\n#include <cuda/std/cstdint>\n\
      #if __has_include(<cuda_awbarrier_primitives.h>)\n#include <cuda_awbarrier_primitives.h>\n#endif\n\
@@ -83,10 +83,17 @@ pub(super) const INTEGERS: (&str, &str) = (
      namespace cuda { namespace std { using ::int64_t; using ::uint64_t; } }\n",
 );
 
+/// What `libnvshmem_device.a` has under its public name, and the headers do not declare to NVRTC: see
+/// [`IN_THE_LIBRARY`](super::definitions::IN_THE_LIBRARY).
+const LIBRARY: (&str, &str) = ("onesided_library.h", "extern \"C\" __device__ void nvshmem_global_exit(int status);\n");
+
+/// The headers of ours that stand before NVSHMEM's.
+pub(super) const HEADERS: [(&str, &str); 3] = [INTEGERS, SHIM, LIBRARY];
+
 /// How NVSHMEM's own headers are compiled, plainly or with the shim.
 pub(super) fn arguments(with_shim: bool, architecture: &str, folders: &[PathBuf]) -> Vec<String> {
     let fixed = [format!("--gpu-architecture={architecture}"), "-rdc=true".to_string(), "-std=c++17".to_string()];
-    let fixed = fixed.into_iter().chain([format!("--pre-include={}", INTEGERS.0)]);
+    let fixed = fixed.into_iter().chain([INTEGERS, LIBRARY].map(|(name, _)| format!("--pre-include={name}")));
     let shim = ["-default-device".to_string(), format!("--pre-include={}", SHIM.0)];
     let folders = folders.iter().map(|folder| format!("-I{}", folder.display()));
     fixed.chain(shim.into_iter().filter(|_| with_shim)).chain(folders).collect()
@@ -168,13 +175,7 @@ fn compile(
     let source = Source::new("provider.cu", unit.text.as_str());
     let run = |with_shim: bool| {
         let arguments = arguments(with_shim, architecture, folders);
-        nvrtc.run(&Job {
-            source: &source,
-            headers: &[INTEGERS, SHIM],
-            arguments,
-            names: &Default::default(),
-            form: Form::Cubin,
-        })
+        nvrtc.run(&Job { source: &source, headers: &HEADERS, arguments, names: &Default::default(), form: Form::Cubin })
     };
     let first = needs_shim(installation);
     let compiled = match run(first) {

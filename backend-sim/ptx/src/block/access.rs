@@ -315,7 +315,7 @@ impl Block {
     #[inline]
     pub(super) fn access(&self, index: usize, memory: &Memory, address: u64, kind: AccessKind, place: Place) -> Access {
         let Memory { bytes, order, scope, .. } = *memory;
-        let scope = if matches!(order, Order::Weak | Order::Volatile) { Scope::Sys } else { scope };
+        let scope = if !order.is_strong() || order == Order::Volatile { Scope::Sys } else { scope };
         Access { address, bytes, order, scope, kind, commutes: false, thread: index as u32, place }
     }
 

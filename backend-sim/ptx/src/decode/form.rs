@@ -122,7 +122,7 @@ impl<'a> Form<'a> {
         self.rest.retain(|word| {
             operand |= *word == "L2::cache_hint";
             let hint = word.starts_with("L1::") || word.starts_with("L2::");
-            !hint && !matches!(*word, "ca" | "cg" | "cs" | "lu" | "cv" | "wb" | "wt" | "nc" | "unified")
+            !hint && !matches!(*word, "ca" | "cg" | "cs" | "lu" | "cv" | "wb" | "wt" | "unified")
         });
         operand
     }

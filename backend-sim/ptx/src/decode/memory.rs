@@ -23,7 +23,7 @@ impl<'a> Builder<'_, 'a> {
         operands: &[Operand<'a>],
     ) -> Result<bool, Error> {
         match opcode {
-            "ld" | "ldu" => self.load(form, operands)?,
+            "ld" | "ldu" => self.load(form, opcode == "ldu", operands)?,
             "st" => self.store(form, operands)?,
             "atom" | "red" => self.atomic(form, opcode == "atom", operands)?,
             "cp" => self.copy_async(form, operands)?,
@@ -107,9 +107,17 @@ impl<'a> Builder<'_, 'a> {
         }
     }
 
-    fn load(&mut self, form: &mut Form<'a>, operands: &[Operand<'a>]) -> Result<(), Error> {
+    /// `read_only`: the instruction itself says that nobody writes there while the kernel runs; `.nc` says so, too.
+    fn load(&mut self, form: &mut Form<'a>, read_only: bool, operands: &[Operand<'a>]) -> Result<(), Error> {
         let hinted = form.cache_hints();
-        let (memory, elements, ty) = self.access(form)?;
+        let read_only = form.has("nc") || read_only;
+        let (mut memory, elements, ty) = self.access(form)?;
+        if read_only {
+            if memory.order.is_strong() || !matches!(memory.space, Space::Global | Space::Generic) {
+                return Err(form.unknown());
+            }
+            memory.order = Order::ReadOnly;
+        }
         let (target, address) = match (operands, hinted) {
             ([target, address], _) | ([target, address, _], true) => (target, address),
             _ => return Err(form.unknown()),

@@ -121,6 +121,17 @@ impl Machine {
                 }
                 self.answer_thread(id, &call, function, 0, None);
             }
+            Request::Region(asked) => {
+                let (value, stored) = self.kernels.blocks[id].regions.call(asked);
+                if let Some((address, bytes)) = stored
+                    && let Err(why) = self.write_back(id, &call, address, &bytes)
+                {
+                    return self.call_refused(block_agent, &call, at, &why);
+                }
+                self.answer_thread(id, &call, function, value, None);
+            }
+            // its thread is never answered
+            Request::Exit(status) => self.exit_in_kernel(block_agent, &call, status, at),
             Request::Op(op, held) => {
                 let values = OwnedValues::new(&held.borrow());
                 let called = launched.called;

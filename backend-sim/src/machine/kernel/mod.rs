@@ -53,6 +53,7 @@ use super::agent::{Agent, AgentKind, InKernel, State};
 use super::ids::{AgentId, BlockId, Id as _, PeId, Table};
 use super::past::Past;
 use super::{Machine, Object, Progress};
+use crate::kernel::Regions;
 use crate::race::Kind;
 use call::Calling;
 pub(crate) use call::Look;
@@ -121,6 +122,7 @@ struct Running {
     /// Nobody of it can go on.
     is_idle: bool,
     watches: Watches,
+    regions: Regions,
 }
 
 impl Running {
@@ -212,10 +214,12 @@ impl Machine {
             pasts: BTreeMap::new(),
             is_idle: false,
             watches: Watches::default(),
+            regions: Regions::default(),
         });
         self.kernels.live.push(id);
         self.races.set_mark(agent, self.races.mark(stream));
         self.learn_past(agent, stream);
+        self.races.block_begins(agent);
         self.fences_at_the_beginning(id);
         self.woken.push_back(agent);
     }

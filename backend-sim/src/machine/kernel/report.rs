@@ -40,6 +40,14 @@ impl Machine {
         self.kernel_finding(agent, why.into(), (call.who.to_string(), at), Vec::new());
     }
 
+    /// A thread ends the job, as `global_exit` of a host does. The thread waits for ever.
+    pub(super) fn exit_in_kernel(&mut self, agent: AgentId, call: &Call, status: i32, at: At) {
+        self.agents[agent].at = Some(at);
+        let (pe, kernel) = (self.agents[agent].pe.index(), self.kernel_name(agent));
+        let kernel = Some((format!("kernel {kernel}, {}", call.who), at));
+        self.exit(VerdictKind::Exited { pe, status, kernel });
+    }
+
     /// An operation could not be performed.
     pub(super) fn operation_failed(&mut self, agent: AgentId, at: At, error: &Error) {
         self.kernel_finding(agent, error.message().into(), ("a thread".into(), at), Vec::new());

@@ -100,6 +100,14 @@ impl Machine {
         self.races.touch_words(self.kernels.blocks[id].agent, threads, (pe, words), how, asked);
     }
 
+    /// A thread has read a word that nobody may write while its kernel runs.
+    pub(super) fn reads_only(&mut self, id: BlockId, thread: usize, (pe, word): (PeId, Span)) {
+        if self.races.is_on() {
+            let agent = self.agent_of_thread(id, thread);
+            self.races.reads_only(agent, pe, word);
+        }
+    }
+
     /// A thread has accessed shared memory strongly.
     pub(super) fn accessed_shared(&mut self, id: BlockId, access: &Access, object: &Object, changed: bool) {
         if !self.in_chosen_step {

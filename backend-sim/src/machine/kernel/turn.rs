@@ -171,6 +171,7 @@ pub(super) fn name_of(access: &Access) -> &'static str {
     let scope = usize::from(takes_in_blocks(access.scope)) + usize::from(access.scope == Scope::Sys);
     match (access.kind, access.order) {
         (AccessKind::Load, Order::Weak) | (AccessKind::Inspect, _) => "load",
+        (AccessKind::Load, Order::ReadOnly) => "read-only load",
         (AccessKind::Load, Order::Volatile) => "volatile load",
         (AccessKind::Load, order) if order.acquires() => {
             ["acquire load within the block", "acquire load within the GPU", "acquire load"][scope]

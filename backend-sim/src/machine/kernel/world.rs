@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use onesided::backend::Span;
 use onesided_ptx::{
-    Access, AccessKind, AtomicOp, Place, Refusal, Scope, Sync, Type, Who, World, each_lane, gather, gather_row,
+    Access, AccessKind, AtomicOp, Order, Place, Refusal, Scope, Sync, Type, Who, World, each_lane, gather, gather_row,
     in_a_row, scatter_row,
 };
 
@@ -62,7 +62,11 @@ impl<'m> KernelWorld<'m> {
             machine.touch_memory(pe, span, touch);
         }
         if !access.order.is_strong() {
-            return machine.plain_access(self.block, access.thread as usize, (pe, span), how, asked);
+            machine.plain_access(self.block, access.thread as usize, (pe, span), how, asked);
+            if access.order == Order::ReadOnly {
+                machine.reads_only(self.block, access.thread as usize, (pe, span));
+            }
+            return;
         }
         machine.agents[self.agent].at = Some(asked.1);
         machine.strong_access(self.block, access, (pe, span), ending, asked);
@@ -288,6 +292,13 @@ impl KernelWorld<'_> {
         }
         let asked = (name_of(access), self.code.at(access.place));
         self.machine.plain_accesses(self.block, access, (lanes, addresses), (pe, all), how, asked);
+        if access.order == Order::ReadOnly {
+            let first = access.thread as usize - lanes.trailing_zeros() as usize;
+            for lane in each_lane(lanes) {
+                let word = Span { start: address::offset(addresses[lane]), len: access.bytes.into(), ..all };
+                self.machine.reads_only(self.block, first + lane, (pe, word));
+            }
+        }
     }
 
     /// Notes an access where the run is recorded.

@@ -92,6 +92,9 @@ pub struct Missing {
     /// Atomics of kernels by several GPUs.
     #[serde(default)]
     pub kernel_atomics: Option<String>,
+    /// What NVSHMEM has for kernels from 3.8 on.
+    #[serde(default)]
+    pub kernel_extensions: Option<String>,
 }
 
 impl Missing {
@@ -109,6 +112,7 @@ impl Missing {
             symmetric_registration: why(can.symmetric_registration),
             kernels: why(can.kernels),
             kernel_atomics: why(can.kernel_atomics),
+            kernel_extensions: why(can.kernel_extensions),
         }
     }
 }

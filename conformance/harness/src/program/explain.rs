@@ -21,8 +21,9 @@ pub(super) struct Explained {
     fixes: Option<Fixes>,
     /// Of a race that is all that is wrong.
     witness: Option<Witness<String>>,
-    /// Whether no run can show what the first race changes: here, a kernel's load never sees data older than the word that it polls.
-    is_never_shown: bool,
+    /// Why no run can show what the first race changes: here, a kernel's load never sees data older than the word that it polls, or than a write
+    /// that it comes after.
+    never_shown: Option<&'static str>,
     /// Whether the program launches kernels. Calls in a kernel are not changed, and its plain accesses not tried in other orders.
     launches: bool,
     /// Why a part of the explanation is missing. The finding stands without it.
@@ -70,9 +71,8 @@ pub(super) fn explain(
     explained.launches = run.trace.iter().flatten().any(|event| matches!(event.kind, EventKind::Call("launch")));
     let mut run = run;
     if matches!(run.verdict.kind, VerdictKind::Race) && run.verdict.given_up.is_none() {
-        let is_shown = |race: &Race| !matches!(race.missing, MissingEdge::Wait { .. });
         for number in 0..run.verdict.races.len().min(RACES) {
-            if !is_shown(&run.verdict.races[number]) {
+            if never_shown(&run.verdict.races[number]).is_some() {
                 continue;
             }
             bound(simulation);
@@ -87,10 +87,23 @@ pub(super) fn explain(
                 break;
             }
         }
-        explained.is_never_shown =
-            explained.witness.is_none() && run.verdict.races.first().is_some_and(|race| !is_shown(race));
+        let first = run.verdict.races.first().filter(|_| explained.witness.is_none());
+        explained.never_shown = first.and_then(never_shown);
     }
     (run, explained)
+}
+
+/// Why no run here shows what a race changes.
+fn never_shown(race: &Race) -> Option<&'static str> {
+    match race.missing {
+        MissingEdge::Wait { .. } => Some(
+            "No run here shows what it changes: the data is always there when a kernel sees the signal. Over a network it may not be.",
+        ),
+        MissingEdge::PlainLoad { .. } => Some(
+            "No run here shows what it changes: a read-only load always sees what is in memory. On a GPU it may see what a cache has kept.",
+        ),
+        _ => None,
+    }
 }
 
 /// What comes later than in order, in words.
@@ -154,8 +167,7 @@ impl Explained {
 
     /// Whether the race changes a result, and how.
     pub(super) fn matters(&self, plan: &Plan) -> Option<show::Matters> {
-        if self.is_never_shown {
-            let text = "No run here shows what it changes: the data is always there when a kernel sees the signal. Over a network it may not be.";
+        if let Some(text) = self.never_shown {
             return Some(show::Matters { text: text.to_string(), changes: false, replay: None });
         }
         let Witness { in_order, run, other, tried, .. } = self.witness.as_ref()?;

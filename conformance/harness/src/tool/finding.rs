@@ -57,6 +57,7 @@ fn end(verdict: &Verdict) -> show::Verdict {
     let (pe, at) = match &verdict.kind {
         VerdictKind::Panicked { pe, at, .. } => (Some(*pe), *at),
         VerdictKind::Failed { pe, error } => (Some(*pe), Some(error.at())),
+        VerdictKind::Exited { pe, kernel: Some((_, at)), .. } => (Some(*pe), Some(*at)),
         VerdictKind::Exited { pe, .. } => {
             (Some(*pe), verdict.agents.iter().find(|agent| agent.pe == *pe).and_then(|a| a.at))
         }

@@ -59,7 +59,7 @@ fn compile(machine: &Machine, gpus: &[u32]) {
     for architecture in architectures.collect::<BTreeSet<_>>() {
         let Ok(compiler) = Ahead::new(&library, *architecture) else { return };
         let arguments = ["compile", "--suite", "--for", &format!("sm_{architecture}")].map(OsString::from);
-        if let Err(why) = ahead::provide(&compiler, &ahead::of_the_suite(), &arguments, None) {
+        if let Err(why) = ahead::provide(&compiler, &ahead::of_the_suite(&compiler), &arguments, None) {
             complain!("note: kernels are not compiled ahead: {why}");
         }
     }

@@ -187,3 +187,11 @@ KERNEL(pointer_ping_pong) {
         if (ME == 1) store_release(PEER(void, words), round);
     }
 }
+// The multicast address of symmetric memory is null, or another one that moves with it; of other memory it is null.
+KERNEL(multicast_pointer) {
+    int local = 0;
+    int *all = (int *)nvshmemx_mc_ptr(NVSHMEM_TEAM_WORLD, data);
+    out[0] = all == nullptr || all != data;
+    out[1] = (int *)nvshmemx_mc_ptr(NVSHMEM_TEAM_WORLD, data + 1) == (all == nullptr ? nullptr : all + 1);
+    out[2] = nvshmemx_mc_ptr(NVSHMEM_TEAM_WORLD, &local) == nullptr;
+}

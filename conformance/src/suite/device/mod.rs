@@ -13,7 +13,7 @@ use run::{run, run_on_a_team};
 
 /// The chapter's cases.
 pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
-    let alone = [operations(), groups(), signals(), waits(), atomics(), order(), memory(), blocks()];
+    let alone = [operations(), groups(), signals(), waits(), atomics(), order(), memory(), blocks(), extensions()];
     let together = [barriers(), collectives(), reductions()];
     let of_a_team = [barriers_of_a_team(), collectives_of_a_team(), reductions_of_a_team()];
     let all = alone.into_iter().chain(together).chain(of_a_team).chain([misuse(), launches::cases()]);
@@ -38,9 +38,13 @@ pub(super) fn sources() -> Vec<Source> {
         "collectives",
         "reductions",
         "misuse",
-        "launches"
+        "launches",
+        "extensions"
     )
 }
+
+/// The module of what NVSHMEM has from 3.8 on.
+pub(super) const EXTENSIONS: &str = "extensions.ptx";
 
 /// A part of the chapter: its kernels with their numbers of PEs and their grids. What else is to be said of a case stands behind.
 macro_rules! part {
@@ -100,6 +104,11 @@ fn updated<B: Backend>(case: Case<B>) -> Case<B> {
 /// The same through a peer's pointer.
 fn updated_by_pointer<B: Backend>(case: Case<B>) -> Case<B> {
     case.needs_peer_access().needs_kernel_atomics()
+}
+
+/// What NVSHMEM has from 3.8 on.
+fn newer<B: Backend>(case: Case<B>) -> Case<B> {
+    case.needs_kernel_extensions()
 }
 
 part! { operations in "operations" by run:
@@ -332,6 +341,7 @@ part! { memory in "memory" by run:
     pointer_store_by_a_block: 2, block() => |case| case.needs_peer_access();
     pointer_release_is_passed_on: 3, thread() => |case| case.needs_peer_access();
     pointer_ping_pong: 2, thread() => |case| case.needs_peer_access();
+    multicast_pointer: 2, thread();
 }
 
 part! { blocks in "blocks" by run:
@@ -362,6 +372,28 @@ part! { blocks in "blocks" by run:
     named_barrier: 2, block();
     a_warp_puts_and_a_warp_waits: 2, block();
     barrier_that_counts: 2, alone(1, 64);
+}
+
+part! { extensions in "extensions" by run:
+    source_after_flush: 2, thread() => newer;
+    source_after_flush_warp: 2, warp() => newer;
+    source_after_flush_block: 2, block() => newer;
+    source_after_flush_by_another: 2 racy, grid(1, 2) => newer;
+    flag_after_flush: 2 racy, thread() => newer;
+    qp_p: 2, thread() => newer;
+    qp_g: 2, thread() => newer;
+    qp_put: 2, thread() => newer;
+    qp_get: 2, thread() => newer;
+    qp_put_warp: 2, warp() => newer;
+    qp_get_block: 2, block() => newer;
+    qp_put_signal: 2, thread() => newer;
+    qp_put_signal_nbi_block: 2, block() => newer;
+    qp_source_after_put_nbi: 2 racy, thread() => newer;
+    flag_after_qp_quiet: 2, thread() => newer;
+    flag_after_qp_quiet_block: 2, block() => newer;
+    flag_after_qp_fence: 2, thread() => newer;
+    flag_without_qp_fence: 2 racy, thread() => newer;
+    put_in_a_region: 2, block() => newer;
 }
 
 part! { barriers in "barriers" by run:

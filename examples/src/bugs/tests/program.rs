@@ -55,6 +55,11 @@ fn lints_and_unwritten_memory_are_noted() {
             1,
             "\nNo run here shows what it changes: the data is always there when a kernel sees the signal.",
         ),
+        (
+            &["read_only_load"],
+            1,
+            "\nNo run here shows what it changes: a read-only load always sees what is in memory.",
+        ),
         (&["flag_not_zeroed"], 1, "note: a read of memory that nobody has written: PE 1 at "),
         (&["flag_not_zeroed"], 1, ": 8 of 8 bytes that nobody has written (buf2, made at "),
         (
