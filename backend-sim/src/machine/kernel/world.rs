@@ -17,6 +17,7 @@ use super::turn::name_of;
 use super::watch::objects;
 use crate::config::Races;
 use crate::kernel::Code;
+use crate::lint::Notice;
 use crate::race::How;
 
 /// What a block runs against, for one turn.
@@ -65,7 +66,7 @@ impl<'m> KernelWorld<'m> {
             return machine.plain_access(self.block, access.thread as usize, (pe, span), how, asked);
         }
         machine.agents[self.agent].at = Some(asked.1);
-        machine.strong_access(self.block, access, (pe, span), ending, asked);
+        machine.strong_access(self.block, access, (pe, span), (how == How::Write, ending), asked);
     }
 
     /// Whether it is an access by which the grid synchronizes.
@@ -182,7 +183,8 @@ impl World for KernelWorld<'_> {
         let old = self.machine.heap.load(pe, span);
         let new = op.apply(ty, old, b, c);
         self.record(access, (pe, span), (Some(old), Some(masked(new, span))));
-        self.observe(access, (pe, span), How::Write, None);
+        let finds_another = op == AtomicOp::CompareSwap && masked(old, span) != masked(b, span);
+        self.observe(access, (pe, span), if finds_another { How::Read } else { How::Write }, None);
         if self.machine.in_chosen_step && !self.machine.kernels.workspaces.has(pe, span.alloc) {
             let adds = (access.commutes && op == AtomicOp::Add).then_some(b);
             let fold = fold_of(op, ty).filter(|_| access.commutes);
@@ -318,6 +320,8 @@ impl KernelWorld<'_> {
         if changed {
             self.machine.heap.store(pe, span, value);
             self.machine.wrote(pe, span);
+        } else {
+            self.machine.lint(&Notice::Changed { pe, span }); // what fresh memory happens to hold is written, too
         }
         changed
     }
