@@ -153,7 +153,8 @@ impl Pair {
             // what comes with a signal is no flag
             (How::Deliver, How::AtomicRead | How::Wait) if context.call(plain).contains("signal") => None,
             (How::Deliver, How::AtomicRead | How::Wait) => edge(plain, true),
-            (How::Write, How::AtomicRead) if in_kernels => {
+            // a flag is polled in one's own memory
+            (How::Write, How::AtomicRead) if in_kernels && context.agents[other.agent()].pe == self.pe => {
                 Some(MissingEdge::StrongStore { at: context.at(plain), read: context.at(other) })
             }
             // an atomic is no signal: what is missing there is an order

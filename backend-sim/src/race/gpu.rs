@@ -23,18 +23,19 @@ pub(super) struct Gpus {
     missed: Vec<Missed>,
 }
 
-#[derive(Debug)]
+/// Of so many agents that have changed a word one after the other, it is kept what they have withheld.
+const MOST_WITHHELD: usize = 8;
+
+#[derive(Clone, Debug)]
 struct Near {
     /// When the word was updated: later updates by others replace this.
     time: u64,
     /// What it tells in the scopes of blocks and GPUs.
     nearby: Rc<Nearby>,
-    /// What it tells everybody.
-    tells: Option<Rc<Clock>>,
-    /// The same, and what kernels had told at it before, back to the last transfer that has updated it.
+    /// What it tells everybody, and what kernels had told at it before, back to the last transfer that has updated it.
     by_kernels: Option<Told>,
-    /// What its last update would have told, had a fence stood right before it.
-    withheld: Withheld,
+    /// What its updates would have told, had a fence stood right before each: the last one's, and those of others that it has only changed.
+    withheld: SmallVec<[Withheld; 2]>,
     /// Who has read it last, of others: when, and where.
     heard: Option<(AgentId, u64, At)>,
     /// The same before an atomic that has read it and changed it in one step: a flag that its reader takes back so.
@@ -42,7 +43,7 @@ struct Near {
 }
 
 /// What an agent knew, and had done, when it updated a word.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Withheld {
     agent: AgentId,
     last: u64,
@@ -150,14 +151,14 @@ impl Gpus {
                     Some(agents[by].tells(when, steps_of(clock, agents, by), pe)?.0)
                 }
             };
-            let Withheld { agent, last, ref clock, at: flag } = near.withheld;
-            if !(covers(clock) || agent == first.agent() && last >= first.time) {
-                return None;
-            }
+            let withholds =
+                |one: &&Withheld| covers(&one.clock) || one.agent == first.agent() && one.last >= first.time;
+            let &Withheld { agent, at: flag, .. } = near.withheld.iter().find(withholds)?;
             let pe = agents[by].pe;
             let is_near = agents[agent].pe == pe;
             let near_told = near.nearby.get(&Place::Gpu(pe)).map(|near| &*near.told.clock);
-            if !near.tells.as_deref().into_iter().chain(near_told).any(covers) {
+            let told = near.by_kernels.as_ref().map(|told| &*told.clock);
+            if !told.into_iter().chain(near_told).any(covers) {
                 return Some(Lack::Release { flag, near: is_near });
             }
             // who has told the second of its reading has told it of nothing before the flag
@@ -197,16 +198,22 @@ impl Detector {
         join_told(&mut by_kernels, before.as_ref().and_then(|near| near.by_kernels.as_ref()));
         let mut nearby = before.as_ref().map(|near| Rc::clone(&near.nearby)).unwrap_or_default();
         let is_taken = |near: &Near| near.heard.is_some_and(|(by, ..)| by == agent);
-        let taken = before.filter(is_taken).map(|near| Box::new(Near { taken: None, ..near }));
+        let (taken, mut withheld) = match before {
+            Some(near) if is_taken(&near) => (Some(Box::new(Near { taken: None, ..near.clone() })), near.withheld),
+            Some(near) => (None, near.withheld),
+            None => (None, SmallVec::new()),
+        };
         if scoped.block.is_some() {
             join_nearby(Rc::make_mut(&mut nearby), places(agent, &self.agents), &scoped);
         }
-        let told = scoped.system;
-        self.update(agent, pe, word, told.as_ref(), replaces);
+        self.update(agent, pe, word, scoped.system.as_ref(), replaces);
         let View { last, site, ref clock, .. } = self.agents[agent];
-        let withheld = Withheld { agent, last, clock: Rc::clone(clock), at: self.sites.all[site as usize].at };
-        let tells = told.map(|told| told.clock);
-        self.gpus.words.insert(key, Near { time: last, nearby, tells, by_kernels, withheld, heard: None, taken });
+        withheld.retain(|of_another| of_another.agent != agent);
+        if withheld.len() == MOST_WITHHELD {
+            withheld.remove(0);
+        }
+        withheld.push(Withheld { agent, last, clock: Rc::clone(clock), at: self.sites.all[site as usize].at });
+        self.gpus.words.insert(key, Near { time: last, nearby, by_kernels, withheld, heard: None, taken });
     }
 
     /// What a word tells agents of kernels in narrow scopes.
@@ -280,7 +287,8 @@ impl Detector {
     fn hears(&mut self, agent: AgentId, pe: PeId, word: Span) {
         let View { last, site, .. } = self.agents[agent];
         let near = self.gpus.words.get_mut(&(pe, word.alloc, word.start));
-        if let Some(near) = near.filter(|near| near.withheld.agent != agent) {
+        let by_others = |near: &&mut Near| near.withheld.iter().any(|one| one.agent != agent);
+        if let Some(near) = near.filter(by_others) {
             near.heard = Some((agent, last, self.sites.all[site as usize].at));
         }
     }
