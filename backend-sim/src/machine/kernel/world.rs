@@ -173,6 +173,10 @@ impl World for KernelWorld<'_> {
         Some(each_lane(lanes).fold(0, |all, lane| all | u32::from(self.write(pe, word(lane), values[lane])) << lane))
     }
 
+    fn copies(&mut self, access: &Access) -> Result<Vec<u64>, Refusal> {
+        self.machine.copies(self.pe, access.address, access.bytes.into()).map_err(Refusal::fault)
+    }
+
     fn stops_at_fence(&mut self, _: u32, scope: Scope) -> bool {
         scope == Scope::Sys && self.machine.has_stored(self.agent)
     }
