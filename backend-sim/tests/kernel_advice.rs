@@ -84,6 +84,15 @@ fn a_swap_in_vain_tells_nothing() {
     assert_eq!(acquiring("swaps", &grid, &[1, 0]), (47, 54, false));
 }
 
+/// Also between threads of one block, a flag lacks its fence, and no barrier.
+#[test]
+fn a_flag_within_a_block_needs_fences() {
+    let grid = Grid::new(1, 64);
+    is_right("within_a_block", grid, &[1, 1]);
+    assert_eq!(releasing("within_a_block", &grid, &[0, 1]), (103, 105, true));
+    assert_eq!(acquiring("within_a_block", &grid, &[1, 0]), (107, 109, true));
+}
+
 #[test]
 fn a_flag_that_is_stored_plainly_is_none() {
     let (verdict, missing) = advice("plain_flag", &Grid::new(1, 1).collective(), &[]);

@@ -96,3 +96,16 @@ extern "C" __global__ void rows(int *words, unsigned char *bytes, int *seen) {
     __syncthreads();
     seen[threadIdx.x] = words[63 - threadIdx.x] + bytes[165];
 }
+
+// Two warps of a block hand over by a flag in global memory.
+extern "C" __global__ void within_a_block(int *data, uint64_t *flag, int *seen, int releases, int acquires) {
+    if (threadIdx.x == 32) {
+        data[0] = 42;
+        if (releases) __threadfence();
+        *(volatile uint64_t *)flag = 1;
+    } else if (threadIdx.x == 0) {
+        while (*(volatile uint64_t *)flag != 1) {}
+        if (acquires) __threadfence();
+        *seen = data[0];
+    }
+}

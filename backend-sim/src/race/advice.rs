@@ -80,6 +80,8 @@ impl Pair {
         match (path, lack) {
             // who set the flag came after the first: what it lacks is no barrier
             (Path::Threads(Side::First), Some((Lack::Release { .. }, _))) => {}
+            // the one has told the other by a flag
+            (Path::Threads(Side::Both), Some(_)) => {}
             (Path::Threads(side), _) => return Some(MissingEdge::Threads { after, before, side }),
             _ => {}
         }

@@ -132,11 +132,13 @@ impl Gpus {
     }
 
     /// What is missing of a fence: with it, a flag that was set behind the first access would order the two. A thread of the second one's PE has read
-    /// the flag before the second access, or one of which the second comes after: `knows` is what that knows of others, and where.
+    /// the flag before the second access (the same one, if they are `of_one_block`, as another must meet it first), or one of which the second
+    /// comes after: `knows` is what that knows of others, and where.
     pub(super) fn fence_missing(
         &self,
         [first, second]: &[Mark; 2],
         knows: Option<(&Clock, PeId)>,
+        of_one_block: bool,
         agents: &Table<AgentId, View>,
     ) -> Option<Lack> {
         let reader = agents[second.agent()].pe;
@@ -144,8 +146,10 @@ impl Gpus {
         let words = self.words.values().flat_map(|near| [Some(near), near.taken.as_deref()]);
         words.flatten().find_map(|near| {
             let (by, when, read) = near.heard?;
-            let tells = match agents[by].pe == reader && when <= second.time {
+            let is_reader = if of_one_block { by == second.agent() } else { agents[by].pe == reader };
+            let tells = match is_reader && when <= second.time {
                 true => None,
+                false if of_one_block => return None,
                 false => {
                     let (clock, pe) = knows.filter(|(clock, _)| steps_of(clock, agents, by) > when)?;
                     Some(agents[by].tells(when, steps_of(clock, agents, by), pe)?.0)

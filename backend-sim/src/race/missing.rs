@@ -235,8 +235,8 @@ impl fmt::Display for MissingEdge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let between = |f: &mut fmt::Formatter<'_>, what: &str, after: &At, before: &At| {
             match after == before {
-                true => write!(f, "{what} between one call at {after} and the next"), // in a loop
-                false => write!(f, "{what} between {after} and {before}"),
+                true => write!(f, "{what} between one call at {after:#} and the next"), // in a loop
+                false => write!(f, "{what} between {after:#} and {before:#}"),
             }
         };
         match self {
@@ -277,8 +277,8 @@ impl fmt::Display for MissingEdge {
             }
             MissingEdge::StrongStore { at, read } => write!(
                 f,
-                "a strong store (volatile, st.relaxed.sys, or an atomic of the system) in place of the plain one at {at}: the strong load at \
-                 {read} knows nothing of a plain store"
+                "a strong store (volatile, st.relaxed.sys, or an atomic of the system) in place of the plain one at {at:#}: the strong load at \
+                 {read:#} knows nothing of a plain store"
             ),
             MissingEdge::SystemFence { at } => {
                 write!(f, "a fence of system scope (__threadfence_system) in place of the one at {at}")

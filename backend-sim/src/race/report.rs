@@ -233,7 +233,10 @@ impl Found {
             };
             let two = [([first, second], Some((who.clock, who.pe))), ([second, first], None)];
             let lacks = two.into_iter().filter(|_| !known);
-            let lack = lacks.filter_map(|(two, knows)| Some((gpus.fence_missing(&two, knows, agents)?, two))).next();
+            let of_one_block = matches!(path, Path::Threads(Side::Both));
+            let lack =
+                lacks.filter_map(|(two, knows)| Some((gpus.fence_missing(&two, knows, of_one_block, agents)?, two)));
+            let lack = lack.into_iter().next();
             let wait = gpus.wait_missing([&first, &second], who.pe, agents);
             let fence = gpus.missing(&first, &second, agents);
             let signal = signal_by_another(&first, (who.pe, who.clock), agents);
