@@ -72,6 +72,9 @@ fn a_barrier_that_is_there_is_not_asked_for() {
     assert_eq!(releasing("behind_the_barrier", &grid, &[1, 0]), (28, 32, false));
     let (verdict, missing) = advice("behind_the_barrier", &grid, &[0, 1]);
     assert!(matches!(missing, Some(MissingEdge::Threads { .. })), "{verdict}");
+    // also where the reader knows the other thread from before
+    is_right("rounds_of_two", grid, &[1]);
+    assert_eq!(acquiring("rounds_of_two", &grid, &[0]), (126, 128, false));
 }
 
 /// A compare-and-swap that finds another value tells nothing, so the fence before it stands for no other one: in every run, not only where it

@@ -109,3 +109,24 @@ extern "C" __global__ void within_a_block(int *data, uint64_t *flag, int *seen, 
         *seen = data[0];
     }
 }
+
+// Rounds of two threads: what the one stores, the other tells behind a barrier of the block. The first round is right.
+extern "C" __global__ void rounds_of_two(int *data, uint64_t *flag, int *seen, int acquires) {
+    for (int round = 0; round < 2; round++) {
+        if (nvshmem_my_pe() == 0) {
+            ((int *)nvshmem_ptr(data, 1))[2 * round + threadIdx.x] = 21;
+            __syncthreads();
+            if (threadIdx.x == 0) {
+                __threadfence_system();
+                *(volatile uint64_t *)nvshmem_ptr(flag, 1) = round + 1;
+                while (*(volatile uint64_t *)flag != round + 1) {}
+            }
+            __syncthreads();
+        } else if (threadIdx.x == 0) {
+            while (*(volatile uint64_t *)flag != round + 1) {}
+            if (acquires || round == 0) __threadfence_system();
+            *seen += data[2 * round + 1];
+            *(volatile uint64_t *)nvshmem_ptr(flag, 0) = round + 1;
+        }
+    }
+}

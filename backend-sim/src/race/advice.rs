@@ -78,10 +78,8 @@ impl Pair {
         }
         let lack = lack.filter(|(_, [from, _])| matches!(from.lane(), Lane::Steps | Lane::Stores));
         match (path, lack) {
-            // who set the flag came after the first: what it lacks is no barrier
-            (Path::Threads(Side::First), Some((Lack::Release { .. }, _))) => {}
-            // the one has told the other by a flag
-            (Path::Threads(Side::Both), Some(_)) => {}
+            // who set the flag came after the first, or one thread of a block has told the other by a flag: no barrier is missing
+            (Path::Threads(Side::First | Side::Both), Some(_)) => {}
             (Path::Threads(side), _) => return Some(MissingEdge::Threads { after, before, side }),
             _ => {}
         }

@@ -148,7 +148,11 @@ impl Path {
             Path::Threads(Side::Both)
         } else if of_block(second).any(|other| told(&other)) {
             Path::Threads(Side::Second)
-        } else if of_block(first).any(|other| who.clock.steps(other) > who.base) {
+        } else if agents[first].block.is_some_and(|block| {
+            // nothing stands behind the access where all have met, and another one has told something since they met last
+            let met = agents[block].met_at[0];
+            met < earlier.time && of_block(first).any(|other| who.clock.steps(other) > met.max(who.base))
+        }) {
             Path::Threads(Side::First)
         } else if let Some(stream) = streams_of(second, agents).find(told) {
             Path::OnStream { call: agents[stream].site, host: Which::Second }

@@ -96,6 +96,7 @@ impl Detector {
         let mut joined = joined.unwrap_or(before);
         Rc::make_mut(&mut joined).learn_steps(block, now);
         let view = &mut self.agents[block];
+        view.met_at = [now, view.met_at[0]];
         (view.met, view.last, view.clock, view.issue) = (met + 1, now, joined, None);
     }
 
@@ -172,7 +173,12 @@ impl Detector {
 
     /// A block has ended: whoever comes after that comes after the stores of its threads.
     pub(crate) fn block_ends(&mut self, block: AgentId, threads: impl Iterator<Item = AgentId>) {
-        if !self.on || self.pes[self.agents[block].pe].stored <= self.base {
+        if !self.on {
+            return;
+        }
+        let met_at = &mut self.agents[block].met_at;
+        met_at[0] = met_at[1];
+        if self.pes[self.agents[block].pe].stored <= self.base {
             return;
         }
         for thread in threads {
