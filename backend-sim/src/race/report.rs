@@ -149,9 +149,11 @@ impl Path {
         } else if of_block(second).any(|other| told(&other)) {
             Path::Threads(Side::Second)
         } else if agents[first].block.is_some_and(|block| {
-            // nothing stands behind the access where all have met, and another one has told something since they met last
-            let met = agents[block].met_at[0];
-            met < earlier.time && of_block(first).any(|other| who.clock.steps(other) > met.max(who.base))
+            // another one has told something since all met before the access, and they have not met between the access and that
+            let met_at = agents[block].met_at;
+            let before = met_at.into_iter().find(|&met| met < earlier.time).unwrap_or(0).max(who.base);
+            let met_since = |told: u64| met_at.into_iter().any(|met| met > earlier.time && met <= told);
+            of_block(first).map(|other| who.clock.steps(other)).any(|told| told > before && !met_since(told))
         }) {
             Path::Threads(Side::First)
         } else if let Some(stream) = streams_of(second, agents).find(told) {

@@ -173,12 +173,7 @@ impl Detector {
 
     /// A block has ended: whoever comes after that comes after the stores of its threads.
     pub(crate) fn block_ends(&mut self, block: AgentId, threads: impl Iterator<Item = AgentId>) {
-        if !self.on {
-            return;
-        }
-        let met_at = &mut self.agents[block].met_at;
-        met_at[0] = met_at[1];
-        if self.pes[self.agents[block].pe].stored <= self.base {
+        if !self.on || self.pes[self.agents[block].pe].stored <= self.base {
             return;
         }
         for thread in threads {
