@@ -45,7 +45,9 @@ fn a_flag_tells_what_the_kernel_before_has_stored() {
 #[test]
 fn within_a_kernel_a_flag_needs_fences() {
     let run = refute(2, |pe| message(pe, true));
-    let MissingEdge::ReleasingFence { after, flag } = run.verdict.races[0].missing else { panic!("{}", run.verdict) };
+    let MissingEdge::ReleasingFence { after, flag, .. } = run.verdict.races[0].missing else {
+        panic!("{}", run.verdict)
+    };
     assert_eq!([after.line(), flag.line()], [24, 25]);
 }
 

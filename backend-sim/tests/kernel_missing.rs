@@ -33,8 +33,8 @@ fn missing(name: &str) -> String {
 
 #[test]
 fn flags_have_a_fence_on_both_sides() {
-    insta::assert_snapshot!(missing("flag_set"), @r"a fence (__threadfence_system) between missing.cu:17 and missing.cu:9, which sets the flag");
-    insta::assert_snapshot!(missing("flag_read"), @r"a fence (__threadfence_system), by the thread that reads the flag, between missing.cu:12 and missing.cu:39");
+    insta::assert_snapshot!(missing("flag_set"), @r"a fence (__threadfence_system) between missing.cu:17 and missing.cu:9, inlined at missing.cu:21, which sets the flag");
+    insta::assert_snapshot!(missing("flag_read"), @r"a fence (__threadfence_system), by the thread that reads the flag, between missing.cu:12, inlined at missing.cu:35 and missing.cu:39");
 }
 
 #[test]

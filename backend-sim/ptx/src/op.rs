@@ -229,6 +229,23 @@ pub(crate) enum Op {
         n: Reg,
         barrier: Reg,
     },
+    /// An element of a multicast access, by the form of an atomic: `r` is its value, or where the result of a load goes.
+    Multi {
+        kind: Multi,
+        r: Reg,
+        a: Reg,
+        how: u16,
+    },
+    /// Arrives at the barrier of the cluster, which is a block, or waits there.
+    Cluster {
+        waits: bool,
+    },
+    /// An address of shared memory as block `b` of the cluster has it.
+    InCluster {
+        d: Reg,
+        a: Reg,
+        b: Reg,
+    },
     Sleep,
 }
 
@@ -326,6 +343,15 @@ pub(crate) enum MBarrier {
     Test {
         parity: bool,
     },
+}
+
+/// What is done at a multicast address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Multi {
+    /// The reduction of all copies.
+    Load,
+    Store,
+    Reduce,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

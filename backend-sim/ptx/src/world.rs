@@ -245,6 +245,14 @@ pub trait World {
         Ok((old, self.store(access, op.apply(ty, old, b, c))?))
     }
 
+    /// The addresses of the copies for which a multicast address stands. Each is then accessed by itself.
+    ///
+    /// # Errors
+    /// If it is none.
+    fn copies(&mut self, access: &Access) -> Result<Vec<u64>, Refusal> {
+        Err(Refusal::fault(format!("{:#x} is no multicast address", access.address)))
+    }
+
     /// Whether the thread stops before this fence, with [`Stop::Fence`](crate::Stop::Fence), so that what comes before the fence may happen first.
     /// Asked once for each fence. `thread` is the number of the thread in its block.
     fn stops_at_fence(&mut self, thread: u32, scope: Scope) -> bool {

@@ -23,6 +23,32 @@ fn decode(lines: &str) {
 }
 
 #[test]
+fn forms_of_multicast_and_of_clusters() {
+    decode(
+        "multimem.ld_reduce.relaxed.sys.global.add.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1];
+        multimem.ld_reduce.global.add.v4.bf16x2 {%r1, %r2, %r3, %r4}, [%rd1];
+        multimem.ld_reduce.weak.global.add.acc::f32.v4.f16x2 {%r1, %r2, %r3, %r4}, [%rd1+16];
+        multimem.ld_reduce.acquire.gpu.global.min.u32 %r1, [%rd1];
+        multimem.ld_reduce.relaxed.sys.global.and.b64 %rd2, [%rd1];
+        multimem.st.relaxed.sys.global.v4.f32 [%rd1], {%f1, %f2, %f3, %f4};
+        multimem.st.global.v4.f32 [%rd1], {%r1, %r2, %r3, %r4};
+        multimem.st.release.sys.global.u64 [%rd1], %rd2;
+        multimem.red.release.sys.global.add.u32 [%rd1], %r1;
+        multimem.red.global.add.v2.f32 [%rd1], {%f1, %f2};
+        barrier.cluster.arrive.aligned;
+        barrier.cluster.arrive.release;
+        barrier.cluster.wait.acquire.aligned;
+        mapa.shared::cluster.u32 %r1, %r2, %r3;
+        mapa.u64 %rd1, %rd2, %r3;
+        red.global.add.v2.f32 [%rd1], {%f1, %f2};
+        red.relaxed.gpu.global.v4.bf16x2.add.noftz [%rd1], {%r1, %r2, %r3, %r4};
+        ld.mmio.relaxed.sys.global.u32 %r1, [%rd1];
+        st.mmio.relaxed.sys.global.u32 [%rd1], %r1;
+        cp.async.bulk.prefetch.L2.global [%rd1], 128;",
+    );
+}
+
+#[test]
 fn forms_of_public_kernels() {
     decode(
         "add.s32 %r1, %r2, %r3;

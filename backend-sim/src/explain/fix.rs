@@ -356,6 +356,7 @@ fn lacks(missing: &MissingEdge) -> Option<Ordering> {
         | MissingEdge::OneThread { .. }
         | MissingEdge::Threads { .. }
         | MissingEdge::Blocks { .. }
+        | MissingEdge::StrongStore { .. }
         | MissingEdge::Wait { .. }
         | MissingEdge::PlainLoad { .. } => None,
     }

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use onesided::At;
 
-use super::gpu::{Gpus, Lack};
+use super::gpu::Lack;
 use super::how::How;
 use super::missing::{MissingEdge, Side};
 use super::report::{Pair, Path, Which};
 use super::site::Sites;
-use super::{Lane, Mark, View};
+use super::{Clock, Lane, Mark, View, steps_of};
 use crate::machine::{AgentId, Id as _, PeId, Table};
 
 /// What is known besides the two accesses.
@@ -17,7 +17,6 @@ use crate::machine::{AgentId, Id as _, PeId, Table};
 pub(super) struct Context<'a> {
     pub(super) agents: &'a Table<AgentId, View>,
     pub(super) sites: &'a Sites,
-    pub(super) gpus: &'a Gpus,
     /// Lines by which several threads read and write one place.
     pub(super) updates: &'a BTreeSet<At>,
     /// What is missing where two PEs race by atomics of which one has the scope of a GPU.
@@ -56,13 +55,13 @@ impl Pair {
 
     /// A fence that lacks something, a barrier of the block, or one thread where several write.
     fn missing_in_a_kernel(&self, context: Context<'_>) -> Option<MissingEdge> {
-        let Pair { ref first, ref second, pe, path, lack, through, .. } = *self;
+        let Pair { ref first, ref second, pe, path, wait, fence, lack, through, .. } = *self;
         let (after, before) = (context.at(first), context.at(second));
         if through {
             return Some(MissingEdge::Through { pe: pe.index(), after, before });
         }
-        if let Some(lack) = context.gpus.wait_missing([first, second], pe, context.agents) {
-            return Some(self.of_fence(lack, context.agents, [after, before]));
+        if let Some(lack) = wait {
+            return Some(self.of_fence(lack, context, [after, before]));
         }
         let scope = self.missing_scope(context.agents, context.sites).or_else(|| {
             let scope = context.scopes.get(&self.pes(context.agents));
@@ -72,24 +71,24 @@ impl Pair {
             return scope;
         }
         if !matches!(path, Path::Issued(_))
-            && let Some(lack) = context.gpus.missing(first, second, context.agents)
+            && let Some(lack) = fence
         {
-            return Some(self.of_fence(lack, context.agents, [after, before]));
+            return Some(self.of_fence(lack, context, [after, before]));
         }
         if let Some(at) = self.line_of_threads(context.agents, context.sites)
             && (self.writes_twice() || context.updates.contains(&at))
         {
             return Some(MissingEdge::OneThread { at, updates: context.updates.contains(&at) });
         }
-        if let Path::Threads(side) = path {
-            return Some(MissingEdge::Threads { after, before, side });
+        let lack = lack.filter(|(_, [from, _])| matches!(from.lane(), Lane::Steps | Lane::Stores));
+        match (path, lack) {
+            // who set the flag came after the first, or one thread of a block has told the other by a flag: no barrier is missing
+            (Path::Threads(Side::First | Side::Both), Some(_)) => {}
+            (Path::Threads(side), _) => return Some(MissingEdge::Threads { after, before, side }),
+            _ => {}
         }
-        match lack {
-            Some((lack, [from, to])) if matches!(from.lane(), Lane::Steps | Lane::Stores) => {
-                Some(self.of_fence(lack, context.agents, [&from, &to].map(|mark| context.at(mark))))
-            }
-            _ => None,
-        }
+        let (lack, two) = lack?;
+        Some(self.of_fence(lack, context, [&two[0], &two[1]].map(|mark| context.at(mark))))
     }
 
     /// The PEs of the two, the lower first.
@@ -149,6 +148,7 @@ impl Pair {
     /// A plain access beside an atomic one.
     fn missing_atomic(&self, context: Context<'_>) -> Option<MissingEdge> {
         let Pair { first, second, .. } = self;
+        let in_kernels = [first, second].into_iter().all(|mark| context.agents[mark.agent()].is_in_kernel());
         let edge = |plain: &Mark, writes| {
             let remote = context.agents[plain.agent()].pe != self.pe;
             Some(MissingEdge::Atomic { at: context.at(plain), writes, remote })
@@ -157,6 +157,10 @@ impl Pair {
             // what comes with a signal is no flag
             (How::Deliver, How::AtomicRead | How::Wait) if context.call(plain).contains("signal") => None,
             (How::Deliver, How::AtomicRead | How::Wait) => edge(plain, true),
+            // a flag is polled in one's own memory
+            (How::Write, How::AtomicRead) if in_kernels && context.agents[other.agent()].pe == self.pe => {
+                Some(MissingEdge::StrongStore { at: context.at(plain), read: context.at(other) })
+            }
             // an atomic is no signal: what is missing there is an order
             (How::Read, How::AtomicUpdate | How::AtomicFetch) if context.call(other).contains("signal") => {
                 edge(plain, false)
@@ -216,7 +220,7 @@ impl Pair {
         }
         let beside = self.beside(context);
         if let ((false, _), None) = (beside, next)
-            && let Some((signalled, site)) = signal_by_another(first, pe, context.agents)
+            && let Some((signalled, site)) = self.signal
         {
             let fences = of_block(first.agent(), context.agents).filter_map(|view| view.fence);
             let before = fences.filter(|(time, _)| *time < signalled);
@@ -249,14 +253,17 @@ impl Pair {
     }
 
     /// What is missing of a fence or a wait between two lines.
-    fn of_fence(&self, lack: Lack, agents: &Table<AgentId, View>, [after, before]: [At; 2]) -> MissingEdge {
-        let [one, other] = self.pes(agents);
+    fn of_fence(&self, lack: Lack, context: Context<'_>, [after, before]: [At; 2]) -> MissingEdge {
+        let [one, other] = self.pes(context.agents);
         match lack {
             Lack::Scope { fence } if one == other => MissingEdge::GpuFence { at: fence },
             Lack::Scope { fence } => MissingEdge::SystemFence { at: fence },
             Lack::Place { fence, read } => MissingEdge::ReadersFence { fence, read },
-            Lack::Release { flag } => MissingEdge::ReleasingFence { after, flag },
-            Lack::Acquire { read } => MissingEdge::AcquiringFence { read, before },
+            Lack::Release { flag, near } => MissingEdge::ReleasingFence { after, flag, near },
+            Lack::Acquire { read, near, tells } => {
+                let before = tells.map_or(before, |site| context.at_site(site));
+                MissingEdge::AcquiringFence { read, before, near }
+            }
             Lack::Wait { read } => MissingEdge::Wait { at: read },
         }
     }
@@ -277,11 +284,20 @@ fn of_block(thread: AgentId, agents: &Table<AgentId, View>) -> impl Iterator<Ite
         .filter(move |view| view.block == block)
 }
 
-/// The first call since by which another thread of the same block has signalled to the PE, and when.
-fn signal_by_another(access: &Mark, pe: PeId, agents: &Table<AgentId, View>) -> Option<(u64, u32)> {
-    let calls = of_block(access.agent(), agents).flat_map(|view| &view.log);
-    let since = calls.filter(|(time, _, to)| *time > access.time && *to == Some(pe));
-    since.min_by_key(|(time, ..)| *time).map(|&(time, site, _)| (time, site))
+/// The first call since an access by which another thread of the same PE has signalled to a PE, and when, of those that somebody comes after.
+pub(super) fn signal_by_another(
+    access: &Mark,
+    (pe, knows): (PeId, &Clock),
+    agents: &Table<AgentId, View>,
+) -> Option<(u64, u32)> {
+    let of = &agents[access.agent()];
+    let is_other = |&id: &AgentId| id != access.agent() && agents[id].pe == of.pe && agents[id].block.is_some();
+    let threads = agents.ids().filter(|id| of.block.is_some() && is_other(id));
+    let calls = threads.flat_map(|id| {
+        let known = steps_of(knows, agents, id);
+        agents[id].log.iter().filter(move |(when, _, to)| *when > access.time && *when <= known && *to == Some(pe))
+    });
+    calls.min_by_key(|(when, ..)| *when).map(|&(when, site, _)| (when, site))
 }
 
 /// A fence that another thread of the same block has made since: it has not ordered what follows the access.

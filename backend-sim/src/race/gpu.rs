@@ -23,24 +23,27 @@ pub(super) struct Gpus {
     missed: Vec<Missed>,
 }
 
-#[derive(Debug)]
+/// Of so many agents that have changed a word one after the other, it is kept what they have withheld.
+const MOST_WITHHELD: usize = 8;
+
+#[derive(Clone, Debug)]
 struct Near {
     /// When the word was updated: later updates by others replace this.
     time: u64,
     /// What it tells in the scopes of blocks and GPUs.
     nearby: Rc<Nearby>,
-    /// What it tells everybody.
-    tells: Option<Rc<Clock>>,
-    /// The same, and what kernels had told at it before, back to the last transfer that has updated it.
+    /// What it tells everybody, and what kernels had told at it before, back to the last transfer that has updated it.
     by_kernels: Option<Told>,
-    /// What its last update would have told, had a fence stood right before it.
-    withheld: Withheld,
+    /// What its updates would have told, had a fence stood right before each: the last one's, and those of others that it has only changed.
+    withheld: SmallVec<[Withheld; 2]>,
     /// Who has read it last, of others: when, and where.
     heard: Option<(AgentId, u64, At)>,
+    /// The same before an atomic that has read it and changed it in one step: a flag that its reader takes back so.
+    taken: Option<Box<Near>>,
 }
 
 /// What an agent knew, and had done, when it updated a word.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Withheld {
     agent: AgentId,
     last: u64,
@@ -55,6 +58,8 @@ pub(crate) type Heard = SmallVec<[(Told, Scope); 3]>;
 #[derive(Debug)]
 struct Missed {
     by: PeId,
+    /// When that was first so.
+    since: u64,
     clock: Rc<Clock>,
     lack: Lack,
 }
@@ -66,10 +71,10 @@ pub(crate) enum Lack {
     Scope { fence: At },
     /// It is behind a barrier, and another thread before the barrier has read what is to be acquired.
     Place { fence: At, read: At },
-    /// There is none before a flag is set.
-    Release { flag: At },
-    /// There is none behind the read of a flag.
-    Acquire { read: At },
+    /// There is none before a flag is set. `near`: a thread of the same PE reads the flag.
+    Release { flag: At, near: bool },
+    /// There is none behind the read of a flag. `near`: a thread of the same PE has set it. `tells`: the call by which the reader tells others.
+    Acquire { read: At, near: bool, tells: Option<u32> },
     /// It is behind a load, and what a transfer has brought is told by NVSHMEM's waits only.
     Wait { read: At },
 }
@@ -87,24 +92,20 @@ impl Gpus {
         }
     }
 
-    /// An agent of a PE does not learn what it was told.
-    fn misses(&mut self, by: PeId, told: &Told, lack: Lack) {
+    /// An agent of a PE does not learn what it was told, at this moment.
+    fn misses(&mut self, (by, since): (PeId, u64), told: &Told, lack: Lack) {
         match self.missed.iter_mut().find(|missed| (missed.by, missed.lack) == (by, lack)) {
             Some(missed) if Rc::ptr_eq(&missed.clock, &told.clock) => {}
             Some(missed) => Rc::make_mut(&mut missed.clock).join(&told.clock),
-            None => self.missed.push(Missed { by, clock: Rc::clone(&told.clock), lack }),
+            None => self.missed.push(Missed { by, since, clock: Rc::clone(&told.clock), lack }),
         }
     }
 
-    /// What the fence lacks that would order two accesses else.
+    /// What the fence lacks that would order two accesses else. It is asked when they race: what fences lack later is no reason.
     pub(super) fn missing(&self, first: &Mark, second: &Mark, agents: &Table<AgentId, View>) -> Option<Lack> {
-        let reader = agents[second.agent()].pe;
-        let orders =
-            |missed: &&Missed| missed.by == reader && steps_of(&missed.clock, agents, first.agent()) >= first.time;
-        self.missed
-            .iter()
-            .filter(|missed| !matches!(missed.lack, Lack::Wait { .. }))
-            .find(orders)
+        let covers = |clock: &Clock| steps_of(clock, agents, first.agent()) >= first.time;
+        self.missed_before(second, agents)
+            .find(|missed| !matches!(missed.lack, Lack::Wait { .. }) && covers(&missed.clock))
             .map(|missed| missed.lack)
     }
 
@@ -118,30 +119,55 @@ impl Gpus {
         if matches!(first.lane(), Lane::Steps | Lane::Stores) {
             return None;
         }
-        let reader = agents[second.agent()].pe;
-        let orders = |missed: &&Missed| {
-            let Mark { time, .. } = *first;
-            let is_of_a_wait = missed.by == reader && matches!(missed.lack, Lack::Wait { .. });
-            is_of_a_wait && knows(&missed.clock, agents, first.agent(), first.lane(), time, pe)
-        };
-        self.missed.iter().find(orders).map(|missed| missed.lack)
+        let covers = |clock: &Clock| knows(clock, agents, first.agent(), first.lane(), first.time, pe);
+        self.missed_before(second, agents)
+            .find(|missed| matches!(missed.lack, Lack::Wait { .. }) && covers(&missed.clock))
+            .map(|missed| missed.lack)
     }
 
-    /// What is missing of a fence: with it, a flag that was set behind the first access and read before the second would order the two.
-    pub(super) fn fence_missing(&self, [first, second]: &[Mark; 2], agents: &Table<AgentId, View>) -> Option<Lack> {
+    /// What the PE of an access has missed before it.
+    fn missed_before<'a>(&'a self, access: &Mark, agents: &Table<AgentId, View>) -> impl Iterator<Item = &'a Missed> {
+        let (reader, time) = (agents[access.agent()].pe, access.time);
+        self.missed.iter().filter(move |missed| missed.by == reader && missed.since <= time)
+    }
+
+    /// What is missing of a fence: with it, a flag that was set behind the first access would order the two. A thread of the second one's PE has read
+    /// the flag before the second access (the same one, if they are `of_one_block`, as another must meet it first), or one of which the second
+    /// comes after: `knows` is what that knows of others, and where.
+    pub(super) fn fence_missing(
+        &self,
+        [first, second]: &[Mark; 2],
+        knows: Option<(&Clock, PeId)>,
+        of_one_block: bool,
+        agents: &Table<AgentId, View>,
+    ) -> Option<Lack> {
         let reader = agents[second.agent()].pe;
         let covers = |clock: &Clock| steps_of(clock, agents, first.agent()) >= first.time;
-        self.words.values().find_map(|near| {
-            let (by, _, read) = near.heard.filter(|&(by, when, _)| agents[by].pe == reader && when <= second.time)?;
-            let Withheld { agent, last, ref clock, at: flag } = near.withheld;
-            if !(covers(clock) || agent == first.agent() && last >= first.time) {
-                return None;
+        let words = self.words.values().flat_map(|near| [Some(near), near.taken.as_deref()]);
+        words.flatten().find_map(|near| {
+            let (by, when, read) = near.heard?;
+            let is_reader = if of_one_block { by == second.agent() } else { agents[by].pe == reader };
+            let tells = match is_reader && when <= second.time {
+                true => None,
+                false if of_one_block => return None,
+                false => {
+                    let (clock, pe) = knows.filter(|(clock, _)| steps_of(clock, agents, by) > when)?;
+                    Some(agents[by].tells(when, steps_of(clock, agents, by), pe)?.0)
+                }
+            };
+            let withholds =
+                |one: &&Withheld| covers(&one.clock) || one.agent == first.agent() && one.last >= first.time;
+            let &Withheld { agent, at: flag, .. } = near.withheld.iter().find(withholds)?;
+            let pe = agents[by].pe;
+            let is_near = agents[agent].pe == pe;
+            let near_told = near.nearby.get(&Place::Gpu(pe)).map(|near| &*near.told.clock);
+            let told = near.by_kernels.as_ref().map(|told| &*told.clock);
+            if !told.into_iter().chain(near_told).any(covers) {
+                return Some(Lack::Release { flag, near: is_near });
             }
-            let near_told = near.nearby.get(&Place::Gpu(reader)).map(|near| &*near.told.clock);
-            if !near.tells.as_deref().into_iter().chain(near_told).any(covers) {
-                return Some(Lack::Release { flag });
-            }
-            (!covers(agents[by].last_clock(agents))).then_some(Lack::Acquire { read })
+            // who has told the second of its reading has told it of nothing before the flag
+            let learned = tells.is_none() && covers(agents[by].last_clock(agents));
+            (!learned).then_some(Lack::Acquire { read, near: is_near, tells })
         })
     }
 }
@@ -174,16 +200,24 @@ impl Detector {
         let before = self.gpus.words.remove(&key).filter(|_| is_more);
         let mut by_kernels = scoped.system.clone();
         join_told(&mut by_kernels, before.as_ref().and_then(|near| near.by_kernels.as_ref()));
-        let mut nearby = before.map(|near| near.nearby).unwrap_or_default();
+        let mut nearby = before.as_ref().map(|near| Rc::clone(&near.nearby)).unwrap_or_default();
+        let is_taken = |near: &Near| near.heard.is_some_and(|(by, ..)| by == agent);
+        let (taken, mut withheld) = match before {
+            Some(near) if is_taken(&near) => (Some(Box::new(Near { taken: None, ..near.clone() })), near.withheld),
+            Some(near) => (None, near.withheld),
+            None => (None, SmallVec::new()),
+        };
         if scoped.block.is_some() {
             join_nearby(Rc::make_mut(&mut nearby), places(agent, &self.agents), &scoped);
         }
-        let told = scoped.system;
-        self.update(agent, pe, word, told.as_ref(), replaces);
+        self.update(agent, pe, word, scoped.system.as_ref(), replaces);
         let View { last, site, ref clock, .. } = self.agents[agent];
-        let withheld = Withheld { agent, last, clock: Rc::clone(clock), at: self.sites.all[site as usize].at };
-        let tells = told.map(|told| told.clock);
-        self.gpus.words.insert(key, Near { time: last, nearby, tells, by_kernels, withheld, heard: None });
+        withheld.retain(|of_another| of_another.agent != agent);
+        if withheld.len() == MOST_WITHHELD {
+            withheld.remove(0);
+        }
+        withheld.push(Withheld { agent, last, clock: Rc::clone(clock), at: self.sites.all[site as usize].at });
+        self.gpus.words.insert(key, Near { time: last, nearby, by_kernels, withheld, heard: None, taken });
     }
 
     /// What a word tells agents of kernels in narrow scopes.
@@ -257,14 +291,16 @@ impl Detector {
     fn hears(&mut self, agent: AgentId, pe: PeId, word: Span) {
         let View { last, site, .. } = self.agents[agent];
         let near = self.gpus.words.get_mut(&(pe, word.alloc, word.start));
-        if let Some(near) = near.filter(|near| near.withheld.agent != agent) {
+        let by_others = |near: &&mut Near| near.withheld.iter().any(|one| one.agent != agent);
+        if let Some(near) = near.filter(by_others) {
             near.heard = Some((agent, last, self.sites.all[site as usize].at));
         }
     }
 
     /// An agent does not learn what it was told, because of what a fence lacks.
     pub(crate) fn misses(&mut self, agent: AgentId, told: &Told, lack: Lack) {
-        self.gpus.misses(self.agents[agent].pe, told, lack);
+        let View { pe, last, .. } = self.agents[agent];
+        self.gpus.misses((pe, last), told, lack);
     }
 
     /// An agent has read a word by a call: it learns what was told in the scopes of its block and its GPU.
@@ -294,8 +330,8 @@ mod tests {
         let (mut gpus, at, agent) = (Gpus::default(), At::foreign("loop.cu", 7, 1, None), AgentId(3));
         for time in 1..=1000 {
             for by in [PeId(0), PeId(1)] {
-                gpus.misses(by, &Told::of(agent, time), Lack::Scope { fence: at });
-                gpus.misses(by, &Told::of(agent, time), Lack::Acquire { read: at });
+                gpus.misses((by, time), &Told::of(agent, time), Lack::Scope { fence: at });
+                gpus.misses((by, time), &Told::of(agent, time), Lack::Wait { read: at });
             }
         }
         assert_eq!(gpus.missed.len(), 4);

@@ -62,6 +62,13 @@ pub enum MissingEdge {
         /// Whether it is to another PE's memory, where no signal can be waited for.
         remote: bool,
     },
+    /// Two kernels: the one stores plainly what the other loads strongly, so the load tells nothing.
+    StrongStore {
+        /// The line that stores.
+        at: At,
+        /// The line that loads.
+        read: At,
+    },
     /// The transfer is complete, and was promised to its destination only: that PE must have seen it and then synchronize with the
     /// reader, who reads on another path.
     Through {
@@ -118,6 +125,8 @@ pub enum MissingEdge {
         after: At,
         /// The line that sets the flag.
         flag: At,
+        /// Whether a thread of the same PE reads the flag: a fence in the scope of the GPU is enough.
+        near: bool,
     },
     /// A thread of a kernel reads a flag, and then what the flag is about: a fence between the two.
     AcquiringFence {
@@ -125,6 +134,8 @@ pub enum MissingEdge {
         read: At,
         /// The line before which it belongs.
         before: At,
+        /// Whether a thread of the same PE has set the flag: a fence in the scope of the GPU is enough.
+        near: bool,
     },
     /// A kernel polls by a load of its own a word that a transfer updates. Over a network only NVSHMEM's waits and tests promise that what
     /// arrived before is visible.
@@ -208,11 +219,12 @@ impl MissingEdge {
             MissingEdge::GpuFence { at } => ("__threadfence", at, at),
             MissingEdge::Scope { at, blocks, .. } => (if blocks { "scope gpu" } else { "scope sys" }, at, at),
             MissingEdge::ReadersFence { fence, read } => ("__threadfence_system", read, fence),
-            MissingEdge::ReleasingFence { after, flag } => ("__threadfence_system", after, flag),
-            MissingEdge::AcquiringFence { read, before } => ("__threadfence_system", read, before),
+            MissingEdge::ReleasingFence { after, flag, near } => (fence_of(near), after, flag),
+            MissingEdge::AcquiringFence { read, before, near } => (fence_of(near), read, before),
             MissingEdge::OneThread { at, .. } => ("atomicAdd", at, at),
             MissingEdge::Wait { at } => ("nvshmem_signal_wait_until", at, at),
             MissingEdge::PlainLoad { at } => ("ld.global", at, at),
+            MissingEdge::StrongStore { at, .. } => ("volatile store", at, at),
             MissingEdge::Atomic { at, writes: true, .. } => ("signal_op", at, at),
             MissingEdge::Atomic { at, remote: true, .. } => ("atomic_fetch", at, at),
             MissingEdge::Atomic { at, .. } => ("signal_fetch", at, at),
@@ -220,12 +232,17 @@ impl MissingEdge {
     }
 }
 
+/// The fence that orders threads of one PE, or of two.
+fn fence_of(near: bool) -> &'static str {
+    if near { "__threadfence" } else { "__threadfence_system" }
+}
+
 impl fmt::Display for MissingEdge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let between = |f: &mut fmt::Formatter<'_>, what: &str, after: &At, before: &At| {
             match after == before {
-                true => write!(f, "{what} between one call at {after} and the next"), // in a loop
-                false => write!(f, "{what} between {after} and {before}"),
+                true => write!(f, "{what} between one call at {after:#} and the next"), // in a loop
+                false => write!(f, "{what} between {after:#} and {before:#}"),
             }
         };
         match self {
@@ -264,6 +281,11 @@ impl fmt::Display for MissingEdge {
                 let call = if *remote { "atomic_fetch" } else { "signal_fetch, signal_wait_until" };
                 write!(f, "an atomic read ({call}) in place of the call at {at}")
             }
+            MissingEdge::StrongStore { at, read } => write!(
+                f,
+                "a strong store (volatile, st.relaxed.sys, or an atomic of the system) in place of the plain one at {at:#}: the strong load at \
+                 {read:#} knows nothing of a plain store"
+            ),
             MissingEdge::SystemFence { at } => {
                 write!(f, "a fence of system scope (__threadfence_system) in place of the one at {at}")
             }
@@ -286,13 +308,13 @@ impl fmt::Display for MissingEdge {
                 "a fence (__threadfence_system) by the thread that reads the flag, behind {read} and before the barrier; the one at \
                  {fence} is behind it, and acquires only what its own thread has read"
             ),
-            MissingEdge::ReleasingFence { after, flag } => {
-                between(f, "a fence (__threadfence_system)", after, flag)?;
+            MissingEdge::ReleasingFence { after, flag, near } => {
+                between(f, &format!("a fence ({})", fence_of(*near)), after, flag)?;
                 f.write_str(", which sets the flag")
             }
-            MissingEdge::AcquiringFence { read, before } => {
-                let what = "a fence (__threadfence_system), by the thread that reads the flag,";
-                between(f, what, read, before)
+            MissingEdge::AcquiringFence { read, before, near } => {
+                let what = format!("a fence ({}), by the thread that reads the flag,", fence_of(*near));
+                between(f, &what, read, before)
             }
             MissingEdge::Wait { at } => write!(
                 f,

@@ -571,6 +571,6 @@ impl Detector {
         if !self.on || self.found.is_empty() {
             return Vec::new();
         }
-        self.found.races(&self.agents, (&self.sites, &self.gpus), made_at, kernels)
+        self.found.races(&self.agents, &self.sites, made_at, kernels)
     }
 }

@@ -7,7 +7,7 @@ use onesided::At;
 use onesided::backend::{AllocId, Span};
 use onesided_ptx::Who as KernelThread;
 
-use super::advice::Context;
+use super::advice::{Context, signal_by_another};
 use super::gpu::{Gpus, Lack};
 use super::how::How;
 use super::ineffective::IneffectiveOrder;
@@ -93,10 +93,16 @@ pub(super) struct Pair {
     pub(super) pe: PeId,
     span: Span,
     pub(super) path: Path,
+    /// A load in place of a wait that would have shown the first.
+    pub(super) wait: Option<Lack>,
+    /// What a fence lacks that would order the two else.
+    pub(super) fence: Option<Lack>,
     /// What is missing of a fence that would order two threads' accesses, and the two.
     pub(super) lack: Option<(Lack, [Mark; 2])>,
-    /// Of the first one's block, how often its threads had all met.
-    met: u32,
+    /// The call by which another thread than the first one's signals to whom the second comes after, and when.
+    pub(super) signal: Option<(u64, u32)>,
+    /// Of the block of each, how often its threads had all met.
+    met: [u32; 2],
     /// Whether one was ordered after the other, if only both took the same path.
     pub(super) through: bool,
     /// Whether one is ordered after the other, if only that were no read-only load.
@@ -144,7 +150,13 @@ impl Path {
             Path::Threads(Side::Both)
         } else if of_block(second).any(|other| told(&other)) {
             Path::Threads(Side::Second)
-        } else if of_block(first).any(|other| who.clock.steps(other) > who.base) {
+        } else if agents[first].block.is_some_and(|block| {
+            // another one has told something since all met before the access, and they have not met between the access and that
+            let met_at = agents[block].met_at;
+            let before = met_at.into_iter().find(|&met| met < earlier.time).unwrap_or(0).max(who.base);
+            let met_since = |told: u64| met_at.into_iter().any(|met| met > earlier.time && met <= told);
+            of_block(first).map(|other| who.clock.steps(other)).any(|told| told > before && !met_since(told))
+        }) {
             Path::Threads(Side::First)
         } else if let Some(stream) = streams_of(second, agents).find(told) {
             Path::OnStream { call: agents[stream].site, host: Which::Second }
@@ -227,8 +239,15 @@ impl Found {
                 false => Path::none(&earlier, who, agents),
                 true => Path::Issued(None),
             };
-            let lack = [[first, second], [second, first]].into_iter().filter(|_| !known);
-            let lack = lack.filter_map(|two| Some((gpus.fence_missing(&two, agents)?, two))).next();
+            let two = [([first, second], Some((who.clock, who.pe))), ([second, first], None)];
+            let lacks = two.into_iter().filter(|_| !known);
+            let of_one_block = matches!(path, Path::Threads(Side::Both));
+            let lack =
+                lacks.filter_map(|(two, knows)| Some((gpus.fence_missing(&two, knows, of_one_block, agents)?, two)));
+            let lack = lack.into_iter().next();
+            let wait = gpus.wait_missing([&first, &second], who.pe, agents);
+            let fence = gpus.missing(&first, &second, agents);
+            let signal = signal_by_another(&first, (who.pe, who.clock), agents);
             let through = who.knows_recent(&earlier);
             let of_earlier = who.base.max(steps_of(who.clock, agents, earlier.agent()));
             let of_later = who.base.max(steps_of(&agents[earlier.agent()].clock, agents, later.agent()));
@@ -241,8 +260,24 @@ impl Found {
                 path => path,
             };
             let known = known.map(|(mark, upto)| agents[mark.agent()].last_synchronization(upto));
-            let met = agents[first.agent()].met;
-            Pair { first, second, pe: who.pe, span, path, lack, met, through, read_only: false, known, times: 0 }
+            let met = [first, second].map(|mark| agents[mark.agent()].met);
+            let read_only = false;
+            Pair {
+                first,
+                second,
+                pe: who.pe,
+                span,
+                path,
+                wait,
+                fence,
+                lack,
+                signal,
+                met,
+                through,
+                read_only,
+                known,
+                times: 0,
+            }
         });
         pair.times += 1;
     }
@@ -271,7 +306,7 @@ impl Found {
         let met = agents[block].met;
         for Pair { first, second, pe, path, met: when, .. } in self.0.values_mut() {
             // whether another thread than that of `one` has been told of the other
-            let is_told = |one: &Mark, other: &Mark| {
+            let is_told = |one: &Mark, other: &Mark, when: u32| {
                 let told = |id: AgentId| {
                     let (view, agent, lane) = (&agents[id], other.agent(), other.lane());
                     id != one.agent()
@@ -279,11 +314,11 @@ impl Found {
                         && view.met == met
                         && knows(&view.clock, agents, agent, lane, other.time, *pe)
                 };
-                agents[one.agent()].block == Some(block) && *when == met && agents.ids().any(told)
+                agents[one.agent()].block == Some(block) && when == met && agents.ids().any(told)
             };
             match path {
-                Path::None if is_told(first, second) => *path = Path::ToldLater,
-                Path::Issued(_) if first.agent() != second.agent() && is_told(second, first) => {
+                Path::None if is_told(first, second, when[0]) => *path = Path::ToldLater,
+                Path::Issued(_) if first.agent() != second.agent() && is_told(second, first, when[1]) => {
                     *path = Path::Threads(Side::Second);
                 }
                 _ => {}
@@ -322,7 +357,7 @@ impl Found {
     pub(super) fn races(
         &self,
         agents: &Table<AgentId, View>,
-        (sites, gpus): (&Sites, &Gpus),
+        sites: &Sites,
         made_at: impl Fn(AllocId) -> Option<At>,
         kernels: (impl Fn(AgentId) -> Option<KernelThread>, impl Fn(AgentId) -> Option<At>),
     ) -> Vec<Race> {
@@ -335,13 +370,15 @@ impl Found {
         let updates = &written & &read;
         let scopes =
             self.0.values().filter_map(|pair| Some((pair.pes(agents), pair.missing_scope(agents, sites)?))).collect();
-        let context = Context { agents, sites, gpus, updates: &updates, scopes: &scopes };
+        let context = Context { agents, sites, updates: &updates, scopes: &scopes };
         let mut races: Vec<Race> = races.map(|pair| pair.race(context, &made_at, &kernels)).collect();
         races.sort_by_key(|race| {
             let lines = [race.first.at, race.second.at];
             // a call that races with itself in another round rarely is the cause: others of its races say more
             let is_one = lines[0] == lines[1];
-            (is_one, lines[0].min(lines[1]), lines[0].max(lines[1]), race.first.pe, race.span.start)
+            // a flag that is none lets others race that rely on it
+            let is_no_flag = matches!(race.missing, MissingEdge::StrongStore { .. });
+            (is_one, !is_no_flag, lines[0].min(lines[1]), lines[0].max(lines[1]), race.first.pe, race.span.start)
         });
         races
     }

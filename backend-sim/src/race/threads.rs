@@ -96,6 +96,7 @@ impl Detector {
         let mut joined = joined.unwrap_or(before);
         Rc::make_mut(&mut joined).learn_steps(block, now);
         let view = &mut self.agents[block];
+        view.met_at = [now, view.met_at[0]];
         (view.met, view.last, view.clock, view.issue) = (met + 1, now, joined, None);
     }
 

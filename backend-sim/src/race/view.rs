@@ -16,6 +16,8 @@ pub(super) struct View {
     pub(super) block: Option<AgentId>,
     /// Of a block, how often its threads have all met; of a thread, how often they had when it last learned what its block knows.
     pub(super) met: u32,
+    /// Of a block: when its threads met last, and the time before.
+    pub(super) met_at: [u64; 2],
     pub(super) clock: Rc<Clock>,
     /// What its next transfer knows, until that changes.
     pub(super) issue: Option<Rc<Issue>>,
@@ -77,6 +79,7 @@ impl View {
             kind,
             block: None,
             met: 0,
+            met_at: [0; 2],
             clock: Rc::clone(nothing),
             issue: None,
             mark: 0,

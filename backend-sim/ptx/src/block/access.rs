@@ -386,7 +386,7 @@ impl Block {
     }
 
     #[cold]
-    fn misaligned(&self, index: usize, align: u8, address: u64, place: Place) -> Halt {
+    pub(super) fn misaligned(&self, index: usize, align: u8, address: u64, place: Place) -> Halt {
         let message = format!("address {address:#x} is no multiple of {align}, the size of what is accessed");
         let fault = Fault::new(&self.module, FaultKind::Misaligned, self.who(index), place, message);
         Box::new(Stop::Fault(Box::new(fault.of_address(address))))

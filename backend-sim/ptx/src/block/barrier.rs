@@ -168,6 +168,7 @@ impl Block {
         for number in each_lane(self.waited_at) {
             self.complete(number)?;
         }
+        self.cluster_is_complete();
         for other in self.warp_of(index) {
             if let State::Warp(together) = self.threads[other].state {
                 self.together(other, together)?;

@@ -13,7 +13,7 @@ use super::turn::End;
 use super::{Block, FaultKind, Halt, Stop};
 use crate::bytes;
 use crate::module::{Group, Place};
-use crate::op::{Callee, Op};
+use crate::op::{Callee, Multi, Op};
 use crate::world::{AccessKind, World};
 
 /// Why operations do not follow each other.
@@ -323,6 +323,31 @@ impl Block {
                         let thread = &mut threads[lead];
                         thread.frame.pc = pc as u32;
                         attempt!(self.bulk(world, thread, first + lead, kind, operands, place!()));
+                    }
+                    Op::Multi { kind, r: value, a, how } => {
+                        alone!();
+                        let form = &code.atomics[usize::from(how)];
+                        let (value, address) = (usize::from(value), r[usize::from(a)][lead]);
+                        let address = address.wrapping_add_signed(form.offset);
+                        let thread = &mut threads[lead];
+                        thread.frame.pc = pc as u32;
+                        let operand = r[value][lead];
+                        let what = (kind, form);
+                        let result = self.multicast(world, thread, first + lead, what, address, operand, place!());
+                        let result = attempt!(result);
+                        if kind == Multi::Load {
+                            r[value][lead] = result;
+                        }
+                    }
+                    Op::InCluster { d, a, b } => {
+                        alone!();
+                        let [a, b] = [a, b].map(|register| r[usize::from(register)][lead]);
+                        r[usize::from(d)][lead] = attempt!(self.in_cluster(first + lead, a, b, place!()));
+                    }
+                    Op::Cluster { waits } => {
+                        stand!(pc + 1);
+                        lanes.each(|lane| threads[lane].spin.met());
+                        break Ok(Next::End(End::Cluster { waits, place: place!() }));
                     }
                     Op::Sleep => {
                         stand!(pc + 1);

@@ -5,11 +5,13 @@ mod access;
 mod barrier;
 mod bulk;
 mod call;
+mod cluster;
 mod execute;
 mod fault;
 mod lanes;
 mod launch;
 mod limit;
+mod multi;
 mod order;
 mod pace;
 mod print;
@@ -31,6 +33,7 @@ use crate::module::{Kernel, Module, Place};
 use crate::op::Reg;
 use crate::world::{Access, Until, World};
 use barrier::Named;
+use cluster::Cluster;
 use lanes::Row;
 use order::Order;
 pub use order::Sync;
@@ -55,6 +58,7 @@ pub struct Block {
     shared_bytes: u32,
     order: Order,
     barriers: Vec<Named>,
+    cluster: Cluster,
     /// The barriers at which threads wait, a bit for each.
     waited_at: u32,
     /// The thread whose turn it is.
@@ -182,6 +186,7 @@ impl Block {
             shared_bytes,
             order: Order::new(threads, launch.checks.races || launch.checks.order),
             barriers: vec![Named::default(); 16],
+            cluster: Cluster::default(),
             waited_at: 0,
             current: 0,
             announced: false,

@@ -16,8 +16,10 @@ pub(super) struct Thread {
     /// Local memory of all frames.
     pub(super) local: Vec<u8>,
     pub(super) carry: bool,
-    /// The bytes of a bulk copy that are copied: the thread may be stopped within.
+    /// The bytes of a bulk copy that are copied, or the copies that a multicast access has reached: the thread may be stopped within.
     pub(super) copied: u64,
+    /// What a multicast load has read so far.
+    pub(super) reduced: u64,
     pub(super) state: State,
     pub(super) spin: Spin,
 }

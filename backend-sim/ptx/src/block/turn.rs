@@ -19,6 +19,8 @@ pub(super) enum End {
     Wait,
     /// They have come to a barrier; the condition holds for these.
     Barrier { arrival: Arrival, holding: u32 },
+    /// They have come to the barrier of the cluster, and arrive or wait there.
+    Cluster { waits: bool, place: Place },
     /// They go on one by one, or in smaller groups.
     Apart,
     /// They sleep: others come first.
@@ -51,6 +53,7 @@ impl Block {
                 Ok(())
             }
             End::Barrier { arrival, holding } => self.come_to_barrier(members, &arrival, holding),
+            End::Cluster { waits, place } => self.come_to_cluster(members, waits, place),
             End::Wait => self.have_come(members),
         }
     }

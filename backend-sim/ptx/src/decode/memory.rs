@@ -26,6 +26,7 @@ impl<'a> Builder<'_, 'a> {
             "ld" | "ldu" => self.load(form, opcode == "ldu", operands)?,
             "st" => self.store(form, operands)?,
             "atom" | "red" => self.atomic(form, opcode == "atom", operands)?,
+            "multimem" => self.multimem(form, operands)?,
             "cp" => self.copy_async(form, operands)?,
             // What only caches see.
             "prefetch" | "prefetchu" | "applypriority" | "discard" => {
@@ -41,9 +42,13 @@ impl<'a> Builder<'_, 'a> {
 
     /// Order, scope and space of a load or store; the number of elements of a vector.
     fn access(&mut self, form: &mut Form<'a>) -> Result<(Memory, u8, Type), Error> {
+        let of_a_device = form.has("mmio"); // an access like any other where no device is behind the memory
         let order = form.order().unwrap_or(Order::Weak);
         let scope = form.scope();
         let space = form.space();
+        if of_a_device && (order != Order::Relaxed || scope != Some(Scope::Sys)) {
+            return Err(form.unknown());
+        }
         let elements = match form.one_of(&["v2", "v4", "v8"]) {
             Some("v2") => 2,
             Some("v4") => 4,
@@ -67,7 +72,11 @@ impl<'a> Builder<'_, 'a> {
     }
 
     /// The elements that an operand stands for.
-    fn elements<'o>(form: &Form<'_>, operand: &'o Operand<'a>, elements: u8) -> Result<&'o [Operand<'a>], Error> {
+    pub(super) fn elements<'o>(
+        form: &Form<'_>,
+        operand: &'o Operand<'a>,
+        elements: u8,
+    ) -> Result<&'o [Operand<'a>], Error> {
         let all = match operand {
             Operand::Vector(all) => &all[..],
             _ => std::slice::from_ref(operand),
@@ -201,6 +210,12 @@ impl<'a> Builder<'_, 'a> {
         let order = form.order().unwrap_or(Order::Relaxed);
         let scope = form.scope().unwrap_or(Scope::Gpu);
         let space = form.space();
+        let elements = match form.one_of(&["v2", "v4", "v8"]) {
+            Some("v2") => 2,
+            Some("v4") => 4,
+            Some(_) => 8,
+            None => 1,
+        };
         let ty = form.ty()?;
         let fits = match op {
             AtomicOp::Inc | AtomicOp::Dec => ty == Type::U32,
@@ -215,6 +230,18 @@ impl<'a> Builder<'_, 'a> {
         };
         if !fits || !matches!(space, Space::Generic | Space::Global | Space::Shared) {
             return Err(form.unknown());
+        }
+        if elements > 1 {
+            let is_vector =
+                !fetches && ty.is_float() && space != Space::Shared && ty.bytes() * u32::from(elements) <= 16;
+            let (true, [address, values]) = (is_vector, operands) else { return Err(form.unknown()) };
+            return self.reductions(
+                form,
+                (op, ty),
+                (order, scope, space),
+                address,
+                Self::elements(form, values, elements)?,
+            );
         }
         let (target, address, values) = match (fetches, operands) {
             (true, [target, address, values @ ..]) => (Some(target), address, values),
@@ -242,8 +269,6 @@ impl<'a> Builder<'_, 'a> {
             Some(target) => self.target(target)?.0,
             None => self.temporary()?,
         };
-        let how =
-            u16::try_from(self.code.atomics.len()).map_err(|_| self.error("more than 65,535 atomics in a function"))?;
         let is_used = target.is_some_and(|target| match target {
             Operand::Name { name, .. } => self.results_used.register(name),
             _ => true,
@@ -255,9 +280,38 @@ impl<'a> Builder<'_, 'a> {
                 AtomicOp::And | AtomicOp::Or | AtomicOp::Xor => true,
                 _ => false,
             };
-        self.code.atomics.push(AtomicForm { op, ty, memory, offset: offset.into(), commutes });
+        let how = self.atomic_form(AtomicForm { op, ty, memory, offset: offset.into(), commutes })?;
         self.emit(Op::Atomic { d, a, b, c, how });
         Ok(())
+    }
+
+    /// Those of a vector: each element is one of its own.
+    fn reductions(
+        &mut self,
+        form: &Form<'a>,
+        (op, ty): (AtomicOp, Type),
+        (order, scope, space): (Order, Scope, Space),
+        address: &Operand<'a>,
+        values: &[Operand<'a>],
+    ) -> Result<(), Error> {
+        let (a, d, bytes) = (self.address(form, address)?, self.temporary()?, ty.bytes() as u8);
+        for (place, value) in values.iter().enumerate() {
+            let b = self.source(value, ty)?;
+            let align = if place == 0 { bytes * values.len() as u8 } else { bytes };
+            let memory = Memory { space, bytes, align, order, scope };
+            let offset = place as i64 * i64::from(bytes);
+            let how = self.atomic_form(AtomicForm { op, ty, memory, offset, commutes: false })?;
+            self.emit(Op::Atomic { d, a, b, c: b, how });
+        }
+        Ok(())
+    }
+
+    /// The number of the form of an atomic.
+    pub(super) fn atomic_form(&mut self, form: AtomicForm) -> Result<u16, Error> {
+        let how = u16::try_from(self.code.atomics.len());
+        let how = how.map_err(|_| self.error("more than 65,535 atomics in a function"))?;
+        self.code.atomics.push(form);
+        Ok(how)
     }
 
     /// A register with the address that stands in brackets.
@@ -280,6 +334,11 @@ impl<'a> Builder<'_, 'a> {
         }
         let hinted = form.cache_hints();
         let bulk = form.has("bulk");
+        if bulk && form.has("prefetch") {
+            form.has("L2");
+            form.take_spaces();
+            return Ok(()); // what only caches see
+        }
         if form.has("commit_group") || form.has("wait_all") {
             return Ok(());
         }

@@ -7,6 +7,7 @@ mod form;
 mod layout;
 mod memory;
 mod moves;
+mod multi;
 mod polls;
 mod sync;
 mod unused;

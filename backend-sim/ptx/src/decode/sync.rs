@@ -22,6 +22,13 @@ impl<'a> Builder<'_, 'a> {
             }
             "membar" | "fence" => self.fence(form, opcode)?,
             "mbarrier" => self.mbarrier(form, operands)?,
+            "mapa" => {
+                let [d, a, b] = operands else { return Err(form.unknown()) };
+                form.space();
+                let ty = form.ty()?;
+                let (d, a, b) = (self.target(d)?.0, self.source(a, ty)?, self.source(b, Type::U32)?);
+                self.emit(Op::InCluster { d, a, b });
+            }
             _ => return Ok(false),
         }
         Ok(true)
@@ -32,6 +39,16 @@ impl<'a> Builder<'_, 'a> {
             let (true, [mask]) = (form.has("sync"), operands) else { return Err(form.unknown()) };
             let mask = self.source(mask, Type::U32)?;
             self.warp(Warp::Sync, [0, 0, mask, mask, mask], mask)?;
+            return Ok(());
+        }
+        if form.has("cluster") {
+            let waits = form.need(&["arrive", "wait"])? == "wait";
+            form.one_of(&["release", "relaxed", "acquire"]);
+            form.has("aligned");
+            if !operands.is_empty() {
+                return Err(form.unknown());
+            }
+            self.emit(Op::Cluster { waits });
             return Ok(());
         }
         form.has("cta");

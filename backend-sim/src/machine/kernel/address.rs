@@ -7,6 +7,8 @@
 //! | 45 to 53 | PE | PE |
 //! | 33 to 44 | allocation | allocation |
 //! | 0 to 32 | offset | offset |
+//!
+//! A multicast address has 1, 1 in bits 55 and 54, and no PE.
 
 use onesided::backend::{AllocId, Span};
 
@@ -74,6 +76,18 @@ pub(super) fn join(pe: PeId, alloc: AllocId, offset: usize) -> Result<u64, Strin
     Ok(window | u64::from(pe.0) << PE | u64::from(number) << ALLOC | offset as u64)
 }
 
+/// The multicast address of symmetric memory, by the address of a PE's own.
+pub(super) fn multicast(address: u64) -> u64 {
+    let within = (1 << PE) - 1;
+    SYMMETRIC | PRIVATE | address & within
+}
+
+/// The address of a PE's copy, if an address is a multicast one.
+fn copy(address: u64, pe: PeId) -> Option<u64> {
+    let is_multicast = address >> 54 == 0b11;
+    is_multicast.then(|| address & !PRIVATE | u64::from(pe.0) << PE)
+}
+
 /// The memory at an address that a kernel has read, by itself or by a call: a call reaches every PE.
 pub(super) fn place(address: u64, bytes: usize) -> Option<(PeId, Span)> {
     let Spot { pe, alloc, offset } = split(address)?;
@@ -100,12 +114,38 @@ impl Machine {
         (offset + bytes <= len).then_some((pe, Span { alloc, start: offset, len: bytes }))
     }
 
+    /// The addresses of all PEs' copies of what lies at a multicast address, for so many bytes.
+    ///
+    /// # Errors
+    /// If it is none, or nothing lies there.
+    pub(super) fn copies(&self, me: PeId, address: u64, bytes: usize) -> Result<Vec<u64>, String> {
+        let copies: Option<Vec<u64>> = self.pes.ids().map(|pe| copy(address, pe)).collect();
+        let Some(copies) = copies else {
+            return Err(format!("{address:#x} is no multicast address, as nvshmemx_mc_ptr gives it"));
+        };
+        match copies.iter().find(|copy| self.find_address(me, **copy, bytes).is_none()) {
+            Some(&copy) => Err(self.why_not_at_address(me, copy, bytes)),
+            None => Ok(copies),
+        }
+    }
+
+    /// The multicast address of a PE's memory, or null where loads and stores do not reach all PEs, and for memory that not all of them have.
+    pub(super) fn multicast_pointer(&self, me: PeId, members: usize, address: u64) -> u64 {
+        let is_symmetric = split(address).is_some_and(|spot| spot.pe == me && spot.alloc.external().is_none());
+        let reaches_all = members == self.pes.len() && self.pes.ids().all(|pe| self.is_near(me, pe));
+        let can = self.config.capabilities.multicast.is_available();
+        if is_symmetric && reaches_all && can { multicast(address) } else { 0 }
+    }
+
     /// Why nothing of `me`'s lies at an address, in words.
     #[cold]
     pub(super) fn why_not_at_address(&self, me: PeId, address: u64, bytes: usize) -> String {
         let Some(Spot { pe, alloc, offset }) = split(address) else {
             return match address {
                 0..4096 => format!("{address:#x} is a null pointer, or near to one"),
+                _ if copy(address, me).is_some() => {
+                    format!("{address:#x} is a multicast address, which only multimem instructions access")
+                }
                 _ => format!("{address:#x} is no address of global memory that this PE was given"),
             };
         };

@@ -112,7 +112,11 @@ impl Machine {
                 let value = self.pointer(pe, address, PeId(of));
                 self.answer_thread(id, &call, function, value, Some(&[]));
             }
-            Request::McPtr { .. } => self.answer_thread(id, &call, function, 0, Some(&[])), // null: no multicast
+            Request::McPtr { team, address } => {
+                let members = self.teams.members_of(&self.config, pe, team).len();
+                let value = self.multicast_pointer(pe, members, address);
+                self.answer_thread(id, &call, function, value, Some(&[]));
+            }
             Request::Write(parts) => {
                 for (address, bytes) in parts {
                     if let Err(why) = self.write_back(id, &call, address, &bytes) {

@@ -294,7 +294,10 @@ impl Machine {
     /// Whether somebody looks at the memory of a PE, or notes it, whenever a word of it changes: not only blocks that wait.
     #[inline]
     pub(super) fn looks_at_writes(&self, pe: PeId) -> bool {
-        self.mode.needs.tracking || !self.pes[pe].waiting.is_empty() || !self.kernels.polling.is_empty()
+        self.mode.needs.tracking
+            || self.lints.is_some()
+            || !self.pes[pe].waiting.is_empty()
+            || !self.kernels.polling.is_empty()
     }
 
     /// Memory has changed: blocks that spin on it look again, and threads that poll it.

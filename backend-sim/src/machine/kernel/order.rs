@@ -79,13 +79,13 @@ impl Heard {
 }
 
 impl Machine {
-    /// A block accesses a word strongly. `ending`: the load ends a loop.
+    /// A block accesses a word strongly. `writes`: a compare-and-swap that finds another value does not. `ending`: the load ends a loop.
     pub(super) fn strong_access(
         &mut self,
         id: BlockId,
         access: &Access,
         (pe, span): (PeId, Span),
-        ending: Option<Ending>,
+        (writes, ending): (bool, Option<Ending>),
         asked: (&'static str, At),
     ) {
         self.depend_on_polled(id, access.thread as usize, &Object::memory(pe, span));
@@ -100,12 +100,12 @@ impl Machine {
         let agent = self.thread_acts(id, access.thread as usize);
         // who does not look at what an atomic has found cannot know what it comes after
         let reads = access.kind != AccessKind::Store && !access.commutes;
-        let how = match access.kind {
-            AccessKind::Load => How::AtomicRead,
-            AccessKind::Atomic(_) if reads => How::AtomicFetch,
-            _ => How::AtomicUpdate,
+        let how = match (writes, access.kind) {
+            (false, _) => How::AtomicRead,
+            (true, AccessKind::Atomic(_)) if reads => How::AtomicFetch,
+            (true, _) => How::AtomicUpdate,
         };
-        let behind = if is_peer_write { self.races.fenced_before(agent, pe) } else { None };
+        let behind = if writes && is_peer_write { self.races.fenced_before(agent, pe) } else { None };
         self.races.touch_strongly(agent, (pe, span), (how, access.scope), behind.as_ref(), asked);
         let heard = if reads { self.heard(agent, ending, (pe, span)) } else { crate::race::Heard::new() };
         for (told, scope) in heard {
@@ -117,7 +117,7 @@ impl Machine {
                 }
             }
         }
-        if access.kind != AccessKind::Load {
+        if writes {
             let mut tells = match access.order.releases() {
                 // beyond its scope, whoever reads the word races with this access
                 true => self.races.tell_by_kernel(agent, access.scope == Scope::Sys),

@@ -17,6 +17,7 @@ use super::turn::name_of;
 use super::watch::objects;
 use crate::config::Races;
 use crate::kernel::Code;
+use crate::lint::Notice;
 use crate::race::How;
 
 /// What a block runs against, for one turn.
@@ -69,7 +70,7 @@ impl<'m> KernelWorld<'m> {
             return;
         }
         machine.agents[self.agent].at = Some(asked.1);
-        machine.strong_access(self.block, access, (pe, span), ending, asked);
+        machine.strong_access(self.block, access, (pe, span), (how == How::Write, ending), asked);
     }
 
     /// Whether it is an access by which the grid synchronizes.
@@ -176,6 +177,10 @@ impl World for KernelWorld<'_> {
         Some(each_lane(lanes).fold(0, |all, lane| all | u32::from(self.write(pe, word(lane), values[lane])) << lane))
     }
 
+    fn copies(&mut self, access: &Access) -> Result<Vec<u64>, Refusal> {
+        self.machine.copies(self.pe, access.address, access.bytes.into()).map_err(Refusal::fault)
+    }
+
     fn stops_at_fence(&mut self, _: u32, scope: Scope) -> bool {
         scope == Scope::Sys && self.machine.has_stored(self.agent)
     }
@@ -186,7 +191,8 @@ impl World for KernelWorld<'_> {
         let old = self.machine.heap.load(pe, span);
         let new = op.apply(ty, old, b, c);
         self.record(access, (pe, span), (Some(old), Some(masked(new, span))));
-        self.observe(access, (pe, span), How::Write, None);
+        let finds_another = op == AtomicOp::CompareSwap && masked(old, span) != masked(b, span);
+        self.observe(access, (pe, span), if finds_another { How::Read } else { How::Write }, None);
         if self.machine.in_chosen_step && !self.machine.kernels.workspaces.has(pe, span.alloc) {
             let adds = (access.commutes && op == AtomicOp::Add).then_some(b);
             let fold = fold_of(op, ty).filter(|_| access.commutes);
@@ -337,6 +343,8 @@ impl KernelWorld<'_> {
         if changed {
             self.machine.heap.store(pe, span, value);
             self.machine.wrote(pe, span);
+        } else {
+            self.machine.lint(&Notice::Changed { pe, span }); // what fresh memory happens to hold is written, too
         }
         changed
     }

@@ -1,0 +1,132 @@
+// Hand-overs of two PEs that lack one thing, which a report is to name: as reductions by peer pointers and halo exchanges have them.
+#include <nvshmem.h>
+#include <nvshmemx.h>
+
+// Rounds by peer pointers: PE 0 stores and sets a flag, PE 1 polls it, reads and answers. Other fences of the threads have the scope of the GPU, and
+// stand before what is stored and behind what is read.
+extern "C" __global__ void rounds(int *data, uint64_t *flag, int *seen, int releases, int acquires) {
+    for (int round = 0; round < 2; round++) {
+        if (nvshmem_my_pe() == 0) {
+            __threadfence();
+            ((int *)nvshmem_ptr(data, 1))[round] = 21;
+            if (releases) __threadfence_system();
+            *(volatile uint64_t *)nvshmem_ptr(flag, 1) = round + 1;
+            while (*(volatile uint64_t *)flag != round + 1) {}
+        } else {
+            while (*(volatile uint64_t *)flag != round + 1) {}
+            if (acquires) __threadfence_system();
+            *seen += data[round];
+            __threadfence();
+            *(volatile uint64_t *)nvshmem_ptr(flag, 0) = round + 1;
+        }
+    }
+}
+
+// Both threads store, and thread 0 sets the flag behind a barrier of the block.
+extern "C" __global__ void behind_the_barrier(int *data, uint64_t *flag, int *seen, int barrier, int fence) {
+    if (nvshmem_my_pe() == 0) {
+        ((int *)nvshmem_ptr(data, 1))[threadIdx.x] = 42;
+        if (barrier) __syncthreads();
+        if (threadIdx.x == 0) {
+            if (fence) __threadfence_system();
+            *(volatile uint64_t *)nvshmem_ptr(flag, 1) = 1;
+        }
+    } else if (threadIdx.x == 0) {
+        while (*(volatile uint64_t *)flag != 1) {}
+        __threadfence_system();
+        *seen = data[1];
+    }
+}
+
+// A barrier by compare-and-swap: each PE sets a word of the other, and takes back its own.
+__device__ void swap_barrier(int *words, int before, int between, int behind) {
+    const int me = nvshmem_my_pe(), other = 1 - me;
+    if (before) __threadfence_system();
+    while (atomicCAS_system((int *)nvshmem_ptr(words, other) + me, 0, 1) != 0) {}
+    if (between) __threadfence_system();
+    while (atomicCAS_system(words + other, 1, 0) != 1) {}
+    if (behind) __threadfence_system();
+}
+
+extern "C" __global__ void swaps(int *data, uint64_t *flag, int *seen, int before, int behind) {
+    *(int *)nvshmem_ptr(data, 1 - nvshmem_my_pe()) = 42;
+    swap_barrier((int *)flag, before, 1, behind);
+    *seen = *data;
+}
+
+// A flag that is set by a plain store, and what it is about.
+extern "C" __global__ void plain_flag(int *data, uint64_t *flag, int *seen) {
+    if (nvshmem_my_pe() == 0) {
+        *(int *)nvshmem_ptr(data, 1) = 42;
+        __threadfence_system();
+        *(uint64_t *)nvshmem_ptr(flag, 1) = 1;
+    } else {
+        while (*(volatile uint64_t *)flag != 1) {}
+        __threadfence_system();
+        *seen = *data;
+    }
+}
+
+// Blocks of PE 0 send, by pointers or the first by puts, and count; the last one signals. The words behind the data of PE 0 are its counter.
+extern "C" __global__ void last_block(int *data, uint64_t *flag, int *seen, int puts, int fence, int acquires) {
+    if (nvshmem_my_pe() == 0) {
+        if (puts && blockIdx.x == 0) {
+            nvshmem_int_p(data, 21, 1);
+            nvshmem_int_p(data + 1, 21, 1);
+        } else if (!puts) {
+            ((int *)nvshmem_ptr(data, 1))[blockIdx.x] = 21;
+        }
+        if (fence) puts ? nvshmem_fence() : __threadfence_system();
+        if (puts) __threadfence();
+        const int before = atomicAdd(data + 2, 1);
+        if (before == 1) {
+            if (acquires) __threadfence_system();
+            nvshmemx_signal_op(flag, 1, NVSHMEM_SIGNAL_SET, 1);
+        }
+    } else if (blockIdx.x == 0) {
+        nvshmem_signal_wait_until(flag, NVSHMEM_CMP_EQ, 1);
+        *seen = data[0] + data[1];
+    }
+}
+
+// Writes rows of words, or bytes, by all threads of a warp, and reads them.
+extern "C" __global__ void rows(int *words, unsigned char *bytes, int *seen) {
+    for (int i = threadIdx.x; i < 64; i += 32) words[i] = i;
+    for (int i = threadIdx.x; i < 256; i += 32) bytes[i] = i;
+    __syncthreads();
+    seen[threadIdx.x] = words[63 - threadIdx.x] + bytes[165];
+}
+
+// Two warps of a block hand over by a flag in global memory.
+extern "C" __global__ void within_a_block(int *data, uint64_t *flag, int *seen, int releases, int acquires) {
+    if (threadIdx.x == 32) {
+        data[0] = 42;
+        if (releases) __threadfence();
+        *(volatile uint64_t *)flag = 1;
+    } else if (threadIdx.x == 0) {
+        while (*(volatile uint64_t *)flag != 1) {}
+        if (acquires) __threadfence();
+        *seen = data[0];
+    }
+}
+
+// Rounds of two threads: what the one stores, the other tells behind a barrier of the block. The first round is right.
+extern "C" __global__ void rounds_of_two(int *data, uint64_t *flag, int *seen, int acquires) {
+    for (int round = 0; round < 2; round++) {
+        if (nvshmem_my_pe() == 0) {
+            ((int *)nvshmem_ptr(data, 1))[2 * round + threadIdx.x] = 21;
+            __syncthreads();
+            if (threadIdx.x == 0) {
+                __threadfence_system();
+                *(volatile uint64_t *)nvshmem_ptr(flag, 1) = round + 1;
+                while (*(volatile uint64_t *)flag != round + 1) {}
+            }
+            __syncthreads();
+        } else if (threadIdx.x == 0) {
+            while (*(volatile uint64_t *)flag != round + 1) {}
+            if (acquires || round == 0) __threadfence_system();
+            *seen += data[2 * round + 1];
+            *(volatile uint64_t *)nvshmem_ptr(flag, 0) = round + 1;
+        }
+    }
+}

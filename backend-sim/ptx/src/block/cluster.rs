@@ -1,0 +1,71 @@
+//! The barrier of a cluster. A cluster has one block here, so those who meet are its threads.
+
+use super::thread::State;
+use super::{Block, FaultKind, Halt};
+use crate::module::Place;
+
+/// The number that threads wait at, beyond those of named barriers.
+const NUMBER: usize = 16;
+
+/// Who has come to it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Cluster {
+    /// Who has arrived since all had arrived last.
+    arrived: Vec<usize>,
+    /// Who had arrived by then, and has not waited for that.
+    through: Vec<usize>,
+}
+
+impl Block {
+    /// Threads of a warp arrive at the barrier, or wait until all have arrived.
+    pub(super) fn come_to_cluster(
+        &mut self,
+        members: impl Iterator<Item = usize>,
+        waits: bool,
+        place: Place,
+    ) -> Result<(), Halt> {
+        for index in members {
+            let Cluster { arrived, through } = &mut self.cluster;
+            let is_through = through.iter().position(|&other| other == index);
+            match (waits, is_through, arrived.contains(&index)) {
+                (false, None, false) => arrived.push(index),
+                (true, Some(at), _) => _ = through.swap_remove(at),
+                (true, None, true) => self.threads[index].state = State::Barrier { number: NUMBER, place, d: 0 },
+                (true, None, false) => {
+                    let message = "waits at the barrier of the cluster, and has not arrived there";
+                    return Err(self.fault(FaultKind::BarrierDivergence, index, place, message));
+                }
+                (false, ..) => {
+                    let message = "arrives at the barrier of the cluster again, and has not waited there";
+                    return Err(self.fault(FaultKind::BarrierDivergence, index, place, message));
+                }
+            }
+        }
+        if !self.cluster_is_complete() && waits {
+            self.await_parked(0..self.threads.len());
+        }
+        Ok(())
+    }
+
+    /// Lets those go on who wait, if all threads that are left have arrived. Whether they have.
+    pub(super) fn cluster_is_complete(&mut self) -> bool {
+        let arrived = &self.cluster.arrived;
+        let is_live = |index: &&usize| self.threads[**index].is_live();
+        if arrived.is_empty() || arrived.iter().filter(is_live).count() < self.live {
+            return false;
+        }
+        let all = std::mem::take(&mut self.cluster.arrived);
+        for &index in &all {
+            match self.threads[index].state {
+                State::Barrier { number: NUMBER, .. } => self.threads[index].state = State::Ready,
+                State::Exited => {}
+                _ => self.cluster.through.push(index),
+            }
+        }
+        match self.cluster.through.is_empty() && all.len() == self.live {
+            true => self.order.meet_all(),
+            false => self.order.meet(&all, &all), // who has not waited yet knows of the others a little early
+        }
+        true
+    }
+}

@@ -1,0 +1,141 @@
+//! What a report says is missing where kernels race: the fence that lacks, and no other one; a barrier only where there is none.
+
+use onesided::{Argument, Grid, Pe, Result, Source, args};
+use onesided_sim::{Config, LintKind, MissingEdge, Sim, Simulation, Verdict, prove};
+
+const ADVICE: &str = include_str!("../ptx/kernels/advice.ptx");
+
+/// What a kernel that takes data, a flag and what it has seen has seen.
+fn hand_over(pe: &Pe<Sim>, name: &str, grid: &Grid, how: &[Argument]) -> Result<i32> {
+    let (data, flag, seen) = (pe.alloc_zeroed::<i32>(64)?, pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<i32>(1)?);
+    let module = pe.module(&Source::ptx("advice.ptx", ADVICE))?;
+    let stream = pe.stream()?;
+    let arguments: Vec<Argument> = args![&data, &flag, &seen].iter().chain(how).cloned().collect();
+    // SAFETY: the kernels take these arguments, and each test gives the rest.
+    unsafe { pe.on(&stream).launch(&module.kernel(name)?, grid, &arguments)? };
+    pe.on(&stream).barrier_all()?;
+    pe.synchronize(&stream)?;
+    let result = pe.read_one(&seen)?;
+    pe.free(seen)?;
+    pe.free(flag)?;
+    pe.free(data)?;
+    Ok(result)
+}
+
+/// The verdict of the run in order, and of the race that it names first, what is missing.
+fn advice(name: &str, grid: &Grid, how: &[i32]) -> (Verdict, Option<MissingEdge>) {
+    let arguments: Vec<Argument> = how.iter().map(|&how| Argument::from(how)).collect();
+    let program = |pe: &Pe<Sim>| hand_over(pe, name, grid, &arguments);
+    let verdict = Simulation::new(Config::pes(2)).unwrap().run(program).unwrap().verdict;
+    let missing = verdict.races.first().map(|race| race.missing);
+    (verdict, missing)
+}
+
+fn is_right(name: &str, grid: Grid, how: &[i32]) {
+    let arguments: Vec<i32> = how.to_vec();
+    let name = name.to_string();
+    prove(2, move |pe: &Pe<Sim>| {
+        let arguments: Vec<Argument> = arguments.iter().map(|&how| Argument::from(how)).collect();
+        hand_over(pe, &name, &grid, &arguments)
+    });
+}
+
+/// The lines between which a fence is missing, and whether one of the GPU is enough.
+fn releasing(name: &str, grid: &Grid, how: &[i32]) -> (u32, u32, bool) {
+    match advice(name, grid, how) {
+        (_, Some(MissingEdge::ReleasingFence { after, flag, near })) => (after.line(), flag.line(), near),
+        (verdict, _) => panic!("{name} {how:?}: {verdict}"),
+    }
+}
+
+fn acquiring(name: &str, grid: &Grid, how: &[i32]) -> (u32, u32, bool) {
+    match advice(name, grid, how) {
+        (_, Some(MissingEdge::AcquiringFence { read, before, near })) => (read.line(), before.line(), near),
+        (verdict, _) => panic!("{name} {how:?}: {verdict}"),
+    }
+}
+
+/// What fences of the GPU release and acquire in other rounds does not make one of them the culprit.
+#[test]
+fn a_narrow_fence_elsewhere_is_not_blamed() {
+    let grid = Grid::new(1, 1).collective();
+    is_right("rounds", grid, &[1, 1]);
+    assert_eq!(releasing("rounds", &grid, &[0, 1]), (11, 13, false));
+    assert_eq!(acquiring("rounds", &grid, &[1, 0]), (16, 18, false));
+}
+
+/// Who sets the flag comes after the store, by a barrier: a fence is missing, and no barrier.
+#[test]
+fn a_barrier_that_is_there_is_not_asked_for() {
+    let grid = Grid::new(1, 2).collective();
+    is_right("behind_the_barrier", grid, &[1, 1]);
+    assert_eq!(releasing("behind_the_barrier", &grid, &[1, 0]), (28, 32, false));
+    let (verdict, missing) = advice("behind_the_barrier", &grid, &[0, 1]);
+    assert!(matches!(missing, Some(MissingEdge::Threads { .. })), "{verdict}");
+    // also where the reader knows the other thread from before
+    is_right("rounds_of_two", grid, &[1]);
+    assert_eq!(acquiring("rounds_of_two", &grid, &[0]), (126, 128, false));
+}
+
+/// A compare-and-swap that finds another value tells nothing, so the fence before it stands for no other one: in every run, not only where it
+/// comes first. And who takes a flag back in the step that reads it lacks a fence like any other.
+#[test]
+fn a_swap_in_vain_tells_nothing() {
+    let grid = Grid::new(1, 1).collective();
+    is_right("swaps", grid, &[1, 1]);
+    assert_eq!(releasing("swaps", &grid, &[0, 1]), (52, 45, false));
+    assert_eq!(acquiring("swaps", &grid, &[1, 0]), (47, 54, false));
+}
+
+/// Also between threads of one block, a flag lacks its fence, and no barrier.
+#[test]
+fn a_flag_within_a_block_needs_fences() {
+    let grid = Grid::new(1, 64);
+    is_right("within_a_block", grid, &[1, 1]);
+    assert_eq!(releasing("within_a_block", &grid, &[0, 1]), (103, 105, true));
+    assert_eq!(acquiring("within_a_block", &grid, &[1, 0]), (107, 109, true));
+}
+
+#[test]
+fn a_flag_that_is_stored_plainly_is_none() {
+    let (verdict, missing) = advice("plain_flag", &Grid::new(1, 1).collective(), &[]);
+    assert_eq!(verdict.races.len(), 2, "{verdict}"); // what the flag is about, too
+    let Some(MissingEdge::StrongStore { at, read }) = missing else { panic!("{verdict}") };
+    assert_eq!([at.line(), read.line()], [62, 64]);
+    insta::assert_snapshot!(verdict.races[0].missing, @"a strong store (volatile, st.relaxed.sys, or an atomic of the system) in place of the plain one at advice.cu:62: the strong load at advice.cu:64 knows nothing of a plain store");
+}
+
+/// The last block to count signals for all: it must acquire what the others have released, and their transfers must be behind a fence.
+#[test]
+fn the_last_block_signals_for_all() {
+    let grid = Grid::new(2, 1).collective();
+    is_right("last_block", grid, &[0, 1, 1]);
+    is_right("last_block", grid, &[1, 1, 1]);
+    assert_eq!(releasing("last_block", &grid, &[0, 0, 1]), (77, 81, true));
+    assert_eq!(acquiring("last_block", &grid, &[0, 1, 0]), (81, 84, true));
+    let (verdict, missing) = advice("last_block", &grid, &[1, 0, 1]);
+    let Some(MissingEdge::BlocksFence { after, before, .. }) = missing else { panic!("{verdict}") };
+    assert_eq!([after.line(), before.line()], [74, 84]);
+}
+
+/// What the threads of a warp write together has been written, whatever they write.
+#[test]
+fn what_a_warp_has_written_is_not_unwritten() {
+    let program = |pe: &Pe<Sim>| {
+        let (words, bytes, seen) = (pe.alloc::<i32>(64)?, pe.alloc::<u8>(256)?, pe.alloc::<i32>(32)?);
+        let module = pe.module(&Source::ptx("advice.ptx", ADVICE))?;
+        let stream = pe.stream()?;
+        // SAFETY: the kernel takes arrays of 64 words, 256 bytes and 32 words.
+        unsafe { pe.on(&stream).launch(&module.kernel("rows")?, &Grid::new(1, 32), args![&words, &bytes, &seen])? };
+        pe.synchronize(&stream)?;
+        let result = pe.read(&seen)?;
+        pe.free(seen)?;
+        pe.free(bytes)?;
+        pe.free(words)?;
+        Ok(result)
+    };
+    let run = Simulation::new(Config::pes(1)).unwrap().run(program).unwrap();
+    let lints: Vec<_> = run.verdict.lints.iter().filter(|lint| lint.kind == LintKind::UnwrittenRead).collect();
+    assert!(lints.is_empty(), "{lints:?}");
+    assert_eq!(run.results[0].as_ref().unwrap()[0], 63 + 165);
+}
