@@ -288,7 +288,7 @@ impl<B: Backend> Pe<B> {
     /// }
     /// pe.host().barrier_all()
     /// # })?;
-    /// # assert!(matches!(run.verdict.kind, VerdictKind::Exited { pe: 1, status: 3 }));
+    /// # assert!(matches!(run.verdict.kind, VerdictKind::Exited { pe: 1, status: 3, .. }));
     /// # Ok::<(), onesided::Error>(())
     /// ```
     #[track_caller]
