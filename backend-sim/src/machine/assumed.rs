@@ -26,7 +26,6 @@
 //! told, and the word is not steady.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
 
 use onesided::Cmp;
 use onesided::backend::{AllocId, Span};
@@ -36,9 +35,9 @@ use super::agent::Condition;
 use super::fabric::Fabric;
 use super::ids::PeId;
 use super::parts::Parts;
+use super::tells::Tells;
 use super::{Fold, Machine, Touch};
 use crate::config::{Quiet, Reduce};
-use crate::race::{Detector, Narrow, Nearby, Told};
 
 /// A word of a PE's memory: its first byte.
 pub(crate) type Word = (PeId, AllocId, usize);
@@ -494,39 +493,6 @@ impl Assumptions {
             None if holds(updates.from) => Some(None),
             _ => Some(updates.all.get(last_false.map_or(0, |last| last + 1))),
         }
-    }
-}
-
-/// What a word tells since an update.
-#[derive(Debug)]
-pub(super) struct Tells {
-    /// Everybody.
-    pub(super) told: Option<Told>,
-    /// What of it kernels have told, since a transfer has updated the word.
-    pub(super) by_kernels: Option<Told>,
-    /// If a kernel has made the update: agents of kernels in narrow scopes, besides.
-    pub(super) nearby: Option<Rc<Nearby>>,
-}
-
-impl Tells {
-    /// Whether they tell all that others do.
-    fn cover(&self, other: &Tells) -> bool {
-        let covers = |one: &Option<Told>, other: &Option<Told>| {
-            other.as_ref().is_none_or(|other| one.as_ref().is_some_and(|one| one.covers(other)))
-        };
-        let near = |one: &Nearby, other: &Nearby| {
-            let has = |(place, narrow): (_, &Narrow)| one.get(place).is_some_and(|own| own.told.covers(&narrow.told));
-            other.iter().all(has)
-        };
-        let none = Rc::default();
-        let nearby = [self, other].map(|tells| tells.nearby.as_ref().unwrap_or(&none));
-        covers(&self.told, &other.told) && covers(&self.by_kernels, &other.by_kernels) && near(nearby[0], nearby[1])
-    }
-
-    /// Now.
-    pub(super) fn of(races: &mut Detector, pe: PeId, word: Span) -> Tells {
-        let told = races.told(pe, word);
-        Tells { told, by_kernels: races.told_by_kernels(pe, word), nearby: races.told_nearby(pe, word) }
     }
 }
 

@@ -3,8 +3,8 @@
 use onesided::backend::{AmoOp, Moves, Shape, SignalUpdate, Span, Transfer};
 use onesided::{At, DType, SignalOp};
 
-use super::assumed::Tells;
 use super::ids::{AgentId, PeId};
+use super::tells::Tells;
 use super::transfer::{element, part_of};
 use super::{Fold, Machine, Progress, Touch};
 use crate::race::How;

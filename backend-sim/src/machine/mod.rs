@@ -76,6 +76,7 @@ mod report;
 mod starts;
 mod stream;
 mod team;
+mod tells;
 mod transfer;
 mod undelivered;
 mod unsent;

@@ -10,9 +10,9 @@ use onesided::backend::{Span, Wait};
 
 use super::access::Test;
 use super::agent::{Agent, AgentKind, Condition, State};
-use super::assumed::Tells;
 use super::ids::{AgentId, PeId};
 use super::relaxed::Asked;
+use super::tells::Tells;
 use super::{Machine, Progress, Touch};
 use crate::heap::Heap;
 use crate::lint::{Lints, Notice, Waiting};

@@ -9,8 +9,8 @@ use onesided_ptx::{Access, AccessKind, Compare, Type, Until};
 
 use super::super::access::Test;
 use super::super::agent::{Condition, State};
-use super::super::assumed::Tells;
 use super::super::ids::{AgentId, BlockId, PeId};
+use super::super::tells::Tells;
 use super::super::{Machine, Object};
 use crate::race::{Heard, How};
 
