@@ -105,7 +105,13 @@ impl Search {
     }
 }
 
-/// NVSHMEM's host library that a path means: the file itself, or where it lies in a folder or in the folder's `lib`, which is how NVSHMEM is installed.
+/// NVSHMEM's host library that a path means: the file itself, or where it lies in a folder or in the folder's `lib`, which is how NVSHMEM is installed. It need not
+/// exist.
+///
+/// ```
+/// use std::path::Path;
+/// assert_eq!(onesided_nvshmem::library_at(Path::new("/no/such/file.so")), Path::new("/no/such/file.so"));
+/// ```
 pub fn library_at(path: &Path) -> PathBuf {
     if !path.is_dir() {
         return path.to_path_buf();

@@ -34,7 +34,7 @@ pub(crate) struct Executed<T> {
     /// The class of its schedule, if that was asked for.
     pub(crate) class: Option<u64>,
     pub(crate) trace: Option<Vec<Event>>,
-    /// IneffectiveReason the end is not known: of the run, or of what the other PEs did after a finding.
+    /// Why the end is not known: of the run, or of what the other PEs did after a finding.
     pub(crate) unseen: Option<Unseen>,
 }
 

@@ -6,23 +6,12 @@ use std::ops::ControlFlow;
 use onesided::{Argument, Grid, Pe, Result, Source, args};
 use onesided_sim::{Config, Explore, MissingEdge, Profile, Race, Sim, Simulation, Verdict, prove};
 
+mod hand_over;
+
 const SCOPES: &str = include_str!("../ptx/kernels/scopes.ptx");
 
-/// What a kernel that takes data, a flag and what it has seen has seen.
 fn hand_over(pe: &Pe<Sim>, name: &str, grid: &Grid, how: &[Argument]) -> Result<i32> {
-    let (data, flag, seen) = (pe.alloc_zeroed::<i32>(64)?, pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<i32>(1)?);
-    let module = pe.module(&Source::ptx("scopes.ptx", SCOPES))?;
-    let stream = pe.stream()?;
-    let arguments: Vec<Argument> = args![&data, &flag, &seen].iter().chain(how).cloned().collect();
-    // SAFETY: the kernels take these arguments, and each test gives the rest.
-    unsafe { pe.on(&stream).launch(&module.kernel(name)?, grid, &arguments)? };
-    pe.on(&stream).barrier_all()?;
-    pe.synchronize(&stream)?;
-    let result = pe.read_one(&seen)?;
-    pe.free(seen)?;
-    pe.free(flag)?;
-    pe.free(data)?;
-    Ok(result)
+    hand_over::hand_over(pe, &Source::ptx("scopes.ptx", SCOPES), name, grid, how)
 }
 
 fn between_pes(writer_system: bool, reader_system: bool) -> Verdict {

@@ -201,7 +201,7 @@ impl Seen {
     }
 
     /// An update replaces a value. Returns whether that is news.
-    fn is_replaced(&mut self, replaced: Replaced) -> bool {
+    fn replace(&mut self, replaced: Replaced) -> bool {
         let is_new = self.replaced.insert(replaced);
         if is_new {
             self.falsified |= self.tests.iter().any(|test| test.is_falsified_by(&replaced));
@@ -211,7 +211,7 @@ impl Seen {
     }
 
     /// Somebody waits. Returns whether it is news.
-    fn is_waited_for(&mut self, test: Waited) -> bool {
+    fn wait_for(&mut self, test: Waited) -> bool {
         let is_new = self.tests.insert(test);
         if is_new {
             self.falsified |= self.replaced.iter().any(|replaced| test.is_falsified_by(replaced));
@@ -333,11 +333,11 @@ impl Assumptions {
             seen.falsified |= other.falsified;
             seen.forgets |= other.forgets;
             for replaced in other.replaced {
-                self.news |= seen.is_replaced(replaced);
+                self.news |= seen.replace(replaced);
             }
             seen.largest = seen.largest.max(other.largest);
             for test in other.tests {
-                self.news |= seen.is_waited_for(test);
+                self.news |= seen.wait_for(test);
             }
             self.news |= seen.compare_largest();
         }
@@ -383,7 +383,7 @@ impl Assumptions {
         let mut news = !std::mem::replace(&mut seen.otherwise, true);
         news |= fold.is_some() && !std::mem::replace(&mut seen.folded, fold.is_some());
         let replaced = Replaced { old, new, tells_less };
-        news |= (old != new || tells_less) && seen.is_replaced(replaced);
+        news |= (old != new || tells_less) && seen.replace(replaced);
         let touch = fold.filter(|_| !seen.no_fold && !seen_between).map_or(Touch::Atomic, Touch::Fold);
         self.news |= news;
         let updates = self.updates_of(key, span.len, old);
@@ -462,7 +462,7 @@ impl Assumptions {
             let mut news = !may_grow && !seen.otherwise;
             seen.otherwise |= !may_grow;
             let waited = Waited { comparison: test.comparison, wanted: test.wanted, returns };
-            if seen.is_waited_for(waited) {
+            if seen.wait_for(waited) {
                 seen.compare_largest();
                 news = true;
             }

@@ -157,7 +157,12 @@ impl Block {
                 let at = self.shared_range(index, at, bytes, place)?;
                 let generic = window::SHARED + at as u64;
                 let strong = self.announce_inside(world, index, memory, generic, AccessKind::Load, place)?;
-                self.touch(world, (at, bytes.into()), (index, place), (true, false), strong)?;
+                self.touch(
+                    world,
+                    at,
+                    bytes.into(),
+                    Touch { thread: index, place, reads: true, writes: false, strong },
+                )?;
                 self.has_read(thread, index, generic, bytes);
                 self.synchronize_read(index, generic, memory.order);
                 if strong {
@@ -222,7 +227,12 @@ impl Block {
                 let at = self.shared_range(index, at, bytes, place)?;
                 let generic = window::SHARED + at as u64;
                 let strong = self.announce_inside(world, index, memory, generic, AccessKind::Store, place)?;
-                self.touch(world, (at, bytes.into()), (index, place), (false, true), strong)?;
+                self.touch(
+                    world,
+                    at,
+                    bytes.into(),
+                    Touch { thread: index, place, reads: false, writes: true, strong },
+                )?;
                 self.synchronize_write(index, generic, memory.order, false);
                 let changed = self.shared.store(at, bytes, value);
                 if strong {
@@ -282,7 +292,8 @@ impl Block {
                 let at = self.shared_range(index, at, bytes, place)?;
                 let access = self.atomic_access(index, form, window::SHARED + at as u64, place);
                 self.announce(world, &access)?;
-                self.touch(world, (at, bytes.into()), (index, place), (true, true), true)?;
+                let touch = Touch { thread: index, place, reads: true, writes: true, strong: true };
+                self.touch(world, at, bytes.into(), touch)?;
                 let old = self.shared.load(at, bytes);
                 let changed = self.shared.store(at, bytes, alu::atomic(form.op, form.ty, old, b, c));
                 world.accessed_shared(&access, changed);
@@ -413,23 +424,16 @@ impl Block {
     }
 
     /// Notes an access to shared memory; a race or a read of what nobody wrote ends the block.
-    pub(super) fn touch(
-        &mut self,
-        world: &mut impl World,
-        (at, bytes): (usize, usize),
-        (thread, place): (usize, Place),
-        (reads, writes): (bool, bool),
-        strong: bool,
-    ) -> Result<(), Halt> {
+    pub(super) fn touch(&mut self, world: &mut impl World, at: usize, bytes: usize, touch: Touch) -> Result<(), Halt> {
         let checks = self.launch.checks;
-        let mut touch = Touch { thread, place, reads, writes, strong, moment: 0 };
+        let (thread, mut moment) = (touch.thread as u32, 0);
         if checks.races {
             self.tell(world); // what has ordered threads so far was before
-            touch.moment = world.moment(thread as u32);
+            moment = world.moment(thread);
         }
-        let learned: Learned<'_> = &mut |of, moment| world.comes_after(thread as u32, of as u32, moment);
-        let (finding, uninitialized) =
-            self.shared.touch(at, bytes, touch, &self.order, checks.races.then_some(learned));
+        let learned: Learned<'_> = &mut |of, moment| world.comes_after(thread, of as u32, moment);
+        let learned = checks.races.then_some(learned);
+        let (finding, uninitialized) = self.shared.touch(at, bytes, (touch, moment), &self.order, learned);
         if let Some(Finding { thread, place, wrote }) = finding {
             let what = |writes: bool| if writes { "write" } else { "read" };
             let message = format!(

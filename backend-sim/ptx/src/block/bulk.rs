@@ -3,6 +3,7 @@
 //! A copy is made at once: that is one of the times at which it may be. What orders it is the mbarrier, as on a GPU: who waits for the
 //! phase knows what the copying thread did before.
 
+use super::shared::Touch;
 use super::thread::Thread;
 use super::{Block, FaultKind, Halt};
 use crate::decode::window;
@@ -103,7 +104,8 @@ impl Block {
         }
         // Its own operations do not race; before it is initialized, there is none.
         let reads = kind != MBarrier::Init;
-        self.touch(world, (at, 8), (index, place), (reads, true), kind != MBarrier::Init)?;
+        let touch = Touch { thread: index, place, reads, writes: true, strong: kind != MBarrier::Init };
+        self.touch(world, at, 8, touch)?;
         let word = self.shared.load(at, 8);
         let old = State::unpack(word);
         let invalid =
@@ -216,7 +218,8 @@ impl Block {
                 Memory { space: Space::Global, bytes: step, align: step, order: Order::Weak, scope: Scope::Sys };
             let access = self.access(index, &memory, global.wrapping_add(offset), access_kind, place);
             self.announce(world, &access)?;
-            self.touch(world, (at, step.into()), (index, place), (!to_shared, to_shared), false)?;
+            let touch = Touch { thread: index, place, reads: !to_shared, writes: to_shared, strong: false };
+            self.touch(world, at, step.into(), touch)?;
             if to_shared {
                 // Of a copy that reads less than it writes, only what is read is accessed.
                 let read = if kind == Bulk::Elements { barrier.saturating_sub(offset) } else { u64::MAX };

@@ -124,8 +124,6 @@ pub(super) struct Touch {
     pub(super) writes: bool,
     /// Strong accesses do not race with each other.
     pub(super) strong: bool,
-    /// When it is, to the [world](crate::World::moment).
-    pub(super) moment: u64,
 }
 
 /// A race with an earlier access, which wrote or only read.
@@ -156,13 +154,13 @@ impl Shared {
         bytes::put(&mut self.bytes, at, bytes, value).unwrap_or(false)
     }
 
-    /// Notes an access to bytes that exist. The first race, if there is one, and whether bytes are read that nobody wrote. `learned`: what
+    /// Notes an access to bytes that exist, at a [moment](crate::World::moment) of the world. The first race, if there is one, and whether bytes are read that nobody wrote. `learned`: what
     /// else orders threads, if races are looked for.
     pub(super) fn touch(
         &mut self,
         at: usize,
         bytes: usize,
-        touch: Touch,
+        (touch, moment): (Touch, u64),
         order: &Order,
         mut learned: Option<Learned<'_>>,
     ) -> (Option<Finding>, bool) {
@@ -170,7 +168,7 @@ impl Shared {
         if self.cells.is_empty() {
             return (None, false);
         }
-        let Touch { thread, place, reads, writes, strong, moment } = touch;
+        let Touch { thread, place, reads, writes, strong } = touch;
         let number = thread as u16;
         let (epoch, clock) = (order.epoch, order.clock(thread));
         let stamp = Stamp { epoch, clock, place, first: number, last: number, strong, moment };
@@ -231,7 +229,7 @@ mod tests {
                     kind => {
                         let (writes, strong) = (kind == 2, next(3) == 0);
                         let place = Place(next(2) as u32);
-                        let touch = Touch { thread, place, reads: !writes, writes, strong, moment: now };
+                        let touch = Touch { thread, place, reads: !writes, writes, strong };
                         let number = thread as u16;
                         let (epoch, clock) = (order.epoch, order.clock(thread));
                         let stamp = Stamp { epoch, clock, place, first: number, last: number, strong, moment: now };
@@ -245,7 +243,7 @@ mod tests {
                             })
                             .collect();
                         let learned: Learned<'_> = &mut |of, moment| told[of][thread] > moment;
-                        let (found, _) = shared.touch(0, 4, touch, &order, Some(learned));
+                        let (found, _) = shared.touch(0, 4, (touch, now), &order, Some(learned));
                         assert_eq!(found.is_some(), !expected.is_empty(), "{found:?} {expected:?}");
                         assert!(found.is_none_or(|found| expected.contains(&found)), "{found:?} {expected:?}");
                         races += usize::from(found.is_some());
@@ -267,8 +265,8 @@ mod tests {
         for instruction in [1, 2, 1] {
             let place = Place(instruction);
             for thread in 0..256 {
-                let touch = Touch { thread, place, reads: true, writes: false, strong: false, moment: 0 };
-                assert_eq!(shared.touch(0, 4, touch, &order, Some(&mut |_, _| false)).0, None);
+                let touch = Touch { thread, place, reads: true, writes: false, strong: false };
+                assert_eq!(shared.touch(0, 4, (touch, 0), &order, Some(&mut |_, _| false)).0, None);
             }
         }
         assert_eq!(shared.cells[0].earlier.len(), 1);

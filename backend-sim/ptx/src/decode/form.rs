@@ -51,6 +51,16 @@ impl<'a> Form<'a> {
         words.iter().find(|word| self.has(word)).copied()
     }
 
+    /// How many elements an access has, as its modifier says.
+    pub(super) fn elements(&mut self) -> u8 {
+        match self.one_of(&["v2", "v4", "v8"]) {
+            Some("v2") => 2,
+            Some("v4") => 4,
+            Some(_) => 8,
+            None => 1,
+        }
+    }
+
     /// Whether a modifier stands before another one.
     pub(super) fn is_before(&self, one: &str, other: &str) -> bool {
         let mut both = self.modifiers.iter().filter(|word| **word == one || **word == other);

@@ -49,12 +49,7 @@ impl<'a> Builder<'_, 'a> {
         if of_a_device && (order != Order::Relaxed || scope != Some(Scope::Sys)) {
             return Err(form.unknown());
         }
-        let elements = match form.one_of(&["v2", "v4", "v8"]) {
-            Some("v2") => 2,
-            Some("v4") => 4,
-            Some(_) => 8,
-            None => 1,
-        };
+        let elements = form.elements();
         let ty = form.ty()?;
         if matches!(order, Order::Relaxed | Order::Acquire | Order::Release) && scope.is_none() {
             return Err(form.error(format!("{} has an order and no scope", form.name())));
@@ -210,12 +205,7 @@ impl<'a> Builder<'_, 'a> {
         let order = form.order().unwrap_or(Order::Relaxed);
         let scope = form.scope().unwrap_or(Scope::Gpu);
         let space = form.space();
-        let elements = match form.one_of(&["v2", "v4", "v8"]) {
-            Some("v2") => 2,
-            Some("v4") => 4,
-            Some(_) => 8,
-            None => 1,
-        };
+        let elements = form.elements();
         let ty = form.ty()?;
         let fits = match op {
             AtomicOp::Inc | AtomicOp::Dec => ty == Type::U32,

@@ -27,12 +27,7 @@ impl<'a> Builder<'_, 'a> {
             return Err(form.unknown());
         }
         form.one_of(&["acc::f32", "acc::f16"]);
-        let elements = match form.one_of(&["v2", "v4", "v8"]) {
-            Some("v2") => 2,
-            Some("v4") => 4,
-            Some(_) => 8,
-            None => 1,
-        };
+        let elements = form.elements();
         let ty = form.ty()?;
         let op = match kind {
             Multi::Store => AtomicOp::Exchange,
