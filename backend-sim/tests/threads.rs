@@ -72,6 +72,15 @@ fn threads_exchange_words_of_global_memory() {
     is_right_and_twin_races(1, "named_barrier", &[64], [60, 56]);
 }
 
+/// What a thread does behind its arrival is not ordered by it, and it knows of the others when it has waited.
+#[test]
+fn an_arrival_tells_what_came_before_it() {
+    is_right_and_twin_races(1, "reads_behind_an_arrival", &[64], [148, 154]);
+    is_right_and_twin_races(1, "reads_behind_a_clusters_arrival", &[64], [164, 167]);
+    is_right_and_twin_races(1, "reads_before_the_clusters_wait", &[32], [175, 178]);
+    is_right_and_twin_races(1, "arrives_relaxed_at_the_cluster", &[32], [186, 193]);
+}
+
 #[test]
 fn a_flag_in_shared_memory_hands_over_global_memory() {
     is_right_and_twin_races(1, "flag_in_shared_memory", &[2], [70, 76]);

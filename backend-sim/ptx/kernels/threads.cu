@@ -138,3 +138,57 @@ KERNEL(quiet_for_others_nbi) {
     data[64 + threadIdx.x] = threadIdx.x;
     ORDER_FOR_OTHERS(nvshmem_int_put_nbi(data + threadIdx.x, data + 64 + threadIdx.x, 1, OTHER), nvshmem_quiet())
 }
+
+// One warp says that a word may be written anew when it has read it. BROKEN: it reads once more after that.
+KERNEL(reads_behind_an_arrival) {
+    if (threadIdx.x < 32) {
+        int value = data[threadIdx.x];
+        asm volatile("bar.arrive 1, 64;" ::: "memory");
+#ifdef BROKEN
+        value = data[threadIdx.x];
+#endif
+        seen[threadIdx.x] = value;
+        asm volatile("bar.sync 2, 64;" ::: "memory");
+    } else {
+        asm volatile("bar.sync 1, 64;" ::: "memory");
+        data[threadIdx.x - 32] = 1;
+        asm volatile("bar.arrive 2, 64;" ::: "memory");
+    }
+}
+
+// The same by the barrier of a cluster of one block, whose two halves every thread calls.
+KERNEL(reads_behind_a_clusters_arrival) {
+    int value = data[threadIdx.x];
+    asm volatile("barrier.cluster.arrive;" ::: "memory");
+#ifdef BROKEN
+    value = data[threadIdx.x];
+#endif
+    asm volatile("barrier.cluster.wait;" ::: "memory");
+    data[threadIdx.x ^ 32] = 1;
+    asm volatile("barrier.cluster.arrive;" ::: "memory");
+    seen[threadIdx.x] = value;
+    asm volatile("barrier.cluster.wait;" ::: "memory");
+}
+
+// Who has only arrived knows nothing of the others yet. BROKEN: it reads at once.
+KERNEL(reads_before_the_clusters_wait) {
+    data[threadIdx.x] = threadIdx.x;
+    asm volatile("barrier.cluster.arrive;" ::: "memory");
+    UNLESS_BROKEN(asm volatile("barrier.cluster.wait;" ::: "memory");)
+    seen[threadIdx.x] = data[threadIdx.x ^ 1];
+#ifdef BROKEN
+    asm volatile("barrier.cluster.wait;" ::: "memory");
+#endif
+}
+
+// An arrival that is relaxed tells nothing.
+KERNEL(arrives_relaxed_at_the_cluster) {
+    data[threadIdx.x] = threadIdx.x;
+#ifdef BROKEN
+    asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
+#else
+    asm volatile("barrier.cluster.arrive.release;" ::: "memory");
+#endif
+    asm volatile("barrier.cluster.wait;" ::: "memory");
+    seen[threadIdx.x] = data[threadIdx.x ^ 1];
+}

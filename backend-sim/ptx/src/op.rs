@@ -239,6 +239,7 @@ pub(crate) enum Op {
     /// Arrives at the barrier of the cluster, which is a block, or waits there.
     Cluster {
         waits: bool,
+        releases: bool,
     },
     /// An address of shared memory as block `b` of the cluster has it.
     InCluster {

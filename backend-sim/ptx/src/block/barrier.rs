@@ -45,7 +45,9 @@ impl Block {
         let barrier = &mut self.barriers[number];
         barrier.holding += holding.count_ones();
         if kind == Barrier::Arrive {
+            let come = barrier.passed.len();
             barrier.passed.extend(members);
+            self.order.arrive(&barrier.passed[come..], number, come == 0);
         } else {
             barrier.kind = Some(kind);
             barrier.waiting.extend(members.clone());
@@ -135,8 +137,10 @@ impl Block {
         if come == self.live && barrier.passed.is_empty() && for_all_left {
             self.order.meet_all();
         } else {
-            let all = [&barrier.waiting[..], &barrier.passed[..]].concat();
-            self.order.meet(&all, &barrier.waiting);
+            self.order.meet(&barrier.waiting, &barrier.waiting);
+            if !barrier.passed.is_empty() {
+                self.order.pass(&barrier.waiting, number);
+            }
         }
         let waiting = barrier.waiting.len() as u32;
         let result = match barrier.kind {

@@ -4,7 +4,8 @@ use super::thread::State;
 use super::{Block, FaultKind, Halt};
 use crate::module::Place;
 
-/// The number that threads wait at, beyond those of named barriers.
+/// The number that threads wait at, beyond those of named barriers. Threads may arrive for the next time before all have waited for the last:
+/// the order of threads knows every other time by the next number.
 const NUMBER: usize = 16;
 
 /// Who has come to it.
@@ -14,6 +15,8 @@ pub(super) struct Cluster {
     arrived: Vec<usize>,
     /// Who had arrived by then, and has not waited for that.
     through: Vec<usize>,
+    /// How often all have arrived.
+    times: usize,
 }
 
 impl Block {
@@ -22,14 +25,23 @@ impl Block {
         &mut self,
         members: impl Iterator<Item = usize>,
         waits: bool,
+        releases: bool,
         place: Place,
     ) -> Result<(), Halt> {
         for index in members {
-            let Cluster { arrived, through } = &mut self.cluster;
+            let Cluster { arrived, through, times } = &mut self.cluster;
             let is_through = through.iter().position(|&other| other == index);
             match (waits, is_through, arrived.contains(&index)) {
-                (false, None, false) => arrived.push(index),
-                (true, Some(at), _) => _ = through.swap_remove(at),
+                (false, None, false) => {
+                    let first = arrived.is_empty();
+                    arrived.push(index);
+                    let from = if releases { &[index][..] } else { &[] };
+                    self.order.arrive(from, NUMBER + *times % 2, first);
+                }
+                (true, Some(at), _) => {
+                    through.swap_remove(at);
+                    self.order.pass(&[index], NUMBER + (*times - 1) % 2);
+                }
                 (true, None, true) => self.threads[index].state = State::Barrier { number: NUMBER, place, d: 0 },
                 (true, None, false) => {
                     let message = "waits at the barrier of the cluster, and has not arrived there";
@@ -54,18 +66,20 @@ impl Block {
         if arrived.is_empty() || arrived.iter().filter(is_live).count() < self.live {
             return false;
         }
-        let all = std::mem::take(&mut self.cluster.arrived);
-        for &index in &all {
-            match self.threads[index].state {
-                State::Barrier { number: NUMBER, .. } => self.threads[index].state = State::Ready,
-                State::Exited => {}
-                _ => self.cluster.through.push(index),
+        let mut waiting = std::mem::take(&mut self.cluster.arrived);
+        waiting.retain(|&index| match self.threads[index].state {
+            State::Barrier { number: NUMBER, .. } => {
+                self.threads[index].state = State::Ready;
+                true
             }
-        }
-        match self.cluster.through.is_empty() && all.len() == self.live {
-            true => self.order.meet_all(),
-            false => self.order.meet(&all, &all), // who has not waited yet knows of the others a little early
-        }
+            State::Exited => false,
+            _ => {
+                self.cluster.through.push(index);
+                false
+            }
+        });
+        self.order.pass(&waiting, NUMBER + self.cluster.times % 2);
+        self.cluster.times += 1;
         true
     }
 }

@@ -344,10 +344,10 @@ impl Block {
                         let [a, b] = [a, b].map(|register| r[usize::from(register)][lead]);
                         r[usize::from(d)][lead] = attempt!(self.in_cluster(first + lead, a, b, place!()));
                     }
-                    Op::Cluster { waits } => {
+                    Op::Cluster { waits, releases } => {
                         stand!(pc + 1);
                         lanes.each(|lane| threads[lane].spin.met());
-                        break Ok(Next::End(End::Cluster { waits, place: place!() }));
+                        break Ok(Next::End(End::Cluster { waits, releases, place: place!() }));
                     }
                     Op::Sleep => {
                         stand!(pc + 1);

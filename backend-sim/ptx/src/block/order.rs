@@ -23,6 +23,22 @@ pub enum Sync {
         /// Who goes on behind it.
         into: Vec<usize>,
     },
+    /// Threads arrive at a barrier that they do not wait at, or not yet. What they do from now on is later.
+    Arrive {
+        /// Who arrives.
+        from: Vec<usize>,
+        /// The barrier's number.
+        barrier: usize,
+        /// Whether nobody had arrived since all went on behind it last.
+        first: bool,
+    },
+    /// Threads go on behind a barrier: they come after what those who arrived there had done.
+    Pass {
+        /// Who goes on.
+        into: Vec<usize>,
+        /// The barrier's number.
+        barrier: usize,
+    },
     /// A strong write to shared memory.
     Write {
         /// Who writes.
@@ -60,6 +76,8 @@ pub(super) struct Order {
     pending: Vec<Option<Row>>,
     /// What was released at an address of shared memory.
     released: BTreeMap<u64, Row>,
+    /// What those had done who arrived at a barrier.
+    arrived: BTreeMap<usize, Row>,
 }
 
 impl Order {
@@ -75,6 +93,7 @@ impl Order {
             fenced: vec![None; threads],
             pending: vec![None; threads],
             released: BTreeMap::new(),
+            arrived: BTreeMap::new(),
         }
     }
 
@@ -101,6 +120,7 @@ impl Order {
         self.fenced.fill(None);
         self.pending.fill(None);
         self.released.clear();
+        self.arrived.clear();
     }
 
     /// Some threads have met: `into` know what all of `from` did.
@@ -108,6 +128,37 @@ impl Order {
         if let Some(untold) = &mut self.untold {
             untold.push(Sync::Meet { from: from.to_vec(), into: into.to_vec() });
         }
+        let row = self.done_by(from);
+        for &thread in into {
+            self.learn(thread, &row);
+        }
+    }
+
+    /// Threads arrive at a barrier that they do not wait at, or not yet. `first`: nobody had arrived since all went on behind it last.
+    pub(super) fn arrive(&mut self, from: &[usize], barrier: usize, first: bool) {
+        if let Some(untold) = &mut self.untold {
+            untold.push(Sync::Arrive { from: from.to_vec(), barrier, first });
+        }
+        let row = self.done_by(from);
+        match self.arrived.get_mut(&barrier) {
+            Some(known) if !first => join(Arc::make_mut(known), &row),
+            _ => _ = self.arrived.insert(barrier, row),
+        }
+    }
+
+    /// Threads go on behind a barrier, where others have arrived.
+    pub(super) fn pass(&mut self, into: &[usize], barrier: usize) {
+        if let Some(untold) = &mut self.untold {
+            untold.push(Sync::Pass { into: into.to_vec(), barrier });
+        }
+        // a barrier of the whole block in between has told everybody
+        if let Some(row) = self.arrived.get(&barrier).cloned() {
+            into.iter().for_each(|&thread| self.learn(thread, &row));
+        }
+    }
+
+    /// What threads have done and know, as of now; what they do next is later.
+    fn done_by(&mut self, from: &[usize]) -> Row {
         self.news = true;
         let mut row = vec![0; self.threads];
         let mut merged: Option<&Row> = None;
@@ -124,10 +175,7 @@ impl Order {
             row[thread] = row[thread].max(self.clocks[thread]);
             self.clocks[thread] += 1;
         }
-        let row: Row = row.into();
-        for &thread in into {
-            self.learn(thread, &row);
-        }
+        row.into()
     }
 
     fn learn(&mut self, thread: usize, row: &Row) {
@@ -140,21 +188,12 @@ impl Order {
         }
     }
 
-    /// What this thread has done and knows, as of now; what it does next is later.
-    fn snapshot(&mut self, thread: usize) -> Row {
-        self.news = true;
-        let mut row = self.known[thread].as_ref().map_or_else(|| vec![0; self.threads], |row| row.to_vec());
-        row[thread] = self.clocks[thread];
-        self.clocks[thread] += 1;
-        row.into()
-    }
-
     /// A strong write at an address: a release, or relaxed behind a fence. An atomic keeps what was released there before.
     pub(super) fn write(&mut self, thread: usize, address: u64, releases: bool, atomic: bool) {
         if let Some(untold) = &mut self.untold {
             untold.push(Sync::Write { thread, address, releases, atomic });
         }
-        let row = if releases { Some(self.snapshot(thread)) } else { self.fenced[thread].clone() };
+        let row = if releases { Some(self.done_by(&[thread])) } else { self.fenced[thread].clone() };
         match (row, self.released.get_mut(&address)) {
             (Some(row), Some(old)) if atomic => join(Arc::make_mut(old), &row),
             (Some(row), _) => _ = self.released.insert(address, row),
@@ -183,7 +222,7 @@ impl Order {
         if let Some(row) = self.pending[thread].take() {
             self.learn(thread, &row);
         }
-        self.fenced[thread] = Some(self.snapshot(thread));
+        self.fenced[thread] = Some(self.done_by(&[thread]));
     }
 }
 

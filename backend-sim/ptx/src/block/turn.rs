@@ -20,7 +20,7 @@ pub(super) enum End {
     /// They have come to a barrier; the condition holds for these.
     Barrier { arrival: Arrival, holding: u32 },
     /// They have come to the barrier of the cluster, and arrive or wait there.
-    Cluster { waits: bool, place: Place },
+    Cluster { waits: bool, releases: bool, place: Place },
     /// They go on one by one, or in smaller groups.
     Apart,
     /// They sleep: others come first.
@@ -53,7 +53,7 @@ impl Block {
                 Ok(())
             }
             End::Barrier { arrival, holding } => self.come_to_barrier(members, &arrival, holding),
-            End::Cluster { waits, place } => self.come_to_cluster(members, waits, place),
+            End::Cluster { waits, releases, place } => self.come_to_cluster(members, waits, releases, place),
             End::Wait => self.have_come(members),
         }
     }

@@ -43,12 +43,13 @@ impl<'a> Builder<'_, 'a> {
         }
         if form.has("cluster") {
             let waits = form.need(&["arrive", "wait"])? == "wait";
-            form.one_of(&["release", "relaxed", "acquire"]);
+            let orders: &[&str] = if waits { &["acquire"] } else { &["release", "relaxed"] };
+            let releases = form.one_of(orders) != Some("relaxed");
             form.has("aligned");
             if !operands.is_empty() {
                 return Err(form.unknown());
             }
-            self.emit(Op::Cluster { waits });
+            self.emit(Op::Cluster { waits, releases });
             return Ok(());
         }
         form.has("cta");

@@ -119,6 +119,8 @@ struct Running {
     heard: Heard,
     /// In a search: what the steps of each thread come after, since all of them met.
     pasts: BTreeMap<usize, Past>,
+    /// In a search: what those had done who arrived at a barrier.
+    arrived: BTreeMap<usize, Past>,
     /// Nobody of it can go on.
     is_idle: bool,
     watches: Watches,
@@ -212,6 +214,7 @@ impl Machine {
             threads,
             heard,
             pasts: BTreeMap::new(),
+            arrived: BTreeMap::new(),
             is_idle: false,
             watches: Watches::default(),
             regions: Regions::default(),

@@ -30,6 +30,8 @@ pub(super) struct Heard {
     met: Scoped,
     /// What was released at addresses of shared memory.
     shared: BTreeMap<u64, Told>,
+    /// What those had done, and fenced, who arrived at a barrier.
+    arrived: BTreeMap<usize, (Option<Told>, Scoped)>,
 }
 
 /// What strong loads at a line have read, and no fence has acquired yet.
@@ -60,10 +62,17 @@ impl Heard {
 
     /// Some threads have met: `into` come after what `from` have done.
     pub(super) fn meet(&mut self, from: &[usize], into: &[usize]) {
-        let mut fences = from.iter().filter_map(|thread| self.fenced.get(thread));
-        let Some(mut joined) = fences.next().cloned() else { return };
+        if let Some(fenced) = self.fenced_by(from) {
+            into.iter().for_each(|&thread| self.fenced.entry(thread).or_default().join(&fenced));
+        }
+    }
+
+    /// What the fences of these threads tell that are behind the last barrier of all.
+    fn fenced_by(&self, threads: &[usize]) -> Option<Scoped> {
+        let mut fences = threads.iter().filter_map(|thread| self.fenced.get(thread));
+        let mut joined = fences.next()?.clone();
         fences.for_each(|fenced| joined.join(fenced));
-        into.iter().for_each(|&thread| self.fenced.entry(thread).or_default().join(&joined));
+        Some(joined)
     }
 
     fn reads(&mut self, thread: usize, read: Pending) {
@@ -194,6 +203,33 @@ impl Machine {
             if let Some(at) = read.at.filter(|_| is_before) {
                 self.races.misses(agent, &read.told, Lack::Place { fence, read: at });
             }
+        }
+    }
+
+    /// Threads arrive at a barrier, and go on.
+    pub(super) fn arrives_in_block(&mut self, id: BlockId, from: &[usize], barrier: usize, first: bool) {
+        let mut told = None;
+        for &thread in from {
+            let agent = self.thread_acts(id, thread);
+            join_told(&mut told, self.races.tell(agent).as_ref());
+        }
+        let heard = &mut self.kernels.blocks[id].heard;
+        let fenced = heard.fenced_by(from);
+        let arrived = heard.arrived.entry(barrier).or_default();
+        if first {
+            *arrived = Default::default();
+        }
+        join_told(&mut arrived.0, told.as_ref());
+        fenced.iter().for_each(|fenced| arrived.1.join(fenced));
+    }
+
+    /// Threads go on behind a barrier, where others have arrived.
+    pub(super) fn passes_in_block(&mut self, id: BlockId, into: &[usize], barrier: usize) {
+        let Some((told, fenced)) = self.kernels.blocks[id].heard.arrived.get(&barrier).cloned() else { return };
+        for &thread in into {
+            let agent = self.thread_acts(id, thread);
+            told.iter().for_each(|told| self.races.learn_told(agent, told));
+            self.kernels.blocks[id].heard.fenced.entry(thread).or_default().join(&fenced);
         }
     }
 

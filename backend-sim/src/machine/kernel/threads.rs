@@ -184,7 +184,20 @@ impl Machine {
                 let pasts = &mut self.kernels.blocks[id].pasts;
                 into.iter().for_each(|&thread| pasts.entry(thread).or_default().join(&all));
             }
-            Sync::Meet { .. } => {}
+            &Sync::Arrive { ref from, barrier, first } if self.mode.needs.tracking => {
+                let past = self.past_of_threads(id, from);
+                let arrived = self.kernels.blocks[id].arrived.entry(barrier).or_default();
+                if first {
+                    arrived.clear();
+                }
+                arrived.join(&past);
+            }
+            Sync::Pass { into, barrier } if self.mode.needs.tracking => {
+                let Running { pasts, arrived, .. } = &mut self.kernels.blocks[id];
+                let past = &arrived[barrier];
+                into.iter().for_each(|&thread| pasts.entry(thread).or_default().join(past));
+            }
+            Sync::Meet { .. } | Sync::Arrive { .. } | Sync::Pass { .. } => {}
             Sync::Write { .. } | Sync::Read { .. } => {} // steps
         }
         if !self.races.is_on() {
@@ -198,6 +211,8 @@ impl Machine {
                     .map(|all| all.iter().map(|&thread| self.agent_of_thread(id, thread)).collect::<Vec<_>>());
                 self.races.threads_meet(&from, &into);
             }
+            Sync::Arrive { ref from, barrier, first } => self.arrives_in_block(id, from, barrier, first),
+            Sync::Pass { ref into, barrier } => self.passes_in_block(id, into, barrier),
             Sync::Write { thread, address, releases, atomic } => {
                 self.tells_in_block(id, thread, address, releases, atomic);
             }
