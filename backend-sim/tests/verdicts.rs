@@ -66,6 +66,33 @@ fn a_deadlock_in_a_barrier_names_who_is_missing() {
     assert_eq!(many, "PEs 1, 2, 3 and 7 others to enter barrier #2 on TEAM_WORLD");
 }
 
+/// A wait for one value, which the word has had and has not any more.
+#[test]
+fn a_deadlock_says_that_a_wait_has_missed_its_value() {
+    let mut found = std::collections::BTreeSet::new();
+    visit_all(
+        Config::pes(2),
+        |pe| {
+            let flag = pe.alloc_zeroed::<u64>(1)?;
+            if pe.my_pe() == 0 {
+                pe.host().signal_op(flag.signal(0), 1, SignalOp::Set, 1)?;
+                pe.host().signal_op(flag.signal(0), 2, SignalOp::Set, 1)?;
+            } else {
+                pe.host().signal_wait_until(flag.signal(0), Cmp::Eq, 1)?;
+            }
+            pe.free(flag)
+        },
+        |run| {
+            if !run.is_ok() {
+                let what = waits(&run.verdict, 1);
+                found.insert(what.split_once(" == ").expect("it compares").1.to_string());
+            }
+        },
+    );
+    let missed = "1, found 2 (u64); it held before, and was changed before the wait saw it";
+    assert_eq!(found.into_iter().collect::<Vec<_>>(), [missed]);
+}
+
 /// A call of a PE that has a stream.
 type WithStream = dyn Fn(&Pe<Sim>, &Stream<Sim>) -> Result<()>;
 

@@ -184,6 +184,8 @@ pub(crate) struct Condition {
     comparison: Comparison,
     /// It is no call, but a loop of a kernel around a load, which ends the loop.
     pub(crate) is_loop: bool,
+    /// It held while it waits, and holds no longer: the word was changed before anybody looked.
+    pub(crate) has_held: bool,
 }
 
 /// The values of an operation that runs, or waits, after its call has returned. Few operations have any.
@@ -323,7 +325,7 @@ impl Condition {
     pub(crate) fn new(wait: Wait, values: OwnedValues, on_stream: bool) -> Condition {
         let comparison = Comparison { cmp: wait.cmp, dtype: wait.dtype, or_cyclic: on_stream && wait.signal };
         let count = Shape::contiguous(wait.vars.len, wait.dtype.size()).count;
-        let mut condition = Condition { wait, values, count, next: 0, comparison, is_loop: false };
+        let mut condition = Condition { wait, values, count, next: 0, comparison, is_loop: false, has_held: false };
         condition.skip();
         condition
     }
@@ -412,6 +414,7 @@ impl Condition {
     #[inline]
     pub(crate) fn advance(&mut self) {
         self.next += 1;
+        self.has_held = false;
         self.skip();
     }
 

@@ -103,7 +103,8 @@ impl Machine {
         let (wanted, found) = (signed(dtype, condition.wanted()), signed(dtype, self.heap.load(pe, span)));
         let (made, symbol) = (self.made_at(span.alloc), condition.wait.cmp.symbol());
         let unsent = self.unsent_report(pe, span, condition.wait.signal);
-        format!("{}+{}{made} {symbol} {wanted}, found {found} ({dtype}){unsent}", span.alloc, span.start)
+        let held = if condition.has_held { "; it held before, and was changed before the wait saw it" } else { "" };
+        format!("{}+{}{made} {symbol} {wanted}, found {found} ({dtype}){held}{unsent}", span.alloc, span.start)
     }
 
     fn collective_report(&self, team: TeamIndex, seq: u32) -> String {

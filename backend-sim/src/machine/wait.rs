@@ -180,7 +180,10 @@ impl Machine {
             }
             match (condition.holds(&self.heap, pe), ready.is_some()) {
                 (true, false) => self.make_ready(agent),
-                (false, true) => self.unready(agent),
+                (false, true) => {
+                    condition.has_held = true;
+                    self.unready(agent);
+                }
                 (true, true) | (false, false) => {}
             }
         }
