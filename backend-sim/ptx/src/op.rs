@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::alu::convert::Conversion;
+use crate::alu::matrix::Matrix;
 use crate::types::{Order, Scope, Space, Type};
 use crate::world::{AtomicOp, Until};
 
@@ -214,6 +215,15 @@ pub(crate) enum Op {
         c: Reg,
         mask: Reg,
     },
+    /// A row of a matrix, 16 bytes of shared memory at `a`, for each of the first so many lanes of a warp: loaded into the register `t` and the
+    /// one behind it, or stored from them.
+    Row {
+        stores: bool,
+        t: Reg,
+        a: Reg,
+        lanes: u8,
+        shared: bool,
+    },
     MBarrier {
         kind: MBarrier,
         d: Reg,
@@ -328,6 +338,17 @@ pub(crate) enum Warp {
     MatchAll(u8),
     Elect,
     Reduce(AtomicOp, Type),
+    /// With matrices that all lanes hold together, by the number of its form. All come to the same instruction.
+    Matrix(u16),
+}
+
+/// What a warp does with matrices, and the registers that hold them.
+#[derive(Clone, Debug)]
+pub(crate) struct MatrixForm {
+    pub(crate) kind: Matrix,
+    pub(crate) d: Vec<Reg>,
+    /// Of a product, `a × b + c`.
+    pub(crate) operands: [Vec<Reg>; 3],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -399,6 +420,7 @@ pub(crate) struct Code {
     pub(crate) registers: Vec<u64>,
     pub(crate) conversions: Vec<Conversion>,
     pub(crate) atomics: Vec<AtomicForm>,
+    pub(crate) matrices: Vec<MatrixForm>,
     pub(crate) calls: Vec<CallSite>,
     pub(crate) tables: Vec<Vec<u32>>,
     /// Loads in loops that do nothing else, by the numbers of their operations, and what ends the loops.

@@ -63,7 +63,7 @@ impl State {
 
 impl Block {
     /// The address of shared memory that an operand means: of the space, or generic.
-    fn shared_address(&self, address: u64, in_space: bool, index: usize, place: Place) -> Result<u64, Halt> {
+    pub(super) fn shared_address(&self, address: u64, in_space: bool, index: usize, place: Place) -> Result<u64, Halt> {
         match address & !(window::SHARED - 1) {
             0 if in_space => Ok(address),
             window::SHARED => Ok(address - window::SHARED),

@@ -309,6 +309,18 @@ impl Block {
                             place: place!(),
                         }));
                     }
+                    Op::Row { stores, t, a, lanes: rows, shared } => {
+                        let t = usize::from(t);
+                        each!(|lane| {
+                            let row = [r[t][lane], r[t + 1][lane]];
+                            let what = (stores, r[usize::from(a)][lane], shared);
+                            let row = match lane < usize::from(rows) {
+                                true => self.row(world, &mut threads[lane], first + lane, what, row, place!()),
+                                false => Ok(row),
+                            };
+                            row.map(|[low, high]| (r[t][lane], r[t + 1][lane]) = (low, high))
+                        });
+                    }
                     Op::MBarrier { kind, d, a, b, shared } => {
                         alone!();
                         let operands = (r[usize::from(a)][lead], r[usize::from(b)][lead]);

@@ -11,6 +11,7 @@ mod fault;
 mod lanes;
 mod launch;
 mod limit;
+mod matrix;
 mod multi;
 mod order;
 mod pace;

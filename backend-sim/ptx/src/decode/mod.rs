@@ -5,6 +5,7 @@ mod builder;
 mod control;
 mod form;
 mod layout;
+mod matrix;
 mod memory;
 mod moves;
 mod multi;
