@@ -339,7 +339,7 @@ fn instruction(
 /// A kernel of random instructions. Every operand is an earlier result or a part of an input.
 fn kernel(random: &mut Random, forms: &[(String, &'static str)], name: &str) -> String {
     let mut text = format!(
-        ".version 8.6\n.target sm_90\n.address_size 64\n.visible .entry {name}(.param .u64 out, .param .u64 in)\n{{\n    .reg .pred %p<200>;\n    \
+        ".version 8.7\n.target sm_90\n.address_size 64\n.visible .entry {name}(.param .u64 out, .param .u64 in)\n{{\n    .reg .pred %p<200>;\n    \
          .reg .b16 %h<200>;\n    .reg .b32 %r<200>;\n    .reg .b64 %l<200>;\n    .reg .f32 %f<200>;\n    .reg .f64 %d<200>;\n    .reg .b64 %rd<4>;\n    \
          .reg .b32 %t0;\n{}    ld.param.u64 %rd2, [out];\n    ld.param.u64 %rd3, [in];\n    mov.u32 %t0, %tid.x;\n    \
          mul.wide.u32 %rd0, %t0, {};\n    add.s64 %rd3, %rd3, %rd0;\n    mul.wide.u32 %rd0, %t0, {};\n    add.s64 %rd2, %rd2, %rd0;\n",

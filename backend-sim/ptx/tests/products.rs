@@ -8,7 +8,7 @@ use onesided_ptx::{Block, FlatMemory, Launch, Module, Stop};
 /// The registers that a warp holds after an instruction: those of its operands begin as given. `wide`: they have 64 bits.
 fn execute(name: &str, wide: bool, operands: [&[[u64; 32]]; 3]) -> Vec<[u64; 32]> {
     let mut text = String::from(
-        ".version 8.6\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out, .param .u64 in)\n{\n.reg .b32 %r<40>;\n\
+        ".version 8.7\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out, .param .u64 in)\n{\n.reg .b32 %r<40>;\n\
          .reg .f64 %d<40>;\n.reg .b64 %l;\n.reg .b64 %rd<4>;\n.reg .b32 %lane;\nld.param.u64 %rd1, [out];\nld.param.u64 %rd2, [in];\n\
          mov.u32 %lane, %tid.x;\nmul.wide.u32 %rd3, %lane, 8;\nadd.s64 %rd1, %rd1, %rd3;\nadd.s64 %rd2, %rd2, %rd3;\n",
     );
@@ -59,7 +59,7 @@ fn of_a(shape: &str, bits: u32, lane: usize, i: usize) -> (usize, usize) {
         ("m16n8k8", 32 | 64) => (upper(i == 0 || i == 2), if i < 2 { thread } else { thread + 4 }),
         ("m16n8k16", 16) => (upper(i < 2 || (4..6).contains(&i)), thread * 2 + (i & 1) + if i < 4 { 0 } else { 8 }),
         ("m16n8k16", 64) => {
-            if i % 2 == 0 {
+            if i.is_multiple_of(2) {
                 (group, i * 2 + thread)
             } else {
                 (group + 8, i * 2 - 2 + thread)
@@ -105,11 +105,9 @@ fn fragments(
     let elements = matrix.len() * matrix[0].len() / 32;
     let in_one = (register / bits) as usize;
     let mut registers = vec![[0; 32]; elements / in_one];
-    for lane in 0..32 {
-        for i in 0..elements {
-            let (row, column) = place(lane, i);
-            registers[i / in_one][lane] |= matrix[row][column] << (i % in_one * bits as usize);
-        }
+    for (lane, i) in (0..32).flat_map(|lane| (0..elements).map(move |i| (lane, i))) {
+        let (row, column) = place(lane, i);
+        registers[i / in_one][lane] |= matrix[row][column] << (i % in_one * bits as usize);
     }
     registers
 }
@@ -208,12 +206,10 @@ fn product(shape: &str, [a, b, c]: [Kind; 3], modifiers: &str, random: &mut Rand
     let held = execute(&name, a.bits == 64, operands.each_ref().map(|operand| &operand[..]));
     let in_one = (register / c.bits) as usize;
     let mut found = vec![vec![0; 8]; rows];
-    for lane in 0..32 {
-        for i in 0..rows * 8 / 32 {
-            let (row, column) = of_c(lane, i);
-            let word = held[i / in_one][lane] >> (i % in_one * c.bits as usize);
-            found[row][column] = if c.bits == 64 { word } else { word & ((1 << c.bits) - 1) };
-        }
+    for (lane, i) in (0..32).flat_map(|lane| (0..rows * 8 / 32).map(move |i| (lane, i))) {
+        let (row, column) = of_c(lane, i);
+        let word = held[i / in_one][lane] >> (i % in_one * c.bits as usize);
+        found[row][column] = if c.bits == 64 { word } else { word & ((1 << c.bits) - 1) };
     }
     [found, first, second, third]
 }
