@@ -459,7 +459,7 @@ impl Block {
     fn missing(&self, at: Place, before: Place) -> String {
         let [at, before] = [at, before].map(|place| self.module.describe(place));
         // Within a warp its own barrier would do for these two. Which one does for all of a larger block is not known here.
-        let barrier = match self.threads.len() <= 32 {
+        let barrier = match self.launch.block.iter().product::<u32>() <= 32 {
             true => "a barrier of the block (__syncthreads) or of the warp (__syncwarp)",
             false => "a barrier of the block (__syncthreads)",
         };
