@@ -239,6 +239,15 @@ pub(crate) enum Op {
         n: Reg,
         barrier: Reg,
     },
+    /// A thread closes a group of its copies of elements, or waits for them.
+    Copies(Copies),
+    /// The bytes at `a` are those of an asynchronous store, which a phase of an mbarrier ends: `before` is what the mbarrier was.
+    UnderWay {
+        a: Reg,
+        bytes: u8,
+        barrier: Reg,
+        before: Reg,
+    },
     /// An element of a multicast access, by the form of an atomic: `r` is its value, or where the result of a load goes.
     Multi {
         kind: Multi,
@@ -360,6 +369,10 @@ pub(crate) enum MBarrier {
     ExpectTx,
     ArriveExpectTx,
     CompleteTx,
+    /// Arrives when the copies have ended that the thread has begun. If it does not count, the phase takes one arrival more.
+    ArriveBehindCopies {
+        counts: bool,
+    },
     /// Waits for the phase of a state; `true`: of a parity.
     Test {
         parity: bool,
@@ -380,8 +393,22 @@ pub(crate) enum Bulk {
     /// From global to shared memory, counted by an mbarrier.
     ToShared,
     ToGlobal,
+    /// From shared to global memory, added to what is there or combined with it: the number of the form of an atomic.
+    Reduce(u16),
     /// A few bytes of one thread from global to shared memory, which no mbarrier counts; zeros behind those that are read.
     Elements,
+}
+
+/// What a thread says of the copies that it has begun itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Copies {
+    /// Those since the last time are a group.
+    Commit,
+    /// It waits for all groups but the last ones, so many.
+    Wait {
+        pending: u32,
+    },
+    WaitAll,
 }
 
 /// A special register.

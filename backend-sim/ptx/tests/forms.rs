@@ -302,6 +302,18 @@ fn completions() {
         cp.async.commit_group;
         cp.async.wait_group 1;
         cp.async.wait_all;
+        cp.async.mbarrier.arrive.noinc.shared.b64 [%r1];
+        cp.async.mbarrier.arrive.shared::cta.b64 [room];
+        cp.async.mbarrier.arrive.b64 [%rd1];
+        cp.async.bulk.wait_group.read 1;
+        st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r1], %r2, [%r3];
+        st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%r1+16], {%f1, %f2, %f3, %f4}, [%r3];
+        st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b64 [%r1], {%rd1, %rd2}, [room];
+        red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.inc.u32 [%r1], %r2, [%r3];
+        red.async.shared::cluster.mbarrier::complete_tx::bytes.relaxed.cluster.add.s64 [%r1], %rd2, [%r3];
+        cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%rd1], [%r1], 16;
+        cp.reduce.async.bulk.global.shared::cta.bulk_group.L2::cache_hint.add.noftz.bf16 [%rd1], [%r1], %r2, %rd2;
+        cp.reduce.async.bulk.global.shared::cta.bulk_group.min.s64 [%rd1], [room], 16;
         prefetch.global.L2 [%rd1];
         createpolicy.fractional.L2::evict_first.b64 %rd1, 1.0;
         isspacep.shared %p1, %rd1;

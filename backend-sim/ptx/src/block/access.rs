@@ -425,6 +425,7 @@ impl Block {
 
     /// Notes an access to shared memory; a race or a read of what nobody wrote ends the block.
     pub(super) fn touch(&mut self, world: &mut impl World, at: usize, bytes: usize, touch: Touch) -> Result<(), Halt> {
+        self.meets_copy(at, bytes, &touch)?;
         let checks = self.launch.checks;
         let (thread, mut moment) = (touch.thread as u32, 0);
         if checks.races {
