@@ -2,7 +2,11 @@
 //!
 //! `cargo run --release -p onesided-ptx --example compare -- FOLDER [KERNELS] [SEED]` writes into the folder, for each kernel,
 //! `NAME.ptx`, `NAME.in` and `NAME.out`. `examples/compare.py FOLDER` runs them on a GPU and compares, and says which instruction
-//! differed first. Each kernel applies one random instruction after another to the words of its threads' inputs, and stores each result.
+//! differed first. Each kernel applies one random instruction after another to the words of its threads' inputs, and stores each result; one of
+//! eight is of the whole warp.
+
+#[path = "compare/warp.rs"]
+mod warp;
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -302,13 +306,44 @@ fn widened(class: u8, name: &str) -> String {
     }
 }
 
+/// Writes an instruction of each thread: the form, its result's class, the result's register and those that the operands come from.
+fn instruction(
+    text: &mut String,
+    random: &mut Random,
+    forms: &[(String, &'static str)],
+    live: &std::collections::BTreeMap<u8, Vec<usize>>,
+    target: usize,
+) -> (String, u8, Vec<String>) {
+    let (form, classes) = &forms[random.below(forms.len())];
+    let (result, operands) = (classes.as_bytes()[0], &classes.as_bytes()[1..]);
+    let mut arguments = vec![format!("%{}{target}", char::from(result))];
+    // The registers that the operands come from, for the comparison.
+    let mut origins = arguments.clone();
+    for &class in operands {
+        let small = class == b'b';
+        let class = if small { b'r' } else { class };
+        let origin = format!("%{}{}", char::from(class), random.of(&live[&class]));
+        if small {
+            let register = format!("%r{}", 150 + arguments.len());
+            let _ = writeln!(text, "    and.b32 {register}, {origin}, 31;");
+            arguments.push(register);
+        } else {
+            arguments.push(origin.clone());
+        }
+        origins.push(origin);
+    }
+    let _ = writeln!(text, "    {form} {};", arguments.join(", "));
+    (form.clone(), result, origins)
+}
+
 /// A kernel of random instructions. Every operand is an earlier result or a part of an input.
 fn kernel(random: &mut Random, forms: &[(String, &'static str)], name: &str) -> String {
     let mut text = format!(
-        ".version 8.6\n.target sm_90\n.address_size 64\n.visible .entry {name}(.param .u64 out, .param .u64 in)\n{{\n    .reg .pred %p<200>;\n    \
+        ".version 8.7\n.target sm_90\n.address_size 64\n.visible .entry {name}(.param .u64 out, .param .u64 in)\n{{\n    .reg .pred %p<200>;\n    \
          .reg .b16 %h<200>;\n    .reg .b32 %r<200>;\n    .reg .b64 %l<200>;\n    .reg .f32 %f<200>;\n    .reg .f64 %d<200>;\n    .reg .b64 %rd<4>;\n    \
-         .reg .b32 %t0;\n    ld.param.u64 %rd2, [out];\n    ld.param.u64 %rd3, [in];\n    mov.u32 %t0, %tid.x;\n    \
+         .reg .b32 %t0;\n{}    ld.param.u64 %rd2, [out];\n    ld.param.u64 %rd3, [in];\n    mov.u32 %t0, %tid.x;\n    \
          mul.wide.u32 %rd0, %t0, {};\n    add.s64 %rd3, %rd3, %rd0;\n    mul.wide.u32 %rd0, %t0, {};\n    add.s64 %rd2, %rd2, %rd0;\n",
+        warp::DECLARATIONS,
         INPUTS * 8,
         INSTRUCTIONS * 8
     );
@@ -324,27 +359,13 @@ fn kernel(random: &mut Random, forms: &[(String, &'static str)], name: &str) -> 
     let mut live: std::collections::BTreeMap<u8, Vec<usize>> =
         b"hrlfdp".iter().map(|&class| (class, (1..=INPUTS).collect())).collect();
     for step in 0..INSTRUCTIONS {
-        let (form, classes) = &forms[random.below(forms.len())];
-        let (result, operands) = (classes.as_bytes()[0], &classes.as_bytes()[1..]);
         let target = INPUTS + 1 + step;
-        let mut arguments = vec![format!("%{}{target}", char::from(result))];
-        // The registers that the operands come from, for the comparison.
-        let mut origins = arguments.clone();
-        for &class in operands {
-            let small = class == b'b';
-            let class = if small { b'r' } else { class };
-            let origin = format!("%{}{}", char::from(class), random.of(&live[&class]));
-            if small {
-                let register = format!("%r{}", 150 + arguments.len());
-                let _ = writeln!(text, "    and.b32 {register}, {origin}, 31;");
-                arguments.push(register);
-            } else {
-                arguments.push(origin.clone());
-            }
-            origins.push(origin);
-        }
-        let _ = writeln!(text, "    {form} {};", arguments.join(", "));
-        let (widened, at) = (widened(result, &arguments[0]), step * 8);
+        let (form, result, origins) = match random.below(8) {
+            0 => warp::write(&mut text, random, target),
+            _ => instruction(&mut text, random, forms, &live, target),
+        };
+        let name = &origins[0];
+        let (widened, at) = (widened(result, name), step * 8);
         let _ = writeln!(text, "    {widened}\n    st.global.u64 [%rd2+{at}], %rd1; // {form} {}", origins.join(", "));
         live.entry(result).or_default().push(target);
     }

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::alu::convert::Conversion;
+use crate::alu::matrix::Matrix;
 use crate::types::{Order, Scope, Space, Type};
 use crate::world::{AtomicOp, Until};
 
@@ -214,6 +215,15 @@ pub(crate) enum Op {
         c: Reg,
         mask: Reg,
     },
+    /// A row of a matrix, 16 bytes of shared memory at `a`, for each of the first so many lanes of a warp: loaded into the register `t` and the
+    /// one behind it, or stored from them.
+    Row {
+        stores: bool,
+        t: Reg,
+        a: Reg,
+        lanes: u8,
+        shared: bool,
+    },
     MBarrier {
         kind: MBarrier,
         d: Reg,
@@ -228,6 +238,15 @@ pub(crate) enum Op {
         s: Reg,
         n: Reg,
         barrier: Reg,
+    },
+    /// A thread closes a group of its copies of elements, or waits for them.
+    Copies(Copies),
+    /// The bytes at `a` are those of an asynchronous store, which a phase of an mbarrier ends: `before` is what the mbarrier was.
+    UnderWay {
+        a: Reg,
+        bytes: u8,
+        barrier: Reg,
+        before: Reg,
     },
     /// An element of a multicast access, by the form of an atomic: `r` is its value, or where the result of a load goes.
     Multi {
@@ -329,6 +348,17 @@ pub(crate) enum Warp {
     MatchAll(u8),
     Elect,
     Reduce(AtomicOp, Type),
+    /// With matrices that all lanes hold together, by the number of its form. All come to the same instruction.
+    Matrix(u16),
+}
+
+/// What a warp does with matrices, and the registers that hold them.
+#[derive(Clone, Debug)]
+pub(crate) struct MatrixForm {
+    pub(crate) kind: Matrix,
+    pub(crate) d: Vec<Reg>,
+    /// Of a product, `a × b + c`.
+    pub(crate) operands: [Vec<Reg>; 3],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -340,6 +370,10 @@ pub(crate) enum MBarrier {
     ExpectTx,
     ArriveExpectTx,
     CompleteTx,
+    /// Arrives when the copies have ended that the thread has begun. If it does not count, the phase takes one arrival more.
+    ArriveBehindCopies {
+        counts: bool,
+    },
     /// Waits for the phase of a state; `true`: of a parity.
     Test {
         parity: bool,
@@ -360,8 +394,22 @@ pub(crate) enum Bulk {
     /// From global to shared memory, counted by an mbarrier.
     ToShared,
     ToGlobal,
+    /// From shared to global memory, added to what is there or combined with it: the number of the form of an atomic.
+    Reduce(u16),
     /// A few bytes of one thread from global to shared memory, which no mbarrier counts; zeros behind those that are read.
     Elements,
+}
+
+/// What a thread says of the copies that it has begun itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Copies {
+    /// Those since the last time are a group.
+    Commit,
+    /// It waits for all groups but the last ones, so many.
+    Wait {
+        pending: u32,
+    },
+    WaitAll,
 }
 
 /// A special register.
@@ -400,6 +448,7 @@ pub(crate) struct Code {
     pub(crate) registers: Vec<u64>,
     pub(crate) conversions: Vec<Conversion>,
     pub(crate) atomics: Vec<AtomicForm>,
+    pub(crate) matrices: Vec<MatrixForm>,
     pub(crate) calls: Vec<CallSite>,
     pub(crate) tables: Vec<Vec<u32>>,
     /// Loads in loops that do nothing else, by the numbers of their operations, and what ends the loops.

@@ -49,6 +49,32 @@ fn forms_of_multicast_and_of_clusters() {
 }
 
 #[test]
+fn forms_of_matrices() {
+    decode(
+        "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r1}, [%r2];
+        ldmatrix.sync.aligned.m8n8.x2.trans.shared::cta.b16 {%r1, %r2}, [%r2+16];
+        ldmatrix.sync.aligned.x4.m8n8.shared.b16 {%r1, %r2, %r3, %r4}, [room];
+        ldmatrix.sync.aligned.m8n8.x4.b16 {%r1, %r2, %r3, %r4}, [%rd1];
+        stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%r5], {%r1, %r2, %r3, %r4};
+        stmatrix.sync.aligned.m8n8.x1.b16 [%rd1], {%r1};
+        movmatrix.sync.aligned.m8n8.trans.b16 %r1, %r2;
+        mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1, %f2, %f3, %f4}, {%r1, %r2, %r3, %r4}, {%r5, %r6}, {%f1, %f2, %f3, %f4};
+        mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%r1, %r2}, {%r1, %r2, %r3, %r4}, {%r5, %r6}, {%r1, 0};
+        mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f1, %f2, %f3, %f4}, {%r1, %r2, %r3, %r4}, {%r5, %r6}, {0f00000000, %f2, %f3, %f4};
+        mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {%f1, %f2, %f3, %f4}, {%r1, %r2}, {%r5}, {%f1, %f2, %f3, %f4};
+        mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32 {%f1, %f2, %f3, %f4}, {%r1, %r2}, {%r5}, {%f1, %f2, %f3, %f4};
+        mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f1, %f2, %f3, %f4}, {%r1, %r2, %r3, %r4}, {%r5, %r6}, {%f1, %f2, %f3, %f4};
+        mma.sync.aligned.m16n8k32.row.col.satfinite.s32.s8.u8.s32 {%r1, %r2, %r3, %r4}, {%r1, %r2, %r3, %r4}, {%r5, %r6}, {%r1, %r2, %r3, %r4};
+        mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%r1, %r2}, {%r1}, {%r5}, {%r1, %r2};
+        mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32 {%f1, %f2, %f3, %f4}, {%r1, %r2, %r3, %r4}, {%r5, %r6}, {%f1, %f2, %f3, %f4};
+        mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%d1, %d2}, {%d1}, {%d2}, {%d1, %d2};
+        mma.sync.aligned.m8n8k4.row.col.rz.f64.f64.f64.f64 {%d1, %d2}, {%d1}, {%d2}, {%d1, %d2};
+        cvt.rna.tf32.f32 %r1, %f1;
+        cvt.rn.relu.satfinite.tf32.f32 %r1, %f1;",
+    );
+}
+
+#[test]
 fn forms_of_public_kernels() {
     decode(
         "add.s32 %r1, %r2, %r3;
@@ -276,6 +302,18 @@ fn completions() {
         cp.async.commit_group;
         cp.async.wait_group 1;
         cp.async.wait_all;
+        cp.async.mbarrier.arrive.noinc.shared.b64 [%r1];
+        cp.async.mbarrier.arrive.shared::cta.b64 [room];
+        cp.async.mbarrier.arrive.b64 [%rd1];
+        cp.async.bulk.wait_group.read 1;
+        st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r1], %r2, [%r3];
+        st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%r1+16], {%f1, %f2, %f3, %f4}, [%r3];
+        st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b64 [%r1], {%rd1, %rd2}, [room];
+        red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.inc.u32 [%r1], %r2, [%r3];
+        red.async.shared::cluster.mbarrier::complete_tx::bytes.relaxed.cluster.add.s64 [%r1], %rd2, [%r3];
+        cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%rd1], [%r1], 16;
+        cp.reduce.async.bulk.global.shared::cta.bulk_group.L2::cache_hint.add.noftz.bf16 [%rd1], [%r1], %r2, %rd2;
+        cp.reduce.async.bulk.global.shared::cta.bulk_group.min.s64 [%rd1], [room], 16;
         prefetch.global.L2 [%rd1];
         createpolicy.fractional.L2::evict_first.b64 %rd1, 1.0;
         isspacep.shared %p1, %rd1;

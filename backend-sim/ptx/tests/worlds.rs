@@ -251,3 +251,25 @@ fn who_spins_on_what_another_thread_reads_is_woken_by_that_only() {
     assert_eq!(idle(&mut block, &mut world).parked.len(), 64);
     assert!(world.noted.len() > looked);
 }
+
+#[test]
+fn a_thread_stops_before_each_element_of_a_reduction_in_bulk() {
+    let mut world = Noting::default();
+    let body = "{ .shared .align 16 .b8 room[32];\nmov.u32 %r2, room;\nst.shared.v4.u32 [%r2], {1, 2, 3, 4};\nst.shared.v4.u32 [%r2+16], {5, 6, 7, 8};\n\
+                cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd1], [%r2], 32; }";
+    let mut block = block(body, 1, &mut world);
+    let mut stops = Vec::new();
+    while let Stop::Access(access) = block.run(&mut world) {
+        assert_eq!(
+            (access.kind, access.order, access.scope),
+            (AccessKind::Atomic(AtomicOp::Add), Order::Relaxed, Scope::Gpu)
+        );
+        assert!(access.commutes);
+        stops.push(access.address - world.out);
+        assert!(stops.len() < 20, "{stops:?}");
+        block.go_on(0);
+    }
+    assert_eq!(stops, [0, 4, 8, 12, 16, 20, 24, 28]);
+    let words = world.memory.bytes(world.out)[..36].chunks_exact(4).map(|word| word[0]);
+    assert_eq!(words.collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6, 7, 8, 0]);
+}

@@ -53,7 +53,7 @@ impl Eight {
     }
 
     /// In half precision, which holds every number of both formats.
-    fn to_half(self, bits: u64) -> u64 {
+    pub(crate) fn to_half(self, bits: u64) -> u64 {
         let sign = (bits & SIGN) << 8;
         let magnitude = bits & !SIGN & 0xff;
         match self {

@@ -8,11 +8,13 @@ pub(crate) mod eight;
 pub(crate) mod float;
 pub(crate) mod fma;
 pub(crate) mod integer;
+pub(crate) mod matrix;
 pub(crate) mod packed;
 pub(crate) mod round;
 pub(crate) mod small;
 #[cfg(test)]
 mod tests;
+pub(crate) mod tf32;
 
 use crate::types::Type;
 use crate::world::AtomicOp;

@@ -425,6 +425,7 @@ impl Block {
 
     /// Notes an access to shared memory; a race or a read of what nobody wrote ends the block.
     pub(super) fn touch(&mut self, world: &mut impl World, at: usize, bytes: usize, touch: Touch) -> Result<(), Halt> {
+        self.meets_copy(at, bytes, &touch)?;
         let checks = self.launch.checks;
         let (thread, mut moment) = (touch.thread as u32, 0);
         if checks.races {
@@ -459,7 +460,7 @@ impl Block {
     fn missing(&self, at: Place, before: Place) -> String {
         let [at, before] = [at, before].map(|place| self.module.describe(place));
         // Within a warp its own barrier would do for these two. Which one does for all of a larger block is not known here.
-        let barrier = match self.threads.len() <= 32 {
+        let barrier = match self.launch.block.iter().product::<u32>() <= 32 {
             true => "a barrier of the block (__syncthreads) or of the warp (__syncwarp)",
             false => "a barrier of the block (__syncthreads)",
         };

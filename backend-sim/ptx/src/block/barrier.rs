@@ -209,7 +209,7 @@ impl Block {
             let missing = self.warp_of(lane).find(|&other| {
                 together.mask >> (other % 32) & 1 == 1
                     && self.threads[other].is_live()
-                    && !matches!(self.threads[other].state, State::Warp(theirs) if theirs.mask == together.mask && theirs.kind == together.kind)
+                    && !matches!(self.threads[other].state, State::Warp(theirs) if theirs.is_with(&together))
             });
             let message =
                 format!("lanes {:#010x} of the warp compute together, and one of them waits elsewhere", together.mask);

@@ -1,14 +1,14 @@
 //! Bulk copies between global and shared memory, and the mbarriers that count them.
 //!
 //! A copy is made at once: that is one of the times at which it may be. What orders it is the mbarrier, as on a GPU: who waits for the
-//! phase knows what the copying thread did before.
+//! phase knows what the copying thread did before. Until somebody has waited, the copy counts as [under way](super::flight).
 
 use super::shared::Touch;
 use super::thread::Thread;
 use super::{Block, FaultKind, Halt};
 use crate::decode::window;
 use crate::module::Place;
-use crate::op::{Bulk, MBarrier, Memory};
+use crate::op::{AtomicForm, Bulk, MBarrier, Memory};
 use crate::types::{Order, Scope, Space, mask};
 use crate::world::{Access, AccessKind, AtomicOp, World};
 
@@ -63,7 +63,7 @@ impl State {
 
 impl Block {
     /// The address of shared memory that an operand means: of the space, or generic.
-    fn shared_address(&self, address: u64, in_space: bool, index: usize, place: Place) -> Result<u64, Halt> {
+    pub(super) fn shared_address(&self, address: u64, in_space: bool, index: usize, place: Place) -> Result<u64, Halt> {
         match address & !(window::SHARED - 1) {
             0 if in_space => Ok(address),
             window::SHARED => Ok(address - window::SHARED),
@@ -129,6 +129,7 @@ impl Block {
                 let done = old.phase != waited;
                 if done {
                     self.order.read(index, generic, true);
+                    self.is_in_phase(address, old.phase == 1);
                 }
                 world.accessed_shared(&access, false);
                 return Ok(u64::from(done));
@@ -144,6 +145,10 @@ impl Block {
                 new.expected = new.expected.saturating_sub(operand);
             }
             MBarrier::CompleteTx => new.bytes -= operand as i64,
+            MBarrier::ArriveBehindCopies { counts } => {
+                self.follow(world, index, address, old.phase == 1)?;
+                new.pending = new.pending.wrapping_sub(counts.into());
+            }
         }
         if new.pending > COUNT || new.bytes.unsigned_abs() > BYTES / 2 {
             return invalid(self, "more arrivals or bytes than the mbarrier's phase takes".into());
@@ -173,9 +178,11 @@ impl Block {
             MBarrier::Test { .. } => (Order::Acquire, AccessKind::Load),
             // bytes that are announced after the last arrival are those of the next phase
             MBarrier::ExpectTx => (Order::Release, AccessKind::Atomic(AtomicOp::Add)),
-            MBarrier::Arrive | MBarrier::ArriveExpectTx | MBarrier::ArriveDrop | MBarrier::CompleteTx => {
-                (Order::Release, AccessKind::Arrive { odd: false, ends: false })
-            }
+            MBarrier::Arrive
+            | MBarrier::ArriveExpectTx
+            | MBarrier::ArriveDrop
+            | MBarrier::CompleteTx
+            | MBarrier::ArriveBehindCopies { .. } => (Order::Release, AccessKind::Arrive { odd: false, ends: false }),
         };
         let memory = Memory { space: Space::Shared, bytes: 8, align: 8, order, scope: Scope::Cta };
         let commutes = matches!(kind, AccessKind::Arrive { .. });
@@ -235,10 +242,60 @@ impl Block {
             }
             thread.copied = offset + u64::from(step);
         }
-        if kind == Bulk::ToShared {
-            self.mbarrier(world, thread, index, MBarrier::CompleteTx, (barrier, bytes), true, place)?;
+        match kind {
+            Bulk::ToShared => {
+                let before =
+                    self.mbarrier(world, thread, index, MBarrier::CompleteTx, (barrier, bytes), true, place)?;
+                let phase = (self.shared_address(barrier, true, index, place)?, State::unpack(before).phase == 1);
+                self.takes_off_for(index, (shared, bytes), phase, place);
+            }
+            Bulk::Elements => self.takes_off(index, (shared, bytes), place),
+            Bulk::ToGlobal | Bulk::Reduce(_) => {}
         }
         thread.copied = 0;
+        Ok(())
+    }
+
+    /// `[destination, source, bytes, –]`: elements of shared memory are combined with those of global memory, each by an atomic of its own.
+    pub(super) fn reduce_in_bulk(
+        &mut self,
+        world: &mut impl World,
+        thread: &mut Thread,
+        index: usize,
+        form: &AtomicForm,
+        [target, source, bytes, _]: [u64; 4],
+        place: Place,
+    ) -> Result<(), Halt> {
+        let shared = self.shared_address(source, true, index, place)?;
+        if !(shared | target | bytes).is_multiple_of(16) {
+            let message = format!(
+                "a reduction of {bytes} bytes from shared {shared:#x} to {target:#x}: all three are multiples of 16"
+            );
+            return Err(self.fault(FaultKind::Misaligned, index, place, message));
+        }
+        let width = form.memory.bytes;
+        for offset in (thread.copied..bytes).step_by(width.into()) {
+            let at = self.shared_range(index, shared + offset, width, place)?;
+            let touch = Touch { thread: index, place, reads: true, writes: false, strong: false };
+            self.touch(world, at, width.into(), touch)?;
+            let value = self.shared.load(at, width);
+            self.atomic(world, thread, index, form, target.wrapping_add(offset), (value, value), place)?;
+            thread.copied = offset + u64::from(width);
+        }
+        thread.copied = 0;
+        Ok(())
+    }
+
+    /// A thread has made an asynchronous store to shared memory, counted by an mbarrier that was in a state before.
+    pub(super) fn is_under_way(
+        &mut self,
+        index: usize,
+        (address, bytes): (u64, u8),
+        (barrier, before): (u64, u64),
+        place: Place,
+    ) -> Result<(), Halt> {
+        let phase = (self.shared_address(barrier, true, index, place)?, State::unpack(before).phase == 1);
+        self.takes_off_for(index, (address, bytes.into()), phase, place);
         Ok(())
     }
 }

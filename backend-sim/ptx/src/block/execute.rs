@@ -13,7 +13,7 @@ use super::turn::End;
 use super::{Block, FaultKind, Halt, Stop};
 use crate::bytes;
 use crate::module::{Group, Place};
-use crate::op::{Callee, Multi, Op};
+use crate::op::{Bulk, Callee, Multi, Op};
 use crate::world::{AccessKind, World};
 
 /// Why operations do not follow each other.
@@ -309,6 +309,18 @@ impl Block {
                             place: place!(),
                         }));
                     }
+                    Op::Row { stores, t, a, lanes: rows, shared } => {
+                        let t = usize::from(t);
+                        each!(|lane| {
+                            let row = [r[t][lane], r[t + 1][lane]];
+                            let what = (stores, r[usize::from(a)][lane], shared);
+                            let row = match lane < usize::from(rows) {
+                                true => self.row(world, &mut threads[lane], first + lane, what, row, place!()),
+                                false => Ok(row),
+                            };
+                            row.map(|[low, high]| (r[t][lane], r[t + 1][lane]) = (low, high))
+                        });
+                    }
                     Op::MBarrier { kind, d, a, b, shared } => {
                         alone!();
                         let operands = (r[usize::from(a)][lead], r[usize::from(b)][lead]);
@@ -322,8 +334,20 @@ impl Block {
                         let operands = [t, s, n, barrier].map(|register| r[usize::from(register)][lead]);
                         let thread = &mut threads[lead];
                         thread.frame.pc = pc as u32;
-                        attempt!(self.bulk(world, thread, first + lead, kind, operands, place!()));
+                        let done = match kind {
+                            Bulk::Reduce(how) => {
+                                let form = &code.atomics[usize::from(how)];
+                                self.reduce_in_bulk(world, thread, first + lead, form, operands, place!())
+                            }
+                            _ => self.bulk(world, thread, first + lead, kind, operands, place!()),
+                        };
+                        attempt!(done);
                     }
+                    Op::Copies(what) => each!(|lane| self.copies(world, first + lane, what)),
+                    Op::UnderWay { a, bytes, barrier, before } => each!(|lane| {
+                        let [a, barrier, before] = [a, barrier, before].map(|register| r[usize::from(register)][lane]);
+                        self.is_under_way(first + lane, (a, bytes), (barrier, before), place!())
+                    }),
                     Op::Multi { kind, r: value, a, how } => {
                         alone!();
                         let form = &code.atomics[usize::from(how)];

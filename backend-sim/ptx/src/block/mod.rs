@@ -8,9 +8,11 @@ mod call;
 mod cluster;
 mod execute;
 mod fault;
+mod flight;
 mod lanes;
 mod launch;
 mod limit;
+mod matrix;
 mod multi;
 mod order;
 mod pace;
@@ -34,6 +36,7 @@ use crate::op::Reg;
 use crate::world::{Access, Until, World};
 use barrier::Named;
 use cluster::Cluster;
+use flight::Flights;
 use lanes::Row;
 use order::Order;
 pub use order::Sync;
@@ -59,6 +62,7 @@ pub struct Block {
     order: Order,
     barriers: Vec<Named>,
     cluster: Cluster,
+    flights: Flights,
     /// The barriers at which threads wait, a bit for each.
     waited_at: u32,
     /// The thread whose turn it is.
@@ -187,6 +191,7 @@ impl Block {
             order: Order::new(threads, launch.checks.races || launch.checks.order),
             barriers: vec![Named::default(); 16],
             cluster: Cluster::default(),
+            flights: Flights::default(),
             waited_at: 0,
             current: 0,
             announced: false,

@@ -78,6 +78,14 @@ pub(super) struct Together {
     pub(super) place: Place,
 }
 
+impl Together {
+    /// Whether two lanes wait for the same. With matrices they stand at the same instruction.
+    pub(super) fn is_with(&self, other: &Self) -> bool {
+        let same_place = self.place == other.place || !matches!(self.kind, Warp::Matrix(_));
+        same_place && self.kind == other.kind && self.mask == other.mask
+    }
+}
+
 impl Thread {
     pub(super) fn new(index: u16, code: &Code) -> Self {
         Self {

@@ -17,15 +17,24 @@ impl Block {
         let warp = self.warp_of(index);
         let member = |&thread: &usize| lanes >> (thread % 32) & 1 == 1 && self.threads[thread].is_live();
         let members: Vec<usize> = warp.clone().filter(member).collect();
+        if let Warp::Matrix(_) = kind
+            && members.len() < 32
+        {
+            return Err(self.lane_is_missing(index, &members, place));
+        }
         let mut come = Vec::with_capacity(members.len());
         for &thread in &members {
             match self.threads[thread].state {
-                State::Warp(theirs) if theirs.kind == kind && theirs.mask == lanes => come.push((thread, theirs)),
+                State::Warp(theirs) if theirs.is_with(&together) => come.push((thread, theirs)),
                 _ => {
                     self.await_parked(warp);
                     return Ok(());
                 }
             }
+        }
+        if let Warp::Matrix(how) = kind {
+            self.matrices(warp.start, how);
+            return Ok(());
         }
         let results = self.results(kind, &come)?;
         for (&(thread, theirs), (value, holds)) in come.iter().zip(results) {
@@ -52,7 +61,7 @@ impl Block {
                 .fold(0, |all, (thread, _)| all | 1_u64 << (thread % 32))
         };
         match kind {
-            Warp::Sync => everybody(false),
+            Warp::Sync | Warp::Matrix(_) => everybody(false),
             Warp::All => everybody(come.iter().all(|(_, together)| holds(together))),
             Warp::Any => everybody(come.iter().any(|(_, together)| holds(together))),
             Warp::Uniform => everybody(come.iter().all(|(_, together)| holds(together) == holds(&come[0].1))),

@@ -80,6 +80,7 @@ pub(super) fn function<'a>(
             registers: Vec::new(),
             conversions: Vec::new(),
             atomics: Vec::new(),
+            matrices: Vec::new(),
             calls: Vec::new(),
             tables: Vec::new(),
             polls: BTreeMap::new(),
@@ -241,7 +242,8 @@ impl<'a> Builder<'_, 'a> {
             || self.arithmetic(&mut form, instruction.opcode, operands)?
             || self.moves(&mut form, instruction.opcode, operands)?
             || self.memory(&mut form, instruction.opcode, operands)?
-            || self.sync(&mut form, instruction.opcode, operands)?;
+            || self.sync(&mut form, instruction.opcode, operands)?
+            || self.matrix(&mut form, instruction.opcode, operands)?;
         if known { form.done() } else { Err(form.unknown()) }
     }
 

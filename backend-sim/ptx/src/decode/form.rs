@@ -67,6 +67,14 @@ impl<'a> Form<'a> {
         both.next().is_some_and(|word| *word == one)
     }
 
+    /// Takes the last modifiers, which are the types of matrices. There are no other types, and not all of these are types of registers.
+    pub(super) fn types_of_matrices(&mut self) -> Option<[&'a str; 4]> {
+        let last = *self.modifiers.last_chunk()?;
+        let known = last.iter().filter(|word| Type::parse(word).is_some()).count();
+        self.rest.retain(|word| !last.contains(word));
+        (std::mem::take(&mut self.types).len() == known).then_some(last)
+    }
+
     /// Takes the first of these modifiers, of which one must be there.
     pub(super) fn need(&mut self, words: &[&'static str]) -> Result<&'static str, Error> {
         self.one_of(words).ok_or_else(|| self.unknown())

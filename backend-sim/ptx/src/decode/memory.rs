@@ -1,9 +1,9 @@
-//! Loads, stores, atomics, bulk copies.
+//! Loads, stores, atomics.
 
 use super::builder::{Builder, Local};
 use super::form::Form;
 use crate::error::Error;
-use crate::op::{AtomicForm, Bulk, Memory, Op, Reg};
+use crate::op::{AtomicForm, Memory, Op, Reg};
 use crate::syntax::Operand;
 use crate::types::{Order, Scope, Space, Type};
 use crate::world::AtomicOp;
@@ -23,6 +23,7 @@ impl<'a> Builder<'_, 'a> {
         operands: &[Operand<'a>],
     ) -> Result<bool, Error> {
         match opcode {
+            "st" | "red" if form.has("async") => self.asynchronous(form, opcode, operands)?,
             "ld" | "ldu" => self.load(form, opcode == "ldu", operands)?,
             "st" => self.store(form, operands)?,
             "atom" | "red" => self.atomic(form, opcode == "atom", operands)?,
@@ -315,62 +316,5 @@ impl<'a> Builder<'_, 'a> {
             }
             Where::Slot(_) | Where::Parameter(_) => Err(form.unknown()),
         }
-    }
-
-    /// Copies that run beside the threads. They are made at once here, which is one of the times at which they may be.
-    fn copy_async(&mut self, form: &mut Form<'a>, operands: &[Operand<'a>]) -> Result<(), Error> {
-        if !form.has("async") {
-            return Err(form.unknown());
-        }
-        let hinted = form.cache_hints();
-        let bulk = form.has("bulk");
-        if bulk && form.has("prefetch") {
-            form.has("L2");
-            form.take_spaces();
-            return Ok(()); // what only caches see
-        }
-        if form.has("commit_group") || form.has("wait_all") {
-            return Ok(());
-        }
-        if form.has("wait_group") {
-            form.has("read");
-            return Ok(());
-        }
-        // The destination's space comes first.
-        let spaces: Vec<&str> = form.take_spaces();
-        form.has("bulk_group");
-        let counted = form.has("mbarrier::complete_tx::bytes");
-        let mut size = None;
-        let (kind, t, s, n, barrier) = match (&spaces[..], bulk, counted, operands) {
-            (["shared::cluster" | "shared::cta", "global"], true, true, [t, s, n, barrier])
-            | (["shared::cluster" | "shared::cta", "global"], true, true, [t, s, n, barrier, _]) => {
-                (Bulk::ToShared, t, s, n, Some(barrier))
-            }
-            (["global", "shared::cta"], true, false, [t, s, n] | [t, s, n, _]) => (Bulk::ToGlobal, t, s, n, None),
-            (["shared" | "shared::cta", "global"], false, false, [t, s, n]) => (Bulk::Elements, t, s, n, None),
-            (["shared" | "shared::cta", "global"], false, false, [t, s, n, _]) if hinted => {
-                (Bulk::Elements, t, s, n, None)
-            }
-            // Less may be read than is written: zeros are the rest.
-            (["shared" | "shared::cta", "global"], false, false, [t, s, n, read])
-            | (["shared" | "shared::cta", "global"], false, false, [t, s, n, read, _])
-                if operands.len() == 4 + usize::from(hinted) =>
-            {
-                if matches!(read, Operand::Name { name, .. } if self.register(name).is_some_and(|(_, ty)| ty == Type::Pred))
-                {
-                    return Err(form.error("cp.async with a predicate (ignore-src) is not known here"));
-                }
-                size = Some(self.source(read, Type::U32)?);
-                (Bulk::Elements, t, s, n, None)
-            }
-            _ => return Err(form.unknown()),
-        };
-        let (t, s, n) = (self.address(form, t)?, self.address(form, s)?, self.source(n, Type::U32)?);
-        let barrier = match barrier {
-            Some(barrier) => self.address(form, barrier)?,
-            None => size.unwrap_or(n),
-        };
-        self.emit(Op::Bulk { kind, t, s, n, barrier });
-        Ok(())
     }
 }

@@ -1,10 +1,12 @@
 //! From syntax to operations: names become numbers, and what is unknown is refused.
 
 mod arithmetic;
+mod asynchronous;
 mod builder;
 mod control;
 mod form;
 mod layout;
+mod matrix;
 mod memory;
 mod moves;
 mod multi;

@@ -6,7 +6,7 @@ use super::window;
 use crate::alu::convert::Conversion;
 use crate::alu::eight::{self, Eight};
 use crate::alu::round::Rounding;
-use crate::alu::{integer, packed};
+use crate::alu::{integer, packed, tf32};
 use crate::error::Error;
 use crate::op::{Op, Reg};
 use crate::syntax::Operand;
@@ -45,6 +45,7 @@ impl<'a> Builder<'_, 'a> {
             ("cvt", [d, a @ ..]) if let Some(word) = form.one_of(&["e4m3x2", "e5m2x2"]) => {
                 self.cvt_eight(form, word, d, a)?;
             }
+            ("cvt", [d, a]) if form.has("tf32") => self.cvt_tf32(form, d, a)?,
             ("cvt", [d, a]) => self.cvt(form, d, a)?,
             ("cvt", [d, high, low]) => self.cvt_pair(form, d, high, low)?,
             ("cvta", [d, a]) => self.cvta(form, d, a)?,
@@ -228,6 +229,17 @@ impl<'a> Builder<'_, 'a> {
             _ => return Err(form.unknown()),
         };
         self.emit(op);
+        Ok(())
+    }
+
+    /// `cvt.rna.tf32.f32 d, a`.
+    fn cvt_tf32(&mut self, form: &mut Form<'a>, d: &Operand<'a>, a: &Operand<'a>) -> Result<(), Error> {
+        let (ty, rounding) = (form.ty()?, form.rounding());
+        let (relu, finite) = (form.has("relu"), form.has("satfinite"));
+        let f = rounding.and_then(|rounding| tf32::of_single(rounding, relu, finite));
+        let (Some(f), Type::F32, true) = (f, ty, form.is_before("tf32", "f32")) else { return Err(form.unknown()) };
+        let (a, d) = (self.source(a, ty)?, self.target(d)?.0);
+        self.emit(Op::Unary { f, d, a });
         Ok(())
     }
 

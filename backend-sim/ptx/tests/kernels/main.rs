@@ -2,6 +2,7 @@
 
 mod arithmetic;
 mod calls;
+mod gemm;
 mod memory;
 mod threads;
 

@@ -1,0 +1,181 @@
+//! Copies into shared memory that run beside the threads: from when a thread begins one until somebody has waited for it.
+//!
+//! They are made at once, so nothing goes wrong where nobody waits. That is why each is kept here until its end is waited for: an access to its
+//! words meanwhile is a race with it, also of the thread that has begun it.
+
+use super::shared::Touch;
+use super::{Block, Fault, FaultKind, Halt, Stop};
+use crate::module::Place;
+use crate::op::Copies;
+use crate::world::World;
+
+/// What ends a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// Its thread waits for this group of its copies.
+    Group(u32),
+    /// The phase of an mbarrier, even or odd, is over, and somebody has seen that.
+    Phase { barrier: u64, odd: bool },
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Copy {
+    thread: usize,
+    at: usize,
+    bytes: usize,
+    place: Place,
+    end: End,
+}
+
+/// Who writes a word, and where that was begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Writer {
+    thread: u16,
+    place: Place,
+    has_mbarrier: bool,
+}
+
+/// All copies of a block that nobody has waited for.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Flights {
+    copies: Vec<Copy>,
+    /// For each word of 4 bytes of shared memory. There are none before the first copy.
+    words: Vec<Option<Writer>>,
+    /// How many groups each thread has closed.
+    groups: Vec<u32>,
+}
+
+impl Flights {
+    /// Keeps a copy of whole words. No other one writes them: that would be a race.
+    fn begin(&mut self, copy: Copy, shared: usize) {
+        self.words.resize(shared.div_ceil(4), None);
+        let has_mbarrier = matches!(copy.end, End::Phase { .. });
+        let writer = Writer { thread: copy.thread as u16, place: copy.place, has_mbarrier };
+        self.words[copy.at / 4..(copy.at + copy.bytes) / 4].fill(Some(writer));
+        self.copies.push(copy);
+    }
+
+    /// The copy that writes one of these bytes.
+    fn over(&self, at: usize, bytes: usize) -> Option<Writer> {
+        if self.copies.is_empty() {
+            return None;
+        }
+        self.words[at / 4..(at + bytes).div_ceil(4)].iter().find_map(|word| *word)
+    }
+
+    /// Takes out those that are over.
+    fn land(&mut self, is_over: impl Fn(&Copy) -> bool) -> Vec<Copy> {
+        let landed: Vec<Copy> = self.copies.extract_if(.., |copy| is_over(copy)).collect();
+        landed.iter().for_each(|copy| self.words[copy.at / 4..(copy.at + copy.bytes) / 4].fill(None));
+        landed
+    }
+
+    /// The group of a thread that is still open.
+    fn open(&self, thread: usize) -> u32 {
+        self.groups.get(thread).copied().unwrap_or(0)
+    }
+}
+
+impl Block {
+    /// A thread has begun a copy for which it waits itself.
+    pub(super) fn takes_off(&mut self, thread: usize, (at, bytes): (u64, u64), place: Place) {
+        let end = End::Group(self.flights.open(thread));
+        self.keep(Copy { thread, at: at as usize, bytes: bytes as usize, place, end });
+    }
+
+    /// A thread has begun a copy that an mbarrier counts, in a phase of it.
+    pub(super) fn takes_off_for(&mut self, thread: usize, (at, bytes): (u64, u64), phase: (u64, bool), place: Place) {
+        let end = End::Phase { barrier: phase.0, odd: phase.1 };
+        self.keep(Copy { thread, at: at as usize, bytes: bytes as usize, place, end });
+    }
+
+    fn keep(&mut self, copy: Copy) {
+        if self.launch.checks.races && copy.bytes > 0 {
+            self.flights.begin(copy, self.shared.bytes.len());
+        }
+    }
+
+    /// A thread closes a group of its copies, or waits for some.
+    #[inline(never)]
+    pub(super) fn copies(&mut self, world: &mut impl World, thread: usize, what: Copies) -> Result<(), Halt> {
+        let closed = self.flights.open(thread);
+        let waits_for = match what {
+            Copies::Commit => {
+                let all = self.launch.block.iter().product::<u32>();
+                self.flights.groups.resize(all as usize, 0);
+                self.flights.groups[thread] += 1;
+                return Ok(());
+            }
+            Copies::Wait { pending } => closed.saturating_sub(pending),
+            Copies::WaitAll => u32::MAX,
+        };
+        let mine = |copy: &Copy| copy.thread == thread && matches!(copy.end, End::Group(group) if group < waits_for);
+        for copy in self.flights.land(mine) {
+            self.have_written(world, copy)?;
+        }
+        Ok(())
+    }
+
+    /// The copies that a thread has begun are, from now on, awaited at an mbarrier.
+    pub(super) fn follow(
+        &mut self,
+        world: &mut impl World,
+        thread: usize,
+        barrier: u64,
+        odd: bool,
+    ) -> Result<(), Halt> {
+        for copy in self.flights.land(|copy| copy.thread == thread && matches!(copy.end, End::Group(_))) {
+            self.have_written(world, copy)?;
+            self.keep(Copy { end: End::Phase { barrier, odd }, ..copy });
+        }
+        Ok(())
+    }
+
+    /// Somebody has seen that an mbarrier is in a phase: copies of the phase before it have ended.
+    pub(super) fn is_in_phase(&mut self, mbarrier: u64, is_odd: bool) {
+        if !self.flights.copies.is_empty() {
+            self.flights
+                .land(|copy| matches!(copy.end, End::Phase { barrier, odd } if barrier == mbarrier && odd != is_odd));
+        }
+    }
+
+    /// The words of a copy were written until now: who reads them comes after the wait for it, and not only after its beginning.
+    fn have_written(&mut self, world: &mut impl World, copy: Copy) -> Result<(), Halt> {
+        let Copy { thread, at, bytes, place, .. } = copy;
+        self.touch(world, at, bytes, Touch { thread, place, reads: false, writes: true, strong: false })
+    }
+
+    /// Whether an access meets a copy that nobody has waited for.
+    #[inline]
+    pub(super) fn meets_copy(&self, at: usize, bytes: usize, touch: &Touch) -> Result<(), Halt> {
+        match self.flights.over(at, bytes) {
+            Some(writer) => Err(self.races_with(writer, at, bytes, touch)),
+            None => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn races_with(&self, writer: Writer, at: usize, bytes: usize, touch: &Touch) -> Halt {
+        let Writer { thread, place, has_mbarrier } = writer;
+        let message = format!(
+            "race in shared memory: nothing orders the {} of {bytes} bytes at {} and an asynchronous copy to them",
+            if touch.writes { "write" } else { "read" },
+            self.in_shared(at)
+        );
+        let what = match (has_mbarrier, usize::from(thread) == touch.thread) {
+            (true, _) => "a wait at the copy's mbarrier",
+            (false, true) => "a wait for the copy (cp.async.wait_group)",
+            (false, false) => {
+                "a wait of its thread for the copy (cp.async.wait_group), and behind that a barrier of the block (__syncthreads),"
+            }
+        };
+        let [here, there] = [touch.place, place].map(|place| self.module.describe(place));
+        let missing = match here == there {
+            true => format!("{what} before {here} comes again"),
+            false => format!("{what} between {there} and {here}"),
+        };
+        let fault = Fault::new(&self.module, FaultKind::Race, self.who(touch.thread), touch.place, message);
+        let fault = fault.with(&self.module, self.who(thread.into()), place).lacking(missing);
+        Box::new(Stop::Fault(Box::new(fault)))
+    }
+}

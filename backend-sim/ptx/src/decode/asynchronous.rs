@@ -1,0 +1,235 @@
+//! What runs beside the threads: copies, and stores and reductions that an mbarrier counts.
+//!
+//! All are made at once here, which is one of the times at which they may be.
+
+use super::builder::Builder;
+use super::form::Form;
+use crate::error::Error;
+use crate::op::{AtomicForm, Bulk, Copies, MBarrier, Memory, Op, Reg};
+use crate::syntax::Operand;
+use crate::types::{Order, Scope, Space, Type};
+use crate::world::AtomicOp;
+
+impl<'a> Builder<'_, 'a> {
+    /// `cp.async.mbarrier.arrive.noinc.shared.b64 [mbarrier]`.
+    fn arrive_behind_copies(&mut self, form: &mut Form<'a>, operands: &[Operand<'a>]) -> Result<(), Error> {
+        let (true, [address]) = (form.has("arrive"), operands) else { return Err(form.unknown()) };
+        let (counts, shared) = (form.has("noinc"), form.one_of(&["shared", "shared::cta"]).is_some());
+        if form.ty()? != Type::B64 {
+            return Err(form.unknown());
+        }
+        let (a, b, d) = (self.address(form, address)?, self.constant(1)?, self.temporary()?);
+        self.emit(Op::MBarrier { kind: MBarrier::ArriveBehindCopies { counts }, d, a, b, shared });
+        Ok(())
+    }
+
+    /// Copies that run beside the threads. They are made at once here, which is one of the times at which they may be.
+    pub(super) fn copy_async(&mut self, form: &mut Form<'a>, operands: &[Operand<'a>]) -> Result<(), Error> {
+        let reduces = form.has("reduce");
+        if !form.has("async") {
+            return Err(form.unknown());
+        }
+        if reduces {
+            return self.reduce_in_bulk(form, operands);
+        }
+        let hinted = form.cache_hints();
+        let bulk = form.has("bulk");
+        if bulk && form.has("prefetch") {
+            form.has("L2");
+            form.take_spaces();
+            return Ok(()); // what only caches see
+        }
+        if form.has("mbarrier") {
+            return self.arrive_behind_copies(form, operands);
+        }
+        if let Some(word) = form.one_of(&["commit_group", "wait_group", "wait_all"]) {
+            if bulk {
+                form.has("read");
+            }
+            let what = match (word, operands) {
+                ("commit_group", []) => Copies::Commit,
+                ("wait_all", []) => Copies::WaitAll,
+                ("wait_group", &[Operand::Bits(pending)]) => {
+                    Copies::Wait { pending: u32::try_from(pending).map_err(|_| form.unknown())? }
+                }
+                _ => return Err(form.unknown()),
+            };
+            // Groups of bulk copies are of those to global memory, which are made at once.
+            if !bulk {
+                self.emit(Op::Copies(what));
+            }
+            return Ok(());
+        }
+        // The destination's space comes first.
+        let spaces: Vec<&str> = form.take_spaces();
+        form.has("bulk_group");
+        let counted = form.has("mbarrier::complete_tx::bytes");
+        let mut size = None;
+        let (kind, t, s, n, barrier) = match (&spaces[..], bulk, counted, operands) {
+            (["shared::cluster" | "shared::cta", "global"], true, true, [t, s, n, barrier])
+            | (["shared::cluster" | "shared::cta", "global"], true, true, [t, s, n, barrier, _]) => {
+                (Bulk::ToShared, t, s, n, Some(barrier))
+            }
+            (["global", "shared::cta"], true, false, [t, s, n] | [t, s, n, _]) => (Bulk::ToGlobal, t, s, n, None),
+            (["shared" | "shared::cta", "global"], false, false, [t, s, n]) => (Bulk::Elements, t, s, n, None),
+            (["shared" | "shared::cta", "global"], false, false, [t, s, n, _]) if hinted => {
+                (Bulk::Elements, t, s, n, None)
+            }
+            // Less may be read than is written: zeros are the rest.
+            (["shared" | "shared::cta", "global"], false, false, [t, s, n, read])
+            | (["shared" | "shared::cta", "global"], false, false, [t, s, n, read, _])
+                if operands.len() == 4 + usize::from(hinted) =>
+            {
+                if matches!(read, Operand::Name { name, .. } if self.register(name).is_some_and(|(_, ty)| ty == Type::Pred))
+                {
+                    return Err(form.error("cp.async with a predicate (ignore-src) is not known here"));
+                }
+                size = Some(self.source(read, Type::U32)?);
+                (Bulk::Elements, t, s, n, None)
+            }
+            _ => return Err(form.unknown()),
+        };
+        let (t, s, n) = (self.address(form, t)?, self.address(form, s)?, self.source(n, Type::U32)?);
+        let barrier = match barrier {
+            Some(barrier) => self.address(form, barrier)?,
+            None => size.unwrap_or(n),
+        };
+        self.emit(Op::Bulk { kind, t, s, n, barrier });
+        Ok(())
+    }
+
+    /// `cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [to], [from], bytes`.
+    fn reduce_in_bulk(&mut self, form: &mut Form<'a>, operands: &[Operand<'a>]) -> Result<(), Error> {
+        let hinted = form.cache_hints();
+        let (to, from, bytes) = match (operands, hinted) {
+            ([to, from, bytes], false) | ([to, from, bytes, _], true) => (to, from, bytes),
+            _ => return Err(form.unknown()),
+        };
+        let is_known = form.has("bulk") && form.has("bulk_group");
+        if !is_known || form.take_spaces() != ["global", "shared::cta"] {
+            return Err(form.unknown());
+        }
+        let (op, ty) = Self::reduction(form)?;
+        let noftz = form.has("noftz");
+        let fits = match ty {
+            Type::F16 | Type::Bf16 => match op {
+                AtomicOp::Add => noftz,
+                _ => matches!(op, AtomicOp::Min | AtomicOp::Max) && !noftz,
+            },
+            Type::F32 | Type::F64 => op == AtomicOp::Add,
+            Type::B32 | Type::B64 => matches!(op, AtomicOp::And | AtomicOp::Or | AtomicOp::Xor),
+            Type::U32 => matches!(op, AtomicOp::Add | AtomicOp::Inc | AtomicOp::Dec | AtomicOp::Min | AtomicOp::Max),
+            Type::S32 | Type::U64 => matches!(op, AtomicOp::Add | AtomicOp::Min | AtomicOp::Max),
+            Type::S64 => matches!(op, AtomicOp::Min | AtomicOp::Max),
+            _ => false,
+        };
+        if !fits || noftz && !matches!(ty, Type::F16 | Type::Bf16) {
+            return Err(form.unknown());
+        }
+        let width = ty.bytes() as u8;
+        let (order, scope) = (Order::Relaxed, Scope::Gpu);
+        let memory = Memory { space: Space::Global, bytes: width, align: width, order, scope };
+        let commutes = !ty.is_float() && !matches!(op, AtomicOp::Inc | AtomicOp::Dec);
+        let how = self.atomic_form(AtomicForm { op, ty, memory, offset: 0, commutes })?;
+        self.found.narrowest = self.found.narrowest.min(width);
+        let (t, s, n) = (self.address(form, to)?, self.address(form, from)?, self.source(bytes, Type::U32)?);
+        self.emit(Op::Bulk { kind: Bulk::Reduce(how), t, s, n, barrier: n });
+        Ok(())
+    }
+
+    fn reduction(form: &mut Form<'a>) -> Result<(AtomicOp, Type), Error> {
+        let op = match form.need(&["add", "inc", "dec", "min", "max", "and", "or", "xor"])? {
+            "add" => AtomicOp::Add,
+            "inc" => AtomicOp::Inc,
+            "dec" => AtomicOp::Dec,
+            "min" => AtomicOp::Min,
+            "max" => AtomicOp::Max,
+            "and" => AtomicOp::And,
+            "or" => AtomicOp::Or,
+            _ => AtomicOp::Xor,
+        };
+        Ok((op, form.ty()?))
+    }
+
+    /// `st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [to], value, [mbarrier]` and `red.async`: the access, and then its bytes at the
+    /// mbarrier.
+    pub(super) fn asynchronous(
+        &mut self,
+        form: &mut Form<'a>,
+        opcode: &str,
+        operands: &[Operand<'a>],
+    ) -> Result<(), Error> {
+        let [to, value, mbarrier] = operands else { return Err(form.unknown()) };
+        if !form.has("mbarrier::complete_tx::bytes") || !form.has("shared::cluster") {
+            return Err(form.unknown());
+        }
+        match opcode {
+            "st" => self.store_async(form, to, value, mbarrier),
+            _ => self.reduce_async(form, to, value, mbarrier),
+        }
+    }
+
+    fn store_async(
+        &mut self,
+        form: &mut Form<'a>,
+        to: &Operand<'a>,
+        value: &Operand<'a>,
+        mbarrier: &Operand<'a>,
+    ) -> Result<(), Error> {
+        form.has("weak");
+        let elements = form.elements();
+        let ty = form.ty()?;
+        let is_word = matches!(ty, Type::B32 | Type::U32 | Type::S32 | Type::F32);
+        let is_double = matches!(ty, Type::B64 | Type::U64 | Type::S64 | Type::F64);
+        if elements > 4 || !(is_word || is_double && elements <= 2) {
+            return Err(form.unknown());
+        }
+        let bytes = ty.bytes() as u8;
+        let a = self.address(form, to)?;
+        for (place, value) in Self::elements(form, value, elements)?.iter().enumerate() {
+            let s = self.source(value, ty)?;
+            let align = if place == 0 { bytes * elements } else { bytes };
+            let memory = Memory { space: Space::Shared, bytes, align, order: Order::Weak, scope: Scope::Sys };
+            self.emit(Op::store(s, a, place as i32 * i32::from(bytes), memory));
+        }
+        let (barrier, before) = self.complete(form, mbarrier, bytes * elements)?;
+        self.emit(Op::UnderWay { a, bytes: bytes * elements, barrier, before });
+        Ok(())
+    }
+
+    fn reduce_async(
+        &mut self,
+        form: &mut Form<'a>,
+        to: &Operand<'a>,
+        value: &Operand<'a>,
+        mbarrier: &Operand<'a>,
+    ) -> Result<(), Error> {
+        form.has("relaxed");
+        form.has("cluster");
+        let (op, ty) = Self::reduction(form)?;
+        let fits = match op {
+            AtomicOp::Inc | AtomicOp::Dec => ty == Type::U32,
+            AtomicOp::Min | AtomicOp::Max => matches!(ty, Type::U32 | Type::S32),
+            AtomicOp::Add => matches!(ty, Type::U32 | Type::S32 | Type::U64 | Type::S64),
+            _ => ty == Type::B32,
+        };
+        if !fits {
+            return Err(form.unknown());
+        }
+        let (a, b, d) = (self.address(form, to)?, self.source(value, ty)?, self.temporary()?);
+        let bytes = ty.bytes() as u8;
+        let memory = Memory { space: Space::Shared, bytes, align: bytes, order: Order::Relaxed, scope: Scope::Cluster };
+        let commutes = !matches!(op, AtomicOp::Inc | AtomicOp::Dec);
+        let how = self.atomic_form(AtomicForm { op, ty, memory, offset: 0, commutes })?;
+        self.emit(Op::Atomic { d, a, b, c: b, how });
+        self.complete(form, mbarrier, bytes)?;
+        Ok(())
+    }
+
+    /// Bytes have come, as an mbarrier counts them: its address, and what it was before.
+    fn complete(&mut self, form: &Form<'a>, mbarrier: &Operand<'a>, bytes: u8) -> Result<(Reg, Reg), Error> {
+        let (a, b, d) = (self.address(form, mbarrier)?, self.constant(bytes.into())?, self.temporary()?);
+        self.emit(Op::MBarrier { kind: MBarrier::CompleteTx, d, a, b, shared: true });
+        Ok((a, d))
+    }
+}

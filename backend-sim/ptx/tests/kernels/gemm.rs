@@ -1,0 +1,67 @@
+//! `gemm.cu`: a product of matrices on tensor cores, double-buffered; and what happens where a wait or a barrier is missing.
+
+use half::f16;
+use onesided_ptx::{Fault, FaultKind, Launch, Stop};
+
+use super::{Loaded, load};
+
+const ROWS: usize = 64;
+const COLUMNS: usize = 96;
+
+/// Elements that are exact in sums: eighths between -4 and 4.
+fn elements(count: usize, seed: usize) -> Vec<f16> {
+    (0..count).map(|i| f16::from_f32(((i * 29 + i / 7 * 13 + seed) % 65) as f32 / 8.0 - 4.0)).collect()
+}
+
+/// The module, a launch of one of its kernels, where the result will be, and what it will be.
+fn prepare(depth: usize) -> (Loaded, Launch, u64, Vec<f32>) {
+    let mut loaded = load("gemm");
+    let (a, b) = (elements(ROWS * depth, 3), elements(depth * COLUMNS, 11));
+    let expected = (0..ROWS * COLUMNS).map(|at| {
+        let (row, column) = (at / COLUMNS, at % COLUMNS);
+        (0..depth).map(|k| a[row * depth + k].to_f32() * b[k * COLUMNS + column].to_f32()).sum()
+    });
+    let expected = expected.collect();
+    let bits = |element: f16| element.to_le_bytes();
+    let d = loaded.array(&vec![f32::NAN; ROWS * COLUMNS], f32::to_le_bytes);
+    let (a, b) = (loaded.array(&a, bits), loaded.array(&b, bits));
+    let blocks = (ROWS / 32 * (COLUMNS / 32)) as u32;
+    let launch = [d, a, b].iter().fold(loaded.launch(blocks, 128), |launch, p| launch.parameter(&p.to_le_bytes()));
+    let launch = launch.parameter(&(COLUMNS as i32).to_le_bytes()).parameter(&(depth as i32).to_le_bytes());
+    (loaded, launch, d, expected)
+}
+
+#[test]
+fn tiles_are_multiplied_while_the_next_are_copied() {
+    for depth in [16, 32, 80] {
+        let (mut loaded, launch, d, expected) = prepare(depth);
+        loaded.finishes("gemm", launch);
+        assert!(loaded.read(d, f32::from_le_bytes) == expected, "depth {depth}");
+    }
+}
+
+fn race(kernel: &str, depth: usize) -> Fault {
+    let (mut loaded, mut launch, ..) = prepare(depth);
+    launch.checks.uninitialized = false; // in the first step, what nobody has written yet is found before the race is
+    match loaded.run(kernel, launch) {
+        Stop::Fault(fault) if fault.kind == FaultKind::Race => *fault,
+        other => panic!("{kernel}: {other:?}"),
+    }
+}
+
+#[test]
+fn what_is_missing_is_a_race() {
+    let found: Vec<Fault> = ["gemm_without_wait", "gemm_without_barrier_before", "gemm_without_barrier_behind"]
+        .map(|kernel| race(kernel, 80))
+        .into();
+    let all: Vec<String> = found.iter().map(Fault::to_string).collect();
+    insta::assert_snapshot!(all.join("\n"));
+}
+
+/// In the last step, nothing is copied any more: the barrier behind it does nothing, and one step alone needs none.
+#[test]
+fn a_barrier_that_one_step_does_not_need() {
+    let (mut loaded, launch, d, expected) = prepare(16);
+    loaded.finishes("gemm_without_barrier_behind", launch);
+    assert_eq!(loaded.read(d, f32::from_le_bytes), expected);
+}
