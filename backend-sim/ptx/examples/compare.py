@@ -1,15 +1,20 @@
 #!/usr/bin/env python3
 """Runs the kernels that the example `compare` wrote on a GPU, and compares with what the interpreter gave.
 
-usage: compare.py FOLDER
+usage: compare.py FOLDER [--json FILE] [--unoptimized]
 
 Needs NVIDIA's driver, nothing else. Prints for each instruction that differed how often, and the first case with its operands' line;
 exits with status 1 if one did. Of an instruction whose operands already differ, nothing is said.
+
+--json writes a report. --unoptimized has the driver translate one instruction after the other: what differs only without it comes of the driver's optimizer.
 """
 
+import argparse
 import collections
 import ctypes
+import datetime
 import glob
+import json
 import os
 import re
 import struct
@@ -17,7 +22,12 @@ import sys
 
 
 def main():
-    folder = sys.argv[1]
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder")
+    parser.add_argument("--json")
+    parser.add_argument("--unoptimized", action="store_true")
+    arguments = parser.parse_args()
+    folder = arguments.folder
     cuda = ctypes.CDLL("libcuda.so.1")
 
     def check(code, what):
@@ -44,9 +54,10 @@ def main():
             ours = file.read()
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
         log = ctypes.create_string_buffer(4096)
-        options = (ctypes.c_int * 2)(5, 6)  # CU_JIT_ERROR_LOG_BUFFER, …_SIZE_BYTES
-        values = (ctypes.c_void_p * 2)(ctypes.cast(log, ctypes.c_void_p), ctypes.c_void_p(len(log)))
-        if cuda.cuModuleLoadDataEx(ctypes.byref(module), text.encode() + b"\0", 2, options, values):
+        options = (ctypes.c_int * 3)(5, 6, 7)  # CU_JIT_ERROR_LOG_BUFFER, …_SIZE_BYTES, CU_JIT_OPTIMIZATION_LEVEL
+        level = 0 if arguments.unoptimized else 4
+        values = (ctypes.c_void_p * 3)(ctypes.cast(log, ctypes.c_void_p), ctypes.c_void_p(len(log)), level)
+        if cuda.cuModuleLoadDataEx(ctypes.byref(module), text.encode() + b"\0", 3, options, values):
             refused.append(f"{name}: {log.value.decode(errors='replace').strip().splitlines()[:2]}")
             continue
         check(cuda.cuModuleGetFunction(ctypes.byref(function), module, name.encode()), name)
@@ -78,13 +89,40 @@ def main():
                 if mine != gpu:
                     tainted.add(registers[0])
                     different[form] += 1
-                    examples.setdefault(form, f"{name}, thread {thread}: {form} {operands}: {mine:#x} here, {gpu:#x} on the GPU")
+                    example = {"kernel": name, "thread": thread, "text": f"{form} {operands}", "here": hex(mine), "gpu": hex(gpu)}
+                    examples.setdefault(form, example)
     for form, count in different.most_common():
-        print(f"{count:6} {examples[form]}")
+        example = examples[form]
+        print(f"{count:6} {example['kernel']}, thread {example['thread']}: {example['text']}: {example['here']} here, {example['gpu']} on the GPU")
     for line in refused:
         print("not compiled:", line)
     print(f"{cases} instruction cases compared, {sum(different.values())} differ in {len(different)} forms, {len(refused)} kernels not compiled")
+    if arguments.json:
+        write_report(arguments, cuda, device, cases, different, examples)
     sys.exit(1 if different or refused else 0)
+
+
+def write_report(arguments, cuda, device, cases, different, examples):
+    name, version = ctypes.create_string_buffer(100), ctypes.c_int()
+    cuda.cuDeviceGetName(name, len(name), device)
+    cuda.cuDriverGetVersion(ctypes.byref(version))
+    with open("/proc/driver/nvidia/version", encoding="utf-8") as file:
+        driver = re.search(r"  (\d+\.[\d.]+)  ", file.readline())
+    report = {
+        "schema": "onesided-ptx-compare/1",
+        "date": datetime.date.today().isoformat(),
+        "gpu": name.value.decode(),
+        "driver": driver[1] if driver else "unknown",
+        "cuda": f"{version.value // 1000}.{version.value % 1000 // 10}",
+        "optimized": not arguments.unoptimized,
+        "kernels": len(glob.glob(os.path.join(arguments.folder, "*.ptx"))),
+        "cases": cases,
+        "differ": sum(different.values()),
+        "forms": [{"times": count, "instruction": form, "example": examples[form]} for form, count in different.most_common()],
+    }
+    with open(arguments.json, "w", encoding="utf-8") as file:
+        json.dump(report, file, indent=1)
+        file.write("\n")
 
 
 main()

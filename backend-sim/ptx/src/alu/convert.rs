@@ -80,8 +80,10 @@ impl Conversion {
     fn float_to_float(&self, a: u64) -> u64 {
         let Some(format) = Format::of(self.to) else { return 0 };
         let value = self.float(a);
-        if value.is_nan() && format == DOUBLE {
-            return self.finish(format, quiet(self.from, a));
+        if value.is_nan()
+            && let Some(bits) = quiet(self.from, self.to, a)
+        {
+            return self.finish(format, bits);
         }
         let value = if self.integral { integral(value, self.rounding) } else { value };
         self.finish(format, format.round(value, self.rounding))
@@ -104,8 +106,8 @@ impl Conversion {
                 0
             };
         }
-        if self.relu && value < 0.0 {
-            return 0;
+        if self.relu && value.is_sign_negative() && !value.is_nan() {
+            return 0; // of a negative zero, too
         }
         if self.finite && value.is_infinite() {
             return bits - 1;
@@ -117,12 +119,18 @@ impl Conversion {
     }
 }
 
-/// What is no number, as a double with the same payload, made quiet.
-fn quiet(from: Type, a: u64) -> u64 {
-    match from {
-        Type::F64 => a | 1 << 51,
-        Type::F32 => (a >> 31 & 1) << 63 | 0x7ff8_0000_0000_0000 | (a & 0x3f_ffff) << 29,
-        _ => DOUBLE.nan,
+/// What is no number, made quiet, where a conversion keeps its sign and payload. PTX leaves that open; these are the ones in which an H100 does.
+fn quiet(from: Type, to: Type, a: u64) -> Option<u64> {
+    let sign = |from: u32, to: u32| (a >> from & 1) << to;
+    match (from, to) {
+        (Type::F64, Type::F64) => Some(a | 1 << 51),
+        (Type::F32, Type::F64) => Some(sign(31, 63) | 0x7ff8_0000_0000_0000 | (a & 0x3f_ffff) << 29),
+        (Type::F16, Type::F64) => Some(sign(15, 63) | 0x7ff8_0000_0000_0000 | (a & 0x1ff) << 42),
+        (Type::F64, Type::F32) => Some(sign(63, 31) | 0x7fc0_0000 | a >> 29 & 0x3f_ffff),
+        (Type::F64, Type::F16) => Some(sign(63, 15) | 0x7e00 | a >> 42 & 0x1ff),
+        (Type::Bf16, Type::F32) => Some((a & 0xffff) << 16 | 0x40_0000),
+        (_, Type::F64) => Some(DOUBLE.nan),
+        _ => None,
     }
 }
 

@@ -210,6 +210,17 @@ fn what_is_no_number_and_divisions_by_zero_are_as_on_gpus() {
     assert_eq!(convert(Type::U8, Type::F64, double), 0x80);
     assert_eq!(convert(Type::S32, Type::F64, double), 0xffff_ffff_8000_0000);
 
+    for (to, from, a, expected) in [
+        (Type::F64, Type::F16, 0x7fff, 0x7fff_fc00_0000_0000),
+        (Type::F32, Type::Bf16, 0xffff, 0xffff_0000),
+        (Type::F16, Type::F64, u64::MAX, 0xffff),
+        (Type::F32, Type::F64, 0x7ff8_0000_0000_0000, 0x7fc0_0000),
+        (Type::F32, Type::F64, u64::MAX, 0xffff_ffff),
+        (Type::F32, Type::F16, 0xffff, 0x7fff_ffff),
+    ] {
+        assert_eq!(convert(to, from, a), expected, "{to:?} of {from:?} {a:#x}");
+    }
+
     assert_eq!(integer::binary("rem", Type::S16).unwrap()(0xa000, 0) & 0xffff, 0xffff);
     assert_eq!(integer::binary("rem", Type::U32).unwrap()(5, 0), 0xffff_ffff);
     assert_eq!(integer::binary("rem", Type::S64).unwrap()(33, 0), u64::MAX);
