@@ -407,8 +407,16 @@ fn a_policy_of_a_cache_is_no_size() {
     }
     assert_eq!(fault("cp.async.cg.shared.global [room], [%rd1+4], 16;", 1).kind, FaultKind::Misaligned);
     assert_eq!(fault("cp.async.ca.shared.global [room], [%rd1], 12;", 1).kind, FaultKind::InvalidOperand);
-    let refused = Module::parse(&kernel("cp.async.ca.shared.global [room], [%rd1], 4, %p1;")).unwrap_err().to_string();
-    assert!(refused.contains("ignore-src"), "{refused}");
+    // Or a predicate: if it holds, nothing is read, and zeros are written.
+    for (predicate, expected) in [("%p2", whole), ("!%p2", none)] {
+        for policy in ["", ", %rd6"] {
+            let hint = if policy.is_empty() { "" } else { ".L2::cache_hint" };
+            let copy = format!(
+                "setp.ne.u32 %p2, %r2, 7;\ncp.async.cg.shared.global{hint} [room], [%rd1], 16, {predicate}{policy};"
+            );
+            finishes(&format!("{}{expected}", all(&copy)), 1);
+        }
+    }
 }
 
 /// Both results are combined with what the predicate was before.

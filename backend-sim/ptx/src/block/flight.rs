@@ -38,41 +38,65 @@ struct Writer {
 /// All copies of a block that nobody has waited for.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Flights {
-    copies: Vec<Copy>,
-    /// For each word of 4 bytes of shared memory. There are none before the first copy.
+    /// Of each thread, those that it waits for itself. There are no threads before the first copy.
+    own: Vec<Own>,
+    /// Those that mbarriers wait for.
+    counted: Vec<Copy>,
+    /// For each word of 4 bytes of shared memory, if there are copies.
     words: Vec<Option<Writer>>,
-    /// How many groups each thread has closed.
-    groups: Vec<u32>,
+    /// How many copies there are.
+    all: usize,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Own {
+    copies: Vec<Copy>,
+    /// How many groups it has closed.
+    groups: u32,
 }
 
 impl Flights {
     /// Keeps a copy of whole words. No other one writes them: that would be a race.
-    fn begin(&mut self, copy: Copy, shared: usize) {
+    fn begin(&mut self, copy: Copy, (threads, shared): (usize, usize)) {
+        self.own.resize(threads, Own::default());
         self.words.resize(shared.div_ceil(4), None);
         let has_mbarrier = matches!(copy.end, End::Phase { .. });
         let writer = Writer { thread: copy.thread as u16, place: copy.place, has_mbarrier };
         self.words[copy.at / 4..(copy.at + copy.bytes) / 4].fill(Some(writer));
-        self.copies.push(copy);
+        match has_mbarrier {
+            true => self.counted.push(copy),
+            false => self.own[copy.thread].copies.push(copy),
+        }
+        self.all += 1;
     }
 
     /// The copy that writes one of these bytes.
+    #[inline]
     fn over(&self, at: usize, bytes: usize) -> Option<Writer> {
-        if self.copies.is_empty() {
-            return None;
+        match self.all {
+            0 => None,
+            _ => self.words[at / 4..(at + bytes).div_ceil(4)].iter().find_map(|word| *word),
         }
-        self.words[at / 4..(at + bytes).div_ceil(4)].iter().find_map(|word| *word)
     }
 
-    /// Takes out those that are over.
-    fn land(&mut self, is_over: impl Fn(&Copy) -> bool) -> Vec<Copy> {
-        let landed: Vec<Copy> = self.copies.extract_if(.., |copy| is_over(copy)).collect();
+    /// These copies are over.
+    fn land(&mut self, landed: &[Copy]) {
         landed.iter().for_each(|copy| self.words[copy.at / 4..(copy.at + copy.bytes) / 4].fill(None));
+        self.all -= landed.len();
+    }
+
+    /// Takes out those of a thread whose group comes before this one.
+    fn land_own(&mut self, thread: usize, before: u32) -> Vec<Copy> {
+        let Some(own) = self.own.get_mut(thread) else { return Vec::new() };
+        let is_over = |copy: &mut Copy| matches!(copy.end, End::Group(group) if group < before);
+        let landed: Vec<Copy> = own.copies.extract_if(.., is_over).collect();
+        self.land(&landed);
         landed
     }
 
     /// The group of a thread that is still open.
     fn open(&self, thread: usize) -> u32 {
-        self.groups.get(thread).copied().unwrap_or(0)
+        self.own.get(thread).map_or(0, |own| own.groups)
     }
 }
 
@@ -91,7 +115,8 @@ impl Block {
 
     fn keep(&mut self, copy: Copy) {
         if self.launch.checks.races && copy.bytes > 0 {
-            self.flights.begin(copy, self.shared.bytes.len());
+            let threads = self.launch.block.iter().product::<u32>() as usize;
+            self.flights.begin(copy, (threads, self.shared.bytes.len()));
         }
     }
 
@@ -99,18 +124,18 @@ impl Block {
     #[inline(never)]
     pub(super) fn copies(&mut self, world: &mut impl World, thread: usize, what: Copies) -> Result<(), Halt> {
         let closed = self.flights.open(thread);
-        let waits_for = match what {
+        let before = match what {
             Copies::Commit => {
-                let all = self.launch.block.iter().product::<u32>();
-                self.flights.groups.resize(all as usize, 0);
-                self.flights.groups[thread] += 1;
+                // Before the first copy, groups are empty.
+                if let Some(own) = self.flights.own.get_mut(thread) {
+                    own.groups += 1;
+                }
                 return Ok(());
             }
             Copies::Wait { pending } => closed.saturating_sub(pending),
             Copies::WaitAll => u32::MAX,
         };
-        let mine = |copy: &Copy| copy.thread == thread && matches!(copy.end, End::Group(group) if group < waits_for);
-        for copy in self.flights.land(mine) {
+        for copy in self.flights.land_own(thread, before) {
             self.have_written(world, copy)?;
         }
         Ok(())
@@ -124,7 +149,7 @@ impl Block {
         barrier: u64,
         odd: bool,
     ) -> Result<(), Halt> {
-        for copy in self.flights.land(|copy| copy.thread == thread && matches!(copy.end, End::Group(_))) {
+        for copy in self.flights.land_own(thread, u32::MAX) {
             self.have_written(world, copy)?;
             self.keep(Copy { end: End::Phase { barrier, odd }, ..copy });
         }
@@ -133,9 +158,11 @@ impl Block {
 
     /// Somebody has seen that an mbarrier is in a phase: copies of the phase before it have ended.
     pub(super) fn is_in_phase(&mut self, mbarrier: u64, is_odd: bool) {
-        if !self.flights.copies.is_empty() {
-            self.flights
-                .land(|copy| matches!(copy.end, End::Phase { barrier, odd } if barrier == mbarrier && odd != is_odd));
+        let is_over =
+            |copy: &mut Copy| matches!(copy.end, End::Phase { barrier, odd } if barrier == mbarrier && odd != is_odd);
+        if !self.flights.counted.is_empty() {
+            let landed: Vec<Copy> = self.flights.counted.extract_if(.., is_over).collect();
+            self.flights.land(&landed);
         }
     }
 

@@ -4,6 +4,7 @@
 
 use super::builder::Builder;
 use super::form::Form;
+use super::moves::select;
 use crate::error::Error;
 use crate::op::{AtomicForm, Bulk, Copies, MBarrier, Memory, Op, Reg};
 use crate::syntax::Operand;
@@ -80,11 +81,20 @@ impl<'a> Builder<'_, 'a> {
             | (["shared" | "shared::cta", "global"], false, false, [t, s, n, read, _])
                 if operands.len() == 4 + usize::from(hinted) =>
             {
-                if matches!(read, Operand::Name { name, .. } if self.register(name).is_some_and(|(_, ty)| ty == Type::Pred))
-                {
-                    return Err(form.error("cp.async with a predicate (ignore-src) is not known here"));
-                }
-                size = Some(self.source(read, Type::U32)?);
+                // A size, or a predicate that says to read nothing.
+                let is_predicate = match read {
+                    Operand::Name { name, .. } => self.register(name).is_some_and(|(_, ty)| ty == Type::Pred),
+                    read => matches!(read, Operand::Not(_)),
+                };
+                size = Some(match is_predicate {
+                    true => {
+                        let (a, b) = (self.constant(0)?, self.source(n, Type::U32)?);
+                        let (c, d) = (self.source(read, Type::Pred)?, self.temporary()?);
+                        self.emit(Op::Ternary { f: select, d, a, b, c });
+                        d
+                    }
+                    false => self.source(read, Type::U32)?,
+                });
                 (Bulk::Elements, t, s, n, None)
             }
             _ => return Err(form.unknown()),

@@ -1,9 +1,10 @@
-//! `gemm.cu`: a product of matrices on tensor cores, double-buffered; and what happens where a wait or a barrier is missing.
+//! Products of matrices on tensor cores, whose next tiles are copied meanwhile: `gemm.cu`, and `triton_dot.py`. And what happens where a wait or a
+//! barrier is missing.
 
 use half::f16;
 use onesided_ptx::{Fault, FaultKind, Launch, Stop};
 
-use super::{Loaded, load};
+use super::{Loaded, load, parse};
 
 const ROWS: usize = 64;
 const COLUMNS: usize = 96;
@@ -64,4 +65,54 @@ fn a_barrier_that_one_step_does_not_need() {
     let (mut loaded, launch, d, expected) = prepare(16);
     loaded.finishes("gemm_without_barrier_behind", launch);
     assert_eq!(loaded.read(d, f32::from_le_bytes), expected);
+}
+
+/// What a kernel of Triton makes of matrices of 128 × 128 elements, as 32-bit words; some lines of its text are left out.
+fn triton<const N: usize>(name: &str, shared: u32, element: fn(usize) -> [u8; N], without: &str) -> (Stop, Vec<u32>) {
+    let path = format!("{}/kernels/triton.dot.{name}.ptx", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let kept = |line: &&str| without.is_empty() || !line.contains(without);
+    let mut loaded = parse(&path, &text.lines().filter(kept).collect::<Vec<_>>().join("\n"));
+    let [a, b] = [0, SIZE * SIZE].map(|from| loaded.array(&(from..from + SIZE * SIZE).collect::<Vec<_>>(), element));
+    let d = loaded.array(&vec![u32::MAX; SIZE * SIZE], u32::to_le_bytes);
+    let mut launch = [d, a, b].iter().fold(loaded.launch(4, 128), |launch, p| launch.parameter(&p.to_le_bytes()));
+    launch.dynamic_shared = shared;
+    for size in [SIZE as i32; 2] {
+        launch = launch.parameter(&size.to_le_bytes());
+    }
+    let launch = launch.parameter(&0_u64.to_le_bytes()).parameter(&0_u64.to_le_bytes());
+    let stop = loaded.run("dot", launch);
+    (stop, loaded.read(d, u32::from_le_bytes))
+}
+
+const SIZE: usize = 128;
+
+/// The number at a place of the two matrices, which lie one behind the other.
+fn number(at: usize) -> i8 {
+    ((at * 29 + at / 7 * 13) % 65) as i8 - 32
+}
+
+fn half(at: usize) -> [u8; 2] {
+    f16::from_f32(f32::from(number(at)) / 8.0).to_le_bytes()
+}
+
+#[test]
+fn products_of_triton() {
+    let sum = |at: usize| -> i32 {
+        let product =
+            |k| i32::from(number(at / SIZE * SIZE + k)) * i32::from(number(SIZE * SIZE + k * SIZE + at % SIZE));
+        (0..SIZE).map(product).sum()
+    };
+    let (stop, integers) = triton("s8", 8192, |at| number(at).to_le_bytes(), "");
+    assert_eq!(stop, Stop::Finished);
+    assert!((0..SIZE * SIZE).all(|at| integers[at] as i32 == sum(at)));
+    let (stop, floats) = triton("f16", 16384, half, "");
+    assert_eq!(stop, Stop::Finished);
+    assert!((0..SIZE * SIZE).all(|at| f32::from_bits(floats[at]) == sum(at) as f32 / 64.0));
+    for without in ["cp.async.wait_group", "bar.sync"] {
+        let (stop, _) = triton("f16", 16384, half, without);
+        let is_found =
+            matches!(&stop, Stop::Fault(fault) if matches!(fault.kind, FaultKind::Race | FaultKind::Uninitialized));
+        assert!(is_found, "without {without}: {stop:?}");
+    }
 }

@@ -20,7 +20,12 @@ pub(crate) struct Loaded {
 pub(crate) fn load(name: &str) -> Loaded {
     let path = format!("{}/kernels/{name}.ptx", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-    let module = Arc::new(Module::parse(&text).unwrap_or_else(|error| panic!("{path}: {error}")));
+    parse(&path, &text)
+}
+
+/// The same of a text, of which a path says where it comes from.
+pub(crate) fn parse(path: &str, text: &str) -> Loaded {
+    let module = Arc::new(Module::parse(text).unwrap_or_else(|error| panic!("{path}: {error}")));
     let mut memory = FlatMemory::new();
     let globals = memory.load_globals(&module);
     Loaded { module, memory, globals }
