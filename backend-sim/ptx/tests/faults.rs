@@ -70,6 +70,27 @@ fn a_race_between_threads() {
     finishes(&between.replace("xor.b32", "bar.sync 3, 64;\nxor.b32"), 64);
 }
 
+/// As Triton does where several threads hold the same element.
+#[test]
+fn threads_that_store_the_same_by_one_instruction_do_not_race() {
+    let same = "st.shared.u32 [%rd4], 7;\nbar.sync 0;\nld.shared.u32 %r2, [%rd4];";
+    finishes(same, 64);
+    assert_eq!(fault(&same.replace(", 7", ", %r1"), 64).kind, FaultKind::Race);
+    let two = "setp.lt.u32 %p1, %r1, 32;\n@%p1 st.shared.u32 [%rd4], 7;\n@!%p1 st.shared.u32 [%rd4], 7;";
+    assert_eq!(fault(two, 64).kind, FaultKind::Race, "two instructions");
+    // One warp waits for the second one only, and stores something else: what the first one stores may come later.
+    let later = |meets: &str| {
+        format!(
+            "setp.lt.u32 %p2, %r1, 64;\n@!%p2 bra last;\nst.shared.u32 [%rd4], 7;\nsetp.lt.u32 %p1, %r1, 32;\n{meets}\nbar.sync 1, 64;\nret;\n\
+             last: bar.sync 1, 64;\nst.shared.u32 [%rd4+4], 1;\nsetp.eq.u32 %p1, %r1, 64;\n@%p1 st.shared.u32 [%rd4], 9;"
+        )
+    };
+    let found = fault(&later("@%p1 ret;"), 96);
+    assert!(found.kind == FaultKind::Race && found.who.thread == [64, 0, 0], "{found}");
+    assert!(found.other.as_ref().is_some_and(|(who, _)| who.thread[0] < 32), "{found}");
+    finishes(&later("bar.sync 2, 64;\n@%p1 ret;"), 96);
+}
+
 #[test]
 fn a_race_of_a_write_with_an_earlier_read() {
     let body = "st.shared.u32 [%rd5], 7;\nbar.sync 0;\nld.shared.u32 %r2, [%rd4];\nsetp.eq.u32 %p1, %r1, 5;\n@%p1 st.shared.u32 [%rd4], 1;";

@@ -9,7 +9,7 @@ use crate::bytes;
 use crate::decode::window;
 use crate::module::Place;
 use crate::op::{AtomicForm, Memory};
-use crate::types::{Order, Scope, Space};
+use crate::types::{Order, Scope, Space, mask};
 use crate::world::{Access, AccessKind, Refusal, World};
 
 /// The space and the address in it that a generic address means.
@@ -161,7 +161,7 @@ impl Block {
                     world,
                     at,
                     bytes.into(),
-                    Touch { thread: index, place, reads: true, writes: false, strong },
+                    Touch { thread: index, place, reads: true, writes: false, strong, repeats: false },
                 )?;
                 self.has_read(thread, index, generic, bytes);
                 self.synchronize_read(index, generic, memory.order);
@@ -227,11 +227,12 @@ impl Block {
                 let at = self.shared_range(index, at, bytes, place)?;
                 let generic = window::SHARED + at as u64;
                 let strong = self.announce_inside(world, index, memory, generic, AccessKind::Store, place)?;
+                let repeats = !strong && self.shared.load(at, bytes) == value & mask(u32::from(bytes) * 8);
                 self.touch(
                     world,
                     at,
                     bytes.into(),
-                    Touch { thread: index, place, reads: false, writes: true, strong },
+                    Touch { thread: index, place, reads: false, writes: true, strong, repeats },
                 )?;
                 self.synchronize_write(index, generic, memory.order, false);
                 let changed = self.shared.store(at, bytes, value);
@@ -292,7 +293,7 @@ impl Block {
                 let at = self.shared_range(index, at, bytes, place)?;
                 let access = self.atomic_access(index, form, window::SHARED + at as u64, place);
                 self.announce(world, &access)?;
-                let touch = Touch { thread: index, place, reads: true, writes: true, strong: true };
+                let touch = Touch { thread: index, place, reads: true, writes: true, strong: true, repeats: false };
                 self.touch(world, at, bytes.into(), touch)?;
                 let old = self.shared.load(at, bytes);
                 let changed = self.shared.store(at, bytes, alu::atomic(form.op, form.ty, old, b, c));

@@ -104,7 +104,7 @@ impl Block {
         }
         // Its own operations do not race; before it is initialized, there is none.
         let reads = kind != MBarrier::Init;
-        let touch = Touch { thread: index, place, reads, writes: true, strong: kind != MBarrier::Init };
+        let touch = Touch { thread: index, place, reads, writes: true, strong: kind != MBarrier::Init, repeats: false };
         self.touch(world, at, 8, touch)?;
         let word = self.shared.load(at, 8);
         let old = State::unpack(word);
@@ -225,7 +225,8 @@ impl Block {
                 Memory { space: Space::Global, bytes: step, align: step, order: Order::Weak, scope: Scope::Sys };
             let access = self.access(index, &memory, global.wrapping_add(offset), access_kind, place);
             self.announce(world, &access)?;
-            let touch = Touch { thread: index, place, reads: !to_shared, writes: to_shared, strong: false };
+            let touch =
+                Touch { thread: index, place, reads: !to_shared, writes: to_shared, strong: false, repeats: false };
             self.touch(world, at, step.into(), touch)?;
             if to_shared {
                 // Of a copy that reads less than it writes, only what is read is accessed.
@@ -276,7 +277,7 @@ impl Block {
         let width = form.memory.bytes;
         for offset in (thread.copied..bytes).step_by(width.into()) {
             let at = self.shared_range(index, shared + offset, width, place)?;
-            let touch = Touch { thread: index, place, reads: true, writes: false, strong: false };
+            let touch = Touch { thread: index, place, reads: true, writes: false, strong: false, repeats: false };
             self.touch(world, at, width.into(), touch)?;
             let value = self.shared.load(at, width);
             self.atomic(world, thread, index, form, target.wrapping_add(offset), (value, value), place)?;

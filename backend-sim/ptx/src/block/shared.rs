@@ -1,5 +1,8 @@
 //! Shared memory, and its shadow: who wrote each word last and who has read it since, for races and for what nobody wrote.
 //!
+//! Threads that store the same value by one instruction do not race with each other: compilers make such stores where threads hold the same element.
+//! The earlier ones are kept, because a later store of somebody else must come after all of them.
+//!
 //! Many threads may have read a word, and none of them know of each other. Mostly they did so by one instruction, one after the other: then one
 //! [`Stamp`] is kept for all. A read is forgotten when a later one stands for it: whoever comes after that comes after it.
 
@@ -16,6 +19,7 @@ struct Stamp {
     first: u16,
     last: u16,
     strong: bool,
+    writes: bool,
     /// The world's moment of all of them.
     moment: u64,
 }
@@ -66,7 +70,7 @@ impl Stamp {
     }
 }
 
-/// The last write, and the reads since: the last, and those before it that it does not stand for.
+/// The last write, and the reads since: the last, and those before it that it does not stand for. Also the writes that the last one repeats.
 #[derive(Clone, Debug, Default)]
 struct Cell {
     write: Stamp,
@@ -80,10 +84,19 @@ impl Cell {
         self.earlier.clear();
     }
 
+    /// A write of what other threads have written by the same instruction.
+    fn repeat(&mut self, write: Stamp) {
+        let before = std::mem::replace(&mut self.write, write);
+        let stands = self.earlier.iter_mut().any(|earlier| earlier.takes(&before));
+        if !stands && !self.earlier.last_mut().is_some_and(|last| last.joins(&before)) {
+            self.earlier.push(before);
+        }
+    }
+
     #[inline]
     fn read(&mut self, order: &Order, read: Stamp) {
         if self.read.epoch < read.epoch {
-            self.earlier.clear();
+            self.earlier.retain(|earlier| earlier.epoch == read.epoch); // writes that were repeated
             self.read = read;
         } else if !self.read.takes(&read) && !self.read.joins(&read) {
             self.read_besides(order, read);
@@ -124,6 +137,8 @@ pub(super) struct Touch {
     pub(super) writes: bool,
     /// Strong accesses do not race with each other.
     pub(super) strong: bool,
+    /// It stores what is there already.
+    pub(super) repeats: bool,
 }
 
 /// A race with an earlier access, which wrote or only read.
@@ -168,25 +183,31 @@ impl Shared {
         if self.cells.is_empty() {
             return (None, false);
         }
-        let Touch { thread, place, reads, writes, strong } = touch;
+        let Touch { thread, place, reads, writes, strong, repeats } = touch;
         let number = thread as u16;
         let (epoch, clock) = (order.epoch, order.clock(thread));
-        let stamp = Stamp { epoch, clock, place, first: number, last: number, strong, moment };
+        let stamp = Stamp { epoch, clock, place, first: number, last: number, strong, writes, moment };
         for cell in &mut self.cells[at >> self.granularity..(at + bytes).div_ceil(1 << self.granularity)] {
             uninitialized |= reads && cell.write.epoch == 0;
+            let mut repeated = false;
             if let (Some(learned), None) = (&mut learned, finding) {
-                let mut race = |earlier: &Stamp, wrote: bool| {
+                let mut race = |earlier: &Stamp| {
                     let plain = !(earlier.strong && strong);
                     let other = plain.then(|| earlier.unordered(order, thread, learned))??;
-                    Some(Finding { thread: other, place: earlier.place, wrote })
+                    if repeats && earlier.writes && earlier.place == place {
+                        repeated = true;
+                        return None;
+                    }
+                    Some(Finding { thread: other, place: earlier.place, wrote: earlier.writes })
                 };
-                finding = race(&cell.write, true);
+                finding = race(&cell.write);
                 if writes && finding.is_none() {
                     let mut all = std::iter::once(&cell.read).chain(cell.earlier.iter().rev());
-                    finding = all.find_map(|read| race(read, false));
+                    finding = all.find_map(race);
                 }
             }
             match writes {
+                true if repeated && finding.is_none() => cell.repeat(stamp),
                 true => cell.write(stamp),
                 false => cell.read(order, stamp),
             }
@@ -201,10 +222,10 @@ mod tests {
 
     const THREADS: usize = 7;
 
-    /// Against all accesses since the last write: a race is found where one of them is unordered, and it is one of these.
+    /// Against all accesses since the last write that repeats none: a race is found where one of them is unordered, and it is one of these.
     #[test]
     fn no_race_with_a_read_that_is_kept_no_more() {
-        let (mut races, mut random) = (0, 7_u64);
+        let (mut races, mut all_repeated, mut random) = (0, 0, 7_u64);
         let mut next = |below: usize| {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (random >> 33) as usize % below
@@ -212,7 +233,7 @@ mod tests {
         for _ in 0..2_000 {
             let mut order = Order::new(THREADS, false);
             let mut shared = Shared::new(4, 4, true);
-            let (mut write, mut reads) = (None::<(Stamp, bool)>, Vec::new());
+            let mut since = Vec::<Stamp>::new(); // the first is a write
             let (mut now, mut told) = (0, [[0; THREADS]; THREADS]); // when each was told last of what each had done, elsewhere
             for _ in 0..60 {
                 let thread = next(THREADS);
@@ -227,36 +248,46 @@ mod tests {
                         order.meet(&[thread, other], &[thread, other][..1 + next(2)]);
                     }
                     kind => {
-                        let (writes, strong) = (kind == 2, next(3) == 0);
+                        let (writes, strong) = (kind <= 3, next(3) == 0);
                         let place = Place(next(2) as u32);
-                        let touch = Touch { thread, place, reads: !writes, writes, strong };
+                        let repeats = writes && !strong && next(2) == 0;
+                        let touch = Touch { thread, place, reads: !writes, writes, strong, repeats };
                         let number = thread as u16;
                         let (epoch, clock) = (order.epoch, order.clock(thread));
-                        let stamp = Stamp { epoch, clock, place, first: number, last: number, strong, moment: now };
-                        let earlier = write.iter().chain(reads.iter().filter(|_| writes));
-                        let expected: Vec<Finding> = earlier
-                            .filter(|(earlier, _)| !(earlier.strong && strong))
-                            .filter_map(|(earlier, wrote)| {
-                                let learned = &mut |of: usize, moment| told[of][thread] > moment;
-                                let thread = earlier.unordered(&order, thread, learned)?;
-                                Some(Finding { thread, place: earlier.place, wrote: *wrote })
-                            })
-                            .collect();
+                        let (first, last, moment) = (number, number, now);
+                        let stamp = Stamp { epoch, clock, place, first, last, strong, writes, moment };
+                        let latest = since.iter().rposition(|earlier| earlier.writes);
+                        let (mut expected, mut repeated) = (Vec::new(), false);
+                        for (at, earlier) in since.iter().enumerate() {
+                            let learned = &mut |of: usize, moment| told[of][thread] > moment;
+                            let counts = (writes || latest == Some(at)) && !(earlier.strong && strong);
+                            let Some(other) = earlier.unordered(&order, thread, learned).filter(|_| counts) else {
+                                continue;
+                            };
+                            match repeats && earlier.writes && earlier.place == place {
+                                true => repeated = true,
+                                false => expected.push(Finding {
+                                    thread: other,
+                                    place: earlier.place,
+                                    wrote: earlier.writes,
+                                }),
+                            }
+                        }
                         let learned: Learned<'_> = &mut |of, moment| told[of][thread] > moment;
                         let (found, _) = shared.touch(0, 4, (touch, now), &order, Some(learned));
                         assert_eq!(found.is_some(), !expected.is_empty(), "{found:?} {expected:?}");
                         assert!(found.is_none_or(|found| expected.contains(&found)), "{found:?} {expected:?}");
                         races += usize::from(found.is_some());
-                        if writes {
-                            (write, reads) = (Some((stamp, true)), Vec::new());
-                        } else {
-                            reads.push((stamp, false));
+                        if writes && !(repeated && found.is_none()) {
+                            since.clear();
                         }
+                        all_repeated += usize::from(repeated && found.is_none());
+                        since.push(stamp);
                     }
                 }
             }
         }
-        assert!(races > 1_000, "{races}");
+        assert!(races > 1_000 && all_repeated > 300, "{races} {all_repeated}");
     }
 
     #[test]
@@ -265,7 +296,7 @@ mod tests {
         for instruction in [1, 2, 1] {
             let place = Place(instruction);
             for thread in 0..256 {
-                let touch = Touch { thread, place, reads: true, writes: false, strong: false };
+                let touch = Touch { thread, place, reads: true, writes: false, strong: false, repeats: false };
                 assert_eq!(shared.touch(0, 4, (touch, 0), &order, Some(&mut |_, _| false)).0, None);
             }
         }
