@@ -184,6 +184,8 @@ pub(crate) struct Condition {
     comparison: Comparison,
     /// It is no call, but a loop of a kernel around a load, which ends the loop.
     pub(crate) is_loop: bool,
+    /// The value that ends it may matter.
+    pub(crate) returns: bool,
 }
 
 /// The values of an operation that runs, or waits, after its call has returned. Few operations have any.
@@ -323,14 +325,14 @@ impl Condition {
     pub(crate) fn new(wait: Wait, values: OwnedValues, on_stream: bool) -> Condition {
         let comparison = Comparison { cmp: wait.cmp, dtype: wait.dtype, or_cyclic: on_stream && wait.signal };
         let count = Shape::contiguous(wait.vars.len, wait.dtype.size()).count;
-        let mut condition = Condition { wait, values, count, next: 0, comparison, is_loop: false };
+        let mut condition = Condition { wait, values, count, next: 0, comparison, is_loop: false, returns: false };
         condition.skip();
         condition
     }
 
-    /// That of a loop around a load.
-    pub(crate) fn of_loop(wait: Wait) -> Condition {
-        Condition { is_loop: true, ..Condition::new(wait, OwnedValues::new(&Values::NONE), false) }
+    /// That of a loop around a load. `returns`: whether the value that ends it may matter.
+    pub(crate) fn of_loop(wait: Wait, returns: bool) -> Condition {
+        Condition { is_loop: true, returns, ..Condition::new(wait, OwnedValues::new(&Values::NONE), false) }
     }
 
     /// Whether nothing is left to wait for.
@@ -393,7 +395,8 @@ impl Condition {
     }
 
     fn test_at(&self, pe: PeId, i: usize) -> Test {
-        Test { pe, variable: self.variable_at(i), comparison: self.comparison, wanted: self.wanted_at(i) }
+        let (variable, wanted) = (self.variable_at(i), self.wanted_at(i));
+        Test { pe, variable, comparison: self.comparison, wanted, returns: self.returns }
     }
 
     /// The value that the variable is compared with.
