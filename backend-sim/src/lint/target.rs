@@ -44,10 +44,7 @@ impl Rule for WrongTarget {
                 let is_flag = matches!(transfer.moves, Moves::Nothing | Moves::Amo { .. });
                 if let Some(fence) = &mut fenced.fence {
                     match fence.covers.contains_key(&peer) || fence.orders.contains(&peer) {
-                        true => {
-                            fenced.fence = None; // it orders something
-                            fenced.data.remove(&peer); // who hears of this hears of that data
-                        }
+                        true => fenced.fence = None, // it orders something
                         false if is_flag && fence.astray.is_none() => {
                             // what its PE has answered is there
                             let is_there = |(to, data): (&PeId, &Ticket)| known.races.is_known_there(data, ticket, *to);
