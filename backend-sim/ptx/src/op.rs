@@ -229,6 +229,8 @@ pub(crate) enum Op {
         n: Reg,
         barrier: Reg,
     },
+    /// Bulk copies to global memory are made in groups, for which their thread waits.
+    Group(Group),
     /// An element of a multicast access, by the form of an atomic: `r` is its value, or where the result of a load goes.
     Multi {
         kind: Multi,
@@ -300,7 +302,7 @@ pub(crate) struct AtomicForm {
 pub(crate) enum FenceKind {
     AcquireRelease,
     Sequential,
-    /// Between ordinary accesses and bulk copies, or about mbarriers: nothing to do where copies are made at once.
+    /// Between ordinary accesses and bulk copies, or about mbarriers: the bytes of a copy are moved at once, so it does nothing.
     Proxy,
 }
 
@@ -352,6 +354,14 @@ pub(crate) enum Multi {
     Load,
     Store,
     Reduce,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Group {
+    /// The copies since the last one are a group.
+    Commit,
+    /// Waits until at most so many groups are not over, or if `read` have not read their sources.
+    Wait { most: u32, read: bool },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

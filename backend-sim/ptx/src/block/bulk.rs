@@ -1,7 +1,7 @@
 //! Bulk copies between global and shared memory, and the mbarriers that count them.
 //!
-//! A copy is made at once: that is one of the times at which it may be. What orders it is the mbarrier, as on a GPU: who waits for the
-//! phase knows what the copying thread did before.
+//! The bytes are moved at once: that is one of the times at which they may be. What orders a copy is the mbarrier, as on a GPU: who waits for the
+//! phase knows what the copying thread did before, and that the copy is over. [`Copies`](super::copies::Copies) knows who does not.
 
 use super::shared::Touch;
 use super::thread::Thread;
@@ -211,6 +211,7 @@ impl Block {
             return Err(self.fault(FaultKind::Misaligned, index, place, message));
         }
         let step = unit.min(8) as u8;
+        self.begin_copy(world, thread, index, kind, (shared, bytes), place)?;
         let access_kind = if to_shared { AccessKind::BulkLoad } else { AccessKind::BulkStore };
         for offset in (thread.copied..bytes).step_by(step.into()) {
             let at = self.shared_range(index, shared + offset, step, place)?;
@@ -235,10 +236,11 @@ impl Block {
             }
             thread.copied = offset + u64::from(step);
         }
+        self.end_copy(world, thread, kind, barrier);
         if kind == Bulk::ToShared {
             self.mbarrier(world, thread, index, MBarrier::CompleteTx, (barrier, bytes), true, place)?;
         }
-        thread.copied = 0;
+        (thread.copied, thread.copy) = (0, None);
         Ok(())
     }
 }

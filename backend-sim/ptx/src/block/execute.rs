@@ -324,6 +324,10 @@ impl Block {
                         thread.frame.pc = pc as u32;
                         attempt!(self.bulk(world, thread, first + lead, kind, operands, place!()));
                     }
+                    Op::Group(group) => {
+                        alone!();
+                        self.group(world, first + lead, group);
+                    }
                     Op::Multi { kind, r: value, a, how } => {
                         alone!();
                         let form = &code.atomics[usize::from(how)];

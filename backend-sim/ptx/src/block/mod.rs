@@ -6,6 +6,7 @@ mod barrier;
 mod bulk;
 mod call;
 mod cluster;
+mod copies;
 mod execute;
 mod fault;
 mod lanes;
@@ -25,6 +26,7 @@ mod warp;
 use std::sync::Arc;
 
 pub use call::Call;
+pub use copies::COPIES;
 pub use fault::{Fault, FaultKind, Who};
 pub use lanes::each_lane;
 pub use launch::{Checks, Launch, LaunchError};
@@ -34,6 +36,7 @@ use crate::op::Reg;
 use crate::world::{Access, Until, World};
 use barrier::Named;
 use cluster::Cluster;
+use copies::Copies;
 use lanes::Row;
 use order::Order;
 pub use order::Sync;
@@ -59,6 +62,7 @@ pub struct Block {
     order: Order,
     barriers: Vec<Named>,
     cluster: Cluster,
+    copies: Copies,
     /// The barriers at which threads wait, a bit for each.
     waited_at: u32,
     /// The thread whose turn it is.
@@ -172,6 +176,7 @@ impl Block {
             shared_bytes.next_multiple_of(dynamic_align) + launch.dynamic_shared
         };
         let shadow = launch.checks.races || launch.checks.uninitialized;
+        let copies = if launch.checks.races && found.makes_bulk_copies { COPIES } else { 0 };
         let code_index = code;
         let code = &module.code[usize::from(code_index)];
         let rows: Vec<Row> = code.registers.iter().map(|&value| [value; 32]).collect();
@@ -184,9 +189,10 @@ impl Block {
             shared: Shared::new(shared_bytes as usize, narrowest, shadow),
             kernel: code_index,
             shared_bytes,
-            order: Order::new(threads, launch.checks.races || launch.checks.order),
+            order: Order::new(threads, copies, launch.checks.races || launch.checks.order),
             barriers: vec![Named::default(); 16],
             cluster: Cluster::default(),
+            copies: Copies::new(copies > 0),
             waited_at: 0,
             current: 0,
             announced: false,

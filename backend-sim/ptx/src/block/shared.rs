@@ -210,7 +210,7 @@ mod tests {
             (random >> 33) as usize % below
         };
         for _ in 0..2_000 {
-            let mut order = Order::new(THREADS, false);
+            let mut order = Order::new(THREADS, 0, false);
             let mut shared = Shared::new(4, 4, true);
             let (mut write, mut reads) = (None::<(Stamp, bool)>, Vec::new());
             let (mut now, mut told) = (0, [[0; THREADS]; THREADS]); // when each was told last of what each had done, elsewhere
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn what_a_block_reads_by_one_instruction_is_one_stamp() {
-        let (order, mut shared) = (Order::new(256, false), Shared::new(4, 4, true));
+        let (order, mut shared) = (Order::new(256, 0, false), Shared::new(4, 4, true));
         for instruction in [1, 2, 1] {
             let place = Place(instruction);
             for thread in 0..256 {

@@ -3,7 +3,7 @@
 use super::builder::{Builder, Local};
 use super::form::Form;
 use crate::error::Error;
-use crate::op::{AtomicForm, Bulk, Memory, Op, Reg};
+use crate::op::{AtomicForm, Bulk, Group, Memory, Op, Reg};
 use crate::syntax::Operand;
 use crate::types::{Order, Scope, Space, Type};
 use crate::world::AtomicOp;
@@ -317,7 +317,7 @@ impl<'a> Builder<'_, 'a> {
         }
     }
 
-    /// Copies that run beside the threads. They are made at once here, which is one of the times at which they may be.
+    /// Copies that run beside the threads. Their bytes are moved at once here, which is one of the times at which they may be.
     fn copy_async(&mut self, form: &mut Form<'a>, operands: &[Operand<'a>]) -> Result<(), Error> {
         if !form.has("async") {
             return Err(form.unknown());
@@ -329,11 +329,25 @@ impl<'a> Builder<'_, 'a> {
             form.take_spaces();
             return Ok(()); // what only caches see
         }
-        if form.has("commit_group") || form.has("wait_all") {
+        if form.has("commit_group") {
+            if bulk {
+                self.emit(Op::Group(Group::Commit));
+            }
+            return Ok(());
+        }
+        if form.has("wait_all") {
             return Ok(());
         }
         if form.has("wait_group") {
-            form.has("read");
+            let read = form.has("read");
+            match operands {
+                [Operand::Bits(most)] if bulk => {
+                    let most = u32::try_from(*most).unwrap_or(u32::MAX);
+                    self.emit(Op::Group(Group::Wait { most, read }));
+                }
+                [_] if !bulk => {}
+                _ => return Err(form.unknown()),
+            }
             return Ok(());
         }
         // The destination's space comes first.
@@ -370,6 +384,7 @@ impl<'a> Builder<'_, 'a> {
             Some(barrier) => self.address(form, barrier)?,
             None => size.unwrap_or(n),
         };
+        self.found.copies |= kind != Bulk::Elements;
         self.emit(Op::Bulk { kind, t, s, n, barrier });
         Ok(())
     }
