@@ -177,6 +177,25 @@ fn a_wait_may_see_each_value_that_atomics_of_a_kernel_leave() {
     }
 }
 
+/// Who has found that two words were sent comes after both, and not only after the first, behind which it could have gone on.
+#[test]
+fn a_poll_that_finds_a_later_value_comes_after_what_that_tells() {
+    let program = |pe: &Pe<Sim>| {
+        let data = pe.alloc_zeroed::<u64>(2)?;
+        let (flag, seen) = (pe.alloc_zeroed::<u64>(1)?, pe.alloc_zeroed::<i32>(1)?);
+        launch(pe, "read_as_many", args![&data, &flag, &seen])?;
+        let result = pe.read_one(&seen)?;
+        pe.free(seen)?;
+        pe.free(flag)?;
+        pe.free(data)?;
+        Ok(result)
+    };
+    for how in [Explore::All { limit: 100 }, Explore::random(200, 1)] {
+        let expected = BTreeSet::from(["[0, 10]", "[0, 21]"].map(String::from));
+        assert_eq!(explore(how, Config::pes(2), program).0, expected, "{how:?}");
+    }
+}
+
 /// A call as Numba writes it: what the function returns comes through memory. Each argument has a type and an operand.
 fn call(function: &str, arguments: &[(&str, &str)]) -> String {
     let all = [&[("b64", "%rd4")], arguments].concat();

@@ -57,7 +57,7 @@ fn shared_memory_is_no_source_and_the_error_says_what_to_do() {
         pe.synchronize(&stream)?;
         pe.free(dst)
     });
-    insta::assert_snapshot!(put, @"kernel put_from_smem on PE 0: nvshmemx_int_put_block: source: is shared or local memory of the kernel, which NVSHMEM cannot reach over a network; copy it to symmetric memory first (smem.cu:20, block 0, thread 0)");
+    insta::assert_snapshot!(put, @"kernel put_from_smem on PE 0: nvshmemx_int_put_block: source: is shared or local memory of the kernel, which NVSHMEM cannot reach over a network; copy to symmetric memory before a put, or from it behind a get (smem.cu:20, block 0, thread 0)");
 }
 
 fn four_warps(pe: &Pe<Sim>, all: bool) -> Result<()> {

@@ -430,3 +430,24 @@ fn a_wait_may_end_behind_any_part_of_its_word() {
     });
     assert_eq!(Vec::from_iter(found.into_keys()), [[0, 0x0007], [0, 0x0700], [0, 0x0707]]);
 }
+
+/// Two elements are sent, each with a signal that says how many there are by now. Who waits for one, and is told of two, may read both: in a proof, it
+/// was told only what came with the first.
+#[test]
+fn a_wait_that_returns_a_later_value_comes_after_what_that_tells() {
+    onesided_sim::prove(2, |pe: &Pe<Sim>| {
+        let (data, sent) = (pe.alloc_zeroed::<u64>(2)?, pe.alloc_zeroed::<u64>(1)?);
+        if pe.my_pe() == 0 {
+            for i in 0..2 {
+                pe.host().p(data.at(i), 10 + i as u64, 1)?;
+                pe.host().fence()?;
+                pe.host().signal_op(sent.signal(0), i as u64 + 1, SignalOp::Set, 1)?;
+            }
+        } else {
+            let count = pe.host().signal_wait_until(sent.signal(0), Cmp::Ge, 1)? as usize;
+            onesided::expect_eq(&pe.read(data.slice(..count))?[..], &[10, 11][..count], "what was sent")?;
+        }
+        pe.free(sent)?;
+        pe.free(data)
+    });
+}

@@ -135,3 +135,19 @@ extern "C" __global__ void two_sizes(uint64_t *flag, int *seen) {
         *seen = 1;
     }
 }
+
+// PE 0 stores two words, each with its number in the flag. PE 1 polls until there are some, and reads as many.
+extern "C" __global__ void read_as_many(uint64_t *data, uint64_t *flag, int *seen) {
+    if (nvshmem_my_pe() == 0) {
+        unsigned long long *theirs = (unsigned long long *)nvshmem_ptr(data, 1), *sent = (unsigned long long *)nvshmem_ptr(flag, 1);
+        for (unsigned long long i = 0; i < 2; i++) {
+            theirs[i] = 10 + i;
+            asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(sent), "l"(i + 1) : "memory");
+        }
+    } else {
+        unsigned long long count;
+        do asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(count) : "l"(flag) : "memory");
+        while (count == 0);
+        for (unsigned long long i = 0; i < count; i++) *seen += (int)data[i];
+    }
+}

@@ -239,8 +239,11 @@ pub(crate) enum Op {
         n: Reg,
         barrier: Reg,
     },
-    /// A thread closes a group of its copies of elements, or waits for them.
-    Copies(Copies),
+    /// A thread closes a group of its copies, or waits for groups: in bulk, or of elements.
+    Group {
+        group: Group,
+        bulk: bool,
+    },
     /// The bytes at `a` are those of an asynchronous store, which a phase of an mbarrier ends: `before` is what the mbarrier was.
     UnderWay {
         a: Reg,
@@ -320,7 +323,7 @@ pub(crate) struct AtomicForm {
 pub(crate) enum FenceKind {
     AcquireRelease,
     Sequential,
-    /// Between ordinary accesses and bulk copies, or about mbarriers: nothing to do where copies are made at once.
+    /// Between ordinary accesses and bulk copies, or about mbarriers: the bytes of a copy are moved at once, so it does nothing.
     Proxy,
 }
 
@@ -389,6 +392,17 @@ pub(crate) enum Multi {
     Reduce,
 }
 
+/// What a thread does with groups of its asynchronous copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Group {
+    /// The copies since the last time are a group.
+    Commit,
+    /// It waits until at most so many groups are not over, or if `read` have not read their sources.
+    Wait { most: u32, read: bool },
+    /// It waits for all of its copies.
+    WaitAll,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bulk {
     /// From global to shared memory, counted by an mbarrier.
@@ -398,18 +412,6 @@ pub(crate) enum Bulk {
     Reduce(u16),
     /// A few bytes of one thread from global to shared memory, which no mbarrier counts; zeros behind those that are read.
     Elements,
-}
-
-/// What a thread says of the copies that it has begun itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Copies {
-    /// Those since the last time are a group.
-    Commit,
-    /// It waits for all groups but the last ones, so many.
-    Wait {
-        pending: u32,
-    },
-    WaitAll,
 }
 
 /// A special register.

@@ -303,6 +303,12 @@ pub trait World {
         false
     }
 
+    /// The accesses that follow are those of a bulk copy, by its number behind those of the block's threads (see [`COPIES`](crate::COPIES)); `None`: no
+    /// longer. Told only if the launch [looks for races](crate::Checks::races).
+    fn copying(&mut self, copy: Option<usize>) {
+        let _ = copy;
+    }
+
     /// The result of an external function that has no parameters and whose answer never changes, such as the number of PEs: an index into
     /// [`Module::externals`](crate::Module::externals). Whatever has none is [called](crate::Stop::Call).
     fn query(&mut self, external: usize) -> Option<u64> {

@@ -172,6 +172,9 @@ fn a_bulk_copy_is_awaited_at_its_mbarrier() {
     finishes(&format!("{begin}\n{}\nbegun:\nbar.sync 0;\n{first}", wait("%bar")), 64);
     race(&format!("{begin}\nbegun:\nbar.sync 0;\n{first}"), 64);
     finishes(&format!("{begin}\nbegun:\nbar.sync 0;\n{}\n{first}", wait("%bar")), 64);
+    // Between two barriers only one waits, and nothing else happens: all know of it then.
+    let one = format!("@%p1 bra waited;\n{}\nwaited:\nbar.sync 0;", wait("%bar"));
+    finishes(&format!("{begin}\nbegun:\nbar.sync 0;\n{one}\n{first}"), 64);
 }
 
 const ONES: u32 = 0x0101_0101;

@@ -358,7 +358,8 @@ fn lacks(missing: &MissingEdge) -> Option<Ordering> {
         | MissingEdge::Blocks { .. }
         | MissingEdge::StrongStore { .. }
         | MissingEdge::Wait { .. }
-        | MissingEdge::PlainLoad { .. } => None,
+        | MissingEdge::PlainLoad { .. }
+        | MissingEdge::Copy { .. } => None,
     }
 }
 

@@ -110,6 +110,8 @@ pub(crate) struct Test {
     pub(crate) variable: Span,
     pub(crate) comparison: Comparison,
     pub(crate) wanted: u64,
+    /// Whether the value that is seen may matter.
+    pub(crate) returns: bool,
 }
 
 /// How a wait compares.

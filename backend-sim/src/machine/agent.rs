@@ -79,7 +79,7 @@ pub(crate) struct InKernel {
     pub(crate) block: BlockId,
     /// Its number among the PE's agents, the same in every schedule.
     pub(crate) ordinal: u32,
-    /// Threads of each block of the kernel.
+    /// Threads of each block of the kernel, and its bulk copies in flight.
     pub(crate) threads: u64,
 }
 
@@ -186,6 +186,8 @@ pub(crate) struct Condition {
     pub(crate) is_loop: bool,
     /// It held while it waits, and holds no longer: the word was changed before anybody looked.
     pub(crate) has_held: bool,
+    /// The value that ends it may matter.
+    pub(crate) returns: bool,
 }
 
 /// The values of an operation that runs, or waits, after its call has returned. Few operations have any.
@@ -325,14 +327,15 @@ impl Condition {
     pub(crate) fn new(wait: Wait, values: OwnedValues, on_stream: bool) -> Condition {
         let comparison = Comparison { cmp: wait.cmp, dtype: wait.dtype, or_cyclic: on_stream && wait.signal };
         let count = Shape::contiguous(wait.vars.len, wait.dtype.size()).count;
-        let mut condition = Condition { wait, values, count, next: 0, comparison, is_loop: false, has_held: false };
+        let (has_held, returns) = (false, false);
+        let mut condition = Condition { wait, values, count, next: 0, comparison, is_loop: false, has_held, returns };
         condition.skip();
         condition
     }
 
-    /// That of a loop around a load.
-    pub(crate) fn of_loop(wait: Wait) -> Condition {
-        Condition { is_loop: true, ..Condition::new(wait, OwnedValues::new(&Values::NONE), false) }
+    /// That of a loop around a load. `returns`: whether the value that ends it may matter.
+    pub(crate) fn of_loop(wait: Wait, returns: bool) -> Condition {
+        Condition { is_loop: true, returns, ..Condition::new(wait, OwnedValues::new(&Values::NONE), false) }
     }
 
     /// Whether nothing is left to wait for.
@@ -395,7 +398,8 @@ impl Condition {
     }
 
     fn test_at(&self, pe: PeId, i: usize) -> Test {
-        Test { pe, variable: self.variable_at(i), comparison: self.comparison, wanted: self.wanted_at(i) }
+        let (variable, wanted) = (self.variable_at(i), self.wanted_at(i));
+        Test { pe, variable, comparison: self.comparison, wanted, returns: self.returns }
     }
 
     /// The value that the variable is compared with.

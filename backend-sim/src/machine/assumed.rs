@@ -20,7 +20,8 @@
 //! **What is seen on paths** is assumed in `fabric.rs`, and of words that are written in parts in `parts.rs`.
 //!
 //! **What a wait learns.** A wait learns what the word told when its condition became true for good, and not what it told later: there is
-//! a schedule in which it ended then. A schedule in which it learns more shows fewer races. Where a plain write made the condition true, it learns
+//! a schedule in which it ended then. A schedule in which it learns more shows fewer races. If it returns the value that it has seen, that is when the
+//! word got this value: who has seen a later one may do more, and knows more. Where a plain write made the condition true, it learns
 //! nothing. One thing is not seen so: an update that always comes behind another one, and tells less. An agent of a kernel can see an update by
 //! a relaxed load, and so come behind it without coming after what it tells. Of a word that **forgets** so, a wait learns what the last update
 //! told, and the word is not steady.
@@ -447,21 +448,14 @@ impl Assumptions {
     }
 
     /// A wait for some variables begins. `disturbed`: whether nothing orders it with the last plain write of a variable.
-    /// `returns`: whether it returns a value that may matter.
-    pub(super) fn wait(
-        &mut self,
-        pe: PeId,
-        condition: &Condition,
-        returns: bool,
-        mut disturbed: impl FnMut(Span) -> bool,
-    ) {
+    pub(super) fn wait(&mut self, pe: PeId, condition: &Condition, mut disturbed: impl FnMut(Span) -> bool) {
         let grows = matches!(condition.wait.cmp, Cmp::Ge | Cmp::Gt) && !condition.may_be_cyclic();
         for test in condition.tests(pe) {
             let seen = self.meet(word(pe, test.variable), test.variable.len);
             let may_grow = grows || condition.wait.cmp == Cmp::Eq;
             let mut news = !may_grow && !seen.otherwise;
             seen.otherwise |= !may_grow;
-            let waited = Waited { comparison: test.comparison, wanted: test.wanted, returns };
+            let waited = Waited { comparison: test.comparison, wanted: test.wanted, returns: test.returns };
             if seen.wait_for(waited) {
                 seen.compare_largest();
                 news = true;
@@ -479,15 +473,16 @@ impl Assumptions {
         may_be && self.words.get(&word(pe, span)).is_none_or(|seen| !seen.unsteady)
     }
 
-    /// The update by which a condition has become true for good: `Some(None)` if it has been true since the last plain write,
-    /// `None` if that is not known.
+    /// The update by which a condition has become true for good, and with the value that the word has now if that may matter: `Some(None)` if it has
+    /// been so since the last plain write, `None` if that is not known.
     pub(super) fn told(&self, test: &Test) -> Option<Option<&Update>> {
         let word = word(test.pe, test.variable);
         if self.words.get(&word).is_some_and(|seen| seen.forgetful) {
             return None;
         }
         let updates = self.updates.get(&word).filter(|updates| self.proof && !updates.added)?;
-        let holds = |value| test.comparison.holds(value, test.wanted);
+        let now = updates.all.last().map_or(updates.from, |last| last.value);
+        let holds = |value| test.comparison.holds(value, test.wanted) && (!test.returns || value == now);
         let last_false = updates.all.iter().rposition(|update| !holds(update.value));
         match last_false {
             None if holds(updates.from) => Some(None),

@@ -24,8 +24,8 @@ impl Machine {
     pub(super) fn wait(&mut self, agent: AgentId, mut condition: Condition, asked: Asked) -> Progress {
         let pe = self.agents[agent].pe;
         self.observe_wait(agent, &condition, asked);
-        let returns = self.assumed.is_some() && condition.wait.signal && self.looks_at_result(agent);
-        self.assume_of_wait(agent, &condition, returns);
+        condition.returns = self.assumed.is_some() && condition.wait.signal && self.looks_at_result(agent);
+        self.assume_of_wait(agent, &condition);
         if condition.is_over() {
             return Progress::Done;
         }
@@ -39,11 +39,11 @@ impl Machine {
         Progress::Blocked
     }
 
-    /// What is assumed of words that an agent begins to wait for. `returns`: whether the value that ends the wait may matter.
-    pub(super) fn assume_of_wait(&mut self, agent: AgentId, condition: &Condition, returns: bool) {
+    /// What is assumed of words that an agent begins to wait for.
+    pub(super) fn assume_of_wait(&mut self, agent: AgentId, condition: &Condition) {
         if let Some(assumed) = &mut self.assumed {
             let pe = self.agents[agent].pe;
-            assumed.wait(pe, condition, returns, |variable| !self.races.knows_last_write(agent, pe, variable));
+            assumed.wait(pe, condition, |variable| !self.races.knows_last_write(agent, pe, variable));
         }
     }
 

@@ -44,6 +44,9 @@ impl Pair {
             let load = if self.first.how().writes() { &self.second } else { &self.first };
             return MissingEdge::PlainLoad { at: context.at(load) };
         }
+        if let Some(copy) = self.missing_wait_for_a_copy(context) {
+            return copy;
+        }
         let of_a_kernel = self.missing_in_a_kernel(context);
         let more = of_a_kernel.or_else(|| self.missing_on_the_path(context)).or_else(|| self.missing_answer(context));
         let more = more.or_else(|| self.missing_atomic(context));
@@ -51,6 +54,13 @@ impl Pair {
             Path::Issued(next) => self.missing_behind_the_issue(next, context),
             _ => self.missing_between_agents(context),
         })
+    }
+
+    /// The second comes after what the thread did that made the first, a bulk copy, and not after the copy.
+    fn missing_wait_for_a_copy(&self, context: Context<'_>) -> Option<MissingEdge> {
+        let Pair { first, second, .. } = self;
+        let (at, before) = (context.at(first), context.at(second));
+        self.copy.then(|| MissingEdge::Copy { at, before, writes: first.how().writes() })
     }
 
     /// A fence that lacks something, a barrier of the block, or one thread where several write.

@@ -148,6 +148,15 @@ pub enum MissingEdge {
         /// The line of the load.
         at: At,
     },
+    /// A bulk copy of a kernel may not be over: nobody has waited for it. What its thread does behind it, also a release, says nothing of it.
+    Copy {
+        /// The line of the copy.
+        at: At,
+        /// The line before which the wait belongs, behind which its thread tells others.
+        before: At,
+        /// Whether it writes to global memory, and is waited for by `cp.async.bulk.wait_group`; if not, by its mbarrier.
+        writes: bool,
+    },
     /// Several threads of a kernel write to one place by one line: one of them should, or each atomically.
     OneThread {
         /// The line.
@@ -224,6 +233,8 @@ impl MissingEdge {
             MissingEdge::OneThread { at, .. } => ("atomicAdd", at, at),
             MissingEdge::Wait { at } => ("nvshmem_signal_wait_until", at, at),
             MissingEdge::PlainLoad { at } => ("ld.global", at, at),
+            MissingEdge::Copy { at, before, writes: true } => ("cp.async.bulk.wait_group", at, before),
+            MissingEdge::Copy { at, before, .. } => ("mbarrier.try_wait", at, before),
             MissingEdge::StrongStore { at, .. } => ("volatile store", at, at),
             MissingEdge::Atomic { at, writes: true, .. } => ("signal_op", at, at),
             MissingEdge::Atomic { at, remote: true, .. } => ("atomic_fetch", at, at),
@@ -327,6 +338,14 @@ impl fmt::Display for MissingEdge {
                  pointer that is const and __restrict__: leave out one of these): memory that is read so must not be written while the kernel \
                  runs, and no wait, fence or barrier in the kernel orders the load behind a write"
             ),
+            MissingEdge::Copy { at, before, writes: true } => {
+                let what = "cp.async.bulk.wait_group (without .read, which waits for the source only) by the thread that copies, behind \
+                            cp.async.bulk.commit_group,";
+                between(f, what, at, before)
+            }
+            MissingEdge::Copy { at, before, .. } => {
+                between(f, "a wait for the phase of the mbarrier that counts the bulk copy,", at, before)
+            }
             MissingEdge::OneThread { at, updates: true } => {
                 write!(
                     f,

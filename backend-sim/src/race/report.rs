@@ -107,6 +107,8 @@ pub(super) struct Pair {
     pub(super) through: bool,
     /// Whether one is ordered after the other, if only that were no read-only load.
     pub(super) read_only: bool,
+    /// The first is a bulk copy's, and the second comes after what its thread did before, but not after the copy.
+    pub(super) copy: bool,
     /// The site of the last synchronization of each that the other knows.
     pub(super) known: [Option<u32>; 2],
     times: u64,
@@ -262,6 +264,9 @@ impl Found {
             let known = known.map(|(mark, upto)| agents[mark.agent()].last_synchronization(upto));
             let met = [first, second].map(|mark| agents[mark.agent()].met);
             let read_only = false;
+            let copy = agents[earlier.agent()].made_by.is_some_and(|(maker, time)| {
+                time > 0 && (who.agent == maker || steps_of(who.clock, agents, maker) >= time)
+            });
             Pair {
                 first,
                 second,
@@ -275,6 +280,7 @@ impl Found {
                 met,
                 through,
                 read_only,
+                copy,
                 known,
                 times: 0,
             }

@@ -39,6 +39,23 @@ impl Detector {
             let clock = Rc::clone(clock);
             let view = &mut self.agents[thread];
             (view.block, view.met, view.mark, view.clock, view.issue) = (Some(block), met, mark, clock, None);
+            view.made_by = None;
+        }
+    }
+
+    /// An agent is a bulk copy that a thread of a block makes: it is beside all of them, and knows what its thread knew.
+    pub(crate) fn is_copy_of(&mut self, copy: AgentId, block: AgentId) {
+        if self.on {
+            let mark = self.agents[block].mark;
+            let view = &mut self.agents[copy];
+            (view.block, view.mark, view.issue, view.made_by) = (None, mark, None, Some((block, 0)));
+        }
+    }
+
+    /// A bulk copy begins, if that is what it is.
+    pub(crate) fn is_made_by(&mut self, copy: AgentId, maker: AgentId) {
+        if self.on && self.agents[copy].made_by.is_some() {
+            self.agents[copy].made_by = Some((maker, self.agents[maker].last));
         }
     }
 

@@ -14,6 +14,8 @@ pub(super) struct View {
     pub(super) kind: Kind,
     /// Of a thread of a kernel, its block.
     pub(super) block: Option<AgentId>,
+    /// Of a bulk copy, the thread that makes it, and when.
+    pub(super) made_by: Option<(AgentId, u64)>,
     /// Of a block, how often its threads have all met; of a thread, how often they had when it last learned what its block knows.
     pub(super) met: u32,
     /// Of a block: when its threads met last, and the time before.
@@ -78,6 +80,7 @@ impl View {
             pe,
             kind,
             block: None,
+            made_by: None,
             met: 0,
             met_at: [0; 2],
             clock: Rc::clone(nothing),

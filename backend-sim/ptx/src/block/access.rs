@@ -432,6 +432,7 @@ impl Block {
         if checks.races {
             self.tell(world); // what has ordered threads so far was before
             moment = world.moment(thread);
+            self.meets_copies(world, (at, bytes), &touch)?;
         }
         let learned: Learned<'_> = &mut |of, moment| world.comes_after(thread, of as u32, moment);
         let learned = checks.races.then_some(learned);
@@ -461,7 +462,7 @@ impl Block {
     fn missing(&self, at: Place, before: Place) -> String {
         let [at, before] = [at, before].map(|place| self.module.describe(place));
         // Within a warp its own barrier would do for these two. Which one does for all of a larger block is not known here.
-        let barrier = match self.launch.block.iter().product::<u32>() <= 32 {
+        let barrier = match self.order.threads() <= 32 {
             true => "a barrier of the block (__syncthreads) or of the warp (__syncwarp)",
             false => "a barrier of the block (__syncthreads)",
         };

@@ -1,7 +1,7 @@
 //! Bulk copies between global and shared memory, and the mbarriers that count them.
 //!
-//! A copy is made at once: that is one of the times at which it may be. What orders it is the mbarrier, as on a GPU: who waits for the
-//! phase knows what the copying thread did before. Until somebody has waited, the copy counts as [under way](super::flight).
+//! The bytes are moved at once: that is one of the times at which they may be. What orders a copy is the mbarrier, as on a GPU: who waits for the
+//! phase knows what the copying thread did before, and that the copy is over. [`Copies`](super::copies::Copies) knows who does not.
 
 use super::shared::Touch;
 use super::thread::Thread;
@@ -218,6 +218,7 @@ impl Block {
             return Err(self.fault(FaultKind::Misaligned, index, place, message));
         }
         let step = unit.min(8) as u8;
+        self.begin_copy(world, thread, index, kind, (shared, bytes), place)?;
         let access_kind = if to_shared { AccessKind::BulkLoad } else { AccessKind::BulkStore };
         for offset in (thread.copied..bytes).step_by(step.into()) {
             let at = self.shared_range(index, shared + offset, step, place)?;
@@ -243,17 +244,15 @@ impl Block {
             }
             thread.copied = offset + u64::from(step);
         }
+        self.end_copy(world, thread, kind, barrier);
         match kind {
             Bulk::ToShared => {
-                let before =
-                    self.mbarrier(world, thread, index, MBarrier::CompleteTx, (barrier, bytes), true, place)?;
-                let phase = (self.shared_address(barrier, true, index, place)?, State::unpack(before).phase == 1);
-                self.takes_off_for(index, (shared, bytes), phase, place);
+                self.mbarrier(world, thread, index, MBarrier::CompleteTx, (barrier, bytes), true, place)?;
             }
             Bulk::Elements => self.takes_off(index, (shared, bytes), place),
             Bulk::ToGlobal | Bulk::Reduce(_) => {}
         }
-        thread.copied = 0;
+        (thread.copied, thread.copy) = (0, None);
         Ok(())
     }
 

@@ -343,7 +343,11 @@ impl Block {
                         };
                         attempt!(done);
                     }
-                    Op::Copies(what) => each!(|lane| self.copies(world, first + lane, what)),
+                    Op::Group { group, bulk: false } => each!(|lane| self.element_group(world, first + lane, group)),
+                    Op::Group { group, bulk: true } => {
+                        alone!();
+                        self.bulk_group(world, first + lead, group);
+                    }
                     Op::UnderWay { a, bytes, barrier, before } => each!(|lane| {
                         let [a, barrier, before] = [a, barrier, before].map(|register| r[usize::from(register)][lane]);
                         self.is_under_way(first + lane, (a, bytes), (barrier, before), place!())

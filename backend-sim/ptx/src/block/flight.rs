@@ -1,4 +1,5 @@
-//! Copies into shared memory that run beside the threads: from when a thread begins one until somebody has waited for it.
+//! Copies of elements (`cp.async`) and asynchronous stores (`st.async`) into shared memory: from when a thread begins one until somebody has waited
+//! for it. Bulk copies are in [`copies`](super::copies).
 //!
 //! They are made at once, so nothing goes wrong where nobody waits. That is why each is kept here until its end is waited for: an access to its
 //! words meanwhile is a race with it, also of the thread that has begun it.
@@ -6,7 +7,7 @@
 use super::shared::Touch;
 use super::{Block, Fault, FaultKind, Halt, Stop};
 use crate::module::Place;
-use crate::op::Copies;
+use crate::op::Group;
 use crate::world::World;
 
 /// What ends a copy.
@@ -122,18 +123,18 @@ impl Block {
 
     /// A thread closes a group of its copies, or waits for some.
     #[inline(never)]
-    pub(super) fn copies(&mut self, world: &mut impl World, thread: usize, what: Copies) -> Result<(), Halt> {
+    pub(super) fn element_group(&mut self, world: &mut impl World, thread: usize, group: Group) -> Result<(), Halt> {
         let closed = self.flights.open(thread);
-        let before = match what {
-            Copies::Commit => {
+        let before = match group {
+            Group::Commit => {
                 // Before the first copy, groups are empty.
                 if let Some(own) = self.flights.own.get_mut(thread) {
                     own.groups += 1;
                 }
                 return Ok(());
             }
-            Copies::Wait { pending } => closed.saturating_sub(pending),
-            Copies::WaitAll => u32::MAX,
+            Group::Wait { most, .. } => closed.saturating_sub(most),
+            Group::WaitAll => u32::MAX,
         };
         for copy in self.flights.land_own(thread, before) {
             self.have_written(world, copy)?;

@@ -6,6 +6,7 @@ mod barrier;
 mod bulk;
 mod call;
 mod cluster;
+mod copies;
 mod execute;
 mod fault;
 mod flight;
@@ -27,6 +28,7 @@ mod warp;
 use std::sync::Arc;
 
 pub use call::Call;
+pub use copies::COPIES;
 pub use fault::{Fault, FaultKind, Who};
 pub use lanes::each_lane;
 pub use launch::{Checks, Launch, LaunchError};
@@ -36,6 +38,7 @@ use crate::op::Reg;
 use crate::world::{Access, Until, World};
 use barrier::Named;
 use cluster::Cluster;
+use copies::Copies;
 use flight::Flights;
 use lanes::Row;
 use order::Order;
@@ -62,6 +65,7 @@ pub struct Block {
     order: Order,
     barriers: Vec<Named>,
     cluster: Cluster,
+    copies: Copies,
     flights: Flights,
     /// The barriers at which threads wait, a bit for each.
     waited_at: u32,
@@ -176,6 +180,7 @@ impl Block {
             shared_bytes.next_multiple_of(dynamic_align) + launch.dynamic_shared
         };
         let shadow = launch.checks.races || launch.checks.uninitialized;
+        let copies = if launch.checks.races && found.makes_bulk_copies { COPIES } else { 0 };
         let code_index = code;
         let code = &module.code[usize::from(code_index)];
         let rows: Vec<Row> = code.registers.iter().map(|&value| [value; 32]).collect();
@@ -188,9 +193,10 @@ impl Block {
             shared: Shared::new(shared_bytes as usize, narrowest, shadow),
             kernel: code_index,
             shared_bytes,
-            order: Order::new(threads, launch.checks.races || launch.checks.order),
+            order: Order::new(threads, copies, launch.checks.races || launch.checks.order),
             barriers: vec![Named::default(); 16],
             cluster: Cluster::default(),
+            copies: Copies::new(copies > 0),
             flights: Flights::default(),
             waited_at: 0,
             current: 0,

@@ -10,7 +10,8 @@ use std::sync::Arc;
 /// For each thread the latest clock that is known of it.
 type Row = Arc<[u32]>;
 
-/// What orders threads of a block, as it happens: a [`World`](crate::World) that looks for races in global memory learns it.
+/// What orders threads of a block, as it happens: a [`World`](crate::World) that looks for races in global memory learns it. Bulk copies in flight
+/// have the numbers behind those of the threads: see [`COPIES`](crate::COPIES).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a world that listens must handle every kind")]
 pub enum Sync {
@@ -64,6 +65,10 @@ pub enum Sync {
 #[derive(Clone, Debug)]
 pub(super) struct Order {
     threads: usize,
+    /// What a row has: a clock for each thread, and for each bulk copy in flight whether it is over: how often it was, as its number is used again.
+    width: usize,
+    /// Of each copy, what all threads know since the last barrier of the block.
+    over: Vec<u32>,
     /// What the world has not been told, if it is to be told. Of strong accesses to global memory it knows already.
     pub(super) untold: Option<Vec<Sync>>,
     pub(super) epoch: u32,
@@ -81,10 +86,12 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// `tells`: whether a world is told of what orders threads.
-    pub(super) fn new(threads: usize, tells: bool) -> Self {
+    /// `copies`: how many bulk copies in flight are told apart. `tells`: whether a world is told of what orders threads.
+    pub(super) fn new(threads: usize, copies: usize, tells: bool) -> Self {
         Self {
             threads,
+            width: threads + copies,
+            over: vec![0; copies],
             untold: tells.then(Vec::new),
             epoch: 1,
             clocks: vec![1; threads],
@@ -95,6 +102,10 @@ impl Order {
             released: BTreeMap::new(),
             arrived: BTreeMap::new(),
         }
+    }
+
+    pub(super) fn threads(&self) -> usize {
+        self.threads
     }
 
     pub(super) fn clock(&self, thread: usize) -> u32 {
@@ -115,12 +126,59 @@ impl Order {
         if !std::mem::take(&mut self.news) {
             return;
         }
+        if !self.over.is_empty() {
+            self.known.iter().flatten().for_each(|row| join(&mut self.over, &row[self.threads..]));
+        }
         self.clocks.fill(1);
         self.known.fill(None);
         self.fenced.fill(None);
         self.pending.fill(None);
-        self.released.clear();
         self.arrived.clear();
+        // an mbarrier tells of a copy whoever looks at it later
+        let (threads, over) = (self.threads, &self.over);
+        self.released.retain(|_, row| row[threads..].iter().zip(over).any(|(told, known)| told > known));
+        self.released.values_mut().for_each(|row| Arc::make_mut(row)[..threads].fill(0));
+    }
+
+    /// Whether a thread knows that a copy is over, which was the `count`th with its number.
+    pub(super) fn knows_over(&self, thread: usize, (copy, count): (usize, u32)) -> bool {
+        let knows = |row: &Row| row[self.threads + copy] >= count;
+        self.over[copy] >= count || self.known[thread].as_ref().is_some_and(knows)
+    }
+
+    /// Whether all threads know that a copy is over.
+    pub(super) fn is_over(&self, (copy, count): (usize, u32)) -> bool {
+        self.over[copy] >= count
+    }
+
+    fn row_of(&self, (copy, count): (usize, u32)) -> Row {
+        let mut row = vec![0; self.width];
+        row[self.threads + copy] = count;
+        row.into()
+    }
+
+    /// A thread knows from now on that a copy is over.
+    pub(super) fn learns_over(&mut self, thread: usize, copy: (usize, u32)) {
+        self.news = true;
+        let row = self.row_of(copy);
+        self.learn(thread, &row);
+    }
+
+    /// Whoever reads at an address knows that a copy is over.
+    pub(super) fn tells_over(&mut self, address: u64, copy: (usize, u32)) {
+        self.news = true;
+        let row = self.row_of(copy);
+        match self.released.get_mut(&address) {
+            Some(old) => join(Arc::make_mut(old), &row),
+            None => _ = self.released.insert(address, row),
+        }
+    }
+
+    /// What a bulk copy orders, for the world alone.
+    pub(super) fn also(&mut self, sync: Sync) {
+        if let Some(untold) = &mut self.untold {
+            untold.push(sync);
+        }
     }
 
     /// Some threads have met: `into` know what all of `from` did.
@@ -160,7 +218,7 @@ impl Order {
     /// What threads have done and know, as of now; what they do next is later.
     fn done_by(&mut self, from: &[usize]) -> Row {
         self.news = true;
-        let mut row = vec![0; self.threads];
+        let mut row = vec![0; self.width];
         let mut merged: Option<&Row> = None;
         for &thread in from {
             if let Some(known) = &self.known[thread] {
@@ -179,6 +237,7 @@ impl Order {
     }
 
     fn learn(&mut self, thread: usize, row: &Row) {
+        self.news = true;
         match &mut self.known[thread] {
             Some(known) if !Arc::ptr_eq(known, row) => {
                 let mine = known.iter().zip(row.iter()).any(|(mine, new)| mine > new);

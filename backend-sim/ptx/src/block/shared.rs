@@ -191,7 +191,7 @@ impl Shared {
             uninitialized |= reads && cell.write.epoch == 0;
             let mut repeated = false;
             if let (Some(learned), None) = (&mut learned, finding) {
-                let mut race = |earlier: &Stamp| {
+                let race = |earlier: &Stamp| {
                     let plain = !(earlier.strong && strong);
                     let other = plain.then(|| earlier.unordered(order, thread, learned))??;
                     if repeats && earlier.writes && earlier.place == place {
@@ -200,11 +200,9 @@ impl Shared {
                     }
                     Some(Finding { thread: other, place: earlier.place, wrote: earlier.writes })
                 };
-                finding = race(&cell.write);
-                if writes && finding.is_none() {
-                    let mut all = std::iter::once(&cell.read).chain(cell.earlier.iter().rev());
-                    finding = all.find_map(race);
-                }
+                let others = std::iter::once(&cell.read).chain(cell.earlier.iter().rev());
+                let others = others.take(if writes { usize::MAX } else { 0 });
+                finding = std::iter::once(&cell.write).chain(others).find_map(race);
             }
             match writes {
                 true if repeated && finding.is_none() => cell.repeat(stamp),
@@ -231,7 +229,7 @@ mod tests {
             (random >> 33) as usize % below
         };
         for _ in 0..2_000 {
-            let mut order = Order::new(THREADS, false);
+            let mut order = Order::new(THREADS, 0, false);
             let mut shared = Shared::new(4, 4, true);
             let mut since = Vec::<Stamp>::new(); // the first is a write
             let (mut now, mut told) = (0, [[0; THREADS]; THREADS]); // when each was told last of what each had done, elsewhere
@@ -292,7 +290,7 @@ mod tests {
 
     #[test]
     fn what_a_block_reads_by_one_instruction_is_one_stamp() {
-        let (order, mut shared) = (Order::new(256, false), Shared::new(4, 4, true));
+        let (order, mut shared) = (Order::new(256, 0, false), Shared::new(4, 4, true));
         for instruction in [1, 2, 1] {
             let place = Place(instruction);
             for thread in 0..256 {

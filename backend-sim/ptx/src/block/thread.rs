@@ -18,6 +18,8 @@ pub(super) struct Thread {
     pub(super) carry: bool,
     /// The bytes of a bulk copy that are copied, or the copies that a multicast access has reached: the thread may be stopped within.
     pub(super) copied: u64,
+    /// The bulk copy that it makes, within which it was stopped.
+    pub(super) copy: Option<usize>,
     /// What a multicast load has read so far.
     pub(super) reduced: u64,
     pub(super) state: State,

@@ -1,12 +1,12 @@
 //! What runs beside the threads: copies, and stores and reductions that an mbarrier counts.
 //!
-//! All are made at once here, which is one of the times at which they may be.
+//! Their bytes are moved at once here, which is one of the times at which they may be.
 
 use super::builder::Builder;
 use super::form::Form;
 use super::moves::select;
 use crate::error::Error;
-use crate::op::{AtomicForm, Bulk, Copies, MBarrier, Memory, Op, Reg};
+use crate::op::{AtomicForm, Bulk, Group, MBarrier, Memory, Op, Reg};
 use crate::syntax::Operand;
 use crate::types::{Order, Scope, Space, Type};
 use crate::world::AtomicOp;
@@ -24,7 +24,7 @@ impl<'a> Builder<'_, 'a> {
         Ok(())
     }
 
-    /// Copies that run beside the threads. They are made at once here, which is one of the times at which they may be.
+    /// Copies, and what closes groups of them and waits.
     pub(super) fn copy_async(&mut self, form: &mut Form<'a>, operands: &[Operand<'a>]) -> Result<(), Error> {
         let reduces = form.has("reduce");
         if !form.has("async") {
@@ -44,21 +44,16 @@ impl<'a> Builder<'_, 'a> {
             return self.arrive_behind_copies(form, operands);
         }
         if let Some(word) = form.one_of(&["commit_group", "wait_group", "wait_all"]) {
-            if bulk {
-                form.has("read");
-            }
-            let what = match (word, operands) {
-                ("commit_group", []) => Copies::Commit,
-                ("wait_all", []) => Copies::WaitAll,
-                ("wait_group", &[Operand::Bits(pending)]) => {
-                    Copies::Wait { pending: u32::try_from(pending).map_err(|_| form.unknown())? }
+            let read = bulk && form.has("read");
+            let group = match (word, operands) {
+                ("commit_group", []) => Group::Commit,
+                ("wait_all", []) if !bulk => Group::WaitAll,
+                ("wait_group", &[Operand::Bits(most)]) => {
+                    Group::Wait { most: u32::try_from(most).map_err(|_| form.unknown())?, read }
                 }
                 _ => return Err(form.unknown()),
             };
-            // Groups of bulk copies are of those to global memory, which are made at once.
-            if !bulk {
-                self.emit(Op::Copies(what));
-            }
+            self.emit(Op::Group { group, bulk });
             return Ok(());
         }
         // The destination's space comes first.
@@ -104,6 +99,7 @@ impl<'a> Builder<'_, 'a> {
             Some(barrier) => self.address(form, barrier)?,
             None => size.unwrap_or(n),
         };
+        self.found.copies |= kind != Bulk::Elements;
         self.emit(Op::Bulk { kind, t, s, n, barrier });
         Ok(())
     }

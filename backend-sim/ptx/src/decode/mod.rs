@@ -64,6 +64,8 @@ struct Found {
     externals: BTreeMap<u16, Place>,
     shared: u64,
     grid_sync: bool,
+    /// It makes bulk copies.
+    copies: bool,
     narrowest: u8,
     shared_variables: Vec<SharedVariable>,
 }
@@ -187,6 +189,7 @@ fn kernel(function: &Function<'_>, index: usize, found: &[Found], dynamic_align:
         max_threads: function.max_threads.map(|[x, y, z]| x.saturating_mul(y).saturating_mul(z)),
         required_threads: function.required_threads,
         uses_grid_sync: used().any(|facts| facts.grid_sync),
+        makes_bulk_copies: used().any(|facts| facts.copies),
         calls: calls.into_iter().collect(),
         code: u16::try_from(index).map_err(|_| Error::new(line, "too many functions"))?,
         narrowest: used().map(|facts| facts.narrowest).min().unwrap_or(4).min(4),

@@ -54,7 +54,7 @@ impl Resolve for Resolver<'_> {
 
     fn span(&self, address: u64, bytes: usize) -> Result<Span, String> {
         if self.block.read_own(self.call, address, 0).is_some() {
-            return Err("is shared or local memory of the kernel, which NVSHMEM cannot reach over a network; copy it to symmetric memory first".into());
+            return Err("is shared or local memory of the kernel, which NVSHMEM cannot reach over a network; copy to symmetric memory before a put, or from it behind a get".into());
         }
         match self.machine.at_address(self.pe, address, bytes)? {
             (pe, span) if pe == self.pe => Ok(span),
@@ -301,7 +301,7 @@ impl Machine {
 
     /// The number of the thread in its block whose agent this is.
     pub(super) fn first_of(&self, id: BlockId, agent: AgentId) -> usize {
-        let threads = self.kernels.blocks[id].launched.threads();
+        let threads = self.kernels.blocks[id].launched.agents();
         let local = u64::from((self.agents[agent].ordinal() - super::FIRST) / super::STREAMS);
         (local % (threads + 1)) as usize - 1
     }

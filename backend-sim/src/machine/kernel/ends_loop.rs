@@ -44,12 +44,12 @@ impl Machine {
         }
         let Until { compare, against, is_used, .. } = until;
         let wait = Wait { vars: word, dtype, cmp: cmp_of(compare), against: Against::One(against), signal: false };
-        let condition = Condition::of_loop(wait);
+        let condition = Condition::of_loop(wait, is_used && self.config.values_matter);
         if self.races.is_on() {
             let agent = self.thread_acts(id, access.thread as usize);
             self.races.touch_strongly(agent, (pe, word), (How::AtomicRead, access.scope), None, asked);
         }
-        self.assume_of_wait(thread, &condition, is_used && self.config.values_matter);
+        self.assume_of_wait(thread, &condition);
         self.wait_for(thread, condition);
         true
     }

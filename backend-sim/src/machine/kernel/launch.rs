@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use onesided::backend::{AllocId, ArgumentValue, LaunchRequest, Span};
 use onesided::{At, Error, ErrorKind, Grid, Together};
-use onesided_ptx::{Block, Global, Launch, Type};
+use onesided_ptx::{Block, COPIES, Global, Kernel, Launch, Type};
 
 use super::super::agent::Task;
 use super::super::ids::{AgentId, PeId};
@@ -29,6 +29,8 @@ pub(crate) struct Launched {
     /// Blocks that run at the same time.
     pub(super) resident: u64,
     pub(super) stream: u32,
+    /// Bulk copies in flight of a block that are told apart.
+    pub(super) copies: u64,
     /// The line of the launch.
     pub(super) at: At,
     /// Its number among the operations that the PE called, over all of its streams.
@@ -53,6 +55,16 @@ impl Launched {
     pub(super) fn threads(&self) -> u64 {
         self.launch.block.iter().map(|&n| u64::from(n)).product()
     }
+
+    /// Agents of a block besides itself: its threads, and bulk copies in flight.
+    pub(super) fn agents(&self) -> u64 {
+        self.threads() + self.copies
+    }
+}
+
+/// How many bulk copies in flight a block of a kernel has agents for.
+fn copies_of(kernel: &Kernel) -> u64 {
+    if kernel.makes_bulk_copies { COPIES as u64 } else { 0 }
 }
 
 /// Why a kernel is not launched.
@@ -121,7 +133,7 @@ impl Machine {
                 "in the simulator, kernels are launched on a PE's first {STREAMS} streams; make streams once and use them again"
             )));
         }
-        let local = count(blocks).saturating_mul(count(threads) + 1);
+        let local = count(blocks).saturating_mul(count(threads) + copies_of(info) + 1);
         let names = local.saturating_add(1).saturating_mul(u64::from(STREAMS)).saturating_add(u64::from(FIRST));
         if names >= 1 << self.ordinals {
             return Err(Refused::limit(format!(
@@ -159,7 +171,8 @@ impl Machine {
         })?;
         self.pes[pe].called += 1;
         let called = self.pes[pe].called;
-        Ok(Launched { code: Arc::clone(code), name: name.into(), launch, memory, resident, stream, at, called })
+        let copies = copies_of(info);
+        Ok(Launched { code: Arc::clone(code), name: name.into(), launch, memory, resident, stream, copies, at, called })
     }
 
     /// The addresses of a module's variables on a PE, which are made when it first launches one of the module's kernels.

@@ -114,8 +114,10 @@ struct Running {
     calls: BTreeMap<usize, Calling>,
     /// Agents of threads whose calls ended during a turn of the block. They are answered when it is over.
     answered: Vec<AgentId>,
-    /// The agents of its threads that have acted.
+    /// The agents of its threads that have acted, and of bulk copies behind them.
     threads: Vec<Option<AgentId>>,
+    /// The threads that made the bulk copies behind them.
+    makers: BTreeMap<usize, usize>,
     heard: Heard,
     /// In a search: what the steps of each thread come after, since all of them met.
     pasts: BTreeMap<usize, Past>,
@@ -201,7 +203,7 @@ impl Machine {
         let block = Block::new(&launched.code.module, &launched.name, &launched.launch, launched.position(number));
         let block = block.expect("the launch was checked");
         let (calls, heard) = (BTreeMap::new(), Heard::default());
-        let threads = vec![None; launched.threads() as usize];
+        let threads = vec![None; launched.agents() as usize];
         let block = Some(Box::new(block));
         self.kernels.blocks.push(Running {
             agent,
@@ -212,6 +214,7 @@ impl Machine {
             calls,
             answered: Vec::new(),
             threads,
+            makers: BTreeMap::new(),
             heard,
             pasts: BTreeMap::new(),
             arrived: BTreeMap::new(),
@@ -235,10 +238,10 @@ impl Machine {
         block: BlockId,
         (launched, number, thread): (&Launched, u64, Option<usize>),
     ) -> AgentId {
-        let local = number * (launched.threads() + 1) + thread.map_or(0, |thread| thread as u64 + 1);
+        let local = number * (launched.agents() + 1) + thread.map_or(0, |thread| thread as u64 + 1);
         let stream = launched.stream;
         let ordinal = FIRST + local as u32 * STREAMS + stream;
-        let threads = launched.threads();
+        let threads = launched.agents();
         let kernel = InKernel { stream, block, ordinal, threads };
         let kind = if thread.is_some() { AgentKind::Thread(kernel) } else { AgentKind::Block(kernel) };
         if let Some(&agent) = self.pes[pe].in_kernels.get(&ordinal)
@@ -262,6 +265,7 @@ impl Machine {
         self.kernels.live.retain(|&live| live != id);
         self.agents[agent].state = State::Running;
         self.fences_at_the_end(id);
+        self.copies_end(id);
         self.all_threads_meet(id);
         self.races.block_ends(agent, self.kernels.blocks[id].threads.iter().copied().flatten());
         if self.mode.needs.tracking {

@@ -68,8 +68,9 @@ impl Machine {
     /// Where a thread of a kernel is.
     pub(in crate::machine) fn thread_of(&self, agent: AgentId) -> Option<Who> {
         let AgentKind::Thread(kernel) = self.agents[agent].kind else { return None };
-        let Running { launched, number, threads, .. } = &self.kernels.blocks[kernel.block];
+        let Running { launched, number, threads, makers, .. } = &self.kernels.blocks[kernel.block];
         let thread = threads.iter().position(|of| *of == Some(agent))?;
+        let thread = makers.get(&thread).copied().unwrap_or(thread);
         Some(Who::of(launched.position(*number), launched.launch.block, thread as u32))
     }
 

@@ -27,7 +27,10 @@ impl Machine {
         let (block, number) = (self.kernels.blocks[id].agent, self.kernels.blocks[id].number);
         let (pe, launched) = (self.agents[block].pe, std::sync::Arc::clone(&self.kernels.blocks[id].launched));
         let agent = self.agent_in_kernel(pe, id, (&launched, number, Some(thread)));
-        self.races.is_thread_of(agent, block);
+        match (thread as u64) < launched.threads() {
+            true => self.races.is_thread_of(agent, block),
+            false => self.races.is_copy_of(agent, block),
+        }
         self.kernels.blocks[id].threads[thread] = Some(agent);
         agent
     }
@@ -156,9 +159,20 @@ impl Machine {
 
     /// All threads of a block that have acted, and those that have ended, know of each other.
     pub(super) fn all_threads_meet(&mut self, id: BlockId) {
-        let Running { agent, ref threads, .. } = self.kernels.blocks[id];
+        let Running { agent, ref threads, ref launched, .. } = self.kernels.blocks[id];
+        let threads = &threads[..launched.threads() as usize];
         self.races.block_meets(agent, threads.iter().copied().flatten());
         self.kernels.blocks[id].heard.all_meet();
+    }
+
+    /// A block ends, and with it its bulk copies: whoever comes after it comes after what they have done.
+    pub(super) fn copies_end(&mut self, id: BlockId) {
+        let Running { ref threads, ref launched, .. } = self.kernels.blocks[id];
+        let copies: Vec<AgentId> = threads[launched.threads() as usize..].iter().copied().flatten().collect();
+        if self.races.is_on() && !copies.is_empty() {
+            let into = self.agent_of_thread(id, 0);
+            self.races.threads_meet(&copies, &[into]);
+        }
     }
 
     /// In a search: what a step of these threads comes after.
@@ -206,10 +220,19 @@ impl Machine {
         match *sync {
             Sync::MeetAll => self.all_threads_meet(id),
             Sync::Meet { ref from, ref into } => {
-                self.kernels.blocks[id].heard.meet(from, into);
+                let Running { heard, makers, launched, .. } = &mut self.kernels.blocks[id];
+                heard.meet(from, into);
+                if let ([maker], [copy]) = (&from[..], &into[..])
+                    && *copy as u64 >= launched.threads()
+                {
+                    makers.insert(*copy, *maker);
+                }
                 let [from, into] = [from, into]
                     .map(|all| all.iter().map(|&thread| self.agent_of_thread(id, thread)).collect::<Vec<_>>());
                 self.races.threads_meet(&from, &into);
+                if let ([maker], [copy]) = (&from[..], &into[..]) {
+                    self.races.is_made_by(*copy, *maker);
+                }
             }
             Sync::Arrive { ref from, barrier, first } => self.arrives_in_block(id, from, barrier, first),
             Sync::Pass { ref into, barrier } => self.passes_in_block(id, into, barrier),

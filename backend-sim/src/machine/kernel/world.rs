@@ -27,12 +27,14 @@ pub(super) struct KernelWorld<'m> {
     block: BlockId,
     pe: PeId,
     code: &'m Arc<Code>,
+    /// The bulk copy that accesses memory in place of its thread.
+    copying: Option<usize>,
 }
 
 impl<'m> KernelWorld<'m> {
     pub(super) fn new(machine: &'m mut Machine, agent: AgentId, block: BlockId, code: &'m Arc<Code>) -> Self {
         let pe = machine.agents[agent].pe;
-        KernelWorld { machine, agent, block, pe, code }
+        KernelWorld { machine, agent, block, pe, code, copying: None }
     }
 
     #[inline(always)]
@@ -63,7 +65,7 @@ impl<'m> KernelWorld<'m> {
             machine.touch_memory(pe, span, touch);
         }
         if !access.order.is_strong() {
-            machine.plain_access(self.block, access.thread as usize, (pe, span), how, asked);
+            machine.plain_access(self.block, self.copying.unwrap_or(access.thread as usize), (pe, span), how, asked);
             if access.order == Order::ReadOnly {
                 machine.reads_only(self.block, access.thread as usize, (pe, span));
             }
@@ -241,6 +243,10 @@ impl World for KernelWorld<'_> {
 
     fn comes_after(&mut self, thread: u32, of: u32, moment: u64) -> bool {
         self.machine.thread_comes_after(self.block, thread as usize, of as usize, moment)
+    }
+
+    fn copying(&mut self, copy: Option<usize>) {
+        self.copying = copy;
     }
 
     fn query(&mut self, external: usize) -> Option<u64> {

@@ -102,6 +102,9 @@ fn never_shown(race: &Race) -> Option<&'static str> {
         MissingEdge::PlainLoad { .. } => Some(
             "No run here shows what it changes: a read-only load always sees what is in memory. On a GPU it may see what a cache has kept.",
         ),
+        MissingEdge::Copy { .. } => Some(
+            "No run here shows what it changes: the bytes of a bulk copy are moved at once. On a GPU they are moved beside the threads.",
+        ),
         _ => None,
     }
 }
