@@ -1,10 +1,10 @@
-//! Bulk copies in flight, as far as races are concerned: from where a copy is issued until somebody knows that it is over, it may be reading
-//! its source and writing its destination.
+//! Bulk copies in flight, for the race detector. From its issue until somebody knows that it is complete, a copy may be reading its source and
+//! writing its destination.
 //!
-//! Who knows that is a matter of happens-before: [`Order`](super::order::Order) has a number for each copy beside the clocks of threads. A copy into
-//! shared memory is over for whom that has waited for its mbarrier's phase, and who comes after that; a copy to global memory for its own thread
-//! behind `cp.async.bulk.wait_group`. With `.read` that wait is about the source alone, which lies in shared memory. What a copy does in global
-//! memory is the world's: it is told of copies as of threads.
+//! Knowledge is a matter of happens-before: [`Order`](super::order::Order) has a number for each copy beside the clocks of threads. A copy into shared memory
+//! is complete for a thread that has waited for its mbarrier's phase, and for all that come after that. A copy to global memory is complete for its own
+//! thread behind `cp.async.bulk.wait_group`; with `.read`, only the read of its source in shared memory is. The world looks for races in global
+//! memory, and is told of copies as of threads.
 //!
 //! Copies of elements are in [`flight`](super::flight).
 
@@ -19,14 +19,14 @@ use crate::module::Place;
 use crate::op::{Bulk, Group};
 use crate::world::World;
 
-/// So many bulk copies of a block in flight are told apart. To a [`World`], copy `n` is number `threads + n` of the block. Numbers are used again: of
-/// more copies that nobody has waited for, the first are taken for over.
+/// The number of bulk copies in flight of a block that are told apart. To a [`World`], copy `n` is number `threads + n` of the block. Numbers are used
+/// again: if nobody waits for more copies than that, the oldest count as complete.
 pub const COPIES: usize = 64;
 
-/// So many groups of a thread that it has not waited for are kept.
+/// The number of groups that are kept for a thread that does not wait for them.
 const GROUPS: usize = 64;
 
-/// The number of a copy, and how many had that number until it.
+/// The number of a copy, and how many copies have had that number so far.
 type Name = (usize, u32);
 
 #[derive(Clone, Debug, Default)]
