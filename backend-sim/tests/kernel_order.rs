@@ -201,6 +201,11 @@ fn threads_of_a_block_that_hear_of_each_other_elsewhere_race_where_the_memory_mo
 }
 
 #[test]
+fn threads_that_arrive_and_wait_later_race_where_the_memory_model_says_so() {
+    compare_all(generate::arrivals(), 1_000);
+}
+
+#[test]
 fn hosts_and_streams_race_with_kernels_where_the_model_says_so() {
     compare_all(generate::hosts(), 1_000);
 }

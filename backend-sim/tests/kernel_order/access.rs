@@ -65,6 +65,8 @@ fn accesses(step: &Step, place: (usize, usize), promises: &Promises) -> Vec<Acce
         }
         Step::Fence(_)
         | Step::Meet
+        | Step::Arrive { .. }
+        | Step::Arrived
         | Step::Signal { .. }
         | Step::Wait { .. }
         | Step::Look { .. }

@@ -136,6 +136,45 @@ pub(crate) fn relays() -> impl Strategy<Value = Program> {
     })
 }
 
+/// Two threads of a block use words before, between and behind their arrival and their wait at a barrier. One of them may tell another PE of it.
+pub(crate) fn arrivals() -> impl Strategy<Value = Program> {
+    let touch = || {
+        let at = prop_oneof![2 => Just(SHARED), 2 => Just(0), 1 => Just(1)];
+        (at, 0..FLAG, any::<bool>()).prop_map(|(of, word, writes)| match writes {
+            true => Step::Write { of, word, value: 5, order: Order::Weak },
+            false => Step::Read { of, word, order: Order::Weak },
+        })
+    };
+    let far = || prop_oneof![Just(Scope::Gpu), Just(Scope::Sys)];
+    let strong = || prop_oneof![far().prop_map(Order::Relaxed), far().prop_map(Order::Strong)];
+    let maybe = |step: BoxedStrategy<Step>, often: f64| prop::option::weighted(often, step);
+    let thread = move || {
+        let fence = || maybe(scope().prop_map(Step::Fence).boxed(), 0.3);
+        let arrive = prop_oneof![4 => Just(true), 1 => Just(false)].prop_map(|releases| Step::Arrive { releases });
+        let (before, between, behind) =
+            (maybe(touch().boxed(), 0.7), maybe(touch().boxed(), 0.3), maybe(touch().boxed(), 0.7));
+        // who does not wait has ended, or never comes
+        let meets = prop_oneof![8 => Just(2), 1 => Just(1), 1 => Just(0)];
+        (before, fence(), arrive, between, meets, behind, fence()).prop_map(
+            |(before, fence, arrive, between, meets, behind, last)| {
+                let (arrive, arrived) = ((meets > 0).then_some(arrive), (meets > 1).then_some(Step::Arrived));
+                [before, fence, arrive, between, arrived, behind, last].into_iter().flatten().collect::<Vec<Step>>()
+            },
+        )
+    };
+    let flag = (0..PES, FLAG..WORDS, strong(), strong(), touch());
+    (thread(), thread(), prop::option::weighted(0.5, flag)).prop_map(|(first, mut second, flag)| {
+        let mut steps = vec![Vec::new(); PES * BLOCKS * 2];
+        if let Some((of, word, tells, hears, touch)) = flag {
+            second.push(Step::Write { of, word, value: 1, order: tells });
+            steps[PES * BLOCKS] =
+                vec![Step::Await { of, word, value: 1, order: hears }, Step::Fence(Scope::Sys), touch];
+        }
+        (steps[0], steps[1]) = (first, second);
+        Program::of_threads(steps)
+    })
+}
+
 /// Threads that do anything.
 pub(crate) fn threads() -> impl Strategy<Value = Program> {
     prop::collection::vec(prop::collection::vec(step(), 0..=3), PES * BLOCKS * 2).prop_map(Program::of_threads)

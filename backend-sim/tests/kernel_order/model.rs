@@ -32,6 +32,8 @@ pub(super) struct State {
     pub(super) threads: Vec<Thread>,
     /// What fences before a block's last barrier tell.
     pub(super) met: Vec<Told>,
+    /// What those had done, and fenced, who have arrived at a block's other barrier.
+    pub(super) arrived: Vec<(Past, Told)>,
     /// What words tell.
     pub(super) told: BTreeMap<(usize, usize), Told>,
     /// What signals tell each PE's waits, and its loads: these do not show what transfers have brought.
@@ -47,6 +49,7 @@ pub(super) struct State {
 pub(super) struct Thread {
     pub(super) done: usize,
     pub(super) at_barrier: bool,
+    pub(super) has_arrived: bool,
     pub(super) noted: u64,
     pub(super) past: Past,
     /// What its fences tell.
@@ -80,6 +83,7 @@ pub(crate) fn allowed(program: &Program, quiet: Quiet, promises: &Promises, limi
         made: 0,
         threads: vec![Thread::default(); program.steps.len()],
         met: vec![Told::new(); PES * BLOCKS],
+        arrived: vec![Default::default(); PES * BLOCKS],
         told: BTreeMap::new(),
         signalled: vec![[Past::default(); 2]; PES],
         fences: vec![0; SCOPES],

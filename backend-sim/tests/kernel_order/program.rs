@@ -61,6 +61,12 @@ pub(crate) enum Step {
     Fence(Scope),
     /// All threads of the block that are left meet.
     Meet,
+    /// Arrives at the barrier of the cluster, which is the block, and goes on. `releases`: and tells what came before.
+    Arrive {
+        releases: bool,
+    },
+    /// Until all threads of the block that are left have arrived. A thread does both once, or neither.
+    Arrived,
     /// Adds 1 to the PE's signal.
     Signal {
         to: usize,
@@ -236,6 +242,9 @@ fn lines(pe: usize, thread: usize, noted_at: usize, steps: &[Step]) -> String {
             ),
             Step::Fence(scope) => format!("fence.acq_rel.{};\n", scope.name()),
             Step::Meet => "barrier.sync 0;\n".to_string(),
+            Step::Arrive { releases: true } => "barrier.cluster.arrive;\n".to_string(),
+            Step::Arrive { releases: false } => "barrier.cluster.arrive.relaxed;\n".to_string(),
+            Step::Arrived => "barrier.cluster.wait;\n".to_string(),
             Step::Signal { to } => format!(
                 "add.u64 %rd3, %rd1, {};\n{{ .param .b64 a; st.param.b64 [a], %rd3; .param .b64 b; st.param.b64 [b], 1;\n\
                  .param .b32 c; st.param.b32 [c], 10; .param .b32 d; st.param.b32 [d], {to};\n\

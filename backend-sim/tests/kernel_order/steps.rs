@@ -101,6 +101,27 @@ impl Model<'_> {
                 state.threads[thread].at_barrier = true;
                 state.threads[thread].done = done;
             }
+            Step::Arrive { releases } => {
+                let (_, block) = self.program.place(thread);
+                state.threads[thread].has_arrived = true;
+                if releases {
+                    state.arrived[block].0.join(past);
+                    join(&mut state.arrived[block].1, &before.threads[thread].fenced);
+                }
+            }
+            Step::Arrived => {
+                let (_, block) = self.program.place(thread);
+                let mut left = (0..self.program.threads).filter(|&other| {
+                    let is_left = before.threads[other].done < self.program.steps[other].len();
+                    self.program.place(other).1 == block && is_left
+                });
+                if !left.all(|other| before.threads[other].has_arrived) {
+                    return None;
+                }
+                let (arrived, fenced) = before.arrived[block].clone();
+                state.threads[thread].past.join(arrived);
+                join(&mut state.threads[thread].fenced, &fenced);
+            }
             Step::Signal { to } => {
                 let seen = self.seen_by_loads(own, past, scope);
                 let (from, fences) = (number(scope), state.fences[number(scope)]);
