@@ -136,39 +136,48 @@ pub(crate) fn relays() -> impl Strategy<Value = Program> {
     })
 }
 
-/// Two threads of a block use words before, between and behind their arrival and their wait at a barrier. One of them may tell another PE of it.
+/// Two threads of a block use words before, between and behind their arrival and their wait at a barrier. One of them may tell another PE of it,
+/// mostly of what the other thread has used.
 pub(crate) fn arrivals() -> impl Strategy<Value = Program> {
-    let touch = || {
-        let at = prop_oneof![2 => Just(SHARED), 2 => Just(0), 1 => Just(1)];
-        (at, 0..FLAG, any::<bool>()).prop_map(|(of, word, writes)| match writes {
-            true => Step::Write { of, word, value: 5, order: Order::Weak },
-            false => Step::Read { of, word, order: Order::Weak },
-        })
-    };
     let far = || prop_oneof![Just(Scope::Gpu), Just(Scope::Sys)];
     let strong = || prop_oneof![far().prop_map(Order::Relaxed), far().prop_map(Order::Strong)];
+    let access = |(of, word, order, writes): (usize, usize, Order, bool)| match writes {
+        true => Step::Write { of, word, value: 5, order },
+        false => Step::Read { of, word, order },
+    };
+    let touch = move || {
+        let at = || prop_oneof![2 => Just(SHARED), 2 => Just(0), 1 => Just(1)];
+        prop_oneof![
+            3 => (at(), 0..FLAG, Just(Order::Weak), any::<bool>()).prop_map(access),
+            1 => (at(), FLAG..WORDS, strong(), any::<bool>()).prop_map(access),
+        ]
+    };
     let maybe = |step: BoxedStrategy<Step>, often: f64| prop::option::weighted(often, step);
     let thread = move || {
-        let fence = || maybe(scope().prop_map(Step::Fence).boxed(), 0.3);
+        let fence = |often| maybe(scope().prop_map(Step::Fence).boxed(), often);
         let arrive = prop_oneof![4 => Just(true), 1 => Just(false)].prop_map(|releases| Step::Arrive { releases });
-        let (before, between, behind) =
-            (maybe(touch().boxed(), 0.7), maybe(touch().boxed(), 0.3), maybe(touch().boxed(), 0.7));
         // who does not wait has ended, or never comes
         let meets = prop_oneof![8 => Just(2), 1 => Just(1), 1 => Just(0)];
-        (before, fence(), arrive, between, meets, behind, fence()).prop_map(
-            |(before, fence, arrive, between, meets, behind, last)| {
+        let touches = (maybe(touch().boxed(), 0.7), maybe(touch().boxed(), 0.3), maybe(touch().boxed(), 0.5));
+        (touches, fence(0.5), arrive, meets, fence(0.2)).prop_map(
+            |((before, between, behind), fence, arrive, meets, last)| {
                 let (arrive, arrived) = ((meets > 0).then_some(arrive), (meets > 1).then_some(Step::Arrived));
                 [before, fence, arrive, between, arrived, behind, last].into_iter().flatten().collect::<Vec<Step>>()
             },
         )
     };
-    let flag = (0..PES, FLAG..WORDS, strong(), strong(), touch());
-    (thread(), thread(), prop::option::weighted(0.5, flag)).prop_map(|(first, mut second, flag)| {
+    let flag = (0..PES, FLAG..WORDS, strong(), strong(), prop::option::weighted(0.2, touch()));
+    (thread(), thread(), prop::option::weighted(0.7, flag)).prop_map(|(first, mut second, flag)| {
         let mut steps = vec![Vec::new(); PES * BLOCKS * 2];
         if let Some((of, word, tells, hears, touch)) = flag {
+            let against = first.iter().find_map(|step| match *step {
+                Step::Write { of, word, order, .. } if of != SHARED => Some(Step::Read { of, word, order }),
+                Step::Read { of, word, order } if of != SHARED => Some(Step::Write { of, word, value: 5, order }),
+                _ => None,
+            });
             second.push(Step::Write { of, word, value: 1, order: tells });
-            steps[PES * BLOCKS] =
-                vec![Step::Await { of, word, value: 1, order: hears }, Step::Fence(Scope::Sys), touch];
+            let hears = [Step::Await { of, word, value: 1, order: hears }, Step::Fence(Scope::Sys)];
+            steps[PES * BLOCKS] = hears.into_iter().chain(touch.or(against)).collect();
         }
         (steps[0], steps[1]) = (first, second);
         Program::of_threads(steps)

@@ -47,7 +47,7 @@ impl Block {
         if kind == Barrier::Arrive {
             let come = barrier.passed.len();
             barrier.passed.extend(members);
-            self.order.arrive(&barrier.passed[come..], number, come == 0);
+            self.order.arrive(&barrier.passed[come..], number, come == 0, true);
         } else {
             barrier.kind = Some(kind);
             barrier.waiting.extend(members.clone());

@@ -35,8 +35,7 @@ impl Block {
                 (false, None, false) => {
                     let first = arrived.is_empty();
                     arrived.push(index);
-                    let from = if releases { &[index][..] } else { &[] };
-                    self.order.arrive(from, NUMBER + *times % 2, first);
+                    self.order.arrive(&[index], NUMBER + *times % 2, first, releases);
                 }
                 (true, Some(at), _) => {
                     through.swap_remove(at);

@@ -32,6 +32,8 @@ pub enum Sync {
         barrier: usize,
         /// Whether nobody had arrived since all went on behind it last.
         first: bool,
+        /// Whether that tells what they have done. Who goes on behind the barrier acts later in any case.
+        releases: bool,
     },
     /// Threads go on behind a barrier: they come after what those who arrived there had done.
     Pass {
@@ -193,11 +195,11 @@ impl Order {
     }
 
     /// Threads arrive at a barrier that they do not wait at, or not yet. `first`: nobody had arrived since all went on behind it last.
-    pub(super) fn arrive(&mut self, from: &[usize], barrier: usize, first: bool) {
+    pub(super) fn arrive(&mut self, from: &[usize], barrier: usize, first: bool, releases: bool) {
         if let Some(untold) = &mut self.untold {
-            untold.push(Sync::Arrive { from: from.to_vec(), barrier, first });
+            untold.push(Sync::Arrive { from: from.to_vec(), barrier, first, releases });
         }
-        let row = self.done_by(from);
+        let row = self.done_by(if releases { from } else { &[] });
         match self.arrived.get_mut(&barrier) {
             Some(known) if !first => join(Arc::make_mut(known), &row),
             _ => _ = self.arrived.insert(barrier, row),

@@ -198,7 +198,7 @@ impl Machine {
                 let pasts = &mut self.kernels.blocks[id].pasts;
                 into.iter().for_each(|&thread| pasts.entry(thread).or_default().join(&all));
             }
-            &Sync::Arrive { ref from, barrier, first } if self.mode.needs.tracking => {
+            &Sync::Arrive { ref from, barrier, first, .. } if self.mode.needs.tracking => {
                 let past = self.past_of_threads(id, from);
                 let arrived = self.kernels.blocks[id].arrived.entry(barrier).or_default();
                 if first {
@@ -234,7 +234,10 @@ impl Machine {
                     self.races.is_made_by(*copy, *maker);
                 }
             }
-            Sync::Arrive { ref from, barrier, first } => self.arrives_in_block(id, from, barrier, first),
+            Sync::Arrive { ref from, barrier, first, releases } => {
+                let from = if releases { &from[..] } else { &[] };
+                self.arrives_in_block(id, from, barrier, first);
+            }
             Sync::Pass { ref into, barrier } => self.passes_in_block(id, into, barrier),
             Sync::Write { thread, address, releases, atomic } => {
                 self.tells_in_block(id, thread, address, releases, atomic);
