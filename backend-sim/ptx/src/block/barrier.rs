@@ -120,6 +120,15 @@ impl Block {
         counted
     }
 
+    /// The threads that have ended, of the warps that have come: their end was waited for, which tells nothing of what they have done.
+    fn ended_beside(&self, barrier: &Named) -> Vec<usize> {
+        if self.live == self.threads.len() {
+            return Vec::new();
+        }
+        let has_come = |warp: usize| barrier.waiting.iter().chain(&barrier.passed).any(|index| index / 32 == warp);
+        (0..self.threads.len()).filter(|&index| !self.threads[index].is_live() && has_come(index / 32)).collect()
+    }
+
     /// Lets everybody go if all have come.
     fn complete(&mut self, number: usize) -> Result<bool, Halt> {
         let barrier = &self.barriers[number];
@@ -138,7 +147,11 @@ impl Block {
             self.order.meet_all();
         } else {
             self.order.meet(&barrier.waiting, &barrier.waiting);
-            if !barrier.passed.is_empty() {
+            let ended = self.ended_beside(&barrier);
+            if !ended.is_empty() {
+                self.order.arrive(&ended, number, barrier.passed.is_empty(), false);
+            }
+            if !(ended.is_empty() && barrier.passed.is_empty()) {
                 self.order.pass(&barrier.waiting, number);
             }
         }

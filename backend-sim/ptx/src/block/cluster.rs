@@ -77,7 +77,13 @@ impl Block {
                 false
             }
         });
-        self.order.pass(&waiting, NUMBER + self.cluster.times % 2);
+        let barrier = NUMBER + self.cluster.times % 2;
+        // it has waited for the end of those that did not arrive, which tells nothing of what they have done
+        let ended: Vec<usize> = (0..self.threads.len()).filter(|&index| !self.threads[index].is_live()).collect();
+        if !ended.is_empty() {
+            self.order.arrive(&ended, barrier, false, false);
+        }
+        self.order.pass(&waiting, barrier);
         self.cluster.times += 1;
         true
     }
