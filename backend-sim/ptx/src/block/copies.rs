@@ -165,17 +165,13 @@ impl Block {
                 && !world.comes_after(touch.thread as u32, (threads + copy.name.0) as u32, copy.moment)
         };
         let Some(copy) = self.copies.flying.iter().find(races) else { return Ok(()) };
-        let (does, copies, wait) = match copy.kind {
-            Bulk::ToShared => ("writes", "a bulk copy", "a wait for the phase of its mbarrier"),
-            _ => (
-                "reads",
-                "a bulk copy",
-                "cp.async.bulk.wait_group.read of its thread, behind cp.async.bulk.commit_group",
-            ),
+        let (does, wait) = match copy.kind {
+            Bulk::ToShared => ("writes", "a wait for the phase of its mbarrier"),
+            _ => ("reads", "cp.async.bulk.wait_group.read of its thread, behind cp.async.bulk.commit_group"),
         };
         let what = if touch.writes { "write" } else { "read" };
         let message = format!(
-            "race in shared memory: the {what} of {bytes} bytes at {} may come before {copies} that {does} them is over",
+            "race in shared memory: the {what} of {bytes} bytes at {} may come before a bulk copy that {does} them is over",
             self.in_shared(at)
         );
         let fault = Fault::new(&self.module, FaultKind::Race, self.who(touch.thread), touch.place, message);

@@ -115,7 +115,7 @@ impl<'a> Builder<'_, 'a> {
         if !is_known || form.take_spaces() != ["global", "shared::cta"] {
             return Err(form.unknown());
         }
-        let (op, ty) = Self::reduction(form)?;
+        let (op, ty) = (form.reduction()?, form.ty()?);
         let noftz = form.has("noftz");
         let fits = match ty {
             Type::F16 | Type::Bf16 => match op {
@@ -141,20 +141,6 @@ impl<'a> Builder<'_, 'a> {
         let (t, s, n) = (self.address(form, to)?, self.address(form, from)?, self.source(bytes, Type::U32)?);
         self.emit(Op::Bulk { kind: Bulk::Reduce(how), t, s, n, barrier: n });
         Ok(())
-    }
-
-    fn reduction(form: &mut Form<'a>) -> Result<(AtomicOp, Type), Error> {
-        let op = match form.need(&["add", "inc", "dec", "min", "max", "and", "or", "xor"])? {
-            "add" => AtomicOp::Add,
-            "inc" => AtomicOp::Inc,
-            "dec" => AtomicOp::Dec,
-            "min" => AtomicOp::Min,
-            "max" => AtomicOp::Max,
-            "and" => AtomicOp::And,
-            "or" => AtomicOp::Or,
-            _ => AtomicOp::Xor,
-        };
-        Ok((op, form.ty()?))
     }
 
     /// `st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [to], value, [mbarrier]` and `red.async`: the access, and then its bytes at the
@@ -212,7 +198,7 @@ impl<'a> Builder<'_, 'a> {
     ) -> Result<(), Error> {
         form.has("relaxed");
         form.has("cluster");
-        let (op, ty) = Self::reduction(form)?;
+        let (op, ty) = (form.reduction()?, form.ty()?);
         let fits = match op {
             AtomicOp::Inc | AtomicOp::Dec => ty == Type::U32,
             AtomicOp::Min | AtomicOp::Max => matches!(ty, Type::U32 | Type::S32),

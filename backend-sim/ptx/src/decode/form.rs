@@ -4,6 +4,7 @@ use crate::alu::round::Rounding;
 use crate::error::Error;
 use crate::syntax::Instruction;
 use crate::types::{Order, Scope, Space, Type};
+use crate::world::AtomicOp;
 
 #[derive(Debug)]
 pub(super) struct Form<'a> {
@@ -49,6 +50,20 @@ impl<'a> Form<'a> {
     /// Takes the first of these modifiers that is there.
     pub(super) fn one_of(&mut self, words: &[&'static str]) -> Option<&'static str> {
         words.iter().find(|word| self.has(word)).copied()
+    }
+
+    /// What a reduction does, as its modifier says.
+    pub(super) fn reduction(&mut self) -> Result<AtomicOp, Error> {
+        Ok(match self.need(&["add", "inc", "dec", "min", "max", "and", "or", "xor"])? {
+            "add" => AtomicOp::Add,
+            "inc" => AtomicOp::Inc,
+            "dec" => AtomicOp::Dec,
+            "min" => AtomicOp::Min,
+            "max" => AtomicOp::Max,
+            "and" => AtomicOp::And,
+            "or" => AtomicOp::Or,
+            _ => AtomicOp::Xor,
+        })
     }
 
     /// How many elements an access has, as its modifier says.

@@ -190,17 +190,10 @@ impl<'a> Builder<'_, 'a> {
             Some((_, rest)) if hinted => rest,
             _ => operands,
         };
-        let op = match form.need(&["add", "inc", "dec", "min", "max", "and", "or", "xor", "exch", "cas"])? {
-            "add" => AtomicOp::Add,
-            "inc" => AtomicOp::Inc,
-            "dec" => AtomicOp::Dec,
-            "min" => AtomicOp::Min,
-            "max" => AtomicOp::Max,
-            "and" => AtomicOp::And,
-            "or" => AtomicOp::Or,
-            "xor" => AtomicOp::Xor,
-            "exch" => AtomicOp::Exchange,
-            _ => AtomicOp::CompareSwap,
+        let op = match form.one_of(&["exch", "cas"]) {
+            Some("exch") => AtomicOp::Exchange,
+            Some(_) => AtomicOp::CompareSwap,
+            None => form.reduction()?,
         };
         // Without an order it is relaxed, without a scope it is the GPU's.
         let order = form.order().unwrap_or(Order::Relaxed);
