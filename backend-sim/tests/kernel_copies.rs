@@ -15,6 +15,8 @@ const REUSE: i32 = 8;
 const OVERWRITE: i32 = 16;
 const BY_ALL: i32 = 32;
 const ONE_LATE: i32 = 64;
+const NO_FENCE: i32 = 128;
+const REDUCE: i32 = 256;
 
 fn copies(pe: &Pe<Sim>, how: i32) -> Result<i32> {
     let (from, to) = (pe.alloc_zeroed::<i32>(4)?, pe.alloc_zeroed::<i32>(8)?);
@@ -53,7 +55,7 @@ fn found(how: i32) -> String {
 
 #[test]
 fn a_copy_that_is_waited_for_is_over() {
-    for how in [0, REUSE, BY_ALL, ONE_LATE] {
+    for how in [0, REUSE, BY_ALL, ONE_LATE, REDUCE, REDUCE | REUSE] {
         assert_eq!(found(how), "", "{how}");
     }
     prove(2, |pe: &Pe<Sim>| onesided::expect_eq(copies(pe, 0)?, 42 * pe.my_pe() as i32, "what was copied"));
@@ -62,8 +64,11 @@ fn a_copy_that_is_waited_for_is_over() {
 /// A release tells nothing of a copy of its thread: what it writes must be waited for, and `.read` is about the source.
 #[test]
 fn what_a_copy_writes_is_told_by_whom_that_has_waited() {
-    insta::assert_snapshot!(found(NO_GROUP), @"cp.async.bulk.wait_group (without .read, which waits for the source only) by the thread that copies, behind cp.async.bulk.commit_group, between copies.cu:41 and copies.cu:23");
+    insta::assert_snapshot!(found(NO_GROUP), @"cp.async.bulk.wait_group (without .read, which waits for the source only) by the thread that copies, behind cp.async.bulk.commit_group, between copies.cu:43 and copies.cu:23");
     assert_eq!(found(READ_ONLY), found(NO_GROUP));
+    for how in [NO_GROUP, READ_ONLY] {
+        assert_eq!(found(REDUCE | how), found(NO_GROUP).replace("copies.cu:43", "copies.cu:42"));
+    }
     let all = Explore::All { limit: 1_000 };
     let mut kinds = Vec::new();
     let mut simulation = Simulation::new(Config::pes(2)).unwrap();
@@ -85,14 +90,28 @@ fn shared_memory_is_in_use_until_the_copy_is_over() {
         the other: copies.cu:31, block 0, thread 0
         missing: a wait for the phase of its mbarrier, between copies.cu:31 and copies.cu:37
     ");
-    let run = Simulation::new(Config::pes(2)).unwrap().run(|pe: &Pe<Sim>| copies(pe, NO_GROUP | REUSE)).unwrap();
-    assert!(matches!(run.verdict.kind, VerdictKind::Kernel { .. }), "{}", run.verdict);
-    let text = run.verdict.to_string();
-    assert!(
-        text.contains("the write of 4 bytes at buffer+0 may come before a bulk copy that reads them is over"),
-        "{text}"
-    );
-    assert!(text.contains("missing: cp.async.bulk.wait_group.read of its thread"), "{text}");
+    for kind in [0, REDUCE] {
+        let run =
+            Simulation::new(Config::pes(2)).unwrap().run(|pe: &Pe<Sim>| copies(pe, kind | NO_GROUP | REUSE)).unwrap();
+        assert!(matches!(run.verdict.kind, VerdictKind::Kernel { .. }), "{}", run.verdict);
+        let text = run.verdict.to_string();
+        assert!(
+            text.contains("the write of 4 bytes at buffer+0 may come before a bulk copy that reads them is over"),
+            "{text}"
+        );
+        assert!(text.contains("missing: cp.async.bulk.wait_group.read of its thread"), "{text}");
+    }
+}
+
+/// What threads write in shared memory is not what a copy reads, without a fence between the proxies.
+#[test]
+fn a_copy_sees_what_was_written_behind_a_fence_only() {
+    insta::assert_snapshot!(found(NO_FENCE), @r"
+    kernel copies on PE 0: race in shared memory: a bulk copy reads 8 bytes at buffer+0 and may not see an earlier write of them: nothing makes that write visible to the async proxy (copies.cu:43, block 0, thread 0)
+        the other: copies.cu:37, block 0, thread 1
+        missing: fence.proxy.async.shared::cta between copies.cu:37 and copies.cu:43, by each thread that writes, before they meet
+    ");
+    assert!(found(NO_FENCE | REDUCE).contains("missing: fence.proxy.async.shared::cta between"));
 }
 
 #[test]

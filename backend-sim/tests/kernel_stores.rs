@@ -147,7 +147,7 @@ fn a_bulk_copy_of_several_words_ends() {
     let text = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 k_param_0)\n{\n.shared .align 16 .b8 tile[32];\n\
                 .reg .b64 %rd<2>; .reg .b32 %r<3>;\nld.param.u64 %rd1, [k_param_0];\nmov.u32 %r1, tile;\nmov.u32 %r2, 7;\n\
                 st.shared.v4.u32 [tile], {%r2, %r2, %r2, %r2};\nst.shared.v4.u32 [tile+16], {%r2, %r2, %r2, %r2};\n\
-                cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 32;\ncp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\nret;\n}\n";
+                fence.proxy.async;\ncp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 32;\ncp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\nret;\n}\n";
     let program = |pe: &Pe<Sim>| {
         let data = pe.alloc_zeroed::<i32>(8)?;
         let (module, stream) = (pe.module(&Source::ptx("bulk.ptx", text))?, pe.stream()?);

@@ -1,6 +1,6 @@
 // PE 0 copies 16 bytes through shared memory to PE 1 by bulk copies, and sets a flag, for which PE 1 waits. `how` says which waits are missing.
 #include <nvshmem.h>
-enum { NO_PHASE = 1, READ_ONLY = 2, NO_GROUP = 4, REUSE = 8, OVERWRITE = 16, BY_ALL = 32, ONE_LATE = 64 };
+enum { NO_PHASE = 1, READ_ONLY = 2, NO_GROUP = 4, REUSE = 8, OVERWRITE = 16, BY_ALL = 32, ONE_LATE = 64, NO_FENCE = 128, REDUCE = 256 };
 
 __device__ unsigned in_shared(const void *p) { return (unsigned)__cvta_generic_to_shared(p); }
 __device__ void await(uint64_t *barrier) {
@@ -35,10 +35,12 @@ extern "C" __global__ void copies(int *from, int *to, int *flag, int *seen, int 
     if (threadIdx.x == 0 && how & OVERWRITE) from[0] = 7;
     __syncthreads();
     if (threadIdx.x == 1) buffer[0] += 1;
+    if (!(how & NO_FENCE)) asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
     __syncthreads();
     if (threadIdx.x == 0) {
         int *theirs = (int *)nvshmem_ptr(to, 1);
-        asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 16;" ::"l"(theirs), "r"(in_shared(buffer)) : "memory");
+        if (how & REDUCE) asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%0], [%1], 16;" ::"l"(theirs), "r"(in_shared(buffer)) : "memory");
+        else asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 16;" ::"l"(theirs), "r"(in_shared(buffer)) : "memory");
         asm volatile("cp.async.bulk.commit_group;" ::: "memory");
         if (how & ONE_LATE) {
             asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 16;" ::"l"(theirs + 4), "r"(in_shared(buffer)) : "memory");

@@ -44,7 +44,7 @@ pub struct Kernel {
     pub required_threads: Option<[u32; 3]>,
     /// Whether it synchronizes the grid: then it must be launched cooperatively.
     pub uses_grid_sync: bool,
-    /// Whether it makes bulk copies, which run beside its threads.
+    /// Whether it makes bulk copies or reductions, which run beside its threads.
     pub makes_bulk_copies: bool,
     /// The external functions that it, or a function it calls, may call: indices into [`Module::externals`].
     pub calls: Vec<usize>,

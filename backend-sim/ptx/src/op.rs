@@ -323,8 +323,10 @@ pub(crate) struct AtomicForm {
 pub(crate) enum FenceKind {
     AcquireRelease,
     Sequential,
-    /// Between ordinary accesses and bulk copies, or about mbarriers: the bytes of a copy are moved at once, so it does nothing.
-    Proxy,
+    /// Between ordinary accesses to shared memory and bulk copies that come later.
+    AsyncProxy,
+    /// Between other ways of access, or about mbarriers: the bytes of a copy are moved at once, so it does nothing.
+    OtherProxy,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

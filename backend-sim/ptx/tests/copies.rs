@@ -177,6 +177,64 @@ fn a_bulk_copy_is_awaited_at_its_mbarrier() {
     finishes(&format!("{begin}\nbegun:\nbar.sync 0;\n{one}\n{first}"), 64);
 }
 
+const FENCE: &str = "fence.proxy.async.shared::cta;";
+
+/// What threads write is not visible to a bulk copy, until one of those between the write and the copy makes a fence.
+#[test]
+fn a_bulk_copy_does_not_see_what_threads_have_written() {
+    let fill = "st.shared.v4.u32 [%own], {1, 2, 3, 4};";
+    let copy = "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [room], 64;";
+    let reduce = "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd1], [room], 64;";
+    let load = "mbarrier.init.shared.b64 [%bar], 1;\nmbarrier.arrive.expect_tx.shared.b64 %rd4, [%bar], 16;\n\
+                cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [room], [%rd1], 16, [%bar];";
+    let barrier = "bar.sync 0;";
+    let last = "@%p1 bra end;";
+    for copy in [copy, reduce, load] {
+        // Each writer makes the fence, or the thread that copies, or one that has heard of all of them.
+        finishes(&format!("{fill}\n{FENCE}\n{barrier}\n{last}\n{copy}\nend:"), 64);
+        finishes(&format!("{fill}\n{barrier}\n{last}\n{FENCE}\n{copy}\nend:"), 64);
+        let by_another = format!("setp.ne.u32 %p2, %lane, 40;\n@%p2 bra on;\n{FENCE}\non:");
+        finishes(&format!("{fill}\n{barrier}\n{by_another}\n{barrier}\n{last}\n{copy}\nend:"), 64);
+        // It comes too early, is made by one who has not heard, or is about something else.
+        race(&format!("{fill}\n{barrier}\n{last}\n{copy}\nend:"), 64);
+        race(&format!("{FENCE}\n{fill}\n{barrier}\n{last}\n{copy}\nend:"), 64);
+        race(&format!("{fill}\n{by_another}\n{barrier}\n{last}\n{copy}\nend:"), 64);
+        race(&format!("{fill}\n{FENCE}\n{fill}\n{barrier}\n{last}\n{copy}\nend:"), 64);
+        // One thread is enough.
+        let copy = copy.replace("64;", "16;");
+        for other in [
+            "fence.proxy.async.global;",
+            "fence.proxy.alias;",
+            "fence.acq_rel.cta;",
+            "fence.mbarrier_init.release.cluster;",
+        ] {
+            race(&format!("{fill}\n{other}\n{copy}"), 1);
+        }
+        race(&format!("{fill}\nfence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster;\n{copy}"), 1);
+        for fence in ["fence.proxy.async;", "fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster;"] {
+            finishes(&format!("{fill}\n{fence}\n{copy}"), 1);
+        }
+    }
+    insta::assert_snapshot!(race(&format!("{fill}\n{barrier}\n{last}\n{copy}\nend:"), 64));
+    // Nor is one needed behind a copy: who has waited for it sees what it has written, and another copy does too.
+    let lands = format!("{load}\n{}", wait("%bar"));
+    finishes(&format!("{last}\n{lands}\n{}\nend:", copy.replace("64", "16")), 1);
+    finishes(&format!("{last}\n{lands}\nst.shared.u32 [room], 5;\n{FENCE}\n{}\nend:", copy.replace("64", "16")), 1);
+    race(&format!("{lands}\nst.shared.u32 [room], 5;\n{}", copy.replace("64", "16")), 1);
+    // A flag in shared memory tells of a fence as a barrier does.
+    let flag = |first: &str, second: &str| {
+        format!(
+            "setp.ne.u32 %p2, %lane, 1;\n@%p2 bra copies;\n{fill}\n{first}\nst.release.cta.shared.u32 [%bar+8], 1;\nbra end;\ncopies:\n\
+             ld.acquire.cta.shared.u32 %r3, [%bar+8];\nsetp.eq.u32 %p2, %r3, 0;\n@%p2 bra copies;\n{second}\n\
+             cp.async.bulk.global.shared::cta.bulk_group [%rd1], [room+16], 16;\nend:"
+        )
+    };
+    let begin = "@%p1 bra begun;\nst.volatile.shared.u32 [%bar+8], 0;\nbegun:\nbar.sync 0;";
+    finishes(&format!("{begin}\n{}", flag(FENCE, "")), 2);
+    finishes(&format!("{begin}\n{}", flag("", FENCE)), 2);
+    race(&format!("{begin}\n{}", flag("", "")), 2);
+}
+
 const ONES: u32 = 0x0101_0101;
 
 #[test]
@@ -247,7 +305,9 @@ fn reductions_that_an_mbarrier_counts() {
 
 #[test]
 fn reductions_in_bulk() {
-    let fill = |value: &str| format!("st.shared.v4.b32 [%own], {{{0}, {0}, {0}, {0}}};\nbar.sync 0;\n@%p1 ret;", value);
+    let fill = |value: &str| {
+        format!("st.shared.v4.b32 [%own], {{{0}, {0}, {0}, {0}}};\n{FENCE}\nbar.sync 0;\n@%p1 ret;", value)
+    };
     let reduce = |form: &str| {
         format!("mov.u32 %r5, room;\ncp.reduce.async.bulk.global.shared::cta.bulk_group.{form} [%rd1], [%r5], 64;")
     };

@@ -161,7 +161,7 @@ impl Block {
                     world,
                     at,
                     bytes.into(),
-                    Touch { thread: index, place, reads: true, writes: false, strong, repeats: false },
+                    Touch { thread: index, place, reads: true, writes: false, strong, repeats: false, by_copy: false },
                 )?;
                 self.has_read(thread, index, generic, bytes);
                 self.synchronize_read(index, generic, memory.order);
@@ -232,7 +232,7 @@ impl Block {
                     world,
                     at,
                     bytes.into(),
-                    Touch { thread: index, place, reads: false, writes: true, strong, repeats },
+                    Touch { thread: index, place, reads: false, writes: true, strong, repeats, by_copy: false },
                 )?;
                 self.synchronize_write(index, generic, memory.order, false);
                 let changed = self.shared.store(at, bytes, value);
@@ -293,7 +293,15 @@ impl Block {
                 let at = self.shared_range(index, at, bytes, place)?;
                 let access = self.atomic_access(index, form, window::SHARED + at as u64, place);
                 self.announce(world, &access)?;
-                let touch = Touch { thread: index, place, reads: true, writes: true, strong: true, repeats: false };
+                let touch = Touch {
+                    thread: index,
+                    place,
+                    reads: true,
+                    writes: true,
+                    strong: true,
+                    repeats: false,
+                    by_copy: false,
+                };
                 self.touch(world, at, bytes.into(), touch)?;
                 let old = self.shared.load(at, bytes);
                 let changed = self.shared.store(at, bytes, alu::atomic(form.op, form.ty, old, b, c));
@@ -437,7 +445,10 @@ impl Block {
         let learned: Learned<'_> = &mut |of, moment| world.comes_after(thread, of as u32, moment);
         let learned = checks.races.then_some(learned);
         let (finding, uninitialized) = self.shared.touch(at, bytes, (touch, moment), &self.order, learned);
-        if let Some(Finding { thread, place, wrote }) = finding {
+        if let Some(Finding { thread, place, wrote, invisible }) = finding {
+            if invisible {
+                return Err(self.copy_may_not_see((at, bytes), &touch, (thread, place)));
+            }
             let what = |writes: bool| if writes { "write" } else { "read" };
             let message = format!(
                 "race in shared memory: nothing orders the {} of {bytes} bytes at {} and an earlier {} of them",

@@ -104,7 +104,15 @@ impl Block {
         }
         // Its own operations do not race; before it is initialized, there is none.
         let reads = kind != MBarrier::Init;
-        let touch = Touch { thread: index, place, reads, writes: true, strong: kind != MBarrier::Init, repeats: false };
+        let touch = Touch {
+            thread: index,
+            place,
+            reads,
+            writes: true,
+            strong: kind != MBarrier::Init,
+            repeats: false,
+            by_copy: false,
+        };
         self.touch(world, at, 8, touch)?;
         let word = self.shared.load(at, 8);
         let old = State::unpack(word);
@@ -226,8 +234,15 @@ impl Block {
                 Memory { space: Space::Global, bytes: step, align: step, order: Order::Weak, scope: Scope::Sys };
             let access = self.access(index, &memory, global.wrapping_add(offset), access_kind, place);
             self.announce(world, &access)?;
-            let touch =
-                Touch { thread: index, place, reads: !to_shared, writes: to_shared, strong: false, repeats: false };
+            let touch = Touch {
+                thread: index,
+                place,
+                reads: !to_shared,
+                writes: to_shared,
+                strong: false,
+                repeats: false,
+                by_copy: kind != Bulk::Elements,
+            };
             self.touch(world, at, step.into(), touch)?;
             if to_shared {
                 // Of a copy that reads less than it writes, only what is read is accessed.
@@ -262,7 +277,7 @@ impl Block {
         world: &mut impl World,
         thread: &mut Thread,
         index: usize,
-        form: &AtomicForm,
+        (kind, form): (Bulk, &AtomicForm),
         [target, source, bytes, _]: [u64; 4],
         place: Place,
     ) -> Result<(), Halt> {
@@ -274,15 +289,25 @@ impl Block {
             return Err(self.fault(FaultKind::Misaligned, index, place, message));
         }
         let width = form.memory.bytes;
+        self.begin_copy(world, thread, index, kind, (shared, bytes), place)?;
         for offset in (thread.copied..bytes).step_by(width.into()) {
             let at = self.shared_range(index, shared + offset, width, place)?;
-            let touch = Touch { thread: index, place, reads: true, writes: false, strong: false, repeats: false };
+            let touch = Touch {
+                thread: index,
+                place,
+                reads: true,
+                writes: false,
+                strong: false,
+                repeats: false,
+                by_copy: true,
+            };
             self.touch(world, at, width.into(), touch)?;
             let value = self.shared.load(at, width);
             self.atomic(world, thread, index, form, target.wrapping_add(offset), (value, value), place)?;
             thread.copied = offset + u64::from(width);
         }
-        thread.copied = 0;
+        self.end_copy(world, thread, kind, 0);
+        (thread.copied, thread.copy) = (0, None);
         Ok(())
     }
 

@@ -128,7 +128,15 @@ impl Block {
         }
         self.shared.bytes[at..at + bytes.len()].copy_from_slice(bytes);
         // From now on it is written, by the thread that calls, and later than any moment at which the world has heard of it.
-        let touch = Touch { thread, place: call.place, reads: false, writes: true, strong: false, repeats: false };
+        let touch = Touch {
+            thread,
+            place: call.place,
+            reads: false,
+            writes: true,
+            strong: false,
+            repeats: false,
+            by_copy: false,
+        };
         self.shared.touch(at, bytes.len(), (touch, u64::MAX), &self.order, None);
         self.wake(address, bytes.len() as u64, self.changes.now);
         true

@@ -93,7 +93,7 @@ impl Block {
             self.copies.flying.retain(|copy| copy.name.0 != name.0 && !order.is_over(copy.name));
             let end = begin + bytes as usize;
             self.copies.flying.push(Copy { name, begin, end, kind, thread: index, place, moment });
-            if kind == Bulk::ToGlobal {
+            if kind != Bulk::ToShared {
                 self.copies.groups.entry(index).or_default().open.push(name);
             }
             thread.copy = Some(name.0);
@@ -179,5 +179,28 @@ impl Block {
         let missing = format!("{wait}, between {there} and {here}");
         let fault = fault.with(&self.module, self.who(copy.thread), copy.place).lacking(missing);
         Err(Box::new(Stop::Fault(Box::new(fault))))
+    }
+
+    /// A copy comes behind a write of a thread, and nothing makes that visible to it.
+    #[cold]
+    pub(super) fn copy_may_not_see(
+        &self,
+        (at, bytes): (usize, usize),
+        copy: &Touch,
+        (writer, place): (usize, Place),
+    ) -> Halt {
+        let (does, so) = if copy.writes { ("writes", "come before") } else { ("reads", "not see") };
+        let message = format!(
+            "race in shared memory: a bulk copy {does} {bytes} bytes at {} and may {so} an earlier write of them: nothing makes that write visible to \
+             the async proxy",
+            self.in_shared(at)
+        );
+        let fault = Fault::new(&self.module, FaultKind::Race, self.who(copy.thread), copy.place, message);
+        let [here, there] = [copy.place, place].map(|place| self.module.describe(place));
+        let missing = format!(
+            "fence.proxy.async.shared::cta between {there} and {here}, by each thread that writes, before they meet"
+        );
+        let fault = fault.with(&self.module, self.who(writer), place).lacking(missing);
+        Box::new(Stop::Fault(Box::new(fault)))
     }
 }

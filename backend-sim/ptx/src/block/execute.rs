@@ -13,7 +13,7 @@ use super::turn::End;
 use super::{Block, FaultKind, Halt, Stop};
 use crate::bytes;
 use crate::module::{Group, Place};
-use crate::op::{Bulk, Callee, Multi, Op};
+use crate::op::{Bulk, Callee, FenceKind, Multi, Op};
 use crate::world::{AccessKind, World};
 
 /// Why operations do not follow each other.
@@ -231,9 +231,13 @@ impl Block {
                         }
                         self.tell(world);
                         // between proxies it orders what one thread does, and tells others nothing
-                        if fence != crate::op::FenceKind::Proxy {
-                            self.order.fence(index);
-                            world.fence(index as u32, scope, fence.is_sequential(), place!());
+                        match fence {
+                            FenceKind::AsyncProxy => self.order.fence_for_copies(index),
+                            FenceKind::OtherProxy => {}
+                            FenceKind::AcquireRelease | FenceKind::Sequential => {
+                                self.order.fence(index);
+                                world.fence(index as u32, scope, fence.is_sequential(), place!());
+                            }
                         }
                     }
                     Op::BranchIf { p, unless, target } => {
@@ -337,7 +341,7 @@ impl Block {
                         let done = match kind {
                             Bulk::Reduce(how) => {
                                 let form = &code.atomics[usize::from(how)];
-                                self.reduce_in_bulk(world, thread, first + lead, form, operands, place!())
+                                self.reduce_in_bulk(world, thread, first + lead, (kind, form), operands, place!())
                             }
                             _ => self.bulk(world, thread, first + lead, kind, operands, place!()),
                         };

@@ -170,7 +170,12 @@ impl Block {
     /// The words of a copy were written until now: who reads them comes after the wait for it, and not only after its beginning.
     fn have_written(&mut self, world: &mut impl World, copy: Copy) -> Result<(), Halt> {
         let Copy { thread, at, bytes, place, .. } = copy;
-        self.touch(world, at, bytes, Touch { thread, place, reads: false, writes: true, strong: false, repeats: false })
+        self.touch(
+            world,
+            at,
+            bytes,
+            Touch { thread, place, reads: false, writes: true, strong: false, repeats: false, by_copy: false },
+        )
     }
 
     /// Whether an access meets a copy that nobody has waited for.

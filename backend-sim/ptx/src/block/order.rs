@@ -67,10 +67,13 @@ pub enum Sync {
 #[derive(Clone, Debug)]
 pub(super) struct Order {
     threads: usize,
-    /// What a row has: a clock for each thread, and for each bulk copy in flight whether it is over: how often it was, as its number is used again.
+    /// What a row has: a clock for each thread; for each bulk copy in flight whether it is over: how often it was, as its number is used again; and
+    /// if there are copies, for each thread up to which clock its writes are visible to them, plus one: all of earlier epochs are then, too.
     width: usize,
     /// Of each copy, what all threads know since the last barrier of the block.
     over: Vec<u32>,
+    /// Of each thread, up to which epoch and clock all threads know that its writes are visible to copies.
+    visible: Vec<(u32, u32)>,
     /// What the world has not been told, if it is to be told. Of strong accesses to global memory it knows already.
     pub(super) untold: Option<Vec<Sync>>,
     pub(super) epoch: u32,
@@ -92,8 +95,9 @@ impl Order {
     pub(super) fn new(threads: usize, copies: usize, tells: bool) -> Self {
         Self {
             threads,
-            width: threads + copies,
+            width: if copies > 0 { threads + copies + threads } else { threads },
             over: vec![0; copies],
+            visible: vec![(0, 0); if copies > 0 { threads } else { 0 }],
             untold: tells.then(Vec::new),
             epoch: 1,
             clocks: vec![1; threads],
@@ -124,12 +128,16 @@ impl Order {
         if let Some(untold) = &mut self.untold {
             untold.push(Sync::MeetAll);
         }
+        let ended = self.epoch;
         self.epoch += 1;
         if !std::mem::take(&mut self.news) {
             return;
         }
-        if !self.over.is_empty() {
-            self.known.iter().flatten().for_each(|row| join(&mut self.over, &row[self.threads..]));
+        let fences = self.fences();
+        for row in self.known.iter().flatten().filter(|row| row.len() > fences) {
+            join(&mut self.over, &row[self.threads..]);
+            let clocks = row[fences..].iter().zip(&mut self.visible);
+            clocks.filter(|(clock, _)| **clock > 0).for_each(|(clock, all)| *all = (*all).max((ended, clock - 1)));
         }
         self.clocks.fill(1);
         self.known.fill(None);
@@ -139,7 +147,37 @@ impl Order {
         // an mbarrier tells of a copy whoever looks at it later
         let (threads, over) = (self.threads, &self.over);
         self.released.retain(|_, row| row[threads..].iter().zip(over).any(|(told, known)| told > known));
-        self.released.values_mut().for_each(|row| Arc::make_mut(row)[..threads].fill(0));
+        for row in self.released.values_mut() {
+            let row = Arc::make_mut(row);
+            row[..threads].fill(0);
+            row[fences..].fill(0);
+        }
+    }
+
+    /// Where in a row it begins up to which clocks writes are visible to copies.
+    fn fences(&self) -> usize {
+        self.threads + self.over.len()
+    }
+
+    /// What a thread has written, and what it knows that others have, is visible to copies that come later.
+    pub(super) fn fence_for_copies(&mut self, thread: usize) {
+        if self.visible.is_empty() {
+            return;
+        }
+        let fences = self.fences();
+        let mut row = self.done_by(&[thread]);
+        let (clocks, visible) = Arc::make_mut(&mut row).split_at_mut(fences);
+        visible.iter_mut().zip(clocks).for_each(|(visible, clock)| *visible = (*visible).max(*clock + 1));
+        self.learn(thread, &row);
+    }
+
+    /// Whether a write comes before what a thread does now, by what threads of the block tell each other, and no fence in between makes it visible to
+    /// a copy.
+    pub(super) fn lacks_fence(&self, epoch: u32, other: usize, clock: u32, thread: usize) -> bool {
+        let is_told = |row: &Row| row[self.fences() + other] > if epoch < self.epoch { 0 } else { clock };
+        self.visible.get(other).is_some_and(|all| *all < (epoch, clock))
+            && self.before(epoch, other, clock, thread)
+            && !self.known[thread].as_ref().is_some_and(is_told)
     }
 
     /// Whether a thread knows that a copy is over, which was the `count`th with its number.
@@ -290,5 +328,128 @@ impl Order {
 fn join(into: &mut [u32], other: &[u32]) {
     for (mine, &theirs) in into.iter_mut().zip(other) {
         *mine = (*mine).max(theirs);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    const THREADS: usize = 5;
+
+    type Events = BTreeSet<usize>;
+
+    /// What each thread has done and knows, as sets of events.
+    #[derive(Default)]
+    struct Model {
+        events: usize,
+        known: [Events; THREADS],
+        fenced: [Events; THREADS],
+        pending: [Events; THREADS],
+        released: BTreeMap<u64, Events>,
+        /// Each fence for copies, and what came before it.
+        visible: Vec<(usize, Events)>,
+        /// Each write, with the epoch, the thread and the clock that stand for it.
+        writes: Vec<(usize, (u32, usize, u32))>,
+    }
+
+    impl Model {
+        fn event(&mut self, thread: usize) -> usize {
+            self.events += 1;
+            self.known[thread].insert(self.events);
+            self.events
+        }
+
+        fn meet(&mut self, from: &[usize], into: &[usize]) {
+            let all: Events = from.iter().flat_map(|&thread| self.known[thread].clone()).collect();
+            into.iter().for_each(|&thread| self.known[thread].extend(&all));
+        }
+
+        fn write(&mut self, thread: usize, address: u64, releases: bool, atomic: bool) {
+            let new = if releases { self.known[thread].clone() } else { self.fenced[thread].clone() };
+            let released = self.released.entry(address).or_default();
+            if !atomic {
+                released.clear();
+            }
+            released.extend(new);
+        }
+
+        fn read(&mut self, thread: usize, address: u64, acquires: bool) {
+            let new = self.released.get(&address).into_iter().flatten();
+            if acquires { self.known[thread].extend(new) } else { self.pending[thread].extend(new) }
+        }
+
+        fn fence(&mut self, thread: usize) {
+            let pending = std::mem::take(&mut self.pending[thread]);
+            self.known[thread].extend(pending);
+            self.fenced[thread] = self.known[thread].clone();
+        }
+
+        fn is_visible(&self, write: usize, thread: usize) -> bool {
+            self.visible.iter().any(|(fence, before)| self.known[thread].contains(fence) && before.contains(&write))
+        }
+    }
+
+    /// Against sets of events: what comes before what, and whether there is a fence for copies in between.
+    #[test]
+    fn clocks_say_what_sets_of_events_say() {
+        let (mut random, mut asked) = (7_u64, BTreeMap::<_, usize>::new());
+        let mut next = |below: usize| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (random >> 33) as usize % below
+        };
+        for _ in 0..2_000 {
+            let (mut order, mut model) = (Order::new(THREADS, 2, false), Model::default());
+            for _ in 0..50 {
+                let (thread, address) = (next(THREADS), next(2) as u64);
+                match next(20) {
+                    0 => {
+                        order.meet_all();
+                        let all: Vec<usize> = (0..THREADS).collect();
+                        model.meet(&all, &all);
+                    }
+                    1 | 2 => {
+                        let pair = [thread, (thread + 1 + next(THREADS - 1)) % THREADS];
+                        let into = &pair[..1 + next(2)];
+                        order.meet(&pair, into);
+                        model.meet(&pair, into);
+                    }
+                    3 | 4 => {
+                        let (releases, atomic) = (next(2) == 0, next(2) == 0);
+                        order.write(thread, address, releases, atomic);
+                        model.write(thread, address, releases, atomic);
+                    }
+                    5..=7 => {
+                        let acquires = next(2) == 0;
+                        order.read(thread, address, acquires);
+                        model.read(thread, address, acquires);
+                    }
+                    8 => {
+                        order.fence(thread);
+                        model.fence(thread);
+                    }
+                    9..=11 => {
+                        order.fence_for_copies(thread);
+                        let fence = model.event(thread);
+                        model.visible.push((fence, model.known[thread].clone()));
+                    }
+                    12..=15 => {
+                        let write = model.event(thread);
+                        model.writes.push((write, (order.epoch, thread, order.clock(thread))));
+                    }
+                    _ => {}
+                }
+                for &(write, (epoch, other, clock)) in &model.writes {
+                    let comes_before = model.known[thread].contains(&write);
+                    let is_visible = model.is_visible(write, thread);
+                    assert_eq!(order.before(epoch, other, clock, thread), comes_before);
+                    assert_eq!(order.lacks_fence(epoch, other, clock, thread), comes_before && !is_visible);
+                    *asked.entry((comes_before, is_visible)).or_default() += 1;
+                }
+            }
+        }
+        assert!(asked.len() == 3 && asked.values().all(|times| *times > 10_000), "{asked:?}");
     }
 }

@@ -20,6 +20,7 @@ struct Stamp {
     last: u16,
     strong: bool,
     writes: bool,
+    by_copy: bool,
     /// The world's moment of all of them.
     moment: u64,
 }
@@ -62,6 +63,13 @@ impl Stamp {
         }
         let mut threads = (self.first..=self.last).rev().map(usize::from);
         threads.find(|&other| !order.before(self.epoch, other, self.clock, thread) && !learned(other, self.moment))
+    }
+
+    /// A thread of these whose write comes before a copy that another one makes, and may not be visible to it.
+    fn invisible(&self, order: &Order, thread: usize) -> Option<usize> {
+        let mut threads = (self.first..=self.last).rev().map(usize::from);
+        let is_ordinary = self.epoch > 0 && self.writes && !self.by_copy;
+        threads.find(|&other| is_ordinary && order.lacks_fence(self.epoch, other, self.clock, thread))
     }
 
     /// Whether these reads need not be kept any more, because a thread's later read stands for them.
@@ -139,6 +147,8 @@ pub(super) struct Touch {
     pub(super) strong: bool,
     /// It stores what is there already.
     pub(super) repeats: bool,
+    /// A bulk copy makes it, which does not see what threads write until they make a fence.
+    pub(super) by_copy: bool,
 }
 
 /// A race with an earlier access, which wrote or only read.
@@ -147,6 +157,8 @@ pub(super) struct Finding {
     pub(super) thread: usize,
     pub(super) place: Place,
     pub(super) wrote: bool,
+    /// It comes before, and a copy may not see it yet.
+    pub(super) invisible: bool,
 }
 
 impl Shared {
@@ -183,10 +195,10 @@ impl Shared {
         if self.cells.is_empty() {
             return (None, false);
         }
-        let Touch { thread, place, reads, writes, strong, repeats } = touch;
+        let Touch { thread, place, reads, writes, strong, repeats, by_copy } = touch;
         let number = thread as u16;
         let (epoch, clock) = (order.epoch, order.clock(thread));
-        let stamp = Stamp { epoch, clock, place, first: number, last: number, strong, writes, moment };
+        let stamp = Stamp { epoch, clock, place, first: number, last: number, strong, writes, by_copy, moment };
         for cell in &mut self.cells[at >> self.granularity..(at + bytes).div_ceil(1 << self.granularity)] {
             uninitialized |= reads && cell.write.epoch == 0;
             let mut repeated = false;
@@ -198,11 +210,18 @@ impl Shared {
                         repeated = true;
                         return None;
                     }
-                    Some(Finding { thread: other, place: earlier.place, wrote: earlier.writes })
+                    Some(Finding { thread: other, place: earlier.place, wrote: earlier.writes, invisible: false })
                 };
                 let others = std::iter::once(&cell.read).chain(cell.earlier.iter().rev());
                 let others = others.take(if writes { usize::MAX } else { 0 });
                 finding = std::iter::once(&cell.write).chain(others).find_map(race);
+                if by_copy && finding.is_none() {
+                    let mut writes = std::iter::once(&cell.write).chain(&cell.earlier);
+                    finding = writes.find_map(|write| {
+                        let thread = write.invisible(order, thread)?;
+                        Some(Finding { thread, place: write.place, wrote: true, invisible: true })
+                    });
+                }
             }
             match writes {
                 true if repeated && finding.is_none() => cell.repeat(stamp),
@@ -249,11 +268,11 @@ mod tests {
                         let (writes, strong) = (kind <= 3, next(3) == 0);
                         let place = Place(next(2) as u32);
                         let repeats = writes && !strong && next(2) == 0;
-                        let touch = Touch { thread, place, reads: !writes, writes, strong, repeats };
+                        let touch = Touch { thread, place, reads: !writes, writes, strong, repeats, by_copy: false };
                         let number = thread as u16;
                         let (epoch, clock) = (order.epoch, order.clock(thread));
                         let (first, last, moment) = (number, number, now);
-                        let stamp = Stamp { epoch, clock, place, first, last, strong, writes, moment };
+                        let stamp = Stamp { epoch, clock, place, first, last, strong, writes, by_copy: false, moment };
                         let latest = since.iter().rposition(|earlier| earlier.writes);
                         let (mut expected, mut repeated) = (Vec::new(), false);
                         for (at, earlier) in since.iter().enumerate() {
@@ -268,6 +287,7 @@ mod tests {
                                     thread: other,
                                     place: earlier.place,
                                     wrote: earlier.writes,
+                                    invisible: false,
                                 }),
                             }
                         }
@@ -294,7 +314,8 @@ mod tests {
         for instruction in [1, 2, 1] {
             let place = Place(instruction);
             for thread in 0..256 {
-                let touch = Touch { thread, place, reads: true, writes: false, strong: false, repeats: false };
+                let touch =
+                    Touch { thread, place, reads: true, writes: false, strong: false, repeats: false, by_copy: false };
                 assert_eq!(shared.touch(0, 4, (touch, 0), &order, Some(&mut |_, _| false)).0, None);
             }
         }

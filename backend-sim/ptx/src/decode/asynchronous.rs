@@ -138,6 +138,7 @@ impl<'a> Builder<'_, 'a> {
         let commutes = !ty.is_float() && !matches!(op, AtomicOp::Inc | AtomicOp::Dec);
         let how = self.atomic_form(AtomicForm { op, ty, memory, offset: 0, commutes })?;
         self.found.narrowest = self.found.narrowest.min(width);
+        self.found.copies = true;
         let (t, s, n) = (self.address(form, to)?, self.address(form, from)?, self.source(bytes, Type::U32)?);
         self.emit(Op::Bulk { kind: Bulk::Reduce(how), t, s, n, barrier: n });
         Ok(())

@@ -187,18 +187,23 @@ impl<'a> Builder<'_, 'a> {
             return Ok(());
         }
         if form.has("proxy") {
-            form.need(&["async", "alias", "async::generic"])?;
-            form.take_spaces();
-            form.one_of(&["acquire", "release"]);
-            form.has("sync_restrict::shared::cta");
+            let proxy = form.need(&["async", "alias", "async::generic"])?;
+            let is_shared = matches!(form.take_spaces()[..], [] | ["shared::cta" | "shared::cluster"]);
+            let is_release = form.one_of(&["acquire", "release"]) == Some("release");
+            form.one_of(&["sync_restrict::shared::cta", "sync_restrict::shared::cluster"]);
             form.scope();
-            self.emit(Op::Fence { fence: FenceKind::Proxy, scope: Scope::Cta });
+            let fence = match proxy {
+                "async" if is_shared => FenceKind::AsyncProxy,
+                "async::generic" if is_release => FenceKind::AsyncProxy,
+                _ => FenceKind::OtherProxy,
+            };
+            self.emit(Op::Fence { fence, scope: Scope::Cta });
             return Ok(());
         }
         if form.has("mbarrier_init") {
             form.need(&["release"])?;
             form.scope();
-            self.emit(Op::Fence { fence: FenceKind::Proxy, scope: Scope::Cta });
+            self.emit(Op::Fence { fence: FenceKind::OtherProxy, scope: Scope::Cta });
             return Ok(());
         }
         let fence = match form.one_of(&["sc", "acq_rel", "acquire", "release"]) {

@@ -92,7 +92,7 @@ impl Machine {
     pub(super) fn strong_access(
         &mut self,
         id: BlockId,
-        access: &Access,
+        (access, by): (&Access, usize),
         (pe, span): (PeId, Span),
         (writes, ending): (bool, Option<Ending>),
         asked: (&'static str, At),
@@ -106,7 +106,7 @@ impl Machine {
         if !self.races.is_on() {
             return;
         }
-        let agent = self.thread_acts(id, access.thread as usize);
+        let agent = self.thread_acts(id, by);
         // who does not look at what an atomic has found cannot know what it comes after
         let reads = access.kind != AccessKind::Store && !access.commutes;
         let how = match (writes, access.kind) {
@@ -122,7 +122,7 @@ impl Machine {
                 true => self.races.learn_told(agent, &told),
                 false => {
                     let read = Pending { told, scope, time: self.races.last_step(agent), at: Some(asked.1) };
-                    self.kernels.blocks[id].heard.reads(access.thread as usize, read);
+                    self.kernels.blocks[id].heard.reads(by, read);
                 }
             }
         }
@@ -130,7 +130,7 @@ impl Machine {
             let mut tells = match access.order.releases() {
                 // beyond its scope, whoever reads the word races with this access
                 true => self.races.tell_by_kernel(agent, access.scope == Scope::Sys),
-                false => self.kernels.blocks[id].heard.fenced_before(access.thread as usize),
+                false => self.kernels.blocks[id].heard.fenced_before(by),
             };
             behind.iter().for_each(|behind| tells.join_told(behind));
             self.races.update_by_kernel(agent, (pe, span), tells, access.kind == AccessKind::Store);

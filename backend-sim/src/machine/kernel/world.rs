@@ -72,7 +72,8 @@ impl<'m> KernelWorld<'m> {
             return;
         }
         machine.agents[self.agent].at = Some(asked.1);
-        machine.strong_access(self.block, access, (pe, span), (how == How::Write, ending), asked);
+        let by = self.copying.unwrap_or(access.thread as usize);
+        machine.strong_access(self.block, (access, by), (pe, span), (how == How::Write, ending), asked);
     }
 
     /// Whether it is an access by which the grid synchronizes.
