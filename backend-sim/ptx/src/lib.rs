@@ -18,7 +18,8 @@ mod types;
 mod world;
 
 pub use block::{
-    Block, COPIES, Call, Checks, Fault, FaultKind, Idle, Launch, LaunchError, Stop, Sync, Waiting, Who, each_lane,
+    Block, COPIES, Call, Checks, Fault, FaultKind, Idle, Launch, LaunchError, Phase, Stop, Sync, Waiting, Who,
+    each_lane,
 };
 pub use bytes::{gather, gather_row, in_a_row, scatter, scatter_row};
 pub use demangle::demangle;

@@ -3,7 +3,7 @@
 //! Constants are registers too, with values that each frame begins with, so that an operand is always a register number. One PTX
 //! instruction becomes one operation or a few: `.ftz`, `.sat`, vectors and pairs are composed from the same operations.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::alu::convert::Conversion;
 use crate::alu::matrix::Matrix;
@@ -457,6 +457,8 @@ pub(crate) struct Code {
     pub(crate) tables: Vec<Vec<u32>>,
     /// Loads in loops that do nothing else, by the numbers of their operations, and what ends the loops.
     pub(crate) polls: BTreeMap<u32, Until<Reg>>,
+    /// Tests of mbarriers in loops that do nothing else.
+    pub(crate) awaits: BTreeSet<u32>,
     /// Bytes of local memory of a frame.
     pub(crate) local: u32,
     /// Bytes of parameters, result and slots of a frame.

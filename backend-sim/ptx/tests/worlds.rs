@@ -256,7 +256,7 @@ fn who_spins_on_what_another_thread_reads_is_woken_by_that_only() {
 fn a_thread_stops_before_each_element_of_a_reduction_in_bulk() {
     let mut world = Noting::default();
     let body = "{ .shared .align 16 .b8 room[32];\nmov.u32 %r2, room;\nst.shared.v4.u32 [%r2], {1, 2, 3, 4};\nst.shared.v4.u32 [%r2+16], {5, 6, 7, 8};\n\
-                cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd1], [%r2], 32; }";
+                fence.proxy.async;\ncp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd1], [%r2], 32; }";
     let mut block = block(body, 1, &mut world);
     let mut stops = Vec::new();
     while let Stop::Access(access) = block.run(&mut world) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::machine::{Access, BlockedWait, Object, ObjectKind, Past, Step, Test};
+use crate::machine::{Access, Awaited, BlockedWait, Object, ObjectKind, Past, Step, Test};
 
 /// A step of the run.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(crate) struct Event {
     /// Steps that come before what it does to memory.
     meets: Past,
     /// For the end of a wait: what it waited for.
-    test: Option<Test>,
+    test: Option<Awaited>,
     /// Earlier steps of which one at least must have been taken, if there are any.
     enabled_by: Vec<usize>,
     /// Whether it is taken before all others in any case.
@@ -230,11 +230,17 @@ impl Order {
         let event = self.event(second);
         match &event.test {
             // a wait may end before any update since it began, if its condition held then
-            Some(test) => {
+            Some(Awaited::Word(test)) => {
                 let value = self.event(first).value_before(test);
                 let added: u64 =
                     self.behind(first, second).map(|step| self.added(step, test)).fold(0, u64::wrapping_add);
                 value.is_none_or(|value| test.holds_after(value, added)) && !self.closure(&event.past).contains(first)
+            }
+            // a look may come before any arrival in the phase behind the one that it sees
+            &Some(Awaited::Phase { mbarrier, is_odd }) => {
+                let mut touched = self.event(first).touches.iter();
+                let before = touched.find_map(|access| access.phase_before(&mbarrier));
+                before.is_some_and(|before| before != is_odd) && !self.closure(&event.past).contains(first)
             }
             None => !event.past.contains(first) && self.is_next(first, second) && self.is_enabled_without(first, event),
         }

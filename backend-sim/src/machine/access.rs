@@ -87,6 +87,9 @@ pub(crate) enum Fold {
     /// Arrivals at an mbarrier in one of its even phases: with those in the next phase they do not commute.
     ArrivalsEven,
     ArrivalsOdd,
+    /// Bytes that are announced to an mbarrier in such a phase. What is announced after the last arrival is of the next phase.
+    BytesEven,
+    BytesOdd,
 }
 
 /// What kind of object: accesses of different kinds never conflict.
@@ -128,6 +131,17 @@ impl Comparison {
         let cyclic = || self.or_cyclic && self.cmp == Cmp::Ge && found.wrapping_sub(wanted) as i64 >= 0;
         self.cmp.holds_bits(self.dtype, found, wanted) || cyclic()
     }
+}
+
+/// What a wait waits for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Awaited {
+    Word(Test),
+    /// A phase of an mbarrier, of this parity, to be over.
+    Phase {
+        mbarrier: Object,
+        is_odd: bool,
+    },
 }
 
 impl Test {
@@ -228,10 +242,20 @@ impl Access {
         matters && self.object.overlaps(&other.object)
     }
 
+    /// The parity of the phase in which an mbarrier was before this, if that is known.
+    pub(crate) fn phase_before(&self, mbarrier: &Object) -> Option<bool> {
+        match self.touch {
+            _ if !self.object.overlaps(mbarrier) => None,
+            Touch::Fold(Fold::ArrivalsEven | Fold::BytesEven) => Some(false),
+            Touch::Fold(Fold::ArrivalsOdd | Fold::BytesOdd) => Some(true),
+            _ => None,
+        }
+    }
+
     /// Whether `other`, which was possible before this step, may do something else behind it. An arrival at an mbarrier does, once the phase
     /// has ended: then it is one of the next phase.
     pub(crate) fn changes(&self, other: &Access) -> bool {
-        let is_arrival = matches!(other.touch, Touch::Fold(Fold::ArrivalsEven | Fold::ArrivalsOdd));
+        let is_arrival = other.phase_before(&self.object).is_some();
         self.conflicts(other) || self.touch == Touch::Ends && is_arrival && self.object.overlaps(&other.object)
     }
 }

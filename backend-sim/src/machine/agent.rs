@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use onesided::backend::{Against, AllocId, Op, Shape, Span, TeamId, Values, Wait};
 use onesided::{At, DType};
+use onesided_ptx::Phase;
 
 use super::access::{Comparison, Test};
 use super::aim::Aim;
@@ -92,6 +93,8 @@ pub(crate) enum State {
     Pending(Pending),
     /// Waits for its memory; a choice while the condition holds.
     Waiting(Condition),
+    /// A thread of a kernel: until a phase of an mbarrier is over; a choice while it is.
+    AwaitingPhase(Phase),
     /// Waits until what it claimed is complete; then goes on with a collective, if there is one.
     Completing { claim: ClaimId, then: Option<Box<Collective>> },
     /// Waits until the sources of its own non-blocking puts are read.

@@ -80,6 +80,10 @@ impl Machine {
             State::Waiting(condition) => {
                 into.push(Aim { object: Object::memory(agent.pe, condition.variable()), writes: false });
             }
+            State::AwaitingPhase(phase) => {
+                let block = self.block_name(self.block_of(id));
+                into.extend(Object::shared(block, phase.mbarrier, 8).map(|object| Aim { object, writes: false }));
+            }
             _ => {}
         }
     }

@@ -17,7 +17,7 @@
 //! only what the thread comes after ([`Quiet::Thread`](crate::Quiet)). Then it is right where they are about everything of the PE, too, because
 //! that orders more. Such a quiet is about the same in every order, so far fewer schedules differ. A run that fails ends this assumption.
 //!
-//! **What is seen on paths** is assumed in `fabric.rs`, and of words that are written in parts in `parts.rs`.
+//! **What is seen on paths** is assumed in `fabric.rs`, of words that are written in parts in `parts.rs`, and of mbarriers in `phases.rs`.
 //!
 //! **What a wait learns.** A wait learns what the word told when its condition became true for good, and not what it told later: there is
 //! a schedule in which it ended then. A schedule in which it learns more shows fewer races. If it returns the value that it has seen, that is when the
@@ -36,6 +36,7 @@ use super::agent::Condition;
 use super::fabric::Fabric;
 use super::ids::PeId;
 use super::parts::Parts;
+use super::phases::{Mbarrier, Phases};
 use super::tells::Tells;
 use super::{Fold, Machine, Touch};
 use crate::config::{Quiet, Reduce};
@@ -59,6 +60,8 @@ pub(crate) struct Assumptions {
     pub(super) fabric: Fabric,
     /// Words that are written in parts.
     pub(super) parts: Parts,
+    /// Phases of mbarriers.
+    pub(super) phases: Phases,
     words: BTreeMap<Word, Seen>,
     /// The updates of the current run since each word's last plain write.
     updates: BTreeMap<Word, Updates>,
@@ -77,6 +80,7 @@ pub(crate) struct GivenUp {
     fabric: Fabric,
     words: BTreeMap<Word, [bool; 4]>,
     in_parts: BTreeMap<Word, usize>,
+    mbarriers: BTreeSet<Mbarrier>,
 }
 
 /// What one run has seen.
@@ -85,6 +89,7 @@ pub(crate) struct Sightings {
     ordered: bool,
     fabric: Fabric,
     parts: Parts,
+    phases: Phases,
     words: BTreeMap<Word, Seen>,
     writes: Vec<(PeId, Span)>,
 }
@@ -248,6 +253,7 @@ impl Assumptions {
         self.updates.clear();
         self.writes.clear();
         self.fabric.forget_reads();
+        self.phases.begin();
     }
 
     /// Whether the runs so far contradict something that was assumed. It is not assumed any more.
@@ -255,6 +261,7 @@ impl Assumptions {
         let mut some = self.is_by_thread() && self.failed;
         self.by_thread &= !some;
         some |= self.fabric.give_up();
+        some |= self.phases.give_up();
         if self.news {
             let waited = self.words.iter().filter(|(_, seen)| !seen.tests.is_empty());
             some |= self.parts.give_up(waited.map(|(word, seen)| (*word, seen.len)));
@@ -282,6 +289,7 @@ impl Assumptions {
             fabric: self.fabric.without_reads(),
             words: words.filter(|(_, flags)| flags.contains(&true)).collect(),
             in_parts: self.parts.known().clone(),
+            mbarriers: self.phases.known().clone(),
         }
     }
 
@@ -296,8 +304,8 @@ impl Assumptions {
         };
         let words = given_up.words.iter().map(|(word, flags)| (*word, seen(flags))).collect();
         let GivenUp { proof, reduce, by_thread, ref fabric, ref in_parts, .. } = *given_up;
-        let (fabric, parts) = (fabric.clone(), Parts::of(in_parts));
-        Assumptions { proof, reduce, by_thread, fabric, parts, words, ..Assumptions::default() }
+        let (fabric, parts, phases) = (fabric.clone(), Parts::of(in_parts), Phases::of(&given_up.mbarriers));
+        Assumptions { proof, reduce, by_thread, fabric, parts, phases, words, ..Assumptions::default() }
     }
 
     /// What was seen.
@@ -306,6 +314,7 @@ impl Assumptions {
             ordered: self.ordered,
             fabric: self.fabric,
             parts: self.parts,
+            phases: self.phases,
             words: self.words,
             writes: self.writes,
         }
@@ -315,6 +324,7 @@ impl Assumptions {
     pub(crate) fn learn(&mut self, of: Sightings) {
         self.ordered |= of.ordered;
         self.fabric.learn(of.fabric);
+        self.phases.learn(of.phases);
         self.news |= self.parts.learn(of.parts);
         of.writes.into_iter().for_each(|(pe, span)| self.disturb(pe, span));
         for (word, other) in of.words {
@@ -342,6 +352,11 @@ impl Assumptions {
             }
             self.news |= seen.compare_largest();
         }
+    }
+
+    /// Whether it does not matter when a thread looks at an mbarrier.
+    pub(super) fn is_steady_phase(&self, mbarrier: Mbarrier) -> bool {
+        self.proof && self.reduce == Reduce::Everything && !self.phases.matters(mbarrier)
     }
 
     /// A word is added to, and has this value now. Returns how that touches it.

@@ -2,7 +2,8 @@
 
 use onesided::backend::{Effect, Listener, Op, TeamRequest, Until};
 
-use super::agent::{Pending, State};
+use super::access::Awaited;
+use super::agent::{Agent, Pending, State};
 use super::claim::Completes;
 use super::ids::{AgentId, PeId};
 use super::instance::Collective;
@@ -122,19 +123,31 @@ impl Machine {
     }
 
     /// Waits that have not ended.
-    pub(crate) fn blocked_waits(&self) -> Vec<BlockedWait> {
-        let blocked = self.agents.ids().filter_map(|id| {
+    pub(crate) fn blocked_waits(&mut self) -> Vec<BlockedWait> {
+        let waits = |agent: &Agent| matches!(agent.state, State::Waiting(_) | State::AwaitingPhase(_));
+        let waiting: Vec<AgentId> = self.agents.ids().filter(|&id| waits(&self.agents[id])).collect();
+        let blocked = waiting.into_iter().filter_map(|id| {
+            let (test, object) = self.awaited(id)?;
             let agent = &self.agents[id];
-            let State::Waiting(condition) = &agent.state else { return None };
-            let test = condition.test(agent.pe);
-            if self.is_steady(agent.pe, test.variable) {
-                return None; // it waits for an update that no schedule of this class has
-            }
             let by = Actor { agent: Some(id), scope: Some(agent.scope), call: agent.call, at: agent.at };
-            let access = Access { object: Object::memory(agent.pe, test.variable), touch: Touch::Read, by };
+            let access = Access { object, touch: Touch::Read, by };
             Some(BlockedWait { key: self.agent_key(id), past: agent.past.clone(), test, access })
         });
         blocked.collect()
+    }
+
+    /// What an agent waits for, unless no schedule of this class has what would end that.
+    fn awaited(&mut self, id: AgentId) -> Option<(Awaited, Object)> {
+        let agent = &self.agents[id];
+        match &agent.state {
+            State::Waiting(condition) => {
+                let test = condition.test(agent.pe);
+                let matters = !self.is_steady(agent.pe, test.variable);
+                matters.then(|| (Awaited::Word(test), Object::memory(agent.pe, test.variable)))
+            }
+            &State::AwaitingPhase(phase) => self.awaited_phase(id, phase),
+            _ => None,
+        }
     }
 
     /// Takes a choice. Returns the PE whose host is to be resumed for it, if it is one's.
@@ -190,6 +203,7 @@ impl Machine {
                 self.enter_pending(agent, &collective);
             }
             State::Waiting(_) => self.end_wait(agent),
+            &State::AwaitingPhase(phase) => self.sees_phase(agent, phase),
             State::Completing { .. } => self.end_by_choice(agent),
             other => unreachable!("an agent that is {other:?} is no choice"),
         }

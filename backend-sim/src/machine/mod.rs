@@ -69,6 +69,7 @@ mod parts;
 mod past;
 mod path;
 mod pe;
+mod phases;
 mod poll;
 mod record;
 mod relaxed;
@@ -108,7 +109,7 @@ use record::Record;
 use team::Teams;
 use undelivered::Landed;
 
-pub(crate) use access::{Access, Actor, Fold, Object, ObjectKind, Test, Touch};
+pub(crate) use access::{Access, Actor, Awaited, Fold, Object, ObjectKind, Test, Touch};
 pub(crate) use aim::Aim;
 pub(crate) use assumed::{Assumptions, GivenUp, Sightings, Word};
 pub(crate) use claim::{Claimed, Completes};
@@ -143,7 +144,7 @@ pub(crate) struct Step {
     /// For the last entry of a collective: steps before all entries. What it then does to memory comes after them.
     pub(crate) meets: Past,
     /// For the end of a wait: what it waited for.
-    pub(crate) test: Option<Test>,
+    pub(crate) test: Option<Awaited>,
     /// For a poll that is made again: earlier steps of which one at least must have been taken.
     pub(crate) enabled_by: Vec<usize>,
     by: Actor,
@@ -160,7 +161,7 @@ pub(crate) struct BlockedWait {
     /// The name of the choice that would end it.
     pub(crate) key: u64,
     pub(crate) past: Past,
-    pub(crate) test: Test,
+    pub(crate) test: Awaited,
     pub(crate) access: Access,
 }
 

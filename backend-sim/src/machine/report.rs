@@ -3,7 +3,7 @@
 use onesided::At;
 
 use super::Machine;
-use super::agent::{Agent, Condition, State, Task, signed};
+use super::agent::{Condition, State, Task, signed};
 use super::claim::Claimed;
 use super::ids::{AgentId, ClaimId, Id as _, PeId, TeamIndex};
 use crate::verdict::{AgentState, Standing};
@@ -24,17 +24,19 @@ impl Machine {
         let standing = match &agent.state {
             State::Done => Standing::Finished,
             State::Running | State::Pending(_) => self.polls_report(agent).map_or(Standing::Runs, Standing::Waits),
-            waiting => Standing::Waits(self.waits_for(agent, waiting)),
+            waiting => Standing::Waits(self.waits_for(id, waiting)),
         };
         let stream = agent.stream().map(|number| number as usize);
         let (pe, thread) = (agent.pe.index(), self.thread_of(id));
         AgentState { pe, stream, thread, call: agent.call, at: agent.at, loops: Vec::new(), standing }
     }
 
-    fn waits_for(&self, agent: &Agent, state: &State) -> String {
+    fn waits_for(&self, id: AgentId, state: &State) -> String {
+        let agent = &self.agents[id];
         match state {
             State::Waiting(condition) => self.condition_report(agent.pe, condition),
             State::Completing { claim, .. } => self.claim_report(agent.pe, *claim),
+            &State::AwaitingPhase(phase) => self.phase_report(id, phase),
             State::Flushing => "the sources of its non-blocking puts to be read".into(),
             State::Transferring => "its transfer to be delivered".into(),
             State::Reading => "the source of its put to be read".into(),

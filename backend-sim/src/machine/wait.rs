@@ -8,7 +8,7 @@
 
 use onesided::backend::{Span, Wait};
 
-use super::access::Test;
+use super::access::{Awaited, Test};
 use super::agent::{Agent, AgentKind, Condition, State};
 use super::ids::{AgentId, PeId};
 use super::relaxed::Asked;
@@ -70,7 +70,7 @@ impl Machine {
         self.lint(&Notice::Ends { agent, word: seen });
         self.acquire_seen(agent, &test, plain);
         if !self.is_steady(pe, seen) {
-            self.step.test = self.mode.needs.tracking.then_some(test);
+            self.step.test = self.mode.needs.tracking.then_some(Awaited::Word(test));
             self.touch_memory(pe, seen, Touch::Read);
         }
         self.in_chosen_step = false;
@@ -202,6 +202,7 @@ impl Machine {
         let is_forced = |&index: &usize| {
             let steady = self.ready.get(index).is_some_and(|&agent| match &self.agents[agent].state {
                 State::Waiting(condition) => self.is_steady(self.agents[agent].pe, condition.variable()),
+                State::AwaitingPhase(phase) => self.is_steady_phase(agent, *phase),
                 _ => false,
             });
             steady || self.is_idle_poll(index)

@@ -62,6 +62,18 @@ pub enum Sync {
         /// Whether it acquires by itself.
         acquires: bool,
     },
+    /// A phase of an mbarrier ends.
+    PhaseEnds {
+        /// Where it is.
+        mbarrier: u64,
+    },
+    /// A thread has seen that the last phase of an mbarrier is over: it comes after what was told there until then.
+    SeesPhase {
+        /// Who has seen it.
+        thread: usize,
+        /// Where it is.
+        mbarrier: u64,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -84,8 +96,9 @@ pub(super) struct Order {
     /// What a thread's last fence released, and what its strong reads since then have brought, for a fence to acquire.
     fenced: Vec<Option<Row>>,
     pending: Vec<Option<Row>>,
-    /// What was released at an address of shared memory.
+    /// What was released at an address of shared memory, and of an mbarrier, what was until its last phase ended.
     released: BTreeMap<u64, Row>,
+    phases: BTreeMap<u64, Row>,
     /// What those had done who arrived at a barrier.
     arrived: BTreeMap<usize, Row>,
 }
@@ -106,6 +119,7 @@ impl Order {
             fenced: vec![None; threads],
             pending: vec![None; threads],
             released: BTreeMap::new(),
+            phases: BTreeMap::new(),
             arrived: BTreeMap::new(),
         }
     }
@@ -146,11 +160,13 @@ impl Order {
         self.arrived.clear();
         // an mbarrier tells of a copy whoever looks at it later
         let (threads, over) = (self.threads, &self.over);
-        self.released.retain(|_, row| row[threads..].iter().zip(over).any(|(told, known)| told > known));
-        for row in self.released.values_mut() {
-            let row = Arc::make_mut(row);
-            row[..threads].fill(0);
-            row[fences..].fill(0);
+        for released in [&mut self.released, &mut self.phases] {
+            released.retain(|_, row| row[threads..].iter().zip(over).any(|(told, known)| told > known));
+            for row in released.values_mut() {
+                let row = Arc::make_mut(row);
+                row[..threads].fill(0);
+                row[fences..].fill(0);
+            }
         }
     }
 
@@ -314,6 +330,27 @@ impl Order {
                 Some(pending) => join(Arc::make_mut(pending), &row),
                 pending => *pending = Some(row),
             }
+        }
+    }
+
+    /// A phase of an mbarrier ends: see [`Sync::PhaseEnds`].
+    pub(super) fn phase_ends(&mut self, mbarrier: u64) {
+        if let Some(untold) = &mut self.untold {
+            untold.push(Sync::PhaseEnds { mbarrier });
+        }
+        match self.released.get(&mbarrier) {
+            Some(row) => _ = self.phases.insert(mbarrier, Arc::clone(row)),
+            None => _ = self.phases.remove(&mbarrier),
+        }
+    }
+
+    /// A thread has seen that the last phase of an mbarrier is over.
+    pub(super) fn sees_phase(&mut self, thread: usize, mbarrier: u64) {
+        if let Some(untold) = &mut self.untold {
+            untold.push(Sync::SeesPhase { thread, mbarrier });
+        }
+        if let Some(row) = self.phases.get(&mbarrier).cloned() {
+            self.learn(thread, &row);
         }
     }
 

@@ -1,10 +1,10 @@
 //! Decodes one function: its scopes, registers, labels and operations.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::form::Form;
-use super::{Found, Names, Symbol, layout, polls, unused};
+use super::{Found, Names, Symbol, awaits, layout, polls, unused};
 use crate::alu::integer;
 use crate::error::Error;
 use crate::module::Place;
@@ -53,6 +53,7 @@ pub(super) struct Builder<'m, 'a> {
     pub(super) results_used: unused::Used<'a>,
     /// Loads in loops that do nothing else, by the numbers of their instructions.
     polls: BTreeMap<usize, Until<Operand<'a>>>,
+    awaits: BTreeSet<usize>,
     /// Instructions so far, the one that is decoded among them.
     instructions: usize,
     places: &'m mut Vec<(u32, Option<Arc<Location>>)>,
@@ -84,6 +85,7 @@ pub(super) fn function<'a>(
             calls: Vec::new(),
             tables: Vec::new(),
             polls: BTreeMap::new(),
+            awaits: BTreeSet::new(),
             local: 0,
             slots: 0,
             parameters: Vec::new(),
@@ -93,6 +95,7 @@ pub(super) fn function<'a>(
         is_kernel: function.is_entry,
         results_used: unused::results_used(function),
         polls: polls::of(function),
+        awaits: awaits::of(function),
         instructions: 0,
         places,
         scopes: vec![ScopeNames::default()],
@@ -261,6 +264,13 @@ impl<'a> Builder<'_, 'a> {
             self.code.polls.insert(load, Until { compare, ty, against, is_used });
         }
         Ok(())
+    }
+
+    /// If the test of an mbarrier that was emitted last is all that a loop does, that is a wait.
+    pub(super) fn note_await(&mut self) {
+        if self.awaits.contains(&(self.instructions - 1)) {
+            self.code.awaits.insert(self.code.ops.len() as u32 - 1);
+        }
     }
 
     pub(super) fn error(&self, message: impl Into<String>) -> Error {

@@ -2,6 +2,7 @@
 
 mod arithmetic;
 mod asynchronous;
+mod awaits;
 mod builder;
 mod control;
 mod form;

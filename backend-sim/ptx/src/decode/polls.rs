@@ -105,7 +105,7 @@ fn poll<'a>(body: &[&Instruction<'a>], all: &Times<'a>) -> Option<(usize, Until<
 }
 
 /// The registers that instructions compute, if they do nothing else, and none is read before it is computed, or computed twice.
-fn computed<'a>(instructions: &[&Instruction<'a>]) -> Option<BTreeSet<&'a str>> {
+pub(super) fn computed<'a>(instructions: &[&Instruction<'a>]) -> Option<BTreeSet<&'a str>> {
     let all: BTreeSet<&str> = instructions.iter().filter_map(|instruction| target(instruction)).collect();
     let mut computed = BTreeSet::new();
     for instruction in instructions {
@@ -125,7 +125,7 @@ fn computed<'a>(instructions: &[&Instruction<'a>]) -> Option<BTreeSet<&'a str>> 
 }
 
 /// The register that an instruction computes, if it is one.
-fn target<'a>(instruction: &Instruction<'a>) -> Option<&'a str> {
+pub(super) fn target<'a>(instruction: &Instruction<'a>) -> Option<&'a str> {
     match instruction.operands.first() {
         Some(Operand::Name { name, offset: 0 }) if !IDLE.contains(&instruction.opcode) => Some(name),
         _ => None,

@@ -264,6 +264,9 @@ impl<'a> Builder<'_, 'a> {
         };
         let a = self.address(form, address)?;
         self.emit(Op::MBarrier { kind, d, a, b, shared });
+        if matches!(kind, MBarrier::Test { .. }) {
+            self.note_await();
+        }
         Ok(())
     }
 }

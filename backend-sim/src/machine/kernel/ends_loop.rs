@@ -7,7 +7,7 @@ use onesided::backend::{Against, Span, Wait};
 use onesided::{At, Cmp, DType};
 use onesided_ptx::{Access, AccessKind, Compare, Type, Until};
 
-use super::super::access::Test;
+use super::super::access::{Awaited, Test};
 use super::super::agent::{Condition, State};
 use super::super::ids::{AgentId, BlockId, PeId};
 use super::super::tells::Tells;
@@ -31,8 +31,11 @@ impl Machine {
         access: &Access,
         asked: (&'static str, At),
     ) -> bool {
-        if access.kind != AccessKind::Load || !access.order.is_strong() || access.is_shared() {
+        if access.kind != AccessKind::Load || !access.order.is_strong() {
             return false;
+        }
+        if access.is_shared() {
+            return self.awaits_phase(thread, id, access);
         }
         let block = self.kernels.blocks[id].block.as_ref().expect("its turn is over");
         let Some(until) = block.ends_loop(access) else { return false };
@@ -60,7 +63,7 @@ impl Machine {
         if is_steady {
             self.comes_after_what_told(thread, &test);
         }
-        self.step.test = (self.mode.needs.tracking && !is_steady).then_some(test);
+        self.step.test = (self.mode.needs.tracking && !is_steady).then_some(Awaited::Word(test));
         self.pes[test.pe].waiting.retain(|&other| other != thread);
         self.agents[thread].set(State::Running);
         self.kernels.ending = Some(Ending { test, is_steady });

@@ -8,6 +8,7 @@
 //! | `turn.rs` | a block's turn: until somebody else may act |
 //! | `world.rs` | global memory, as a block sees it |
 //! | `ends_loop.rs` | loops around a load, which are waits |
+//! | `awaits.rs` | loops around the test of an mbarrier |
 //! | `events.rs` | which accesses a trace has |
 //! | `grid.rs` | how a grid synchronizes |
 //! | `order.rs` | what strong accesses and fences tell |
@@ -28,6 +29,7 @@
 //! findings. Where they are none, each access to global memory is a step, and a store to another PE's memory arrives in a step of its own.
 
 mod address;
+mod awaits;
 mod call;
 mod ends_loop;
 mod events;
@@ -80,6 +82,8 @@ pub(super) struct Kernels {
     progress: BTreeMap<AgentId, Started>,
     /// The load that is made next ends a loop.
     ending: Option<Ending>,
+    /// The test of an mbarrier that is made next ends a loop, and it does not matter when.
+    sees_steady_phase: bool,
     /// Threads that poll by calls.
     polling: Vec<AgentId>,
     /// Addresses of modules' variables on a PE, and of the words by which grids synchronize.
@@ -123,6 +127,8 @@ struct Running {
     pasts: BTreeMap<usize, Past>,
     /// In a search: what those had done who arrived at a barrier.
     arrived: BTreeMap<usize, Past>,
+    /// Threads that wait for phases of mbarriers.
+    awaiting: Vec<AgentId>,
     /// Nobody of it can go on.
     is_idle: bool,
     watches: Watches,
@@ -149,6 +155,7 @@ impl Kernels {
         self.live.clear();
         self.progress.clear();
         self.ending = None;
+        self.sees_steady_phase = false;
         self.polling.clear();
         self.globals.clear();
         self.workspaces.clear();
@@ -218,6 +225,7 @@ impl Machine {
             heard,
             pasts: BTreeMap::new(),
             arrived: BTreeMap::new(),
+            awaiting: Vec::new(),
             is_idle: false,
             watches: Watches::default(),
             regions: Regions::default(),
@@ -285,7 +293,7 @@ impl Machine {
     }
 
     /// What a block is called in every schedule.
-    fn block_name(&self, id: BlockId) -> BlockName {
+    pub(super) fn block_name(&self, id: BlockId) -> BlockName {
         let agent = &self.agents[self.kernels.blocks[id].agent];
         (agent.pe, agent.ordinal())
     }

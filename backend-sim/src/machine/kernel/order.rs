@@ -28,8 +28,9 @@ pub(super) struct Heard {
     fenced: BTreeMap<usize, Scoped>,
     /// What fences before that barrier tell.
     met: Scoped,
-    /// What was released at addresses of shared memory.
+    /// What was released at addresses of shared memory, and at mbarriers until their last phases ended.
     shared: BTreeMap<u64, Told>,
+    phases: BTreeMap<u64, Told>,
     /// What those had done, and fenced, who arrived at a barrier.
     arrived: BTreeMap<usize, (Option<Told>, Scoped)>,
 }
@@ -244,6 +245,23 @@ impl Machine {
         match told {
             Some(told) => _ = shared.insert(address, told),
             None => _ = shared.remove(&address),
+        }
+    }
+
+    /// A phase of an mbarrier ends: who sees that learns what was told there until now.
+    pub(super) fn phase_ends_in_block(&mut self, id: BlockId, mbarrier: u64) {
+        let Heard { shared, phases, .. } = &mut self.kernels.blocks[id].heard;
+        match shared.get(&mbarrier) {
+            Some(told) => _ = phases.insert(mbarrier, told.clone()),
+            None => _ = phases.remove(&mbarrier),
+        }
+    }
+
+    /// A thread sees that the last phase of an mbarrier is over.
+    pub(super) fn hears_of_phase(&mut self, id: BlockId, thread: usize, mbarrier: u64) {
+        let agent = self.thread_acts(id, thread);
+        if let Some(told) = self.kernels.blocks[id].heard.phases.get(&mbarrier) {
+            self.races.learn_told(agent, told);
         }
     }
 

@@ -113,15 +113,20 @@ impl Machine {
 
     /// A thread has accessed shared memory strongly.
     pub(super) fn accessed_shared(&mut self, id: BlockId, access: &Access, object: &Object, changed: bool) {
-        if !self.in_chosen_step {
+        self.mbarrier_changed(id, access);
+        if !self.in_chosen_step || std::mem::take(&mut self.kernels.sees_steady_phase) {
             return;
         }
         self.depend_on_polled(id, access.thread as usize, object);
         let touch = match access.kind {
             AccessKind::Load => Touch::Read,
             AccessKind::Atomic(AtomicOp::Add) if access.commutes => Touch::Add { by: 0 },
-            AccessKind::Arrive { odd: false, .. } => Touch::Fold(Fold::ArrivalsEven),
-            AccessKind::Arrive { odd: true, .. } => Touch::Fold(Fold::ArrivalsOdd),
+            AccessKind::Arrive { odd, .. } => Touch::Fold(match (access.commutes, odd) {
+                (true, false) => Fold::ArrivalsEven,
+                (true, true) => Fold::ArrivalsOdd,
+                (false, false) => Fold::BytesEven,
+                (false, true) => Fold::BytesOdd,
+            }),
             // minima and maxima commute on words of one size, and nobody looks at sizes here
             AccessKind::Atomic(op @ (AtomicOp::And | AtomicOp::Or | AtomicOp::Xor)) if access.commutes => {
                 fold_of(op, Type::B64).map_or(Touch::Atomic, Touch::Fold)
@@ -129,8 +134,13 @@ impl Machine {
             _ => Touch::Atomic,
         };
         self.touch(*object, touch);
-        if let AccessKind::Arrive { ends: true, .. } = access.kind {
-            self.touch(*object, Touch::Ends);
+        if let AccessKind::Arrive { ends, .. } = access.kind {
+            if ends {
+                self.touch(*object, Touch::Ends);
+            }
+            if self.mode.needs.tracking {
+                self.arrived_at(id, access, ends);
+            }
         }
         if changed && self.mode.needs.tracking {
             let number = self.number();
@@ -212,7 +222,7 @@ impl Machine {
                 into.iter().for_each(|&thread| pasts.entry(thread).or_default().join(past));
             }
             Sync::Meet { .. } | Sync::Arrive { .. } | Sync::Pass { .. } => {}
-            Sync::Write { .. } | Sync::Read { .. } => {} // steps
+            Sync::Write { .. } | Sync::Read { .. } | Sync::PhaseEnds { .. } | Sync::SeesPhase { .. } => {} // steps
         }
         if !self.races.is_on() {
             return;
@@ -243,6 +253,8 @@ impl Machine {
                 self.tells_in_block(id, thread, address, releases, atomic);
             }
             Sync::Read { thread, address, acquires } => self.hears_in_block(id, thread, address, acquires),
+            Sync::PhaseEnds { mbarrier } => self.phase_ends_in_block(id, mbarrier),
+            Sync::SeesPhase { thread, mbarrier } => self.hears_of_phase(id, thread, mbarrier),
         }
     }
 }

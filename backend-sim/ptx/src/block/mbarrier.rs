@@ -1,0 +1,249 @@
+//! Mbarriers: barriers in shared memory that count arrivals of threads and bytes of copies, phase after phase.
+//!
+//! Whoever sees that a phase is over comes after what those had done who arrived in it, and not after what is told at the mbarrier later. So what was told
+//! until a phase ended is kept when it ends.
+
+use super::shared::Touch;
+use super::thread::{Frame, Thread};
+use super::{Block, FaultKind, Halt};
+use crate::decode::window;
+use crate::module::Place;
+use crate::op::{MBarrier, Memory, Op};
+use crate::types::{Order, Scope, Space};
+use crate::world::{Access, AccessKind, World};
+
+/// An mbarrier, as it lies in its 8 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct State {
+    /// Arrivals that are missing in this phase.
+    pending: u64,
+    /// Arrivals that a phase takes.
+    expected: u64,
+    /// Bytes that are announced and have not come.
+    bytes: i64,
+    phase: u64,
+    /// Whether it has begun, and was not given up. All that expect arrivals may have dropped out.
+    is_valid: bool,
+}
+
+const COUNT: u64 = (1 << 20) - 1;
+const BYTES: u64 = (1 << 22) - 1;
+const VALID: u64 = 1 << 62;
+
+impl State {
+    fn unpack(word: u64) -> Self {
+        let bytes = (word >> 40 & BYTES) as i64;
+        let bytes = if bytes >> 21 == 1 { bytes - (1 << 22) } else { bytes };
+        Self {
+            pending: word & COUNT,
+            expected: word >> 20 & COUNT,
+            bytes,
+            phase: word >> 63,
+            is_valid: word & VALID != 0,
+        }
+    }
+
+    fn pack(self) -> u64 {
+        self.pending & COUNT
+            | (self.expected & COUNT) << 20
+            | (self.bytes.cast_unsigned() & BYTES) << 40
+            | self.phase << 63
+            | if self.is_valid { VALID } else { 0 }
+    }
+
+    /// When everything has come, the next phase begins.
+    fn settled(mut self) -> Self {
+        if self.pending == 0 && self.bytes == 0 {
+            self.phase ^= 1;
+            self.pending = self.expected;
+        }
+        self
+    }
+}
+
+/// A phase of an mbarrier that a thread waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Phase {
+    /// The generic address of the mbarrier.
+    pub mbarrier: u64,
+    /// Whether it is the second phase, the fourth and so on. A phase is over while the next one lasts.
+    pub is_odd: bool,
+}
+
+/// # Waits
+impl Block {
+    /// A thread was stopped at the test of an mbarrier: if a loop does nothing else, the phase for which it waits. A round of the loop that goes on leaves
+    /// nothing behind, so the thread may as well be let go on only when the phase [is over](Self::is_over).
+    pub fn awaits(&self, test: &Access) -> Option<Phase> {
+        let index = test.thread as usize;
+        let Frame { code, registers, .. } = self.threads[index].frame;
+        let code = &self.module.code[usize::from(code)];
+        let op = test.place.0.checked_sub(code.first_place).filter(|op| code.awaits.contains(op))?;
+        let Op::MBarrier { kind: MBarrier::Test { parity }, b, .. } = code.ops[op as usize] else { return None };
+        let operand = self.registers[index / 32][registers as usize + usize::from(b)][index % 32];
+        Some(Phase { mbarrier: test.address, is_odd: is_odd(operand, parity) })
+    }
+
+    /// Whether a phase is over, or there is no mbarrier, so that a test of it says so.
+    pub fn is_over(&self, phase: Phase) -> bool {
+        let state = self.mbarrier_at(phase);
+        !state.is_valid || (state.phase == 1) != phase.is_odd
+    }
+
+    /// Arrivals that are missing until a phase is over that is not, and bytes of copies.
+    pub fn missing_in(&self, phase: Phase) -> (u64, i64) {
+        let state = self.mbarrier_at(phase);
+        (state.pending, state.bytes)
+    }
+
+    fn mbarrier_at(&self, phase: Phase) -> State {
+        State::unpack(self.shared.load((phase.mbarrier % window::SHARED) as usize, 8))
+    }
+}
+
+/// The parity of the phase that a test is about: its operand says it, or is a state of the mbarrier in that phase.
+fn is_odd(operand: u64, is_parity: bool) -> bool {
+    let bit = if is_parity { operand } else { operand >> 63 };
+    bit & 1 == 1
+}
+
+/// # Operations
+impl Block {
+    #[expect(clippy::too_many_arguments, reason = "who, where, what and how of an access")]
+    pub(super) fn mbarrier(
+        &mut self,
+        world: &mut impl World,
+        thread: &mut Thread,
+        index: usize,
+        kind: MBarrier,
+        (address, operand): (u64, u64),
+        in_space: bool,
+        place: Place,
+    ) -> Result<u64, Halt> {
+        let address = self.shared_address(address, in_space, index, place)?;
+        if !address.is_multiple_of(8) {
+            return Err(self.fault(
+                FaultKind::Misaligned,
+                index,
+                place,
+                format!("an mbarrier at {address:#x}, no multiple of 8"),
+            ));
+        }
+        let at = self.shared_range(index, address, 8, place)?;
+        let generic = window::SHARED + address;
+        let mut access = self.mbarrier_access(index, kind, generic, place);
+        if access.order.is_strong() {
+            self.announce(world, &access)?;
+        }
+        // Its own operations do not race; before it is initialized, there is none.
+        let reads = kind != MBarrier::Init;
+        let touch = Touch {
+            thread: index,
+            place,
+            reads,
+            writes: true,
+            strong: kind != MBarrier::Init,
+            repeats: false,
+            by_copy: false,
+        };
+        self.touch(world, at, 8, touch)?;
+        let word = self.shared.load(at, 8);
+        let old = State::unpack(word);
+        let invalid =
+            |block: &Self, message: String| Err(block.fault(FaultKind::InvalidOperand, index, place, message));
+        let mut new = old;
+        match kind {
+            MBarrier::Init => {
+                if operand == 0 || operand > COUNT {
+                    return invalid(
+                        self,
+                        format!("an mbarrier for {operand} arrivals; at least 1 and at most {COUNT}"),
+                    );
+                }
+                new = State { pending: operand, expected: operand, bytes: 0, phase: 0, is_valid: true };
+            }
+            MBarrier::Invalidate => new = State::unpack(0),
+            _ if !old.is_valid => return invalid(self, "an mbarrier that is not initialized".into()),
+            MBarrier::Test { parity } => {
+                self.has_read(thread, index, generic, 8);
+                let done = (old.phase == 1) != is_odd(operand, parity);
+                if done {
+                    self.order.sees_phase(index, generic);
+                    self.is_in_phase(address, old.phase == 1);
+                }
+                world.accessed_shared(&access, false);
+                return Ok(u64::from(done));
+            }
+            MBarrier::ExpectTx => new.bytes += operand as i64,
+            MBarrier::ArriveExpectTx => {
+                new.bytes += operand as i64;
+                new.pending = new.pending.wrapping_sub(1);
+            }
+            MBarrier::Arrive => new.pending = new.pending.wrapping_sub(operand),
+            MBarrier::ArriveDrop => {
+                new.pending = new.pending.wrapping_sub(operand);
+                new.expected = new.expected.saturating_sub(operand);
+            }
+            MBarrier::CompleteTx => new.bytes -= operand as i64,
+            MBarrier::ArriveBehindCopies { counts } => {
+                self.follow(world, index, address, old.phase == 1)?;
+                new.pending = new.pending.wrapping_sub(counts.into());
+            }
+        }
+        if new.pending > COUNT || new.bytes.unsigned_abs() > BYTES / 2 {
+            return invalid(self, "more arrivals or bytes than the mbarrier's phase takes".into());
+        }
+        if !matches!(kind, MBarrier::Init | MBarrier::Invalidate) {
+            new = new.settled();
+        }
+        self.order.write(index, generic, true, true);
+        if let AccessKind::Arrive { odd, ends } = &mut access.kind {
+            (*odd, *ends) = (old.phase == 1, new.phase != old.phase);
+            if *ends {
+                self.order.phase_ends(generic);
+            }
+        }
+        let changed = self.shared.store(at, 8, new.pack());
+        if access.order.is_strong() {
+            world.accessed_shared(&access, changed);
+        }
+        if changed {
+            self.changed(index, generic, 8);
+        }
+        Ok(word)
+    }
+
+    /// What an operation on an mbarrier is to the world. Arrivals commute in one phase: what they return says which that is.
+    fn mbarrier_access(&self, index: usize, kind: MBarrier, address: u64, place: Place) -> Access {
+        // bytes that are announced after the last arrival are those of the next phase
+        let commutes =
+            !matches!(kind, MBarrier::Init | MBarrier::Invalidate | MBarrier::Test { .. } | MBarrier::ExpectTx);
+        let (order, kind) = match kind {
+            MBarrier::Init => (Order::Weak, AccessKind::Store),
+            MBarrier::Invalidate => (Order::Relaxed, AccessKind::Store),
+            MBarrier::Test { .. } => (Order::Acquire, AccessKind::Load),
+            MBarrier::ExpectTx
+            | MBarrier::Arrive
+            | MBarrier::ArriveExpectTx
+            | MBarrier::ArriveDrop
+            | MBarrier::CompleteTx
+            | MBarrier::ArriveBehindCopies { .. } => (Order::Release, AccessKind::Arrive { odd: false, ends: false }),
+        };
+        let memory = Memory { space: Space::Shared, bytes: 8, align: 8, order, scope: Scope::Cta };
+        Access { commutes, ..self.access(index, &memory, address, kind, place) }
+    }
+
+    /// A thread has made an asynchronous store to shared memory, counted by an mbarrier that was in a state before.
+    pub(super) fn is_under_way(
+        &mut self,
+        index: usize,
+        (address, bytes): (u64, u8),
+        (barrier, before): (u64, u64),
+        place: Place,
+    ) -> Result<(), Halt> {
+        let phase = (self.shared_address(barrier, true, index, place)?, State::unpack(before).phase == 1);
+        self.takes_off_for(index, (address, bytes.into()), phase, place);
+        Ok(())
+    }
+}
