@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::alu::convert::Conversion;
+use crate::alu::group::GroupProduct;
 use crate::alu::matrix::Matrix;
 use crate::types::{Order, Scope, Space, Type};
 use crate::world::{AtomicOp, Until};
@@ -353,6 +354,43 @@ pub(crate) enum Warp {
     Reduce(AtomicOp, Type),
     /// With matrices that all lanes hold together, by the number of its form. All come to the same instruction.
     Matrix(u16),
+    /// As one of the four warps of a group. All come to the same instruction.
+    Group(InGroup),
+}
+
+/// What warps do for the products of their group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InGroup {
+    /// Registers are ready. They always are here.
+    Fence,
+    /// The group's four warps begin a product, by the number of its form.
+    Multiply(u16),
+    /// The products since the last time are one group.
+    Commit,
+    /// They wait until at most so many groups are not over.
+    Wait(u32),
+}
+
+/// What a product of a warp group is made of.
+#[derive(Clone, Debug)]
+pub(crate) struct GroupForm {
+    pub(crate) kind: GroupProduct,
+    pub(crate) d: Vec<Reg>,
+    pub(crate) a: Factor,
+    pub(crate) b: Factor,
+    /// Whether what is in `d` is added.
+    pub(crate) adds: Reg,
+}
+
+/// Where a matrix of a product is.
+#[derive(Clone, Debug)]
+pub(crate) enum Factor {
+    Registers(Vec<Reg>),
+    /// In shared memory, by a descriptor.
+    Shared {
+        descriptor: Reg,
+        transposed: bool,
+    },
 }
 
 /// What a warp does with matrices, and the registers that hold them.
@@ -451,6 +489,7 @@ pub(crate) struct Code {
     pub(crate) conversions: Vec<Conversion>,
     pub(crate) atomics: Vec<AtomicForm>,
     pub(crate) matrices: Vec<MatrixForm>,
+    pub(crate) products: Vec<GroupForm>,
     pub(crate) calls: Vec<CallSite>,
     pub(crate) tables: Vec<Vec<u32>>,
     /// Loads in loops that do nothing else, by the numbers of their operations, and what ends the loops.

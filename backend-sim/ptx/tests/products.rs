@@ -1,4 +1,7 @@
-//! `mma`: whole matrices, given to the lanes as the PTX manual's formulas say, against three loops.
+//! `mma` (and in `products/`, `wgmma`): whole matrices, given to the lanes as the PTX manual's formulas say, against three loops.
+
+#[path = "products/group.rs"]
+mod group;
 
 use std::sync::Arc;
 

@@ -79,7 +79,7 @@ impl Element {
     }
 
     /// How many of them a register holds.
-    fn in_register(self) -> usize {
+    pub(crate) fn in_register(self) -> usize {
         match self {
             Self::F64 | Self::Tf32 => 1,
             Self::F16 | Self::Bf16 => 2,
@@ -87,8 +87,16 @@ impl Element {
         }
     }
 
+    /// The bytes of one in memory.
+    pub(crate) fn bytes(self) -> usize {
+        match self {
+            Self::F64 => 8,
+            other => 4 / other.in_register(),
+        }
+    }
+
     /// The value of the lowest bits: a double holds each of every kind.
-    fn value(self, bits: u64) -> f64 {
+    pub(crate) fn value(self, bits: u64) -> f64 {
         match self {
             Self::F16 => HALF.to_f64(bits & 0xffff),
             Self::Bf16 => BFLOAT.to_f64(bits & 0xffff),
@@ -102,7 +110,7 @@ impl Element {
     }
 
     /// The element in a row of a matrix that lies in these registers as `a` does; `height` is its rows by 8.
-    fn of(self, registers: &[Row], height: usize, row: usize, column: usize) -> f64 {
+    pub(crate) fn of(self, registers: &[Row], height: usize, row: usize, column: usize) -> f64 {
         let elements = self.in_register();
         let (block, within) = (column / (4 * elements), column % (4 * elements));
         let word = registers[block * height + row / 8][row % 8 * 4 + within / elements];
@@ -111,8 +119,13 @@ impl Element {
 }
 
 impl Sum {
+    /// How many registers hold 16 rows of 8 columns.
+    pub(crate) fn in_block(self) -> usize {
+        if let Sum::F16 = self { 2 } else { 4 }
+    }
+
     /// Where an element lies: register, lane, and how far its bits are shifted.
-    fn place(self, row: usize, column: usize) -> (usize, usize, usize) {
+    pub(crate) fn place(self, row: usize, column: usize) -> (usize, usize, usize) {
         let lane = row % 8 * 4 + column / 2;
         match self {
             Sum::F16 => (row / 8, lane, column % 2 * 16),
@@ -121,7 +134,7 @@ impl Sum {
     }
 
     /// Products added up in their order, then `c`; rounded once. Products of integers are exact in doubles, and so are their sums.
-    fn of(self, a: &[f64], b: &[f64], c: u64) -> u64 {
+    pub(crate) fn of(self, a: &[f64], b: &[f64], c: u64) -> u64 {
         let products = || a.iter().zip(b).fold(0.0, |sum, (a, b)| sum + a * b);
         match self {
             Sum::F16 => HALF.round(products() + HALF.to_f64(c & 0xffff), Rounding::Nearest),

@@ -1,5 +1,7 @@
 //! Accesses to memory: to the right space, in bounds, at the right alignment, noted for races.
 
+use std::ops::Range;
+
 use super::lanes::{Lanes, Row, each_lane};
 use super::shared::{Finding, Learned, Touch};
 use super::thread::Thread;
@@ -433,29 +435,70 @@ impl Block {
             self.tell(world); // what has ordered threads so far was before
             moment = world.moment(thread);
             self.meets_copies(world, (at, bytes), &touch)?;
+            self.meets_product(at, bytes, &touch)?;
         }
         let learned: Learned<'_> = &mut |of, moment| world.comes_after(thread, of as u32, moment);
         let learned = checks.races.then_some(learned);
         let (finding, uninitialized) = self.shared.touch(at, bytes, (touch, moment), &self.order, learned);
-        if let Some(Finding { thread, place, wrote }) = finding {
-            let what = |writes: bool| if writes { "write" } else { "read" };
-            let message = format!(
-                "race in shared memory: nothing orders the {} of {bytes} bytes at {} and an earlier {} of them",
-                what(touch.writes),
-                self.in_shared(at),
-                what(wrote)
-            );
-            let fault = Fault::new(&self.module, FaultKind::Race, self.who(touch.thread), touch.place, message);
-            let fault = fault.with(&self.module, self.who(thread), place).lacking(self.missing(touch.place, place));
-            return Err(Box::new(Stop::Fault(Box::new(fault))));
+        if let Some(finding) = finding {
+            return Err(self.race(at, bytes, &touch, finding));
         }
         if uninitialized && checks.uninitialized {
-            let variable = self.in_shared(at);
-            let message =
-                format!("{bytes} bytes of shared memory at {variable} are read, and nobody has written all of them");
-            return Err(self.fault(FaultKind::Uninitialized, touch.thread, touch.place, message));
+            return Err(self.unwritten(at, bytes, &touch));
         }
         Ok(())
+    }
+
+    /// All of these threads read bytes of shared memory together; a write that one of them does not come after is a race. That they have read is
+    /// not noted here.
+    pub(super) fn reads_together(
+        &mut self,
+        world: &mut impl World,
+        threads: Range<usize>,
+        range: Range<usize>,
+        place: Place,
+    ) -> Result<(), Halt> {
+        let (at, bytes) = (range.start, range.len());
+        let touch = |thread| Touch { thread, place, reads: true, writes: false, strong: false, repeats: false };
+        self.meets_copy(at, bytes, &touch(threads.start))?;
+        let checks = self.launch.checks;
+        if checks.races {
+            self.tell(world);
+            for thread in threads.clone() {
+                self.meets_copies(world, (at, bytes), &touch(thread))?;
+            }
+            let learned = &mut |thread, of, moment| world.comes_after(thread as u32, of as u32, moment);
+            let found = self.shared.written_beside(at, bytes, threads.clone(), &self.order, learned);
+            if let Some((thread, finding)) = found {
+                return Err(self.race(at, bytes, &touch(thread), finding));
+            }
+        }
+        match checks.uninitialized && !self.shared.is_written(at, bytes) {
+            true => Err(self.unwritten(at, bytes, &touch(threads.start))),
+            false => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn race(&self, at: usize, bytes: usize, touch: &Touch, Finding { thread, place, wrote }: Finding) -> Halt {
+        let what = |writes: bool| if writes { "write" } else { "read" };
+        let message = format!(
+            "race in shared memory: nothing orders the {} of {bytes} bytes at {} and an earlier {} of them",
+            what(touch.writes),
+            self.in_shared(at),
+            what(wrote)
+        );
+        let fault = Fault::new(&self.module, FaultKind::Race, self.who(touch.thread), touch.place, message);
+        let fault = fault.with(&self.module, self.who(thread), place).lacking(self.missing(touch.place, place));
+        Box::new(Stop::Fault(Box::new(fault)))
+    }
+
+    #[cold]
+    fn unwritten(&self, at: usize, bytes: usize, touch: &Touch) -> Halt {
+        let variable = self.in_shared(at);
+        let message =
+            format!("{bytes} bytes of shared memory at {variable} are read, and nobody has written all of them");
+        self.fault(FaultKind::Uninitialized, touch.thread, touch.place, message)
     }
 
     /// What would order two threads of the block.

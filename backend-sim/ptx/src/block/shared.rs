@@ -169,6 +169,45 @@ impl Shared {
         bytes::put(&mut self.bytes, at, bytes, value).unwrap_or(false)
     }
 
+    /// A write to one of these bytes that does not come before what all of these threads do now: which of them, and the write. `learned`: what
+    /// else orders a thread behind what another had done by a moment.
+    pub(super) fn written_beside(
+        &self,
+        at: usize,
+        bytes: usize,
+        threads: std::ops::Range<usize>,
+        order: &Order,
+        learned: &mut dyn FnMut(usize, usize, u64) -> bool,
+    ) -> Option<(usize, Finding)> {
+        // Many words in a row have been written by the same access.
+        let mut known = Stamp::default();
+        for Cell { write, .. } in self.cells_of(at, bytes) {
+            if write.epoch < order.epoch || *write == known {
+                continue;
+            }
+            for thread in threads.clone() {
+                let learned: Learned<'_> = &mut |of, moment| learned(thread, of, moment);
+                if let Some(other) = write.unordered(order, thread, learned) {
+                    return Some((thread, Finding { thread: other, place: write.place, wrote: true }));
+                }
+            }
+            known = *write;
+        }
+        None
+    }
+
+    /// Whether somebody has written each of these bytes, as far as that is kept.
+    pub(super) fn is_written(&self, at: usize, bytes: usize) -> bool {
+        self.cells_of(at, bytes).iter().all(|cell| cell.write.epoch != 0)
+    }
+
+    fn cells_of(&self, at: usize, bytes: usize) -> &[Cell] {
+        match self.cells.is_empty() {
+            true => &[],
+            false => &self.cells[at >> self.granularity..(at + bytes).div_ceil(1 << self.granularity)],
+        }
+    }
+
     /// Notes an access to bytes that exist, at a [moment](crate::World::moment) of the world. The first race, if there is one, and whether bytes are read that nobody wrote. `learned`: what
     /// else orders threads, if races are looked for.
     pub(super) fn touch(

@@ -81,6 +81,7 @@ pub(super) fn function<'a>(
             conversions: Vec::new(),
             atomics: Vec::new(),
             matrices: Vec::new(),
+            products: Vec::new(),
             calls: Vec::new(),
             tables: Vec::new(),
             polls: BTreeMap::new(),

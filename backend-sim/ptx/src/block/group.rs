@@ -1,0 +1,272 @@
+//! Products of warp groups (`wgmma`): four warps begin one together, and it runs beside their threads until they have waited for it.
+//!
+//! It is computed when all 128 threads have come, which is one of the times at which it may be. To the race detector it reads its matrices from
+//! then on until somebody knows that it is over: a thread that has waited for it, and whoever comes after that. One thread's wait is enough, as a
+//! product ends for all four warps at once. [`Order`](super::order::Order) has for each group how many of its products are over, beside the
+//! clocks of threads.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::shared::Touch;
+use super::thread::{State, Together};
+use super::{Block, Fault, FaultKind, Halt, Stop};
+use crate::alu::group::Tile;
+use crate::alu::matrix::Element;
+use crate::module::Place;
+use crate::op::{Factor, GroupForm, InGroup, Reg, Warp};
+use crate::world::World;
+
+/// The threads of a group.
+const GROUP: usize = 128;
+
+/// The products that are kept for a group that does not wait for them: the oldest count as over.
+const PRODUCTS: usize = 256;
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Groups {
+    /// Which number the first group has among those that are no threads.
+    first: usize,
+    /// How many products each group has begun.
+    begun: Vec<u32>,
+    /// Of each warp, how many its group had begun at the end of each set of products that it has not waited for.
+    closed: Vec<VecDeque<u32>>,
+    reading: Vec<Reading>,
+}
+
+/// What a product reads that may not be over.
+#[derive(Clone, Debug)]
+struct Reading {
+    group: usize,
+    /// The number of the product in its group, from 1.
+    number: u32,
+    /// Bytes of shared memory, in their order.
+    ranges: Vec<Range<usize>>,
+    place: Place,
+}
+
+impl Groups {
+    /// How many groups are told apart.
+    pub(super) fn count(threads: usize, are_used: bool) -> usize {
+        if are_used { threads.div_ceil(GROUP) } else { 0 }
+    }
+
+    pub(super) fn new(threads: usize, count: usize, first: usize) -> Self {
+        let warps = if count > 0 { threads.div_ceil(32) } else { 0 };
+        Self { first, begun: vec![0; count], closed: vec![VecDeque::new(); warps], reading: Vec::new() }
+    }
+}
+
+impl Reading {
+    fn meets(&self, at: usize, bytes: usize) -> bool {
+        let next = self.ranges.partition_point(|range| range.end <= at);
+        self.ranges.get(next).is_some_and(|range| range.start < at + bytes)
+    }
+}
+
+impl Block {
+    /// The threads that wait together with one: of its warp, or for a product of its group. Not all of them need exist.
+    pub(super) fn partners(index: usize, kind: Warp) -> Range<usize> {
+        let count = if let Warp::Group(InGroup::Multiply(_)) = kind { GROUP } else { 32 };
+        let first = index / count * count;
+        first..first + count
+    }
+
+    /// A thread has come to an instruction on products of its group: perhaps it is the last one.
+    pub(super) fn come_in_group(
+        &mut self,
+        world: &mut impl World,
+        index: usize,
+        what: InGroup,
+        together: Together,
+    ) -> Result<(), Halt> {
+        let place = together.place;
+        let partners = Self::partners(index, together.kind);
+        let is_live = |&thread: &usize| self.threads.get(thread).is_some_and(super::Thread::is_live);
+        if let Some(missing) = partners.clone().find(|thread| !is_live(thread)) {
+            let why = if missing < self.threads.len() { "has ended" } else { "is no thread of the block" };
+            let message = format!(
+                "{} of a warp group come to one instruction together, and thread {} of the group {why}",
+                if partners.len() == GROUP { "all 128 threads" } else { "all 32 threads of a warp" },
+                missing % GROUP
+            );
+            return Err(self.fault(FaultKind::MissingLanes, index, place, message));
+        }
+        let has_come =
+            |thread: usize| matches!(self.threads[thread].state, State::Warp(theirs) if theirs.is_with(&together));
+        if !partners.clone().all(has_come) {
+            self.await_parked(partners);
+            return Ok(());
+        }
+        match what {
+            InGroup::Fence => {}
+            InGroup::Multiply(how) => self.multiply_in_group(world, partners.clone(), how, place)?,
+            InGroup::Commit => {
+                let begun = self.groups.begun.get(index / GROUP).copied();
+                if let (Some(begun), Some(closed)) = (begun, self.groups.closed.get_mut(index / 32)) {
+                    closed.push_back(begun);
+                }
+            }
+            InGroup::Wait(most) => self.wait_in_group(partners.clone(), most as usize),
+        }
+        self.threads[partners].iter_mut().for_each(|thread| thread.state = State::Ready);
+        Ok(())
+    }
+
+    /// A warp waits: all its threads know what is over.
+    fn wait_in_group(&mut self, warp: Range<usize>, most: usize) {
+        let Some(closed) = self.groups.closed.get_mut(warp.start / 32) else { return };
+        let mut over = None;
+        while closed.len() > most {
+            over = closed.pop_front();
+        }
+        if let Some(over) = over {
+            let name = (self.groups.first + warp.start / GROUP, over);
+            warp.for_each(|thread| self.order.learns_over(thread, name));
+        }
+    }
+
+    #[inline(never)]
+    fn multiply_in_group(
+        &mut self,
+        world: &mut impl World,
+        group: Range<usize>,
+        how: u16,
+        place: Place,
+    ) -> Result<(), Halt> {
+        let module = Arc::clone(&self.module);
+        let form = &module.code[usize::from(self.threads[group.start].frame.code)].products[usize::from(how)];
+        let GroupForm { kind, d, a, b, adds } = form;
+        let adds = self.agreed(group.clone(), *adds, 1, "whether it adds", place)? == 1;
+        let mut read = Vec::new();
+        let rows = match a {
+            Factor::Registers(_) => None,
+            Factor::Shared { descriptor, transposed } => {
+                let descriptor = self.agreed(group.clone(), *descriptor, u64::MAX, "the descriptor of a", place)?;
+                let tile = Tile::new(descriptor, kind.a, *transposed);
+                Some(self.matrix(group.start, &tile, kind.a, (64, kind.depth()), &mut read, place)?)
+            }
+        };
+        let Factor::Shared { descriptor, transposed } = b else { return Ok(()) };
+        let descriptor = self.agreed(group.clone(), *descriptor, u64::MAX, "the descriptor of b", place)?;
+        let tile = Tile::new(descriptor, kind.b, *transposed);
+        let columns = self.matrix(group.start, &tile, kind.b, (kind.columns, kind.depth()), &mut read, place)?;
+        self.reads_in_group(world, group.clone(), read, place)?;
+        for (warp, first) in group.step_by(32).enumerate() {
+            let held = |registers: &[Reg]| -> Vec<[u64; 32]> {
+                let row = |&register: &Reg| std::array::from_fn(|lane| self.get(first + lane, register));
+                registers.iter().map(row).collect()
+            };
+            let of_warp = match (&rows, a) {
+                (Some(rows), _) => &rows[16 * warp..16 * warp + 16],
+                (None, Factor::Registers(registers)) => &kind.rows_of(&held(registers)),
+                (None, _) => &[],
+            };
+            let before = if adds { held(d) } else { vec![[0; 32]; d.len()] };
+            for (&register, row) in d.iter().zip(kind.apply(of_warp, &columns, &before)) {
+                (0..32).for_each(|lane| self.set(first + lane, register, row[lane]));
+            }
+        }
+        Ok(())
+    }
+
+    /// What all threads of a group have in a register.
+    fn agreed(&self, group: Range<usize>, register: Reg, mask: u64, what: &str, place: Place) -> Result<u64, Halt> {
+        let first = self.get(group.start, register) & mask;
+        match group.clone().find(|&thread| self.get(thread, register) & mask != first) {
+            None => Ok(first),
+            Some(other) => {
+                let message =
+                    format!("the threads of a warp group come to a product together, and do not agree on {what}");
+                let (here, there) = ((other, place), (group.start, place));
+                Err(self.fault_with(FaultKind::InvalidOperand, here, there, message))
+            }
+        }
+    }
+
+    /// The elements of a matrix in shared memory, and where they lie in units of 16 bytes.
+    fn matrix(
+        &self,
+        index: usize,
+        tile: &Tile,
+        element: Element,
+        (majors, depth): (usize, usize),
+        read: &mut Vec<usize>,
+        place: Place,
+    ) -> Result<Vec<Vec<f64>>, Halt> {
+        let bytes = element.bytes() as u8;
+        let mut one = |major: usize, k: usize| {
+            let at = self.shared_range(index, tile.address(major, k), bytes, place)?;
+            read.push(at / 16);
+            Ok(element.value(self.shared.load(at, bytes)))
+        };
+        (0..majors).map(|major| (0..depth).map(|k| one(major, k)).collect()).collect()
+    }
+
+    /// A group reads these units of 16 bytes from now on until somebody waits. All its threads come after who wrote them.
+    fn reads_in_group(
+        &mut self,
+        world: &mut impl World,
+        group: Range<usize>,
+        mut units: Vec<usize>,
+        place: Place,
+    ) -> Result<(), Halt> {
+        units.sort_unstable();
+        units.dedup();
+        let end = self.shared.bytes.len();
+        let follow = units.chunk_by(|one, next| one + 1 == *next);
+        let ranges: Vec<Range<usize>> =
+            follow.map(|units| units[0] * 16..((units[0] + units.len()) * 16).min(end)).collect();
+        for range in &ranges {
+            self.reads_together(world, group.clone(), range.clone(), place)?;
+        }
+        if self.launch.checks.races
+            && let Some(begun) = self.groups.begun.get_mut(group.start / GROUP)
+        {
+            *begun += 1;
+            let reading = Reading { group: group.start / GROUP, number: *begun, ranges, place };
+            let (first, order) = (self.groups.first, &self.order);
+            let count = self.groups.reading.iter().filter(|other| other.group == reading.group).count();
+            let oldest = if count >= PRODUCTS { reading.number - PRODUCTS as u32 } else { 0 };
+            self.groups.reading.retain(|other| {
+                let is_kept = other.group != reading.group || other.number > oldest;
+                is_kept && !order.is_over((first + other.group, other.number))
+            });
+            self.groups.reading.push(reading);
+        }
+        Ok(())
+    }
+
+    /// An access to shared memory that a product may still be reading is a race, if it writes.
+    pub(super) fn meets_product(&self, at: usize, bytes: usize, touch: &Touch) -> Result<(), Halt> {
+        if !touch.writes {
+            return Ok(());
+        }
+        let races = |reading: &&Reading| {
+            reading.meets(at, bytes)
+                && !self.order.knows_over(touch.thread, (self.groups.first + reading.group, reading.number))
+        };
+        match self.groups.reading.iter().find(races) {
+            Some(reading) => Err(self.races_with_product(reading, at, bytes, touch)),
+            None => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn races_with_product(&self, reading: &Reading, at: usize, bytes: usize, touch: &Touch) -> Halt {
+        let message = format!(
+            "race in shared memory: the write of {bytes} bytes at {} may come before a product of a warp group that reads them is over",
+            self.in_shared(at)
+        );
+        let [here, there] = [touch.place, reading.place].map(|place| self.module.describe(place));
+        let told = match touch.thread / GROUP == reading.group {
+            true => String::new(),
+            false => format!(" and, behind that, what tells thread {} of it,", touch.thread),
+        };
+        let missing = format!("wgmma.wait_group, behind wgmma.commit_group,{told} between {there} and {here}");
+        let fault = Fault::new(&self.module, FaultKind::Race, self.who(touch.thread), touch.place, message);
+        let fault = fault.with(&self.module, self.who(reading.group * GROUP), reading.place).lacking(missing);
+        Box::new(Stop::Fault(Box::new(fault)))
+    }
+}
