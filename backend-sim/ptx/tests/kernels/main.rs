@@ -5,6 +5,7 @@ mod calls;
 mod gemm;
 mod memory;
 mod threads;
+mod wgmma;
 
 use std::sync::Arc;
 
