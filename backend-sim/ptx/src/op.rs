@@ -216,6 +216,11 @@ pub(crate) enum Op {
         c: Reg,
         mask: Reg,
     },
+    /// The next operations access a register which products of warp groups work on.
+    Held {
+        register: Reg,
+        writes: bool,
+    },
     /// A row of a matrix, 16 bytes of shared memory at `a`, for each of the first so many lanes of a warp: loaded into the register `t` and the
     /// one behind it, or stored from them.
     Row {

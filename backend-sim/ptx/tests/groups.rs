@@ -14,7 +14,7 @@ fn kernel(body: &str) -> String {
         .concat();
     format!(
         ".version 8.6\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 in)\n{{\n.reg .pred %p<4>;\n.reg .b32 %r<8>;\n\
-         .reg .b32 %thread;\n.reg .b32 %own;\n.reg .b32 %bar;\n.reg .f32 %f<8>;\n.reg .b64 %rd<8>;\n.reg .b64 %da;\n.reg .b64 %db;\n\
+         .reg .b32 %thread;\n.reg .b32 %own;\n.reg .b32 %a<4>;\n.reg .b32 %bar;\n.reg .f32 %f<8>;\n.reg .b64 %rd<8>;\n.reg .b64 %da;\n.reg .b64 %db;\n\
          .reg .b64 %dc;\n.reg .b64 %dd;\n.shared .align 16 .b8 room[4608];\n.shared .align 8 .b8 barriers[16];\n{descriptors}\
          ld.param.u64 %rd1, [in];\nmov.u32 %thread, %tid.x;\nmul.wide.u32 %rd3, %thread, 16;\nadd.s64 %rd2, %rd1, %rd3;\n\
          mov.u32 %bar, barriers;\nmov.u32 %own, room;\nmad.lo.s32 %own, %thread, 16, %own;\nsetp.lt.u32 %p1, %thread, 16;\n\
@@ -56,8 +56,7 @@ fn fault(body: &str, threads: u32) -> Fault {
 
 const WRITE: &str = "@%p2 st.shared.v4.u32 [%own], {0, 0, 0, 0};\n@%p1 st.shared.v4.u32 [%own+2048], {0, 0, 0, 0};";
 const AGAIN: &str = "st.shared.v4.u32 [%own+2304], {0, 0, 0, 0};\n@%p1 st.shared.v4.u32 [%own+4352], {0, 0, 0, 0};";
-const PRODUCT: &str =
-    "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %da, %db, 0, 1, 1, 0, 0;";
+const PRODUCT: &str = "wgmma.fence.sync.aligned;\nwgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %da, %db, 0, 1, 1, 0, 0;";
 const SECOND: &str = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %dc, %dd, 1, 1, 1, 0, 0;";
 const COMMIT: &str = "wgmma.commit_group.sync.aligned;";
 const WAIT: &str = "wgmma.wait_group.sync.aligned 0;";
@@ -66,7 +65,7 @@ const WAIT: &str = "wgmma.wait_group.sync.aligned 0;";
 fn all_threads_come_after_who_wrote_the_matrices() {
     let found = race(&format!("{WRITE}\n{PRODUCT}\n{COMMIT}\n{WAIT}"), 128);
     insta::assert_snapshot!(found);
-    finishes(&format!("{WRITE}\nbar.sync 0;\nwgmma.fence.sync.aligned;\n{PRODUCT}\n{COMMIT}\n{WAIT}"), 128);
+    finishes(&format!("{WRITE}\nbar.sync 0;\n{PRODUCT}\n{COMMIT}\n{WAIT}"), 128);
     // A barrier of each warp is not enough, nor one that some threads do not pass.
     race(&format!("{WRITE}\nbar.warp.sync -1;\n{PRODUCT}\n{COMMIT}\n{WAIT}"), 128);
     let one = "@%p2 bra other;\nbar.sync 1, 64;\nret;\nother:\nsetp.lt.u32 %p3, %thread, 32;\n@%p3 bar.sync 1, 64;";
@@ -215,4 +214,41 @@ fn descriptors_that_differ_or_lead_nowhere() {
     assert_eq!(fault(&beyond, 128).kind, FaultKind::Uninitialized);
     let beyond = format!("{filled}\nmov.u64 %da, 0x3fff;\n{PRODUCT}");
     assert_eq!(fault(&beyond, 128).kind, FaultKind::OutOfBounds);
+}
+
+#[test]
+fn registers_of_products_are_left_alone() {
+    let filled = format!("{WRITE}\nbar.sync 0;\nmov.b32 %a0, 0;\nmov.b32 %a1, 0;\nmov.b32 %a2, 0;\nmov.b32 %a3, 0;");
+    let begun = format!("{filled}\n{PRODUCT}\n{COMMIT}");
+    for access in ["add.f32 %f4, %f2, %f2;", "mov.f32 %f3, 0f00000000;", "st.global.v2.f32 [%rd1], {%f1, %f0};"] {
+        finishes(&format!("{begun}\n{WAIT}\n{access}"), 128);
+        for early in [String::new(), "wgmma.wait_group.sync.aligned 1;\n".into(), "bar.sync 0;\n".into()] {
+            let found = fault(&format!("{begun}\n{early}{access}\n{WAIT}"), 128);
+            assert_eq!(found.kind, FaultKind::Unawaited, "{access}\n{found}");
+            assert_eq!(run(&format!("{begun}\n{early}{access}\n{WAIT}"), 128, false), Stop::Finished);
+        }
+        // Where it is jumped over nothing happens.
+        finishes(&format!("{begun}\n@%p3 bra over;\n@%p3 {access}\nover:\n{WAIT}"), 128);
+        // Between access and product there must be a fence.
+        let again = PRODUCT.lines().nth(1).unwrap();
+        let found = fault(&format!("{begun}\n{WAIT}\n{access}\n{again}"), 128);
+        assert_eq!(found.kind, FaultKind::Unawaited, "{access}\n{found}");
+        finishes(&format!("{begun}\n{WAIT}\n{access}\n{PRODUCT}\n{again}\n{COMMIT}\n{WAIT}"), 128);
+    }
+    insta::assert_snapshot!(fault(&format!("{begun}\nadd.f32 %f4, %f2, %f2;"), 128));
+    let again = PRODUCT.lines().nth(1).unwrap();
+    insta::assert_snapshot!(fault(&format!("{begun}\n{WAIT}\nmov.f32 %f1, 0f00000000;\n{again}"), 128));
+    insta::assert_snapshot!(fault(&format!("{filled}\n{again}"), 128));
+    // Registers of `a` are only read: another read does no harm.
+    let product = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, {%a0, %a1, %a2, %a3}, %db, 0, 1, 1, 0;";
+    let begun = format!("{filled}\nwgmma.fence.sync.aligned;\n{product}\n{COMMIT}");
+    finishes(&format!("{begun}\nst.global.b32 [%rd2], %a1;\n{product}\n{COMMIT}\n{WAIT}\nmov.b32 %a1, 1;"), 128);
+    let found = fault(&format!("{begun}\nmov.b32 %a1, 1;\n{WAIT}"), 128);
+    assert_eq!(found.kind, FaultKind::Unawaited, "{found}");
+    insta::assert_snapshot!(found);
+    let found = fault(&format!("{begun}\n{WAIT}\nmov.b32 %a1, 1;\n{product}"), 128);
+    assert_eq!(found.kind, FaultKind::Unawaited, "{found}");
+    // Some threads of a warp are enough.
+    let found = fault(&format!("{begun}\n@%p3 mov.b32 %a1, 1;\n{WAIT}"), 128);
+    assert_eq!((found.kind, found.who.thread), (FaultKind::Unawaited, [0; 3]), "{found}");
 }

@@ -309,6 +309,10 @@ impl Block {
                             place: place!(),
                         }));
                     }
+                    Op::Held { register, writes } => {
+                        let who = (first + lead, frame, register);
+                        attempt!(self.accesses_held(who, writes, place!()));
+                    }
                     Op::Row { stores, t, a, lanes: rows, shared } => {
                         let t = usize::from(t);
                         each!(|lane| {

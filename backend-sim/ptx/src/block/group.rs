@@ -5,12 +5,12 @@
 //! product ends for all four warps at once. [`Order`](super::order::Order) has for each group how many of its products are over, beside the
 //! clocks of threads.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::shared::Touch;
-use super::thread::{State, Together};
+use super::thread::{Frame, State, Together};
 use super::{Block, Fault, FaultKind, Halt, Stop};
 use crate::alu::group::Tile;
 use crate::alu::matrix::Element;
@@ -30,9 +30,28 @@ pub(super) struct Groups {
     first: usize,
     /// How many products each group has begun.
     begun: Vec<u32>,
-    /// Of each warp, how many its group had begun at the end of each set of products that it has not waited for.
-    closed: Vec<VecDeque<u32>>,
+    warps: Vec<OfWarp>,
     reading: Vec<Reading>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct OfWarp {
+    /// How many products its group had begun at the end of each set of them that it has not waited for.
+    closed: VecDeque<u32>,
+    /// Registers that it has accessed since its last fence: of which function, where its frame's begin, and which; and where that was.
+    accessed: BTreeMap<(u16, u32, Reg), Place>,
+    has_fenced: bool,
+    /// The products that it has begun and not waited for.
+    held: VecDeque<Held>,
+}
+
+/// A product that works on registers.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    number: u32,
+    frame: Frame,
+    how: u16,
+    place: Place,
 }
 
 /// What a product reads that may not be over.
@@ -54,7 +73,15 @@ impl Groups {
 
     pub(super) fn new(threads: usize, count: usize, first: usize) -> Self {
         let warps = if count > 0 { threads.div_ceil(32) } else { 0 };
-        Self { first, begun: vec![0; count], closed: vec![VecDeque::new(); warps], reading: Vec::new() }
+        Self { first, begun: vec![0; count], warps: vec![OfWarp::default(); warps], reading: Vec::new() }
+    }
+}
+
+impl GroupForm {
+    /// Those that hold `d`, and perhaps `a`.
+    fn registers(&self) -> impl Iterator<Item = Reg> {
+        let of_a = if let Factor::Registers(of_a) = &self.a { &of_a[..] } else { &[] };
+        self.d.iter().chain(of_a).copied()
     }
 }
 
@@ -100,12 +127,17 @@ impl Block {
             return Ok(());
         }
         match what {
-            InGroup::Fence => {}
+            InGroup::Fence => {
+                if let Some(warp) = self.groups.warps.get_mut(index / 32) {
+                    warp.accessed.clear();
+                    warp.has_fenced = true;
+                }
+            }
             InGroup::Multiply(how) => self.multiply_in_group(world, partners.clone(), how, place)?,
             InGroup::Commit => {
                 let begun = self.groups.begun.get(index / GROUP).copied();
-                if let (Some(begun), Some(closed)) = (begun, self.groups.closed.get_mut(index / 32)) {
-                    closed.push_back(begun);
+                if let (Some(begun), Some(warp)) = (begun, self.groups.warps.get_mut(index / 32)) {
+                    warp.closed.push_back(begun);
                 }
             }
             InGroup::Wait(most) => self.wait_in_group(partners.clone(), most as usize),
@@ -116,12 +148,13 @@ impl Block {
 
     /// A warp waits: all its threads know what is over.
     fn wait_in_group(&mut self, warp: Range<usize>, most: usize) {
-        let Some(closed) = self.groups.closed.get_mut(warp.start / 32) else { return };
+        let Some(OfWarp { closed, held, .. }) = self.groups.warps.get_mut(warp.start / 32) else { return };
         let mut over = None;
         while closed.len() > most {
             over = closed.pop_front();
         }
         if let Some(over) = over {
+            held.retain(|held| held.number > over);
             let name = (self.groups.first + warp.start / GROUP, over);
             warp.for_each(|thread| self.order.learns_over(thread, name));
         }
@@ -138,6 +171,7 @@ impl Block {
         let module = Arc::clone(&self.module);
         let form = &module.code[usize::from(self.threads[group.start].frame.code)].products[usize::from(how)];
         let GroupForm { kind, d, a, b, adds } = form;
+        self.fenced_before(group.clone(), form, place)?;
         let adds = self.agreed(group.clone(), *adds, 1, "whether it adds", place)? == 1;
         let mut read = Vec::new();
         let rows = match a {
@@ -153,6 +187,7 @@ impl Block {
         let tile = Tile::new(descriptor, kind.b, *transposed);
         let columns = self.matrix(group.start, &tile, kind.b, (kind.columns, kind.depth()), &mut read, place)?;
         self.reads_in_group(world, group.clone(), read, place)?;
+        self.hold(group.clone(), how, place);
         for (warp, first) in group.step_by(32).enumerate() {
             let held = |registers: &[Reg]| -> Vec<[u64; 32]> {
                 let row = |&register: &Reg| std::array::from_fn(|lane| self.get(first + lane, register));
@@ -225,7 +260,8 @@ impl Block {
             && let Some(begun) = self.groups.begun.get_mut(group.start / GROUP)
         {
             *begun += 1;
-            let reading = Reading { group: group.start / GROUP, number: *begun, ranges, place };
+            let (number, group) = (*begun, group.start / GROUP);
+            let reading = Reading { group, number, ranges, place };
             let (first, order) = (self.groups.first, &self.order);
             let count = self.groups.reading.iter().filter(|other| other.group == reading.group).count();
             let oldest = if count >= PRODUCTS { reading.number - PRODUCTS as u32 } else { 0 };
@@ -234,6 +270,76 @@ impl Block {
                 is_kept && !order.is_over((first + other.group, other.number))
             });
             self.groups.reading.push(reading);
+        }
+        Ok(())
+    }
+
+    /// The warps of a group have begun a product that works on their registers.
+    fn hold(&mut self, group: Range<usize>, how: u16, place: Place) {
+        let Some(&number) = self.groups.begun.get(group.start / GROUP) else { return };
+        for warp in group.step_by(32) {
+            let held = &mut self.groups.warps[warp / 32].held;
+            if held.len() >= PRODUCTS {
+                held.pop_front();
+            }
+            held.push_back(Held { number, frame: self.threads[warp].frame, how, place });
+        }
+    }
+
+    /// A product must not begin before its warps have seen to it that their accesses to its registers are over.
+    fn fenced_before(&self, group: Range<usize>, form: &GroupForm, place: Place) -> Result<(), Halt> {
+        for thread in group.step_by(32) {
+            let Some(warp) = self.groups.warps.get(thread / 32) else { return Ok(()) };
+            let Frame { code, registers, .. } = self.threads[thread].frame;
+            let accessed = form.registers().find_map(|register| warp.accessed.get(&(code, registers, register)));
+            let message = match accessed {
+                None if warp.has_fenced => continue,
+                None => "a warp group begins a product, and its threads have come to no wgmma.fence before",
+                Some(_) => "a warp group begins a product whose registers a thread may still be accessing",
+            };
+            let fault = Fault::new(&self.module, FaultKind::Unawaited, self.who(thread), place, message);
+            let [here, there] = [Some(&place), accessed].map(|place| place.map(|place| self.module.describe(*place)));
+            let here = here.unwrap_or_default();
+            let fault = match (accessed, there) {
+                (Some(&before), Some(there)) => fault
+                    .with(&self.module, self.who(thread), before)
+                    .lacking(format!("wgmma.fence between {there} and {here}")),
+                _ => fault.lacking(format!("wgmma.fence before {here}")),
+            };
+            return Err(Box::new(Stop::Fault(Box::new(fault))));
+        }
+        Ok(())
+    }
+
+    /// Threads of a warp access a register that products work on: none of these may be under way.
+    #[inline(never)]
+    pub(super) fn accesses_held(
+        &mut self,
+        (index, frame, register): (usize, Frame, Reg),
+        writes: bool,
+        place: Place,
+    ) -> Result<(), Halt> {
+        let Some(warp) = self.groups.warps.get_mut(index / 32) else { return Ok(()) };
+        let products = &self.module.code[usize::from(frame.code)].products;
+        let is_sum = |held: &Held| products[usize::from(held.how)].d.contains(&register);
+        let is_input = |held: &Held| writes && products[usize::from(held.how)].registers().any(|one| one == register);
+        let meets = |held: &&Held| {
+            (held.frame.registers, held.frame.code) == (frame.registers, frame.code) && (is_sum(held) || is_input(held))
+        };
+        if let Some(&held) = warp.held.iter().find(meets) {
+            let message = match is_sum(&held) {
+                true => "a register is accessed that a product of a warp group may not have written yet",
+                false => "a register is written that a product of a warp group may still be reading",
+            };
+            let [here, there] = [place, held.place].map(|place| self.module.describe(place));
+            let fault = Fault::new(&self.module, FaultKind::Unawaited, self.who(index), place, message);
+            let fault = fault.with(&self.module, self.who(index), held.place);
+            let missing = format!("wgmma.wait_group, behind wgmma.commit_group, between {there} and {here}");
+            return Err(Box::new(Stop::Fault(Box::new(fault.lacking(missing)))));
+        }
+        let matters = writes || products.iter().any(|product| product.d.contains(&register));
+        if matters {
+            warp.accessed.insert((frame.code, frame.registers, register), place);
         }
         Ok(())
     }

@@ -1,10 +1,10 @@
 //! Decodes one function: its scopes, registers, labels and operations.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::form::Form;
-use super::{Found, Names, Symbol, layout, polls, unused};
+use super::{Found, Names, Symbol, group, layout, polls, unused};
 use crate::alu::integer;
 use crate::error::Error;
 use crate::module::Place;
@@ -51,6 +51,8 @@ pub(super) struct Builder<'m, 'a> {
     pub(super) is_kernel: bool,
     /// Of calls and atomics, whether something may look at their results.
     pub(super) results_used: unused::Used<'a>,
+    /// The names of registers which products of warp groups work on.
+    pub(super) held: BTreeSet<&'a str>,
     /// Loads in loops that do nothing else, by the numbers of their instructions.
     polls: BTreeMap<usize, Until<Operand<'a>>>,
     /// Instructions so far, the one that is decoded among them.
@@ -93,6 +95,7 @@ pub(super) fn function<'a>(
         found: Found { shared, narrowest: 4, ..Found::default() },
         is_kernel: function.is_entry,
         results_used: unused::results_used(function),
+        held: group::held(function),
         polls: polls::of(function),
         instructions: 0,
         places,
@@ -237,6 +240,7 @@ impl<'a> Builder<'_, 'a> {
     }
 
     fn instruction(&mut self, instruction: &Instruction<'a>, guard: Option<(Reg, bool)>) -> Result<(), Error> {
+        self.note_held(instruction);
         let mut form = Form::of(instruction);
         let operands = &instruction.operands[..];
         let known = self.control(&mut form, instruction.opcode, operands, guard)?

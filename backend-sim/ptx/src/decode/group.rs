@@ -1,16 +1,53 @@
 //! `wgmma`: products of the four warps of a group, which run beside its threads.
 
+use std::collections::BTreeSet;
+
 use super::builder::Builder;
 use super::form::Form;
 use super::matrix::are_alike;
+use super::unused::{Times, count_names};
 use crate::alu::group::GroupProduct;
 use crate::alu::matrix::{Element, Sum};
 use crate::error::Error;
 use crate::op::{Factor, GroupForm, InGroup, Op, Reg, Warp};
-use crate::syntax::Operand;
+use crate::syntax::{Function, Instruction, Operand, Statement};
 use crate::types::Type;
 
+/// The names of all registers of a function that a product of a warp group works on.
+pub(super) fn held<'a>(function: &Function<'a>) -> BTreeSet<&'a str> {
+    let mut names = Times::new();
+    for statement in function.body.iter().flatten() {
+        if let Statement::Instruction(instruction) = statement
+            && instruction.opcode == "wgmma"
+        {
+            // `d`, and perhaps `a`
+            let vectors = instruction.operands.iter().filter(|operand| matches!(operand, Operand::Vector(_)));
+            vectors.for_each(|vector| count_names(vector, &mut names));
+        }
+    }
+    names.into_keys().collect()
+}
+
 impl<'a> Builder<'_, 'a> {
+    /// Another instruction accesses registers of products.
+    pub(super) fn note_held(&mut self, instruction: &Instruction<'a>) {
+        if self.held.is_empty() || instruction.opcode == "wgmma" {
+            return;
+        }
+        let (mut written, mut all) = (Times::new(), Times::new());
+        if let Some(target @ (Operand::Name { .. } | Operand::Vector(_) | Operand::Pair(..))) =
+            instruction.operands.first()
+        {
+            count_names(target, &mut written);
+        }
+        instruction.operands.iter().for_each(|operand| count_names(operand, &mut all));
+        for name in all.into_keys().filter(|name| self.held.contains(name)).collect::<Vec<_>>() {
+            if let Some((register, _)) = self.register(name) {
+                self.emit(Op::Held { register, writes: written.contains_key(name) });
+            }
+        }
+    }
+
     pub(super) fn in_group(&mut self, form: &mut Form<'a>, operands: &[Operand<'a>]) -> Result<(), Error> {
         let what = match (form.need(&["mma_async", "fence", "commit_group", "wait_group"])?, operands) {
             ("mma_async", [d, a, b, adds, rest @ ..]) => {
