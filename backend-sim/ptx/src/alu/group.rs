@@ -99,7 +99,7 @@ impl GroupProduct {
             for (column, theirs) in columns.iter().enumerate() {
                 let (register, lane, shift) = self.sum.place(row, column % 8);
                 let register = register + column / 8 * self.sum.in_block();
-                d[register][lane] |= self.sum.of(&mine, theirs, c[register][lane] >> shift) << shift;
+                d[register][lane] |= self.sum.of(&mine, theirs, c[register][lane] >> shift, self.sum) << shift;
             }
         }
         d

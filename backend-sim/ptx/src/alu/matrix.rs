@@ -4,6 +4,7 @@
 //! columns as their registers have elements; rows 8 to 15 are in registers of their own. So one rule gives the layouts of all shapes.
 
 use super::eight::Eight;
+use super::fragment::Fragments;
 use super::round::{BFLOAT, HALF, Rounding, SINGLE};
 use crate::op::Ternary;
 
@@ -23,6 +24,9 @@ pub(crate) enum Matrix {
     },
     Transpose,
     Multiply(Multiply),
+    Fragments(Fragments),
+    /// Nothing: they meet before each loads or stores its part.
+    Meet,
 }
 
 /// A product with a matrix of 8 columns: `d = a × b + c`.
@@ -133,12 +137,22 @@ impl Sum {
         }
     }
 
-    /// Products added up in their order, then `c`; rounded once. Products of integers are exact in doubles, and so are their sums.
-    pub(crate) fn of(self, a: &[f64], b: &[f64], c: u64) -> u64 {
+    /// The number that these bits are.
+    pub(crate) fn value(self, bits: u64) -> f64 {
+        match self {
+            Sum::F16 => HALF.to_f64(bits & 0xffff),
+            Sum::F32 => SINGLE.to_f64(bits),
+            Sum::F64(_) => f64::from_bits(bits),
+            Sum::S32 { .. } => f64::from(bits as i32),
+        }
+    }
+
+    /// Products added up in their order, then `c`, which consists of other floating-point numbers perhaps; rounded once. Products of integers are exact in doubles, and so are their sums.
+    pub(crate) fn of(self, a: &[f64], b: &[f64], c: u64, of_c: Self) -> u64 {
         let products = || a.iter().zip(b).fold(0.0, |sum, (a, b)| sum + a * b);
         match self {
-            Sum::F16 => HALF.round(products() + HALF.to_f64(c & 0xffff), Rounding::Nearest),
-            Sum::F32 => SINGLE.round(products() + SINGLE.to_f64(c), Rounding::Nearest),
+            Sum::F16 => HALF.round(products() + of_c.value(c), Rounding::Nearest),
+            Sum::F32 => SINGLE.round(products() + of_c.value(c), Rounding::Nearest),
             Sum::F64(fma) => a.iter().zip(b).fold(c, |sum, (a, b)| fma(a.to_bits(), b.to_bits(), sum)),
             Sum::S32 { saturates } => {
                 let sum = products() as i64 + i64::from(c as i32);
@@ -167,7 +181,7 @@ impl Multiply {
             let mine: Vec<f64> = (0..self.depth).map(|k| self.a.of(a, height, row, k)).collect();
             for (column, theirs) in columns.iter().enumerate() {
                 let (register, lane, shift) = self.sum.place(row, column);
-                d[register][lane] |= self.sum.of(&mine, theirs, c[register][lane] >> shift) << shift;
+                d[register][lane] |= self.sum.of(&mine, theirs, c[register][lane] >> shift, self.sum) << shift;
             }
         }
         d
@@ -192,6 +206,8 @@ impl Matrix {
             }
             Matrix::Transpose => all.iter().map(|held| Small::of_lanes(held).transposed_if(true).spread()).collect(),
             Matrix::Multiply(multiply) => multiply.apply(operands),
+            Matrix::Fragments(fragments) => fragments.apply(operands),
+            Matrix::Meet => vec![],
         }
     }
 }

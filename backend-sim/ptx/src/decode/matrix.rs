@@ -41,7 +41,7 @@ impl<'a> Builder<'_, 'a> {
         opcode: &str,
         operands: &[Operand<'a>],
     ) -> Result<bool, Error> {
-        if !matches!(opcode, "ldmatrix" | "stmatrix" | "movmatrix" | "mma" | "wgmma") {
+        if !matches!(opcode, "ldmatrix" | "stmatrix" | "movmatrix" | "mma" | "wmma" | "wgmma") {
             return Ok(false);
         }
         if !form.has("sync") || !form.has("aligned") {
@@ -59,6 +59,7 @@ impl<'a> Builder<'_, 'a> {
                 })?;
             }
             ("mma", [d, a, b, c]) => self.multiply(form, d, [a, b, c])?,
+            ("wmma", operands) => self.fragments(form, operands)?,
             ("wgmma", operands) => self.in_group(form, operands)?,
             _ => return Err(form.unknown()),
         }
@@ -152,7 +153,7 @@ impl<'a> Builder<'_, 'a> {
         operands.iter().map(|operand| Ok(self.target(operand)?.0)).collect()
     }
 
-    fn all_lanes(&mut self, form: MatrixForm) -> Result<(), Error> {
+    pub(super) fn all_lanes(&mut self, form: MatrixForm) -> Result<(), Error> {
         let how = u16::try_from(self.code.matrices.len());
         let how = how.map_err(|_| self.error("more than 65,535 instructions on matrices in a function"))?;
         self.code.matrices.push(form);

@@ -5,6 +5,7 @@ mod asynchronous;
 mod builder;
 mod control;
 mod form;
+mod fragment;
 mod group;
 mod layout;
 mod matrix;

@@ -6,6 +6,7 @@ mod gemm;
 mod memory;
 mod threads;
 mod wgmma;
+mod wmma;
 
 use std::sync::Arc;
 
