@@ -173,6 +173,15 @@ pub(crate) enum Op {
         c: Reg,
         how: u16,
     },
+    /// A strong access of 16 bytes, by the form of an atomic: `d` is what was there, `b` and `c` are its operands. Each is two registers.
+    Wide {
+        kind: Wide,
+        d: Reg,
+        a: Reg,
+        b: Reg,
+        c: Reg,
+        how: u16,
+    },
     Fence {
         fence: FenceKind,
         scope: Scope,
@@ -424,6 +433,14 @@ pub(crate) enum MBarrier {
     Test {
         parity: bool,
     },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wide {
+    Load,
+    Store,
+    Exchange,
+    CompareSwap,
 }
 
 /// What is done at a multicast address.

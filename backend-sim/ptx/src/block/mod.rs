@@ -25,6 +25,7 @@ mod straight;
 mod thread;
 mod turn;
 mod warp;
+mod wide;
 
 use std::sync::Arc;
 

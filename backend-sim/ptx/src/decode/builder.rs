@@ -175,7 +175,7 @@ impl<'a> Builder<'_, 'a> {
 
     fn registers(&mut self, ty: Type, name: &'a str, count: Option<u32>, line: u32) -> Result<(), Error> {
         let first = self.code.registers.len();
-        let end = first + count.unwrap_or(1) as usize;
+        let end = first + count.unwrap_or(1) as usize * usize::from(words(ty));
         if end > usize::from(Reg::MAX) {
             return Err(Error::new(line, "more than 65,535 registers and constants in a function"));
         }
@@ -331,7 +331,7 @@ impl<'a> Builder<'_, 'a> {
             }
             let &(first, ty, count) = registers.get(prefix)?;
             let number: u32 = number.parse().ok().filter(|&number| number < count.unwrap_or(0))?;
-            Some((first + number as Reg, ty))
+            Some((first + number as Reg * words(ty), ty))
         })
     }
 
@@ -361,11 +361,16 @@ impl<'a> Builder<'_, 'a> {
     pub(super) fn target(&mut self, operand: &Operand<'a>) -> Result<(Reg, Type), Error> {
         match *operand {
             Operand::Name { name: "_", .. } => Ok((self.temporary()?, Type::B64)),
-            Operand::Name { name, offset: 0 } => {
-                self.register(name).ok_or_else(|| self.error(format!("the register {name} is not declared")))
-            }
+            Operand::Name { name, offset: 0 } => match self.register(name) {
+                Some((_, Type::B128)) => Err(self.is_wide(name)),
+                found => found.ok_or_else(|| self.error(format!("the register {name} is not declared"))),
+            },
             _ => Err(self.error("expected a register to write")),
         }
+    }
+
+    fn is_wide(&self, name: &str) -> Error {
+        self.error(format!("{name} has 128 bits, and is known in moves, loads, stores and atomics of .b128 only"))
     }
 
     pub(super) fn target_name(&mut self, name: &'a str) -> Result<Reg, Error> {
@@ -400,8 +405,10 @@ impl<'a> Builder<'_, 'a> {
     }
 
     fn named(&mut self, name: &'a str, offset: i64) -> Result<Reg, Error> {
-        if let Some((register, _)) = self.register(name) {
-            return if offset == 0 {
+        if let Some((register, ty)) = self.register(name) {
+            return if ty == Type::B128 {
+                Err(self.is_wide(name))
+            } else if offset == 0 {
                 Ok(register)
             } else {
                 Err(self.error(format!("{name} is a register: nothing can be added to it here")))
@@ -483,6 +490,11 @@ impl<'a> Builder<'_, 'a> {
         self.emit(Op::Add64 { d, a: base, b });
         Ok((d, 0))
     }
+}
+
+/// How many numbered registers one of a type is.
+fn words(ty: Type) -> Reg {
+    if ty == Type::B128 { 2 } else { 1 }
 }
 
 fn special(name: &str) -> Option<Special> {

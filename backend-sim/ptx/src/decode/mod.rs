@@ -15,6 +15,7 @@ mod multi;
 mod polls;
 mod sync;
 mod unused;
+mod wide;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
