@@ -1,7 +1,5 @@
 //! Accesses to memory: to the right space, in bounds, at the right alignment, noted for races.
 
-use std::ops::Range;
-
 use super::lanes::{Lanes, Row, each_lane};
 use super::shared::{Finding, Learned, Touch};
 use super::thread::Thread;
@@ -449,38 +447,14 @@ impl Block {
         Ok(())
     }
 
-    /// All of these threads read bytes of shared memory together; a write that one of them does not come after is a race. That they have read is
-    /// not noted here.
-    pub(super) fn reads_together(
-        &mut self,
-        world: &mut impl World,
-        threads: Range<usize>,
-        range: Range<usize>,
-        place: Place,
-    ) -> Result<(), Halt> {
-        let (at, bytes) = (range.start, range.len());
-        let touch = |thread| Touch { thread, place, reads: true, writes: false, strong: false, repeats: false };
-        self.meets_copy(at, bytes, &touch(threads.start))?;
-        let checks = self.launch.checks;
-        if checks.races {
-            self.tell(world);
-            for thread in threads.clone() {
-                self.meets_copies(world, (at, bytes), &touch(thread))?;
-            }
-            let learned = &mut |thread, of, moment| world.comes_after(thread as u32, of as u32, moment);
-            let found = self.shared.written_beside(at, bytes, threads.clone(), &self.order, learned);
-            if let Some((thread, finding)) = found {
-                return Err(self.race(at, bytes, &touch(thread), finding));
-            }
-        }
-        match checks.uninitialized && !self.shared.is_written(at, bytes) {
-            true => Err(self.unwritten(at, bytes, &touch(threads.start))),
-            false => Ok(()),
-        }
-    }
-
     #[cold]
-    fn race(&self, at: usize, bytes: usize, touch: &Touch, Finding { thread, place, wrote }: Finding) -> Halt {
+    pub(super) fn race(
+        &self,
+        at: usize,
+        bytes: usize,
+        touch: &Touch,
+        Finding { thread, place, wrote }: Finding,
+    ) -> Halt {
         let what = |writes: bool| if writes { "write" } else { "read" };
         let message = format!(
             "race in shared memory: nothing orders the {} of {bytes} bytes at {} and an earlier {} of them",
@@ -494,7 +468,7 @@ impl Block {
     }
 
     #[cold]
-    fn unwritten(&self, at: usize, bytes: usize, touch: &Touch) -> Halt {
+    pub(super) fn unwritten(&self, at: usize, bytes: usize, touch: &Touch) -> Halt {
         let variable = self.in_shared(at);
         let message =
             format!("{bytes} bytes of shared memory at {variable} are read, and nobody has written all of them");

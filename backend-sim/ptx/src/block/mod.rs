@@ -24,6 +24,7 @@ mod spin;
 mod straight;
 mod thread;
 mod turn;
+mod under_way;
 mod warp;
 mod wide;
 
@@ -42,7 +43,6 @@ use barrier::Named;
 use cluster::Cluster;
 use copies::Copies;
 use flight::Flights;
-use group::Groups;
 use lanes::Row;
 use order::Order;
 pub use order::Sync;
@@ -50,6 +50,7 @@ use pace::Paces;
 use shared::Shared;
 use spin::Changes;
 use thread::{Frame, State, Thread};
+use under_way::Groups;
 
 /// A thread block of a launch. It holds everything but global memory, which is the [`World`]'s.
 #[derive(Clone, Debug)]
