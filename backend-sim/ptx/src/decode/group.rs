@@ -29,9 +29,10 @@ pub(super) fn held<'a>(function: &Function<'a>) -> BTreeSet<&'a str> {
 }
 
 impl<'a> Builder<'_, 'a> {
-    /// Another instruction accesses registers of products.
+    /// Another instruction accesses registers of products. Moves do not count: compilers copy registers where they like, also between a fence and a
+    /// product, and ptxas takes the copies away.
     pub(super) fn note_held(&mut self, instruction: &Instruction<'a>) {
-        if self.held.is_empty() || instruction.opcode == "wgmma" {
+        if self.held.is_empty() || matches!(instruction.opcode, "wgmma" | "mov") {
             return;
         }
         let (mut written, mut all) = (Times::new(), Times::new());

@@ -121,13 +121,13 @@ fn products_of_triton() {
     }
     // Of 8 bits, three of them behind the point.
     let eight = |at: usize| [(number(at) as u8 & 0x8f) | 0x38];
-    let value =
-        |at: usize| f64::from(if number(at) < 0 { -1.0 } else { 1.0 }) * (1.0 + f64::from(number(at) & 7) / 8.0);
+    let sign = |at: usize| if number(at) < 0 { -1.0 } else { 1.0 };
+    let value = |at: usize| sign(at) * (1.0 + f64::from(number(at) & 7) / 8.0);
     let (stop, floats) = triton("wgmma.e4m3", 16384, eight, "");
     assert_eq!(stop, Stop::Finished);
-    for at in 0..SIZE * SIZE {
+    for (at, &found) in floats.iter().enumerate() {
         let product = |k| value(at / SIZE * SIZE + k) * value(SIZE * SIZE + k * SIZE + at % SIZE);
-        assert_eq!(f64::from(f32::from_bits(floats[at])), (0..SIZE).map(product).sum::<f64>());
+        assert_eq!(f64::from(f32::from_bits(found)), (0..SIZE).map(product).sum::<f64>());
     }
     // A product that reads tiles which the next copies overwrite.
     let (stop, _) = triton("wgmma.f16", 49152, half, "wgmma.wait_group.sync.aligned");

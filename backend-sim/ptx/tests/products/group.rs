@@ -98,8 +98,8 @@ impl Layout {
     fn in_block(self, line: usize, unit: usize) -> usize {
         let place = match self.swizzle {
             128 => unit ^ line,
-            64 => unit ^ line / 2,
-            32 => unit ^ line / 4,
+            64 => unit ^ (line / 2),
+            32 => unit ^ (line / 4),
             _ => unit,
         };
         line * self.swizzle + place * 16
@@ -173,9 +173,8 @@ impl Case {
             rest += &format!(", {}, {}", signs[0], signs[1]);
         }
         let in_registers = self.a.is_none();
-        match self.a {
-            Some(layout) => layout.write(&mut shared, &left, bytes),
-            None => {}
+        if let Some(layout) = self.a {
+            layout.write(&mut shared, &left, bytes);
         }
         if bytes == 2 {
             let transposed = |layout: Layout| u32::from(layout.transposed);
