@@ -220,6 +220,7 @@ fn descriptors_that_differ_or_lead_nowhere() {
 fn registers_of_products_are_left_alone() {
     let filled = format!("{WRITE}\nbar.sync 0;\nmov.b32 %a0, 0;\nmov.b32 %a1, 0;\nmov.b32 %a2, 0;\nmov.b32 %a3, 0;");
     let begun = format!("{filled}\n{PRODUCT}\n{COMMIT}");
+    let again = PRODUCT.lines().nth(1).unwrap();
     for access in ["add.f32 %f4, %f2, %f2;", "abs.f32 %f3, %f4;", "st.global.v2.f32 [%rd1], {%f1, %f0};"] {
         finishes(&format!("{begun}\n{WAIT}\n{access}"), 128);
         for early in [String::new(), "wgmma.wait_group.sync.aligned 1;\n".into(), "bar.sync 0;\n".into()] {
@@ -230,16 +231,19 @@ fn registers_of_products_are_left_alone() {
         // Where it is jumped over nothing happens.
         finishes(&format!("{begun}\n@%p3 bra over;\n@%p3 {access}\nover:\n{WAIT}"), 128);
         // Between access and product there must be a fence.
-        let again = PRODUCT.lines().nth(1).unwrap();
         let found = fault(&format!("{begun}\n{WAIT}\n{access}\n{again}"), 128);
         assert_eq!(found.kind, FaultKind::Unawaited, "{access}\n{found}");
         finishes(&format!("{begun}\n{WAIT}\n{access}\n{PRODUCT}\n{again}\n{COMMIT}\n{WAIT}"), 128);
     }
+    // A wait for all but one set leaves the last one's registers alone, and no others.
+    let other = again.replace("%f0, %f1, %f2, %f3", "%f4, %f5, %f6, %f7");
+    let two = format!("{begun}\n{other}\n{COMMIT}\nwgmma.wait_group.sync.aligned 1;");
+    finishes(&format!("{two}\nadd.f32 %f1, %f2, %f2;\n{WAIT}"), 128);
+    assert_eq!(fault(&format!("{two}\nadd.f32 %f5, %f2, %f2;\n{WAIT}"), 128).kind, FaultKind::Unawaited);
     // Compilers copy registers where they like.
     let copies = PRODUCT.replace("aligned;\n", "aligned;\nmov.f32 %f1, 0f00000000;\n");
     finishes(&format!("{filled}\n{copies}\n{COMMIT}\nmov.f32 %f4, %f2;\n{WAIT}"), 128);
     insta::assert_snapshot!(fault(&format!("{begun}\nadd.f32 %f4, %f2, %f2;"), 128));
-    let again = PRODUCT.lines().nth(1).unwrap();
     insta::assert_snapshot!(fault(&format!("{begun}\n{WAIT}\nabs.f32 %f1, %f4;\n{again}"), 128));
     insta::assert_snapshot!(fault(&format!("{filled}\n{again}"), 128));
     // Registers of `a` are only read: another read does no harm.

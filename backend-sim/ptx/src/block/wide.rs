@@ -27,9 +27,10 @@ impl Block {
         if kind == Wide::CompareSwap {
             let mut atomic = |block: &mut Self, word: usize, op, b, c| {
                 let form = AtomicForm { op, memory: memories[word], ..*form };
-                let old = block.atomic(world, thread, index, &form, address + 8 * word as u64, (b, c), place);
+                let at = address.wrapping_add(8 * word as u64);
+                let old = block.atomic(world, thread, index, &form, at, (b, c), place)?;
                 block.announced = true;
-                old
+                Ok::<_, Halt>(old)
             };
             // A swap of a number for itself reads it only.
             old[0] = atomic(self, 0, AtomicOp::CompareSwap, b[0], b[0])?;
@@ -42,7 +43,7 @@ impl Block {
             return Ok(old);
         }
         for (word, memory) in memories.iter().enumerate() {
-            let at = address + 8 * word as u64;
+            let at = address.wrapping_add(8 * word as u64);
             match kind {
                 Wide::Load => old[word] = self.load(world, thread, index, memory, at, place, true)?,
                 Wide::Store => self.store(world, thread, index, memory, (at, b[word]), place, true)?,
