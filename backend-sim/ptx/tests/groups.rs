@@ -73,6 +73,12 @@ fn all_threads_come_after_who_wrote_the_matrices() {
     race(&format!("{WRITE}\nbar.sync 0;\n{writer}\n{one}\n{PRODUCT}\n{COMMIT}\n{WAIT}"), 160);
     let all = one.replace("64", "160").replace("@%p3 bar", "bar");
     finishes(&format!("{WRITE}\nbar.sync 0;\n{writer}\n{all}\n{PRODUCT}\n{COMMIT}\n{WAIT}"), 160);
+    // Another warp writes `b`, and the group itself `a`: it knows of these writes, and not of those.
+    let parts = "@!%p2 bra other;\nst.shared.v4.u32 [%own], {0, 0, 0, 0};\nbar.sync 1, 128;\nbra product;\nother:\n\
+                 st.shared.v4.u32 [%own], {0, 0, 0, 0};\nret;\nproduct:";
+    race(&format!("{parts}\n{PRODUCT}\n{COMMIT}\n{WAIT}"), 160);
+    let together = parts.replace("bar.sync 1, 128", "bar.sync 1, 160").replace("\nret;", "\nbar.sync 1, 160;\nret;");
+    finishes(&format!("{together}\n{PRODUCT}\n{COMMIT}\n{WAIT}"), 160);
     // What the group reads must be there: all of `a`, and all of `b`.
     for line in [0, 1] {
         let partly = WRITE.lines().nth(line).unwrap();
@@ -152,6 +158,8 @@ fn copies_and_products() {
     let begin = format!("{WRITE}\n@%p3 mbarrier.init.shared.b64 [%bar], 1;\nbar.sync 0;");
     finishes(&format!("{begin}\n{bulk}\n{wait}\n{PRODUCT}\n{COMMIT}\n{WAIT}"), 128);
     race(&format!("{begin}\n{bulk}\n{PRODUCT}\n{COMMIT}\n{WAIT}"), 128);
+    // All know that it was begun, and not that it is over.
+    race(&format!("{begin}\n{bulk}\nbar.sync 0;\n{PRODUCT}\n{COMMIT}\n{WAIT}"), 128);
     race(&format!("{begin}\n{bulk}\n@!%p3 bra over;\n{wait}\nover:\n{PRODUCT}\n{COMMIT}\n{WAIT}"), 128);
     race(&format!("{begin}\n{PRODUCT}\n{COMMIT}\n{bulk}\n{wait}\n{WAIT}"), 128);
     finishes(&format!("{begin}\n{PRODUCT}\n{COMMIT}\n{WAIT}\nbar.sync 0;\n{bulk}\n{wait}"), 128);
@@ -185,6 +193,10 @@ fn all_threads_of_the_group_take_part() {
     let found = fault(&elsewhere, 128);
     assert_eq!(found.kind, FaultKind::MissingLanes);
     insta::assert_snapshot!(found);
+    // It is found when the warp ends, also where others wait for something else.
+    let polls = "@%p2 bra group;\npoll:\nld.volatile.global.u32 %r1, [%rd1];\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 bra poll;\nret;\ngroup:";
+    let gone = format!("{filled}\n{polls}\nsetp.ge.u32 %p3, %thread, 96;\n@%p3 ret;\n{PRODUCT}");
+    assert_eq!(fault(&gone, 160).kind, FaultKind::MissingLanes);
     // Two groups do not wait for each other.
     finishes(
         &format!(
