@@ -66,7 +66,8 @@ def main():
         check(cuda.cuMemAlloc_v2(ctypes.byref(target), len(ours)), "cuMemAlloc")
         check(cuda.cuMemcpyHtoD_v2(source, inputs, len(inputs)), "cuMemcpyHtoD")
         parameters = (ctypes.c_void_p * 2)(ctypes.cast(ctypes.byref(target), ctypes.c_void_p), ctypes.cast(ctypes.byref(source), ctypes.c_void_p))
-        check(cuda.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, None, parameters, None), name)
+        threads = int(re.search(r"^\.reqntid (\d+)$", text, re.M)[1])
+        check(cuda.cuLaunchKernel(function, 1, 1, 1, threads, 1, 1, 0, None, parameters, None), name)
         check(cuda.cuCtxSynchronize(), name)
         theirs = ctypes.create_string_buffer(len(ours))
         check(cuda.cuMemcpyDtoH_v2(theirs, target, len(ours)), "cuMemcpyDtoH")
@@ -76,7 +77,7 @@ def main():
 
         steps = re.findall(r"st\.global\.u64 .*; // (\S+) (.*)$", text, re.M)
         count = len(steps)
-        for thread in range(32):
+        for thread in range(threads):
             tainted = set()
             for step, (form, operands) in enumerate(steps):
                 at = (thread * count + step) * 8

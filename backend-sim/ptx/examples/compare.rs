@@ -3,8 +3,12 @@
 //! `cargo run --release -p onesided-ptx --example compare -- FOLDER [KERNELS] [SEED]` writes into the folder, for each kernel,
 //! `NAME.ptx`, `NAME.in` and `NAME.out`. `examples/compare.py FOLDER` runs them on a GPU and compares, and says which instruction
 //! differed first. Each kernel applies one random instruction after another to the words of its threads' inputs, and stores each result; one of
-//! eight is of the whole warp.
+//! eight is of the whole warp; in one of eight kernels, of the whole warp group.
 
+#[path = "compare/fragment.rs"]
+mod fragment;
+#[path = "compare/group.rs"]
+mod group;
 #[path = "compare/warp.rs"]
 mod warp;
 
@@ -13,9 +17,8 @@ use std::sync::Arc;
 
 use onesided_ptx::{Block, FlatMemory, Launch, Module, Stop};
 
-/// Instructions of a kernel, threads that run it, words of input that a thread has.
+/// Instructions of a kernel, words of input that a thread has.
 const INSTRUCTIONS: usize = 64;
-const THREADS: u32 = 32;
 const INPUTS: usize = 8;
 
 /// `xorshift64*`: the same kernels for the same seed.
@@ -337,13 +340,16 @@ fn instruction(
 }
 
 /// A kernel of random instructions. Every operand is an earlier result or a part of an input.
-fn kernel(random: &mut Random, forms: &[(String, &'static str)], name: &str) -> String {
+fn kernel(random: &mut Random, forms: &[(String, &'static str)], name: &str, threads: usize) -> String {
+    let is_group = threads > 32;
+    let (architecture, declarations) =
+        if is_group { ("sm_90a", group::DECLARATIONS) } else { ("sm_90", warp::DECLARATIONS) };
     let mut text = format!(
-        ".version 8.7\n.target sm_90\n.address_size 64\n.visible .entry {name}(.param .u64 out, .param .u64 in)\n{{\n    .reg .pred %p<200>;\n    \
+        ".version 8.7\n.target {architecture}\n.address_size 64\n.visible .entry {name}(.param .u64 out, .param .u64 in)\n.reqntid {threads}\n{{\n    .reg .pred %p<200>;\n    \
          .reg .b16 %h<200>;\n    .reg .b32 %r<200>;\n    .reg .b64 %l<200>;\n    .reg .f32 %f<200>;\n    .reg .f64 %d<200>;\n    .reg .b64 %rd<4>;\n    \
          .reg .b32 %t0;\n{}    ld.param.u64 %rd2, [out];\n    ld.param.u64 %rd3, [in];\n    mov.u32 %t0, %tid.x;\n    \
          mul.wide.u32 %rd0, %t0, {};\n    add.s64 %rd3, %rd3, %rd0;\n    mul.wide.u32 %rd0, %t0, {};\n    add.s64 %rd2, %rd2, %rd0;\n",
-        warp::DECLARATIONS,
+        declarations,
         INPUTS * 8,
         INSTRUCTIONS * 8
     );
@@ -361,6 +367,7 @@ fn kernel(random: &mut Random, forms: &[(String, &'static str)], name: &str) -> 
     for step in 0..INSTRUCTIONS {
         let target = INPUTS + 1 + step;
         let (form, result, origins) = match random.below(8) {
+            0 if is_group => group::write(&mut text, random, target),
             0 => warp::write(&mut text, random, target),
             _ => instruction(&mut text, random, forms, &live, target),
         };
@@ -380,28 +387,30 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seed: u64 = arguments.next().map_or(Ok(1), |seed| seed.parse())?;
     std::fs::create_dir_all(&folder)?;
     let forms = forms();
+    let mut cases = 0;
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     for number in 0..kernels {
         let name = format!("k{number}");
-        let text = kernel(&mut random, &forms, &name);
+        let threads = if number % 8 == 7 { 128 } else { 32 };
+        let text = kernel(&mut random, &forms, &name, threads);
         let module = Arc::new(Module::parse(&text).map_err(|error| format!("{error}\n{text}"))?);
-        let words: Vec<u64> = (0..THREADS as usize * INPUTS).map(|_| random.word()).collect();
+        let words: Vec<u64> = (0..threads * INPUTS).map(|_| random.word()).collect();
         let input: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let mut memory = FlatMemory::new();
-        let out = memory.allocate(&vec![0; THREADS as usize * INSTRUCTIONS * 8]);
+        let out = memory.allocate(&vec![0; threads * INSTRUCTIONS * 8]);
         let from = memory.allocate(&input);
-        let launch = Launch::new(1, THREADS).parameter(&out.to_le_bytes()).parameter(&from.to_le_bytes());
+        let launch = Launch::new(1, threads as u32).parameter(&out.to_le_bytes()).parameter(&from.to_le_bytes());
         match Block::new(&module, &name, &Arc::new(launch), [0; 3])?.run(&mut memory) {
             Stop::Finished => {}
             other => return Err(format!("{name}: {other:?}").into()),
         }
+        cases += threads * INSTRUCTIONS;
         std::fs::write(format!("{folder}/{name}.ptx"), &text)?;
         std::fs::write(format!("{folder}/{name}.in"), &input)?;
         std::fs::write(format!("{folder}/{name}.out"), memory.bytes(out))?;
     }
-    let cases = kernels * INSTRUCTIONS * THREADS as usize;
     println!(
-        "{kernels} kernels of {INSTRUCTIONS} instructions from {} forms, {THREADS} threads each: {cases} instruction cases in {folder}",
+        "{kernels} kernels of {INSTRUCTIONS} instructions from {} forms: {cases} instruction cases in {folder}",
         forms.len()
     );
     Ok(())

@@ -17,7 +17,9 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.normpath(os.path.join(HERE, "../../.."))
 FOLDERS = [HERE, os.path.join(ROOT, "examples/src/kernels"), os.path.join(ROOT, "conformance/src/suite/device"), os.path.join(ROOT, "examples/src/bugs/kernels")]
-OPTIONS = ["--gpu-architecture=compute_90", "-rdc=true", "-std=c++17", "-lineinfo", "--device-int128"]
+# Products of warp groups are of this one architecture.
+ARCHITECTURES = {"wgmma.cu": "compute_90a"}
+OPTIONS = ["-rdc=true", "-std=c++17", "-lineinfo", "--device-int128"]
 
 
 def compile_file(nvrtc, path, includes, defines):
@@ -41,7 +43,8 @@ def compile_file(nvrtc, path, includes, defines):
     program = ctypes.c_void_p()
     name = os.path.basename(path).encode()
     check(nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), name, 0, None, None))
-    options = [option.encode() for option in OPTIONS + defines + [f"-I{folder}" for folder in includes]]
+    architecture = "--gpu-architecture=" + ARCHITECTURES.get(os.path.basename(path), "compute_90")
+    options = [option.encode() for option in [architecture] + OPTIONS + defines + [f"-I{folder}" for folder in includes]]
     check(nvrtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options)), program)
     size = ctypes.c_size_t()
     check(nvrtc.nvrtcGetPTXSize(program, ctypes.byref(size)))

@@ -1,4 +1,4 @@
-"""A product of matrices in Triton: `tl.dot`, which copies tiles ahead and multiplies them on tensor cores. `ci/python-kernels` runs it.
+"""A product of matrices in Triton: `tl.dot`, which copies tiles ahead and multiplies them on tensor cores, of warps or of warp groups. `ci/python-kernels` runs it.
 
 The kernel wants as much shared memory as `SHARED` says; a launch gives it. Triton adds two pointers to its parameters, which it does not use.
 """
@@ -16,7 +16,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[3] / "examples/src/
 import ptx
 
 BLOCK = (64, 64, 32)
-SHARED = {"f16": 16384, "s8": 8192}
+SHARED = {"dot.f16": 16384, "dot.s8": 8192, "wgmma.f16": 49152, "wgmma.e4m3": 16384, "wgmma.s8": 16384}
 
 
 @triton.jit
@@ -42,15 +42,14 @@ def stop(backend, text, metadata, *_):
     raise Stop(text, metadata["shared"])
 
 
-def compiled(name, factor, result):
+def compiled(name, factor, result, capability, block):
     signature = {"d": f"*{result}", "a": f"*{factor}", "b": f"*{factor}", "columns": "i32", "depth": "i32"}
-    sizes = dict(zip(("ROWS", "COLUMNS", "DEPTH"), BLOCK))
+    sizes = dict(zip(("ROWS", "COLUMNS", "DEPTH"), block))
     # Pointers and sizes are multiples of 16, so that Triton copies 16 bytes at once.
     divisible = {(place,): [["tt.divisibility", 16]] for place in range(len(signature))}
     source = ASTSource(dot, {**signature, **dict.fromkeys(sizes, "constexpr")}, sizes, divisible)
     try:
-        # The tensor cores of Ampere, which Hopper has as well.
-        triton.compile(source, target=GPUTarget("cuda", 80, 32), options={"num_warps": 4, "num_stages": 3})
+        triton.compile(source, target=GPUTarget("cuda", capability, 32), options={"num_warps": 4, "num_stages": 3})
     except Stop as stopped:
         text, shared = stopped.args
         if shared != SHARED[name]:
@@ -61,4 +60,8 @@ def compiled(name, factor, result):
 
 if __name__ == "__main__":
     CUDABackend.make_cubin = stop
-    ptx.emit("triton", {"dot.f16": compiled("f16", "fp16", "fp32"), "dot.s8": compiled("s8", "i8", "i32")})
+    # The tensor cores of Ampere, which Hopper has as well; and Hopper's own.
+    kinds = {"f16": ("fp16", "fp32"), "s8": ("i8", "i32"), "e4m3": ("fp8e4nv", "fp32")}
+    versions = {"dot": (80, BLOCK), "wgmma": (90, (64, 64, 64))}
+    made = {name: compiled(name, *kinds[name.split(".")[1]], *versions[name.split(".")[0]]) for name in SHARED}
+    ptx.emit("triton", made)

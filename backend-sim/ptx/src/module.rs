@@ -46,6 +46,8 @@ pub struct Kernel {
     pub uses_grid_sync: bool,
     /// Whether it makes bulk copies or reductions, which run beside its threads.
     pub makes_bulk_copies: bool,
+    /// Whether its warp groups multiply matrices, beside their threads.
+    pub(crate) multiplies_in_groups: bool,
     /// The external functions that it, or a function it calls, may call: indices into [`Module::externals`].
     pub calls: Vec<usize>,
     pub(crate) code: u16,

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::alu::convert::Conversion;
+use crate::alu::group::GroupProduct;
 use crate::alu::matrix::Matrix;
 use crate::types::{Order, Scope, Space, Type};
 use crate::world::{AtomicOp, Until};
@@ -172,6 +173,15 @@ pub(crate) enum Op {
         c: Reg,
         how: u16,
     },
+    /// A strong access of 16 bytes, by the form of an atomic: `d` is what was there, `b` and `c` are its operands. Each is two registers.
+    Wide {
+        kind: Wide,
+        d: Reg,
+        a: Reg,
+        b: Reg,
+        c: Reg,
+        how: u16,
+    },
     Fence {
         fence: FenceKind,
         scope: Scope,
@@ -214,6 +224,11 @@ pub(crate) enum Op {
         b: Reg,
         c: Reg,
         mask: Reg,
+    },
+    /// The next operations access a register which products of warp groups work on.
+    Held {
+        register: Reg,
+        writes: bool,
     },
     /// A row of a matrix, 16 bytes of shared memory at `a`, for each of the first so many lanes of a warp: loaded into the register `t` and the
     /// one behind it, or stored from them.
@@ -355,6 +370,43 @@ pub(crate) enum Warp {
     Reduce(AtomicOp, Type),
     /// With matrices that all lanes hold together, by the number of its form. All come to the same instruction.
     Matrix(u16),
+    /// As one of the four warps of a group. All come to the same instruction.
+    Group(InGroup),
+}
+
+/// What warps do for the products of their group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InGroup {
+    /// Registers are ready. They always are here.
+    Fence,
+    /// The group's four warps begin a product, by the number of its form.
+    Multiply(u16),
+    /// The products since the last time are one group.
+    Commit,
+    /// They wait until at most so many groups are not over.
+    Wait(u32),
+}
+
+/// What a product of a warp group is made of.
+#[derive(Clone, Debug)]
+pub(crate) struct GroupForm {
+    pub(crate) kind: GroupProduct,
+    pub(crate) d: Vec<Reg>,
+    pub(crate) a: Factor,
+    pub(crate) b: Factor,
+    /// Whether what is in `d` is added.
+    pub(crate) adds: Reg,
+}
+
+/// Where a matrix of a product is.
+#[derive(Clone, Debug)]
+pub(crate) enum Factor {
+    Registers(Vec<Reg>),
+    /// In shared memory, by a descriptor.
+    Shared {
+        descriptor: Reg,
+        transposed: bool,
+    },
 }
 
 /// What a warp does with matrices, and the registers that hold them.
@@ -383,6 +435,14 @@ pub(crate) enum MBarrier {
     Test {
         parity: bool,
     },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wide {
+    Load,
+    Store,
+    Exchange,
+    CompareSwap,
 }
 
 /// What is done at a multicast address.
@@ -453,6 +513,7 @@ pub(crate) struct Code {
     pub(crate) conversions: Vec<Conversion>,
     pub(crate) atomics: Vec<AtomicForm>,
     pub(crate) matrices: Vec<MatrixForm>,
+    pub(crate) products: Vec<GroupForm>,
     pub(crate) calls: Vec<CallSite>,
     pub(crate) tables: Vec<Vec<u32>>,
     /// Loads in loops that do nothing else, by the numbers of their operations, and what ends the loops.

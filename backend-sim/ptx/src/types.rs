@@ -16,7 +16,7 @@ pub enum Type {
     B32,
     /// Untyped bits.
     B64,
-    /// Untyped bits, in variables only.
+    /// Untyped bits: two registers of 64.
     B128,
     /// Unsigned.
     U8,

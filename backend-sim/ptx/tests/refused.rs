@@ -6,7 +6,7 @@ use onesided_ptx::Module;
 fn refused(line: &str) -> String {
     let text = format!(
         ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out)\n{{\n.reg .pred %p<4>;\n.reg .b32 %r<4>;\n.reg .b64 %rd<4>;\n\
-         .reg .f32 %f<4>;\n.param .b32 slot;\n.loc 1 7 1\n{line}\nret;\n}}\n.file 1 \"k.cu\"\n"
+         .reg .b128 %q<2>; .reg .f32 %f<4>;\n.param .b32 slot;\n.loc 1 7 1\n{line}\nret;\n}}\n.file 1 \"k.cu\"\n"
     );
     match Module::parse(&text) {
         Ok(_) => format!("accepted: {line}"),
@@ -17,7 +17,7 @@ fn refused(line: &str) -> String {
 #[test]
 fn instructions() {
     let lines = [
-        "wgmma.fence.sync.aligned;",
+        "tcgen05.fence::before_thread_sync;",
         "add.frobnicate.s32 %r1, %r2, %r3;",
         "add.s32 %r1, %r2;",
         "add.s32 %r1, %r2, %r9;",
@@ -56,7 +56,38 @@ fn instructions() {
         "mma.sync.aligned.m16n8k32.row.col.s32.s4.s4.s32 {%r1, %r1, %r1, %r1}, {%r1, %r1}, {%r1}, {%r1, %r1, %r1, %r1};",
         "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f1, %f1, %f1, %f1}, {%r1}, {%r1}, {%f1, %f1, %f1, %f1};",
         "mma.sp::ordered_metadata.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%r1, %r1}, {%r1, %r1}, {%r1, %r1}, {%r1, %r1}, %r1, 0;",
-        "wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r1, %r1, %r1, %r1, %r1, %r1, %r1, %r1}, [%rd1], %r1;",
+        "wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r1, %r1, %r1, %r1}, [%rd1], %r1;",
+        "wmma.load.a.sync.aligned.row.m16n16k16.const.f16 {%r1, %r1, %r1, %r1, %r1, %r1, %r1, %r1}, [%rd1], %r1;",
+        "wmma.load.a.sync.aligned.m16n16k16.global.f16 {%r1, %r1, %r1, %r1, %r1, %r1, %r1, %r1}, [%rd1], %r1;",
+        "wmma.load.a.sync.row.m16n16k16.global.f16 {%r1, %r1, %r1, %r1, %r1, %r1, %r1, %r1}, [%rd1], %r1;",
+        "wmma.load.b.sync.aligned.row.m8n8k32.global.s4 {%r1}, [%rd1];",
+        "wmma.load.c.sync.aligned.row.m16n16k16.global.bf16 {%r1, %r1, %r1, %r1}, [%rd1], %r1;",
+        "wmma.store.d.sync.aligned.row.m16n16k8.global.s32 [%rd1], {%r1, %r1, %r1, %r1, %r1, %r1, %r1, %r1};",
+        "wmma.store.a.sync.aligned.row.m16n16k16.global.f16 [%rd1], {%r1, %r1, %r1, %r1, %r1, %r1, %r1, %r1};",
+        "wmma.mma.sync.aligned.row.col.m8n8k4.rn.f64.f64.f64.f32 {%rd1, %rd1}, {%rd1}, {%rd1}, {%rd1, %rd1};",
+        "wmma.mma.sync.aligned.row.m8n8k4.f64.f64.f64.f64 {%rd1, %rd1}, {%rd1}, {%rd1}, {%rd1, %rd1};",
+        "wmma.mma.sync.aligned.row.col.m16n16k8.f32.tf32.tf32.f32.satfinite {%f1, %f1, %f1, %f1, %f1, %f1, %f1, %f1}, {%r1, %r1, %r1, %r1}, {%r1, %r1, %r1, %r1}, {%f1, %f1, %f1, %f1, %f1, %f1, %f1, %f1};",
+        "wgmma.fence.sync;",
+        "wgmma.commit_group.sync.aligned 1;",
+        "wgmma.wait_group.sync.aligned %r1;",
+        "wgmma.mma_async.sync.aligned.m64n12k16.f32.f16.f16 {%f1, %f1, %f1, %f1, %f1, %f1}, %rd1, %rd2, %p1, 1, 1, 0, 0;",
+        "wgmma.mma_async.sync.aligned.m64n264k16.f32.f16.f16 {%f1, %f1, %f1, %f1}, %rd1, %rd2, %p1, 1, 1, 0, 0;",
+        "wgmma.mma_async.sync.aligned.m64n8k32.f32.f16.f16 {%f1, %f1, %f1, %f1}, %rd1, %rd2, %p1, 1, 1, 0, 0;",
+        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f1, %f1}, %rd1, %rd2, %p1, 1, 1, 0, 0;",
+        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.bf16 {%f1, %f1, %f1, %f1}, %rd1, %rd2, %p1, 1, 1, 0, 0;",
+        "wgmma.mma_async.sync.aligned.m64n8k16.f16.bf16.bf16 {%r1, %r1}, %rd1, %rd2, %p1, 1, 1, 0, 0;",
+        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f1, %f1, %f1}, %rd1, %rd2, %p1, 1, 1, 0;",
+        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f1, %f1, %f1}, {%r1, %r1, %r1, %r1}, %rd2, %p1, 1, 1, 0, 0;",
+        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f1, %f1, %f1}, {%r1, %r1}, %rd2, %p1, 1, 1, 0;",
+        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f1, %f1, %f1}, %rd1, %rd2, %p1, 1, 2, 0, 0;",
+        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f1, %f1, %f1}, %rd1, %rd2, %p1, 1, 1, 0, -1;",
+        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f1, %f1, %f1}, %rd1, %rd2, %r1, 1, 1, 0, 0;",
+        "wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32 {%f1, %f1, %f1, %f1}, %rd1, %rd2, %p1, 1, 1, 0, 0;",
+        "wgmma.mma_async.sync.aligned.m64n40k32.s32.s8.s8 {%r1, %r1}, %rd1, %rd2, %p1;",
+        "wgmma.mma_async.sync.aligned.m64n8k32.s32.s8.s8 {%r1, %r1, %r1, %r1}, %rd1, %rd2, %p1, 1, 1;",
+        "wgmma.mma_async.sync.aligned.m64n8k32.f32.satfinite.e4m3.e4m3 {%f1, %f1, %f1, %f1}, %rd1, %rd2, %p1, 1, 1;",
+        "wgmma.mma_async.sync.aligned.m64n8k256.s32.b1.b1.and.popc {%r1, %r1, %r1, %r1}, %rd1, %rd2, %p1;",
+        "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 {%f1, %f1, %f1, %f1}, %rd1, %rd2, %r1, 0, %p1, 1, 1, 0, 0;",
         "cvt.rp.tf32.f32 %r1, %f1;",
         "red.async.release.global.gpu.add.u32 [%rd1], %r1;",
         "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.max.u64 [%r1], %rd1, [%r2];",
@@ -69,7 +100,15 @@ fn instructions() {
         "cp.async.wait_group %r1;",
         "cp.async.mbarrier.arrive.noinc.shared::cluster.b64 [%r1];",
         "ld.global.b128 %rd1, [%rd2];",
+        "ld.global.v2.b128 {%q1, %q1}, [%rd2];",
+        "st.global.b128 [%rd2], 0;",
+        "mov.b128 %q1, {%rd1, %rd1, %rd1, %rd1};",
+        "mov.b128 {%rd1, %rd2}, {%rd2, %rd1};",
+        "mov.b64 %rd1, %q1;",
+        "add.u64 %q1, %rd1, %rd2;",
         "atom.global.exch.b128 %rd1, [%rd2], %rd3;",
+        "atom.global.and.b128 %q1, [%rd2], %q1;",
+        "red.global.exch.b128 [%rd2], %q1;",
         "cvt.rn.satfinite.e2m1x2.f32 %r1, %f1, %f2;",
         "cvt.rp.satfinite.ue8m0x2.f32 %r1, %f1, %f2;",
         "multimem.st.sys.relaxed.global.v4.f64 [%rd1], {%rd1, %rd1, %rd1, %rd1};",

@@ -5,14 +5,14 @@
 
 use std::fmt::Write as _;
 
-use super::{INPUTS, Random};
+use super::{INPUTS, Random, fragment};
 
 /// Registers and memory that the instructions need, besides those of the kernel.
 pub(crate) const DECLARATIONS: &str =
-    "    .reg .b32 %u<40>;\n    .reg .b64 %w<40>;\n    .shared .align 16 .b8 room[512];\n";
+    "    .reg .b32 %u<64>;\n    .reg .b64 %w<40>;\n    .shared .align 32 .b8 room[4096];\n";
 
 /// Bits of a random word that stay, and bits that are set, so that it holds numbers of about 1 with few digits.
-fn numbers(element: &str, sum: &str) -> (u64, u64) {
+pub(crate) fn numbers(element: &str, sum: &str) -> (u64, u64) {
     match (element, sum) {
         ("f16", "f16") => (0x8600_8600, 0x3800_3800),
         ("f16", _) => (0x8780_8780, 0x3800_3800),
@@ -65,14 +65,15 @@ fn products() -> Vec<(String, [&'static str; 3], [usize; 3])> {
 /// Writes an instruction whose results together give the register `%lTARGET` or `%rTARGET`: the form, the result's class, and the registers that it
 /// comes from.
 pub(crate) fn write(text: &mut String, random: &mut Random, target: usize) -> (String, u8, Vec<String>) {
-    match random.below(8) {
+    match random.below(10) {
         0 => transpose(text, random, target),
         1 | 2 => rows(text, random, target),
+        3 | 4 => fragment::write(text, random, target),
         _ => product(text, random, target),
     }
 }
 
-fn input(random: &mut Random, class: char) -> String {
+pub(crate) fn input(random: &mut Random, class: char) -> String {
     format!("%{class}{}", 1 + random.below(INPUTS))
 }
 
@@ -83,7 +84,7 @@ fn transpose(text: &mut String, random: &mut Random, target: usize) -> (String, 
 }
 
 /// All results in one word, each at its place.
-fn fold(text: &mut String, scratch: char, count: usize, result: &str) {
+pub(crate) fn fold(text: &mut String, scratch: char, count: usize, result: &str) {
     let ty = if scratch == 'w' { "u64" } else { "u32" };
     for register in 1..count {
         let _ = writeln!(text, "    mad.lo.{ty} %{scratch}0, %{scratch}0, 31, %{scratch}{register};");

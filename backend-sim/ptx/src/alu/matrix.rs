@@ -4,6 +4,7 @@
 //! columns as their registers have elements; rows 8 to 15 are in registers of their own. So one rule gives the layouts of all shapes.
 
 use super::eight::Eight;
+use super::fragment::Fragments;
 use super::round::{BFLOAT, HALF, Rounding, SINGLE};
 use crate::op::Ternary;
 
@@ -23,6 +24,9 @@ pub(crate) enum Matrix {
     },
     Transpose,
     Multiply(Multiply),
+    Fragments(Fragments),
+    /// Nothing: they meet before each loads or stores its part.
+    Meet,
 }
 
 /// A product with a matrix of 8 columns: `d = a × b + c`.
@@ -79,7 +83,7 @@ impl Element {
     }
 
     /// How many of them a register holds.
-    fn in_register(self) -> usize {
+    pub(crate) fn in_register(self) -> usize {
         match self {
             Self::F64 | Self::Tf32 => 1,
             Self::F16 | Self::Bf16 => 2,
@@ -87,8 +91,16 @@ impl Element {
         }
     }
 
+    /// The bytes of one in memory.
+    pub(crate) fn bytes(self) -> usize {
+        match self {
+            Self::F64 => 8,
+            other => 4 / other.in_register(),
+        }
+    }
+
     /// The value of the lowest bits: a double holds each of every kind.
-    fn value(self, bits: u64) -> f64 {
+    pub(crate) fn value(self, bits: u64) -> f64 {
         match self {
             Self::F16 => HALF.to_f64(bits & 0xffff),
             Self::Bf16 => BFLOAT.to_f64(bits & 0xffff),
@@ -102,7 +114,7 @@ impl Element {
     }
 
     /// The element in a row of a matrix that lies in these registers as `a` does; `height` is its rows by 8.
-    fn of(self, registers: &[Row], height: usize, row: usize, column: usize) -> f64 {
+    pub(crate) fn of(self, registers: &[Row], height: usize, row: usize, column: usize) -> f64 {
         let elements = self.in_register();
         let (block, within) = (column / (4 * elements), column % (4 * elements));
         let word = registers[block * height + row / 8][row % 8 * 4 + within / elements];
@@ -111,8 +123,13 @@ impl Element {
 }
 
 impl Sum {
+    /// How many registers hold 16 rows of 8 columns.
+    pub(crate) fn in_block(self) -> usize {
+        if let Sum::F16 = self { 2 } else { 4 }
+    }
+
     /// Where an element lies: register, lane, and how far its bits are shifted.
-    fn place(self, row: usize, column: usize) -> (usize, usize, usize) {
+    pub(crate) fn place(self, row: usize, column: usize) -> (usize, usize, usize) {
         let lane = row % 8 * 4 + column / 2;
         match self {
             Sum::F16 => (row / 8, lane, column % 2 * 16),
@@ -120,12 +137,22 @@ impl Sum {
         }
     }
 
-    /// Products added up in their order, then `c`; rounded once. Products of integers are exact in doubles, and so are their sums.
-    fn of(self, a: &[f64], b: &[f64], c: u64) -> u64 {
+    /// The number that these bits are.
+    pub(crate) fn value(self, bits: u64) -> f64 {
+        match self {
+            Sum::F16 => HALF.to_f64(bits & 0xffff),
+            Sum::F32 => SINGLE.to_f64(bits),
+            Sum::F64(_) => f64::from_bits(bits),
+            Sum::S32 { .. } => f64::from(bits as i32),
+        }
+    }
+
+    /// Products added up in their order, then `c`, which consists of other floating-point numbers perhaps; rounded once. Products of integers are exact in doubles, and so are their sums.
+    pub(crate) fn of(self, a: &[f64], b: &[f64], c: u64, of_c: Self) -> u64 {
         let products = || a.iter().zip(b).fold(0.0, |sum, (a, b)| sum + a * b);
         match self {
-            Sum::F16 => HALF.round(products() + HALF.to_f64(c & 0xffff), Rounding::Nearest),
-            Sum::F32 => SINGLE.round(products() + SINGLE.to_f64(c), Rounding::Nearest),
+            Sum::F16 => HALF.round(products() + of_c.value(c), Rounding::Nearest),
+            Sum::F32 => SINGLE.round(products() + of_c.value(c), Rounding::Nearest),
             Sum::F64(fma) => a.iter().zip(b).fold(c, |sum, (a, b)| fma(a.to_bits(), b.to_bits(), sum)),
             Sum::S32 { saturates } => {
                 let sum = products() as i64 + i64::from(c as i32);
@@ -154,7 +181,7 @@ impl Multiply {
             let mine: Vec<f64> = (0..self.depth).map(|k| self.a.of(a, height, row, k)).collect();
             for (column, theirs) in columns.iter().enumerate() {
                 let (register, lane, shift) = self.sum.place(row, column);
-                d[register][lane] |= self.sum.of(&mine, theirs, c[register][lane] >> shift) << shift;
+                d[register][lane] |= self.sum.of(&mine, theirs, c[register][lane] >> shift, self.sum) << shift;
             }
         }
         d
@@ -179,6 +206,8 @@ impl Matrix {
             }
             Matrix::Transpose => all.iter().map(|held| Small::of_lanes(held).transposed_if(true).spread()).collect(),
             Matrix::Multiply(multiply) => multiply.apply(operands),
+            Matrix::Fragments(fragments) => fragments.apply(operands),
+            Matrix::Meet => vec![],
         }
     }
 }

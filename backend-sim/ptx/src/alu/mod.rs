@@ -7,6 +7,8 @@ pub(crate) mod convert;
 pub(crate) mod eight;
 pub(crate) mod float;
 pub(crate) mod fma;
+pub(crate) mod fragment;
+pub(crate) mod group;
 pub(crate) mod integer;
 pub(crate) mod matrix;
 pub(crate) mod packed;

@@ -1,7 +1,7 @@
 //! Accesses to memory: to the right space, in bounds, at the right alignment, noted for races.
 
 use super::lanes::{Lanes, Row, each_lane};
-use super::shared::{Finding, Learned, Touch};
+use super::shared::{By, Finding, Learned, Touch};
 use super::thread::Thread;
 use super::{Block, Fault, FaultKind, Halt, Stop};
 use crate::alu;
@@ -161,7 +161,7 @@ impl Block {
                     world,
                     at,
                     bytes.into(),
-                    Touch { thread: index, place, reads: true, writes: false, strong, repeats: false, by_copy: false },
+                    Touch { thread: index, place, reads: true, writes: false, strong, repeats: false, by: By::Thread },
                 )?;
                 self.has_read(thread, index, generic, bytes);
                 self.synchronize_read(index, generic, memory.order);
@@ -232,7 +232,7 @@ impl Block {
                     world,
                     at,
                     bytes.into(),
-                    Touch { thread: index, place, reads: false, writes: true, strong, repeats, by_copy: false },
+                    Touch { thread: index, place, reads: false, writes: true, strong, repeats, by: By::Thread },
                 )?;
                 self.synchronize_write(index, generic, memory.order, false);
                 let changed = self.shared.store(at, bytes, value);
@@ -300,7 +300,7 @@ impl Block {
                     writes: true,
                     strong: true,
                     repeats: false,
-                    by_copy: false,
+                    by: By::Thread,
                 };
                 self.touch(world, at, bytes.into(), touch)?;
                 let old = self.shared.load(at, bytes);
@@ -441,32 +441,51 @@ impl Block {
             self.tell(world); // what has ordered threads so far was before
             moment = world.moment(thread);
             self.meets_copies(world, (at, bytes), &touch)?;
+            self.meets_product(at, bytes, &touch)?;
         }
         let learned: Learned<'_> = &mut |of, moment| world.comes_after(thread, of as u32, moment);
         let learned = checks.races.then_some(learned);
         let (finding, uninitialized) = self.shared.touch(at, bytes, (touch, moment), &self.order, learned);
-        if let Some(Finding { thread, place, wrote, invisible }) = finding {
-            if invisible {
-                return Err(self.copy_may_not_see((at, bytes), &touch, (thread, place)));
-            }
-            let what = |writes: bool| if writes { "write" } else { "read" };
-            let message = format!(
-                "race in shared memory: nothing orders the {} of {bytes} bytes at {} and an earlier {} of them",
-                what(touch.writes),
-                self.in_shared(at),
-                what(wrote)
-            );
-            let fault = Fault::new(&self.module, FaultKind::Race, self.who(touch.thread), touch.place, message);
-            let fault = fault.with(&self.module, self.who(thread), place).lacking(self.missing(touch.place, place));
-            return Err(Box::new(Stop::Fault(Box::new(fault))));
+        if let Some(finding) = finding {
+            return Err(self.race(at, bytes, &touch, finding));
         }
         if uninitialized && checks.uninitialized {
-            let variable = self.in_shared(at);
-            let message =
-                format!("{bytes} bytes of shared memory at {variable} are read, and nobody has written all of them");
-            return Err(self.fault(FaultKind::Uninitialized, touch.thread, touch.place, message));
+            return Err(self.unwritten(at, bytes, &touch));
         }
         Ok(())
+    }
+
+    #[cold]
+    pub(super) fn race(
+        &self,
+        at: usize,
+        bytes: usize,
+        touch: &Touch,
+        Finding { thread, place, wrote, invisible }: Finding,
+    ) -> Halt {
+        if let By::Async(what) = touch.by
+            && invisible
+        {
+            return self.may_not_see((at, bytes), (what, touch), (thread, place));
+        }
+        let what = |writes: bool| if writes { "write" } else { "read" };
+        let message = format!(
+            "race in shared memory: nothing orders the {} of {bytes} bytes at {} and an earlier {} of them",
+            what(touch.writes),
+            self.in_shared(at),
+            what(wrote)
+        );
+        let fault = Fault::new(&self.module, FaultKind::Race, self.who(touch.thread), touch.place, message);
+        let fault = fault.with(&self.module, self.who(thread), place).lacking(self.missing(touch.place, place));
+        Box::new(Stop::Fault(Box::new(fault)))
+    }
+
+    #[cold]
+    pub(super) fn unwritten(&self, at: usize, bytes: usize, touch: &Touch) -> Halt {
+        let variable = self.in_shared(at);
+        let message =
+            format!("{bytes} bytes of shared memory at {variable} are read, and nobody has written all of them");
+        self.fault(FaultKind::Uninitialized, touch.thread, touch.place, message)
     }
 
     /// What would order two threads of the block.

@@ -4,7 +4,8 @@ use super::lanes::each_lane;
 use super::thread::State;
 use super::{Block, FaultKind, Halt};
 use crate::module::Place;
-use crate::op::{Barrier, Reg};
+use crate::op::{Barrier, InGroup, Reg, Warp};
+use crate::world::World;
 
 /// Who has come to a barrier so far.
 #[derive(Clone, Debug, Default)]
@@ -177,7 +178,7 @@ impl Block {
     }
 
     /// A thread has ended: those who wait for all that are left may have waited for it only.
-    pub(super) fn exited(&mut self, index: usize) -> Result<(), Halt> {
+    pub(super) fn exited(&mut self, world: &mut impl World, index: usize) -> Result<(), Halt> {
         self.live -= 1;
         let thread = &mut self.threads[index];
         // Its memory is not needed any more.
@@ -186,9 +187,12 @@ impl Block {
             self.complete(number)?;
         }
         self.cluster_is_complete();
-        for other in self.warp_of(index) {
-            if let State::Warp(together) = self.threads[other].state {
-                self.together(other, together)?;
+        let of_group = Self::partners(index, Warp::Group(InGroup::Multiply(0)));
+        for other in of_group.start..of_group.end.min(self.threads.len()) {
+            if let State::Warp(together) = self.threads[other].state
+                && Self::partners(other, together.kind).contains(&index)
+            {
+                self.together(world, other, together)?;
             }
         }
         Ok(())
@@ -219,13 +223,21 @@ impl Block {
             let State::Warp(together) = self.threads[lane].state else {
                 return self.fault(FaultKind::MissingLanes, lane, Place::default(), "");
             };
-            let missing = self.warp_of(lane).find(|&other| {
+            let mut partners = Self::partners(lane, together.kind).filter(|&other| other < self.threads.len());
+            let missing = partners.find(|&other| {
                 together.mask >> (other % 32) & 1 == 1
                     && self.threads[other].is_live()
                     && !matches!(self.threads[other].state, State::Warp(theirs) if theirs.is_with(&together))
             });
-            let message =
-                format!("lanes {:#010x} of the warp compute together, and one of them waits elsewhere", together.mask);
+            let message = match together.kind {
+                Warp::Group(InGroup::Multiply(_)) => {
+                    "the 128 threads of a warp group compute together, and one of them waits elsewhere".to_owned()
+                }
+                _ => format!(
+                    "lanes {:#010x} of the warp compute together, and one of them waits elsewhere",
+                    together.mask
+                ),
+            };
             return self.fault_with(
                 FaultKind::MissingLanes,
                 (lane, together.place),

@@ -3,7 +3,7 @@
 //! The bytes are moved at once: that is one of the times at which they may be. What orders a copy is its [mbarrier](super::mbarrier), as on a GPU: who waits
 //! for the phase knows what the copying thread did before, and that the copy is over. [`Copies`](super::copies::Copies) knows who does not.
 
-use super::shared::Touch;
+use super::shared::{By, Touch};
 use super::thread::Thread;
 use super::{Block, FaultKind, Halt};
 use crate::decode::window;
@@ -71,7 +71,7 @@ impl Block {
                 writes: to_shared,
                 strong: false,
                 repeats: false,
-                by_copy: kind != Bulk::Elements,
+                by: if kind == Bulk::Elements { By::Elements } else { By::COPY },
             };
             self.touch(world, at, step.into(), touch)?;
             if to_shared {
@@ -122,15 +122,8 @@ impl Block {
         self.begin_copy(world, thread, index, kind, (shared, bytes), place)?;
         for offset in (thread.copied..bytes).step_by(width.into()) {
             let at = self.shared_range(index, shared + offset, width, place)?;
-            let touch = Touch {
-                thread: index,
-                place,
-                reads: true,
-                writes: false,
-                strong: false,
-                repeats: false,
-                by_copy: true,
-            };
+            let touch =
+                Touch { thread: index, place, reads: true, writes: false, strong: false, repeats: false, by: By::COPY };
             self.touch(world, at, width.into(), touch)?;
             let value = self.shared.load(at, width);
             self.atomic(world, thread, index, form, target.wrapping_add(offset), (value, value), place)?;

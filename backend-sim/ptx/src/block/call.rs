@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::print;
-use super::shared::Touch;
+use super::shared::{By, Touch};
 use super::thread::{State, Thread};
 use super::{Block, FaultKind, Halt, Stop, Who};
 use crate::decode::window;
@@ -135,7 +135,7 @@ impl Block {
             writes: true,
             strong: false,
             repeats: false,
-            by_copy: false,
+            by: By::Thread,
         };
         self.shared.touch(at, bytes.len(), (touch, u64::MAX), &self.order, None);
         self.wake(address, bytes.len() as u64, self.changes.now);

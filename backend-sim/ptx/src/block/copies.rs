@@ -181,26 +181,25 @@ impl Block {
         Err(Box::new(Stop::Fault(Box::new(fault))))
     }
 
-    /// A copy comes behind a write of a thread, and nothing makes that visible to it.
+    /// A copy, or a product, comes behind a write of a thread, and nothing makes that visible to it.
     #[cold]
-    pub(super) fn copy_may_not_see(
+    pub(super) fn may_not_see(
         &self,
         (at, bytes): (usize, usize),
-        copy: &Touch,
-        (writer, place): (usize, Place),
+        (what, touch): (&str, &Touch),
+        (writer, written): (usize, Place),
     ) -> Halt {
-        let (does, so) = if copy.writes { ("writes", "come before") } else { ("reads", "not see") };
+        let (does, so) = if touch.writes { ("writes", "come before") } else { ("reads", "not see") };
         let message = format!(
-            "race in shared memory: a bulk copy {does} {bytes} bytes at {} and may {so} an earlier write of them: nothing makes that write visible to \
-             the async proxy",
+            "race in shared memory: {what} {does} {bytes} bytes at {} and may {so} an earlier write of them: nothing makes that write visible to the async proxy",
             self.in_shared(at)
         );
-        let fault = Fault::new(&self.module, FaultKind::Race, self.who(copy.thread), copy.place, message);
-        let [here, there] = [copy.place, place].map(|place| self.module.describe(place));
+        let fault = Fault::new(&self.module, FaultKind::Race, self.who(touch.thread), touch.place, message);
+        let [here, there] = [touch.place, written].map(|place| self.module.describe(place));
         let missing = format!(
             "fence.proxy.async.shared::cta between {there} and {here}, by each thread that writes, before they meet"
         );
-        let fault = fault.with(&self.module, self.who(writer), place).lacking(missing);
+        let fault = fault.with(&self.module, self.who(writer), written).lacking(missing);
         Box::new(Stop::Fault(Box::new(fault)))
     }
 }

@@ -222,6 +222,17 @@ impl Block {
                         let old = self.atomic(world, thread, first + lead, form, address, (b, c), place!());
                         r[usize::from(d)][lead] = attempt!(old);
                     }
+                    Op::Wide { kind, d, a, b, c, how } => {
+                        alone!();
+                        let form = &code.atomics[usize::from(how)];
+                        let address = r[usize::from(a)][lead].wrapping_add_signed(form.offset);
+                        let [b, c] = [b, c].map(|low| [0, 1].map(|word| r[usize::from(low) + word][lead]));
+                        let thread = &mut threads[lead];
+                        thread.frame.pc = pc as u32;
+                        let old = self.wide(world, thread, first + lead, (kind, form), address, [b, c], place!());
+                        let old = attempt!(old);
+                        (r[usize::from(d)][lead], r[usize::from(d) + 1][lead]) = (old[0], old[1]);
+                    }
                     Op::Fence { fence, scope } => {
                         alone!();
                         let index = first + lead;
@@ -312,6 +323,10 @@ impl Block {
                             q,
                             place: place!(),
                         }));
+                    }
+                    Op::Held { register, writes } => {
+                        let who = (first + lead, frame, register);
+                        attempt!(self.accesses_held(who, writes, place!()));
                     }
                     Op::Row { stores, t, a, lanes: rows, shared } => {
                         let t = usize::from(t);

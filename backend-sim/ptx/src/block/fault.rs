@@ -49,6 +49,9 @@ pub enum FaultKind {
     Uninitialized,
     /// Two threads access the same shared memory, one of them writes, and nothing orders them.
     Race,
+    /// A register of a product that a warp group has begun is accessed without a wait for it, or the product begins without a fence behind an
+    /// access to its registers.
+    Unawaited,
     /// A loop that nothing can end.
     EndlessLoop,
     /// More instructions than the launch allows. Whether the block would have ended is not known.

@@ -4,7 +4,7 @@
 //! They are made at once, so nothing goes wrong where nobody waits. That is why each is kept here until its end is waited for: an access to its
 //! words meanwhile is a race with it, also of the thread that has begun it.
 
-use super::shared::Touch;
+use super::shared::{By, Touch};
 use super::{Block, Fault, FaultKind, Halt, Stop};
 use crate::module::Place;
 use crate::op::Group;
@@ -174,7 +174,7 @@ impl Block {
             world,
             at,
             bytes,
-            Touch { thread, place, reads: false, writes: true, strong: false, repeats: false, by_copy: false },
+            Touch { thread, place, reads: false, writes: true, strong: false, repeats: false, by: By::Elements },
         )
     }
 

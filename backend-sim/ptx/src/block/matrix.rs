@@ -49,7 +49,7 @@ impl Block {
         self.threads[first..first + 32].iter_mut().for_each(|thread| thread.state = State::Ready);
     }
 
-    fn get(&self, thread: usize, register: Reg) -> u64 {
+    pub(super) fn get(&self, thread: usize, register: Reg) -> u64 {
         let at = self.threads[thread].frame.registers as usize + usize::from(register);
         self.registers[thread / 32][at][thread % 32]
     }

@@ -3,7 +3,7 @@
 //! Whoever sees that a phase is over comes after what those had done who arrived in it, and not after what is told at the mbarrier later. So what was told
 //! until a phase ended is kept when it ends.
 
-use super::shared::Touch;
+use super::shared::{By, Touch};
 use super::thread::{Frame, Thread};
 use super::{Block, FaultKind, Halt};
 use crate::decode::window;
@@ -145,7 +145,7 @@ impl Block {
             writes: true,
             strong: kind != MBarrier::Init,
             repeats: false,
-            by_copy: false,
+            by: By::Thread,
         };
         self.touch(world, at, 8, touch)?;
         let word = self.shared.load(at, 8);

@@ -10,6 +10,7 @@ mod copies;
 mod execute;
 mod fault;
 mod flight;
+mod group;
 mod lanes;
 mod launch;
 mod limit;
@@ -24,7 +25,9 @@ mod spin;
 mod straight;
 mod thread;
 mod turn;
+mod under_way;
 mod warp;
+mod wide;
 
 use std::sync::Arc;
 
@@ -49,6 +52,7 @@ use pace::Paces;
 use shared::Shared;
 use spin::Changes;
 use thread::{Frame, State, Thread};
+use under_way::Groups;
 
 /// A thread block of a launch. It holds everything but global memory, which is the [`World`]'s.
 #[derive(Clone, Debug)]
@@ -69,6 +73,7 @@ pub struct Block {
     cluster: Cluster,
     copies: Copies,
     flights: Flights,
+    groups: Groups,
     /// The barriers at which threads wait, a bit for each.
     waited_at: u32,
     /// The thread whose turn it is.
@@ -183,6 +188,7 @@ impl Block {
         };
         let shadow = launch.checks.races || launch.checks.uninitialized;
         let copies = if launch.checks.races && found.makes_bulk_copies { COPIES } else { 0 };
+        let groups = Groups::count(threads, launch.checks.races && found.multiplies_in_groups);
         let code_index = code;
         let code = &module.code[usize::from(code_index)];
         let rows: Vec<Row> = code.registers.iter().map(|&value| [value; 32]).collect();
@@ -195,11 +201,12 @@ impl Block {
             shared: Shared::new(shared_bytes as usize, narrowest, shadow),
             kernel: code_index,
             shared_bytes,
-            order: Order::new(threads, copies, launch.checks.races || launch.checks.order),
+            order: Order::new(threads, copies + groups, launch.checks.races || launch.checks.order),
             barriers: vec![Named::default(); 16],
             cluster: Cluster::default(),
             copies: Copies::new(copies > 0),
             flights: Flights::default(),
+            groups: Groups::new(threads, groups, copies),
             waited_at: 0,
             current: 0,
             announced: false,

@@ -20,7 +20,7 @@ struct Stamp {
     last: u16,
     strong: bool,
     writes: bool,
-    by_copy: bool,
+    by_thread: bool,
     /// The world's moment of all of them.
     moment: u64,
 }
@@ -68,7 +68,7 @@ impl Stamp {
     /// A thread of these whose write comes before a copy that another one makes, and may not be visible to it.
     fn invisible(&self, order: &Order, thread: usize) -> Option<usize> {
         let mut threads = (self.first..=self.last).rev().map(usize::from);
-        let is_ordinary = self.epoch > 0 && self.writes && !self.by_copy;
+        let is_ordinary = self.epoch > 0 && self.writes && self.by_thread;
         threads.find(|&other| is_ordinary && order.lacks_fence(self.epoch, other, self.clock, thread))
     }
 
@@ -147,8 +147,22 @@ pub(super) struct Touch {
     pub(super) strong: bool,
     /// It stores what is there already.
     pub(super) repeats: bool,
-    /// A bulk copy makes it, which does not see what threads write until they make a fence.
-    pub(super) by_copy: bool,
+    pub(super) by: By,
+}
+
+/// On whose behalf a thread accesses shared memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum By {
+    Thread,
+    /// A copy of elements, which shares the proxy of threads.
+    Elements,
+    /// What goes through the async proxy, and does not see what threads write until they make a fence.
+    Async(&'static str),
+}
+
+impl By {
+    pub(super) const COPY: By = By::Async("a bulk copy");
+    pub(super) const PRODUCT: By = By::Async("a product of a warp group");
 }
 
 /// A race with an earlier access, which wrote or only read.
@@ -181,6 +195,51 @@ impl Shared {
         bytes::put(&mut self.bytes, at, bytes, value).unwrap_or(false)
     }
 
+    /// A write to one of these bytes that does not come before what all of these threads do now, or may not be visible to what they begin: which of them,
+    /// and the write. `learned`: what else orders a thread behind what another had done by a moment.
+    pub(super) fn written_beside(
+        &self,
+        at: usize,
+        bytes: usize,
+        threads: std::ops::Range<usize>,
+        order: &Order,
+        learned: &mut dyn FnMut(usize, usize, u64) -> bool,
+    ) -> Option<(usize, Finding)> {
+        // Many words in a row have been written by the same access.
+        let mut known = Stamp::default();
+        for Cell { write, .. } in self.cells_of(at, bytes) {
+            if *write == known {
+                continue;
+            }
+            let finding = |other, invisible| Finding { thread: other, place: write.place, wrote: true, invisible };
+            for thread in threads.clone() {
+                let learned: Learned<'_> = &mut |of, moment| learned(thread, of, moment);
+                if let Some(other) = write.unordered(order, thread, learned) {
+                    return Some((thread, finding(other, false)));
+                }
+            }
+            // One that knows of a fence is enough: they begin it together.
+            let writers = threads.clone().map(|thread| write.invisible(order, thread));
+            if let Some(Some(other)) = writers.min_by_key(Option::is_some) {
+                return Some((threads.start, finding(other, true)));
+            }
+            known = *write;
+        }
+        None
+    }
+
+    /// Whether somebody has written each of these bytes, as far as that is kept.
+    pub(super) fn is_written(&self, at: usize, bytes: usize) -> bool {
+        self.cells_of(at, bytes).iter().all(|cell| cell.write.epoch != 0)
+    }
+
+    fn cells_of(&self, at: usize, bytes: usize) -> &[Cell] {
+        match self.cells.is_empty() {
+            true => &[],
+            false => &self.cells[at >> self.granularity..(at + bytes).div_ceil(1 << self.granularity)],
+        }
+    }
+
     /// Notes an access to bytes that exist, at a [moment](crate::World::moment) of the world. The first race, if there is one, and whether bytes are read that nobody wrote. `learned`: what
     /// else orders threads, if races are looked for.
     pub(super) fn touch(
@@ -195,10 +254,11 @@ impl Shared {
         if self.cells.is_empty() {
             return (None, false);
         }
-        let Touch { thread, place, reads, writes, strong, repeats, by_copy } = touch;
+        let Touch { thread, place, reads, writes, strong, repeats, by } = touch;
+        let by_thread = by == By::Thread;
         let number = thread as u16;
         let (epoch, clock) = (order.epoch, order.clock(thread));
-        let stamp = Stamp { epoch, clock, place, first: number, last: number, strong, writes, by_copy, moment };
+        let stamp = Stamp { epoch, clock, place, first: number, last: number, strong, writes, by_thread, moment };
         for cell in &mut self.cells[at >> self.granularity..(at + bytes).div_ceil(1 << self.granularity)] {
             uninitialized |= reads && cell.write.epoch == 0;
             let mut repeated = false;
@@ -215,7 +275,7 @@ impl Shared {
                 let others = std::iter::once(&cell.read).chain(cell.earlier.iter().rev());
                 let others = others.take(if writes { usize::MAX } else { 0 });
                 finding = std::iter::once(&cell.write).chain(others).find_map(race);
-                if by_copy && finding.is_none() {
+                if matches!(by, By::Async(_)) && finding.is_none() {
                     let mut writes = std::iter::once(&cell.write).chain(&cell.earlier);
                     finding = writes.find_map(|write| {
                         let thread = write.invisible(order, thread)?;
@@ -268,11 +328,11 @@ mod tests {
                         let (writes, strong) = (kind <= 3, next(3) == 0);
                         let place = Place(next(2) as u32);
                         let repeats = writes && !strong && next(2) == 0;
-                        let touch = Touch { thread, place, reads: !writes, writes, strong, repeats, by_copy: false };
+                        let touch = Touch { thread, place, reads: !writes, writes, strong, repeats, by: By::Thread };
                         let number = thread as u16;
                         let (epoch, clock) = (order.epoch, order.clock(thread));
                         let (first, last, moment) = (number, number, now);
-                        let stamp = Stamp { epoch, clock, place, first, last, strong, writes, by_copy: false, moment };
+                        let stamp = Stamp { epoch, clock, place, first, last, strong, writes, by_thread: true, moment };
                         let latest = since.iter().rposition(|earlier| earlier.writes);
                         let (mut expected, mut repeated) = (Vec::new(), false);
                         for (at, earlier) in since.iter().enumerate() {
@@ -315,7 +375,7 @@ mod tests {
             let place = Place(instruction);
             for thread in 0..256 {
                 let touch =
-                    Touch { thread, place, reads: true, writes: false, strong: false, repeats: false, by_copy: false };
+                    Touch { thread, place, reads: true, writes: false, strong: false, repeats: false, by: By::Thread };
                 assert_eq!(shared.touch(0, 4, (touch, 0), &order, Some(&mut |_, _| false)).0, None);
             }
         }

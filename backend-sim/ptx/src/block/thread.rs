@@ -81,9 +81,9 @@ pub(super) struct Together {
 }
 
 impl Together {
-    /// Whether two lanes wait for the same. With matrices they stand at the same instruction.
+    /// Whether two threads wait for the same. With matrices they stand at the same instruction.
     pub(super) fn is_with(&self, other: &Self) -> bool {
-        let same_place = self.place == other.place || !matches!(self.kind, Warp::Matrix(_));
+        let same_place = self.place == other.place || !matches!(self.kind, Warp::Matrix(_) | Warp::Group(_));
         same_place && self.kind == other.kind && self.mask == other.mask
     }
 }

@@ -54,12 +54,12 @@ impl Block {
             }
             End::Barrier { arrival, holding } => self.come_to_barrier(members, &arrival, holding),
             End::Cluster { waits, releases, place } => self.come_to_cluster(members, waits, releases, place),
-            End::Wait => self.have_come(members),
+            End::Wait => self.have_come(world, members),
         }
     }
 
     /// What threads have come to may complete what others wait for.
-    fn have_come(&mut self, members: impl Iterator<Item = usize>) -> Result<(), Halt> {
+    fn have_come(&mut self, world: &mut impl World, members: impl Iterator<Item = usize>) -> Result<(), Halt> {
         for index in members {
             match self.threads[index].state {
                 State::Ready
@@ -67,8 +67,8 @@ impl Block {
                 | State::Parked { .. }
                 | State::Stopped { .. }
                 | State::Failed { .. } => {}
-                State::Exited => self.exited(index)?,
-                State::Warp(together) => self.together(index, together)?,
+                State::Exited => self.exited(world, index)?,
+                State::Warp(together) => self.together(world, index, together)?,
                 // Those who have come with it, have come for the same call.
                 State::Call { .. } => return self.called(index),
             }

@@ -5,10 +5,14 @@ use super::{Block, FaultKind, Halt};
 use crate::alu;
 use crate::op::Warp;
 use crate::types::mask;
+use crate::world::World;
 
 impl Block {
     /// A lane waits for its partners: perhaps it is the last one.
-    pub(super) fn together(&mut self, index: usize, together: Together) -> Result<(), Halt> {
+    pub(super) fn together(&mut self, world: &mut impl World, index: usize, together: Together) -> Result<(), Halt> {
+        if let Warp::Group(what) = together.kind {
+            return self.come_in_group(world, index, what, together);
+        }
         let Together { kind, mask: lanes, place, .. } = together;
         if lanes >> (index % 32) & 1 == 0 {
             let message = format!("the lane is not among those that compute together: {lanes:#010x}");
@@ -61,7 +65,7 @@ impl Block {
                 .fold(0, |all, (thread, _)| all | 1_u64 << (thread % 32))
         };
         match kind {
-            Warp::Sync | Warp::Matrix(_) => everybody(false),
+            Warp::Sync | Warp::Matrix(_) | Warp::Group(_) => everybody(false),
             Warp::All => everybody(come.iter().all(|(_, together)| holds(together))),
             Warp::Any => everybody(come.iter().any(|(_, together)| holds(together))),
             Warp::Uniform => everybody(come.iter().all(|(_, together)| holds(together) == holds(&come[0].1))),

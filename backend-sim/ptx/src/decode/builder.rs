@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::form::Form;
-use super::{Found, Names, Symbol, awaits, layout, polls, unused};
+use super::{Found, Names, Symbol, awaits, group, layout, polls, unused};
 use crate::alu::integer;
 use crate::error::Error;
 use crate::module::Place;
@@ -51,6 +51,8 @@ pub(super) struct Builder<'m, 'a> {
     pub(super) is_kernel: bool,
     /// Of calls and atomics, whether something may look at their results.
     pub(super) results_used: unused::Used<'a>,
+    /// The names of registers which products of warp groups work on.
+    pub(super) held: BTreeSet<&'a str>,
     /// Loads in loops that do nothing else, by the numbers of their instructions.
     polls: BTreeMap<usize, Until<Operand<'a>>>,
     awaits: BTreeSet<usize>,
@@ -82,6 +84,7 @@ pub(super) fn function<'a>(
             conversions: Vec::new(),
             atomics: Vec::new(),
             matrices: Vec::new(),
+            products: Vec::new(),
             calls: Vec::new(),
             tables: Vec::new(),
             polls: BTreeMap::new(),
@@ -94,6 +97,7 @@ pub(super) fn function<'a>(
         found: Found { shared, narrowest: 4, ..Found::default() },
         is_kernel: function.is_entry,
         results_used: unused::results_used(function),
+        held: group::held(function),
         polls: polls::of(function),
         awaits: awaits::of(function),
         instructions: 0,
@@ -174,7 +178,7 @@ impl<'a> Builder<'_, 'a> {
 
     fn registers(&mut self, ty: Type, name: &'a str, count: Option<u32>, line: u32) -> Result<(), Error> {
         let first = self.code.registers.len();
-        let end = first + count.unwrap_or(1) as usize;
+        let end = first + count.unwrap_or(1) as usize * usize::from(words(ty));
         if end > usize::from(Reg::MAX) {
             return Err(Error::new(line, "more than 65,535 registers and constants in a function"));
         }
@@ -239,6 +243,7 @@ impl<'a> Builder<'_, 'a> {
     }
 
     fn instruction(&mut self, instruction: &Instruction<'a>, guard: Option<(Reg, bool)>) -> Result<(), Error> {
+        self.note_held(instruction);
         let mut form = Form::of(instruction);
         let operands = &instruction.operands[..];
         let known = self.control(&mut form, instruction.opcode, operands, guard)?
@@ -336,7 +341,7 @@ impl<'a> Builder<'_, 'a> {
             }
             let &(first, ty, count) = registers.get(prefix)?;
             let number: u32 = number.parse().ok().filter(|&number| number < count.unwrap_or(0))?;
-            Some((first + number as Reg, ty))
+            Some((first + number as Reg * words(ty), ty))
         })
     }
 
@@ -366,11 +371,16 @@ impl<'a> Builder<'_, 'a> {
     pub(super) fn target(&mut self, operand: &Operand<'a>) -> Result<(Reg, Type), Error> {
         match *operand {
             Operand::Name { name: "_", .. } => Ok((self.temporary()?, Type::B64)),
-            Operand::Name { name, offset: 0 } => {
-                self.register(name).ok_or_else(|| self.error(format!("the register {name} is not declared")))
-            }
+            Operand::Name { name, offset: 0 } => match self.register(name) {
+                Some((_, Type::B128)) => Err(self.is_wide(name)),
+                found => found.ok_or_else(|| self.error(format!("the register {name} is not declared"))),
+            },
             _ => Err(self.error("expected a register to write")),
         }
+    }
+
+    fn is_wide(&self, name: &str) -> Error {
+        self.error(format!("{name} has 128 bits, and is known in moves, loads, stores and atomics of .b128 only"))
     }
 
     pub(super) fn target_name(&mut self, name: &'a str) -> Result<Reg, Error> {
@@ -405,8 +415,10 @@ impl<'a> Builder<'_, 'a> {
     }
 
     fn named(&mut self, name: &'a str, offset: i64) -> Result<Reg, Error> {
-        if let Some((register, _)) = self.register(name) {
-            return if offset == 0 {
+        if let Some((register, ty)) = self.register(name) {
+            return if ty == Type::B128 {
+                Err(self.is_wide(name))
+            } else if offset == 0 {
                 Ok(register)
             } else {
                 Err(self.error(format!("{name} is a register: nothing can be added to it here")))
@@ -488,6 +500,11 @@ impl<'a> Builder<'_, 'a> {
         self.emit(Op::Add64 { d, a: base, b });
         Ok((d, 0))
     }
+}
+
+/// How many numbered registers one of a type is.
+fn words(ty: Type) -> Reg {
+    if ty == Type::B128 { 2 } else { 1 }
 }
 
 fn special(name: &str) -> Option<Special> {

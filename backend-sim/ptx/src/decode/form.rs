@@ -83,11 +83,17 @@ impl<'a> Form<'a> {
     }
 
     /// Takes the last modifiers, which are the types of matrices. There are no other types, and not all of these are types of registers.
-    pub(super) fn types_of_matrices(&mut self) -> Option<[&'a str; 4]> {
+    pub(super) fn types_of_matrices<const COUNT: usize>(&mut self) -> Option<[&'a str; COUNT]> {
         let last = *self.modifiers.last_chunk()?;
         let known = last.iter().filter(|word| Type::parse(word).is_some()).count();
         self.rest.retain(|word| !last.contains(word));
         (std::mem::take(&mut self.types).len() == known).then_some(last)
+    }
+
+    /// Takes the first modifier that begins so, and gives what follows.
+    pub(super) fn behind(&mut self, begin: &str) -> Option<&'a str> {
+        let found = self.rest.iter().position(|word| word.starts_with(begin))?;
+        self.rest.remove(found).strip_prefix(begin)
     }
 
     /// Takes the first of these modifiers, of which one must be there.

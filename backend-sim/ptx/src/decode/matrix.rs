@@ -25,6 +25,15 @@ const SHAPES: [(&str, usize, usize, &[Element]); 6] = [
     ("m16n8k32", 16, 32, &[Element::S8, Element::U8, Element::E4m3, Element::E5m2]),
 ];
 
+/// Whether products of these are known: of integers or of 8 bits any, else only of the same kind.
+pub(super) fn are_alike(a: Element, b: Element) -> bool {
+    match a {
+        Element::S8 | Element::U8 => matches!(b, Element::S8 | Element::U8),
+        Element::E4m3 | Element::E5m2 => matches!(b, Element::E4m3 | Element::E5m2),
+        _ => a == b,
+    }
+}
+
 impl<'a> Builder<'_, 'a> {
     pub(super) fn matrix(
         &mut self,
@@ -32,7 +41,7 @@ impl<'a> Builder<'_, 'a> {
         opcode: &str,
         operands: &[Operand<'a>],
     ) -> Result<bool, Error> {
-        if !matches!(opcode, "ldmatrix" | "stmatrix" | "movmatrix" | "mma") {
+        if !matches!(opcode, "ldmatrix" | "stmatrix" | "movmatrix" | "mma" | "wmma" | "wgmma") {
             return Ok(false);
         }
         if !form.has("sync") || !form.has("aligned") {
@@ -50,6 +59,8 @@ impl<'a> Builder<'_, 'a> {
                 })?;
             }
             ("mma", [d, a, b, c]) => self.multiply(form, d, [a, b, c])?,
+            ("wmma", operands) => self.fragments(form, operands)?,
+            ("wgmma", operands) => self.in_group(form, operands)?,
             _ => return Err(form.unknown()),
         }
         Ok(true)
@@ -104,11 +115,6 @@ impl<'a> Builder<'_, 'a> {
         let (Some(a), Some(b), true, true) = (Element::parse(a), Element::parse(b), to == from, layouts) else {
             return Err(form.unknown());
         };
-        let is_alike = match a {
-            Element::S8 | Element::U8 => matches!(b, Element::S8 | Element::U8),
-            Element::E4m3 | Element::E5m2 => matches!(b, Element::E4m3 | Element::E5m2),
-            _ => a == b,
-        };
         let (sum, ty) = match (a, to) {
             (Element::F16 | Element::E4m3 | Element::E5m2, "f16") => (Sum::F16, Type::B32),
             (Element::F16 | Element::Bf16 | Element::Tf32 | Element::E4m3 | Element::E5m2, "f32") => {
@@ -122,7 +128,7 @@ impl<'a> Builder<'_, 'a> {
             _ => return Err(form.unknown()),
         };
         let fits = elements.contains(&a)
-            && is_alike
+            && are_alike(a, b)
             && (!saturates || matches!(sum, Sum::S32 { .. }))
             && (rounding.is_none() || matches!(sum, Sum::F64(_)));
         if !fits {
@@ -143,11 +149,11 @@ impl<'a> Builder<'_, 'a> {
         self.all_lanes(MatrixForm { kind: Matrix::Multiply(multiply), d, operands: registers })
     }
 
-    fn targets(&mut self, operands: &[Operand<'a>]) -> Result<Vec<Reg>, Error> {
+    pub(super) fn targets(&mut self, operands: &[Operand<'a>]) -> Result<Vec<Reg>, Error> {
         operands.iter().map(|operand| Ok(self.target(operand)?.0)).collect()
     }
 
-    fn all_lanes(&mut self, form: MatrixForm) -> Result<(), Error> {
+    pub(super) fn all_lanes(&mut self, form: MatrixForm) -> Result<(), Error> {
         let how = u16::try_from(self.code.matrices.len());
         let how = how.map_err(|_| self.error("more than 65,535 instructions on matrices in a function"))?;
         self.code.matrices.push(form);

@@ -9,7 +9,7 @@ use crate::types::{Order, Scope, Space, Type};
 use crate::world::AtomicOp;
 
 /// Where an access goes.
-enum Where {
+pub(super) enum Where {
     Slot(u32),
     Parameter(u32),
     Address(Reg, i32),
@@ -55,7 +55,8 @@ impl<'a> Builder<'_, 'a> {
         if matches!(order, Order::Relaxed | Order::Acquire | Order::Release) && scope.is_none() {
             return Err(form.error(format!("{} has an order and no scope", form.name())));
         }
-        let bytes = ty.bytes();
+        // One of 16 bytes is of two words.
+        let bytes = if ty == Type::B128 && elements == 1 { 8 } else { ty.bytes() };
         if ty == Type::Pred || bytes > 8 || bytes * u32::from(elements) > 32 {
             return Err(form.unknown());
         }
@@ -84,7 +85,13 @@ impl<'a> Builder<'_, 'a> {
         }
     }
 
-    fn place(&mut self, form: &Form<'a>, address: &Operand<'a>, space: Space, size: u32) -> Result<Where, Error> {
+    pub(super) fn place(
+        &mut self,
+        form: &Form<'a>,
+        address: &Operand<'a>,
+        space: Space,
+        size: u32,
+    ) -> Result<Where, Error> {
         let &Operand::Address { base, offset } = address else {
             return Err(form.error("expected an address in brackets"));
         };
@@ -127,6 +134,9 @@ impl<'a> Builder<'_, 'a> {
             ([target, address], _) | ([target, address, _], true) => (target, address),
             _ => return Err(form.unknown()),
         };
+        if ty == Type::B128 {
+            return self.load_wide(form, memory, target, address);
+        }
         let targets = Self::elements(form, target, elements)?;
         let mut from = self.place(form, address, memory.space, u32::from(memory.align))?;
         // The register of the address may be among the targets.
@@ -164,6 +174,9 @@ impl<'a> Builder<'_, 'a> {
             ([address, source], _) | ([address, source, _], true) => (address, source),
             _ => return Err(form.unknown()),
         };
+        if ty == Type::B128 {
+            return self.store_wide(form, memory, address, source);
+        }
         let sources = Self::elements(form, source, elements)?;
         let to = self.place(form, address, memory.space, u32::from(memory.align))?;
         for (place, source) in sources.iter().enumerate() {
@@ -212,6 +225,13 @@ impl<'a> Builder<'_, 'a> {
                 !matches!(ty, Type::Pred | Type::B8 | Type::B16 | Type::B32 | Type::B64 | Type::B128) && ty.bits() >= 16
             }
         };
+        if ty == Type::B128
+            && fetches
+            && elements == 1
+            && matches!(space, Space::Generic | Space::Global | Space::Shared)
+        {
+            return self.atomic_wide(form, op, (order, scope, space), operands);
+        }
         if !fits || !matches!(space, Space::Generic | Space::Global | Space::Shared) {
             return Err(form.unknown());
         }

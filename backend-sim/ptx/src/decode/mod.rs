@@ -6,6 +6,8 @@ mod awaits;
 mod builder;
 mod control;
 mod form;
+mod fragment;
+mod group;
 mod layout;
 mod matrix;
 mod memory;
@@ -14,6 +16,7 @@ mod multi;
 mod polls;
 mod sync;
 mod unused;
+mod wide;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -67,6 +70,8 @@ struct Found {
     grid_sync: bool,
     /// It makes bulk copies.
     copies: bool,
+    /// It multiplies matrices in warp groups.
+    multiplies: bool,
     narrowest: u8,
     shared_variables: Vec<SharedVariable>,
 }
@@ -191,6 +196,7 @@ fn kernel(function: &Function<'_>, index: usize, found: &[Found], dynamic_align:
         required_threads: function.required_threads,
         uses_grid_sync: used().any(|facts| facts.grid_sync),
         makes_bulk_copies: used().any(|facts| facts.copies),
+        multiplies_in_groups: used().any(|facts| facts.multiplies),
         calls: calls.into_iter().collect(),
         code: u16::try_from(index).map_err(|_| Error::new(line, "too many functions"))?,
         narrowest: used().map(|facts| facts.narrowest).min().unwrap_or(4).min(4),

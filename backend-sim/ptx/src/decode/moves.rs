@@ -65,6 +65,9 @@ impl<'a> Builder<'_, 'a> {
 
     fn mov(&mut self, form: &mut Form<'a>, d: &Operand<'a>, a: &Operand<'a>) -> Result<(), Error> {
         let ty = form.ty()?;
+        if ty == Type::B128 {
+            return self.mov_wide(form, d, a);
+        }
         match (d, a) {
             (Operand::Vector(targets), Operand::Vector(sources)) if targets.len() == sources.len() => {
                 let sources = sources.iter().map(|source| self.copy(source, ty)).collect::<Result<Vec<_>, _>>()?;

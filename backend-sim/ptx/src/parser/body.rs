@@ -114,7 +114,7 @@ fn loc<'a>(cursor: &mut Cursor<'_, 'a>) -> Result<Loc<'a>, Error> {
 
 fn registers<'a>(cursor: &mut Cursor<'_, 'a>, line: u32, into: &mut Vec<Statement<'a>>) -> Result<(), Error> {
     let word = cursor.word()?;
-    let ty = word.strip_prefix('.').and_then(Type::parse).filter(|&ty| ty != Type::B128);
+    let ty = word.strip_prefix('.').and_then(Type::parse);
     let ty = ty.ok_or_else(|| Error::new(line, format!("registers of type {word:?} are not known here")))?;
     loop {
         let name = cursor.word()?;

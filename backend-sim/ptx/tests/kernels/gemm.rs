@@ -69,7 +69,7 @@ fn a_barrier_that_one_step_does_not_need() {
 
 /// What a kernel of Triton makes of matrices of 128 × 128 elements, as 32-bit words; some lines of its text are left out.
 fn triton<const N: usize>(name: &str, shared: u32, element: fn(usize) -> [u8; N], without: &str) -> (Stop, Vec<u32>) {
-    let path = format!("{}/kernels/triton.dot.{name}.ptx", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/kernels/triton.{name}.ptx", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
     let kept = |line: &&str| without.is_empty() || !line.contains(without);
     let mut loaded = parse(&path, &text.lines().filter(kept).collect::<Vec<_>>().join("\n"));
@@ -81,7 +81,7 @@ fn triton<const N: usize>(name: &str, shared: u32, element: fn(usize) -> [u8; N]
         launch = launch.parameter(&size.to_le_bytes());
     }
     let launch = launch.parameter(&0_u64.to_le_bytes()).parameter(&0_u64.to_le_bytes());
-    let stop = loaded.run("dot", launch);
+    let stop = loaded.run(name.split('.').next().unwrap(), launch);
     (stop, loaded.read(d, u32::from_le_bytes))
 }
 
@@ -103,16 +103,33 @@ fn products_of_triton() {
             |k| i32::from(number(at / SIZE * SIZE + k)) * i32::from(number(SIZE * SIZE + k * SIZE + at % SIZE));
         (0..SIZE).map(product).sum()
     };
-    let (stop, integers) = triton("s8", 8192, |at| number(at).to_le_bytes(), "");
-    assert_eq!(stop, Stop::Finished);
-    assert!((0..SIZE * SIZE).all(|at| integers[at] as i32 == sum(at)));
-    let (stop, floats) = triton("f16", 16384, half, "");
-    assert_eq!(stop, Stop::Finished);
-    assert!((0..SIZE * SIZE).all(|at| f32::from_bits(floats[at]) == sum(at) as f32 / 64.0));
-    for without in ["cp.async.wait_group", "bar.sync"] {
-        let (stop, _) = triton("f16", 16384, half, without);
-        let is_found =
-            matches!(&stop, Stop::Fault(fault) if matches!(fault.kind, FaultKind::Race | FaultKind::Uninitialized));
-        assert!(is_found, "without {without}: {stop:?}");
+    for (kind, shared) in [("dot.s8", 8192), ("wgmma.s8", 16384)] {
+        let (stop, integers) = triton(kind, shared, |at| number(at).to_le_bytes(), "");
+        assert_eq!(stop, Stop::Finished);
+        assert!((0..SIZE * SIZE).all(|at| integers[at] as i32 == sum(at)), "{kind}");
     }
+    for (kind, shared) in [("dot.f16", 16384), ("wgmma.f16", 49152)] {
+        let (stop, floats) = triton(kind, shared, half, "");
+        assert_eq!(stop, Stop::Finished);
+        assert!((0..SIZE * SIZE).all(|at| f32::from_bits(floats[at]) == sum(at) as f32 / 64.0), "{kind}");
+        for without in ["cp.async.wait_group", "bar.sync"] {
+            let (stop, _) = triton(kind, shared, half, without);
+            let is_found =
+                matches!(&stop, Stop::Fault(fault) if matches!(fault.kind, FaultKind::Race | FaultKind::Uninitialized));
+            assert!(is_found, "{kind} without {without}: {stop:?}");
+        }
+    }
+    // Of 8 bits, three of them behind the point.
+    let eight = |at: usize| [(number(at) as u8 & 0x8f) | 0x38];
+    let sign = |at: usize| if number(at) < 0 { -1.0 } else { 1.0 };
+    let value = |at: usize| sign(at) * (1.0 + f64::from(number(at) & 7) / 8.0);
+    let (stop, floats) = triton("wgmma.e4m3", 16384, eight, "");
+    assert_eq!(stop, Stop::Finished);
+    for (at, &found) in floats.iter().enumerate() {
+        let product = |k| value(at / SIZE * SIZE + k) * value(SIZE * SIZE + k * SIZE + at % SIZE);
+        assert_eq!(f64::from(f32::from_bits(found)), (0..SIZE).map(product).sum::<f64>());
+    }
+    // A product that reads tiles which the next copies overwrite.
+    let (stop, _) = triton("wgmma.f16", 49152, half, "wgmma.wait_group.sync.aligned");
+    assert!(matches!(&stop, Stop::Fault(fault) if fault.kind == FaultKind::Race), "{stop:?}");
 }

@@ -5,6 +5,8 @@ mod calls;
 mod gemm;
 mod memory;
 mod threads;
+mod wgmma;
+mod wmma;
 
 use std::sync::Arc;
 

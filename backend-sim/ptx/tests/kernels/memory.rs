@@ -61,3 +61,24 @@ fn an_elected_thread() {
     loaded.finishes("elected", launch);
     assert_eq!(loaded.read(to, i32::from_le_bytes), [100]);
 }
+
+/// Two words that change together.
+#[test]
+fn words_of_128_bits() {
+    let mut loaded = load("wide");
+    let both = loaded.array(&[0_u64; 2], u64::to_le_bytes);
+    let values = loaded.array(&(1..=96).collect::<Vec<u64>>(), u64::to_le_bytes);
+    let launch = loaded.launch(3, 32).parameter(&both.to_le_bytes()).parameter(&values.to_le_bytes());
+    loaded.finishes("add_together", launch);
+    assert_eq!(loaded.read(both, u64::from_le_bytes), [96 * 97 / 2, 96]);
+    let last = loaded.array(&[0_u64; 2], u64::to_le_bytes);
+    let taken = loaded.array(&[0_u64; 128], u64::to_le_bytes);
+    let launch = loaded.launch(1, 64).parameter(&last.to_le_bytes()).parameter(&taken.to_le_bytes());
+    loaded.finishes("hand_on", launch);
+    // Each pair has been taken once, or is the last; the first that was there is none of them.
+    let all = [loaded.read(last, u64::from_le_bytes), loaded.read(taken, u64::from_le_bytes)].concat();
+    let mut pairs: Vec<[u64; 2]> = all.as_chunks().0.to_vec();
+    pairs.sort_unstable();
+    let expected = (0..64).map(|me| [me, 2 * me]).chain([[u64::MAX; 2]]);
+    assert_eq!(pairs, expected.collect::<Vec<_>>());
+}

@@ -1,0 +1,60 @@
+//! Strong accesses and atomics of 16 bytes: two words, and nothing of others comes between.
+//!
+//! The world may stop the thread before the first word, as before any strong access. It is not asked again before the second.
+
+use super::thread::Thread;
+use super::{Block, Halt};
+use crate::module::Place;
+use crate::op::{AtomicForm, Memory, Wide};
+use crate::world::{AtomicOp, World};
+
+impl Block {
+    /// What was there before, of all but a store. `b` is stored, or compared with; `c` is stored if that is equal.
+    #[expect(clippy::too_many_arguments, reason = "who, where, what and how of an access")]
+    #[inline(never)]
+    pub(super) fn wide(
+        &mut self,
+        world: &mut impl World,
+        thread: &mut Thread,
+        index: usize,
+        (kind, form): (Wide, &AtomicForm),
+        address: u64,
+        [b, c]: [[u64; 2]; 2],
+        place: Place,
+    ) -> Result<[u64; 2], Halt> {
+        let memories = [form.memory, Memory { align: 8, ..form.memory }];
+        let mut old = [0; 2];
+        if kind == Wide::CompareSwap {
+            let mut atomic = |block: &mut Self, word: usize, op, b, c| {
+                let form = AtomicForm { op, memory: memories[word], ..*form };
+                let at = address.wrapping_add(8 * word as u64);
+                let old = block.atomic(world, thread, index, &form, at, (b, c), place)?;
+                block.announced = true;
+                Ok::<_, Halt>(old)
+            };
+            // A swap of a number for itself reads it only.
+            old[0] = atomic(self, 0, AtomicOp::CompareSwap, b[0], b[0])?;
+            let new = if old[0] == b[0] { c[1] } else { b[1] };
+            old[1] = atomic(self, 1, AtomicOp::CompareSwap, b[1], new)?;
+            if old == b {
+                atomic(self, 0, AtomicOp::Exchange, c[0], 0)?;
+            }
+            self.announced = false;
+            return Ok(old);
+        }
+        for (word, memory) in memories.iter().enumerate() {
+            let at = address.wrapping_add(8 * word as u64);
+            match kind {
+                Wide::Load => old[word] = self.load(world, thread, index, memory, at, place, true)?,
+                Wide::Store => self.store(world, thread, index, memory, (at, b[word]), place, true)?,
+                _ => {
+                    let form = AtomicForm { memory: *memory, ..*form };
+                    old[word] = self.atomic(world, thread, index, &form, at, (b[word], 0), place)?;
+                }
+            }
+            self.announced = true;
+        }
+        self.announced = false;
+        Ok(old)
+    }
+}
