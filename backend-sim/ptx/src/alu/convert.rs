@@ -119,7 +119,7 @@ impl Conversion {
     }
 }
 
-/// What is no number, made quiet, where a conversion keeps its sign and payload. PTX leaves that open; these are the ones in which an H100 does.
+/// What is no number, where a conversion keeps its sign and payload, and mostly makes it quiet. PTX leaves that open; these are the ones in which an H100 does.
 fn quiet(from: Type, to: Type, a: u64) -> Option<u64> {
     let sign = |from: u32, to: u32| (a >> from & 1) << to;
     match (from, to) {
@@ -128,7 +128,7 @@ fn quiet(from: Type, to: Type, a: u64) -> Option<u64> {
         (Type::F16, Type::F64) => Some(sign(15, 63) | 0x7ff8_0000_0000_0000 | (a & 0x1ff) << 42),
         (Type::F64, Type::F32) => Some(sign(63, 31) | 0x7fc0_0000 | a >> 29 & 0x3f_ffff),
         (Type::F64, Type::F16) => Some(sign(63, 15) | 0x7e00 | a >> 42 & 0x1ff),
-        (Type::Bf16, Type::F32) => Some((a & 0xffff) << 16 | 0x40_0000),
+        (Type::Bf16, Type::F32) => Some((a & 0xffff) << 16), // a move, which leaves it as it is
         (_, Type::F64) => Some(DOUBLE.nan),
         _ => None,
     }
